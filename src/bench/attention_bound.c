@@ -1,4 +1,4 @@
-/* What attention is held against: tiles that the mask leaves, and the time that its FLOPs or its bytes take at least. */
+/* The work of attention: unmasked tiles, and the lower bound on its time. */
 #include "bench/bench_attention.h"
 
 double attention_tiles(const struct attention_cell *c)
@@ -20,7 +20,7 @@ double attention_bound_ms(const struct attention_cell *c, const struct machine *
     const struct machine_peak *peak = machine_peak(m, c->precision);
     double bytes = bytes_of(c, backward);
     if (!peak || !(peak->flops > 0) || !m->copies) return 0;
-    /* of a GPU as in `bench kernels`: what is near is small beside its tensors */
+    /* On a GPU a large copy, as in `bench kernels`: its caches are smaller than the tensors. */
     double copied = m->gpu ? machine_copy_large(m)->moved : machine_copy_rate(m, bytes);
     double by_flops = (backward ? c->backward_flops : c->forward_flops) / peak->flops;
     double by_bytes = bytes / copied;

@@ -17,7 +17,7 @@
 
 enum { LEAST = 3, WARMUP = 2, START = 0, TURN, END }; /* events */
 enum { GAUGE_MS = 10 };
-static const double DEVICE_SAMPLE_MS = 2; /* starting a recording costs some microseconds */
+static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
 
 static const struct {
     const char *name;
@@ -43,33 +43,33 @@ bool attention_way_is_flash(enum attention_way way)
     return ways[way].flash;
 }
 
-/* One way at one length: its graph and plan; the memory is shared, as the ways run one after the other. */
+/* One variant at one length: its graph and plan. All variants share the same memory. */
 struct trial {
     struct attention_cell *cell;
     struct graph graph;
     struct plan plan;
     bool planned;
-    bool turned; /* the first kernel of the backward pass has begun */
-    /* Where both passes are a single kernel that can be run again on the same bytes. */
+    bool turned; /* the backward pass has begun */
+    /* Set if each pass is a single kernel that can be repeated on the same bytes. */
     const struct step *step[2];
     struct stopwatch watch[2];
     struct length *length;
 };
 
-/* What is fed, on the host. It is the same at every length of a head size, as B x T is. */
+/* Inputs on the host. All lengths of a head size share them, because B x T is constant. */
 struct stock {
     void *qkv, *dy;
     int64_t qkv_bytes, dy_bytes;
 };
 
-/* All ways of one length and type. */
+/* All variants of one length and type. */
 struct length {
     const struct attention_options *o;
     const struct stock *stock;
     const struct backend *backend;
     struct target target;
     void *context;
-    void *qkv, *dy; /* the stock, on the device */
+    void *qkv, *dy; /* the inputs of `stock` on the device */
     struct storage_blocks storage;
     struct trial trial[ATTENTION_WAYS];
     struct arena arena;
@@ -80,7 +80,7 @@ static enum dtype dtype_of(enum machine_precision p)
     return p == MACHINE_BF16 ? DT_BF16 : DT_F32;
 }
 
-/* The shape of a cell, but for its length. */
+/* Sets the shape of a cell except its length. */
 static void set_heads(struct attention_cell *c, const struct attention_options *o, int size)
 {
     c->D = o->head_size[size];
@@ -125,14 +125,14 @@ static enum status build(struct trial *t, struct arena *a)
     return passes_run(AFTER_GRADIENT, g, &p, NULL);
 }
 
-static enum status run_again(void *user, int i)
+static enum status repeat(void *user, int i)
 {
     const struct step *s = *(const struct step **)user;
     (void)i;
     return s->kernel->run(&s->call);
 }
 
-/* Flash attention is a kernel forward and one backward, neither of which takes the bytes of what it reads. */
+/* Finds the two kernels of flash attention, forward and backward; neither overwrites its inputs. */
 static void find_steps(struct length *l, struct trial *t)
 {
     int n = 0;
@@ -140,10 +140,10 @@ static void find_steps(struct length *l, struct trial *t)
         if (t->plan.step[id].kernel && n < 2) t->step[n++] = &t->plan.step[id];
     for (int i = 0; i < 2; i++)
         t->watch[i] = (struct stopwatch){
-            .backend = l->backend, .context = l->context, .start = run_again, .user = &t->step[i]};
+            .backend = l->backend, .context = l->context, .start = repeat, .user = &t->step[i]};
 }
 
-/* Which rows the planner took, where attention is one operator. */
+/* Notes the kernel rows that the planner selected, if attention is one operator. */
 static void name_kernels(struct trial *t)
 {
     for (int id = 0; id < t->plan.steps; id++) {
@@ -153,7 +153,7 @@ static void name_kernels(struct trial *t)
     }
 }
 
-/* Bytes of all values that live across the turn. */
+/* Bytes of all values that are live across the start of the backward pass. */
 static int64_t kept_bytes(const struct plan *p)
 {
     struct arena scratch = {0};
@@ -180,8 +180,8 @@ static enum status make_plan(struct length *l, struct trial *t)
     return ST_OK;
 }
 
-static enum status draw(enum dtype dtype, int64_t n, uint32_t sequence, void **ret_x,
-                        int64_t *ret_bytes, struct arena *a)
+static enum status make_normals(enum dtype dtype, int64_t n, uint32_t sequence, void **ret_x,
+                                int64_t *ret_bytes, struct arena *a)
 {
     struct arena scratch = {0};
     float *wide = ARENA_NEW(&scratch, float, n);
@@ -194,17 +194,16 @@ static enum status draw(enum dtype dtype, int64_t n, uint32_t sequence, void **r
     return st;
 }
 
-static enum status draw_stock(const struct attention_options *o, int size, enum dtype dtype,
+static enum status make_stock(const struct attention_options *o, int size, enum dtype dtype,
                               struct stock *s, struct arena *a)
 {
     struct attention_cell c;
     set_heads(&c, o, size);
-    TRY(draw(dtype, o->tokens * packed_columns(&c), 0, &s->qkv, &s->qkv_bytes, a));
-    return draw(dtype, o->tokens * c.H * c.D, 1, &s->dy, &s->dy_bytes, a);
+    TRY(make_normals(dtype, o->tokens * packed_columns(&c), 0, &s->qkv, &s->qkv_bytes, a));
+    return make_normals(dtype, o->tokens * c.H * c.D, 1, &s->dy, &s->dy_bytes, a);
 }
 
-/* Inputs give their bytes away once they are read, so all are fed before every run. They lie on the device, and
- * what is started while they are copied waits there for its turn. */
+/* Copies the inputs on the device before every run, because the plan reuses their bytes. */
 static enum status feed(struct trial *t)
 {
     const struct length *l = t->length;
@@ -216,7 +215,7 @@ static enum status feed(struct trial *t)
     return at ? l->backend->memory.upload(l->context, at, &step, sizeof step) : ST_OK;
 }
 
-static void note_turn(void *user, const struct plan *p, int step)
+static void record_turn(void *user, const struct plan *p, int step)
 {
     struct trial *t = user;
     if (t->turned || p->graph->node[step].phase != PHASE_BACKWARD) return;
@@ -227,7 +226,7 @@ static enum status sample_pass(void *user, int calls, double *ret_ms)
 {
     struct trial *t = user;
     const struct length *l = t->length;
-    struct plan_hooks hooks = {.user = t, .before = note_turn};
+    struct plan_hooks hooks = {.user = t, .before = record_turn};
     BUG_IF(calls != 1, "%d calls", calls);
     TRY(feed(t));
     t->turned = false;
@@ -239,7 +238,7 @@ static enum status sample_pass(void *user, int calls, double *ret_ms)
     return l->backend->stream.event_elapsed(l->context, TURN, END, &ret_ms[1]);
 }
 
-/* The one kernel again and again, then the other. */
+/* Repeats the forward kernel, then the backward kernel. */
 static enum status sample_kernels(void *user, int calls, double *ret_ms)
 {
     struct trial *t = user;
@@ -261,14 +260,14 @@ static double pairs_of(const struct attention_cell *c)
     return (double)c->B * (double)c->T * (double)c->T / (c->causal ? 2 : 1);
 }
 
-/* A run to warm up and one that counts must fit into the time of the length, or be little of all: else
- * lengths that took more than their share would leave nothing to the fast ways of the last. */
+/* A warm-up run and a timed run must fit in the time of the length, or take little of the total.
+ * Otherwise slow variants would leave no time for the fast variants of the last lengths. */
 static const char *reason_of_time(const struct attention_options *o, double ms, double budget_ms,
                                   struct arena *a)
 {
     double all_ms = o->all_ms > 0 ? o->all_ms : o->limit_ms;
     if (ms == 0 || ms * 2 <= budget_ms || ms * 2 <= all_ms / 20) return NULL;
-    return arena_printf(a, "would take about %.2g s a run, too long for the %.3g s of all",
+    return arena_printf(a, "would take about %.2g s per run, too long for the total of %.3g s",
                         ms * 1e-3, all_ms * 1e-3);
 }
 
@@ -287,11 +286,11 @@ struct report {
     const struct attention_options *o;
     const struct stock *stock;
     double done, all;
-    double weight; /* of the shape that runs */
-    double share;  /* of it that is done; it never falls, whatever is expected meanwhile */
+    double weight;                     /* of the current shape */
+    double share;                      /* fraction of it that is done; never decreases */
     const struct attention_cell *cell; /* the first of the shape */
-    struct gauge *gauge;               /* of the device; NULL: it says nothing */
-    bool stopped;                      /* cells were left out after a Ctrl-C */
+    struct gauge *gauge;               /* telemetry of the device; NULL: not available */
+    bool stopped;                      /* Ctrl-C left cells out */
 };
 
 static void show(void *user, double done_ms, double expected)
@@ -303,7 +302,7 @@ static void show(void *user, double done_ms, double expected)
     if (r->o->each) r->o->each(r->o->user, done, r->all, r->cell);
 }
 
-/* The clock is that of the samples: until all ways are warm the device waits for kernels that are compiled. */
+/* Telemetry begins with the samples: during warm-up the device waits for kernels to compile. */
 static void progress(void *user, double done_ms, double expected)
 {
     struct report *r = user;
@@ -329,7 +328,7 @@ static void read_clock(struct length *l, struct report *r)
     }
 }
 
-static enum status place_stock(struct length *l)
+static enum status upload_stock(struct length *l)
 {
     const struct stock *s = l->stock;
     TRY(l->backend->memory.alloc(l->context, s->qkv_bytes, &l->qkv));
@@ -338,7 +337,7 @@ static enum status place_stock(struct length *l)
     return l->backend->memory.upload(l->context, l->dy, s->dy, s->dy_bytes);
 }
 
-/* Each way on an adjoint of a few rows, beside the same in double precision. */
+/* Compares each variant with double precision, for an adjoint with a few non-zero rows. */
 static enum status check_trials(struct length *l, struct trial **trial, int n)
 {
     const struct attention_cell *c = trial[0]->cell;
@@ -359,7 +358,7 @@ static enum status check_trials(struct length *l, struct trial **trial, int n)
     return ST_OK;
 }
 
-/* Memory for all that run, then samples of each in turn. */
+/* Allocates memory for all running variants and samples them in turn. */
 static enum status time_together(struct length *l, struct trial **running, int n, double budget_ms,
                                  struct report *report)
 {
@@ -374,15 +373,15 @@ static enum status time_together(struct length *l, struct trial **running, int n
     l->storage = (struct storage_blocks){.backend = l->backend, .context = l->context};
     for (int i = 0; i < n; i++) {
         storage_reserve(&l->storage, &running[i]->plan);
-        bool again = running[i]->step[1];
-        contender[i] = (struct contender){.sample = again ? sample_kernels : sample_pass,
+        bool repeats = running[i]->step[1];
+        contender[i] = (struct contender){.sample = repeats ? sample_kernels : sample_pass,
                                           .user = running[i],
                                           .parts = 2,
-                                          .one_by_one = !again};
+                                          .one_by_one = !repeats};
         contender[i].budget_ms = budget_ms / n;
     }
     TRY(storage_alloc(&l->storage));
-    TRY(place_stock(l));
+    TRY(upload_stock(l));
     for (int i = 0; i < n; i++) TRY(plan_bind(&running[i]->plan, &l->storage));
     TRY(rounds_run(&rounds, contender, n));
     read_clock(l, report);
@@ -399,7 +398,7 @@ static void release_memory(struct length *l)
     l->storage = (struct storage_blocks){0};
 }
 
-/* Where there is less memory than was thought, the way that needs most is over, and the others begin again. */
+/* If memory runs out, drops the variant that needs most and starts over with the others. */
 static enum status time_trials(struct length *l, double budget_ms, struct report *report,
                                struct arena *a)
 {
@@ -422,29 +421,29 @@ static enum status time_trials(struct length *l, double budget_ms, struct report
     }
 }
 
-/* Beside the plan: the stock on the device, and on a host, whose memory is the same, that which it is copied from. */
-static int64_t bytes_beside(const struct length *l)
+/* Bytes of the inputs on the device, and of their source if the host is the device. */
+static int64_t input_bytes(const struct length *l)
 {
     int copies = l->backend->host_memory && !l->o->limited ? 2 : 1;
     return copies * (l->stock->qkv_bytes + l->stock->dy_bytes);
 }
 
-/* Why a cell cannot be run, or shall not; its plan is made in any case. */
-static enum status judge(struct length *l, struct trial *t, const struct attention_cell *before,
-                         double budget_ms, struct arena *a)
+/* Makes the plan of a cell and sets the reason if it cannot or should not run. */
+static enum status plan_cell(struct length *l, struct trial *t, const struct attention_cell *before,
+                             double budget_ms, struct arena *a)
 {
     struct attention_cell *c = t->cell;
     if (!(l->o->ways >> c->way & 1)) {
-        c->reason = "not asked for";
+        c->reason = "not requested";
         return ST_OK;
     }
     enum status st = make_plan(l, t);
     if (st != ST_OK && st != ST_UNSUPPORTED) return st;
     if (st == ST_UNSUPPORTED) c->reason = arena_strdup(a, fail_message());
-    if (before && before->T) /* the work is that of all pairs of tokens */
+    if (before && before->T) /* the work grows with the pairs of tokens */
         c->expected_ms = before->expected_ms * pairs_of(c) / pairs_of(before);
     if (!c->reason)
-        c->reason = reason_of_room(c->bytes + bytes_beside(l), l->o->room, l->o->limited, a);
+        c->reason = reason_of_room(c->bytes + input_bytes(l), l->o->room, l->o->limited, a);
     if (!c->reason) c->reason = reason_of_time(l->o, c->expected_ms, budget_ms, a);
     return ST_OK;
 }
@@ -454,7 +453,7 @@ static enum status run_length(struct length *l, const struct attention_cell *bef
 {
     for (int w = 0; w < ATTENTION_WAYS; w++) {
         l->trial[w].length = l;
-        TRY(judge(l, &l->trial[w], before ? &before[w] : NULL, budget_ms, a));
+        TRY(plan_cell(l, &l->trial[w], before ? &before[w] : NULL, budget_ms, a));
     }
     return time_trials(l, budget_ms, report, a);
 }
@@ -484,7 +483,7 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
     show(r, 0, 0);
     TRY(backend_target(l.backend, r->o->device.number, &l.target));
     TRY(l.backend->open(r->o->device.number, &l.context));
-    /* What a host says of itself is no part of any figure here. */
+    /* Host telemetry is not used here. */
     if (l.backend->host_memory || gauge_open(&r->gauge, l.backend, l.context, GAUGE_MS) != ST_OK)
         r->gauge = NULL;
     enum status st = run_length(&l, before, budget_ms, r, a);
@@ -498,13 +497,13 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
     return ST_OK;
 }
 
-/* The time that is left is shared by this: the work grows with the length, but not from nothing. */
+/* The share of a length in the remaining time: it grows with the length, from a minimum. */
 static double weight(const struct attention_options *o, int i)
 {
     return (double)o->length[i] + (double)o->length[o->lengths - 1] / 8;
 }
 
-/* What a Ctrl-C leaves: cells that have a reason keep it. */
+/* Marks cells as left out after Ctrl-C; cells with a reason keep it. */
 static void leave_out(const struct attention_options *o, struct attention_cell *cell)
 {
     for (int w = 0; w < ATTENTION_WAYS; w++) {
@@ -512,12 +511,12 @@ static void leave_out(const struct attention_options *o, struct attention_cell *
         c->way = (enum attention_way)w;
         c->B = o->tokens / c->T;
         c->error_y = c->error_dqkv = -1;
-        if (!(o->ways >> w & 1)) c->reason = "not asked for";
-        if (!c->reason) c->reason = "not reached: it was stopped before";
+        if (!(o->ways >> w & 1)) c->reason = "not requested";
+        if (!c->reason) c->reason = "not reached: the run was stopped";
     }
 }
 
-/* All lengths and types of one head size and mask. */
+/* Runs all lengths and types of one head size and mask. */
 static enum status run_lengths(struct report *r, int size, bool causal, const struct stock *stock,
                                int64_t start, struct attention_cell *cell, struct arena *a)
 {
@@ -554,7 +553,7 @@ static enum status run_size(struct report *r, int size, int64_t start, struct at
     enum status st = ST_OK;
     int of_mask = o->lengths * o->precisions * ATTENTION_WAYS;
     for (int d = 0; d < o->precisions && st == ST_OK; d++)
-        st = draw_stock(o, size, dtype_of(o->precision[d]), &stock[d], &stocks);
+        st = make_stock(o, size, dtype_of(o->precision[d]), &stock[d], &stocks);
     for (int c = 0; c < o->masks && st == ST_OK; c++)
         st = run_lengths(r, size, o->causal[c], stock, start, cell + c * of_mask, a);
     arena_release(&stocks);

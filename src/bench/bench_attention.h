@@ -1,9 +1,9 @@
-/* bench_attention.h - attention alone, forward and backward, slow at each rung and flash, over lengths, head sizes and
- * masks.
+/* bench_attention.h - times attention alone, forward and backward, slow at each rung and flash,
+ * over lengths, head sizes and masks.
  *
- * Each way is the graph that training would run: packed q, k, v (B,T,(H+2KV)D) in, attention or its expansion,
- * and the gradient of q, k, v from that of the output. B x T stays the same, so the work grows with T. All ways of a
- * shape give a sample in turn. */
+ * Each variant is the graph that training runs: packed q, k, v (B,T,(H+2KV)D) as input, attention
+ * or its expansion, and the gradient of q, k, v. B x T is constant, so the work grows with T. The
+ * variants of a shape are sampled in turn. */
 #ifndef BENCH_BENCH_ATTENTION_H
 #define BENCH_BENCH_ATTENTION_H
 
@@ -15,8 +15,8 @@ struct arena;
 
 struct machine;
 
-/* Flash attention's kernel rows are those that training takes; without rows of one compute capability alone
- * (hopper=false); with the same bits in every run (deterministic=true); or both. */
+/* Variants. Flash attention uses the kernel rows of training; without rows for a single compute
+ * capability (hopper=false); with the same bits in every run (deterministic=true); or both. */
 enum attention_way {
     SLOW_PRIMITIVE,
     SLOW_OP,
@@ -38,69 +38,67 @@ struct attention_cell;
 struct attention_options {
     struct device device;
     int64_t heads, tokens;              /* H; B x T */
-    int64_t columns;                    /* where heads is 0: H is this / D */
-    int64_t kv_heads;                   /* of keys and values; 0: H */
+    int64_t columns;                    /* if heads is 0: H = columns / D */
+    int64_t kv_heads;                   /* heads of keys and values; 0: H */
     int64_t head_size[ATTENTION_SIZES]; /* D */
     int head_sizes;
     bool causal[2];
     int masks;
-    int64_t length[ATTENTION_LENGTHS]; /* T, rising; each divides tokens */
+    int64_t length[ATTENTION_LENGTHS]; /* T, ascending; each divides tokens */
     int lengths;
     enum machine_precision precision[ATTENTION_DTYPES];
     int precisions;
-    unsigned ways; /* those that are run, a mask: 1 << FLASH ... */
-    int samples;   /* of each cell */
-    bool check;    /* errors against double precision */
-    double
-        limit_ms; /* of all: slow cells give fewer samples, and what would take too long is not run */
-    double
-        all_ms; /* of all that this is a part of: a little of that is no reason not to run; 0: limit_ms */
-    const struct attention_cell *
-        before; /* ATTENTION_WAYS cells of a shorter length and the same heads, which tell how long one takes; NULL */
-    int64_t room; /* bytes of memory for a plan and what is fed to it; -1: unknown, no limit */
-    bool limited; /* the room is not what is free, but what somebody allows */
-    /* `done` of `all`, in units of its own; what comes next, or goes on */
+    unsigned ways; /* variants to run, a mask: 1 << FLASH ... */
+    int samples;   /* per cell */
+    bool check;    /* compute errors against double precision */
+    /* Time for all cells: slow cells give fewer samples, too slow ones are skipped. */
+    double limit_ms;
+    /* Time of the whole job: a cell that takes little of it is never skipped; 0: limit_ms. */
+    double all_ms;
+    /* ATTENTION_WAYS cells of a shorter length, same heads, to predict times; may be NULL. */
+    const struct attention_cell *before;
+    int64_t room; /* bytes of memory for a plan and its inputs; -1: unknown, no limit */
+    bool limited; /* `room` is the user's limit, not the free memory */
+    /* Progress: `done` of `all` in arbitrary units, and the current cell. */
     void (*each)(void *user, double done, double all, const struct attention_cell *c);
     void *user;
 };
 
 struct attention_cell {
     enum attention_way way;
-    enum machine_precision precision; /* of its products */
+    enum machine_precision precision; /* of its matmuls */
     int64_t B, T, H, KV, D;
     bool causal;
-    int64_t bytes; /* that the plan takes, inputs and outputs included; 0: there is no plan */
-    int64_t
-        kept; /* of these, held when the backward pass begins: what went in and came out, and what was saved */
-    int kernels; /* of the plan */
-    const char
-        *kernel[2];     /* variants of flash attention's rows, forward and backward; NULL: slow */
-    const char *reason; /* why it was not run; NULL: it was */
-    double expected_ms; /* of one run, as the length before says; 0: not known */
+    int64_t bytes;         /* of the plan, inputs and outputs included; 0: there is no plan */
+    int64_t kept;          /* of these, bytes held when the backward pass begins */
+    int kernels;           /* of the plan */
+    const char *kernel[2]; /* flash attention's rows, forward and backward; NULL: slow */
+    const char *reason;    /* why it was not run; NULL: it was */
+    double expected_ms;    /* of one run, predicted from a shorter length; 0: unknown */
     struct stats forward, backward, both; /* ms */
-    /* Of attention, whatever the way calculates besides: 4 B H D T^2, half of it where causal, as only half of the
-     * scores are needed, and 2.5 times that. */
+    /* Useful FLOPs: 4 B H D T^2, half of that if causal; backward 2.5 times as many. */
     double forward_flops, backward_flops;
-    /* Of a GPU's multiprocessors: the mean of what the device said while the ways of this shape took turns; where it says
-     * nothing, the nominal one. 0: unknown. */
+    /* SM clock of a GPU: mean of the samples of this shape, else the nominal one. 0: unknown. */
     double clock_mhz;
     bool clock_sampled;
-    /* From double precision, by norm (attention_exact.h); -1: was not asked for, or not run. */
+    /* Relative to double precision, by norm (attention_exact.h); -1: not requested, or not run. */
     double error_y, error_dqkv;
 };
 
-/* One cell for each head size, mask, length, type and way, in that order; *ret_cells of them, in `a`. Ways that nobody
- * asked for have cells, too, with that as the reason why they were not run. ST_INTERRUPTED where a Ctrl-C that was noted
- * (base/interrupt.h) left some out: the cells are there all the same, and those say so. */
+/* Returns *ret_cells cells in `a`: one for each head size, mask, length, type and variant, in that
+ * order. Variants that were not requested have cells, too, with that reason. Returns ST_INTERRUPTED
+ * if Ctrl-C (base/interrupt.h) left some out: all cells are still valid, and those give it as the
+ * reason. */
 enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
                                 int *ret_cells, struct arena *a);
 
 enum { ATTENTION_TILE = 128 };
-/* Tiles of 128 x 128 scores, of all heads and sequences, in which the mask leaves any. */
+/* Tiles of 128 x 128 scores, over all heads and sequences, that are not fully masked. */
 double attention_tiles(const struct attention_cell *c);
-/* Milliseconds that attention takes at least, forward (0) or backward (1): its FLOPs by the measured ceiling of products of
- * that type, or its bytes by the rate of a copy of as many (of a GPU: of a large one), whichever is more. Bytes: q, k, v and y, and backward dy and
- * dq, dk, dv, too, each once. 0: this machine has no such ceiling. */
+/* Lower bound of attention in ms, forward (0) or backward (1): its FLOPs at the measured matmul
+ * peak of its type, or its bytes at the bandwidth of a copy of that size (on a GPU: of a large
+ * copy), whichever is longer. Bytes: q, k, v and y, and backward dy, dq, dk and dv, too, each once.
+ * 0: no such peak is known. */
 double attention_bound_ms(const struct attention_cell *c, const struct machine *m, int backward);
 
 #endif

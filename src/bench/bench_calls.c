@@ -1,4 +1,4 @@
-/* Which calls a training step makes, each distinct one once. */
+/* Finds the distinct calls of a training step. */
 #include "backend/backend.h"
 #include "base/str.h"
 #include "bench/bench_kernels.h"
@@ -42,7 +42,7 @@ struct finding {
     struct arena *a;
 };
 
-static void meet(struct finding *f, enum graph_kind kind, int id, int64_t runs)
+static void add_call(struct finding *f, enum graph_kind kind, int id, int64_t runs)
 {
     const struct plan *p = &f->program->plan[kind];
     const struct step *s = &p->step[id];
@@ -79,6 +79,6 @@ void bench_calls_find(const struct program *program, enum op op, struct bench_ke
         const struct plan *p = &program->plan[kinds[k]];
         for (int id = 0; id < p->steps; id++)
             if (p->step[id].kernel && (op == OP_COUNT || p->graph->node[id].op == op))
-                meet(&f, kinds[k], id, kinds[k] == GRAPH_MICRO_MORE ? ret->micro_steps - 1 : 1);
+                add_call(&f, kinds[k], id, kinds[k] == GRAPH_MICRO_MORE ? ret->micro_steps - 1 : 1);
     }
 }

@@ -21,7 +21,7 @@ static const char *const lines[BENCH_LINES] = {
     [BENCH_UPDATE] = "update",
     [BENCH_STEP] = "step",
 };
-static const char not_reached[] = "not reached: it was stopped before";
+static const char not_reached[] = "not reached: the run was stopped";
 static const char *const orders[BENCH_ORDERS] = {"auto", "rounds", "twice", "once"};
 
 const char *bench_line_name(enum bench_line line)
@@ -62,7 +62,7 @@ enum bench_line bench_line_of_loss(unsigned of)
     return BENCH_LINES;
 }
 
-/* --- whether it fits --------------------------------------------------------------------------- */
+/* --- whether it fits -------------------------------------------------------------------------- */
 
 static const char *reason_of_room(int64_t bytes, int64_t room, bool limited, struct arena *a)
 {
@@ -98,15 +98,15 @@ enum status bench_cell_plan(struct bench_cell *c, int64_t room, bool limited, do
     return st;
 }
 
-/* --- cells that run ---------------------------------------------------------------------------- */
+/* --- cells that run --------------------------------------------------------------------------- */
 
 struct running {
     struct bench_cell *cell;
-    double work; /* of all its steps, in units of its own: the share of the progress */
+    double work; /* FLOPs of all its steps: its share of the progress */
     double *sample[BENCH_LINES];
     int taken;
     struct bench_engine *engine; /* NULL: it is not open */
-    bool begun;                  /* it has run, so first_ms is known */
+    bool begun;                  /* it has run once, so first_ms is set */
 };
 
 struct running_all {
@@ -114,7 +114,7 @@ struct running_all {
     struct running *running;
     int n;
     double done, all;
-    int64_t room; /* for all that are open */
+    int64_t room; /* bytes for all open cells */
     struct arena *a;
 };
 
@@ -130,8 +130,8 @@ static double step_work(const struct running *r)
     return r->work / (r->cell->warmup + r->cell->steps);
 }
 
-/* One step; `at` is the number of the sample, -1: it warms up. */
-static enum status take(struct running_all *all, struct running *r, int at)
+/* Runs one step; `at` is the number of the sample, -1: warm-up. */
+static enum status run_step(struct running_all *all, struct running *r, int at)
 {
     double ms[BENCH_LINES] = {0};
     struct bench_cell *c = r->cell;
@@ -155,17 +155,17 @@ static void close_cell(struct running *r)
     r->engine = NULL;
 }
 
-/* What a recording or a library takes is known only in a step: then the cell is over, and the others go on. */
+/* Memory of captured graphs and libraries shows only in a step: running out is a reason. */
 static enum status step_or_reason(struct running_all *all, struct running *r, int at)
 {
-    enum status st = take(all, r, at);
+    enum status st = run_step(all, r, at);
     if (st != ST_MEMORY) return st;
     r->cell->reason = arena_printf(all->a, "did not fit: %s", fail_message());
     close_cell(r);
     return ST_OK;
 }
 
-/* What cannot be opened after all is a reason, too: a library's share of the memory is known only then. */
+/* Failing to open is a reason, too: the memory of libraries is known only then. */
 static enum status open_cell(struct running_all *all, struct running *r)
 {
     if (r->engine || r->cell->reason || interrupt_noted()) return ST_OK;
@@ -178,24 +178,24 @@ static enum status open_cell(struct running_all *all, struct running *r)
     return ST_OK;
 }
 
-/* After Ctrl-C no step begins. */
-static bool goes_on(const struct running *r)
+/* False for a closed cell and after Ctrl-C. */
+static bool can_step(const struct running *r)
 {
     return r->engine && !interrupt_noted();
 }
 
 static enum status warm_up(struct running_all *all, struct running *r)
 {
-    for (int i = 0; i < r->cell->warmup && goes_on(r); i++) TRY(step_or_reason(all, r, -1));
+    for (int i = 0; i < r->cell->warmup && can_step(r); i++) TRY(step_or_reason(all, r, -1));
     return ST_OK;
 }
 
-/* Samples up to number `to`. */
-static enum status take_until(struct running_all *all, struct running *r, int to)
+/* Takes samples up to number `to`. */
+static enum status sample_until(struct running_all *all, struct running *r, int to)
 {
-    while (r->taken < to && goes_on(r)) {
+    while (r->taken < to && can_step(r)) {
         TRY(step_or_reason(all, r, r->taken));
-        if (r->engine) r->taken++; /* else there was no memory for it */
+        if (r->engine) r->taken++; /* else memory ran out */
     }
     return ST_OK;
 }
@@ -211,36 +211,36 @@ static enum status run_rounds(struct running_all *all)
     for (int round = 0; round < most; round++)
         for (int k = 0; k < all->n; k++) {
             struct running *r = &all->running[(k + round) % all->n];
-            TRY(take_until(all, r, (int)((round + 1LL) * r->cell->steps / most)));
+            TRY(sample_until(all, r, (int)((round + 1LL) * r->cell->steps / most)));
         }
     return ST_OK;
 }
 
-static enum status run_turn(struct running_all *all, struct running *r, int to, bool keep)
+static enum status run_cell(struct running_all *all, struct running *r, int to, bool keep)
 {
     TRY(open_cell(all, r));
     TRY(warm_up(all, r));
-    TRY(take_until(all, r, to));
+    TRY(sample_until(all, r, to));
     if (!keep) close_cell(r);
     return ST_OK;
 }
 
-static enum status run_in_turn(struct running_all *all, bool twice, bool keep)
+static enum status run_sequentially(struct running_all *all, bool twice, bool keep)
 {
-    for (int i = 0; twice && i + 1 < all->n; i++) /* they warm up twice */
+    for (int i = 0; twice && i + 1 < all->n; i++) /* all but the last warm up twice */
         all->all += step_work(&all->running[i]) * all->running[i].cell->warmup;
     for (int i = 0; i < all->n; i++) {
         struct running *r = &all->running[i];
         bool halved = twice && i + 1 < all->n; /* the last one would follow itself */
-        TRY(run_turn(all, r, halved ? (r->cell->steps + 1) / 2 : r->cell->steps, keep));
+        TRY(run_cell(all, r, halved ? (r->cell->steps + 1) / 2 : r->cell->steps, keep));
     }
     for (int i = all->n - 2; twice && i >= 0; i--)
         if (all->running[i].taken < all->running[i].cell->steps)
-            TRY(run_turn(all, &all->running[i], all->running[i].cell->steps, keep));
+            TRY(run_cell(all, &all->running[i], all->running[i].cell->steps, keep));
     return ST_OK;
 }
 
-/* --- all of it --------------------------------------------------------------------------------- */
+/* --- all cells -------------------------------------------------------------------------------- */
 
 static void conclude(const struct running *r)
 {
@@ -252,7 +252,7 @@ static void conclude(const struct running *r)
 
 static enum bench_order order_of(const struct running_all *all, bool host, bool together)
 {
-    bool alike = true; /* a team that grows and shrinks from sample to sample is in the times */
+    bool alike = true; /* resizing the thread team between samples would affect the times */
     if (all->o->order != BENCH_AUTO) return all->o->order;
     for (int i = 0; i < all->n; i++) {
         int warmup = all->running[i].cell->warmup;
@@ -288,14 +288,14 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
         add_running(all, &cell[i], flops);
         sum += cell[i].bytes;
     }
-    /* The rest is for what else wants some: of a GPU kernels and recordings of every cell that is open. */
+    /* Leaves a reserve: on a GPU for the kernels and captured graphs of every open cell. */
     int64_t share = device.backend->host_memory ? room / 10 * 9 : room / 4 * 3;
     bool together = room < 0 || sum <= share;
     enum bench_order order = order_of(all, device.backend->host_memory, together);
     if (order == BENCH_ROUNDS && !together) order = BENCH_TWICE;
     if (ret_order) *ret_order = order;
     if (order == BENCH_ROUNDS) return run_rounds(all);
-    return run_in_turn(all, order == BENCH_TWICE, together && order == BENCH_TWICE);
+    return run_sequentially(all, order == BENCH_TWICE, together && order == BENCH_TWICE);
 }
 
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,

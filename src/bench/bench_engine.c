@@ -36,9 +36,9 @@ static void init_sequences(struct bench_engine *b)
 {
     struct engine *e = &b->engine;
     const struct plan *micro = &e->program.plan[GRAPH_MICRO];
-    int turn = e->program.built[GRAPH_MICRO] ? plan_backward_start(micro) : 0;
-    struct sequence_part forward = {GRAPH_MICRO, 0, turn, NULL};
-    struct sequence_part backward = {GRAPH_MICRO, turn, micro->steps, NULL};
+    int backward_start = e->program.built[GRAPH_MICRO] ? plan_backward_start(micro) : 0;
+    struct sequence_part forward = {GRAPH_MICRO, 0, backward_start, NULL};
+    struct sequence_part backward = {GRAPH_MICRO, backward_start, micro->steps, NULL};
     sequence_init_plan(&b->inference, e, GRAPH_EVAL, "loss", &b->arena);
     sequence_init(&b->forward, e, &forward, 1, &b->arena);
     sequence_init(&b->backward, e, &backward, 1, &b->arena);
@@ -79,7 +79,7 @@ void bench_engine_close(struct bench_engine *b)
     free(b);
 }
 
-/* The device is idle before and after. */
+/* Times a sequence; the device is idle before and after. */
 static enum status run_timed(struct bench_engine *b, struct sequence *s, double *ret_ms)
 {
     const struct engine *e = &b->engine;
@@ -126,7 +126,7 @@ enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]
         TRY(random_step_run(&b->random_step, b->iteration, NULL, &ret_ms[BENCH_STEP]));
         b->loss = (float)b->random_step.loss;
     }
-    /* Last, so that the first loss of every line is of the initial weights. */
+    /* Last, so that the first loss of every line uses the initial weights. */
     if (has(l, BENCH_UPDATE)) TRY(feed_and_time(b, &b->update, &ret_ms[BENCH_UPDATE]));
     b->iteration++;
     return ST_OK;

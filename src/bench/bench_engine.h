@@ -1,4 +1,4 @@
-/* bench_engine.h - the engine of a cell of bench_cells.h, and one step of its lines; private to bench/. */
+/* bench_engine.h - the engine of a cell, and one step of its lines; private to bench/. */
 #ifndef BENCH_BENCH_ENGINE_H
 #define BENCH_BENCH_ENGINE_H
 
@@ -6,15 +6,15 @@
 
 struct bench_engine;
 
-/* The graphs that lines take, a mask. */
+/* The graphs that lines need (a mask). */
 unsigned bench_kinds(unsigned lines);
 /* The configuration must outlive it. */
 enum status bench_engine_open(struct bench_engine **ret, const struct config *c, int64_t vocab,
                               unsigned lines);
 void bench_engine_close(struct bench_engine *b);
-/* Runs each of its lines once and leaves how many milliseconds each took. */
+/* Runs each line once and returns the milliseconds of each. */
 enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]);
-/* Of the last of them that makes one: a step, else forward and backward, else inference; 0: none does. */
+/* The loss of the last step: of BENCH_STEP, else forward + backward, else inference; 0: none. */
 double bench_engine_loss(const struct bench_engine *b);
 
 #endif

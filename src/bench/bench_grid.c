@@ -33,7 +33,7 @@ enum status bench_add_axis(struct bench_grid *g, const char *word, struct arena 
     for (char *one; (one = strsep(&rest, ","));) {
         for (int i = 0; i < x.values; i++)
             if (is_same(x.value[i], one))
-                return fail(ST_USAGE, "%s=%s is asked for twice; give each value once", key, one);
+                return fail(ST_USAGE, "%s=%s is given twice; give each value once", key, one);
         ARENA_GROW(a, x.value, x.values, capacity);
         x.value[x.values++] = one;
     }
@@ -56,7 +56,7 @@ enum status bench_read_warmups(struct bench_grid *g, const char *words)
                         STEPS_MOST, BENCH_WARMUPS, words);
         for (int i = 0; i < g->warmups; i++)
             if (g->warmup[i] == n)
-                return fail(ST_USAGE, "--warmup=%s: %ld is asked for twice", words, n);
+                return fail(ST_USAGE, "--warmup=%s: %ld is given twice", words, n);
         g->warmup[g->warmups++] = (int)n;
         if (!*end) return ST_OK;
         at = end;
@@ -99,7 +99,7 @@ struct bench_place bench_grid_place(const struct bench_grid *g, int cell)
     return p;
 }
 
-/* Whatever a vocabulary is planned by. */
+/* Whether all keys that determine the vocabulary are equal. */
 static bool is_of_subject(const struct config *x, const struct config *y)
 {
     return x->model.vocab_size == y->model.vocab_size && x->model.kind == y->model.kind &&

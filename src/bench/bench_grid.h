@@ -1,4 +1,4 @@
-/* bench_grid.h - cells from lists: configurations, keys with several values, warm-ups. */
+/* bench_grid.h - makes cells from lists of configurations, values of keys, and warm-ups. */
 #ifndef BENCH_BENCH_GRID_H
 #define BENCH_BENCH_GRID_H
 
@@ -12,7 +12,7 @@ struct bench_subject {
     int64_t vocab;
 };
 
-/* A key with the values that it takes. */
+/* A key with several values. */
 struct bench_axis {
     const char *key; /* "dtype" */
     const char **value;
@@ -27,32 +27,32 @@ struct bench_grid {
     int warmup[BENCH_WARMUPS], warmups;
     int steps;
     unsigned lines; /* 1 << BENCH_FORWARD ... */
-    /* The vocabulary of a cell whose keys differ from its subject's; NULL: vocab_size, or the subject's. */
+    /* The vocabulary if a cell's keys differ from its subject's; NULL: vocab_size or subject's. */
     enum status (*vocabulary)(const struct bench_grid *g, const struct config *c, int64_t *ret,
                               struct arena *a);
-    int64_t vocab; /* for it: the one that is asked for; 0: none is */
+    int64_t vocab; /* the requested vocabulary, for that function; 0: none */
 };
 
-/* Where a cell is in its grid. */
+/* The coordinates of a cell in its grid. */
 struct bench_place {
     int subject, value[BENCH_AXES], warmup;
 };
 
-/* True of "key=a,b"; keys whose values are texts may hold commas and are no lists. */
+/* True for "key=a,b"; values of text keys may contain commas and are not lists. */
 bool bench_is_list(const char *word);
-/* Adds what such a word says, "--dtype=float32,bfloat16"; of a key that is there already, in its place. */
+/* Adds the axis of a word like "--dtype=float32,bfloat16"; replaces an axis of the same key. */
 enum status bench_add_axis(struct bench_grid *g, const char *word, struct arena *a);
 /* "0,1,2,5" */
 enum status bench_read_warmups(struct bench_grid *g, const char *words);
-/* "forward,step"; a word that is no part is ST_USAGE and names them all. */
+/* Reads "forward,step"; an unknown word is ST_USAGE, and the message lists the valid ones. */
 enum status bench_read_lines(unsigned *ret_lines, const char *words);
 
-/* The cross product: subjects first, warm-ups last and fastest. A value that makes no sense is a failure, as at the command line;
- * what cannot be had here is the cell's reason. */
+/* Makes the cross product of all lists; subjects vary slowest, warm-ups fastest. An invalid value
+ * is an error, as on the command line; an unsupported one is the cell's reason. */
 enum status bench_grid_cells(const struct bench_grid *g, struct bench_cell **ret_cell,
                              int *ret_cells, struct arena *a);
 struct bench_place bench_grid_place(const struct bench_grid *g, int cell);
-/* "cs336_small dtype=bfloat16 warm-up 5": what differs between cells. */
+/* "cs336_small dtype=bfloat16 warm-up 5": the parts that differ between cells. */
 const char *bench_grid_name(const struct bench_grid *g, int cell, struct arena *a);
 
 #endif

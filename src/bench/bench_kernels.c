@@ -11,42 +11,42 @@
 #include <string.h>
 
 enum { LEAST = 3, WARMUP = 3, ROWS_MOST = 16, COPIES_MOST = 64 };
-static const double DEVICE_SAMPLE_MS = 2; /* starting a recording costs some microseconds */
+static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
 
-/* The reference is plain loops on one thread: it is not timed where it would take long. */
+/* The reference rows are plain loops on one thread: not timed if they would take long. */
 static const double REFERENCE_FLOPS = 5e8, REFERENCE_MS_MOST = 2000;
 
 struct session {
     struct engine *engine;
     const struct bench_kernels_options *o;
     struct bench_kernels *k;
-    enum graph_kind kind; /* whose plan is running */
+    enum graph_kind kind; /* the plan that is running */
     int done;             /* rows */
-    int64_t cache_bytes;  /* that must not keep what is read: 0 on a CPU */
+    int64_t cache_bytes;  /* L2 that must not hold the inputs; 0 on a CPU */
     enum status st;
 };
 
-/* One call with memory of its own, some of it several times. */
+/* Copies of one call with separate memory. */
 struct copied {
     struct kernel_call call[COPIES_MOST];
     int copies;
 };
 
-/* One row that runs it. */
+/* One kernel row on these copies. */
 struct running {
     const struct copied *copied;
     const struct kernel *kernel;
-    struct kernel_call call; /* its addresses are those of a copy */
+    struct kernel_call call; /* with the addresses of a copy */
     bool prepared;
     struct stopwatch watch;
 };
 
-static enum status take(struct session *s, int64_t bytes, void **ret)
+static enum status allocate(struct session *s, int64_t bytes, void **ret)
 {
     return s->engine->backend->memory.alloc(s->engine->context, bytes, ret);
 }
 
-static void give(struct session *s, void *memory)
+static void release(struct session *s, void *memory)
 {
     if (memory) s->engine->backend->memory.free(s->engine->context, memory);
 }
@@ -54,11 +54,11 @@ static void give(struct session *s, void *memory)
 static enum status copy_input(struct session *s, const void *from, int64_t bytes, void **ret)
 {
     const struct backend *b = s->engine->backend;
-    TRY(take(s, bytes, ret));
+    TRY(allocate(s, bytes, ret));
     return b->memory.copy(s->engine->context, *ret, from, bytes);
 }
 
-/* Outputs that are inputs, written in place, stay so. */
+/* Copies a call; outputs that are written in place remain inputs. */
 static enum status copy_call(struct session *s, const struct bench_call *c,
                              const struct kernel_call *from, struct kernel_call *ret)
 {
@@ -72,18 +72,18 @@ static enum status copy_call(struct session *s, const struct bench_call *c,
         if (i < op_writes(c->op))
             ret->out[i] = ret->in[i];
         else
-            TRY(take(s, type_bytes(&from->out_type[i]), &ret->out[i]));
+            TRY(allocate(s, type_bytes(&from->out_type[i]), &ret->out[i]));
     }
     return ST_OK;
 }
 
 static void free_call(struct session *s, const struct bench_call *c, struct kernel_call *call)
 {
-    for (int i = op_writes(c->op); i < call->n_out; i++) give(s, call->out[i]);
-    for (int i = 0; i < call->n_in; i++) give(s, call->in[i]);
+    for (int i = op_writes(c->op); i < call->n_out; i++) release(s, call->out[i]);
+    for (int i = 0; i < call->n_in; i++) release(s, call->in[i]);
 }
 
-/* So many that twice the cache does not hold them. */
+/* As many copies as exceed twice the cache. */
 static int copies_of(const struct session *s, const struct kernel_call *c)
 {
     int64_t bytes = 1;
@@ -98,7 +98,7 @@ static enum status open_row(struct session *s, const struct kernel *k, const str
 {
     *r = (struct running){.copied = copied, .kernel = k, .call = copied->call[0]};
     if (k->scratch_bytes && k->scratch_bytes(k, &r->call) > 0)
-        TRY(take(s, k->scratch_bytes(k, &r->call), &r->call.scratch));
+        TRY(allocate(s, k->scratch_bytes(k, &r->call), &r->call.scratch));
     if (k->prepare) TRY(k->prepare(k, &r->call));
     r->prepared = true;
     return ST_OK;
@@ -108,7 +108,7 @@ static void close_row(struct session *s, struct running *r)
 {
     stopwatch_release(&r->watch);
     if (r->prepared && r->kernel->release) r->kernel->release(&r->call);
-    give(s, r->call.scratch);
+    release(s, r->call.scratch);
 }
 
 static enum status start(void *user, int i)
@@ -129,16 +129,16 @@ static const char *reason_to_leave_out(const struct bench_call *c, const struct 
 {
     double ms = c->cost.flops / REFERENCE_FLOPS * 1e3;
     bool reference = !strcmp(row->kernel->variant, "ref");
-    return reference && !row->taken && ms > REFERENCE_MS_MOST ? "would take long" : NULL;
+    return reference && !row->taken && ms > REFERENCE_MS_MOST ? "would take too long" : NULL;
 }
 
-/* What the times say, beside what the machine can do. */
-static void judge(const struct bench_call *c, const struct machine *m, struct bench_row *row)
+/* Computes rates and the share of the machine's peaks. */
+static void rate_row(const struct bench_call *c, const struct machine *m, struct bench_row *row)
 {
     double seconds = row->ms.median * 1e-3;
     if (!(seconds > 0)) return;
     const struct machine_peak *peak = machine_peak(m, c->products);
-    /* On a GPU copies of the call take turns, so its cache helps none of them. */
+    /* On a GPU the runs cycle through copies of the call, so its L2 helps none of them. */
     double copy = call_copy_rate(m, c->cost.bytes);
     row->flops = c->cost.flops / seconds;
     row->bytes = c->cost.bytes / seconds;
@@ -148,7 +148,7 @@ static void judge(const struct bench_call *c, const struct machine *m, struct be
     row->share = row->by_bytes ? by_bytes : by_flops;
 }
 
-/* Where the runs of a sample are a recording, the first compiles. */
+/* If the runs of a sample are captured, the first run compiles. */
 static struct rounds rounds_of(const struct session *s)
 {
     bool host = s->engine->backend->host_memory;
@@ -181,7 +181,7 @@ static enum status time_rows(struct session *s, struct bench_call *c, const stru
     TRY_OUT(st, rounds_run(&rounds, contender, n));
     for (int i = 0; i < n; i++) {
         c->row[row_of[i]].ms = contender[i].whole;
-        judge(c, s->o->machine, &c->row[row_of[i]]);
+        rate_row(c, s->o->machine, &c->row[row_of[i]]);
     }
 out:
     for (int i = 0; i < opened; i++) close_row(s, &running[i]);
@@ -207,7 +207,7 @@ static enum status time_call(struct session *s, struct bench_call *c)
     return ST_OK;
 }
 
-/* Before a step of the plan runs, its inputs are what they are in training. */
+/* Hook before a step of the plan: its inputs are then those of training. */
 static void before(void *user, const struct plan *p, int step)
 {
     struct session *s = user;
@@ -250,8 +250,8 @@ static int longest_first(const void *a, const void *b)
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : x->step - y->step;
 }
 
-/* A device compiles what it is asked for by its first run, all at once: so every row is asked for before. */
-static enum status announce(const struct engine *e, const struct bench_kernels *k)
+/* Prepares every row once, so that the device compiles all kernels together at the first run. */
+static enum status prepare_rows(const struct engine *e, const struct bench_kernels *k)
 {
     for (int i = 0; i < k->calls; i++) {
         const struct bench_call *c = &k->call[i];
@@ -278,7 +278,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
     if (!e->backend->host_memory) {
         TRY(e->backend->devices.describe(o->machine->device.number, &facts));
         s.cache_bytes = facts.cache_bytes;
-        TRY(announce(e, ret));
+        TRY(prepare_rows(e, ret));
     }
     TRY(random_step_init(&random_step, e, a));
     for (int k = 0; k < COUNT_OF(kinds); k++) {

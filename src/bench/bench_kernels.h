@@ -1,10 +1,10 @@
-/* bench_kernels.h - every kernel row that fits a call of a training step, timed on that call.
+/* bench_kernels.h - times every kernel row that accepts a call of a training step, on that call.
  *
- * A step of training is run once on random tokens. Where a call is met for the first time, every row that
- * fits it is run on copies of what the call was given there, in turn: so the numbers are those that such a
- * call sees, and losers stand beside winners. On a CPU what fits in a cache stays in it from run to run. On a
- * GPU copies of the inputs and outputs take turns, as many as its cache does not hold twice over, but no more
- * than 64; and all runs of a sample are one recording, so that the host does not slow them (stopwatch.h). */
+ * Runs one training step on random tokens. At the first occurrence of each distinct call, every row
+ * that accepts it runs on copies of the call's inputs, in turn, so all rows are timed on real data.
+ * On a CPU, data that fits in a cache stays there from run to run. On a GPU the runs cycle through
+ * copies of inputs and outputs, enough to exceed twice its L2 but at most 64, and all runs of a
+ * sample are one captured graph, so the host does not slow them (stopwatch.h). */
 #ifndef BENCH_BENCH_KERNELS_H
 #define BENCH_BENCH_KERNELS_H
 
@@ -15,57 +15,55 @@
 
 struct bench_row {
     const struct kernel *kernel;
-    bool taken;           /* the plan runs this one */
-    const char *left_out; /* NULL, or why it was not timed */
-    struct stats ms;      /* of one call */
+    bool taken;           /* the plan selects this row */
+    const char *left_out; /* why it was not timed; NULL: it was */
+    struct stats ms;      /* per call */
     double flops, bytes;  /* per second */
-    double
-        share; /* of the ceiling, the larger of the two; above 1: the ceiling was measured too low,
-                   * or the kernel only reads and is held against a copy */
-    bool
-        by_bytes; /* it is the share of what a copy of that size moves, not of the product's peak */
+    /* Fraction of the matmul peak or of copy bandwidth, whichever is larger. Above 1 the peak was
+     * measured too low, or the kernel only reads. */
+    double share;
+    bool by_bytes; /* `share` is of the copy bandwidth, not of the matmul peak */
 };
 
-/* Calls of one operator with equal attributes (but for the place of a dropout) and types. */
+/* Calls of one operator with equal types and attributes, except the site of a dropout. */
 struct bench_call {
     enum graph_kind kind;
-    int step; /* of its plan: where it is met first */
+    int step; /* first occurrence in its plan */
     enum op op;
-    int64_t per_step; /* how often a training step runs it */
+    int64_t per_step; /* executions per training step */
     struct cost cost;
-    enum dtype dtype;                /* of its first float input, or of its output */
-    enum machine_precision products; /* whose peak its arithmetic is held against */
+    enum dtype dtype;                /* of its first float input, else of its output */
+    enum machine_precision products; /* the peak that its arithmetic is compared with */
     const char *shape;               /* "768 x 384 x 128 tb", "f32 (12,64,512)" */
     const char *where;               /* "h.0.attn.c_attn" */
     struct bench_row *row;
     int rows;
-    double ms_per_step; /* of the row that the plan takes: median x per_step */
+    double ms_per_step; /* of the selected row: median x per_step */
 };
 
 struct bench_kernels {
-    struct bench_call *call; /* what takes longest per step first */
+    struct bench_call *call; /* longest per step first */
     int calls, rows;
-    struct products products; /* of a micro-step; a step has none besides */
-    struct stats products_ms; /* these, one after the other */
-    int64_t micro_steps;      /* of a step */
+    struct products products; /* matmuls of a micro-step; the update has none */
+    struct stats products_ms; /* of these matmuls, one after the other */
+    int64_t micro_steps;      /* per step */
 };
 
 struct bench_kernels_options {
-    enum op op;  /* only this one; OP_COUNT: all, and then the products alone */
-    int samples; /* of a row */
-    double
-        limit_ms; /* that all rows together should take; slow ones give fewer samples (rounds.h) */
-    const struct machine *machine; /* whose peaks the shares are of */
+    enum op op;      /* the operator to time; OP_COUNT: all, and then the matmuls alone */
+    int samples;     /* per row */
+    double limit_ms; /* for all rows together; slow ones give fewer samples (rounds.h) */
+    const struct machine *machine; /* its peaks are the base of the shares */
     void (*each)(void *user, int done, int rows, const struct bench_call *c);
     void *user;
 };
 
-/* The engine holds the plans of training and its own memory; its weights are drawn, and trained on random tokens. A
- * step that has no such operator leaves no calls. */
+/* The engine holds the plans of training; its weights are initialised and trained on random tokens.
+ * There are no calls if the step has no such operator. */
 enum status bench_kernels_run(struct engine *e, const struct bench_kernels_options *o,
                               struct bench_kernels *ret, struct arena *a);
 
-/* The distinct calls of a training step, without running one: what bench_kernels_run will time. */
+/* Finds the distinct calls of a training step that bench_kernels_run would time; runs nothing. */
 void bench_calls_find(const struct program *program, enum op op, struct bench_kernels *ret,
                       struct arena *a);
 

@@ -1,4 +1,4 @@
-/* bench_step.h - times whole training steps, and beside each the step's matrix products alone. */
+/* bench_step.h - times whole training steps, and after each the step's matmuls alone. */
 #ifndef BENCH_BENCH_STEP_H
 #define BENCH_BENCH_STEP_H
 
@@ -10,25 +10,25 @@ struct plan;
 
 struct bench_step {
     struct stats step;     /* ms: forward, backward, update */
-    struct stats products; /* ms: the same plans' products, nothing else */
-    struct stats ratio;    /* step / products, pair by pair */
-    double product_flops;  /* of one step */
-    double first_ms, loss; /* of the first step of all, before the warm-up */
+    struct stats products; /* ms: the matmuls of the same plans, nothing else */
+    struct stats ratio;    /* step / matmuls, per pair */
+    double product_flops;  /* FLOPs of the matmuls of one step */
+    double first_ms, loss; /* of the very first step */
 };
 
-/* A matrix product, whatever is done beside it. */
+/* True for matmuls, with or without an epilogue. */
 bool products_include(enum op op);
 
-/* Runs the products of a plan, nothing else, on whatever its memory holds. */
+/* Runs only the matmuls of a plan, on the current contents of its memory. */
 struct products {
     int kernels;
     double flops;
 };
 enum status products_run(struct plan *p, struct products *ret);
 
-/* Runs `warmup` and then `steps` pairs, step and products in turn, on random tokens. The engine holds
- * the plans of training, of one micro-step; its weights are drawn, trained on random tokens and must not be used
- * afterwards. `each` is called after every pair (progress); may be NULL. */
+/* Runs `warmup` and then `steps` pairs of a step and its matmuls, on random tokens. The engine
+ * holds the plans of training with one micro-step; its weights are initialised here and must not be
+ * used afterwards. `each` (may be NULL) is called after every pair. */
 enum status bench_step_run(struct engine *e, int warmup, int steps,
                            void (*each)(void *user, int done), void *user, struct bench_step *ret);
 

@@ -2,13 +2,13 @@
 
 #include "bench/bench_step.h"
 
-/* Of a product, whose attributes are of one of two kinds. */
+/* Matmuls have one of two kinds of attributes: linear or matmul. */
 static bool is_linear(enum op op)
 {
     return op == OP_LINEAR || op == OP_LINEAR_GELU;
 }
 
-/* "768 x 384 x 128 tb": M x N x K, and how many of them. */
+/* "768 x 384 x 128 tb": M x N x K, with the batch size in front if it is not 1. */
 static const char *product_shape(const struct kernel_call *c, enum op op, struct arena *a)
 {
     const struct type *out = &c->out_type[0], *in = &c->in_type[0];

@@ -1,4 +1,4 @@
-/* call.h - what a kernel's call is called, and which ceilings it is held against. */
+/* call.h - describes a kernel's call: shape, type, and the peaks it is compared with. */
 #ifndef BENCH_CALL_H
 #define BENCH_CALL_H
 
@@ -6,13 +6,13 @@
 #include "base/arena.h"
 #include "machine/machine.h"
 
-/* "768 x 384 x 128 tb": M x N x K of a product; else the type of the largest tensor. */
+/* "768 x 384 x 128 tb": M x N x K of a matmul; else the type of the largest tensor. */
 const char *call_shape(enum op op, const struct kernel_call *c, struct arena *a);
-/* Of its first float input, or of its output. */
+/* The type of its first float input, else of its output. */
 enum dtype call_dtype(const struct kernel_call *c);
-/* Whose peak its arithmetic is held against. */
+/* The peak that its arithmetic is compared with. */
 enum machine_precision call_precision(const struct kernel_call *c);
-/* Bytes per second that a copy of so many moves; on a GPU, whose caches a step's tensors leave, a large one. 0: unknown. */
+/* Bandwidth in bytes/s of a copy of `bytes`, on a GPU of a large copy. 0: unknown. */
 double call_copy_rate(const struct machine *m, double bytes);
 
 #endif

@@ -10,15 +10,15 @@
 
 enum { LEAST = 3, KEYS_MOST = 5, PAD = 64, CPU = 1, GPU = 2 };
 
-/* Runs before those that count. A GPU compiles in its first and records, where it replays, in its second; the others
- * bring its clocks to where they stay. */
+/* Warm-up runs: a GPU compiles, then captures with replay=true, then its clocks settle. */
 static const struct {
     int runs, cold;
 } warmup_of_host = {3, 0}, warmup_of_device = {10, 2};
 
-/* THE rungs, and of which ladder each is: what it sets, over the one before of the same ladder. The first sets every key
- * that a later one changes. On a CPU they are in the order of what fuses; on a GPU in that of the tables that others
- * published: configs/published/gpt2_124m.json, which names these rungs. */
+/* The rungs, the ladders that contain them, and the keys that each changes relative to the rung
+ * before it in the same ladder. The first rung of a ladder sets every key that a later one changes.
+ * The CPU ladder is ordered by fusion; the GPU ladder follows published tables:
+ * configs/published/gpt2_124m.json, which uses these names. */
 /* clang-format off */
 static const struct {
     int on;
@@ -53,7 +53,7 @@ bool ladder_sets(const char *key, int64_t length)
     return false;
 }
 
-/* Row `i` sets a key to another value than the configuration has, which has one that rows before set. */
+/* True if row `i` would change `key` from a value that an earlier row sets. */
 static bool not_made_yet(const struct config *c, int i, const char *key, struct arena *a)
 {
     int64_t length = (int64_t)strcspn(key, "=");
@@ -72,7 +72,7 @@ bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *
                  struct arena *a)
 {
     for (; *at < COUNT_OF(rungs); ++*at) {
-        const char *key = rungs[*at].key[0]; /* all but the first rungs change one key */
+        const char *key = rungs[*at].key[0]; /* only the first rung of a ladder sets several keys */
         if (!(rungs[*at].on & (gpu ? GPU : CPU)) || rungs[*at].key[1]) continue;
         if (!strncmp(key, "pad_vocab", 9) && !model_reads(&c->model, "pad_vocab")) continue;
         if (!not_made_yet(c, *at, key, a)) continue;
@@ -92,10 +92,10 @@ struct climb {
     struct random_step random_step;
     int iteration;
     bool open;
-    struct gauge *gauge; /* NULL: the device says nothing, or is not asked */
-    bool beside;         /* it is asked by a thread, while others do not run; else between steps */
-    int64_t bytes;       /* that the engine takes */
-    int64_t room;        /* of the device, before */
+    struct gauge *gauge; /* telemetry; NULL: not available, or off */
+    bool beside;         /* a thread samples the telemetry; else it is sampled between steps */
+    int64_t bytes;       /* planned memory of the engine */
+    int64_t room;        /* free memory of the device before opening */
     struct arena arena;
 };
 
@@ -104,11 +104,11 @@ struct climbing {
     struct ladder *l;
     struct device device;
     struct climb climb[LADDER_RUNGS];
-    int begun, climbs; /* where rungs run one after the other: the first of those that run now */
+    int begun, climbs; /* begun: the first of the rungs that run now */
     struct arena *a;
 };
 
-/* Sets the keys of row `i` over those of the rung before; words why this build does not serve it. */
+/* Applies the keys of row `i` to the rung before; ST_UNSUPPORTED if that cannot run here. */
 static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
                              const struct config *before, int64_t *ret_bytes)
 {
@@ -151,7 +151,7 @@ static enum status find_rungs(struct climbing *c)
     return fail(ST_UNSUPPORTED, "no rung can be run; the first: %s", c->l->rung[0].reason);
 }
 
-/* Steps in turn are sampled by themselves, before and after each; one rung alone as training is, more often. */
+/* Interleaved steps are sampled before and after each; a rung that runs alone, by a thread. */
 static void open_gauge(const struct climbing *c, struct climb *one)
 {
     enum { MOST_MS = 100 };
@@ -164,8 +164,8 @@ static void open_gauge(const struct climbing *c, struct climb *one)
         log_info("device telemetry (clock, power) is not sampled: %s", fail_message());
 }
 
-/* The first steps compile. */
-static void watch(struct climb *one, bool begins)
+/* Skips the first steps, which compile. */
+static void sample_gauge(struct climb *one, bool begins)
 {
     if (!one->gauge || one->iteration < warmup_of_device.cold) return;
     if (!one->beside || one->iteration == warmup_of_device.cold) gauge_work(one->gauge, begins);
@@ -205,9 +205,9 @@ static enum status step(void *user, int calls, double *ret_ms)
     const struct engine *e = &one->engine;
     int64_t before = e->backend->launches ? e->backend->launches->count(e->context) : 0;
     BUG_IF(calls != 1, "%d calls", calls);
-    watch(one, true);
+    sample_gauge(one, true);
     TRY(random_step_run(&one->random_step, one->iteration, NULL, &ret_ms[0]));
-    if (!one->beside) watch(one, false);
+    if (!one->beside) sample_gauge(one, false);
     if (one->iteration++) return ST_OK;
     one->rung->loss = one->random_step.loss;
     if (e->backend->launches) one->rung->started = e->backend->launches->count(e->context) - before;
@@ -225,7 +225,7 @@ static void show(void *user, double done_ms, double expected_ms)
     if (c->o->each) c->o->each(c->o->user, share < 1 ? share : 1, warm ? what : "warming up");
 }
 
-/* What a device has less of since the rung was opened: its driver knows it, also what kernels and recordings take. */
+/* Decrease of free device memory since the rung was opened, captured graphs included. */
 static int64_t taken(const struct climbing *c, const struct climb *one)
 {
     const struct backend *b = c->device.backend;
@@ -266,8 +266,7 @@ static enum status climb(struct climbing *c, int first, int n)
     return ST_OK;
 }
 
-/* On a GPU a step leaves its mark on the next one, by the heat that it makes and the clocks that this leaves: each rung
- * is warmed up and runs alone. */
+/* On a GPU the heat of a step lowers the clock of the next one: each rung runs alone. */
 static enum ladder_order order_of(const struct climbing *c)
 {
     if (!c->device.backend->host_memory) return LADDER_WARM;
@@ -317,8 +316,8 @@ double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret
     return 1 - clock_of(slowest) / clock_of(fastest);
 }
 
-/* A rung that runs alone fails alone: as this device has not what it takes, which opening shows, or has no memory left, which a
- * step shows. So do those behind a Ctrl-C, once one was measured. */
+/* A failure of a rung that runs alone is the rung's reason if the device lacks a feature (found
+ * when opening) or memory (found in a step), or after Ctrl-C if another rung was measured. */
 static bool is_of_rung(const struct climbing *c, enum status st)
 {
     bool measured = false;
@@ -329,7 +328,7 @@ static bool is_of_rung(const struct climbing *c, enum status st)
 
 static const char *reason_of(enum status st, struct arena *a)
 {
-    if (st == ST_INTERRUPTED) return "not reached: it was stopped before";
+    if (st == ST_INTERRUPTED) return "not reached: the run was stopped";
     return arena_printf(a, st == ST_MEMORY ? "did not fit: %s" : "%s", fail_message());
 }
 

@@ -4,7 +4,7 @@
 #include "engine/device.h"
 #include "measure/random_step.h"
 
-/* The plans of an engine one after the other, without the update. */
+/* Runs the plans of an engine one after the other. */
 static enum status run_plans(struct random_step *r, struct sequence plan[GRAPH_COUNT],
                              int iteration)
 {
@@ -24,7 +24,7 @@ enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent
     struct engine e;
     struct random_step steps = {0};
     struct sequence plan[GRAPH_COUNT] = {0};
-    /* A host that has too little would end the process, not this call. */
+    /* Checked first, because a host without enough memory would kill the process. */
     TRY(random_step_check(c, vocab, extent));
     enum status st = engine_open(&e, c, vocab, memory_kinds(c, extent), device_backend(c), &a);
     if (st != ST_OK) {

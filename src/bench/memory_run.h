@@ -1,17 +1,16 @@
-/* memory_run.h - two steps for the memory that they really take, beside what the plans foretold. */
+/* memory_run.h - measures the memory of two steps, to compare with the plans. */
 #ifndef BENCH_MEMORY_RUN_H
 #define BENCH_MEMORY_RUN_H
 
 #include "engine/memory.h"
 
 struct memory_run {
-    int64_t planned; /* bytes of the plans' memory */
-    int64_t
-        measured; /* by which the process, or what the driver says is taken, grew; -1: unknown */
-    bool host;    /* the first of the two */
+    int64_t planned;  /* bytes of the plans' memory */
+    int64_t measured; /* growth of the process, or of the device's used memory; -1: unknown */
+    bool host;        /* `measured` is of the process */
 };
 
-/* On random tokens, on the device of the configuration. Too little memory is ST_UNSUPPORTED before any is asked for. */
+/* Runs on random tokens. Returns ST_UNSUPPORTED, before allocating, if memory is short. */
 enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent extent,
                        struct memory_run *ret);
 

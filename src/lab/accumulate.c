@@ -4,7 +4,7 @@
 
 static const double addend = 0.01;
 
-/* Bits of the significand, the leading one included, and the exponent of the smallest normal number. */
+/* Significand bits with the leading one, and the exponent of the smallest normal number. */
 static const struct {
     const char *name;
     int significand, least, most, width;
@@ -17,21 +17,21 @@ static const struct {
 /* clang-format off */
 static const struct accumulation rows[ACCUMULATIONS] = {
     {.name = "fp32", .of_sum = NARROW_FP32, .of_addend = NARROW_FP32,
-     .why = "0.01 is no fp32 number, but only 2e-10 off; the rest of the error is that of a thousand rounded sums."},
+     .why = "0.01 is not an fp32 number, but only 2e-10 off; the rest of the error is rounding in a thousand sums."},
     {.name = "fp16", .of_sum = NARROW_FP16, .of_addend = NARROW_FP16,
-     .why = "fp16 numbers are 1/256 apart from 4 on and 1/128 from 8 on: what is really added there is 3/256, then 1/128."},
+     .why = "fp16 numbers are 1/256 apart from 4 on and 1/128 from 8 on: each step really adds 3/256 there, then 1/128."},
     {.name = "fp32 += fp16", .of_sum = NARROW_FP32, .of_addend = NARROW_FP16,
-     .why = "the sum loses nothing: it is a thousand times the fp16 number next to 0.01, which is 2e-6 above it."},
+     .why = "the sum loses nothing: it is a thousand times the fp16 number nearest to 0.01, which is 2e-6 too large."},
     {.name = "fp32 += fp32(fp16)", .of_sum = NARROW_FP32, .of_addend = NARROW_FP16,
-     .why = "the same bits: a sum of fp32 and fp16 casts the narrow one by itself, and casting back does not bring 0.01 back."},
+     .why = "the same bits: a sum of fp32 and fp16 casts fp16 to fp32 anyway, and a cast does not restore 0.01."},
     {.name = "bf16", .of_sum = NARROW_BF16, .of_addend = NARROW_BF16,
-     .why = "bf16 numbers are 1/32 apart from 4 on: less than half of that is rounded away, so the sum stays where it is."},
+     .why = "bf16 numbers are 1/32 apart from 4 on: an addend below half of that is rounded away, so the sum stays at 4."},
     {.name = "fp32, Kahan", .of_sum = NARROW_FP32, .of_addend = NARROW_FP32, .kahan = true,
-     .why = "what a sum rounds away is carried along and added the next time: the fp32 number next to a thousand addends."},
+     .why = "the rounding error of each sum is added in the next one: the result is the fp32 number nearest to a thousand addends."},
     {.name = "fp16, Kahan", .of_sum = NARROW_FP16, .of_addend = NARROW_FP16, .kahan = true,
-     .why = "the same in fp16: the number next to 10.0021, as fp16 numbers are 1/128 apart there."},
+     .why = "the same in fp16: the result is the number nearest to 10.0021; fp16 numbers are 1/128 apart there."},
     {.name = "bf16, Kahan", .of_sum = NARROW_BF16, .of_addend = NARROW_BF16, .kahan = true,
-     .why = "the same in bf16, which alone stops at 4: small parts gather in the second number until they count."},
+     .why = "the same in bf16, which alone stops at 4: errors add up in the second number until they are large enough."},
 };
 /* clang-format on */
 

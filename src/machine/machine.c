@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the products come from: the library that brings the kernels of the best row. */
+/* The library of the best matmul kernels. */
 static const char *product_library(const struct environment *e, struct arena *a)
 {
     for (int i = 0; i < e->libraries; i++)
@@ -23,7 +23,7 @@ static const char *product_library(const struct environment *e, struct arena *a)
 
 enum machine_precision machine_precision(enum dtype dtype, bool tf32)
 {
-    /* Those of 8 bits are held against bf16's peak, which they may exceed. */
+    /* float8 is compared with the peak of bf16, which it may exceed. */
     return dtype == DT_BF16 || dtype_is_float8(dtype) ? MACHINE_BF16
            : tf32                                     ? MACHINE_TF32
                                                       : MACHINE_F32;
@@ -42,7 +42,7 @@ static const char *library_of(const struct backend *b, const char *name, struct 
     return backend_library(b, name, &l) && !l.why ? arena_strdup(a, l.version) : NULL;
 }
 
-/* Kernels are compiled by NVRTC and started by the driver: other versions of these may be faster, too. */
+/* Includes the versions of driver and library, because others may be faster. */
 static enum status identify_gpu(struct machine *m, struct arena *a)
 {
     const struct backend *b = m->device.backend;
@@ -84,7 +84,7 @@ enum status machine_measure(struct machine *m, bool quick,
                             struct arena *a)
 {
     struct machine_work w = {m, quick, each, user, 0};
-    m->peaks = m->copies = 0; /* an earlier record may be in it */
+    m->peaks = m->copies = 0; /* may hold an earlier record */
     int64_t threads = threads_count(), start = clock_ns();
     struct host_work before = host_work_now();
     struct environment now;
@@ -99,7 +99,7 @@ enum status machine_measure(struct machine *m, bool quick,
     return st;
 }
 
-/* A tenth of a processor is what a desktop does by itself. */
+/* An idle desktop uses up to a tenth of a processor. */
 bool machine_was_disturbed(const struct machine *m)
 {
     return m->others > 0.1;
@@ -118,7 +118,7 @@ const struct machine_peak *machine_peak(const struct machine *m, enum machine_pr
     return NULL;
 }
 
-/* Linear in the logarithm of the size between the two that were measured. */
+/* Interpolates linearly in the logarithm of the size. */
 double machine_copy_rate(const struct machine *m, double bytes)
 {
     double share = bytes / m->threads;

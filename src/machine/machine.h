@@ -1,8 +1,8 @@
-/* machine.h - what this machine can do at most: matrix products of each type, and copies of each size.
+/* machine.h - the measured peaks of this machine: matmuls of each type, and copies of each size.
  *
- * Products go through the same kernel rows that training uses, on random numbers; the fastest of several
- * large shapes counts. A copy of n bytes reads n and writes n, so it moves 2n bytes. Peaks are the best
- * that was seen: they are ceilings to hold other times against, not averages. */
+ * Matmuls use the same kernel rows as training, on random numbers; the fastest of several large
+ * shapes counts. A copy of n bytes reads n and writes n, so it moves 2n bytes. Peaks are the best
+ * samples, not averages: they are ceilings for other times. */
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H
 
@@ -13,76 +13,75 @@ struct arena;
 
 enum { MACHINE_COPIES = 24 };
 
-/* How products multiply: tf32 is what a GPU makes of f32 if it may. */
+/* Precision of a matmul; a GPU computes f32 in tf32 if allowed. */
 enum machine_precision { MACHINE_F32, MACHINE_TF32, MACHINE_BF16, MACHINE_PRECISIONS };
 enum machine_precision machine_precision(enum dtype dtype, bool tf32);
 /* "f32", "tf32", "bf16" */
 const char *machine_precision_name(enum machine_precision p);
 
-/* The fastest product of one type. */
+/* The fastest matmul of one type. */
 struct machine_peak {
     enum machine_precision precision;
-    double flops, flops_one; /* per second; with all threads, with one */
-    int64_t M, N, K;         /* the shape that was the fastest with all threads */
+    double flops, flops_one; /* FLOP/s with all threads, with one */
+    int64_t M, N, K;         /* the fastest shape with all threads */
     const char *kernel;      /* "onednn" */
 };
 
-/* A copy, over and over again, in which every thread moves its share. */
+/* A repeated copy in which each thread copies its share. */
 struct machine_copy {
-    int64_t bytes;           /* source and destination together, of one thread */
-    double moved, moved_one; /* bytes per second, read and written; with all threads, with one */
+    int64_t bytes;           /* source and destination together, per thread */
+    double moved, moved_one; /* bytes/s, read and written, with all threads, with one */
 };
 
 struct machine {
-    /* Who this is: machine_identify. What was measured counts where all of these are the same. */
-    struct device device; /* that is measured; a record of the file has none */
+    /* Set by machine_identify. Measurements are valid for a machine if all of these are equal. */
+    struct device device; /* the measured device; not set in records of the file */
     bool gpu;
-    const char *name,
-        *library; /* "Intel(R) Xeon(R) ...", "oneDNN 2.6.3"; of a GPU "NVIDIA H200", "cuBLASLt 13.0.1" */
-    /* What is used of what there is: "amx of avx2 fma avx512f ..."; of a GPU "compute capability 9.0, 132 SMs" */
+    /* "Intel(R) Xeon(R) ...", "oneDNN 2.6.3"; of a GPU "NVIDIA H200", "cuBLASLt 13.0.1" */
+    const char *name, *library;
+    /* Used of available instructions: "amx of avx2 ..."; "compute capability 9.0, 132 SMs". */
     const char *isa;
-    int threads; /* of a GPU 1 */
-    /* machine_measure */
+    int threads; /* 1 for a GPU */
+    /* Set by machine_measure. */
     const char *date; /* "2026-11-21T08:22:13Z" */
-    bool quick;       /* in a few seconds, by another command */
-    double others; /* processors that other programs kept busy meanwhile; 0: nobody, or unknown */
+    bool quick;       /* a short measurement of a few seconds, made by another command */
+    double others;    /* processors kept busy by other processes; 0: none, or unknown */
     struct machine_peak peak[MACHINE_PRECISIONS];
     int peaks;
     struct machine_copy copy[MACHINE_COPIES]; /* by size, smallest first */
     int copies;
-    int64_t cache_bytes; /* L2 of one thread, or of a GPU, as the system says; 0: it does not */
+    int64_t cache_bytes; /* L2 of one thread, or of a GPU; 0: unknown */
 };
 
-/* The processor, its instructions within the limit that is set (base/isa.h), the library of products, and
- * the threads that are set (base/threads.h); or the GPU. */
+/* Identifies the processor with its instruction set as limited by base/isa.h, the matmul library
+ * and the number of threads (base/threads.h); or the GPU. */
 enum status machine_identify(struct machine *m, const struct device *device, struct arena *a);
 bool machine_same(const struct machine *m, const struct machine *other);
 
-/* Fills the rest. `each` is told how much is done, between 0 and 1, and what comes next; may be NULL. */
+/* Measures the rest. `each` (may be NULL) reports the fraction done and what comes next. */
 enum status machine_measure(struct machine *m, bool quick,
                             void (*each)(void *user, double done, const char *what), void *user,
                             struct arena *a);
 
-/* True if others were so busy meanwhile that the peaks are likely too low. */
+/* True if other processes were so busy that the peaks are likely too low. */
 bool machine_was_disturbed(const struct machine *m);
-/* The product of that type; NULL: this machine has no kernel for it. */
+/* The peak of that type; NULL: this machine has no kernel for it. */
 const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p);
-/* Bytes per second that a copy moves when source and destination together are so many bytes, shared by
- * all threads; 0 if no copy was measured. */
+/* Bandwidth in bytes/s of a copy by all threads, `bytes` being source + destination; 0: unknown. */
 double machine_copy_rate(const struct machine *m, double bytes);
-/* The largest copy that stays in L2, and the one that no cache holds. */
+/* The largest copy that fits in L2, and the one larger than all caches. */
 const struct machine_copy *machine_copy_in_cache(const struct machine *m);
 const struct machine_copy *machine_copy_large(const struct machine *m);
-/* The fastest of all, of whatever size. */
+/* The fastest copy of any size. */
 const struct machine_copy *machine_copy_fastest(const struct machine *m);
 
-/* The file of records (docs/FORMATS.md): fills in the rest of the machine that `m` was identified as.
- * False, and nothing is changed, where there is no file, no such record, or none that makes sense. */
+/* Reads the record of the identified machine `m` from the file of records (docs/FORMATS.md).
+ * Returns false and changes nothing if there is no file or no valid record. */
 bool machine_read(struct machine *m, const char *path, struct arena *a);
-/* Puts the record in the place of the older one of the same machine; others stay, up to a limit. Makes
- * the folder; the file is replaced as a whole. */
+/* Replaces the older record of the same machine; keeps other records, up to a limit. Creates the
+ * folder; replaces the file atomically. */
 enum status machine_write(const struct machine *m, const char *path);
-/* One record as the file has it, for `--json`; the caller releases it with json_decref. */
+/* One record in the file's format, for `--json`; the caller releases it with json_decref. */
 struct json_t *machine_json(const struct machine *m);
 
 #endif

@@ -1,6 +1,6 @@
-/* How fast bytes move, from what the first cache holds to what no cache does. The C library's memcpy
- * does the moving: it was as fast as or faster than loops over 64-byte vectors at every size, and past the
- * caches, where it writes around them, 1.6 times as fast (44 against 28 GB/s, 2 threads). */
+/* Measures copy bandwidth for sizes from L1 to beyond all caches, with the C library's memcpy. At
+ * every size it was at least as fast as loops over 64-byte vectors. Beyond the caches, where it
+ * uses non-temporal stores, it was 1.6 times as fast (44 against 28 GB/s, 2 threads). */
 #include "base/clock.h"
 #include "base/room.h"
 #include "machine/machine_parts.h"
@@ -11,28 +11,28 @@
 #include <unistd.h>
 
 enum { SMALLEST = 16 << 10, PAGE = 2 << 20 };
-static const int64_t ENOUGH = INT64_C(4) << 30, LEAST = 64 << 20, HASTY = INT64_C(1) << 30;
+static const int64_t ENOUGH = INT64_C(4) << 30, LEAST = 64 << 20, QUICK = INT64_C(1) << 30;
 
-/* Source and destination of each thread; a copy moves the first bytes of the one to the other. */
+/* Source and destination of each thread; a copy uses their first bytes. */
 struct copying {
     char *from, *to;
-    int64_t room; /* bytes of each, for one thread */
+    int64_t room; /* bytes of source and of destination per thread */
     int threads;
 };
 
-/* All threads together: four times the last cache, but no more than an eighth of what is free. */
+/* Bytes for all threads: four times L3, but at most an eighth of the free memory. */
 static int64_t largest(const struct machine_work *w)
 {
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
     int64_t want = 4 * (cache > 0 ? (int64_t)cache : 0), most = room_bytes() / 8;
     if (want < 4 * LEAST) want = 4 * LEAST;
     if (want > ENOUGH) want = ENOUGH;
-    if (w->quick && want > HASTY) want = HASTY;
+    if (w->quick && want > QUICK) want = QUICK;
     if (most > 0 && want > most) want = most;
     return want < LEAST ? LEAST : want;
 }
 
-/* Each thread touches its own share first, so that it lies in its own memory where there are several. */
+/* Each thread touches its share first, so that it is allocated on the thread's NUMA node. */
 static enum status open_copying(struct copying *c, int64_t share, int threads)
 {
     int64_t room = round_up(share / 2, PAGE);
@@ -40,7 +40,7 @@ static enum status open_copying(struct copying *c, int64_t share, int threads)
     c->from = aligned_alloc(PAGE, (size_t)(room * threads));
     c->to = aligned_alloc(PAGE, (size_t)(room * threads));
     if (!c->from || !c->to)
-        return fail(ST_UNSUPPORTED, "%.1f GiB for a copy are not to be had",
+        return fail(ST_UNSUPPORTED, "cannot allocate %.1f GiB for a copy",
                     2.0 * (double)room * threads / (1 << 30));
 #pragma omp parallel num_threads(threads)
     {
@@ -57,8 +57,8 @@ static void close_copying(struct copying *c)
     free(c->to);
 }
 
-/* Milliseconds from the first of `threads` threads that begins to copy `bytes`, `times` times, to the last
- * that ends: on a busy machine they do not begin at once. */
+/* Copies `bytes` `times` times on each thread. Returns the milliseconds from the first thread's
+ * begin to the last one's end, because threads do not begin at the same time on a busy machine. */
 static double copy(const struct copying *c, int threads, int64_t bytes, int64_t times)
 {
     int64_t start = INT64_MAX, end = 0;
@@ -69,18 +69,18 @@ static double copy(const struct copying *c, int threads, int64_t bytes, int64_t 
         start = clock_ns();
         for (int64_t i = 0; i < times; i++) {
             memcpy(c->to + at, c->from + at, (size_t)bytes);
-            __asm__ volatile("" ::: "memory"); /* else the compiler copies once */
+            __asm__ volatile("" ::: "memory"); /* else the compiler may drop repeated copies */
         }
         end = clock_ns();
     }
     return clock_ms(start, end);
 }
 
-/* Bytes per second that the fastest of several tries moves. */
+/* Bytes per second, read and written, of the fastest of several tries. */
 static double rate(const struct copying *c, int threads, int64_t bytes, bool quick)
 {
     double best = 0, try_ms = quick ? 2 : 8;
-    int64_t times = 1 + (int64_t)(try_ms * 2e7) / (2 * bytes); /* as if 20 GB/s were moved */
+    int64_t times = 1 + (int64_t)(try_ms * 2e7) / (2 * bytes); /* assuming 20 GB/s */
     copy(c, threads, bytes, 1);
     for (int i = 0; i < (quick ? 3 : 7); i++) {
         double ms = copy(c, threads, bytes, times);
@@ -95,8 +95,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Where memcpy changes its method late, a smaller copy would be slower. And nobody need use all threads: beside busy
- * programs one alone can be the fastest. */
+/* A smaller copy can be slower because memcpy changes its method late. One thread can be faster
+ * than all threads if other processes are busy. Neither lowers a ceiling. */
 void machine_make_ceilings(struct machine *m)
 {
     for (int i = m->copies - 1; i >= 0; i--) {

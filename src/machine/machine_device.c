@@ -1,11 +1,11 @@
-/* How fast a device copies in its own memory, from what its cache holds to what it does not: by the driver or by the
- * kernel that stores tensors, whichever is faster. A recorded copy of the driver's may run on an engine of its own that is slower
- * than the processors are. */
+/* Measures copy bandwidth in a device's memory for sizes within and beyond its L2, with the
+ * driver's copy or the STORE kernel, whichever is faster: a captured copy of the driver may run on
+ * a copy engine, which is slower than the SMs. */
 #include "backend/kernel.h"
 #include "machine/machine_parts.h"
 #include "measure/stopwatch.h"
 
-static const int64_t SMALLEST = 1 << 20, ENOUGH = INT64_C(4) << 30, HASTY = INT64_C(1) << 30;
+static const int64_t SMALLEST = 1 << 20, ENOUGH = INT64_C(4) << 30, QUICK = INT64_C(1) << 30;
 
 struct copying {
     const struct device *device;
@@ -24,7 +24,7 @@ static enum status start(void *user, int i)
     return c->device->backend->memory.copy(c->context, c->to, c->from, c->bytes);
 }
 
-/* Bytes per second, read and written, that the fastest of several tries moves. */
+/* Bytes per second, read and written, of the fastest of several tries. */
 static enum status rate(struct copying *c, bool quick, double *ret)
 {
     struct stopwatch w = {
@@ -44,7 +44,7 @@ out:
     return st;
 }
 
-/* to = from, as an operator that has a kernel. */
+/* Prepares the copy to = from as a kernel, if the backend has one. */
 static enum status prepare(struct copying *c)
 {
     static const union attr attr;
@@ -93,7 +93,7 @@ static enum status sizes(struct machine_work *w, struct copying *c, int64_t larg
     return ST_OK;
 }
 
-/* Zeros cost a GPU less power than numbers. */
+/* Non-zero bytes, because copying zeros takes less power. */
 static enum status fill(struct copying *c, int64_t bytes)
 {
     const struct backend *b = c->device->backend;
@@ -105,7 +105,7 @@ enum status machine_measure_device_copies(struct machine_work *w)
 {
     struct copying c = {.device = &w->machine->device};
     const struct backend *b = c.device->backend;
-    int64_t largest = w->quick ? HASTY : ENOUGH, room = b->devices.free_memory(c.device->number);
+    int64_t largest = w->quick ? QUICK : ENOUGH, room = b->devices.free_memory(c.device->number);
     enum status st = ST_OK;
     while (room >= 0 && largest > room / 2 && largest > SMALLEST) largest /= 2;
     TRY(backend_target(b, c.device->number, &c.target));

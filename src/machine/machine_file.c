@@ -35,7 +35,7 @@ struct json_t *machine_json(const struct machine *m)
                   m->name, "isa", m->isa, "library", m->library, "threads", m->threads, "date",
                   m->date, "quick", (int)m->quick, "others", m->others, "l2_bytes",
                   (json_int_t)m->cache_bytes, "products", peaks, "copies", copies);
-    BUG_IF(!j, "facts about this machine that are no JSON");
+    BUG_IF(!j, "a machine record is not valid JSON");
     return j;
 }
 
@@ -45,7 +45,7 @@ static const char *text_of(const json_t *j, const char *key, struct arena *a)
     return text ? arena_strdup(a, text) : NULL;
 }
 
-/* A positive, finite number; 0 if it is anything else. */
+/* A positive, finite number; 0 for anything else. */
 static double number_of(const json_t *j, const char *key)
 {
     double x = json_number_value(json_object_get(j, key));
@@ -98,7 +98,7 @@ static bool read_lists(const json_t *j, struct machine *m, struct arena *a)
     return m->peaks > 0 && m->copies > 0;
 }
 
-/* False if something is missing or makes no sense: then the record is as good as none. */
+/* False if something is missing or invalid: the record is then ignored. */
 static bool read_record(const json_t *j, struct machine *m, struct arena *a)
 {
     *m = (struct machine){.name = text_of(j, "gpu", a), .isa = text_of(j, "isa", a)};
@@ -113,13 +113,13 @@ static bool read_record(const json_t *j, struct machine *m, struct arena *a)
     return m->name && m->isa && m->library && m->date && m->threads > 0 && read_lists(j, m, a);
 }
 
-/* The array of records, or a new one where the file is none of ours; released with what holds it. */
+/* Loads the file, or makes a new one if it is missing or invalid. The result owns *ret_records. */
 static json_t *load(const char *path, json_t **ret_records)
 {
     json_t *file = json_load_file(path, 0, NULL), *records = json_object_get(file, "machines");
     if (json_integer_value(json_object_get(file, "v")) != FILE_VERSION || !json_is_array(records)) {
         if (file_exists(path))
-            log_warning("%s is damaged or of another version: what it held is measured anew", path);
+            log_warning("%s is damaged or has another version; its peaks are measured again", path);
         json_decref(file);
         records = json_array();
         file = json_pack("{s:i, s:o}", "v", FILE_VERSION, "machines", records);
@@ -143,7 +143,7 @@ bool machine_read(struct machine *m, const char *path, struct arena *a)
     return found;
 }
 
-/* What cannot be read, and what is of the same machine, goes. */
+/* Removes invalid records, those of the same machine, and the oldest above the limit. */
 static void drop_old(json_t *records, const struct machine *m)
 {
     struct arena scratch = {0};
@@ -177,7 +177,7 @@ enum status machine_write(const struct machine *m, const char *path)
     json_array_append_new(records, machine_json(m));
     char *text = json_dumps(file, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
     json_decref(file);
-    BUG_IF(!text, "records of machines that are no JSON");
+    BUG_IF(!text, "machine records are not valid JSON");
     enum status st = file_write(path, text, (int64_t)strlen(text));
     free(text);
     return st;

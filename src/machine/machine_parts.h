@@ -1,4 +1,4 @@
-/* machine_parts.h - how the parts of machine_measure report; private to machine/. */
+/* machine_parts.h - the parts of machine_measure and their progress; private to machine/. */
 #ifndef MACHINE_MACHINE_PARTS_H
 #define MACHINE_MACHINE_PARTS_H
 
@@ -12,15 +12,15 @@ struct machine_work {
     double done; /* 0 ... 1 */
 };
 
-/* Half of the work is products, half copies. */
+/* Reports progress. Half of the work is matmuls, half is copies. */
 void machine_work_done(struct machine_work *w, double share, const char *next);
 
-/* Both change the number of threads that is set. */
+/* Both change the number of threads (base/threads.h). */
 enum status machine_measure_products(struct machine_work *w);
 enum status machine_measure_copies(struct machine_work *w);
-/* The same in a GPU's memory. */
+/* Copies in a GPU's memory. */
 enum status machine_measure_device_copies(struct machine_work *w);
-/* A smaller copy is never slower for being small. */
+/* Raises each bandwidth to at least that of every larger copy and that of one thread. */
 void machine_make_ceilings(struct machine *m);
 
 #endif

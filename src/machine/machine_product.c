@@ -1,4 +1,4 @@
-/* The fastest matrix product of each type, by the kernel rows that training uses. */
+/* Finds the fastest matmul of each type, with the kernel rows that training uses. */
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "base/arena.h"
@@ -19,21 +19,21 @@ static const int64_t shapes[][3] = {
 static const int64_t gpu_shapes[][3] = {
     {4096, 4096, 4096}, {8192, 8192, 8192}, {16384, 4096, 4096}, {16384, 8192, 8192}};
 
-/* The first shapes of a list; each so long, or so often at least; one that takes longer for a single run is passed
- * over. What is short is run so long for one sample. */
-struct patience {
+/* The first `shapes` of a list. Each runs for spend_ms and at least `least` times; a shape that
+ * would take longer than run_ms_most per run is skipped. A sample takes at least sample_ms. */
+struct effort {
     const int64_t (*shape)[3];
     int shapes;
     double spend_ms, run_ms_most;
     int least;
     double sample_ms;
 };
-static const struct patience thorough = {shapes, COUNT_OF(shapes), 700, 2500, 3, 0},
-                             hasty = {shapes, 3, 60, 150, 2, 0},
-                             gpu_thorough = {gpu_shapes, COUNT_OF(gpu_shapes), 1000, 1000, 3, 20},
-                             gpu_hasty = {gpu_shapes, 2, 100, 300, 2, 10};
+static const struct effort full_cpu = {shapes, COUNT_OF(shapes), 700, 2500, 3, 0},
+                           quick_cpu = {shapes, 3, 60, 150, 2, 0},
+                           full_gpu = {gpu_shapes, COUNT_OF(gpu_shapes), 1000, 1000, 3, 20},
+                           quick_gpu = {gpu_shapes, 2, 100, 300, 2, 10};
 
-/* A product (M,K) x (K,N) with memory of its own; `packed`: B is what PACK makes of it first. */
+/* A matmul (M,K) x (K,N) with its own memory; `packed`: PACK prepares B first. */
 struct trial {
     const struct backend *backend;
     const struct target *target;
@@ -44,12 +44,12 @@ struct trial {
     const struct kernel *kernel, *packer;
 };
 
-static enum status take(struct trial *t, const struct type *type, void **ret)
+static enum status allocate(struct trial *t, const struct type *type, void **ret)
 {
     return t->backend->memory.alloc(t->context, type_bytes(type), ret);
 }
 
-/* Random bf16 numbers of a size between 0.5 and 2; two of them make a float of such a size, too. */
+/* Random bf16 numbers with magnitudes from 0.5 to 2; two of them make such a float, too. */
 static enum status fill(struct trial *t, void *to, const struct type *type, struct arena *scratch)
 {
     int64_t n = type_bytes(type) / (int64_t)sizeof(uint32_t);
@@ -105,20 +105,20 @@ static enum status prepare(const struct kernel *k, struct trial *t, struct kerne
 {
     if (k->scratch_bytes && k->scratch_bytes(k, call)) {
         struct type scratch = type_1d(DT_F64, k->scratch_bytes(k, call) / 8 + 1);
-        TRY(take(t, &scratch, &call->scratch));
+        TRY(allocate(t, &scratch, &call->scratch));
     }
     return k->prepare ? k->prepare(k, call) : ST_OK;
 }
 
 static enum status open_trial(struct trial *t, struct arena *scratch)
 {
-    TRY(take(t, &t->call.in_type[0], &t->call.in[0]));
-    TRY(take(t, &t->call.in_type[1], &t->call.in[1]));
-    TRY(take(t, &t->call.out_type[0], &t->call.out[0]));
+    TRY(allocate(t, &t->call.in_type[0], &t->call.in[0]));
+    TRY(allocate(t, &t->call.in_type[1], &t->call.in[1]));
+    TRY(allocate(t, &t->call.out_type[0], &t->call.out[0]));
     TRY(fill(t, t->call.in[0], &t->call.in_type[0], scratch));
     TRY(prepare(t->kernel, t, &t->call));
     if (!t->packer) return fill(t, t->call.in[1], &t->call.in_type[1], scratch);
-    TRY(take(t, &t->pack.in_type[0], &t->pack.in[0]));
+    TRY(allocate(t, &t->pack.in_type[0], &t->pack.in[0]));
     TRY(fill(t, t->pack.in[0], &t->pack.in_type[0], scratch));
     t->pack.out[0] = t->call.in[1];
     TRY(prepare(t->packer, t, &t->pack));
@@ -147,14 +147,14 @@ static enum status start(void *user, int i)
     return t->kernel->run(&t->call);
 }
 
-/* The shortest run. */
-static enum status time_trial(struct trial *t, const struct patience *p, double *ret_ms)
+/* The time of the fastest run. */
+static enum status time_trial(struct trial *t, const struct effort *p, double *ret_ms)
 {
     struct stopwatch w = {.backend = t->backend, .context = t->context, .start = start, .user = t};
     double best = 0, spent = 0, ms;
     int calls = 1;
     enum status st = ST_OK;
-    TRY_OUT(st, stopwatch_time(&w, 1, &ms)); /* pages, and code that the library writes now */
+    TRY_OUT(st, stopwatch_time(&w, 1, &ms)); /* touches pages, and lets the library generate code */
     if (p->sample_ms > 0) TRY_OUT(st, stopwatch_time(&w, 1, &ms));
     if (p->sample_ms > 0 && ms > 0 && ms < p->sample_ms) calls = (int)fmin(p->sample_ms / ms, 1000);
     for (int i = 0; i < p->least || spent < p->spend_ms; i++) {
@@ -172,8 +172,8 @@ struct search {
     const struct backend *backend;
     struct target target;
     void *context;
-    const struct patience *patience;
-    double rate; /* the best of the type so far, per second: says which shapes take too long */
+    const struct effort *effort;
+    double rate; /* best FLOP/s of the type so far: predicts which shapes take too long */
 };
 
 static enum status try_shape(struct search *s, enum machine_precision p, const int64_t *shape,
@@ -184,7 +184,7 @@ static enum status try_shape(struct search *s, enum machine_precision p, const i
     struct trial t = {
         .backend = s->backend, .target = &s->target, .context = s->context, .tuning = &tuning};
     double flops = 2.0 * (double)shape[0] * (double)shape[1] * (double)shape[2], ms = 0;
-    if (s->rate > 0 && flops / s->rate > s->patience->run_ms_most * 1e-3) return ST_OK;
+    if (s->rate > 0 && flops / s->rate > s->effort->run_ms_most * 1e-3) return ST_OK;
     tuning_init(&tuning, &s->target, &scratch);
     describe(&t, p, shape, packed);
     if (!t.kernel || (packed && !t.packer)) {
@@ -193,7 +193,7 @@ static enum status try_shape(struct search *s, enum machine_precision p, const i
     }
     enum status st = open_trial(&t, &scratch);
     arena_release(&scratch); /* what the table decided is in the prepared call */
-    if (st == ST_OK) st = time_trial(&t, s->patience, &ms);
+    if (st == ST_OK) st = time_trial(&t, s->effort, &ms);
     close_trial(&t);
     TRY(st);
     double rate = flops / (ms * 1e-3);
@@ -204,37 +204,37 @@ static enum status try_shape(struct search *s, enum machine_precision p, const i
     return ST_OK;
 }
 
-/* peak->flops stays 0 where no kernel takes the type. */
+/* best->flops stays 0 if no kernel accepts the type. */
 static enum status search_type(struct search *s, struct machine_work *w, enum machine_precision p,
                                double share, struct machine_peak *best)
 {
     char what[64];
-    int n = snprintf(what, sizeof what, "products, %s", machine_precision_name(p));
+    int n = snprintf(what, sizeof what, "matmuls, %s", machine_precision_name(p));
     if (!w->machine->gpu)
         snprintf(what + n, sizeof what - (size_t)n, ", %lld thread%s", (long long)threads_count(),
                  threads_count() == 1 ? "" : "s");
     s->rate = 0;
     *best = (struct machine_peak){.precision = p};
-    for (int i = 0; i < s->patience->shapes; i++) {
+    for (int i = 0; i < s->effort->shapes; i++) {
         machine_work_done(w, 0, what);
         for (int packed = 0; packed < 2; packed++)
-            TRY(try_shape(s, p, s->patience->shape[i], packed, best));
-        machine_work_done(w, share / s->patience->shapes, what);
+            TRY(try_shape(s, p, s->effort->shape[i], packed, best));
+        machine_work_done(w, share / s->effort->shapes, what);
     }
     return ST_OK;
 }
 
-static const struct patience *patience_of(const struct machine_work *w)
+static const struct effort *effort_of(const struct machine_work *w)
 {
-    if (w->machine->gpu) return w->quick ? &gpu_hasty : &gpu_thorough;
-    return w->quick ? &hasty : &thorough;
+    if (w->machine->gpu) return w->quick ? &quick_gpu : &full_gpu;
+    return w->quick ? &quick_cpu : &full_cpu;
 }
 
-/* Of the CPU there is no TF32. */
+/* A CPU has no TF32. */
 enum status machine_measure_products(struct machine_work *w)
 {
     struct machine *m = w->machine;
-    struct search s = {.backend = m->device.backend, .patience = patience_of(w)};
+    struct search s = {.backend = m->device.backend, .effort = effort_of(w)};
     int counts = m->threads > 1 ? 2 : 1;
     double share = 0.5 / ((MACHINE_PRECISIONS - !m->gpu) * counts);
     enum status st = ST_OK;
@@ -251,7 +251,7 @@ enum status machine_measure_products(struct machine_work *w)
             TRY_OUT(st, search_type(&s, w, (enum machine_precision)p, share, &one));
         }
         all.flops_one = one.flops;
-        /* Nobody need use all threads: beside busy programs one alone can be the fastest. */
+        /* One thread can be faster than all threads if other processes are busy. */
         one.flops_one = one.flops;
         if (all.flops < one.flops) all = one;
         if (all.flops > 0) m->peak[m->peaks++] = all;

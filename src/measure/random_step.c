@@ -47,38 +47,39 @@ enum status random_step_open(struct engine *e, const struct config *c, int64_t v
     return engine_open(e, c, vocab, memory_kinds(c, EXTENT_STEP), device_backend(c), a);
 }
 
-/* What one name of the inputs of a micro-step is made of. */
+/* One named input of a micro-step. */
 struct random_step_input {
     const char *name;
-    int64_t n, first; /* ids; the number of the first in the sequence of a run */
+    int64_t n, first; /* number of ids; index of the first in the random sequence of a run */
     int32_t *ids;
 };
 
-/* The inputs of a micro-step are whole numbers: positions, the number of the run, and for the rest ids that are drawn. */
+/* Lists the inputs of a micro-step, all integers: positions, step number, random ids. */
 static void list_inputs(struct random_step *n, struct arena *a)
 {
     const struct engine *e = n->engine;
     const struct graph *g =
         &e->program.graph[e->program.built[GRAPH_MICRO] ? GRAPH_MICRO : GRAPH_EVAL];
-    int64_t drawn = 0;
+    int64_t random_ids = 0;
     n->input = ARENA_NEW(a, struct random_step_input, g->nodes);
     for (int id = 0; id < g->nodes; id++) {
         const struct node *leaf = &g->node[id];
         if (leaf->op != OP_LEAF || leaf->attr.leaf.storage != STORAGE_INPUT) continue;
         const struct type *t = graph_type(g, leaf->out[0]);
-        BUG_IF(t->dtype != DT_I32, "input %s is of floats", leaf->scope);
+        BUG_IF(t->dtype != DT_I32, "input %s is not of integers", leaf->scope);
         struct random_step_input *in = &n->input[n->inputs++];
-        *in = (struct random_step_input){leaf->scope, type_elements(t), drawn, NULL};
+        *in = (struct random_step_input){leaf->scope, type_elements(t), random_ids, NULL};
         in->ids = ARENA_NEW(a, int32_t, in->n);
         for (int64_t i = 0; i < in->n; i++) in->ids[i] = (int32_t)i;
-        if (strcmp(in->name, "positions") != 0 && strcmp(in->name, "step") != 0) drawn += in->n;
+        if (strcmp(in->name, "positions") != 0 && strcmp(in->name, "step") != 0)
+            random_ids += in->n;
     }
 }
 
-enum { DRAWN_AT_ONCE = 4096 };
+enum { NORMALS_CHUNK = 4096 };
 
-/* Standard normals, which stay where they are. */
-static enum status draw_state(const struct engine *e)
+/* Fills STORAGE_DRAWN with standard normals, once. */
+static enum status fill_state(const struct engine *e)
 {
     struct storage_blocks const *s = &e->storage;
     int64_t bytes = s->bytes[STORAGE_DRAWN], n = bytes / (int64_t)sizeof(float);
@@ -86,8 +87,8 @@ static enum status draw_state(const struct engine *e)
     float *x = malloc((size_t)bytes);
     BUG_IF(!x, "no host memory");
 #pragma omp parallel for
-    for (int64_t i = 0; i < n; i += DRAWN_AT_ONCE)
-        rng_normals(1, RNG_TEST, 0, (uint64_t)i, n - i < DRAWN_AT_ONCE ? n - i : DRAWN_AT_ONCE,
+    for (int64_t i = 0; i < n; i += NORMALS_CHUNK)
+        rng_normals(1, RNG_TEST, 0, (uint64_t)i, n - i < NORMALS_CHUNK ? n - i : NORMALS_CHUNK,
                     x + i);
     enum status st = e->backend->memory.upload(e->context, s->base[STORAGE_DRAWN], x, bytes);
     free(x);
@@ -100,7 +101,7 @@ enum status random_step_init(struct random_step *n, struct engine *e, struct are
     list_inputs(n, a);
     if (e->program.built[GRAPH_MICRO] && e->program.built[GRAPH_UPDATE])
         sequence_init_step(&n->step, e, a);
-    TRY(draw_state(e));
+    TRY(fill_state(e));
     return weights_draw(e);
 }
 
@@ -109,7 +110,7 @@ void random_step_close(struct random_step *n)
     sequence_close(&n->step);
 }
 
-static void draw(struct random_step *n, int32_t iteration)
+static void generate_ids(struct random_step *n, int32_t iteration)
 {
     for (int k = 0; k < n->inputs; k++) {
         struct random_step_input *in = &n->input[k];
@@ -138,7 +139,7 @@ static enum status feed_update(struct random_step *n, struct sequence *s, int pa
 enum status random_step_feed(struct random_step *n, struct sequence *s, int part, int number)
 {
     if (s->part[part].kind == GRAPH_UPDATE) return feed_update(n, s, part);
-    draw(n, number);
+    generate_ids(n, number);
     for (int i = 0; i < n->inputs; i++) {
         const struct random_step_input *in = &n->input[i];
         TRY(sequence_feed(s, part, in->name, in->ids, in->n * (int64_t)sizeof *in->ids));
@@ -154,8 +155,8 @@ static enum status prepare(struct random_step *n, int iteration)
     return ST_OK;
 }
 
-static void tell(const struct random_step *n, enum random_step_part part, int iteration,
-                 bool begins)
+static void report(const struct random_step *n, enum random_step_part part, int iteration,
+                   bool begins)
 {
     if (n->tell) n->tell(n->user, part, iteration, begins);
 }
@@ -168,21 +169,21 @@ enum status random_step_run(struct random_step *n, int iteration, const struct p
     int64_t lookahead = n->lookahead && (!hooks || hooks->recorded) ? sequence_lookahead(s) : 0;
     int64_t from = n->done_ns;
     for (int64_t next = iteration + sequence_in_flight(s); next <= iteration + lookahead; next++) {
-        tell(n, RANDOM_STEP_FEEDS, (int)next, true);
+        report(n, RANDOM_STEP_FEEDS, (int)next, true);
         TRY(prepare(n, (int)next));
-        tell(n, RANDOM_STEP_FEEDS, (int)next, false);
+        report(n, RANDOM_STEP_FEEDS, (int)next, false);
         int64_t start = clock_ns();
         if (!sequence_in_flight(s)) from = start;
-        tell(n, RANDOM_STEP_STARTS, (int)next, true);
+        report(n, RANDOM_STEP_STARTS, (int)next, true);
         enum status st = sequence_start(s, hooks);
-        tell(n, RANDOM_STEP_STARTS, (int)next, false);
+        report(n, RANDOM_STEP_STARTS, (int)next, false);
         TRY(st);
         n->starting_ns += clock_ns() - start;
         n->starts++;
     }
-    tell(n, RANDOM_STEP_WAITS, iteration, true);
+    report(n, RANDOM_STEP_WAITS, iteration, true);
     enum status st = sequence_wait_step(s, &result);
-    tell(n, RANDOM_STEP_WAITS, iteration, false);
+    report(n, RANDOM_STEP_WAITS, iteration, false);
     TRY(st);
     n->done_ns = clock_ns();
     n->loss = result.loss;

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 
-/* A host's clock and the calls around it cost well below a microsecond: a hundredth of this. */
+/* Minimum duration of a sample. Reading the host clock costs less than a hundredth of it. */
 static const double SAMPLE_MS = 0.1;
 enum { CALLS_MOST = 1000 };
 static const double SLOW_MS = 500; /* one warm-up is enough */
@@ -12,9 +12,9 @@ static const double SLOW_MS = 500; /* one warm-up is enough */
 struct timing {
     const struct rounds *r;
     struct arena *a;
-    double **ms; /* of each contender: samples x ROUNDS_PARTS */
+    double **ms; /* per contender: samples x ROUNDS_PARTS */
     double done_ms, expected_ms;
-    bool known; /* all are warm, so what is expected is known */
+    bool known; /* all contenders are warm, so expected_ms is known */
 };
 
 static enum status sample(struct timing *t, struct contender *c, double *ret_ms)
@@ -41,7 +41,7 @@ static int within(double x, int least, int most)
     return x > most ? most : x < least ? least : (int)x;
 }
 
-/* Leaves calls, samples and first_ms; the last warm run says what the others will take. */
+/* Sets calls, samples and first_ms; the last warm-up call predicts the time of the others. */
 static enum status warm_up(struct timing *t, struct contender *c)
 {
     double ms[ROUNDS_PARTS], one = 0;
@@ -88,7 +88,7 @@ static enum status run(struct timing *t, struct contender *c, int n)
     t->known = true;
     for (int64_t round = 0; round < rounds; round++)
         for (int k = 0; k < n && !interrupt_noted(); k++) {
-            int i = (int)((k + round) % n); /* nobody comes after the same one every time */
+            int i = (int)((k + round) % n); /* rotated: no contender always follows the same one */
             int64_t at = round * c[i].samples / rounds, next = (round + 1) * c[i].samples / rounds;
             if (at < next) TRY(sample(t, &c[i], &t->ms[i][c[i].taken++ * ROUNDS_PARTS]));
         }

@@ -1,7 +1,8 @@
-/* rounds.h - times several things in turn, so that drift of the clock hits all alike.
+/* rounds.h - times several contenders in interleaved rounds, so that clock drift affects all of
+ * them alike.
  *
- * Each contender is warmed up; then rounds follow in which each gives one sample. What is slow gives
- * fewer samples, spread evenly over the rounds; what is short is run several times for one sample. */
+ * Each contender is warmed up and then gives one sample per round. A slow contender gives fewer
+ * samples, spread evenly over the rounds; a short one is run several times per sample. */
 #ifndef MEASURE_ROUNDS_H
 #define MEASURE_ROUNDS_H
 
@@ -9,8 +10,8 @@
 
 enum { ROUNDS_PARTS = 2 };
 
-/* Runs the thing `calls` times and says how many milliseconds one call took, for each of its parts. What
- * must stand before a run (inputs that it uses up) is made here and not timed. */
+/* Runs the contender `calls` times and returns the milliseconds per call of each of its parts.
+ * Preparations for a run (inputs that it overwrites) happen here and are not timed. */
 typedef enum status (*sample_fn)(void *user, int calls, double *ret_ms);
 
 struct contender {
@@ -18,31 +19,28 @@ struct contender {
     void *user;
     int parts;       /* 1 ... ROUNDS_PARTS */
     bool one_by_one; /* a sample is always one call */
-    double
-        budget_ms; /* of all samples: what would take longer gives fewer, but `least` of them; what
-                       * takes longer by a single one gives that one */
+    /* Time for all samples: a slow contender gives `least`, or one if one exceeds the budget. */
+    double budget_ms;
     /* results */
     struct stats part[ROUNDS_PARTS];
     struct stats whole; /* of the sums of the parts */
     double first_ms;    /* the very first call */
-    int calls, samples; /* of a sample; taken */
-    int taken;          /* so far */
+    int calls, samples; /* calls per sample; samples taken */
+    int taken;          /* samples so far */
 };
 
 struct rounds {
     int most, least; /* samples of a contender */
-    int warmup;      /* calls before; slow things get one */
-    int cold; /* the first so many of them compile kernels: their time says nothing of the others' */
-    double
-        sample_ms; /* what is short is run so long for one sample, about; 0: for a host's clock */
-    /* Progress: after each call of sample, and the milliseconds that all are expected to take, 0 as long as
-     * some are not warm. NULL: none. */
+    int warmup;      /* warm-up calls; a slow contender gets one */
+    int cold; /* warm-up calls that compile kernels: their time does not predict the others' */
+    double sample_ms; /* minimum duration of a sample; 0: suits the host clock */
+    /* Progress after each sample: ms done, ms expected in total (0 until all are warm). */
     void (*each)(void *user, double done_ms, double expected_ms);
     void *user;
 };
 
-/* Fails as soon as a sample fails. After a Ctrl-C that was noted (base/interrupt.h) no sample begins: where each contender has given
- * one these are the result, else it is ST_INTERRUPTED. */
+/* Fails as soon as a sample fails. After Ctrl-C (base/interrupt.h) no sample begins: the samples so
+ * far are the result if each contender has one, else the call returns ST_INTERRUPTED. */
 enum status rounds_run(const struct rounds *r, struct contender *c, int n);
 
 #endif

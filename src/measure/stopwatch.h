@@ -1,13 +1,13 @@
-/* stopwatch.h - the time of something that runs again and again, by the clock of the device that runs it.
+/* stopwatch.h - times repeated calls by the clock of the device that runs them.
  *
- * Where the backend records, all calls of a sample are one recording: then the time is that of the device
- * alone, and not that of a host that starts one small kernel after the other. */
+ * If the backend can capture graphs, all calls of a sample are one captured graph: the time is then
+ * device time alone, not that of a host that launches one small kernel after the other. */
 #ifndef MEASURE_STOPWATCH_H
 #define MEASURE_STOPWATCH_H
 
 #include "backend/backend.h"
 
-/* Starts call number i. It must leave what the next one needs. */
+/* Launches call number i. It must keep the inputs of the next call valid. */
 typedef enum status (*stopwatch_fn)(void *user, int i);
 
 struct stopwatch {
@@ -15,12 +15,12 @@ struct stopwatch {
     void *context;
     stopwatch_fn start;
     void *user;
-    bool warm;       /* it ran once, so all that is compiled or loaded late is there */
-    void *recording; /* of so many calls; NULL: none */
+    bool warm;       /* it ran once, so kernels are compiled and loaded */
+    void *recording; /* captured graph of `recorded` calls; NULL: none */
     int recorded;
 };
 
-/* Milliseconds of one of `calls` calls. The very first is measured as it comes. */
+/* Milliseconds per call, over `calls` calls. The very first call is not captured. */
 enum status stopwatch_time(struct stopwatch *w, int calls, double *ret_ms);
 void stopwatch_release(struct stopwatch *w);
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What is compiled in a step and recorded in the next is timed in the third. */
+/* The first step compiles, the second is captured, the third can be timed. */
 enum { WARM_LEAST = 1, WARM_LEAST_RECORDED = 3, BLOCKS = 5 };
 
 static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
@@ -54,27 +54,25 @@ struct session {
     struct random_step random_step;
     struct host_watch *host;
     struct pace pace;
-    int plain_steps; /* that are to be made */
-    const struct plan_hooks *
-        looked; /* hooks of the step that goes on, behind those that look at the pace; NULL: none */
+    int plain_steps; /* unprofiled steps to run */
+    /* Hooks of the current step, called after those that track progress; NULL: none. */
+    const struct plan_hooks *looked;
     int iteration;
-    /* by the device's own record */
-    void (*told)(void *user, enum random_step_part part, int iteration,
-                 bool begins); /* of `host` */
-    int *
-        kept; /* of each watched step the number that it has in the end, -1: it is not seen whole */
+    /* For a device trace: callback of `host`; final number of each step, -1 if incomplete. */
+    void (*told)(void *user, enum random_step_part part, int iteration, bool begins);
+    int *kept;
     struct arena *a;
 };
 
-static void look_before(void *user, const struct plan *p, int node)
+static void progress_before(void *user, const struct plan *p, int node)
 {
     struct session *s = user;
     pace_look(&s->pace, p, node);
     if (s->looked && s->looked->before) s->looked->before(s->looked->user, p, node);
 }
 
-/* Before all others there is nothing to lose. */
-static enum status look_after(void *user, const struct plan *p, int node)
+/* During warm-up, Ctrl-C stops at once: no result would be lost. */
+static enum status progress_after(void *user, const struct plan *p, int node)
 {
     const struct session *s = user;
     if (!s->pace.chosen && interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
@@ -84,7 +82,7 @@ static enum status look_after(void *user, const struct plan *p, int node)
 static enum status step(struct session *s, const char *what, const struct plan_hooks *hooks,
                         double *ret_ms)
 {
-    struct plan_hooks look = {.user = s, .before = look_before, .after = look_after};
+    struct plan_hooks look = {.user = s, .before = progress_before, .after = progress_after};
     s->looked = hooks;
     if (s->engine->backend->host_memory && pace_is_slow(&s->pace)) hooks = &look;
     pace_begin(&s->pace, what);
@@ -116,8 +114,8 @@ static void choose_steps(struct session *s)
     host_watch_room(s->host, s->p->steps);
 }
 
-/* Steps between these two are what a profiler that is attached shall look at, too. */
-static void attend(struct session *s, bool begin)
+/* Marks the steps that an attached profiler should record, too. */
+static void set_profiler_range(struct session *s, bool begin)
 {
     const struct engine *e = s->engine;
     if (e->backend->trace) e->backend->trace->profiler_range(e->context, begin);
@@ -140,7 +138,7 @@ static enum status watched_step(struct session *s, struct watch *w)
     int i = s->c->watched_steps;
     watch_step_begin(w);
     host_watch_begin(s->host, &s->random_step, s->iteration, i, i + 1);
-    enum status st = step(s, "steps, watched", &hooks, &s->c->watched_ms[i]);
+    enum status st = step(s, "profiled steps", &hooks, &s->c->watched_ms[i]);
     host_watch_end(s->host, &s->random_step);
     threads_watch(NULL);
     TRY(st);
@@ -149,7 +147,7 @@ static enum status watched_step(struct session *s, struct watch *w)
     return watch_step_end(w, end - (int64_t)(1e6 * s->c->watched_ms[i]), end);
 }
 
-/* Of the last `n` steps of each kind. */
+/* Compares the last `n` profiled steps with the last `n` unprofiled ones. */
 static void compare(struct session *s, int n)
 {
     struct collected *c = s->c;
@@ -157,9 +155,9 @@ static void compare(struct session *s, int n)
     c->ratio[c->ratios++] = watched / stats_of(c->plain_ms + c->plain_steps - n, n).median;
 }
 
-/* Watched and unwatched steps take turns, each as often the first of a pair, so that drift of the clock is in both. Where there
- * is no time for pairs the first one stands for all. */
-static enum status take_turns(struct session *s, struct watch *w)
+/* Runs profiled and unprofiled steps in pairs, each kind first in every other pair, so that clock
+ * drift affects both. If there is no time for more pairs, the first one counts for all. */
+static enum status alternate_steps(struct session *s, struct watch *w)
 {
     for (int i = 0; i < s->p->steps && !interrupt_noted(); i++) {
         bool plain = i < s->plain_steps;
@@ -171,15 +169,15 @@ static enum status take_turns(struct session *s, struct watch *w)
     return ST_OK;
 }
 
-/* A profiler that is attached to the process looks once, from here to there: then watched steps follow the others. */
-static enum status one_after_the_other(struct session *s, struct watch *w)
+/* An attached profiler records one interval, so the profiled steps follow the unprofiled ones. */
+static enum status run_plain_then_profiled(struct session *s, struct watch *w)
 {
     enum status st = ST_OK;
     for (int i = 0; i < s->plain_steps && !interrupt_noted(); i++) TRY(plain_step(s));
-    attend(s, true);
+    set_profiler_range(s, true);
     for (int i = 0; i < s->p->steps && st == ST_OK && !interrupt_noted(); i++)
         st = watched_step(s, w);
-    attend(s, false);
+    set_profiler_range(s, false);
     int pairs = s->c->watched_steps < s->plain_steps ? s->c->watched_steps : s->plain_steps;
     if (st == ST_OK && pairs) compare(s, pairs);
     return st;
@@ -192,13 +190,13 @@ static enum status collect_by_hooks(struct session *s)
     TRY(warm_up(s, WARM_LEAST, NULL));
     choose_steps(s);
     struct watch *w = watch_new(&s->c->marks, s->p->steps, s->host, s->a);
-    TRY(s->engine->backend->trace ? one_after_the_other(s, w) : take_turns(s, w));
+    TRY(s->engine->backend->trace ? run_plain_then_profiled(s, w) : alternate_steps(s, w));
     watch_take(w, s->c);
     s->p->steps = s->c->watched_steps;
     return ST_OK;
 }
 
-/* --- the device's own record --------------------------------------------------------------------- */
+/* --- the device's trace ----------------------------------------------------------------------- */
 
 static void mark_before(void *user, const struct plan *p, int node)
 {
@@ -217,7 +215,7 @@ static enum status mark_after(void *user, const struct plan *p, int node)
     return ST_OK;
 }
 
-/* What is given to the device for a step, before its first kernel, has the step's own mark. */
+/* Copies to the device for a step, before its first kernel, carry the mark of the step. */
 static void mark_start(void *user, enum random_step_part part, int iteration, bool begins)
 {
     struct session *s = user;
@@ -227,14 +225,14 @@ static void mark_start(void *user, enum random_step_part part, int iteration, bo
     if (s->told) s->told(s->host, part, iteration, begins);
 }
 
-static void hear_starts(struct session *s)
+static void mark_starts(struct session *s)
 {
     s->told = s->random_step.tell;
     s->random_step.tell = mark_start;
     s->random_step.user = s;
 }
 
-/* Behind those that are there. */
+/* Appends the activities of `t` to those collected so far. */
 static void append(struct session *s, const struct trace *t)
 {
     struct trace *all = &s->c->trace;
@@ -250,7 +248,7 @@ static void append(struct session *s, const struct trace *t)
     all->by = t->by;
 }
 
-/* Of a block of n steps, whose first is of that iteration and has that number. */
+/* Keeps the complete steps of a block of n steps; its first has that iteration and number. */
 static void keep_steps(struct session *s, struct trace *t, int iteration, int number, int n)
 {
     struct seen_step *seen = ARENA_NEW(s->a, struct seen_step, n + 1);
@@ -264,14 +262,14 @@ static void keep_steps(struct session *s, struct trace *t, int iteration, int nu
     append(s, t);
 }
 
-/* Waits for a step that was started ahead. */
-static enum status land(struct session *s)
+/* Waits for a step in flight. */
+static enum status wait_in_flight(struct session *s)
 {
     s->iteration += (int)sequence_in_flight(&s->random_step.step);
     return random_step_finish(&s->random_step);
 }
 
-/* One step more before and behind those that count: so none of these starts from rest, and all are seen whole. */
+/* One extra step before and after a block: its steps are complete and do not start when idle. */
 static enum status traced_block(struct session *s, const struct plan_hooks *hooks, int n)
 {
     const struct engine *e = s->engine;
@@ -281,13 +279,13 @@ static enum status traced_block(struct session *s, const struct plan_hooks *hook
     TRY(e->backend->trace->begin(e->context));
     enum status st = ST_OK;
     host_watch_begin(s->host, &s->random_step, first, number, number + n);
-    hear_starts(s);
+    mark_starts(s);
     for (int i = -1; i <= n && st == ST_OK && !interrupt_noted(); i++) {
         s->random_step.lookahead = i < n;
-        st = step(s, "watched steps", hooks, &ms);
+        st = step(s, "profiled steps", hooks, &ms);
         if (i >= 0 && i < n && st == ST_OK) s->c->watched_ms[s->c->watched_steps++] = ms;
     }
-    if (st == ST_OK) st = land(s); /* after Ctrl-C there may be one */
+    if (st == ST_OK) st = wait_in_flight(s); /* after Ctrl-C there may be one in flight */
     host_watch_end(s->host, &s->random_step);
     enum status ended = e->backend->trace->end(e->context, &trace, s->a);
     TRY(st);
@@ -302,17 +300,17 @@ static enum status plain_block(struct session *s, int n)
     s->random_step.lookahead = true;
     TRY(step(s, "steps", NULL, &ms));
     for (int i = 0; i < n && !interrupt_noted(); i++) TRY(plain_step(s));
-    return land(s);
+    return wait_in_flight(s);
 }
 
-/* A recording that is to be seen later must be made while the device is looked at. */
+/* The trace can only match replays of a graph that was captured while a trace was active. */
 static enum status traced_warm_up(struct session *s, const struct plan_hooks *hooks)
 {
     const struct engine *e = s->engine;
     struct trace unused;
     struct arena scratch = {0};
     TRY(e->backend->trace->begin(e->context));
-    hear_starts(s);
+    mark_starts(s);
     enum status st = warm_up(s, WARM_LEAST_RECORDED, hooks);
     s->random_step.tell = NULL;
     enum status ended = e->backend->trace->end(e->context, &unused, &scratch);
@@ -320,8 +318,8 @@ static enum status traced_warm_up(struct session *s, const struct plan_hooks *ho
     return st == ST_OK ? ended : st;
 }
 
-/* To switch on looking at a device takes a while, so not single steps but blocks of them take turns. */
-static enum status blocks_take_turns(struct session *s, const struct plan_hooks *hooks)
+/* Starting a device trace takes a while, so blocks of steps alternate, not single steps. */
+static enum status alternate_blocks(struct session *s, const struct plan_hooks *hooks)
 {
     struct collected *c = s->c;
     int steps = s->p->steps, blocks = steps < BLOCKS ? steps : BLOCKS;
@@ -350,26 +348,26 @@ static enum status collect_by_trace(struct session *s)
     s->c->step = ARENA_NEW(s->a, struct profile_span, s->p->steps);
     s->kept = ARENA_NEW(s->a, int, s->p->steps);
     for (int i = 0; i < s->p->steps; i++) s->kept[i] = -1;
-    attend(s, true);
-    enum status st = blocks_take_turns(s, &hooks);
-    attend(s, false);
+    set_profiler_range(s, true);
+    enum status st = alternate_blocks(s, &hooks);
+    set_profiler_range(s, false);
     TRY(st);
     s->p->steps = s->c->steps;
     if (s->p->steps || interrupt_noted()) return ST_OK;
-    return fail(ST_DEVICE, "the device's record has no whole step%s%s", s->c->trace.why ? ": " : "",
+    return fail(ST_DEVICE, "the device trace has no complete step%s%s", s->c->trace.why ? ": " : "",
                 s->c->trace.why ? s->c->trace.why : "");
 }
 
-/* Whether that worked; if not, why. */
+/* Profiles with a device trace. False if that is not possible; p->why says why. */
 static bool traced(struct session *s)
 {
     const struct backend *b = s->engine->backend;
     struct profile *p = s->p;
     if (b->host_memory) return false;
     if (s->o->no_trace)
-        p->why = "events were asked for";
+        p->why = "events were requested";
     else if (!b->trace)
-        p->why = arena_printf(s->a, "%s does not tell what its device does", b->name);
+        p->why = arena_printf(s->a, "the %s backend has no device trace", b->name);
     else if (collect_by_trace(s) != ST_OK && !interrupt_noted())
         p->why = arena_strdup(s->a, fail_message());
     return !p->why;
@@ -395,8 +393,8 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
     random_step_close(&s.random_step);
     if (interrupt_noted() && (!ret->ratios || !p->steps))
         return fail(ST_INTERRUPTED,
-                    "stopped: there is no profile yet, for not one pair of a watched and an "
-                    "unwatched step was done");
+                    "stopped: there is no profile yet, because no pair of a profiled and an "
+                    "unprofiled step was complete");
     TRY(st);
     host_watch_take(s.host, s.kept, ret);
     return ST_OK;

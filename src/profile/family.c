@@ -10,8 +10,8 @@ static bool within(const char *scope, const char *word)
     return false;
 }
 
-/* Operators that do arithmetic on elements, or sum them, belong to the layer that they are a part of;
- * where it has no family of its own, they are pointwise. */
+/* Element-wise operators and sums belong to the family of the layer that contains them, or to the
+ * pointwise family if the layer has none. */
 enum family family_of(const struct node *n, bool primitive)
 {
     enum family family = op_def(n->op)->family;

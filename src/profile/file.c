@@ -15,7 +15,7 @@
 
 enum { VERSION = 1, DIGITS = 15, TIME_DIGITS = 7 };
 
-/* Times have so many digits: more say nothing, and the file is shorter. */
+/* Rounds a time to TIME_DIGITS digits: more are noise, and the file is shorter. */
 static double rounded(double x)
 {
     char text[32];
@@ -23,7 +23,7 @@ static double rounded(double x)
     return strtod(text, NULL);
 }
 
-/* FLOPs and bytes are whole numbers, and all digits count. */
+/* FLOPs and bytes are whole numbers and keep all digits. */
 static json_t *whole(double x)
 {
     return json_integer((json_int_t)(x + 0.5));
@@ -127,7 +127,7 @@ static json_t *timeline_json(const struct profile *p)
     return all;
 }
 
-/* The first row of a node; -1: it has none. */
+/* The first row of a node; -1: none. */
 static int row_of(const struct profile *p, enum graph_kind kind, int node)
 {
     for (int i = 0; i < p->rows; i++)
@@ -208,7 +208,7 @@ json_t *profile_json(const struct profile *p, const char *version)
         now.date, "device", p->engine->backend->name, "config",
         config_json(p->engine->program.config), "plan", plan_json(&p->engine->program), "machine",
         p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
-    BUG_IF(!j, "a profile is no JSON");
+    BUG_IF(!j, "a profile is not valid JSON");
     json_object_set_new(j, "command", text_or_null(p->command));
     set_how(j, p);
     json_object_set_new(j, "phase_ms", phases_json(p->mean_ms));
@@ -227,7 +227,7 @@ enum status profile_write(const struct profile *p, const char *version, const ch
 {
     json_t *j = profile_json(p, version);
     char *text = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)), folder[1024];
-    BUG_IF(!text, "a profile is no JSON");
+    BUG_IF(!text, "a profile is not valid JSON");
     const char *slash = strrchr(path, '/');
     int n = slash ? (int)(slash - path) : 0;
     enum status st = ST_OK;

@@ -11,11 +11,11 @@ const char *profile_by_name(enum profile_by by)
     return by_names[by];
 }
 
-struct part { /* a group while it grows */
+struct part { /* a group under construction */
     struct profile_group *group;
-    const struct profile_row *like; /* BY_KERNEL: what its rows have in common */
+    const struct profile_row *like; /* BY_KERNEL: its first row */
     double *run_ms, longest_ms, bound_ms[BOUND_LATENCY + 1];
-    int runs, capacity, parent; /* BY_RANGE: the group that it is nested in; -1: none */
+    int runs, capacity, parent; /* parent: BY_RANGE, the enclosing group; -1: none */
 };
 
 struct grouping {
@@ -49,7 +49,7 @@ double profile_family_ms(const struct profile *p, unsigned phases, enum family f
     return ms;
 }
 
-/* --- names --------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static bool same_text(const char *x, const char *y)
 {
@@ -98,7 +98,7 @@ static const char *name_of(enum profile_by by, const struct profile_row *r, stru
     return "";
 }
 
-/* --- groups -------------------------------------------------------------------------------------- */
+/* --- groups ----------------------------------------------------------------------------------- */
 
 static int new_part(struct grouping *g, const char *name, const struct profile_row *like,
                     int parent)
@@ -177,7 +177,7 @@ static int longest_first(const void *a, const void *b)
     return (x->ms < y->ms) - (x->ms > y->ms);
 }
 
-/* Each group before what is nested in it. */
+/* Appends each group before those nested in it. */
 static void gather(struct grouping *g, int parent)
 {
     struct profile_groups *ret = g->ret;

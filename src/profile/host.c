@@ -1,4 +1,4 @@
-/* The host's side of watched steps: what it did when, and the same as ranges (NVTX), nested and named as the profile's. */
+/* Records the host's actions in profiled steps, and sends them as NVTX ranges. */
 #include "profile/collect.h"
 
 #include "backend/backend.h"
@@ -9,12 +9,12 @@
 
 struct host_watch {
     struct marks marks;
-    bool host_memory, heard, on;
+    bool host_memory, heard, on; /* heard: a profiler receives NVTX ranges */
     struct profile_deed *deed;
-    int64_t deeds, capacity, part; /* the part that goes on */
+    int64_t deeds, capacity, part; /* part: the current one */
     int first, step, end;          /* step number `step` is iteration `first` */
-    const struct range *range;     /* of each mark; NULL: nobody hears */
-    struct range now;              /* what is pushed */
+    const struct range *range;     /* per mark; NULL: no profiler is attached */
+    struct range now;              /* the ranges that are open */
     struct arena *a;
 };
 
@@ -47,22 +47,22 @@ void host_watch_room(struct host_watch *w, int steps)
     w->deed = ARENA_NEW(w->a, struct profile_deed, w->capacity);
 }
 
-/* Its number; -1: there is no room, or it is of no step that counts. */
-static int64_t note(struct host_watch *w, int mark, enum random_step_part part, int step)
+/* Records the start of an action. Returns its number; -1: no space, or not in a profiled step. */
+static int64_t record_start(struct host_watch *w, int mark, enum random_step_part part, int step)
 {
     if (w->deeds == w->capacity || step < w->step || step >= w->end) return -1;
     w->deed[w->deeds] = (struct profile_deed){mark, part, step, {clock_ns(), 0}};
     return w->deeds++;
 }
 
-static void noted(struct host_watch *w, int64_t deed)
+static void record_end(struct host_watch *w, int64_t deed)
 {
     if (deed >= 0) w->deed[deed].span.end_ns = clock_ns();
 }
 
-/* --- ranges -------------------------------------------------------------------------------------- */
+/* --- ranges ----------------------------------------------------------------------------------- */
 
-/* Leaves what `to` is not in, and enters the rest of it. */
+/* Pops the ranges that `to` is not in, and pushes the rest of `to`. */
 static void move(struct host_watch *w, const struct range *to)
 {
     int same = 0;
@@ -73,9 +73,9 @@ static void move(struct host_watch *w, const struct range *to)
     w->now = *to;
 }
 
-static void tell_part(struct host_watch *w, enum random_step_part part, bool begins)
+static void mark_part(struct host_watch *w, enum random_step_part part, bool begins)
 {
-    static const char *const names[RANDOM_STEP_PARTS] = {"draw tokens", "step", "wait"};
+    static const char *const names[RANDOM_STEP_PARTS] = {"generate tokens", "step", "wait"};
     static const struct range nowhere;
     if (!begins) move(w, &nowhere);
     if (begins)
@@ -84,16 +84,16 @@ static void tell_part(struct host_watch *w, enum random_step_part part, bool beg
         range_pop();
 }
 
-/* --- what is noted ------------------------------------------------------------------------------- */
+/* --- recording -------------------------------------------------------------------------------- */
 
-static void tell(void *user, enum random_step_part part, int iteration, bool begins)
+static void on_part(void *user, enum random_step_part part, int iteration, bool begins)
 {
     struct host_watch *w = user;
-    if (w->heard) tell_part(w, part, begins);
+    if (w->heard) mark_part(w, part, begins);
     if (begins)
-        w->part = note(w, -1, part, iteration - w->first + w->step);
+        w->part = record_start(w, -1, part, iteration - w->first + w->step);
     else
-        noted(w, w->part);
+        record_end(w, w->part);
 }
 
 void host_watch_begin(struct host_watch *w, struct random_step *n, int iteration, int step, int end)
@@ -103,7 +103,7 @@ void host_watch_begin(struct host_watch *w, struct random_step *n, int iteration
     w->step = step;
     w->end = end;
     w->part = -1;
-    n->tell = tell;
+    n->tell = on_part;
     n->user = w;
 }
 
@@ -118,12 +118,13 @@ void host_watch_before(struct host_watch *w, int mark)
     if (!w->on) return;
     if (w->heard) move(w, &w->range[mark]);
     if (!w->host_memory && w->part >= 0)
-        (void)note(w, mark, RANDOM_STEP_STARTS, w->deed[w->part].step);
+        (void)record_start(w, mark, RANDOM_STEP_STARTS, w->deed[w->part].step);
 }
 
 void host_watch_after(struct host_watch *w)
 {
-    if (w->on && !w->host_memory && w->part >= 0 && w->deeds - 1 > w->part) noted(w, w->deeds - 1);
+    if (w->on && !w->host_memory && w->part >= 0 && w->deeds - 1 > w->part)
+        record_end(w, w->deeds - 1);
 }
 
 void host_watch_take(struct host_watch *w, const int *kept, struct collected *ret)

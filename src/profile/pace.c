@@ -1,4 +1,4 @@
-/* How many steps there is time for, and what people hear of it while they wait. */
+/* Chooses how many steps fit in the time limit, and reports progress. */
 #include "profile/collect.h"
 
 #include "base/clock.h"
@@ -7,16 +7,17 @@
 #include <stdio.h>
 
 enum { STEPS_LEAST = 3, STEPS_MOST = 5000 };
-/* Of the limit, what steps before all others may take. Of what is watched, what they shall at least. */
+/* Warm-up takes at most this share of the limit, at least this share of the profiled time. */
 static const double WARM_SHARE = 0.25, WARM_OF_LEAST = 0.2;
-/* A step that is longer than this is looked into, so often; so much of its FLOPs tells how long it takes. */
+/* A step longer than LONG_MS reports progress every LOOK_MS. Its duration is estimated once TELLS
+ * of its FLOPs are done. A warning is printed if the whole run would take OVER times the limit. */
 static const double LONG_MS = 1000, LOOK_MS = 100, TELLS = 0.2, OVER = 1.1;
 
 void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm)
 {
     const struct config *c = e->program.config;
     int cold = e->backend->host_memory ? 0 : c->plan.replay ? 2 : 1;
-    if (warm <= cold) warm = cold + 1; /* else nothing is known of a step */
+    if (warm <= cold) warm = cold + 1; /* else the time of a step is unknown */
     *p = (struct pace){.o = o, .config = c, .start_ns = clock_ns(), .warm = warm, .cold = cold};
     int64_t runs[GRAPH_COUNT] = {[GRAPH_MICRO] = 1, [GRAPH_UPDATE] = 1};
     runs[GRAPH_MICRO_MORE] = c->train.gradient_accumulation_steps - 1;
@@ -31,7 +32,7 @@ static double since(int64_t ns)
     return clock_ms(ns, clock_ns());
 }
 
-/* Of the limit: what a device's first steps compile and record does not count, or there would be no profile. */
+/* The spent part of the limit, without compiling and capturing in the first steps. */
 static double spent_ms(const struct pace *p)
 {
     return since(p->start_ns) - p->cold_ms;
@@ -47,7 +48,7 @@ static int left(const struct pace *p)
     return p->total > p->done ? p->total - p->done : 0;
 }
 
-/* Before the number of steps is chosen, as many as there is time for. */
+/* Until the number of steps is chosen, assumes that they use up the limit. */
 static double left_ms(const struct pace *p)
 {
     double now = p->step_begun_ns ? since(p->step_begun_ns) : 0;
@@ -69,24 +70,25 @@ void pace_show(struct pace *p, const char *what)
     p->o->each(p->o->user, p->done, p->total, 1e-3 * ms, what);
 }
 
-/* Once, before the time is gone. */
+/* Warns once, as early as possible, that the limit is too short. */
 static void warn_of_limit(struct pace *p)
 {
     int least = p->warm + pace_least(p) + 1;
     double all = spent_ms(p) + p->step_ms * (least - p->done - p->share);
     int64_t micro_steps = p->config->train.gradient_accumulation_steps;
-    char hint[96] = "";
+    char hint[128] = "";
     if (micro_steps > 1)
-        snprintf(hint, sizeof hint,
-                 "; --gradient_accumulation_steps=1 shows the same kernels in 1/%lld of it",
-                 (long long)micro_steps);
+        snprintf(
+            hint, sizeof hint,
+            "; --gradient_accumulation_steps=1 profiles the same kernels in 1/%lld of the time",
+            (long long)micro_steps);
     else if (p->config->data.batch_size > 1)
-        snprintf(hint, sizeof hint, "; --batch_size=1 takes less");
+        snprintf(hint, sizeof hint, "; --batch_size=1 takes less time");
     if (p->warned || !(p->o->limit_ms > 0) || all < OVER * p->o->limit_ms) return;
     p->warned = true;
     p->total = least;
-    log_info("a step takes about %.3g s, so the least that makes a profile, %d of them, takes "
-             "about %.3g s and not --limit=%g%s (Ctrl-C stops)",
+    log_info("a step takes about %.3g s; a profile needs at least %d steps, about %.3g s, which "
+             "exceeds --limit=%g%s (Ctrl-C stops)",
              1e-3 * p->step_ms, least, 1e-3 * all, 1e-3 * p->o->limit_ms, hint);
 }
 
@@ -133,7 +135,7 @@ bool pace_is_slow(const struct pace *p)
     return p->done == 0 || p->step_ms > LONG_MS;
 }
 
-/* The first step is not like the others, on a host, too: it does not count, but where there is no time for more. */
+/* The first step is not representative, on a host too: it counts only if time is short. */
 bool pace_warms(const struct pace *p)
 {
     const struct profile_options *o = p->o;
@@ -151,7 +153,7 @@ int pace_choose(struct pace *p, int *ret_plain)
     if (wanted > STEPS_MOST) wanted = STEPS_MOST;
     if (wanted < o->steps) wanted = o->steps;
     int least = pace_least(p), n = (int)(fit < wanted ? fit : wanted);
-    *ret_plain = n < least ? 1 : n; /* one pair, where even the least is too much */
+    *ret_plain = n < least ? 1 : n; /* one pair if even the minimum takes too long */
     n = n < least ? least : n;
     p->chosen = true;
     p->total = p->done + n + *ret_plain;

@@ -5,7 +5,7 @@
 
 enum { SCOPE_TEXT = 256 };
 
-/* What a scope is called: inside of a block, and outside. Two words are two levels. */
+/* Names of scopes inside a block and outside. Two words are two levels. */
 static const struct {
     const char *scope, *word[2];
 } of_block[] =
@@ -23,7 +23,7 @@ static const struct {
         {"attn.v_proj", {"attention", "v"}},
         {"attn.q_proj+k_proj+v_proj", {"attention", "q, k, v"}},
         {"attn.qkv", {"attention", "q, k, v together"}},
-        {"attn.rope", {"attention", "rotation"}},
+        {"attn.rope", {"attention", "RoPE"}},
         {"attn.output_proj", {"attention", "projection"}},
         {"ln_2", {"norm 2"}},
         {"mlp.c_fc", {"MLP", "up"}},
@@ -38,9 +38,9 @@ static const struct {
   of_model[] = {
       {"", {"embeddings"}},         {"wte", {"embeddings"}},
       {"wpe", {"embeddings"}},      {"ln_f", {"final norm"}},
-      {"ln_final", {"final norm"}}, {"rope", {"angles"}},
+      {"ln_final", {"final norm"}}, {"rope", {"RoPE angles"}},
       {"lm_head", {"head"}},        {"loss", {"loss"}},
-      {"clip", {"clipping"}},       {"grad_norm", {"norm of the gradient"}},
+      {"clip", {"clipping"}},       {"grad_norm", {"gradient norm"}},
       {"optimizer", {"AdamW"}},
 };
 
@@ -49,7 +49,7 @@ static void add(struct range *r, const char *word)
     if (word && r->words < RANGE_DEPTH) r->word[r->words++] = word;
 }
 
-/* Cuts `end` off; true if it was there. */
+/* Removes the suffix `end`; true if it was present. */
 static bool cut(char *scope, const char *end)
 {
     size_t n = strlen(scope), k = strlen(end);
@@ -58,7 +58,7 @@ static bool cut(char *scope, const char *end)
     return true;
 }
 
-/* "h.3.attn" -> 3, and what is behind it; else -1. */
+/* The block of a scope: 3 for "h.3.attn", else -1. *ret_rest: the rest of the scope. */
 static int block_of(const char *scope, const char **ret_rest)
 {
     *ret_rest = scope;
@@ -70,15 +70,15 @@ static int block_of(const char *scope, const char **ret_rest)
     return (int)layer;
 }
 
-/* A model that the tables do not know: its own words. */
-static void add_as_it_is(struct range *r, const char *scope, struct arena *a)
+/* A scope that the tables do not list: uses its own words. */
+static void add_scope_words(struct range *r, const char *scope, struct arena *a)
 {
     char *rest = arena_strdup(a, scope);
     for (char *word = strtok_r(rest, ".", &rest); word; word = strtok_r(NULL, ".", &rest))
         add(r, word);
 }
 
-/* An operator and its gradient stand in one place, whatever part of attention asked for them; NULL: its scope says it. */
+/* An operator of attention and its gradient share one range; NULL: use the scope. */
 static const char *own_scope(enum op op)
 {
     if (op == OP_SCORE_SOFTMAX || op == OP_SCORE_SOFTMAX_GRAD) return "attn.softmax";
@@ -97,10 +97,10 @@ static void add_words(struct range *r, const struct node *n, const char *rest, s
         add(r, flash ? "flash attention" : word[1]);
         return;
     }
-    add_as_it_is(r, rest, a);
+    add_scope_words(r, rest, a);
 }
 
-static bool moves(enum op op)
+static bool copies_data(enum op op)
 {
     return op == OP_CAST || op == OP_PACK || op == OP_STORE || op == OP_FILL;
 }
@@ -112,17 +112,17 @@ struct range range_of(const struct node *n, struct arena *a)
     const char *rest;
     strncpy(scope, n->scope, sizeof scope - 1);
     scope[sizeof scope - 1] = '\0';
-    bool again = cut(scope, ".again");
+    bool recomputed = cut(scope, ".again");
     bool parameter = cut(scope, ".weight") || cut(scope, ".bias");
     add(&r, phase_name(n->phase));
-    if (n->phase == PHASE_UPDATE && (parameter || !*scope)) { /* of one parameter after the other */
-        add(&r, moves(n->op) ? "copies of weights" : "AdamW");
+    if (n->phase == PHASE_UPDATE && (parameter || !*scope)) { /* one parameter after the other */
+        add(&r, copies_data(n->op) ? "copies of weights" : "AdamW");
         return r;
     }
     r.layer = block_of(scope, &rest);
     if (r.layer < 0) r.layer = n->layer;
     if (r.layer >= 0) add(&r, arena_printf(a, "block %d", r.layer));
-    if (again) add(&r, "computed again");
+    if (recomputed) add(&r, "recomputed");
     if (r.layer >= 0 && !strncmp(rest, "attn", 4) && own_scope(n->op)) rest = own_scope(n->op);
     add_words(&r, n, rest, a);
     return r;

@@ -1,6 +1,7 @@
-/* Activities become rows. In each step time is swept once: a moment belongs to the activity that runs and began
- * first; where none runs it is idle, and counts for the phase of what comes next. What goes on behind the step's end is
- * not of it. So rows and idle time add up to the step, whatever runs beside what. */
+/* Turns activities into rows. One sweep over each step attributes every moment to the running
+ * activity that began first. A moment without activity is idle time and counts for the phase of the
+ * next activity. Time after the end of the step is cut off. So rows and idle time add up to the
+ * step, whatever overlaps. */
 #include "profile/collect.h"
 
 #include "backend/kernel.h"
@@ -9,8 +10,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Shorter kernels are bound by latency if their floor is below EXPLAINED of their time. */
 static const double LATENCY_MS = 0.01, EXPLAINED = 0.25;
-/* What is next to no work is not made slow by it, however long it took. */
+/* So are kernels with a floor below LITTLE_MS and below NOT_EXPLAINED of their time. */
 static const double LITTLE_MS = 0.005, NOT_EXPLAINED = 0.01;
 
 static const char *const bounds[] = {"", "compute", "memory", "latency"};
@@ -30,18 +32,18 @@ const char *profile_times_name(enum profile_times by)
 struct making {
     const struct collected *c;
     struct profile *p;
-    int *row_of; /* of each activity */
-    int *first;  /* of each mark: its first row, -1: none; others follow by `next` */
-    int *next;   /* of each row */
-    int *room;   /* of each row: runs that there is room for */
+    int *row_of; /* per activity */
+    int *first;  /* per mark: its first row, -1: none; `next` links the others */
+    int *next;   /* per row */
+    int *room;   /* per row: capacity of run_ms */
     int capacity, nexts, rooms;
-    double *ms[PHASE_COUNT], *idle[PHASE_COUNT]; /* of each step */
+    double *ms[PHASE_COUNT], *idle[PHASE_COUNT]; /* per step */
     int64_t gaps;
     bool primitive;
     struct arena *a;
 };
 
-/* --- what a row is ------------------------------------------------------------------------------- */
+/* --- describing a row ------------------------------------------------------------------------- */
 
 static const char *types_text(const struct kernel_call *c, struct arena *a)
 {
@@ -73,7 +75,7 @@ static void describe_node(struct making *m, struct profile_row *r, int mark)
     r->cost = s->cost;
 }
 
-static void describe_nobody(struct profile_row *r, enum phase phase, const char *name)
+static void describe_unmatched(struct profile_row *r, enum phase phase, const char *name)
 {
     *r = (struct profile_row){.node = -1, .phase = phase, .op = OP_LEAF, .family = FAMILY_OTHER};
     r->range = (struct range){.word = {phase_name(phase), family_name(FAMILY_OTHER)}, .words = 2};
@@ -101,7 +103,7 @@ static int new_row(struct making *m)
     return p->rows++;
 }
 
-/* The row of an activity; made where it is met first. */
+/* The row of an activity; created for the first activity of its kind. */
 static int find_row(struct making *m, const struct activity *x, enum phase phase)
 {
     struct profile *p = m->p;
@@ -113,11 +115,11 @@ static int find_row(struct making *m, const struct activity *x, enum phase phase
     if (x->mark >= 0)
         describe_node(m, &p->row[row], x->mark);
     else
-        describe_nobody(&p->row[row], phase, x->name);
+        describe_unmatched(&p->row[row], phase, x->name);
     p->row[row].step_ms = step_ms;
     p->row[row].device_kernel = x->name;
     p->row[row].device_short = x->short_name ? x->short_name : x->name;
-    /* `link` may point into an array that has moved. */
+    /* new_row may have moved the array that `link` points into. */
     if (m->first[head] < 0) {
         m->first[head] = row;
     } else {
@@ -128,7 +130,7 @@ static int find_row(struct making *m, const struct activity *x, enum phase phase
     return row;
 }
 
-/* --- the sweep ----------------------------------------------------------------------------------- */
+/* --- the sweep -------------------------------------------------------------------------------- */
 
 static void add_run(struct making *m, int row, double ms)
 {
@@ -144,7 +146,7 @@ static enum phase phase_of(const struct making *m, const struct activity *x)
     return m->p->engine->program.graph[kind].node[node].phase;
 }
 
-/* Of what has no mark: that of the next activity of the step that has one, else of the last. */
+/* Phase of an unmarked activity: that of the next marked one of the step, else of the last. */
 static enum phase phase_at(const struct making *m, int64_t i, int64_t end, enum phase last)
 {
     const struct activity *x = m->c->trace.activity;
@@ -181,7 +183,7 @@ static void sweep_step(struct making *m, int step, int64_t begin, int64_t end)
     m->ms[phase][step] += rest;
 }
 
-/* --- what follows from it ------------------------------------------------------------------------ */
+/* --- results ---------------------------------------------------------------------------------- */
 
 static double mean(const double *x, int n)
 {
@@ -197,7 +199,7 @@ static void find_floor(struct profile_row *r, const struct machine *m)
     double compute = peak ? 1e3 * r->cost.flops / peak->flops : 0;
     double memory = rate > 0 ? 1e3 * r->cost.bytes / rate : 0;
     r->floor_ms = fmax(compute, memory);
-    /* Of a node of several kernels all of them: the work is the node's. */
+    /* The time of all kernels of the node, because the cost is the node's. */
     double ms = stats_of(r->run_ms, r->runs).median * (r->ms > 0 ? r->work_ms / r->ms : 1);
     if (r->node < 0 || !(r->floor_ms > 0)) return;
     bool is_short = ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms;
@@ -207,7 +209,7 @@ static void find_floor(struct profile_row *r, const struct machine *m)
         r->bound = compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
 }
 
-/* Of a node that is several kernels the longest has its FLOPs and bytes, and the time of all that it took to do them. */
+/* Assigns the cost and the time of a node with several kernels to its longest kernel. */
 static void share_cost(struct making *m, int mark)
 {
     struct profile_row *r = m->p->row;
@@ -229,7 +231,7 @@ static void find_threads(struct making *m, struct profile_row *r, int mark)
     if (!t) return;
     r->unseen = t->unseen;
     if (!t->regions || t->unseen) return;
-    /* Of all threads that there are, so who had nothing to do counts, too. */
+    /* The mean is over all threads, so idle ones count. */
     r->busy_ms = 1e-6 * (double)t->busy_ns / m->p->threads / m->p->steps;
     r->busiest_ms = 1e-6 * (double)t->busiest_ns / m->p->steps;
 }
@@ -267,10 +269,10 @@ static void conclude_steps(struct making *m)
             p->shown_step = i;
 }
 
-/* A device's record rounds: what begins so shortly before the end of another comes behind it. */
+/* Device times are rounded: an activity that begins this early does not overlap the one before. */
 enum { ROUNDED_NS = 1000 };
 
-/* Copies that run while a kernel does have a lane of their own. */
+/* Copies that overlap a kernel get a separate lane. */
 static void make_timeline(struct making *m, int64_t begin, int64_t end)
 {
     struct profile *p = m->p;
@@ -286,7 +288,7 @@ static void make_timeline(struct making *m, int64_t begin, int64_t end)
     }
 }
 
-static int64_t first_behind(const struct trace *t, int64_t from, int64_t ns)
+static int64_t first_after(const struct trace *t, int64_t from, int64_t ns)
 {
     while (from < t->activities && t->activity[from].start_ns < ns) from++;
     return from;
@@ -306,8 +308,8 @@ void rows_make(const struct collected *c, struct profile *p, struct arena *a)
         m.idle[phase] = ARENA_NEW(a, double, p->steps);
     }
     for (int step = 0; step < p->steps; step++) {
-        begin[step] = first_behind(&c->trace, step ? end[step - 1] : 0, c->step[step].start_ns);
-        end[step] = first_behind(&c->trace, begin[step], c->step[step].end_ns);
+        begin[step] = first_after(&c->trace, step ? end[step - 1] : 0, c->step[step].start_ns);
+        end[step] = first_after(&c->trace, begin[step], c->step[step].end_ns);
         sweep_step(&m, step, begin[step], end[step]);
     }
     conclude_rows(&m);

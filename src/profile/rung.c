@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A kernel that a step runs: an operator at its place in the model. */
+/* A kernel of a step: an operator with its place in the model. */
 struct place {
     enum op op;
     enum phase phase;
@@ -16,8 +16,8 @@ struct place {
     int runs;
     double ms;
     bool product;
-    enum machine_precision peak; /* that it is held against */
-    int met; /* one more than the number of the place in the other plan; 0: none */
+    enum machine_precision peak; /* that its arithmetic is compared with */
+    int met;                     /* 1 + index of the matching place in the other plan; 0: none */
 };
 
 struct places {
@@ -35,7 +35,7 @@ static double time_of(const struct profile *p, enum graph_kind kind, int node)
     return ms;
 }
 
-/* `p`: whose rows have the times; NULL: nobody's. */
+/* `p` has the times; NULL: no times. */
 static struct places places_of(const struct program *program, const struct profile *p,
                                struct arena *a)
 {
@@ -62,7 +62,7 @@ static struct places places_of(const struct program *program, const struct profi
     return all;
 }
 
-/* First those that are equal in all, then those of another type. */
+/* Matches places of two plans; with `typed` only those of equal result types. */
 static void match(struct places *x, struct places *y, bool typed)
 {
     for (int i = 0; i < x->n; i++)
@@ -139,7 +139,7 @@ static void compare(const struct profile *p, const struct program *next, struct 
     r->come_ops = choose(come, r->come_op);
 }
 
-/* Another plan, or the same one played: the rung is of this step. */
+/* Whether the rung changes this step: its plan differs, or it is replayed. */
 static bool changes(const struct rung *r, const struct config *from, const struct config *to)
 {
     return r->gone || r->come || r->retyped || from->plan.replay != to->plan.replay;

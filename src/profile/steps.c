@@ -1,5 +1,5 @@
-/* Where steps begin and end in a device's record. What is given to the device when the host starts a step, before its
- * first kernel, has the mark of that step: so its inputs are its own. */
+/* Finds the begin and end of steps in a device's trace. Copies to the device for a step, before its
+ * first kernel, carry the mark of that step, so its inputs count for it. */
 #include "profile/collect.h"
 
 int steps_mark(const struct marks *m, int iteration)
@@ -12,17 +12,17 @@ struct finding {
     struct trace *trace;
     struct seen_step *ret;
     int most, steps;
-    /* of the step that goes on */
+    /* the current step */
     bool begun, spoiled;
     int iteration, play;
     int64_t start_ns;
-    /* behind the last thing that it is known to have done: where the next one may begin */
+    /* Inputs after the last known activity of the current step: the next step may begin there. */
     int64_t inputs;  /* number of the activity; -1: none */
-    int next;        /* whose inputs these are */
-    int64_t busy_ns; /* the end of all so far, but for those inputs */
+    int next;        /* the iteration of these inputs */
+    int64_t busy_ns; /* the end of all activities so far, without those inputs */
 };
 
-/* A step begins where the one before has ended, so that what passes in between is idle before its inputs. */
+/* A step begins where the previous one ends: the time in between is idle time before its inputs. */
 static void begin_step(struct finding *f, int64_t i)
 {
     const struct activity *first = &f->trace->activity[f->inputs >= 0 ? f->inputs : i];
@@ -37,7 +37,7 @@ static void begin_step(struct finding *f, int64_t i)
     f->inputs = -1;
 }
 
-/* What is staged early, while the step before still runs, is not where a step begins. */
+/* Inputs that are staged while the previous step still runs do not begin a step. */
 static void see_inputs(struct finding *f, int64_t i, int iteration)
 {
     if (f->inputs >= 0 || (f->begun && iteration == f->iteration)) return;
@@ -51,7 +51,7 @@ static void see_kernel(struct finding *f, int64_t i, bool begins)
     f->inputs = -1;
 }
 
-/* Of a play of whose kernels nothing is known; it may be of the step whose inputs came. */
+/* An activity of a replay with unknown kernels; it may belong to the step of the last inputs. */
 static void see_unmatched(struct finding *f, int64_t i)
 {
     int play = f->trace->activity[i].play;

@@ -8,7 +8,7 @@
 
 static const double MIB = 1 << 20;
 
-/* --- one event ----------------------------------------------------------------------------------- */
+/* --- one event -------------------------------------------------------------------------------- */
 
 static void begin(struct drawing *d, const char *ph, int process, int row, int64_t ns)
 {
@@ -19,7 +19,7 @@ static void begin(struct drawing *d, const char *ph, int process, int row, int64
                (long long)(t / 1000), (int)(t % 1000));
 }
 
-/* An event that does not fit is taken back. */
+/* Removes an event that does not fit. */
 static void end(struct drawing *d)
 {
     struct writer *w = &d->w;
@@ -48,7 +48,7 @@ const char *drawing_quoted(const char *text, struct arena *a)
     return kept;
 }
 
-/* --- rows ---------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 static const char *text_of(const struct profile_row *r, struct arena *a)
 {
@@ -89,13 +89,13 @@ static void describe_rows(struct drawing *d)
         int row = d->row_of[d->marks.first[m->kind] + m->step];
         if (row >= 0) d->moment[row] = i;
     }
-    for (int i = 0; i < p->rows; i++) { /* of a node of several kernels each has it */
+    for (int i = 0; i < p->rows; i++) { /* each kernel of a node gets the moment of the node */
         const struct profile_row *r = &p->row[i];
         if (r->node >= 0) d->moment[i] = d->moment[d->row_of[d->marks.first[r->kind] + r->node]];
     }
 }
 
-/* Nothing overlaps in a row of a trace: an activity goes to the first one that is free. */
+/* Events in one row of a trace must not overlap: an activity goes to the first free row. */
 static void choose_lanes(struct drawing *d, int64_t from, int64_t to)
 {
     int64_t free_at[2][TRACE_LANES] = {0};
@@ -112,18 +112,18 @@ static void choose_lanes(struct drawing *d, int64_t from, int64_t to)
     d->lane -= from;
 }
 
-/* --- what stands in the rows --------------------------------------------------------------------- */
+/* --- ranges and activities -------------------------------------------------------------------- */
 
-struct stretch { /* a range that is open, or was */
+struct range_span { /* one occurrence of a range, open or closed */
     const char *word;
     int64_t start, end, kernels;
     double flops, bytes;
 };
-struct stretches {
-    struct stretch *all;
+struct range_spans {
+    struct range_span *all;
     int n, capacity;
-    int open[RANGE_DEPTH + 1], depth; /* those that are open: a step, and what is in it */
-    int64_t last;                     /* when the last kernel so far ended */
+    int open[RANGE_DEPTH + 1], depth; /* open spans: the step and those in it */
+    int64_t last;                     /* end of the last kernel so far */
 };
 
 static int same_words(const struct range *x, const struct range *y)
@@ -133,7 +133,7 @@ static int same_words(const struct range *x, const struct range *y)
     return same;
 }
 
-static void write_stretch(struct drawing *d, const struct stretch *s, int step)
+static void write_span(struct drawing *d, const struct range_span *s, int step)
 {
     begin(d, "X", TRACE_DEVICE, TRACE_RANGES, s->start);
     set_length(d, s->end - s->start);
@@ -144,23 +144,23 @@ static void write_stretch(struct drawing *d, const struct stretch *s, int step)
     end(d);
 }
 
-static void open_stretch(struct drawing *d, struct stretches *s, const char *word, int64_t start)
+static void open_span(struct drawing *d, struct range_spans *s, const char *word, int64_t start)
 {
     ARENA_GROW(d->a, s->all, s->n, s->capacity);
-    s->all[s->n] = (struct stretch){.word = word, .start = start};
+    s->all[s->n] = (struct range_span){.word = word, .start = start};
     s->open[s->depth++] = s->n++;
 }
 
-/* A range ends with the last of its kernels, or where what comes next begins. */
-static void close_stretches(struct stretches *s, int depth, int64_t next)
+/* A range ends with its last kernel, or where the next range begins, whichever is earlier. */
+static void close_spans(struct range_spans *s, int depth, int64_t next)
 {
     while (s->depth > depth) s->all[s->open[--s->depth]].end = s->last < next ? s->last : next;
 }
 
-static void count_kernel(struct stretches *s, const struct profile_row *row)
+static void count_kernel(struct range_spans *s, const struct profile_row *row)
 {
     for (int k = 0; k < s->depth; k++) {
-        struct stretch *x = &s->all[s->open[k]];
+        struct range_span *x = &s->all[s->open[k]];
         x->kernels++;
         x->flops += row->cost.flops;
         x->bytes += row->cost.bytes;
@@ -171,28 +171,28 @@ static void write_ranges(struct drawing *d, int step)
 {
     const struct profile_record *r = &d->p->record;
     const struct profile_span *span = &r->step[step];
-    struct stretches s = {.last = span->start_ns, .capacity = 64};
+    struct range_spans s = {.last = span->start_ns, .capacity = 64};
     const struct range nowhere = {0}, *now = &nowhere;
-    s.all = ARENA_NEW(d->a, struct stretch, s.capacity);
-    open_stretch(d, &s, "step", span->start_ns);
+    s.all = ARENA_NEW(d->a, struct range_span, s.capacity);
+    open_span(d, &s, "step", span->start_ns);
     for (int64_t i = r->begin[step]; i < r->end[step]; i++) {
         const struct activity *x = &r->activity[i];
         const struct profile_row *row = &d->p->row[r->row[i]];
         if (row->node < 0) continue;
         int same = same_words(now, &row->range);
-        close_stretches(&s, 1 + same, x->start_ns);
+        close_spans(&s, 1 + same, x->start_ns);
         for (int k = same; k < row->range.words; k++)
-            open_stretch(d, &s, row->range.word[k], x->start_ns);
+            open_span(d, &s, row->range.word[k], x->start_ns);
         now = &row->range;
         count_kernel(&s, row);
         if (x->end_ns > s.last) s.last = x->end_ns;
     }
-    close_stretches(&s, 1, span->end_ns);
+    close_spans(&s, 1, span->end_ns);
     s.all[0].end = span->end_ns;
-    for (int i = 0; i < s.n; i++) write_stretch(d, &s.all[i], step);
+    for (int i = 0; i < s.n; i++) write_span(d, &s.all[i], step);
 }
 
-/* The time that the FLOPs and bytes of a row took: of a node of several kernels it is the time of them all. */
+/* The time for the FLOPs and bytes of a row: that of all kernels of its node. */
 static double work_us(const struct activity *x, const struct profile_row *row)
 {
     return 1e-3 * (double)(x->end_ns - x->start_ns) * (row->ms > 0 ? row->work_ms / row->ms : 1);
@@ -224,9 +224,9 @@ static void write_activities(struct drawing *d, int step)
 
 static const char *part_name(const struct profile *p, enum random_step_part part)
 {
-    if (part == RANDOM_STEP_FEEDS) return "draw tokens";
+    if (part == RANDOM_STEP_FEEDS) return "generate tokens";
     if (part == RANDOM_STEP_WAITS) return "wait";
-    return p->engine->backend->host_memory ? "run the step" : "start the step";
+    return p->engine->backend->host_memory ? "run the step" : "launch the step";
 }
 
 static void write_deeds(struct drawing *d, int step)
@@ -242,7 +242,7 @@ static void write_deeds(struct drawing *d, int step)
             str_printf(&d->w.s, ",\"name\":\"%s\",\"cat\":\"host\",\"args\":{\"step\":%d}",
                        part_name(d->p, x->part), step);
         else
-            str_printf(&d->w.s, ",\"name\":%s,\"cat\":\"start of a kernel\",\"args\":{\"step\":%d}",
+            str_printf(&d->w.s, ",\"name\":%s,\"cat\":\"kernel launch\",\"args\":{\"step\":%d}",
                        row < 0 ? "\"kernel\""
                                : drawing_quoted(profile_kernel_name(&d->p->row[row], d->a), d->a),
                        step);
@@ -250,7 +250,7 @@ static void write_deeds(struct drawing *d, int step)
     }
 }
 
-/* --- counters ------------------------------------------------------------------------------------ */
+/* --- counters --------------------------------------------------------------------------------- */
 
 static void count(struct drawing *d, struct counter *c, const char *unit, int64_t ns, double x)
 {
@@ -289,7 +289,7 @@ static void start_counters(struct drawing *d)
     d->rate[RATE_FLOPS] = (struct counter){.name = "achieved arithmetic"};
 }
 
-/* Rates are those of the row of kernels; beside it none are counted. Between kernels they are 0. */
+/* Rates of the first row of kernels, without overlapping rows; 0 between kernels. */
 static void write_counters(struct drawing *d, int step)
 {
     const struct profile_record *r = &d->p->record;
@@ -309,7 +309,7 @@ static void write_counters(struct drawing *d, int step)
     count_rates(d, busy, 0, 0);
 }
 
-/* --- a step --------------------------------------------------------------------------------------- */
+/* --- a step ----------------------------------------------------------------------------------- */
 
 static void find_origin(struct drawing *d, int first, int asked)
 {

@@ -1,4 +1,4 @@
-/* trace_draw.h - the events of steps, as texts; private to profile/. */
+/* trace_draw.h - writes the trace events of steps as JSON text; private to profile/. */
 #ifndef PROFILE_TRACE_DRAW_H
 #define PROFILE_TRACE_DRAW_H
 
@@ -7,16 +7,16 @@
 #include "profile/collect.h"
 #include "profile/trace_file.h"
 
-/* The text of one step, as far as there is room. */
+/* The text of one step, at most `room` bytes. */
 struct writer {
     struct str s;
     int64_t room, events, cut;
-    int64_t begun; /* where the event begins that is being written */
+    int64_t begun; /* offset of the event that is being written */
 };
 
 struct counter {
     const char *name;
-    double now; /* what was written last */
+    double now; /* the last value written */
     bool any;
 };
 enum { RATE_BYTES, RATE_FLOPS, RATES };
@@ -25,23 +25,23 @@ struct drawing {
     const struct profile *p;
     struct marks marks;
     struct memory_course course;
-    int *moment;       /* of each row: that of the course while it runs; -1: none */
-    int *row_of;       /* of each mark: its first row; -1: none */
-    const char **text; /* of each row: "name":…,"cat":…,"args":{… without the end */
-    int *lane;         /* of each activity: a row of the trace; -1: there was none left */
-    int lanes[2];      /* that are in use, of kernels and of copies */
+    int *moment;       /* per row: its moment in `course`; -1: none */
+    int *row_of;       /* per mark: its first row; -1: none */
+    const char **text; /* per row: "name":…,"cat":…,"args":{… without the closing brace */
+    int *lane;         /* per activity: its row in the trace; -1: no row was free */
+    int lanes[2];      /* rows in use, for kernels and for copies */
     int64_t origin;    /* ns */
     struct writer w;
     struct counter memory[MEMORY_PARTS + 1], rate[RATES];
     struct arena *a;
 };
 
-/* Describes rows and finds places for all that steps first ... first + steps - 1 did. `a` holds what it needs. */
+/* Prepares to draw steps first ... first + steps - 1: texts and trace rows. Allocates in `a`. */
 void drawing_init(struct drawing *d, const struct profile *p, int first, int steps,
                   struct arena *a);
-/* Leaves the step's events in d->w. What people look for first stands first, so that what is cut is the rest. */
+/* Writes the step's events to d->w, the most important first: the limit cuts the last ones. */
 void drawing_step(struct drawing *d, int step, int64_t room);
-/* A text of JSON, in quotes. */
+/* The text as a JSON string with quotes. */
 const char *drawing_quoted(const char *text, struct arena *a);
 
 #endif

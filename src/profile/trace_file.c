@@ -26,13 +26,13 @@ static void write_names(const struct drawing *d, struct str *s)
                                       *machine ? ", " : "", machine);
     static const char *const kinds[2] = {"kernels", "copies and fills"};
     name(s, "process", TRACE_HOST, 0, "\"host\"", TRACE_HOST);
-    name(s, "thread", TRACE_HOST, TRACE_DEEDS, "\"the thread that starts steps\"", TRACE_DEEDS);
+    name(s, "thread", TRACE_HOST, TRACE_DEEDS, "\"thread that launches steps\"", TRACE_DEEDS);
     name(s, "process", TRACE_DEVICE, 0, drawing_quoted(device, d->a), TRACE_DEVICE);
     name(s, "thread", TRACE_DEVICE, TRACE_RANGES, "\"parts of the model\"", TRACE_RANGES);
     for (int kind = 0; kind < 2; kind++)
         for (int lane = 0; lane < d->lanes[kind]; lane++) {
             int row = lane + (kind ? TRACE_COPIES : TRACE_KERNELS);
-            const char *more = lane ? arena_printf(d->a, ", %d beside", lane) : "";
+            const char *more = lane ? arena_printf(d->a, ", overlapping %d", lane) : "";
             name(s, "thread", TRACE_DEVICE, row,
                  drawing_quoted(arena_printf(d->a, "%s%s", kinds[kind], more), d->a), row);
         }
@@ -45,18 +45,19 @@ static const char *summary(const struct trace_said *said, const struct trace_opt
     const char *left = "";
     str_bytes(limit, (double)o->limit);
     if (said->missing)
-        left = arena_printf(a, "; %d more would be over its limit of %s", said->missing, limit);
+        left = arena_printf(a, "; %d more would exceed the limit of %s", said->missing, limit);
     if (said->cut)
-        left = arena_printf(a,
-                            "%s; %lld events of the step were left out: they are over its limit of "
-                            "%s, or run beside too many others",
-                            left, (long long)said->cut, limit);
+        left =
+            arena_printf(a,
+                         "%s; %lld events of the step were left out: they exceed the limit of %s "
+                         "or overlap too many others",
+                         left, (long long)said->cut, limit);
     return arena_printf(a, "%d step%s, %lld events%s", said->steps, said->steps == 1 ? "" : "s",
                         (long long)said->events, left);
 }
 
 static void join(struct drawing *d, const struct trace_options *o, const char *version,
-                 struct str *step, int asked, struct str *ret, struct trace_said *said)
+                 struct str *step, int requested, struct str *ret, struct trace_said *said)
 {
     const struct profile *p = d->p;
     str_printf(ret,
@@ -70,7 +71,7 @@ static void join(struct drawing *d, const struct trace_options *o, const char *v
     write_names(d, &names);
     str_append(ret, str_text(&names) + 1); /* without the first comma */
     str_release(&names);
-    for (int i = 0; i < asked; i++) {
+    for (int i = 0; i < requested; i++) {
         if (step[i].len) str_append_bytes(ret, step[i].data, step[i].len);
         str_release(&step[i]);
     }
@@ -78,32 +79,33 @@ static void join(struct drawing *d, const struct trace_options *o, const char *v
     said->bytes = ret->len;
 }
 
-/* The step nearest to the median, then those behind it, then those before it, as long as whole ones fit. */
-static int next_step(int shown, int first, int asked, int n)
+/* The order of steps: the one nearest to the median, then those after it, then those before it. */
+static int next_step(int shown, int first, int requested, int n)
 {
-    int behind = first + asked - shown;
+    int behind = first + requested - shown;
     return n < behind ? shown + n : shown - 1 - (n - behind);
 }
 
-enum { HEAD = 8192 }; /* at most: names, and what is said of the whole */
+enum { HEAD = 8192 }; /* maximum size of the names and the header */
 
 void trace_text(const struct profile *p, const struct trace_options *o, const char *version,
                 struct str *ret, struct trace_said *said)
 {
     struct arena a = {0};
     struct drawing d;
-    int asked = o->steps < p->steps ? o->steps : p->steps, first = p->shown_step - (asked - 1) / 2;
-    if (first > p->steps - asked) first = p->steps - asked;
+    int requested = o->steps < p->steps ? o->steps : p->steps,
+        first = p->shown_step - (requested - 1) / 2;
+    if (first > p->steps - requested) first = p->steps - requested;
     if (first < 0) first = 0;
     int64_t room = o->limit > HEAD ? o->limit - HEAD : 0;
-    drawing_init(&d, p, first, asked, &a);
-    struct str *step = ARENA_NEW(&a, struct str, asked);
+    drawing_init(&d, p, first, requested, &a);
+    struct str *step = ARENA_NEW(&a, struct str, requested);
     *said = (struct trace_said){0};
-    for (int n = 0; n < asked; n++) {
-        int at = next_step(p->shown_step, first, asked, n);
+    for (int n = 0; n < requested; n++) {
+        int at = next_step(p->shown_step, first, requested, n);
         drawing_step(&d, at, room);
         if (n && d.w.cut) {
-            said->missing = asked - n;
+            said->missing = requested - n;
             str_release(&d.w.s);
             break;
         }
@@ -114,7 +116,7 @@ void trace_text(const struct profile *p, const struct trace_options *o, const ch
         said->events += d.w.events;
         said->cut += d.w.cut;
     }
-    join(&d, o, version, step, asked, ret, said);
+    join(&d, o, version, step, requested, ret, said);
     arena_release(&a);
 }
 

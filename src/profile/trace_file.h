@@ -1,11 +1,12 @@
-/* trace_file.h - some watched steps in Chrome's trace format, for Perfetto and its like: what the host did, what the device did, the
- * parts of the model that it was for, memory in use and what was achieved. docs/PROFILE.md says what stands where. */
+/* trace_file.h - writes profiled steps in Chrome's trace format, for Perfetto and similar viewers:
+ * activities of host and device, parts of the model, memory in use, achieved bandwidth and FLOP/s.
+ * docs/PROFILE.md describes the rows. */
 #ifndef PROFILE_TRACE_FILE_H
 #define PROFILE_TRACE_FILE_H
 
 #include "profile/profile.h"
 
-/* Processes and rows. Kernels that run beside others have rows of their own, and so have copies and fills that do. */
+/* Processes and rows. Overlapping kernels get separate rows, and so do overlapping copies. */
 enum { TRACE_HOST = 1, TRACE_DEVICE = 2 };
 enum {
     TRACE_DEEDS = 1,
@@ -16,24 +17,24 @@ enum {
 };
 
 struct trace_options {
-    int steps; /* around the one nearest to the median; at least 1 */
-    int64_t
-        limit; /* bytes, before it is compressed: what goes beyond is left out, and that is said */
+    int steps;     /* around the step nearest to the median; at least 1 */
+    int64_t limit; /* uncompressed bytes: events beyond it are left out and reported */
 };
 
 struct trace_said {
-    int first, steps; /* the watched steps that are in it */
-    int missing;      /* steps that were asked for, and left out for the limit */
+    int first, steps; /* the profiled steps in the trace */
+    int missing;      /* requested steps that exceed the limit */
     int64_t events;
-    int64_t cut; /* events of a step that alone is too much */
+    int64_t cut; /* events left out of a step */
     int64_t bytes;
 };
 
-/* As one object of JSON. `version` is that of the program. */
+/* The trace as one JSON object. `version` is the program's version. */
 void trace_text(const struct profile *p, const struct trace_options *o, const char *version,
                 struct str *ret, struct trace_said *said);
-/* Into a folder, as trace.json.gz, or, built without zlib, as trace.json. Makes the folder; leaves no older one of the other name.
- * ret_words: where it is, and what is in it, in a sentence; in `a`. */
+/* Writes trace.json.gz (trace.json if built without zlib) to a folder. Creates the folder and
+ * removes an older trace of the other name. ret_words: a sentence with the path and the contents,
+ * in `a`. */
 enum status trace_write(const struct profile *p, const struct trace_options *o, const char *version,
                         const char *folder, const char **ret_words, struct arena *a);
 

@@ -1,12 +1,13 @@
-/* Hooks around kernels. Where the host is the device, two readings of its clock; else an event of the
- * device behind each kernel, and what passes from one event to the next is the kernel's between them. */
+/* Hooks that time kernels. If the host is the device they read its clock before and after each
+ * kernel. Otherwise they record a device event after each kernel: the time between two events
+ * counts for the kernel between them. */
 #include "profile/collect.h"
 
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/threads.h"
 
-/* Events are a ring of two halves: while kernels mark one, the other is read. */
+/* Events are a ring of two halves: while one is recorded, the other is read. */
 enum { EVENT_HALF = EVENT_STEPS / 2, EVENT_RING = 2 * EVENT_HALF };
 
 struct watch {
@@ -20,11 +21,11 @@ struct watch {
     struct mark_threads *threads;
     struct threads_watch watched;
     struct host_watch *host;
-    /* by events */
-    int64_t first;           /* activity of this step */
-    int64_t marked, settled; /* events of this step; those whose time is known */
-    double at_ms;            /* of the last of these */
-    enum status st;          /* of the event before the first kernel */
+    /* with events */
+    int64_t first;           /* first activity of this step */
+    int64_t marked, settled; /* recorded events of this step; those whose time is known */
+    double at_ms;            /* time of the last of these */
+    enum status st;          /* status of the event before the first kernel */
 };
 
 struct watch *watch_new(const struct marks *m, int steps, struct host_watch *host, struct arena *a)
@@ -47,7 +48,7 @@ static struct activity *next(struct watch *w, const struct plan *p, int node)
     return at;
 }
 
-/* --- the clock ----------------------------------------------------------------------------------- */
+/* --- host clock ------------------------------------------------------------------------------- */
 
 static void before_by_clock(void *user, const struct plan *p, int node)
 {
@@ -58,7 +59,7 @@ static void before_by_clock(void *user, const struct plan *p, int node)
     at->start_ns = clock_ns();
 }
 
-/* What opened no region ran on one thread. */
+/* A kernel that opened no parallel region ran on one thread. */
 static void note_threads(struct watch *w, const struct activity *at)
 {
     struct mark_threads *t = &w->threads[at->mark];
@@ -82,9 +83,9 @@ static enum status after_by_clock(void *user, const struct plan *p, int node)
     return ST_OK;
 }
 
-/* --- events -------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
-/* Event 0 of a step stands before its first kernel, event i behind kernel i. */
+/* Event 0 of a step precedes its first kernel, event i follows kernel i. */
 static enum status settle(struct watch *w, int64_t until)
 {
     if (w->settled < until)
@@ -104,7 +105,7 @@ static enum status settle(struct watch *w, int64_t until)
 
 static enum status mark_event(struct watch *w)
 {
-    /* The half that comes next was filled a ring ago; its last event must stay until the one behind it is read. */
+    /* The next half holds older events; the event after its last one must be read before reuse. */
     if (w->marked % EVENT_HALF == 0 && w->marked >= EVENT_RING)
         TRY(settle(w, w->marked - EVENT_HALF + 1));
     TRY(w->backend->stream.event_record(w->context, (int)(w->marked % EVENT_RING)));
@@ -143,8 +144,8 @@ void watch_step_begin(struct watch *w)
     if (w->threads) threads_watch(&w->watched);
 }
 
-/* A step is by the host's clock, what is in it by the device's. If that runs faster it is brought to the host's, so that nothing
- * of a step ends behind it. */
+/* Steps are timed by the host clock, kernels by device events. If the device clock runs faster, its
+ * times are scaled so that no kernel ends after its step. */
 static double clock_ratio(const struct watch *w, int64_t step_ns)
 {
     int64_t last = 0;

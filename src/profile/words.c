@@ -13,15 +13,15 @@ enum {
     LEARNING = FORWARD | BACKWARD
 };
 
-struct saying {
+struct writer {
     const struct profile *p;
     struct profile_words *ret;
     struct arena *a;
 };
 
-static void say(struct saying *s, const char *about, const char *text)
+static void add(struct writer *s, const char *about, const char *text)
 {
-    BUG_IF(s->ret->words == WORDS_MOST, "too many words");
+    BUG_IF(s->ret->words == WORDS_MOST, "too many sentences");
     s->ret->word[s->ret->words++] = (struct profile_word){about, text};
 }
 
@@ -35,102 +35,104 @@ static const char *plural(int n)
     return n == 1 ? "" : "s";
 }
 
-/* So many digits, never an exponent. */
-static const char *number(struct saying *s, double x, int digits)
+/* A number with that many digits and no exponent. */
+static const char *number(struct writer *s, double x, int digits)
 {
     char text[32];
     return arena_strdup(s->a, str_number(text, x, digits));
 }
 
-/* "1 comes", "2 come" */
+/* "1 takes", "2 take" */
 static const char *verb_end(int n)
 {
     return n == 1 ? "s" : "";
 }
 
-/* --- how it was measured ------------------------------------------------------------------------- */
+/* --- how it was measured ---------------------------------------------------------------------- */
 
-static void say_phases(struct saying *s)
+static void add_phases(struct writer *s)
 {
     const char *text = "";
     for (int phase = 0; phase < PHASE_COUNT; phase++)
         if (s->p->mean_ms[phase] > 0)
             text = arena_printf(s->a, "%s%s%s %s ms", text, *text ? ", " : "",
                                 phase_name((enum phase)phase), number(s, s->p->mean_ms[phase], 4));
-    say(s, "phases", *text ? arena_printf(s->a, "of the mean step: %s", text) : text);
+    add(s, "phases", *text ? arena_printf(s->a, "mean step: %s", text) : text);
 }
 
-static void say_time(struct saying *s)
+static void add_time(struct writer *s)
 {
     const struct profile *p = s->p;
     const char *spread =
         p->steps > 1 ? arena_printf(s->a, "; mean %s ms, std %s", number(s, p->step_ms.mean, 4),
                                     number(s, p->step_ms.std, 3))
                      : "";
-    const char *by = p->by == PROFILE_CLOCK    ? "the host's clock around each kernel"
-                     : p->by == PROFILE_EVENTS ? "the device's events, one behind each kernel"
+    const char *by = p->by == PROFILE_CLOCK    ? "the host clock around each kernel"
+                     : p->by == PROFILE_EVENTS ? "device events, one after each kernel"
                                                : p->traced_by;
-    const char *replay = p->replay ? ", played from a recording" : "";
-    say(s, "step",
+    const char *replay = p->replay ? ", replayed from a captured graph" : "";
+    add(s, "step",
         arena_printf(
-            s->a, "%s ms, the median of %d watched step%s (%s ms of %d unwatched%s)%s; times by %s",
+            s->a,
+            "median %s ms over %d profiled step%s (%s ms over %d unprofiled)%s%s; timed by %s",
             number(s, p->step_ms.median, 4), p->steps, plural(p->steps),
             number(s, p->plain_ms.median, 4), p->plain_ms.n, replay, spread,
-            by ? by : "the device's own record"));
-    say_phases(s);
+            by ? by : "the device trace"));
+    add_phases(s);
     const char *half = arena_printf(
         s->a,
         p->overhead_low < p->overhead_high
-            ? "%.2g %%, half of the pairs of watched and unwatched steps between %.2g and %.2g %%"
-            : "%.2g %%, by one pair of a watched and an unwatched step",
+            ? "%.2g %% (%.2g to %.2g %% in half of the pairs of a profiled and an unprofiled step)"
+            : "%.2g %%, from one pair of a profiled and an unprofiled step",
         100 * p->overhead, 100 * p->overhead_low, 100 * p->overhead_high);
     bool lost = p->overhead_low < 0;
-    say(s, "overhead",
+    add(s, "overhead",
         arena_printf(s->a, "%s%s",
-                     lost ? "what watching adds is lost in the spread: " : "watching adds ", half));
+                     lost ? "profiling overhead is within the noise: " : "profiling adds ", half));
 }
 
-static void say_events(struct saying *s)
+static void add_events(struct writer *s)
 {
     const struct profile *p = s->p;
     if (p->by != PROFILE_EVENTS) return;
     const char *unplayed = p->engine->program.config->plan.replay
-                               ? " The unwatched steps were played from a recording, the watched "
-                                 "ones cannot be: that is in the overhead."
+                               ? " Unprofiled steps are replayed from a captured graph and "
+                                 "profiled steps cannot be: the overhead includes that."
                                : "";
-    say(s, "events",
+    add(s, "events",
         arena_printf(s->a,
-                     "not by the device's own record: %s. What passes from one kernel's end to the "
-                     "next one's counts as the next one's, so gaps are within rows.%s",
+                     "there is no device trace: %s. The gap before a kernel counts as time of that "
+                     "kernel.%s",
                      p->why, unplayed));
 }
 
-/* A tenth of a processor is what a system does by itself. A GPU's kernels take no longer for it. */
-static void say_others(struct saying *s)
+/* An idle system uses up to a tenth of a processor. Other processes do not slow a GPU's kernels. */
+static void add_others(struct writer *s)
 {
-    const char *longer = s->p->engine->backend->host_memory ? "times are" : "the host's time is";
+    const char *longer = s->p->engine->backend->host_memory ? "times are" : "host times are";
     if (s->p->others > 0.1)
-        say(s, "others",
+        add(s, "others",
             arena_printf(
-                s->a, "other programs kept %.2g processor%s busy meanwhile: %s longer than alone",
+                s->a,
+                "other processes kept %.2g processor%s busy during the measurement: %s longer "
+                "than on an idle machine",
                 s->p->others, s->p->others > 0.95 && s->p->others < 1.05 ? "" : "s", longer));
 }
 
-static void say_dropped(struct saying *s)
+static void add_dropped(struct writer *s)
 {
     const struct profile *p = s->p;
     if (!p->dropped && !p->unmatched) return;
-    say(s, "dropped",
-        arena_printf(s->a,
-                     "%lld of the device's activities were lost, %lld are of no known kernel%s%s",
+    add(s, "dropped",
+        arena_printf(s->a, "%lld device activities were lost and %lld match no known kernel%s%s",
                      (long long)p->dropped, (long long)p->unmatched, p->dropped_why ? ": " : "",
                      p->dropped_why ? p->dropped_why : ""));
 }
 
-/* --- what takes the time ------------------------------------------------------------------------- */
+/* --- what takes the time ---------------------------------------------------------------------- */
 
-/* A group's longest kernel. A device's kernel has its name, whatever its shapes are; what is shown of it may be
- * what others begin with too. */
+/* The kernel that takes the most time. Device kernels are told apart by their full name; the
+ * shortened name that is shown need not be unique. */
 struct top {
     const char *name, *shown;
     double ms;
@@ -142,7 +144,7 @@ static bool counts(const struct profile_row *r, unsigned phases)
     return r->node >= 0 && phases >> r->phase & 1;
 }
 
-/* `name`: of each row. */
+/* `name` has one entry per row. */
 static struct top top_of(const struct profile *p, unsigned phases, const char *const *name)
 {
     struct top top = {0};
@@ -161,7 +163,7 @@ static struct top top_of(const struct profile *p, unsigned phases, const char *c
     return top;
 }
 
-static void say_top(struct saying *s)
+static void add_top(struct writer *s)
 {
     const struct profile *p = s->p;
     const char **name = ARENA_NEW(s->a, const char *, p->rows);
@@ -171,15 +173,15 @@ static void say_top(struct saying *s)
     }
     struct top forward = top_of(p, FORWARD, name), both = top_of(p, LEARNING, name);
     if (!forward.name) return;
-    const char *first =
-        arena_printf(s->a, "in forward %s: %d run%s, %.3g %% of it", forward.shown, forward.runs,
-                     plural(forward.runs), percent(forward.ms, profile_ms(p, FORWARD)));
+    const char *first = arena_printf(s->a, "%s takes the most time in forward (%d run%s, %.3g %%)",
+                                     forward.shown, forward.runs, plural(forward.runs),
+                                     percent(forward.ms, profile_ms(p, FORWARD)));
     double share = percent(both.ms, profile_ms(p, LEARNING));
-    say(s, "top kernel",
+    add(s, "top kernel",
         strcmp(forward.name, both.name) == 0
-            ? arena_printf(s->a, "%s. With backward it stays on top: %d run%s, %.3g %%", first,
-                           both.runs, plural(both.runs), share)
-            : arena_printf(s->a, "%s. With backward %s takes its place: %d run%s, %.3g %%", first,
+            ? arena_printf(s->a, "%s. With backward included, it still does (%d run%s, %.3g %%)",
+                           first, both.runs, plural(both.runs), share)
+            : arena_printf(s->a, "%s. With backward included, %s does (%d run%s, %.3g %%)", first,
                            both.shown, both.runs, plural(both.runs), share));
 }
 
@@ -188,24 +190,24 @@ static double share_of(const struct profile *p, unsigned phases, enum family fam
     return percent(profile_family_ms(p, phases, family), profile_ms(p, phases));
 }
 
-/* A model may have no products, and a step no backward or no optimizer. */
-static void say_products(struct saying *s)
+/* A model may have no matmuls, and a step no backward pass or no optimizer. */
+static void add_products(struct writer *s)
 {
     const struct profile *p = s->p;
     double forward = share_of(p, FORWARD, FAMILY_PRODUCTS);
     if (!(forward > 0)) return;
-    const char *text = arena_printf(s->a, "matrix products are %.3g %% of forward", forward);
+    const char *text = arena_printf(s->a, "matmuls take %.3g %% of forward", forward);
     if (profile_ms(p, BACKWARD) > 0)
         text = arena_printf(s->a, "%s, %.3g %% of forward + backward", text,
                             share_of(p, LEARNING, FAMILY_PRODUCTS));
     if (profile_family_ms(p, PHASES_ALL, FAMILY_OPTIMIZER) > 0)
         text = arena_printf(
-            s->a, "%s, %.3g %% of a whole step with AdamW, of which the optimizer is %.3g %%", text,
+            s->a, "%s, %.3g %% of the whole step; the optimizer takes %.3g %% of the step", text,
             share_of(p, PHASES_ALL, FAMILY_PRODUCTS), share_of(p, PHASES_ALL, FAMILY_OPTIMIZER));
-    say(s, "products", text);
+    add(s, "matmuls", text);
 }
 
-/* --- attention ----------------------------------------------------------------------------------- */
+/* --- attention -------------------------------------------------------------------------------- */
 
 struct work {
     double ms, flops;
@@ -218,8 +220,8 @@ static bool in_range(const struct profile_row *r, const char *word)
     return false;
 }
 
-/* Of a family, among what is between q, k, v and the projection. Forward's work that backward does again is not
- * backward's own. */
+/* The work of one family inside attention, without the projections to q, k, v and of the output.
+ * Forward work that the backward pass recomputes does not count as backward work. */
 static struct work work_inside(const struct profile *p, enum phase phase, enum family family)
 {
     struct work sum = {0};
@@ -228,27 +230,27 @@ static struct work work_inside(const struct profile *p, enum phase phase, enum f
         const char *last = r->range.words ? r->range.word[r->range.words - 1] : "";
         bool inside = strcmp(last, "q, k, v") != 0 && strcmp(last, "projection") != 0;
         if (r->node < 0 || r->phase != phase || r->family != family || !inside) continue;
-        if (!in_range(r, "attention") || in_range(r, "computed again")) continue;
+        if (!in_range(r, "attention") || in_range(r, "recomputed")) continue;
         sum.ms += r->ms;
         sum.flops += r->cost.flops * r->runs / p->steps;
     }
     return sum;
 }
 
-static const char *softmax_words(struct saying *s, enum phase phase, int products)
+static const char *softmax_words(struct writer *s, enum phase phase, int products)
 {
     struct work softmax = work_inside(s->p, phase, FAMILY_SOFTMAX);
     struct work product = work_inside(s->p, phase, FAMILY_PRODUCTS);
     if (!(softmax.ms > 0) || !(product.ms > 0)) return NULL;
     return arena_printf(s->a,
-                        "%s: softmax %s ms beside %s ms of the %d products, %s times the "
+                        "%s: softmax takes %s ms against %s ms for the %d matmuls, %s times the "
                         "time for %s times the FLOPs",
                         phase_name(phase), number(s, softmax.ms, 3), number(s, product.ms, 3),
                         products, number(s, softmax.ms / product.ms, 3),
                         number(s, softmax.flops / product.flops, 3));
 }
 
-/* Kernels of a step; of an operator there may be several. */
+/* Kernels per step; an operator may run several. */
 static int family_runs(const struct profile *p, unsigned phases, enum family family)
 {
     int runs = 0;
@@ -257,56 +259,56 @@ static int family_runs(const struct profile *p, unsigned phases, enum family fam
     return (runs + p->steps / 2) / p->steps;
 }
 
-static void say_flash(struct saying *s, double ms)
+static void add_flash(struct writer *s, double ms)
 {
     int runs = family_runs(s->p, LEARNING, FAMILY_ATTENTION);
-    say(s, "attention",
+    add(s, "attention",
         arena_printf(s->a,
-                     "flash: one operator each way, %d kernel%s of a step, %.3g %% of forward + "
-                     "backward; --flash=false shows softmax beside its two products",
+                     "flash attention: one operator per pass, %d kernel%s per step, %.3g %% of "
+                     "forward + backward; --flash=false shows softmax and the matmuls separately",
                      runs, plural(runs), percent(ms, profile_ms(s->p, LEARNING))));
 }
 
-static void say_attention(struct saying *s)
+static void add_attention(struct writer *s)
 {
     const char *forward = softmax_words(s, PHASE_FORWARD, 2);
     const char *backward = softmax_words(s, PHASE_BACKWARD, 4);
     double flash = profile_family_ms(s->p, LEARNING, FAMILY_ATTENTION);
     if (forward && backward)
-        say(s, "attention", arena_printf(s->a, "inside slow attention, %s; %s", forward, backward));
+        add(s, "attention", arena_printf(s->a, "inside slow attention, %s; %s", forward, backward));
     else if (forward)
-        say(s, "attention", arena_printf(s->a, "inside slow attention, %s", forward));
+        add(s, "attention", arena_printf(s->a, "inside slow attention, %s", forward));
     else if (flash > 0)
-        say_flash(s, flash);
+        add_flash(s, flash);
 }
 
-/* --- what is lost -------------------------------------------------------------------------------- */
+/* --- idle time and limits --------------------------------------------------------------------- */
 
-static void say_host(struct saying *s)
+static void add_host(struct writer *s)
 {
     const struct profile *p = s->p;
     double idle = profile_family_ms(p, PHASES_ALL, FAMILY_IDLE), step = p->step_ms.mean;
     const char *gaps =
-        arena_printf(s->a, "%.3g %% of the mean step in %lld gap%s, %s µs each on average",
+        arena_printf(s->a, "%.3g %% of the mean step, in %lld gap%s of %s µs on average",
                      percent(idle, step), (long long)p->gaps, plural((int)p->gaps),
                      number(s, p->gaps ? 1e3 * idle / (double)p->gaps : 0, 3));
     if (p->engine->backend->host_memory) {
-        say(s, "idle", arena_printf(s->a, "between kernels: %s", gaps));
+        add(s, "idle", arena_printf(s->a, "no kernel runs for %s", gaps));
         return;
     }
     double device = p->plain_ms.median;
-    say(s, "host",
-        arena_printf(s->a, "the host takes %s ms to start a step of %s ms (medians)%s",
+    add(s, "host",
+        arena_printf(s->a, "the host takes %s ms to launch a step that takes %s ms (medians)%s",
                      number(s, p->host_ms, 3), number(s, device, 4),
-                     p->host_ms > 0.9 * device ? ": the device waits for it"
-                                               : ": it is ahead of the device"));
+                     p->host_ms > 0.9 * device ? ": the device waits for the host"
+                                               : ": the host runs ahead of the device"));
     if (p->by == PROFILE_TRACE)
-        say(s, "idle",
-            arena_printf(s->a, "the device: %s%s", gaps,
-                         p->dropped ? ", idle or not recorded: some of what it did was lost" : ""));
+        add(s, "idle",
+            arena_printf(s->a, "the device is idle for %s%s", gaps,
+                         p->dropped ? "; that includes activities that the trace lost" : ""));
 }
 
-static void say_threads(struct saying *s)
+static void add_threads(struct writer *s)
 {
     const struct profile *p = s->p;
     double seen = 0, busy = 0, busiest = 0, unseen = 0;
@@ -322,23 +324,23 @@ static void say_threads(struct saying *s)
     const char *library =
         unseen > 0
             ? arena_printf(
-                  s->a,
-                  "; how the library shares its products (%.3g %% of the step) cannot be seen",
+                  s->a, "; the library's matmuls (%.3g %% of the step) do not report their threads",
                   percent(unseen, p->step_ms.mean))
             : "";
     if (p->threads == 1)
-        say(s, "threads", "one: there is nobody to wait for");
+        add(s, "threads", "one thread: there is no imbalance");
     else if (seen > 0)
-        say(s, "threads",
-            arena_printf(s->a,
-                         "each of %d works %.3g %% of the time of Strobe's own kernels (%s ms); "
-                         "the busiest %.3g %% longer than the mean of them%s",
-                         p->threads, percent(busy, seen), number(s, seen, 3),
-                         percent(busiest - busy, busy), library));
+        add(s, "threads",
+            arena_printf(
+                s->a,
+                "%d threads are busy for %.3g %% of the time of Strobe's own kernels (%s ms) "
+                "on average; the busiest works %.3g %% longer than the mean%s",
+                p->threads, percent(busy, seen), number(s, seen, 3), percent(busiest - busy, busy),
+                library));
 }
 
 /* "1.123 TFLOP", "64.2 MFLOP" */
-static const char *amount(struct saying *s, double x, const char *unit)
+static const char *amount(struct writer *s, double x, const char *unit)
 {
     static const char *const thousands[] = {"", "k", "M", "G", "T", "P"};
     int i = 0;
@@ -346,23 +348,23 @@ static const char *amount(struct saying *s, double x, const char *unit)
     return arena_printf(s->a, "%.4g %s%s", x, thousands[i], unit);
 }
 
-static void say_floor(struct saying *s)
+static void add_floor(struct writer *s)
 {
     const struct profile *p = s->p;
     struct profile_groups g;
     profile_groups(p, BY_PHASE, PHASES_ALL, &g, s->a);
     if (!(g.floor_ms > 0)) return;
-    say(s, "floor",
+    add(s, "floor",
         arena_printf(s->a,
-                     "%s and %s of a step at this machine's ceilings take %s ms: the mean step "
-                     "is %s times that",
+                     "%s and %s per step take at least %s ms at this machine's measured peaks: the "
+                     "mean step takes %s times as long",
                      amount(s, g.flops, "FLOP"), amount(s, g.bytes, "B"), number(s, g.floor_ms, 4),
                      number(s, p->step_ms.mean / g.floor_ms, 3)));
 }
 
-/* --- the ladder ---------------------------------------------------------------------------------- */
+/* --- the ladder ------------------------------------------------------------------------------- */
 
-static const char *ops_words(struct saying *s, const struct rung_op *op, int n)
+static const char *ops_words(struct writer *s, const struct rung_op *op, int n)
 {
     const char *words = "";
     for (int i = 0; i < n; i++) {
@@ -373,75 +375,76 @@ static const char *ops_words(struct saying *s, const struct rung_op *op, int n)
     return n == RUNG_OPS ? arena_printf(s->a, "%s ...", words) : words;
 }
 
-/* What goes is a saving only where nothing takes its place. */
-static const char *replaced_words(struct saying *s, const char *text, const struct rung *r)
+/* Removed kernels are a saving only if nothing replaces them. */
+static const char *replaced_words(struct writer *s, const char *text, const struct rung *r)
 {
     const char *ms = number(s, r->gone_ms, 3), *gone = ops_words(s, r->gone_op, r->gone_ops);
     double share = percent(r->gone_ms, s->p->step_ms.mean);
     if (!r->come)
-        return arena_printf(s->a, "%s: %d kernel%s of a step go%s, %s ms (%.3g %%): %s", text,
-                            r->gone, plural(r->gone), r->gone == 1 ? "es" : "", ms, share, gone);
+        return arena_printf(s->a, "%s: removes %d kernel%s per step, %s ms (%.3g %%): %s", text,
+                            r->gone, plural(r->gone), ms, share, gone);
     return arena_printf(s->a,
-                        "%s: %s instead of %d kernel%s that take%s %s ms of a step (%.3g %%): %s; "
-                        "what the new one%s take%s is not known before %s",
+                        "%s: %s instead of %d kernel%s that take%s %s ms per step (%.3g %%): %s; "
+                        "the time of the new kernel%s is not known until %s",
                         text, ops_words(s, r->come_op, r->come_ops), r->gone, plural(r->gone),
-                        verb_end(r->gone), ms, share, gone, plural(r->come), verb_end(r->come),
+                        verb_end(r->gone), ms, share, gone, plural(r->come),
                         r->come == 1 ? "it runs" : "they run");
 }
 
-/* Of products by their peaks; of all else nobody knows. */
-static const char *gain_words(struct saying *s, const struct rung *r)
+/* The ratio of the peaks bounds the gain of matmuls; there is no such bound for other kernels. */
+static const char *gain_words(struct writer *s, const struct rung *r)
 {
-    if (!(r->gain_ms > 0)) return "; how much faster these are then is not estimated";
+    if (!(r->gain_ms > 0)) return "; the gain is not estimated";
     return arena_printf(s->a,
-                        "; %s ms of them are products, at most %s ms shorter by the ratio of the "
-                        "measured peaks; how much faster the others are is not estimated",
+                        "; %s ms of that are matmuls, which save at most %s ms by the ratio of the "
+                        "measured peaks; the gain of the others is not estimated",
                         number(s, r->products_ms, 3), number(s, r->gain_ms, 3));
 }
 
-static void say_rung(struct saying *s)
+static void add_rung(struct writer *s)
 {
     struct rung r;
     const struct profile *p = s->p;
     rung_find(p, &r, s->a);
     if (!r.name) {
-        say(s, "next rung",
+        add(s, "next rung",
             r.idle ? arena_printf(s->a, "none: %s would change no kernel", r.idle)
-                   : "none: every change of the ladder is made");
+                   : "none: this configuration makes every change of the ladder");
         return;
     }
     const char *text = arena_printf(s->a, "%s (%s)", r.name, r.differs);
     if (r.reason) {
-        say(s, "next rung", arena_printf(s->a, "%s is not to be had: %s", text, r.reason));
+        add(s, "next rung", arena_printf(s->a, "%s is not available: %s", text, r.reason));
         return;
     }
     if (!r.gone && !r.come && !r.retyped)
-        text = arena_printf(s->a, "%s: the same %d kernel%s on the same types, run another way",
-                            text, r.stay, plural(r.stay));
+        text =
+            arena_printf(s->a, "%s: the same %d kernel%s on the same types, launched differently",
+                         text, r.stay, plural(r.stay));
     if (r.gone) text = replaced_words(s, text, &r);
     if (r.come && !r.gone)
-        text = arena_printf(s->a, "%s: %d come%s: %s", text, r.come, verb_end(r.come),
+        text = arena_printf(s->a, "%s: adds %d kernel%s: %s", text, r.come, plural(r.come),
                             ops_words(s, r.come_op, r.come_ops));
     if (r.retyped)
-        text = arena_printf(s->a, "%s%s%d stay%s, on other types, %s ms%s", text,
-                            r.gone || r.come ? "; " : ": ", r.retyped, verb_end(r.retyped),
-                            number(s, r.retyped_ms, 3), gain_words(s, &r));
-    say(s, "next rung", text);
+        text = arena_printf(s->a, "%s%s%d kernel%s run%s on other types, %s ms%s", text,
+                            r.gone || r.come ? "; " : ": ", r.retyped, plural(r.retyped),
+                            verb_end(r.retyped), number(s, r.retyped_ms, 3), gain_words(s, &r));
+    add(s, "next rung", text);
 }
 
 void words_of(const struct profile *p, struct profile_words *ret, struct arena *a)
 {
-    struct saying s = {p, ret, a};
+    struct writer s = {p, ret, a};
     *ret = (struct profile_words){0};
-    say_time(&s);
-    say_events(&s);
-    say_others(&s);
-    say_dropped(&s);
-    say_top(&s);
-    say_products(&s);
-    say_attention(&s);
-    say_host(&s);
-    say_threads(&s);
-    say_floor(&s);
-    say_rung(&s);
+    add_time(&s);
+    add_events(&s);
+    add_others(&s);
+    add_dropped(&s);
+    add_top(&s);
+    add_products(&s);
+    add_attention(&s);
+    add_host(&s);
+    add_threads(&s);
+    add_floor(&s);
+    add_rung(&s);
 }

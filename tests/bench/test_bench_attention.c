@@ -1,4 +1,4 @@
-/* Attention alone: which graphs are run, what a cell says, and why one is not run. */
+/* Attention alone: the graphs that run, the contents of a cell, and reasons not to run. */
 #include "bench/bench_attention.h"
 
 #include "backend/backend.h"
@@ -67,7 +67,7 @@ static void count(void *user, double done, double all, const struct attention_ce
     last[0] = done;
 }
 
-static void test_every_way_at_every_length(void **state)
+static void test_every_variant_at_every_length(void **state)
 {
     (void)state;
     struct attention_options o = small();
@@ -90,19 +90,19 @@ static void test_every_way_at_every_length(void **state)
         assert_true(c->forward_flops == forward && c->backward_flops == 2.5 * forward);
         if (i + ATTENTION_WAYS >= cells) continue;
         double grows = (double)next->bytes / (double)c->bytes;
-        if (c->way == FLASH) /* but for one number a row */
+        if (c->way == FLASH) /* except one number per row */
             assert_true(grows < 1.05);
-        else /* towards twice as much: T x T matrices of as many tokens */
+        else /* approaches twice as much: T x T matrices, same number of tokens */
             assert_true(grows > 1.3 && grows < 2.05);
     }
-    /* the higher the rung, the fewer kernels; flash is one forward and one backward */
+    /* higher rungs have fewer kernels; flash has one forward and one backward */
     assert_true(cell[SLOW_PRIMITIVE].kernels > cell[SLOW_OP].kernels);
     assert_true(cell[SLOW_OP].kernels > cell[SLOW_FULL].kernels);
     assert_int_equal(cell[FLASH].kernels, 2);
     assert_true(cell[FLASH].kernel[0] && cell[FLASH].kernel[1] && !cell[SLOW_FULL].kernel[0]);
 }
 
-/* Sizes of heads, masks, lengths, types, ways: in that order, each with the work that is its own, and near what is exact. */
+/* Cells are ordered by head size, mask, length, type, variant; check their FLOPs and errors. */
 static void test_sizes_masks_and_types(void **state)
 {
     (void)state;
@@ -134,8 +134,8 @@ static void test_sizes_masks_and_types(void **state)
     }
 }
 
-/* What takes other rows on a GPU alone runs here, too; it is one forward and one backward, as flash is. */
-static void test_other_rows_of_flash(void **state)
+/* Variants that differ only on a GPU run here, too, with one kernel forward and one backward. */
+static void test_other_variants_of_flash(void **state)
 {
     (void)state;
     struct attention_options o = small();
@@ -143,7 +143,7 @@ static void test_other_rows_of_flash(void **state)
     run(&o);
     for (int i = 0; i < cells; i++) {
         if (!asked_for(&o, cell[i].way)) {
-            assert_string_equal(cell[i].reason, "not asked for");
+            assert_string_equal(cell[i].reason, "not requested");
             continue;
         }
         assert_true(!cell[i].reason && cell[i].both.n == 4 && cell[i].kernels == 2);
@@ -171,19 +171,19 @@ static void test_tiles_and_bounds(void **state)
         .copy = {{.bytes = 1 << 20, .moved = 1e14}, {.bytes = 1 << 30, .moved = 1e12}},
         .copies = 2};
     assert_true(attention_bound_ms(&c, &m, 0) == 1 && attention_bound_ms(&c, &m, 1) == 2.5);
-    m.copy[1].moved = 1e8; /* 384 rows of 12 heads of 64 in bf16, twice as many backward */
+    m.copy[1].moved = 1e8; /* 384 rows of 12 heads of 64 in bf16, twice the bytes backward */
     double bytes = 384.0 * 12 * 64 * 2, ms = bytes / 1e8 * 1e3;
     assert_true(attention_bound_ms(&c, &m, 0) > 0.999 * ms &&
                 attention_bound_ms(&c, &m, 0) < 1.001 * ms);
     assert_true(attention_bound_ms(&c, &m, 1) > 1.999 * ms &&
                 attention_bound_ms(&c, &m, 1) < 2.001 * ms);
-    m.gpu = false; /* on a host a copy of as many bytes counts, which is in a cache */
+    m.gpu = false; /* on a host the bandwidth of a copy of that size, in a cache, counts */
     assert_true(attention_bound_ms(&c, &m, 0) == 1);
-    c.precision = MACHINE_F32; /* no ceiling of that type */
+    c.precision = MACHINE_F32; /* no peak of that type */
     assert_true(attention_bound_ms(&c, &m, 0) == 0);
 }
 
-/* Heads that share keys: as many FLOPs; fewer bytes where they are not repeated. */
+/* Heads that share keys: the same FLOPs, fewer bytes if keys are not repeated. */
 static void test_shared_keys(void **state)
 {
     (void)state;
@@ -201,12 +201,12 @@ static void test_shared_keys(void **state)
     }
 }
 
-static void test_no_room(void **state)
+static void test_out_of_memory(void **state)
 {
     (void)state;
     struct attention_options o = small();
     run(&o);
-    /* slow ones need more there; what is fed lies on the device and, as that is the host, once more */
+    /* the slow variants need more; inputs are in memory twice, as the device is the host */
     int64_t flash = cell[2 * ATTENTION_WAYS + FLASH].bytes;
     o.room = flash + 2LL * 256 * (3 * 16 + 16) * (int64_t)sizeof(float);
     o.room--;
@@ -223,7 +223,7 @@ static void test_no_room(void **state)
         }
         assert_memory_equal(c->reason, "needs ", 6);
         assert_non_null(strstr(c->reason, "are free"));
-        assert_true(c->both.n == 0 && c->bytes > flash); /* the plan is known all the same */
+        assert_true(c->both.n == 0 && c->bytes > flash); /* the plan is known anyway */
     }
 }
 
@@ -237,11 +237,11 @@ static void test_flash_only(void **state)
         if (cell[i].way == FLASH)
             assert_true(!cell[i].reason && cell[i].both.n == 4);
         else
-            assert_string_equal(cell[i].reason, "not asked for");
+            assert_string_equal(cell[i].reason, "not requested");
     }
 }
 
-static void test_no_time(void **state)
+static void test_out_of_time(void **state)
 {
     (void)state;
     struct attention_options o = small();
@@ -250,19 +250,19 @@ static void test_no_time(void **state)
     for (int i = 0; i < cells; i++) {
         if (!asked_for(&o, cell[i].way)) continue;
         assert_true(cell[i].bytes > 0 && cell[i].kernels > 0);
-        if (i < ATTENTION_WAYS) { /* nothing is known about the first: one sample of each */
+        if (i < ATTENTION_WAYS) { /* nothing predicts the first length: one sample each */
             assert_int_equal(cell[i].both.n, 1);
             continue;
         }
-        assert_non_null(strstr(cell[i].reason, "too long for the "));
-        /* what was not run says what the next length would take, too */
+        assert_non_null(strstr(cell[i].reason, "too long for the total of "));
+        /* a skipped cell predicts the next length, too */
         double grows = cell[i].expected_ms / cell[i - ATTENTION_WAYS].expected_ms;
         assert_true(grows > 1.99 && grows < 2.01);
     }
 }
 
-/* A length that runs alone is judged by a shorter one, too. */
-static void test_a_length_before(void **state)
+/* A length that runs alone is predicted from a shorter one, too. */
+static void test_prediction_from_a_shorter_length(void **state)
 {
     (void)state;
     struct attention_options o = small();
@@ -277,10 +277,11 @@ static void test_a_length_before(void **state)
         if (!(USUAL >> w & 1)) continue;
         double times = cell[w].expected_ms / before[w].expected_ms;
         assert_non_null(cell[w].reason);
-        assert_non_null(strstr(cell[w].reason, "too long for the 0 s of all"));
-        assert_true(times > 3.99 && times < 4.01); /* as many tokens, four times as long */
+        assert_non_null(strstr(cell[w].reason, "too long for the total of 0 s"));
+        assert_true(times > 3.99 &&
+                    times < 4.01); /* same number of tokens, four times the length */
     }
-    o.all_ms = 1e9; /* next to nothing of all */
+    o.all_ms = 1e9; /* a small part of the total */
     run(&o);
     for (int w = 0; w < ATTENTION_WAYS; w++)
         assert_true(!(USUAL >> w & 1) || (!cell[w].reason && cell[w].both.n == 1));
@@ -292,7 +293,7 @@ static void stop_at_64(void *user, double done, double all, const struct attenti
     if (c->T == 64 && !interrupt_noted()) raise(SIGINT);
 }
 
-/* What was measured before it stays, whole; what was not has its shape, and says so. */
+/* Cells measured before Ctrl-C are complete; the others have a shape and a reason. */
 static void test_ctrl_c(void **state)
 {
     (void)state;
@@ -309,26 +310,26 @@ static void test_ctrl_c(void **state)
         assert_true(c->way == (enum attention_way)(i % ATTENTION_WAYS));
         assert_true(c->T == 32 << i / ATTENTION_WAYS && c->B * c->T == 256 && c->D == 8);
         if (!asked_for(&o, (int)c->way))
-            assert_string_equal(c->reason, "not asked for");
+            assert_string_equal(c->reason, "not requested");
         else if (c->T == 32)
             assert_true(!c->reason && c->both.n == 4);
         else
-            assert_string_equal(c->reason, "not reached: it was stopped before");
+            assert_string_equal(c->reason, "not reached: the run was stopped");
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_every_way_at_every_length, release),
+        cmocka_unit_test_teardown(test_every_variant_at_every_length, release),
         cmocka_unit_test_teardown(test_sizes_masks_and_types, release),
-        cmocka_unit_test_teardown(test_other_rows_of_flash, release),
+        cmocka_unit_test_teardown(test_other_variants_of_flash, release),
         cmocka_unit_test_teardown(test_tiles_and_bounds, release),
         cmocka_unit_test_teardown(test_shared_keys, release),
-        cmocka_unit_test_teardown(test_no_room, release),
+        cmocka_unit_test_teardown(test_out_of_memory, release),
         cmocka_unit_test_teardown(test_flash_only, release),
-        cmocka_unit_test_teardown(test_no_time, release),
-        cmocka_unit_test_teardown(test_a_length_before, release),
+        cmocka_unit_test_teardown(test_out_of_time, release),
+        cmocka_unit_test_teardown(test_prediction_from_a_shorter_length, release),
         cmocka_unit_test_teardown(test_ctrl_c, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

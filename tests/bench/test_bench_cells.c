@@ -1,4 +1,4 @@
-/* Grids and cells: what lists come to, what is timed and what refused, and that parts of a step are that. */
+/* Grids and cells: lists, timed and refused cells, and parts of a step that add up to the step. */
 #include "bench/bench_engine.h"
 #include "bench/bench_grid.h"
 
@@ -28,7 +28,7 @@ static int release(void **state)
 static struct config config(void)
 {
     struct config c, tiny = tiny_config();
-    config_init(&c); /* with every text */
+    config_init(&c); /* sets every text */
     c.model = tiny.model;
     c.data.batch_size = tiny.data.batch_size;
     c.plan = tiny.plan;
@@ -91,7 +91,7 @@ static void test_lists_make_a_grid(void **state)
     }
     assert_string_equal(bench_grid_name(&g, 3, &arena),
                         "small dtype=float32 block_size=16 warm-up 5");
-    axis(&g, "--block_size=4"); /* of a suite's key the user's word counts */
+    axis(&g, "--block_size=4"); /* the user's value replaces a suite's */
     hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
     assert_int_equal(cells, 2 * 2 * 2);
     assert_string_equal(bench_grid_name(&g, 7, &arena), "large dtype=bfloat16 warm-up 5");
@@ -100,15 +100,15 @@ static void test_lists_make_a_grid(void **state)
     assert_false(bench_is_list("a,b.conf"));
 }
 
-static void test_what_a_grid_refuses(void **state)
+static void test_invalid_grids(void **state)
 {
     (void)state;
     struct bench_grid g = grid(2, "forward");
     struct bench_cell *cell;
     unsigned lines;
     int cells;
-    refuses(bench_add_axis(&g, "dtype=float32,float32", &arena), "asked for twice");
-    refuses(bench_read_warmups(&g, "1,2,1"), "1 is asked for twice");
+    refuses(bench_add_axis(&g, "dtype=float32,float32", &arena), "given twice");
+    refuses(bench_read_warmups(&g, "1,2,1"), "1 is given twice");
     refuses(bench_read_warmups(&g, "1,x"), "as in 0,1,2,5; not 1,x");
     refuses(bench_read_warmups(&g, "-1"), "--warmup takes");
     refuses(bench_read_warmups(&g, ""), "--warmup takes");
@@ -132,7 +132,7 @@ static void test_what_a_grid_refuses(void **state)
     refuses(bench_grid_cells(&g, &cell, &cells, &arena), "more than 512 cells");
 }
 
-/* Ids are drawn below the vocabulary that the cell has, whichever word says it. */
+/* Random ids are below the vocabulary of the cell, whichever key sets it. */
 static void test_a_vocabulary_of_each_cell(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_a_vocabulary_of_each_cell(void **state)
 struct heard {
     double share;
     int calls;
-    char order[256]; /* a letter of each step's cell */
+    char order[256]; /* one letter per step, of its cell */
 };
 
 static void hear(void *user, double share, const char *what)
@@ -191,7 +191,7 @@ static void test_lines_of_cells(void **state)
     struct bench_cell *cell;
     struct heard heard;
     assert_true(run(&g, (struct bench_options){0}, &heard, &cell) == BENCH_ROUNDS);
-    assert_string_equal(heard.order, "slsllssllssl"); /* a warm-up; nobody is always second */
+    assert_string_equal(heard.order, "slsllssllssl"); /* one warm-up each; the order rotates */
     for (int i = 0; i < 2; i++) {
         const struct bench_cell *c = &cell[i];
         assert_null(c->reason);
@@ -200,7 +200,7 @@ static void test_lines_of_cells(void **state)
         for (int l = 0; l < BENCH_LINES; l++) {
             const struct stats *s = &c->line[l].ms;
             assert_int_equal(s->n, 5);
-            if (l == BENCH_DIFFERENCE) continue; /* of two times that may be disturbed */
+            if (l == BENCH_DIFFERENCE) continue; /* a difference of two noisy times */
             assert_true(s->min > 0 && s->min <= s->median && s->median <= s->p95);
             assert_true(c->line[l].first_ms > 0);
         }
@@ -211,8 +211,8 @@ static void test_lines_of_cells(void **state)
     assert_true(cell[1].bytes > cell[0].bytes);
 }
 
-/* The loss of the first step is that of the weights as they were drawn, whatever stands beside the line. */
-static void test_loss_is_of_drawn_weights(void **state)
+/* The loss of the first step is that of the initial weights, whatever other lines run. */
+static void test_loss_is_of_initial_weights(void **state)
 {
     static const char *const words[] = {"step", "update,step", "backward,update",
                                         "forward,backward,update,step"};
@@ -228,7 +228,7 @@ static void test_loss_is_of_drawn_weights(void **state)
     }
 }
 
-/* Called behind each step: the team is the cell's. */
+/* Called after each step: the number of threads is the cell's. */
 static const char *check_threads(void *user, const struct bench_cell *c)
 {
     struct heard *h = user;
@@ -254,13 +254,13 @@ static void test_threads_of_each_cell(void **state)
         hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
         hand_ok(bench_cells_run(&o, cell, cells, &order, &arena));
         assert_true(order ==
-                    (i ? BENCH_ROUNDS : BENCH_TWICE)); /* teams are not changed in between */
+                    (i ? BENCH_ROUNDS : BENCH_TWICE)); /* rounds need equal numbers of threads */
         assert_true(heard.calls > 0);
     }
     threads_set(1);
 }
 
-static void test_lines_that_nobody_asked_for(void **state)
+static void test_lines_that_were_not_requested(void **state)
 {
     (void)state;
     struct bench_grid g = grid(2, "update");
@@ -274,7 +274,7 @@ static void test_lines_that_nobody_asked_for(void **state)
     run(&g, (struct bench_options){0}, &heard, &cell);
     assert_true(cell[0].bytes > update); /* no activations */
     assert_int_equal(lines_of("forward"), 1u << BENCH_FORWARD);
-    assert_true(lines_of("backward") >> BENCH_FORWARD & 1); /* of which it is the difference */
+    assert_true(lines_of("backward") >> BENCH_FORWARD & 1); /* needed for the difference */
 }
 
 static void test_orders(void **state)
@@ -285,18 +285,18 @@ static void test_orders(void **state)
     struct bench_cell *cell;
     struct heard heard;
     run(&g, o, &heard, &cell);
-    assert_string_equal(heard.order, "ssslllllsss"); /* warm-ups before each turn */
+    assert_string_equal(heard.order, "ssslllllsss"); /* a warm-up before each turn */
     assert_true(cell[0].line[BENCH_FORWARD].ms.n == 4 && cell[1].line[BENCH_FORWARD].ms.n == 4);
     hand_ok(bench_read_warmups(&g, "0,2"));
     assert_true(run(&g, (struct bench_options){0}, &heard, &cell) == BENCH_ONCE);
     assert_string_equal(heard.order, "ssssssssssllllllllll");
-    /* The first step counts where nothing warms up. */
+    /* Without warm-up the first step counts. */
     assert_true(cell[0].line[BENCH_FORWARD].first_ms <= cell[0].line[BENCH_FORWARD].ms.max);
     assert_int_equal(cell[1].line[BENCH_FORWARD].ms.n, 4);
     assert_string_equal(bench_order_name(BENCH_TWICE), "twice");
 }
 
-static void test_what_does_not_fit_is_not_tried(void **state)
+static void test_cells_that_do_not_fit_are_skipped(void **state)
 {
     (void)state;
     struct bench_grid g = grid(2, "forward,backward");
@@ -316,12 +316,12 @@ static void test_what_does_not_fit_is_not_tried(void **state)
     for (int i = 0; i < 3; i++) assert_null(cell[i].reason);
     assert_int_equal(cell[2].line[BENCH_FORWARD].ms.n, 2);
     g = grid(2, "forward");
-    axis(&g, "dtype=tfloat32"); /* not of a CPU */
+    axis(&g, "dtype=tfloat32"); /* not supported by a CPU */
     run(&g, (struct bench_options){0}, &heard, &cell);
     assert_non_null(strstr(cell[0].reason, "tfloat32 is of CUDA devices"));
 }
 
-/* Ctrl-C behind step number `stop_at`. */
+/* Sends Ctrl-C after step number `stop_at`. */
 static int stop_at;
 
 static void hear_and_stop(void *user, double share, const char *what)
@@ -347,13 +347,13 @@ static enum bench_order run_until(int step, enum bench_order asked, struct bench
     return order;
 }
 
-static void test_ctrl_c_leaves_what_was_measured(void **state)
+static void test_ctrl_c_keeps_samples(void **state)
 {
     (void)state;
     struct bench_cell *cell;
     struct heard heard;
     run_until(5, BENCH_ROUNDS, &cell, &heard);
-    assert_string_equal(heard.order, "slsll"); /* two of them warmed up */
+    assert_string_equal(heard.order, "slsll"); /* two of them are warm-ups */
     assert_true(!cell[0].reason && cell[0].line[BENCH_FORWARD].ms.n == 1);
     assert_true(!cell[1].reason && cell[1].line[BENCH_FORWARD].ms.n == 2);
     run_until(3, BENCH_ONCE, &cell, &heard);
@@ -396,7 +396,7 @@ static void test_parts_make_the_whole(void **state)
     }
 }
 
-/* The loss after so many rounds of lines, the update among them. */
+/* The loss after `rounds` rounds of all lines, the update included. */
 static double loss_after(int rounds, unsigned lines)
 {
     struct config c = config();
@@ -409,8 +409,8 @@ static double loss_after(int rounds, unsigned lines)
     return loss;
 }
 
-/* Whatever part is timed is that part: gradients in two halves move weights as those in one, and as a whole step does. */
-static void test_lines_do_what_they_are_called(void **state)
+/* Forward and backward apart give the same update as both together and as a whole step. */
+static void test_lines_are_parts_of_a_step(void **state)
 {
     (void)state;
     const unsigned inference = 1u << BENCH_INFERENCE, update = 1u << BENCH_UPDATE;
@@ -418,24 +418,24 @@ static void test_lines_do_what_they_are_called(void **state)
     double whole = loss_after(6, 1u << BENCH_BOTH | update), still = loss_after(6, inference);
     double step = loss_after(6, 1u << BENCH_STEP);
     assert_true(fabs(halves - whole) < 1e-6 && fabs(step - whole) < 1e-6);
-    assert_true(fabs(still - whole) > 1e-5); /* the update matters */
+    assert_true(fabs(still - whole) > 1e-5); /* the update changes the loss */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_lists_make_a_grid, release),
-        cmocka_unit_test_teardown(test_what_a_grid_refuses, release),
+        cmocka_unit_test_teardown(test_invalid_grids, release),
         cmocka_unit_test_teardown(test_a_vocabulary_of_each_cell, release),
         cmocka_unit_test_teardown(test_lines_of_cells, release),
-        cmocka_unit_test_teardown(test_loss_is_of_drawn_weights, release),
+        cmocka_unit_test_teardown(test_loss_is_of_initial_weights, release),
         cmocka_unit_test_teardown(test_threads_of_each_cell, release),
-        cmocka_unit_test_teardown(test_lines_that_nobody_asked_for, release),
+        cmocka_unit_test_teardown(test_lines_that_were_not_requested, release),
         cmocka_unit_test_teardown(test_orders, release),
-        cmocka_unit_test_teardown(test_what_does_not_fit_is_not_tried, release),
-        cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
+        cmocka_unit_test_teardown(test_cells_that_do_not_fit_are_skipped, release),
+        cmocka_unit_test_teardown(test_ctrl_c_keeps_samples, release),
         cmocka_unit_test_teardown(test_parts_make_the_whole, release),
-        cmocka_unit_test_teardown(test_lines_do_what_they_are_called, release),
+        cmocka_unit_test_teardown(test_lines_are_parts_of_a_step, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The calls of a step, each once, with every row that fits; and a step that goes on as if nothing happened. */
+/* Each distinct call of a step with every row that accepts it; timing does not change the step. */
 #include "bench/bench_kernels.h"
 
 #include "../support/cases.h"
@@ -43,7 +43,7 @@ static int64_t calls_of(const struct bench_kernels *k, enum op op)
     return n;
 }
 
-static void test_every_call_is_in_one(void **state)
+static void test_every_call_is_found(void **state)
 {
     (void)state;
     struct tiny t;
@@ -75,7 +75,7 @@ static void test_every_call_is_in_one(void **state)
     assert_int_equal(rows, k.rows);
     assert_true(flops > 0.999999 * all && flops < 1.000001 * all);
 
-    /* Layers differ in the site of their dropouts alone. */
+    /* Layers differ only in the site of their dropouts. */
     const struct bench_call *attention = find(&k, OP_ATTENTION);
     assert_int_equal(attention->per_step, 2 * 3);
     assert_string_equal(attention->shape, "f32 (3,16,96)");
@@ -89,14 +89,14 @@ static void test_every_call_is_in_one(void **state)
     tiny_close(&t);
 }
 
-/* Products that differ in a transpose alone, of square matrices, are not one. */
-static void test_attributes_tell_calls_apart(void **state)
+/* Matmuls of square matrices that differ only in a transpose are distinct calls. */
+static void test_attributes_distinguish_calls(void **state)
 {
     (void)state;
     struct tiny t;
     struct bench_kernels k;
     struct config c = tiny_config();
-    c.model.n_embd = 48; /* as many columns as tokens: B x T */
+    c.model.n_embd = 48; /* as many columns as B x T */
     tiny_open(&t, &c, TRAINING);
     bench_calls_find(&t.engine.program, OP_MATMUL, &k, &t.arena);
     int square = 0;
@@ -111,9 +111,9 @@ static void test_attributes_tell_calls_apart(void **state)
     tiny_close(&t);
 }
 
-/* A GPU's library does GELU, its gradient and sums of rows with a product: as many products as at the rung before, and as
- * tf32 as they were. */
-static void test_fused_products_are_products(void **state)
+/* A GPU's library fuses GELU, its gradient and column sums into matmuls: the number of matmuls and
+ * their precision stay the same. */
+static void test_fused_matmuls_are_matmuls(void **state)
 {
     (void)state;
     struct arena arena = {0};
@@ -186,7 +186,7 @@ static void test_times_and_shares(void **state)
     assert_int_equal(k.products.kernels, calls_of(&k, OP_MATMUL));
     assert_true(k.products.kernels > 20 && k.products.flops > 0 && k.products_ms.n == 3);
 
-    /* The step in which it was measured is a step like any other, bit for bit. */
+    /* The measured step has the same result as any other, bit for bit. */
     struct random_step random_step;
     tiny_open(&straight, &c, TRAINING);
     assert_int_equal(random_step_init(&random_step, &straight.engine, &straight.arena), ST_OK);
@@ -209,9 +209,9 @@ static void test_times_and_shares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_call_is_in_one),
-        cmocka_unit_test(test_attributes_tell_calls_apart),
-        cmocka_unit_test(test_fused_products_are_products),
+        cmocka_unit_test(test_every_call_is_found),
+        cmocka_unit_test(test_attributes_distinguish_calls),
+        cmocka_unit_test(test_fused_matmuls_are_matmuls),
         cmocka_unit_test(test_times_and_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

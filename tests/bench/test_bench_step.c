@@ -1,4 +1,4 @@
-/* A timed step is a real one: what is timed must have learned what was fed to it. */
+/* A timed step is a real one: it must learn from its inputs. */
 #include "bench/bench_step.h"
 
 #include "../support/tiny.h"
@@ -12,7 +12,7 @@
 
 enum { WARM_UP = 1, STEPS = 3 };
 
-/* AdamW moves a weight by no more than about the learning rate in a step; it moves most of them. */
+/* AdamW moves most weights, and none by much more than the learning rate per step. */
 static void test_the_update_gets_its_learning_rate(void **state)
 {
     (void)state;

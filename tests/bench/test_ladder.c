@@ -1,4 +1,4 @@
-/* The rungs: one change each, figures that fit together, and reasons where one is not run.
+/* The rungs: one change each, consistent numbers, and reasons if one is not run.
  * test: alone; it compares times */
 #include "bench/ladder.h"
 
@@ -18,7 +18,7 @@
 #include <signal.h>
 #include <string.h>
 
-enum { RUNGS = 6 }; /* of a CPU */
+enum { RUNGS = 6 }; /* on a CPU */
 
 static struct arena arena;
 static struct ladder ladder;
@@ -41,7 +41,7 @@ static struct machine machine(void)
 static struct config config(void)
 {
     struct config c, tiny = tiny_config();
-    config_init(&c); /* with every text */
+    config_init(&c); /* sets every text */
     c.model = tiny.model;
     c.data.batch_size = tiny.data.batch_size;
     c.plan = tiny.plan;
@@ -51,7 +51,7 @@ static struct config config(void)
 static void climb_steps(const struct config *c, int64_t vocab, int64_t room, int steps)
 {
     struct machine m = machine();
-    threads_set(1); /* more would wait for each other longer than they work */
+    threads_set(1); /* more threads would mostly wait for each other */
     struct ladder_options o = {.config = c,
                                .vocab = vocab,
                                .room = room,
@@ -87,7 +87,7 @@ static void test_each_differs_by_its_keys(void **state)
         if (i) assert_string_equal(words, r->differs);
         assert_true(r->products == (i < 3 ? MACHINE_F32 : MACHINE_BF16));
     }
-    /* the first names every key, also those that it found so */
+    /* the first names every key, changed or not */
     static const char *const differs[RUNGS] = {
         "--dtype=float32 --fusion=primitive --flash=false --pad_vocab=0",
         "--fusion=op",
@@ -101,7 +101,7 @@ static void test_each_differs_by_its_keys(void **state)
     assert_false(ladder_sets("flashy", 6) || ladder_sets("fla", 3) || ladder_sets("n_layer", 7));
 }
 
-static void test_figures_fit_together(void **state)
+static void test_numbers_are_consistent(void **state)
 {
     (void)state;
     struct config c = config();
@@ -125,14 +125,14 @@ static void test_figures_fit_together(void **state)
         double apart = fabs(r->loss - ladder.rung[0].loss);
         assert_true(isfinite(r->loss) && apart < (i < 3 ? 1e-4 : 3e-2));
     }
-    assert_true(fabs(ladder.rung[0].loss - log(TINY_VOCAB)) < 0.2); /* nothing is learned yet */
+    assert_true(fabs(ladder.rung[0].loss - log(TINY_VOCAB)) < 0.2); /* untrained */
     assert_true(ladder.rung[1].facts.kernels < ladder.rung[0].facts.kernels);
     assert_true(ladder.rung[2].facts.kernels < ladder.rung[1].facts.kernels);
     assert_true(ladder.rung[4].facts.kernels < ladder.rung[3].facts.kernels);
     assert_true(ladder.rung[5].facts.weights > ladder.rung[4].facts.weights);
 }
 
-/* What the processor said while a rung was at work, and not the others; where it is asked. */
+/* Clocks are sampled only while the rung itself runs, and only if requested. */
 static void test_clocks_of_rungs(void **state)
 {
     (void)state;
@@ -143,8 +143,8 @@ static void test_clocks_of_rungs(void **state)
     double whole = 1e-3 * clock_ms(from_ns, clock_ns()), all = 0;
     for (int i = 0; i < RUNGS; i++) {
         const struct ladder_rung *r = &ladder.rung[i];
-        assert_true(r->gauges.samples >= 4); /* one a step, but for the first two */
-        /* Its own steps, and not those of others between them. */
+        assert_true(r->gauges.samples >= 4); /* one per step, without the first two */
+        /* Only its own steps, not those of others in between. */
         assert_true(r->gauges.seconds >= 1e-3 * r->ms.min * r->ms.n);
         assert_true(r->gauges.value[GAUGE_UTILIZATION].mean > 0);
         all += r->gauges.seconds;
@@ -162,7 +162,7 @@ static void test_clocks_of_rungs(void **state)
     assert_true(ladder_clock_range(&ladder, &slow, &fast) == 0);
 }
 
-static void test_a_vocabulary_that_needs_no_padding(void **state)
+static void test_padded_vocabulary_needs_no_rung(void **state)
 {
     (void)state;
     struct config c = config();
@@ -191,8 +191,8 @@ static void test_the_loss_is_that_of_the_first_step(void **state)
     engine_close(&e);
 }
 
-/* What needs too much memory is named; the rungs above it stand on it all the same. */
-static void test_no_room(void **state)
+/* A rung that needs too much memory has a reason; the rungs above it keep its change. */
+static void test_out_of_memory(void **state)
 {
     (void)state;
     struct config c = config();
@@ -211,7 +211,7 @@ static void test_no_room(void **state)
     assert_true(ladder.rung[4].times_first == 1 && ladder.rung[4].times_before == 0);
     assert_true(ladder.rung[5].times_first == ladder.rung[5].times_before);
 
-    /* one by one where not all at once */
+    /* one after the other if not all fit */
     climb(&c, TINY_VOCAB, ladder.rung[5].facts.total + flash / 2);
     assert_int_equal(ladder.order, LADDER_NO_ROOM);
     assert_true(ladder.rung[4].ms.n == 4 && ladder.rung[5].ms.n == 4);
@@ -247,8 +247,8 @@ static enum status climb_until(const struct config *c, int64_t room, double shar
     return st;
 }
 
-/* Rungs that run one by one are measured one by one: what comes behind a Ctrl-C says so. */
-static void test_ctrl_c_leaves_what_was_measured(void **state)
+/* Rungs that run one after the other: those after Ctrl-C have a reason. */
+static void test_ctrl_c_keeps_measured_rungs(void **state)
 {
     (void)state;
     struct config c = config();
@@ -273,12 +273,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_each_differs_by_its_keys, release),
-        cmocka_unit_test_teardown(test_figures_fit_together, release),
+        cmocka_unit_test_teardown(test_numbers_are_consistent, release),
         cmocka_unit_test_teardown(test_the_loss_is_that_of_the_first_step, release),
         cmocka_unit_test_teardown(test_clocks_of_rungs, release),
-        cmocka_unit_test_teardown(test_a_vocabulary_that_needs_no_padding, release),
-        cmocka_unit_test_teardown(test_no_room, release),
-        cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
+        cmocka_unit_test_teardown(test_padded_vocabulary_needs_no_rung, release),
+        cmocka_unit_test_teardown(test_out_of_memory, release),
+        cmocka_unit_test_teardown(test_ctrl_c_keeps_measured_rungs, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

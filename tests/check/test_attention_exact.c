@@ -1,4 +1,4 @@
-/* Attention in double precision on a few rows: it is the reference's, whatever shape, and tells a kernel that is wrong. */
+/* Attention in double precision on a few rows: matches the reference, detects wrong kernels. */
 #include "check/attention_exact.h"
 
 #include "backend/backend.h"
@@ -34,7 +34,7 @@ static double *draw(int64_t n, uint32_t sequence)
     return x;
 }
 
-/* All of dy but the chosen rows of the chosen heads becomes zero. */
+/* Sets dy to zero except the chosen rows of the chosen heads. */
 static double *only_chosen(const struct attention_exact *e, const double *dy)
 {
     const struct attention_shape *s = &e->shape;
@@ -99,7 +99,7 @@ static void check_head(const struct attention_exact *e, const struct exact_head 
     }
 }
 
-static void test_it_is_the_reference(void **state)
+static void test_it_matches_the_reference(void **state)
 {
     (void)state;
     static const struct {
@@ -126,7 +126,7 @@ static void test_it_is_the_reference(void **state)
     }
 }
 
-/* A long sequence costs no more rows than a short one can have, and some of any. */
+/* A long sequence uses a limited number of rows, spread over the sequence. */
 static void test_rows_of_long_sequences(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void test_rows_of_long_sequences(void **state)
     assert_int_equal(attention_exact_make(&e, &s, x, dy, &arena), ST_OK);
     assert_int_equal(e.rows, 32);
     assert_true(e.row[31] == 16383);
-    assert_true(e.row[0] > 128); /* or its y would outweigh all others' */
+    assert_true(e.row[0] > 128); /* else its y would dominate the norm */
     for (int i = 0; i < 31; i++) assert_true(e.row[i] % 128 != e.row[i + 1] % 128);
     s.D = 1024;
     s.T = 8192;
@@ -145,7 +145,7 @@ static void test_rows_of_long_sequences(void **state)
     assert_int_equal(e.rows, 8);
 }
 
-/* The plan's attention has a mask of its own: errors are small where it is that of the shape, and large where not. */
+/* Errors are small if the plan's mask equals that of the shape, and large if not. */
 static void find_errors(bool mask, bool shape_mask, double *ret_y, double *ret_dqkv)
 {
     struct attention_shape s = {DT_F32, 2, 40, 2, 2, 8, shape_mask};
@@ -197,7 +197,7 @@ static void test_errors_of_a_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_it_is_the_reference, release),
+        cmocka_unit_test_teardown(test_it_matches_the_reference, release),
         cmocka_unit_test_teardown(test_rows_of_long_sequences, release),
         cmocka_unit_test_teardown(test_errors_of_a_plan, release),
     };

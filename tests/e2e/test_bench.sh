@@ -77,7 +77,7 @@ expect 2 '--warmup takes' "$STROBE" bench tiny.conf --warmup=1,x --phase=step
 expect 2 '--steps is 1 to' "$STROBE" bench tiny.conf --steps=0 --phase=step
 expect 2 '--mem-limit takes a size' "$STROBE" bench tiny.conf --mem-limit=80
 expect 2 '--order is auto, rounds, twice or once' "$STROBE" bench tiny.conf --order=random
-expect 2 'asked for twice' "$STROBE" bench tiny.conf --dtype=float32,float32
+expect 2 'given twice' "$STROBE" bench tiny.conf --dtype=float32,float32
 expect 2 'the nearest is cs336-e2e' "$STROBE" bench --suite=cs336-e2
 expect 2 'a suite has its own configurations' "$STROBE" bench tiny.conf --suite=cs336-e2e
 expect 2 'there are d128, d256, d384' "$STROBE" bench --suite=cs336-e2e --size=huge --device=cpu

@@ -25,7 +25,7 @@ said() {
 by=events
 [ -e "$emulator/libcupti.so.13" ] && by=cupti
 for replay in false true; do
-    expect 0 'matrix products are' $profile --out_dir=$by.$replay --replay=$replay
+    expect 0 'matmuls take' $profile --out_dir=$by.$replay --replay=$replay
     said $by.$replay "\"times_by\":\"$by\""
     said $by.$replay '"dropped":0,"unmatched":0'
     if [ $by = cupti ]; then said $by.$replay "\"replay\":$replay"; fi
@@ -81,7 +81,7 @@ if [ -e "$emulator/listener.so" ]; then
     [ "$(head -n 1 ranges)" = cuProfilerStart ] && [ "$(tail -n 1 ranges)" = cuProfilerStop ] && [ "$(grep -c cuProfiler ranges)" = 2 ] ||
         fail "not between one start and one stop: $(cat ranges)"
     [ "$(grep -c '^listener: 0 step$' ranges)" = 3 ] || fail "not 3 steps: $(cat ranges)"
-    for words in '0 draw tokens' '0 wait' '1 forward' '1 backward' '1 update' '2 block 0' '3 attention' '4 scores' '4 softmax' '4 weighted sum'; do
+    for words in '0 generate tokens' '0 wait' '1 forward' '1 backward' '1 update' '2 block 0' '3 attention' '4 scores' '4 softmax' '4 weighted sum'; do
         grep -qx "listener: $words" ranges || fail "'$words' is not heard: $(cat ranges)"
     done
     # The same names, as often as in the trace.

@@ -10,7 +10,7 @@ shares() {
         NR > 1 && $name !~ /^"? / { sum += $share } END { printf "%.2f", sum }' "$1"
 }
 
-expect 0 'matrix products are' "$STROBE" profile tiny.conf --out_dir=runs/a --steps=3
+expect 0 'matmuls take' "$STROBE" profile tiny.conf --out_dir=runs/a --steps=3
 [ -s runs/a/profile.json ] || fail "no profile.json"
 grep -q '"rows":\[{"plan":"micro"' runs/a/profile.json || fail "no rows in profile.json"
 for line in kernel:step range:step family:forward layer:backward; do
@@ -37,7 +37,7 @@ plain runs/traced
 expect 0 'host 6,' "$trace" trace
 kernels=$(grep -o '"kernels_per_step":[0-9]*' runs/traced/profile.json | cut -d: -f2)
 expect 0 "kernels $((2 * kernels)), copies 0" "$trace" trace
-expect 0 'more would be over its limit of 1.0 MiB' "$STROBE" profile tiny.conf --out_dir=runs/traced --steps=20 --trace-steps=20 --trace-limit=1
+expect 0 'more would exceed the limit of 1.0 MiB' "$STROBE" profile tiny.conf --out_dir=runs/traced --steps=20 --trace-steps=20 --trace-limit=1
 plain runs/traced
 [ "$(wc -c <trace)" -le 1048576 ] || fail "the trace is larger than its limit: $(wc -c <trace)"
 expect 0 'kernels ' "$trace" trace

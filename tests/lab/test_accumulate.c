@@ -1,4 +1,4 @@
-/* Formats narrower than double, made in software, beside the compiler's; and the sums that are known. */
+/* Emulated formats against the compiler's, and known sums. */
 #include "lab/accumulate.h"
 
 #include <setjmp.h>
@@ -24,8 +24,8 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Every sign and exponent, with fractions that are drawn: of doubles that are halfway and next to it, too. */
-static void test_fp32_is_that_of_the_processor(void **state)
+/* Every sign and exponent, random fractions; also doubles halfway between fp32 numbers. */
+static void test_fp32_matches_the_processor(void **state)
 {
     (void)state;
     srand(1);
@@ -49,7 +49,7 @@ static double half_of(uint32_t bits)
     return bits >> 15 ? -x : x;
 }
 
-/* All numbers, the middles between neighbours, and what is a little off them. */
+/* All numbers, the midpoints between neighbours, and doubles next to both. */
 static void test_every_fp16_number(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void test_known_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fp32_is_that_of_the_processor),
+        cmocka_unit_test(test_fp32_matches_the_processor),
         cmocka_unit_test(test_every_fp16_number),
         cmocka_unit_test(test_bf16_is_half_of_fp32),
         cmocka_unit_test(test_known_sums),

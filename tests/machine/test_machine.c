@@ -1,4 +1,4 @@
-/* The record of a machine's peaks: measured sensibly, kept, found again, and not taken for another's. */
+/* The record of a machine's peaks: plausible, stored, found, and not confused with another's. */
 #include "machine/machine.h"
 
 #include "../support/workdir.h"
@@ -48,7 +48,7 @@ static struct machine somebody(const char *cpu, int threads)
     };
 }
 
-/* The same machine, of which nothing is known yet. */
+/* The same machine without measurements. */
 static struct machine unknown(const struct machine *m)
 {
     return (struct machine){.gpu = m->gpu,
@@ -72,7 +72,7 @@ static void test_measured(void **state)
     assert_non_null(p);
     assert_true(p->flops_one > 1e7 && p->flops >= p->flops_one && p->flops < 1e15);
     assert_true(p->M > 0 && p->N > 0 && p->K > 0 && *p->kernel);
-    assert_null(machine_peak(&m, MACHINE_TF32)); /* of GPUs */
+    assert_null(machine_peak(&m, MACHINE_TF32)); /* only on GPUs */
     assert_true(m.copies > 4);
     assert_true(m.copy[0].moved >= m.copy[0].moved_one);
     for (int i = 1; i < m.copies; i++) {
@@ -90,7 +90,7 @@ static void test_ceiling_of_a_size(void **state)
     (void)state;
     struct machine m = somebody("A", 2);
     assert_true(machine_copy_rate(&m, 100) == 9e11);
-    assert_true(machine_copy_rate(&m, 2.0 * (1 << 20)) == 2e11); /* a MiB for each thread */
+    assert_true(machine_copy_rate(&m, 2.0 * (1 << 20)) == 2e11); /* 1 MiB per thread */
     assert_true(machine_copy_rate(&m, 1e12) == 4e10);
     double between = machine_copy_rate(&m, 2.0 * (1 << 25)); /* half way in powers of two */
     assert_true(between > 1.199e11 && between < 1.201e11);
@@ -114,7 +114,7 @@ static void test_kept_and_found(void **state)
     assert_string_equal(m.peak[0].kernel, "onednn");
     assert_string_equal(m.date, "2026-11-21T08:22:13Z");
 
-    /* neither another processor's, nor that of another number of threads, libraries or instructions */
+    /* not another processor's, nor that of other threads, libraries or instructions */
     m = unknown(&other);
     assert_false(machine_read(&m, path, &arena));
     assert_true(m.peaks == 0 && !m.date);
@@ -124,13 +124,13 @@ static void test_kept_and_found(void **state)
     m.library = "oneDNN 9.9";
     assert_false(machine_read(&m, path, &arena));
     m = unknown(&a);
-    m.gpu = true; /* of that name */
+    m.gpu = true; /* with that name */
     assert_false(machine_read(&m, path, &arena));
     m = unknown(&a);
     m.isa = "avx2 avx512f";
     assert_false(machine_read(&m, path, &arena));
 
-    /* records of others stay, the own one is replaced */
+    /* other machines' records stay, the machine's own is replaced */
     assert_int_equal(machine_write(&other, path), ST_OK);
     a.quick = false;
     a.peak[0].flops = 5e11;
@@ -146,7 +146,7 @@ static void test_kept_and_found(void **state)
     assert_null(strstr(strstr(text, "\"A\"") + 1, "\"A\"")); /* once */
 }
 
-/* The GPU's record stands beside that of the CPU. */
+/* The GPU's record is separate from the CPU's. */
 static void test_a_gpu(void **state)
 {
     (void)state;
@@ -190,12 +190,12 @@ static void test_damaged(void **state)
         workdir_text("machine.json", arena_printf(&arena, "%.*s%s%s", (int)(at - good), good,
                                                   changes[i][1], at + strlen(changes[i][0])));
         m = unknown(&a);
-        if (machine_read(&m, path, &arena)) fail_msg("taken, with %s", changes[i][1]);
+        if (machine_read(&m, path, &arena)) fail_msg("accepted with %s", changes[i][1]);
     }
     workdir_text("machine.json", arena_printf(&arena, "%.*s", (int)size / 2, good));
     m = unknown(&a);
     assert_false(machine_read(&m, path, &arena));
-    assert_int_equal(machine_write(&a, path), ST_OK); /* a new one takes its place */
+    assert_int_equal(machine_write(&a, path), ST_OK); /* a new record replaces it */
     assert_true(machine_read(&m, path, &arena));
 }
 

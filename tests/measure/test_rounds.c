@@ -1,4 +1,4 @@
-/* Interleaved timing: who runs when, how often, and what comes out. */
+/* Interleaved timing: order, number of samples, results. */
 #include "measure/rounds.h"
 
 #include "base/interrupt.h"
@@ -14,7 +14,7 @@
 
 enum { LOG_MOST = 4096 };
 
-/* What was sampled, in order: a pretended thing that takes ms for each call. */
+/* The sequence of samples of fake contenders, each of which takes `ms` per call. */
 static struct {
     int who[LOG_MOST], calls[LOG_MOST], n;
 } seen;
@@ -25,7 +25,7 @@ struct thing {
     int taken, fails_at; /* 0: never */
 };
 
-/* Ctrl-C while this one gives that sample; NULL: never. */
+/* Sends Ctrl-C during sample `stops_at` of this contender; NULL: never. */
 static const struct thing *stops;
 static int stops_at;
 
@@ -47,7 +47,7 @@ static struct contender contender(struct thing *t, int parts, double budget_ms)
     return (struct contender){.sample = sample, .user = t, .parts = parts, .budget_ms = budget_ms};
 }
 
-static void test_slow_things_give_fewer_samples_all_over_the_rounds(void **state)
+static void test_slow_contenders_give_fewer_samples(void **state)
 {
     (void)state;
     struct thing fast = {0, {1}, 0, 0}, slow = {1, {20}, 0, 0}, slowest = {2, {1000}, 0, 0},
@@ -59,13 +59,13 @@ static void test_slow_things_give_fewer_samples_all_over_the_rounds(void **state
     assert_int_equal(rounds_run(&r, c, 4), ST_OK);
     assert_int_equal(c[0].samples, 20);
     assert_int_equal(c[1].samples, 5);
-    assert_int_equal(c[2].samples, 1); /* a single one is more than its time */
-    assert_int_equal(c[3].samples, 2); /* the least */
-    /* the slowest is warmed up by its first call alone */
+    assert_int_equal(c[2].samples, 1); /* one sample exceeds its budget */
+    assert_int_equal(c[3].samples, 2); /* the minimum */
+    /* the slowest has one warm-up call */
     assert_int_equal(fast.taken, 4 + 20);
     assert_int_equal(slow.taken, 4 + 5);
     assert_int_equal(slowest.taken, 1 + 1);
-    /* between two samples of the slow one lie four of the fast one */
+    /* four samples of the fast one between two of the slow one */
     int at[5], n = 0;
     for (int i = 13; i < seen.n; i++)
         if (seen.who[i] == 1) at[n++] = i;
@@ -79,7 +79,7 @@ static void test_slow_things_give_fewer_samples_all_over_the_rounds(void **state
     assert_true(c[1].whole.median == 20 && c[1].whole.std == 0 && c[1].first_ms == 20);
 }
 
-static void test_short_things_run_several_times_a_sample(void **state)
+static void test_short_contenders_run_several_times_per_sample(void **state)
 {
     (void)state;
     struct thing shortest = {0, {0.01}, 0, 0}, alone = {1, {0.01}, 0, 0};
@@ -92,9 +92,9 @@ static void test_short_things_run_several_times_a_sample(void **state)
     assert_int_equal(c[1].calls, 1);
     for (int i = seen.n - 2; i < seen.n; i++)
         assert_int_equal(seen.calls[i], seen.who[i] == 0 ? 10 : 1);
-    for (int i = 6; i < seen.n; i += 2) /* each is the first of every second round */
+    for (int i = 6; i < seen.n; i += 2) /* each comes first in every second round */
         assert_int_equal(seen.who[i], (i - 4) / 2 % 2);
-    assert_true(fabs(c[0].whole.median - 0.01) < 1e-12); /* of one call */
+    assert_true(fabs(c[0].whole.median - 0.01) < 1e-12); /* per call */
 }
 
 static void test_parts_and_their_sum(void **state)
@@ -118,7 +118,7 @@ static void note(void *user, double done_ms, double expected_ms)
     last[1] = expected_ms;
 }
 
-static void test_progress_ends_where_it_was_expected(void **state)
+static void test_progress_ends_at_the_expected_time(void **state)
 {
     (void)state;
     struct thing a = {0, {2}, 0, 0}, b = {1, {4}, 0, 0};
@@ -142,7 +142,7 @@ static void test_a_failure_ends_it(void **state)
     assert_int_equal(bad.taken, 4);
 }
 
-static void test_ctrl_c_ends_it_with_what_was_sampled(void **state)
+static void test_ctrl_c_keeps_samples(void **state)
 {
     (void)state;
     struct thing first = {0, {1}, 0, 0}, second = {1, {1}, 0, 0};
@@ -165,12 +165,12 @@ static void test_ctrl_c_ends_it_with_what_was_sampled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slow_things_give_fewer_samples_all_over_the_rounds),
-        cmocka_unit_test(test_short_things_run_several_times_a_sample),
+        cmocka_unit_test(test_slow_contenders_give_fewer_samples),
+        cmocka_unit_test(test_short_contenders_run_several_times_per_sample),
         cmocka_unit_test(test_parts_and_their_sum),
-        cmocka_unit_test(test_progress_ends_where_it_was_expected),
+        cmocka_unit_test(test_progress_ends_at_the_expected_time),
         cmocka_unit_test(test_a_failure_ends_it),
-        cmocka_unit_test(test_ctrl_c_ends_it_with_what_was_sampled),
+        cmocka_unit_test(test_ctrl_c_keeps_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What is timed is started as often as it should be: first as it comes, then recorded where the backend records. */
+/* The number of launches of timed calls: first direct, then captured if the backend can. */
 #include "measure/stopwatch.h"
 
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* A device whose clock moves by a millisecond with each call that runs. */
+/* A device whose clock advances by a millisecond per call. */
 static struct device_of_test {
     int started, recorded, replayed, freed, in_recording;
     bool recording;
@@ -115,11 +115,11 @@ static void test_with_recordings(void **state)
     int last;
     struct stopwatch w = {.backend = &records, .start = start, .user = &last};
     device = (struct device_of_test){0};
-    assert_true(time_of(&w, &last, 1) == 1); /* as it comes: this compiles */
+    assert_true(time_of(&w, &last, 1) == 1); /* not captured: the first call compiles */
     assert_int_equal(device.recorded, 0);
     for (int i = 0; i < 3; i++) assert_true(time_of(&w, &last, 7) == 1);
     assert_true(device.recorded == 1 && device.replayed == 3 && device.started == 8);
-    assert_true(time_of(&w, &last, 2) == 1); /* another number of calls is another recording */
+    assert_true(time_of(&w, &last, 2) == 1); /* another number of calls needs another graph */
     assert_true(device.recorded == 2 && device.freed == 1);
     stopwatch_release(&w);
     stopwatch_release(&w);

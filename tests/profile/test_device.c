@@ -1,4 +1,4 @@
-/* A device that tells what it did, recorded or not, and one that has but its events: by a backend that does as if. */
+/* Profiles of a fake device: with a trace, launched or replayed, and with events only. */
 #include "profile/collect.h"
 
 #include "../support/hand.h"
@@ -18,11 +18,11 @@
 
 enum { STEPS = 4, PLAYED_NS = 2000, GAP_NS = 500, MOST = 1 << 18 };
 
-/* What the device did so far, and what is being recorded. */
+/* Activities of the device so far, and those of the graph that is being captured. */
 static struct {
     struct backend backend;
     bool tracing, capturing, refuses;
-    int mark, begun, ranges; /* ranges: begun for a profiler and not ended */
+    int mark, begun, ranges; /* ranges: open for a profiler */
     int64_t since, activities;
     struct activity activity[MOST];
     int recorded, mark_recorded[MOST];
@@ -33,7 +33,7 @@ static struct tiny tiny;
 static struct arena arena;
 static struct profile p;
 
-static void note(int mark, const char *name, int64_t start, int64_t end)
+static void add_activity(int mark, const char *name, int64_t start, int64_t end)
 {
     if (!fake.tracing) return;
     assert_true(fake.activities < MOST);
@@ -49,7 +49,7 @@ static enum status begin(void *ctx)
 {
     (void)ctx;
     if (fake.refuses)
-        return (fail)(ST_UNSUPPORTED, "it is shy"); /* cmocka has a macro of that name */
+        return (fail)(ST_UNSUPPORTED, "no trace today"); /* cmocka has a macro of that name */
     fake.tracing = true;
     fake.begun++;
     fake.activities = 0;
@@ -57,7 +57,7 @@ static enum status begin(void *ctx)
     return ST_OK;
 }
 
-/* A kernel runs between its mark and the end of it. */
+/* A kernel runs from the moment its mark is set until it is cleared. */
 static void mark(void *ctx, int to)
 {
     (void)ctx;
@@ -67,7 +67,7 @@ static void mark(void *ctx, int to)
         if (fake.capturing)
             fake.mark_recorded[fake.recorded++] = fake.mark;
         else
-            note(fake.mark, "kernel", fake.since, now);
+            add_activity(fake.mark, "kernel", fake.since, now);
     }
     fake.mark = to;
     fake.since = now;
@@ -77,7 +77,7 @@ static enum status end(void *ctx, struct trace *ret, struct arena *a)
 {
     (void)ctx, (void)a;
     fake.tracing = false;
-    *ret = (struct trace){fake.activity, fake.activities, 7, 0, "it looked away", "a fake"};
+    *ret = (struct trace){fake.activity, fake.activities, 7, 0, "the buffer was full", "a fake"};
     return ST_OK;
 }
 
@@ -97,17 +97,17 @@ static enum status capture_end(void *ctx, void **ret)
     return ST_OK;
 }
 
-/* Each kernel is 2 µs long, and 0.5 µs pass before it. */
+/* Each kernel takes 2 µs, after a gap of 0.5 µs. */
 static enum status play(void *ctx, void *recording)
 {
     (void)ctx, (void)recording;
     static int64_t now;
     if (now < clock_ns()) now = clock_ns();
     fake.plays++;
-    fake.mark = -1; /* of a play nobody has to begin anything */
+    fake.mark = -1; /* a replay needs no marks */
     for (int i = 0; i < fake.recorded; i++) {
         now += GAP_NS;
-        note(fake.mark_recorded[i], "kernel", now, now + PLAYED_NS);
+        add_activity(fake.mark_recorded[i], "kernel", now, now + PLAYED_NS);
         now += PLAYED_NS;
     }
     return ST_OK;
@@ -157,8 +157,8 @@ static void measure(void)
     hand_ok(profile_run(&tiny.engine, &o, &p, &arena));
 }
 
-/* One compiles, one is recorded, one is timed; what else was wanted, there is no time for. */
-static void test_warming_up_takes_its_part_of_the_time(void **state)
+/* One step compiles, one is captured, one is timed; there is no time for more. */
+static void test_warm_up_is_limited(void **state)
 {
     (void)state;
     struct profile_options o = {.warmup = 50, .steps = 1, .limit_ms = 0};
@@ -202,7 +202,7 @@ static bool says(const char *about, const char *words)
     return false;
 }
 
-static void test_a_device_tells(void **state)
+static void test_device_trace(void **state)
 {
     (void)state;
     open_fake(tiny_config());
@@ -214,28 +214,28 @@ static void test_a_device_tells(void **state)
     assert_int_equal(p.rows, kernels());
     assert_int_equal(p.moments, kernels());
     assert_int_equal(p.dropped, 7 * STEPS); /* in each block */
-    assert_string_equal(p.dropped_why, "it looked away");
-    assert_true(says("idle", "not recorded"));
+    assert_string_equal(p.dropped_why, "the buffer was full");
+    assert_true(says("idle", "activities that the trace lost"));
     assert_string_equal(p.row[0].device_kernel, "kernel");
     assert_true(fabs(rows_ms() + profile_family_ms(&p, PHASES_ALL, FAMILY_IDLE) - p.step_ms.mean) <
                 1e-9);
 }
 
-/* A recording is made while the device is looked at, unwatched steps play it, and so do those that are watched. */
-static void test_a_recording_has_its_marks(void **state)
+/* The graph is captured while the trace is active; unprofiled and profiled steps both replay it. */
+static void test_replay_keeps_marks(void **state)
 {
     (void)state;
     struct config c = tiny_config();
     c.train.gradient_accumulation_steps = 3;
     open_fake(c);
-    tiny.config.plan.replay = true; /* which no CPU has */
+    tiny.config.plan.replay = true; /* no CPU supports it */
     measure();
     assert_true(p.replay);
     assert_int_equal(p.by, PROFILE_TRACE);
     assert_int_equal(p.steps, STEPS);
     assert_int_equal(fake.begun, 1 + STEPS); /* a block for each */
     assert_true(fake.plays >= 2 * STEPS);
-    assert_int_equal(fake.runs, kernels()); /* the first step alone was not a play */
+    assert_int_equal(fake.runs, kernels()); /* only the first step is not a replay */
     assert_int_equal(p.moments, kernels());
     for (int i = 0; i < p.rows; i++) {
         int runs = p.row[i].kind == GRAPH_MICRO_MORE ? 2 : 1;
@@ -246,7 +246,7 @@ static void test_a_recording_has_its_marks(void **state)
     assert_true(p.gaps >= kernels() - 1);
 }
 
-static void test_else_its_events_do(void **state)
+static void test_events_without_trace(void **state)
 {
     (void)state;
     struct config c = tiny_config();
@@ -255,16 +255,16 @@ static void test_else_its_events_do(void **state)
     fake.refuses = true;
     measure();
     assert_int_equal(p.by, PROFILE_EVENTS);
-    assert_string_equal(p.why, "it is shy");
+    assert_string_equal(p.why, "no trace today");
     assert_false(p.replay);
-    assert_true(fake.plays >= STEPS); /* the unwatched steps */
+    assert_true(fake.plays >= STEPS); /* the unprofiled steps */
     assert_int_equal(p.rows, kernels());
-    assert_true(says("events", "it is shy"));
-    assert_true(says("events", "cannot be"));
+    assert_true(says("events", "no trace today"));
+    assert_true(says("events", "profiled steps cannot be"));
     for (int i = 0; i < p.rows; i++) assert_true(p.row[i].ms > 0);
 }
 
-/* More kernels than events: a ring of them, of which no time is lost. */
+/* More kernels than events: the ring of events loses no time. */
 static void test_events_are_a_ring(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_events_are_a_ring(void **state)
         assert_true(m->end_us > m->start_us);
         if (i) assert_true(fabs(m->start_us - m[-1].end_us) < 0.1);
     }
-    /* Nothing passes between two of them, so they are most of the step. */
+    /* There are no gaps between kernels, so they are most of the step. */
     assert_true(rows_ms() > 0.8 * p.step_ms.mean && rows_ms() <= p.step_ms.mean);
 }
 
@@ -291,10 +291,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, close_fake)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_device_tells),
-        TEST(test_warming_up_takes_its_part_of_the_time),
-        TEST(test_a_recording_has_its_marks),
-        TEST(test_else_its_events_do),
+        TEST(test_device_trace),       TEST(test_warm_up_is_limited),
+        TEST(test_replay_keeps_marks), TEST(test_events_without_trace),
         TEST(test_events_are_a_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Families and ranges: what a person would call each kernel of a step, at every rung. */
+/* The family and the range of each kernel of a step, at every rung. */
 #include "profile/profile.h"
 
 #include "../support/hand.h"
@@ -13,7 +13,7 @@
 
 static struct tiny tiny;
 
-static void open_model(int kind, enum fusion fusion, bool flash, enum recompute again)
+static void open_model(int kind, enum fusion fusion, bool flash, enum recompute recompute)
 {
     struct config c = tiny_config();
     c.model.kind = (enum model_kind)kind;
@@ -21,13 +21,13 @@ static void open_model(int kind, enum fusion fusion, bool flash, enum recompute 
     c.model.rope_theta = 1e4;
     c.plan.fusion = fusion;
     c.plan.flash = flash;
-    c.plan.recompute = again;
+    c.plan.recompute = recompute;
     tiny_open(&tiny, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
 }
 
-static void open_rung(enum fusion fusion, bool flash, enum recompute again)
+static void open_rung(enum fusion fusion, bool flash, enum recompute recompute)
 {
-    open_model(MODEL_GPT, fusion, flash, again);
+    open_model(MODEL_GPT, fusion, flash, recompute);
 }
 
 static const char *text_of(const struct node *n)
@@ -38,7 +38,7 @@ static const char *text_of(const struct node *n)
     return text;
 }
 
-/* How many kernels of a family a plan has, in phases (a mask) and a range that begins so. */
+/* The number of kernels of a family in these phases (a mask) whose range begins with `range`. */
 static int count(enum family family, unsigned phases, const char *range)
 {
     static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_UPDATE};
@@ -68,7 +68,7 @@ static void test_slow_attention_has_names(void **state)
     assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "backward / block 1 / attention / weighted sum"),
                      2);
     assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "forward / block 0 / attention / q, k, v"), 1);
-    /* An operator and its gradient stand in one place. */
+    /* An operator and its gradient share one range. */
     assert_int_equal(count(FAMILY_SOFTMAX, ~0u, "backward / block 1 / attention / softmax"), 1);
     assert_int_equal(count(FAMILY_COPIES, ~0u, "forward / block 1 / attention / heads"), 2);
     assert_int_equal(count(FAMILY_COPIES, ~0u, "backward / block 1 / attention / heads"), 2);
@@ -77,7 +77,7 @@ static void test_slow_attention_has_names(void **state)
     tiny_close(&tiny);
 }
 
-static void test_flash_attention_is_one(void **state)
+static void test_flash_attention_is_one_kernel(void **state)
 {
     (void)state;
     open_rung(FUSION_FULL, true, RECOMPUTE_NONE);
@@ -85,15 +85,15 @@ static void test_flash_attention_is_one(void **state)
     assert_int_equal(count(FAMILY_ATTENTION, ~0u, "backward / block 1 / attention / flash"), 1);
     assert_int_equal(count(FAMILY_SOFTMAX, ~0u, ""), 0);
     assert_int_equal(count(FAMILY_OPTIMIZER, ~0u, "update / AdamW"), 1);
-    assert_int_equal(count(FAMILY_OPTIMIZER, ~0u, "update / norm of the gradient"), 1);
+    assert_int_equal(count(FAMILY_OPTIMIZER, ~0u, "update / gradient norm"), 1);
     assert_int_equal(count(FAMILY_OPTIMIZER, ~0u, "forward"), 0);
     assert_int_equal(
         count(FAMILY_LOSS, ~0u, "forward / loss") + count(FAMILY_LOSS, ~0u, "backward / loss"), 1);
     tiny_close(&tiny);
 }
 
-/* Of a norm at the bottom rung only sums, differences and roots are left, and all are the norm's. */
-static void test_primitive_steps_belong_to_what_they_were(void **state)
+/* The primitive rung turns a norm into sums, differences and roots: all belong to the norm. */
+static void test_primitives_belong_to_their_layer(void **state)
 {
     (void)state;
     open_rung(FUSION_PRIMITIVE, false, RECOMPUTE_NONE);
@@ -106,7 +106,7 @@ static void test_primitive_steps_belong_to_what_they_were(void **state)
     tiny_close(&tiny);
 }
 
-/* Where layers are whole, a sum in a norm's place is that of two gradients. */
+/* If layers are single operators, a sum in the range of a norm adds two gradients. */
 static void test_a_residual_gradient_is_pointwise(void **state)
 {
     (void)state;
@@ -116,23 +116,23 @@ static void test_a_residual_gradient_is_pointwise(void **state)
     tiny_close(&tiny);
 }
 
-static void test_what_is_computed_again_says_so(void **state)
+static void test_recomputed_kernels_have_a_range(void **state)
 {
     (void)state;
     open_rung(FUSION_OP, false, RECOMPUTE_BLOCK);
     assert_int_equal(
-        count(FAMILY_SOFTMAX, ~0u, "backward / block 1 / computed again / attention / softmax"), 1);
-    assert_int_equal(count(FAMILY_SOFTMAX, ~0u, "forward / block 1 / computed again"), 0);
+        count(FAMILY_SOFTMAX, ~0u, "backward / block 1 / recomputed / attention / softmax"), 1);
+    assert_int_equal(count(FAMILY_SOFTMAX, ~0u, "forward / block 1 / recomputed"), 0);
     tiny_close(&tiny);
 }
 
-/* No kernel at any rung is called by its scope. */
-static void test_every_kernel_has_a_place(void **state)
+/* No kernel at any rung is named after its scope. */
+static void test_every_kernel_has_a_range(void **state)
 {
     (void)state;
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++)
-        for (int way = 0; way < 4; way++) {
-            open_model(way / 2 ? MODEL_CS336 : MODEL_GPT, (enum fusion)fusion, way % 2,
+        for (int variant = 0; variant < 4; variant++) {
+            open_model(variant / 2 ? MODEL_CS336 : MODEL_GPT, (enum fusion)fusion, variant % 2,
                        RECOMPUTE_BLOCK);
             for (int kind = 0; kind < GRAPH_COUNT; kind++)
                 for (int id = 0;
@@ -148,7 +148,7 @@ static void test_every_kernel_has_a_place(void **state)
         }
 }
 
-/* A sum of squares is the optimizer's in the update alone, and norms are norms whatever their model calls them. */
+/* A sum of squares is the optimizer's only in the update; norms are found in any scope. */
 static void test_other_models(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void test_other_models(void **state)
     }
 }
 
-/* The parts of a CS336 model; below `full` each product by itself. */
+/* The parts of a CS336 model; below `full` each matmul is separate. */
 static void test_cs336(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_cs336(void **state)
         assert_int_equal(count(FAMILY_PRODUCTS, forward, in), 1);
         in = arena_printf(&tiny.arena, "%sattention / q, k, v", block);
         assert_int_equal(count(FAMILY_PRODUCTS, forward, in), full);
-        in = arena_printf(&tiny.arena, "%sattention / rotation", block);
+        in = arena_printf(&tiny.arena, "%sattention / RoPE", block);
         assert_int_equal(count(FAMILY_POINTWISE, forward, in), 1);
         in = arena_printf(&tiny.arena, "%sfeed-forward / gate", block);
         assert_int_equal(count(FAMILY_PRODUCTS, forward, in), 1);
@@ -198,7 +198,7 @@ static void test_cs336(void **state)
         in = arena_printf(&tiny.arena, "%snorm 2", block);
         assert_int_equal(count(FAMILY_NORMS, forward, in), 1);
         assert_int_equal(count(FAMILY_NORMS, forward, "forward / final norm"), 1);
-        assert_int_equal(count(FAMILY_POINTWISE, forward, "forward / angles"), 1);
+        assert_int_equal(count(FAMILY_POINTWISE, forward, "forward / RoPE angles"), 1);
         tiny_close(&tiny);
     }
 }
@@ -207,11 +207,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_attention_has_names),
-        cmocka_unit_test(test_flash_attention_is_one),
-        cmocka_unit_test(test_primitive_steps_belong_to_what_they_were),
+        cmocka_unit_test(test_flash_attention_is_one_kernel),
+        cmocka_unit_test(test_primitives_belong_to_their_layer),
         cmocka_unit_test(test_a_residual_gradient_is_pointwise),
-        cmocka_unit_test(test_what_is_computed_again_says_so),
-        cmocka_unit_test(test_every_kernel_has_a_place),
+        cmocka_unit_test(test_recomputed_kernels_have_a_range),
+        cmocka_unit_test(test_every_kernel_has_a_range),
         cmocka_unit_test(test_cs336),
         cmocka_unit_test(test_other_models),
     };

@@ -1,4 +1,4 @@
-/* FLOPs of a GPT-2 step are a closed formula of its sizes, to the last one. */
+/* The FLOPs of a GPT-2 step equal a closed formula of its sizes exactly. */
 #include "../support/hand.h"
 #include "base/threads.h"
 #include "engine/tune.h"
@@ -31,7 +31,7 @@ static void plan(struct program *p, struct config *c, const char *const *words)
     hand_ok(program_for(p, c, VOCABULARY, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE, "cpu", &arena));
 }
 
-/* What the plans count for these families, a mask; `flops` of what is in neither. */
+/* The FLOPs that the plans count for these families (a mask). */
 static double counted(const struct program *program, unsigned families)
 {
     static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_UPDATE};
@@ -45,7 +45,7 @@ static double counted(const struct program *program, unsigned families)
     return flops;
 }
 
-/* B sequences of T tokens, N tokens in all; L blocks of C columns and H heads; V tokens in the vocabulary. */
+/* B sequences of T tokens, N in all; L blocks of C columns and H heads; V vocabulary entries. */
 struct sizes {
     double B, T, N, L, C, H, V;
 };
@@ -62,8 +62,9 @@ static struct sizes sizes_of(const struct config *c)
                           VOCABULARY};
 }
 
-/* A product of M x N x K is 2 M N K. Of weights: 3 C^2 for q, k, v, C^2 for the projection, 8 C^2 for the MLP, and the
- * head; each once forward and twice backward, for the gradients of its input and of the weight. */
+/* A matmul of M x N x K has 2 M N K FLOPs. Weights: 3 C^2 for q, k, v, C^2 for the projection, 8
+ * C^2 for the MLP, and the head; each once forward and twice backward, for the gradients of its
+ * input and of the weight. */
 static double product_flops(const struct sizes *s)
 {
     return 3 * 2 * s->N * (12 * s->C * s->C * s->L + s->V * s->C);
@@ -75,7 +76,7 @@ static double slow_product_flops(const struct sizes *s)
     return 3 * 2 * 2 * s->B * s->T * s->T * s->C * s->L;
 }
 
-/* Of pairs that the mask lets through: two products and the softmax forward; five and its gradient backward. */
+/* Per unmasked pair: two matmuls and the softmax forward; five and its gradient backward. */
 static double flash_flops(const struct sizes *s)
 {
     double pairs = s->B * s->T * (s->T + 1) / 2;
@@ -87,7 +88,7 @@ static double parameters(const struct sizes *s)
     return s->V * s->C + s->T * s->C + s->L * (12 * s->C * s->C + 2 * s->C) + s->C;
 }
 
-/* All that is neither a product nor attention, with fusion=op: an operator of a layer is one node. */
+/* Everything except matmuls and attention, with fusion=op: an operator of a layer is one node. */
 static double other_flops(const struct sizes *s)
 {
     double row = s->N * s->C, norms = 2 * s->L + 1;
@@ -97,8 +98,8 @@ static double other_flops(const struct sizes *s)
                      + 5 * s->N * s->V;                /* softmax of the loss */
     double backward = 5 * s->N * s->V + norms * 16 * row +
                       s->L * (10 * 4 * row)     /* their gradients */
-                      + s->L * 2 * row          /* where a residual stream branches */
-                      + row + s->T * s->C + row /* of positions, and of both tables */
+                      + s->L * 2 * row          /* branches of the residual stream */
+                      + row + s->T * s->C + row /* positions, both tables */
                       + s->V * s->C;            /* the tied table has two gradients */
     double tensors = s->L * 6 + 3;
     double clip = 1 + 1 + 1 + 1; /* square root, + epsilon, division, at most 1 */
@@ -106,7 +107,7 @@ static double other_flops(const struct sizes *s)
     return forward + backward + update;
 }
 
-static void test_a_step_is_the_formula(void **state)
+static void test_step_matches_the_formula(void **state)
 {
     (void)state;
     struct program p;
@@ -120,14 +121,15 @@ static void test_a_step_is_the_formula(void **state)
         fail_msg("%.0f counted, %.0f by the formula: %.0f", all, formula, all - formula);
 }
 
-/* What fusing saves: logits are normalised once for the loss and its gradient; GELU's slope is made beside it, and one
- * multiplication is left of its gradient; no sums of squares of single tensors are added. */
+/* Savings of fusion: logits are normalised once for the loss and its gradient; GELU also returns
+ * its derivative, so its gradient is one multiplication; sums of squares of single tensors need not
+ * be added. */
 static double fused_away(const struct sizes *s)
 {
     return 5 * s->N * s->V + s->L * (10 - 1) * 4 * s->N * s->C + s->L * 6 + 3 - 1;
 }
 
-static void test_a_fused_step_is_the_formula(void **state)
+static void test_fused_step_matches_the_formula(void **state)
 {
     (void)state;
     struct program p;
@@ -140,7 +142,7 @@ static void test_a_fused_step_is_the_formula(void **state)
         fail_msg("%.0f counted, %.0f by the formula: %.0f", all, formula, all - formula);
 }
 
-static void test_slow_attention_has_its_products(void **state)
+static void test_slow_attention_counts_its_matmuls(void **state)
 {
     (void)state;
     struct program p;
@@ -154,9 +156,9 @@ static void test_slow_attention_has_its_products(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_a_step_is_the_formula, release),
-        cmocka_unit_test_teardown(test_a_fused_step_is_the_formula, release),
-        cmocka_unit_test_teardown(test_slow_attention_has_its_products, release),
+        cmocka_unit_test_teardown(test_step_matches_the_formula, release),
+        cmocka_unit_test_teardown(test_fused_step_matches_the_formula, release),
+        cmocka_unit_test_teardown(test_slow_attention_counts_its_matmuls, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* How many steps there is time for: what a device's first steps compile and record is not how long a step takes. */
+/* The number of steps that fit in the limit; compiling and capturing do not count. */
 #include "profile/collect.h"
 
 #include "backend/backend.h"
@@ -28,25 +28,25 @@ static void begin(bool host, bool replay, int warm)
     pace_init(&pace, &options, &engine, warm);
 }
 
-/* A step that was over `ms` after it began. */
-static void took(double ms)
+/* Runs a step of `ms`. */
+static void run_step(double ms)
 {
     pace.start_ns -= (int64_t)(ms * 1e6);
     pace_end(&pace, ms);
 }
 
-static void test_compiling_is_not_a_step(void **state)
+static void test_compiling_does_not_count(void **state)
 {
     (void)state;
     for (int replay = 0; replay < 2; replay++) {
         begin(false, replay, 1);
         for (int cold = 0; cold <= replay; cold++) {
             assert_true(pace_warms(&pace));
-            took(50000);
+            run_step(50000);
             assert_true(!pace.warned && pace.step_ms == 0);
         }
-        assert_true(pace_warms(&pace)); /* nothing is known yet */
-        took(10);
+        assert_true(pace_warms(&pace)); /* the time of a step is unknown */
+        run_step(10);
         assert_true(!pace.warned && pace.step_ms == 10 && pace.warm_ms == 10);
         int plain;
         assert_int_equal(pace_choose(&pace, &plain), STEPS);
@@ -54,16 +54,16 @@ static void test_compiling_is_not_a_step(void **state)
     }
 }
 
-static void test_a_slow_step_is_told(void **state)
+static void test_a_slow_step_limits_the_number(void **state)
 {
     (void)state;
     begin(true, false, 1);
-    took(50000); /* a host compiles nothing */
+    run_step(50000); /* a host compiles nothing */
     assert_true(pace.warned && pace.step_ms == 50000);
     begin(false, false, 1);
-    took(100);
+    run_step(100);
     assert_false(pace.warned);
-    took(50000);
+    run_step(50000);
     assert_true(pace.warned);
     int plain;
     assert_int_equal(pace_choose(&pace, &plain), pace_least(&pace));
@@ -73,8 +73,8 @@ static void test_a_slow_step_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compiling_is_not_a_step),
-        cmocka_unit_test(test_a_slow_step_is_told),
+        cmocka_unit_test(test_compiling_does_not_count),
+        cmocka_unit_test(test_a_slow_step_limits_the_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

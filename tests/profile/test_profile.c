@@ -67,7 +67,7 @@ static void test_rows_are_the_step(void **state)
     const char *const words[] = {NULL};
     double share = 0;
     open_laptop(words, 1);
-    /* What else runs here may take the processor between two kernels, but not each time. */
+    /* Other processes may run between two kernels, but not in every try. */
     for (int i = 0; i < TRIES && share < 0.98; i++) {
         double rows = 0, idle;
         measure(STEPS);
@@ -84,7 +84,7 @@ static void test_rows_are_the_step(void **state)
     assert_int_equal(p.row[0].runs, STEPS);
 }
 
-static void test_watching_costs_little(void **state)
+static void test_overhead_is_small(void **state)
 {
     (void)state;
     const char *const words[] = {NULL};
@@ -94,10 +94,10 @@ static void test_watching_costs_little(void **state)
         measure(STEPS);
         least = fmin(least, p.overhead);
     }
-    if (!(least < 0.05)) fail_msg("watched steps take %.3f as long", 1 + least);
+    if (!(least < 0.05)) fail_msg("profiled steps take %.3f times as long", 1 + least);
 }
 
-/* Ctrl-C while step `user` is about to begin. */
+/* Sends Ctrl-C when `user` steps are done. */
 static void press(void *user, int done, int total, double left_s, const char *what)
 {
     const int *when = user;
@@ -117,14 +117,14 @@ static enum status measure_until(int when, int steps, double limit_ms)
     return st;
 }
 
-static void test_ctrl_c_keeps_what_was_watched(void **state)
+static void test_ctrl_c_keeps_profiled_steps(void **state)
 {
     (void)state;
     const char *const words[] = {"n_layer=1", NULL};
     open_laptop(words, 1);
     assert_int_equal(measure_until(0, 20, 60000), ST_INTERRUPTED);
     assert_non_null(strstr(fail_message(), "there is no profile yet"));
-    /* One before all others, a pair and a half. */
+    /* One warm-up step, one pair and another profiled step. */
     assert_int_equal(measure_until(3, 20, 60000), ST_OK);
     assert_true(p.interrupted && p.wanted == 20);
     assert_int_equal(p.steps, 2);
@@ -132,14 +132,14 @@ static void test_ctrl_c_keeps_what_was_watched(void **state)
     assert_true(p.step_ms.median > 0);
 }
 
-static void test_the_limit_is_kept(void **state)
+static void test_limit_is_respected(void **state)
 {
     (void)state;
     const char *const words[] = {NULL};
     open_laptop(words, 1);
     assert_int_equal(measure_until(-1, 20, 1), ST_OK);
     assert_true(p.steps == 3 && p.warmup == 1 && p.plain_ms.n == 1 && !p.interrupted);
-    /* Short steps are more, where they shall take so long. */
+    /* With a minimum duration, more short steps are run. */
     struct profile_options o = {
         .warmup = 1, .steps = 1, .limit_ms = 60000, .least_ms = 300, .machine = &machine};
     hand_ok(profile_run(&engine, &o, &p, &arena));
@@ -151,7 +151,7 @@ static double share(unsigned phases, enum family family)
     return profile_family_ms(&p, phases, family) / profile_ms(&p, phases);
 }
 
-static void test_a_step_has_what_forward_has_not(void **state)
+static void test_optimizer_is_only_in_the_step(void **state)
 {
     (void)state;
     const char *const words[] = {"flash=false", NULL};
@@ -162,7 +162,7 @@ static void test_a_step_has_what_forward_has_not(void **state)
     assert_true(share(learning, FAMILY_OPTIMIZER) == 0);
     assert_true(share(PHASES_ALL, FAMILY_OPTIMIZER) > 0.002);
     assert_true(share(forward, FAMILY_SOFTMAX) > 0);
-    /* The same products are a smaller part of more. */
+    /* The matmuls are a smaller share of the longer time. */
     assert_true(share(PHASES_ALL, FAMILY_PRODUCTS) < share(learning, FAMILY_PRODUCTS));
 }
 
@@ -172,17 +172,17 @@ static const char *text_of(const char *about)
     words_of(&p, &w, &arena);
     for (int i = 0; i < w.words; i++)
         if (!strcmp(w.word[i].about, about)) return w.word[i].text;
-    fail_msg("nothing is said of %s", about);
+    fail_msg("no sentence about %s", about);
     return "";
 }
 
-static void said(const char *about, const char *words)
+static void assert_contains(const char *about, const char *words)
 {
     if (!strstr(text_of(about), words)) fail_msg("%s: %s", about, text_of(about));
 }
 
-/* What flash attention replaces is all between q, k, v and the projection, and nothing else. */
-static void the_core_of_attention_goes(void)
+/* Flash attention replaces all kernels between q, k, v and the projection, and nothing else. */
+static void check_attention_is_replaced(void)
 {
     struct rung r;
     double ms = 0;
@@ -201,32 +201,32 @@ static void the_core_of_attention_goes(void)
     assert_int_equal(r.stay + r.gone, p.rows);
 }
 
-static void test_the_next_rung_is_planned(void **state)
+static void test_next_rung_is_planned(void **state)
 {
     (void)state;
     const char *const slow[] = {"flash=false", "dtype=bfloat16", "fusion=full", NULL};
     open_laptop(slow, 1);
     measure(1);
-    said("next rung", "flash (--flash=true): ");
-    said("next rung", "4 SCORE_SOFTMAX");
-    said("next rung", " instead of "); /* what takes their place takes time, too */
-    said("next rung", "4 ATTENTION,");
-    said("attention", "inside slow attention, forward: softmax");
-    the_core_of_attention_goes();
+    assert_contains("next rung", "flash (--flash=true): ");
+    assert_contains("next rung", "4 SCORE_SOFTMAX");
+    assert_contains("next rung", " instead of "); /* the new kernels take time, too */
+    assert_contains("next rung", "4 ATTENTION,");
+    assert_contains("attention", "inside slow attention, forward: softmax");
+    check_attention_is_replaced();
     engine_close(&engine);
     const char *const op[] = {"flash=true", "fusion=op", NULL};
     open_laptop(op, 1);
     measure(1);
-    said("next rung", "full (--fusion=full): ");
-    said("next rung", "ADAMW");
-    said("attention", "flash: one operator each way, 8 kernels of a step, ");
+    assert_contains("next rung", "full (--fusion=full): ");
+    assert_contains("next rung", "ADAMW");
+    assert_contains("attention", "flash attention: one operator per pass, 8 kernels per step, ");
     engine_close(&engine);
     const char *const last[] = {"flash=true", "dtype=bfloat16", "pad_vocab=64", NULL};
     open_laptop(last, 1);
     measure(1);
-    said("next rung", "none: every change of the ladder is made");
+    assert_contains("next rung", "none: this configuration makes every change of the ladder");
     engine_close(&engine);
-    /* Of products that get another peak that is said, of nothing else. */
+    /* A gain is reported only for matmuls whose peak rises. */
     const char *const floats[] = {"flash=true", "dtype=float32", "fusion=full", NULL};
     open_laptop(floats, 1);
     machine.peak[machine.peaks++] = (struct machine_peak){.precision = MACHINE_BF16, .flops = 9e11};
@@ -234,16 +234,16 @@ static void test_the_next_rung_is_planned(void **state)
     measure(1);
     rung_find(&p, &r, &arena);
     assert_true(r.products_ms > 0 && fabs(r.gain_ms - r.products_ms * 2 / 3) < 1e-9);
-    said("next rung", "at most ");
+    assert_contains("next rung", "save at most ");
     engine_close(&engine);
-    /* Without products and heads those of types and flash change nothing. */
+    /* Without matmuls and attention, the rungs for types and flash change nothing. */
     const char *const elu[] = {"model=elu", "fusion=full", "dtype=float32", "flash=false", NULL};
     open_laptop(elu, 1);
     measure(1);
-    said("next rung", "none: bfloat16, flash would change no kernel");
+    assert_contains("next rung", "none: bfloat16, flash would change no kernel");
 }
 
-static void test_threads_are_seen(void **state)
+static void test_threads_are_observed(void **state)
 {
     (void)state;
     const char *const words[] = {NULL};
@@ -256,18 +256,18 @@ static void test_threads_are_seen(void **state)
         library |= r->unseen;
         assert_int_equal(r->unseen, strcmp(r->variant, "onednn") == 0);
         if (r->unseen) continue;
-        /* What runs on one of two threads is half of it busy. */
+        /* A kernel on one of two threads keeps the mean thread busy for half of its time. */
         assert_true(r->busy_ms > 0 && 2 * r->busy_ms > (1 - 1e-9) * r->busiest_ms);
         assert_true(r->busiest_ms >= r->busy_ms && r->busiest_ms <= 1.0001 * r->ms);
         alone |= 2 * r->busy_ms < 1.01 * r->busiest_ms;
     }
     assert_true(alone);
-    if (library) said("threads", "cannot be seen");
-    /* Nobody is watched any more. */
+    if (library) assert_contains("threads", "do not report their threads");
+    /* Threads are no longer observed. */
     assert_int_equal(threads_begin(), 0);
 }
 
-static void test_the_file_has_it_all(void **state)
+static void test_file_is_complete(void **state)
 {
     (void)state;
     const char *const words[] = {"gradient_accumulation_steps=3", NULL};
@@ -311,13 +311,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_teardown(name, close_laptop)
     const struct CMUnitTest tests[] = {
         TEST(test_rows_are_the_step),
-        TEST(test_watching_costs_little),
-        TEST(test_ctrl_c_keeps_what_was_watched),
-        TEST(test_the_limit_is_kept),
-        TEST(test_a_step_has_what_forward_has_not),
-        TEST(test_the_next_rung_is_planned),
-        TEST(test_threads_are_seen),
-        TEST(test_the_file_has_it_all),
+        TEST(test_overhead_is_small),
+        TEST(test_ctrl_c_keeps_profiled_steps),
+        TEST(test_limit_is_respected),
+        TEST(test_optimizer_is_only_in_the_step),
+        TEST(test_next_rung_is_planned),
+        TEST(test_threads_are_observed),
+        TEST(test_file_is_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Rows and idle time add up to the step whatever runs beside what, and nothing counts twice. */
+/* Rows and idle time add up to the step whatever overlaps, and no time counts twice. */
 #include "profile/collect.h"
 
 #include "../support/hand.h"
@@ -51,7 +51,7 @@ static int mark(enum graph_kind kind, enum phase phase, int n)
     return -1;
 }
 
-static struct activity *did(int of, const char *name, int64_t start, int64_t end)
+static struct activity *add_activity(int of, const char *name, int64_t start, int64_t end)
 {
     struct activity *a = &activity[c.trace.activities++];
     *a = (struct activity){.mark = of, .play = -1, .name = name, .start_ns = start, .end_ns = end};
@@ -78,7 +78,7 @@ static const struct profile_row *row_of(int of, const char *name)
     return NULL;
 }
 
-static void near(double x, double y)
+static void assert_near(double x, double y)
 {
     if (!(fabs(x - y) < 1e-9)) fail_msg("%.12g instead of %.12g", x, y);
 }
@@ -86,97 +86,98 @@ static void near(double x, double y)
 static void test_rows_and_idle_time_are_the_step(void **state)
 {
     (void)state;
-    did(mark(GRAPH_MICRO, PHASE_FORWARD, 0), NULL, 100000, 300000);
-    did(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL, 300000, 350000);
-    did(mark(GRAPH_MICRO, PHASE_BACKWARD, 0), NULL, 450000, 700000);
-    did(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), NULL, 710000, 900000);
+    add_activity(mark(GRAPH_MICRO, PHASE_FORWARD, 0), NULL, 100000, 300000);
+    add_activity(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL, 300000, 350000);
+    add_activity(mark(GRAPH_MICRO, PHASE_BACKWARD, 0), NULL, 450000, 700000);
+    add_activity(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), NULL, 710000, 900000);
     rows_make(&c, &p, &arena);
-    near(sum_of_rows(), 0.69);
-    near(p.step_ms.mean, 1);
-    near(p.idle_step_ms[0], 0.31);
-    /* What is idle counts for what comes next, the rest of the step for what came last. */
-    near(p.mean_ms[PHASE_FORWARD], 0.35);
-    near(p.mean_ms[PHASE_BACKWARD], 0.35);
-    near(p.mean_ms[PHASE_UPDATE], 0.3);
-    near(p.idle_ms[PHASE_FORWARD], 0.1);
-    near(p.idle_ms[PHASE_BACKWARD], 0.1);
-    near(p.idle_ms[PHASE_UPDATE], 0.11);
+    assert_near(sum_of_rows(), 0.69);
+    assert_near(p.step_ms.mean, 1);
+    assert_near(p.idle_step_ms[0], 0.31);
+    /* Idle time counts for the next activity's phase, at the end of the step for the last one's. */
+    assert_near(p.mean_ms[PHASE_FORWARD], 0.35);
+    assert_near(p.mean_ms[PHASE_BACKWARD], 0.35);
+    assert_near(p.mean_ms[PHASE_UPDATE], 0.3);
+    assert_near(p.idle_ms[PHASE_FORWARD], 0.1);
+    assert_near(p.idle_ms[PHASE_BACKWARD], 0.1);
+    assert_near(p.idle_ms[PHASE_UPDATE], 0.11);
     assert_int_equal(p.gaps, 4);
 }
 
-/* Its rest is of no step: the next one may be of other steps, or not be watched. */
-static void test_what_goes_on_behind_the_end_is_cut(void **state)
+/* The rest counts for no step: the next step may not be profiled. */
+static void test_time_after_the_step_is_cut(void **state)
 {
     (void)state;
     int update = mark(GRAPH_UPDATE, PHASE_UPDATE, 0);
-    did(mark(GRAPH_MICRO, PHASE_FORWARD, 0), NULL, 0, 300000);
-    did(update, NULL, 300000, STEP_NS + 400000);
+    add_activity(mark(GRAPH_MICRO, PHASE_FORWARD, 0), NULL, 0, 300000);
+    add_activity(update, NULL, 300000, STEP_NS + 400000);
     rows_make(&c, &p, &arena);
-    near(p.step_ms.mean, 1);
-    near(row_of(update, NULL)->ms, 0.7);
-    near(row_of(update, NULL)->hidden_ms, 0);
-    near(row_of(update, NULL)->run_ms[0], 1.1);
-    near(p.idle_step_ms[0], 0);
+    assert_near(p.step_ms.mean, 1);
+    assert_near(row_of(update, NULL)->ms, 0.7);
+    assert_near(row_of(update, NULL)->hidden_ms, 0);
+    assert_near(row_of(update, NULL)->run_ms[0], 1.1);
+    assert_near(p.idle_step_ms[0], 0);
 }
 
-/* Only what explains nothing of a short time is latency; of what has no cost nothing is known. */
+/* A short kernel with little cost is bound by latency; without a cost the bound is unknown. */
 static void test_without_cost_there_is_no_bound(void **state)
 {
     (void)state;
     static const struct machine quick = {.copies = 1, .copy = {{1 << 20, 1e15, 1e15}}};
     int forward = mark(GRAPH_MICRO, PHASE_FORWARD, 2);
-    did(forward, "prepare", 0, 1000);
-    did(forward, "product", 1000, 4000);
+    add_activity(forward, "prepare", 0, 1000);
+    add_activity(forward, "matmul", 1000, 4000);
     p.machine = &quick;
     rows_make(&c, &p, &arena);
     assert_int_equal(row_of(forward, "prepare")->bound, BOUND_NONE);
-    assert_int_equal(row_of(forward, "product")->bound, BOUND_LATENCY);
+    assert_int_equal(row_of(forward, "matmul")->bound, BOUND_LATENCY);
 }
 
-/* A kernel of next to no work that took long beside busy programs did not compute meanwhile. */
-static void test_next_to_no_work_is_no_bound(void **state)
+/* A kernel of very little work that other processes delayed is not bound by its work. */
+static void test_little_work_is_no_bound(void **state)
 {
     (void)state;
     static const struct machine quick = {.copies = 1, .copy = {{1 << 20, 1e15, 1e15}}},
                                 slow = {.copies = 1, .copy = {{1 << 20, 1e6, 1e6}}};
     int forward = mark(GRAPH_MICRO, PHASE_FORWARD, 2);
-    did(forward, "product", 0, 900000);
+    add_activity(forward, "matmul", 0, 900000);
     p.machine = &quick;
     rows_make(&c, &p, &arena);
-    assert_int_equal(row_of(forward, "product")->bound, BOUND_LATENCY);
+    assert_int_equal(row_of(forward, "matmul")->bound, BOUND_LATENCY);
     p.machine = &slow;
     p.rows = 0;
     rows_make(&c, &p, &arena);
-    assert_int_equal(row_of(forward, "product")->bound, BOUND_MEMORY);
+    assert_int_equal(row_of(forward, "matmul")->bound, BOUND_MEMORY);
 }
 
-/* Clocks round: it begins before the end of the kernel that it waited for. */
-static void test_a_copy_behind_a_kernel_is_not_beside_it(void **state)
+/* Times are rounded: the copy begins before the end of the kernel that it waited for. */
+static void test_a_copy_after_a_kernel_does_not_overlap(void **state)
 {
     (void)state;
-    did(mark(GRAPH_MICRO, PHASE_FORWARD, 0), "product", 0, 600000);
-    did(-1, "copy", 599200, 700000)->kind = ACTIVITY_COPY;
-    did(-1, "copy", 690000, 700000)->kind = ACTIVITY_COPY;
+    add_activity(mark(GRAPH_MICRO, PHASE_FORWARD, 0), "matmul", 0, 600000);
+    add_activity(-1, "copy", 599200, 700000)->kind = ACTIVITY_COPY;
+    add_activity(-1, "copy", 690000, 700000)->kind = ACTIVITY_COPY;
     rows_make(&c, &p, &arena);
     assert_int_equal(p.moment[1].lane, 0);
     assert_int_equal(p.moment[2].lane, 1);
 }
 
-static void test_what_runs_beside_another_counts_once(void **state)
+static void test_overlapping_time_counts_once(void **state)
 {
     (void)state;
     int forward = mark(GRAPH_MICRO, PHASE_FORWARD, 0);
-    did(forward, "product", 0, 600000);
-    did(-1, "copy", 100000, 200000)->kind = ACTIVITY_COPY; /* all of it beside the product */
-    did(mark(GRAPH_MICRO, PHASE_FORWARD, 1), "norm", 500000, 800000);
+    add_activity(forward, "matmul", 0, 600000);
+    add_activity(-1, "copy", 100000, 200000)->kind =
+        ACTIVITY_COPY; /* all of it overlaps the matmul */
+    add_activity(mark(GRAPH_MICRO, PHASE_FORWARD, 1), "norm", 500000, 800000);
     rows_make(&c, &p, &arena);
-    near(sum_of_rows() + p.idle_step_ms[0], 1);
-    near(row_of(forward, NULL)->ms, 0.6);
-    near(row_of(-1, "copy")->ms, 0);
-    near(row_of(-1, "copy")->hidden_ms, 0.1);
-    near(row_of(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL)->ms, 0.2);
-    near(row_of(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL)->run_ms[0], 0.3);
-    near(p.idle_step_ms[0], 0.2);
+    assert_near(sum_of_rows() + p.idle_step_ms[0], 1);
+    assert_near(row_of(forward, NULL)->ms, 0.6);
+    assert_near(row_of(-1, "copy")->ms, 0);
+    assert_near(row_of(-1, "copy")->hidden_ms, 0.1);
+    assert_near(row_of(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL)->ms, 0.2);
+    assert_near(row_of(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL)->run_ms[0], 0.3);
+    assert_near(p.idle_step_ms[0], 0.2);
     assert_int_equal(p.moment[1].lane, 1);
     assert_int_equal(p.moment[0].lane + p.moment[2].lane, 0);
 }
@@ -185,59 +186,59 @@ static void test_a_node_of_several_kernels_counts_its_work_once(void **state)
 {
     (void)state;
     int forward = mark(GRAPH_MICRO, PHASE_FORWARD, 2), node;
-    did(forward, "prepare", 0, 100000);
-    did(forward, "product", 100000, 600000);
-    did(forward, "prepare", 600000, 700000);
+    add_activity(forward, "prepare", 0, 100000);
+    add_activity(forward, "matmul", 100000, 600000);
+    add_activity(forward, "prepare", 600000, 700000);
     rows_make(&c, &p, &arena);
     const struct cost whole =
         tiny.engine.program.plan[mark_kind(&c.marks, forward, &node)].step[node].cost;
     assert_int_equal(p.rows, 2);
-    near(row_of(forward, "prepare")->ms, 0.2);
+    assert_near(row_of(forward, "prepare")->ms, 0.2);
     assert_int_equal(row_of(forward, "prepare")->runs, 2);
     assert_true(row_of(forward, "prepare")->cost.bytes == 0);
-    assert_true(whole.bytes > 0 && row_of(forward, "product")->cost.bytes == whole.bytes);
-    assert_true(row_of(forward, "product")->cost.flops == whole.flops);
-    /* Its rate is that of all of them. */
+    assert_true(whole.bytes > 0 && row_of(forward, "matmul")->cost.bytes == whole.bytes);
+    assert_true(row_of(forward, "matmul")->cost.flops == whole.flops);
+    /* Its rate uses the time of all kernels of the node. */
     struct profile_groups g;
     profile_groups(&p, BY_KERNEL, PHASES_ALL, &g, &arena);
-    near(g.group[0].ms, 0.5);
-    near(g.group[0].work_ms, 0.7);
-    near(g.group[1].work_ms, 0);
+    assert_near(g.group[0].ms, 0.5);
+    assert_near(g.group[0].work_ms, 0.7);
+    assert_near(g.group[1].work_ms, 0);
     profile_groups(&p, BY_PHASE, PHASES_ALL, &g, &arena);
-    near(g.group[0].work_ms, g.group[0].ms);
+    assert_near(g.group[0].work_ms, g.group[0].ms);
 }
 
-/* A kernel is short of nothing that nobody counted. */
+/* A kernel without FLOPs and bytes has no bound. */
 static void test_a_kernel_without_work_has_no_bound(void **state)
 {
     (void)state;
     struct machine machine = {.copy = {{1 << 14, 1e15, 1e15}}, .copies = 1};
     int one = mark(GRAPH_MICRO, PHASE_FORWARD, 2), other = mark(GRAPH_MICRO, PHASE_FORWARD, 3);
     p.machine = &machine;
-    did(one, "memset", 0, 2000);
-    did(one, "product", 2000, 6000);
-    did(other, "long", 6000, 306000);
-    did(other, "short", 306000, 308000);
+    add_activity(one, "memset", 0, 2000);
+    add_activity(one, "matmul", 2000, 6000);
+    add_activity(other, "long", 6000, 306000);
+    add_activity(other, "short", 306000, 308000);
     rows_make(&c, &p, &arena);
     assert_int_equal(row_of(one, "memset")->bound, BOUND_NONE);
-    assert_int_equal(row_of(one, "product")->bound, BOUND_LATENCY);
+    assert_int_equal(row_of(one, "matmul")->bound, BOUND_LATENCY);
     assert_int_equal(row_of(other, "long")->bound, BOUND_LATENCY);
     assert_int_equal(row_of(other, "short")->bound, BOUND_NONE);
 }
 
-static void test_what_is_of_no_kernel_is_a_row(void **state)
+static void test_unmarked_activities_have_a_row(void **state)
 {
     (void)state;
-    did(-1, "copy", 100000, 150000);
-    did(mark(GRAPH_MICRO, PHASE_FORWARD, 0), NULL, 200000, 600000);
-    did(-1, "copy", 700000, 800000);
-    did(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), NULL, 850000, 900000);
+    add_activity(-1, "copy", 100000, 150000);
+    add_activity(mark(GRAPH_MICRO, PHASE_FORWARD, 0), NULL, 200000, 600000);
+    add_activity(-1, "copy", 700000, 800000);
+    add_activity(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), NULL, 850000, 900000);
     rows_make(&c, &p, &arena);
-    assert_int_equal(p.rows, 4); /* it belongs to the phase of what comes next */
-    near(profile_family_ms(&p, PHASES_ALL, FAMILY_OTHER), 0.15);
-    near(profile_family_ms(&p, 1 << PHASE_FORWARD, FAMILY_OTHER), 0.05);
-    near(profile_family_ms(&p, 1 << PHASE_UPDATE, FAMILY_OTHER), 0.1);
-    near(sum_of_rows() + p.idle_step_ms[0], 1);
+    assert_int_equal(p.rows, 4); /* the copy belongs to the phase of the next activity */
+    assert_near(profile_family_ms(&p, PHASES_ALL, FAMILY_OTHER), 0.15);
+    assert_near(profile_family_ms(&p, 1 << PHASE_FORWARD, FAMILY_OTHER), 0.05);
+    assert_near(profile_family_ms(&p, 1 << PHASE_UPDATE, FAMILY_OTHER), 0.1);
+    assert_near(sum_of_rows() + p.idle_step_ms[0], 1);
 }
 
 static void test_means_are_of_all_steps_and_the_timeline_of_the_median(void **state)
@@ -245,26 +246,26 @@ static void test_means_are_of_all_steps_and_the_timeline_of_the_median(void **st
     (void)state;
     int forward = mark(GRAPH_MICRO, PHASE_FORWARD, 0);
     c.steps = p.steps = 2;
-    did(forward, NULL, 0, 400000);
-    did(forward, NULL, STEP_NS + 100000, STEP_NS + 700000);
+    add_activity(forward, NULL, 0, 400000);
+    add_activity(forward, NULL, STEP_NS + 100000, STEP_NS + 700000);
     rows_make(&c, &p, &arena);
     assert_int_equal(p.rows, 1);
-    near(p.row[0].ms, 0.5);
-    near(p.row[0].step_ms[0], 0.4);
-    near(p.row[0].step_ms[1], 0.6);
+    assert_near(p.row[0].ms, 0.5);
+    assert_near(p.row[0].step_ms[0], 0.4);
+    assert_near(p.row[0].step_ms[1], 0.6);
     assert_int_equal(p.moments, 1);
-    near(p.moment[0].end_us - p.moment[0].start_us, p.shown_step ? 600 : 400);
+    assert_near(p.moment[0].end_us - p.moment[0].start_us, p.shown_step ? 600 : 400);
 }
 
 static void step_of(int iteration, int64_t start, int64_t end)
 {
     int64_t third = (end - start) / 3;
-    did(steps_mark(&c.marks, iteration), "copy", start, start + 10)->kind = ACTIVITY_COPY;
-    did(mark(GRAPH_MICRO, PHASE_FORWARD, 0), "forward", start + 20, start + third);
-    did(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), "update", end - third, end);
+    add_activity(steps_mark(&c.marks, iteration), "copy", start, start + 10)->kind = ACTIVITY_COPY;
+    add_activity(mark(GRAPH_MICRO, PHASE_FORWARD, 0), "forward", start + 20, start + third);
+    add_activity(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), "update", end - third, end);
 }
 
-/* Its inputs are its own, and so is the time that passes before them; the result is of the step that ends. */
+/* Inputs and idle time before them count for the new step, the result for the one before. */
 static void test_a_step_begins_with_its_inputs(void **state)
 {
     (void)state;
@@ -272,11 +273,11 @@ static void test_a_step_begins_with_its_inputs(void **state)
     step_of(7, 1000, 2000);
     activity[3] = activity[2];
     c.trace.activities = 2;
-    did(steps_mark(&c.marks, 8), "staged", 1500, 1510); /* early: the update follows */
+    add_activity(steps_mark(&c.marks, 8), "staged", 1500, 1510); /* early: the update follows */
     c.trace.activities = 4;
-    did(-1, "result", 2010, 2020);
+    add_activity(-1, "result", 2010, 2020);
     step_of(8, 2100, 3000);
-    did(steps_mark(&c.marks, 8), "result", 3010, 3020); /* given while its mark was there */
+    add_activity(steps_mark(&c.marks, 8), "result", 3010, 3020); /* copied while its mark was set */
     step_of(9, 3100, 4000);
     assert_int_equal(steps_find(&c.marks, &c.trace, 7, seen, MOST), 2);
     assert_int_equal(seen[0].iteration, 7);
@@ -288,15 +289,15 @@ static void test_a_step_begins_with_its_inputs(void **state)
     for (int64_t i = 0; i < c.trace.activities; i++) assert_true(activity[i].mark < c.marks.marks);
 }
 
-/* Nobody knows what a play was of: its step is none, and does not make two into one. */
-static void test_a_step_with_an_unmatched_play_is_none(void **state)
+/* The kernels of a replay are unknown: its step is skipped, and not merged with a neighbour. */
+static void test_a_step_with_an_unmatched_replay_is_skipped(void **state)
 {
     (void)state;
     struct seen_step seen[MOST];
     step_of(0, 1000, 2000);
-    did(steps_mark(&c.marks, 1), "copy", 2100, 2110);
-    did(-1, "forward", 2120, 2500)->unmatched = true;
-    did(-1, "update", 2500, 3000)->unmatched = true;
+    add_activity(steps_mark(&c.marks, 1), "copy", 2100, 2110);
+    add_activity(-1, "forward", 2120, 2500)->unmatched = true;
+    add_activity(-1, "update", 2500, 3000)->unmatched = true;
     activity[4].play = activity[5].play = 1;
     step_of(2, 3100, 4000);
     step_of(3, 4100, 5000);
@@ -308,30 +309,30 @@ static void test_a_step_with_an_unmatched_play_is_none(void **state)
     assert_int_equal(seen[1].span.end_ns, 4000);
 }
 
-/* Where not even its inputs are seen, two steps look like one. */
-static void test_an_unmatched_play_without_inputs_is_in_no_step(void **state)
+/* If the inputs are missing too, two steps look like one. */
+static void test_an_unmatched_replay_without_inputs_is_skipped(void **state)
 {
     (void)state;
     struct seen_step seen[MOST];
     step_of(0, 1000, 2000);
-    did(-1, "all", 2100, 3000)->unmatched = true;
+    add_activity(-1, "all", 2100, 3000)->unmatched = true;
     step_of(2, 3100, 4000);
     step_of(3, 4100, 5000);
     assert_int_equal(steps_find(&c.marks, &c.trace, 0, seen, MOST), 1);
     assert_int_equal(seen[0].iteration, 2);
 }
 
-/* Whatever they are grouped by, shares add up to 1, of a phase as of the step. */
+/* Shares add up to 1 for each grouping, for a phase and for the step. */
 static void test_shares_add_up(void **state)
 {
     (void)state;
     static const unsigned phases[] = {PHASES_ALL, 1 << PHASE_FORWARD, 1 << PHASE_UPDATE};
     int64_t now = 1000;
     for (int i = 0; i < 8; i++, now += 40000)
-        did(mark(GRAPH_MICRO, PHASE_FORWARD, i), NULL, now, now + 30000);
+        add_activity(mark(GRAPH_MICRO, PHASE_FORWARD, i), NULL, now, now + 30000);
     for (int i = 0; i < 8; i++, now += 50000)
-        did(mark(GRAPH_MICRO, PHASE_BACKWARD, i), NULL, now, now + 50000);
-    did(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), NULL, now + 1000, now + 100000);
+        add_activity(mark(GRAPH_MICRO, PHASE_BACKWARD, i), NULL, now, now + 50000);
+    add_activity(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), NULL, now + 1000, now + 100000);
     rows_make(&c, &p, &arena);
     for (int by = 0; by < PROFILE_BYS; by++)
         for (int k = 0; k < COUNT_OF(phases); k++) {
@@ -343,19 +344,20 @@ static void test_shares_add_up(void **state)
                 share += g.group[i].share;
                 ms += g.group[i].ms;
             }
-            near(share, 1);
-            near(ms, profile_ms(&p, phases[k]));
+            assert_near(share, 1);
+            assert_near(ms, profile_ms(&p, phases[k]));
             assert_string_equal(g.group[g.groups - 1].name, "idle");
         }
 }
 
-/* What is nested in a range adds up to it. */
+/* The parts of a range add up to it. */
 static void test_ranges_contain_their_parts(void **state)
 {
     (void)state;
     struct profile_groups g;
     for (int i = 0; i < 12; i++)
-        did(mark(GRAPH_MICRO, PHASE_FORWARD, i), NULL, 50000 * i, 50000 * i + 1000 * (i + 1));
+        add_activity(mark(GRAPH_MICRO, PHASE_FORWARD, i), NULL, 50000 * i,
+                     50000 * i + 1000 * (i + 1));
     rows_make(&c, &p, &arena);
     profile_groups(&p, BY_RANGE, PHASES_ALL, &g, &arena);
     assert_string_equal(g.group[0].name, "forward");
@@ -364,7 +366,7 @@ static void test_ranges_contain_their_parts(void **state)
         int depth = g.group[i].depth, n = 0;
         for (int k = i + 1; k < g.groups && g.group[k].depth > depth; k++)
             if (g.group[k].depth == depth + 1) parts += g.group[k].ms, n++;
-        if (n) near(parts, g.group[i].ms);
+        if (n) assert_near(parts, g.group[i].ms);
     }
 }
 
@@ -373,18 +375,18 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_rows_and_idle_time_are_the_step),
-        TEST(test_what_goes_on_behind_the_end_is_cut),
+        TEST(test_time_after_the_step_is_cut),
         TEST(test_without_cost_there_is_no_bound),
-        TEST(test_next_to_no_work_is_no_bound),
-        TEST(test_a_copy_behind_a_kernel_is_not_beside_it),
-        TEST(test_what_runs_beside_another_counts_once),
+        TEST(test_little_work_is_no_bound),
+        TEST(test_a_copy_after_a_kernel_does_not_overlap),
+        TEST(test_overlapping_time_counts_once),
         TEST(test_a_node_of_several_kernels_counts_its_work_once),
         TEST(test_a_kernel_without_work_has_no_bound),
-        TEST(test_what_is_of_no_kernel_is_a_row),
+        TEST(test_unmarked_activities_have_a_row),
         TEST(test_means_are_of_all_steps_and_the_timeline_of_the_median),
         TEST(test_a_step_begins_with_its_inputs),
-        TEST(test_a_step_with_an_unmatched_play_is_none),
-        TEST(test_an_unmatched_play_without_inputs_is_in_no_step),
+        TEST(test_a_step_with_an_unmatched_replay_is_skipped),
+        TEST(test_an_unmatched_replay_without_inputs_is_skipped),
         TEST(test_shares_add_up),
         TEST(test_ranges_contain_their_parts),
     };

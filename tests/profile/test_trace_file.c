@@ -1,5 +1,5 @@
-/* A trace is what its format says, has every kernel in its place among the ranges, and keeps to its limit. With the name of a file:
- * checks that one, and prints what is in it. */
+/* A trace follows its format, has every kernel inside its ranges, and respects its limit. With the
+ * name of a file as argument: checks that file and prints what it contains. */
 #include "profile/trace_file.h"
 
 #include "../support/hand.h"
@@ -45,7 +45,7 @@ static void measure(void)
     hand_ok(profile_run(&tiny.engine, &o, &p, &arena));
 }
 
-static void draw(int steps, int64_t limit)
+static void write_trace(int steps, int64_t limit)
 {
     trace_forget(&facts);
     str_clear(&text);
@@ -89,8 +89,8 @@ static const struct profile_row *row_of(const struct trace_event *e)
     return NULL;
 }
 
-/* The ranges around a kernel's first moment, from the outermost: "step", and then the row's. */
-static void stands_in_its_ranges(const struct trace_event *kernel)
+/* The ranges around the start of a kernel, from the outermost: "step", then the row's. */
+static void check_ranges(const struct trace_event *kernel)
 {
     const struct range *r = &row_of(kernel)->range;
     int depth = 0;
@@ -106,7 +106,7 @@ static void stands_in_its_ranges(const struct trace_event *kernel)
     assert_int_equal(depth, r->words + 1);
 }
 
-static void has_its_facts(const struct trace_event *e)
+static void check_args(const struct trace_event *e)
 {
     const struct profile_row *r = row_of(e);
     assert_true(number(e, "FLOPs") == r->cost.flops && number(e, "bytes") == r->cost.bytes);
@@ -128,7 +128,7 @@ static int64_t kernels(void)
            (more ? more * plan_kernels(&e->program.plan[GRAPH_MICRO_MORE]) : 0);
 }
 
-static void every_kernel_is_there(void)
+static void check_kernels(void)
 {
     struct facts plan = facts_of(&tiny.engine.program);
     double flops = 0;
@@ -138,17 +138,17 @@ static void every_kernel_is_there(void)
         if (!is_kernel(e)) continue;
         n++;
         flops += number(e, "FLOPs");
-        has_its_facts(e);
-        stands_in_its_ranges(e);
+        check_args(e);
+        check_ranges(e);
     }
     assert_int_equal(n, said.steps * kernels());
     assert_true(flops == said.steps * plan.flops);
 }
 
-/* Each step is a range, and is told by the host in three parts. */
-static void every_step_is_there(void)
+/* Each step is a range, and the host has three parts per step. */
+static void check_steps(void)
 {
-    static const char *const parts[] = {"draw tokens", "run the step", "wait"};
+    static const char *const parts[] = {"generate tokens", "run the step", "wait"};
     int steps = 0, n = 0;
     for (int i = 0; i < facts.events; i++) {
         const struct trace_event *e = &facts.event[i];
@@ -181,13 +181,13 @@ static void test_a_trace_of_twelve_layers(void **state)
     struct memory_course c;
     open_model(1);
     measure();
-    draw(SHOWN, ROOM);
+    write_trace(SHOWN, ROOM);
     assert_int_equal(said.steps, SHOWN);
     assert_int_equal(said.missing + said.cut, 0);
     assert_true(said.first <= p.shown_step && p.shown_step < said.first + SHOWN);
     assert_true(facts.deepest >= 5);
-    every_kernel_is_there();
-    every_step_is_there();
+    check_kernels();
+    check_steps();
     memory_course(&tiny.engine.program, &c, &arena);
     assert_true(fabs(most("memory in use", "MiB") * (1 << 20) / (double)c.moment[c.peak].used - 1) <
                 1e-5);
@@ -196,15 +196,15 @@ static void test_a_trace_of_twelve_layers(void **state)
                 most("achieved arithmetic", "TFLOP/s") > 0);
 }
 
-static void test_micro_steps_are_passes_of_their_own(void **state)
+static void test_micro_steps_are_separate_passes(void **state)
 {
     (void)state;
     int forward = 0;
     open_model(3);
     measure();
-    draw(1, ROOM);
+    write_trace(1, ROOM);
     assert_int_equal(said.first, p.shown_step);
-    every_kernel_is_there();
+    check_kernels();
     for (int i = 0; i < facts.events; i++)
         forward +=
             facts.event[i].tid == TRACE_RANGES && !strcmp(trace_name(&facts.event[i]), "forward");
@@ -216,23 +216,23 @@ static const char *holds(void)
     return json_string_value(json_object_get(json_object_get(facts.trace, "otherData"), "holds"));
 }
 
-/* What is over the limit is left out: whole steps, and of the last one what people look for last. */
-static void test_it_keeps_to_its_limit(void **state)
+/* Above the limit whole steps are left out; of the only step the least important events. */
+static void test_limit_is_respected(void **state)
 {
     (void)state;
     open_model(1);
     measure();
-    draw(STEPS, ROOM);
+    write_trace(STEPS, ROOM);
     assert_int_equal(said.steps, STEPS);
     int64_t all = said.bytes, one = said.bytes / STEPS;
-    draw(STEPS, all - one);
+    write_trace(STEPS, all - one);
     assert_true(said.bytes <= all - one);
     assert_true(said.steps >= 2 && said.steps < STEPS);
     assert_int_equal(said.missing, STEPS - said.steps);
-    assert_non_null(strstr(holds(), "more would be over its limit"));
-    every_kernel_is_there();
-    every_step_is_there();
-    draw(STEPS, one / 2);
+    assert_non_null(strstr(holds(), "more would exceed the limit"));
+    check_kernels();
+    check_steps();
+    write_trace(STEPS, one / 2);
     assert_true(said.bytes <= one / 2);
     assert_int_equal(said.steps, 1);
     assert_int_equal(said.first, p.shown_step);
@@ -241,9 +241,9 @@ static void test_it_keeps_to_its_limit(void **state)
     assert_true(said.events > 0);
 }
 
-/* --- what a device does all at once -------------------------------------------------------------- */
+/* --- overlapping activities ---------------------------------------------------------------------- */
 
-static struct activity did(int mark, enum activity_kind kind, int64_t start, int64_t end)
+static struct activity activity(int mark, enum activity_kind kind, int64_t start, int64_t end)
 {
     return (struct activity){
         kind,     mark,  -1,  kind == ACTIVITY_KERNEL ? "kernel \"x\"" : "copy device to host",
@@ -259,14 +259,16 @@ static int mark(int n)
     return -1;
 }
 
-static void test_what_runs_at_once_has_rows_of_its_own(void **state)
+static void test_overlapping_activities_have_separate_rows(void **state)
 {
     (void)state;
     open_model(1);
-    struct activity a[] = {
-        did(mark(0), ACTIVITY_KERNEL, 1000, 5000), did(mark(1), ACTIVITY_KERNEL, 4000, 8000),
-        did(-1, ACTIVITY_COPY, 4500, 9500),        did(mark(2), ACTIVITY_KERNEL, 4600, 4700),
-        did(mark(9), ACTIVITY_KERNEL, 9000, 9100), did(-1, ACTIVITY_COPY, 9200, 9900)};
+    struct activity a[] = {activity(mark(0), ACTIVITY_KERNEL, 1000, 5000),
+                           activity(mark(1), ACTIVITY_KERNEL, 4000, 8000),
+                           activity(-1, ACTIVITY_COPY, 4500, 9500),
+                           activity(mark(2), ACTIVITY_KERNEL, 4600, 4700),
+                           activity(mark(9), ACTIVITY_KERNEL, 9000, 9100),
+                           activity(-1, ACTIVITY_COPY, 9200, 9900)};
     static struct profile_span step = {0, 10000};
     struct profile_deed deed[] = {{-1, RANDOM_STEP_STARTS, 0, {-500, 900}},
                                   {mark(0), RANDOM_STEP_STARTS, 0, {-400, -300}}};
@@ -280,7 +282,7 @@ static void test_what_runs_at_once_has_rows_of_its_own(void **state)
     int row[TRACE_COPIES + TRACE_LANES] = {0};
     p = (struct profile){.engine = &tiny.engine, .steps = 1};
     rows_make(&c, &p, &arena);
-    draw(1, ROOM);
+    write_trace(1, ROOM);
     for (int i = 0; i < facts.events; i++)
         if (facts.event[i].pid == TRACE_DEVICE) row[facts.event[i].tid]++;
     assert_int_equal(row[TRACE_KERNELS], 2);
@@ -288,7 +290,7 @@ static void test_what_runs_at_once_has_rows_of_its_own(void **state)
     assert_int_equal(row[TRACE_KERNELS + 2], 1);
     assert_int_equal(row[TRACE_COPIES], 1);
     assert_int_equal(row[TRACE_COPIES + 1], 1);
-    /* The host was first. */
+    /* The host begins first. */
     assert_int_equal(facts.event[0].start, 0);
     assert_string_equal(trace_name(&facts.event[1]), profile_kernel_name(&p.row[0], &arena));
 }
@@ -322,9 +324,9 @@ int main(int words, char **word)
 #define TEST(name) cmocka_unit_test_teardown(name, close_model)
     const struct CMUnitTest tests[] = {
         TEST(test_a_trace_of_twelve_layers),
-        TEST(test_micro_steps_are_passes_of_their_own),
-        TEST(test_it_keeps_to_its_limit),
-        TEST(test_what_runs_at_once_has_rows_of_its_own),
+        TEST(test_micro_steps_are_separate_passes),
+        TEST(test_limit_is_respected),
+        TEST(test_overlapping_activities_have_separate_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

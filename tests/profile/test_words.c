@@ -1,4 +1,4 @@
-/* What the words say of a step whose rows are made by hand: each sentence is true of it, or is not said. */
+/* Sentences about a step whose rows are made by hand: each is true of the step, or is left out. */
 #include "profile/words.h"
 
 #include "../support/hand.h"
@@ -15,7 +15,7 @@
 enum { MOST = 8 };
 
 static struct tiny tiny;
-static struct backend device; /* a CPU that says that it is a GPU */
+static struct backend device; /* a CPU that claims to be a GPU */
 static struct machine machine;
 static struct profile_row row[MOST];
 static struct profile p;
@@ -49,7 +49,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct profile_row *took(enum phase phase, enum family family, double ms)
+static struct profile_row *add_row(enum phase phase, enum family family, double ms)
 {
     struct profile_row *r = &row[p.rows];
     *r = (struct profile_row){.node = p.rows, .phase = phase, .op = OP_MATMUL, .family = family};
@@ -79,94 +79,92 @@ static const char *text_of(const char *about)
     return NULL;
 }
 
-static void said(const char *about, const char *what)
+static void assert_contains(const char *about, const char *what)
 {
     const char *text = text_of(about);
     if (!text || !strstr(text, what)) fail_msg("%s: %s", about, text ? text : "nothing");
 }
 
-static void test_kernels_of_one_beginning_are_two(void **state)
+static void test_kernels_with_one_prefix_are_distinct(void **state)
 {
     (void)state;
-    struct profile_row *r[] = {took(PHASE_FORWARD, FAMILY_PRODUCTS, 2),
-                               took(PHASE_FORWARD, FAMILY_PRODUCTS, 3),
-                               took(PHASE_FORWARD, FAMILY_NORMS, 4)};
+    struct profile_row *r[] = {add_row(PHASE_FORWARD, FAMILY_PRODUCTS, 2),
+                               add_row(PHASE_FORWARD, FAMILY_PRODUCTS, 3),
+                               add_row(PHASE_FORWARD, FAMILY_NORMS, 4)};
     r[0]->device_kernel = "sm80_xmma_gemm_nn", r[0]->device_short = "sm80..";
     r[1]->device_kernel = "sm80_xmma_gemm_tn", r[1]->device_short = "sm80..";
     r[2]->device_kernel = r[2]->device_short = "layernorm";
-    said("top kernel", "in forward layernorm: 1 run, 44.4 % of it");
+    assert_contains("top kernel", "layernorm takes the most time in forward (1 run, 44.4 %)");
     r[2]->ms = 1;
-    said("top kernel", "in forward sm80..: 1 run, ");
+    assert_contains("top kernel", "sm80.. takes the most time in forward (1 run, ");
 }
 
-static void test_what_a_step_has_not_is_not_said(void **state)
+static void test_missing_work_is_not_mentioned(void **state)
 {
     (void)state;
-    took(PHASE_FORWARD, FAMILY_POINTWISE, 1);
-    assert_null(text_of("products"));
+    add_row(PHASE_FORWARD, FAMILY_POINTWISE, 1);
+    assert_null(text_of("matmuls"));
     assert_null(text_of("attention"));
-    assert_string_equal(text_of("phases"), "of the mean step: forward 1 ms");
-    took(PHASE_FORWARD, FAMILY_PRODUCTS, 1);
-    assert_string_equal(text_of("products"), "matrix products are 50 % of forward");
-    took(PHASE_BACKWARD, FAMILY_NORMS, 2);
-    assert_string_equal(text_of("products"),
-                        "matrix products are 50 % of forward, 25 % of forward + backward");
-    took(PHASE_UPDATE, FAMILY_OPTIMIZER, 1);
-    said("products", ", 20 % of a whole step with AdamW, of which the optimizer is 20 %");
+    assert_string_equal(text_of("phases"), "mean step: forward 1 ms");
+    add_row(PHASE_FORWARD, FAMILY_PRODUCTS, 1);
+    assert_string_equal(text_of("matmuls"), "matmuls take 50 % of forward");
+    add_row(PHASE_BACKWARD, FAMILY_NORMS, 2);
+    assert_string_equal(text_of("matmuls"),
+                        "matmuls take 50 % of forward, 25 % of forward + backward");
+    add_row(PHASE_UPDATE, FAMILY_OPTIMIZER, 1);
+    assert_contains("matmuls", ", 20 % of the whole step; the optimizer takes 20 % of the step");
 }
 
-static void test_what_is_computed_again_is_not_backwards(void **state)
+static void test_recomputed_work_is_not_backward_work(void **state)
 {
     (void)state;
-    at(took(PHASE_FORWARD, FAMILY_SOFTMAX, 1), "block 0", "attention", "softmax");
-    at(took(PHASE_FORWARD, FAMILY_PRODUCTS, 2), "block 0", "attention", "scores");
-    at(took(PHASE_BACKWARD, FAMILY_SOFTMAX, 3), "block 0", "attention", "softmax");
-    at(took(PHASE_BACKWARD, FAMILY_PRODUCTS, 4), "block 0", "attention", "scores");
-    at(took(PHASE_BACKWARD, FAMILY_SOFTMAX, 1), "computed again", "attention", "softmax");
-    at(took(PHASE_BACKWARD, FAMILY_PRODUCTS, 2), "computed again", "attention", "scores");
-    said("attention", "backward: softmax 3 ms beside 4 ms of the 4 products");
+    at(add_row(PHASE_FORWARD, FAMILY_SOFTMAX, 1), "block 0", "attention", "softmax");
+    at(add_row(PHASE_FORWARD, FAMILY_PRODUCTS, 2), "block 0", "attention", "scores");
+    at(add_row(PHASE_BACKWARD, FAMILY_SOFTMAX, 3), "block 0", "attention", "softmax");
+    at(add_row(PHASE_BACKWARD, FAMILY_PRODUCTS, 4), "block 0", "attention", "scores");
+    at(add_row(PHASE_BACKWARD, FAMILY_SOFTMAX, 1), "recomputed", "attention", "softmax");
+    at(add_row(PHASE_BACKWARD, FAMILY_PRODUCTS, 2), "recomputed", "attention", "scores");
+    assert_contains("attention", "backward: softmax takes 3 ms against 4 ms for the 4 matmuls");
 }
 
-static void test_flash_is_counted(void **state)
+static void test_flash_kernels_are_counted(void **state)
 {
     (void)state;
-    took(PHASE_FORWARD, FAMILY_ATTENTION, 1);
-    took(PHASE_BACKWARD, FAMILY_ATTENTION, 1);
-    took(PHASE_BACKWARD, FAMILY_ATTENTION, 1);
-    took(PHASE_BACKWARD, FAMILY_PRODUCTS, 1);
-    said("attention", "one operator each way, 3 kernels of a step, 75 % of forward + backward");
+    add_row(PHASE_FORWARD, FAMILY_ATTENTION, 1);
+    add_row(PHASE_BACKWARD, FAMILY_ATTENTION, 1);
+    add_row(PHASE_BACKWARD, FAMILY_ATTENTION, 1);
+    add_row(PHASE_BACKWARD, FAMILY_PRODUCTS, 1);
+    assert_contains("attention",
+                    "one operator per pass, 3 kernels per step, 75 % of forward + backward");
 }
 
-static void test_other_programs_slow_a_host(void **state)
+static void test_other_processes_slow_a_host(void **state)
 {
     (void)state;
     p.others = 2;
-    said("others", "meanwhile: times are longer");
+    assert_contains("others", "measurement: times are longer");
     tiny.engine.backend = &device;
-    said("others", "meanwhile: the host's time is longer");
+    assert_contains("others", "measurement: host times are longer");
 }
 
 static void test_amounts_have_their_units(void **state)
 {
     (void)state;
-    struct profile_row *r = took(PHASE_FORWARD, FAMILY_PRODUCTS, 30);
+    struct profile_row *r = add_row(PHASE_FORWARD, FAMILY_PRODUCTS, 30);
     r->cost = (struct cost){.flops = 13.27e12, .bytes = 43.68e9};
     r->floor_ms = 20;
-    said("floor", "13.27 TFLOP and 43.68 GB of a step");
+    assert_contains("floor", "13.27 TFLOP and 43.68 GB per step");
     r->cost = (struct cost){.flops = 3.5e6, .bytes = 720};
-    said("floor", "3.5 MFLOP and 720 B of a step");
+    assert_contains("floor", "3.5 MFLOP and 720 B per step");
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_kernels_of_one_beginning_are_two),
-        TEST(test_what_a_step_has_not_is_not_said),
-        TEST(test_what_is_computed_again_is_not_backwards),
-        TEST(test_flash_is_counted),
-        TEST(test_other_programs_slow_a_host),
-        TEST(test_amounts_have_their_units),
+        TEST(test_kernels_with_one_prefix_are_distinct), TEST(test_missing_work_is_not_mentioned),
+        TEST(test_recomputed_work_is_not_backward_work), TEST(test_flash_kernels_are_counted),
+        TEST(test_other_processes_slow_a_host),          TEST(test_amounts_have_their_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
