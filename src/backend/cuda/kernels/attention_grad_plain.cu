@@ -1,8 +1,10 @@
-/* attention_grad_plain.cu - the backward of attention for every type and head size: what fits where nothing else does.
+/* attention_grad_plain.cu - attention backward for every type and head size, where nothing faster
+ * fits.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> delta (B,H,T), dqkv as qkv. A warp for each row of each
- * head, of keys and values those of KV heads: its elements, 32 apart, are in registers, and the other rows pass by, read through the caches by every warp anew;
- * that is what bounds it. Constants: HEAD_SIZE, T_X, CAUSAL, DROPOUT. */
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> delta (B,H,T), dqkv like qkv.
+ * One warp for each row of each head (KV heads for keys and values). The row's elements, 32 apart,
+ * are in registers. Every warp reads the other rows through the caches, which bounds it. Constants:
+ * HEAD_SIZE, T_X, CAUSAL, DROPOUT. */
 #include "device.cuh"
 
 typedef T_X element;
@@ -25,7 +27,7 @@ DEVICE void store_row(element *row, const float (&a)[EACH], float scale)
     for (int i = 0; i < EACH; i++)
         if (lane + i * WARP < D) row[lane + i * WARP] = to<element>(a[i] * scale);
 }
-/* The product of a row in registers with one in memory; all lanes have it. */
+/* Dot product of a row in registers with one in memory; all lanes get it. */
 DEVICE float times(const float (&a)[EACH], const element *row)
 {
     int lane = threadIdx.x % WARP;
@@ -47,7 +49,7 @@ DEVICE void clear(float (&a)[EACH])
 #pragma unroll
     for (int i = 0; i < EACH; i++) a[i] = 0;
 }
-/* What the probability of (q,k) is multiplied with. */
+/* Factor of the probability of (q,k): 0 if dropped. */
 DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
 {
     return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
