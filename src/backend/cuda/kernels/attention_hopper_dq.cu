@@ -1,24 +1,29 @@
-/* attention_hopper_dq.cu - the backward of attention for sm_90a, its first kernel: dq, and the sums of rows that the second wants.
+/* attention_hopper_dq.cu - attention backward for sm_90a, first kernel: dq, and the row statistics
+ * for the second.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> the first C columns of dqkv, as qkv; stats
- * (B,H,tiles of 64,2,64) float: the log-sum-exp times log2 e, infinite from T on, and delta = rowsum(dy y).
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> the first C columns of dqkv
+ * (laid out like qkv); stats (B,H,tiles of 64,2,64) float: the log-sum-exp times log2 e, infinite
+ * from T on, and delta = rowsum(dy y).
  *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K.
- * A warpgroup has 64 queries, of which a thread has parts of two, and walks over the keys that they see, from the last to
- * the first. Items are counted from the last query, so that the short one, where T is no multiple of BLOCK, sees the fewest keys.
+ * A warpgroup has 64 queries (a thread has parts of two) and walks over the keys that they see,
+ * last to first. Items are counted from the last query, so that the short item, if T is not a
+ * multiple of BLOCK, sees the fewest keys.
  *
- * Bound by tensor cores: 3 products of 2 D clocks for 64 x 64 pairs; moves 8 D bytes a row and the keys again for each item,
- * from the second cache. Constants: attention_hopper_grad.cuh's; STAGES of keys and values; ITEM_STAGES of Q, dO, y. */
+ * Bound by tensor cores: 3 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
+ * row, and rereads the keys for each item from L2. Constants: attention_hopper_grad.cuh's; STAGES
+ * of keys and values; ITEM_STAGES of Q, dO, y. */
 #include "attention_hopper_grad.cuh"
 
 static_assert(STAGES > (AHEAD > 0) + LATE, "a warpgroup would wait for itself");
 
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
-    ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; in the place of y dQ */
+    ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; dQ overwrites y */
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_BARRIERS = AT_TILES + STAGES * 2 * TILE_BYTES,
-    /* Of each warpgroup and stage, Q, dO and y: there; may be written. APART: an item has one place for its rows, and each kind goes
-     * as soon as it is read for the last time; else Q_FULL and Y_FREE are those of all three. */
+    /* For each warpgroup and stage barriers of Q, dO and y: full and free. APART: there is one
+     * stage of rows, and each kind is released after its last use; otherwise Q_FULL and Y_FREE
+     * cover all three. */
     APART = ITEM_STAGES == 1,
     ROWS = 8 * CONSUMERS * ITEM_STAGES,
     Q_FULL = AT_BARRIERS,
@@ -31,11 +36,12 @@ enum {
     VALUES_FULL = KEYS_FULL + 8 * STAGES,
     FREE = VALUES_FULL + 8 * STAGES,
     EARLY = AHEAD == 2,
-    SETTLE_LATE = AHEAD && LATE, /* beside dP: y is late where it has one place */
-    SOON = !(AHEAD && LATE), /* an item's log-sum-exp is loaded an item before: there are registers for it */
+    SETTLE_LATE = AHEAD && LATE, /* during dP: with a single stage y arrives late */
+    /* Loads an item's log-sum-exp one item ahead, where registers allow. */
+    SOON = !(AHEAD && LATE),
 };
 
-/* Keys that some query of rows first ... first + rows - 1 sees. */
+/* Number of keys that some query of rows first ... first + rows - 1 sees. */
 DEVICE int seen_by(int first, int rows, int T)
 {
     return CAUSAL && first + rows < T ? first + rows : T;
@@ -49,7 +55,7 @@ DEVICE sizes sizes_of(int T, int H, int heads, int items)
     sizes s = {T, H, heads, items};
     return s;
 }
-/* Its first query, which may be before the sequence. */
+/* The item's first query, which may be negative. */
 DEVICE int first_query(const sizes &s, int rank)
 {
     return round_up(s.T, OWN) - BLOCK * (rank + 1);
@@ -60,7 +66,7 @@ DEVICE u32 rows_barrier(u32 barriers, int group, int stage)
 {
     return barriers + 8 * (stage * CONSUMERS + group);
 }
-/* Rows `first` ... of one kind, 0: Q, 1: dO, 2: y, once what was there is read. */
+/* Loads rows `first` ... of one kind (0: Q, 1: dO, 2: y) once the stage's old rows are read. */
 DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group, const tensor_map *map, int h, int first, int b)
 {
     int barrier = APART ? kind * ROWS : 0;
@@ -71,20 +77,21 @@ DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group,
     }
     load_rows<OWN>(base + at.stage * ITEM_BYTES + kind * BLOCK_BYTES + group * OWN_BYTES, map, full, h, first, b);
 }
-/* The thread that asks for rows of items. */
+/* One thread requests the rows of items. */
 DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *y)
 {
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         item it = item_of(i, s.heads);
         int b = it.head / s.H, h = it.head - b * s.H, first = first_query(s, it.rank);
 #pragma unroll 1
-        for (int j = 0; j < 3 * CONSUMERS; j++) { /* all of a kind first, if they are waited for apart */
+        for (int j = 0; j < 3 * CONSUMERS; j++) { /* kind by kind, if waited for separately */
             int kind = APART ? j / CONSUMERS : j % 3, group = APART ? j % CONSUMERS : j / 3;
             load_own(base, ring_of(round), kind, group, kind == 0 ? rows : kind == 1 ? dy : y, h, first + OWN * part_in_round(group, round), b);
         }
     }
 }
-/* The thread that asks for tiles: it goes on to the next item's while that one's rows still wait for a place. */
+/* One thread requests tiles. It continues with the next item's tiles while that item's rows wait
+ * for space. */
 DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 {
     ring<STAGES> at = {0, 1};
@@ -103,9 +110,9 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
     }
 }
 
-/* What a thread knows of its warpgroup's queries. [h]: of row g + 8h of its warp. */
+/* A thread's state of its warpgroup's queries; [h]: row g + 8h of its warp. */
 struct queries {
-    u32 q, dout; /* the warpgroup's, in shared memory */
+    u32 q, dout; /* the warpgroup's rows in shared memory */
     int head, first, thread, T, heads;
     const float *lse_of; /* (B,H,T) */
     float lse[2], delta[2], factor;
@@ -144,7 +151,7 @@ DEVICE void sum_rows(queries &own, u32 y)
     }
 }
 
-/* log-sum-exp of an item's rows, as it is stored. */
+/* Loads the log-sum-exp of an item's rows, without scaling. */
 DEVICE void load_lse(float (&lse)[2], const queries &own, int i, int items, int part)
 {
     if (i >= items) return;
@@ -164,12 +171,13 @@ DEVICE void wait_own(const queries &own, u32 barriers)
 {
     mbarrier_wait(own_barrier(own, barriers), ring_of(own.round).phase);
 }
-/* The place of y, where dQ of the item before is. */
+/* Releases the space of y, where the previous item's dQ is. */
 DEVICE void give_up_last(const queries &own)
 {
     if (ITEM_STAGES > 1 && own.round > 0) give_up(rows_barrier(own.base + Y_FREE, own.group, ring_of(own.round - 1).stage), own.thread);
 }
-/* What an item begins with beside its first products: delta, statistics for the other kernel, the end of the item before. */
+/* Work at an item's start, during its first matmuls: delta, statistics for the other kernel,
+ * release of the previous item. */
 DEVICE void settle(queries &own)
 {
     int lane = own.thread % WARP;
@@ -183,13 +191,13 @@ DEVICE void settle(queries &own)
         to[STATS] = lane % 2 ? own.delta[1] : own.delta[0];
     }
 }
-/* This warp's last products with Q, or dO, have ended. */
+/* Signals that this warp's last matmuls with Q, or dO, have ended. */
 DEVICE void free_own(const queries &own, u32 barriers)
 {
     if (APART) release(own_barrier(own, barriers), own.thread % WARP);
 }
 
-/* Scores of what is not seen become -inf. */
+/* Sets masked scores to -inf. */
 DEVICE void mask(scores &s, const queries &own, int tile)
 {
     int lane = own.thread % WARP, column = tile * TILE + lane % 4 * 2;
@@ -216,7 +224,7 @@ DEVICE void drop_gradients(scores &dp, const queries &own, int tile)
 }
 #endif
 
-/* S of the tile at a stage is begun. */
+/* Starts S of the tile at a stage. */
 DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &at)
 {
     mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
@@ -224,8 +232,9 @@ DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &a
     rows_by_rows(s, own.q, base + AT_TILES + at.stage * 2 * TILE_BYTES);
 }
 
-/* A tile of keys, at the stage `at`. AHEAD: its S is there, and that of the next, if there is MORE, is begun, and there at the end.
- * LATE: dQ of the tile before, at the stage `before` (-1: none), may be under way, and so is that of this one after it. */
+/* Processes a tile of keys at the stage `at`. AHEAD: its S is complete on entry; if there is MORE,
+ * the next tile's S is started, and complete at the end. LATE: dQ of the previous tile, at the
+ * stage `before` (-1: none), may be in flight on entry, and dQ of this one at the end. */
 template <bool MORE>
 DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring<STAGES> &at, int &before, int tile)
 {
@@ -281,7 +290,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
     release(base + FREE + 8 * here, lane);
 }
 
-/* All tiles that the warpgroup's queries see, the last of them `tile`. */
+/* Processes all tiles that the warpgroup's queries see, the last of them `tile`. */
 DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
 {
     scores s, next;
@@ -344,7 +353,7 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
         own.lse[0] = coming[0] * LOG2_E, own.lse[1] = coming[1] * LOG2_E;
         if (SOON) load_lse(coming, own, item_in_round(round + 1), s.items, part_in_round(group, round + 1));
         wait_own(own, Q_FULL);
-        for (; tile > mine; tile--, at.next()) { /* tiles of later queries */
+        for (; tile > mine; tile--, at.next()) { /* seen by later queries only */
             mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
             mbarrier_wait(base + VALUES_FULL + 8 * at.stage, at.phase);
             release(base + FREE + 8 * at.stage, lane);

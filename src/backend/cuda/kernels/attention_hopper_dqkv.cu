@@ -1,26 +1,33 @@
-/* attention_hopper_dqkv.cu - the backward of attention for sm_90a by one kernel: dk, dv, and the sums of dq.
+/* attention_hopper_dqkv.cu - attention backward for sm_90a in one kernel: dk, dv, and the sums of
+ * dq.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), stats as attention_hopper_sums.cu leaves them -> the columns of dqkv behind the first C; to dq, in
- * pieces as that text has them, each item adds what its keys give, in an order that is not said.
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q, dQ += dS K.
- * Two warpgroups have 64 keys each and walk over the queries that see those of both, and over the GROUP heads of queries that share
- * them. For dQ, whose rows are queries, both leave dS in shared memory. Heads of 128: each multiplies the dS of a tile by
- * half of K's columns. Heads of 64: each has one tile of two, and all columns, and meets the other once in two tiles. What
- * comes of that goes through shared memory, from where two threads of the producer's warpgroup, one for each, have it added to memory
- * in bulk. They also store dK and dV.
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_sums.cu -> the columns of dqkv after
+ * the first C. Each item adds its keys' part to dq, in pieces laid out as in that file; the order
+ * is undefined.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dO, dK += dS^T Q, dQ += dS K.
+ * Two warpgroups have 64 keys each and walk over the queries that see either's, for each of the
+ * GROUP query heads in turn. For dQ, whose rows are queries, both store dS in shared memory. Heads
+ * of 128: each multiplies a tile's dS by half of K's columns. Heads of 64: each has one tile of a
+ * pair and all columns, so they synchronize once in two tiles. The results go through shared
+ * memory; two threads of the producer warpgroup, one for each, add them to memory in bulk and also
+ * store dK and dV.
  *
- * A tile's groups of products, one after the other. Heads of 64: (dQ of the pair before,) dP, dV, S of the next tile, dK. Heads of 128:
- * S, dP, dV, dQ of the tile before, dK. So there is one under way while P, dS and dQ are in the threads' hands. For dS P is taken as it was
- * rounded for dV: registers. Heads of 64 have V there.
+ * Order of a tile's wgmma groups. Heads of 64: (dQ of the previous pair,) dP, dV, S of the next
+ * tile, dK. Heads of 128: S, dP, dV, dQ of the previous tile, dK. So one group is in flight while
+ * threads work on P, dS and dQ. To save registers, dS uses P as rounded for dV. Heads of 64 keep V
+ * in registers.
  *
- * Items are taken from a counter, those of `section` heads before others, so that the sums and rows of these stay in the second
- * cache; in a section the longest first.
+ * Items come from a counter, `section` heads at a time, so that these heads' sums and rows stay in
+ * L2; within a section the longest item comes first.
  *
- * Bound by shared memory, for 128 x 128 pairs 2816 clocks (D 64) and 5888 (128), and tensor cores, 40 D: 5 products. It takes 4500 and
- * 7000 for a warpgroup's steps wait for each other, though not for memory: without the additions it is no faster. Without dQ's way
- * through shared memory (750 and 950) it is, for stores of threads wait while tensor cores read both operands there; so stores
- * stand beside products whose left operand is in registers, and fences where few are under way.
- * Constants: HEAD_SIZE 64 or 128, GROUP, CAUSAL; STAGES of Q, dO and statistics; ITEM_STAGES of K and V. */
+ * Bound by shared memory (for 128 x 128 pairs 2816 clocks at D 64, 5888 at 128) and tensor cores,
+ * 40 D clocks: 5 matmuls. It takes 4500 and 7000, as a warpgroup's steps wait for each other, but
+ * not for memory: without the additions it is no faster. Without dQ's way through shared memory
+ * (750 and 950 clocks) it is, as threads' stores wait while tensor cores read both operands there.
+ * So stores are placed next to wgmma whose left operand is in registers, and fences where few are
+ * in flight. Constants: HEAD_SIZE 64 or 128, GROUP, CAUSAL; STAGES of Q, dO and statistics;
+ * ITEM_STAGES of K and V. */
 #define CONSUMERS 2
 #define TILE_ROWS 64
 #define DROPOUT   0
@@ -28,13 +35,14 @@
 static_assert(D == 64 || D == 128, "whose part of dQ is whose");
 
 enum {
-    PAIRS = D == 64, /* tiles come in pairs, of which a warpgroup has one; and what registers allow with it */
+    /* Tiles come in pairs, one for each warpgroup; also selects what registers allow then. */
+    PAIRS = D == 64,
     PARTS = PAIRS ? 2 : 1,
-    PLACES = 2, /* for dS: of a pair's tiles, or of a tile and the one before */
+    PLACES = 2, /* for dS: of a pair's tiles, or of a tile and the previous one */
     PIECES = D / 64,
     PIECE = 64 * 64,
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
-    ITEM_BYTES = 2 * BLOCK_BYTES, /* K, V; in the place of V dV */
+    ITEM_BYTES = 2 * BLOCK_BYTES, /* K, V; dV overwrites V */
     STAGE_BYTES = 2 * TILE_BYTES,
     DS_BYTES = 2 * BLOCK * TILE,
     DQ_BYTES = 4 * PIECE, /* of a warpgroup; also dK */
@@ -43,7 +51,7 @@ enum {
     AT_DQ = AT_DS + PLACES * DS_BYTES,
     AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
-    TAKEN = AT_BARRIERS, /* the item's number is there */
+    TAKEN = AT_BARRIERS, /* the item's number is written */
     K_FULL = TAKEN + 8 * ITEM_STAGES,
     V_FULL = K_FULL + 8 * ITEM_STAGES,
     K_FREE = V_FULL + 8 * ITEM_STAGES,
@@ -55,13 +63,14 @@ enum {
     DQ_FULL = DS_FREE + 8 * PLACES, /* of each warpgroup */
     DQ_FREE = DQ_FULL + 8 * CONSUMERS,
     ITEM_AT = DQ_FREE + 8 * CONSUMERS,
-    ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or one of the following */
-    MET = 3, /* the named barriers of a warpgroup, for each place: the other has left its dS */
+    ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or STOP or STORE */
+    /* Named barriers of a warpgroup, for each place: the other warpgroup has stored its dS. */
+    MET = 3,
 };
-enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are there */
+enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are complete */
 
 struct sizes {
-    int T, H, heads, section, items, tiles; /* heads of keys, of all sequences; tiles of queries */
+    int T, H, heads, section, items, tiles; /* heads: key heads of all sequences; tiles: of queries */
 };
 DEVICE int tiles_of(int T)
 {
@@ -85,7 +94,7 @@ DEVICE volatile int &word_at(u32 address)
     return *(volatile int *)(shared_memory + (address - shared_address(shared_memory)));
 }
 
-/* The thread that takes items and asks for their K and V. */
+/* One thread takes items and requests their K and V. */
 DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int *counter)
 {
     int KV = s.H / GROUP;
@@ -110,7 +119,7 @@ DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int 
     }
 }
 
-/* The thread that asks for tiles of queries. */
+/* One thread requests tiles of queries. */
 DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *stats)
 {
     ring<STAGES> at = {0, 1};
@@ -122,7 +131,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
         if (i == STOP) return;
         item it = item_of(i, s);
         int first = first_tile(it.rank * BLOCK), head = it.head * GROUP, b = head / s.H, h = head - b * s.H;
-        int strip = head * s.tiles; /* of statistics */
+        int strip = head * s.tiles; /* index into statistics */
 #pragma unroll 1
         for (int member = 0; member < GROUP; member++, h++) {
             strip += first;
@@ -140,7 +149,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
     }
 }
 
-/* The thread that has a warpgroup's sums added to memory, and its dK and dV stored. */
+/* One thread for each warpgroup adds its sums to memory and stores its dK and dV. */
 DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, float *dq)
 {
     int KV = s.H / GROUP;
@@ -152,7 +161,8 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
         mbarrier_wait(base + DQ_FULL + 8 * group, at.phase);
         int order = word_at(base + ORDER_AT + 4 * group);
         if (order == STOP) break;
-        fence_async(); /* not by those who wrote: theirs takes longer while products are under way */
+        /* Not by the writers: their fence takes longer while wgmma is in flight. */
+        fence_async();
         if (order >= 0) {
             bulk_add_f32(dq + (i64)order * PIECE, from, DQ_BYTES);
         } else {
@@ -171,16 +181,17 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
     tma_store_wait<0>();
 }
 
-/* Where a warpgroup is: its keys; a tile of queries of a head, and its stage. */
+/* State of a warpgroup: its keys, a tile of queries of a head, and its stage. */
 struct place : keys {
     ring<STAGES> at;
     ring<PAIRS ? 1 : PLACES> ds; /* places in shared memory that it waits for */
     ring<1> dq;
     u32 block;      /* K of both */
     int group, tile, member, first_head, T;
-    u32 values[4][4]; /* heads of 64: the warpgroup's V, a left operand */
+    u32 values[4][4]; /* heads of 64: the warpgroup's V as left operand */
 };
-/* Heads of 128: the same number, but what follows from it is computed where it is wanted, and no register has it through the loops. */
+/* Heads of 128: returns a, hidden from the compiler, so that values computed from it do not occupy
+ * registers through the loops. */
 DEVICE int afresh(int a)
 {
     return PAIRS ? a : forgotten(a);
@@ -193,7 +204,7 @@ DEVICE int end_of_tiles(const place &p)
 {
     return tiles_of(afresh(p.T));
 }
-/* Of an item, with this one. */
+/* Tiles left in the item, including this one. */
 DEVICE int tiles_left(const place &p)
 {
     int end = end_of_tiles(p);
@@ -205,7 +216,7 @@ DEVICE void wait_for_queries(const place &p)
 {
     mbarrier_wait(p.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
 }
-/* S of the tile at a stage is begun. */
+/* Starts S of the tile at a stage. */
 DEVICE void begin(scores &s, const place &p)
 {
     wgmma_forget(s);
@@ -213,7 +224,7 @@ DEVICE void begin(scores &s, const place &p)
     rows_by_rows(s, (u32)afresh((int)p.k), p.base + AT_TILES + p.at.stage * STAGE_BYTES);
     wgmma_commit();
 }
-/* dP of the tile at a stage is begun. */
+/* Starts dP of the tile at a stage. */
 DEVICE void begin_values(scores &dp, const place &p, u32 dout)
 {
     wgmma_forget(dp);
@@ -233,7 +244,7 @@ DEVICE void load_values(place &p)
 #pragma unroll
     for (int k = 0; k < 4; k++) ldmatrix_x4(p.values[k], p.v + panel_chunk<SWIZZLE>(row, 2 * k + lane / 16));
 }
-/* To the next tile, perhaps of the next head. */
+/* Advances to the next tile, which may belong to the next head. */
 DEVICE void go_on(place &p)
 {
     p.at.next();
@@ -242,7 +253,7 @@ DEVICE void go_on(place &p)
     p.tile = p.item_tile;
     p.member++;
 }
-/* P as it was rounded for dV, columns 16 k ... k + 15. */
+/* P as rounded for dV, columns 16 k ... k + 15. */
 DEVICE void unpack(scores &pr, const kept_scores &a, int k)
 {
 #pragma unroll
@@ -251,7 +262,7 @@ DEVICE void unpack(scores &pr, const kept_scores &a, int k)
         pr[8 * k + 2 * i + 1] = __uint_as_float(a[k][i] & 0xffff0000u);
     }
 }
-/* dS of the warpgroup's keys, the rows, to a place; 16 queries after the other, so that few registers have it. */
+/* Stores dS (rows: the warpgroup's keys) to a place, 16 queries at a time to save registers. */
 DEVICE void keep_scores(const place &p, int to_place, kept_scores &e, const kept_scores &a, const scores &dp, const float *stats)
 {
     scores pr;
@@ -266,16 +277,19 @@ DEVICE void keep_scores(const place &p, int to_place, kept_scores &e, const kept
         stmatrix_x4(to ^ 32 * k, e[k]);
     }
 }
-/* The other warpgroup may read it. */
+/* Lets the other warpgroup read it. */
 DEVICE void leave_scores(const place &p, int of_place)
 {
     named_barrier_arrive(MET + 1 - p.group + 2 * of_place, CONSUMERS * WARPGROUP);
 }
-/* The warpgroup's part of dQ is begun, of what is left in a place or, of a pair, in both; or of what lies there, and nobody's. */
+/* Starts the warpgroup's part of dQ from the dS of one place or, for a pair, of both; the result of
+ * leftover or uninitialised dS is discarded. */
 DEVICE void begin_queries(products &dq, const place &p, int of_place, bool left = true)
 {
     if (left) named_barrier_sync(MET + p.group + 2 * of_place, CONSUMERS * WARPGROUP);
-    if (PAIRS) fence_async(); /* where dS is kept more products are under way, and it takes longer */
+    /* Here rather than where dS is stored: there more wgmma is in flight, and the fence takes
+     * longer. */
+    if (PAIRS) fence_async();
     u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_place) * DS_BYTES, 16, 1024);
     u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
     wgmma_forget(dq);
@@ -285,7 +299,7 @@ DEVICE void begin_queries(products &dq, const place &p, int of_place, bool left 
         wgmma_ss<64, 1, 1>(dq, a + k * 128, b + (k / 4 * OWN_BYTES + k % 4 * 2048) / 16, k > 0);
     wgmma_commit();
 }
-/* The stage before `at` is read; dS is. */
+/* Releases the stage before `at`, and dS. */
 DEVICE void free_before(const place &p, const ring<STAGES> &at)
 {
     release(p.base + FREE + 8 * ((at.stage == 0 ? STAGES : at.stage) - 1), lane_of(p));
@@ -294,7 +308,7 @@ DEVICE void free_scores(const place &p, int of_place)
 {
     release(p.base + DS_FREE + 8 * of_place, lane_of(p));
 }
-/* The warpgroup's piece of dQ of a tile or pair, so many tiles before this one. */
+/* The warpgroup's piece of dQ of a tile or pair, `back` tiles before this one. */
 DEVICE int piece_before(const place &p, int back)
 {
     int member = p.member, tile = p.tile - back, end = end_of_tiles(p);
@@ -322,7 +336,7 @@ DEVICE void add_queries(const products &dq, place &p, int piece)
     hand_over(p, piece);
 }
 
-/* dK of a tile. */
+/* Starts dK of a tile. */
 DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
 {
     wgmma_fence();
@@ -330,9 +344,10 @@ DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
     wgmma_commit();
 }
 
-/* P and dS of a tile, the PART-th of its pair, and what they add to dV and dK. Heads of 64: S is there, dK and a product for dQ, the
- * piece `last`, may be under way, and if there is MORE, S of the next tile is there at the end, and dK under way. Heads of 128: S is under
- * way, and dK if there is a tile BEFORE; nothing at the end. */
+/* P and dS of a tile, the PART-th of its pair, and its parts of dV and dK. Heads of 64: S is
+ * complete on entry; dK and the dQ of piece `last` may be in flight. If there is MORE, the next
+ * tile's S is complete at the end, and dK in flight. Heads of 128: on entry S is in flight, and dK
+ * if there is a tile BEFORE; nothing is at the end. */
 template <int PART, bool MORE, bool BEFORE = true>
 DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, place &p, int last = -1)
 {
@@ -356,7 +371,9 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
 #pragma unroll
         for (int k = 0; k < TILE / 16; k++) computed(a[k]);
         if (MORE) go_on(p);
-        wait_for_queries(p); /* also a branch: the compiler has the wait for products before what it finds between branches */
+        /* Also a branch: the compiler puts the wait for wgmma before the code that it finds between
+         * branches. */
+        wait_for_queries(p);
         wgmma_wait<1>();
         if (PART == 0) wgmma_hold(dq);
         if (PART == 1 || last >= 0) free_before(p, at);
@@ -390,7 +407,7 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
     }
 }
 
-/* What is under way at the end of an item. */
+/* Completes the work in flight at the end of an item. */
 DEVICE void last_queries(products &dq, sums &dk, sums &dv, place &p, int of_place)
 {
     wgmma_wait<0>();
@@ -402,12 +419,12 @@ DEVICE void last_queries(products &dq, sums &dk, sums &dv, place &p, int of_plac
     free_scores(p, of_place);
     add_queries(dq, p, piece_before(p, PARTS));
 }
-/* Pairs of tiles; S of the first is under way. */
+/* Processes pairs of tiles; S of the first is in flight. */
 DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, place &p)
 {
     kept_scores e;
     products dq;
-    int last = -1; /* the piece under way */
+    int last = -1; /* the piece in flight */
     wgmma_wait<0>();
     wgmma_hold(s);
 #pragma unroll 1
@@ -428,7 +445,8 @@ DEVICE void begin_tile_keys(sums &dk, const kept_scores &e, const place &p)
 {
     begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
 }
-/* The same without pairs. dQ of a tile is begun behind dS of the next one, so that neither warpgroup waits for the other. */
+/* The same without pairs. A tile's dQ starts after the next tile's dS, so that neither warpgroup
+ * waits for the other. */
 DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
 {
     kept_scores e;
@@ -447,7 +465,7 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
             wgmma_wait<1>();
             wgmma_hold(dq);
             free_scores(p, p.ds.stage);
-            add_queries(dq, p, piece_before(p, 1)); /* beside dK, before S */
+            add_queries(dq, p, piece_before(p, 1)); /* during dK, before S */
             go_on(p);
             wait_for_queries(p);
             begin(s, p);
@@ -463,8 +481,9 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
     begin_tile_keys(dk, e, p);
     last_queries(dq, dk, dv, p, p.ds.stage ^ 1);
 }
-/* An item's tiles. Between two turns of the loops nothing is under way whose sums are read in it, for the compiler would then
- * wait for every product. What is overwritten is declared in the loop: it would else be kept through it. */
+/* Processes an item's tiles. Between loop iterations no wgmma may be in flight whose sums the loop
+ * reads, or the compiler would wait for every one. Overwritten arrays are declared in the loop, or
+ * they would stay in registers through it. */
 DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase)
 {
     scores s;
@@ -504,7 +523,8 @@ DEVICE void consume(const sizes &s, place &p, float scale)
         clear(dk);
         clear(dv);
         walk(dk, dv, p, p.base + V_FULL + 8 * of.stage, of.phase);
-        i = word_at(p.base + ITEM_AT + 4 * afresh(of.stage)); /* again: a register less in the loops */
+        /* Reloaded: saves a register in the loops. */
+        i = word_at(p.base + ITEM_AT + 4 * afresh(of.stage));
         release(p.base + K_FREE + 8 * of.stage, lane_of(p));
         wait_for_room(p);
         named_barrier_sync(1 + p.group, WARPGROUP); /* V is read */
