@@ -1,5 +1,6 @@
-/* attention_hopper_keys.cuh - what the texts of attention's backward for sm_90a share in which a warpgroup has 64 keys and
- * walks over tiles of queries: scores are transposed, their rows keys; P of S and dS of dP, the mask, dropout. */
+/* attention_hopper_keys.cuh - shared by the sm_90a attention backward kernels in which a warpgroup
+ * has 64 keys and walks over tiles of queries. Scores are transposed (rows are keys): P from S, dS
+ * from dP, mask, dropout. */
 #pragma once
 #include "attention_hopper_grad.cuh"
 static_assert(TILE == STATS, "statistics come by tiles");
@@ -10,19 +11,19 @@ DEVICE int first_tile(int first)
     return CAUSAL ? first / TILE : 0;
 }
 
-/* What a thread knows of its warpgroup's keys. */
+/* A thread's state of its warpgroup's keys. */
 struct keys {
     u32 base, k, v; /* shared memory; the warpgroup's rows there */
-    int round, thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; the end */
+    int round, thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; end */
     float factor;
 #if DROPOUT
     u32 seed, site, step;
-    int threshold, head; /* the first of queries */
+    int threshold, head; /* head: the first query head */
     float drop_scale;
 #endif
 };
 
-/* Scores of queries before the key become -inf. */
+/* Sets scores of queries before the key to -inf. */
 DEVICE void mask(scores &s, const keys &own, int tile)
 {
     int lane = own.thread % WARP, row = own.first + own.thread / WARP * 16 + lane / 4 - tile * TILE - lane % 4 * 2;
@@ -32,7 +33,7 @@ DEVICE void mask(scores &s, const keys &own, int tile)
 }
 
 #if DROPOUT
-/* Probabilities that are dropped get a sign, so that nothing else need be known of them later. */
+/* Dropped probabilities get a negative sign, so that no other record is needed later. */
 DEVICE void mark_dropped(scores &p, const keys &own, int member, int tile)
 {
     int warp = own.thread / WARP, lane = own.thread % WARP;
@@ -49,7 +50,7 @@ DEVICE bool is_dropped(float p)
     return __float_as_int(p) < 0;
 }
 #endif
-/* What of the probabilities counts for dV. */
+/* Packs the probabilities for dV, dropped ones as zeros. */
 DEVICE void pack_kept(kept_scores &a, const scores &p)
 {
 #if DROPOUT
@@ -61,7 +62,7 @@ DEVICE void pack_kept(kept_scores &a, const scores &p)
 #endif
 }
 
-/* P of S, which may be in its place; dS of P and dP, in the place of P. stats: of the thread's first column. */
+/* P from S (may overwrite S); dS from P and dP (overwrites P). stats: of the thread's first column. */
 DEVICE void probabilities(scores &p, const scores &s, const keys &own, const float *stats)
 {
 #pragma unroll

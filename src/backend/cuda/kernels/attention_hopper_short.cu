@@ -1,11 +1,14 @@
-/* attention_hopper_short.cu - attention over at most ROWS rows, causal, for sm_90a: qkv (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), bf16,
- * log-sum-exp (B,H,T) float. A block has several heads, one after the other; while one is worked on the next one comes.
+/* attention_hopper_short.cu - causal attention over at most ROWS rows for sm_90a: qkv
+ * (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), bf16, log-sum-exp (B,H,T) float. A block has several
+ * heads in turn; the next one is loaded while one is processed.
  *
- * Each of four warpgroups has a strip of 64 queries of a head, and of the next head the one that sees as much less as that saw more. It
- * walks over the keys from the first on; the scores of the next 64 run beside the product of these with their values. (Two warpgroups
- * with two strips each take a tenth longer.)
+ * Each of four warpgroups has a strip of 64 queries of a head, and in the next head the strip that
+ * sees as much less as this one saw more. It walks over the keys from the first on; the next 64
+ * keys' scores are computed concurrently with the product of these keys' weights and values. (Two
+ * warpgroups with two strips each take a tenth longer.)
  *
- * Bound by memory, 4 HEAD_SIZE elements a row, and by exponentials and random bits. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */
+ * Bound by memory, 4 HEAD_SIZE elements a row, and by exponentials and random bits. Constants:
+ * HEAD_SIZE (16, 32, 64), DROPOUT. */
 #define CAUSAL 1
 #define KEYS   64
 #define HEAD   HEAD_SIZE
@@ -19,7 +22,7 @@ enum {
     SWIZZLE = HEAD == 64 ? SWIZZLE_128B : HEAD == 32 ? SWIZZLE_64B : SWIZZLE_32B,
     PITCH = 2 * HEAD,
     TILE_BYTES = KEYS * PITCH,
-    QUERIES = 0, VALUES_OF, KEYS_OF, PARTS, /* of a strip; in the place of its queries then its output */
+    QUERIES = 0, VALUES_OF, KEYS_OF, PARTS, /* of a strip; its output overwrites its queries */
     HEAD_BYTES = TILES * PARTS * TILE_BYTES,
     AT_BARRIERS = 2 * HEAD_BYTES,
     FULL = AT_BARRIERS, /* of each strip, of even heads and odd ones */
@@ -40,7 +43,7 @@ DEVICE u32 full_of(u32 base, int strip, int n)
     return base + FULL + 8 * (2 * strip + n % 2);
 }
 
-/* The thread that asks for copies. */
+/* One thread requests copies. */
 DEVICE void produce(u32 base, const tensor_map *map, int T, int H, int heads)
 {
     int n = 0;
@@ -82,9 +85,9 @@ DEVICE void start_values(rows &r, u32 values)
 struct place {
     u32 base;
     int w, n, strip;
-    bool given; /* nothing of an earlier head is to be given up */
+    bool given; /* nothing of an earlier head remains to be released */
 };
-/* The head before, once its outputs have been read. */
+/* Releases the previous head once its outputs have been read. */
 DEVICE void give_up(place &c)
 {
     if (!c.given && threadIdx.x % WARPGROUP == 0) {
@@ -93,13 +96,13 @@ DEVICE void give_up(place &c)
     }
     c.given = true;
 }
-/* The scores of a tile are begun. */
+/* Starts the scores of a tile. */
 DEVICE void begin(float (&s)[KEYS / 2], const place &c, int tile)
 {
     mbarrier_wait(full_of(c.base, tile, c.n), c.n / 2 % 2);
     start_scores(s, place_of(c.base, c.strip, QUERIES, c.n), place_of(c.base, tile, KEYS_OF, c.n));
 }
-/* One more tile, beside the product of the weights and values of the tile before. */
+/* Processes one more tile, concurrently with the previous tile's weights times values. */
 DEVICE void step(rows &r, const place &c, const drop &d, int tile, int T, float scale)
 {
     float s[KEYS / 2];
@@ -164,7 +167,7 @@ DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, i
             {
                 float s[KEYS / 2];
                 kept a;
-                draw_tile(a, r, d, 0); /* while rows come */
+                draw_tile(a, r, d, 0); /* while rows arrive */
                 mbarrier_wait(full_of(c.base, c.strip, c.n), c.n / 2 % 2);
                 begin(s, c, 0);
                 give_up(c);
@@ -188,9 +191,8 @@ DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, i
     if (threadIdx.x % WARPGROUP == 0) tma_store_wait_read<0>();
 }
 
-/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept),
- * keep_scale the factor of what it keeps. Boxes of HEAD_SIZE columns and
- * 64 rows. */
+/* scale is the scores' scale times log2(e); less and carry are dropout's (see dropout_kept),
+ * keep_scale is the factor of kept elements. Boxes have HEAD_SIZE columns and 64 rows. */
 KERNEL_MIN(THREADS, 1)
 attention_hopper_short(const __grid_constant__ tensor_map qkv, const __grid_constant__ tensor_map y, const int *step_number,
                        float *lse, int T, int H, int heads, float scale, u32 seed, u32 site, u32 less,

@@ -1,13 +1,15 @@
-/* attention_hopper_short_grad.cu - the backward of attention over at most ROWS rows, causal, for sm_90a: a head is a block's, and
- * a block has several, one after the other.
+/* attention_hopper_short_grad.cu - causal attention backward over at most ROWS rows for sm_90a. A
+ * block has several whole heads in turn.
  *
  * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C).
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q, dQ += dS K.
- * Of the ten tiles of 64 x 64 pairs on and below the diagonal each of two warpgroups has five, those of two strips of keys, one after the
- * other, so that dK and dV are sums in its registers. dS goes through shared memory: in the step that follows each has one tile's
- * product for dQ, so that all queries' sums, too, are made in registers, one after the other. A table says what is when:
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dO, dK += dS^T Q, dQ += dS K.
+ * Of the ten tiles of 64 x 64 pairs on and below the diagonal each of two warpgroups has five:
+ * those of two strips of keys in turn, so that dK and dV are sums in its registers. dS goes through
+ * shared memory. In the step that follows each computes one tile's product for dQ, so that all
+ * queries' sums, too, are made in registers in turn. The schedule:
  *
- *     step                            0        1        2            3            4            behind
+ *     step                            0        1        2            3            4            after
  *     warpgroup 0   queries, keys     0,0      1,0      2,0          3,0          3,3
  *                   dQ of, keys                0,0      2,1          2,0          2,2
  *                   to memory                  dQ 0                  dK,dV 0      dQ 2, dK,dV 3
@@ -15,11 +17,12 @@
  *                   dQ of, keys                1,1      1,0          3,1          3,0          3,2 and 3,3
  *                   to memory                           dQ, dK,dV 1               dK,dV 2      dQ 3
  *
- * A third warpgroup has a thread that asks for copies and three warps that make delta = rowsum(dy y). Rows of the next head come
- * while this one is worked on: of the first two strips, but for Q, there are two places.
+ * A third warpgroup has a thread that requests copies and three warps that compute delta =
+ * rowsum(dy y). The next head's rows arrive while this one is processed: its first two strips,
+ * except Q, have a second buffer.
  *
- * Bound by memory, 8 D elements a row; then by tensor cores, 5 products of 2 D clocks for each tile, and by instructions, with dropout 12
- * an element. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */
+ * Bound by memory, 8 D elements a row; then by tensor cores, 5 matmuls of 2 D clocks for each tile,
+ * and by instructions, with dropout 12 an element. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */
 #define GROUP       1
 #define CAUSAL      1
 #define CONSUMERS   2
@@ -33,13 +36,13 @@ enum {
     ROWS = TILES * TILE,
     STEPS = 5,
     KEYS = 0, VALUES, DOUT, QUERIES, /* of a strip */
-    DOUBLED = 7,                     /* the first of the strips' places there are twice */
+    DOUBLED = 7,                     /* the first 7 of the strips' places exist twice */
     PLACES = 4 * TILES + DOUBLED,
     DS_BYTES = 2 * TILE * TILE,
     AT_DS = (PLACES * TILE_BYTES + 1023) / 1024 * 1024, /* of each warpgroup, of this step and the last one */
     AT_STATS = AT_DS + 2 * CONSUMERS * DS_BYTES,
     AT_BARRIERS = AT_STATS + TILES * STATS_BYTES,
-    FULL = AT_BARRIERS,                  /* what comes together, of even heads and odd ones */
+    FULL = AT_BARRIERS,                  /* for each group of copies, of even heads and odd ones */
     COMINGS = 6,                         /* strips 0, 1; Q and dO of 2, of 3; K and V of 2, of 3 */
     STATS_FULL = FULL + 2 * 8 * COMINGS, /* of each strip */
     STEP_DONE = STATS_FULL + 8 * TILES,  /* of each warpgroup, even steps and odd ones */
@@ -58,7 +61,7 @@ struct problem {
     float unscaled; /* delta is divided by the scale of what dropout keeps */
 };
 
-/* A nibble of a table, step by step. */
+/* A step's nibble of a table. */
 DEVICE int in_table(int first, int second, int group, int step)
 {
     return (group ? second : first) >> 4 * step & 15;
@@ -77,7 +80,7 @@ DEVICE u32 ds_of(u32 base, int group, int count)
     return base + AT_DS + (2 * group + count % 2) * DS_BYTES;
 }
 
-/* --- the thread that asks for copies --- */
+/* --- the thread that requests copies --- */
 DEVICE void ask(u32 base, const tensor_map *map, int coming, int strip, int what, int n, int head, int b)
 {
     load_rows<TILE>(place_of(base, strip, what, n), map, full_of(base, coming, n), head, strip * TILE, b);
@@ -116,8 +119,8 @@ DEVICE void produce(u32 base, const problem &s, const tensor_map *rows, const te
     }
 }
 
-/* --- the warps that make statistics --- */
-/* Brings y of a head into the second cache. */
+/* --- the warps that compute statistics --- */
+/* Prefetches y of a head into L2. */
 DEVICE void expect(const problem &s, int head, int thread)
 {
     if (head >= s.heads) return;
@@ -126,7 +129,7 @@ DEVICE void expect(const problem &s, int head, int thread)
 #pragma unroll 1
     for (int t = thread; t < s.T; t += HELPERS * WARP) prefetch_l2(y + (i64)t * (s.H * D));
 }
-/* A thread's part of a strip: so many chunks of y, and a row's log-sum-exp. */
+/* A thread's part of a strip: TIMES chunks of y, and a row's log-sum-exp. */
 enum { CHUNKS = D / 8, PASS = WARP / CHUNKS, TIMES = ceil_div(TILE / PASS, HELPERS) };
 struct part {
     uint4 y[TIMES];
@@ -145,7 +148,7 @@ DEVICE void load_part(part &w, const problem &s, int head, int strip, int thread
     w.lse = INFINITY_F;
     if (thread < min(TILE, left)) w.lse = s.lse[(i64)head * s.T + strip * TILE + thread];
 }
-/* Of each strip, once dO is there; y of the next one is asked for before. */
+/* Computes each strip's statistics once dO has arrived; loads the next strip's y before that. */
 DEVICE void summarize(u32 base, const problem &s, int thread)
 {
     float *stats = (float *)(shared_memory - shared_address(shared_memory) + base + AT_STATS);
@@ -202,7 +205,7 @@ struct worker {
     float factor, scale, keep_scale;
     dropout_key d;
 };
-/* Signs of bytes: whether the 32 elements of a thread are kept. */
+/* Byte signs: whether the 32 elements of a thread are kept. */
 struct kept {
     u32 w[DROPOUT ? TILE / 8 : 1];
 };
@@ -219,7 +222,7 @@ DEVICE void draw_tile(kept &a, const worker &o, int head, int queries, int keys)
     computed(a.w);
 #endif
 }
-/* Scores of queries before the key become -inf. */
+/* Sets scores of queries before the key to -inf. */
 DEVICE void mask(scores &s, const worker &o)
 {
     int lane = o.thread % WARP, row = o.thread / WARP * 16 + lane / 4 - lane % 4 * 2;
@@ -227,7 +230,7 @@ DEVICE void mask(scores &s, const worker &o)
     for (int i = 0; i < TILE / 2; i++)
         if (i / 4 * 8 + i % 2 < row + i / 2 % 2 * 8) s[i] = -INFINITY_F;
 }
-/* P, with a sign where it is dropped; packed, such are zero. */
+/* P, negative where dropped; packing turns those into zeros. */
 DEVICE void probabilities(scores &s, kept_scores &a, const kept &keep, const float *stats, float factor)
 {
 #pragma unroll
@@ -264,7 +267,7 @@ DEVICE void gradients(kept_scores &e, const scores &p, const scores &dp, const f
         for (int i = 0; i < 2; i++) e[n / 2][n % 2 * 2 + i] = pack_bf16(ds[2 * i], ds[2 * i + 1]);
     }
 }
-/* dS as it stands, rows keys, to where both find it. */
+/* Stores dS (rows: keys) where both warpgroups read it. */
 DEVICE void keep_scores(u32 to, const kept_scores &e, int thread)
 {
     int lane = thread % WARP;
@@ -272,21 +275,21 @@ DEVICE void keep_scores(u32 to, const kept_scores &e, int thread)
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) stmatrix_x4(to ^ 32 * k, e[k]);
 }
-/* dQ of 64 queries: dS, its rows keys, by the rows of K. */
+/* dQ of 64 queries: dS (rows: keys) times the rows of K. */
 DEVICE void add_queries(sums &dq, u32 ds, u32 keys, bool add)
 {
     u64 a = wgmma_descriptor(ds, 16, 1024), b = wgmma_descriptor<SWIZZLE>(keys, TILE * PITCH, 8 * PITCH);
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) wgmma_ss<D, 1, 1>(dq, a + k * 128, b + k * PITCH, add || k > 0);
 }
-/* sum (+)= a b, b the rows of a strip. */
+/* sum (+)= a b; b: the rows of a strip. */
 DEVICE void add_strip(sums &sum, const kept_scores &a, u32 rows, bool add)
 {
     u64 b = wgmma_descriptor<SWIZZLE>(rows, TILE * PITCH, 8 * PITCH);
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) wgmma_rs<D, 1>(sum, a[k], b + k * PITCH, add || k > 0);
 }
-/* Until the warpgroups have ended step `count`. */
+/* Waits until the warpgroups have ended step `count`. */
 DEVICE void wait_step(const worker &o, int count)
 {
     mbarrier_wait(o.base + STEP_DONE + 8 * (count % 2), count / 2 % 2);
@@ -296,9 +299,9 @@ DEVICE void wait_full(const worker &o, int coming, int n)
 {
     mbarrier_wait(full_of(o.base, coming, n), n / 2 % 2);
 }
-/* Sums that are whole to memory, by way of rows that nobody reads any more. Each warp has 16 rows, and as soon as its products
- * are there it need not wait for the others: of places that hold left operands it overwrites its own rows alone, of others
- * the last product that read them was of an earlier step. */
+/* Stores complete sums to memory through rows that are no longer read. Each warp stores its 16 rows
+ * as soon as its matmuls end, without waiting for the others: it overwrites its own rows of left
+ * operands only, and other places were last read by an earlier step's wgmma. */
 DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums &sum, float scale, int head, int strip, int b)
 {
     keep_rows(to, sum, scale, o.thread);
@@ -307,7 +310,7 @@ DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums
     int row = o.thread / WARP * 16;
     if (o.thread % WARP == 0) tma_store(map, to + row * PITCH, 0, head, strip * TILE + row, b, 0);
 }
-/* What: 1 dQ, 2 dK and dV; of so many queries and keys. */
+/* what: 1 dQ, 2 dK and dV; of these queries and keys. */
 DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries, int keys, int H, const sums &dq, const sums &dk,
                   const sums &dv)
 {
@@ -323,7 +326,7 @@ DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries,
     if (o.thread % WARP == 0) tma_store_commit();
 }
 
-/* Which step of which of its heads a warpgroup is at, and its tile's strips. */
+/* A warpgroup's position: the step of one of its heads, and its tile's strips. */
 struct place {
     int n, i, head, queries, keys;
 };
@@ -332,7 +335,7 @@ DEVICE place place_at(int group, int n, int i, int head)
     place p = {n, i, head, in_table(0x33210, 0x32321, group, i), in_table(0x30000, 0x22111, group, i)};
     return p;
 }
-/* The scores of a tile are begun, once it and what its step wants for dQ are there. */
+/* Starts the scores of a tile once its operands and those of the step's dQ have arrived. */
 DEVICE void begin(scores &s, const worker &o, const place &p)
 {
     wait_full(o, in_table(0x53210, 0x44321, o.group, p.i), p.n);
@@ -342,7 +345,8 @@ DEVICE void begin(scores &s, const worker &o, const place &p)
     rows_by_rows(s, place_of(o.base, p.keys, KEYS, p.n), place_of(o.base, p.queries, QUERIES, p.n));
     wgmma_commit();
 }
-/* A tile, whose scores and random bytes are there; those of the next one are at the end. DQ: there is a tile of the step before. */
+/* Processes a tile, whose scores and random bytes are complete; the next tile's are at the end. DQ:
+ * the previous step has a tile for dQ. */
 template <bool DQ>
 DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const worker &o, const place &p, const place &next)
 {

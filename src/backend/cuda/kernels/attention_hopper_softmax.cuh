@@ -1,13 +1,16 @@
-/* attention_hopper_softmax.cuh - what happens to the scores of a tile in attention_hopper.cu, in registers: mask, maxima where they are
- * looked for, exponentials and their sums, dropout, weights in bf16. E: numbers of a thread's fragment, two for each key. */
+/* attention_hopper_softmax.cuh - register operations on a tile's scores in attention_hopper.cu:
+ * mask, maxima, exponentials and their sums, dropout, bf16 weights. E: elements of a thread's
+ * fragment, two for each key. */
 #pragma once
 #include "attention_draw.cuh"
 
-/* How large a row's sum may become where nothing is lifted; by how much, in powers of 2, a maximum may outgrow `top` where it is. */
+/* Limit of a row's sum if `top` is not raised; powers of 2 by which a maximum may exceed it
+ * otherwise. */
 #define LIMIT 18446744073709551616.0f
 #define LAG 8.0f
 
-/* What a thread knows of its warpgroup's rows, as fragments of the products: [h]: row g + 8h of its warp's 16. */
+/* A thread's state of its warpgroup's rows, in the fragment layout; [h]: row g + 8h of its warp's
+ * 16. */
 struct rows {
     float o[HEAD / 2];
     u32 p[KEYS / 16][4];
@@ -16,7 +19,7 @@ struct rows {
     int first; /* row g of the warp */
 };
 
-/* What a row may not see becomes -inf; `first` is the tile's first key. All rows see the first FROM keys. */
+/* Sets unseen scores to -inf; `first` is the tile's first key. All rows see the first FROM keys. */
 template <int FROM, int E> DEVICE void mask_scores(float (&s)[E], const rows &r, int first, int T)
 {
     int column = first + threadIdx.x % 4 * 2;
@@ -31,8 +34,8 @@ template <int FROM, int E> DEVICE void mask_scores(float (&s)[E], const rows &r,
     }
 }
 
-/* Lifts `top` to the maxima if that of any row has grown too far; the sums are rescaled here, the output by lift_output, once
- * no product writes it. */
+/* Raises `top` to the maxima if any row's has grown too far, and rescales the sums. lift_output
+ * rescales the output once no wgmma writes it. */
 template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], float scale)
 {
     float max[2];
@@ -65,7 +68,7 @@ DEVICE void lift_output(rows &r)
         for (int i = 0; i < 4; i++) r.o[4 * n + i] *= r.factor[i / 2];
 }
 
-/* s = exp2(scale (s - top)), and their sums. NONE: `top` may be -inf, and nothing was summed. */
+/* s = exp2(scale (s - top)), and their sums. NONE: `top` may be -inf and the sums are empty. */
 template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], float scale)
 {
     float less[2] = {r.top[0] * scale, r.top[1] * scale};
@@ -82,7 +85,7 @@ template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], flo
         }
 }
 
-/* Signs of bytes: whether elements are kept; [j][h] as drop_bytes has them. Drawn while a product runs. */
+/* Byte signs: whether elements are kept; [j][h] as in drop_bytes. Generated while wgmma runs. */
 struct kept {
     u32 w[DROPOUT ? KEYS / 16 : 1][2];
 };
@@ -102,7 +105,7 @@ DEVICE void draw_tile(kept &a, const rows &r, const drop &d, int first)
     }
 #endif
 }
-/* p = s in bf16, less what is dropped. */
+/* p = s in bf16, with dropped elements zero. */
 template <int E> DEVICE void pack_weights(rows &r, const float (&s)[E], const kept &a)
 {
 #pragma unroll

@@ -1,34 +1,37 @@
-/* attention_short_grad.cu - the backward of attention over at most ROWS rows, bf16, on tensor cores by mma.sync: dq, dk and
+/* attention_short_grad.cu - attention backward over at most ROWS rows, bf16, mma.sync: dq, dk and
  * dv of a head in two blocks, each written once.
  *
- * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). One block has all queries and dO of a head in
- * shared memory and makes dK and dV, the other all keys and values and makes dQ:
+ * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). One block has all
+ * queries and dO of a head in shared memory and computes dK and dV; the other has all keys and
+ * values and computes dQ:
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q;
  *     S = Q K^T, dP = dO V^T, dQ += dS K.
- * A warp has strips of OWN rows of its own, keys or queries, whose operands it loads and whose sums it writes alone. Strips are
- * thin, 16 rows, so that sixteen warps of 128 registers share a multiprocessor: of eight warps with strips of 32 each waited
- * for its own instructions most of the time. Of a pair of strips one sees as much more as the other less, so the warps of a block
- * end together; once the head and its statistics are there, they do not wait for each other. S and dP are computed twice, 7 products instead of 5, but nothing is added up
- * between blocks: no sums in memory, the same bits in every run. delta = rowsum(dy y) is made by whoever needs it.
+ * A warp loads the operands and stores the sums of its own strips of OWN rows, keys or queries.
+ * Strips are thin, 16 rows, so that sixteen warps of 128 registers share an SM: with eight warps
+ * and strips of 32, each waited for its own instructions most of the time. Of a pair of strips one
+ * sees as much more as the other sees less, so a block's warps end together; once the head and its
+ * statistics are loaded, they do not wait for each other. S and dP are computed twice, 7 matmuls
+ * instead of 5, but blocks share no sums: the same bits in every run. Each block computes the delta
+ * = rowsum(dy y) it needs.
  *
- * Bound by what the operands take of shared memory (at T 256 and head size 64 about 4600 accesses of 512 bytes a head; 7616
- * products of 16x8x16) and by instructions; moves
- * 8 HEAD_SIZE elements a row: what the second block of a head reads comes from the second cache.
- * Constants: attention_short.cuh's. */
+ * Bound by the operands' shared-memory traffic (at T 256 and head size 64 about 4600 accesses of
+ * 512 bytes a head; 7616 mma of 16x8x16) and by instructions. Reads and writes 8 HEAD_SIZE elements
+ * a row; the second block of a head reads from L2. Constants: attention_short.cuh's. */
 #define STRIP_BLOCKS 1
 #include "attention_short.cuh"
 
 enum {
-    BLOCKS = 2, /* on a multiprocessor */
-    KEPT = 1,   /* columns of K and V in registers, by 16; of Q and dO all */
-    /* Shared memory after the two matrices: two strips of each warp; log-sum-exp in bits, and delta. */
+    BLOCKS = 2, /* on an SM */
+    KEPT = 1,   /* columns of K and V in registers, in units of 16; of Q and dO all */
+    /* Shared memory after the two matrices: two strips of each warp; log-sum-exp in bits, and
+     * delta. */
     OWN_BYTES = OWN * ROW_BYTES,
     AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
     AT_DELTA = AT_LSE + 4 * ROWS,
 };
 
-/* What all functions know: the tensors, and what the scores are multiplied by. Addresses are computed where
- * they are used, as the sums take all registers but a few. */
+/* Arguments of all functions: tensors and scales. Addresses are computed where they are used, as
+ * the sums take nearly all registers. */
 struct head {
     const bf16 *qkv, *dy, *y;
     const float *lse;
@@ -36,13 +39,13 @@ struct head {
     int H, T;
     float factor, unscaled; /* delta is divided by the scale of what dropout keeps */
 };
-/* Where the block's head begins in a tensor of so many matrices. */
+/* Offset of the block's head in a tensor of `matrices` matrices. */
 DEVICE i64 start(const head &h, int matrices, int matrix)
 {
     int b = forgotten(blockIdx.z);
     return (i64)(b * h.T * matrices + matrix) * (h.H * D) + blockIdx.y * D;
 }
-/* A strip of two matrices for one warp, and where it keeps them. */
+/* A warp's strip of two matrices, and its offset in shared memory. */
 DEVICE u32 own_at(int warp)
 {
     return AT_OWN + warp * 2 * OWN_BYTES;
@@ -54,7 +57,7 @@ DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, i
     cp_async_commit();
 }
 
-/* Brings the rows of y that `statistics` will read into the second cache. */
+/* Prefetches the rows of y that `statistics` will read into L2. */
 template <int N, int BY> DEVICE void expect(const head &h, int row, int thread)
 {
     const bf16 *y = h.y + start(h, 1, 0) + thread % 2 * (D / 2);
@@ -64,8 +67,8 @@ template <int N, int BY> DEVICE void expect(const head &h, int row, int thread)
         if (t < h.T) prefetch_l2(y + (i64)t * h.H * D);
     }
 }
-/* Statistics of N rows from `row` on by so many threads, two for a row; dO of them lies at `dout`. From T on the log-sum-exp is
- * infinite, so the probabilities are 0. */
+/* Statistics of N rows from `row` on by BY threads, two for a row; their dO is at `dout`. From T on
+ * the log-sum-exp is infinite, so probabilities are 0. */
 template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row, int thread)
 {
     float *stats = (float *)(shared_memory + AT_LSE) + row;
@@ -89,7 +92,8 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
     }
 }
 
-/* One step of dK and dV: STEP queries from `query` on, a strip of keys from `key` on. EDGE: some keys are not seen. */
+/* One step of dK and dV: STEP queries from `query` on, a strip of keys from `key` on. EDGE: some
+ * keys are masked. */
 template <bool EDGE>
 DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_rows<KEPT> &v, int query, int key,
                       float factor, const u32 (&bytes)[2], const drop &d)
@@ -133,7 +137,8 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_r
     add_by_columns(dk, b, q_rows + lane_down(lane));
 }
 
-/* One step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: some keys are not seen, or not there. */
+/* One step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: some keys are
+ * masked or beyond T. */
 template <bool EDGE>
 DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dout, const float (&lse)[M][2],
                          const float (&delta)[M][2], int query, int key, int T, float factor,
@@ -172,7 +177,7 @@ DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D
     add_by_columns(dq, a, k_rows + lane_down(lane));
 }
 
-/* Bytes of dropout come for two steps at once. */
+/* Dropout's bytes are generated for two steps at once. */
 enum { SPAN = 2 * STEP };
 template <bool ROWS_ARE_KEYS> DEVICE drop_bytes draw_span(const drop &d, int query, int key)
 {
@@ -182,7 +187,7 @@ template <bool ROWS_ARE_KEYS> DEVICE drop_bytes draw_span(const drop &d, int que
 #endif
     return r;
 }
-/* Those of one step. */
+/* Extracts those of one step. */
 DEVICE void of_step(u32 (&to)[2], const drop_bytes &all, int j)
 {
 #pragma unroll
@@ -193,7 +198,7 @@ DEVICE void of_step(u32 (&to)[2], const drop_bytes &all, int j)
 DEVICE void grad_keys(const head &h, const drop &d, float scale, float keep_scale)
 {
     u32 base = shared_address(shared_memory);
-    int key = threadIdx.x / WARP * OWN; /* of the first strip; of the other, as many before the end */
+    int key = threadIdx.x / WARP * OWN; /* of the first strip; the second is as far from the end */
     {
         int thread = forgotten(threadIdx.x), pitch = 3 * h.H * D;
         expect<ROWS, THREADS>(h, 0, thread);
@@ -323,8 +328,9 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
     }
 }
 
-/* Grid (2, H, B): two blocks for a head, side by side, for they read the same. `half` is half of the multiprocessors: which of the
- * two kinds comes first changes after so many heads, so that a multiprocessor has one of each. */
+/* Grid (2, H, B): a head's two blocks are adjacent, as they read the same data. `half` is half the
+ * number of SMs: after that many heads the order of the two kinds changes, so that an SM gets one
+ * of each. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv, int T,
                      int H, int half, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
