@@ -1,4 +1,4 @@
-/* Attention forwards: on the tensor cores in bf16 and tf32, with multiply-adds in f32, and row by row for what is left. */
+/* Attention forward: on tensor cores in bf16 and tf32, with FMAs in f32, and row by row otherwise. */
 #include "backend/cuda/attention_shape.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
@@ -8,13 +8,13 @@
 
 enum { MOST_HEAD = 128, F32_MOST_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 
-/* Query rows of a warp in sixteens, warps of a block, keys of a tile, blocks of a multiprocessor, and whether q stays in
- * registers. */
+/* Query rows of a warp in units of 16, warps of a block, keys of a tile, blocks of an SM, and
+ * whether q stays in registers. */
 struct tile {
     int tiles, warps, keys, blocks, keep_q;
 };
 
-/* A warp takes 32 rows where registers allow, as it reads all keys and values from shared memory for its rows alone. */
+/* Every warp reads all keys and values from shared memory, so it has 32 rows where registers allow. */
 static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     bool drop = c->attr->attention.drop.threshold > 0;
@@ -27,7 +27,7 @@ static struct tile tile_of(const struct kernel_call *c, const struct attention_s
     return (struct tile){2, 4, most_registers ? 32 : 64, 2, 0};
 }
 
-/* Keys and values of two tiles, and the queries; rows are whole pairs of chunks. */
+/* Keys and values of two tiles, and the queries; rows are padded to whole pairs of chunks. */
 static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
 {
     int64_t row = round_up(h->D * dtype_size(h->dtype), 2 * CHUNK);
@@ -58,7 +58,7 @@ static void arg_tensors(struct cuda_launch *k)
     args_out(k, 0, "y lse");
 }
 
-/* What the two tiled texts have in common. */
+/* Adds the launch of a tiled kernel, with the constants and arguments that both share. */
 static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda_launches *l,
                                         const char *text, const struct attention_shape *h, int rows,
                                         int threads)
@@ -122,7 +122,7 @@ static void multiply_add(const struct kernel_call *c, struct cuda_launches *l)
     k->shared_bytes = (unsigned)f32_bytes(&h, keys);
 }
 
-/* Warps of a block, as attention_plain.cu has them; each has a row of the output in shared memory. */
+/* Warps of a block, as in attention_plain.cu; each has an output row in shared memory. */
 enum { PLAIN_WARPS = 4, CACHED_WARPS = 8 };
 static bool row_fits(const struct kernel_call *c, int64_t D, int warps)
 {

@@ -1,17 +1,19 @@
-/* Causal attention of short sequences by what compute capability 9.0 has, forwards and backwards: a block has whole heads. */
+/* Causal attention of short sequences, forward and backward, for compute capability 9.0: a block
+ * processes whole heads. */
 #include "backend/cuda/attention_shape.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
 
 #include <math.h>
 
-/* As the texts have them. */
+/* As in the kernels. */
 enum { WARPGROUP = 128, TILE = 64, TILES = 4, ROWS = TILES * TILE, ALIGN = 1024, CONSUMERS = 4 };
 enum { PLACES = 4 * TILES + 7, DS_BYTES = 4 * 2 * TILE * TILE, STATS_BYTES = 2 * ROWS * 4 };
 enum { BARRIERS = 256 };
 enum {
     LEAST = ROWS / 2 + 1
-}; /* of fewer rows more than half of a block's work would be for nothing */
+/* With fewer rows more than half of a block's work would be wasted. */
+};
 
 static bool is_short(const struct kernel_call *c, const struct attention_shape *s)
 {
@@ -73,7 +75,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
         add(c, l, "attention_hopper_short_grad.cu", "attention_hopper_short_grad", &s, 3);
     arg_heads(k, "rows", ARG_IN, QKV, &s, 3 * s.H, TILE);
     arg_heads(k, "dy", ARG_IN, DY, &s, s.H, TILE);
-    arg_heads(k, "dqkv", ARG_OUT, 0, &s, 3 * s.H, TILE / 4); /* a warp's */
+    arg_heads(k, "dqkv", ARG_OUT, 0, &s, 3 * s.H, TILE / 4); /* rows of a warp */
     arg_in(k, "y", Y);
     arg_in(k, "lse", LSE);
     arg_in(k, "step_number", STEP);

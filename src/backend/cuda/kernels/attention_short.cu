@@ -156,7 +156,8 @@ attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, in
     int b = blockIdx.x / H, head = blockIdx.x % H, pitch = 3 * H * D;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, blockIdx.x, less, carry};
     const bf16 *q = qkv + ((i64)b * T * 3 * H + head) * D;
-    int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN; /* of the first strip; the second is as far from the end */
+    /* Of the first strip; the second is as far from the start as this one from the end. */
+    int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN;
 #pragma unroll 1
     for (;; query = ROWS - OWN - query) {
         int lane = forgotten(threadIdx.x) % WARP;
