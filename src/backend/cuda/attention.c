@@ -1,4 +1,4 @@
-/* Attention forward: on tensor cores in bf16 and tf32, with FMAs in f32, and row by row otherwise. */
+/* Attention forward: tensor cores in bf16 and tf32, FMAs in f32, else row by row. */
 #include "backend/cuda/attention_shape.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
@@ -8,13 +8,12 @@
 
 enum { MOST_HEAD = 128, F32_MOST_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 
-/* Query rows of a warp in units of 16, warps of a block, keys of a tile, blocks of an SM, and
- * whether q stays in registers. */
+/* Query rows / 16 of a warp, warps, keys of a tile, blocks of an SM; q stays in registers. */
 struct tile {
     int tiles, warps, keys, blocks, keep_q;
 };
 
-/* Every warp reads all keys and values from shared memory, so it has 32 rows where registers allow. */
+/* A warp reads all keys and values from shared memory, so it has 32 rows where registers allow. */
 static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     bool drop = c->attr->attention.drop.threshold > 0;

@@ -1,5 +1,4 @@
-/* Attention backward: dy, qkv, y, log-sum-exp, step -> dqkv. Selects kernel sources and their
- * tiles. */
+/* Attention backward: dy, qkv, y, log-sum-exp, step -> dqkv. Selects kernels. */
 #include "backend/cuda/attention_shape.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
@@ -8,16 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    GRID_YZ = 65535,
-    PLAIN_D = 1024
 /* The largest grid dimension y and z; the head size from which on registers spill. */
-};
+enum { GRID_YZ = 65535, PLAIN_D = 1024 };
 
 /* Sets the grid that head_here() of the kernels expects: blocks of keys or of queries, of all
- * heads. Heads that run concurrently fit two of their tensors into half of L2. Their number is a
- * power of two, as the number of a head's blocks usually is and nearly the number of SMs, so few
- * SMs are idle at the end. */
+ * heads. Heads that run concurrently fit two of their tensors into half of L2. A power of two of
+ * them, as blocks of a head usually and SMs nearly are: few SMs idle. */
 static void grid_of_heads(struct cuda_launch *k, const struct kernel_call *c, bool keys,
                           int64_t block)
 {
@@ -159,8 +154,7 @@ static void launches_mma_two(const struct kernel_call *c, struct cuda_launches *
     launches_mma(c, l, false);
 }
 
-/* float rounded to tf32 on tensor cores: two blocks on an SM or one that is as large, with two
- * tiles in shared memory or one. */
+/* float rounded to tf32: two blocks on an SM or a larger one; two tiles in shared memory or one. */
 struct layout_tf32 {
     int head, warps, tile, stages, blocks;
 };

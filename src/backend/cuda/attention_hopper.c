@@ -9,8 +9,7 @@
 enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512 };
 
 /* Warpgroups with 64 rows each, keys of a tile, tiles in flight; whether warpgroups take turns, and
- * whether items of all heads are adjacent or only those of heads whose keys and values fit into L2.
- */
+ * whether items of all heads are adjacent or only of heads whose keys and values fit into L2. */
 struct tile {
     int consumers, keys, stages, turns;
     bool all;

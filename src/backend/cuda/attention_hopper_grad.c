@@ -1,20 +1,13 @@
-/* Attention backward for compute capability 9.0. Variant wgmma: one kernel for dq and row
- * statistics, one for dk and dv. Variant wgmma_sums: one kernel for all, which adds up dq in memory
- * in undefined order, between two small ones. */
+/* Attention backward for compute capability 9.0. Variant wgmma: dq and row statistics, then dk and
+ * dv. Variant wgmma_sums: one kernel, between small ones, adds up dq in undefined order. */
 #include "backend/cuda/attention_shape.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
 
 #include <math.h>
 
-enum {
-    WARPGROUP = 128,
-    OWN = 64,
-    STATS = 64,
-    ALIGN = 1024,
-    BARRIERS = 512,
-    SUMS_THREADS = 256
-}; /* as in the kernels */
+/* As in the kernels. */
+enum { WARPGROUP = 128, OWN = 64, STATS = 64, ALIGN = 1024, BARRIERS = 512, SUMS_THREADS = 256 };
 
 /* Names as in attention_hopper_grad.cuh. */
 struct layout {
@@ -22,7 +15,7 @@ struct layout {
 };
 
 /* By head size; NULL: none. Clocks of 128 x 128 pairs on an H200 at T 1024 (12 heads of 64 or 6 of
- * 128, batch 16) and T 16384, for warpgroups x tile, ahead and late; "plain" is neither. Both kernels:
+ * 128, batch 16) and 16384, for warpgroups x tile, ahead and late (plain: neither). Both kernels:
  *   64: 6023, 4943; 128: 10986, 8675; with fixed items for dk and dv, and without dq's separate
  *   barriers at 96 and 128: 6392, 5414; 11661, 9237
  * If warpgroups swap positions every round:
@@ -35,7 +28,7 @@ struct layout {
  *               3x96 plain 3123, 2415; 2x96 ahead 2 3330, 2264
  *   dk dv, 64:  4 stages late 4345, 3628; plain 4383, 3697
  *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2 5995, 4509; 3x64 plain 6897, 7573
- *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages and one of K, V late 7795, 6813, plain 7759, 6701
+ *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages, one of K, V late 7795, 6813, plain 7759, 6701
  *   both, 64, persistent blocks, items of all heads: 7206, 5998; a block per item: 8035, 5987
  * 16 and 32 use 64's layout; 96 is not measured. */
 static const struct layout *layout_of(int64_t width, bool keys)

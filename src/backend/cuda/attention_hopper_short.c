@@ -1,5 +1,4 @@
-/* Causal attention of short sequences, forward and backward, for compute capability 9.0: a block
- * processes whole heads. */
+/* Causal attention of short sequences, forward and backward, for compute capability 9.0. */
 #include "backend/cuda/attention_shape.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
@@ -10,10 +9,8 @@
 enum { WARPGROUP = 128, TILE = 64, TILES = 4, ROWS = TILES * TILE, ALIGN = 1024, CONSUMERS = 4 };
 enum { PLACES = 4 * TILES + 7, DS_BYTES = 4 * 2 * TILE * TILE, STATS_BYTES = 2 * ROWS * 4 };
 enum { BARRIERS = 256 };
-enum {
-    LEAST = ROWS / 2 + 1
 /* With fewer rows more than half of a block's work would be wasted. */
-};
+enum { LEAST = ROWS / 2 + 1 };
 
 static bool is_short(const struct kernel_call *c, const struct attention_shape *s)
 {

@@ -1,12 +1,11 @@
-/* Attention of short sequences, forward and backward: two matrices of a head are in shared memory. */
+/* Attention of short sequences, forward and backward: two matrices of a head in shared memory. */
 #include "backend/cuda/attention_shape.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/rows.h"
 
 #include <math.h>
 
-/* As in attention_short.cuh and, for PIECE, attention_short.cu, which also receives KEYS and
- * BLOCKS. */
+/* As in attention_short.cuh; PIECE as in attention_short.cu, which receives KEYS and BLOCKS. */
 enum { WARP = 32, WARPS = 4, STRIP = 32, ROWS = 2 * WARPS * STRIP, TILE_ROWS = 64 };
 enum { GRAD_WARPS = 8 }; /* with strips of 16: as many rows */
 enum { PIECE = 16, KEYS = 16, BLOCKS = 3, TENSOR_CORES = 80, GRID_YZ = 65535 };

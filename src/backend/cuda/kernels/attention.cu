@@ -47,8 +47,7 @@ DEVICE void product(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
         mma_m16n8k8_tf32(d, a, b0, b1);
 }
 
-/* Copies N rows of one head, `stride` elements apart. Only the first `there` rows are read, the
- * others become zero. WHOLE: all are read. */
+/* Copies N rows of one head, `stride` elements apart. `there` are read (WHOLE: all), others 0. */
 template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const T_X *from, int stride, int there)
 {
     constexpr int STEP = THREADS / GRAIN; /* rows per pass */
@@ -209,8 +208,7 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
     }
 }
 
-/* o += exp2(scale (s - top)) v, and the sums of the exponentials. The values are at offset `v` of
- * shared memory. */
+/* o += exp2(scale (s - top)) v, and the sums of the exponentials. v: offset in shared memory. */
 DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared, u32 v, float scale, const drop &d, int first)
 {
     constexpr int STEP = 32 / BYTES; /* keys */
@@ -300,8 +298,7 @@ DEVICE place place_of_block(int T, int BH, int group)
     return a;
 }
 
-/* scale is the scores' scale times log2(e); less and carry are dropout's (see dropout_kept),
- * keep_scale is the factor of kept elements. */
+/* scale includes log2(e); less and carry: see dropout_kept; keep_scale: factor of kept elements. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH, int group, float scale,
                   u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
@@ -361,8 +358,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         }
         stage ^= 2 * TILE;
     }
-    /* Only this warp read its rows of q, so it may overwrite them. bh is recomputed to save a
-     * register. */
+    /* Only this warp read its rows of q: it may overwrite them. Recomputing bh saves a register. */
     if (GROUP > 1) bh = place_of_block(forgotten(T), BH, forgotten(group)).bh;
     if (r.first < T)
         finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y + (i64)(bh / H) * T * (GROUP * C) + bh % H * HEAD,

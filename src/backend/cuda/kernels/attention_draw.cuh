@@ -1,15 +1,14 @@
 /* attention_draw.cuh - dropout's random bytes for fragments of an attention matrix, forward and
- * backward, for mma.sync and wgmma: all of them give a warp the same 16 rows by 16 columns.
+ * backward, for mma.sync and wgmma: all give a warp the same 16 rows by 16 columns.
  *
- * A Philox call returns the 16 bytes of a 4x4 set (dropout_attention), of which two lanes, 4 apart,
- * need 8 elements each. The even lane calls for the first of two 16x16 blocks, the odd one for the
- * second, and they exchange halves. */
+ * A Philox call returns the bytes of a 4x4 set (dropout_attention), which two lanes, 4 apart,
+ * share. The even lane calls for the first of two 16x16 blocks, the odd one for the other; they
+ * swap halves. */
 #pragma once
 #include "device.cuh"
 
 /* w[block][i]: a lane's bytes. If rows are queries: i is row g + 8i, bytes are columns 2q, 2q+1,
- * 2q+8, 2q+9. If rows are keys: i is columns 2q + 8i and the next, bytes are rows g, g+8 of the
- * first, then of the second. */
+ * 2q+8, 2q+9. If rows are keys: i is columns 2q + 8i and the next, bytes: rows g, g+8 of each. */
 struct drop_bytes {
     u32 w[2][2];
 };

@@ -1,5 +1,4 @@
-/* Attention over packed q, k, v in full float precision: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD),
- * log-sum-exp (B,H,T).
+/* Attention over packed float q, k, v: (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T).
  *
  * FlashAttention-2 as in attention.cu, with FMAs. A block has 64 query rows of one head; 16 lanes
  * share eight of them, 8 apart, and each has every 16th key. Bound by the FMAs, 4 HEAD for each row
@@ -136,8 +135,7 @@ DEVICE float half_sum(float a)
     return a;
 }
 
-/* Blocks and arguments as attention_forward's in attention.cu; dropout's threshold is passed
- * unchanged. */
+/* Blocks and arguments as in attention.cu, except dropout's plain threshold. */
 KERNEL_MIN(THREADS, 2)
 attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH, int group, float scale,
                   u32 seed, u32 site, int threshold, float keep_scale)

@@ -1,9 +1,8 @@
 /* attention_fragments.cuh - operands of mma.sync in the attention backward, in bf16 and tf32. A
- * step of a sum is two chunks of 16 bytes, 16 columns of bf16 or 8 of tf32; ldmatrix reads both
- * alike.
+ * step of a sum is two 16-byte chunks, 16 columns of bf16 or 8 of tf32, which ldmatrix reads alike.
  *
- * The including source defines M and N (16-row units of a warp's rows and of the others), D, CHUNKS
- * and ROW_BYTES of a row, and TF32. */
+ * Sources define M and N (rows / 16 of a warp and of the other side), D, CHUNKS, ROW_BYTES and so
+ * on. */
 #pragma once
 #include "mma.cuh"
 
@@ -52,8 +51,7 @@ DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
     else
         mma_m16n8k16(d, a, b0, b1);
 }
-/* s += a b^T; b: 16N rows of a tile at `at` (lane_across); a's steps from KEPT on at `left`
- * (lane_down). */
+/* s += a b^T; b: 16N rows at `at` (lane_across); a: steps from KEPT on at `left` (lane_down). */
 template <int KEPT> DEVICE void add_rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
 {
 #pragma unroll

@@ -15,8 +15,7 @@
  * from run to run. Without it attention_grad_queries.cu computes dQ.
  *
  * Bound by tensor cores, then by the bandwidth of shared memory (at head size 64: 480 KB for 128 x
- * 128 pairs, 3800 clocks, compared with 4100 to 5100 of mma). Constants: attention_grad.cuh's,
- * DQ_SUMS, RED_VECTOR. */
+ * 128 pairs, 3800 clocks, compared with 4100 to 5100 of mma). */
 #include "attention_grad.cuh"
 
 /* The warps divide a tile of dQ into DQ_ROWS by DQ_COLUMNS parts, in PASSES. */
@@ -29,8 +28,7 @@ enum {
     PASSES = D / (16 * DQ_N * DQ_COLUMNS),
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
-    /* Columns of K and V in registers, in units of 16: as many as fit. HARD cases need more
-     * registers for other values. */
+    /* Columns / 16 of K and V in registers, as many as fit. HARD: others take more registers. */
     HARD = GROUP > 1 || !DQ_SUMS,
     K_KEPT = D == 128  ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS)
              : D == 64 ? (DROPOUT ? 3 - HARD : 4 - (GROUP > 1))
@@ -52,8 +50,8 @@ enum {
 static_assert(PASSES * 16 * DQ_N * DQ_COLUMNS == D, "the warps do not divide dq");
 
 /* Per tile of rows (B,H,tiles,2,TILE): the log-sum-exp times log2 e and delta = rowsum(dy y). From
- * T on the log-sum-exp is infinite, so probabilities are 0. DQ_SUMS: also clears dq's sums. Grid
- * (tiles, H, B); bound by reading y and dy. */
+ * T on the log-sum-exp is infinite, so probabilities are 0. DQ_SUMS: clears dq. Grid (tiles, H, B).
+ */
 enum { ROW_THREADS = 256 };
 KERNEL(ROW_THREADS)
 attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq, int T, int H)
@@ -257,8 +255,7 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
         if (member) tile = first_tile();
         for (bool before = false;; before = true, tile++) {
             cp_async_wait<0>();
-            /* Now this tile has arrived and the previous tile's dS is written; its stage and the dS
-             * before it are read. */
+            /* This tile and the last dS are complete; the previous stage and older dS are free. */
             __syncthreads();
             if (tile + 1 < tiles) load_queries(dy, qkv, stats, T, H, member, tile + 1);
             if (tile == tiles && member + 1 < GROUP) load_queries(dy, qkv, stats, T, H, member + 1, first_tile());

@@ -1,5 +1,4 @@
-/* attention_grad.cuh - shared by the bf16 attention backward kernels with mma.sync: tiles in shared
- * memory, matmuls of a warp, dropout's bytes.
+/* attention_grad.cuh - shared by bf16 attention backward kernels: tiles, warp matmuls, dropout.
  *
  * Constants: HEAD_SIZE (a multiple of 16), GROUP (query heads per key and value head), WARPS,
  * TILE_ROWS (32 or 64), CAUSAL, DROPOUT. A warp owns 16 M rows (keys in one kernel, queries in the
@@ -15,8 +14,7 @@ enum {
     CHUNKS = D / 8,            /* 16-byte chunks in a row */
     ROW_BYTES = 2 * D,
     THREADS = WARP * WARPS,
-/* A source that needs thinner strips defines STRIP_BLOCKS; with 1 it generates random bytes for two
- * steps at once. */
+/* Set by sources with thinner strips; with 1 they generate random bytes for two steps at once. */
 #ifdef STRIP_BLOCKS
     M = STRIP_BLOCKS,
     N = 1,

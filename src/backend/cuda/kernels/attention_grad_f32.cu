@@ -3,11 +3,10 @@
  * dy (B,T,C), qkv (B,T,C+2*KV*D), delta (B,H,T), log-sum-exp (B,H,T) -> dqkv like qkv. Two kernels,
  * so that every sum has one owner. A block owns OWN keys (dK, dV) or queries (dQ) of a head, keeps
  * them in shared memory and walks over the others 32 at a time; a block of keys does so for all
- * query heads of its group in turn. Scores and their gradients go through shared memory. 256
- * threads form 16 x 16: a thread has R adjacent own rows and 2 of the others, or, of the sums,
- * those R rows and D/16 columns. Bound by FMAs and by reading their operands (6 reads of 16 bytes
- * for 32 to 64 FMAs). Constants: HEAD_SIZE (a multiple of 16), GROUP (H / KV), OWN_ROWS (32 or 64),
- * CAUSAL, DROPOUT. */
+ * query heads of its group in turn. Scores and gradients go through shared memory. 256 threads form
+ * 16 x 16: a thread has R adjacent own rows and 2 of the others, or, of the sums, those R rows and
+ * D/16 columns. Bound by FMAs and by reading their operands (6 reads of 16 bytes for 32 to 64
+ * FMAs). HEAD_SIZE is a multiple of 16, GROUP H / KV, OWN_ROWS 32 or 64. */
 #include "device.cuh"
 
 enum {

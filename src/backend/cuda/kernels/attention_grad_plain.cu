@@ -1,10 +1,8 @@
-/* attention_grad_plain.cu - attention backward for every type and head size, where nothing faster
- * fits.
+/* attention_grad_plain.cu - attention backward for every type and head size: the fallback.
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> delta (B,H,T), dqkv like qkv.
  * One warp for each row of each head (KV heads for keys and values). The row's elements, 32 apart,
- * are in registers. Every warp reads the other rows through the caches, which bounds it. Constants:
- * HEAD_SIZE, T_X, CAUSAL, DROPOUT. */
+ * are in registers. Every warp reads the other rows through the caches, which bounds it. */
 #include "device.cuh"
 
 typedef T_X element;

@@ -3,9 +3,8 @@
  * A block has BLOCK queries and walks over the keys that they see, TILE at a time. Q and dO stay in
  * registers:
  *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K.
- * Only tiles are written to shared memory. S and dP are computed a second time here
- * (attention_grad.cu computes them for dK and dV): 7 matmuls instead of 5. Bound by tensor cores.
- * Constants: attention_grad.cuh's. */
+ * S and dP are computed here and, for dK and dV, in attention_grad.cu: 7 matmuls instead of 5.
+ * Bound by tensor cores. Constants: attention_grad.cuh's. */
 #include "attention_grad.cuh"
 
 enum {

@@ -11,13 +11,11 @@
  *
  * An accumulator is a left operand unchanged if key (or query) 2q takes the place of q and 2q+1
  * that of q+4, in the right operand's rows as well. Those are read one float at a time, as mma
- * needs them by columns and no instruction transposes floats. Tiles are rounded in place, once for
- * all warps, by the threads that copied them.
+ * needs them by columns and no instruction transposes floats. Copying threads round tiles.
  *
  * Fragments are those of attention_grad.cu (attention_fragments.cuh), but the loops are separate.
  * There all warps of a block sum a tile's dQ and exchange dS through shared memory, ldmatrix
- * transposes right operands, and tiles need no rounding. None of that holds here, so a common loop
- * would be two loops behind conditions.
+ * transposes right operands, and tiles need no rounding. Here none of that holds.
  *
  * Bound by the bandwidth of shared memory, 128 bytes a clock: at head size 64, for 32 x 16 pairs,
  * 30 KB in `keys` and 17 KB in `queries`, 370 clocks, compared with 220 to 360 of mma. Memory
@@ -40,8 +38,7 @@ enum {
     STEP = 16 * N,       /* rows of the other side at a time */
     TILE = TILE_ROWS,
     STATS = 2 * TILE,    /* floats of a tile's statistics: log-sum-exp in bits, then delta */
-    /* Shared memory: the block's rows of two matrices; stages of a tile of two matrices and
-     * statistics. */
+    /* Shared memory: the block's rows of two matrices; stages of two tiles and statistics. */
     OWN_BYTES = BLOCK * ROW_BYTES,
     TILE_BYTES = TILE * ROW_BYTES,
     STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
@@ -59,8 +56,7 @@ static_assert(TILE * CHUNKS % THREADS == 0 && BLOCK * CHUNKS % THREADS == 0, "")
 #include "attention_fragments.cuh"
 #include "attention_heads.cuh"
 
-/* A lane's row address for ldmatrix of a left operand, in the warp's own rows; and the address of
- * the float in row 2q + odd, column g, of 8 rows. */
+/* A lane's row for ldmatrix of a left operand; the float in row 2q + odd, column g of 8 rows. */
 DEVICE u32 lane_down(int thread)
 {
     return thread / WARP * OWN * ROW_BYTES + swizzle<CHUNKS>(thread % 16, thread / 16 % 2);
@@ -100,8 +96,7 @@ DEVICE bool negative(float a)
 {
     return __float_as_int(a) < 0;
 }
-/* sum += a b; b: the rows at `tile` of shared memory; a is rounded. NO_NEGATIVES: a's negative
- * elements count as zero. */
+/* sum += a b; b: rows at offset `tile`; a is rounded. NO_NEGATIVES: negatives of a count as 0. */
 template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
 {
     lane = forgotten(lane);
@@ -162,8 +157,7 @@ DEVICE void draw_step(u32 seed, u32 site, u32 step, u32 bh, int query, int key, 
 }
 
 /* Per tile of rows (B,H,tiles,2,TILE): the log-sum-exp times log2 e and delta = rowsum(dy y). From
- * T on the log-sum-exp is infinite, so probabilities are 0. A block a tile; bound by reading y and
- * dy. */
+ * T on the log-sum-exp is infinite, so probabilities are 0. A block a tile. Bound by y and dy. */
 enum { ROW_THREADS = 128 };
 KERNEL(ROW_THREADS)
 attention_grad_rows(const float *dy, const float *y, const float *lse, float *stats, int T, int H)
@@ -193,8 +187,7 @@ attention_grad_rows(const float *dy, const float *y, const float *lse, float *st
     }
 }
 
-/* The queries that a block of keys meets: a head's tiles from the first that sees a key, then those
- * of the group's next head. */
+/* A block's queries: a head's tiles from the first that sees a key, then the next head's. */
 struct queries {
     int head, tile;
 };

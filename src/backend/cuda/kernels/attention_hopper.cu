@@ -1,6 +1,5 @@
 /* attention_hopper.cu - attention over packed q, k, v with wgmma: qkv (B,T,H+2*KV,HEAD) -> y
- * (B,T,H,HEAD), bf16, log-sum-exp (B,H,T) float. Query head h uses key and value head h / GROUP; KV
- * is H / GROUP.
+ * (B,T,H,HEAD), bf16, log-sum-exp (B,H,T) float. Query head h uses key head h / GROUP.
  *
  * FlashAttention (Dao, arXiv 2307.08691), in the form of FlashAttention-3 (Shah et al., arXiv
  * 2407.08608). Blocks are persistent. An item is ROWS = 64 * CONSUMERS query rows of one head;
@@ -22,8 +21,7 @@
  * does `top` follow the row's maximum, when that has grown by more than 2^8 in any row of a warp.
  *
  * A tensor map ends at row T of each sequence and at the head's last column, which may be before
- * HEAD: reads beyond return zeros and writes are dropped. With CAUSAL no stored row sees a key
- * beyond T, so only the diagonal is masked. */
+ * HEAD: reads beyond return zeros and writes are dropped. CAUSAL masks the diagonal only. */
 #include "hopper.cuh"
 
 #if !defined HEAD || !defined CONSUMERS || !defined KEYS || !defined STAGES || !defined GROUP || !defined CAUSAL || \
@@ -39,8 +37,7 @@ enum {
     PITCH = 2 * WIDTH,                                      /* bytes of a panel's row */
     PANELS = HEAD / WIDTH,
     SWIZZLE = WIDTH == 64 ? SWIZZLE_128B : WIDTH == 32 ? SWIZZLE_64B : SWIZZLE_32B,
-    /* Shared memory: rows of each consumer for two items (their queries, later their output), tiles
-     * of keys and of values, barriers. */
+    /* Shared memory: each consumer's queries, later output, of two items; tiles; barriers. */
     OWN_BYTES = 64 * HEAD * 2,
     TILE_BYTES = KEYS * HEAD * 2,
     AT_K = 2 * CONSUMERS * OWN_BYTES,
@@ -97,8 +94,7 @@ template <int N> DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrie
     for (int p = 0; p < PANELS; p++) tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
-/* Called by one thread: loads a head's tiles of keys or values. begun: the first is already
- * requested. */
+/* One thread: loads a head's tiles of keys or values. begun: the first is already requested. */
 DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, int head, int b, int tiles, bool begun)
 {
     u32 full = base + (values ? V_FULL : K_FULL), empty = base + (values ? V_EMPTY : K_EMPTY);
@@ -115,8 +111,7 @@ DEVICE void load_queries(u32 base, const tensor_map *map, const item &i, int w, 
 {
     load_rows<64>(own_rows(base, w, items), map, own_barrier(base + Q_FULL, w, items), i.h, i.row + 64 * w, i.b);
 }
-/* Requests the operands of the first wgmma as soon as barriers exist: all blocks request theirs at
- * the same time, so these loads are slow. */
+/* Requests the first wgmma's operands early: all blocks do so at once, so these loads are slow. */
 DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
 {
     item i = item_at(blockIdx.x, 0, T, H, BH, group);
@@ -125,8 +120,7 @@ DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, in
         if (has_rows(i, w)) load_queries(base, q_map, i, w, 0);
     load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
 }
-/* Called by one thread: takes items and loads their queries and keys, except those begin()
- * requested. */
+/* One thread: takes items and loads their queries and keys, except what begin() requested. */
 DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
 {
     ring r = {0, 0};
@@ -214,8 +208,7 @@ DEVICE void release(u32 empty, const ring &r)
     if (leader()) mbarrier_arrive(barrier_of(empty, r));
 }
 
-/* The first tile of these rows, which holds their last keys; N of them are used. Rows start at a
- * multiple of 64, so no other tile is masked. */
+/* The first tile, of which N keys are used. Rows start at multiples of 64: no other is masked. */
 template <int N> DEVICE void first_tile(rows &r, place &c, const drop &d, int key, int T, float scale)
 {
     kept a;
@@ -270,8 +263,7 @@ DEVICE void last_tile(rows &r, place &c)
     advance(c.v);
 }
 
-/* Passes over tiles that none of these rows sees: takes part in the turns and releases the stages.
- * The leader waits for all of them. */
+/* Skips tiles that none of these rows sees: takes its turns; the leader waits for all tiles. */
 DEVICE void skip_tiles(place &c, int tiles, int turns)
 {
 #pragma unroll 1
@@ -289,8 +281,7 @@ DEVICE void skip_tiles(place &c, int tiles, int turns)
     if (tiles) named_barrier_sync(OWN + c.w, WARPGROUP);
 }
 
-/* Whether sums or outputs of this consumer's rows grew too far; then marks its item as failed.
- * Called when all scores are done. */
+/* Marks the item as failed if sums or outputs of this consumer's rows grew too far. */
 DEVICE bool outgrown(const rows &r, const place &c, item *of)
 {
     if (!warp_word(&of->redo)) {
@@ -390,9 +381,8 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
     if (leader()) tma_store_wait_read<0>();
 }
 
-/* scale is the scores' scale times log2(e); less and carry are dropout's (see dropout_kept),
- * keep_scale is the factor of kept elements. Boxes have WIDTH columns and 64 rows in q_map and
- * y_map, KEYS rows in k_map. */
+/* scale includes log2(e); less and carry: see dropout_kept; keep_scale: factor of kept elements.
+ * Boxes have WIDTH columns and 64 rows (q_map, y_map) or KEYS (k_map). */
 KERNEL_MIN(THREADS, 1)
 attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constant__ tensor_map k_map,
                   const __grid_constant__ tensor_map y_map, const int *step, float *lse, int T, int H, int BH, int group,

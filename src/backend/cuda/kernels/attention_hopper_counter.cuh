@@ -1,9 +1,8 @@
-/* attention_hopper_counter.cuh - dynamic distribution of a launch's items: slower blocks take
- * fewer.
+/* attention_hopper_counter.cuh - dynamic scheduling of items: slower blocks take fewer.
  *
- * The counter is a variable of the module, zero before and after every launch. So launches of one
- * module must be on one stream (a context has one for kernels) and must not overlap, and an aborted
- * launch leaves the module unusable. */
+ * The counter is a variable of the module, zero before and after every launch. So a module's
+ * launches must share a stream (a context has one for kernels) and not overlap. Aborted launches
+ * spoil it. */
 #pragma once
 #include "device.cuh"
 

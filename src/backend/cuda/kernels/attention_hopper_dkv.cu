@@ -9,8 +9,7 @@
  *
  * Bound by tensor cores: 4 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
  * row, and rereads queries for each item from L2. Constants: attention_hopper_grad.cuh's; TILE_ROWS
- * is 64; STAGES of Q, dO and statistics; ITEM_STAGES of K and V, which dK and dV later overwrite.
- */
+ * is 64; STAGES of Q, dO and statistics; ITEM_STAGES of K, V, later dK, dV. */
 #include "attention_hopper_keys.cuh"
 #include "attention_hopper_counter.cuh"
 /* Between heads a warpgroup skips tiles while it still holds one and waits for the next. */

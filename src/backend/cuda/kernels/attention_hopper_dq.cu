@@ -1,17 +1,14 @@
-/* attention_hopper_dq.cu - attention backward for sm_90a, first kernel: dq, and the row statistics
- * for the second.
+/* attention_hopper_dq.cu - attention backward for sm_90a, first kernel: dq, row statistics.
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> the first C columns of dqkv
  * (laid out like qkv); stats (B,H,tiles of 64,2,64) float: the log-sum-exp times log2 e, infinite
  * from T on, and delta = rowsum(dy y).
  *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K.
  * A warpgroup has 64 queries (a thread has parts of two) and walks over the keys that they see,
- * last to first. Items are counted from the last query, so that the short item, if T is not a
- * multiple of BLOCK, sees the fewest keys.
+ * last to first. Items are counted from the last query, so a short item sees the fewest keys.
  *
- * Bound by tensor cores: 3 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
- * row, and rereads the keys for each item from L2. Constants: attention_hopper_grad.cuh's; STAGES
- * of keys and values; ITEM_STAGES of Q, dO, y. */
+ * Bound by tensor cores: 3 matmuls of 2 D clocks for 64 x 64 pairs. Moves 8 D bytes a row, and the
+ * keys for each item from L2. Constants: attention_hopper_grad.cuh's; ITEM_STAGES of Q, dO, y. */
 #include "attention_hopper_grad.cuh"
 
 static_assert(STAGES > (AHEAD > 0) + LATE, "a warpgroup would wait for itself");
@@ -21,9 +18,8 @@ enum {
     ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; dQ overwrites y */
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_BARRIERS = AT_TILES + STAGES * 2 * TILE_BYTES,
-    /* For each warpgroup and stage barriers of Q, dO and y: full and free. APART: there is one
-     * stage of rows, and each kind is released after its last use; otherwise Q_FULL and Y_FREE
-     * cover all three. */
+    /* Barriers of each warpgroup and stage. APART: a single stage, whose Q, dO and y are each
+     * released after the last use; otherwise Q_FULL and Y_FREE cover all three. */
     APART = ITEM_STAGES == 1,
     ROWS = 8 * CONSUMERS * ITEM_STAGES,
     Q_FULL = AT_BARRIERS,
@@ -90,8 +86,7 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const
         }
     }
 }
-/* One thread requests tiles. It continues with the next item's tiles while that item's rows wait
- * for space. */
+/* One thread requests tiles, also those of the next item while its rows wait for space. */
 DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 {
     ring<STAGES> at = {0, 1};
@@ -176,8 +171,7 @@ DEVICE void give_up_last(const queries &own)
 {
     if (ITEM_STAGES > 1 && own.round > 0) give_up(rows_barrier(own.base + Y_FREE, own.group, ring_of(own.round - 1).stage), own.thread);
 }
-/* Work at an item's start, during its first matmuls: delta, statistics for the other kernel,
- * release of the previous item. */
+/* During an item's first matmuls: delta, statistics for the next kernel, release of the last. */
 DEVICE void settle(queries &own)
 {
     int lane = own.thread % WARP;

@@ -1,5 +1,4 @@
-/* attention_hopper_dqkv.cu - attention backward for sm_90a in one kernel: dk, dv, and the sums of
- * dq.
+/* attention_hopper_dqkv.cu - attention backward for sm_90a in one kernel: dk, dv, sums of dq.
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_sums.cu -> the columns of dqkv after
  * the first C. Each item adds its keys' part to dq, in pieces laid out as in that file; the order
@@ -10,13 +9,11 @@
  * GROUP query heads in turn. For dQ, whose rows are queries, both store dS in shared memory. Heads
  * of 128: each multiplies a tile's dS by half of K's columns. Heads of 64: each has one tile of a
  * pair and all columns, so they synchronize once in two tiles. The results go through shared
- * memory; two threads of the producer warpgroup, one for each, add them to memory in bulk and also
- * store dK and dV.
+ * memory; a producer thread for each adds them to memory in bulk and stores dK and dV.
  *
  * Order of a tile's wgmma groups. Heads of 64: (dQ of the previous pair,) dP, dV, S of the next
- * tile, dK. Heads of 128: S, dP, dV, dQ of the previous tile, dK. So one group is in flight while
- * threads work on P, dS and dQ. To save registers, dS uses P as rounded for dV. Heads of 64 keep V
- * in registers.
+ * tile, dK. Heads of 128: S, dP, dV, dQ of the previous tile, dK. One is in flight while threads
+ * compute P, dS and dQ. dS uses P as rounded for dV, to save registers. Heads of 64 keep V there.
  *
  * Items come from a counter, `section` heads at a time, so that these heads' sums and rows stay in
  * L2; within a section the longest item comes first.
@@ -26,8 +23,7 @@
  * not for memory: without the additions it is no faster. Without dQ's way through shared memory
  * (750 and 950 clocks) it is, as threads' stores wait while tensor cores read both operands there.
  * So stores are placed next to wgmma whose left operand is in registers, and fences where few are
- * in flight. Constants: HEAD_SIZE 64 or 128, GROUP, CAUSAL; STAGES of Q, dO and statistics;
- * ITEM_STAGES of K and V. */
+ * in flight. HEAD_SIZE: 64 or 128; STAGES of Q, dO, statistics; ITEM_STAGES of K, V. */
 #define CONSUMERS 2
 #define TILE_ROWS 64
 #define DROPOUT   0
@@ -190,8 +186,7 @@ struct place : keys {
     int group, tile, member, first_head, T;
     u32 values[4][4]; /* heads of 64: the warpgroup's V as left operand */
 };
-/* Heads of 128: returns a, hidden from the compiler, so that values computed from it do not occupy
- * registers through the loops. */
+/* Heads of 128: a, hidden from the compiler, so that values from it take no registers in loops. */
 DEVICE int afresh(int a)
 {
     return PAIRS ? a : forgotten(a);
@@ -282,13 +277,11 @@ DEVICE void leave_scores(const place &p, int of_place)
 {
     named_barrier_arrive(MET + 1 - p.group + 2 * of_place, CONSUMERS * WARPGROUP);
 }
-/* Starts the warpgroup's part of dQ from the dS of one place or, for a pair, of both; the result of
- * leftover or uninitialised dS is discarded. */
+/* Starts dQ's part from one place's dS or, for pairs, both; without `left` it is discarded. */
 DEVICE void begin_queries(products &dq, const place &p, int of_place, bool left = true)
 {
     if (left) named_barrier_sync(MET + p.group + 2 * of_place, CONSUMERS * WARPGROUP);
-    /* Here rather than where dS is stored: there more wgmma is in flight, and the fence takes
-     * longer. */
+    /* Not where dS is stored: there more wgmma is in flight, and the fence takes longer. */
     if (PAIRS) fence_async();
     u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_place) * DS_BYTES, 16, 1024);
     u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
@@ -371,8 +364,7 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
 #pragma unroll
         for (int k = 0; k < TILE / 16; k++) computed(a[k]);
         if (MORE) go_on(p);
-        /* Also a branch: the compiler puts the wait for wgmma before the code that it finds between
-         * branches. */
+        /* Also a branch: the compiler puts the wait for wgmma before code between branches. */
         wait_for_queries(p);
         wgmma_wait<1>();
         if (PART == 0) wgmma_hold(dq);
@@ -445,8 +437,7 @@ DEVICE void begin_tile_keys(sums &dk, const kept_scores &e, const place &p)
 {
     begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
 }
-/* The same without pairs. A tile's dQ starts after the next tile's dS, so that neither warpgroup
- * waits for the other. */
+/* The same without pairs. dQ starts after the next tile's dS, so neither warpgroup waits. */
 DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
 {
     kept_scores e;
@@ -481,9 +472,8 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
     begin_tile_keys(dk, e, p);
     last_queries(dq, dk, dv, p, p.ds.stage ^ 1);
 }
-/* Processes an item's tiles. Between loop iterations no wgmma may be in flight whose sums the loop
- * reads, or the compiler would wait for every one. Overwritten arrays are declared in the loop, or
- * they would stay in registers through it. */
+/* An item's tiles. No wgmma whose sums a loop reads may be in flight between its iterations, or the
+ * compiler would wait for every one. Overwritten arrays are local to loops to free registers. */
 DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase)
 {
     scores s;

@@ -3,14 +3,12 @@
  *
  * Constants: HEAD_SIZE (16, 32, 64, 96, 128), GROUP (query heads per key and value head), CAUSAL,
  * DROPOUT, CONSUMERS (compute warpgroups), TILE_ROWS (rows of a tile of the other side), STAGES
- * (tiles in shared memory), ITEM_STAGES (items whose own rows are in shared memory), AHEAD (when S
- * of the next tile starts: 1 once P of this one is computed, 2 before that), LATE (a tile's last
- * matmuls end during the next tile).
+ * (tiles in shared memory), ITEM_STAGES (items whose own rows are in shared memory), AHEAD (when
+ * the next tile's S starts: 1 after P of this one, 2 before), LATE (matmuls end in the next tile).
  *
  * A block is CONSUMERS warpgroups and a producer warpgroup, which requests all copies. A consumer
  * owns 64 rows (queries in one kernel, keys in the other) and walks over tiles of the other side,
- * which arrive in a ring of stages, the only place where consumers synchronize. An item is BLOCK
- * rows of one head. */
+ * which arrive in a ring of stages; consumers only meet there. An item is BLOCK rows of a head. */
 #pragma once
 #include "hopper.cuh"
 
@@ -102,9 +100,8 @@ DEVICE void store_rows(u32 from, const tensor_map *map, int head, int first, int
 #pragma unroll
     for (int p = 0; p < PANELS; p++) tma_store(map, from + p * OWN * PITCH, p * PANEL, head, first, b, 0);
 }
-/* A warpgroup's thread 0 releases an item's rows once its stores have read shared memory. That
- * takes time, so it does so during the next item's first matmuls, if those do not wait for these
- * rows. */
+/* A warpgroup's thread 0 releases an item's rows once its stores have read shared memory. To hide
+ * the time, during the next item's first matmuls, unless those need the rows. */
 DEVICE void give_up(u32 barrier, int thread)
 {
     if (thread == 0) {
@@ -130,9 +127,8 @@ DEVICE int item_in_round(int round)
     return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
 }
 
-/* Which 64 of an item's rows a warpgroup has. At one end they have a tile more for each 64 between,
- * so warpgroups swap positions every round: then none waits for another at an item's end as long as
- * stages are left between them. */
+/* Which 64 of an item's rows a warpgroup has. Those at one end have more tiles, so warpgroups swap
+ * positions every round: with enough stages none waits for another at an item's end. */
 DEVICE int part_in_round(int group, int round)
 {
     return STAGES > 2 && round % 2 ? CONSUMERS - 1 - group : group;

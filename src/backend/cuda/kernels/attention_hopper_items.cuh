@@ -1,19 +1,15 @@
-/* attention_hopper_items.cuh - distribution of rows in attention_hopper.cu: items, their order, and
- * reissue.
+/* attention_hopper_items.cuh - items of attention_hopper.cu, their order, reissue.
  *
  * An item is ROWS query rows of one head. Items are counted through `group` heads at a time, those
  * with the most keys first. Rows are cut in 64s from the end of the sequence, so that only the item
- * with the fewest keys leaves consumers without rows; these vary, as such items come together at
- * the end of a launch. */
+ * with the fewest keys leaves consumers idle; these vary, as such items come last. */
 #pragma once
 #include "attention_hopper_counter.cuh"
 
 struct __align__(16) item {
-    /* A head's rows from `row` (may be negative) to before `end`, and their tiles of keys; 0 tiles:
-     * no more items. */
+    /* Rows from `row` (may be negative) to before `end`; tiles of keys, 0: no more items. */
     int b, h, row, end, tiles;
-    /* Consumers as bits. redo: which repeat the item; 0 on its first run, for all. failed: which
-     * must repeat it. */
+    /* Consumers as bits. redo: which repeat the item (0: first run, all); failed: which must. */
     u32 redo, failed;
 };
 DEVICE int tiles_of(int rows, int T) /* tiles that the rows before this one see */
@@ -78,8 +74,7 @@ DEVICE void wait_slot(u32 base, int count)
 {
     mbarrier_wait(slot_of(base + ITEM_EMPTY, count), count / 2 % 2 ^ 1);
 }
-/* Passes on item `count`: a failed one first, otherwise number n, the next. After the last number
- * it waits for the last items, which may fail. */
+/* Passes on item `count`: a failed one first, else number n. At the end waits for failures. */
 DEVICE void put_item(u32 base, int count, int &n, int T, int H, int BH, int group)
 {
     item *to = item_in_slot(count), *last = item_in_slot(count + 1);

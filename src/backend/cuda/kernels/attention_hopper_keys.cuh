@@ -1,6 +1,5 @@
 /* attention_hopper_keys.cuh - shared by the sm_90a attention backward kernels in which a warpgroup
- * has 64 keys and walks over tiles of queries. Scores are transposed (rows are keys): P from S, dS
- * from dP, mask, dropout. */
+ * has 64 keys and walks over tiles of queries. Scores are transposed: rows are keys. */
 #pragma once
 #include "attention_hopper_grad.cuh"
 static_assert(TILE == STATS, "statistics come by tiles");

@@ -7,8 +7,7 @@
  * keys' scores are computed concurrently with the product of these keys' weights and values. (Two
  * warpgroups with two strips each take a tenth longer.)
  *
- * Bound by memory, 4 HEAD_SIZE elements a row, and by exponentials and random bits. Constants:
- * HEAD_SIZE (16, 32, 64), DROPOUT. */
+ * Bound by memory (4 HEAD_SIZE elements a row), exponentials and random bits. HEAD_SIZE <= 64. */
 #define CAUSAL 1
 #define KEYS   64
 #define HEAD   HEAD_SIZE

@@ -1,13 +1,12 @@
-/* attention_hopper_short_grad.cu - causal attention backward over at most ROWS rows for sm_90a. A
- * block has several whole heads in turn.
+/* attention_hopper_short_grad.cu - causal attention backward over at most ROWS rows for sm_90a.
  *
  * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C).
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dO, dK += dS^T Q, dQ += dS K.
- * Of the ten tiles of 64 x 64 pairs on and below the diagonal each of two warpgroups has five:
- * those of two strips of keys in turn, so that dK and dV are sums in its registers. dS goes through
- * shared memory. In the step that follows each computes one tile's product for dQ, so that all
- * queries' sums, too, are made in registers in turn. The schedule:
+ * A block has several heads in turn. Of the ten tiles of 64 x 64 pairs on and below the diagonal
+ * each of two warpgroups has five: those of two strips of keys in turn, so that dK and dV are sums
+ * in its registers. dS goes through shared memory. In the step that follows each computes one
+ * tile's product for dQ, so that all queries' sums, too, are made in registers in turn:
  *
  *     step                            0        1        2            3            4            after
  *     warpgroup 0   queries, keys     0,0      1,0      2,0          3,0          3,3
@@ -18,8 +17,7 @@
  *                   to memory                           dQ, dK,dV 1               dK,dV 2      dQ 3
  *
  * A third warpgroup has a thread that requests copies and three warps that compute delta =
- * rowsum(dy y). The next head's rows arrive while this one is processed: its first two strips,
- * except Q, have a second buffer.
+ * rowsum(dy y). The next head's first two strips arrive meanwhile in a second buffer, except Q.
  *
  * Bound by memory, 8 D elements a row; then by tensor cores, 5 matmuls of 2 D clocks for each tile,
  * and by instructions, with dropout 12 an element. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */
@@ -345,8 +343,7 @@ DEVICE void begin(scores &s, const worker &o, const place &p)
     rows_by_rows(s, place_of(o.base, p.keys, KEYS, p.n), place_of(o.base, p.queries, QUERIES, p.n));
     wgmma_commit();
 }
-/* Processes a tile, whose scores and random bytes are complete; the next tile's are at the end. DQ:
- * the previous step has a tile for dQ. */
+/* A tile whose scores and random bytes are complete; at the end the next one's are. DQ: adds dQ. */
 template <bool DQ>
 DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const worker &o, const place &p, const place &next)
 {

@@ -1,16 +1,13 @@
 /* attention_hopper_softmax.cuh - register operations on a tile's scores in attention_hopper.cu:
- * mask, maxima, exponentials and their sums, dropout, bf16 weights. E: elements of a thread's
- * fragment, two for each key. */
+ * mask, maxima, exponentials and their sums, dropout, bf16 weights. E: a thread's elements. */
 #pragma once
 #include "attention_draw.cuh"
 
-/* Limit of a row's sum if `top` is not raised; powers of 2 by which a maximum may exceed it
- * otherwise. */
+/* Limit of a row's sum if `top` is not raised; else log2 by which a maximum may exceed it. */
 #define LIMIT 18446744073709551616.0f
 #define LAG 8.0f
 
-/* A thread's state of its warpgroup's rows, in the fragment layout; [h]: row g + 8h of its warp's
- * 16. */
+/* A thread's part of its warpgroup's rows, as fragments; [h]: row g + 8h of its warp's 16. */
 struct rows {
     float o[HEAD / 2];
     u32 p[KEYS / 16][4];
@@ -34,8 +31,8 @@ template <int FROM, int E> DEVICE void mask_scores(float (&s)[E], const rows &r,
     }
 }
 
-/* Raises `top` to the maxima if any row's has grown too far, and rescales the sums. lift_output
- * rescales the output once no wgmma writes it. */
+/* Raises `top` if any row's maximum has grown too far, and rescales the sums; lift_output does so
+ * with the output. */
 template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], float scale)
 {
     float max[2];

@@ -1,10 +1,8 @@
-/* attention_hopper_sums.cu - kernels before and after attention_hopper_dqkv.cu, the one-kernel
- * attention backward for sm_90a.
+/* attention_hopper_sums.cu - the kernels before and after attention_hopper_dqkv.cu.
  *
  * attention_hopper_rows: dy, y (B,T,C), log-sum-exp (B,H,T) -> stats (B,H,tiles of 64,2,64) float:
- * the log-sum-exp times log2 e, infinite from T on, and delta = rowsum(dy y). Also zeroes the sums
- * of dq and the counter of items. attention_hopper_convert: the sums of dq, times scale -> the
- * first C columns of dqkv.
+ * the log-sum-exp times log2 e, infinite from T on, and delta = rowsum(dy y). Zeroes dq's sums and
+ * the item counter. attention_hopper_convert: scaled dq -> the first C columns of dqkv.
  *
  * Sums of dq are stored in pieces of 64 rows by 64 columns, (B,H,tiles,HEAD_SIZE / 64), as a
  * warpgroup of 128 threads holds them: float i of thread t at 512 (i / 4) + 4 t + i % 4. A block

@@ -1,6 +1,5 @@
 /* Attention one query at a time, for any head size and length, and of a new position to a cache of
- * keys and values. qkv (B,T,H+2*KV,D) -> y (B,T,H,D), log-sum-exp (B,H,T) float; query head h uses
- * key and value head h / (H/KV).
+ * keys and values. qkv (B,T,H+2*KV,D) -> y (B,T,H,D), log-sum-exp (B,H,T) float.
  *
  * A lane has a key, a warp 32 at a time. The output is summed in shared memory, D floats a warp,
  * where a lane owns every 32nd element. Bound by the latency of its reads: correct, not fast. */
@@ -22,8 +21,7 @@ DEVICE float keep(const drop &d, int k)
     return keeps_score(d.seed, d.site, d.step, d.bh, d.q, (u32)k, d.threshold) ? d.keep : 0;
 }
 
-/* Keys first ... first + 31, then those `jump` further, all before n; rows are `stride` elements
- * apart. o (D) starts as zero. */
+/* Keys first ... first + 31, then those `jump` further, up to n; o (D) starts as zero. */
 DEVICE so_far attend(const T_X *q, const T_X *keys, const T_X *values, i64 stride, int first, int jump, int n, int D,
                      float scale, const drop &d, float *o)
 {
@@ -73,8 +71,7 @@ KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, floa
 
 /* cache (2,B,most,KV*D), qkv (B,1,(H+2*KV)*D) -> the cache with k and v at the position, y (B,1,C):
  * attention to the positions up to it. One block per head, whose warps share the keys. Blocks of a
- * group write the same k and v, and each waits for its own. A position outside the cache changes
- * nothing. */
+ * group write the same k and v; each waits for its own. Positions outside change nothing. */
 KERNEL_MIN(256, 2) attention_cached(T_X *cache, const T_X *qkv, const int *position, T_X *y, int B, int most, int H, int KV, int D,
                              float scale)
 {

@@ -24,8 +24,7 @@ struct strip {
     float top[M][2], sum[M][2];
 };
 
-/* Loads the strip's queries as left operands from memory. Rows from T on duplicate row T - 1 and
- * are not stored. */
+/* Loads the strip's queries as left operands; rows from T on duplicate row T - 1, never stored. */
 DEVICE void load_queries(strip &r, const bf16 *q, int pitch, int first, int T, int lane)
 {
 #pragma unroll

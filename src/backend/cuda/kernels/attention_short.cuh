@@ -1,7 +1,6 @@
 /* attention_short.cuh - shared by forward and backward attention over at most ROWS rows. Two
  * matrices of a head are in shared memory, and each warp has two strips of OWN rows. One sees as
- * much more as the other sees less, so a block's warps end together; they wait for each other only
- * while the head is loaded.
+ * much more as the other sees less, so warps end together and wait for each other only to load.
  *
  * Constants: attention_grad.cuh's, of which TILE_ROWS is at least ROWS / 4. */
 #pragma once
@@ -66,8 +65,7 @@ DEVICE void wait_for(int part)
     __syncthreads();
 }
 
-/* Stores a strip of scaled sums in whole chunks, PIECE rows at a time through the warp's own shared
- * memory at `piece`. */
+/* Stores scaled sums in whole chunks, PIECE rows at a time through the warp's space at `piece`. */
 template <int PIECE>
 DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, const sums &sum, float scale, int lane)
 {

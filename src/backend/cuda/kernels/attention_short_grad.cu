@@ -1,5 +1,4 @@
-/* attention_short_grad.cu - attention backward over at most ROWS rows, bf16, mma.sync: dq, dk and
- * dv of a head in two blocks, each written once.
+/* attention_short_grad.cu - attention backward over at most ROWS rows, bf16, mma.sync.
  *
  * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). One block has all
  * queries and dO of a head in shared memory and computes dK and dV; the other has all keys and
@@ -11,8 +10,7 @@
  * and strips of 32, each waited for its own instructions most of the time. Of a pair of strips one
  * sees as much more as the other sees less, so a block's warps end together; once the head and its
  * statistics are loaded, they do not wait for each other. S and dP are computed twice, 7 matmuls
- * instead of 5, but blocks share no sums: the same bits in every run. Each block computes the delta
- * = rowsum(dy y) it needs.
+ * instead of 5, but blocks share no sums: the same bits in every run. Both compute delta.
  *
  * Bound by the operands' shared-memory traffic (at T 256 and head size 64 about 4600 accesses of
  * 512 bytes a head; 7616 mma of 16x8x16) and by instructions. Reads and writes 8 HEAD_SIZE elements
@@ -23,15 +21,13 @@
 enum {
     BLOCKS = 2, /* on an SM */
     KEPT = 1,   /* columns of K and V in registers, in units of 16; of Q and dO all */
-    /* Shared memory after the two matrices: two strips of each warp; log-sum-exp in bits, and
-     * delta. */
+    /* Shared memory after the two matrices: two strips a warp; log-sum-exp in bits, delta. */
     OWN_BYTES = OWN * ROW_BYTES,
     AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
     AT_DELTA = AT_LSE + 4 * ROWS,
 };
 
-/* Arguments of all functions: tensors and scales. Addresses are computed where they are used, as
- * the sums take nearly all registers. */
+/* Tensors and scales. Addresses are computed at their use: sums take nearly all registers. */
 struct head {
     const bf16 *qkv, *dy, *y;
     const float *lse;
@@ -92,8 +88,7 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
     }
 }
 
-/* One step of dK and dV: STEP queries from `query` on, a strip of keys from `key` on. EDGE: some
- * keys are masked. */
+/* A step of dK and dV: STEP queries from `query`, a strip of keys from `key`. EDGE: mask keys. */
 template <bool EDGE>
 DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_rows<KEPT> &v, int query, int key,
                       float factor, const u32 (&bytes)[2], const drop &d)
@@ -137,8 +132,7 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_r
     add_by_columns(dk, b, q_rows + lane_down(lane));
 }
 
-/* One step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: some keys are
- * masked or beyond T. */
+/* A step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: mask keys. */
 template <bool EDGE>
 DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dout, const float (&lse)[M][2],
                          const float (&delta)[M][2], int query, int key, int T, float factor,
@@ -328,9 +322,8 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
     }
 }
 
-/* Grid (2, H, B): a head's two blocks are adjacent, as they read the same data. `half` is half the
- * number of SMs: after that many heads the order of the two kinds changes, so that an SM gets one
- * of each. */
+/* Grid (2, H, B): a head's two blocks are adjacent, as they read the same data. After `half` (the
+ * number of SMs / 2) heads the two kinds swap, so that an SM gets one of each. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv, int T,
                      int H, int half, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)

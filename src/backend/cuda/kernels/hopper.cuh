@@ -13,8 +13,7 @@
  *     row 16w + g + 8 (i / 2 % 2), column 8 (i / 4) + 2q + i % 2
  * If a is in registers, a[r] holds two bf16, the first in the lower half:
  *     row 16w + g + 8 (r % 2), columns 2q + 8 (r / 2) and the next
- * Columns 16j ... of one result, packed, are therefore the next wgmma's a: a[r] = pack_bf16(d[8j +
- * 2r], d[8j + 2r + 1]).
+ * Columns 16j ... of d, packed, are the next a: a[r] = pack_bf16(d[8j + 2r], d[8j + 2r + 1]).
  *
  * In shared memory a matrix is a sequence of panels of 64, 32 or 16 columns, with rows of 128, 64
  * or 32 bytes. Chunks of 16 bytes are XORed with the row, as a tensor map with that swizzle and a
@@ -30,8 +29,7 @@
  *              next 16 of k            +2048               +1024       +512
  *
  * Order: wgmma_fence; wgmma; wgmma_commit; wgmma_wait. Until the wait, d must not be accessed and
- * the operands in shared memory must not change. All 128 threads execute these together, on a path
- * that the compiler can see is uniform. */
+ * the operands in shared memory must not change. All 128 threads, on a visibly uniform path. */
 enum { SWIZZLE_128B = 1, SWIZZLE_64B = 2, SWIZZLE_32B = 3 };
 /* LBO and SBO are in bytes. To advance by x bytes add x / 16. */
 template <int SWIZZLE = SWIZZLE_128B> DEVICE u64 wgmma_descriptor(u32 shared, int lbo_bytes, int sbo_bytes)
@@ -129,46 +127,29 @@ template <int N> DEVICE void computed(u32 (&a)[N])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate), "n"((int)TB) \
                  : "memory")
 
-/* Both operands are in shared memory. With `accumulate` false d is overwritten. N: 16, 32, 64, 96,
- * 128, 192 or 256. */
+/* a and b are in shared memory. Without `accumulate` d is overwritten. */
 template <int N, bool TA, bool TB> DEVICE void wgmma_ss(float (&d)[N / 2], u64 a, u64 b, bool accumulate)
 {
-    if constexpr (N == 16)
-        WGMMA_SS(16, 8, 8, 9, 10, 11, 12);
-    else if constexpr (N == 32)
-        WGMMA_SS(32, 16, 16, 17, 18, 19, 20);
-    else if constexpr (N == 64)
-        WGMMA_SS(64, 32, 32, 33, 34, 35, 36);
-    else if constexpr (N == 96)
-        WGMMA_SS(96, 48, 48, 49, 50, 51, 52);
-    else if constexpr (N == 128)
-        WGMMA_SS(128, 64, 64, 65, 66, 67, 68);
-    else if constexpr (N == 192)
-        WGMMA_SS(192, 96, 96, 97, 98, 99, 100);
-    else if constexpr (N == 256)
-        WGMMA_SS(256, 128, 128, 129, 130, 131, 132);
-    else
-        static_assert(N == 0, "no product of this width");
+    if constexpr (N == 16) WGMMA_SS(16, 8, 8, 9, 10, 11, 12);
+    else if constexpr (N == 32) WGMMA_SS(32, 16, 16, 17, 18, 19, 20);
+    else if constexpr (N == 64) WGMMA_SS(64, 32, 32, 33, 34, 35, 36);
+    else if constexpr (N == 96) WGMMA_SS(96, 48, 48, 49, 50, 51, 52);
+    else if constexpr (N == 128) WGMMA_SS(128, 64, 64, 65, 66, 67, 68);
+    else if constexpr (N == 192) WGMMA_SS(192, 96, 96, 97, 98, 99, 100);
+    else if constexpr (N == 256) WGMMA_SS(256, 128, 128, 129, 130, 131, 132);
+    else static_assert(N == 0, "no wgmma of this width");
 }
 /* a is in registers. */
 template <int N, bool TB> DEVICE void wgmma_rs(float (&d)[N / 2], const u32 (&a)[4], u64 b, bool accumulate)
 {
-    if constexpr (N == 16)
-        WGMMA_RS(16, 8, 8, 9, 10, 11, 12, 13, 14);
-    else if constexpr (N == 32)
-        WGMMA_RS(32, 16, 16, 17, 18, 19, 20, 21, 22);
-    else if constexpr (N == 64)
-        WGMMA_RS(64, 32, 32, 33, 34, 35, 36, 37, 38);
-    else if constexpr (N == 96)
-        WGMMA_RS(96, 48, 48, 49, 50, 51, 52, 53, 54);
-    else if constexpr (N == 128)
-        WGMMA_RS(128, 64, 64, 65, 66, 67, 68, 69, 70);
-    else if constexpr (N == 192)
-        WGMMA_RS(192, 96, 96, 97, 98, 99, 100, 101, 102);
-    else if constexpr (N == 256)
-        WGMMA_RS(256, 128, 128, 129, 130, 131, 132, 133, 134);
-    else
-        static_assert(N == 0, "no product of this width");
+    if constexpr (N == 16) WGMMA_RS(16, 8, 8, 9, 10, 11, 12, 13, 14);
+    else if constexpr (N == 32) WGMMA_RS(32, 16, 16, 17, 18, 19, 20, 21, 22);
+    else if constexpr (N == 64) WGMMA_RS(64, 32, 32, 33, 34, 35, 36, 37, 38);
+    else if constexpr (N == 96) WGMMA_RS(96, 48, 48, 49, 50, 51, 52, 53, 54);
+    else if constexpr (N == 128) WGMMA_RS(128, 64, 64, 65, 66, 67, 68, 69, 70);
+    else if constexpr (N == 192) WGMMA_RS(192, 96, 96, 97, 98, 99, 100, 101, 102);
+    else if constexpr (N == 256) WGMMA_RS(256, 128, 128, 129, 130, 131, 132, 133, 134);
+    else static_assert(N == 0, "no wgmma of this width");
 }
 
 /* --- barriers in shared memory: 8 bytes each, at a multiple of 8 ---
@@ -186,8 +167,7 @@ DEVICE void fence_barrier_init()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-/* Arrives, and announces bytes to this phase: those of whole boxes, also where a box lies outside
- * the tensor. */
+/* Arrives, and announces bytes: those of whole boxes, also of parts outside the tensor. */
 DEVICE void mbarrier_expect(u32 barrier, int bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
@@ -209,8 +189,7 @@ DEVICE void mbarrier_wait(u32 barrier, int parity)
 /* Makes this thread's writes to shared memory visible to wgmma and bulk copies, once a thread
  * barrier is passed. Writes of other threads before a barrier that this thread has passed become
  * visible to the wgmma and copies that it issues itself: PTX ISA 8.x, "Memory Consistency Model",
- * "Causality order", where a proxy fence counts anywhere on the path. Slower while wgmma is in
- * flight. */
+ * "Causality order", where a proxy fence counts anywhere on the path. Slower during wgmma. */
 DEVICE void fence_async()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -219,8 +198,8 @@ DEVICE void fence_async()
 /* --- copies by tensor maps: a box of a 5-dimensional tensor, innermost first, at c0 ... c4 ---
  *
  * Shared memory holds the box without gaps, each row swizzled as the map specifies. Its address is
- * a multiple of 1024, 512, 256 or (unswizzled) 128. Outside the tensor zeros are read and nothing
- * is written. Called by one thread. */
+ * a multiple of 1024, 512, 256 or (unswizzled) 128. Outside reads give 0, writes are dropped. One
+ * thread. */
 struct __align__(64) tensor_map {
     u64 words[16];
 };
@@ -295,9 +274,9 @@ DEVICE u32 warp_word(const volatile u32 *p)
     return __shfl_sync(~0u, a, 0);
 }
 
-/* Sets the registers per thread from here on, 24 ... 256 in steps of 8. An increase waits until
- * another warpgroup has released registers. The whole warpgroup calls it; the kernel's launch
- * bounds must state its threads and one block. */
+/* Sets the registers per thread from here on, 24 ... 256 in steps of 8. An increase waits for
+ * registers that others release. The whole warpgroup; launch bounds must state threads and 1 block.
+ */
 template <int N> DEVICE void registers_inc()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
@@ -325,8 +304,7 @@ DEVICE void stmatrix_x4_trans(u32 address, const u32 (&r)[4])
 
 /* --- programmatic dependent launch (launch.h: dependent) --- */
 
-/* Lets the next launch begin once all blocks have called this or ended. It orders no memory
- * accesses. */
+/* The next launch may begin once all blocks have called this or ended; not a memory fence. */
 DEVICE void dependents_start()
 {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

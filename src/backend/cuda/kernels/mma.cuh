@@ -1,5 +1,4 @@
-/* mma.cuh - matrix multiplication of a warp (mma.sync), the copies that feed it and related PTX, by
- * PTX names. For sm_80 and newer.
+/* mma.cuh - mma.sync, the copies that feed it and related PTX, by PTX names. sm_80 and newer.
  *
  * Throughout, lane = 4g + q, g = 0 ... 7, q = 0 ... 3. "Elements i, i+1" of a u32 are two bf16, the
  * first in the lower half. Addresses of shared memory have 32 bits, as shared_address returns them.
@@ -77,8 +76,7 @@ DEVICE void cp_async_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/* Waits until at most N groups of this thread are in flight. Other threads see the copies after a
- * __syncthreads. */
+/* Waits until at most N of this thread's groups are in flight; other threads need __syncthreads. */
 template <int N> DEVICE void cp_async_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
@@ -142,8 +140,7 @@ DEVICE u32 prmt(u32 a, u32 b, u32 which)
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
     return r;
 }
-/* Zeroes those of two bf16 that the sign in `kept` (dropout_kept) marks as dropped: bytes 0 and 1,
- * or 2 and 3 with `upper`. */
+/* Zeroes dropped ones of two bf16, by the signs of bytes 0, 1 of `kept` (`upper`: of 2, 3). */
 DEVICE void drop_pair(u32 &two, u32 kept, bool upper)
 {
     two &= prmt(kept, 0, upper ? 0xbbaa : 0x9988);
@@ -151,8 +148,7 @@ DEVICE void drop_pair(u32 &two, u32 kept, bool upper)
 
 /* Byte offset of chunk c (16 bytes) of a row in a tile whose rows have CHUNKS chunks. The XOR with
  * the row spreads the same chunk of 8 adjacent rows over all 32 banks, for every number of chunks,
- * so ldmatrix and 16-byte stores have no conflicts. Rows of D bf16 have D/8 chunks, rows of D
- * floats D/4.
+ * so ldmatrix and 16-byte stores have no conflicts.
  *
  * The row's part depends on row % 8 only, so with row = 8i + r
  *     swizzle<N>(row, c ^ d) = 128iN + (swizzle<N>(r, c) ^ 16d), d < swizzle_width(N) a power of two
@@ -185,8 +181,7 @@ DEVICE void red_add_x4(float *p, const float (&a)[4])
 #endif
 }
 
-/* Returns a, hidden from the compiler: values computed from it are recomputed, not kept in
- * registers across a loop that needs them all. */
+/* Returns a, hidden from the compiler: it recomputes values from a rather than keep them. */
 DEVICE int forgotten(int a)
 {
     asm volatile("" : "+r"(a));
