@@ -8,7 +8,7 @@
 
 enum { MOST_HEAD = 128, F32_MOST_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 
-/* Query rows / 16 of a warp, warps, keys of a tile, blocks of an SM; q stays in registers. */
+/* Query rows / 16 of a warp, warps, keys of a tile, blocks of an SM, whether q is in registers. */
 struct tile {
     int tiles, warps, keys, blocks, keep_q;
 };

@@ -11,8 +11,8 @@
 enum { GRID_YZ = 65535, PLAIN_D = 1024 };
 
 /* Sets the grid that head_here() of the kernels expects: blocks of keys or of queries, of all
- * heads. Heads that run concurrently fit two of their tensors into half of L2. A power of two of
- * them, as blocks of a head usually and SMs nearly are: few SMs idle. */
+ * heads. Heads that run concurrently fit two of their tensors into half of L2. Their number is a
+ * power of two, as that of a head's blocks often is and that of SMs nearly: few SMs idle. */
 static void grid_of_heads(struct cuda_launch *k, const struct kernel_call *c, bool keys,
                           int64_t block)
 {

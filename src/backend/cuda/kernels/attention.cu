@@ -1,6 +1,6 @@
 /* Attention over packed q, k, v: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T)
  * float. Query head h uses key and value head h / GROUP; KV is H / GROUP, so a row has (GROUP + 2)
- * * KV heads. T_X: bf16, or float rounded to tf32 for mma.
+ * KV heads. T_X: bf16, or float rounded to tf32 for mma.
  *
  * FlashAttention-2 (Dao, arXiv 2307.08691) on mma.sync. A block has 16 * TILES * WARPS query rows
  * of one head, a warp 16 * TILES. It walks over tiles of KEYS keys, from the last that its rows see

@@ -1,8 +1,7 @@
 /* attention_fragments.cuh - operands of mma.sync in the attention backward, in bf16 and tf32. A
  * step of a sum is two 16-byte chunks, 16 columns of bf16 or 8 of tf32, which ldmatrix reads alike.
  *
- * Sources define M and N (rows / 16 of a warp and of the other side), D, CHUNKS, ROW_BYTES and so
- * on. */
+ * Sources define M, N (rows / 16 of a warp, of the other side), D, CHUNKS, ROW_BYTES and TF32. */
 #pragma once
 #include "mma.cuh"
 

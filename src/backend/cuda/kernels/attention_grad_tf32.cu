@@ -11,7 +11,7 @@
  *
  * An accumulator is a left operand unchanged if key (or query) 2q takes the place of q and 2q+1
  * that of q+4, in the right operand's rows as well. Those are read one float at a time, as mma
- * needs them by columns and no instruction transposes floats. Copying threads round tiles.
+ * needs them by columns and no instruction transposes floats. Threads round what they copied.
  *
  * Fragments are those of attention_grad.cu (attention_fragments.cuh), but the loops are separate.
  * There all warps of a block sum a tile's dQ and exchange dS through shared memory, ldmatrix

@@ -1,8 +1,8 @@
 /* attention_hopper_counter.cuh - dynamic scheduling of items: slower blocks take fewer.
  *
  * The counter is a variable of the module, zero before and after every launch. So a module's
- * launches must share a stream (a context has one for kernels) and not overlap. Aborted launches
- * spoil it. */
+ * launches must share a stream (a context has one for kernels) and not overlap. An aborted launch
+ * leaves a wrong count. */
 #pragma once
 #include "device.cuh"
 

@@ -1,11 +1,11 @@
 /* attention_hopper_dkv.cu - attention backward for sm_90a, second kernel: dk and dv.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_dq.cu -> the columns of dqkv after
- * the first C.
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_dq.cu -> the columns of dqkv from C
+ * on.
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q.
  * A warpgroup has 64 keys and walks over the queries that see them, first to last, for each of the
- * GROUP query heads in turn. P and dS in registers are left operands without change, and each
- * warpgroup owns its sums. Queries from T on have an infinite log-sum-exp, so their P and dS are 0.
+ * GROUP query heads in turn. P and dS in registers are left operands, and each warpgroup owns its
+ * sums. Queries from T on have an infinite log-sum-exp, so P and dS are 0.
  *
  * Bound by tensor cores: 4 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
  * row, and rereads queries for each item from L2. Constants: attention_hopper_grad.cuh's; TILE_ROWS

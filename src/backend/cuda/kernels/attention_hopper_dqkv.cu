@@ -1,8 +1,7 @@
 /* attention_hopper_dqkv.cu - attention backward for sm_90a in one kernel: dk, dv, sums of dq.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_sums.cu -> the columns of dqkv after
- * the first C. Each item adds its keys' part to dq, in pieces laid out as in that file; the order
- * is undefined.
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_sums.cu -> the columns of dqkv from C
+ * on. Items add their keys' parts to dq in that file's layout, in undefined order.
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dO, dK += dS^T Q, dQ += dS K.
  * Two warpgroups have 64 keys each and walk over the queries that see either's, for each of the
@@ -22,8 +21,8 @@
  * 40 D clocks: 5 matmuls. It takes 4500 and 7000, as a warpgroup's steps wait for each other, but
  * not for memory: without the additions it is no faster. Without dQ's way through shared memory
  * (750 and 950 clocks) it is, as threads' stores wait while tensor cores read both operands there.
- * So stores are placed next to wgmma whose left operand is in registers, and fences where few are
- * in flight. HEAD_SIZE: 64 or 128; STAGES of Q, dO, statistics; ITEM_STAGES of K, V. */
+ * So stores are next to wgmma with a left operand in registers, and fences where few are in flight.
+ * HEAD_SIZE: 64 or 128; STAGES of Q, dO, statistics; ITEM_STAGES of K, V. */
 #define CONSUMERS 2
 #define TILE_ROWS 64
 #define DROPOUT   0

@@ -1,6 +1,6 @@
 /* attention_hopper_short.cu - causal attention over at most ROWS rows for sm_90a: qkv
  * (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), bf16, log-sum-exp (B,H,T) float. A block has several
- * heads in turn; the next one is loaded while one is processed.
+ * heads in turn and loads one ahead.
  *
  * Each of four warpgroups has a strip of 64 queries of a head, and in the next head the strip that
  * sees as much less as this one saw more. It walks over the keys from the first on; the next 64
@@ -190,8 +190,8 @@ DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, i
     if (threadIdx.x % WARPGROUP == 0) tma_store_wait_read<0>();
 }
 
-/* scale is the scores' scale times log2(e); less and carry are dropout's (see dropout_kept),
- * keep_scale is the factor of kept elements. Boxes have HEAD_SIZE columns and 64 rows. */
+/* scale includes log2(e); less and carry: see dropout_kept; keep_scale: factor of kept elements.
+ * Boxes have HEAD_SIZE columns and 64 rows. */
 KERNEL_MIN(THREADS, 1)
 attention_hopper_short(const __grid_constant__ tensor_map qkv, const __grid_constant__ tensor_map y, const int *step_number,
                        float *lse, int T, int H, int heads, float scale, u32 seed, u32 site, u32 less,

@@ -3,7 +3,7 @@
 #pragma once
 #include "attention_draw.cuh"
 
-/* Limit of a row's sum if `top` is not raised; else log2 by which a maximum may exceed it. */
+/* Limit of a row's sum while `top` is fixed; log2 by which a maximum may exceed it otherwise. */
 #define LIMIT 18446744073709551616.0f
 #define LAG 8.0f
 

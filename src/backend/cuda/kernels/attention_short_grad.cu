@@ -53,7 +53,7 @@ DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, i
     cp_async_commit();
 }
 
-/* Prefetches the rows of y that `statistics` will read into L2. */
+/* Prefetches into L2 the rows of y that `statistics` reads. */
 template <int N, int BY> DEVICE void expect(const head &h, int row, int thread)
 {
     const bf16 *y = h.y + start(h, 1, 0) + thread % 2 * (D / 2);

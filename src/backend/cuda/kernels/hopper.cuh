@@ -1,9 +1,9 @@
 /* hopper.cuh - PTX that compute capability 9.0 adds to mma.cuh, by its PTX names: wgmma, tensor
  * maps, barriers in shared memory, and fences. For sources compiled for sm_90a only.
  *
- * A warpgroup is four warps, the first a multiple of four. t is a thread's number in it, w = t /
- * 32, g = t % 32 / 4, q = t % 4. Addresses of shared memory have 32 bits, as shared_address returns
- * them. PTX ISA 8.x, "Asynchronous Warpgroup Level Matrix Instructions" and "Tensors". */
+ * A warpgroup is four warps, the first a multiple of four. t is a thread's number in it; w = t /
+ * 32, g = t % 32 / 4, q = t % 4. Addresses of shared memory have 32 bits (shared_address). PTX ISA
+ * 8.x, "Asynchronous Warpgroup Level Matrix Instructions" and "Tensors". */
 #pragma once
 #include "mma.cuh"
 
@@ -29,7 +29,7 @@
  *              next 16 of k            +2048               +1024       +512
  *
  * Order: wgmma_fence; wgmma; wgmma_commit; wgmma_wait. Until the wait, d must not be accessed and
- * the operands in shared memory must not change. All 128 threads, on a visibly uniform path. */
+ * the operands in shared memory must not change. All 128 threads, on a uniform path. */
 enum { SWIZZLE_128B = 1, SWIZZLE_64B = 2, SWIZZLE_32B = 3 };
 /* LBO and SBO are in bytes. To advance by x bytes add x / 16. */
 template <int SWIZZLE = SWIZZLE_128B> DEVICE u64 wgmma_descriptor(u32 shared, int lbo_bytes, int sbo_bytes)
@@ -198,8 +198,8 @@ DEVICE void fence_async()
 /* --- copies by tensor maps: a box of a 5-dimensional tensor, innermost first, at c0 ... c4 ---
  *
  * Shared memory holds the box without gaps, each row swizzled as the map specifies. Its address is
- * a multiple of 1024, 512, 256 or (unswizzled) 128. Outside reads give 0, writes are dropped. One
- * thread. */
+ * a multiple of 1024, 512, 256 or (unswizzled) 128. Reads outside the tensor return zeros; writes
+ * there are dropped. Called by one thread. */
 struct __align__(64) tensor_map {
     u64 words[16];
 };
@@ -274,9 +274,9 @@ DEVICE u32 warp_word(const volatile u32 *p)
     return __shfl_sync(~0u, a, 0);
 }
 
-/* Sets the registers per thread from here on, 24 ... 256 in steps of 8. An increase waits for
- * registers that others release. The whole warpgroup; launch bounds must state threads and 1 block.
- */
+/* Sets the registers per thread, 24 ... 256 in steps of 8. An increase waits until other warpgroups
+ * release registers. Called by a whole warpgroup; the launch bounds must state threads and one
+ * block. */
 template <int N> DEVICE void registers_inc()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));

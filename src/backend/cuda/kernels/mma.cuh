@@ -1,8 +1,7 @@
 /* mma.cuh - mma.sync, the copies that feed it and related PTX, by PTX names. sm_80 and newer.
  *
  * Throughout, lane = 4g + q, g = 0 ... 7, q = 0 ... 3. "Elements i, i+1" of a u32 are two bf16, the
- * first in the lower half. Addresses of shared memory have 32 bits, as shared_address returns them.
- */
+ * first in the lower half. Addresses of shared memory have 32 bits (shared_address). */
 #pragma once
 #include "device.cuh"
 
@@ -151,8 +150,7 @@ DEVICE void drop_pair(u32 &two, u32 kept, bool upper)
  * so ldmatrix and 16-byte stores have no conflicts.
  *
  * The row's part depends on row % 8 only, so with row = 8i + r
- *     swizzle<N>(row, c ^ d) = 128iN + (swizzle<N>(r, c) ^ 16d), d < swizzle_width(N) a power of two
- */
+ *     swizzle<N>(row, c ^ d) = 128iN + (swizzle<N>(r, c) ^ 16d), d < swizzle_width(N) */
 DEVICE constexpr int swizzle_width(int chunks) /* largest power-of-two divisor, at most 8 */
 {
     return chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : chunks % 2 == 0 ? 2 : 1;
