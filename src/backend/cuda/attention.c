@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { MOST_HEAD = 128, F32_MOST_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
+enum { MAX_HEAD = 128, F32_MAX_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 
 /* Query rows / 16 of a warp, warps, keys of a tile, blocks of an SM, whether q is in registers. */
 struct tile {
@@ -39,7 +39,7 @@ static bool fits_tensor_cores(const struct kernel_call *c, enum dtype dtype)
     const struct cuda_device *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
     struct tile t = tile_of(c, &h);
-    return d->arch >= TENSOR_CORES && h.D <= MOST_HEAD && h.D * dtype_size(dtype) % CHUNK == 0 &&
+    return d->arch >= TENSOR_CORES && h.D <= MAX_HEAD && h.D * dtype_size(dtype) % CHUNK == 0 &&
            tile_bytes(&h, &t) <= d->shared_bytes;
 }
 static bool fits_bf16(const struct kernel_call *c)
@@ -106,7 +106,7 @@ static bool fits_f32(const struct kernel_call *c)
     if (!attention_is_of(c, DT_F32)) return false;
     const struct cuda_device *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
-    return d->arch >= TENSOR_CORES && h.D <= F32_MOST_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
+    return d->arch >= TENSOR_CORES && h.D <= F32_MAX_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
            f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes;
 }
 static void multiply_add(const struct kernel_call *c, struct cuda_launches *l)
@@ -173,7 +173,7 @@ static void cached(const struct kernel_call *c, struct cuda_launches *l)
     arg_in(k, "position", 2);
     arg_out(k, "y", 1);
     arg_i32(k, "B", B);
-    arg_i32(k, "most", cache->dim[2]);
+    arg_i32(k, "Tmax", cache->dim[2]);
     arg_i32(k, "H", H);
     arg_i32(k, "KV", KV);
     arg_i32(k, "D", D);

@@ -42,14 +42,14 @@ static struct layout layout_of(int64_t D, int warps, int tile, bool sums)
 /* The first layout that fits the device; 0 warps: none. */
 static struct layout layout_for(const struct kernel_call *c, bool sums)
 {
-    static const int tried[][3] = {
+    static const int candidates[][3] = {
         {16, 4, 64}, {32, 4, 64}, {64, 4, 64}, {96, 8, 64}, {96, 4, 64}, {128, 8, 64}, {128, 4, 32},
     }; /* head size, warps, rows of a tile */
     const struct cuda_device *device = cuda_device_of(c);
     int64_t D = attention_shape_of(c, QKV).D;
-    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
-        if (tried[i][0] != D) continue;
-        struct layout l = layout_of(D, tried[i][1], tried[i][2], sums);
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        if (candidates[i][0] != D) continue;
+        struct layout l = layout_of(D, candidates[i][1], candidates[i][2], sums);
         if (l.keys_bytes <= (unsigned)device->shared_bytes &&
             l.queries_bytes <= (unsigned)device->shared_bytes)
             return l;
@@ -168,17 +168,18 @@ static unsigned bytes_tf32(const struct layout_tf32 *l)
 /* The first layout that fits the device; NULL: none. */
 static const struct layout_tf32 *layout_tf32(const struct kernel_call *c)
 {
-    static const struct layout_tf32 tried[] = {
+    static const struct layout_tf32 candidates[] = {
         {16, 4, 64, 2, 1},  {32, 4, 64, 2, 1},  {64, 4, 32, 2, 2}, {64, 8, 32, 2, 1},
         {64, 4, 32, 2, 1},  {96, 8, 32, 2, 1},  {96, 4, 32, 2, 1}, {128, 8, 32, 2, 1},
         {128, 8, 32, 1, 1}, {128, 4, 32, 1, 1},
     };
     const struct cuda_device *device = cuda_device_of(c);
     int64_t D = attention_shape_of(c, QKV).D;
-    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
-        if (tried[i].head == D &&
-            bytes_tf32(&tried[i]) * (unsigned)tried[i].blocks <= (unsigned)device->shared_bytes)
-            return &tried[i];
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
+        if (candidates[i].head == D &&
+            bytes_tf32(&candidates[i]) * (unsigned)candidates[i].blocks <=
+                (unsigned)device->shared_bytes)
+            return &candidates[i];
     return NULL;
 }
 
@@ -284,8 +285,8 @@ static unsigned bytes_fma(int64_t D, int own)
 }
 static int own_rows_fma(const struct kernel_call *c)
 {
-    int64_t D = attention_shape_of(c, QKV).D, room = cuda_device_of(c)->shared_bytes;
-    return bytes_fma(D, 64) <= room ? 64 : bytes_fma(D, 32) <= room ? 32 : 0;
+    int64_t D = attention_shape_of(c, QKV).D, limit = cuda_device_of(c)->shared_bytes;
+    return bytes_fma(D, 64) <= limit ? 64 : bytes_fma(D, 32) <= limit ? 32 : 0;
 }
 static bool fits_fma(const struct kernel_call *c)
 {

@@ -7,15 +7,15 @@
 
 /* As in the kernels. */
 enum { WARPGROUP = 128, TILE = 64, TILES = 4, ROWS = TILES * TILE, ALIGN = 1024, CONSUMERS = 4 };
-enum { PLACES = 4 * TILES + 7, DS_BYTES = 4 * 2 * TILE * TILE, STATS_BYTES = 2 * ROWS * 4 };
+enum { SLOTS = 4 * TILES + 7, DS_BYTES = 4 * 2 * TILE * TILE, STATS_BYTES = 2 * ROWS * 4 };
 enum { BARRIERS = 256 };
 /* With fewer rows more than half of a block's work would be wasted. */
-enum { LEAST = ROWS / 2 + 1 };
+enum { MIN_ROWS = ROWS / 2 + 1 };
 
 static bool is_short(const struct kernel_call *c, const struct attention_shape *s)
 {
     return cuda_hopper(c) && !c->numerics.portable && c->attr->attention.causal &&
-           attention_kv_heads(c->attr) == s->H && s->T >= LEAST && s->T <= ROWS &&
+           attention_kv_heads(c->attr) == s->H && s->T >= MIN_ROWS && s->T <= ROWS &&
            (s->D == 16 || s->D == 32 || s->D == 64) && s->B * s->H <= INT32_MAX;
 }
 
@@ -80,7 +80,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "heads", s.B * s.H);
     arg_f32(k, "scale", 1 / sqrt((double)s.D));
     arg_dropout_bytes(k, &c->attr->attention.drop);
-    int64_t rows = round_up(PLACES * TILE * s.D * 2, 1024);
+    int64_t rows = round_up(SLOTS * TILE * s.D * 2, 1024);
     k->shared_bytes = (unsigned)(ALIGN + rows + DS_BYTES + STATS_BYTES + BARRIERS);
 }
 

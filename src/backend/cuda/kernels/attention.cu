@@ -39,7 +39,7 @@ struct rows {
     int first; /* the warp's first row */
 };
 
-DEVICE void product(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
+DEVICE void multiply_add(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
     if (BYTES == 2)
         mma_m16n8k16(d, a, b0, b1);
@@ -124,8 +124,8 @@ DEVICE void scores(float (&s)[TILES][KEYS / 8][4], const rows &r, u32 q_at, u32 
             ldmatrix_x4(k, chunk_at(k_at, 2 * d) + n * 256 * CHUNKS);
 #pragma unroll
             for (int m = 0; m < TILES; m++) {
-                product(s[m][2 * n], q[m], k[0], k[1]);
-                product(s[m][2 * n + 1], q[m], k[2], k[3]);
+                multiply_add(s[m][2 * n], q[m], k[0], k[1]);
+                multiply_add(s[m][2 * n + 1], q[m], k[2], k[3]);
             }
         }
     }
@@ -227,7 +227,7 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
         u32 p[TILES][4];
 #pragma unroll
         for (int m = 0; m < TILES; m++) {
-            if (DROPOUT && k * STEP % 32 == 0) bytes[m] = draw(d, r.first / 16 + m, (first + k * STEP) / 16);
+            if (DROPOUT && k * STEP % 32 == 0) bytes[m] = random_bytes(d, r.first / 16 + m, (first + k * STEP) / 16);
             weights(p[m], r, m, s[m], k, scale, less[m], d, bytes[m]);
         }
         if (BYTES == 2) {
@@ -237,8 +237,8 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
                 ldmatrix_x4_trans(w, chunk_at(at, 2 * n) + k * 256 * CHUNKS);
 #pragma unroll
                 for (int m = 0; m < TILES; m++) {
-                    product(r.o[m][2 * n % COLUMNS], p[m], w[0], w[1]);
-                    product(r.o[m][(2 * n + 1) % COLUMNS], p[m], w[2], w[3]);
+                    multiply_add(r.o[m][2 * n % COLUMNS], p[m], w[0], w[1]);
+                    multiply_add(r.o[m][(2 * n + 1) % COLUMNS], p[m], w[2], w[3]);
                 }
             }
         } else {
@@ -247,7 +247,7 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
                 u32 w0 = *(u32 *)(shared + chunk_at(even, 2 * n) + k * 128 * CHUNKS);
                 u32 w1 = *(u32 *)(shared + chunk_at(odd, 2 * n) + k * 128 * CHUNKS);
 #pragma unroll
-                for (int m = 0; m < TILES; m++) product(r.o[m][n], p[m], w0, w1);
+                for (int m = 0; m < TILES; m++) multiply_add(r.o[m][n], p[m], w0, w1);
             }
         }
     }
@@ -286,15 +286,15 @@ DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float s
 
 /* Blocks process `group` heads at a time, whose keys and values fit into L2, rows with the most
  * keys first. bh: head b*H+h; row: the block's first row. */
-struct place {
+struct position {
     int bh, row;
 };
-DEVICE place place_of_block(int T, int BH, int group)
+DEVICE position position_of_block(int T, int BH, int group)
 {
     int row_blocks = ceil_div(T, ROWS * WARPS);
     int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
     int heads_here = min(group, BH - section * group);
-    place a = {section * group + rest % heads_here, (row_blocks - 1 - rest / heads_here) * ROWS * WARPS};
+    position a = {section * group + rest % heads_here, (row_blocks - 1 - rest / heads_here) * ROWS * WARPS};
     return a;
 }
 
@@ -306,7 +306,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     extern __shared__ __align__(1024) u8 shared_memory[];
     constexpr int TILE = KEYS * CHUNKS * 16; /* bytes: k, v of one stage, k, v of the other, q */
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    place at = place_of_block(T, BH, group);
+    position at = position_of_block(T, BH, group);
     int bh = at.bh, row = at.row;
     int C = H / GROUP * HEAD; /* columns of keys */
     const T_X *head = qkv + (i64)(bh / H) * T * (GROUP + 2) * C + bh % H * HEAD;
@@ -348,7 +348,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         cp_async_wait<0>();
         if (BYTES == 4) round_rows<KEYS>(shared_memory + stage), round_rows<KEYS>(shared_memory + stage + TILE);
         __syncthreads();
-        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), keys, GROUP > 1 ? forgotten(H) / GROUP * HEAD : C, key - KEYS, T);
+        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), keys, GROUP > 1 ? opaque(H) / GROUP * HEAD : C, key - KEYS, T);
         if (r.first < T && (!CAUSAL || key < r.first + ROWS)) {
             float s[TILES][KEYS / 8][4];
             scores(s, r, q_at, k_at + stage);
@@ -359,7 +359,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         stage ^= 2 * TILE;
     }
     /* Only this warp read its rows of q: it may overwrite them. Recomputing bh saves a register. */
-    if (GROUP > 1) bh = place_of_block(forgotten(T), BH, forgotten(group)).bh;
+    if (GROUP > 1) bh = position_of_block(opaque(T), BH, opaque(group)).bh;
     if (r.first < T)
         finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y + (i64)(bh / H) * T * (GROUP * C) + bh % H * HEAD,
                lse + (i64)bh * T, GROUP * C, T, scale, keep_scale);

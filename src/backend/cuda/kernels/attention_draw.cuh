@@ -14,7 +14,7 @@ struct drop_bytes {
 };
 /* q16, k16: the first block; the second is the next one below (BELOW) or to the right. */
 template <bool ROWS_ARE_KEYS, bool BELOW>
-DEVICE drop_bytes draw_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
+DEVICE drop_bytes random_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
 {
     int odd = lane / 4 % 2, of_row = lane / 8, of_column = lane % 4;
     if (BELOW == ROWS_ARE_KEYS)
@@ -53,7 +53,7 @@ struct drop {
     u32 seed, site, step, bh, less, carry;
 };
 /* Bytes of blocks k16 and k16 + 1; rows are queries. */
-DEVICE drop_bytes draw(const drop &d, u32 q16, u32 k16)
+DEVICE drop_bytes random_bytes(const drop &d, u32 q16, u32 k16)
 {
-    return draw_blocks<false, false>(d.seed, d.site, d.step, d.bh, q16, k16, threadIdx.x % WARP);
+    return random_blocks<false, false>(d.seed, d.site, d.step, d.bh, q16, k16, threadIdx.x % WARP);
 }

@@ -28,17 +28,17 @@ enum {
     PASSES = D / (16 * DQ_N * DQ_COLUMNS),
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
-    /* Columns / 16 of K and V in registers, as many as fit. HARD: others take more registers. */
-    HARD = GROUP > 1 || !DQ_SUMS,
+    /* Columns / 16 of K and V in registers, as many as fit. TIGHT: others take more registers. */
+    TIGHT = GROUP > 1 || !DQ_SUMS,
     K_KEPT = D == 128  ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS)
-             : D == 64 ? (DROPOUT ? 3 - HARD : 4 - (GROUP > 1))
+             : D == 64 ? (DROPOUT ? 3 - TIGHT : 4 - (GROUP > 1))
                        : D / 16,
-    V_KEPT = D == 128  ? (DROPOUT ? 1 : HARD ? 3 : 5)
+    V_KEPT = D == 128  ? (DROPOUT ? 1 : TIGHT ? 3 : 5)
              : D == 96 ? 6 - 2 * DROPOUT
-             : D == 64 ? (DROPOUT || HARD ? 2 : 3)
+             : D == 64 ? (DROPOUT || TIGHT ? 2 : 3)
                        : D / 16,
     /* A branch that is never taken stops loads from moving above it, which would take registers. */
-    WANTS_CUT = D >= 64 && HARD && !DROPOUT,
+    LOAD_BARRIER = D >= 64 && TIGHT && !DROPOUT,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
     KEY_BYTES = ROW_BYTES * BLOCK,
     STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
@@ -209,7 +209,7 @@ DEVICE int head_of(int member)
 /* Starts copying a tile of queries, their dO and statistics. */
 DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int member, int tile)
 {
-    int head = head_of(member), b = head / anew(H, tile), h = head - b * H, tiles = ceil_div(T, TILE);
+    int head = head_of(member), b = head / opaque_in_turn(H, tile), h = head - b * H, tiles = ceil_div(T, TILE);
     u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
     load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), tile * TILE, T);
     load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
@@ -262,12 +262,12 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 #if DQ_SUMS
             if (before)
                 add_dq(dq + ((i64)head_of(member) * tiles + tile - 1) * TILE * D,
-                       base + AT_DS + (tile + 1) % 2 * DS_BYTES, base, forgotten(threadIdx.x));
+                       base + AT_DS + (tile + 1) % 2 * DS_BYTES, base, opaque(threadIdx.x));
 #endif
             if (tile == tiles) break;
 #pragma unroll 1
             for (int step = 0; step < TILE / STEP; step++) {
-                int thread = forgotten(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
+                int thread = opaque(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
                 int first_key = blockIdx.y * BLOCK + first, first_query = tile * TILE + step * STEP;
                 u32 ds_rows = AT_DS + tile % 2 * DS_BYTES + first * 2 * TILE;
                 kept_scores a;
@@ -303,14 +303,14 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                             }
                 }
 #if DROPOUT
-                mark_dropped(s, draw<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane),
+                mark_dropped(s, random_bytes<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane),
                              threshold);
                 pack_kept(a, s);
 #else
                 pack(a, s);
 #endif
                 add_by_columns(dv, a, dy_rows + lane_down(lane));
-                if (WANTS_CUT && forgotten(tile) < 0) break;
+                if (LOAD_BARRIER && opaque(tile) < 0) break;
                 rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
 #pragma unroll
                 for (int n = 0; n < 2 * N; n++) {
@@ -331,7 +331,7 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     }
 
     __syncthreads();
-    int thread = forgotten(threadIdx.x), first = thread / WARP * OWN;
+    int thread = opaque(threadIdx.x), first = thread / WARP * OWN;
     head = head_here(), b = head / kv_heads(H), kv = head % kv_heads(H);
     dqkv += (i64)b * T * packed_row(H);
     store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T, first * ROW_BYTES, dk, scale,

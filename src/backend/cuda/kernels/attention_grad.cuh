@@ -44,7 +44,7 @@ DEVICE u32 lane_down(int lane)
 /* Starts copying rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
 template <int ROWS> DEVICE void load_tile(u32 tile, const bf16 *rows, int pitch, int first, int T)
 {
-    int thread = forgotten(threadIdx.x);
+    int thread = opaque(threadIdx.x);
 #pragma unroll
     for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
         int i = at + thread;

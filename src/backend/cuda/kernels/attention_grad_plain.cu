@@ -26,7 +26,7 @@ DEVICE void store_row(element *row, const float (&a)[EACH], float scale)
         if (lane + i * WARP < D) row[lane + i * WARP] = to<element>(a[i] * scale);
 }
 /* Dot product of a row in registers with one in memory; all lanes get it. */
-DEVICE float times(const float (&a)[EACH], const element *row)
+DEVICE float dot(const float (&a)[EACH], const element *row)
 {
     int lane = threadIdx.x % WARP;
     float sum = 0;
@@ -60,7 +60,7 @@ KERNEL(THREADS) attention_grad_delta(const element *dy, const element *y, float 
     if (row >= rows) return;
     float a[EACH];
     load_row(a, dy + at);
-    float sum = times(a, y + at);
+    float sum = dot(a, y + at);
     if (threadIdx.x % WARP == 0) delta[row] = sum;
 }
 
@@ -78,7 +78,7 @@ attention_grad_queries(const element *dy, const element *qkv, const float *lse, 
     clear(dq);
     for (int k = 0; k < (CAUSAL ? t + 1 : T); k++) {
         const element *key = keys + k * pitch;
-        float p = expf(times(q, key) * scale - row_lse), dp = times(dout, key + KV * D);
+        float p = expf(dot(q, key) * scale - row_lse), dp = dot(dout, key + KV * D);
         if (DROPOUT) dp *= keep_scale(seed, site, *step, (u32)bh, t, k, threshold);
         add_row(dq, p * (dp - row_delta), key);
     }
@@ -102,7 +102,7 @@ attention_grad_keys(const element *dy, const element *qkv, const float *lse, con
         for (int q = CAUSAL ? t : 0; q < T; q++) {
             i64 bh = (i64)b * H + head;
             const element *query = qkv + batch + q * pitch + head * D, *dy_row = dy + (((i64)b * T + q) * H + head) * D;
-            float p = expf(times(k, query) * scale - lse[bh * T + q]), dp = times(v, dy_row);
+            float p = expf(dot(k, query) * scale - lse[bh * T + q]), dp = dot(v, dy_row);
             float keep = DROPOUT ? keep_scale(seed, site, *step, (u32)bh, q, t, threshold) : 1;
             add_row(dv, p * keep, dy_row);
             add_row(dk, p * (dp * keep - delta[bh * T + q]), query);

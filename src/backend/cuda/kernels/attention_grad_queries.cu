@@ -71,7 +71,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
         for (int step = 0; step < TILE / STEP; step++) {
             int first_key = tile * TILE + step * STEP;
             if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* no visible keys remain */
-            lane = forgotten(threadIdx.x) % WARP;
+            lane = opaque(threadIdx.x) % WARP;
             u32 k_rows = base + tile % 2 * STAGE_BYTES + step * STEP * ROW_BYTES;
             scores s, dp;
             kept_scores a;
@@ -90,7 +90,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
                         }
             }
 #if DROPOUT
-            drop_bytes bytes = draw<false>(seed, site, step_now, head_here(), first_query / 16, first_key / 16, lane);
+            drop_bytes bytes = random_bytes<false>(seed, site, step_now, head_here(), first_query / 16, first_key / 16, lane);
             drop_gradients(dp, bytes, threshold, drop_scale);
 #endif
 #pragma unroll

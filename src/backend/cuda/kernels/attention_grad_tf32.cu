@@ -99,7 +99,7 @@ DEVICE bool negative(float a)
 /* sum += a b; b: rows at offset `tile`; a is rounded. NO_NEGATIVES: negatives of a count as 0. */
 template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
 {
-    lane = forgotten(lane);
+    lane = opaque(lane);
     u32 even = tile + lane_float(lane, 0), odd = tile + lane_float(lane, 1);
 #pragma unroll
     for (int n = 0; n < 2 * N; n++) {
@@ -139,12 +139,12 @@ DEVICE void store_sums(float *rows, int pitch, int first, int T, const sums &sum
 
 /* Calls act(m, n, i, whether dropout keeps the element) for the elements of a step. */
 template <bool ROWS_ARE_KEYS, typename F>
-DEVICE void draw_step(u32 seed, u32 site, u32 step, u32 bh, int query, int key, int threshold, int lane, F act)
+DEVICE void for_random_bytes(u32 seed, u32 site, u32 step, u32 bh, int query, int key, int threshold, int lane, F act)
 {
     enum { COLUMNS = 4 / M }; /* 8-column tiles of scores that one call has bytes for */
 #pragma unroll
     for (int first = 0; first < 2 * N; first += COLUMNS) {
-        drop_bytes d = draw<ROWS_ARE_KEYS>(seed, site, step, bh, query / 16 + (ROWS_ARE_KEYS ? first / 2 : 0),
+        drop_bytes d = random_bytes<ROWS_ARE_KEYS>(seed, site, step, bh, query / 16 + (ROWS_ARE_KEYS ? first / 2 : 0),
                                            key / 16 + (ROWS_ARE_KEYS ? 0 : first / 2), lane);
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -205,8 +205,8 @@ DEVICE void load_queries(const float *dy, const float *qkv, const float *stats, 
 {
     int b = at.head / H, h = at.head % H, tiles = ceil_div(T, TILE);
     u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
-    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), at.tile * TILE, T, anew(threadIdx.x, turn));
-    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, at.tile * TILE, T, anew(threadIdx.x, turn));
+    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), at.tile * TILE, T, opaque_in_turn(threadIdx.x, turn));
+    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, at.tile * TILE, T, opaque_in_turn(threadIdx.x, turn));
     load_stats(stage + 2 * TILE_BYTES, stats + ((i64)at.head * tiles + at.tile) * STATS);
     cp_async_commit();
 }
@@ -248,13 +248,13 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
     for (int turn = 0; turn < turns; turn++, at = next_of(at, T)) {
         u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
         cp_async_wait<0>();
-        round_tile<TILE>(stage, anew(threadIdx.x, turn));
-        round_tile<TILE>(stage + TILE_BYTES, anew(threadIdx.x, turn));
+        round_tile<TILE>(stage, opaque_in_turn(threadIdx.x, turn));
+        round_tile<TILE>(stage + TILE_BYTES, opaque_in_turn(threadIdx.x, turn));
         __syncthreads(); /* this tile has arrived and is rounded, the previous one is read */
         if (STAGES == 2 && turn + 1 < turns) load_queries(dy, qkv, stats, T, H, next_of(at, T), turn + 1);
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
-            int thread = anew(threadIdx.x, turn), lane = thread % WARP;
+            int thread = opaque_in_turn(threadIdx.x, turn), lane = thread % WARP;
             int first_key = blockIdx.y * BLOCK + thread / WARP * OWN, first_query = at.tile * TILE + step * STEP;
             if (CAUSAL && first_query + STEP <= first_key) continue; /* nothing is seen */
             u32 q_rows = stage + step * STEP * ROW_BYTES, dy_rows = q_rows + TILE_BYTES;
@@ -282,15 +282,15 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
                             if (beyond > 8 * n + i % 2 - 16 * m - i / 2 * 8) s[m][n][i] = 0;
             }
 #if DROPOUT
-            draw_step<true>(seed, site, (u32)*step_number, at.head, first_query, first_key, threshold, lane,
+            for_random_bytes<true>(seed, site, (u32)*step_number, at.head, first_query, first_key, threshold, lane,
                             [&](int m, int n, int i, bool kept) {
                                 if (!kept) s[m][n][i] = -s[m][n][i];
                             });
 #endif
             add_by_columns<DROPOUT>(dv, s, dy_rows, lane);
             /* Never taken. The branch stops loads from moving above it, which would take registers. */
-            if (forgotten(turn) < 0) break;
-            thread = anew(threadIdx.x, turn), lane = thread % WARP;
+            if (opaque(turn) < 0) break;
+            thread = opaque_in_turn(threadIdx.x, turn), lane = thread % WARP;
 #pragma unroll
             for (int n = 0; n < 2 * N; n++) {
                 float2 delta = stats_of(stats_at + TILE * 4, n, lane);
@@ -319,7 +319,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
             load_queries(dy, qkv, stats, T, H, next_of(at, T), turn + 1);
         }
     }
-    head = anew(head_here(), turns);
+    head = opaque_in_turn(head_here(), turns);
     int kv = head % KV, first_key = blockIdx.y * BLOCK + threadIdx.x / WARP * OWN;
     dqkv += (i64)(head / KV) * T * packed_row(H);
     store_sums(dqkv + keys_at(H, kv), packed_row(H), first_key, T, dk, scale, threadIdx.x % WARP);
@@ -329,11 +329,11 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
 /* Starts copying a tile of keys and values for a query head. */
 DEVICE void load_keys(const float *qkv, int T, int H, int tile)
 {
-    int head = anew(head_here(), tile), kv = head % H / GROUP;
+    int head = opaque_in_turn(head_here(), tile), kv = head % H / GROUP;
     u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
     qkv += (i64)(head / H) * T * packed_row(H);
-    load_tile<TILE>(stage, qkv + keys_at(H, kv), packed_row(H), tile * TILE, T, anew(threadIdx.x, tile));
-    load_tile<TILE>(stage + TILE_BYTES, qkv + values_at(H, kv), packed_row(H), tile * TILE, T, anew(threadIdx.x, tile));
+    load_tile<TILE>(stage, qkv + keys_at(H, kv), packed_row(H), tile * TILE, T, opaque_in_turn(threadIdx.x, tile));
+    load_tile<TILE>(stage + TILE_BYTES, qkv + values_at(H, kv), packed_row(H), tile * TILE, T, opaque_in_turn(threadIdx.x, tile));
     cp_async_commit();
 }
 
@@ -377,13 +377,13 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
     for (int tile = 0; tile < tiles; tile++) {
         u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
         cp_async_wait<0>();
-        round_tile<TILE>(stage, anew(threadIdx.x, tile));
-        round_tile<TILE>(stage + TILE_BYTES, anew(threadIdx.x, tile));
+        round_tile<TILE>(stage, opaque_in_turn(threadIdx.x, tile));
+        round_tile<TILE>(stage + TILE_BYTES, opaque_in_turn(threadIdx.x, tile));
         __syncthreads();
         if (STAGES == 2 && tile + 1 < tiles) load_keys(qkv, T, H, tile + 1);
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
-            int thread = anew(threadIdx.x, tile), lane = thread % WARP;
+            int thread = opaque_in_turn(threadIdx.x, tile), lane = thread % WARP;
             int first_query = block * BLOCK + thread / WARP * OWN, first_key = tile * TILE + step * STEP;
             if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* no visible keys remain */
             u32 k_rows = stage + step * STEP * ROW_BYTES, left = base + lane_down(thread);
@@ -410,7 +410,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
                         }
             }
 #if DROPOUT
-            draw_step<false>(seed, site, (u32)*step_number, anew(head_here(), tile), first_query, first_key, threshold, lane,
+            for_random_bytes<false>(seed, site, (u32)*step_number, opaque_in_turn(head_here(), tile), first_query, first_key, threshold, lane,
                              [&](int m, int n, int i, bool kept) {
                                  dp[m][n][i] = (kept ? dp[m][n][i] * keep_scale : 0) - delta[m][i / 2];
                              });

@@ -29,21 +29,21 @@ DEVICE int values_at(int H, int kv)
  * they fit into L2. Heads are counted over all sequences. */
 DEVICE int head_here()
 {
-    return forgotten(blockIdx.z) * gridDim.x + blockIdx.x;
+    return opaque(blockIdx.z) * gridDim.x + blockIdx.x;
 }
 
 /* Returns a, hidden from the compiler and different in every turn (turn >= 0): values computed from
  * it are recomputed, not kept in registers, which the matmuls need. */
-DEVICE int anew(int a, int turn)
+DEVICE int opaque_in_turn(int a, int turn)
 {
-    return a ^ forgotten(turn) >> 31;
+    return a ^ opaque(turn) >> 31;
 }
 
 /* Dropout's bytes of this warp's next two 16x16 blocks; q16, k16: the first. */
 template <bool ROWS_ARE_KEYS>
-DEVICE drop_bytes draw(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
+DEVICE drop_bytes random_bytes(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
 {
-    return draw_blocks<ROWS_ARE_KEYS, M == 2>(seed, site, step, bh, q16, k16, lane);
+    return random_blocks<ROWS_ARE_KEYS, M == 2>(seed, site, step, bh, q16, k16, lane);
 }
 /* Dropout's byte of scores element [m][n][i]. */
 template <bool ROWS_ARE_KEYS> DEVICE int drop_byte(const drop_bytes &d, int m, int n, int i)

@@ -24,11 +24,6 @@
  * HEAD: reads beyond return zeros and writes are dropped. CAUSAL masks the diagonal only. */
 #include "hopper.cuh"
 
-#if !defined HEAD || !defined CONSUMERS || !defined KEYS || !defined STAGES || !defined GROUP || !defined CAUSAL || \
-    !defined DROPOUT || !defined TURNS
-#error "the host says all of these"
-#endif
-
 enum {
     WARPGROUP = 128,
     THREADS = WARPGROUP * (CONSUMERS + 1),
@@ -141,7 +136,7 @@ DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_
             }
         load_tiles(base, r, false, k_map, H + i.h / GROUP, i.b, i.tiles, count == 0);
     }
-    no_more_items();
+    finish_items();
 }
 DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
 {
@@ -155,19 +150,19 @@ DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
 }
 
 /* State of a consumer: rings, number, item count. */
-struct place {
+struct position {
     ring k, v;
     u32 base;
     int w, items; /* its number; items that it has processed */
 };
 
 /* Descriptor of the data `bytes` further; the lower half never carries. */
-DEVICE u64 further(u64 descriptor, int bytes)
+DEVICE u64 offset_by(u64 descriptor, int bytes)
 {
     return (descriptor & ~0xffffffffull) | (u32)((u32)descriptor + bytes / 16);
 }
 /* s = q k^T for the first 2 E keys of a tile. */
-template <int E> DEVICE void start_scores(float (&s)[E], const place &c)
+template <int E> DEVICE void start_scores(float (&s)[E], const position &c)
 {
     u64 q = wgmma_descriptor<SWIZZLE>(own_rows(c.base, c.w, c.items), 16, 8 * PITCH);
     u64 k = wgmma_descriptor<SWIZZLE>(c.base + AT_K + c.k.stage * TILE_BYTES, 16, 8 * PITCH);
@@ -175,18 +170,18 @@ template <int E> DEVICE void start_scores(float (&s)[E], const place &c)
 #pragma unroll
     for (int j = 0; j < HEAD / 16; j++) {
         constexpr int STEPS = WIDTH / 16;
-        wgmma_ss<2 * E, 0, 0>(s, further(q, j / STEPS * 64 * PITCH + j % STEPS * 32),
-                          further(k, j / STEPS * KEYS * PITCH + j % STEPS * 32), j > 0);
+        wgmma_ss<2 * E, 0, 0>(s, offset_by(q, j / STEPS * 64 * PITCH + j % STEPS * 32),
+                          offset_by(k, j / STEPS * KEYS * PITCH + j % STEPS * 32), j > 0);
     }
     wgmma_commit();
 }
 /* o += p v */
-DEVICE void start_values(rows &r, const place &c, const ring &at)
+DEVICE void start_values(rows &r, const position &c, const ring &at)
 {
     u64 v = wgmma_descriptor<SWIZZLE>(c.base + AT_V + at.stage * TILE_BYTES, KEYS * PITCH, 8 * PITCH);
     wgmma_fence();
 #pragma unroll
-    for (int j = 0; j < KEYS / 16; j++) wgmma_rs<HEAD, 1>(r.o, r.p[j], further(v, j * 16 * PITCH), true);
+    for (int j = 0; j < KEYS / 16; j++) wgmma_rs<HEAD, 1>(r.o, r.p[j], offset_by(v, j * 16 * PITCH), true);
     wgmma_commit();
 }
 
@@ -194,11 +189,11 @@ DEVICE bool leader()
 {
     return threadIdx.x % WARPGROUP == 0;
 }
-DEVICE void take_turn(const place &c)
+DEVICE void wait_turn(const position &c)
 {
     if (TURNS) named_barrier_sync(TURN + c.w, 2 * WARPGROUP);
 }
-DEVICE void give_turn(const place &c)
+DEVICE void pass_turn(const position &c)
 {
     if (TURNS) named_barrier_arrive(TURN + (c.w + 1 == CONSUMERS ? 0 : c.w + 1), 2 * WARPGROUP);
 }
@@ -209,13 +204,13 @@ DEVICE void release(u32 empty, const ring &r)
 }
 
 /* The first tile, of which N keys are used. Rows start at multiples of 64: no other is masked. */
-template <int N> DEVICE void first_tile(rows &r, place &c, const drop &d, int key, int T, float scale)
+template <int N> DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, float scale)
 {
     kept a;
     float s[N / 2];
     mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
     start_scores(s, c);
-    draw_tile(a, r, d, key);
+    random_tile(a, r, d, key);
     wgmma_wait<0>();
     wgmma_hold(s);
     release(c.base + K_EMPTY, c.k);
@@ -228,18 +223,18 @@ template <int N> DEVICE void first_tile(rows &r, place &c, const drop &d, int ke
     pack_weights(r, s, a);
 }
 /* Computes the scores of the next tile and the output of the previous one. */
-template <bool LIFT> DEVICE void next_tile(rows &r, place &c, const drop &d, int key, float scale)
+template <bool LIFT> DEVICE void next_tile(rows &r, position &c, const drop &d, int key, float scale)
 {
     kept a;
     ring before = c.v;
     advance(c.v);
     mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
-    take_turn(c);
+    wait_turn(c);
     float s[KEYS / 2];
     start_scores(s, c);
     start_values(r, c, before);
-    give_turn(c);
-    draw_tile(a, r, d, key);
+    pass_turn(c);
+    random_tile(a, r, d, key);
     wgmma_wait<1>();
     wgmma_hold(s);
     release(c.base + K_EMPTY, c.k);
@@ -254,7 +249,7 @@ template <bool LIFT> DEVICE void next_tile(rows &r, place &c, const drop &d, int
     pack_weights(r, s, a);
 }
 /* Computes the output of the last tile. */
-DEVICE void last_tile(rows &r, place &c)
+DEVICE void last_tile(rows &r, position &c)
 {
     start_values(r, c, c.v);
     wgmma_wait<0>();
@@ -264,11 +259,11 @@ DEVICE void last_tile(rows &r, place &c)
 }
 
 /* Skips tiles that none of these rows sees: takes its turns; the leader waits for all tiles. */
-DEVICE void skip_tiles(place &c, int tiles, int turns)
+DEVICE void skip_tiles(position &c, int tiles, int turns)
 {
 #pragma unroll 1
     for (int i = 0; i < tiles; i++) {
-        if (i < turns) take_turn(c), give_turn(c);
+        if (i < turns) wait_turn(c), pass_turn(c);
         if (leader()) {
             mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
             mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
@@ -282,7 +277,7 @@ DEVICE void skip_tiles(place &c, int tiles, int turns)
 }
 
 /* Marks the item as failed if sums or outputs of this consumer's rows grew too far. */
-DEVICE bool outgrown(const rows &r, const place &c, item *of)
+DEVICE bool outgrown(const rows &r, const position &c, item *of)
 {
     if (!warp_word(&of->redo)) {
         float nothing = 0;
@@ -295,7 +290,7 @@ DEVICE bool outgrown(const rows &r, const place &c, item *of)
     return warp_word(&of->failed) >> c.w & 1;
 }
 /* y = o / sum through shared memory; log-sum-exp. */
-DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse, int b, int h, int row, int T, float scale,
+DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *lse, int b, int h, int row, int T, float scale,
                    float factor)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
@@ -329,10 +324,10 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse,
 DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T, int H, float scale, drop d,
                     float factor)
 {
-    place c = {{0, 0}, {0, 0}, base, w, 0};
+    position c = {{0, 0}, {0, 0}, base, w, 0};
     rows r;
     item i;
-    if (TURNS && w == CONSUMERS - 1) give_turn(c);
+    if (TURNS && w == CONSUMERS - 1) pass_turn(c);
 #pragma unroll 1
     for (int count = 0;; count++) {
         wait_item(base, count);
@@ -377,7 +372,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         if (threadIdx.x % WARP == 0) item_read(base, count);
         c.items++;
     }
-    if (TURNS && w == 0) take_turn(c);
+    if (TURNS && w == 0) wait_turn(c);
     if (leader()) tma_store_wait_read<0>();
 }
 

@@ -13,7 +13,7 @@ DEVICE int next_item()
     return (int)(gridDim.x + atomicAdd(&items_taken, 1u));
 }
 /* Called once by each block, after it received a number beyond the last item. */
-DEVICE void no_more_items()
+DEVICE void finish_items()
 {
     if (atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1) items_taken = 0;
 }

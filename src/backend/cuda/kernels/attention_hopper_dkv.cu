@@ -70,7 +70,7 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
             load_rows<OWN>(to + BLOCK_BYTES, rows, full, s.H + KV + kv, mine, b);
         }
     }
-    no_more_items();
+    finish_items();
 }
 /* One thread requests tiles. */
 DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *stats)
@@ -104,7 +104,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
 }
 
 /* State of a warpgroup: a tile of queries of a head, and its stage. */
-struct place {
+struct position {
     ring<STAGES> at;
     int tile, member, before; /* stage of the previous tile; -1 at the item's first tile */
 };
@@ -116,7 +116,7 @@ DEVICE void begin(scores &s, const keys &own, const ring<STAGES> &at)
     rows_by_rows(s, own.k, own.base + AT_TILES + at.stage * STAGE_BYTES);
 }
 /* Skips tiles of queries before those that see the warpgroup's keys. */
-DEVICE void skip(const keys &own, place &p)
+DEVICE void skip(const keys &own, position &p)
 {
     for (; p.tile < own.first_tile; p.tile++, p.at.next()) {
         mbarrier_wait(own.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
@@ -125,7 +125,7 @@ DEVICE void skip(const keys &own, place &p)
     }
 }
 /* Advances to the next tile, which may belong to the next head. */
-DEVICE void go_on(const keys &own, place &p)
+DEVICE void advance(const keys &own, position &p)
 {
     p.at.next();
     if (++p.tile < own.tiles || GROUP == 1 || ++p.member == GROUP) return;
@@ -134,14 +134,14 @@ DEVICE void go_on(const keys &own, place &p)
 }
 
 /* Releases the previous item's rows. */
-DEVICE void give_up_last(const keys &own)
+DEVICE void release_last(const keys &own)
 {
-    if (ITEM_STAGES > 1 && own.round > 0) give_up(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
+    if (ITEM_STAGES > 1 && own.round > 0) release_rows(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
 }
 
 /* Processes a tile of queries. AHEAD: its S is complete on entry; if there is MORE, the next tile's
  * S starts once P is computed and is complete at the end. LATE: dK may be in flight at the end. */
-template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, place &p)
+template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, position &p)
 {
     scores dp, pr;
     kept_scores a, e;
@@ -161,7 +161,7 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     rows_by_rows(dp, own.v, queries + TILE_BYTES);
     wgmma_commit();
     if (!AHEAD) {
-        if (p.before < 0) give_up_last(own);
+        if (p.before < 0) release_last(own);
         wgmma_wait<1>();
         wgmma_hold(s);
     }
@@ -172,7 +172,7 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
 #endif
     pack_kept(a, pr);
     if (AHEAD && MORE) {
-        go_on(own, p);
+        advance(own, p);
         begin(s, own, p.at);
         wgmma_commit();
     }
@@ -198,24 +198,24 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
 }
 
 /* Processes `left` tiles. */
-DEVICE void walk(sums &dk, sums &dv, keys &own, place &p, int left)
+DEVICE void walk(sums &dk, sums &dv, keys &own, position &p, int left)
 {
     scores s;
     if (AHEAD) {
         begin(s, own, p.at);
         wgmma_commit();
-        give_up_last(own);
+        release_last(own);
         wgmma_wait<0>();
         wgmma_hold(s);
 #pragma unroll 1
         for (; left > 1; left--) step<true>(s, dk, dv, own, p);
         step<false>(s, dk, dv, own, p);
-        go_on(own, p);
+        advance(own, p);
     } else {
 #pragma unroll 1
         for (; left > 0; left--) {
             step<false>(s, dk, dv, own, p);
-            go_on(own, p);
+            advance(own, p);
         }
     }
     if (LATE) {
@@ -229,7 +229,7 @@ DEVICE void walk(sums &dk, sums &dv, keys &own, place &p, int left)
 
 DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map, float scale, float drop_scale)
 {
-    place p = {{0, 0}, 0, 0, -1};
+    position p = {{0, 0}, 0, 0, -1};
     int KV = s.H / GROUP;
     own.tiles = s.tiles;
     for (int round = 0;; round++) {
@@ -266,7 +266,7 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
                 p.tile = own.item_tile;
                 skip(own, p);
             }
-            give_up_last(own);
+            release_last(own);
         }
         named_barrier_sync(1 + group, WARPGROUP);
         if (own.first < s.T && own.thread == 0) {
@@ -274,7 +274,7 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
             store_rows(own.v, map, s.H + KV + kv, own.first, b);
             tma_store_commit();
         }
-        if (ITEM_STAGES == 1) give_up(own.base + ITEM_FREE, own.thread);
+        if (ITEM_STAGES == 1) release_rows(own.base + ITEM_FREE, own.thread);
     }
     if (own.thread == 0) tma_store_wait_read<0>();
 }

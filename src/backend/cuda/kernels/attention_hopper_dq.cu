@@ -18,9 +18,9 @@ enum {
     ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; dQ overwrites y */
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_BARRIERS = AT_TILES + STAGES * 2 * TILE_BYTES,
-    /* Barriers of each warpgroup and stage. APART: a single stage, whose Q, dO and y are each
+    /* Barriers of each warpgroup and stage. SEPARATE: a single stage, whose Q, dO and y are each
      * released after the last use; otherwise Q_FULL and Y_FREE cover all three. */
-    APART = ITEM_STAGES == 1,
+    SEPARATE = ITEM_STAGES == 1,
     ROWS = 8 * CONSUMERS * ITEM_STAGES,
     Q_FULL = AT_BARRIERS,
     DO_FULL = Q_FULL + ROWS,
@@ -34,7 +34,7 @@ enum {
     EARLY = AHEAD == 2,
     SETTLE_LATE = AHEAD && LATE, /* during dP: with a single stage y arrives late */
     /* Loads an item's log-sum-exp one item ahead, where registers allow. */
-    SOON = !(AHEAD && LATE),
+    LSE_AHEAD = !(AHEAD && LATE),
 };
 
 /* Number of keys that some query of rows first ... first + rows - 1 sees. */
@@ -65,11 +65,11 @@ DEVICE u32 rows_barrier(u32 barriers, int group, int stage)
 /* Loads rows `first` ... of one kind (0: Q, 1: dO, 2: y) once the stage's old rows are read. */
 DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group, const tensor_map *map, int h, int first, int b)
 {
-    int barrier = APART ? kind * ROWS : 0;
+    int barrier = SEPARATE ? kind * ROWS : 0;
     u32 full = rows_barrier(base + Q_FULL + barrier, group, at.stage);
-    if (APART || kind == 0) {
-        mbarrier_wait(rows_barrier(base + (APART ? Q_FREE + barrier : Y_FREE), group, at.stage), at.phase ^ 1);
-        mbarrier_expect(full, APART ? OWN_BYTES : 3 * OWN_BYTES);
+    if (SEPARATE || kind == 0) {
+        mbarrier_wait(rows_barrier(base + (SEPARATE ? Q_FREE + barrier : Y_FREE), group, at.stage), at.phase ^ 1);
+        mbarrier_expect(full, SEPARATE ? OWN_BYTES : 3 * OWN_BYTES);
     }
     load_rows<OWN>(base + at.stage * ITEM_BYTES + kind * BLOCK_BYTES + group * OWN_BYTES, map, full, h, first, b);
 }
@@ -81,7 +81,7 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const
         int b = it.head / s.H, h = it.head - b * s.H, first = first_query(s, it.rank);
 #pragma unroll 1
         for (int j = 0; j < 3 * CONSUMERS; j++) { /* kind by kind, if waited for separately */
-            int kind = APART ? j / CONSUMERS : j % 3, group = APART ? j % CONSUMERS : j / 3;
+            int kind = SEPARATE ? j / CONSUMERS : j % 3, group = SEPARATE ? j % CONSUMERS : j / 3;
             load_own(base, ring_of(round), kind, group, kind == 0 ? rows : kind == 1 ? dy : y, h, first + OWN * part_in_round(group, round), b);
         }
     }
@@ -167,16 +167,16 @@ DEVICE void wait_own(const queries &own, u32 barriers)
     mbarrier_wait(own_barrier(own, barriers), ring_of(own.round).phase);
 }
 /* Releases the space of y, where the previous item's dQ is. */
-DEVICE void give_up_last(const queries &own)
+DEVICE void release_last(const queries &own)
 {
-    if (ITEM_STAGES > 1 && own.round > 0) give_up(rows_barrier(own.base + Y_FREE, own.group, ring_of(own.round - 1).stage), own.thread);
+    if (ITEM_STAGES > 1 && own.round > 0) release_rows(rows_barrier(own.base + Y_FREE, own.group, ring_of(own.round - 1).stage), own.thread);
 }
 /* During an item's first matmuls: delta, statistics for the next kernel, release of the last. */
 DEVICE void settle(queries &own)
 {
     int lane = own.thread % WARP;
-    give_up_last(own);
-    if (APART) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
+    release_last(own);
+    if (SEPARATE) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
     sum_rows(own, own.dout + BLOCK_BYTES);
     if (lane % 4 < 2) {
         int strips = ceil_div(own.T, STATS);
@@ -188,7 +188,7 @@ DEVICE void settle(queries &own)
 /* Signals that this warp's last matmuls with Q, or dO, have ended. */
 DEVICE void free_own(const queries &own, u32 barriers)
 {
-    if (APART) release(own_barrier(own, barriers), own.thread % WARP);
+    if (SEPARATE) release(own_barrier(own, barriers), own.thread % WARP);
 }
 
 /* Sets masked scores to -inf. */
@@ -209,7 +209,7 @@ DEVICE void drop_gradients(scores &dp, const queries &own, int tile)
     int warp = own.thread / WARP, lane = own.thread % WARP;
 #pragma unroll
     for (int j = 0; j < TILE / 32; j++) {
-        drop_bytes d = draw<false>(own.seed, own.site, own.step, own.head, own.first / 16 + warp, tile * TILE / 16 + 2 * j, lane);
+        drop_bytes d = random_bytes<false>(own.seed, own.site, own.step, own.head, own.first / 16 + warp, tile * TILE / 16 + 2 * j, lane);
 #pragma unroll
         for (int i = 0; i < 16; i++)
             dp[16 * j + i] =
@@ -240,7 +240,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
         begin(s, own, base, at);
         wgmma_commit();
     }
-    if (APART && before < 0) wait_own(own, DO_FULL);
+    if (SEPARATE && before < 0) wait_own(own, DO_FULL);
     mbarrier_wait(base + VALUES_FULL + 8 * here, at.phase);
     wgmma_fence();
     rows_by_rows(dp, own.dout, keys + TILE_BYTES);
@@ -331,8 +331,8 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
 {
     ring<STAGES> at = {0, 0};
     int lane = own.thread % WARP;
-    float coming[2];
-    if (SOON) load_lse(coming, own, item_in_round(0), s.items, part_in_round(group, 0));
+    float next_lse[2];
+    if (LSE_AHEAD) load_lse(next_lse, own, item_in_round(0), s.items, part_in_round(group, 0));
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         ring<ITEM_STAGES> of = ring_of(round);
         own.round = round, own.base = base, own.group = group;
@@ -343,9 +343,9 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
         int mine = own.first < 0 ? -1 : (seen_by(own.first, OWN, s.T) - 1) / TILE;
         own.q = base + of.stage * ITEM_BYTES + group * OWN_BYTES;
         own.dout = own.q + BLOCK_BYTES;
-        if (!SOON) load_lse(coming, own, i, s.items, part);
-        own.lse[0] = coming[0] * LOG2_E, own.lse[1] = coming[1] * LOG2_E;
-        if (SOON) load_lse(coming, own, item_in_round(round + 1), s.items, part_in_round(group, round + 1));
+        if (!LSE_AHEAD) load_lse(next_lse, own, i, s.items, part);
+        own.lse[0] = next_lse[0] * LOG2_E, own.lse[1] = next_lse[1] * LOG2_E;
+        if (LSE_AHEAD) load_lse(next_lse, own, item_in_round(round + 1), s.items, part_in_round(group, round + 1));
         wait_own(own, Q_FULL);
         for (; tile > mine; tile--, at.next()) { /* seen by later queries only */
             mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
@@ -360,8 +360,8 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
             keep_rows(y, dq, scale, own.thread);
             fence_async();
         } else {
-            give_up_last(own);
-            if (APART) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
+            release_last(own);
+            if (SEPARATE) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
             free_own(own, Q_FREE), free_own(own, DO_FREE);
         }
         named_barrier_sync(1 + group, WARPGROUP);
@@ -369,7 +369,7 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
             store_rows(y, map, it.head % s.H, own.first, it.head / s.H);
             tma_store_commit();
         }
-        if (ITEM_STAGES == 1) give_up(rows_barrier(base + Y_FREE, group, 0), own.thread);
+        if (ITEM_STAGES == 1) release_rows(rows_barrier(base + Y_FREE, group, 0), own.thread);
     }
     if (own.thread == 0) tma_store_wait_read<0>();
 }

@@ -27,13 +27,13 @@
 #define TILE_ROWS 64
 #define DROPOUT   0
 #include "attention_hopper_keys.cuh"
-static_assert(D == 64 || D == 128, "whose part of dQ is whose");
+static_assert(D == 64 || D == 128, "dQ is not divided for this head size");
 
 enum {
     /* Tiles come in pairs, one for each warpgroup; also selects what registers allow then. */
     PAIRS = D == 64,
     PARTS = PAIRS ? 2 : 1,
-    PLACES = 2, /* for dS: of a pair's tiles, or of a tile and the previous one */
+    SLOTS = 2, /* for dS: of a pair's tiles, or of a tile and the previous one */
     PIECES = D / 64,
     PIECE = 64 * 64,
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
@@ -43,24 +43,24 @@ enum {
     DQ_BYTES = 4 * PIECE, /* of a warpgroup; also dK */
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_DS = AT_TILES + STAGES * STAGE_BYTES,
-    AT_DQ = AT_DS + PLACES * DS_BYTES,
+    AT_DQ = AT_DS + SLOTS * DS_BYTES,
     AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
-    TAKEN = AT_BARRIERS, /* the item's number is written */
-    K_FULL = TAKEN + 8 * ITEM_STAGES,
+    ITEM_READY = AT_BARRIERS, /* the item's number is written */
+    K_FULL = ITEM_READY + 8 * ITEM_STAGES,
     V_FULL = K_FULL + 8 * ITEM_STAGES,
     K_FREE = V_FULL + 8 * ITEM_STAGES,
     V_FREE = K_FREE + 8 * ITEM_STAGES,
     QUERIES_FULL = V_FREE + 8 * ITEM_STAGES, /* and statistics */
     DO_FULL = QUERIES_FULL + 8 * STAGES,
     FREE = DO_FULL + 8 * STAGES,
-    DS_FREE = FREE + 8 * STAGES, /* of a pair, or of each place */
-    DQ_FULL = DS_FREE + 8 * PLACES, /* of each warpgroup */
+    DS_FREE = FREE + 8 * STAGES, /* of a pair, or of each slot */
+    DQ_FULL = DS_FREE + 8 * SLOTS, /* of each warpgroup */
     DQ_FREE = DQ_FULL + 8 * CONSUMERS,
     ITEM_AT = DQ_FREE + 8 * CONSUMERS,
     ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or STOP or STORE */
-    /* Named barriers of a warpgroup, for each place: the other warpgroup has stored its dS. */
-    MET = 3,
+    /* Named barriers of a warpgroup, for each slot: the other warpgroup has stored its dS. */
+    DS_READY = 3,
 };
 enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are complete */
 
@@ -100,7 +100,7 @@ DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int 
         u32 to = base + own.stage * ITEM_BYTES, of = base + 8 * own.stage;
         mbarrier_wait(of + K_FREE, before);
         word_at(base + ITEM_AT + 4 * own.stage) = i < s.items ? i : STOP;
-        mbarrier_arrive(of + TAKEN);
+        mbarrier_arrive(of + ITEM_READY);
         if (i >= s.items) return;
         item it = item_of(i, s);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
@@ -121,7 +121,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
     dependents_wait();
     for (int round = 0;; round++) {
         ring<ITEM_STAGES> of = ring_of(round);
-        mbarrier_wait(base + TAKEN + 8 * of.stage, of.phase);
+        mbarrier_wait(base + ITEM_READY + 8 * of.stage, of.phase);
         int i = word_at(base + ITEM_AT + 4 * of.stage);
         if (i == STOP) return;
         item it = item_of(i, s);
@@ -145,7 +145,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
 }
 
 /* One thread for each warpgroup adds its sums to memory and stores its dK and dV. */
-DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, float *dq)
+DEVICE void store_results(u32 base, const sizes &s, int group, const tensor_map *map, float *dq)
 {
     int KV = s.H / GROUP;
     u32 from = base + AT_DQ + group * DQ_BYTES;
@@ -177,49 +177,49 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
 }
 
 /* State of a warpgroup: its keys, a tile of queries of a head, and its stage. */
-struct place : keys {
+struct position : keys {
     ring<STAGES> at;
-    ring<PAIRS ? 1 : PLACES> ds; /* places in shared memory that it waits for */
+    ring<PAIRS ? 1 : SLOTS> ds; /* slots in shared memory that it waits for */
     ring<1> dq;
     u32 block;      /* K of both */
     int group, tile, member, first_head, T;
     u32 values[4][4]; /* heads of 64: the warpgroup's V as left operand */
 };
 /* Heads of 128: a, hidden from the compiler, so that values from it take no registers in loops. */
-DEVICE int afresh(int a)
+DEVICE int opaque_wide(int a)
 {
-    return PAIRS ? a : forgotten(a);
+    return PAIRS ? a : opaque(a);
 }
-DEVICE int lane_of(const place &p)
+DEVICE int lane_of(const position &p)
 {
-    return afresh(p.thread) % WARP;
+    return opaque_wide(p.thread) % WARP;
 }
-DEVICE int end_of_tiles(const place &p)
+DEVICE int end_of_tiles(const position &p)
 {
-    return tiles_of(afresh(p.T));
+    return tiles_of(opaque_wide(p.T));
 }
 /* Tiles left in the item, including this one. */
-DEVICE int tiles_left(const place &p)
+DEVICE int tiles_left(const position &p)
 {
     int end = end_of_tiles(p);
     return (GROUP == 1 ? 0 : (GROUP - 1 - p.member) * (end - p.item_tile)) + end - p.tile;
 }
-typedef float products[PIECE / WARPGROUP]; /* 64 x 64 */
+typedef float dq_tile[PIECE / WARPGROUP]; /* 64 x 64 */
 
-DEVICE void wait_for_queries(const place &p)
+DEVICE void wait_for_queries(const position &p)
 {
     mbarrier_wait(p.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
 }
 /* Starts S of the tile at a stage. */
-DEVICE void begin(scores &s, const place &p)
+DEVICE void begin(scores &s, const position &p)
 {
     wgmma_forget(s);
     wgmma_fence();
-    rows_by_rows(s, (u32)afresh((int)p.k), p.base + AT_TILES + p.at.stage * STAGE_BYTES);
+    rows_by_rows(s, (u32)opaque_wide((int)p.k), p.base + AT_TILES + p.at.stage * STAGE_BYTES);
     wgmma_commit();
 }
 /* Starts dP of the tile at a stage. */
-DEVICE void begin_values(scores &dp, const place &p, u32 dout)
+DEVICE void begin_values(scores &dp, const position &p, u32 dout)
 {
     wgmma_forget(dp);
     wgmma_fence();
@@ -232,14 +232,14 @@ DEVICE void begin_values(scores &dp, const place &p, u32 dout)
     }
     wgmma_commit();
 }
-DEVICE void load_values(place &p)
+DEVICE void load_values(position &p)
 {
     int lane = p.thread % WARP, row = 16 * (p.thread / WARP) + lane % 16;
 #pragma unroll
     for (int k = 0; k < 4; k++) ldmatrix_x4(p.values[k], p.v + panel_chunk<SWIZZLE>(row, 2 * k + lane / 16));
 }
 /* Advances to the next tile, which may belong to the next head. */
-DEVICE void go_on(place &p)
+DEVICE void advance(position &p)
 {
     p.at.next();
     p.tile++;
@@ -256,12 +256,12 @@ DEVICE void unpack(scores &pr, const kept_scores &a, int k)
         pr[8 * k + 2 * i + 1] = __uint_as_float(a[k][i] & 0xffff0000u);
     }
 }
-/* Stores dS (rows: the warpgroup's keys) to a place, 16 queries at a time to save registers. */
-DEVICE void keep_scores(const place &p, int to_place, kept_scores &e, const kept_scores &a, const scores &dp, const float *stats)
+/* Stores dS (rows: the warpgroup's keys) to a slot, 16 queries at a time to save registers. */
+DEVICE void keep_scores(const position &p, int to_slot, kept_scores &e, const kept_scores &a, const scores &dp, const float *stats)
 {
     scores pr;
-    int thread = forgotten(p.thread), lane = thread % WARP, row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
-    u32 to = p.base + AT_DS + to_place * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
+    int thread = opaque(p.thread), lane = thread % WARP, row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
+    u32 to = p.base + AT_DS + to_slot * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) {
         unpack(pr, a, k);
@@ -272,17 +272,17 @@ DEVICE void keep_scores(const place &p, int to_place, kept_scores &e, const kept
     }
 }
 /* Lets the other warpgroup read it. */
-DEVICE void leave_scores(const place &p, int of_place)
+DEVICE void publish_scores(const position &p, int of_slot)
 {
-    named_barrier_arrive(MET + 1 - p.group + 2 * of_place, CONSUMERS * WARPGROUP);
+    named_barrier_arrive(DS_READY + 1 - p.group + 2 * of_slot, CONSUMERS * WARPGROUP);
 }
-/* Starts dQ's part from one place's dS or, for pairs, both; without `left` it is discarded. */
-DEVICE void begin_queries(products &dq, const place &p, int of_place, bool left = true)
+/* Starts dQ's part from one slot's dS or, for pairs, both; without `left` it is discarded. */
+DEVICE void begin_queries(dq_tile &dq, const position &p, int of_slot, bool left = true)
 {
-    if (left) named_barrier_sync(MET + p.group + 2 * of_place, CONSUMERS * WARPGROUP);
+    if (left) named_barrier_sync(DS_READY + p.group + 2 * of_slot, CONSUMERS * WARPGROUP);
     /* Not where dS is stored: there more wgmma is in flight, and the fence takes longer. */
     if (PAIRS) fence_async();
-    u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_place) * DS_BYTES, 16, 1024);
+    u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_slot) * DS_BYTES, 16, 1024);
     u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
     wgmma_forget(dq);
     wgmma_fence();
@@ -292,40 +292,40 @@ DEVICE void begin_queries(products &dq, const place &p, int of_place, bool left 
     wgmma_commit();
 }
 /* Releases the stage before `at`, and dS. */
-DEVICE void free_before(const place &p, const ring<STAGES> &at)
+DEVICE void free_before(const position &p, const ring<STAGES> &at)
 {
     release(p.base + FREE + 8 * ((at.stage == 0 ? STAGES : at.stage) - 1), lane_of(p));
 }
-DEVICE void free_scores(const place &p, int of_place)
+DEVICE void free_scores(const position &p, int of_slot)
 {
-    release(p.base + DS_FREE + 8 * of_place, lane_of(p));
+    release(p.base + DS_FREE + 8 * of_slot, lane_of(p));
 }
 /* The warpgroup's piece of dQ of a tile or pair, `back` tiles before this one. */
-DEVICE int piece_before(const place &p, int back)
+DEVICE int piece_before(const position &p, int back)
 {
     int member = p.member, tile = p.tile - back, end = end_of_tiles(p);
     while (GROUP > 1 && tile < p.item_tile) member--, tile += end - p.item_tile;
     return ((p.first_head + member) * end + tile) * PIECES + p.group;
 }
-DEVICE void hand_over(place &p, int order)
+DEVICE void submit(position &p, int order)
 {
-    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * afresh(p.group)) = order;
+    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * opaque_wide(p.group)) = order;
     release(p.base + DQ_FULL + 8 * p.group, lane_of(p));
     p.dq.next();
 }
-DEVICE void wait_for_room(place &p)
+DEVICE void wait_for_space(position &p)
 {
     mbarrier_wait(p.base + DQ_FREE + 8 * p.group, p.dq.phase);
 }
-DEVICE void add_queries(const products &dq, place &p, int piece)
+DEVICE void add_queries(const dq_tile &dq, position &p, int piece)
 {
-    wait_for_room(p);
+    wait_for_space(p);
     float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + p.group * DQ_BYTES);
-    to += forgotten(p.thread);
+    to += opaque(p.thread);
 #pragma unroll
     for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
         to[c * WARPGROUP] = make_float4(dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
-    hand_over(p, piece);
+    submit(p, piece);
 }
 
 /* Starts dK of a tile. */
@@ -341,7 +341,7 @@ DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
  * tile's S is complete at the end, and dK in flight. Heads of 128: on entry S is in flight, and dK
  * if there is a tile BEFORE; nothing is at the end. */
 template <int PART, bool MORE, bool BEFORE = true>
-DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, place &p, int last = -1)
+DEVICE void step(scores &s, kept_scores &e, dq_tile &dq, sums &dk, sums &dv, position &p, int last = -1)
 {
     scores dp;
     kept_scores a;
@@ -362,7 +362,7 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
     if (PAIRS) {
 #pragma unroll
         for (int k = 0; k < TILE / 16; k++) computed(a[k]);
-        if (MORE) go_on(p);
+        if (MORE) advance(p);
         /* Also a branch: the compiler puts the wait for wgmma before code between branches. */
         wait_for_queries(p);
         wgmma_wait<1>();
@@ -384,7 +384,7 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
     }
     keep_scores(p, PAIRS ? PART : p.ds.stage, e, a, dp, stats);
     if (PAIRS) {
-        if (PART == 1) leave_scores(p, 0);
+        if (PART == 1) publish_scores(p, 0);
         begin_keys(dk, e, queries);
         wgmma_wait<1>();
         wgmma_hold(dv);
@@ -393,28 +393,28 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
         wgmma_wait<0>();
         wgmma_hold(dv);
         fence_async();
-        leave_scores(p, p.ds.stage);
+        publish_scores(p, p.ds.stage);
         p.ds.next();
     }
 }
 
 /* Completes the work in flight at the end of an item. */
-DEVICE void last_queries(products &dq, sums &dk, sums &dv, place &p, int of_place)
+DEVICE void last_queries(dq_tile &dq, sums &dk, sums &dv, position &p, int of_slot)
 {
     wgmma_wait<0>();
     wgmma_hold(dk);
     wgmma_hold(dv);
     wgmma_hold(dq);
-    go_on(p);
+    advance(p);
     free_before(p, p.at);
-    free_scores(p, of_place);
+    free_scores(p, of_slot);
     add_queries(dq, p, piece_before(p, PARTS));
 }
 /* Processes pairs of tiles; S of the first is in flight. */
-DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, place &p)
+DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, position &p)
 {
     kept_scores e;
-    products dq;
+    dq_tile dq;
     int last = -1; /* the piece in flight */
     wgmma_wait<0>();
     wgmma_hold(s);
@@ -432,19 +432,19 @@ DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, place &p)
     begin_queries(dq, p, 0);
     last_queries(dq, dk, dv, p, 0);
 }
-DEVICE void begin_tile_keys(sums &dk, const kept_scores &e, const place &p)
+DEVICE void begin_tile_keys(sums &dk, const kept_scores &e, const position &p)
 {
     begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
 }
 /* The same without pairs. dQ starts after the next tile's dS, so neither warpgroup waits. */
-DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
+DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, position &p)
 {
     kept_scores e;
-    products dq;
+    dq_tile dq;
     step<0, false, false>(s, e, dq, dk, dv, p);
     if (tiles_left(p) > 1) {
         begin_tile_keys(dk, e, p);
-        go_on(p);
+        advance(p);
         wait_for_queries(p);
         begin(s, p);
         step<0, false>(s, e, dq, dk, dv, p);
@@ -456,7 +456,7 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
             wgmma_hold(dq);
             free_scores(p, p.ds.stage);
             add_queries(dq, p, piece_before(p, 1)); /* during dK, before S */
-            go_on(p);
+            advance(p);
             wait_for_queries(p);
             begin(s, p);
             step<0, false>(s, e, dq, dk, dv, p);
@@ -473,7 +473,7 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
 }
 /* An item's tiles. No wgmma whose sums a loop reads may be in flight between its iterations, or the
  * compiler would wait for every one. Overwritten arrays are local to loops to free registers. */
-DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase)
+DEVICE void walk(sums &dk, sums &dv, position &p, u32 values_full, int phase)
 {
     scores s;
     wait_for_queries(p);
@@ -487,18 +487,18 @@ DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase)
     }
 }
 
-DEVICE void consume(const sizes &s, place &p, float scale)
+DEVICE void consume(const sizes &s, position &p, float scale)
 {
     ring<ITEM_STAGES> of = {0, 0};
     int KV = s.H / GROUP;
     p.T = s.T;
     for (;; of.next()) {
-        mbarrier_wait(p.base + TAKEN + 8 * of.stage, of.phase);
+        mbarrier_wait(p.base + ITEM_READY + 8 * of.stage, of.phase);
         int i = (int)warp_word((const volatile u32 *)&word_at(p.base + ITEM_AT + 4 * of.stage));
         if (i == STOP) break;
         mbarrier_wait(p.base + K_FULL + 8 * of.stage, of.phase);
         sizes of_items = s;
-        of_items.T = afresh(s.T);
+        of_items.T = opaque_wide(s.T);
         item it = item_of(i, of_items);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
         p.first = first + OWN * p.group;
@@ -513,17 +513,17 @@ DEVICE void consume(const sizes &s, place &p, float scale)
         clear(dv);
         walk(dk, dv, p, p.base + V_FULL + 8 * of.stage, of.phase);
         /* Reloaded: saves a register in the loops. */
-        i = word_at(p.base + ITEM_AT + 4 * afresh(of.stage));
+        i = word_at(p.base + ITEM_AT + 4 * opaque_wide(of.stage));
         release(p.base + K_FREE + 8 * of.stage, lane_of(p));
-        wait_for_room(p);
+        wait_for_space(p);
         named_barrier_sync(1 + p.group, WARPGROUP); /* V is read */
         keep_rows(p.base + AT_DQ + p.group * DQ_BYTES, dk, scale, p.thread);
         keep_rows(p.v, dv, 1, p.thread);
         fence_async();
-        hand_over(p, STORE - i);
+        submit(p, STORE - i);
     }
-    wait_for_room(p);
-    hand_over(p, STOP);
+    wait_for_space(p);
+    submit(p, STOP);
 }
 
 KERNEL_MIN(THREADS, 1)
@@ -536,7 +536,7 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < ITEM_STAGES; i++) {
-            mbarrier_init(base + TAKEN + 8 * i, 1);
+            mbarrier_init(base + ITEM_READY + 8 * i, 1);
             mbarrier_init(base + K_FULL + 8 * i, 1);
             mbarrier_init(base + V_FULL + 8 * i, 1);
             mbarrier_init(base + K_FREE + 8 * i, ARRIVALS);
@@ -547,7 +547,7 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
             mbarrier_init(base + DO_FULL + 8 * i, 1);
             mbarrier_init(base + FREE + 8 * i, ARRIVALS);
         }
-        for (int i = 0; i < PLACES; i++) mbarrier_init(base + DS_FREE + 8 * i, ARRIVALS);
+        for (int i = 0; i < SLOTS; i++) mbarrier_init(base + DS_FREE + 8 * i, ARRIVALS);
         for (int i = 0; i < CONSUMERS; i++) {
             mbarrier_init(base + DQ_FULL + 8 * i, WARPGROUP / WARP);
             mbarrier_init(base + DQ_FREE + 8 * i, 1);
@@ -561,14 +561,14 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
         int warp = threadIdx.x / WARP % 4;
         if (threadIdx.x % WARP) return;
         if (warp < CONSUMERS)
-            deliver(base, s, warp, &dqkv, dq);
+            store_results(base, s, warp, &dqkv, dq);
         else if (warp == CONSUMERS)
             produce_items(base, s, &rows, counter);
         else
             produce_tiles(base, s, &rows, &dy, &stats);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
-        place p;
+        position p;
         p.base = base;
         p.group = group;
         p.thread = threadIdx.x % WARPGROUP;

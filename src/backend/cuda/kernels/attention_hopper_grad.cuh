@@ -102,7 +102,7 @@ DEVICE void store_rows(u32 from, const tensor_map *map, int head, int first, int
 }
 /* A warpgroup's thread 0 releases an item's rows once its stores have read shared memory. To hide
  * the time, during the next item's first matmuls, unless those need the rows. */
-DEVICE void give_up(u32 barrier, int thread)
+DEVICE void release_rows(u32 barrier, int thread)
 {
     if (thread == 0) {
         tma_store_wait_read<0>();

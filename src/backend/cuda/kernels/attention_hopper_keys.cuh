@@ -2,7 +2,7 @@
  * has 64 keys and walks over tiles of queries. Scores are transposed: rows are keys. */
 #pragma once
 #include "attention_hopper_grad.cuh"
-static_assert(TILE == STATS, "statistics come by tiles");
+static_assert(TILE == STATS, "a tile needs one block of statistics");
 
 /* The first tile of queries that sees key `first`. */
 DEVICE int first_tile(int first)
@@ -38,7 +38,7 @@ DEVICE void mark_dropped(scores &p, const keys &own, int member, int tile)
     int warp = own.thread / WARP, lane = own.thread % WARP;
 #pragma unroll
     for (int j = 0; j < TILE / 32; j++) {
-        drop_bytes d = draw<true>(own.seed, own.site, own.step, own.head + member, tile * TILE / 16 + 2 * j, own.first / 16 + warp, lane);
+        drop_bytes d = random_bytes<true>(own.seed, own.site, own.step, own.head + member, tile * TILE / 16 + 2 * j, own.first / 16 + warp, lane);
 #pragma unroll
         for (int i = 0; i < 16; i++)
             if (drop_byte<true>(d, 0, i / 4, i % 4) < own.threshold) p[16 * j + i] = -p[16 * j + i];

@@ -86,12 +86,12 @@ template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], flo
 struct kept {
     u32 w[DROPOUT ? KEYS / 16 : 1][2];
 };
-DEVICE void draw_tile(kept &a, const rows &r, const drop &d, int first)
+DEVICE void random_tile(kept &a, const rows &r, const drop &d, int first)
 {
 #if DROPOUT
 #pragma unroll
     for (int j = 0; j < KEYS / 16; j += 2) {
-        drop_bytes bytes = draw(d, r.first / 16, first / 16 + j);
+        drop_bytes bytes = random_bytes(d, r.first / 16, first / 16 + j);
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll

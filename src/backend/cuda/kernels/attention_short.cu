@@ -103,7 +103,7 @@ template <bool EDGE> DEVICE void step_keys(strip &r, int query, int key, int T, 
     for (int j = 0; j < TIMES; j++) {
         kept_scores a;
 #if DROPOUT
-        drop_bytes bytes = draw<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
+        drop_bytes bytes = random_bytes<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
 #endif
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -159,7 +159,7 @@ attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, in
     int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN;
 #pragma unroll 1
     for (;; query = ROWS - OWN - query) {
-        int lane = forgotten(threadIdx.x) % WARP;
+        int lane = opaque(threadIdx.x) % WARP;
         strip r;
         load_queries(r, q, pitch, query, T, lane);
         if (query >= BLOCK) {

@@ -46,7 +46,7 @@ template <int N, int BY> DEVICE void copy_rows(u32 to, const bf16 *rows, int pit
 DEVICE void load_part(const bf16 *first, int pitch, const bf16 *second, int second_pitch, int part, int T)
 {
     u32 to = shared_address(shared_memory) + part * TILE_BYTES;
-    int thread = forgotten(threadIdx.x);
+    int thread = opaque(threadIdx.x);
     copy_rows<TILE, THREADS>(to, first, pitch, part * TILE, T, thread);
     copy_rows<TILE, THREADS>(to + AT_SECOND, second, second_pitch, part * TILE, T, thread);
     cp_async_commit();

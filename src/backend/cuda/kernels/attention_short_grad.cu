@@ -36,9 +36,9 @@ struct head {
     float factor, unscaled; /* delta is divided by the scale of what dropout keeps */
 };
 /* Offset of the block's head in a tensor of `matrices` matrices. */
-DEVICE i64 start(const head &h, int matrices, int matrix)
+DEVICE i64 head_offset(const head &h, int matrices, int matrix)
 {
-    int b = forgotten(blockIdx.z);
+    int b = opaque(blockIdx.z);
     return (i64)(b * h.T * matrices + matrix) * (h.H * D) + blockIdx.y * D;
 }
 /* A warp's strip of two matrices, and its offset in shared memory. */
@@ -54,9 +54,9 @@ DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, i
 }
 
 /* Prefetches into L2 the rows of y that `statistics` reads. */
-template <int N, int BY> DEVICE void expect(const head &h, int row, int thread)
+template <int N, int BY> DEVICE void prefetch_y(const head &h, int row, int thread)
 {
-    const bf16 *y = h.y + start(h, 1, 0) + thread % 2 * (D / 2);
+    const bf16 *y = h.y + head_offset(h, 1, 0) + thread % 2 * (D / 2);
 #pragma unroll
     for (int i = 0; i < 2 * N / BY; i++) {
         int t = row + i * (BY / 2) + thread / 2;
@@ -73,7 +73,7 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
         int r = i * (BY / 2) + thread / 2, half = thread % 2, t = row + r;
         float sum = 0, lse = INFINITY_F;
         if (t < h.T) {
-            const bf16 *y = h.y + start(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
+            const bf16 *y = h.y + head_offset(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
             lse = h.lse[(i64)(blockIdx.z * h.H + blockIdx.y) * h.T + t] * LOG2_E;
 #pragma unroll
             for (int c = 0; c < CHUNKS / 2; c++) {
@@ -93,7 +93,7 @@ template <bool EDGE>
 DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_rows<KEPT> &v, int query, int key,
                       float factor, const u32 (&bytes)[2], const drop &d)
 {
-    int thread = forgotten(threadIdx.x), lane = thread % WARP;
+    int thread = opaque(threadIdx.x), lane = thread % WARP;
     u32 own = shared_address(shared_memory) + own_at(thread / WARP) + lane_down(lane);
     u32 q_rows = shared_address(shared_memory) + query * ROW_BYTES, dy_rows = q_rows + AT_SECOND;
     const float *lse = (const float *)(shared_memory + AT_LSE) + query + lane % 4 * 2;
@@ -138,7 +138,7 @@ DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D
                          const float (&delta)[M][2], int query, int key, int T, float factor,
                          const u32 (&bytes)[2], const drop &d)
 {
-    int thread = forgotten(threadIdx.x), lane = thread % WARP;
+    int thread = opaque(threadIdx.x), lane = thread % WARP;
     u32 own = shared_address(shared_memory) + own_at(thread / WARP) + lane_down(lane);
     u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES;
     scores s, dp;
@@ -177,12 +177,12 @@ template <bool ROWS_ARE_KEYS> DEVICE drop_bytes draw_span(const drop &d, int que
 {
     drop_bytes r;
 #if DROPOUT
-    r = draw<ROWS_ARE_KEYS>(d.seed, d.site, d.step, d.bh, query / 16, key / 16, forgotten(threadIdx.x) % WARP);
+    r = random_bytes<ROWS_ARE_KEYS>(d.seed, d.site, d.step, d.bh, query / 16, key / 16, opaque(threadIdx.x) % WARP);
 #endif
     return r;
 }
 /* Extracts those of one step. */
-DEVICE void of_step(u32 (&to)[2], const drop_bytes &all, int j)
+DEVICE void step_bytes(u32 (&to)[2], const drop_bytes &all, int j)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) to[i] = j ? all.w[1][i] : all.w[0][i];
@@ -194,22 +194,22 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float keep_scal
     u32 base = shared_address(shared_memory);
     int key = threadIdx.x / WARP * OWN; /* of the first strip; the second is as far from the end */
     {
-        int thread = forgotten(threadIdx.x), pitch = 3 * h.H * D;
-        expect<ROWS, THREADS>(h, 0, thread);
+        int thread = opaque(threadIdx.x), pitch = 3 * h.H * D;
+        prefetch_y<ROWS, THREADS>(h, 0, thread);
 #pragma unroll 1
         for (int i = 0; i < PARTS; i++)
-            if (i * TILE < h.T) load_part(h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, i, h.T);
+            if (i * TILE < h.T) load_part(h.qkv + head_offset(h, 3, 0), pitch, h.dy + head_offset(h, 1, 0), h.H * D, i, h.T);
     }
 #pragma unroll 1
     for (;; key = ROWS - OWN - key) {
-        int thread = forgotten(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
+        int thread = opaque(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
         u32 at_own = own_at(thread / WARP);
         __syncwarp();
-        load_own(base + at_own, h.qkv + start(h, 3, 1), pitch, h.qkv + start(h, 3, 2), pitch, key, h.T, lane);
+        load_own(base + at_own, h.qkv + head_offset(h, 3, 1), pitch, h.qkv + head_offset(h, 3, 2), pitch, key, h.T, lane);
         if (key < BLOCK) {
             cp_async_wait<1>();
             __syncthreads();
-            statistics<ROWS, THREADS>(h, AT_SECOND, 0, forgotten(threadIdx.x));
+            statistics<ROWS, THREADS>(h, AT_SECOND, 0, opaque(threadIdx.x));
             cp_async_wait<0>();
             __syncthreads();
         } else {
@@ -232,7 +232,7 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float keep_scal
 #pragma unroll 1
                 for (int j = 0; j < 2; j++) {
                     if (query + j * STEP < key) continue;
-                    of_step(bytes, all, j);
+                    step_bytes(bytes, all, j);
                     step_keys<true>(dk, dv, k, v, query + j * STEP, key, h.factor, bytes, d);
                 }
             }
@@ -241,15 +241,15 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float keep_scal
             drop_bytes all = draw_span<true>(d, query, key);
 #pragma unroll 1
             for (int j = 0; j < 2; j++) {
-                of_step(bytes, all, j);
+                step_bytes(bytes, all, j);
                 step_keys<false>(dk, dv, k, v, query + j * STEP, key, h.factor, bytes, d);
             }
         }
-        thread = forgotten(threadIdx.x);
+        thread = opaque(threadIdx.x);
         lane = thread % WARP;
         at_own = own_at(thread / WARP);
-        store_strip<OWN>(h.dqkv + start(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
-        store_strip<OWN>(h.dqkv + start(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, keep_scale, lane);
+        store_strip<OWN>(h.dqkv + head_offset(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
+        store_strip<OWN>(h.dqkv + head_offset(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, keep_scale, lane);
         if (key >= BLOCK) break;
     }
 }
@@ -261,15 +261,15 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
     int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN;
 #pragma unroll 1
     for (;; query = ROWS - OWN - query) {
-        int thread = forgotten(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
+        int thread = opaque(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
         u32 at_own = own_at(thread / WARP);
-        expect<OWN, WARP>(h, query, lane);
+        prefetch_y<OWN, WARP>(h, query, lane);
         __syncwarp();
-        load_own(base + at_own, h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, query, h.T, lane);
+        load_own(base + at_own, h.qkv + head_offset(h, 3, 0), pitch, h.dy + head_offset(h, 1, 0), h.H * D, query, h.T, lane);
         if (query >= BLOCK) {
 #pragma unroll 1
             for (int i = 0; i < PARTS; i++)
-                load_part(h.qkv + start(h, 3, 1), pitch, h.qkv + start(h, 3, 2), pitch, i, h.T);
+                load_part(h.qkv + head_offset(h, 3, 1), pitch, h.qkv + head_offset(h, 3, 2), pitch, i, h.T);
             cp_async_wait<PARTS>();
         } else
             cp_async_wait<0>();
@@ -302,7 +302,7 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
             drop_bytes all = draw_span<false>(d, query, key);
 #pragma unroll 1
             for (int j = 0; j < 2; j++) {
-                of_step(bytes, all, j);
+                step_bytes(bytes, all, j);
                 step_queries<false>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor, bytes, d);
             }
         }
@@ -312,12 +312,12 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
 #pragma unroll 1
             for (int j = 0; j < 2; j++) {
                 if (key + j * STEP >= end) break;
-                of_step(bytes, all, j);
+                step_bytes(bytes, all, j);
                 step_queries<true>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor, bytes, d);
             }
         }
-        thread = forgotten(threadIdx.x);
-        store_strip<OWN>(h.dqkv + start(h, 3, 0), pitch, query, h.T, own_at(thread / WARP), dq, scale, thread % WARP);
+        thread = opaque(threadIdx.x);
+        store_strip<OWN>(h.dqkv + head_offset(h, 3, 0), pitch, query, h.T, own_at(thread / WARP), dq, scale, thread % WARP);
         if (query < BLOCK) break;
     }
 }

@@ -180,7 +180,7 @@ DEVICE void red_add_x4(float *p, const float (&a)[4])
 }
 
 /* Returns a, hidden from the compiler: it recomputes values from a rather than keep them. */
-DEVICE int forgotten(int a)
+DEVICE int opaque(int a)
 {
     asm volatile("" : "+r"(a));
     return a;
