@@ -2,8 +2,7 @@
  * backward, for mma.sync and wgmma: all give a warp the same 16 rows by 16 columns.
  *
  * A Philox call returns the bytes of a 4x4 set (dropout_attention), which two lanes, 4 apart,
- * share. The even lane calls for the first of two 16x16 blocks, the odd one for the other; they
- * swap halves. */
+ * share. The even lane calls for one of two 16x16 blocks, the odd one for the other; they swap. */
 #pragma once
 #include "device.cuh"
 

@@ -50,8 +50,7 @@ enum {
 static_assert(PASSES * 16 * DQ_N * DQ_COLUMNS == D, "the warps do not divide dq");
 
 /* Per tile of rows (B,H,tiles,2,TILE): the log-sum-exp times log2 e and delta = rowsum(dy y). From
- * T on the former is infinite, so probabilities are 0. DQ_SUMS: clears dq's sums. Grid (tiles, H,
- * B). */
+ * T on the former is infinite, so probabilities are 0. DQ_SUMS: clears dq. Grid (tiles, H, B). */
 enum { ROW_THREADS = 256 };
 KERNEL(ROW_THREADS)
 attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq, int T, int H)

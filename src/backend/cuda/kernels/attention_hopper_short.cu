@@ -1,11 +1,10 @@
 /* attention_hopper_short.cu - causal attention over at most ROWS rows for sm_90a: qkv
- * (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), bf16, log-sum-exp (B,H,T) float. A block has several
- * heads in turn and loads one ahead.
+ * (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), bf16, log-sum-exp (B,H,T) float.
  *
- * Each of four warpgroups has a strip of 64 queries of a head, and in the next head the strip that
- * sees as much less as this one saw more. It walks over the keys from the first on; the next 64
- * keys' scores are computed concurrently with the product of these keys' weights and values. (Two
- * warpgroups with two strips each take a tenth longer.)
+ * A block loads one head ahead. Each of four warpgroups has a strip of 64 queries of a head, and in
+ * the next head the strip that sees as much less as this one saw more. It walks over the keys from
+ * the first on; the next 64 keys' scores are computed concurrently with the product of these keys'
+ * weights and values. (Two warpgroups with two strips each take a tenth longer.)
  *
  * Bound by memory (4 HEAD_SIZE elements a row), exponentials and random bits. HEAD_SIZE <= 64. */
 #define CAUSAL 1

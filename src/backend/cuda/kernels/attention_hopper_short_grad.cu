@@ -17,8 +17,8 @@
  *                   to memory                           dQ, dK,dV 1               dK,dV 2      dQ 3
  *
  * A third warpgroup has a thread that requests copies and three warps that compute delta =
- * rowsum(dy y). The next head's rows arrive meanwhile: its first two strips have a second buffer,
- * except for Q of the second.
+ * rowsum(dy y). The next head's rows arrive meanwhile: the first two strips, except the second's Q,
+ * have two buffers.
  *
  * Bound by memory, 8 D elements a row; then by tensor cores, 5 matmuls of 2 D clocks for each tile,
  * and by instructions, with dropout 12 an element. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */

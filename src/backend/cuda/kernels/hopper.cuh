@@ -83,10 +83,8 @@ template <int N> DEVICE void computed(u32 (&a)[N])
 }
 
 /* Operands of asm, by the number of registers of d. */
-#define WGMMA_D8 \
-    "%0, %1, %2, %3, %4, %5, %6, %7"
-#define WGMMA_D16 WGMMA_D8 \
-    ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define WGMMA_D8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define WGMMA_D16 WGMMA_D8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define WGMMA_D32 WGMMA_D16 \
     ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define WGMMA_D48 WGMMA_D32 \
@@ -198,8 +196,8 @@ DEVICE void fence_async()
 /* --- copies by tensor maps: a box of a 5-dimensional tensor, innermost first, at c0 ... c4 ---
  *
  * Shared memory holds the box without gaps, each row swizzled as the map specifies. Its address is
- * a multiple of 1024, 512, 256 or (unswizzled) 128. Reads outside the tensor return zeros; writes
- * there are dropped. Called by one thread. */
+ * a multiple of 1024, 512, 256 or (unswizzled) 128. Reads outside return zeros; writes outside are
+ * dropped. One thread. */
 struct __align__(64) tensor_map {
     u64 words[16];
 };
@@ -254,7 +252,6 @@ DEVICE void bulk_add_f32(float *to, u32 from, int bytes)
 }
 
 /* --- the threads of a block --- */
-
 /* Barrier `id` (1 ... 15; 0 is __syncthreads) of `threads` threads, a multiple of 32. Threads that
  * sync wait for all; threads that arrive continue. All lanes of a warp call it together. */
 DEVICE void named_barrier_sync(int id, int threads)
@@ -275,8 +272,7 @@ DEVICE u32 warp_word(const volatile u32 *p)
 }
 
 /* Sets the registers per thread, 24 ... 256 in steps of 8. An increase waits until other warpgroups
- * release registers. Called by a whole warpgroup; the launch bounds must state threads and one
- * block. */
+ * release registers. For whole warpgroups; launch bounds must state threads and one block. */
 template <int N> DEVICE void registers_inc()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
@@ -303,7 +299,6 @@ DEVICE void stmatrix_x4_trans(u32 address, const u32 (&r)[4])
 }
 
 /* --- programmatic dependent launch (launch.h: dependent) --- */
-
 /* The next launch may begin once all blocks have called this or ended; not a memory fence. */
 DEVICE void dependents_start()
 {
