@@ -3,9 +3,9 @@
  * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv like qkv; FlashAttention-2
  * (Dao, arXiv 2307.08691, algorithm 2). A block has BLOCK keys of one of KV heads and walks over
  * the queries that see them, TILE at a time, for each of the GROUP query heads in turn. K and V (or
- * most of them) and the sums dK and dV are in registers. Everything is transposed; a warp's rows
- * are keys:
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q,
+ * most of them) and the sums dK and dV are in registers. A warp's rows are keys:
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dO, dK += dS^T Q,
  * so P and dS in registers are left operands without change. Only dS goes through shared memory,
  * for dQ = dS K, whose rows all warps share. It has two buffers, so that a tile's dQ is computed
  * concurrently with the next tile and one barrier a tile is enough.
@@ -143,7 +143,7 @@ DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
     }
 }
 
-/* Stores dq's sums, scaled, to the packed gradient; grid (tiles, H, B). Bound by reading the sums. */
+/* Stores dq's scaled sums to the packed gradient; grid (tiles, H, B). Bound by reading the sums. */
 KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T, int H)
 {
     __shared__ __align__(16) u8 rounded[TILE_BYTES];

@@ -35,7 +35,7 @@ enum {
 
 typedef u32 kept_scores[M][N][4];    /* a left operand 16M x 16N */
 
-/* A lane's row address for ldmatrix of 16 rows of a tile: left operands, or transposed right ones. */
+/* A lane's row address for ldmatrix of 16 rows of a tile: left or transposed right operands. */
 DEVICE u32 lane_down(int lane)
 {
     return swizzle<CHUNKS>(lane % 16, lane / 16);
@@ -88,7 +88,7 @@ DEVICE void pack(kept_scores &a, const scores &s)
             for (int i = 0; i < 4; i++)
                 a[m][n][i] = pack_bf16(s[m][2 * n + i / 2][i % 2 * 2], s[m][2 * n + i / 2][i % 2 * 2 + 1]);
 }
-/* Stores a warp's scaled sums through its rows of a tile, which other warps must not use meanwhile. */
+/* Stores a warp's scaled sums through its rows of a tile, which other warps must not use. */
 DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const sums &sum, float scale, int lane)
 {
     int g = lane / 4, q = lane % 4;

@@ -17,7 +17,7 @@ enum {
     TILE = 32,
     PITCH = D + 4, /* of a row; adjacent rows use different banks */
     SCORE_PITCH = OWN + 4,
-    WIDE = D % 64 == 0 ? 4 : D % 32 == 0 ? 2 : 1, /* floats read at a time from a thread's columns */
+    WIDE = D % 64 == 0 ? 4 : D % 32 == 0 ? 2 : 1, /* floats of a thread's columns at a time */
     COLUMNS = D / 16,
     OWN_FLOATS = OWN * PITCH,
     TILE_FLOATS = TILE * PITCH,
@@ -99,7 +99,7 @@ DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int 
 {
     return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
 }
-/* For one pair: s becomes the score's gradient (without `scale`), dp the probability after dropout. */
+/* Of a pair: s becomes the score's gradient (without `scale`), dp the probability after dropout. */
 DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, float keep, bool seen)
 {
     float p = seen ? expf(s * scale - lse) : 0;

@@ -121,7 +121,7 @@ template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores 
     }
 }
 
-/* Stores a warp's scaled sums to its rows in memory; a quarter of a warp writes 32 bytes of a row. */
+/* Stores a warp's scaled sums to its rows; a quarter of a warp writes 32 bytes of a row. */
 DEVICE void store_sums(float *rows, int pitch, int first, int T, const sums &sum, float scale, int lane)
 {
 #pragma unroll
@@ -288,7 +288,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
                             });
 #endif
             add_by_columns<DROPOUT>(dv, s, dy_rows, lane);
-            /* Never taken. The branch stops loads from moving above it, which would take registers. */
+            /* Never taken. The branch stops loads from moving up, which would take registers. */
             if (opaque(turn) < 0) break;
             thread = opaque_in_turn(threadIdx.x, turn), lane = thread % WARP;
 #pragma unroll

@@ -11,7 +11,7 @@
  * equally by the exponentials (KEYS / 16 clocks). Reads and writes at most 4 HEAD elements a row,
  * as rows and heads that run concurrently share their keys in L2.
  *
- *     HEAD a multiple of 16, CONSUMERS 2, 3 or 4, KEYS a multiple of 64, STAGES, GROUP, CAUSAL, DROPOUT
+ *     HEAD % 16 == 0, CONSUMERS 2 to 4, KEYS % 64 == 0, STAGES, GROUP, CAUSAL, DROPOUT
  *     TURNS   warpgroups issue their wgmma in turn, so that they stay out of step
  *
  * A tile's exponentials run while this warpgroup multiplies the previous tile's weights and values.

@@ -2,10 +2,10 @@
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_dq.cu -> the columns of dqkv from C
  * on.
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dO, dK += dS^T Q.
  * A warpgroup has 64 keys and walks over the queries that see them, first to last, for each of the
- * GROUP query heads in turn. P and dS in registers are left operands, and each warpgroup owns its
- * sums. Queries from T on have an infinite log-sum-exp, so P and dS are 0.
+ * GROUP query heads in turn. P and dS in registers are left operands. From T on P and dS are 0.
  *
  * Bound by tensor cores: 4 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
  * row, and rereads queries for each item from L2. Constants: attention_hopper_grad.cuh's; TILE_ROWS
@@ -32,7 +32,7 @@ enum {
 };
 
 struct sizes {
-    int T, H, heads, items, tiles; /* heads: key heads of all sequences; tiles: of queries */
+    int T, H, heads, items, tiles; /* all key heads; tiles of queries */
 };
 DEVICE sizes sizes_of(int T, int H, int heads, int items)
 {
@@ -86,7 +86,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
         int b = it.head / KV, h = (it.head - b * KV) * GROUP;
 #pragma unroll 1 /* registers are scarce here */
         do {
-            int tile = first_tile(it.rank * BLOCK), strip = (b * s.H + h) * s.tiles; /* index into statistics */
+            int tile = first_tile(it.rank * BLOCK), strip = (b * s.H + h) * s.tiles; /* of statistics */
 #pragma unroll 1
             for (; tile < s.tiles; tile++, at.next()) {
                 u32 stage = base + AT_TILES + at.stage * STAGE_BYTES;

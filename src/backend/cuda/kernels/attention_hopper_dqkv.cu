@@ -65,7 +65,7 @@ enum {
 enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are complete */
 
 struct sizes {
-    int T, H, heads, section, items, tiles; /* heads: key heads of all sequences; tiles: of queries */
+    int T, H, heads, section, items, tiles; /* all key heads; tiles of queries */
 };
 DEVICE int tiles_of(int T)
 {

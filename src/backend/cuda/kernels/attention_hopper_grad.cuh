@@ -26,7 +26,7 @@ enum {
     THREADS = WARPGROUP * (CONSUMERS + 1),
     OWN_BYTES = 2 * D * OWN,
     TILE_BYTES = 2 * D * TILE,
-    STATS = 64,                              /* rows of a block of statistics: log-sum-exp in bits, then delta */
+    STATS = 64,                              /* rows of statistics: log-sum-exp in bits, delta */
     STATS_BYTES = 2 * STATS * 4,
     ARRIVALS = CONSUMERS * WARPGROUP / WARP, /* each warp arrives when it has read a stage */
     PRODUCER_REGISTERS = CONSUMERS == 3 ? 32 : 24,
@@ -81,7 +81,7 @@ template <int ROWS> DEVICE void load_rows(u32 to, const tensor_map *map, u32 bar
 #pragma unroll
     for (int p = 0; p < PANELS; p++) tma_load(to + p * ROWS * PITCH, map, barrier, p * PANEL, head, first, b, 0);
 }
-/* Stores a warpgroup's scaled sums to its 64 rows in shared memory, which no thread reads any more. */
+/* Stores a warpgroup's scaled sums to its 64 rows in shared memory, which are no longer read. */
 DEVICE void keep_rows(u32 to, const sums &sum, float scale, int thread)
 {
     int warp = thread / WARP, lane = thread % WARP, row = 16 * warp + lane % 16;

@@ -13,7 +13,7 @@ DEVICE int first_tile(int first)
 /* A thread's state of its warpgroup's keys. */
 struct keys {
     u32 base, k, v; /* shared memory; the warpgroup's rows there */
-    int round, thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; end */
+    int round, thread, first, item_tile, first_tile, tiles; /* tiles of queries */
     float factor;
 #if DROPOUT
     u32 seed, site, step;
@@ -61,7 +61,7 @@ DEVICE void pack_kept(kept_scores &a, const scores &p)
 #endif
 }
 
-/* P from S (may overwrite S); dS from P and dP (overwrites P). stats: of the thread's first column. */
+/* P from S (may overwrite S); dS from P and dP (overwrites P). stats: of its first column. */
 DEVICE void probabilities(scores &p, const scores &s, const keys &own, const float *stats)
 {
 #pragma unroll

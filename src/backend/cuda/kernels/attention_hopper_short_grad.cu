@@ -8,17 +8,17 @@
  * in its registers. dS goes through shared memory. In the step that follows each computes one
  * tile's product for dQ, so that all queries' sums, too, are made in registers in turn:
  *
- *     step                            0        1        2            3            4            after
- *     warpgroup 0   queries, keys     0,0      1,0      2,0          3,0          3,3
- *                   dQ of, keys                0,0      2,1          2,0          2,2
- *                   to memory                  dQ 0                  dK,dV 0      dQ 2, dK,dV 3
- *     warpgroup 1   queries, keys     1,1      2,1      3,1          2,2          3,2
- *                   dQ of, keys                1,1      1,0          3,1          3,0          3,2 and 3,3
- *                   to memory                           dQ, dK,dV 1               dK,dV 2      dQ 3
+ *     step                            0      1     2            3        4            after
+ *     warpgroup 0   queries, keys     0,0    1,0   2,0          3,0      3,3
+ *                   dQ of, keys              0,0   2,1          2,0      2,2
+ *                   to memory                dQ 0               dK,dV 0  dQ 2, dK,dV 3
+ *     warpgroup 1   queries, keys     1,1    2,1   3,1          2,2      3,2
+ *                   dQ of, keys              1,1   1,0          3,1      3,0          3,2 and 3,3
+ *                   to memory                      dQ, dK,dV 1           dK,dV 2      dQ 3
  *
  * A third warpgroup has a thread that requests copies and three warps that compute delta =
- * rowsum(dy y). The next head's rows arrive meanwhile: the first two strips, except the second's Q,
- * have two buffers.
+ * rowsum(dy y). The next head's rows arrive meanwhile: its first two strips, except Q of the
+ * second, have two buffers.
  *
  * Bound by memory, 8 D elements a row; then by tensor cores, 5 matmuls of 2 D clocks for each tile,
  * and by instructions, with dropout 12 an element. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */
@@ -38,13 +38,13 @@ enum {
     DOUBLED = 7,                     /* the first 7 of the strips' slots exist twice */
     SLOTS = 4 * TILES + DOUBLED,
     DS_BYTES = 2 * TILE * TILE,
-    AT_DS = (SLOTS * TILE_BYTES + 1023) / 1024 * 1024, /* of each warpgroup, of this step and the last one */
+    AT_DS = (SLOTS * TILE_BYTES + 1023) / 1024 * 1024, /* a warpgroup's, of two steps */
     AT_STATS = AT_DS + 2 * CONSUMERS * DS_BYTES,
     AT_BARRIERS = AT_STATS + TILES * STATS_BYTES,
-    FULL = AT_BARRIERS,                  /* for each group of copies, of even heads and odd ones */
+    FULL = AT_BARRIERS,                 /* for each group of copies, of even heads and odd ones */
     COPIES = 6,                         /* strips 0, 1; Q and dO of 2, of 3; K and V of 2, of 3 */
     STATS_FULL = FULL + 2 * 8 * COPIES, /* of each strip */
-    STEP_DONE = STATS_FULL + 8 * TILES,  /* of each warpgroup, even steps and odd ones */
+    STEP_DONE = STATS_FULL + 8 * TILES, /* of each warpgroup, even steps and odd ones */
     FREE = STEP_DONE + 8 * 2 * CONSUMERS,
     Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES, /* Q of strip 1; Q and dO of 2, of 3; all of a head */
     HELPERS = 3, /* warps */

@@ -1,9 +1,10 @@
 /* attention_short_grad.cu - attention backward over at most ROWS rows, bf16, mma.sync.
  *
- * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). One block has all
- * queries and dO of a head in shared memory and computes dK and dV; the other has all keys and
- * values and computes dQ:
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q;
+ * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). One block has a head's
+ * queries and dO in shared memory and computes dK and dV; the other has keys and values and
+ * computes dQ:
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dO, dK += dS^T Q;
  *     S = Q K^T, dP = dO V^T, dQ += dS K.
  * A warp loads the operands and stores the sums of its own strips of OWN rows, keys or queries.
  * Strips are thin, 16 rows, so that sixteen warps of 128 registers share an SM: with eight warps

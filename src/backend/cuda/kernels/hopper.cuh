@@ -160,7 +160,7 @@ DEVICE void mbarrier_init(u32 barrier, int threads)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
-/* Makes initialised barriers visible to copies; __syncthreads makes them visible to other threads. */
+/* Makes initialised barriers visible to copies; __syncthreads makes them visible to threads. */
 DEVICE void fence_barrier_init()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

@@ -30,7 +30,7 @@ DEVICE void ldmatrix_x4_trans(u32 (&r)[4], u32 address)
 
 /* d (16x8, float) += a (16x16, bf16) b (16x8, bf16).
  *     d[0], d[1] = row g, columns 2q, 2q+1; d[2], d[3] = row g+8
- *     a[0] = row g, columns 2q, 2q+1; a[1] = row g+8; a[2], a[3] = the same rows, columns 2q+8, 2q+9
+ *     a[0] = row g, columns 2q, 2q+1; a[1] = row g+8; a[2], a[3] = same rows, columns 2q+8, 2q+9
  *     b0 = column g, rows 2q, 2q+1; b1 = column g, rows 2q+8, 2q+9
  * Two adjacent tiles d of one result, packed, are therefore one a of the next mma: a[0] = tile 0's
  * d[0], d[1]; a[1] = its d[2], d[3]; a[2], a[3] = tile 1's. ldmatrix_x4 loads a (matrices: rows 0-7
@@ -87,7 +87,7 @@ DEVICE void store_16(void *p, u32 a, u32 b, u32 c, u32 d)
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(a), "r"(b), "r"(c), "r"(d)
                  : "memory");
 }
-/* Reads 16 bytes of shared memory here; the compiler must not keep them in registers across uses. */
+/* Reads 16 bytes of shared memory at this point; they are not kept in registers between uses. */
 DEVICE void load_shared_16(u32 (&r)[4], u32 address)
 {
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
@@ -161,7 +161,7 @@ template <int CHUNKS> DEVICE u32 swizzle(int row, int chunk)
     return (u32)(row * CHUNKS + (chunk ^ (row / (8 / W) & (W - 1)))) * 16;
 }
 
-/* Adds to a float in memory without returning a value; the order of several threads is undefined. */
+/* Adds to a float in memory without returning a value; the order of threads is undefined. */
 DEVICE void red_add(float *p, float a)
 {
     asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "f"(a) : "memory");
