@@ -174,7 +174,7 @@ static inline unsigned prmt(unsigned a, unsigned b, unsigned which)
 {
     return __byte_perm(a, b, which);
 }
-static inline int forgotten(int a)
+static inline int opaque(int a)
 {
     return a;
 }

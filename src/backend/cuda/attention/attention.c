@@ -1,4 +1,4 @@
-/* Attention forwards: on the tensor cores in bf16 and tf32, with multiply-adds in f32, and row by row for what is left. */
+/* Attention forward: tensor cores in bf16 and tf32, FMAs in f32, else row by row. */
 #include "backend/cuda/attention/attention_shape.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
@@ -6,15 +6,14 @@
 
 #include <math.h>
 
-enum { MOST_HEAD = 128, F32_MOST_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
+enum { MAX_HEAD = 128, F32_MAX_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 
-/* Query rows of a warp in sixteens, warps of a block, keys of a tile, blocks of a multiprocessor, and whether q stays in
- * registers. */
+/* Query rows / 16 of a warp, warps, keys of a tile, blocks of an SM, whether q is in registers. */
 struct tile {
     int tiles, warps, keys, blocks, keep_q;
 };
 
-/* A warp takes 32 rows where registers allow, as it reads all keys and values from shared memory for its rows alone. */
+/* A warp reads all keys and values from shared memory, so it has 32 rows where registers allow. */
 static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     bool drop = c->attr->attention.drop.threshold > 0;
@@ -27,7 +26,7 @@ static struct tile tile_of(const struct kernel_call *c, const struct attention_s
     return (struct tile){2, 4, most_registers ? 32 : 64, 2, 0};
 }
 
-/* Keys and values of two tiles, and the queries; rows are whole pairs of chunks. */
+/* Keys and values of two tiles, and the queries; rows are padded to whole pairs of chunks. */
 static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
 {
     int64_t row = round_up(h->D * dtype_size(h->dtype), 2 * CHUNK);
@@ -40,7 +39,7 @@ static bool fits_tensor_cores(const struct kernel_call *c, enum dtype dtype)
     const struct target *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
     struct tile t = tile_of(c, &h);
-    return d->arch >= TENSOR_CORES && h.D <= MOST_HEAD && h.D * dtype_size(dtype) % CHUNK == 0 &&
+    return d->arch >= TENSOR_CORES && h.D <= MAX_HEAD && h.D * dtype_size(dtype) % CHUNK == 0 &&
            tile_bytes(&h, &t) <= d->shared_bytes;
 }
 static bool fits_bf16(const struct kernel_call *c)
@@ -58,7 +57,7 @@ static void arg_tensors(struct cuda_launch *k)
     args_out(k, 0, "y lse");
 }
 
-/* What the two tiled texts have in common. */
+/* Adds the launch of a tiled kernel, with the constants and arguments that both share. */
 static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda_launches *l,
                                         const char *text, const struct attention_shape *h, int rows,
                                         int threads)
@@ -107,7 +106,7 @@ static bool fits_f32(const struct kernel_call *c)
     if (!attention_is_of(c, DT_F32)) return false;
     const struct target *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
-    return d->arch >= TENSOR_CORES && h.D <= F32_MOST_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
+    return d->arch >= TENSOR_CORES && h.D <= F32_MAX_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
            f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes;
 }
 static void multiply_add(const struct kernel_call *c, struct cuda_launches *l)
@@ -122,7 +121,7 @@ static void multiply_add(const struct kernel_call *c, struct cuda_launches *l)
     k->shared_bytes = (unsigned)f32_bytes(&h, keys);
 }
 
-/* Warps of a block, as attention_plain.cu has them; each has a row of the output in shared memory. */
+/* Warps of a block, as in attention_plain.cu; each has an output row in shared memory. */
 enum { PLAIN_WARPS = 4, CACHED_WARPS = 8 };
 static bool row_fits(const struct kernel_call *c, int64_t D, int warps)
 {
@@ -174,7 +173,7 @@ static void cached(const struct kernel_call *c, struct cuda_launches *l)
     arg_in(k, "position", 2);
     arg_out(k, "y", 1);
     arg_i32(k, "B", B);
-    arg_i32(k, "most", cache->dim[2]);
+    arg_i32(k, "Tmax", cache->dim[2]);
     arg_i32(k, "H", H);
     arg_i32(k, "KV", KV);
     arg_i32(k, "D", D);

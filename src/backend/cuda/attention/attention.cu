@@ -1,26 +1,29 @@
-/* Attention over packed q, k, v: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T) float. Query head h reads key
- * and value head h / GROUP; KV is H / GROUP, so a row has (GROUP + 2) * KV heads. T_X: bf16; or float, whose products are rounded to tf32.
+/* Attention over packed q, k, v: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T)
+ * float. Query head h uses key and value head h / GROUP; KV is H / GROUP, so a row has (GROUP + 2)
+ * KV heads. T_X: bf16, or float rounded to tf32 for mma.
  *
- * FlashAttention-2 (Dao, arXiv 2307.08691) on mma.sync. A block has 16 * TILES * WARPS query rows of one head, a warp 16 *
- * TILES of them; it walks over tiles of KEYS keys, from the last one that its rows may see to the first, and the T x T
- * matrices live in registers, a tile at a time. Bound by the tensor cores and, at HEAD <= 64, as much by the exponentials;
- * moves at most 4 HEAD elements a row, as rows and heads that run together share their keys in the second cache.
+ * FlashAttention-2 (Dao, arXiv 2307.08691) on mma.sync. A block has 16 * TILES * WARPS query rows
+ * of one head, a warp 16 * TILES. It walks over tiles of KEYS keys, from the last that its rows see
+ * to the first. The T x T matrices exist in registers only, a tile at a time. Bound by the tensor
+ * cores and, at HEAD <= 64, equally by the exponentials. Reads and writes at most 4 HEAD elements a
+ * row, as rows and heads that run concurrently share their keys in L2.
  *
- *     GROUP, CAUSAL, DROPOUT, KEEP_Q (q stays in registers), BLOCKS on a multiprocessor at least
+ *     GROUP, CAUSAL, DROPOUT, KEEP_Q (q stays in registers), BLOCKS (at least, on an SM)
  *
- * Softmax: `top` is what exponents are taken less; it follows the row's maximum only when that has grown by more than 2^8,
- * which the whole warp decides, so the output is seldom rescaled; a float holds sums of such terms as well as smaller
- * ones, and bf16's precision is relative. It begins at the lowest number, for scores may be -inf, and two of these differ by NaN. */
+ * Softmax: `top` is subtracted from the exponents. It follows the row's maximum only when that has
+ * grown by more than 2^8, decided by the whole warp, so the output is seldom rescaled; float holds
+ * sums of such terms as well as smaller ones, and bf16's precision is relative. It starts at the
+ * lowest finite number: scores may be -inf, and -inf - -inf is NaN. */
 #include "mma.cuh"
 #include "attention_draw.cuh"
 
-/* Rows of 16-byte chunks in shared memory; a head size that is no multiple of two chunks is filled up with zeros. A
- * step is what one mma sums over: 16 bf16 or 8 tf32, two chunks either way. */
+/* Rows of 16-byte chunks in shared memory; an odd number of chunks is padded with zeros. A step is
+ * the depth of one mma: 16 bf16 or 8 tf32, two chunks in both cases. */
 #define BYTES ((int)sizeof(T_X))
 #define EACH (16 / BYTES)
 #define CHUNKS ((HEAD * BYTES + 31) / 32 * 2)
 #define STEPS (CHUNKS / 2)
-#define COLUMNS (CHUNKS * EACH / 8) /* of eight, of the output */
+#define COLUMNS (CHUNKS * EACH / 8) /* 8-column tiles of the output */
 #define THREADS (32 * WARPS)
 #define ROWS (16 * TILES)
 #define GRAIN swizzle_width(CHUNKS)
@@ -28,7 +31,7 @@
 static_assert(HEAD % EACH == 0 && KEYS % 32 == 0, "");
 static_assert(!CAUSAL || KEYS % ROWS == 0, "a row would see no key of its last tile");
 
-/* What a thread knows of its warp's rows, as fragments of the products: [h] or [.. / 2]: row g + 8h. */
+/* State of a warp's rows, as mma fragments; index [h] or [.. / 2]: row g + 8h. */
 struct rows {
     float o[TILES][COLUMNS][4];
     float top[TILES][2], sum[TILES][2];
@@ -36,7 +39,7 @@ struct rows {
     int first; /* the warp's first row */
 };
 
-DEVICE void product(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
+DEVICE void multiply_add(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
     if (BYTES == 2)
         mma_m16n8k16(d, a, b0, b1);
@@ -44,11 +47,10 @@ DEVICE void product(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
         mma_m16n8k8_tf32(d, a, b0, b1);
 }
 
-/* Copies N rows of one head, `stride` elements apart; only the first `there` of them are read, the others become zero.
- * WHOLE: all are there. */
+/* Copies N rows of one head, `stride` elements apart. `there` are read (WHOLE: all), others 0. */
 template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const T_X *from, int stride, int there)
 {
-    constexpr int STEP = THREADS / GRAIN; /* rows at once */
+    constexpr int STEP = THREADS / GRAIN; /* rows per pass */
     int chunk = threadIdx.x % GRAIN, row = threadIdx.x / GRAIN;
     u32 at = to + swizzle<CHUNKS>(row, chunk);
     const T_X *p = from + (i64)row * stride + chunk * EACH;
@@ -64,7 +66,7 @@ template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const T_X *from, int 
         }
     }
 }
-/* Keys and values of a tile, from the head's first on; C: columns of all heads of keys. */
+/* Copies keys and values of a tile; C: columns of all key heads. */
 template <bool WHOLE> DEVICE void copy_keys(u32 to, const T_X *k, int C, int first, int T)
 {
     k += (i64)first * ((GROUP + 2) * C);
@@ -72,7 +74,7 @@ template <bool WHOLE> DEVICE void copy_keys(u32 to, const T_X *k, int C, int fir
     copy_rows<KEYS, WHOLE>(to + KEYS * CHUNKS * 16, k + C, (GROUP + 2) * C, T - first);
     cp_async_commit();
 }
-/* Rounds the chunks of N rows that this thread copied, so that the products need not do it again for each warp. */
+/* Rounds the chunks of N rows that this thread copied to tf32, once for all warps. */
 template <int N> DEVICE void round_rows(u8 *tile)
 {
     constexpr int STEP = THREADS / GRAIN;
@@ -91,7 +93,7 @@ template <int N> DEVICE void round_rows(u8 *tile)
     }
 }
 
-/* Address of chunk `chunk` (even) or the one after it for a thread whose address of chunk 0 or 1 is `at`. */
+/* Address of chunk `chunk` (even) or the next, given the thread's address `at` of chunk 0 or 1. */
 DEVICE u32 chunk_at(u32 at, int chunk)
 {
     return (at ^ (chunk % GRAIN * 16)) + chunk / GRAIN * GRAIN * 16;
@@ -122,14 +124,14 @@ DEVICE void scores(float (&s)[TILES][KEYS / 8][4], const rows &r, u32 q_at, u32 
             ldmatrix_x4(k, chunk_at(k_at, 2 * d) + n * 256 * CHUNKS);
 #pragma unroll
             for (int m = 0; m < TILES; m++) {
-                product(s[m][2 * n], q[m], k[0], k[1]);
-                product(s[m][2 * n + 1], q[m], k[2], k[3]);
+                multiply_add(s[m][2 * n], q[m], k[0], k[1]);
+                multiply_add(s[m][2 * n + 1], q[m], k[2], k[3]);
             }
         }
     }
 }
 
-/* What a row may not see becomes -inf; `first` is the tile's first key. */
+/* Sets the scores that a row does not see to -inf; `first` is the tile's first key. */
 DEVICE void mask_scores(float (&s)[TILES][KEYS / 8][4], const rows &r, int first, int T)
 {
     int lane = threadIdx.x % WARP;
@@ -145,7 +147,7 @@ DEVICE void mask_scores(float (&s)[TILES][KEYS / 8][4], const rows &r, int first
         }
 }
 
-/* Lifts `top` to the maxima if that of any row has grown too far, and rescales what was summed with the lower one. */
+/* Raises `top` to the maxima if any row's has grown too far, and rescales the sums and outputs. */
 DEVICE void lift_top(rows &r, const float (&s)[TILES][KEYS / 8][4], float scale)
 {
     float max[TILES][2];
@@ -181,8 +183,8 @@ DEVICE float2 exponentials(const float *s, float scale, float less, float &sum)
     sum += e.x + e.y;
     return e;
 }
-/* The fragment p of keys k BYTES 8 ... of a tile: s as it stands, in bf16; or in tf32, for which key 2q stands where q
- * belongs and 2q+1 where q+4 does, as it does in the values. */
+/* Fragment p of the 32 / BYTES keys of step k. In bf16 s has the fragment's layout. In tf32 key 2q
+ * takes the place of q and 2q+1 that of q+4, as in the fragment of the values. */
 DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], int k, float scale, const float (&less)[2],
                     const drop &d, const drop_bytes &bytes)
 {
@@ -206,7 +208,7 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
     }
 }
 
-/* o += exp2(scale (s - top)) v, and the sums of the exponentials. Values are at `v` of shared memory. */
+/* o += exp2(scale (s - top)) v, and the sums of the exponentials. v: offset in shared memory. */
 DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared, u32 v, float scale, const drop &d, int first)
 {
     constexpr int STEP = 32 / BYTES; /* keys */
@@ -225,7 +227,7 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
         u32 p[TILES][4];
 #pragma unroll
         for (int m = 0; m < TILES; m++) {
-            if (DROPOUT && k * STEP % 32 == 0) bytes[m] = draw(d, r.first / 16 + m, (first + k * STEP) / 16);
+            if (DROPOUT && k * STEP % 32 == 0) bytes[m] = random_bytes(d, r.first / 16 + m, (first + k * STEP) / 16);
             weights(p[m], r, m, s[m], k, scale, less[m], d, bytes[m]);
         }
         if (BYTES == 2) {
@@ -235,8 +237,8 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
                 ldmatrix_x4_trans(w, chunk_at(at, 2 * n) + k * 256 * CHUNKS);
 #pragma unroll
                 for (int m = 0; m < TILES; m++) {
-                    product(r.o[m][2 * n % COLUMNS], p[m], w[0], w[1]);
-                    product(r.o[m][(2 * n + 1) % COLUMNS], p[m], w[2], w[3]);
+                    multiply_add(r.o[m][2 * n % COLUMNS], p[m], w[0], w[1]);
+                    multiply_add(r.o[m][(2 * n + 1) % COLUMNS], p[m], w[2], w[3]);
                 }
             }
         } else {
@@ -245,7 +247,7 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
                 u32 w0 = *(u32 *)(shared + chunk_at(even, 2 * n) + k * 128 * CHUNKS);
                 u32 w1 = *(u32 *)(shared + chunk_at(odd, 2 * n) + k * 128 * CHUNKS);
 #pragma unroll
-                for (int m = 0; m < TILES; m++) product(r.o[m][n], p[m], w0, w1);
+                for (int m = 0; m < TILES; m++) multiply_add(r.o[m][n], p[m], w0, w1);
             }
         }
     }
@@ -282,22 +284,21 @@ DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float s
     }
 }
 
-/* Blocks go through `group` heads at a time, whose keys and values fit into the second cache, those with the most keys
- * first: head b*H+h and first row of this one. */
-struct place {
+/* Blocks process `group` heads at a time, whose keys and values fit into L2, rows with the most
+ * keys first. bh: head b*H+h; row: the block's first row. */
+struct position {
     int bh, row;
 };
-DEVICE place place_of_block(int T, int BH, int group)
+DEVICE position position_of_block(int T, int BH, int group)
 {
     int row_blocks = ceil_div(T, ROWS * WARPS);
     int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
     int heads_here = min(group, BH - section * group);
-    place a = {section * group + rest % heads_here, (row_blocks - 1 - rest / heads_here) * ROWS * WARPS};
+    position a = {section * group + rest % heads_here, (row_blocks - 1 - rest / heads_here) * ROWS * WARPS};
     return a;
 }
 
-/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept), keep_scale the factor of
- * what it keeps. */
+/* scale includes log2(e); less and carry: see dropout_kept; keep_scale: factor of kept elements. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH, int group, float scale,
                   u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
@@ -305,7 +306,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     extern __shared__ __align__(1024) u8 shared_memory[];
     constexpr int TILE = KEYS * CHUNKS * 16; /* bytes: k, v of one stage, k, v of the other, q */
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    place at = place_of_block(T, BH, group);
+    position at = position_of_block(T, BH, group);
     int bh = at.bh, row = at.row;
     int C = H / GROUP * HEAD; /* columns of keys */
     const T_X *head = qkv + (i64)(bh / H) * T * (GROUP + 2) * C + bh % H * HEAD;
@@ -347,7 +348,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         cp_async_wait<0>();
         if (BYTES == 4) round_rows<KEYS>(shared_memory + stage), round_rows<KEYS>(shared_memory + stage + TILE);
         __syncthreads();
-        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), keys, GROUP > 1 ? forgotten(H) / GROUP * HEAD : C, key - KEYS, T);
+        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), keys, GROUP > 1 ? opaque(H) / GROUP * HEAD : C, key - KEYS, T);
         if (r.first < T && (!CAUSAL || key < r.first + ROWS)) {
             float s[TILES][KEYS / 8][4];
             scores(s, r, q_at, k_at + stage);
@@ -357,8 +358,8 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         }
         stage ^= 2 * TILE;
     }
-    /* Only this warp read its rows of q. */
-    if (GROUP > 1) bh = place_of_block(forgotten(T), BH, forgotten(group)).bh; /* rather than a register all the way */
+    /* Only this warp read its rows of q: it may overwrite them. Recomputing bh saves a register. */
+    if (GROUP > 1) bh = position_of_block(opaque(T), BH, opaque(group)).bh;
     if (r.first < T)
         finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y + (i64)(bh / H) * T * (GROUP * C) + bh % H * HEAD,
                lse + (i64)bh * T, GROUP * C, T, scale, keep_scale);

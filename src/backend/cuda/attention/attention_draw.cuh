@@ -1,19 +1,19 @@
-/* attention_draw.cuh - dropout's bytes for fragments of an attention matrix, forwards and backwards, by mma.sync and by warpgroups:
- * the texts of all these know the same 16 rows by 16 columns of a warp.
+/* attention_draw.cuh - dropout's random bytes for fragments of an attention matrix, forward and
+ * backward, for mma.sync and wgmma: all give a warp the same 16 rows by 16 columns.
  *
- * A Philox call has the 16 bytes of a 4x4 set (dropout_attention), of which two lanes, 4 apart, have 8 elements each: the even one
- * draws for the first of two 16x16 blocks, the odd one for the second, and both give each other half. */
+ * A Philox call returns the bytes of a 4x4 set (dropout_attention), which two lanes, 4 apart,
+ * share. The even lane calls for one of two 16x16 blocks, the odd one for the other; they swap. */
 #pragma once
 #include "device.cuh"
 
-/* w[block][i]: what a lane has of them. Rows are queries: i for row g + 8i, its bytes for columns 2q, 2q+1, 2q+8, 2q+9.
- * Rows are keys: i for columns 2q + 8i and the one after, bytes: rows g, g+8 of the first, of the second. */
+/* w[block][i]: a lane's bytes. If rows are queries: i is row g + 8i, bytes are columns 2q, 2q+1,
+ * 2q+8, 2q+9. If rows are keys: i is columns 2q + 8i and the next, bytes: rows g, g+8 of each. */
 struct drop_bytes {
     u32 w[2][2];
 };
-/* q16, k16: of the first block; the second is the next one down (BELOW) or to the right. */
+/* q16, k16: the first block; the second is the next one below (BELOW) or to the right. */
 template <bool ROWS_ARE_KEYS, bool BELOW>
-DEVICE drop_bytes draw_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
+DEVICE drop_bytes random_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
 {
     int odd = lane / 4 % 2, of_row = lane / 8, of_column = lane % 4;
     if (BELOW == ROWS_ARE_KEYS)
@@ -23,14 +23,14 @@ DEVICE drop_bytes draw_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, int
     words r = ROWS_ARE_KEYS ? dropout_attention(seed, site, step, bh, q16, k16, of_column, of_row)
                             : dropout_attention(seed, site, step, bh, q16, k16, of_row, of_column);
     u32 mine[2], theirs[2];
-    if (ROWS_ARE_KEYS) { /* bytes e and e + 2 of each word: of two words, those of keys g and g+8 */
+    if (ROWS_ARE_KEYS) { /* bytes e, e + 2 of each word: of two words, those of keys g, g+8 */
         u32 even = 0x6420, uneven = 0x7531;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             mine[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? uneven : even);
             theirs[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? even : uneven);
         }
-    } else { /* words e and e + 2: of queries g and g+8 */
+    } else { /* words e and e + 2: queries g and g+8 */
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             mine[i] = odd ? r.w[2 * i + 1] : r.w[2 * i];
@@ -47,12 +47,12 @@ DEVICE drop_bytes draw_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, int
     return d;
 }
 
-/* Dropout's key and what compares four bytes at once with the threshold (dropout_kept). */
+/* Dropout's key, and the constants that compare four bytes with the threshold (dropout_kept). */
 struct drop {
     u32 seed, site, step, bh, less, carry;
 };
-/* Of rows that are queries, blocks k16 and k16 + 1. */
-DEVICE drop_bytes draw(const drop &d, u32 q16, u32 k16)
+/* Bytes of blocks k16 and k16 + 1; rows are queries. */
+DEVICE drop_bytes random_bytes(const drop &d, u32 q16, u32 k16)
 {
-    return draw_blocks<false, false>(d.seed, d.site, d.step, d.bh, q16, k16, threadIdx.x % WARP);
+    return random_blocks<false, false>(d.seed, d.site, d.step, d.bh, q16, k16, threadIdx.x % WARP);
 }

@@ -1,21 +1,19 @@
-/* Attention over packed q, k, v in float, with float's full precision: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp
- * (B,H,T).
+/* Attention over packed float q, k, v: (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T).
  *
- * FlashAttention-2 as in attention.cu, with fused multiply-adds: a block has 64 query rows of one head, the 16 lanes of
- * half a warp have eight of them, 8 apart, and of the keys each every 16th. Bound by the multiply-adds, 4 HEAD for
- * each row and key; q, k, v and the weights lie in shared memory. HEAD: a multiple of 4, at most 256. */
+ * FlashAttention-2 as in attention.cu, with FMAs. A block has 64 query rows of one head; 16 lanes
+ * share eight of them, 8 apart, and each has every 16th key. Bound by the FMAs, 4 HEAD for each row
+ * and key; q, k, v and the weights are in shared memory. HEAD: a multiple of 4, at most 256. */
 #include "mma.cuh"
 
 #define THREADS 128
 #define ROWS 64
 #define MINE 8                    /* rows of a thread: slot, slot + 8, ... */
 #define EACH (KEYS / 16)          /* keys of a thread: lane, lane + 16, ... */
-#define PAIRS ((HEAD + 31) / 32)  /* of columns of the output: 32u + 2 lane */
-#define CHUNKS (PAIRS * 8)        /* of four floats, of a row in shared memory */
+#define PAIRS ((HEAD + 31) / 32)  /* column pairs of a thread: 32u + 2 lane */
+#define CHUNKS (PAIRS * 8)        /* of four floats, per row in shared memory */
 #define TILE (KEYS * CHUNKS * 16) /* bytes */
 #define SHARED (ROWS * CHUNKS * 16 + 2 * TILE + ROWS * KEYS * 4)
 
-/* Dropout's key. */
 struct drop {
     u32 seed, site, step, bh;
     int threshold;
@@ -39,7 +37,7 @@ DEVICE float4 chunk_of(const u8 *tile, int row, int chunk)
 {
     return *(const float4 *)(tile + swizzle<CHUNKS>(row, chunk));
 }
-/* Where four weights of a row lie: rows of two neighbouring slots in different halves of the banks. */
+/* Index of four weights of a row. Adjacent slots' rows use different halves of the banks. */
 DEVICE int weight_at(int row, int four)
 {
     return row * KEYS + ((four ^ (row & 1) * 4) * 4);
@@ -97,8 +95,8 @@ DEVICE void add_values(float (&o)[MINE][PAIRS][2], const float *p, const u8 *v)
     }
 }
 
-/* Zero for what dropout drops. A 4x4 set of a 16x16 block (rows 32 i2 ..., keys 16 j ...) belongs to eight lanes of the warp,
- * two rows of each; each of them draws every eighth set. */
+/* Zeroes the dropped weights. A 4x4 set of a 16x16 block (rows 32 i2 ..., keys 16 j ...) belongs to
+ * eight lanes of the warp, two rows each; each lane generates every eighth set. */
 DEVICE void drop_weights(float (&s)[MINE][EACH], const drop &d, int row, int first)
 {
     int lane = threadIdx.x % WARP, odd = lane / 16, a = (int)threadIdx.x / WARP, b = lane % 8 / 2;
@@ -123,7 +121,7 @@ DEVICE void drop_weights(float (&s)[MINE][EACH], const drop &d, int row, int fir
     }
 }
 
-/* The 16 lanes that share rows have the result. */
+/* Reductions over the 16 lanes that share rows; all of them get the result. */
 DEVICE float half_max(float a)
 {
 #pragma unroll
@@ -137,7 +135,7 @@ DEVICE float half_sum(float a)
     return a;
 }
 
-/* Blocks and arguments as attention_forward's in attention.cu; dropout's threshold as it is. */
+/* Blocks and arguments as in attention.cu, except dropout's plain threshold. */
 KERNEL_MIN(THREADS, 2)
 attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH, int group, float scale,
                   u32 seed, u32 site, int threshold, float keep_scale)
@@ -162,7 +160,7 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     copy_rows<ROWS, true>(shared_address(q), head + (i64)row * stride, stride, T - row);
     copy_rows<KEYS, true>(shared_address(k), keys, stride, T);
     cp_async_commit();
-    /* Keys are walked through upwards, so every row sees one of the first tile; its score may be -inf. */
+    /* Walks upwards, so every row sees a key of the first tile; its score may be -inf. */
 #pragma unroll 1
     for (int key = 0; key < n; key += KEYS) {
         cp_async_wait<0>();

@@ -1,25 +1,25 @@
-/* attention_fragments.cuh - operands of mma.sync in the backward of attention, in bf16 and in float rounded to tf32: a step of a
- * sum is two chunks of 16 bytes, 16 columns of bf16 or 8 of tf32, and ldmatrix reads both alike.
+/* attention_fragments.cuh - operands of mma.sync in the attention backward, in bf16 and tf32. A
+ * step of a sum is two 16-byte chunks, 16 columns of bf16 or 8 of tf32, which ldmatrix reads alike.
  *
- * The text defines before: M and N, of 16 rows of a warp and of the others, D, CHUNKS and ROW_BYTES of a row, and TF32. */
+ * Sources define M, N (rows / 16 of a warp, of the other side), D, CHUNKS, ROW_BYTES and TF32. */
 #pragma once
 #include "mma.cuh"
 
-typedef float scores[M][2 * N][4]; /* 16M x 16N as mma_m16n8k16 has it */
+typedef float scores[M][2 * N][4]; /* 16M x 16N in the layout of mma_m16n8k16 */
 typedef float sums[M][D / 8][4];   /* 16M x D */
-/* A left operand 16M x D: the columns of its first KEPT steps, the others are in shared memory. */
+/* A left operand 16M x D: its first KEPT steps are in registers, the others in shared memory. */
 template <int KEPT> struct left_rows {
     u32 r[M][KEPT ? KEPT : 1][4];
 };
 
 extern __shared__ __align__(1024) u8 shared_memory[];
 
-/* Where a lane's row of 16 bytes lies for ldmatrix of 16 rows of a right operand that is not transposed. */
+/* A lane's row address for ldmatrix of 16 rows of a right operand that is not transposed. */
 DEVICE u32 lane_across(int lane)
 {
     return swizzle<CHUNKS>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
-/* The same place, `chunks` (even) further in the row. */
+/* That address, `chunks` (even) further in the row. */
 DEVICE u32 along(u32 at, int chunks)
 {
     constexpr int W = swizzle_width(CHUNKS);
@@ -50,7 +50,7 @@ DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
     else
         mma_m16n8k16(d, a, b0, b1);
 }
-/* s += a b^T; b the 16N rows of a tile at `at` (with lane_across), what is not kept of a at `left` (with lane_down). */
+/* s += a b^T; b: 16N rows at `at` (lane_across); a: steps from KEPT on at `left` (lane_down). */
 template <int KEPT> DEVICE void add_rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
 {
 #pragma unroll

@@ -1,4 +1,4 @@
-/* The backward of attention: dy, qkv, y, log-sum-exp, step -> dqkv. Which text with which tiles; the texts say how. */
+/* Attention backward: dy, qkv, y, log-sum-exp, step -> dqkv. Selects kernels. */
 #include "backend/cuda/attention/attention_shape.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
@@ -7,14 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    GRID_YZ = 65535,
-    PLAIN_D = 1024
-}; /* blocks at most; head size from which on registers spill */
+/* The largest grid dimension y and z; the head size from which on registers spill. */
+enum { GRID_YZ = 65535, PLAIN_D = 1024 };
 
-/* Blocks of all heads, keys' or queries', as head_here() of the texts reads them. The heads that run together have two of
- * their tensors in half of the second cache; they are a power of two, as mostly the number of a head's blocks is and,
- * nearly, that of multiprocessors: so few of these are left idle at the end. */
+/* Sets the grid that head_here() of the kernels expects: blocks of keys or of queries, of all
+ * heads. Heads that run concurrently fit two of their tensors into half of L2. Their number is a
+ * power of two, as that of a head's blocks often is and that of SMs nearly: few SMs idle. */
 static void grid_of_heads(struct cuda_launch *k, const struct kernel_call *c, bool keys,
                           int64_t block)
 {
@@ -25,11 +23,11 @@ static void grid_of_heads(struct cuda_launch *k, const struct kernel_call *c, bo
     launch_grid(k, n, ceil_div(s.T, block), ceil_div(heads, n));
     arg_i32(k, "heads", heads);
 }
-/* bf16 on tensor cores. How a block is laid out: as many warps and rows of a tile as shared memory has room for. */
+/* bf16 on tensor cores: as many warps and rows of a tile as shared memory can hold. */
 struct layout {
     int warps, tile;
-    int64_t block;                      /* keys, or queries, of a block */
-    unsigned keys_bytes, queries_bytes; /* of shared memory */
+    int64_t block;                      /* keys or queries of a block */
+    unsigned keys_bytes, queries_bytes; /* shared memory */
 };
 
 static struct layout layout_of(int64_t D, int warps, int tile, bool sums)
@@ -41,17 +39,17 @@ static struct layout layout_of(int64_t D, int warps, int tile, bool sums)
     return l;
 }
 
-/* The first layout that the device has room for; no warps: none. */
+/* The first layout that fits the device; 0 warps: none. */
 static struct layout layout_for(const struct kernel_call *c, bool sums)
 {
-    static const int tried[][3] = {
+    static const int candidates[][3] = {
         {16, 4, 64}, {32, 4, 64}, {64, 4, 64}, {96, 8, 64}, {96, 4, 64}, {128, 8, 64}, {128, 4, 32},
     }; /* head size, warps, rows of a tile */
     const struct target *device = cuda_device_of(c);
     int64_t D = attention_shape_of(c, QKV).D;
-    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
-        if (tried[i][0] != D) continue;
-        struct layout l = layout_of(D, tried[i][1], tried[i][2], sums);
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        if (candidates[i][0] != D) continue;
+        struct layout l = layout_of(D, candidates[i][1], candidates[i][2], sums);
         if (l.keys_bytes <= (unsigned)device->shared_bytes &&
             l.queries_bytes <= (unsigned)device->shared_bytes)
             return l;
@@ -156,8 +154,7 @@ static void launches_mma_two(const struct kernel_call *c, struct cuda_launches *
     launches_mma(c, l, false);
 }
 
-/* float on tensor cores, rounded to tf32: two blocks on a multiprocessor, or one that is as large; with two tiles in shared
- * memory, or one. */
+/* float rounded to tf32: two blocks on an SM or a larger one; two tiles in shared memory or one. */
 struct layout_tf32 {
     int head, warps, tile, stages, blocks;
 };
@@ -168,20 +165,21 @@ static unsigned bytes_tf32(const struct layout_tf32 *l)
     return (unsigned)(2 * own * row + l->stages * (2 * l->tile * row + 2 * l->tile * 4));
 }
 
-/* The first that the device has room for; NULL: none. */
+/* The first layout that fits the device; NULL: none. */
 static const struct layout_tf32 *layout_tf32(const struct kernel_call *c)
 {
-    static const struct layout_tf32 tried[] = {
+    static const struct layout_tf32 candidates[] = {
         {16, 4, 64, 2, 1},  {32, 4, 64, 2, 1},  {64, 4, 32, 2, 2}, {64, 8, 32, 2, 1},
         {64, 4, 32, 2, 1},  {96, 8, 32, 2, 1},  {96, 4, 32, 2, 1}, {128, 8, 32, 2, 1},
         {128, 8, 32, 1, 1}, {128, 4, 32, 1, 1},
     };
     const struct target *device = cuda_device_of(c);
     int64_t D = attention_shape_of(c, QKV).D;
-    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
-        if (tried[i].head == D &&
-            bytes_tf32(&tried[i]) * (unsigned)tried[i].blocks <= (unsigned)device->shared_bytes)
-            return &tried[i];
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
+        if (candidates[i].head == D &&
+            bytes_tf32(&candidates[i]) * (unsigned)candidates[i].blocks <=
+                (unsigned)device->shared_bytes)
+            return &candidates[i];
     return NULL;
 }
 
@@ -239,7 +237,7 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
     }
 }
 
-/* delta by the plain text, into scratch; both of what follows starts with it. */
+/* Computes delta into scratch, the first launch of the fma and plain variants. */
 static int64_t add_delta(struct cuda_launches *l, const struct kernel_call *c)
 {
     enum { WARPS = 4 };
@@ -278,7 +276,7 @@ static struct cuda_launch *add_with_delta(struct cuda_launches *l, const struct 
     return k;
 }
 
-/* float by FMAs: rows of a block, as many as shared memory has room for; 0: none. */
+/* float with FMAs: as many rows of a block as shared memory can hold; 0: none. */
 static unsigned bytes_fma(int64_t D, int own)
 {
     enum { TILE = 32 };
@@ -287,8 +285,8 @@ static unsigned bytes_fma(int64_t D, int own)
 }
 static int own_rows_fma(const struct kernel_call *c)
 {
-    int64_t D = attention_shape_of(c, QKV).D, room = cuda_device_of(c)->shared_bytes;
-    return bytes_fma(D, 64) <= room ? 64 : bytes_fma(D, 32) <= room ? 32 : 0;
+    int64_t D = attention_shape_of(c, QKV).D, limit = cuda_device_of(c)->shared_bytes;
+    return bytes_fma(D, 64) <= limit ? 64 : bytes_fma(D, 32) <= limit ? 32 : 0;
 }
 static bool fits_fma(const struct kernel_call *c)
 {

@@ -1,22 +1,24 @@
-/* attention_grad.cu - the backward of attention, bf16, on tensor cores by mma.sync: dv, dk, and dq on the way.
+/* attention_grad.cu - attention backward, bf16, mma.sync: dv, dk and optionally dq.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv as qkv; FlashAttention-2 (Dao, arXiv 2307.08691,
- * algorithm 2). A block has BLOCK keys of one of KV heads and walks over the queries that see them, TILE at a time, and over
- * the GROUP heads of queries that share it, one after the other; K and V stay in registers, or most of them, dK and dV are
- * summed there. Everything is transposed, keys being the rows of a warp:
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q,
- * so P and dS are left operands as they stand in registers. Only dS goes through shared memory, for dQ = dS K, whose rows
- * all warps share; two buffers, so that a tile's dQ is computed beside the next tile and one barrier a tile is enough.
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv like qkv; FlashAttention-2
+ * (Dao, arXiv 2307.08691, algorithm 2). A block has BLOCK keys of one of KV heads and walks over
+ * the queries that see them, TILE at a time, for each of the GROUP query heads in turn. K and V (or
+ * most of them) and the sums dK and dV are in registers. A warp's rows are keys:
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dO, dK += dS^T Q,
+ * so P and dS in registers are left operands without change. Only dS goes through shared memory,
+ * for dQ = dS K, whose rows all warps share. It has two buffers, so that a tile's dQ is computed
+ * concurrently with the next tile and one barrier a tile is enough.
  *
- * DQ_SUMS: dQ is summed over the blocks of keys in float in memory, in the order of registers (whose permutation only
- * attention_grad_convert knows), in whatever order blocks come: not the same bits in every run. Else a kernel of
- * attention_grad_queries.cu makes dQ, and this text leaves it out.
+ * DQ_SUMS: blocks of keys add dQ to float sums in memory, in the order of registers (a permutation
+ * that only attention_grad_convert knows). The order of blocks is undefined, so the bits differ
+ * from run to run. Without it attention_grad_queries.cu computes dQ.
  *
- * Bound by tensor cores, then by the bandwidth of shared memory (at head size 64: 480 KB for 128 x 128 pairs, 3800 clocks,
- * beside 4100 to 5100 of products). Constants: attention_grad.cuh's, DQ_SUMS, RED_VECTOR. */
+ * Bound by tensor cores, then by the bandwidth of shared memory (at head size 64: 480 KB for 128 x
+ * 128 pairs, 3800 clocks, compared with 4100 to 5100 of mma). */
 #include "attention_grad.cuh"
 
-/* How the warps divide a tile of dQ: DQ_ROWS parts of queries by DQ_COLUMNS parts of columns, in PASSES. */
+/* The warps divide a tile of dQ into DQ_ROWS by DQ_COLUMNS parts, in PASSES. */
 enum {
     DQ_ROWS = D == 16 || D == 96 ? 4 : 2,
     DQ_COLUMNS = WARPS / DQ_ROWS,
@@ -26,17 +28,17 @@ enum {
     PASSES = D / (16 * DQ_N * DQ_COLUMNS),
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
-    /* Columns of K and V in registers, by 16: as many as there is room for, which is less where more is to be known. */
-    HARD = GROUP > 1 || !DQ_SUMS,
+    /* Columns / 16 of K and V in registers, as many as fit. TIGHT: others take more registers. */
+    TIGHT = GROUP > 1 || !DQ_SUMS,
     K_KEPT = D == 128  ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS)
-             : D == 64 ? (DROPOUT ? 3 - HARD : 4 - (GROUP > 1))
+             : D == 64 ? (DROPOUT ? 3 - TIGHT : 4 - (GROUP > 1))
                        : D / 16,
-    V_KEPT = D == 128  ? (DROPOUT ? 1 : HARD ? 3 : 5)
+    V_KEPT = D == 128  ? (DROPOUT ? 1 : TIGHT ? 3 : 5)
              : D == 96 ? 6 - 2 * DROPOUT
-             : D == 64 ? (DROPOUT || HARD ? 2 : 3)
+             : D == 64 ? (DROPOUT || TIGHT ? 2 : 3)
                        : D / 16,
-    /* A branch that is never taken: loads are not moved up across it, which takes registers. */
-    WANTS_CUT = D >= 64 && HARD && !DROPOUT,
+    /* A branch that is never taken stops loads from moving above it, which would take registers. */
+    LOAD_BARRIER = D >= 64 && TIGHT && !DROPOUT,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
     KEY_BYTES = ROW_BYTES * BLOCK,
     STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
@@ -47,9 +49,8 @@ enum {
 };
 static_assert(PASSES * 16 * DQ_N * DQ_COLUMNS == D, "the warps do not divide dq");
 
-/* delta = rowsum(dy y), and the log-sum-exp times log2 e beside it, by tiles of rows: (B,H,tiles,2,TILE). Rows from T
- * on have an infinite one, so their probabilities are 0. Where DQ_SUMS, also clears the tile of dq's sums. Grid
- * (tiles, H, B); bound by reading y and dy. */
+/* Per tile of rows (B,H,tiles,2,TILE): the log-sum-exp times log2 e and delta = rowsum(dy y). From
+ * T on the former is infinite, so probabilities are 0. DQ_SUMS: clears dq. Grid (tiles, H, B). */
 enum { ROW_THREADS = 256 };
 KERNEL(ROW_THREADS)
 attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq, int T, int H)
@@ -84,7 +85,7 @@ attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stat
 }
 
 #if DQ_SUMS
-/* Where a thread's floats of a pass lie in a tile of dq's sums: neighbouring threads beside each other. */
+/* Address of a thread's floats of a pass in a tile of dq's sums; adjacent threads are adjacent. */
 DEVICE float *dq_at(float *tile, int pass, int i)
 {
 #if RED_VECTOR
@@ -94,7 +95,7 @@ DEVICE float *dq_at(float *tile, int pass, int i)
 #endif
 }
 
-/* Adds dS K of a tile; dS lies as (keys, queries). */
+/* Adds dS K of a tile; dS is stored as (keys, queries). */
 DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
 {
     int lane = thread % WARP, rows = thread / WARP / DQ_COLUMNS, columns = thread / WARP % DQ_COLUMNS;
@@ -142,7 +143,7 @@ DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
     }
 }
 
-/* dq's sums, scaled, to the packed gradient; grid (tiles, H, B). Bound by reading the sums. */
+/* Stores dq's scaled sums to the packed gradient; grid (tiles, H, B). Bound by reading the sums. */
 KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T, int H)
 {
     __shared__ __align__(16) u8 rounded[TILE_BYTES];
@@ -180,7 +181,7 @@ KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T
 }
 #endif
 
-/* A warp's dS^T of a step to its rows of the buffer, or zeros where `a` has nothing. */
+/* Stores a warp's dS^T of a step to its rows of the buffer. */
 DEVICE void store_ds(u32 rows, const kept_scores &a, int step, int lane)
 {
 #pragma unroll
@@ -198,16 +199,16 @@ DEVICE int first_tile()
 {
     return CAUSAL ? blockIdx.y * BLOCK / TILE : 0;
 }
-/* Head number `member` of those that share the block's keys. */
+/* Query head `member` of the group that shares the block's keys. */
 DEVICE int head_of(int member)
 {
     return head_here() * GROUP + member;
 }
 
-/* Starts to copy a tile of queries, their dO and statistics. */
+/* Starts copying a tile of queries, their dO and statistics. */
 DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int member, int tile)
 {
-    int head = head_of(member), b = head / anew(H, tile), h = head - b * H, tiles = ceil_div(T, TILE);
+    int head = head_of(member), b = head / opaque_in_turn(H, tile), h = head - b * H, tiles = ceil_div(T, TILE);
     u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
     load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), tile * TILE, T);
     load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
@@ -215,7 +216,7 @@ DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, in
     cp_async_commit();
 }
 
-/* Blocks of keys, of all `heads` of them. */
+/* dK, dV and optionally dQ. Grid as head_here() expects it: blocks of keys of `heads` heads. */
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, float *dq, bf16 *dqkv,
                     float scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
@@ -241,7 +242,8 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     left_rows<K_KEPT> k;
     left_rows<V_KEPT> v;
     sums dk, dv;
-    u32 own = base + threadIdx.x / WARP * OWN * ROW_BYTES + lane_down(threadIdx.x % WARP); /* in K; in V AT_VALUES on */
+    /* Own rows of K; those of V are AT_VALUES further. */
+    u32 own = base + threadIdx.x / WARP * OWN * ROW_BYTES + lane_down(threadIdx.x % WARP);
     keep_rows(k, own);
     keep_rows(v, own + AT_VALUES);
     clear(dk);
@@ -252,18 +254,19 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
         if (member) tile = first_tile();
         for (bool before = false;; before = true, tile++) {
             cp_async_wait<0>();
-            __syncthreads(); /* this tile is here, dS of the one before is written; its stage is read, and dS before that */
+            /* This tile and the last dS are complete; the previous stage and older dS are free. */
+            __syncthreads();
             if (tile + 1 < tiles) load_queries(dy, qkv, stats, T, H, member, tile + 1);
             if (tile == tiles && member + 1 < GROUP) load_queries(dy, qkv, stats, T, H, member + 1, first_tile());
 #if DQ_SUMS
             if (before)
                 add_dq(dq + ((i64)head_of(member) * tiles + tile - 1) * TILE * D,
-                       base + AT_DS + (tile + 1) % 2 * DS_BYTES, base, forgotten(threadIdx.x));
+                       base + AT_DS + (tile + 1) % 2 * DS_BYTES, base, opaque(threadIdx.x));
 #endif
             if (tile == tiles) break;
 #pragma unroll 1
             for (int step = 0; step < TILE / STEP; step++) {
-                int thread = forgotten(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
+                int thread = opaque(threadIdx.x), lane = thread % WARP, first = thread / WARP * OWN;
                 int first_key = blockIdx.y * BLOCK + first, first_query = tile * TILE + step * STEP;
                 u32 ds_rows = AT_DS + tile % 2 * DS_BYTES + first * 2 * TILE;
                 kept_scores a;
@@ -299,14 +302,14 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                             }
                 }
 #if DROPOUT
-                mark_dropped(s, draw<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane),
+                mark_dropped(s, random_bytes<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane),
                              threshold);
                 pack_kept(a, s);
 #else
                 pack(a, s);
 #endif
                 add_by_columns(dv, a, dy_rows + lane_down(lane));
-                if (WANTS_CUT && forgotten(tile) < 0) break;
+                if (LOAD_BARRIER && opaque(tile) < 0) break;
                 rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
 #pragma unroll
                 for (int n = 0; n < 2 * N; n++) {
@@ -327,7 +330,7 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     }
 
     __syncthreads();
-    int thread = forgotten(threadIdx.x), first = thread / WARP * OWN;
+    int thread = opaque(threadIdx.x), first = thread / WARP * OWN;
     head = head_here(), b = head / kv_heads(H), kv = head % kv_heads(H);
     dqkv += (i64)b * T * packed_row(H);
     store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T, first * ROW_BYTES, dk, scale,

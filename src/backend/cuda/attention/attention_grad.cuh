@@ -1,21 +1,21 @@
-/* attention_grad.cuh - what the two bf16 texts of attention's backward share: tiles in shared memory, products of a warp,
- * dropout's bytes.
+/* attention_grad.cuh - shared by bf16 attention backward kernels: tiles, warp matmuls, dropout.
  *
- * Constants: HEAD_SIZE (a multiple of 16), GROUP (heads of queries that share one of keys and values), WARPS, TILE_ROWS
- * (32 or 64), CAUSAL, DROPOUT. A warp owns 16 M rows (keys in one text, queries in
- * the other) whose operands and sums it keeps in registers, and walks over the others 16 N at a time: so a matrix of
- * probabilities is 16 M x 16 N, two blocks of 16x16, and is never exchanged between lanes: accumulators of one product,
- * packed, are the left operand of the next. */
+ * Constants: HEAD_SIZE (a multiple of 16), GROUP (query heads per key and value head), WARPS,
+ * TILE_ROWS (32 or 64), CAUSAL, DROPOUT. A warp owns 16 M rows (keys in one kernel, queries in the
+ * other), keeps their operands and sums in registers, and walks over the others 16 N at a time. A
+ * matrix of probabilities is then 16 M x 16 N, two blocks of 16x16, and lanes never exchange it:
+ * packed accumulators of one matmul are the left operand of the next. */
 #pragma once
 #include "mma.cuh"
 
 enum {
     TF32 = 0,
     D = HEAD_SIZE,
-    CHUNKS = D / 8,            /* of 16 bytes in a row */
+    CHUNKS = D / 8,            /* 16-byte chunks in a row */
     ROW_BYTES = 2 * D,
     THREADS = WARP * WARPS,
-#ifdef STRIP_BLOCKS /* a text that wants thinner strips says so, and draws for two steps at once where it is 1 */
+/* Set by sources with thinner strips; with 1 they generate random bytes for two steps at once. */
+#ifdef STRIP_BLOCKS
     M = STRIP_BLOCKS,
     N = 1,
 #else
@@ -23,7 +23,7 @@ enum {
     N = 2 / M,
 #endif
     OWN = 16 * M,              /* rows of a warp */
-    BLOCK = OWN * WARPS,       /* and of a block */
+    BLOCK = OWN * WARPS,       /* rows of a block */
     STEP = 16 * N,
     TILE = TILE_ROWS,          /* rows that are loaded at a time */
     TILE_BYTES = TILE * ROW_BYTES,
@@ -35,17 +35,16 @@ enum {
 
 typedef u32 kept_scores[M][N][4];    /* a left operand 16M x 16N */
 
-/* Where a lane's row of 16 bytes lies for ldmatrix, in 16 rows of a tile: for left operands, and for right ones that are
- * transposed. */
+/* A lane's row address for ldmatrix of 16 rows of a tile: left or transposed right operands. */
 DEVICE u32 lane_down(int lane)
 {
     return swizzle<CHUNKS>(lane % 16, lane / 16);
 }
 
-/* Starts to copy rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
+/* Starts copying rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
 template <int ROWS> DEVICE void load_tile(u32 tile, const bf16 *rows, int pitch, int first, int T)
 {
-    int thread = forgotten(threadIdx.x);
+    int thread = opaque(threadIdx.x);
 #pragma unroll
     for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
         int i = at + thread;
@@ -57,13 +56,13 @@ DEVICE void load_stats(u32 to, const float *stats)
 {
     if (threadIdx.x < STATS / 4) cp_async_16(to + threadIdx.x * 16, stats + threadIdx.x * 4, 16);
 }
-/* s = a b^T, as add_rows_by_rows has them. */
+/* s = a b^T; arguments as of add_rows_by_rows. */
 template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
 {
     clear(s);
     add_rows_by_rows(s, a, left, at);
 }
-/* sum += a b, b the same rows (with lane_down). */
+/* sum += a b; b: the rows at `at` (lane_down). */
 DEVICE void add_by_columns(sums &sum, const kept_scores &a, u32 at)
 {
 #pragma unroll
@@ -89,7 +88,7 @@ DEVICE void pack(kept_scores &a, const scores &s)
             for (int i = 0; i < 4; i++)
                 a[m][n][i] = pack_bf16(s[m][2 * n + i / 2][i % 2 * 2], s[m][2 * n + i / 2][i % 2 * 2 + 1]);
 }
-/* A warp's sums, scaled, to its rows of a tile, and from there to memory. Others may not use those rows meanwhile. */
+/* Stores a warp's scaled sums through its rows of a tile, which other warps must not use. */
 DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const sums &sum, float scale, int lane)
 {
     int g = lane / 4, q = lane % 4;
@@ -112,8 +111,8 @@ DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const 
     }
 }
 
-/* Dropout of all. Probabilities that are dropped get a sign, so that nothing else need be known of them later; packed, such
- * are zero (the scale of the others comes later). */
+/* Dropped probabilities get a negative sign, so that no other record is needed later; packing turns
+ * them into zeros (the kept ones are scaled later). */
 DEVICE void mark_dropped(scores &p, const drop_bytes &d, int threshold)
 {
 #pragma unroll

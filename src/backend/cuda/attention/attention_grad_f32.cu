@@ -1,11 +1,12 @@
-/* attention_grad_f32.cu - the backward of attention in true float, and the sums of rows for it.
+/* attention_grad_f32.cu - attention backward in full float precision.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), delta (B,H,T), log-sum-exp (B,H,T) -> dqkv as qkv. Two kernels, so that every sum is made in
- * one place: a block owns OWN keys (dK, dV) or queries (dQ) of a head, keeps them in shared memory and walks over the others 32
- * at a time; with keys, over those of all heads of queries that share them, one head after the other. Scores and their gradients go through shared memory between the products. 256 threads as 16 x 16: a
- * thread has R neighbouring rows of its own and 2 of the others; or, of the sums, those R rows and D/16 columns.
- * Bound by FMAs and by reading their operands (6 reads of 16 bytes for 32 to 64 FMAs).
- * Constants: HEAD_SIZE (a multiple of 16), GROUP (H / KV), OWN_ROWS (32 or 64), CAUSAL, DROPOUT. */
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), delta (B,H,T), log-sum-exp (B,H,T) -> dqkv like qkv. Two kernels,
+ * so that every sum has one owner. A block owns OWN keys (dK, dV) or queries (dQ) of a head, keeps
+ * them in shared memory and walks over the others 32 at a time; a block of keys does so for all
+ * query heads of its group in turn. Scores and gradients go through shared memory. 256 threads form
+ * 16 x 16: a thread has R adjacent own rows and 2 of the others, or, of the sums, those R rows and
+ * D/16 columns. Bound by FMAs and by reading their operands (6 reads of 16 bytes for 32 to 64
+ * FMAs). HEAD_SIZE is a multiple of 16, GROUP H / KV, OWN_ROWS 32 or 64. */
 #include "device.cuh"
 
 enum {
@@ -14,9 +15,9 @@ enum {
     OWN = OWN_ROWS,
     R = OWN / 16,
     TILE = 32,
-    PITCH = D + 4, /* of a row, so that neighbouring rows lie in other banks */
+    PITCH = D + 4, /* of a row; adjacent rows use different banks */
     SCORE_PITCH = OWN + 4,
-    WIDE = D % 64 == 0 ? 4 : D % 32 == 0 ? 2 : 1, /* floats read at a time of a thread's columns */
+    WIDE = D % 64 == 0 ? 4 : D % 32 == 0 ? 2 : 1, /* floats of a thread's columns at a time */
     COLUMNS = D / 16,
     OWN_FLOATS = OWN * PITCH,
     TILE_FLOATS = TILE * PITCH,
@@ -34,7 +35,7 @@ template <int ROWS> DEVICE void load_rows(float *tile, const float *rows, int pi
     }
 }
 
-/* s[i][j] = own row y R + i times other row x + 16 j */
+/* s[i][j] = dot product of own row y R + i and other row x + 16 j */
 DEVICE void multiply(float (&s)[R][2], const float *own, const float *other)
 {
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
@@ -55,7 +56,7 @@ DEVICE void multiply(float (&s)[R][2], const float *own, const float *other)
                 for (int k = 0; k < 4; k++) s[i][j] += a[i][k] * b[j][k];
     }
 }
-/* The other way round: sums of own rows, over the others, of s (others, own) times other rows. */
+/* sum += s^T (other rows), over the other rows; s is (others, own). */
 DEVICE void accumulate(float (&sum)[R][COLUMNS], const float *s, const float *other)
 {
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
@@ -93,12 +94,12 @@ DEVICE void store_sums(float *rows, int pitch, int first, int T, const float (&s
         }
 }
 
-/* What a probability is multiplied with. */
+/* Factor of a probability: 0 if dropped. */
 DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
 {
     return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
 }
-/* Of one pair: s becomes the gradient of the score (without `scale`), dp the probability as it was used. */
+/* Of a pair: s becomes the score's gradient (without `scale`), dp the probability after dropout. */
 DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, float keep, bool seen)
 {
     float p = seen ? expf(s * scale - lse) : 0;
@@ -171,7 +172,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
     float dk[R][COLUMNS], dv[R][COLUMNS];
     clear(dk);
     clear(dv);
-    for (int member = 0, first_query = first_tile; member < GROUP;) { /* of the group */
+    for (int member = 0, first_query = first_tile; member < GROUP;) { /* query head of the group */
         int head = blockIdx.y * GROUP + member, bh = blockIdx.z * H + head;
         load_rows<TILE>(q, qkv + batch + head * D, pitch, first_query, T);
         load_rows<TILE>(dout, dy + ((i64)blockIdx.z * T * H + head) * D, H * D, first_query, T);

@@ -1,8 +1,8 @@
-/* attention_grad_plain.cu - the backward of attention for every type and head size: what fits where nothing else does.
+/* attention_grad_plain.cu - attention backward for every type and head size: the fallback.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> delta (B,H,T), dqkv as qkv. A warp for each row of each
- * head, of keys and values those of KV heads: its elements, 32 apart, are in registers, and the other rows pass by, read through the caches by every warp anew;
- * that is what bounds it. Constants: HEAD_SIZE, T_X, CAUSAL, DROPOUT. */
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> delta (B,H,T), dqkv like qkv.
+ * One warp for each row of each head (KV heads for keys and values). The row's elements, 32 apart,
+ * are in registers. Every warp reads the other rows through the caches, which bounds it. */
 #include "device.cuh"
 
 typedef T_X element;
@@ -25,8 +25,8 @@ DEVICE void store_row(element *row, const float (&a)[EACH], float scale)
     for (int i = 0; i < EACH; i++)
         if (lane + i * WARP < D) row[lane + i * WARP] = to<element>(a[i] * scale);
 }
-/* The product of a row in registers with one in memory; all lanes have it. */
-DEVICE float times(const float (&a)[EACH], const element *row)
+/* Dot product of a row in registers with one in memory; all lanes get it. */
+DEVICE float dot(const float (&a)[EACH], const element *row)
 {
     int lane = threadIdx.x % WARP;
     float sum = 0;
@@ -47,7 +47,7 @@ DEVICE void clear(float (&a)[EACH])
 #pragma unroll
     for (int i = 0; i < EACH; i++) a[i] = 0;
 }
-/* What the probability of (q,k) is multiplied with. */
+/* Factor of the probability of (q,k): 0 if dropped. */
 DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
 {
     return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
@@ -60,7 +60,7 @@ KERNEL(THREADS) attention_grad_delta(const element *dy, const element *y, float 
     if (row >= rows) return;
     float a[EACH];
     load_row(a, dy + at);
-    float sum = times(a, y + at);
+    float sum = dot(a, y + at);
     if (threadIdx.x % WARP == 0) delta[row] = sum;
 }
 
@@ -78,7 +78,7 @@ attention_grad_queries(const element *dy, const element *qkv, const float *lse, 
     clear(dq);
     for (int k = 0; k < (CAUSAL ? t + 1 : T); k++) {
         const element *key = keys + k * pitch;
-        float p = expf(times(q, key) * scale - row_lse), dp = times(dout, key + KV * D);
+        float p = expf(dot(q, key) * scale - row_lse), dp = dot(dout, key + KV * D);
         if (DROPOUT) dp *= keep_scale(seed, site, *step, (u32)bh, t, k, threshold);
         add_row(dq, p * (dp - row_delta), key);
     }
@@ -102,7 +102,7 @@ attention_grad_keys(const element *dy, const element *qkv, const float *lse, con
         for (int q = CAUSAL ? t : 0; q < T; q++) {
             i64 bh = (i64)b * H + head;
             const element *query = qkv + batch + q * pitch + head * D, *dy_row = dy + (((i64)b * T + q) * H + head) * D;
-            float p = expf(times(k, query) * scale - lse[bh * T + q]), dp = times(v, dy_row);
+            float p = expf(dot(k, query) * scale - lse[bh * T + q]), dp = dot(v, dy_row);
             float keep = DROPOUT ? keep_scale(seed, site, *step, (u32)bh, q, t, threshold) : 1;
             add_row(dv, p * keep, dy_row);
             add_row(dk, p * (dp * keep - delta[bh * T + q]), query);

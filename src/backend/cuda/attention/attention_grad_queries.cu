@@ -1,14 +1,15 @@
-/* attention_grad_queries.cu - dQ of bf16 attention, summed in one place: the same bits in every run.
+/* attention_grad_queries.cu - dQ of bf16 attention without atomics: the same bits in every run.
  *
- * A block has BLOCK queries and walks over the keys that they see, TILE at a time. Q and dO stay in registers:
- *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K,
- * nothing is written to shared memory but the tiles. S and dP are computed a second time for that (attention_grad.cu
- * computes them for dK and dV): 7 products instead of 5. Bound by tensor cores. Constants: attention_grad.cuh's. */
+ * A block has BLOCK queries and walks over the keys that they see, TILE at a time. Q and dO stay in
+ * registers:
+ *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K.
+ * S and dP are computed here and, for dK and dV, in attention_grad.cu: 7 matmuls instead of 5.
+ * Bound by tensor cores. Constants: attention_grad.cuh's. */
 #include "attention_grad.cuh"
 
 enum {
-    DQ_BLOCKS = D > 64 ? 1 : 2, /* on a multiprocessor */
-    /* Shared memory: two stages of K and V; before them Q and dO lie there. */
+    DQ_BLOCKS = D > 64 ? 1 : 2, /* on an SM */
+    /* Shared memory: two stages of K and V; before them Q and dO are there. */
     STAGE_BYTES = 2 * TILE_BYTES,
     QUERY_BYTES = BLOCK * ROW_BYTES,
 };
@@ -23,7 +24,7 @@ DEVICE void load_keys(const bf16 *qkv, int T, int H, int tile)
     cp_async_commit();
 }
 
-/* Blocks of queries, of all `heads` of them. */
+/* Grid as head_here() expects it: blocks of queries of `heads` heads. */
 KERNEL_MIN(THREADS, DQ_BLOCKS)
 attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, bf16 *dqkv,
                        float scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
@@ -42,7 +43,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
     load_tile<BLOCK>(base, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), block * BLOCK, T);
     load_tile<BLOCK>(base + QUERY_BYTES, dy + ((i64)b * T * H + h) * D, H * D, block * BLOCK, T);
     cp_async_commit();
-    float lse[M][2], delta[M][2]; /* of rows g and g + 8; beyond the last tile nothing is seen */
+    float lse[M][2], delta[M][2]; /* rows g and g + 8; rows from T on see nothing */
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -69,8 +70,8 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
             int first_key = tile * TILE + step * STEP;
-            if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* nothing more is seen */
-            lane = forgotten(threadIdx.x) % WARP;
+            if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* no visible keys remain */
+            lane = opaque(threadIdx.x) % WARP;
             u32 k_rows = base + tile % 2 * STAGE_BYTES + step * STEP * ROW_BYTES;
             scores s, dp;
             kept_scores a;
@@ -89,7 +90,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
                         }
             }
 #if DROPOUT
-            drop_bytes bytes = draw<false>(seed, site, step_now, head_here(), first_query / 16, first_key / 16, lane);
+            drop_bytes bytes = random_bytes<false>(seed, site, step_now, head_here(), first_query / 16, first_key / 16, lane);
             drop_gradients(dp, bytes, threshold, drop_scale);
 #endif
 #pragma unroll

@@ -1,48 +1,49 @@
-/* attention_grad_tf32.cu - the backward of attention in float, its products rounded to tf32, on tensor cores by mma.sync.
+/* attention_grad_tf32.cu - attention backward in float, rounded to tf32 for mma.sync.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv as qkv. Two kernels, which differ in whose rows a
- * warp owns, and both walk over the rows of the others, TILE at a time; `keys` over those of the GROUP heads of queries that
- * share a head of keys, one after the other:
- *     keys     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv like qkv. Two kernels,
+ * which differ in the rows that a warp owns. Both walk over the other side's rows, TILE at a time;
+ * `keys` over the GROUP query heads that share a key head, one after the other:
+ *     keys     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *              dV += P^T dO, dK += dS^T Q
  *     queries  S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K
- * That is 7 products instead of 5, but no warp waits for another one's scores, nothing is written to shared memory but the
- * tiles, and each sum is made in one place: the same bits in every run.
+ * That is 7 matmuls instead of 5, but no warp waits for another's scores, only tiles are written to
+ * shared memory, and each sum has one owner: the same bits in every run.
  *
- * An accumulator is a left operand as it stands, if key (or query) 2q stands where q belongs and 2q+1 where q+4 does, as it
- * then does in the rows it is multiplied with; these are read one float at a time, for a product wants them by
- * columns and no instruction transposes floats. Tiles are rounded where they lie, once for all warps, by the threads that
- * copied them.
+ * An accumulator is a left operand unchanged if key (or query) 2q takes the place of q and 2q+1
+ * that of q+4, in the right operand's rows as well. Those are read one float at a time, as mma
+ * needs them by columns and no instruction transposes floats. Threads round what they copied.
  *
- * Fragments are those of attention_grad.cu (attention_fragments.cuh); the loops are not shared. There all warps of a block sum a
- * tile's dQ and hand dS over through shared memory, right operands are transposed by ldmatrix, and tiles are used as they come;
- * here none of that holds, so a common loop would be two loops behind conditions.
+ * Fragments are those of attention_grad.cu (attention_fragments.cuh), but the loops are separate.
+ * There all warps of a block sum a tile's dQ and exchange dS through shared memory, ldmatrix
+ * transposes right operands, and tiles need no rounding. Here none of that holds.
  *
- * Bound by the bandwidth of shared memory, 128 bytes a clock: at head size 64, for 32 x 16 pairs, 30 KB in `keys` and 17 KB in
- * `queries`, 370 clocks, beside 220 to 360 of products. Moves what attention_grad.cu does, but no sums of dQ.
+ * Bound by the bandwidth of shared memory, 128 bytes a clock: at head size 64, for 32 x 16 pairs,
+ * 30 KB in `keys` and 17 KB in `queries`, 370 clocks, compared with 220 to 360 of mma. Memory
+ * traffic is attention_grad.cu's without the sums of dQ.
  *
- *     HEAD_SIZE, GROUP (heads of queries that share one of keys and values), WARPS, TILE_ROWS, STAGES (tiles in shared
- *     memory, 1 or 2), CAUSAL, DROPOUT */
+ *     HEAD_SIZE, GROUP (query heads per key and value head), WARPS, TILE_ROWS, STAGES (tiles in
+ *     shared memory, 1 or 2), CAUSAL, DROPOUT */
 #include "mma.cuh"
 
 enum {
     TF32 = 1,
     D = HEAD_SIZE,
-    CHUNKS = D / 4, /* of 16 bytes in a row */
+    CHUNKS = D / 4, /* 16-byte chunks in a row */
     ROW_BYTES = 4 * D,
     THREADS = WARP * WARPS,
     M = D <= 64 ? 2 : 1,
     N = D == 64 ? 1 : 2,
     OWN = 16 * M,        /* rows of a warp */
-    BLOCK = OWN * WARPS, /* and of a block */
-    STEP = 16 * N,       /* rows of the others at once */
+    BLOCK = OWN * WARPS, /* rows of a block */
+    STEP = 16 * N,       /* rows of the other side at a time */
     TILE = TILE_ROWS,
     STATS = 2 * TILE,    /* floats of a tile's statistics: log-sum-exp in bits, then delta */
-    /* Shared memory: the block's rows of two matrices, and the stages: a tile of two more, statistics. */
+    /* Shared memory: the block's rows of two matrices; stages of two tiles and statistics. */
     OWN_BYTES = BLOCK * ROW_BYTES,
     TILE_BYTES = TILE * ROW_BYTES,
     STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
     AT_STAGES = 2 * OWN_BYTES,
-    /* Columns, by 8, of own rows in registers: as many as there is room for. */
+    /* Own rows' columns in registers, in units of 8: as many as registers allow. */
     STEPS = D / 8,
     K_KEPT = D == 128 ? 9 - DROPOUT : D == 96 ? 12 : D == 64 ? 3 : STEPS,
     V_KEPT = D == 128 ? 0 : D == 96 ? 3 : D == 64 ? 0 : STEPS,
@@ -55,8 +56,7 @@ static_assert(TILE * CHUNKS % THREADS == 0 && BLOCK * CHUNKS % THREADS == 0, "")
 #include "attention_fragments.cuh"
 #include "attention_heads.cuh"
 
-/* Where a lane's row of 16 bytes lies for ldmatrix of a left operand, the thread's warp's own; and the float of row 2q + odd,
- * column g, of 8 rows. */
+/* A lane's row for ldmatrix of a left operand; the float in row 2q + odd, column g of 8 rows. */
 DEVICE u32 lane_down(int thread)
 {
     return thread / WARP * OWN * ROW_BYTES + swizzle<CHUNKS>(thread % 16, thread / 16 % 2);
@@ -65,7 +65,7 @@ DEVICE u32 lane_float(int lane, int odd)
 {
     return swizzle<CHUNKS>(lane % 4 * 2 + odd, lane / 16) + lane / 4 % 4 * 4;
 }
-/* Starts to copy rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
+/* Starts copying rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
 template <int ROWS> DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T, int thread)
 {
 #pragma unroll
@@ -75,7 +75,7 @@ template <int ROWS> DEVICE void load_tile(u32 tile, const float *rows, int pitch
                     rows + (i64)(t < T ? t : 0) * pitch + chunk * 4, t < T ? 16 : 0);
     }
 }
-/* Rounds what this thread has copied so. */
+/* Rounds the elements that this thread copied with load_tile. */
 template <int ROWS> DEVICE void round_tile(u32 tile, int thread)
 {
 #pragma unroll
@@ -96,10 +96,10 @@ DEVICE bool negative(float a)
 {
     return __float_as_int(a) < 0;
 }
-/* sum += a b, b the same rows, at `tile` of shared memory; a is rounded. NO_NEGATIVES: those of a count as zero. */
+/* sum += a b; b: rows at offset `tile`; a is rounded. NO_NEGATIVES: negatives of a count as 0. */
 template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
 {
-    lane = forgotten(lane);
+    lane = opaque(lane);
     u32 even = tile + lane_float(lane, 0), odd = tile + lane_float(lane, 1);
 #pragma unroll
     for (int n = 0; n < 2 * N; n++) {
@@ -121,7 +121,7 @@ template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores 
     }
 }
 
-/* A warp's sums, scaled, to its rows in memory: a quarter of a warp writes 32 bytes of a row. */
+/* Stores a warp's scaled sums to its rows; a quarter of a warp writes 32 bytes of a row. */
 DEVICE void store_sums(float *rows, int pitch, int first, int T, const sums &sum, float scale, int lane)
 {
 #pragma unroll
@@ -137,14 +137,14 @@ DEVICE void store_sums(float *rows, int pitch, int first, int T, const sums &sum
         }
 }
 
-/* Calls act(m, n, i, whether dropout keeps the element) for those of a step. */
+/* Calls act(m, n, i, whether dropout keeps the element) for the elements of a step. */
 template <bool ROWS_ARE_KEYS, typename F>
-DEVICE void draw_step(u32 seed, u32 site, u32 step, u32 bh, int query, int key, int threshold, int lane, F act)
+DEVICE void for_random_bytes(u32 seed, u32 site, u32 step, u32 bh, int query, int key, int threshold, int lane, F act)
 {
-    enum { COLUMNS = 4 / M }; /* by 8, of the scores that a call has the bytes for */
+    enum { COLUMNS = 4 / M }; /* 8-column tiles of scores that one call has bytes for */
 #pragma unroll
     for (int first = 0; first < 2 * N; first += COLUMNS) {
-        drop_bytes d = draw<ROWS_ARE_KEYS>(seed, site, step, bh, query / 16 + (ROWS_ARE_KEYS ? first / 2 : 0),
+        drop_bytes d = random_bytes<ROWS_ARE_KEYS>(seed, site, step, bh, query / 16 + (ROWS_ARE_KEYS ? first / 2 : 0),
                                            key / 16 + (ROWS_ARE_KEYS ? 0 : first / 2), lane);
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -156,8 +156,8 @@ DEVICE void draw_step(u32 seed, u32 site, u32 step, u32 bh, int query, int key, 
     }
 }
 
-/* delta = rowsum(dy y), and the log-sum-exp times log2 e beside it, by tiles of rows: (B,H,tiles,2,TILE). Rows from T on
- * have an infinite one, so their probabilities are 0. A block a tile; bound by reading y and dy. */
+/* Per tile of rows (B,H,tiles,2,TILE): the log-sum-exp times log2 e and delta = rowsum(dy y). From
+ * T on the log-sum-exp is infinite, so probabilities are 0. A block a tile. Bound by y and dy. */
 enum { ROW_THREADS = 128 };
 KERNEL(ROW_THREADS)
 attention_grad_rows(const float *dy, const float *y, const float *lse, float *stats, int T, int H)
@@ -187,8 +187,7 @@ attention_grad_rows(const float *dy, const float *y, const float *lse, float *st
     }
 }
 
-/* The queries that a block of keys meets: from the first tile that sees a key on those of a head, then those of the next head
- * of the group. */
+/* A block's queries: a head's tiles from the first that sees a key, then the next head's. */
 struct queries {
     int head, tile;
 };
@@ -201,24 +200,24 @@ DEVICE queries next_of(queries a, int T)
     if (++a.tile == ceil_div(T, TILE)) a.head++, a.tile = first_tile();
     return a;
 }
-/* Starts to copy a tile of queries, their dO and statistics. */
+/* Starts copying a tile of queries, their dO and statistics. */
 DEVICE void load_queries(const float *dy, const float *qkv, const float *stats, int T, int H, queries at, int turn)
 {
     int b = at.head / H, h = at.head % H, tiles = ceil_div(T, TILE);
     u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
-    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), at.tile * TILE, T, anew(threadIdx.x, turn));
-    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, at.tile * TILE, T, anew(threadIdx.x, turn));
+    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), at.tile * TILE, T, opaque_in_turn(threadIdx.x, turn));
+    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, at.tile * TILE, T, opaque_in_turn(threadIdx.x, turn));
     load_stats(stage + 2 * TILE_BYTES, stats + ((i64)at.head * tiles + at.tile) * STATS);
     cp_async_commit();
 }
 
-/* Of the queries 8n + 2q, 8n + 2q + 1. */
+/* Statistics of queries 8n + 2q, 8n + 2q + 1. */
 DEVICE float2 stats_of(u32 stats, int n, int lane)
 {
     return *(const float2 *)(shared_memory + stats + (8 * n + lane % 4 * 2) * 4);
 }
 
-/* dK and dV; blocks of keys, of all `heads` of them. */
+/* dK and dV. Grid as head_here() expects it: blocks of keys of `heads` heads. */
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_keys(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
                     float factor, float keep_scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
@@ -249,13 +248,13 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
     for (int turn = 0; turn < turns; turn++, at = next_of(at, T)) {
         u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
         cp_async_wait<0>();
-        round_tile<TILE>(stage, anew(threadIdx.x, turn));
-        round_tile<TILE>(stage + TILE_BYTES, anew(threadIdx.x, turn));
-        __syncthreads(); /* this tile is here and rounded, the one before is read */
+        round_tile<TILE>(stage, opaque_in_turn(threadIdx.x, turn));
+        round_tile<TILE>(stage + TILE_BYTES, opaque_in_turn(threadIdx.x, turn));
+        __syncthreads(); /* this tile has arrived and is rounded, the previous one is read */
         if (STAGES == 2 && turn + 1 < turns) load_queries(dy, qkv, stats, T, H, next_of(at, T), turn + 1);
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
-            int thread = anew(threadIdx.x, turn), lane = thread % WARP;
+            int thread = opaque_in_turn(threadIdx.x, turn), lane = thread % WARP;
             int first_key = blockIdx.y * BLOCK + thread / WARP * OWN, first_query = at.tile * TILE + step * STEP;
             if (CAUSAL && first_query + STEP <= first_key) continue; /* nothing is seen */
             u32 q_rows = stage + step * STEP * ROW_BYTES, dy_rows = q_rows + TILE_BYTES;
@@ -271,7 +270,8 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
 #pragma unroll
                     for (int i = 0; i < 4; i++) s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
             }
-            if (CAUSAL && first_query < first_key + OWN - 1) { /* keys from T on have rows of their own, which nobody reads */
+            /* Keys from T on compute rows that are not stored. */
+            if (CAUSAL && first_query < first_key + OWN - 1) {
                 int beyond = first_key - first_query + lane / 4 - lane % 4 * 2;
 #pragma unroll
                 for (int m = 0; m < M; m++)
@@ -282,14 +282,15 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
                             if (beyond > 8 * n + i % 2 - 16 * m - i / 2 * 8) s[m][n][i] = 0;
             }
 #if DROPOUT
-            draw_step<true>(seed, site, (u32)*step_number, at.head, first_query, first_key, threshold, lane,
+            for_random_bytes<true>(seed, site, (u32)*step_number, at.head, first_query, first_key, threshold, lane,
                             [&](int m, int n, int i, bool kept) {
                                 if (!kept) s[m][n][i] = -s[m][n][i];
                             });
 #endif
             add_by_columns<DROPOUT>(dv, s, dy_rows, lane);
-            if (forgotten(turn) < 0) break; /* never: but loads are not moved up across it, which would take more registers */
-            thread = anew(threadIdx.x, turn), lane = thread % WARP;
+            /* Never taken. The branch stops loads from moving up, which would take registers. */
+            if (opaque(turn) < 0) break;
+            thread = opaque_in_turn(threadIdx.x, turn), lane = thread % WARP;
 #pragma unroll
             for (int n = 0; n < 2 * N; n++) {
                 float2 delta = stats_of(stats_at + TILE * 4, n, lane);
@@ -318,25 +319,25 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
             load_queries(dy, qkv, stats, T, H, next_of(at, T), turn + 1);
         }
     }
-    head = anew(head_here(), turns);
+    head = opaque_in_turn(head_here(), turns);
     int kv = head % KV, first_key = blockIdx.y * BLOCK + threadIdx.x / WARP * OWN;
     dqkv += (i64)(head / KV) * T * packed_row(H);
     store_sums(dqkv + keys_at(H, kv), packed_row(H), first_key, T, dk, scale, threadIdx.x % WARP);
     store_sums(dqkv + values_at(H, kv), packed_row(H), first_key, T, dv, keep_scale, threadIdx.x % WARP);
 }
 
-/* Starts to copy a tile of keys and values for a head of queries. */
+/* Starts copying a tile of keys and values for a query head. */
 DEVICE void load_keys(const float *qkv, int T, int H, int tile)
 {
-    int head = anew(head_here(), tile), kv = head % H / GROUP;
+    int head = opaque_in_turn(head_here(), tile), kv = head % H / GROUP;
     u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
     qkv += (i64)(head / H) * T * packed_row(H);
-    load_tile<TILE>(stage, qkv + keys_at(H, kv), packed_row(H), tile * TILE, T, anew(threadIdx.x, tile));
-    load_tile<TILE>(stage + TILE_BYTES, qkv + values_at(H, kv), packed_row(H), tile * TILE, T, anew(threadIdx.x, tile));
+    load_tile<TILE>(stage, qkv + keys_at(H, kv), packed_row(H), tile * TILE, T, opaque_in_turn(threadIdx.x, tile));
+    load_tile<TILE>(stage + TILE_BYTES, qkv + values_at(H, kv), packed_row(H), tile * TILE, T, opaque_in_turn(threadIdx.x, tile));
     cp_async_commit();
 }
 
-/* dQ; blocks of queries, of all `heads` of them. */
+/* dQ. Grid as head_here() expects it: blocks of queries of `heads` heads. */
 KERNEL_MIN(THREADS, 8 / WARPS)
 attention_grad_queries(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
                        float factor, float keep_scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
@@ -351,7 +352,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
     load_tile<BLOCK>(OWN_BYTES, dy + ((i64)(head / H) * T * H + head % H) * D, H * D, block * BLOCK, T, threadIdx.x);
     cp_async_commit();
     load_keys(qkv, T, H, 0);
-    float lse[M][2], delta[M][2]; /* of rows g and g + 8; beyond the last tile nothing is seen */
+    float lse[M][2], delta[M][2]; /* rows g and g + 8; rows from T on see nothing */
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -376,15 +377,15 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
     for (int tile = 0; tile < tiles; tile++) {
         u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
         cp_async_wait<0>();
-        round_tile<TILE>(stage, anew(threadIdx.x, tile));
-        round_tile<TILE>(stage + TILE_BYTES, anew(threadIdx.x, tile));
+        round_tile<TILE>(stage, opaque_in_turn(threadIdx.x, tile));
+        round_tile<TILE>(stage + TILE_BYTES, opaque_in_turn(threadIdx.x, tile));
         __syncthreads();
         if (STAGES == 2 && tile + 1 < tiles) load_keys(qkv, T, H, tile + 1);
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
-            int thread = anew(threadIdx.x, tile), lane = thread % WARP;
+            int thread = opaque_in_turn(threadIdx.x, tile), lane = thread % WARP;
             int first_query = block * BLOCK + thread / WARP * OWN, first_key = tile * TILE + step * STEP;
-            if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* nothing more is seen */
+            if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* no visible keys remain */
             u32 k_rows = stage + step * STEP * ROW_BYTES, left = base + lane_down(thread);
             scores s, dp;
             clear(s);
@@ -409,7 +410,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
                         }
             }
 #if DROPOUT
-            draw_step<false>(seed, site, (u32)*step_number, anew(head_here(), tile), first_query, first_key, threshold, lane,
+            for_random_bytes<false>(seed, site, (u32)*step_number, opaque_in_turn(head_here(), tile), first_query, first_key, threshold, lane,
                              [&](int m, int n, int i, bool kept) {
                                  dp[m][n][i] = (kept ? dp[m][n][i] * keep_scale : 0) - delta[m][i / 2];
                              });

@@ -1,30 +1,31 @@
-/* Attention's forward by the products of warpgroups of compute capability 9.0. */
+/* Attention forward with wgmma, for compute capability 9.0. */
 #include "backend/cuda/attention/attention_shape.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
 #include <math.h>
 
-/* As attention_hopper.cu has them. */
+/* As in attention_hopper.cu. */
 enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512 };
 
-/* Warpgroups with 64 rows each, keys of a tile, tiles that are on their way; whether warpgroups take turns, and whether items of
- * all heads stand beside one another or of those alone whose keys and values fit into the second cache. */
+/* Warpgroups with 64 rows each, keys of a tile, tiles in flight; whether warpgroups take turns, and
+ * whether items of all heads are adjacent or only of heads whose keys and values fit into L2. */
 struct tile {
     int consumers, keys, stages, turns;
     bool all;
 };
 
-/* The first row whose head size, dropout and length hold a call: as many keys as registers have scores, weights and output for; random
- * numbers take registers, too. Clocks of 128 x 128 pairs on an H200 at T 1024, 2048, 4096, 16384, causal, by turns and heads:
- *                     all                       turns, all                turns                     neither
- *     32              1767, 1530, 1423, 1325    1764, 1519, 1410, 1316
- *     64              2256, 1852, 1688, 1560    2254, 1869, 1733, 1640    2293, 1978, 1779, 1695    2272, 1937, 1714, 1611
- *     64, dropout     3736, 3481, 3390, 3319    3716, 3399, 3259, 3167
- *     96              3621, 2878, 2403, 2007    3536, 2853, 2362, 2075    3313, 2701, 2370, 2206    3427, 2735, 2351, 2131
- *     96, dropout                               4494, 3975, 3682, 3460    4498, 4105, 3783, 3660
- *     128             3963, 3310, 3067, 2911    3721, 3034, 2596, 2261    3635, 2858, 2518, 2400    3977, 3104, 2805, 2657
- *     128, dropout    5346, 4679, 4448, 4348    5279, 4607, 4383, 4248    5420, 4970, 4620, 4590    5575, 5095, 4731, 4708 */
+/* The first row that covers a call's head size, dropout and length: as many keys as registers have
+ * space for scores, weights and output; random numbers need registers, too. Clocks of 128 x 128
+ * pairs on an H200 at T 1024, 2048, 4096, 16384, causal, by turns and all:
+ *            all                  turns, all           turns                neither
+ *  32        1767 1530 1423 1325  1764 1519 1410 1316
+ *  64        2256 1852 1688 1560  2254 1869 1733 1640  2293 1978 1779 1695  2272 1937 1714 1611
+ *  64, drop  3736 3481 3390 3319  3716 3399 3259 3167
+ *  96        3621 2878 2403 2007  3536 2853 2362 2075  3313 2701 2370 2206  3427 2735 2351 2131
+ *  96, drop                       4494 3975 3682 3460  4498 4105 3783 3660
+ *  128       3963 3310 3067 2911  3721 3034 2596 2261  3635 2858 2518 2400  3977 3104 2805 2657
+ *  128, drop 5346 4679 4448 4348  5279 4607 4383 4248  5420 4970 4620 4590  5575 5095 4731 4708 */
 static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     static const struct {

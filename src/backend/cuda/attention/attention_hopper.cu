@@ -1,41 +1,38 @@
-/* attention_hopper.cu - attention over packed q, k, v by Hopper's products of warpgroups: qkv (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD),
- * bf16, log-sum-exp (B,H,T) float. Query head h reads key and value head h / GROUP; KV is H / GROUP.
+/* attention_hopper.cu - attention over packed q, k, v with wgmma: qkv (B,T,H+2*KV,HEAD) -> y
+ * (B,T,H,HEAD), bf16, log-sum-exp (B,H,T) float. Query head h uses key head h / GROUP.
  *
- * FlashAttention (Dao, arXiv 2307.08691), in the form of FlashAttention-3 (Shah et al., arXiv 2407.08608). A block stays on its
- * multiprocessor and takes item after item, ROWS = 64 * CONSUMERS query rows of one head, the longest first. Two warps load by
- * tensor maps, keys and queries, and values, into STAGES tiles of KEYS; each consumer is a warpgroup with 64 rows of its own,
- * and walks over the tiles from the last one that its rows may see to the first.
+ * FlashAttention (Dao, arXiv 2307.08691), in the form of FlashAttention-3 (Shah et al., arXiv
+ * 2407.08608). Blocks are persistent. An item is ROWS = 64 * CONSUMERS query rows of one head;
+ * items with the most keys come first. Two producer warps load through tensor maps, one keys and
+ * queries, one values, into STAGES tiles of KEYS. Each consumer warpgroup has 64 rows and walks
+ * over the tiles from the last that its rows see to the first.
  *
- * Bound by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile) and, at HEAD <= 64, as much by the exponentials
- * (KEYS / 16 clocks); moves at most 4 HEAD elements a row, as rows and heads that run together share their keys in the second cache.
+ * Bound by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile) and, at HEAD <= 64,
+ * equally by the exponentials (KEYS / 16 clocks). Reads and writes at most 4 HEAD elements a row,
+ * as rows and heads that run concurrently share their keys in L2.
  *
- *     HEAD a multiple of 16, CONSUMERS 2, 3 or 4, KEYS a multiple of 64, STAGES, GROUP, CAUSAL, DROPOUT
- *     TURNS   warpgroups start their products one after the other, so that they do not drift into step
+ *     HEAD % 16 == 0, CONSUMERS 2 to 4, KEYS % 64 == 0, STAGES, GROUP, CAUSAL, DROPOUT
+ *     TURNS   warpgroups issue their wgmma in turn, so that they stay out of step
  *
- * The exponentials of a tile run beside this warpgroup's product of the tile before with its values. `top` is what exponents are
- * taken less: the row's maximum in the first tile, and no other maximum is looked for. Sums and outputs in float bear rows that
- * outgrow it by 2^64; a consumer with one that grows further, or is not finite, writes nothing and has its item handed out again.
- * Then, and only then, `top` follows the row's maximum, when that has grown by more than 2^8 in any row of a warp.
+ * A tile's exponentials run while this warpgroup multiplies the previous tile's weights and values.
+ * `top` is subtracted from the exponents: the row's maximum in the first tile, without looking for
+ * later maxima. Float sums and outputs tolerate rows that exceed it by 2^64. A consumer with a row
+ * that exceeds it further, or is not finite, writes nothing and its item is issued again. Only then
+ * does `top` follow the row's maximum, when that has grown by more than 2^8 in any row of a warp.
  *
- * A tensor map ends at row T of each sequence, and at the head's last column, which may lie before HEAD: what is behind is zeros where
- * it is read and dropped where it is written. With CAUSAL no row that is kept sees a key behind it, so only the diagonal is masked. */
+ * A tensor map ends at row T of each sequence and at the head's last column, which may be before
+ * HEAD: reads beyond return zeros and writes are dropped. CAUSAL masks the diagonal only. */
 #include "hopper.cuh"
-
-#if !defined HEAD || !defined CONSUMERS || !defined KEYS || !defined STAGES || !defined GROUP || !defined CAUSAL || \
-    !defined DROPOUT || !defined TURNS
-#error "the host says all of these"
-#endif
 
 enum {
     WARPGROUP = 128,
     THREADS = WARPGROUP * (CONSUMERS + 1),
     ROWS = 64 * CONSUMERS,
     WIDTH = HEAD % 64 == 0 ? 64 : HEAD % 32 == 0 ? 32 : 16, /* columns of a panel */
-    PITCH = 2 * WIDTH,                                      /* bytes of its rows */
+    PITCH = 2 * WIDTH,                                      /* bytes of a panel's row */
     PANELS = HEAD / WIDTH,
     SWIZZLE = WIDTH == 64 ? SWIZZLE_128B : WIDTH == 32 ? SWIZZLE_64B : SWIZZLE_32B,
-    /* Shared memory: rows of each consumer, for two items, where first their queries are, then their output; tiles of keys and
-     * of values, barriers. */
+    /* Shared memory: each consumer's queries, later output, of two items; tiles; barriers. */
     OWN_BYTES = 64 * HEAD * 2,
     TILE_BYTES = KEYS * HEAD * 2,
     AT_K = 2 * CONSUMERS * OWN_BYTES,
@@ -47,13 +44,13 @@ enum {
     K_EMPTY = K_FULL + 8 * STAGES,
     V_FULL = K_EMPTY + 8 * STAGES,
     V_EMPTY = V_FULL + 8 * STAGES,
-    ITEM_FULL = V_EMPTY + 8 * STAGES, /* of two */
+    ITEM_FULL = V_EMPTY + 8 * STAGES, /* two */
     ITEM_EMPTY = ITEM_FULL + 16,
     AT_ITEMS = ITEM_EMPTY + 16,
-    /* Named barriers: whose turn it is; the threads of each consumer. */
+    /* Named barriers: one for each consumer's turn; one for each consumer's threads. */
     TURN = 1,
     OWN = TURN + CONSUMERS,
-    /* Of a thread, from the 65536 of a multiprocessor. */
+    /* Registers of a thread, from the 65536 of an SM. */
     CONSUMER_REGISTERS = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112,
     PRODUCER_REGISTERS = CONSUMERS == 2 ? 40 : 32,
 };
@@ -62,7 +59,7 @@ extern __shared__ __align__(1024) u8 shared_memory[];
 #include "attention_hopper_items.cuh"
 #include "attention_hopper_softmax.cuh"
 
-/* Which stage is next, and in which phase its barriers are. */
+/* The next stage, and the parity of its barriers. */
 struct ring {
     int stage, parity;
 };
@@ -84,7 +81,7 @@ DEVICE u32 own_barrier(u32 barriers, int w, int n)
 {
     return barriers + 8 * (2 * w + n % 2);
 }
-/* Rows of a tile, all panels. */
+/* Loads the rows of a tile, all panels. */
 template <int N> DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int row, int b)
 {
     mbarrier_expect(barrier, N * HEAD * 2);
@@ -92,7 +89,7 @@ template <int N> DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrie
     for (int p = 0; p < PANELS; p++) tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
-/* By one thread: a head's tiles of keys, or of values. begun: the first was asked for. */
+/* One thread: loads a head's tiles of keys or values. begun: the first is already requested. */
 DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, int head, int b, int tiles, bool begun)
 {
     u32 full = base + (values ? V_FULL : K_FULL), empty = base + (values ? V_EMPTY : K_EMPTY);
@@ -104,12 +101,12 @@ DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, in
         load_rows<KEYS>(at + r.stage * TILE_BYTES, map, barrier_of(full, r), head, tile * KEYS, b);
     }
 }
-/* The rows of a consumer that has had so many items. */
+/* Loads the rows of a consumer that has processed `items` items. */
 DEVICE void load_queries(u32 base, const tensor_map *map, const item &i, int w, int items)
 {
     load_rows<64>(own_rows(base, w, items), map, own_barrier(base + Q_FULL, w, items), i.h, i.row + 64 * w, i.b);
 }
-/* What the first product wants, as soon as there are barriers: all blocks ask at once, and it takes a while to come. */
+/* Requests the first wgmma's operands early: all blocks do so at once, so these loads are slow. */
 DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
 {
     item i = item_at(blockIdx.x, 0, T, H, BH, group);
@@ -118,7 +115,7 @@ DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, in
         if (has_rows(i, w)) load_queries(base, q_map, i, w, 0);
     load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
 }
-/* By one thread: takes items, and loads their queries and keys, but for what was begun. */
+/* One thread: takes items and loads their queries and keys, except what begin() requested. */
 DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
 {
     ring r = {0, 0};
@@ -139,7 +136,7 @@ DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_
             }
         load_tiles(base, r, false, k_map, H + i.h / GROUP, i.b, i.tiles, count == 0);
     }
-    no_more_items();
+    finish_items();
 }
 DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
 {
@@ -152,20 +149,20 @@ DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
     }
 }
 
-/* Where a consumer is: its rings and number, whose turn is next, dropout. */
-struct place {
+/* State of a consumer: rings, number, item count. */
+struct position {
     ring k, v;
     u32 base;
-    int w, items; /* its number, items that it has had */
+    int w, items; /* its number; items that it has processed */
 };
 
-/* The descriptor of what lies `bytes` further: its lower half never carries. */
-DEVICE u64 further(u64 descriptor, int bytes)
+/* Descriptor of the data `bytes` further; the lower half never carries. */
+DEVICE u64 offset_by(u64 descriptor, int bytes)
 {
     return (descriptor & ~0xffffffffull) | (u32)((u32)descriptor + bytes / 16);
 }
-/* s = q k^T, of the first 2 E keys of a tile. */
-template <int E> DEVICE void start_scores(float (&s)[E], const place &c)
+/* s = q k^T for the first 2 E keys of a tile. */
+template <int E> DEVICE void start_scores(float (&s)[E], const position &c)
 {
     u64 q = wgmma_descriptor<SWIZZLE>(own_rows(c.base, c.w, c.items), 16, 8 * PITCH);
     u64 k = wgmma_descriptor<SWIZZLE>(c.base + AT_K + c.k.stage * TILE_BYTES, 16, 8 * PITCH);
@@ -173,18 +170,18 @@ template <int E> DEVICE void start_scores(float (&s)[E], const place &c)
 #pragma unroll
     for (int j = 0; j < HEAD / 16; j++) {
         constexpr int STEPS = WIDTH / 16;
-        wgmma_ss<2 * E, 0, 0>(s, further(q, j / STEPS * 64 * PITCH + j % STEPS * 32),
-                          further(k, j / STEPS * KEYS * PITCH + j % STEPS * 32), j > 0);
+        wgmma_ss<2 * E, 0, 0>(s, offset_by(q, j / STEPS * 64 * PITCH + j % STEPS * 32),
+                          offset_by(k, j / STEPS * KEYS * PITCH + j % STEPS * 32), j > 0);
     }
     wgmma_commit();
 }
 /* o += p v */
-DEVICE void start_values(rows &r, const place &c, const ring &at)
+DEVICE void start_values(rows &r, const position &c, const ring &at)
 {
     u64 v = wgmma_descriptor<SWIZZLE>(c.base + AT_V + at.stage * TILE_BYTES, KEYS * PITCH, 8 * PITCH);
     wgmma_fence();
 #pragma unroll
-    for (int j = 0; j < KEYS / 16; j++) wgmma_rs<HEAD, 1>(r.o, r.p[j], further(v, j * 16 * PITCH), true);
+    for (int j = 0; j < KEYS / 16; j++) wgmma_rs<HEAD, 1>(r.o, r.p[j], offset_by(v, j * 16 * PITCH), true);
     wgmma_commit();
 }
 
@@ -192,52 +189,52 @@ DEVICE bool leader()
 {
     return threadIdx.x % WARPGROUP == 0;
 }
-DEVICE void take_turn(const place &c)
+DEVICE void wait_turn(const position &c)
 {
     if (TURNS) named_barrier_sync(TURN + c.w, 2 * WARPGROUP);
 }
-DEVICE void give_turn(const place &c)
+DEVICE void pass_turn(const position &c)
 {
     if (TURNS) named_barrier_arrive(TURN + (c.w + 1 == CONSUMERS ? 0 : c.w + 1), 2 * WARPGROUP);
 }
-/* This consumer has no use for the tile any more. */
+/* Marks the tile as read by this consumer. */
 DEVICE void release(u32 empty, const ring &r)
 {
     if (leader()) mbarrier_arrive(barrier_of(empty, r));
 }
 
-/* The first tile of these rows, which has their last keys, of which N are looked at: rows start at a multiple of 64, so no
- * other tile is masked. */
-template <int N> DEVICE void first_tile(rows &r, place &c, const drop &d, int key, int T, float scale)
+/* The first tile, of which N keys are used. Rows start at multiples of 64: no other is masked. */
+template <int N> DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, float scale)
 {
     kept a;
     float s[N / 2];
     mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
     start_scores(s, c);
-    draw_tile(a, r, d, key);
+    random_tile(a, r, d, key);
     wgmma_wait<0>();
     wgmma_hold(s);
     release(c.base + K_EMPTY, c.k);
     advance(c.k);
-    mask_scores<CAUSAL && KEYS == 128 && N == KEYS ? 64 : 0>(s, r, key, T); /* rows that see more than 64 of them see the first 64 */
+    /* Rows that see more than 64 of them see the first 64. */
+    mask_scores<CAUSAL && KEYS == 128 && N == KEYS ? 64 : 0>(s, r, key, T);
     lift_top<true>(r, s, scale);
     exponentials<true>(r, s, scale);
     mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
     pack_weights(r, s, a);
 }
-/* The scores of one more tile, and the output of the one before. */
-template <bool LIFT> DEVICE void next_tile(rows &r, place &c, const drop &d, int key, float scale)
+/* Computes the scores of the next tile and the output of the previous one. */
+template <bool LIFT> DEVICE void next_tile(rows &r, position &c, const drop &d, int key, float scale)
 {
     kept a;
     ring before = c.v;
     advance(c.v);
     mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
-    take_turn(c);
+    wait_turn(c);
     float s[KEYS / 2];
     start_scores(s, c);
     start_values(r, c, before);
-    give_turn(c);
-    draw_tile(a, r, d, key);
+    pass_turn(c);
+    random_tile(a, r, d, key);
     wgmma_wait<1>();
     wgmma_hold(s);
     release(c.base + K_EMPTY, c.k);
@@ -251,8 +248,8 @@ template <bool LIFT> DEVICE void next_tile(rows &r, place &c, const drop &d, int
     if (LIFT) lift_output(r);
     pack_weights(r, s, a);
 }
-/* The output of the last. */
-DEVICE void last_tile(rows &r, place &c)
+/* Computes the output of the last tile. */
+DEVICE void last_tile(rows &r, position &c)
 {
     start_values(r, c, c.v);
     wgmma_wait<0>();
@@ -261,12 +258,12 @@ DEVICE void last_tile(rows &r, place &c)
     advance(c.v);
 }
 
-/* Tiles that none of these rows sees: as many turns, and others may have their place. The leader waits for all of them. */
-DEVICE void skip_tiles(place &c, int tiles, int turns)
+/* Skips tiles that none of these rows sees: takes its turns; the leader waits for all tiles. */
+DEVICE void skip_tiles(position &c, int tiles, int turns)
 {
 #pragma unroll 1
     for (int i = 0; i < tiles; i++) {
-        if (i < turns) take_turn(c), give_turn(c);
+        if (i < turns) wait_turn(c), pass_turn(c);
         if (leader()) {
             mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
             mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
@@ -279,8 +276,8 @@ DEVICE void skip_tiles(place &c, int tiles, int turns)
     if (tiles) named_barrier_sync(OWN + c.w, WARPGROUP);
 }
 
-/* Whether sums or outputs of this consumer's rows have grown too far: then its item says so. All scores are computed. */
-DEVICE bool outgrown(const rows &r, const place &c, item *of)
+/* Marks the item as failed if sums or outputs of this consumer's rows grew too far. */
+DEVICE bool outgrown(const rows &r, const position &c, item *of)
 {
     if (!warp_word(&of->redo)) {
         float nothing = 0;
@@ -293,7 +290,7 @@ DEVICE bool outgrown(const rows &r, const place &c, item *of)
     return warp_word(&of->failed) >> c.w & 1;
 }
 /* y = o / sum through shared memory; log-sum-exp. */
-DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse, int b, int h, int row, int T, float scale,
+DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *lse, int b, int h, int row, int T, float scale,
                    float factor)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
@@ -309,7 +306,7 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse,
     }
 #pragma unroll
     for (int j = 0; j < HEAD / 16; j++) {
-        constexpr int EACH = WIDTH / 16; /* of a panel */
+        constexpr int EACH = WIDTH / 16; /* per panel */
         u32 two[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) two[i] = pack_bf16(r.o[8 * j + 2 * i] * r.sum[i % 2], r.o[8 * j + 2 * i + 1] * r.sum[i % 2]);
@@ -327,10 +324,10 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *y_map, float *lse,
 DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T, int H, float scale, drop d,
                     float factor)
 {
-    place c = {{0, 0}, {0, 0}, base, w, 0};
+    position c = {{0, 0}, {0, 0}, base, w, 0};
     rows r;
     item i;
-    if (TURNS && w == CONSUMERS - 1) give_turn(c);
+    if (TURNS && w == CONSUMERS - 1) pass_turn(c);
 #pragma unroll 1
     for (int count = 0;; count++) {
         wait_item(base, count);
@@ -356,7 +353,8 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         else
 #endif
             first_tile<KEYS>(r, c, d, (tiles - 1) * KEYS, T, scale);
-        if (c.items && leader()) { /* the output of the item before is on its way */
+        /* The previous item's output is in flight. */
+        if (c.items && leader()) {
             tma_store_wait_read<0>();
             mbarrier_arrive(own_barrier(base + Q_EMPTY, w, c.items - 1));
         }
@@ -368,19 +366,18 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
             for (int tile = tiles - 2; tile >= 0; tile--) next_tile<true>(r, c, d, tile * KEYS, scale);
         last_tile(r, c);
         if (!outgrown(r, c, item_in_slot(count))) {
-            i = warp_item(count); /* rather than keep them in registers */
+            i = warp_item(count); /* reloaded: saves registers */
             finish(r, c, y_map, lse + (i64)(i.b * H + i.h) * T, i.b, i.h, row, T, scale, factor);
         }
         if (threadIdx.x % WARP == 0) item_read(base, count);
         c.items++;
     }
-    if (TURNS && w == 0) take_turn(c);
+    if (TURNS && w == 0) wait_turn(c);
     if (leader()) tma_store_wait_read<0>();
 }
 
-/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept),
- * keep_scale the factor of what it keeps. Boxes of WIDTH
- * columns and, in q_map and y_map, 64 rows, in k_map KEYS. */
+/* scale includes log2(e); less and carry: see dropout_kept; keep_scale: factor of kept elements.
+ * Boxes have WIDTH columns and 64 rows (q_map, y_map) or KEYS (k_map). */
 KERNEL_MIN(THREADS, 1)
 attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constant__ tensor_map k_map,
                   const __grid_constant__ tensor_map y_map, const int *step, float *lse, int T, int H, int BH, int group,

@@ -1,19 +1,18 @@
-/* attention_hopper_counter.cuh - the items of a launch, as blocks get to them: who is late takes fewer.
+/* attention_hopper_counter.cuh - dynamic scheduling of items: slower blocks take fewer.
  *
- * Items are counted in the module, from zero, and a launch leaves zero behind: so launches of one module stand on one stream (a
- * context has no other for kernels), none begins before the one ahead of it has ended, and a launch that is broken off
- * spoils the module. */
+ * The counter is a module variable, zero before and after every launch. So a module's launches must
+ * share a stream (a context has one) and not overlap. An aborted launch spoils the count. */
 #pragma once
 #include "device.cuh"
 
-/* A block's first item has its own number. The last block to find none left sets both to zero, for the next launch. */
+/* A block's first item is its own index. The last block that finds no more items resets both. */
 __device__ u32 items_taken, blocks_done;
 DEVICE int next_item()
 {
     return (int)(gridDim.x + atomicAdd(&items_taken, 1u));
 }
-/* By each block, once, when it has been told a number that no item has. */
-DEVICE void no_more_items()
+/* Called once by each block, after it received a number beyond the last item. */
+DEVICE void finish_items()
 {
     if (atomicInc(&blocks_done, gridDim.x - 1) == gridDim.x - 1) items_taken = 0;
 }

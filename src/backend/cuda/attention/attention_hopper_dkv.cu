@@ -1,17 +1,18 @@
-/* attention_hopper_dkv.cu - the backward of attention for sm_90a, its second kernel: dk and dv.
+/* attention_hopper_dkv.cu - attention backward for sm_90a, second kernel: dk and dv.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), stats as attention_hopper_dq.cu leaves them -> the columns of dqkv behind the first C.
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q.
- * A warpgroup has 64 keys and walks over the queries that see them, from the first to the last, and over the GROUP heads of
- * queries that share them, one after the other: so P and dS are left operands as they stand in registers, and nobody else
- * has a part of its sums. Beyond T queries have an infinite log-sum-exp, and so neither P nor dS.
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_dq.cu -> the columns of dqkv from C
+ * on.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dO, dK += dS^T Q.
+ * A warpgroup has 64 keys and walks over the queries that see them, first to last, for each of the
+ * GROUP query heads in turn. P and dS in registers are left operands. From T on P and dS are 0.
  *
- * Bound by tensor cores: 4 products of 2 D clocks for 64 x 64 pairs; moves 8 D bytes a row and queries again for each item, from
- * the second cache. Constants: attention_hopper_grad.cuh's; TILE_ROWS is 64; STAGES of Q, dO and statistics; ITEM_STAGES of K
- * and V, at whose places dK and dV are then. */
+ * Bound by tensor cores: 4 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
+ * row, and rereads queries for each item from L2. Constants: attention_hopper_grad.cuh's; TILE_ROWS
+ * is 64; STAGES of Q, dO and statistics; ITEM_STAGES of K, V, later dK, dV. */
 #include "attention_hopper_keys.cuh"
 #include "attention_hopper_counter.cuh"
-/* Between heads a warpgroup passes over tiles while it still has one, and wants the one behind. */
+/* Between heads a warpgroup skips tiles while it still holds one and waits for the next. */
 static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0), "a warpgroup would wait for itself");
 
 enum {
@@ -26,20 +27,20 @@ enum {
     QUERIES_FULL = ITEM_FREE + 8 * ITEM_STAGES, /* and statistics */
     DO_FULL = QUERIES_FULL + 8 * STAGES,
     FREE = DO_FULL + 8 * STAGES,
-    NUMBER_FULL = FREE + 8 * STAGES, /* of items */
+    NUMBER_FULL = FREE + 8 * STAGES, /* item numbers */
     AT_NUMBERS = NUMBER_FULL + 8 * ITEM_STAGES,
 };
 
 struct sizes {
-    int T, H, heads, items, tiles; /* heads of keys, of all sequences; tiles of queries */
+    int T, H, heads, items, tiles; /* all key heads; tiles of queries */
 };
 DEVICE sizes sizes_of(int T, int H, int heads, int items)
 {
     sizes s = {T, H, heads, items, ceil_div(T, TILE)};
     return s;
 }
-/* A round's number lies with its rows: it is taken when there is a place for them, not earlier, for it would keep the item
- * from blocks that are idle at the end. */
+/* A round's item number is stored with its rows. It is taken only when there is space for them:
+ * taken earlier, the item would be kept from blocks that are idle at the end. */
 DEVICE volatile int *number_of(u32 base, int round)
 {
     return (volatile int *)(shared_memory + (base - shared_address(shared_memory)) + AT_NUMBERS) + ring_of(round).stage;
@@ -48,7 +49,7 @@ DEVICE void wait_for_number(u32 base, int round)
 {
     mbarrier_wait(base + NUMBER_FULL + 8 * ring_of(round).stage, ring_of(round).phase);
 }
-/* The thread that takes items and asks for their rows, before what the first kernel wrote is there. */
+/* One thread takes items and requests their rows, before the first kernel's output is visible. */
 DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
 {
     ring<ITEM_STAGES> own = {0, 1};
@@ -69,9 +70,9 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
             load_rows<OWN>(to + BLOCK_BYTES, rows, full, s.H + KV + kv, mine, b);
         }
     }
-    no_more_items();
+    finish_items();
 }
-/* The thread that asks for tiles. */
+/* One thread requests tiles. */
 DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *stats)
 {
     ring<STAGES> at = {0, 1};
@@ -83,7 +84,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
         if (i >= s.items) break;
         item it = item_of(i, s.heads);
         int b = it.head / KV, h = (it.head - b * KV) * GROUP;
-#pragma unroll 1 /* registers are few here */
+#pragma unroll 1 /* registers are scarce here */
         do {
             int tile = first_tile(it.rank * BLOCK), strip = (b * s.H + h) * s.tiles; /* of statistics */
 #pragma unroll 1
@@ -102,20 +103,20 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
     }
 }
 
-/* Where the warpgroup is: a tile of queries of a head, and its stage. */
-struct place {
+/* State of a warpgroup: a tile of queries of a head, and its stage. */
+struct position {
     ring<STAGES> at;
-    int tile, member, before; /* the stage of the tile before, -1: it is the item's first */
+    int tile, member, before; /* stage of the previous tile; -1 at the item's first tile */
 };
-/* S of the tile at a stage is begun. */
+/* Starts S of the tile at a stage. */
 DEVICE void begin(scores &s, const keys &own, const ring<STAGES> &at)
 {
     mbarrier_wait(own.base + QUERIES_FULL + 8 * at.stage, at.phase);
     wgmma_fence();
     rows_by_rows(s, own.k, own.base + AT_TILES + at.stage * STAGE_BYTES);
 }
-/* Tiles of queries before those that see the warpgroup's keys. */
-DEVICE void skip(const keys &own, place &p)
+/* Skips tiles of queries before those that see the warpgroup's keys. */
+DEVICE void skip(const keys &own, position &p)
 {
     for (; p.tile < own.first_tile; p.tile++, p.at.next()) {
         mbarrier_wait(own.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
@@ -123,8 +124,8 @@ DEVICE void skip(const keys &own, place &p)
         release(own.base + FREE + 8 * p.at.stage, own.thread % WARP);
     }
 }
-/* To the next tile, perhaps of the next head. */
-DEVICE void go_on(const keys &own, place &p)
+/* Advances to the next tile, which may belong to the next head. */
+DEVICE void advance(const keys &own, position &p)
 {
     p.at.next();
     if (++p.tile < own.tiles || GROUP == 1 || ++p.member == GROUP) return;
@@ -132,15 +133,15 @@ DEVICE void go_on(const keys &own, place &p)
     skip(own, p);
 }
 
-/* The rows of the item before. */
-DEVICE void give_up_last(const keys &own)
+/* Releases the previous item's rows. */
+DEVICE void release_last(const keys &own)
 {
-    if (ITEM_STAGES > 1 && own.round > 0) give_up(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
+    if (ITEM_STAGES > 1 && own.round > 0) release_rows(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
 }
 
-/* A tile of queries. AHEAD: its S is there, and that of the next, if there is MORE, is begun once P is computed, and there at
- * the end. LATE: dK may then be under way. */
-template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, place &p)
+/* Processes a tile of queries. AHEAD: its S is complete on entry; if there is MORE, the next tile's
+ * S starts once P is computed and is complete at the end. LATE: dK may be in flight at the end. */
+template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, position &p)
 {
     scores dp, pr;
     kept_scores a, e;
@@ -160,7 +161,7 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     rows_by_rows(dp, own.v, queries + TILE_BYTES);
     wgmma_commit();
     if (!AHEAD) {
-        if (p.before < 0) give_up_last(own);
+        if (p.before < 0) release_last(own);
         wgmma_wait<1>();
         wgmma_hold(s);
     }
@@ -171,7 +172,7 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
 #endif
     pack_kept(a, pr);
     if (AHEAD && MORE) {
-        go_on(own, p);
+        advance(own, p);
         begin(s, own, p.at);
         wgmma_commit();
     }
@@ -187,7 +188,8 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     wgmma_fence();
     add_by_columns(dk, e, queries);
     wgmma_commit();
-    wgmma_wait<LATE>(); /* for dV too: it reads registers that the next P is packed into */
+    /* Also for dV: it reads registers that the next P is packed into. */
+    wgmma_wait<LATE>();
     if (AHEAD && MORE) wgmma_hold(s);
     wgmma_hold(dv);
     if (LATE) return;
@@ -195,25 +197,25 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     release(own.base + FREE + 8 * here, lane);
 }
 
-/* `left` tiles. */
-DEVICE void walk(sums &dk, sums &dv, keys &own, place &p, int left)
+/* Processes `left` tiles. */
+DEVICE void walk(sums &dk, sums &dv, keys &own, position &p, int left)
 {
     scores s;
     if (AHEAD) {
         begin(s, own, p.at);
         wgmma_commit();
-        give_up_last(own);
+        release_last(own);
         wgmma_wait<0>();
         wgmma_hold(s);
 #pragma unroll 1
         for (; left > 1; left--) step<true>(s, dk, dv, own, p);
         step<false>(s, dk, dv, own, p);
-        go_on(own, p);
+        advance(own, p);
     } else {
 #pragma unroll 1
         for (; left > 0; left--) {
             step<false>(s, dk, dv, own, p);
-            go_on(own, p);
+            advance(own, p);
         }
     }
     if (LATE) {
@@ -227,7 +229,7 @@ DEVICE void walk(sums &dk, sums &dv, keys &own, place &p, int left)
 
 DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map, float scale, float drop_scale)
 {
-    place p = {{0, 0}, 0, 0, -1};
+    position p = {{0, 0}, 0, 0, -1};
     int KV = s.H / GROUP;
     own.tiles = s.tiles;
     for (int round = 0;; round++) {
@@ -264,7 +266,7 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
                 p.tile = own.item_tile;
                 skip(own, p);
             }
-            give_up_last(own);
+            release_last(own);
         }
         named_barrier_sync(1 + group, WARPGROUP);
         if (own.first < s.T && own.thread == 0) {
@@ -272,7 +274,7 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
             store_rows(own.v, map, s.H + KV + kv, own.first, b);
             tma_store_commit();
         }
-        if (ITEM_STAGES == 1) give_up(own.base + ITEM_FREE, own.thread);
+        if (ITEM_STAGES == 1) release_rows(own.base + ITEM_FREE, own.thread);
     }
     if (own.thread == 0) tma_store_wait_read<0>();
 }

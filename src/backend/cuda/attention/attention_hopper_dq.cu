@@ -1,25 +1,26 @@
-/* attention_hopper_dq.cu - the backward of attention for sm_90a, its first kernel: dq, and the sums of rows that the second wants.
+/* attention_hopper_dq.cu - attention backward for sm_90a, first kernel: dq, row statistics.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> the first C columns of dqkv, as qkv; stats
- * (B,H,tiles of 64,2,64) float: the log-sum-exp times log2 e, infinite from T on, and delta = rowsum(dy y).
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> the first C columns of dqkv
+ * (laid out like qkv); stats (B,H,tiles of 64,2,64) float: the log-sum-exp times log2 e, infinite
+ * from T on, and delta = rowsum(dy y).
  *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K.
- * A warpgroup has 64 queries, of which a thread has parts of two, and walks over the keys that they see, from the last to
- * the first. Items are counted from the last query, so that the short one, where T is no multiple of BLOCK, sees the fewest keys.
+ * A warpgroup has 64 queries (a thread has parts of two) and walks over the keys that they see,
+ * last to first. Items are counted from the last query, so a short item sees the fewest keys.
  *
- * Bound by tensor cores: 3 products of 2 D clocks for 64 x 64 pairs; moves 8 D bytes a row and the keys again for each item,
- * from the second cache. Constants: attention_hopper_grad.cuh's; STAGES of keys and values; ITEM_STAGES of Q, dO, y. */
+ * Bound by tensor cores: 3 matmuls of 2 D clocks for 64 x 64 pairs. Moves 8 D bytes a row, and the
+ * keys for each item from L2. Constants: attention_hopper_grad.cuh's; ITEM_STAGES of Q, dO, y. */
 #include "attention_hopper_grad.cuh"
 
 static_assert(STAGES > (AHEAD > 0) + LATE, "a warpgroup would wait for itself");
 
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
-    ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; in the place of y dQ */
+    ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; dQ overwrites y */
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_BARRIERS = AT_TILES + STAGES * 2 * TILE_BYTES,
-    /* Of each warpgroup and stage, Q, dO and y: there; may be written. APART: an item has one place for its rows, and each kind goes
-     * as soon as it is read for the last time; else Q_FULL and Y_FREE are those of all three. */
-    APART = ITEM_STAGES == 1,
+    /* Barriers of each warpgroup and stage. SEPARATE: a single stage, whose Q, dO and y are each
+     * released after the last use; otherwise Q_FULL and Y_FREE cover all three. */
+    SEPARATE = ITEM_STAGES == 1,
     ROWS = 8 * CONSUMERS * ITEM_STAGES,
     Q_FULL = AT_BARRIERS,
     DO_FULL = Q_FULL + ROWS,
@@ -31,11 +32,12 @@ enum {
     VALUES_FULL = KEYS_FULL + 8 * STAGES,
     FREE = VALUES_FULL + 8 * STAGES,
     EARLY = AHEAD == 2,
-    SETTLE_LATE = AHEAD && LATE, /* beside dP: y is late where it has one place */
-    SOON = !(AHEAD && LATE), /* an item's log-sum-exp is loaded an item before: there are registers for it */
+    SETTLE_LATE = AHEAD && LATE, /* during dP: with a single stage y arrives late */
+    /* Loads an item's log-sum-exp one item ahead, where registers allow. */
+    LSE_AHEAD = !(AHEAD && LATE),
 };
 
-/* Keys that some query of rows first ... first + rows - 1 sees. */
+/* Number of keys that some query of rows first ... first + rows - 1 sees. */
 DEVICE int seen_by(int first, int rows, int T)
 {
     return CAUSAL && first + rows < T ? first + rows : T;
@@ -49,7 +51,7 @@ DEVICE sizes sizes_of(int T, int H, int heads, int items)
     sizes s = {T, H, heads, items};
     return s;
 }
-/* Its first query, which may be before the sequence. */
+/* The item's first query, which may be negative. */
 DEVICE int first_query(const sizes &s, int rank)
 {
     return round_up(s.T, OWN) - BLOCK * (rank + 1);
@@ -60,31 +62,31 @@ DEVICE u32 rows_barrier(u32 barriers, int group, int stage)
 {
     return barriers + 8 * (stage * CONSUMERS + group);
 }
-/* Rows `first` ... of one kind, 0: Q, 1: dO, 2: y, once what was there is read. */
+/* Loads rows `first` ... of one kind (0: Q, 1: dO, 2: y) once the stage's old rows are read. */
 DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group, const tensor_map *map, int h, int first, int b)
 {
-    int barrier = APART ? kind * ROWS : 0;
+    int barrier = SEPARATE ? kind * ROWS : 0;
     u32 full = rows_barrier(base + Q_FULL + barrier, group, at.stage);
-    if (APART || kind == 0) {
-        mbarrier_wait(rows_barrier(base + (APART ? Q_FREE + barrier : Y_FREE), group, at.stage), at.phase ^ 1);
-        mbarrier_expect(full, APART ? OWN_BYTES : 3 * OWN_BYTES);
+    if (SEPARATE || kind == 0) {
+        mbarrier_wait(rows_barrier(base + (SEPARATE ? Q_FREE + barrier : Y_FREE), group, at.stage), at.phase ^ 1);
+        mbarrier_expect(full, SEPARATE ? OWN_BYTES : 3 * OWN_BYTES);
     }
     load_rows<OWN>(base + at.stage * ITEM_BYTES + kind * BLOCK_BYTES + group * OWN_BYTES, map, full, h, first, b);
 }
-/* The thread that asks for rows of items. */
+/* One thread requests the rows of items. */
 DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *y)
 {
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         item it = item_of(i, s.heads);
         int b = it.head / s.H, h = it.head - b * s.H, first = first_query(s, it.rank);
 #pragma unroll 1
-        for (int j = 0; j < 3 * CONSUMERS; j++) { /* all of a kind first, if they are waited for apart */
-            int kind = APART ? j / CONSUMERS : j % 3, group = APART ? j % CONSUMERS : j / 3;
+        for (int j = 0; j < 3 * CONSUMERS; j++) { /* kind by kind, if waited for separately */
+            int kind = SEPARATE ? j / CONSUMERS : j % 3, group = SEPARATE ? j % CONSUMERS : j / 3;
             load_own(base, ring_of(round), kind, group, kind == 0 ? rows : kind == 1 ? dy : y, h, first + OWN * part_in_round(group, round), b);
         }
     }
 }
-/* The thread that asks for tiles: it goes on to the next item's while that one's rows still wait for a place. */
+/* One thread requests tiles, also those of the next item while its rows wait for space. */
 DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 {
     ring<STAGES> at = {0, 1};
@@ -103,9 +105,9 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
     }
 }
 
-/* What a thread knows of its warpgroup's queries. [h]: of row g + 8h of its warp. */
+/* A thread's state of its warpgroup's queries; [h]: row g + 8h of its warp. */
 struct queries {
-    u32 q, dout; /* the warpgroup's, in shared memory */
+    u32 q, dout; /* the warpgroup's rows in shared memory */
     int head, first, thread, T, heads;
     const float *lse_of; /* (B,H,T) */
     float lse[2], delta[2], factor;
@@ -144,7 +146,7 @@ DEVICE void sum_rows(queries &own, u32 y)
     }
 }
 
-/* log-sum-exp of an item's rows, as it is stored. */
+/* Loads the log-sum-exp of an item's rows, without scaling. */
 DEVICE void load_lse(float (&lse)[2], const queries &own, int i, int items, int part)
 {
     if (i >= items) return;
@@ -164,17 +166,17 @@ DEVICE void wait_own(const queries &own, u32 barriers)
 {
     mbarrier_wait(own_barrier(own, barriers), ring_of(own.round).phase);
 }
-/* The place of y, where dQ of the item before is. */
-DEVICE void give_up_last(const queries &own)
+/* Releases the space of y, where the previous item's dQ is. */
+DEVICE void release_last(const queries &own)
 {
-    if (ITEM_STAGES > 1 && own.round > 0) give_up(rows_barrier(own.base + Y_FREE, own.group, ring_of(own.round - 1).stage), own.thread);
+    if (ITEM_STAGES > 1 && own.round > 0) release_rows(rows_barrier(own.base + Y_FREE, own.group, ring_of(own.round - 1).stage), own.thread);
 }
-/* What an item begins with beside its first products: delta, statistics for the other kernel, the end of the item before. */
+/* During an item's first matmuls: delta, statistics for the next kernel, release of the last. */
 DEVICE void settle(queries &own)
 {
     int lane = own.thread % WARP;
-    give_up_last(own);
-    if (APART) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
+    release_last(own);
+    if (SEPARATE) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
     sum_rows(own, own.dout + BLOCK_BYTES);
     if (lane % 4 < 2) {
         int strips = ceil_div(own.T, STATS);
@@ -183,13 +185,13 @@ DEVICE void settle(queries &own)
         to[STATS] = lane % 2 ? own.delta[1] : own.delta[0];
     }
 }
-/* This warp's last products with Q, or dO, have ended. */
+/* Signals that this warp's last matmuls with Q, or dO, have ended. */
 DEVICE void free_own(const queries &own, u32 barriers)
 {
-    if (APART) release(own_barrier(own, barriers), own.thread % WARP);
+    if (SEPARATE) release(own_barrier(own, barriers), own.thread % WARP);
 }
 
-/* Scores of what is not seen become -inf. */
+/* Sets masked scores to -inf. */
 DEVICE void mask(scores &s, const queries &own, int tile)
 {
     int lane = own.thread % WARP, column = tile * TILE + lane % 4 * 2;
@@ -207,7 +209,7 @@ DEVICE void drop_gradients(scores &dp, const queries &own, int tile)
     int warp = own.thread / WARP, lane = own.thread % WARP;
 #pragma unroll
     for (int j = 0; j < TILE / 32; j++) {
-        drop_bytes d = draw<false>(own.seed, own.site, own.step, own.head, own.first / 16 + warp, tile * TILE / 16 + 2 * j, lane);
+        drop_bytes d = random_bytes<false>(own.seed, own.site, own.step, own.head, own.first / 16 + warp, tile * TILE / 16 + 2 * j, lane);
 #pragma unroll
         for (int i = 0; i < 16; i++)
             dp[16 * j + i] =
@@ -216,7 +218,7 @@ DEVICE void drop_gradients(scores &dp, const queries &own, int tile)
 }
 #endif
 
-/* S of the tile at a stage is begun. */
+/* Starts S of the tile at a stage. */
 DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &at)
 {
     mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
@@ -224,8 +226,9 @@ DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &a
     rows_by_rows(s, own.q, base + AT_TILES + at.stage * 2 * TILE_BYTES);
 }
 
-/* A tile of keys, at the stage `at`. AHEAD: its S is there, and that of the next, if there is MORE, is begun, and there at the end.
- * LATE: dQ of the tile before, at the stage `before` (-1: none), may be under way, and so is that of this one after it. */
+/* Processes a tile of keys at the stage `at`. AHEAD: its S is complete on entry; if there is MORE,
+ * the next tile's S is started, and complete at the end. LATE: dQ of the previous tile, at the
+ * stage `before` (-1: none), may be in flight on entry, and dQ of this one at the end. */
 template <bool MORE>
 DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring<STAGES> &at, int &before, int tile)
 {
@@ -237,7 +240,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
         begin(s, own, base, at);
         wgmma_commit();
     }
-    if (APART && before < 0) wait_own(own, DO_FULL);
+    if (SEPARATE && before < 0) wait_own(own, DO_FULL);
     mbarrier_wait(base + VALUES_FULL + 8 * here, at.phase);
     wgmma_fence();
     rows_by_rows(dp, own.dout, keys + TILE_BYTES);
@@ -281,7 +284,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
     release(base + FREE + 8 * here, lane);
 }
 
-/* All tiles that the warpgroup's queries see, the last of them `tile`. */
+/* Processes all tiles that the warpgroup's queries see, the last of them `tile`. */
 DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
 {
     scores s, next;
@@ -328,8 +331,8 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
 {
     ring<STAGES> at = {0, 0};
     int lane = own.thread % WARP;
-    float coming[2];
-    if (SOON) load_lse(coming, own, item_in_round(0), s.items, part_in_round(group, 0));
+    float next_lse[2];
+    if (LSE_AHEAD) load_lse(next_lse, own, item_in_round(0), s.items, part_in_round(group, 0));
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         ring<ITEM_STAGES> of = ring_of(round);
         own.round = round, own.base = base, own.group = group;
@@ -340,11 +343,11 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
         int mine = own.first < 0 ? -1 : (seen_by(own.first, OWN, s.T) - 1) / TILE;
         own.q = base + of.stage * ITEM_BYTES + group * OWN_BYTES;
         own.dout = own.q + BLOCK_BYTES;
-        if (!SOON) load_lse(coming, own, i, s.items, part);
-        own.lse[0] = coming[0] * LOG2_E, own.lse[1] = coming[1] * LOG2_E;
-        if (SOON) load_lse(coming, own, item_in_round(round + 1), s.items, part_in_round(group, round + 1));
+        if (!LSE_AHEAD) load_lse(next_lse, own, i, s.items, part);
+        own.lse[0] = next_lse[0] * LOG2_E, own.lse[1] = next_lse[1] * LOG2_E;
+        if (LSE_AHEAD) load_lse(next_lse, own, item_in_round(round + 1), s.items, part_in_round(group, round + 1));
         wait_own(own, Q_FULL);
-        for (; tile > mine; tile--, at.next()) { /* tiles of later queries */
+        for (; tile > mine; tile--, at.next()) { /* seen by later queries only */
             mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
             mbarrier_wait(base + VALUES_FULL + 8 * at.stage, at.phase);
             release(base + FREE + 8 * at.stage, lane);
@@ -357,8 +360,8 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
             keep_rows(y, dq, scale, own.thread);
             fence_async();
         } else {
-            give_up_last(own);
-            if (APART) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
+            release_last(own);
+            if (SEPARATE) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
             free_own(own, Q_FREE), free_own(own, DO_FREE);
         }
         named_barrier_sync(1 + group, WARPGROUP);
@@ -366,7 +369,7 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
             store_rows(y, map, it.head % s.H, own.first, it.head / s.H);
             tma_store_commit();
         }
-        if (ITEM_STAGES == 1) give_up(rows_barrier(base + Y_FREE, group, 0), own.thread);
+        if (ITEM_STAGES == 1) release_rows(rows_barrier(base + Y_FREE, group, 0), own.thread);
     }
     if (own.thread == 0) tma_store_wait_read<0>();
 }

@@ -1,67 +1,71 @@
-/* attention_hopper_dqkv.cu - the backward of attention for sm_90a by one kernel: dk, dv, and the sums of dq.
+/* attention_hopper_dqkv.cu - attention backward for sm_90a in one kernel: dk, dv, sums of dq.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), stats as attention_hopper_sums.cu leaves them -> the columns of dqkv behind the first C; to dq, in
- * pieces as that text has them, each item adds what its keys give, in an order that is not said.
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q, dQ += dS K.
- * Two warpgroups have 64 keys each and walk over the queries that see those of both, and over the GROUP heads of queries that share
- * them. For dQ, whose rows are queries, both leave dS in shared memory. Heads of 128: each multiplies the dS of a tile by
- * half of K's columns. Heads of 64: each has one tile of two, and all columns, and meets the other once in two tiles. What
- * comes of that goes through shared memory, from where two threads of the producer's warpgroup, one for each, have it added to memory
- * in bulk. They also store dK and dV.
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_sums.cu -> the columns of dqkv from C
+ * on. Items add their keys' parts to dq in that file's layout, in undefined order.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dO, dK += dS^T Q, dQ += dS K.
+ * Two warpgroups have 64 keys each and walk over the queries that see either's, for each of the
+ * GROUP query heads in turn. For dQ, whose rows are queries, both store dS in shared memory. Heads
+ * of 128: each multiplies a tile's dS by half of K's columns. Heads of 64: each has one tile of a
+ * pair and all columns, so they synchronize once in two tiles. The results go through shared
+ * memory; a producer thread for each adds them to memory in bulk and stores dK and dV.
  *
- * A tile's groups of products, one after the other. Heads of 64: (dQ of the pair before,) dP, dV, S of the next tile, dK. Heads of 128:
- * S, dP, dV, dQ of the tile before, dK. So there is one under way while P, dS and dQ are in the threads' hands. For dS P is taken as it was
- * rounded for dV: registers. Heads of 64 have V there.
+ * Order of a tile's wgmma groups. Heads of 64: (dQ of the previous pair,) dP, dV, S of the next
+ * tile, dK. Heads of 128: S, dP, dV, dQ of the previous tile, dK. One is in flight while threads
+ * compute P, dS and dQ. dS uses P as rounded for dV, to save registers. Heads of 64 keep V there.
  *
- * Items are taken from a counter, those of `section` heads before others, so that the sums and rows of these stay in the second
- * cache; in a section the longest first.
+ * Items come from a counter, `section` heads at a time, so that these heads' sums and rows stay in
+ * L2; within a section the longest item comes first.
  *
- * Bound by shared memory, for 128 x 128 pairs 2816 clocks (D 64) and 5888 (128), and tensor cores, 40 D: 5 products. It takes 4500 and
- * 7000 for a warpgroup's steps wait for each other, though not for memory: without the additions it is no faster. Without dQ's way
- * through shared memory (750 and 950) it is, for stores of threads wait while tensor cores read both operands there; so stores
- * stand beside products whose left operand is in registers, and fences where few are under way.
- * Constants: HEAD_SIZE 64 or 128, GROUP, CAUSAL; STAGES of Q, dO and statistics; ITEM_STAGES of K and V. */
+ * Bound by shared memory (for 128 x 128 pairs 2816 clocks at D 64, 5888 at 128) and tensor cores,
+ * 40 D clocks: 5 matmuls. It takes 4500 and 7000, as a warpgroup's steps wait for each other, but
+ * not for memory: without the additions it is no faster. Without dQ's way through shared memory
+ * (750 and 950 clocks) it is, as threads' stores wait while tensor cores read both operands there.
+ * So stores are next to wgmma with a left operand in registers, and fences where few are in flight.
+ * HEAD_SIZE: 64 or 128; STAGES of Q, dO, statistics; ITEM_STAGES of K, V. */
 #define CONSUMERS 2
 #define TILE_ROWS 64
 #define DROPOUT   0
 #include "attention_hopper_keys.cuh"
-static_assert(D == 64 || D == 128, "whose part of dQ is whose");
+static_assert(D == 64 || D == 128, "dQ is not divided for this head size");
 
 enum {
-    PAIRS = D == 64, /* tiles come in pairs, of which a warpgroup has one; and what registers allow with it */
+    /* Tiles come in pairs, one for each warpgroup; also selects what registers allow then. */
+    PAIRS = D == 64,
     PARTS = PAIRS ? 2 : 1,
-    PLACES = 2, /* for dS: of a pair's tiles, or of a tile and the one before */
+    SLOTS = 2, /* for dS: of a pair's tiles, or of a tile and the previous one */
     PIECES = D / 64,
     PIECE = 64 * 64,
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
-    ITEM_BYTES = 2 * BLOCK_BYTES, /* K, V; in the place of V dV */
+    ITEM_BYTES = 2 * BLOCK_BYTES, /* K, V; dV overwrites V */
     STAGE_BYTES = 2 * TILE_BYTES,
     DS_BYTES = 2 * BLOCK * TILE,
     DQ_BYTES = 4 * PIECE, /* of a warpgroup; also dK */
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_DS = AT_TILES + STAGES * STAGE_BYTES,
-    AT_DQ = AT_DS + PLACES * DS_BYTES,
+    AT_DQ = AT_DS + SLOTS * DS_BYTES,
     AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
-    TAKEN = AT_BARRIERS, /* the item's number is there */
-    K_FULL = TAKEN + 8 * ITEM_STAGES,
+    ITEM_READY = AT_BARRIERS, /* the item's number is written */
+    K_FULL = ITEM_READY + 8 * ITEM_STAGES,
     V_FULL = K_FULL + 8 * ITEM_STAGES,
     K_FREE = V_FULL + 8 * ITEM_STAGES,
     V_FREE = K_FREE + 8 * ITEM_STAGES,
     QUERIES_FULL = V_FREE + 8 * ITEM_STAGES, /* and statistics */
     DO_FULL = QUERIES_FULL + 8 * STAGES,
     FREE = DO_FULL + 8 * STAGES,
-    DS_FREE = FREE + 8 * STAGES, /* of a pair, or of each place */
-    DQ_FULL = DS_FREE + 8 * PLACES, /* of each warpgroup */
+    DS_FREE = FREE + 8 * STAGES, /* of a pair, or of each slot */
+    DQ_FULL = DS_FREE + 8 * SLOTS, /* of each warpgroup */
     DQ_FREE = DQ_FULL + 8 * CONSUMERS,
     ITEM_AT = DQ_FREE + 8 * CONSUMERS,
-    ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or one of the following */
-    MET = 3, /* the named barriers of a warpgroup, for each place: the other has left its dS */
+    ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or STOP or STORE */
+    /* Named barriers of a warpgroup, for each slot: the other warpgroup has stored its dS. */
+    DS_READY = 3,
 };
-enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are there */
+enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are complete */
 
 struct sizes {
-    int T, H, heads, section, items, tiles; /* heads of keys, of all sequences; tiles of queries */
+    int T, H, heads, section, items, tiles; /* all key heads; tiles of queries */
 };
 DEVICE int tiles_of(int T)
 {
@@ -85,7 +89,7 @@ DEVICE volatile int &word_at(u32 address)
     return *(volatile int *)(shared_memory + (address - shared_address(shared_memory)));
 }
 
-/* The thread that takes items and asks for their K and V. */
+/* One thread takes items and requests their K and V. */
 DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int *counter)
 {
     int KV = s.H / GROUP;
@@ -96,7 +100,7 @@ DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int 
         u32 to = base + own.stage * ITEM_BYTES, of = base + 8 * own.stage;
         mbarrier_wait(of + K_FREE, before);
         word_at(base + ITEM_AT + 4 * own.stage) = i < s.items ? i : STOP;
-        mbarrier_arrive(of + TAKEN);
+        mbarrier_arrive(of + ITEM_READY);
         if (i >= s.items) return;
         item it = item_of(i, s);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
@@ -110,19 +114,19 @@ DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int 
     }
 }
 
-/* The thread that asks for tiles of queries. */
+/* One thread requests tiles of queries. */
 DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *stats)
 {
     ring<STAGES> at = {0, 1};
     dependents_wait();
     for (int round = 0;; round++) {
         ring<ITEM_STAGES> of = ring_of(round);
-        mbarrier_wait(base + TAKEN + 8 * of.stage, of.phase);
+        mbarrier_wait(base + ITEM_READY + 8 * of.stage, of.phase);
         int i = word_at(base + ITEM_AT + 4 * of.stage);
         if (i == STOP) return;
         item it = item_of(i, s);
         int first = first_tile(it.rank * BLOCK), head = it.head * GROUP, b = head / s.H, h = head - b * s.H;
-        int strip = head * s.tiles; /* of statistics */
+        int strip = head * s.tiles; /* index into statistics */
 #pragma unroll 1
         for (int member = 0; member < GROUP; member++, h++) {
             strip += first;
@@ -140,8 +144,8 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
     }
 }
 
-/* The thread that has a warpgroup's sums added to memory, and its dK and dV stored. */
-DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, float *dq)
+/* One thread for each warpgroup adds its sums to memory and stores its dK and dV. */
+DEVICE void store_results(u32 base, const sizes &s, int group, const tensor_map *map, float *dq)
 {
     int KV = s.H / GROUP;
     u32 from = base + AT_DQ + group * DQ_BYTES;
@@ -152,7 +156,8 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
         mbarrier_wait(base + DQ_FULL + 8 * group, at.phase);
         int order = word_at(base + ORDER_AT + 4 * group);
         if (order == STOP) break;
-        fence_async(); /* not by those who wrote: theirs takes longer while products are under way */
+        /* Not by the writers: their fence takes longer while wgmma is in flight. */
+        fence_async();
         if (order >= 0) {
             bulk_add_f32(dq + (i64)order * PIECE, from, DQ_BYTES);
         } else {
@@ -171,50 +176,50 @@ DEVICE void deliver(u32 base, const sizes &s, int group, const tensor_map *map, 
     tma_store_wait<0>();
 }
 
-/* Where a warpgroup is: its keys; a tile of queries of a head, and its stage. */
-struct place : keys {
+/* State of a warpgroup: its keys, a tile of queries of a head, and its stage. */
+struct position : keys {
     ring<STAGES> at;
-    ring<PAIRS ? 1 : PLACES> ds; /* places in shared memory that it waits for */
+    ring<PAIRS ? 1 : SLOTS> ds; /* slots in shared memory that it waits for */
     ring<1> dq;
     u32 block;      /* K of both */
     int group, tile, member, first_head, T;
-    u32 values[4][4]; /* heads of 64: the warpgroup's V, a left operand */
+    u32 values[4][4]; /* heads of 64: the warpgroup's V as left operand */
 };
-/* Heads of 128: the same number, but what follows from it is computed where it is wanted, and no register has it through the loops. */
-DEVICE int afresh(int a)
+/* Heads of 128: a, hidden from the compiler, so that values from it take no registers in loops. */
+DEVICE int opaque_wide(int a)
 {
-    return PAIRS ? a : forgotten(a);
+    return PAIRS ? a : opaque(a);
 }
-DEVICE int lane_of(const place &p)
+DEVICE int lane_of(const position &p)
 {
-    return afresh(p.thread) % WARP;
+    return opaque_wide(p.thread) % WARP;
 }
-DEVICE int end_of_tiles(const place &p)
+DEVICE int end_of_tiles(const position &p)
 {
-    return tiles_of(afresh(p.T));
+    return tiles_of(opaque_wide(p.T));
 }
-/* Of an item, with this one. */
-DEVICE int tiles_left(const place &p)
+/* Tiles left in the item, including this one. */
+DEVICE int tiles_left(const position &p)
 {
     int end = end_of_tiles(p);
     return (GROUP == 1 ? 0 : (GROUP - 1 - p.member) * (end - p.item_tile)) + end - p.tile;
 }
-typedef float products[PIECE / WARPGROUP]; /* 64 x 64 */
+typedef float dq_tile[PIECE / WARPGROUP]; /* 64 x 64 */
 
-DEVICE void wait_for_queries(const place &p)
+DEVICE void wait_for_queries(const position &p)
 {
     mbarrier_wait(p.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
 }
-/* S of the tile at a stage is begun. */
-DEVICE void begin(scores &s, const place &p)
+/* Starts S of the tile at a stage. */
+DEVICE void begin(scores &s, const position &p)
 {
     wgmma_forget(s);
     wgmma_fence();
-    rows_by_rows(s, (u32)afresh((int)p.k), p.base + AT_TILES + p.at.stage * STAGE_BYTES);
+    rows_by_rows(s, (u32)opaque_wide((int)p.k), p.base + AT_TILES + p.at.stage * STAGE_BYTES);
     wgmma_commit();
 }
-/* dP of the tile at a stage is begun. */
-DEVICE void begin_values(scores &dp, const place &p, u32 dout)
+/* Starts dP of the tile at a stage. */
+DEVICE void begin_values(scores &dp, const position &p, u32 dout)
 {
     wgmma_forget(dp);
     wgmma_fence();
@@ -227,14 +232,14 @@ DEVICE void begin_values(scores &dp, const place &p, u32 dout)
     }
     wgmma_commit();
 }
-DEVICE void load_values(place &p)
+DEVICE void load_values(position &p)
 {
     int lane = p.thread % WARP, row = 16 * (p.thread / WARP) + lane % 16;
 #pragma unroll
     for (int k = 0; k < 4; k++) ldmatrix_x4(p.values[k], p.v + panel_chunk<SWIZZLE>(row, 2 * k + lane / 16));
 }
-/* To the next tile, perhaps of the next head. */
-DEVICE void go_on(place &p)
+/* Advances to the next tile, which may belong to the next head. */
+DEVICE void advance(position &p)
 {
     p.at.next();
     p.tile++;
@@ -242,7 +247,7 @@ DEVICE void go_on(place &p)
     p.tile = p.item_tile;
     p.member++;
 }
-/* P as it was rounded for dV, columns 16 k ... k + 15. */
+/* P as rounded for dV, columns 16 k ... k + 15. */
 DEVICE void unpack(scores &pr, const kept_scores &a, int k)
 {
 #pragma unroll
@@ -251,12 +256,12 @@ DEVICE void unpack(scores &pr, const kept_scores &a, int k)
         pr[8 * k + 2 * i + 1] = __uint_as_float(a[k][i] & 0xffff0000u);
     }
 }
-/* dS of the warpgroup's keys, the rows, to a place; 16 queries after the other, so that few registers have it. */
-DEVICE void keep_scores(const place &p, int to_place, kept_scores &e, const kept_scores &a, const scores &dp, const float *stats)
+/* Stores dS (rows: the warpgroup's keys) to a slot, 16 queries at a time to save registers. */
+DEVICE void keep_scores(const position &p, int to_slot, kept_scores &e, const kept_scores &a, const scores &dp, const float *stats)
 {
     scores pr;
-    int thread = forgotten(p.thread), lane = thread % WARP, row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
-    u32 to = p.base + AT_DS + to_place * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
+    int thread = opaque(p.thread), lane = thread % WARP, row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
+    u32 to = p.base + AT_DS + to_slot * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) {
         unpack(pr, a, k);
@@ -266,17 +271,18 @@ DEVICE void keep_scores(const place &p, int to_place, kept_scores &e, const kept
         stmatrix_x4(to ^ 32 * k, e[k]);
     }
 }
-/* The other warpgroup may read it. */
-DEVICE void leave_scores(const place &p, int of_place)
+/* Lets the other warpgroup read it. */
+DEVICE void publish_scores(const position &p, int of_slot)
 {
-    named_barrier_arrive(MET + 1 - p.group + 2 * of_place, CONSUMERS * WARPGROUP);
+    named_barrier_arrive(DS_READY + 1 - p.group + 2 * of_slot, CONSUMERS * WARPGROUP);
 }
-/* The warpgroup's part of dQ is begun, of what is left in a place or, of a pair, in both; or of what lies there, and nobody's. */
-DEVICE void begin_queries(products &dq, const place &p, int of_place, bool left = true)
+/* Starts dQ's part from one slot's dS or, for pairs, both; without `left` it is discarded. */
+DEVICE void begin_queries(dq_tile &dq, const position &p, int of_slot, bool left = true)
 {
-    if (left) named_barrier_sync(MET + p.group + 2 * of_place, CONSUMERS * WARPGROUP);
-    if (PAIRS) fence_async(); /* where dS is kept more products are under way, and it takes longer */
-    u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_place) * DS_BYTES, 16, 1024);
+    if (left) named_barrier_sync(DS_READY + p.group + 2 * of_slot, CONSUMERS * WARPGROUP);
+    /* Not where dS is stored: there more wgmma is in flight, and the fence takes longer. */
+    if (PAIRS) fence_async();
+    u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_slot) * DS_BYTES, 16, 1024);
     u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
     wgmma_forget(dq);
     wgmma_fence();
@@ -285,44 +291,44 @@ DEVICE void begin_queries(products &dq, const place &p, int of_place, bool left 
         wgmma_ss<64, 1, 1>(dq, a + k * 128, b + (k / 4 * OWN_BYTES + k % 4 * 2048) / 16, k > 0);
     wgmma_commit();
 }
-/* The stage before `at` is read; dS is. */
-DEVICE void free_before(const place &p, const ring<STAGES> &at)
+/* Releases the stage before `at`, and dS. */
+DEVICE void free_before(const position &p, const ring<STAGES> &at)
 {
     release(p.base + FREE + 8 * ((at.stage == 0 ? STAGES : at.stage) - 1), lane_of(p));
 }
-DEVICE void free_scores(const place &p, int of_place)
+DEVICE void free_scores(const position &p, int of_slot)
 {
-    release(p.base + DS_FREE + 8 * of_place, lane_of(p));
+    release(p.base + DS_FREE + 8 * of_slot, lane_of(p));
 }
-/* The warpgroup's piece of dQ of a tile or pair, so many tiles before this one. */
-DEVICE int piece_before(const place &p, int back)
+/* The warpgroup's piece of dQ of a tile or pair, `back` tiles before this one. */
+DEVICE int piece_before(const position &p, int back)
 {
     int member = p.member, tile = p.tile - back, end = end_of_tiles(p);
     while (GROUP > 1 && tile < p.item_tile) member--, tile += end - p.item_tile;
     return ((p.first_head + member) * end + tile) * PIECES + p.group;
 }
-DEVICE void hand_over(place &p, int order)
+DEVICE void submit(position &p, int order)
 {
-    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * afresh(p.group)) = order;
+    if (p.thread == 0) word_at(p.base + ORDER_AT + 4 * opaque_wide(p.group)) = order;
     release(p.base + DQ_FULL + 8 * p.group, lane_of(p));
     p.dq.next();
 }
-DEVICE void wait_for_room(place &p)
+DEVICE void wait_for_space(position &p)
 {
     mbarrier_wait(p.base + DQ_FREE + 8 * p.group, p.dq.phase);
 }
-DEVICE void add_queries(const products &dq, place &p, int piece)
+DEVICE void add_queries(const dq_tile &dq, position &p, int piece)
 {
-    wait_for_room(p);
+    wait_for_space(p);
     float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + p.group * DQ_BYTES);
-    to += forgotten(p.thread);
+    to += opaque(p.thread);
 #pragma unroll
     for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
         to[c * WARPGROUP] = make_float4(dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
-    hand_over(p, piece);
+    submit(p, piece);
 }
 
-/* dK of a tile. */
+/* Starts dK of a tile. */
 DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
 {
     wgmma_fence();
@@ -330,11 +336,12 @@ DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
     wgmma_commit();
 }
 
-/* P and dS of a tile, the PART-th of its pair, and what they add to dV and dK. Heads of 64: S is there, dK and a product for dQ, the
- * piece `last`, may be under way, and if there is MORE, S of the next tile is there at the end, and dK under way. Heads of 128: S is under
- * way, and dK if there is a tile BEFORE; nothing at the end. */
+/* P and dS of a tile, the PART-th of its pair, and its parts of dV and dK. Heads of 64: S is
+ * complete on entry; dK and the dQ of piece `last` may be in flight. If there is MORE, the next
+ * tile's S is complete at the end, and dK in flight. Heads of 128: on entry S is in flight, and dK
+ * if there is a tile BEFORE; nothing is at the end. */
 template <int PART, bool MORE, bool BEFORE = true>
-DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, place &p, int last = -1)
+DEVICE void step(scores &s, kept_scores &e, dq_tile &dq, sums &dk, sums &dv, position &p, int last = -1)
 {
     scores dp;
     kept_scores a;
@@ -355,8 +362,9 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
     if (PAIRS) {
 #pragma unroll
         for (int k = 0; k < TILE / 16; k++) computed(a[k]);
-        if (MORE) go_on(p);
-        wait_for_queries(p); /* also a branch: the compiler has the wait for products before what it finds between branches */
+        if (MORE) advance(p);
+        /* Also a branch: the compiler puts the wait for wgmma before code between branches. */
+        wait_for_queries(p);
         wgmma_wait<1>();
         if (PART == 0) wgmma_hold(dq);
         if (PART == 1 || last >= 0) free_before(p, at);
@@ -376,7 +384,7 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
     }
     keep_scores(p, PAIRS ? PART : p.ds.stage, e, a, dp, stats);
     if (PAIRS) {
-        if (PART == 1) leave_scores(p, 0);
+        if (PART == 1) publish_scores(p, 0);
         begin_keys(dk, e, queries);
         wgmma_wait<1>();
         wgmma_hold(dv);
@@ -385,29 +393,29 @@ DEVICE void step(scores &s, kept_scores &e, products &dq, sums &dk, sums &dv, pl
         wgmma_wait<0>();
         wgmma_hold(dv);
         fence_async();
-        leave_scores(p, p.ds.stage);
+        publish_scores(p, p.ds.stage);
         p.ds.next();
     }
 }
 
-/* What is under way at the end of an item. */
-DEVICE void last_queries(products &dq, sums &dk, sums &dv, place &p, int of_place)
+/* Completes the work in flight at the end of an item. */
+DEVICE void last_queries(dq_tile &dq, sums &dk, sums &dv, position &p, int of_slot)
 {
     wgmma_wait<0>();
     wgmma_hold(dk);
     wgmma_hold(dv);
     wgmma_hold(dq);
-    go_on(p);
+    advance(p);
     free_before(p, p.at);
-    free_scores(p, of_place);
+    free_scores(p, of_slot);
     add_queries(dq, p, piece_before(p, PARTS));
 }
-/* Pairs of tiles; S of the first is under way. */
-DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, place &p)
+/* Processes pairs of tiles; S of the first is in flight. */
+DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, position &p)
 {
     kept_scores e;
-    products dq;
-    int last = -1; /* the piece under way */
+    dq_tile dq;
+    int last = -1; /* the piece in flight */
     wgmma_wait<0>();
     wgmma_hold(s);
 #pragma unroll 1
@@ -424,19 +432,19 @@ DEVICE void walk_pairs(scores &s, sums &dk, sums &dv, place &p)
     begin_queries(dq, p, 0);
     last_queries(dq, dk, dv, p, 0);
 }
-DEVICE void begin_tile_keys(sums &dk, const kept_scores &e, const place &p)
+DEVICE void begin_tile_keys(sums &dk, const kept_scores &e, const position &p)
 {
     begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
 }
-/* The same without pairs. dQ of a tile is begun behind dS of the next one, so that neither warpgroup waits for the other. */
-DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
+/* The same without pairs. dQ starts after the next tile's dS, so neither warpgroup waits. */
+DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, position &p)
 {
     kept_scores e;
-    products dq;
+    dq_tile dq;
     step<0, false, false>(s, e, dq, dk, dv, p);
     if (tiles_left(p) > 1) {
         begin_tile_keys(dk, e, p);
-        go_on(p);
+        advance(p);
         wait_for_queries(p);
         begin(s, p);
         step<0, false>(s, e, dq, dk, dv, p);
@@ -447,8 +455,8 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
             wgmma_wait<1>();
             wgmma_hold(dq);
             free_scores(p, p.ds.stage);
-            add_queries(dq, p, piece_before(p, 1)); /* beside dK, before S */
-            go_on(p);
+            add_queries(dq, p, piece_before(p, 1)); /* during dK, before S */
+            advance(p);
             wait_for_queries(p);
             begin(s, p);
             step<0, false>(s, e, dq, dk, dv, p);
@@ -463,9 +471,9 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, place &p)
     begin_tile_keys(dk, e, p);
     last_queries(dq, dk, dv, p, p.ds.stage ^ 1);
 }
-/* An item's tiles. Between two turns of the loops nothing is under way whose sums are read in it, for the compiler would then
- * wait for every product. What is overwritten is declared in the loop: it would else be kept through it. */
-DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase)
+/* An item's tiles. No wgmma whose sums a loop reads may be in flight between its iterations, or the
+ * compiler would wait for every one. Overwritten arrays are local to loops to free registers. */
+DEVICE void walk(sums &dk, sums &dv, position &p, u32 values_full, int phase)
 {
     scores s;
     wait_for_queries(p);
@@ -479,18 +487,18 @@ DEVICE void walk(sums &dk, sums &dv, place &p, u32 values_full, int phase)
     }
 }
 
-DEVICE void consume(const sizes &s, place &p, float scale)
+DEVICE void consume(const sizes &s, position &p, float scale)
 {
     ring<ITEM_STAGES> of = {0, 0};
     int KV = s.H / GROUP;
     p.T = s.T;
     for (;; of.next()) {
-        mbarrier_wait(p.base + TAKEN + 8 * of.stage, of.phase);
+        mbarrier_wait(p.base + ITEM_READY + 8 * of.stage, of.phase);
         int i = (int)warp_word((const volatile u32 *)&word_at(p.base + ITEM_AT + 4 * of.stage));
         if (i == STOP) break;
         mbarrier_wait(p.base + K_FULL + 8 * of.stage, of.phase);
         sizes of_items = s;
-        of_items.T = afresh(s.T);
+        of_items.T = opaque_wide(s.T);
         item it = item_of(i, of_items);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
         p.first = first + OWN * p.group;
@@ -504,17 +512,18 @@ DEVICE void consume(const sizes &s, place &p, float scale)
         clear(dk);
         clear(dv);
         walk(dk, dv, p, p.base + V_FULL + 8 * of.stage, of.phase);
-        i = word_at(p.base + ITEM_AT + 4 * afresh(of.stage)); /* again: a register less in the loops */
+        /* Reloaded: saves a register in the loops. */
+        i = word_at(p.base + ITEM_AT + 4 * opaque_wide(of.stage));
         release(p.base + K_FREE + 8 * of.stage, lane_of(p));
-        wait_for_room(p);
+        wait_for_space(p);
         named_barrier_sync(1 + p.group, WARPGROUP); /* V is read */
         keep_rows(p.base + AT_DQ + p.group * DQ_BYTES, dk, scale, p.thread);
         keep_rows(p.v, dv, 1, p.thread);
         fence_async();
-        hand_over(p, STORE - i);
+        submit(p, STORE - i);
     }
-    wait_for_room(p);
-    hand_over(p, STOP);
+    wait_for_space(p);
+    submit(p, STOP);
 }
 
 KERNEL_MIN(THREADS, 1)
@@ -527,7 +536,7 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < ITEM_STAGES; i++) {
-            mbarrier_init(base + TAKEN + 8 * i, 1);
+            mbarrier_init(base + ITEM_READY + 8 * i, 1);
             mbarrier_init(base + K_FULL + 8 * i, 1);
             mbarrier_init(base + V_FULL + 8 * i, 1);
             mbarrier_init(base + K_FREE + 8 * i, ARRIVALS);
@@ -538,7 +547,7 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
             mbarrier_init(base + DO_FULL + 8 * i, 1);
             mbarrier_init(base + FREE + 8 * i, ARRIVALS);
         }
-        for (int i = 0; i < PLACES; i++) mbarrier_init(base + DS_FREE + 8 * i, ARRIVALS);
+        for (int i = 0; i < SLOTS; i++) mbarrier_init(base + DS_FREE + 8 * i, ARRIVALS);
         for (int i = 0; i < CONSUMERS; i++) {
             mbarrier_init(base + DQ_FULL + 8 * i, WARPGROUP / WARP);
             mbarrier_init(base + DQ_FREE + 8 * i, 1);
@@ -552,14 +561,14 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_cons
         int warp = threadIdx.x / WARP % 4;
         if (threadIdx.x % WARP) return;
         if (warp < CONSUMERS)
-            deliver(base, s, warp, &dqkv, dq);
+            store_results(base, s, warp, &dqkv, dq);
         else if (warp == CONSUMERS)
             produce_items(base, s, &rows, counter);
         else
             produce_tiles(base, s, &rows, &dy, &stats);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
-        place p;
+        position p;
         p.base = base;
         p.group = group;
         p.thread = threadIdx.x % WARPGROUP;

@@ -1,37 +1,36 @@
-/* The backward of attention for compute capability 9.0. Row wgmma: dq and the sums of rows, then dk and dv. Row wgmma_sums: all
- * by one kernel that adds dq up in memory, in any order, and a small one before and behind it. The texts say how. */
+/* Attention backward for compute capability 9.0. Variant wgmma: dq and row statistics, then dk and
+ * dv. Variant wgmma_sums: one kernel, between small ones, adds up dq in undefined order. */
 #include "backend/cuda/attention/attention_shape.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
 #include <math.h>
 
-enum {
-    WARPGROUP = 128,
-    OWN = 64,
-    STATS = 64,
-    ALIGN = 1024,
-    BARRIERS = 512,
-    SUMS_THREADS = 256
-}; /* as the texts have them */
+/* As in the kernels. */
+enum { WARPGROUP = 128, OWN = 64, STATS = 64, ALIGN = 1024, BARRIERS = 512, SUMS_THREADS = 256 };
 
-/* How a text is laid out; names as attention_hopper_grad.cuh has them. */
+/* Names as in attention_hopper_grad.cuh. */
 struct layout {
     int consumers, tile, stages, item_stages, ahead, late;
 };
 
-/* By head size; NULL: there is none. Clocks of 128 x 128 pairs on an H200, at T = 1024 (12 heads of 64 or 6 of 128, batch 16) and
- * at 16384, of both kernels as they are now: 64: 6023, 4943; 128: 10986, 8675 (before blocks took dk and dv's items as they get to
- * them, and dq's rows at 96 and 128 came apart: 6392, 5414; 11661, 9237). While warpgroups kept their places and dq's ahead 1 was
- * not there, nor dk dv's as it is now:
- *   dq, 64:     3x64 ahead 2: 2882, 2032; late 3062, 2219; plain 3214, 2469; 3x96 plain 3123, 2415; 2x96 ahead 2: 3330, 2264
+/* By head size; NULL: none. Clocks of 128 x 128 pairs on an H200 at T 1024 (12 heads of 64 or 6 of
+ * 128, batch 16) and 16384, for warpgroups x tile, ahead and late (plain: neither). Both kernels:
+ *   64: 6023, 4943; 128: 10986, 8675; with fixed items for dk and dv, and without dq's separate
+ *   barriers at 96 and 128: 6392, 5414; 11661, 9237
+ * If warpgroups swap positions every round:
+ *   dq, 64:     3x64 ahead 2 2641, 1948; ahead 1 2695, 2104; ahead 1 late 2785, 2059
+ *   dk dv, 64:  6 stages ahead late 3779, 3197; ahead 3842, 3485; 3 warpgroups plain 3768, 3427
+ *   dq, 128:    ahead 1 late 5458, 3656; late 5699, 4083
+ *   dk dv, 128: 2 stages plain 6463, 5512; 4 stages late 7035, 5683
+ * If they do not, without dq's ahead 1 and with another ahead for dk and dv:
+ *   dq, 64:     3x64 ahead 2 2882, 2032; late 3062, 2219; plain 3214, 2469;
+ *               3x96 plain 3123, 2415; 2x96 ahead 2 3330, 2264
  *   dk dv, 64:  4 stages late 4345, 3628; plain 4383, 3697
- *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2: 5995, 4509; 3x64 plain 6897, 7573
- *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages and K, V once late 7795, 6813, plain 7759, 6701
- * As many blocks as multiprocessors, each with items of all heads: 7206 for both at 64, 5998; a block to each item 8035, 5987.
- * With places that change: dq, 64: 3x64 ahead 2: 2641, 1948; ahead 1 2695, 2104; with late 2785, 2059; dk dv, 64: 6 stages ahead late
- * 3779, 3197; ahead 3842, 3485; 3 warpgroups plain 3768, 3427; dq, 128: ahead 1 late 5458, 3656; late 5699, 4083; dk dv, 128: 2 stages
- * plain 6463, 5512; 4 stages late 7035, 5683. 32 and 16 follow 64, 96 is not measured. */
+ *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2 5995, 4509; 3x64 plain 6897, 7573
+ *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages, one of K, V late 7795, 6813, plain 7759, 6701
+ *   both, 64, persistent blocks, items of all heads: 7206, 5998; a block per item: 8035, 5987
+ * 16 and 32 use 64's layout; 96 is not measured. */
 static const struct layout *layout_of(int64_t width, bool keys)
 {
     static const struct {
@@ -57,8 +56,8 @@ static unsigned shared_bytes(const struct layout *y, int64_t width, bool keys)
     return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + BARRIERS);
 }
 
-/* Statistics of so many tiles of queries, a tile at a time: as a tensor, because racecheck takes other copies in bulk for a race
- * with those who wait for them. */
+/* A tensor map of the statistics of `tiles` tiles of queries, one tile a box; racecheck reports
+ * flat bulk copies as races with the threads that wait for them. */
 static struct cuda_tensor stats_of(int64_t tiles)
 {
     int64_t row = 2 * STATS * 4;
@@ -98,7 +97,7 @@ static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call
     return k;
 }
 
-/* What both end with. */
+/* The last arguments of both kernels. */
 static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, bool keys)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
@@ -140,13 +139,16 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_sizes(k, c, true);
 }
 
-/* The one kernel. Five products instead of seven, but dq goes to memory and back: gains where sequences are long. Clocks of 128 x 128
- * pairs on an H200, all launches, row wgmma's in brackets, at T = 1024, 2048, 4096, 16384: heads of 64 7509 (6023), 5879 (5361), 5078
- * (5134), 4612 (4943), with 5 stages 7536, 5901, 5115, 4641; of 128 13630 (10986), 9947 (9526), 8334 (8876), 7224 (8675). */
+/* One kernel with 5 matmuls instead of 7, but dq is added up in memory: faster for long sequences.
+ * Clocks of 128 x 128 pairs on an H200, all launches (variant wgmma), at T 1024, 2048, 4096, 16384:
+ *   64:           7509 (6023), 5879 (5361), 5078 (5134), 4612 (4943)
+ *   64, 5 stages: 7536, 5901, 5115, 4641
+ *   128:          13630 (10986), 9947 (9526), 8334 (8876), 7224 (8675) */
 struct sums_layout {
-    int head, stages, item_stages, pairs; /* as the text has them; tiles of a pair */
-    int ranks; /* items of a head at a time: more of them share its rows in the second cache, and its sums */
-    int64_t T; /* from where it is faster than row wgmma, causal */
+    int head, stages, item_stages, pairs; /* as in the kernel; tiles of a pair */
+    /* Items of a head at a time: more of them share its rows and its sums in L2. */
+    int ranks;
+    int64_t T; /* from here on faster than variant wgmma, causal */
 };
 static const struct sums_layout *sums_layout_of(int64_t width)
 {
@@ -158,7 +160,7 @@ static const struct sums_layout *sums_layout_of(int64_t width)
         if (all[i].head == width) return &all[i];
     return NULL;
 }
-/* K and V of items; Q, dO and statistics; dS of two tiles; what goes to dq, of two warpgroups. */
+/* K and V of items; Q, dO and statistics; dS of two tiles; dq of two warpgroups. */
 static unsigned sums_shared_bytes(const struct sums_layout *y)
 {
     enum { BLOCK = 2 * OWN, SUMS_BARRIERS = 512 };
@@ -166,7 +168,7 @@ static unsigned sums_shared_bytes(const struct sums_layout *y)
     int ds = 2 * 2 * BLOCK * OWN, dq = 2 * 4 * OWN * OWN;
     return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + ds + dq + SUMS_BARRIERS);
 }
-/* Dropout is not in the text: its numbers' registers are not there. */
+/* The kernel has no dropout: no registers are left for its random numbers. */
 static bool fits_sums(const struct kernel_call *c)
 {
     return fits(c) && !c->numerics.deterministic && c->attr->attention.drop.threshold == 0 &&
@@ -261,7 +263,7 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "tiles", tiles);
 }
 
-/* Each row fits where those above it are not faster; wgmma_sums stands behind, too, so that it can be tried. */
+/* Rows in order of speed. The second wgmma_sums only serves as a contender for short sequences. */
 const struct cuda_row attention_hopper_grad_rows[] = {
     CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", fits_sums_long, launches_sums),
     CUDA_ROW(ATTENTION_GRAD, "wgmma", fits, launches),

@@ -1,8 +1,8 @@
-/* attention_hopper_keys.cuh - what the texts of attention's backward for sm_90a share in which a warpgroup has 64 keys and
- * walks over tiles of queries: scores are transposed, their rows keys; P of S and dS of dP, the mask, dropout. */
+/* attention_hopper_keys.cuh - shared by the sm_90a attention backward kernels in which a warpgroup
+ * has 64 keys and walks over tiles of queries. Scores are transposed: rows are keys. */
 #pragma once
 #include "attention_hopper_grad.cuh"
-static_assert(TILE == STATS, "statistics come by tiles");
+static_assert(TILE == STATS, "a tile needs one block of statistics");
 
 /* The first tile of queries that sees key `first`. */
 DEVICE int first_tile(int first)
@@ -10,19 +10,19 @@ DEVICE int first_tile(int first)
     return CAUSAL ? first / TILE : 0;
 }
 
-/* What a thread knows of its warpgroup's keys. */
+/* A thread's state of its warpgroup's keys. */
 struct keys {
     u32 base, k, v; /* shared memory; the warpgroup's rows there */
-    int round, thread, first, item_tile, first_tile, tiles; /* first tile of the item, of the warpgroup; the end */
+    int round, thread, first, item_tile, first_tile, tiles; /* tiles of queries */
     float factor;
 #if DROPOUT
     u32 seed, site, step;
-    int threshold, head; /* the first of queries */
+    int threshold, head; /* head: the first query head */
     float drop_scale;
 #endif
 };
 
-/* Scores of queries before the key become -inf. */
+/* Sets scores of queries before the key to -inf. */
 DEVICE void mask(scores &s, const keys &own, int tile)
 {
     int lane = own.thread % WARP, row = own.first + own.thread / WARP * 16 + lane / 4 - tile * TILE - lane % 4 * 2;
@@ -32,13 +32,13 @@ DEVICE void mask(scores &s, const keys &own, int tile)
 }
 
 #if DROPOUT
-/* Probabilities that are dropped get a sign, so that nothing else need be known of them later. */
+/* Dropped probabilities get a negative sign, so that no other record is needed later. */
 DEVICE void mark_dropped(scores &p, const keys &own, int member, int tile)
 {
     int warp = own.thread / WARP, lane = own.thread % WARP;
 #pragma unroll
     for (int j = 0; j < TILE / 32; j++) {
-        drop_bytes d = draw<true>(own.seed, own.site, own.step, own.head + member, tile * TILE / 16 + 2 * j, own.first / 16 + warp, lane);
+        drop_bytes d = random_bytes<true>(own.seed, own.site, own.step, own.head + member, tile * TILE / 16 + 2 * j, own.first / 16 + warp, lane);
 #pragma unroll
         for (int i = 0; i < 16; i++)
             if (drop_byte<true>(d, 0, i / 4, i % 4) < own.threshold) p[16 * j + i] = -p[16 * j + i];
@@ -49,7 +49,7 @@ DEVICE bool is_dropped(float p)
     return __float_as_int(p) < 0;
 }
 #endif
-/* What of the probabilities counts for dV. */
+/* Packs the probabilities for dV, dropped ones as zeros. */
 DEVICE void pack_kept(kept_scores &a, const scores &p)
 {
 #if DROPOUT
@@ -61,7 +61,7 @@ DEVICE void pack_kept(kept_scores &a, const scores &p)
 #endif
 }
 
-/* P of S, which may be in its place; dS of P and dP, in the place of P. stats: of the thread's first column. */
+/* P from S (may overwrite S); dS from P and dP (overwrites P). stats: of its first column. */
 DEVICE void probabilities(scores &p, const scores &s, const keys &own, const float *stats)
 {
 #pragma unroll

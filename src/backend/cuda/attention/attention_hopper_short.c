@@ -1,22 +1,21 @@
-/* Causal attention of short sequences by what compute capability 9.0 has, forwards and backwards: a block has whole heads. */
+/* Causal attention of short sequences, forward and backward, for compute capability 9.0. */
 #include "backend/cuda/attention/attention_shape.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
 #include <math.h>
 
-/* As the texts have them. */
+/* As in the kernels. */
 enum { WARPGROUP = 128, TILE = 64, TILES = 4, ROWS = TILES * TILE, ALIGN = 1024, CONSUMERS = 4 };
-enum { PLACES = 4 * TILES + 7, DS_BYTES = 4 * 2 * TILE * TILE, STATS_BYTES = 2 * ROWS * 4 };
+enum { SLOTS = 4 * TILES + 7, DS_BYTES = 4 * 2 * TILE * TILE, STATS_BYTES = 2 * ROWS * 4 };
 enum { BARRIERS = 256 };
-enum {
-    LEAST = ROWS / 2 + 1
-}; /* of fewer rows more than half of a block's work would be for nothing */
+/* With fewer rows more than half of a block's work would be wasted. */
+enum { MIN_ROWS = ROWS / 2 + 1 };
 
 static bool is_short(const struct kernel_call *c, const struct attention_shape *s)
 {
     return cuda_hopper(c) && !c->numerics.portable && c->attr->attention.causal &&
-           attention_kv_heads(c->attr) == s->H && s->T >= LEAST && s->T <= ROWS &&
+           attention_kv_heads(c->attr) == s->H && s->T >= MIN_ROWS && s->T <= ROWS &&
            (s->D == 16 || s->D == 32 || s->D == 64) && s->B * s->H <= INT32_MAX;
 }
 
@@ -73,7 +72,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
         add(c, l, "attention_hopper_short_grad.cu", "attention_hopper_short_grad", &s, 3);
     arg_heads(k, "rows", ARG_IN, QKV, &s, 3 * s.H, TILE);
     arg_heads(k, "dy", ARG_IN, DY, &s, s.H, TILE);
-    arg_heads(k, "dqkv", ARG_OUT, 0, &s, 3 * s.H, TILE / 4); /* a warp's */
+    arg_heads(k, "dqkv", ARG_OUT, 0, &s, 3 * s.H, TILE / 4); /* rows of a warp */
     arg_in(k, "y", Y);
     arg_in(k, "lse", LSE);
     arg_in(k, "step_number", STEP);
@@ -81,7 +80,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "heads", s.B * s.H);
     arg_f32(k, "scale", 1 / sqrt((double)s.D));
     arg_dropout_bytes(k, &c->attr->attention.drop);
-    int64_t rows = round_up(PLACES * TILE * s.D * 2, 1024);
+    int64_t rows = round_up(SLOTS * TILE * s.D * 2, 1024);
     k->shared_bytes = (unsigned)(ALIGN + rows + DS_BYTES + STATS_BYTES + BARRIERS);
 }
 

@@ -1,11 +1,12 @@
-/* attention_hopper_short.cu - attention over at most ROWS rows, causal, for sm_90a: qkv (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), bf16,
- * log-sum-exp (B,H,T) float. A block has several heads, one after the other; while one is worked on the next one comes.
+/* attention_hopper_short.cu - causal attention over at most ROWS rows for sm_90a: qkv
+ * (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), bf16, log-sum-exp (B,H,T) float.
  *
- * Each of four warpgroups has a strip of 64 queries of a head, and of the next head the one that sees as much less as that saw more. It
- * walks over the keys from the first on; the scores of the next 64 run beside the product of these with their values. (Two warpgroups
- * with two strips each take a tenth longer.)
+ * A block loads one head ahead. Each of four warpgroups has a strip of 64 queries of a head, and in
+ * the next head the strip that sees as much less as this one saw more. It walks over the keys from
+ * the first on; the next 64 keys' scores are computed concurrently with the product of these keys'
+ * weights and values. (Two warpgroups with two strips each take a tenth longer.)
  *
- * Bound by memory, 4 HEAD_SIZE elements a row, and by exponentials and random bits. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */
+ * Bound by memory (4 HEAD_SIZE elements a row), exponentials and random bits. HEAD_SIZE <= 64. */
 #define CAUSAL 1
 #define KEYS   64
 #define HEAD   HEAD_SIZE
@@ -19,7 +20,7 @@ enum {
     SWIZZLE = HEAD == 64 ? SWIZZLE_128B : HEAD == 32 ? SWIZZLE_64B : SWIZZLE_32B,
     PITCH = 2 * HEAD,
     TILE_BYTES = KEYS * PITCH,
-    QUERIES = 0, VALUES_OF, KEYS_OF, PARTS, /* of a strip; in the place of its queries then its output */
+    QUERIES = 0, VALUES_OF, KEYS_OF, PARTS, /* of a strip; its output overwrites its queries */
     HEAD_BYTES = TILES * PARTS * TILE_BYTES,
     AT_BARRIERS = 2 * HEAD_BYTES,
     FULL = AT_BARRIERS, /* of each strip, of even heads and odd ones */
@@ -27,11 +28,11 @@ enum {
     CONSUMER_REGISTERS = 112,
     PRODUCER_REGISTERS = 32,
 };
-static_assert(HEAD == 16 || HEAD == 32 || HEAD == 64, "a row is a panel's");
+static_assert(HEAD == 16 || HEAD == 32 || HEAD == 64, "a row must be one panel");
 extern __shared__ __align__(1024) u8 shared_memory[];
 #include "attention_hopper_softmax.cuh"
 
-DEVICE u32 place_of(u32 base, int strip, int part, int n)
+DEVICE u32 slot_address(u32 base, int strip, int part, int n)
 {
     return base + n % 2 * HEAD_BYTES + (PARTS * strip + part) * TILE_BYTES;
 }
@@ -40,7 +41,7 @@ DEVICE u32 full_of(u32 base, int strip, int n)
     return base + FULL + 8 * (2 * strip + n % 2);
 }
 
-/* The thread that asks for copies. */
+/* One thread requests copies. */
 DEVICE void produce(u32 base, const tensor_map *map, int T, int H, int heads)
 {
     int n = 0;
@@ -52,9 +53,9 @@ DEVICE void produce(u32 base, const tensor_map *map, int T, int H, int heads)
         for (int strip = 0; strip * KEYS < T; strip++) {
             u32 full = full_of(base, strip, n);
             mbarrier_expect(full, PARTS * TILE_BYTES);
-            tma_load(place_of(base, strip, KEYS_OF, n), map, full, 0, H + h, strip * KEYS, b, 0);
-            tma_load(place_of(base, strip, QUERIES, n), map, full, 0, h, strip * KEYS, b, 0);
-            tma_load(place_of(base, strip, VALUES_OF, n), map, full, 0, 2 * H + h, strip * KEYS, b, 0);
+            tma_load(slot_address(base, strip, KEYS_OF, n), map, full, 0, H + h, strip * KEYS, b, 0);
+            tma_load(slot_address(base, strip, QUERIES, n), map, full, 0, h, strip * KEYS, b, 0);
+            tma_load(slot_address(base, strip, VALUES_OF, n), map, full, 0, 2 * H + h, strip * KEYS, b, 0);
         }
     }
 }
@@ -79,34 +80,34 @@ DEVICE void start_values(rows &r, u32 values)
     wgmma_commit();
 }
 
-struct place {
+struct position {
     u32 base;
     int w, n, strip;
-    bool given; /* nothing of an earlier head is to be given up */
+    bool released; /* nothing of an earlier head remains to be released */
 };
-/* The head before, once its outputs have been read. */
-DEVICE void give_up(place &c)
+/* Releases the previous head once its outputs have been read. */
+DEVICE void release_head(position &c)
 {
-    if (!c.given && threadIdx.x % WARPGROUP == 0) {
+    if (!c.released && threadIdx.x % WARPGROUP == 0) {
         tma_store_wait_read<0>();
         mbarrier_arrive(c.base + FREE + 8 * (c.n % 2 ^ 1));
     }
-    c.given = true;
+    c.released = true;
 }
-/* The scores of a tile are begun. */
-DEVICE void begin(float (&s)[KEYS / 2], const place &c, int tile)
+/* Starts the scores of a tile. */
+DEVICE void begin(float (&s)[KEYS / 2], const position &c, int tile)
 {
     mbarrier_wait(full_of(c.base, tile, c.n), c.n / 2 % 2);
-    start_scores(s, place_of(c.base, c.strip, QUERIES, c.n), place_of(c.base, tile, KEYS_OF, c.n));
+    start_scores(s, slot_address(c.base, c.strip, QUERIES, c.n), slot_address(c.base, tile, KEYS_OF, c.n));
 }
-/* One more tile, beside the product of the weights and values of the tile before. */
-DEVICE void step(rows &r, const place &c, const drop &d, int tile, int T, float scale)
+/* Processes one more tile, concurrently with the previous tile's weights times values. */
+DEVICE void step(rows &r, const position &c, const drop &d, int tile, int T, float scale)
 {
     float s[KEYS / 2];
     kept a;
     begin(s, c, tile);
-    start_values(r, place_of(c.base, tile - 1, VALUES_OF, c.n));
-    draw_tile(a, r, d, tile * KEYS);
+    start_values(r, slot_address(c.base, tile - 1, VALUES_OF, c.n));
+    random_tile(a, r, d, tile * KEYS);
     wgmma_wait<1>();
     wgmma_hold(s);
     if (tile == c.strip) mask_scores<0>(s, r, tile * KEYS, T);
@@ -118,10 +119,10 @@ DEVICE void step(rows &r, const place &c, const drop &d, int tile, int T, float 
     pack_weights(r, s, a);
 }
 /* y = o / sum through shared memory; log-sum-exp. */
-DEVICE void finish(rows &r, const place &c, const tensor_map *map, float *lse, int h, int b, int T, float scale, float factor)
+DEVICE void finish(rows &r, const position &c, const tensor_map *map, float *lse, int h, int b, int T, float scale, float factor)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
-    u32 to = place_of(c.base, c.strip, QUERIES, c.n);
+    u32 to = slot_address(c.base, c.strip, QUERIES, c.n);
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         float sum = r.sum[i];
@@ -145,11 +146,11 @@ DEVICE void finish(rows &r, const place &c, const tensor_map *map, float *lse, i
         tma_store_commit();
     }
 }
-DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, int heads, float scale, drop d, float factor)
+DEVICE void consume(position &c, const tensor_map *map, float *lse, int T, int H, int heads, float scale, drop d, float factor)
 {
     rows r;
     c.n = 0;
-    c.given = true;
+    c.released = true;
 #pragma unroll 1
     for (int head = blockIdx.x; head < heads; head += gridDim.x, c.n++) {
         int b = head / H, h = head - b * H;
@@ -164,10 +165,10 @@ DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, i
             {
                 float s[KEYS / 2];
                 kept a;
-                draw_tile(a, r, d, 0); /* while rows come */
+                random_tile(a, r, d, 0); /* while rows arrive */
                 mbarrier_wait(full_of(c.base, c.strip, c.n), c.n / 2 % 2);
                 begin(s, c, 0);
-                give_up(c);
+                release_head(c);
                 wgmma_wait<0>();
                 wgmma_hold(s);
                 if (c.strip == 0) mask_scores<0>(s, r, 0, T);
@@ -177,20 +178,19 @@ DEVICE void consume(place &c, const tensor_map *map, float *lse, int T, int H, i
             }
 #pragma unroll 1
             for (int tile = 1; tile <= c.strip; tile++) step(r, c, d, tile, T, scale);
-            start_values(r, place_of(c.base, c.strip, VALUES_OF, c.n));
+            start_values(r, slot_address(c.base, c.strip, VALUES_OF, c.n));
             wgmma_wait<0>();
             wgmma_hold(r.o);
             finish(r, c, map, lse + (i64)head * T, h, b, T, scale, factor);
         }
-        give_up(c);
-        c.given = false;
+        release_head(c);
+        c.released = false;
     }
     if (threadIdx.x % WARPGROUP == 0) tma_store_wait_read<0>();
 }
 
-/* scale is that of the scores times log2(e); less and carry are dropout's (see dropout_kept),
- * keep_scale the factor of what it keeps. Boxes of HEAD_SIZE columns and
- * 64 rows. */
+/* scale includes log2(e); less and carry: see dropout_kept; keep_scale: factor of kept elements.
+ * Boxes have HEAD_SIZE columns and 64 rows. */
 KERNEL_MIN(THREADS, 1)
 attention_hopper_short(const __grid_constant__ tensor_map qkv, const __grid_constant__ tensor_map y, const int *step_number,
                        float *lse, int T, int H, int heads, float scale, u32 seed, u32 site, u32 less,
@@ -209,7 +209,7 @@ attention_hopper_short(const __grid_constant__ tensor_map qkv, const __grid_cons
         if (threadIdx.x == CONSUMERS * WARPGROUP) produce(base, &qkv, T, H, heads);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
-        place c;
+        position c;
         c.base = base;
         c.w = group;
         drop d = {seed, site, DROPOUT ? (u32)*step_number : 0, 0, less, carry};

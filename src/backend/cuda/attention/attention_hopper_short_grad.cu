@@ -1,25 +1,27 @@
-/* attention_hopper_short_grad.cu - the backward of attention over at most ROWS rows, causal, for sm_90a: a head is a block's, and
- * a block has several, one after the other.
+/* attention_hopper_short_grad.cu - causal attention backward over at most ROWS rows for sm_90a.
  *
  * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C).
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q, dQ += dS K.
- * Of the ten tiles of 64 x 64 pairs on and below the diagonal each of two warpgroups has five, those of two strips of keys, one after the
- * other, so that dK and dV are sums in its registers. dS goes through shared memory: in the step that follows each has one tile's
- * product for dQ, so that all queries' sums, too, are made in registers, one after the other. A table says what is when:
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dO, dK += dS^T Q, dQ += dS K.
+ * A block has several heads in turn. Of the ten tiles of 64 x 64 pairs on and below the diagonal
+ * each of two warpgroups has five: those of two strips of keys in turn, so that dK and dV are sums
+ * in its registers. dS goes through shared memory. In the step that follows each computes one
+ * tile's product for dQ, so that all queries' sums, too, are made in registers in turn:
  *
- *     step                            0        1        2            3            4            behind
- *     warpgroup 0   queries, keys     0,0      1,0      2,0          3,0          3,3
- *                   dQ of, keys                0,0      2,1          2,0          2,2
- *                   to memory                  dQ 0                  dK,dV 0      dQ 2, dK,dV 3
- *     warpgroup 1   queries, keys     1,1      2,1      3,1          2,2          3,2
- *                   dQ of, keys                1,1      1,0          3,1          3,0          3,2 and 3,3
- *                   to memory                           dQ, dK,dV 1               dK,dV 2      dQ 3
+ *     step                            0      1     2            3        4            after
+ *     warpgroup 0   queries, keys     0,0    1,0   2,0          3,0      3,3
+ *                   dQ of, keys              0,0   2,1          2,0      2,2
+ *                   to memory                dQ 0               dK,dV 0  dQ 2, dK,dV 3
+ *     warpgroup 1   queries, keys     1,1    2,1   3,1          2,2      3,2
+ *                   dQ of, keys              1,1   1,0          3,1      3,0          3,2 and 3,3
+ *                   to memory                      dQ, dK,dV 1           dK,dV 2      dQ 3
  *
- * A third warpgroup has a thread that asks for copies and three warps that make delta = rowsum(dy y). Rows of the next head come
- * while this one is worked on: of the first two strips, but for Q, there are two places.
+ * A third warpgroup has a thread that requests copies and three warps that compute delta =
+ * rowsum(dy y). The next head's rows arrive meanwhile: its first two strips, except Q of the
+ * second, have two buffers.
  *
- * Bound by memory, 8 D elements a row; then by tensor cores, 5 products of 2 D clocks for each tile, and by instructions, with dropout 12
- * an element. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */
+ * Bound by memory, 8 D elements a row; then by tensor cores, 5 matmuls of 2 D clocks for each tile,
+ * and by instructions, with dropout 12 an element. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */
 #define GROUP       1
 #define CAUSAL      1
 #define CONSUMERS   2
@@ -33,23 +35,23 @@ enum {
     ROWS = TILES * TILE,
     STEPS = 5,
     KEYS = 0, VALUES, DOUT, QUERIES, /* of a strip */
-    DOUBLED = 7,                     /* the first of the strips' places there are twice */
-    PLACES = 4 * TILES + DOUBLED,
+    DOUBLED = 7,                     /* the first 7 of the strips' slots exist twice */
+    SLOTS = 4 * TILES + DOUBLED,
     DS_BYTES = 2 * TILE * TILE,
-    AT_DS = (PLACES * TILE_BYTES + 1023) / 1024 * 1024, /* of each warpgroup, of this step and the last one */
+    AT_DS = (SLOTS * TILE_BYTES + 1023) / 1024 * 1024, /* a warpgroup's, of two steps */
     AT_STATS = AT_DS + 2 * CONSUMERS * DS_BYTES,
     AT_BARRIERS = AT_STATS + TILES * STATS_BYTES,
-    FULL = AT_BARRIERS,                  /* what comes together, of even heads and odd ones */
-    COMINGS = 6,                         /* strips 0, 1; Q and dO of 2, of 3; K and V of 2, of 3 */
-    STATS_FULL = FULL + 2 * 8 * COMINGS, /* of each strip */
-    STEP_DONE = STATS_FULL + 8 * TILES,  /* of each warpgroup, even steps and odd ones */
+    FULL = AT_BARRIERS,                 /* for each group of copies, of even heads and odd ones */
+    COPIES = 6,                         /* strips 0, 1; Q and dO of 2, of 3; K and V of 2, of 3 */
+    STATS_FULL = FULL + 2 * 8 * COPIES, /* of each strip */
+    STEP_DONE = STATS_FULL + 8 * TILES, /* of each warpgroup, even steps and odd ones */
     FREE = STEP_DONE + 8 * 2 * CONSUMERS,
     Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES, /* Q of strip 1; Q and dO of 2, of 3; all of a head */
     HELPERS = 3, /* warps */
     HELPER_REGISTERS = 88,
     WORKER_REGISTERS = 208,
 };
-static_assert(TILE_BYTES % 1024 == 0, "rows of every strip at a whole swizzle");
+static_assert(TILE_BYTES % 1024 == 0, "strips must start at a whole swizzle");
 
 struct problem {
     const bf16 *y;
@@ -58,29 +60,29 @@ struct problem {
     float unscaled; /* delta is divided by the scale of what dropout keeps */
 };
 
-/* A nibble of a table, step by step. */
+/* A step's nibble of a table. */
 DEVICE int in_table(int first, int second, int group, int step)
 {
     return (group ? second : first) >> 4 * step & 15;
 }
-DEVICE u32 place_of(u32 base, int strip, int what, int n)
+DEVICE u32 slot_address(u32 base, int strip, int what, int n)
 {
     int i = 4 * strip + what;
     return base + (i + (i < DOUBLED && n % 2 ? 4 * TILES : 0)) * TILE_BYTES;
 }
-DEVICE u32 full_of(u32 base, int coming, int n)
+DEVICE u32 full_of(u32 base, int copy, int n)
 {
-    return base + FULL + 8 * (2 * coming + n % 2);
+    return base + FULL + 8 * (2 * copy + n % 2);
 }
 DEVICE u32 ds_of(u32 base, int group, int count)
 {
     return base + AT_DS + (2 * group + count % 2) * DS_BYTES;
 }
 
-/* --- the thread that asks for copies --- */
-DEVICE void ask(u32 base, const tensor_map *map, int coming, int strip, int what, int n, int head, int b)
+/* --- the thread that requests copies --- */
+DEVICE void request(u32 base, const tensor_map *map, int copy, int strip, int what, int n, int head, int b)
 {
-    load_rows<TILE>(place_of(base, strip, what, n), map, full_of(base, coming, n), head, strip * TILE, b);
+    load_rows<TILE>(slot_address(base, strip, what, n), map, full_of(base, copy, n), head, strip * TILE, b);
 }
 DEVICE void produce(u32 base, const problem &s, const tensor_map *rows, const tensor_map *dy)
 {
@@ -92,33 +94,33 @@ DEVICE void produce(u32 base, const problem &s, const tensor_map *rows, const te
         mbarrier_expect(full_of(base, 1, n), 4 * TILE_BYTES);
 #pragma unroll 1
         for (int strip = 0; strip < 2; strip++) {
-            if (strip == 0) ask(base, rows, 0, 0, QUERIES, n, h, b);
-            ask(base, rows, strip, strip, KEYS, n, s.H + h, b);
-            ask(base, dy, strip, strip, DOUT, n, h, b);
-            ask(base, rows, strip, strip, VALUES, n, 2 * s.H + h, b);
+            if (strip == 0) request(base, rows, 0, 0, QUERIES, n, h, b);
+            request(base, rows, strip, strip, KEYS, n, s.H + h, b);
+            request(base, dy, strip, strip, DOUT, n, h, b);
+            request(base, rows, strip, strip, VALUES, n, 2 * s.H + h, b);
         }
         if (n > 0) mbarrier_wait(base + FREE + 8 * Q1_FREE, before);
-        ask(base, rows, 1, 1, QUERIES, n, h, b);
+        request(base, rows, 1, 1, QUERIES, n, h, b);
 #pragma unroll 1
         for (int strip = 2; strip < TILES; strip++) {
             if (n > 0) mbarrier_wait(base + FREE + 8 * (THIRD_FREE + strip - 2), before);
             mbarrier_expect(full_of(base, strip, n), 2 * TILE_BYTES);
-            ask(base, rows, strip, strip, QUERIES, n, h, b);
-            ask(base, dy, strip, strip, DOUT, n, h, b);
+            request(base, rows, strip, strip, QUERIES, n, h, b);
+            request(base, dy, strip, strip, DOUT, n, h, b);
         }
         if (n > 0) mbarrier_wait(base + FREE + 8 * HEAD_DONE, before);
 #pragma unroll 1
         for (int strip = 2; strip < TILES; strip++) {
             mbarrier_expect(full_of(base, strip + 2, n), 2 * TILE_BYTES);
-            ask(base, rows, strip + 2, strip, KEYS, n, s.H + h, b);
-            ask(base, rows, strip + 2, strip, VALUES, n, 2 * s.H + h, b);
+            request(base, rows, strip + 2, strip, KEYS, n, s.H + h, b);
+            request(base, rows, strip + 2, strip, VALUES, n, 2 * s.H + h, b);
         }
     }
 }
 
-/* --- the warps that make statistics --- */
-/* Brings y of a head into the second cache. */
-DEVICE void expect(const problem &s, int head, int thread)
+/* --- the warps that compute statistics --- */
+/* Prefetches y of a head into L2. */
+DEVICE void prefetch_y(const problem &s, int head, int thread)
 {
     if (head >= s.heads) return;
     int b = head / s.H, h = head - b * s.H;
@@ -126,7 +128,7 @@ DEVICE void expect(const problem &s, int head, int thread)
 #pragma unroll 1
     for (int t = thread; t < s.T; t += HELPERS * WARP) prefetch_l2(y + (i64)t * (s.H * D));
 }
-/* A thread's part of a strip: so many chunks of y, and a row's log-sum-exp. */
+/* A thread's part of a strip: TIMES chunks of y, and a row's log-sum-exp. */
 enum { CHUNKS = D / 8, PASS = WARP / CHUNKS, TIMES = ceil_div(TILE / PASS, HELPERS) };
 struct part {
     uint4 y[TIMES];
@@ -145,23 +147,23 @@ DEVICE void load_part(part &w, const problem &s, int head, int strip, int thread
     w.lse = INFINITY_F;
     if (thread < min(TILE, left)) w.lse = s.lse[(i64)head * s.T + strip * TILE + thread];
 }
-/* Of each strip, once dO is there; y of the next one is asked for before. */
+/* Computes each strip's statistics once dO has arrived; loads the next strip's y before that. */
 DEVICE void summarize(u32 base, const problem &s, int thread)
 {
     float *stats = (float *)(shared_memory - shared_address(shared_memory) + base + AT_STATS);
     part w;
     int n = 0;
-    expect(s, blockIdx.x, thread);
+    prefetch_y(s, blockIdx.x, thread);
     load_part(w, s, blockIdx.x, 0, thread);
 #pragma unroll 1
     for (int head = blockIdx.x; head < s.heads; head += gridDim.x, n++) {
-        expect(s, head + gridDim.x, thread);
+        prefetch_y(s, head + gridDim.x, thread);
 #pragma unroll 1
         for (int strip = 0; strip < TILES; strip++) {
-            int here = forgotten(thread), row = here / CHUNKS, chunk = here % CHUNKS;
+            int here = opaque(thread), row = here / CHUNKS, chunk = here % CHUNKS;
             float sum[TIMES], *to = stats + strip * 2 * STATS;
             mbarrier_wait(full_of(base, strip, n), n / 2 % 2);
-            u32 dout = place_of(base, strip, DOUT, n);
+            u32 dout = slot_address(base, strip, DOUT, n);
 #pragma unroll
             for (int i = 0; i < TIMES; i++) {
                 int r = row + i * HELPERS * PASS;
@@ -202,24 +204,24 @@ struct worker {
     float factor, scale, keep_scale;
     dropout_key d;
 };
-/* Signs of bytes: whether the 32 elements of a thread are kept. */
+/* Byte signs: whether the 32 elements of a thread are kept. */
 struct kept {
     u32 w[DROPOUT ? TILE / 8 : 1];
 };
-DEVICE void draw_tile(kept &a, const worker &o, int head, int queries, int keys)
+DEVICE void random_tile(kept &a, const worker &o, int head, int queries, int keys)
 {
 #if DROPOUT
     int warp = o.thread / WARP, lane = o.thread % WARP;
 #pragma unroll
     for (int j = 0; j < TILE / 32; j++) {
-        drop_bytes r = draw<true>(o.d.seed, o.d.site, o.d.step, head, queries * 4 + 2 * j, keys * 4 + warp, lane);
+        drop_bytes r = random_bytes<true>(o.d.seed, o.d.site, o.d.step, head, queries * 4 + 2 * j, keys * 4 + warp, lane);
 #pragma unroll
         for (int i = 0; i < 4; i++) a.w[4 * j + i] = dropout_kept(r.w[i / 2][i % 2], o.d.less, o.d.carry);
     }
     computed(a.w);
 #endif
 }
-/* Scores of queries before the key become -inf. */
+/* Sets scores of queries before the key to -inf. */
 DEVICE void mask(scores &s, const worker &o)
 {
     int lane = o.thread % WARP, row = o.thread / WARP * 16 + lane / 4 - lane % 4 * 2;
@@ -227,7 +229,7 @@ DEVICE void mask(scores &s, const worker &o)
     for (int i = 0; i < TILE / 2; i++)
         if (i / 4 * 8 + i % 2 < row + i / 2 % 2 * 8) s[i] = -INFINITY_F;
 }
-/* P, with a sign where it is dropped; packed, such are zero. */
+/* P, negative where dropped; packing turns those into zeros. */
 DEVICE void probabilities(scores &s, kept_scores &a, const kept &keep, const float *stats, float factor)
 {
 #pragma unroll
@@ -264,7 +266,7 @@ DEVICE void gradients(kept_scores &e, const scores &p, const scores &dp, const f
         for (int i = 0; i < 2; i++) e[n / 2][n % 2 * 2 + i] = pack_bf16(ds[2 * i], ds[2 * i + 1]);
     }
 }
-/* dS as it stands, rows keys, to where both find it. */
+/* Stores dS (rows: keys) where both warpgroups read it. */
 DEVICE void keep_scores(u32 to, const kept_scores &e, int thread)
 {
     int lane = thread % WARP;
@@ -272,33 +274,33 @@ DEVICE void keep_scores(u32 to, const kept_scores &e, int thread)
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) stmatrix_x4(to ^ 32 * k, e[k]);
 }
-/* dQ of 64 queries: dS, its rows keys, by the rows of K. */
+/* dQ of 64 queries: dS (rows: keys) times the rows of K. */
 DEVICE void add_queries(sums &dq, u32 ds, u32 keys, bool add)
 {
     u64 a = wgmma_descriptor(ds, 16, 1024), b = wgmma_descriptor<SWIZZLE>(keys, TILE * PITCH, 8 * PITCH);
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) wgmma_ss<D, 1, 1>(dq, a + k * 128, b + k * PITCH, add || k > 0);
 }
-/* sum (+)= a b, b the rows of a strip. */
+/* sum (+)= a b; b: the rows of a strip. */
 DEVICE void add_strip(sums &sum, const kept_scores &a, u32 rows, bool add)
 {
     u64 b = wgmma_descriptor<SWIZZLE>(rows, TILE * PITCH, 8 * PITCH);
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) wgmma_rs<D, 1>(sum, a[k], b + k * PITCH, add || k > 0);
 }
-/* Until the warpgroups have ended step `count`. */
+/* Waits until the warpgroups have ended step `count`. */
 DEVICE void wait_step(const worker &o, int count)
 {
     mbarrier_wait(o.base + STEP_DONE + 8 * (count % 2), count / 2 % 2);
     mbarrier_wait(o.base + STEP_DONE + 8 * (2 + count % 2), count / 2 % 2);
 }
-DEVICE void wait_full(const worker &o, int coming, int n)
+DEVICE void wait_full(const worker &o, int copy, int n)
 {
-    mbarrier_wait(full_of(o.base, coming, n), n / 2 % 2);
+    mbarrier_wait(full_of(o.base, copy, n), n / 2 % 2);
 }
-/* Sums that are whole to memory, by way of rows that nobody reads any more. Each warp has 16 rows, and as soon as its products
- * are there it need not wait for the others: of places that hold left operands it overwrites its own rows alone, of others
- * the last product that read them was of an earlier step. */
+/* Stores complete sums to memory through rows that are no longer read. Each warp stores its 16 rows
+ * as soon as its matmuls end, without waiting for the others: it overwrites its own rows of left
+ * operands only, and other slots were last read by an earlier step's wgmma. */
 DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums &sum, float scale, int head, int strip, int b)
 {
     keep_rows(to, sum, scale, o.thread);
@@ -307,54 +309,54 @@ DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums
     int row = o.thread / WARP * 16;
     if (o.thread % WARP == 0) tma_store(map, to + row * PITCH, 0, head, strip * TILE + row, b, 0);
 }
-/* What: 1 dQ, 2 dK and dV; of so many queries and keys. */
+/* what: 1 dQ, 2 dK and dV; of these queries and keys. */
 DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries, int keys, int H, const sums &dq, const sums &dk,
                   const sums &dv)
 {
     int b = o.head / H, h = o.head - b * H, g = o.group;
     if (o.thread % WARP == 0) tma_store_wait_read<0>();
     __syncwarp();
-    if (what & 1) keep_sums(o, map, place_of(o.base, g, DOUT, o.n), dq, o.scale, h, queries, b);
+    if (what & 1) keep_sums(o, map, slot_address(o.base, g, DOUT, o.n), dq, o.scale, h, queries, b);
     if (what & 2) {
-        u32 to = keys == 3 ? place_of(o.base, 3, VALUES, o.n) : place_of(o.base, 0, g ? QUERIES : DOUT, o.n);
+        u32 to = keys == 3 ? slot_address(o.base, 3, VALUES, o.n) : slot_address(o.base, 0, g ? QUERIES : DOUT, o.n);
         keep_sums(o, map, to, dk, o.scale, H + h, keys, b);
-        keep_sums(o, map, place_of(o.base, g, VALUES, o.n), dv, o.keep_scale, 2 * H + h, keys, b);
+        keep_sums(o, map, slot_address(o.base, g, VALUES, o.n), dv, o.keep_scale, 2 * H + h, keys, b);
     }
     if (o.thread % WARP == 0) tma_store_commit();
 }
 
-/* Which step of which of its heads a warpgroup is at, and its tile's strips. */
-struct place {
+/* A warpgroup's position: the step of one of its heads, and its tile's strips. */
+struct position {
     int n, i, head, queries, keys;
 };
-DEVICE place place_at(int group, int n, int i, int head)
+DEVICE position position_at(int group, int n, int i, int head)
 {
-    place p = {n, i, head, in_table(0x33210, 0x32321, group, i), in_table(0x30000, 0x22111, group, i)};
+    position p = {n, i, head, in_table(0x33210, 0x32321, group, i), in_table(0x30000, 0x22111, group, i)};
     return p;
 }
-/* The scores of a tile are begun, once it and what its step wants for dQ are there. */
-DEVICE void begin(scores &s, const worker &o, const place &p)
+/* Starts the scores of a tile once its operands and those of the step's dQ have arrived. */
+DEVICE void begin(scores &s, const worker &o, const position &p)
 {
     wait_full(o, in_table(0x53210, 0x44321, o.group, p.i), p.n);
     wait_full(o, in_table(0x43210, 0x44021, o.group, p.i), p.n);
     wgmma_forget(s);
     wgmma_fence();
-    rows_by_rows(s, place_of(o.base, p.keys, KEYS, p.n), place_of(o.base, p.queries, QUERIES, p.n));
+    rows_by_rows(s, slot_address(o.base, p.keys, KEYS, p.n), slot_address(o.base, p.queries, QUERIES, p.n));
     wgmma_commit();
 }
-/* A tile, whose scores and random bytes are there; those of the next one are at the end. DQ: there is a tile of the step before. */
+/* A tile whose scores and random bytes are complete; at the end the next one's are. DQ: adds dQ. */
 template <bool DQ>
-DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const worker &o, const place &p, const place &next)
+DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const worker &o, const position &p, const position &next)
 {
     scores dp;
     kept_scores a, e;
     int g = o.group, i = p.i, count = o.n * STEPS + i, lane = o.thread % WARP;
-    u32 at_q = place_of(o.base, p.queries, QUERIES, o.n), at_do = place_of(o.base, p.queries, DOUT, o.n);
+    u32 at_q = slot_address(o.base, p.queries, QUERIES, o.n), at_do = slot_address(o.base, p.queries, DOUT, o.n);
     const float *stats = (const float *)(shared_memory - shared_address(shared_memory) + o.base + AT_STATS) + p.queries * 2 * STATS +
                          lane % 4 * 2;
     wgmma_forget(dp);
     wgmma_fence();
-    rows_by_rows(dp, place_of(o.base, p.keys, VALUES, o.n), at_do);
+    rows_by_rows(dp, slot_address(o.base, p.keys, VALUES, o.n), at_do);
     wgmma_commit();
     mbarrier_wait(o.base + STATS_FULL + 8 * p.queries, o.n % 2);
     if (p.queries == p.keys) mask(s, o);
@@ -365,7 +367,7 @@ DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const work
     add_strip(dv, a, at_do, add);
     wgmma_commit();
     if (DQ) {
-        u32 keys = place_of(o.base, in_table(0x20100, 0x01010, g, i), KEYS, o.n);
+        u32 keys = slot_address(o.base, in_table(0x20100, 0x01010, g, i), KEYS, o.n);
         add_queries(dq, ds_of(o.base, i % 2 ? g : 1 - g, count - 1), keys, in_table(0x11000, 0x10100, g, i));
         wgmma_commit();
     }
@@ -378,7 +380,7 @@ DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const work
     add_strip(dk, e, at_q, add);
     wgmma_commit();
     begin(s, o, next);
-    draw_tile(keep, o, next.head, next.queries, next.keys);
+    random_tile(keep, o, next.head, next.queries, next.keys);
     wgmma_wait<0>();
     wgmma_hold(s);
     wgmma_hold(dk);
@@ -399,22 +401,22 @@ DEVICE void work(const problem &s, worker &o, const tensor_map *map)
     kept keep;
     o.n = 0;
     o.head = blockIdx.x;
-    place p = place_at(o.group, 0, 0, o.head);
-    draw_tile(keep, o, o.head, p.queries, p.keys);
+    position p = position_at(o.group, 0, 0, o.head);
+    random_tile(keep, o, o.head, p.queries, p.keys);
     begin(sc, o, p);
     wgmma_wait<0>();
     wgmma_hold(sc);
 #pragma unroll 1
     for (; o.head < s.heads; o.head += gridDim.x, o.n++) {
-        place next = place_at(o.group, o.n, 1, o.head);
+        position next = position_at(o.group, o.n, 1, o.head);
         step<false>(sc, keep, dq, dk, dv, o, p, next);
 #pragma unroll 1
         for (int i = 1; i < STEPS; i++) {
             p = next;
             if (i + 1 < STEPS)
-                next = place_at(o.group, o.n, i + 1, o.head);
+                next = position_at(o.group, o.n, i + 1, o.head);
             else if (o.head + (int)gridDim.x < s.heads)
-                next = place_at(o.group, o.n + 1, 0, o.head + gridDim.x);
+                next = position_at(o.group, o.n + 1, 0, o.head + gridDim.x);
             step<true>(sc, keep, dq, dk, dv, o, p, next);
             int what = in_table(0x32010, 0x20300, o.group, i);
             if (what) flush(o, map, what, o.group ? 1 : i == 1 ? 0 : 2, p.keys, s.H, dq, dk, dv);
@@ -425,8 +427,8 @@ DEVICE void work(const problem &s, worker &o, const tensor_map *map)
         wait_full(o, 5, o.n);
         wait_step(o, count);
         wgmma_fence();
-        add_queries(dq, ds_of(o.base, 1, count), place_of(o.base, 2, KEYS, o.n), true);
-        add_queries(dq, ds_of(o.base, 0, count), place_of(o.base, 3, KEYS, o.n), true);
+        add_queries(dq, ds_of(o.base, 1, count), slot_address(o.base, 2, KEYS, o.n), true);
+        add_queries(dq, ds_of(o.base, 0, count), slot_address(o.base, 3, KEYS, o.n), true);
         wgmma_commit();
         wgmma_wait<0>();
         wgmma_hold(dq);
@@ -445,7 +447,7 @@ attention_hopper_short_grad(const __grid_constant__ tensor_map rows, const __gri
     problem s = {y, lse, T, H, heads, 1 / keep_scale};
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 2 * COMINGS; i++) mbarrier_init(base + FULL + 8 * i, 1);
+        for (int i = 0; i < 2 * COPIES; i++) mbarrier_init(base + FULL + 8 * i, 1);
         for (int i = 0; i < TILES; i++) mbarrier_init(base + STATS_FULL + 8 * i, HELPERS);
         for (int i = 0; i < 2 * CONSUMERS; i++) mbarrier_init(base + STEP_DONE + 8 * i, WARPGROUP / WARP);
         for (int i = 0; i < FREES; i++) mbarrier_init(base + FREE + 8 * i, ARRIVALS);

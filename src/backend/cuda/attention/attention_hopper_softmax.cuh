@@ -1,13 +1,13 @@
-/* attention_hopper_softmax.cuh - what happens to the scores of a tile in attention_hopper.cu, in registers: mask, maxima where they are
- * looked for, exponentials and their sums, dropout, weights in bf16. E: numbers of a thread's fragment, two for each key. */
+/* attention_hopper_softmax.cuh - register operations on a tile's scores in attention_hopper.cu:
+ * mask, maxima, exponentials and their sums, dropout, bf16 weights. E: a thread's elements. */
 #pragma once
 #include "attention_draw.cuh"
 
-/* How large a row's sum may become where nothing is lifted; by how much, in powers of 2, a maximum may outgrow `top` where it is. */
+/* Limit of a row's sum while `top` is fixed; log2 by which a maximum may exceed it otherwise. */
 #define LIMIT 18446744073709551616.0f
 #define LAG 8.0f
 
-/* What a thread knows of its warpgroup's rows, as fragments of the products: [h]: row g + 8h of its warp's 16. */
+/* A thread's part of its warpgroup's rows, as fragments; [h]: row g + 8h of its warp's 16. */
 struct rows {
     float o[HEAD / 2];
     u32 p[KEYS / 16][4];
@@ -16,7 +16,7 @@ struct rows {
     int first; /* row g of the warp */
 };
 
-/* What a row may not see becomes -inf; `first` is the tile's first key. All rows see the first FROM keys. */
+/* Sets unseen scores to -inf; `first` is the tile's first key. All rows see the first FROM keys. */
 template <int FROM, int E> DEVICE void mask_scores(float (&s)[E], const rows &r, int first, int T)
 {
     int column = first + threadIdx.x % 4 * 2;
@@ -31,8 +31,8 @@ template <int FROM, int E> DEVICE void mask_scores(float (&s)[E], const rows &r,
     }
 }
 
-/* Lifts `top` to the maxima if that of any row has grown too far; the sums are rescaled here, the output by lift_output, once
- * no product writes it. */
+/* Raises `top` if any row's maximum has grown too far; rescales the sums (lift_output: the
+ * output). */
 template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], float scale)
 {
     float max[2];
@@ -65,7 +65,7 @@ DEVICE void lift_output(rows &r)
         for (int i = 0; i < 4; i++) r.o[4 * n + i] *= r.factor[i / 2];
 }
 
-/* s = exp2(scale (s - top)), and their sums. NONE: `top` may be -inf, and nothing was summed. */
+/* s = exp2(scale (s - top)), and their sums. NONE: `top` may be -inf and the sums are empty. */
 template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], float scale)
 {
     float less[2] = {r.top[0] * scale, r.top[1] * scale};
@@ -82,16 +82,16 @@ template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], flo
         }
 }
 
-/* Signs of bytes: whether elements are kept; [j][h] as drop_bytes has them. Drawn while a product runs. */
+/* Byte signs: whether elements are kept; [j][h] as in drop_bytes. Generated while wgmma runs. */
 struct kept {
     u32 w[DROPOUT ? KEYS / 16 : 1][2];
 };
-DEVICE void draw_tile(kept &a, const rows &r, const drop &d, int first)
+DEVICE void random_tile(kept &a, const rows &r, const drop &d, int first)
 {
 #if DROPOUT
 #pragma unroll
     for (int j = 0; j < KEYS / 16; j += 2) {
-        drop_bytes bytes = draw(d, r.first / 16, first / 16 + j);
+        drop_bytes bytes = random_bytes(d, r.first / 16, first / 16 + j);
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll
@@ -102,7 +102,7 @@ DEVICE void draw_tile(kept &a, const rows &r, const drop &d, int first)
     }
 #endif
 }
-/* p = s in bf16, less what is dropped. */
+/* p = s in bf16, with dropped elements zero. */
 template <int E> DEVICE void pack_weights(rows &r, const float (&s)[E], const kept &a)
 {
 #pragma unroll

@@ -1,19 +1,19 @@
-/* attention_hopper_sums.cu - the backward of attention for sm_90a by one kernel (attention_hopper_dqkv.cu): what stands before and
- * behind it.
+/* attention_hopper_sums.cu - the kernels before and after attention_hopper_dqkv.cu.
  *
- * attention_hopper_rows: dy, y (B,T,C), log-sum-exp (B,H,T) -> stats (B,H,tiles of 64,2,64) float: the log-sum-exp times log2 e,
- *     infinite from T on, and delta = rowsum(dy y); zeros in the sums of dq, and in the counter of items.
- * attention_hopper_convert: the sums of dq, times scale -> the first C columns of dqkv.
+ * attention_hopper_rows: dy, y (B,T,C), log-sum-exp (B,H,T) -> stats (B,H,tiles of 64,2,64) float:
+ * the log-sum-exp times log2 e, infinite from T on, and delta = rowsum(dy y). Zeroes dq's sums and
+ * the item counter. attention_hopper_convert: scaled dq -> the first C columns of dqkv.
  *
- * Sums of dq lie in pieces of 64 rows by 64 columns, (B,H,tiles,HEAD_SIZE / 64), as a warpgroup of 128 threads has them: float i of
- * thread t at 512 (i / 4) + 4 t + i % 4. A block has a tile of 64 rows of a head. Bound by memory: 4 bytes a number read and 4
- * written, 4 read and 2 written. Constants: HEAD_SIZE, 64 or 128; heads of D columns have zeros behind them. */
+ * Sums of dq are stored in pieces of 64 rows by 64 columns, (B,H,tiles,HEAD_SIZE / 64), as a
+ * warpgroup of 128 threads holds them: float i of thread t at 512 (i / 4) + 4 t + i % 4. A block
+ * has a tile of 64 rows of a head. Bound by memory: 4 bytes an element read and 4 written, then 4
+ * read and 2 written. Constants: HEAD_SIZE, 64 or 128; heads of D columns are padded with zeros. */
 #include "hopper.cuh"
 
 enum {
     ROWS = 64,
     THREADS = 256,
-    LANES = HEAD_SIZE / 8, /* of a row, 16 bytes each */
+    LANES = HEAD_SIZE / 8, /* per row, 16 bytes each */
     PIECES = HEAD_SIZE / 64,
     PIECE = 64 * 64,
 };
@@ -60,7 +60,7 @@ attention_hopper_rows(const bf16 *dy, const bf16 *y, const float *lse, float *st
     }
 }
 
-/* w[i] of lane q of four becomes w[q] of lane i. */
+/* Transposes among four lanes: w[i] of lane q becomes w[q] of lane i. */
 DEVICE void transpose_four(u32 (&w)[4], int lane)
 {
 #pragma unroll
@@ -76,11 +76,11 @@ DEVICE void transpose_four(u32 (&w)[4], int lane)
         }
 }
 
-/* A half of the threads has a piece, or half of one. */
+/* Half of the threads process a piece, or half of one. */
 KERNEL(THREADS)
 attention_hopper_convert(const float *dq, bf16 *dqkv, float scale, int T, int H, int D, int pitch, int tiles)
 {
-    enum { OF = 4 * PIECES }; /* of 8 times 8 columns */
+    enum { OF = 4 * PIECES }; /* 8x8 tiles of columns */
     dependents_wait();
     int tile = blockIdx.x % tiles, head = blockIdx.x / tiles, b = head / H, half = threadIdx.x / 128, thread = threadIdx.x % 128;
     int piece = PIECES == 2 ? half : 0, from = PIECES == 2 ? 0 : half * OF, lane = thread % 4;

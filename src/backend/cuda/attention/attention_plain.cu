@@ -1,12 +1,12 @@
-/* Attention of one query at a time, for any head size and length, and that of a new position to a cache of keys and
- * values. qkv (B,T,H+2*KV,D) -> y (B,T,H,D), log-sum-exp (B,H,T) float; query head h reads key and value head h / (H/KV).
+/* Attention one query at a time, for any head size and length, and of a new position to a cache of
+ * keys and values. qkv (B,T,H+2*KV,D) -> y (B,T,H,D), log-sum-exp (B,H,T) float.
  *
- * A lane takes a key, a warp 32 at a time; the output is summed in shared memory, D floats a warp, where a lane has every
- * 32nd element. Bound by the latency of its reads: right, not fast. */
+ * A lane has a key, a warp 32 at a time. The output is summed in shared memory, D floats a warp,
+ * where a lane owns every 32nd element. Bound by the latency of its reads: correct, not fast. */
 #include "device.cuh"
 
-/* Softmax of the scores so far, of which exponents are taken less `top`: a finite one, as scores may be -inf. */
-struct so_far {
+/* Online softmax state. `top`, subtracted from exponents, is finite, as scores may be -inf. */
+struct softmax_state {
     float top, sum;
 };
 struct drop {
@@ -21,12 +21,11 @@ DEVICE float keep(const drop &d, int k)
     return keeps_score(d.seed, d.site, d.step, d.bh, d.q, (u32)k, d.threshold) ? d.keep : 0;
 }
 
-/* The keys first, first + 1, ... of them 32, then those `jump` further, all before n; rows are `stride` elements apart.
- * o (D) begins as zero. */
-DEVICE so_far attend(const T_X *q, const T_X *keys, const T_X *values, i64 stride, int first, int jump, int n, int D,
+/* Keys first ... first + 31, then those `jump` further, up to n; o (D) starts as zero. */
+DEVICE softmax_state attend(const T_X *q, const T_X *keys, const T_X *values, i64 stride, int first, int jump, int n, int D,
                      float scale, const drop &d, float *o)
 {
-    so_far a = {LOWEST_F, 0};
+    softmax_state a = {LOWEST_F, 0};
     int lane = threadIdx.x % WARP;
     for (int at = first; at < n; at += jump) {
         int k = at + lane;
@@ -50,7 +49,7 @@ DEVICE so_far attend(const T_X *q, const T_X *keys, const T_X *values, i64 strid
     return a;
 }
 
-/* A warp a query. */
+/* One warp per query. */
 KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, float *lse, int B, int T, int H, int KV, int D, int causal,
                             float scale, u32 seed, u32 site, int threshold, float keep_scale)
 {
@@ -64,27 +63,27 @@ KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, floa
     const T_X *keys = qkv + (i64)(bh / H) * T * stride + C + bh % H / (H / KV) * D;
     drop d = {seed, site, threshold ? (u32)*step : 0, (u32)bh, (u32)t, threshold, keep_scale};
     for (int i = lane; i < D; i += WARP) o[i] = 0;
-    so_far a = attend(q, keys, keys + KV * D, stride, 0, WARP, causal ? t + 1 : T, D, scale, d, o);
+    softmax_state a = attend(q, keys, keys + KV * D, stride, 0, WARP, causal ? t + 1 : T, D, scale, d, o);
     y += ((i64)(bh / H) * T + t) * C + bh % H * D;
     for (int i = lane; i < D; i += WARP) y[i] = to<T_X>(o[i] / a.sum);
     if (lane == 0) lse[at] = a.top + logf(a.sum);
 }
 
-/* cache (2,B,most,KV*D), qkv (B,1,(H+2*KV)*D) -> the cache with k and v at the position, y (B,1,C): attention to the
- * positions up to it. A block a head, whose warps share the keys; blocks of a group write the same k and v, and each waits
- * for its own. A position outside the cache changes nothing. */
-KERNEL_MIN(256, 2) attention_cached(T_X *cache, const T_X *qkv, const int *position, T_X *y, int B, int most, int H, int KV, int D,
+/* cache (2,B,Tmax,KV*D), qkv (B,1,(H+2*KV)*D) -> the cache with k and v at the position, y (B,1,C):
+ * attention to the positions up to it. One block per head, whose warps share the keys. Blocks of a
+ * group write the same k and v; each waits for its own. Positions outside change nothing. */
+KERNEL_MIN(256, 2) attention_cached(T_X *cache, const T_X *qkv, const int *position, T_X *y, int B, int Tmax, int H, int KV, int D,
                              float scale)
 {
     enum { WARPS = 256 / WARP };
     extern __shared__ __align__(1024) u8 shared_memory[];
-    __shared__ so_far part[WARPS];
+    __shared__ softmax_state part[WARPS];
     int warp = threadIdx.x / WARP, b = (int)blockIdx.x / H, h = (int)blockIdx.x % H, now = *position;
     int kv = h / (H / KV);
     i64 C = (i64)H * D, wide = (i64)KV * D;
-    T_X *keys = cache + (i64)b * most * wide + kv * D, *values = keys + (i64)B * most * wide;
+    T_X *keys = cache + (i64)b * Tmax * wide + kv * D, *values = keys + (i64)B * Tmax * wide;
     float *o = (float *)shared_memory;
-    if (now < 0 || now >= most) return;
+    if (now < 0 || now >= Tmax) return;
     qkv += b * (C + 2 * wide);
     for (int i = threadIdx.x; i < D; i += 256) {
         keys[now * wide + i] = qkv[C + kv * D + i];
@@ -93,7 +92,7 @@ KERNEL_MIN(256, 2) attention_cached(T_X *cache, const T_X *qkv, const int *posit
     for (int i = threadIdx.x; i < WARPS * D; i += 256) o[i] = 0;
     __syncthreads();
     drop none = {};
-    so_far a = attend(qkv + h * D, keys, values, wide, warp * WARP, 256, now + 1, D, scale, none, o + warp * D);
+    softmax_state a = attend(qkv + h * D, keys, values, wide, warp * WARP, 256, now + 1, D, scale, none, o + warp * D);
     if (threadIdx.x % WARP == 0) part[warp] = a;
     __syncthreads();
     float top = LOWEST_F, sum = 0;

@@ -1,11 +1,11 @@
-/* Attention of short sequences, forwards and backwards: two matrices of a head lie in shared memory at once. */
+/* Attention of short sequences, forward and backward: two matrices of a head in shared memory. */
 #include "backend/cuda/attention/attention_shape.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
 #include <math.h>
 
-/* As attention_short.cuh has them, and PIECE as attention_short.cu; KEYS and BLOCKS are theirs to be told. */
+/* As in attention_short.cuh; PIECE as in attention_short.cu, which receives KEYS and BLOCKS. */
 enum { WARP = 32, WARPS = 4, STRIP = 32, ROWS = 2 * WARPS * STRIP, TILE_ROWS = 64 };
 enum { GRAD_WARPS = 8 }; /* with strips of 16: as many rows */
 enum { PIECE = 16, KEYS = 16, BLOCKS = 3, TENSOR_CORES = 80, GRID_YZ = 65535 };
@@ -35,7 +35,7 @@ static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches
     struct cuda_launch *k = launch_add(l, text, entry, s->B * s->H, WARP * warps);
     launch_define(k, "HEAD_SIZE", s->D);
     launch_define(k, "WARPS", warps);
-    /* Of a part each thread has an access at least. */
+    /* Each thread must have at least one access in a part. */
     launch_define(k, "TILE_ROWS", warps == GRAD_WARPS && s->D == 16 ? 2 * TILE_ROWS : TILE_ROWS);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", c->attr->attention.drop.threshold > 0);
@@ -77,7 +77,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     args_in(k, 0, "dy qkv y lse step");
     arg_out(k, "dqkv", 0);
     arg_i32(k, "half", processors < 2 ? 1 : processors / 2);
-    k->spills = true; /* a number or two of dropout's draws, outside of the inner loops */
+    k->spills = true; /* a random number or two of dropout, outside the inner loops */
     arg_f32(k, "scale", 1 / sqrt((double)s.D));
     arg_dropout_bytes(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)grad_bytes(&s);

@@ -1,15 +1,15 @@
-/* attention_short.cu - attention over at most ROWS rows, bf16, on tensor cores by mma.sync: a head is a block.
+/* attention_short.cu - attention over at most ROWS rows, bf16, mma.sync: one block per head.
  *
- * qkv (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), log-sum-exp (B,H,T) float. All keys and values of the head lie in shared
- * memory; a warp has the queries of a strip in registers and walks over the keys that they see, KEYS at a time, from the first
- * on: the keys of the first part are multiplied while the others come in. BLOCKS of them run on a multiprocessor, so that up to
- * 3 x 132 heads are all there at once.
+ * qkv (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), log-sum-exp (B,H,T) float. All keys and values of
+ * the head are in shared memory. A warp has a strip's queries in registers and walks over the keys
+ * that they see, KEYS at a time, from the first on: the first part's keys are processed while the
+ * others arrive. BLOCKS of them run on an SM, so up to 3 x 132 heads are resident at once.
  *
- * Bound by memory (4 HEAD_SIZE elements a row), then in equal parts by tensor cores, exponentials and, with dropout, random
- * bits. Constants: attention_short.cuh's, KEYS (16, 32), BLOCKS.
+ * Bound by memory (4 HEAD_SIZE elements a row), then equally by tensor cores, exponentials and,
+ * with dropout, random bits. Constants: attention_short.cuh's, KEYS (16, 32), BLOCKS.
  *
- * Softmax: `top` is what exponents are taken less; it follows the row's maximum only when that has grown by more than 2^8,
- * which the whole warp decides, so the output is seldom rescaled. */
+ * Softmax: `top` is subtracted from the exponents; it follows the row's maximum only when that has
+ * grown by more than 2^8, decided by the whole warp, so the output is seldom rescaled. */
 #include "attention_short.cuh"
 
 enum {
@@ -17,14 +17,14 @@ enum {
     TIMES = KEYS / 16,
 };
 
-/* What a warp knows of its strip: the output so far, and of rows g and g + 8 of 16 what exponents are less and their sums. */
+/* A warp's state of its strip: the output, and for rows g and g + 8 of 16 `top` and the sums. */
 struct strip {
     left_rows<D / 16> q;
     sums o;
     float top[M][2], sum[M][2];
 };
 
-/* The strip's queries as left operands, straight from memory; rows from T on are row T - 1 again, and never written. */
+/* Loads the strip's queries as left operands; rows from T on duplicate row T - 1, never stored. */
 DEVICE void load_queries(strip &r, const bf16 *q, int pitch, int first, int T, int lane)
 {
 #pragma unroll
@@ -40,7 +40,7 @@ DEVICE void load_queries(strip &r, const bf16 *q, int pitch, int first, int T, i
         }
 }
 
-/* What a row may not see becomes -inf. */
+/* Sets unseen scores to -inf. */
 DEVICE void mask(scores (&s)[TIMES], int query, int key, int T, int lane)
 {
 #pragma unroll
@@ -57,7 +57,7 @@ DEVICE void mask(scores (&s)[TIMES], int query, int key, int T, int lane)
         }
 }
 
-/* Lifts `top` to the maxima if that of any row has grown too far, and rescales what was summed with the lower one. */
+/* Raises `top` to the maxima if any row's has grown too far, and rescales the sums and outputs. */
 DEVICE void lift_top(strip &r, const scores (&s)[TIMES], float scale)
 {
     float max[M][2];
@@ -89,7 +89,7 @@ DEVICE void lift_top(strip &r, const scores (&s)[TIMES], float scale)
         }
 }
 
-/* KEYS keys from `key` on. EDGE: some are not seen, or not there. */
+/* Processes KEYS keys from `key` on. EDGE: some are masked or beyond T. */
 template <bool EDGE> DEVICE void step_keys(strip &r, int query, int key, int T, float scale, const drop &d)
 {
     int lane = threadIdx.x % WARP;
@@ -103,7 +103,7 @@ template <bool EDGE> DEVICE void step_keys(strip &r, int query, int key, int T, 
     for (int j = 0; j < TIMES; j++) {
         kept_scores a;
 #if DROPOUT
-        drop_bytes bytes = draw<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
+        drop_bytes bytes = random_bytes<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
 #endif
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -155,16 +155,17 @@ attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, in
     int b = blockIdx.x / H, head = blockIdx.x % H, pitch = 3 * H * D;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, blockIdx.x, less, carry};
     const bf16 *q = qkv + ((i64)b * T * 3 * H + head) * D;
-    int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN; /* of the first strip; of the other, as many after the begin */
+    /* Of the first strip; the second is as far from the start as this one from the end. */
+    int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN;
 #pragma unroll 1
     for (;; query = ROWS - OWN - query) {
-        int lane = forgotten(threadIdx.x) % WARP;
+        int lane = opaque(threadIdx.x) % WARP;
         strip r;
         load_queries(r, q, pitch, query, T, lane);
         if (query >= BLOCK) {
 #pragma unroll 1
             for (int part = 0; part < PARTS; part++) load_part(q + H * D, pitch, q + 2 * H * D, pitch, part, T);
-            int next = ROWS - OWN - query + lane; /* the other strip's queries, so that they are near */
+            int next = ROWS - OWN - query + lane; /* prefetches the other strip's queries */
             if (next < T)
                 for (int at = 0; at < D; at += 32) prefetch_l2(q + (i64)next * pitch + at);
         }

@@ -1,23 +1,23 @@
-/* attention_short.cuh - what attention over at most ROWS rows shares, forwards and backwards: two matrices of a head lie in
- * shared memory at once, and each warp has two strips of OWN rows to itself. Of these one sees as much more as the other less, so
- * the warps of a block end together, and wait for each other only while the head comes in.
+/* attention_short.cuh - shared by forward and backward attention over at most ROWS rows. Two
+ * matrices of a head are in shared memory, and each warp has two strips of OWN rows. One sees as
+ * much more as the other sees less, so warps end together and wait for each other only to load.
  *
  * Constants: attention_grad.cuh's, of which TILE_ROWS is at least ROWS / 4. */
 #pragma once
-#define GROUP 1 /* queries and keys have as many heads */
+#define GROUP 1 /* as many key heads as query heads */
 #include "attention_grad.cuh"
 
 enum {
     ROWS = 2 * BLOCK,    /* a warp has two strips */
     STRIPS = ROWS / OWN,
-    PARTS = ROWS / TILE, /* that are waited for one after the other */
+    PARTS = ROWS / TILE, /* loaded in sequence */
     AT_SECOND = ROWS * ROW_BYTES, /* the other matrix, in shared memory */
-    AT_OWN = 2 * AT_SECOND,       /* what follows both */
+    AT_OWN = 2 * AT_SECOND,       /* after both matrices */
 };
 static_assert(N == 1 && TILE % STEP == 0 && PARTS <= 4, "");
 
-/* N rows from `first` on, by so many threads: each has one chunk of every PASS rows, at the same place of the swizzle or, where
- * four rows are passed at a time, at either of two. */
+/* N rows from `first` on by BY threads. Each has one chunk of every PASS rows, at the same swizzled
+ * position or, if a pass is four rows, at one of two. */
 template <int N, int BY> struct walk {
     enum { PASS = BY / CHUNKS, TIMES = N / PASS };
     static_assert(N % PASS == 0, "whole passes");
@@ -42,16 +42,16 @@ template <int N, int BY> DEVICE void copy_rows(u32 to, const bf16 *rows, int pit
         cp_async_16(to + w.offset(i), there ? p + (i64)i * w.PASS * pitch : rows, there ? 16 : 0);
     }
 }
-/* A part of two matrices of the head, as one group of copies. */
+/* Copies a part of two matrices of the head as one group. */
 DEVICE void load_part(const bf16 *first, int pitch, const bf16 *second, int second_pitch, int part, int T)
 {
     u32 to = shared_address(shared_memory) + part * TILE_BYTES;
-    int thread = forgotten(threadIdx.x);
+    int thread = opaque(threadIdx.x);
     copy_rows<TILE, THREADS>(to, first, pitch, part * TILE, T, thread);
     copy_rows<TILE, THREADS>(to + AT_SECOND, second, second_pitch, part * TILE, T, thread);
     cp_async_commit();
 }
-/* Until the parts up to this one are there. */
+/* Waits until the parts up to this one have arrived. */
 DEVICE void wait_for(int part)
 {
     if (part == PARTS - 1)
@@ -65,8 +65,7 @@ DEVICE void wait_for(int part)
     __syncthreads();
 }
 
-/* A strip of sums, scaled, to memory in whole chunks, PIECE rows at a time through shared memory at `piece`, where no other warp
- * has anything. */
+/* Stores scaled sums in whole chunks, PIECE rows at a time through the warp's space at `piece`. */
 template <int PIECE>
 DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, const sums &sum, float scale, int lane)
 {
@@ -99,7 +98,7 @@ DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, cons
     }
 }
 
-/* The element, or 0 where the sign of byte `byte` says that it is dropped. */
+/* The element, or 0 where the sign of byte `byte` marks it as dropped. */
 DEVICE float keep(float a, u32 kept, int byte)
 {
     return __uint_as_float(__float_as_uint(a) & prmt(kept, 0, 0x8888 + 0x1111 * byte));

@@ -1,34 +1,34 @@
-/* attention_short_grad.cu - the backward of attention over at most ROWS rows, bf16, on tensor cores by mma.sync: dq, dk and
- * dv of a head in two blocks, each written once.
+/* attention_short_grad.cu - attention backward over at most ROWS rows, bf16, mma.sync.
  *
- * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). One block has all queries and dO of a head in
- * shared memory and makes dK and dV, the other all keys and values and makes dQ:
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta), dV += P^T dO, dK += dS^T Q;
+ * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). One block has a head's
+ * queries and dO in shared memory and computes dK and dV; the other has keys and values and
+ * computes dQ:
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dO, dK += dS^T Q;
  *     S = Q K^T, dP = dO V^T, dQ += dS K.
- * A warp has strips of OWN rows of its own, keys or queries, whose operands it loads and whose sums it writes alone. Strips are
- * thin, 16 rows, so that sixteen warps of 128 registers share a multiprocessor: of eight warps with strips of 32 each waited
- * for its own instructions most of the time. Of a pair of strips one sees as much more as the other less, so the warps of a block
- * end together; once the head and its statistics are there, they do not wait for each other. S and dP are computed twice, 7 products instead of 5, but nothing is added up
- * between blocks: no sums in memory, the same bits in every run. delta = rowsum(dy y) is made by whoever needs it.
+ * A warp loads the operands and stores the sums of its own strips of OWN rows, keys or queries.
+ * Strips are thin, 16 rows, so that sixteen warps of 128 registers share an SM: with eight warps
+ * and strips of 32, each waited for its own instructions most of the time. Of a pair of strips one
+ * sees as much more as the other sees less, so a block's warps end together; once the head and its
+ * statistics are loaded, they do not wait for each other. S and dP are computed twice, 7 matmuls
+ * instead of 5, but blocks share no sums: the same bits in every run. Both compute delta.
  *
- * Bound by what the operands take of shared memory (at T 256 and head size 64 about 4600 accesses of 512 bytes a head; 7616
- * products of 16x8x16) and by instructions; moves
- * 8 HEAD_SIZE elements a row: what the second block of a head reads comes from the second cache.
- * Constants: attention_short.cuh's. */
+ * Bound by the operands' shared-memory traffic (at T 256 and head size 64 about 4600 accesses of
+ * 512 bytes a head; 7616 mma of 16x8x16) and by instructions. Reads and writes 8 HEAD_SIZE elements
+ * a row; the second block of a head reads from L2. Constants: attention_short.cuh's. */
 #define STRIP_BLOCKS 1
 #include "attention_short.cuh"
 
 enum {
-    BLOCKS = 2, /* on a multiprocessor */
-    KEPT = 1,   /* columns of K and V in registers, by 16; of Q and dO all */
-    /* Shared memory after the two matrices: two strips of each warp; log-sum-exp in bits, and delta. */
+    BLOCKS = 2, /* on an SM */
+    KEPT = 1,   /* columns of K and V in registers, in units of 16; of Q and dO all */
+    /* Shared memory after the two matrices: two strips a warp; log-sum-exp in bits, delta. */
     OWN_BYTES = OWN * ROW_BYTES,
     AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
     AT_DELTA = AT_LSE + 4 * ROWS,
 };
 
-/* What all functions know: the tensors, and what the scores are multiplied by. Addresses are computed where
- * they are used, as the sums take all registers but a few. */
+/* Tensors and scales. Addresses are computed at their use: sums take nearly all registers. */
 struct head {
     const bf16 *qkv, *dy, *y;
     const float *lse;
@@ -36,13 +36,13 @@ struct head {
     int H, T;
     float factor, unscaled; /* delta is divided by the scale of what dropout keeps */
 };
-/* Where the block's head begins in a tensor of so many matrices. */
-DEVICE i64 start(const head &h, int matrices, int matrix)
+/* Offset of the block's head in a tensor of `matrices` matrices. */
+DEVICE i64 head_offset(const head &h, int matrices, int matrix)
 {
-    int b = forgotten(blockIdx.z);
+    int b = opaque(blockIdx.z);
     return (i64)(b * h.T * matrices + matrix) * (h.H * D) + blockIdx.y * D;
 }
-/* A strip of two matrices for one warp, and where it keeps them. */
+/* A warp's strip of two matrices, and its offset in shared memory. */
 DEVICE u32 own_at(int warp)
 {
     return AT_OWN + warp * 2 * OWN_BYTES;
@@ -54,18 +54,18 @@ DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, i
     cp_async_commit();
 }
 
-/* Brings the rows of y that `statistics` will read into the second cache. */
-template <int N, int BY> DEVICE void expect(const head &h, int row, int thread)
+/* Prefetches into L2 the rows of y that `statistics` reads. */
+template <int N, int BY> DEVICE void prefetch_y(const head &h, int row, int thread)
 {
-    const bf16 *y = h.y + start(h, 1, 0) + thread % 2 * (D / 2);
+    const bf16 *y = h.y + head_offset(h, 1, 0) + thread % 2 * (D / 2);
 #pragma unroll
     for (int i = 0; i < 2 * N / BY; i++) {
         int t = row + i * (BY / 2) + thread / 2;
         if (t < h.T) prefetch_l2(y + (i64)t * h.H * D);
     }
 }
-/* Statistics of N rows from `row` on by so many threads, two for a row; dO of them lies at `dout`. From T on the log-sum-exp is
- * infinite, so the probabilities are 0. */
+/* Statistics of N rows from `row` on by BY threads, two for a row; their dO is at `dout`. From T on
+ * the log-sum-exp is infinite, so probabilities are 0. */
 template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row, int thread)
 {
     float *stats = (float *)(shared_memory + AT_LSE) + row;
@@ -74,7 +74,7 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
         int r = i * (BY / 2) + thread / 2, half = thread % 2, t = row + r;
         float sum = 0, lse = INFINITY_F;
         if (t < h.T) {
-            const bf16 *y = h.y + start(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
+            const bf16 *y = h.y + head_offset(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
             lse = h.lse[(i64)(blockIdx.z * h.H + blockIdx.y) * h.T + t] * LOG2_E;
 #pragma unroll
             for (int c = 0; c < CHUNKS / 2; c++) {
@@ -89,12 +89,12 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
     }
 }
 
-/* One step of dK and dV: STEP queries from `query` on, a strip of keys from `key` on. EDGE: some keys are not seen. */
+/* A step of dK and dV: STEP queries from `query`, a strip of keys from `key`. EDGE: mask keys. */
 template <bool EDGE>
 DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_rows<KEPT> &v, int query, int key,
                       float factor, const u32 (&bytes)[2], const drop &d)
 {
-    int thread = forgotten(threadIdx.x), lane = thread % WARP;
+    int thread = opaque(threadIdx.x), lane = thread % WARP;
     u32 own = shared_address(shared_memory) + own_at(thread / WARP) + lane_down(lane);
     u32 q_rows = shared_address(shared_memory) + query * ROW_BYTES, dy_rows = q_rows + AT_SECOND;
     const float *lse = (const float *)(shared_memory + AT_LSE) + query + lane % 4 * 2;
@@ -133,13 +133,13 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_r
     add_by_columns(dk, b, q_rows + lane_down(lane));
 }
 
-/* One step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: some keys are not seen, or not there. */
+/* A step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: mask keys. */
 template <bool EDGE>
 DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dout, const float (&lse)[M][2],
                          const float (&delta)[M][2], int query, int key, int T, float factor,
                          const u32 (&bytes)[2], const drop &d)
 {
-    int thread = forgotten(threadIdx.x), lane = thread % WARP;
+    int thread = opaque(threadIdx.x), lane = thread % WARP;
     u32 own = shared_address(shared_memory) + own_at(thread / WARP) + lane_down(lane);
     u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES;
     scores s, dp;
@@ -172,18 +172,18 @@ DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D
     add_by_columns(dq, a, k_rows + lane_down(lane));
 }
 
-/* Bytes of dropout come for two steps at once. */
+/* Dropout's bytes are generated for two steps at once. */
 enum { SPAN = 2 * STEP };
 template <bool ROWS_ARE_KEYS> DEVICE drop_bytes draw_span(const drop &d, int query, int key)
 {
     drop_bytes r;
 #if DROPOUT
-    r = draw<ROWS_ARE_KEYS>(d.seed, d.site, d.step, d.bh, query / 16, key / 16, forgotten(threadIdx.x) % WARP);
+    r = random_bytes<ROWS_ARE_KEYS>(d.seed, d.site, d.step, d.bh, query / 16, key / 16, opaque(threadIdx.x) % WARP);
 #endif
     return r;
 }
-/* Those of one step. */
-DEVICE void of_step(u32 (&to)[2], const drop_bytes &all, int j)
+/* Extracts those of one step. */
+DEVICE void step_bytes(u32 (&to)[2], const drop_bytes &all, int j)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) to[i] = j ? all.w[1][i] : all.w[0][i];
@@ -193,24 +193,24 @@ DEVICE void of_step(u32 (&to)[2], const drop_bytes &all, int j)
 DEVICE void grad_keys(const head &h, const drop &d, float scale, float keep_scale)
 {
     u32 base = shared_address(shared_memory);
-    int key = threadIdx.x / WARP * OWN; /* of the first strip; of the other, as many before the end */
+    int key = threadIdx.x / WARP * OWN; /* of the first strip; the second is as far from the end */
     {
-        int thread = forgotten(threadIdx.x), pitch = 3 * h.H * D;
-        expect<ROWS, THREADS>(h, 0, thread);
+        int thread = opaque(threadIdx.x), pitch = 3 * h.H * D;
+        prefetch_y<ROWS, THREADS>(h, 0, thread);
 #pragma unroll 1
         for (int i = 0; i < PARTS; i++)
-            if (i * TILE < h.T) load_part(h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, i, h.T);
+            if (i * TILE < h.T) load_part(h.qkv + head_offset(h, 3, 0), pitch, h.dy + head_offset(h, 1, 0), h.H * D, i, h.T);
     }
 #pragma unroll 1
     for (;; key = ROWS - OWN - key) {
-        int thread = forgotten(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
+        int thread = opaque(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
         u32 at_own = own_at(thread / WARP);
         __syncwarp();
-        load_own(base + at_own, h.qkv + start(h, 3, 1), pitch, h.qkv + start(h, 3, 2), pitch, key, h.T, lane);
+        load_own(base + at_own, h.qkv + head_offset(h, 3, 1), pitch, h.qkv + head_offset(h, 3, 2), pitch, key, h.T, lane);
         if (key < BLOCK) {
             cp_async_wait<1>();
             __syncthreads();
-            statistics<ROWS, THREADS>(h, AT_SECOND, 0, forgotten(threadIdx.x));
+            statistics<ROWS, THREADS>(h, AT_SECOND, 0, opaque(threadIdx.x));
             cp_async_wait<0>();
             __syncthreads();
         } else {
@@ -233,7 +233,7 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float keep_scal
 #pragma unroll 1
                 for (int j = 0; j < 2; j++) {
                     if (query + j * STEP < key) continue;
-                    of_step(bytes, all, j);
+                    step_bytes(bytes, all, j);
                     step_keys<true>(dk, dv, k, v, query + j * STEP, key, h.factor, bytes, d);
                 }
             }
@@ -242,15 +242,15 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float keep_scal
             drop_bytes all = draw_span<true>(d, query, key);
 #pragma unroll 1
             for (int j = 0; j < 2; j++) {
-                of_step(bytes, all, j);
+                step_bytes(bytes, all, j);
                 step_keys<false>(dk, dv, k, v, query + j * STEP, key, h.factor, bytes, d);
             }
         }
-        thread = forgotten(threadIdx.x);
+        thread = opaque(threadIdx.x);
         lane = thread % WARP;
         at_own = own_at(thread / WARP);
-        store_strip<OWN>(h.dqkv + start(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
-        store_strip<OWN>(h.dqkv + start(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, keep_scale, lane);
+        store_strip<OWN>(h.dqkv + head_offset(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
+        store_strip<OWN>(h.dqkv + head_offset(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, keep_scale, lane);
         if (key >= BLOCK) break;
     }
 }
@@ -262,15 +262,15 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
     int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN;
 #pragma unroll 1
     for (;; query = ROWS - OWN - query) {
-        int thread = forgotten(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
+        int thread = opaque(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
         u32 at_own = own_at(thread / WARP);
-        expect<OWN, WARP>(h, query, lane);
+        prefetch_y<OWN, WARP>(h, query, lane);
         __syncwarp();
-        load_own(base + at_own, h.qkv + start(h, 3, 0), pitch, h.dy + start(h, 1, 0), h.H * D, query, h.T, lane);
+        load_own(base + at_own, h.qkv + head_offset(h, 3, 0), pitch, h.dy + head_offset(h, 1, 0), h.H * D, query, h.T, lane);
         if (query >= BLOCK) {
 #pragma unroll 1
             for (int i = 0; i < PARTS; i++)
-                load_part(h.qkv + start(h, 3, 1), pitch, h.qkv + start(h, 3, 2), pitch, i, h.T);
+                load_part(h.qkv + head_offset(h, 3, 1), pitch, h.qkv + head_offset(h, 3, 2), pitch, i, h.T);
             cp_async_wait<PARTS>();
         } else
             cp_async_wait<0>();
@@ -303,7 +303,7 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
             drop_bytes all = draw_span<false>(d, query, key);
 #pragma unroll 1
             for (int j = 0; j < 2; j++) {
-                of_step(bytes, all, j);
+                step_bytes(bytes, all, j);
                 step_queries<false>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor, bytes, d);
             }
         }
@@ -313,18 +313,18 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
 #pragma unroll 1
             for (int j = 0; j < 2; j++) {
                 if (key + j * STEP >= end) break;
-                of_step(bytes, all, j);
+                step_bytes(bytes, all, j);
                 step_queries<true>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor, bytes, d);
             }
         }
-        thread = forgotten(threadIdx.x);
-        store_strip<OWN>(h.dqkv + start(h, 3, 0), pitch, query, h.T, own_at(thread / WARP), dq, scale, thread % WARP);
+        thread = opaque(threadIdx.x);
+        store_strip<OWN>(h.dqkv + head_offset(h, 3, 0), pitch, query, h.T, own_at(thread / WARP), dq, scale, thread % WARP);
         if (query < BLOCK) break;
     }
 }
 
-/* Grid (2, H, B): two blocks for a head, side by side, for they read the same. `half` is half of the multiprocessors: which of the
- * two kinds comes first changes after so many heads, so that a multiprocessor has one of each. */
+/* Grid (2, H, B): a head's two blocks are adjacent, as they read the same data. After `half` (the
+ * number of SMs / 2) heads the two kinds swap, so that an SM gets one of each. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv, int T,
                      int H, int half, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)

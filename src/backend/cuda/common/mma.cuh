@@ -1,7 +1,7 @@
-/* mma.cuh - matrix products of a warp, the copies that feed them and what goes with both: PTX by its names.
+/* mma.cuh - mma.sync, the copies that feed it and related PTX, by PTX names. sm_80 and newer.
  *
- * In what follows lane = 4g + q, g = 0 ... 7, q = 0 ... 3. "Elements i, i+1" of a u32 are two bf16, the first in the
- * lower half. Addresses of shared memory are 32-bit ones, as shared_address gives them. For sm_80 and newer. */
+ * Throughout, lane = 4g + q, g = 0 ... 7, q = 0 ... 3. "Elements i, i+1" of a u32 are two bf16, the
+ * first in the lower half. Addresses of shared memory have 32 bits (shared_address). */
 #pragma once
 #include "device.cuh"
 
@@ -10,8 +10,8 @@ DEVICE u32 shared_address(const void *p)
     return (u32)__cvta_generic_to_shared(p);
 }
 
-/* Four 8x8 matrices of bf16. Lanes 8i ... 8i+7 give the addresses of the 8 rows (16 bytes each) of matrix i.
- * r[i] = row g, elements 2q, 2q+1 of matrix i. */
+/* Loads four 8x8 matrices of bf16. Lanes 8i ... 8i+7 give the addresses of the 8 rows (16 bytes
+ * each) of matrix i. r[i] = row g, elements 2q, 2q+1 of matrix i. */
 DEVICE void ldmatrix_x4(u32 (&r)[4], u32 address)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -19,7 +19,7 @@ DEVICE void ldmatrix_x4(u32 (&r)[4], u32 address)
                  : "r"(address)
                  : "memory");
 }
-/* The same, each matrix transposed: r[i] = column g, elements of rows 2q, 2q+1. */
+/* The same with each matrix transposed: r[i] = column g, elements of rows 2q, 2q+1. */
 DEVICE void ldmatrix_x4_trans(u32 (&r)[4], u32 address)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -29,13 +29,13 @@ DEVICE void ldmatrix_x4_trans(u32 (&r)[4], u32 address)
 }
 
 /* d (16x8, float) += a (16x16, bf16) b (16x8, bf16).
- * d[0], d[1] = row g, columns 2q, 2q+1; d[2], d[3] = row g+8.
- * a[0] = row g, columns 2q, 2q+1; a[1] = row g+8; a[2], a[3] = the same rows, columns 2q+8, 2q+9.
- * b0 = column g, rows 2q, 2q+1; b1 = column g, rows 2q+8, 2q+9.
- *
- * So two neighbouring tiles d of a product are, packed, one a of the next: a[0] = tile 0's d[0], d[1]; a[1] = its d[2],
- * d[3]; a[2], a[3] = tile 1's. And ldmatrix_x4 loads a (matrices: rows 0-7 and 8-15 of columns 0-7, then of columns
- * 8-15); for b of two tiles it loads rows n of a matrix (n,k) plainly, those of a matrix (k,n) transposed. */
+ *     d[0], d[1] = row g, columns 2q, 2q+1; d[2], d[3] = row g+8
+ *     a[0] = row g, columns 2q, 2q+1; a[1] = row g+8; a[2], a[3] = same rows, columns 2q+8, 2q+9
+ *     b0 = column g, rows 2q, 2q+1; b1 = column g, rows 2q+8, 2q+9
+ * Two adjacent tiles d of one result, packed, are therefore one a of the next mma: a[0] = tile 0's
+ * d[0], d[1]; a[1] = its d[2], d[3]; a[2], a[3] = tile 1's. ldmatrix_x4 loads a (matrices: rows 0-7
+ * and 8-15 of columns 0-7, then of columns 8-15). For the b of two tiles it loads rows n of a
+ * matrix (n,k) untransposed, and rows k of a matrix (k,n) transposed. */
 DEVICE void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -45,8 +45,8 @@ DEVICE void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
 }
 
 /* d (16x8, float) += a (16x8, tf32) b (8x8, tf32); d as above.
- * a[0] = row g, column q; a[1] = row g+8, column q; a[2], a[3] = the same rows, column q+4.
- * b0 = column g, row q; b1 = column g, row q+4. */
+ *     a[0] = row g, column q; a[1] = row g+8, column q; a[2], a[3] = the same rows, column q+4
+ *     b0 = column g, row q; b1 = column g, row q+4 */
 DEVICE void mma_m16n8k8_tf32(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -54,7 +54,7 @@ DEVICE void mma_m16n8k8_tf32(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-/* Rounded to the 10 bits of mantissa that tf32 has; without this the product cuts them off. */
+/* Rounds to the 10 mantissa bits of tf32; without this, mma truncates. */
 DEVICE u32 cvt_rna_tf32(float a)
 {
     u32 r;
@@ -62,8 +62,8 @@ DEVICE u32 cvt_rna_tf32(float a)
     return r;
 }
 
-/* 16 bytes from memory to shared memory, past the registers; of them `bytes` (0 or 16) are read, the rest is zero. With
- * 0 the address is not read from, but must be one. */
+/* Copies 16 bytes from global to shared memory without registers. `bytes` (0 or 16) of them are
+ * read, the rest is zero. With 0 nothing is read, but the address must be valid. */
 DEVICE void cp_async_16(u32 to, const void *from, int bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)),
@@ -75,19 +75,19 @@ DEVICE void cp_async_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/* Until at most N of this thread's groups are under way. Others see the copies after a __syncthreads. */
+/* Waits until at most N of this thread's groups are in flight; other threads need __syncthreads. */
 template <int N> DEVICE void cp_async_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* 16 bytes to memory in one access: a plain store of a structure's words may be cut into four. */
+/* Stores 16 bytes in one access; the compiler may split a plain store of a struct into four. */
 DEVICE void store_16(void *p, u32 a, u32 b, u32 c, u32 d)
 {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(a), "r"(b), "r"(c), "r"(d)
                  : "memory");
 }
-/* 16 bytes of shared memory, read where it is asked for and not kept in registers from one time to the next. */
+/* Reads 16 bytes of shared memory at this point; they are not kept in registers between uses. */
 DEVICE void load_shared_16(u32 (&r)[4], u32 address)
 {
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
@@ -96,13 +96,13 @@ DEVICE void load_shared_16(u32 (&r)[4], u32 address)
                  : "memory");
 }
 
-/* Brings the line of memory into the second cache. */
+/* Prefetches the cache line into L2. */
 DEVICE void prefetch_l2(const void *p)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
 }
 
-/* pack_bf16 of what is not negative, zero for what is; NaN stays. */
+/* pack_bf16 with negative numbers replaced by zero; NaN stays. */
 DEVICE u32 pack_bf16_positive(float low, float high)
 {
     u32 r;
@@ -110,21 +110,20 @@ DEVICE u32 pack_bf16_positive(float low, float high)
     return r;
 }
 
-/* 2^a, to 2 units of the last place; -inf gives 0, NaN stays. */
+/* 2^a, to 2 units in the last place; -inf gives 0, NaN stays. */
 DEVICE float ex2_approx(float a)
 {
     float r;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
 }
-/* log2(a) */
 DEVICE float lg2_approx(float a)
 {
     float r;
     asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
 }
-/* To 11 bits; NaN stays. */
+/* Accurate to 11 bits; NaN stays. */
 DEVICE float tanh_approx(float a)
 {
     float r;
@@ -132,27 +131,27 @@ DEVICE float tanh_approx(float a)
     return r;
 }
 
-/* Four bytes picked from the eight of a (0 ... 3) and b (4 ... 7), the lowest nibble of `which` for the lowest byte; 8 + i: the
- * sign of byte i, eight times. */
+/* Picks four bytes from the eight of a (0 ... 3) and b (4 ... 7). The lowest nibble of `which`
+ * picks the lowest byte; 8 + i replicates the sign of byte i. */
 DEVICE u32 prmt(u32 a, u32 b, u32 which)
 {
     u32 r;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
     return r;
 }
-/* Of two bf16 those become zeros whose sign in `kept` (dropout_kept), byte 0 and 1, with `upper` 2 and 3, says dropped. */
+/* Zeroes dropped ones of two bf16, by the signs of bytes 0, 1 of `kept` (`upper`: of 2, 3). */
 DEVICE void drop_pair(u32 &two, u32 kept, bool upper)
 {
     two &= prmt(kept, 0, upper ? 0xbbaa : 0x9988);
 }
 
-/* Where chunk c (16 bytes) of a row lies in a tile of rows of CHUNKS chunks: byte offset. Exclusive or with the row spreads
- * the same chunk of 8 neighbouring rows over all 32 banks, for every number of chunks, so ldmatrix and 16-byte stores
- * have no conflicts. Rows of D bf16 have D/8 chunks, rows of D floats D/4.
+/* Byte offset of chunk c (16 bytes) of a row in a tile whose rows have CHUNKS chunks. The XOR with
+ * the row spreads the same chunk of 8 adjacent rows over all 32 banks, for every number of chunks,
+ * so ldmatrix and 16-byte stores have no conflicts.
  *
- * The part with the row depends on row % 8 only, so with row = 8i + r
- *     swizzle<N>(row, c ^ d) = 128iN + (swizzle<N>(r, c) ^ 16d), d < swizzle_width(N) a power of two. */
-DEVICE constexpr int swizzle_width(int chunks) /* the largest power of two in it, at most 8 */
+ * The row's part depends on row % 8 only, so with row = 8i + r
+ *     swizzle<N>(row, c ^ d) = 128iN + (swizzle<N>(r, c) ^ 16d), d < swizzle_width(N) */
+DEVICE constexpr int swizzle_width(int chunks) /* largest power-of-two divisor, at most 8 */
 {
     return chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : chunks % 2 == 0 ? 2 : 1;
 }
@@ -162,12 +161,12 @@ template <int CHUNKS> DEVICE u32 swizzle(int row, int chunk)
     return (u32)(row * CHUNKS + (chunk ^ (row / (8 / W) & (W - 1)))) * 16;
 }
 
-/* Adds to floats in memory, without an answer; in which order those of several threads come is not said. */
+/* Adds to a float in memory without returning a value; the order of threads is undefined. */
 DEVICE void red_add(float *p, float a)
 {
     asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "f"(a) : "memory");
 }
-/* Four of them, 16-byte aligned; sm_90 and newer. */
+/* Adds four floats, 16-byte aligned; one instruction on sm_90 and newer. */
 DEVICE void red_add_x4(float *p, const float (&a)[4])
 {
 #if __CUDA_ARCH__ >= 900
@@ -180,9 +179,8 @@ DEVICE void red_add_x4(float *p, const float (&a)[4])
 #endif
 }
 
-/* The same number, but the compiler does not know that: what is computed from it is computed again, not kept in registers
- * across a loop that needs them all. */
-DEVICE int forgotten(int a)
+/* Returns a, hidden from the compiler: it recomputes values from a rather than keep them. */
+DEVICE int opaque(int a)
 {
     asm volatile("" : "+r"(a));
     return a;
