@@ -1,6 +1,6 @@
 #!/bin/sh
-# The functions of kernels/hopper.cuh on an emulated GPU, with what may come late coming late, at once, and in another order; GELU as
-# products end with it; then a kernel that leaves out what it must not: the emulator must tell.
+# The functions of hopper.cuh on an emulated GPU, with asynchronous work completing late, at once, and in another order; GELU as
+# in matmul epilogues; then kernels with a fault each, which the emulator must report.
 # test: slow; the GPU is emulated
 set -u
 . "$(dirname "$0")/gpu.sh"
@@ -22,10 +22,10 @@ done
     exit 1
 }
 
-# fails NUMBER WORDS: of FAULT in tests/backend/hopper.cu
+# fails NUMBER TEXT: fault NUMBER of tests/backend/hopper.cu must be reported with TEXT
 fails() {
     if sh -c '"$@"; exit' sh "$test" "$1" >"$log" 2>&1 || ! grep -q "$2" "$log"; then
-        echo "FAIL: fault $1 did not say: $2"
+        echo "FAIL: fault $1 did not report: $2"
         cat "$log"
         exit 1
     fi
