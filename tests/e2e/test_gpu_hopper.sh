@@ -32,7 +32,7 @@ fails() {
 }
 fails 1 '16 bytes are missing'
 fails 2 'without wgmma_fence'
-fails 3 'ends while its product is under way'
+fails 3 'ends while its WGMMA is in flight'
 fails 4 'nan'
 fails 5 'threads 0 to 0: the barrier at [0-9]*, parity 0; .* 2 of 2 threads'
 fails 6 'has not called fence_async'
