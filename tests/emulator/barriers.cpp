@@ -1,4 +1,5 @@
-/* Barriers in shared memory, named barriers, registers that warpgroups exchange, and visibility of writes. */
+/* Barriers in shared memory, named barriers, registers that warpgroups exchange, and visibility of
+ * writes. */
 #include "block.hpp"
 
 #include <stdarg.h>
@@ -43,7 +44,8 @@ bool registers_known;
 uint64_t given_up;
 bool waited; /* for the previous launch */
 
-/* Chunks that a thread wrote, and how many threads have not fenced them; times of the last write and of each thread's fence. */
+/* Chunks that a thread wrote, and how many threads have not fenced them; times of the last write
+ * and of each thread's fence. */
 std::vector<unsigned> wrote[THREADS_MOST];
 unsigned short unfenced[EMU_DYNAMIC / CHUNK];
 unsigned unfenced_in_all;
@@ -83,8 +85,8 @@ void tell(unsigned first, unsigned last, const wait &w)
 {
     fprintf(stderr, "emulator:     threads %u to %u: ", first, last);
     if (w.what == NAME) {
-        fprintf(stderr, "named barrier %u, %d of %d threads have arrived\n", w.at, names[w.at].arrived,
-                names[w.at].threads);
+        fprintf(stderr, "named barrier %u, %d of %d threads have arrived\n", w.at,
+                names[w.at].arrived, names[w.at].threads);
     } else if (w.what == BARRIER) {
         const barrier &b = at(w.at);
         fprintf(stderr,
@@ -205,7 +207,8 @@ void emu_named_barrier(int id, int threads, bool wait)
     if (threads < 1 || threads % 32 || threads > (int)emu_block().threads)
         emu_broken_by("a named barrier of %d threads", threads);
     if (n.arrived && n.threads != threads)
-        emu_broken_by("named barrier %d is used with %d and with %d threads", id, n.threads, threads);
+        emu_broken_by("named barrier %d is used with %d and with %d threads", id, n.threads,
+                      threads);
     n.threads = threads;
     if (++n.arrived == threads) {
         n.arrived = 0;

@@ -1,5 +1,5 @@
-/* block.hpp - the running block, as products.cpp, barriers.cpp and tensors.cpp see it; they emulate what compute
- * capability 9.0 adds (hopper.hpp). */
+/* block.hpp - the running block, as products.cpp, barriers.cpp and tensors.cpp see it; they emulate
+ * what compute capability 9.0 adds (hopper.hpp). */
 #pragma once
 #include "engine.hpp"
 #include "hopper.hpp"
@@ -12,8 +12,9 @@ unsigned emu_thread();        /* the running thread */
 bool emu_early();
 /* Waits until the number changes; other threads run meanwhile. */
 void emu_wait_for(const uint64_t *number);
-/* After the number changed: a thread that waited for it runs before this thread continues, so a resource that is released too
- * early is lost. In the other order (EMU_REVERSE) this thread continues first. */
+/* After the number changed: a thread that waited for it runs before this thread continues, so a
+ * resource that is released too early is lost. In the other order (EMU_REVERSE) this thread
+ * continues first. */
 void emu_let_go(const uint64_t *number);
 [[noreturn]] void emu_broken(const char *what);
 /* Formatted as by printf. */
@@ -37,7 +38,8 @@ void emu_barriers_tell();
 unsigned char *emu_shared_at(unsigned at, unsigned bytes);
 /* When this thread last made writes visible to its own WGMMAs and copies. */
 uint64_t emu_fenced();
-/* Fails if a thread wrote there without making it visible to WGMMAs and copies, and the reader's last fence was earlier. */
+/* Fails if a thread wrote there without making it visible to WGMMAs and copies, and the reader's
+ * last fence was earlier. */
 void emu_visible(unsigned at, unsigned bytes, uint64_t fenced);
 void emu_wrote(unsigned at);
 void emu_fence_async();

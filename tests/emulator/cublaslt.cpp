@@ -1,5 +1,6 @@
-/* cuBLASLt: the matmuls that the program requests, computed on the host in float, also for 8-bit operands. There are two
- * algorithms for each matmul, which differ in the order of addition. Matrices are column-major, as in the library. */
+/* cuBLASLt: the matmuls that the program requests, computed on the host in float, also for 8-bit
+ * operands. There are two algorithms for each matmul, which differ in the order of addition.
+ * Matrices are column-major, as in the library. */
 #include <cublasLt.h>
 
 #include "engine.hpp"
@@ -120,7 +121,7 @@ struct product {
 
     int64_t inner() const { return o.ta ? a.rows : a.columns; }
 
-    /* 8-bit operands: contiguous along k, of one type or both, a multiple of 16. */
+    /* 8-bit operands: contiguous along k, sizes multiples of 16, at most one is E5M2. */
     bool eight_fits() const
     {
         bool even = d.rows % 16 == 0 && d.columns % 16 == 0 && inner() % 16 == 0;
@@ -374,7 +375,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation_,
     double ms = which > 1 ? HALVES_MS : PRODUCT_MS;
     emu_what what = {EMU_KERNEL, "nvjet_emulated_128x64_algorithm_1", 0, 0};
     if (which > 1) what.name = "nvjet_emulated_64x64_split_in_two_algorithm_2_kernel";
-    /* Like the library's kernels for compute capability 9.0: counters in the workspace are cleared first. */
+    /* Like the library's kernels for compute capability 9.0: counters in the workspace are cleared
+     * first. */
     if (which > 1 &&
         cuMemsetD8Async((CUdeviceptr)workspace, 0, COUNTERS, (CUstream)stream) != CUDA_SUCCESS)
         return CUBLAS_STATUS_EXECUTION_FAILED;

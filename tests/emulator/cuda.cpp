@@ -20,7 +20,8 @@ namespace
 
 enum : size_t { PAGE = 4096, ALIGNMENT = 256, POISONED_MOST = 64 << 20 };
 enum { POISON = 0xff };
-/* The duration of a launch, and the bytes that a copy moves in a millisecond: realistic for a GPU. */
+/* The duration of a launch, and the bytes that a copy moves in a millisecond: realistic for a
+ * GPU. */
 const double START_MS = 0.003, BYTES_PER_MS = 1e9;
 
 int arch()
@@ -425,8 +426,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
     return launch({x, y, z, bx, by, bz, shared_bytes, stream, NULL, 0}, f, false, parameters);
 }
 
-/* The only known attribute is programmatic dependent launch. Here the previous kernel has already ended, but the kernel must
- * still wait for it. */
+/* The only known attribute is programmatic dependent launch. Here the previous kernel has already
+ * ended, but the kernel must still wait for it. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **parameters, void **)
 {
     bool dependent = false;

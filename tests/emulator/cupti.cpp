@@ -1,5 +1,5 @@
-/* CUPTI, as far as the program uses it: records of the emulated device's work, in buffers of the program, with the times that
- * streams.cpp computes. */
+/* CUPTI, as far as the program uses it: records of the emulated device's work, in buffers of the
+ * program, with the times that streams.cpp computes. */
 #include "engine.hpp"
 #include "streams.hpp"
 

@@ -17,7 +17,8 @@ namespace
 
 enum : size_t {
     THREADS_MOST = 1024,
-    /* Not a power of two: stacks with equal low address bits would compete for the same cache lines. */
+    /* Not a power of two: stacks with equal low address bits would compete for the same cache
+     * lines. */
     STACK_BYTES = (24 << 10) + 320,
     SIGNAL_STACK = 64 << 10,
 };
@@ -39,8 +40,8 @@ struct fiber {
     std::deque<std::vector<copy>> groups; /* of copies in flight; the last is open */
 };
 
-/* Collective operations of the lanes of a mask. Contributions alternate between two rows: a lane can be one operation
- * ahead of another that still reads, but not two. */
+/* Collective operations of the lanes of a mask. Contributions alternate between two rows: a lane
+ * can be one operation ahead of another that still reads, but not two. */
 struct meeting {
     unsigned mask, arrived, wanted;
     uint64_t times;
@@ -85,7 +86,8 @@ void enter(emu_place *from, fiber *f)
     emu_switch(from, &f->at);
 }
 
-/* Switches to the next fiber; when all are done, to the host. Returns when it is this fiber's turn again. */
+/* Switches to the next fiber; when all are done, to the host. Returns when it is this fiber's turn
+ * again. */
 void give_way()
 {
     fiber *self = now;
@@ -229,7 +231,7 @@ void on_touch(int, siginfo_t *info, void *)
         signal(SIGSEGV, SIG_DFL);
         return;
     }
-    fprintf(stderr, "emulator: kernel %s, block %u,%u,%u, thread %u accesses %p, which is not its\n",
+    fprintf(stderr, "emulator: kernel %s, block %u,%u,%u, thread %u touches %p, which is not its\n",
             current.name, b->x, b->y, b->z, now->thread, info->si_addr);
     siglongjmp(lost, 1);
 }

@@ -1,26 +1,32 @@
-/* engine.hpp - an emulated GPU: kernel sources, and the host code that launches them, run on the processor.
+/* engine.hpp - an emulated GPU: kernel sources, and the host code that launches them, run on the
+ * processor.
  *
- * The program opens the driver, NVRTC, cuBLASLt, NVML and CUPTI when it runs. With LD_LIBRARY_PATH=build/release/emulator it
- * finds these libraries instead, without any change. They are C++, unlike the program, because kernel sources are.
+ * The program opens the driver, NVRTC, cuBLASLt, NVML and CUPTI when it runs. With
+ * LD_LIBRARY_PATH=build/release/emulator it finds these libraries instead, without any change. They
+ * are C++, unlike the program, because kernel sources are.
  *
  *     libcuda.so.1        cuda.cpp, streams.cpp, engine.cpp: memory, streams, graphs; blocks, threads;
  *                         products.cpp, barriers.cpp, tensors.cpp: compute capability 9.0 (hopper.hpp)
- *     libnvrtc.so.13      nvrtc.cpp: g++ compiles a source, after kernel.hpp, ptx.hpp and hopper.hpp, to a shared object
+ *     libnvrtc.so.13      nvrtc.cpp: g++ compiles a source, after kernel.hpp, ptx.hpp and
+ *                         hopper.hpp, to a shared object
  *     libcublasLt.so.13   cublaslt.cpp: matmuls and their epilogues
  *     libnvidia-ml.so.1   nvml.cpp: clock, power, throttling
- *     libcupti.so.13      cupti.cpp: activity records, in the order and with the times of the emulated device
+ *     libcupti.so.13      cupti.cpp: activity records, in the order and with the times of the
+ *                         emulated device
  *     without.so          without.c: preloaded, it hides installed libraries (EMU_WITHOUT)
- *     listener.so         listener.c: a profiler that receives ranges (NVTX_INJECTION64_PATH) and prints them
+ *     listener.so         listener.c: a profiler that prints ranges (NVTX_INJECTION64_PATH)
  *
- * Emulated: a thread of a kernel is a fiber. The fibers of a block run in turn and switch only at __syncthreads and at
- * collective operations of a warp (shuffles, votes, ldmatrix, mma). Shared memory is poisoned before each block and has a
- * guard after it. Device memory is poisoned and ends at a protected page; touching that page is CUDA's illegal access.
- * Asynchronous copies to shared memory and WGMMAs complete as late as allowed. So do kernels and copies on a stream: when
+ * Emulated: a thread of a kernel is a fiber. The fibers of a block run in turn and switch only at
+ * __syncthreads and at collective operations of a warp (shuffles, votes, ldmatrix, mma). Shared
+ * memory is poisoned before each block and has a guard after it. Device memory is poisoned and ends
+ * at a protected page; touching that page is CUDA's illegal access. Asynchronous copies to shared
+ * memory and WGMMAs complete as late as allowed. So do kernels and copies on a stream: when
  * something waits for them. A stream under capture refuses what CUDA refuses.
  *
- * Not emulated: blocks do not run concurrently, so races between them are not found, nor races inside a warp between two
- * of its collective operations. There is no FMA; exp, log and the like are the C library's; tensor cores add in order of
- * k. Registers, bank conflicts and time are not modelled: events report a computed time, the same in every run.
+ * Not emulated: blocks do not run concurrently, so races between them are not found, nor races
+ * inside a warp between two of its collective operations. There is no FMA; exp, log and the like
+ * are the C library's; tensor cores add in order of k. Registers, bank conflicts and time are not
+ * modelled: events report a computed time, the same in every run.
  *
  * The environment selects the GPU and its faults:
  *     EMU_ARCH=90          compute capability times ten; a source may use no newer instruction
@@ -33,12 +39,12 @@
  *     EMU_EARLY=1          copies, kernels and asynchronous copies to shared memory complete at once
  *     EMU_FAIL=ENTRY       a kernel that cannot be launched: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
  *     EMU_FAULT=ENTRY      a kernel that fails while it runs: CUDA_ERROR_ILLEGAL_ADDRESS, from then on
- *     EMU_NVML=MODE        refuses: NVML does not start; poor: it reports only clocks; old: it reports no energy
+ *     EMU_NVML=MODE        refuses: NVML does not start; poor: only clocks; old: no energy
  *     EMU_NVML_MS=0        milliseconds for one sample
  *     EMU_THROTTLE=N       samples N and N + 1, from 0, have a throttled clock
  *     EMU_CUPTI_DROP=N     every N-th record of CUPTI is dropped, and counted
  *     EMU_CUPTI_REFUSE=N   CUPTI refuses to start; N is its result (39: another profiler is attached)
- *     EMU_CUPTI_LATE=1     it does not see graphs that were instantiated before it started, like some versions
+ *     EMU_CUPTI_LATE=1     like some versions, it misses graphs instantiated before it started
  *     EMU_CUPTI_SILENT=1   it starts but reports nothing
  *     EMU_WITHOUT=NAMES    libraries, by parts of their names, that dlopen does not find
  *     EMU_KERNEL_US=3      computed duration of a kernel in microseconds
@@ -60,9 +66,11 @@ struct emu_slot {
 /* Functions of the engine for a module; fibers call them. */
 struct emu_engine {
     void (*barrier)();
-    /* Waits until all lanes of the mask have arrived; returns their contributions, valid until the next collective but one. */
+    /* Waits until all lanes of the mask have arrived; returns their contributions, valid until the
+     * next collective but one. */
     const emu_slot *(*meet)(unsigned mask, const void *bytes, unsigned size);
-    /* Copies to shared memory: register, close a group, wait until at most N groups are in flight. */
+    /* Copies to shared memory: register, close a group, wait until at most N groups are in
+     * flight. */
     void (*copy)(void *to, const void *from, int bytes);
     void (*copies_commit)();
     void (*copies_wait)(int groups);
@@ -70,7 +78,8 @@ struct emu_engine {
     const struct emu_hopper *hopper; /* functions of compute capability 9.0 (hopper.hpp) */
 };
 
-/* A module, as kernel.hpp defines it: here the engine sets the running thread, and finds shared memory. */
+/* A module, as kernel.hpp defines it: here the engine sets the running thread, and finds shared
+ * memory. */
 enum { EMU_DYNAMIC = 227 << 10, EMU_GUARD = 1024 };
 struct emu_module {
     const emu_engine *engine;

@@ -1,17 +1,20 @@
-/* hopper.hpp - the functions of hopper.cuh for compute capability 9.0, as kernel sources call them, and the table of the
- * engine's functions that implement them (block.hpp).
+/* hopper.hpp - the functions of hopper.cuh for compute capability 9.0, as kernel sources call them,
+ * and the table of the engine's functions that implement them (block.hpp).
  *
- * Asynchronous work completes as late as allowed, or, with EMU_EARLY=1, at once. A WGMMA reads shared memory when it is
- * waited for; until then its accumulator is NaN. A copy to shared memory arrives when no thread can continue without it;
- * until then the memory is NaN. A copy from shared memory reads it when it is waited for.
+ * Asynchronous work completes as late as allowed, or, with EMU_EARLY=1, at once. A WGMMA reads
+ * shared memory when it is waited for; until then its accumulator is NaN. A copy to shared memory
+ * arrives when no thread can continue without it; until then the memory is NaN. A copy from shared
+ * memory reads it when it is waited for.
  *
- * Reported as errors: threads of a warpgroup that do not issue the same WGMMA; a WGMMA without a fence; misplaced operands,
- * copies and tensors; writes of stmatrix that no fence_async (of the writer, or later of the reader) made visible to
- * WGMMAs and copies; barriers with more arrivals or bytes than announced, or that were overwritten; work in flight when a
- * block ends; a dependent launch that does not wait for the previous one. A deadlock prints what the threads wait for.
+ * Reported as errors: threads of a warpgroup that do not issue the same WGMMA; a WGMMA without a
+ * fence; misplaced operands, copies and tensors; writes of stmatrix that no fence_async (of the
+ * writer, or later of the reader) made visible to WGMMAs and copies; barriers with more arrivals or
+ * bytes than announced, or that were overwritten; work in flight when a block ends; a dependent
+ * launch that does not wait for the previous one. A deadlock prints what the threads wait for.
  *
- * Not found: plain stores to shared memory without fence_async; accumulator registers that are touched without a fence while
- * another WGMMA is in flight (the compiler warns about these, and tests/backend/test_cuda_texts fails on it). */
+ * Not found: plain stores to shared memory without fence_async; accumulator registers that are
+ * touched without a fence while another WGMMA is in flight (the compiler warns about these, and
+ * tests/backend/test_cuda_texts fails on it). */
 #pragma once
 #include <stddef.h>
 
@@ -175,7 +178,8 @@ static inline void dependents_wait()
 
 static inline const emu_slot *emu_rows(unsigned address)
 {
-    if (address % 16) emu_this.engine->broken("stmatrix at an address that is not a multiple of 16");
+    if (address % 16)
+        emu_this.engine->broken("stmatrix at an address that is not a multiple of 16");
     return emu_meet(~0u, address);
 }
 static inline void emu_store_part(unsigned to, const void *from, int bytes)

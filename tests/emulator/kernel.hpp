@@ -1,5 +1,6 @@
-/* kernel.hpp - precedes every kernel source: CUDA's built-ins, for g++. The C library is declared by hand, because its headers
- * would take most of the compile time. A source that uses a missing built-in does not compile. */
+/* kernel.hpp - precedes every kernel source: CUDA's built-ins, for g++. The C library is declared
+ * by hand, because its headers would take most of the compile time. A source that uses a missing
+ * built-in does not compile. */
 #pragma once
 #define EMU_TEXT
 #include "engine.hpp"
@@ -12,7 +13,8 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
-/* All shared memory is contiguous, to be poisoned. nvrtc.cpp makes `extern` arrays names of the dynamic part. */
+/* All shared memory is contiguous, to be poisoned. nvrtc.cpp makes `extern` arrays names of the
+ * dynamic part. */
 #define __shared__   static __attribute__((section("emu_shared")))
 
 struct uint2 {

@@ -1,6 +1,7 @@
-/* NVRTC: g++ makes a shared object of a kernel source in two passes. Between them, functions with PTX are removed, since
- * ptx.hpp has them, and one line is added for each kernel found (kernel.hpp). The Makefile sets EMU_FOLDER, the folder of
- * these headers, and EMU_CONTENT, a hash of their contents, which is part of the version reported here. */
+/* NVRTC: g++ makes a shared object of a kernel source in two passes. Between them, functions with
+ * PTX are removed, since ptx.hpp has them, and one line is added for each kernel found
+ * (kernel.hpp). The Makefile sets EMU_FOLDER, the folder of these headers, and EMU_CONTENT, a hash
+ * of their contents, which is part of the version reported here. */
 #include <nvrtc.h>
 
 #include <fcntl.h>

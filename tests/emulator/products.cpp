@@ -22,7 +22,8 @@ struct product {
     unsigned registers[GROUP][4];
 };
 
-/* The accumulator registers of all threads, from the first WGMMA on them to the wait for the last. */
+/* The accumulator registers of all threads, from the first WGMMA on them to the wait for the
+ * last. */
 struct accumulator {
     float *d[GROUP]; /* NULL: none of this thread */
     int n;
@@ -141,7 +142,8 @@ void multiply(warpgroup &w, product &p)
     p.done = true;
 }
 
-/* The number of this thread's accumulator at d; the values of a new one are taken from the thread. */
+/* The number of this thread's accumulator at d; the values of a new one are taken from the
+ * thread. */
 int accumulator_of(warpgroup &w, unsigned t, const emu_product &p)
 {
     int at = -1;

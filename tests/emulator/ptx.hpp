@@ -1,22 +1,24 @@
-/* ptx.hpp - C++ versions of the functions of kernel sources that consist of PTX: those of mma.cuh and of device.cuh, under
- * the same names. nvrtc.cpp removes functions that contain `asm` from a source; if one is missing here, the source does not
- * compile. Lane = 4g + q as in mma.cuh.
+/* ptx.hpp - C++ versions of the functions of kernel sources that consist of PTX: those of mma.cuh
+ * and of device.cuh, under the same names. nvrtc.cpp removes functions that contain `asm` from a
+ * source; if one is missing here, the source does not compile. Lane = 4g + q as in mma.cuh.
  *
- * An instruction of the whole warp reads shared memory when each lane arrives. Without a barrier it may miss what another
- * lane writes, as on a GPU. */
+ * An instruction of the whole warp reads shared memory when each lane arrives. Without a barrier it
+ * may miss what another lane writes, as on a GPU. */
 #pragma once
 
 #if __CUDA_ARCH__ >= 800
 static inline void ldmatrix_x4(unsigned (&r)[4], unsigned address)
 {
-    if (address % 16) emu_this.engine->broken("ldmatrix at an address that is not a multiple of 16");
+    if (address % 16)
+        emu_this.engine->broken("ldmatrix at an address that is not a multiple of 16");
     const emu_slot *s = emu_meet(~0u, *(const uint4 *)emu_shared(address));
     int g = emu_lane() / 4, q = emu_lane() % 4;
     for (int i = 0; i < 4; i++) memcpy(&r[i], s[8 * i + g].bytes + 4 * q, 4);
 }
 static inline void ldmatrix_x4_trans(unsigned (&r)[4], unsigned address)
 {
-    if (address % 16) emu_this.engine->broken("ldmatrix at an address that is not a multiple of 16");
+    if (address % 16)
+        emu_this.engine->broken("ldmatrix at an address that is not a multiple of 16");
     const emu_slot *s = emu_meet(~0u, *(const uint4 *)emu_shared(address));
     int g = emu_lane() / 4, q = emu_lane() % 4;
     for (int i = 0; i < 4; i++) {
@@ -130,7 +132,8 @@ static inline unsigned codes_e5m2(float low, float high)
 
 static inline void red_add_x4(float *p, const float (&a)[4])
 {
-    if ((size_t)p % 16) emu_this.engine->broken("red.v4 at an address that is not a multiple of 16");
+    if ((size_t)p % 16)
+        emu_this.engine->broken("red.v4 at an address that is not a multiple of 16");
     for (int i = 0; i < 4; i++) p[i] += a[i];
 }
 #endif

@@ -1,4 +1,5 @@
-/* Streams, events, captured graphs. Work on a stream is done when something waits for it, or for later work. */
+/* Streams, events, captured graphs. Work on a stream is done when something waits for it, or for
+ * later work. */
 #include "streams.hpp"
 
 #include "engine.hpp"
@@ -93,7 +94,8 @@ CUresult do_until(CUstream s, unsigned long long place)
     return fault;
 }
 
-/* Work that refers to an event must not see a later record: it keeps the event's present position. */
+/* Work that refers to an event must not see a later record: it keeps the event's present
+ * position. */
 emu_work wait_for(CUstream other, unsigned long long place)
 {
     return [=] { return do_until(other, place); };

@@ -1,4 +1,5 @@
-/* streams.hpp - queues work on the device in the order of its stream; for cuda.cpp and cublaslt.cpp. */
+/* streams.hpp - queues work on the device in the order of its stream; for cuda.cpp and
+ * cublaslt.cpp. */
 #pragma once
 #include <cuda.h>
 
@@ -15,12 +16,14 @@ struct emu_what {
     unsigned char byte = 0;
 };
 
-/* Work takes its computed milliseconds and may fail; after a failure the device does nothing more. */
+/* Work takes its computed milliseconds and may fail; after a failure the device does nothing
+ * more. */
 typedef std::function<CUresult()> emu_work;
 CUresult emu_enqueue(CUstream stream, double ms, const emu_what &what, emu_work work);
 
-/* A watcher receives each call, with its number, and each piece of work when it was done. Work of a captured graph has the
- * numbers of the graph and of its node (else 0), and whether a watcher existed when the graph was instantiated. */
+/* A watcher receives each call, with its number, and each piece of work when it was done. Work of a
+ * captured graph has the numbers of the graph and of its node (else 0), and whether a watcher
+ * existed when the graph was instantiated. */
 struct emu_done {
     emu_what what;
     unsigned call, recording;

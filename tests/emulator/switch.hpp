@@ -1,5 +1,6 @@
-/* switch.hpp - switches from one fiber to another. A kernel of 300 blocks switches some ten million times, so on a known
- * processor this is a dozen instructions; elsewhere the C library does it and takes three times as long. */
+/* switch.hpp - switches from one fiber to another. A kernel of 300 blocks switches some ten million
+ * times, so on a known processor this is a dozen instructions; elsewhere the C library does it and
+ * takes three times as long. */
 #pragma once
 #include <setjmp.h>
 #include <stddef.h>

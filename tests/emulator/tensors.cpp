@@ -71,7 +71,8 @@ void check_shared(const emu_map &m, unsigned at)
     emu_shared_at(at, (unsigned)box_bytes(m));
 }
 
-/* Calls f for each chunk of a box: its position in shared memory and in the tensor, and its number of bytes inside. */
+/* Calls f for each chunk of a box: its position in shared memory and in the tensor, and its number
+ * of bytes inside. */
 template <typename F> void each_chunk(const emu_map &m, const int *c, unsigned shared, F f)
 {
     const unsigned chunks = row_bytes(m) / CHUNK;

@@ -1,12 +1,13 @@
-/* attention.h - attention by plain loops in double with the whole score matrix, for tests of flash attention. */
+/* attention.h - attention by plain loops in double with the whole score matrix, for tests of flash
+ * attention. */
 #ifndef SUPPORT_ATTENTION_H
 #define SUPPORT_ATTENTION_H
 
 #include "base/arena.h"
 #include "graph/op.h"
 
-/* One attention: shapes, operands and results of the loops. If `narrow`, the operands are bfloat16 values,
- * and the gradient is that of an operator whose input y is rounded to it. */
+/* One attention: shapes, operands and results of the loops. If `narrow`, the operands are bfloat16
+ * values, and the gradient is that of an operator whose input y is rounded to it. */
 struct attention {
     int64_t B, H, T, D;
     int64_t KV; /* heads of keys and values; 0: H */

@@ -14,7 +14,8 @@
 
 const char *const attention_gradient_row[GRADIENT_ROWS] = {"wgmma", "wgmma_sums"};
 
-/* Limits: of outputs by norm, for the whole tensor and the worst row; of the log-sum-exp, absolute. */
+/* Limits: of outputs by norm, for the whole tensor and the worst row; of the log-sum-exp,
+ * absolute. */
 static const struct attention_error limits[OUTPUTS] = {
     [OF_Y] = {4e-3, 1e-2}, [OF_DQ] = {8e-3, 3e-2}, [OF_DK] = {8e-3, 3e-2}, [OF_DV] = {4e-3, 1e-2}};
 static const char *const output_name[OUTPUTS] = {"y", "dq", "dk", "dv"};
@@ -71,7 +72,7 @@ void attention_report(struct attention_gpu *g)
     g->tried = 0;
 }
 
-/* --- calls -------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 void attention_call(const struct attention_gpu *g, const struct attention_setting *s, bool backward,
                     struct row_run *ret)
@@ -178,15 +179,15 @@ void attention_made_free(struct attention_made *m)
     for (int i = 0; i < GRADIENT_ROWS; i++) free(m->dqkv[i]);
 }
 
-/* --- comparison with double precision ----------------------------------------------------------- */
+/* --- comparison with double precision --------------------------------------------------------- */
 
 /* Sums over rows of an output: of squared differences and of squared reference values. */
 struct sums {
     double apart, size, worst;
 };
 
-/* D elements of one row. A weight below the smallest normal float is zero on a GPU, so a row of only such weights has no
- * precision; multiplied by the numbers here it is far below 1e-30. */
+/* D elements of one row. A weight below the smallest normal float is zero on a GPU, so a row of
+ * only such weights has no precision; multiplied by the numbers here it is far below 1e-30. */
 static void add_row(struct sums *a, const uint16_t *x, const double *exact, double size, int64_t D)
 {
     double apart = 0, norm = 0;

@@ -1,5 +1,6 @@
-/* attention_gpu.h - the attention rows for compute capability 9.0, all tested in the same way: the forward, then both rows of the
- * backward on the results of the forward. Errors are printed and counted; the test continues. */
+/* attention_gpu.h - the attention rows for compute capability 9.0, all tested in the same way: the
+ * forward, then both rows of the backward on the results of the forward. Errors are printed and
+ * counted; the test continues. */
 #ifndef SUPPORT_ATTENTION_GPU_H
 #define SUPPORT_ATTENTION_GPU_H
 
@@ -54,13 +55,15 @@ void attention_made_free(struct attention_made *m);
 void attention_try(struct attention_gpu *g, const struct attention_setting *s);
 
 /* Below: attention_gpu_bits.c. */
-/* Reads the dropout mask out of every row of flash and of slow attention, with equal weights and values of one column. Counts
- * the elements that are kept, and all elements. */
+/* Reads the dropout mask out of every row of flash and of slow attention, with equal weights and
+ * values of one column. Counts the elements that are kept, and all elements. */
 void attention_masks(struct attention_gpu *g, const struct attention_setting *s, int64_t *kept,
                      int64_t *seen);
-/* The first and the last sequence must have the same bits as alone if those between them are `worthless`. */
+/* The first and the last sequence must have the same bits as alone if those between them are
+ * `worthless`. */
 void attention_alone(struct attention_gpu *g, const struct attention_setting *s, float worthless);
-/* Checks for the same bits in `runs` runs, concurrently with a kernel that occupies SMs for a while. */
+/* Checks for the same bits in `runs` runs, concurrently with a kernel that occupies SMs for a
+ * while. */
 void attention_repeats(struct attention_gpu *g, const struct attention_setting *s, int times);
 
 #endif

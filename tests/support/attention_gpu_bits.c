@@ -15,7 +15,7 @@
 
 static const int32_t step_now = NUMBERS_STEP;
 
-/* --- masks -------------------------------------------------------------------------------------- */
+/* --- masks ------------------------------------------------------------------------------------ */
 
 /* A mask that is read out, D rows or columns at a time, starting at `first`. */
 struct window {
@@ -72,7 +72,8 @@ static void read_forward(struct attention_gpu *g, struct row_run *r, const struc
     free(qkv), free(y);
 }
 
-/* Keys of one column each, and dy v of one everywhere: dq is the mask. Or dy of one column each: dv is its transpose. */
+/* Keys of one column each, and dy v of one everywhere: dq is the mask. Or dy of one column each: dv
+ * is its transpose. */
 static void read_backward(struct attention_gpu *g, struct row_run *r, const struct window *w,
                           bool of_dq)
 {
@@ -175,9 +176,10 @@ void attention_masks(struct attention_gpu *g, const struct attention_setting *s,
     }
 }
 
-/* --- neighbouring sequences --------------------------------------------------------------------- */
+/* --- neighbouring sequences ------------------------------------------------------------------- */
 
-/* Compares sequence b of all with its results alone. dq that is accumulated in any order is compared by norm. */
+/* Compares sequence b of all with its results alone. dq that is accumulated in any order is
+ * compared by norm. */
 static void compare_sequence(struct attention_gpu *g, const struct attention_setting *s,
                              const struct attention_made *all, int64_t b,
                              const struct attention_made *alone)
@@ -266,7 +268,7 @@ void attention_alone(struct attention_gpu *g, const struct attention_setting *s,
     free(qkv), free(dy);
 }
 
-/* --- repeated runs ------------------------------------------------------------------------------ */
+/* --- repeated runs ---------------------------------------------------------------------------- */
 
 #ifdef HAVE_CUDA
 /* Blocks that occupy SMs for different times, and read and write memory meanwhile. */

@@ -27,9 +27,10 @@ int64_t attention_columns(const struct attention_setting *s)
     return (s->H + 2 * s->KV) * s->D;
 }
 
-/* --- numbers ------------------------------------------------------------------------------------ */
+/* --- numbers ---------------------------------------------------------------------------------- */
 
-/* Element `column` of row t of the queries (part 0), keys (1) or values (2); `normal` is its random number. */
+/* Element `column` of row t of the queries (part 0), keys (1) or values (2); `normal` is its random
+ * number. */
 static double bent(const struct attention_setting *s, int64_t t, int part, int64_t column,
                    double normal)
 {
@@ -97,7 +98,7 @@ void attention_draw_dy(const struct attention_setting *s, int64_t first, int64_t
     }
 }
 
-/* --- exact results ------------------------------------------------------------------------------ */
+/* --- exact results ---------------------------------------------------------------------------- */
 
 /* One head of queries and its keys, as doubles; p, ds, keep: (rows,T). */
 struct head {

@@ -21,7 +21,8 @@ void hand_plan(struct hand *s, const struct plan_options *options);
 void hand_run(struct hand *s);
 void hand_close(struct hand *s);
 
-/* The address of an input, an output, or a leaf in that storage; fails the test if there is none. */
+/* The address of an input, an output, or a leaf in that storage; fails the test if there is
+ * none. */
 void *hand_input(struct hand *s, const char *name);
 float *hand_output(struct hand *s, const char *name);
 float *hand_leaf(struct hand *s, enum storage storage, const char *name);

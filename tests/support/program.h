@@ -13,8 +13,8 @@ extern struct arena arena;
 int program_setup(void **state);
 int program_teardown(void **state);
 
-/* Runs $STROBE (set by the test runner) with arguments as a shell reads them; `environment` is put in
- * front. Returns the exit code, -1 if it was killed. */
+/* Runs $STROBE (set by the test runner) with arguments as a shell reads them; `environment` is put
+ * in front. Returns the exit code, -1 if it was killed. */
 int program_run(const char *environment, const char *words);
 /* A whole file, in the arena. */
 const char *program_text(const char *path);

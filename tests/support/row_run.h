@@ -1,6 +1,6 @@
-/* row_run.h - runs one kernel row of a device like a plan does, so that forbidden reads and writes are found: tensors and scratch
- * are aligned to exactly 64 bytes, with 4 KiB of NaN before and after them, and all memory that the run must write is NaN
- * before. */
+/* row_run.h - runs one kernel row of a device like a plan does, so that forbidden reads and writes
+ * are found: tensors and scratch are aligned to exactly 64 bytes, with 4 KiB of NaN before and
+ * after them, and all memory that the run must write is NaN before. */
 #ifndef SUPPORT_ROW_RUN_H
 #define SUPPORT_ROW_RUN_H
 
@@ -17,12 +17,12 @@ struct row_run {
     const struct backend *backend;
     const struct kernel *kernel;
     union attr attr;
-    struct kernel_call call; /* types; attr points to the member of this struct, which must not move */
+    struct kernel_call call; /* types; attr points into this struct, which must not move */
     struct row_memory in[MAX_IN], out[MAX_OUT], scratch;
 };
 
-/* The caller has set the types of r->call and r->attr. Selects the n-th row (of `variant`; NULL: of all) that accepts the call,
- * and prepares it. False: there is none. */
+/* The caller has set the types of r->call and r->attr. Selects the n-th row (of `variant`; NULL: of
+ * all) that accepts the call, and prepares it. False: there is none. */
 bool row_find(struct row_run *r, enum op op, const char *variant, int n);
 /* Allocates memory for all tensors; inputs are NaN until they are set. */
 void row_open(struct row_run *r);

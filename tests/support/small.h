@@ -7,12 +7,12 @@
 
 enum { SMALL_VOCABULARY = 8 };
 
-/* Makes the data set "tiny" in a new temporary directory; some thousand characters of a few words in a
- * fixed pseudo-random order. small_remove deletes everything. */
+/* Makes the data set "tiny" in a new temporary directory; some thousand characters of a few words
+ * in a fixed pseudo-random order. small_remove deletes everything. */
 void small_make(void);
 void small_remove(void);
-/* Two layers of 16 channels, 16 tokens of context, batches of 4, out_dir "run" in the directory, one
- * thread, a high learning rate. */
+/* Two layers of 16 channels, 16 tokens of context, batches of 4, out_dir "run" in the directory,
+ * one thread, a high learning rate. */
 struct config small_config(void);
 /* Opens a learner or ends the test program with the message. */
 void small_learner(struct learner *l, const struct config *c, unsigned more, struct arena *a);

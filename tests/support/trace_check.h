@@ -1,4 +1,5 @@
-/* trace_check.h - checks whether a text is a trace in Chrome's format, by the format's description of events. */
+/* trace_check.h - checks whether a text is a trace in Chrome's format, by the format's description
+ * of events. */
 #ifndef SUPPORT_TRACE_CHECK_H
 #define SUPPORT_TRACE_CHECK_H
 
@@ -13,13 +14,14 @@ struct trace_event {
 };
 struct trace_facts {
     json_t *trace; /* to be released */
-    struct trace_event *
-        event; /* complete events by process, row and start, outer before inner; the owner frees them */
+    struct trace_event
+        *event;         /* complete, by process, row, start; outer before inner; to be freed */
     int events, counts; /* complete; of counters */
     int deepest;        /* the deepest nesting */
 };
 
-/* NULL, or a description of the error, valid until the next call. Either way trace_forget releases the facts. */
+/* NULL, or a description of the error, valid until the next call. Either way trace_forget releases
+ * the facts. */
 const char *trace_check(const char *text, size_t n, struct trace_facts *ret);
 void trace_forget(struct trace_facts *f);
 /* A field of an event's args; NULL if it is missing. */
