@@ -1,5 +1,6 @@
 #!/bin/sh
-# Writes a profile.json as `strobe profile` does (docs/PROFILE.md), for an invented step of a model of 12 blocks.
+# Writes a profile.json as `strobe profile` does (docs/PROFILE.md), for an invented step of a model
+# of 12 blocks.
 # usage: fixture_profile.sh FILE NAME=VALUE...   flash, blocks, dropped, memory (true: with the memory in use)
 set -eu
 file=$1

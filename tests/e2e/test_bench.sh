@@ -1,6 +1,6 @@
 #!/bin/sh
-# `strobe bench`: a grid, what it refuses before it runs, a suite at a tiny size, and the results in `strobe report` and in a
-# browser. STROBE_NO_BROWSER=1 skips the browser.
+# `strobe bench`: a grid, what it refuses before it runs, a suite at a tiny size, and the results in
+# `strobe report` and in a browser. STROBE_NO_BROWSER=1 skips the browser.
 # test: alone slow; it interrupts a measurement after 3 s
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tiny.sh"

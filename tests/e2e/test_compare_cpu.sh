@@ -1,7 +1,8 @@
 #!/bin/sh
-# reference/compare_cpu.py: contestants run in turn, ratios are taken within rounds, refusals are reported; Python
-# reads Strobe's configuration files like Strobe does; the files for llm.c have its format. A program of a few lines
-# replaces llm.c. Parts that need PyTorch run if some python3 has it.
+# reference/compare_cpu.py: contestants run in turn, ratios are taken within rounds, refusals are
+# reported; Python reads Strobe's configuration files like Strobe does; the files for llm.c have its
+# format. A program of a few lines replaces llm.c. Parts that need PyTorch run if some python3 has
+# it.
 # test: slow release; it tests a program in Python
 . "$(dirname "$0")/tiny.sh"
 reference=$PWD/reference configs=$PWD/configs

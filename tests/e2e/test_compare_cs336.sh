@@ -1,6 +1,7 @@
 #!/bin/sh
-# reference/compare_cs336.py: if Strobe and PyTorch do not fit in memory together, PyTorch is stopped while Strobe measures.
-# Programs of a few lines replace both: one writes down its process number while it lives, the other refuses during that time.
+# reference/compare_cs336.py: if Strobe and PyTorch do not fit in memory together, PyTorch is
+# stopped while Strobe measures. Programs of a few lines replace both: one writes down its process
+# number while it lives, the other refuses during that time.
 # test: slow release; it tests a program in Python
 . "$(dirname "$0")/tiny.sh"
 reference=$PWD/reference

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The CS336 model from outside: planned and timed without a data set; with one it trains, generates text and resumes.
+# The CS336 model from outside: planned and timed without a data set; with one it trains, generates
+# text and resumes.
 # test: slow
 . "$(dirname "$0")/tiny.sh"
 configs=$PWD/configs

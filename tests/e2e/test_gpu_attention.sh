@@ -1,6 +1,6 @@
 #!/bin/sh
-# `strobe bench attention` on an emulated GPU: the kernel rows of the plans, derived figures, errors, and clocks that the GPU
-# reports or does not report.
+# `strobe bench attention` on an emulated GPU: the kernel rows of the plans, derived figures,
+# errors, and clocks that the GPU reports or does not report.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 set -eu
@@ -12,7 +12,8 @@ fail() {
     echo "FAIL: $*" >&2
     exit 1
 }
-# A kernel takes a millisecond, so two are enough for a sample. The GPU's ceilings are written here, not measured.
+# A kernel takes a millisecond, so two are enough for a sample. The GPU's ceilings are written here,
+# not measured.
 export STROBE_LOG=warning EMU_SMS=3 EMU_KERNEL_US=1000
 mkdir -p cache/strobe "$XDG_CACHE_HOME/strobe/kernels"
 ln -s "$XDG_CACHE_HOME/strobe/kernels" cache/strobe/kernels
@@ -47,7 +48,8 @@ rows="wgmma mma wgmma mma"
 is forward_kernel "$rows $rows $rows $rows"
 rows="wgmma mma_sums wgmma mma"
 is backward_kernel "$rows $rows $rows $rows"
-# Two sequences of two heads. Only time and clock are measured; the other figures are derived from them.
+# Two sequences of two heads. Only time and clock are measured; the other figures are derived from
+# them.
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     function of(name) { return $at[name] }
     function near(what, a, b) { if (a < 0.999 * b || a > 1.001 * b) { print what ": " a " and " b ": " $0; bad = 1 } }

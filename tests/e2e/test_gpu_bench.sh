@@ -1,6 +1,6 @@
 #!/bin/sh
-# `strobe bench` on an emulated GPU: every line of a cell, replayed or not, has the CPU's loss; two cells of different types;
-# a memory limit that only one of two cells keeps.
+# `strobe bench` on an emulated GPU: every line of a cell, replayed or not, has the CPU's loss; two
+# cells of different types; a memory limit that only one of two cells keeps.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
@@ -32,7 +32,8 @@ losses --device=cuda --block_size=16,512 --flash=false --phase=forward --mem-lim
 grep -q 'of memory, the limit is 36.0 MiB' "$work/json" || fail "no cell was refused: $(cat "$work/json")"
 [ "$(grep -c '"samples": 2' "$work/json")" -eq 1 ] || fail "not one cell ran: $(cat "$work/json")"
 
-# A captured graph needs memory that no plan knows of. A cell without that memory reports it, and the others run.
+# A captured graph needs memory that no plan knows of. A cell without that memory reports it, and
+# the others run.
 export EMU_MEMORY=60000000
 losses --device=cuda --replay=true --block_size=16,512,32 --flash=false --warmup=2 --phase=forward >"$work/none"
 [ "$(grep -c '"samples": 2' "$work/json")" -eq 3 ] || fail "three cells do not fit: $(cat "$work/json")"

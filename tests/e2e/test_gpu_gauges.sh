@@ -1,6 +1,6 @@
 #!/bin/sh
-# NVML telemetry during training, on an emulated GPU: in the log, the summary, the report and the ladder; and the messages if
-# there is none.
+# NVML telemetry during training, on an emulated GPU: in the log, the summary, the report and the
+# ladder; and the messages if there is none.
 # test: alone slow; it samples at intervals
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The functions of hopper.cuh on an emulated GPU, with asynchronous work completing late, at once, and in another order; GELU as
-# in matmul epilogues; then kernels with a fault each, which the emulator must report.
+# The functions of hopper.cuh on an emulated GPU, with asynchronous work completing late, at once,
+# and in another order; then GELU as matmul epilogues compute it; then kernels with one fault each,
+# which the emulator must report.
 # test: slow; the GPU is emulated
 set -u
 . "$(dirname "$0")/gpu.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Models that are only timed, on an emulated GPU: the loss of the first step is the CPU's, at every rung, replayed or not.
+# Models that are only timed, on an emulated GPU: the loss of the first step is the CPU's, at every
+# rung, replayed or not.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 

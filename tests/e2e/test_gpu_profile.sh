@@ -1,5 +1,6 @@
 #!/bin/sh
-# Profiles of an emulated GPU: by its own record of kernels, also of a replayed graph, and else by events.
+# Profiles of an emulated GPU: by its own record of kernels, also of a replayed graph, and else by
+# events.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Faults of a GPU, its driver and its libraries, on an emulated GPU: each gives one message that says what to do next.
+# Faults of a GPU, its driver and its libraries, on an emulated GPU: each gives one message that
+# says what to do next.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"

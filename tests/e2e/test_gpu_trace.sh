@@ -1,5 +1,6 @@
 #!/bin/sh
-# GPU traces on an emulated GPU: each kernel is matched to its node, and what is unknown or unavailable is reported.
+# GPU traces on an emulated GPU: each kernel is matched to its node, and what is unknown or
+# unavailable is reported.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 if [ ! -e "$emulator/libcupti.so.13" ] || [ ! -e "$emulator/listener.so" ]; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Training on an emulated GPU: losses are the CPU's, in every precision and at every rung. With or without replay, interrupted
-# or not, the bits are the same.
+# Training on an emulated GPU: losses are the CPU's, in every precision and at every rung. With or
+# without replay, interrupted or not, the bits are the same.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"

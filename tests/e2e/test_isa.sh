@@ -1,5 +1,6 @@
 #!/bin/sh
-# The same training on every instruction set of this machine: the same curve, and each run records its instruction set.
+# The same training on every instruction set of this machine: the same curve, and each run records
+# its instruction set.
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 sets=$("$STROBE" info --json | sed -n '/"available"/,/]/s/^ *"\([a-z0-9_]*\)",*$/\1/p')

@@ -1,10 +1,12 @@
 #!/bin/sh
-# A profile as a user and a script see it: shares add up to 100 for every kind of line, and the file is in the run directory.
+# A profile as a user and a script see it: shares add up to 100 for every kind of line, and the file
+# is in the run directory.
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 export XDG_CACHE_HOME="$work/cache"
 
-# shares: the sum of the column time_percent of a CSV table over the lines that are not nested in another
+# shares: the sum of the column time_percent of a CSV table over the lines that are not nested in
+# another
 shares() {
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "time_percent") share = i; else if ($i == "name") name = i }
         NR > 1 && $name !~ /^"? / { sum += $share } END { printf "%.2f", sum }' "$1"

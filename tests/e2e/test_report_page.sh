@@ -27,7 +27,8 @@ grep -q '"tokens_per_s"' one.json || die "no figures in the JSON"
     die "no Markdown table"
 [ -s elsewhere.html ] || die "--html is not followed"
 
-# A folder of runs means all of its runs. Runs of two folders get their page here; it overwrites no other page.
+# A folder of runs means all of its runs. Runs of two folders get their page here; it overwrites no
+# other page.
 "$STROBE" report runs --csv=all.csv >/dev/null 2>&1 || die "a folder of runs is refused"
 [ "$(wc -l <all.csv)" -eq 4 ] || die "a folder of three runs gives $(wc -l <all.csv) lines"
 mkdir other && cp -r runs/twin other/twin && rm runs/report.html

@@ -1,7 +1,7 @@
 #!/bin/sh
-# `strobe report` on profiles: what it prints, what it refuses, and that in a browser without a network every
-# table sorts and filters, the timeline zooms and names what is under the mouse, and there are no errors.
-# STROBE_NO_BROWSER=1 skips the browser.
+# `strobe report` on profiles: what it prints, what it refuses, and that in a browser without a
+# network every table sorts and filters, the timeline zooms and names what is under the mouse, and
+# there are no errors. STROBE_NO_BROWSER=1 skips the browser.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -77,7 +77,8 @@ act runs/report.html 420,800 150 brief
 act runs/trained/report.html 1400,900 100 brief
 act other/report.html 1400,900 100 brief
 
-# A run without a profile and a profile without rows also have a page, without any part of a profile.
+# A run without a profile and a profile without rows also have a page, without any part of a
+# profile.
 rm runs/trained/profile.json
 "$STROBE" report runs/trained >/dev/null 2>&1
 act runs/trained/report.html 1400,900 0

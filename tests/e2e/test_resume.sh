@@ -1,6 +1,6 @@
 #!/bin/sh
-# A run that was killed at any instant, or stopped by Ctrl-C, resumes and ends in the same bits as an
-# uninterrupted one: weights, moments, losses, text.
+# A run that was killed at any instant, or stopped by Ctrl-C, resumes and ends in the same bits as
+# an uninterrupted one: weights, moments, losses, text.
 # test: alone slow release; it kills runs at random times and compares files
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
@@ -31,8 +31,8 @@ begin=$(date +%s%N)
 "$STROBE" train tiny.conf --out_dir=straight >log
 took=$((($(date +%s%N) - begin) / 1000000))
 
-# Random delays for sleep, without repetition, below 120 % of a whole run, so that some kills come too
-# late and change nothing.
+# Random delays for sleep, without repetition, below 120 % of a whole run, so that some kills come
+# too late and change nothing.
 instants=$(awk -v seed="$seed" -v n=$((2 * rounds)) -v most="$took" 'BEGIN { srand(seed)
     for (i = 0; i < n; i++) printf "%.3f ", rand() * most * (i % 2 ? 0.8 : 1.2) / 1000 }')
 set -- $instants

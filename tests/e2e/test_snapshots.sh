@@ -1,7 +1,7 @@
 #!/bin/sh
-# The plans of the laptop configuration must match the stored ones word for word. A change of graph, passes
-# or planner shows here first. UPDATE=1 rewrites them: then read the difference. The backend `null` is the
-# same on all machines: it has one kernel for each operator and needs no scratch.
+# The plans of the laptop configuration must match the stored ones word for word. A change of graph,
+# passes or planner shows here first. UPDATE=1 rewrites them: then read the difference. The backend
+# `null` is the same on all machines: it has one kernel for each operator and needs no scratch.
 set -eu
 here=$(dirname "$0")
 plans=$here/../plans

@@ -1,4 +1,5 @@
-# Sourced by the scripts that train: a separate folder, a data set and a model that train in a moment.
+# Sourced by the scripts that train: a separate folder, a data set and a model that train in a
+# moment.
 set -eu
 STROBE=${STROBE:-$PWD/strobe}
 work=$(mktemp -d)
