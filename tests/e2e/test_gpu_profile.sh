@@ -17,8 +17,8 @@ cat >"$XDG_CACHE_HOME/strobe/machine.json" <<END
 END
 profile="$STROBE profile tiny.conf --device=cuda --n_layer=1 --block_size=16 --flash=false --steps=3 --gradient_accumulation_steps=2"
 
-# said FILE TEXT: checks that a profile has the text
-said() {
+# expect_text FILE TEXT: checks that a profile has the text
+expect_text() {
     grep -qF -- "$2" "$1/profile.json" || fail "$1/profile.json has no $2: $(cut -c1-2000 "$1/profile.json")"
 }
 
@@ -27,9 +27,9 @@ by=events
 [ -e "$emulator/libcupti.so.13" ] && by=cupti
 for replay in false true; do
     expect 0 'matrix products are' $profile --out_dir=$by.$replay --replay=$replay
-    said $by.$replay "\"times_by\":\"$by\""
-    said $by.$replay '"dropped":0,"unmatched":0'
-    if [ $by = cupti ]; then said $by.$replay "\"replay\":$replay"; fi
+    expect_text $by.$replay "\"times_by\":\"$by\""
+    expect_text $by.$replay '"dropped":0,"unmatched":0'
+    if [ $by = cupti ]; then expect_text $by.$replay "\"replay\":$replay"; fi
 done
 # --- the trace: every kernel of the profile, launched one by one (which the host's row shows) or replayed
 trace="$STROBE_BUILD/tests/profile/test_trace_file"
@@ -67,8 +67,8 @@ cmp -s started played || fail "a replay has other kernels: $(diff started played
 if [ $by = cupti ]; then
     expect 0 'libcupti.so.13 is not on this machine' env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti \
         $profile --out_dir=without --replay=true
-    said without '"times_by":"events"'
-    said without '"replay":false'
+    expect_text without '"times_by":"events"'
+    expect_text without '"replay":false'
     has without 3 $((3 * kernels))
 fi
 
@@ -76,7 +76,7 @@ fi
 if [ -e "$emulator/listener.so" ]; then
     env NVTX_INJECTION64_PATH="$emulator/listener.so" EMU_VERBOSE=1 $profile --out_dir=heard --replay=true --trace-steps=1 >out 2>heard.log ||
         fail "$(cat heard.log)"
-    said heard '"times_by":"events"'
+    expect_text heard '"times_by":"events"'
     has heard 1 $kernels
     sed -n 's/.*\(cuProfilerStart\|cuProfilerStop\|listener: [0-9].*\)/\1/p' heard.log >ranges
     [ "$(head -n 1 ranges)" = cuProfilerStart ] && [ "$(tail -n 1 ranges)" = cuProfilerStop ] && [ "$(grep -c cuProfiler ranges)" = 2 ] ||

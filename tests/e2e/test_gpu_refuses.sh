@@ -94,24 +94,24 @@ grep -q kernels out && fail "kernels that were compiled again are not cached: $(
 # --- a failed launch: its node, the shapes, CUDA's message
 train="$train --eval_interval=2 --max_iters=2"
 node='node [0-9]* ATTENTION_GRAD h\.1\.attn f32 (4,32,32), f32 (4,32,96), f32 (4,32,32), f32 (4,2,32), i32 (1) -> f32 (4,32,96)'
-# said PATTERN COMMAND...: checks the whole message
-said() {
+# expect_message PATTERN COMMAND...: checks the whole message
+expect_message() {
     pattern=$1
     shift
     expect 1 '' "$@"
     grep -qx -- "strobe: $pattern" out || fail "'$pattern' is not printed by: $*
 $(cat out)"
 }
-said "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot start it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
+expect_message "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot start it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
     env EMU_FAIL=attention_grad_keys $train --device=cuda
 
 # --- a fault while a kernel runs: the kernel is unknown; the message says how to find it, and that works
 illegal='an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)'
 for replay in false true; do
-    said "\(iteration [01]: \)\{0,1\}one of the kernels that the GPU was working on failed: $illegal; run again with --check_nan=true, which waits for each and names it" \
+    expect_message "\(iteration [01]: \)\{0,1\}one of the kernels that the GPU was working on failed: $illegal; run again with --check_nan=true, which waits for each and names it" \
         env EMU_FAULT=attention_grad_keys $train --device=cuda --replay=$replay
 done
-said "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \
+expect_message "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \
     env EMU_FAULT=attention_grad_keys $train --device=cuda --check_nan=true
-said "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$STROBE" check --device=cuda --op=gelu
+expect_message "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$STROBE" check --device=cuda --op=gelu
 echo ok

@@ -9,8 +9,8 @@ if [ ! -e "$emulator/libcupti.so.13" ] || [ ! -e "$emulator/listener.so" ]; then
 fi
 . "$(dirname "$0")/tiny.sh"
 trace="$STROBE_BUILD/tests/backend/test_trace"
-# says TEXT COMMAND...: checks that a line of the output has TEXT
-says() {
+# expect_text TEXT COMMAND...: checks that a line of the output has TEXT
+expect_text() {
     words=$1
     shift
     "$@" >"$work/out" 2>&1 || fail "$*: exit code $?: $(cat "$work/out")"
@@ -27,28 +27,28 @@ for how in EMU_EARLY=0 EMU_EARLY=1 EMU_CUPTI_LATE=1; do
     env $how "$trace" >"$work/out" 2>&1 || fail "$how: $(cat "$work/out")"
     not skipped
 done
-says '0 dropped, 0 unmatched, by CUPTI 13' "$trace" once
-says ': whole' "$trace" once
+expect_text '0 dropped, 0 unmatched, by CUPTI 13' "$trace" once
+expect_text ': whole' "$trace" once
 
 # --- lost records are counted, and nothing is guessed
-says 'records of CUPTI were dropped, it had no room for them' env EMU_CUPTI_DROP=7 "$trace" once
+expect_text 'records of CUPTI were dropped, it had no room for them' env EMU_CUPTI_DROP=7 "$trace" once
 not ' 0 dropped'
 not ' 0 unmatched'
 not whole
 
 # --- CUPTI is unavailable: one message, and everything else works
-says 'refused: libcupti.so.13 is not on this machine' env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti "$trace" once
-says 'refused: CUPTI cannot begin: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: another profiler is attached to this process' \
+expect_text 'refused: libcupti.so.13 is not on this machine' env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti "$trace" once
+expect_text 'refused: CUPTI cannot begin: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: another profiler is attached to this process' \
     env EMU_CUPTI_REFUSE=39 "$trace" once
-says 'refused: CUPTI cannot begin: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: this user, or this container, may not profile' \
+expect_text 'refused: CUPTI cannot begin: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: this user, or this container, may not profile' \
     env EMU_CUPTI_REFUSE=35 "$trace" once
-says 'refused: CUPTI tells of no kernel at all, though some ran' env EMU_CUPTI_SILENT=1 "$trace" once
-says 'CUPTI      missing: libcupti.so.13 is not on this machine; profiles time kernels by events between them' \
+expect_text 'refused: CUPTI tells of no kernel at all, though some ran' env EMU_CUPTI_SILENT=1 "$trace" once
+expect_text 'CUPTI      missing: libcupti.so.13 is not on this machine; profiles time kernels by events between them' \
     env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti "$STROBE" info
-says 'CUPTI      13.' "$STROBE" info
+expect_text 'CUPTI      13.' "$STROBE" info
 
 # --- an attached profiler receives the ranges and the steps to record, and has CUPTI for itself
-says 'listener: 0 step' env NVTX_INJECTION64_PATH="$emulator/listener.so" EMU_VERBOSE=1 "$trace" once
+expect_text 'listener: 0 step' env NVTX_INJECTION64_PATH="$emulator/listener.so" EMU_VERBOSE=1 "$trace" once
 for words in 'listener: Strobe' 'listener: 1 forward' 'emulator: cuProfilerStart' 'emulator: cuProfilerStop' \
     'refused: another profiler is attached to this process, and CUPTI serves one'; do
     grep -qF "$words" "$work/out" || fail "'$words' is not printed: $(cat "$work/out")"
@@ -59,7 +59,7 @@ headers=${CUDA:-/usr/local/cuda}
 if ${CC:-cc} -O2 -Wall -Wextra -Werror -shared -fPIC -isystem "$headers/include" -isystem "$headers/extras/CUPTI/include" \
     "$(dirname "$0")/../../reference/cupti_kernels.c" -o "$work/cupti_kernels.so" -L"$emulator" -l:libcupti.so.13 -pthread; then
     cd "$work"
-    says '' env CUPTI_KERNELS=replay CUPTI_KERNELS_OUT=kernels CUDA_INJECTION64_PATH="$work/cupti_kernels.so" \
+    expect_text '' env CUPTI_KERNELS=replay CUPTI_KERNELS_OUT=kernels CUDA_INJECTION64_PATH="$work/cupti_kernels.so" \
         "$STROBE" train tiny.conf --device=cuda --replay=true --max_iters=6 --eval_interval=1000 --eval_iters=1 --threads=0 --out_dir=run
     [ "$(awk '$10 == "attention_forward" && $4 == 10 && $5 == 2' kernels | wc -l)" = 1 ] || fail "not 2 x 5: $(cat kernels)"
     grep -q '^# total [0-9.]* ms; 0 records dropped, 0 without times, 0 of' kernels || fail "no last line: $(cat kernels)"
