@@ -1,5 +1,5 @@
-# Sourced where a script goes on to open pages in a browser: the rest is skipped where there is
-# none, or where STROBE_NO_BROWSER is set.
+# Sourced before a script opens pages in a browser. The rest of the script is skipped if there is no
+# browser or if STROBE_NO_BROWSER is set.
 if [ -n "${STROBE_NO_BROWSER:-}" ]; then
     echo "skipped: STROBE_NO_BROWSER is set, no page was opened"
     exit 0

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Writes a profile.json as `strobe profile` does (docs/PROFILE.md), of a made-up step of a model of 12 blocks.
-# usage: fixture_profile.sh FILE NAME=VALUE...   flash, blocks, dropped, memory (true: what is in memory)
+# Writes a profile.json as `strobe profile` does (docs/PROFILE.md), for an invented step of a model
+# of 12 blocks.
+# usage: fixture_profile.sh FILE NAME=VALUE...   flash, blocks, dropped, memory (true: with the memory in use)
 set -eu
 file=$1
 shift
@@ -12,7 +13,7 @@ function range(words,   n, word, i, text) {
     for (i = 1; i <= n; i++) text = text (i > 1 ? "," : "") "\"" word[i] "\""
     return "[" text "]"
 }
-# A kernel that runs for so many microseconds, behind the one before it and half a microsecond of nothing.
+# A kernel that runs for `us` microseconds, half a microsecond after the previous one.
 function run(words, phase, layer, scope, op, family, shape, flops, bytes, us, kernel,   floor, bound, ms) {
     floor = flops / 8e14 * 1e3; bound = "compute"
     if (bytes / 4e12 * 1e3 > floor) { floor = bytes / 4e12 * 1e3; bound = "memory" }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Writes a run directory as `strobe train` leaves it, with made-up figures.
-# usage: fixture_run.sh DIR NAME=VALUE...   iters, ms, floor (the loss it tends to), flash, activations,
-# watt (0: its device says nothing), mhz
+# Writes a run directory as `strobe train` leaves it, with invented figures.
+# usage: fixture_run.sh DIR NAME=VALUE...   iters, ms, floor (the limit of the loss), flash, activations,
+# watt (0: no telemetry), mhz
 set -eu
 dir=$1
 shift

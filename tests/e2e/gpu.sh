@@ -1,6 +1,5 @@
-# Sourced by the scripts that run on a GPU that is not there (tests/emulator/engine.hpp says what
-# that is). What was compiled is kept in the build's folder: a text that did not change is not
-# compiled again.
+# Sourced by the scripts that run on the emulated GPU (described in tests/emulator/engine.hpp).
+# Compiled kernels stay in the build folder; an unchanged source is not compiled again.
 STROBE_BUILD=${STROBE_BUILD:-$PWD/build/release}
 emulator=$STROBE_BUILD/emulator
 if [ ! -e "$emulator/without.so" ]; then

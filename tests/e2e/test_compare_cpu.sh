@@ -1,21 +1,22 @@
 #!/bin/sh
-# reference/compare_cpu.py: contestants take turns, ratios are of rounds, what refuses is named; Strobe's
-# configuration files mean the same in Python; llm.c's files are as it reads them. A program of a few lines
-# stands for llm.c. What needs PyTorch runs where some python3 has it.
-# test: slow release; it tries a program in Python
+# reference/compare_cpu.py: contestants run in turn, ratios are taken within rounds, refusals are
+# reported; Python reads Strobe's configuration files like Strobe does; the files for llm.c have its
+# format. A program of a few lines replaces llm.c. Parts that need PyTorch run if some python3 has
+# it.
+# test: slow release; it tests a program in Python
 . "$(dirname "$0")/tiny.sh"
 reference=$PWD/reference configs=$PWD/configs
 command -v python3 >/dev/null || { echo "skipped: python3 is not installed"; exit 77; }
 cd "$work"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$reference
 
-# --- configuration files: every key that Python knows, as the program itself reads it
+# --- configuration files: every key that Python knows has the value that the program reads
 : >empty.conf
 printf "include = 'tiny.conf'\ngelu = \"tanh\" # quoted\nbias=true\n\n  # c\nbatch_size = 3# no comment\n" |
     sed 's/3# no comment/3   # a comment/' >includes.conf
 for file in empty.conf includes.conf "$configs"/*.conf; do
     "$STROBE" config "$file" >printed
-    python3 - "$file" printed <<'PY' || fail "$file is read in another way"
+    python3 - "$file" printed <<'PY' || fail "Python reads $file differently"
 import sys, strobe_config
 printed = dict(line.split(" = ", 1) for line in open(sys.argv[2]) if " = " in line)
 for key, value in strobe_config.read(sys.argv[1]).items():
@@ -26,7 +27,7 @@ PY
 done
 expect 1 'n_layr' python3 "$reference/llmc_model.py" . llmc tiny.conf --n_layr=3
 
-# --- llm.c: sizes of its files, and batch and context in its text
+# --- llm.c: sizes of its files, and batch and context in its source
 mkdir clone
 cat >clone/train_gpt2.c <<'C'
 #include <stdio.h>
@@ -47,7 +48,7 @@ parameters=$((2 * (12 * 32 * 32 + 13 * 32) + (128 + 32) * 32 + 2 * 32))
 [ "$(wc -c <llmc/dev/data/tinyshakespeare/tiny_shakespeare_train.bin)" = $((1024 + 2 * (64 * 4 * 32 + 1))) ] ||
     fail "size of llm.c's tokens"
 
-# --- turns, ratios, refusals
+# --- order of runs, ratios, refusals
 sed 's/dropout = .*/dropout = 0/' tiny.conf >plain.conf
 cat >compare.py <<'PY'
 import json, sys
@@ -65,7 +66,7 @@ assert ("strobe fp32 slow", "llmc fp32 slow") in ratios and ("llmc fp32 slow", "
 PY
 expect 0 '432.50' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=2 --least=6 --turn=0 \
     --rows=strobe:float32:flash,strobe:float32:slow,torch:float32:slow --torch=/nonexistent --llmc=clone --json=out.json plain.conf
-python3 compare.py || fail "the JSON of a comparison"
+python3 compare.py || fail "wrong JSON of a comparison"
 expect 0 '| 1 |' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=9 --budget=0.001 \
     --rows=strobe:float32:flash plain.conf
 expect 0 'has no dropout' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=1 --least=1 --turn=0 \
@@ -73,7 +74,7 @@ expect 0 'has no dropout' python3 "$reference/compare_cpu.py" --strobe="$STROBE"
 expect 1 'do not fit' python3 "$reference/compare_cpu.py" --threads=5000 tiny.conf
 expect 1 'expected strobe' python3 "$reference/compare_cpu.py" --rows=strobe:float16:flash --threads=1 tiny.conf
 
-# --- PyTorch: the model that is timed is the model that the golden files are from
+# --- PyTorch: the timed model is the model of the golden files
 for python in python3 /usr/bin/python3 ''; do
     [ -n "$python" ] || { echo "skipped: PyTorch is not installed"; exit 0; }
     "$python" -c 'import torch' 2>/dev/null && break
@@ -95,7 +96,7 @@ PY
 expect 0 '"median"' "$python" "$reference/bench_torch.py" tiny.conf --attention=slow --threads=1 --steps=2 --warmup=1
 expect 0 'torch bf16 slow | ' "$python" "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=1 --least=2 --turn=0 \
     --rows=strobe:float32:flash,torch:float32:slow,torch:bfloat16:slow --json=torch.json plain.conf
-python3 - <<'PY' || fail "steps of PyTorch's turns"
+python3 - <<'PY' || fail "wrong number of PyTorch's steps"
 import json
 for r in json.load(open("torch.json"))["configs"][0]["rows"]:
     assert r["step_ms"]["n"] == 2 and r["step_ms"]["min"] > 0, r

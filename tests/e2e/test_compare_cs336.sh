@@ -1,7 +1,8 @@
 #!/bin/sh
-# reference/compare_cs336.py: where Strobe does not fit beside PyTorch, PyTorch is stopped while Strobe measures. Programs of a few lines stand
-# for both: one writes its number down while it lives, the other refuses while that lives.
-# test: slow release; it tries a program in Python
+# reference/compare_cs336.py: if Strobe and PyTorch do not fit in memory together, PyTorch is
+# stopped while Strobe measures. Programs of a few lines replace both: one writes down its process
+# number while it lives, the other refuses during that time.
+# test: slow release; it tests a program in Python
 . "$(dirname "$0")/tiny.sh"
 reference=$PWD/reference
 command -v python3 >/dev/null || { echo "skipped: python3 is not installed"; exit 77; }
@@ -38,7 +39,7 @@ compare() { # REFUSES: three rounds, in the second Strobe is first
     rm -f starts alive
     expect 0 '' env REFUSES="$1" python3 "$reference/compare_cs336.py" --strobe=./strobe --torch="$work/torch" --sizes=small --rungs=flash --rounds=3 --steps=3 --json=rows.json
     starts=$(wc -c <starts)
-    if kill -0 "$(cat alive)" 2>/dev/null; then fail "$1: PyTorch is left running"; fi
+    if kill -0 "$(cat alive)" 2>/dev/null; then fail "$1: PyTorch is still running"; fi
 }
 ratio='| small | flash | step | 4.000 ± 0.000 | 3.000 ± 0.100 | 0.750 (0.750 to 0.750) |'
 compare never
@@ -46,8 +47,8 @@ grep -qF "$ratio" out || fail "no ratio: $(cat out)"
 [ "$starts" -eq 1 ] || fail "PyTorch was started $starts times, not once"
 grep -q 'do not fit at once' out && fail "both fit: $(cat out)"
 compare beside
-grep -qF "$ratio" out || fail "no ratio where both do not fit: $(cat out)"
-grep -q 'both do not fit at once: PyTorch was started anew' out || fail "it does not say so: $(cat out)"
+grep -qF "$ratio" out || fail "no ratio if both do not fit: $(cat out)"
+grep -q 'both do not fit at once: PyTorch was started anew' out || fail "no message about it: $(cat out)"
 [ "$starts" -eq 3 ] || fail "PyTorch was started $starts times, not for each of its three turns"
 compare always
 grep -q '| small | flash | needs 60.3 GiB of memory, 51.0 GiB are free |' out || fail "no reason: $(cat out)"

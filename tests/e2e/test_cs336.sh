@@ -1,16 +1,17 @@
 #!/bin/sh
-# The CS336 model from outside: its configurations are planned and timed without a data set, and with one it learns, writes and goes on.
+# The CS336 model from outside: planned and timed without a data set; with one it trains, generates
+# text and resumes.
 # test: slow
 . "$(dirname "$0")/tiny.sh"
 configs=$PWD/configs
 cd "$work"
 small="--n_layer=2 --n_head=2 --n_embd=32 --d_ff=80 --block_size=32 --device=cpu --threads=1"
 
-# --- no data set is asked for
+# --- no data set is required
 for size in small medium large xl 2.7b xl2026 10b; do
     expect 0 'model=cs336' "$STROBE" plan "$configs/cs336_$size.conf" --summary --device=cpu
     grep -q 'vocabulary=10000' out || fail "$size has another vocabulary"
-    grep -q 'data set' out && fail "$size looks for a data set"
+    grep -q 'data set' out && fail "$size requires a data set"
 done
 # shellcheck disable=SC2086
 expect 0 'tokens/s' "$STROBE" bench "$configs/cs336_small.conf" $small --warmup=0 --steps=2
@@ -19,7 +20,7 @@ expect 0 'SWIGLU_GRAD' "$STROBE" profile "$configs/cs336_small.conf" $small --st
 # shellcheck disable=SC2086
 expect 0 'block 1 saves' "$STROBE" memory "$configs/cs336_small.conf" $small
 
-# --- training: rows of the table that the text does not need are padding
+# --- training: rows of the token table that the text does not use are padding
 train="--dataset=tiny --data_dir=$work/data --max_iters=200 --eval_interval=100 --eval_iters=2 --learning_rate=1e-2"
 # shellcheck disable=SC2086
 expect 2 'more than vocab_size = 5' "$STROBE" train "$configs/cs336_small.conf" $small $train --vocab_size=5 --out_dir=refused
@@ -27,11 +28,11 @@ expect 2 'more than vocab_size = 5' "$STROBE" train "$configs/cs336_small.conf" 
 "$STROBE" train "$configs/cs336_small.conf" $small $train --out_dir=whole >log
 last=$(sed -n '$s/.*"val_loss":\([0-9]*\)\..*/\1/p' whole/log.jsonl)
 [ "$last" = 1 ] || [ "$last" = 0 ] || fail "the loss of the trained model is $last: $(tail -n 1 whole/log.jsonl)"
-[ -s whole/samples.txt ] || fail "nothing was written"
+[ -s whole/samples.txt ] || fail "no text was generated"
 expect 0 'val loss' "$STROBE" eval whole
 expect 0 'a' "$STROBE" sample whole --start=ab --num_samples=1 --max_new_tokens=20 --temperature=0
 
-# --- going on ends in the same bits
+# --- a resumed run ends in the same bits
 # shellcheck disable=SC2086
 "$STROBE" train "$configs/cs336_small.conf" $small $train --out_dir=half --max_iters=100 >log
 "$STROBE" train half --init_from=resume --max_iters=200 >log

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `strobe bench attention` on an emulated GPU: which rows the plans have, figures that follow from one another, errors, and clocks
-# that the GPU tells or does not.
+# `strobe bench attention` on an emulated GPU: the kernel rows of the plans, derived figures,
+# errors, and clocks that the GPU reports or does not report.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 set -eu
@@ -12,7 +12,8 @@ fail() {
     echo "FAIL: $*" >&2
     exit 1
 }
-# A kernel takes a millisecond, so that two are enough for a sample; what the GPU can do is written, not measured.
+# A kernel takes a millisecond, so two are enough for a sample. The GPU's ceilings are written here,
+# not measured.
 export STROBE_LOG=warning EMU_SMS=3 EMU_KERNEL_US=1000
 mkdir -p cache/strobe "$XDG_CACHE_HOME/strobe/kernels"
 ln -s "$XDG_CACHE_HOME/strobe/kernels" cache/strobe/kernels
@@ -29,7 +30,7 @@ bench() {
     timeout 300 "$STROBE" bench attention --device=cuda --tokens=128 --heads=2 --kv_heads=1 --samples=2 --flash_only --csv "$@" 2>log ||
         fail "$*: $(cat log)"
 }
-# column NAME: of the table in the file csv, the head left out
+# column NAME: of the table in the file csv, without the heading
 column() {
     awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; if (!at) exit 1; next } { print $at }' csv ||
         fail "no column $1: $(head -1 csv)"
@@ -38,7 +39,7 @@ is() { # is COLUMN VALUES
     [ "$(column "$1" | tr '\n' ' ' | sed 's/ $//')" = "$2" ] || fail "$1: $(column "$1" | tr '\n' ' ')instead of $2"
 }
 
-# --- two head sizes, both masks, every way of flash attention
+# --- two head sizes, both masks, every variant of flash attention
 bench --T=64 --head_size=64,128 --causal=true,false --hopper=true,false --deterministic=false,true >csv
 is head_size '64 64 64 64 64 64 64 64 128 128 128 128 128 128 128 128'
 is causal 'true true true true false false false false true true true true false false false false'
@@ -47,7 +48,8 @@ rows="wgmma mma wgmma mma"
 is forward_kernel "$rows $rows $rows $rows"
 rows="wgmma mma_sums wgmma mma"
 is backward_kernel "$rows $rows $rows $rows"
-# Two sequences of two heads; all that was measured is time and clock, the rest follows from them.
+# Two sequences of two heads. Only time and clock are measured; the other figures are derived from
+# them.
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     function of(name) { return $at[name] }
     function near(what, a, b) { if (a < 0.999 * b || a > 1.001 * b) { print what ": " a " and " b ": " $0; bad = 1 } }
@@ -70,9 +72,9 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
       if (!flash()) near("beside flash", of("backward_times_flash"), b / of("backward_ms")) }
     END { exit bad || NR != 17 }' csv >wrong || fail "$(cat wrong; cat csv)"
 grep -q 'GFLOP/s</title>' attention.svg && grep -q 'flash portable deterministic, bf16, D 128, full' attention.svg ||
-    fail "the picture: $(head -c 2000 attention.svg)"
+    fail "wrong picture: $(head -c 2000 attention.svg)"
 
-# --- a GPU that says nothing of itself has its nominal clock; what was not asked for is not checked
+# --- a GPU without telemetry has its nominal clock; errors are checked only on request
 EMU_NVML=refuses bench --T=64 --head_size=64 --kv_heads=2 --check=false --hopper=false >csv
 is clock_mhz 1500
 is attention 'flash portable'
@@ -80,10 +82,10 @@ is backward_kernel mma_short
 is error_y ''
 is forward_times_flash ''
 
-# --- for people: what the ways are called after, in a paragraph of its own
+# --- Markdown: the names of the variants are explained in a separate paragraph
 timeout 300 "$STROBE" bench attention --device=cuda --tokens=128 --heads=2 --samples=2 --flash_only --T=64 --head_size=64 --hopper=true,false \
     --markdown >table.md 2>log || fail "--markdown: $(cat log)"
 grep -B1 '^portable: without the kernels of compute capability 9.0' table.md | head -1 | grep -qx '' || fail "no such paragraph: $(cat table.md)"
-grep -q '^20.*, emulated GPU, strobe .* ([0-9a-f]\{7,\}.*)\.$' table.md || fail "it does not say what ran where: $(cat table.md)"
+grep -q '^20.*, emulated GPU, strobe .* ([0-9a-f]\{7,\}.*)\.$' table.md || fail "no line with machine and commit: $(cat table.md)"
 
 echo ok

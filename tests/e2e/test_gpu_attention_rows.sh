@@ -1,6 +1,7 @@
 #!/bin/sh
-# Attention's rows for compute capability 9.0 at every edge (tests/backend/test_attention_gpu.c) on an emulated GPU: in small; with one
-# multiprocessor, where a block takes item after item; and where what may come late comes at once, in another order.
+# Attention's rows for compute capability 9.0 at every edge (tests/backend/test_attention_gpu.c) on
+# an emulated GPU, at small sizes: by default; with one SM, so that a block processes many items;
+# and with late copies made early, in another order.
 # test: slow; the GPU is emulated
 set -u
 . "$(dirname "$0")/gpu.sh"

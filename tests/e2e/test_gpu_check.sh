@@ -1,7 +1,7 @@
 #!/bin/sh
-# Every row of the GPU's kernels on every case of `strobe check`, on an emulated GPU, one program
-# per operator, as many at once as there are processors. Then the rows that share work among blocks
-# on an older and smaller GPU, where threads, blocks and copies come in another order.
+# Every row of the GPU's kernels on every case of `strobe check`, on an emulated GPU, one process
+# per operator, as many at once as there are processors. Then the rows that share work among blocks,
+# on an older and smaller GPU, with threads, blocks and copies in another order.
 # test: slow shards=4 timeout=1800; the GPU is emulated
 set -u
 . "$(dirname "$0")/gpu.sh"
@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 export STROBE STROBE_LOG=warning work
 jobs=$([ -n "${TEST_SHARD-}" ] && echo 1 || nproc) # the runner runs several shards at once
 
-# Those of the operators that are this shard's part: every N-th.
+# The operators of this shard: every N-th.
 part() {
     printf '%s\n' "$@" |
         awk -v shard="${TEST_SHARD:-1/1}" '{ split(shard, of, "/") } NR % of[2] == of[1] - 1'
@@ -33,20 +33,20 @@ check_all() {
     done
 }
 
-# tried NAME VARIANT OPERATOR...: the row was tried, for the operators of this shard
+# tried NAME VARIANT OPERATOR...: checks that the row ran, for the operators of this shard
 tried() {
     name=$1 variant=$2
     shift 2
     for op in "$@"; do
         [ -e "$work/$name.$op" ] || [ -z "${TEST_SHARD-}" ] || continue
         grep -q "^$op *$variant .* ok$" "$work/$name.$op" || {
-            echo "FAIL: the row $variant of $op was not tried"
+            echo "FAIL: the row $variant of $op did not run"
             cat "$work/$name.$op"
             exit 1
         }
     done
 }
-# PACK stands for all, for it is tried with products.
+# PACK represents all packing: it runs with the matmuls.
 operators=$("$STROBE" info --ops |
     sed -n 's/^| `\{0,1\}\([A-Z][A-Z_]*\)`\{0,1\} |.*/\1/p' | grep -vx PACK)
 [ "$(echo "$operators" | wc -l)" -gt 50 ] || { echo "FAIL: operators: $operators"; exit 1; }
@@ -69,7 +69,7 @@ tried hopper few EMBED_GRAD CROSS_ENTROPY_BOTH
 tried hopper held CROSS_ENTROPY_BOTH
 tried hopper places EMBED_GRAD_SUM
 
-# One multiprocessor: a block takes item after item, and its rings wrap.
+# One SM: a block processes many items, and its rings wrap.
 EMU_SMS=1 EMU_EARLY=1 check_all alone ATTENTION ATTENTION_GRAD LINEAR_GELU MATMUL_GELU_GRAD
 tried alone wgmma ATTENTION ATTENTION_GRAD LINEAR_GELU MATMUL_GELU_GRAD
 tried alone wgmma_head ATTENTION ATTENTION_GRAD

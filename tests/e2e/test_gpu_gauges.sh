@@ -1,6 +1,6 @@
 #!/bin/sh
-# What NVML says of a GPU during a training, on an emulated one: in the log, the summary, the report and the ladder; and what
-# is said where it says nothing.
+# NVML telemetry during training, on an emulated GPU: in the log, the summary, the report and the
+# ladder; and the messages if there is none.
 # test: alone slow; it samples at intervals
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
@@ -13,7 +13,7 @@ summary() { sed -n 's/.*"'"$2"'": *\([-0-9.e]*\).*/\1/p' "$1/summary.json" | hea
 # among LOW X HIGH
 among() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN { exit !(x != "" && x >= a && x <= b) }'; }
 
-# --- two GPUs, which NVML counts the other way round
+# --- two GPUs, which NVML numbers in the opposite order
 expect 0 'device 9' env EMU_DEVICES=2 $train --out_dir=first
 expect 0 ' of 1755 MHz, 600 W; ' env EMU_DEVICES=2 $train --device=cuda:1 --out_dir=second
 samples first | grep -q '"clock_max_mhz":1980,' || fail "not the first GPU: $(samples first)"
@@ -23,33 +23,33 @@ for key in utilization power_w memory_bytes temperature_c power_limit_w throttle
     samples first | grep -q "\"$key\":[0-9]" || fail "no $key: $(samples first)"
 done
 samples first | grep -q '"steady":true' || fail "no steady sample: $(samples first)"
-# 600 W flow through it; a step of 5 counted ones has 128 tokens
+# The GPU draws 600 W; 5 steps are counted, of 128 tokens each
 tokens=$((5 * 128))
 joules=$(summary first energy_j)
 among 0.9 "$(awk -v j="$(summary first joules_per_token)" -v e="$joules" -v t="$tokens" 'BEGIN { print j * t / e }')" 1.1 ||
     fail "energy: $joules J of $tokens tokens are not $(summary first joules_per_token) J each"
-grep -q '"throttled": 0.0' first/summary.json || fail "slowed: $(cat first/summary.json)"
+grep -q '"throttled": 0.0' first/summary.json || fail "throttled: $(cat first/summary.json)"
 
-# --- a moment in which the clock is slowed, by power and then by heat
+# --- the clock is throttled once by power and then by heat
 expect 0 'device ' env EMU_THROTTLE=3 $train --out_dir=slowed
 samples slowed | grep -q '"clock_mhz":1200,.*"throttled":1,"throttle":\["power limit"\]}' || fail "no throttle: $(samples slowed)"
 samples slowed | grep -q '"throttle":\["power limit","heat"\]}' || fail "no heat: $(samples slowed)"
-[ "$(samples slowed | grep -c '"throttle":')" = 2 ] || fail "not two moments: $(samples slowed)"
+[ "$(samples slowed | grep -c '"throttle":')" = 2 ] || fail "not two samples: $(samples slowed)"
 "$STROBE" report first slowed --csv=table.csv >text 2>&1 || fail "report: $(cat text)"
-head -1 table.csv | grep -q 'utilization,clock_mhz,power_w,tokens_per_joule,throttled' || fail "the table: $(head -1 table.csv)"
+head -1 table.csv | grep -q 'utilization,clock_mhz,power_w,tokens_per_joule,throttled' || fail "wrong table: $(head -1 table.csv)"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     { if ($at["power_w"] < 590 || $at["power_w"] > 610 || $at["clock_mhz"] < 1200 || $at["tokens_per_joule"] <= 0) exit 1 }' table.csv ||
-    fail "figures: $(cat table.csv)"
+    fail "wrong figures: $(cat table.csv)"
 
-# --- a slow sample is not waited for: steps are as fast, and what it takes is told
+# --- no step waits for a slow sample, and the cost of a sample is reported
 expect 0 'device ' env EMU_NVML_MS=300 $train --out_dir=slow --max_iters=40 --eval_interval=40
 among 100 "$(summary slow sample_ms)" 400 || fail "a sample takes $(summary slow sample_ms) ms"
 among 0 "$(summary slow ms_median)" 150 || fail "steps wait for samples: $(summary slow ms_median) ms each"
 
-# --- drivers that know less; energy is then reckoned from power, or not known
+# --- drivers that report less: energy is computed from power, or unknown
 expect 0 'MHz, 5' env EMU_NVML=old $train --out_dir=old
 among 500 "$(awk -v e="$(summary old energy_j)" -v s="$(summary old seconds)" -v g="$(grep -A3 '"gauges"' old/summary.json | sed -n 's/.*"seconds": \([0-9.]*\).*/\1/p')" \
-    'BEGIN { print e / g }')" 590 || fail "power times time: $(cat old/summary.json)"
+    'BEGIN { print e / g }')" 590 || fail "energy is not power times time: $(cat old/summary.json)"
 expect 0 'device 1' env EMU_NVML=poor $train --out_dir=poor
 grep -q '"power_w": null' poor/summary.json || fail "power is known: $(cat poor/summary.json)"
 samples poor | grep -q power && fail "power is known: $(samples poor)"
@@ -58,15 +58,15 @@ samples poor | grep -q power && fail "power is known: $(samples poor)"
 for case in "EMU_NVML=refuses:libnvidia-ml.so.1 reports: Driver/library version mismatch" \
     "EMU_WITHOUT=libnvidia-ml LD_PRELOAD=$emulator/without.so:$missing"; do
     expect 0 "device telemetry (clock, power) is not sampled: ${case#*:}" env ${case%%:*} $train --out_dir=silent
-    [ "$(grep -c 'not sampled' out)" = 1 ] || fail "said more than once: $(cat out)"
+    [ "$(grep -c 'not sampled' out)" = 1 ] || fail "printed more than once: $(cat out)"
     [ -z "$(samples silent)" ] || fail "samples: $(samples silent)"
     grep -q '"gauges": null' silent/summary.json || fail "gauges: $(cat silent/summary.json)"
     expect 0 "NVML       missing: ${case#*:}; the GPU's utilisation, clock, power and temperature are unknown" \
         env ${case%%:*} "$STROBE" info
 done
 expect 0 '6 iterations' $train --out_dir=off --sample_interval=0
-[ -z "$(samples off)" ] || fail "sampled all the same: $(samples off)"
-grep -q 'not sampled' out && fail "a reason is given for what was not asked: $(cat out)"
+[ -z "$(samples off)" ] || fail "sampled although switched off: $(samples off)"
+grep -q 'not sampled' out && fail "a reason is printed although sampling is off: $(cat out)"
 
 # --- the ladder has clock and power of each rung; the GPU's peaks are written here, not measured
 mkdir -p cache/strobe

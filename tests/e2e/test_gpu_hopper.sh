@@ -1,6 +1,7 @@
 #!/bin/sh
-# The functions of kernels/hopper.cuh on an emulated GPU, with what may come late coming late, at once, and in another order; GELU as
-# products end with it; then a kernel that leaves out what it must not: the emulator must tell.
+# The functions of hopper.cuh on an emulated GPU, with asynchronous work completing late, at once,
+# and in another order; then GELU as matmul epilogues compute it; then kernels with one fault each,
+# which the emulator must report.
 # test: slow; the GPU is emulated
 set -u
 . "$(dirname "$0")/gpu.sh"
@@ -22,17 +23,17 @@ done
     exit 1
 }
 
-# fails NUMBER WORDS: of FAULT in tests/backend/hopper.cu
+# fails NUMBER TEXT: fault NUMBER of tests/backend/hopper.cu must be reported with TEXT
 fails() {
     if sh -c '"$@"; exit' sh "$test" "$1" >"$log" 2>&1 || ! grep -q "$2" "$log"; then
-        echo "FAIL: fault $1 did not say: $2"
+        echo "FAIL: fault $1 did not report: $2"
         cat "$log"
         exit 1
     fi
 }
 fails 1 '16 bytes are missing'
 fails 2 'without wgmma_fence'
-fails 3 'ends while its product is under way'
+fails 3 'ends while its WGMMA is in flight'
 fails 4 'nan'
 fails 5 'threads 0 to 0: the barrier at [0-9]*, parity 0; .* 2 of 2 threads'
 fails 6 'has not called fence_async'

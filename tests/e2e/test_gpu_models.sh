@@ -1,5 +1,6 @@
 #!/bin/sh
-# Models that are only timed, on an emulated GPU: the loss of the first step is the CPU's, at every rung, recorded or not.
+# Models that are only timed, on an emulated GPU: the loss of the first step is the CPU's, at every
+# rung, replayed or not.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 
@@ -13,7 +14,7 @@ loss() {
     "$STROBE" bench "$@" --warmup=1 --steps=1 --json 2>"$STROBE_BUILD/models.log" | sed -n 's/.*"loss":\([0-9.e+-]*\)}.*/\1/p'
 }
 
-# near MOST CONFIG... : on both, the second with what stands in $here
+# near MOST CONFIG...: compares CPU and GPU; the GPU runs with the options in $here
 near() {
     most=$1
     shift
@@ -42,7 +43,7 @@ for small in "configs/attention_block.conf --batch_size=2 --block_size=20 --n_em
     here="--fusion=op --flash=false --dtype=bfloat16"
     near 1e-2 "$@"
 done
-# Heads of 256: forward by multiply-adds, backward the row that takes every size.
+# Heads of 256: forward by FMAs, backward by the row that accepts every size.
 here=
 near 1e-5 configs/attention_block.conf --batch_size=1 --block_size=12
 "$STROBE" plan configs/attention_block.conf --device=cuda | grep -q "ATTENTION_GRAD  *plain" || fail "heads of 256 have a faster row"

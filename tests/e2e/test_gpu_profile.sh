@@ -1,11 +1,12 @@
 #!/bin/sh
-# Profiles of an emulated GPU: by its own record of kernels, also of a recording that is played, and else by events.
+# Profiles of an emulated GPU: by its own record of kernels, also of a replayed graph, and else by
+# events.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 
-# What this GPU can do is not measured here: products of 4096 a side take an emulator minutes.
+# The GPU's ceilings are not measured here: matmuls of 4096 per side take an emulator minutes.
 mkdir -p "$XDG_CACHE_HOME/strobe"
 cat >"$XDG_CACHE_HOME/strobe/machine.json" <<END
 {"v":1,"machines":[{"gpu":"emulated GPU","isa":"compute capability 9.0, 132 SMs, driver CUDA 13.0",
@@ -16,12 +17,12 @@ cat >"$XDG_CACHE_HOME/strobe/machine.json" <<END
 END
 profile="$STROBE profile tiny.conf --device=cuda --n_layer=1 --block_size=16 --flash=false --steps=3 --gradient_accumulation_steps=2"
 
-# said FILE TEXT: that a profile has it
-said() {
+# expect_text FILE TEXT: checks that a profile has the text
+expect_text() {
     grep -qF -- "$2" "$1/profile.json" || fail "$1/profile.json has no $2: $(cut -c1-2000 "$1/profile.json")"
 }
 
-# --- by the device's own record, where a library for it is emulated
+# --- by the device's own record, if the emulator has a library for it
 by=events
 [ -e "$emulator/libcupti.so.13" ] && by=cupti
 for replay in false true; do
@@ -30,10 +31,10 @@ for replay in false true; do
     said $by.$replay '"dropped":0,"unmatched":0'
     if [ $by = cupti ]; then said $by.$replay "\"replay\":$replay"; fi
 done
-# --- the trace: every kernel that the profile has, whether started one by one, which the host tells of, or played
+# --- the trace: every kernel of the profile, launched one by one (which the host's row shows) or replayed
 trace="$STROBE_BUILD/tests/profile/test_trace_file"
 kernels=$(grep -o '"kernels_per_step":[0-9]*' $by.false/profile.json | cut -d: -f2)
-# has FOLDER STEPS STARTS: kernels of so many steps, and what the host did for them
+# has FOLDER STEPS STARTS: checks the kernels of STEPS steps, and the host's launches
 has() {
     gzip -dc "$1/trace.json.gz" >trace
     "$trace" trace >facts || fail "$1: $(cat facts)"
@@ -48,34 +49,34 @@ if [ $by = cupti ]; then
     for what in kernels ranges; do
         [ "$(grep -o "$what [0-9]*" facts)" = "$(grep -o "$what [0-9]*" facts.started)" ] || fail "$what differ: $(cat facts facts.started)"
     done
-    # A recording clears the counters of all its products at once.
+    # A captured graph clears the counters of all its matmuls at once.
     awk '/copies/ { n[++i] = substr($0, index($0, "copies ") + 7) + 0 } END { exit !(n[1] < n[2] && n[1] > 0) }' facts facts.started ||
-        fail "as many copies: $(cat facts facts.started)"
+        fail "as many copies as without replay: $(cat facts facts.started)"
 fi
-# What was played are the kernels that were started one by one, as often, but for what is cleared at once.
+# A replay runs the same kernels as single launches, equally often, except for the clearing.
 runs() {
     grep -o '"node":[0-9]*,"op"\|"device_kernel":"[^"]*"\|"per_step":[0-9.]*' "$1/profile.json" |
         awk '/"node"/ { node = $0; next } /memset/ { getline; next } { print node, $0 }'
 }
 runs $by.false >started
 runs $by.true >played
-cmp -s started played || fail "a recording has other kernels: $(diff started played | head)"
+cmp -s started played || fail "a replay has other kernels: $(diff started played | head)"
 [ "$(grep -c per_step started)" -gt 40 ] || fail "few rows: $(cat started)"
 
-# --- by events, where that library is missing, which is said
+# --- by events, if that library is missing, with a message
 if [ $by = cupti ]; then
     expect 0 'libcupti.so.13 is not on this machine' env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti \
         $profile --out_dir=without --replay=true
-    said without '"times_by":"events"'
-    said without '"replay":false'
+    expect_text without '"times_by":"events"'
+    expect_text without '"replay":false'
     has without 3 $((3 * kernels))
 fi
 
-# --- a profiler of NVIDIA's that is attached has CUPTI for itself, looks at the watched steps alone, and hears the profile's ranges
+# --- an attached NVIDIA profiler has CUPTI for itself, records only the measured steps, and receives the profile's ranges
 if [ -e "$emulator/listener.so" ]; then
     env NVTX_INJECTION64_PATH="$emulator/listener.so" EMU_VERBOSE=1 $profile --out_dir=heard --replay=true --trace-steps=1 >out 2>heard.log ||
         fail "$(cat heard.log)"
-    said heard '"times_by":"events"'
+    expect_text heard '"times_by":"events"'
     has heard 1 $kernels
     sed -n 's/.*\(cuProfilerStart\|cuProfilerStop\|listener: [0-9].*\)/\1/p' heard.log >ranges
     [ "$(head -n 1 ranges)" = cuProfilerStart ] && [ "$(tail -n 1 ranges)" = cuProfilerStop ] && [ "$(grep -c cuProfiler ranges)" = 2 ] ||

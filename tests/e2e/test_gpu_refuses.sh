@@ -1,10 +1,11 @@
 #!/bin/sh
-# What a GPU, its driver and its libraries can do to a user, on an emulated one: each is one sentence that says what to do next.
+# Faults of a GPU, its driver and its libraries, on an emulated GPU: each gives one message that
+# says what to do next.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
-[ ! -d "$XDG_CACHE_HOME" ] || cp -r "$XDG_CACHE_HOME" cache # of its own, for it is damaged below
+[ ! -d "$XDG_CACHE_HOME" ] || cp -r "$XDG_CACHE_HOME" cache # a copy, since it is damaged below
 export XDG_CACHE_HOME="$work/cache"
 short="tiny.conf --max_iters=1 --eval_interval=1 --eval_iters=1 --threads=0 --overwrite"
 train="$STROBE train $short --out_dir=run"
@@ -13,12 +14,12 @@ without() {
     shift
     env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT="$names" "$@"
 }
-# sentence CODE SENTENCE COMMAND...: the very sentence, and nothing else that begins so
+# sentence CODE SENTENCE COMMAND...: checks the exact message; no other line begins with `strobe: `
 sentence() {
     code=$1 words=$2
     shift 2
     expect "$code" "$words" "$@"
-    grep -qxF -- "strobe: $words" out || fail "more or less than '$words' is said by: $*
+    grep -qxF -- "strobe: $words" out || fail "not exactly '$words' is printed by: $*
 $(cat out)"
 }
 
@@ -32,7 +33,7 @@ without 'libcuda libcublasLt' "$STROBE" info --json >info.json
 grep -q "\"gpu\": \"none: $none: libcuda.so.1 is not on this machine; use device=cpu\"" info.json ||
     fail "info --json: $(cat info.json)"
 
-# --- an old driver: functions that it lacks; a CUDA that it does not serve
+# --- an old driver: missing functions; a CUDA version that it does not support
 mkdir old
 echo 'int cuInit(unsigned flags) { return (int)flags; }' | ${CC:-cc} -shared -fPIC -x c -o old/libcuda.so.1 -
 sentence 1 "$none: libcuda.so.1 is too old: it has no cuDriverGetVersion; install a newer one; use device=cpu" \
@@ -42,19 +43,19 @@ ln -s "$emulator/libnvrtc.so.13" newer/libnvrtc.so.12 # of CUDA 13 all the same
 expect 1 'the driver is too old for this NVRTC: it supports CUDA 12.4, kernels were compiled for CUDA 13, and it reports: device kernel image is invalid (CUDA_ERROR_INVALID_IMAGE); update the driver, or install the NVRTC of CUDA 12' \
     env EMU_DRIVER=12040 LD_LIBRARY_PATH="$work/newer:$LD_LIBRARY_PATH" $train --device=cuda
 
-# --- no NVRTC: refused, and device=auto takes the CPU and says why
+# --- no NVRTC: refused; device=auto uses the CPU and says why
 sentence 1 'kernels cannot be compiled: libnvrtc.so.13 is not on this machine (NVRTC of CUDA 12 or 13, Debian: libnvrtc); use device=cpu' \
     without libnvrtc $train --device=cuda
 expect 0 'the CPU is used, not the GPU: NVRTC: libnvrtc.so.13 is not on this machine; kernels cannot be compiled, so no GPU can be used' \
     without libnvrtc $train
-[ "$(grep -c 'the CPU is used' out)" = 1 ] || fail "it is said more than once: $(cat out)"
+[ "$(grep -c 'the CPU is used' out)" = 1 ] || fail "it is printed more than once: $(cat out)"
 grep -q '"device": null' run/env.json || fail "not trained on the CPU: $(cat run/env.json)"
 
 # --- no cuBLASLt: our own products
 expect 0 'cuBLASLt   missing: libcublasLt.so.13 is not on this machine; matmuls run on built-in kernels without tensor cores, many times slower' \
     without libcublasLt "$STROBE" info
 expect 0 '1 iterations' without libcublasLt $train --device=cuda
-grep -q tiles run/plan.txt || fail "products without the library: $(cat run/plan.txt)"
+grep -q tiles run/plan.txt || fail "no matmuls without the library: $(cat run/plan.txt)"
 
 # --- a GPU below 8.0
 sentence 1 'dtype=bfloat16 is not for this device: emulated GPU has compute capability 7.5 and 8.0 is needed; use dtype=float32' \
@@ -66,16 +67,16 @@ sentence 1 "dtype=float8 is not for this device: its products are cuBLASLt's, wh
 expect 0 '1 iterations' env EMU_ARCH=75 $train --device=cuda
 sentence 1 'emulated GPU is too old (compute capability 6.1; 7.5 is needed); use device=cpu' env EMU_ARCH=61 $train --device=cuda
 
-# --- not enough memory: said before any is taken, with what fits; and that does fit
+# --- not enough memory: reported before any is allocated, with a batch size that fits; that batch size runs
 small="env EMU_MEMORY=48000000 $train --device=cuda --n_layer=4 --n_embd=64"
 expect 1 'of the device'"'"'s memory and 45.8 MiB are free: ' $small --batch_size=64
 batch=$(sed -n 's/.* are missing; --batch_size=\([0-9]*\) is the largest that fits$/\1/p' out)
-[ -n "$batch" ] || fail "no batch is said to fit: $(cat out)"
+[ -n "$batch" ] || fail "no batch size that fits is printed: $(cat out)"
 expect 0 '' $small --batch_size="$batch"
 expect 1 ' are missing; ' $small --batch_size=$((batch + 1))
 expect 1 'are missing, and no batch fits; try a smaller model or block_size' env EMU_MEMORY=100000 $train --device=cuda
 
-# --- compiled kernels that were damaged are compiled again
+# --- damaged compiled kernels are compiled again
 $train --device=cuda --out_dir=whole >log 2>&1 || fail "$(cat log)"
 for module in cache/strobe/kernels/*; do
     size=$(wc -c <"$module")
@@ -88,29 +89,29 @@ done
 $train --device=cuda >log 2>&1 || fail "damaged kernels: $(cat log)"
 cmp whole/ckpt/000001/model.safetensors run/ckpt/000001/model.safetensors || fail "damaged kernels were used"
 expect 0 '' $train --device=cuda
-grep -q kernels out && fail "what was compiled again is not kept: $(cat out)"
+grep -q kernels out && fail "kernels that were compiled again are not cached: $(cat out)"
 
-# --- a kernel that cannot be started: its node, the shapes, CUDA's words
+# --- a failed launch: its node, the shapes, CUDA's message
 train="$train --eval_interval=2 --max_iters=2"
 node='node [0-9]* ATTENTION_GRAD h\.1\.attn f32 (4,32,32), f32 (4,32,96), f32 (4,32,32), f32 (4,2,32), i32 (1) -> f32 (4,32,96)'
-# said PATTERN COMMAND...: the whole sentence
-said() {
+# expect_message PATTERN COMMAND...: checks the whole message
+expect_message() {
     pattern=$1
     shift
     expect 1 '' "$@"
-    grep -qx -- "strobe: $pattern" out || fail "'$pattern' is not what is said by: $*
+    grep -qx -- "strobe: $pattern" out || fail "'$pattern' is not printed by: $*
 $(cat out)"
 }
 said "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot launch it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
     env EMU_FAIL=attention_grad_keys $train --device=cuda
 
-# --- one that fails while it runs: nobody knows which, but how to find it, and that finds it
+# --- a fault while a kernel runs: the kernel is unknown; the message says how to find it, and that works
 illegal='an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)'
 for replay in false true; do
     said "\(iteration [01]: \)\{0,1\}one of the kernels in flight on the GPU failed: $illegal; run again with --check_nan=true, which waits for each kernel and names the one that fails" \
         env EMU_FAULT=attention_grad_keys $train --device=cuda --replay=$replay
 done
-said "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \
+expect_message "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \
     env EMU_FAULT=attention_grad_keys $train --device=cuda --check_nan=true
-said "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$STROBE" check --device=cuda --op=gelu
+expect_message "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$STROBE" check --device=cuda --op=gelu
 echo ok

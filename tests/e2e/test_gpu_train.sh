@@ -1,6 +1,6 @@
 #!/bin/sh
-# Training on an emulated GPU: losses are the CPU's, in every precision and at every rung; recorded or not, and stopped in
-# between or not, the bits are the same.
+# Training on an emulated GPU: losses are the CPU's, in every precision and at every rung. With or
+# without replay, interrupted or not, the bits are the same.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
@@ -20,23 +20,23 @@ losses() {
     sed -n 's/.*"kind":"step".*"loss":\([0-9.e+-]*\),.*/\1/p' "$1/log.jsonl"
 }
 
-# near A B MOST: no loss differs by more
+# near A B MOST: checks that no loss differs by more than MOST
 near() {
     losses "$1" >a
     losses "$2" >b
     worst=$(paste a b | awk 'function abs(x) { return x < 0 ? -x : x }
         { d = abs($1 - $2); if (d > w) w = d } END { printf "%.2e", w }')
-    awk -v w="$worst" -v m="$3" 'BEGIN { exit !(w <= m) }' || fail "losses of $1 and $2 differ by $worst, $3 is allowed"
+    awk -v w="$worst" -v m="$3" 'BEGIN { exit !(w <= m) }' || fail "losses of $1 and $2 differ by $worst, limit $3"
     echo "$1, $2: losses differ by at most $worst"
 }
 same() {
     timeless "$1" >a
     timeless "$2" >b
-    cmp a b || fail "$2: another log than $1"
-    cmp "$1/ckpt/00000$steps/model.safetensors" "$2/ckpt/00000$steps/model.safetensors" || fail "$2: other weights than $1"
+    cmp a b || fail "$2: the log differs from that of $1"
+    cmp "$1/ckpt/00000$steps/model.safetensors" "$2/ckpt/00000$steps/model.safetensors" || fail "$2: the weights differ from those of $1"
 }
 
-# --- fp32, at every rung, with dropout: the masks are the same, too
+# --- fp32, at every rung, with dropout: the masks are the same as well
 train cpu --device=cpu
 train f32 --device=cuda
 near cpu f32 1e-4
@@ -47,7 +47,7 @@ near cpu primitive 1e-4
 train tf32 --device=cuda --dtype=tfloat32
 near cpu tf32 1e-2
 
-# --- bf16, with what the library fuses and heads of 64
+# --- bf16, with the library's fused epilogues and heads of 64
 wide="--n_embd=128 --gelu=tanh --bias=true --pad_vocab=64 --gradient_accumulation_steps=2"
 # shellcheck disable=SC2086
 {
@@ -83,14 +83,14 @@ wide="--n_embd=128 --gelu=tanh --bias=false --pad_vocab=64 --gradient_accumulati
     cp faster "$file"
     train own --device=cuda --dtype=bfloat16 $wide
     near cpu_plain own 2e-2
-    [ "$(grep -c 'MATMUL *wgmma' own/plan.txt)" -ge 20 ] || fail "products that measured faster are not taken"
+    [ "$(grep -c 'MATMUL *wgmma' own/plan.txt)" -ge 20 ] || fail "matmuls that measured faster are not used"
     train own_replay --device=cuda --dtype=bfloat16 --replay=true $wide
     same own own_replay
     train portable --device=cuda --dtype=bfloat16 --hopper=false $wide
-    ! grep -q wgmma portable/plan.txt || fail "hopper=false takes wgmma"
+    ! grep -q wgmma portable/plan.txt || fail "hopper=false uses wgmma"
 )
 
-# --- products of blocks in 8 bits: what is quantised is the CPU's to the last bit, sums are near
+# --- matmuls of blocks in 8 bits: quantized values are the CPU's to the last bit, sums are close
 for gradients in e5m2 e4m3; do
     narrow="--gradient_accumulation_steps=2 $([ $gradients = e5m2 ] && echo "--bias=true --n_embd=128" || echo "--bias=false")"
     # shellcheck disable=SC2086
@@ -98,9 +98,9 @@ for gradients in e5m2 e4m3; do
         train cpu8_$gradients --device=cpu --dtype=float8 --float8_gradients=$gradients $narrow
         train float8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients --deterministic=true $narrow
         near cpu8_$gradients float8_$gradients 1e-2
-        [ "$(grep -c 'MATMUL_SCALED *cublaslt' float8_$gradients/plan.txt)" -ge 24 ] || fail "products of two blocks are not in 8 bits"
-        [ $gradients = e4m3 ] || grep -q 'QUANTISE_ADD_LAYERNORM *bf16' float8_e5m2/plan.txt || fail "codes of a norm are not made with it"
-        [ $gradients = e5m2 ] || grep -q 'QUANTISE_GELU_GRAD *tiles' float8_e4m3/plan.txt || fail "the gradient of GELU is not quantised as it is made"
+        [ "$(grep -c 'MATMUL_SCALED *cublaslt' float8_$gradients/plan.txt)" -ge 24 ] || fail "matmuls of two blocks are not in 8 bits"
+        [ $gradients = e4m3 ] || grep -q 'QUANTISE_ADD_LAYERNORM *bf16' float8_e5m2/plan.txt || fail "a norm does not quantize its output itself"
+        [ $gradients = e5m2 ] || grep -q 'QUANTISE_GELU_GRAD *tiles' float8_e4m3/plan.txt || fail "the gradient of GELU is not quantized in the same kernel"
         train replay8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients --deterministic=true --replay=true $narrow
         same float8_$gradients replay8_$gradients
     }
@@ -109,7 +109,7 @@ done
 train replay_f32 --device=cuda --replay=true
 same f32 replay_f32
 
-# --- norms without a mean, rotations, gates, and products that are joined
+# --- RMSNorm, rotary positions, gated MLPs, and joined matmuls
 cs336="--model=cs336 --n_embd=64 --d_ff=96 --dropout=0"
 # shellcheck disable=SC2086
 {
@@ -127,31 +127,31 @@ cs336="--model=cs336 --n_embd=64 --d_ff=96 --dropout=0"
     same cs336_bf16 cs336_replay
 }
 
-# --- stopped half-way, it goes on and ends in the same bits
+# --- a run that stopped half-way resumes and ends in the same bits
 "$STROBE" train tiny.conf --out_dir=half $short --device=cuda --max_iters=3 >log 2>&1 || fail "half: $(cat log)"
-"$STROBE" train half --init_from=resume --max_iters=$steps >log 2>&1 || fail "half does not go on: $(cat log)"
+"$STROBE" train half --init_from=resume --max_iters=$steps >log 2>&1 || fail "half does not resume: $(cat log)"
 same f32 half
 
 # --- evaluated and sampled
 "$STROBE" eval f32 --device=cuda --json >eval.json 2>log || fail "eval: $(cat log)"
 logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' f32/log.jsonl)
-grep -q "\"val_loss\": $logged" eval.json || fail "eval says $(cat eval.json), the log $logged"
+grep -q "\"val_loss\": $logged" eval.json || fail "eval has $(cat eval.json), the log $logged"
 for cache in true false; do
     "$STROBE" sample f32 --device=cuda --num_samples=1 --max_new_tokens=40 --start=a --cache=$cache >text.$cache 2>log ||
         fail "sample: $(cat log)"
 done
 cmp text.true text.false || fail "the cache changes the text"
 
-# --- what the driver says is taken is what the plans foretold, whatever part of a step is run
+# --- memory by the driver equals the plans' prediction, whatever part of a step runs
 for phase in inference backward step; do
     for options in --replay=true "--recompute=block:2 --gradient_accumulation_steps=2"; do
         # shellcheck disable=SC2086
         "$STROBE" memory tiny.conf --device=cuda --measure --json --phase=$phase $options >memory.json 2>log || fail "memory: $(cat log)"
         foretold=$(sed -n 's/.*"predicted": *\([0-9][0-9]*\).*/\1/p' memory.json)
         taken=$(sed -n 's/.*"measured": *\([0-9][0-9]*\).*/\1/p' memory.json)
-        grep -q '"by": "driver"' memory.json || fail "memory: not the driver says it"
+        grep -q '"by": "driver"' memory.json || fail "memory: not measured by the driver"
         awk -v f="$foretold" -v t="$taken" 'BEGIN { exit !(t >= f && t <= 1.02 * f + 4096) }' ||
-            fail "memory, $phase, $options: $foretold bytes foretold, $taken taken"
+            fail "memory, $phase, $options: $foretold bytes predicted, $taken used"
     done
 done
 echo ok

@@ -1,10 +1,12 @@
 #!/bin/sh
-# A profile as people and programs get it: shares add up to 100 whatever the lines are, and the file lies in the run directory.
+# A profile as a user and a script see it: shares add up to 100 for every kind of line, and the file
+# is in the run directory.
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 export XDG_CACHE_HOME="$work/cache"
 
-# shares: the column time_percent of a CSV table, added up where a line is nested in no other
+# shares: the sum of the column time_percent of a CSV table over the lines that are not nested in
+# another
 shares() {
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "time_percent") share = i; else if ($i == "name") name = i }
         NR > 1 && $name !~ /^"? / { sum += $share } END { printf "%.2f", sum }' "$1"
@@ -16,23 +18,23 @@ grep -q '"rows":\[{"plan":"micro"' runs/a/profile.json || fail "no rows in profi
 for line in kernel:step range:step family:forward layer:backward; do
     by=${line%:*} phase=${line#*:}
     "$STROBE" profile tiny.conf --out_dir=runs/a --steps=2 --by=$by --phase=$phase --csv >$by.csv
-    [ "$(shares $by.csv)" = 100.00 ] || fail "--by=$by --phase=$phase: $(shares $by.csv) % in all
+    [ "$(shares $by.csv)" = 100.00 ] || fail "--by=$by --phase=$phase: $(shares $by.csv) % in total
 $(cat $by.csv)"
 done
-# What is shown and what is not add up, too.
+# Shown and hidden lines together add up as well.
 expect 0 'more (--rows=0 shows all)' "$STROBE" profile tiny.conf --out_dir=runs/a --steps=2 --rows=3
 expect 0 '| time % |' "$STROBE" profile tiny.conf --out_dir=runs/a --steps=2 --markdown --by=family
 expect 0 '"words": [' "$STROBE" profile tiny.conf --out_dir=runs/none --steps=2 --json
 [ ! -e runs/none ] || fail "--json wrote into the run directory"
 
-# --- the trace beside it: compressed where zlib was there when the program was built
+# --- the trace next to it: compressed if the program was built with zlib
 trace="${STROBE_BUILD:-$PWD/build/release}/tests/profile/test_trace_file"
 # plain: the trace as JSON, in the file `trace`
 plain() {
     if [ -e "$1/trace.json.gz" ]; then gzip -dc "$1/trace.json.gz"; else cat "$1/trace.json"; fi >trace
 }
 expect 0 'trace.json' "$STROBE" profile tiny.conf --out_dir=runs/traced --steps=3 --trace-steps=2
-grep -q ': 2 steps, [0-9]* events' out || fail "the trace's steps are not said: $(cat out)"
+grep -q ': 2 steps, [0-9]* events' out || fail "the trace's steps are not printed: $(cat out)"
 plain runs/traced
 expect 0 'host 6,' "$trace" trace
 kernels=$(grep -o '"kernels_per_step":[0-9]*' runs/traced/profile.json | cut -d: -f2)
@@ -50,10 +52,10 @@ expect 2 '--phase=middle: forward, backward, update or step' "$STROBE" profile t
 expect 2 '--steps is 1 to 100000; 0 is not' "$STROBE" profile tiny.conf --steps=0
 expect 2 '--limit is 0 to' "$STROBE" profile tiny.conf --limit=-1
 
-# Where it goes is asked before anything is measured.
+# The output path is checked before anything is measured.
 : >blocked
 expect 1 'out_dir, and that cannot be' "$STROBE" profile tiny.conf --out_dir=blocked/a --steps=1
 
-# A run can begin where a profile lies.
+# A run can begin in a directory with a profile.
 expect 0 '20 iterations' "$STROBE" train tiny.conf --out_dir=runs/a --max_iters=20
 [ -s runs/a/profile.json ] || fail "training removed the profile"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # `strobe report` on two runs: what it prints, what it refuses, and that a browser without a network
-# draws every curve of the page and finds no fault with it. STROBE_NO_BROWSER=1 leaves the browser out.
+# draws every curve of the page without an error. STROBE_NO_BROWSER=1 skips the browser.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -9,14 +9,14 @@ die() { echo "$0: $*" >&2; exit 1; }
 
 "$here/fixture_run.sh" "$work/runs/slow" flash=false ms=180 activations=250000000
 "$here/fixture_run.sh" "$work/runs/fast" flash=true ms=90
-"$here/fixture_run.sh" "$work/runs/twin" flash=true ms=90 # the same figures: its curves hide the other's
+"$here/fixture_run.sh" "$work/runs/twin" flash=true ms=90 # the same figures: its curves cover the other's
 "$here/fixture_run.sh" "$work/warm/slow" flash=false ms=180 watt=640
 "$here/fixture_run.sh" "$work/warm/fast" ms=90 watt=560 mhz=1900
 cd "$work"
 
 # --- what it prints
 "$STROBE" report runs/slow runs/fast --csv=table.csv >text 2>said || die "report failed: $(cat said)"
-grep -q 'runs/report.html' said || die "it does not say where the page is: $(cat said)"
+grep -q 'runs/report.html' said || die "the path of the page is not printed: $(cat said)"
 [ -s runs/report.html ] || die "no page beside the last run"
 grep -q '^fast is 2\.00 times as fast as slow' text || die "no verdict in: $(cat text)"
 [ "$(wc -l <table.csv)" -eq 3 ] || die "the CSV has $(wc -l <table.csv) lines, not 3"
@@ -27,7 +27,8 @@ grep -q '"tokens_per_s"' one.json || die "no figures in the JSON"
     die "no Markdown table"
 [ -s elsewhere.html ] || die "--html is not followed"
 
-# A folder of runs stands for them; runs of two folders get their page here, not over another's.
+# A folder of runs means all of its runs. Runs of two folders get their page here; it overwrites no
+# other page.
 "$STROBE" report runs --csv=all.csv >/dev/null 2>&1 || die "a folder of runs is refused"
 [ "$(wc -l <all.csv)" -eq 4 ] || die "a folder of three runs gives $(wc -l <all.csv) lines"
 mkdir other && cp -r runs/twin other/twin && rm runs/report.html
@@ -35,7 +36,7 @@ mkdir other && cp -r runs/twin other/twin && rm runs/report.html
 [ -s report.html ] && [ ! -e runs/report.html ] || die "the page of two folders is not here"
 "$STROBE" report runs/slow runs/fast >/dev/null 2>&1
 
-# --- what it refuses, each with one sentence
+# --- what it refuses, each with one message
 mkdir -p runs/none runs/empty runs/future
 : >runs/empty/log.jsonl
 echo '{"v":99,"kind":"step","iter":1}' >runs/future/log.jsonl
@@ -46,10 +47,10 @@ for case in 'runs/absent:No such file' 'runs/none:has no log.jsonl' 'runs/empty:
     [ "$(grep -c . said)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat said)"
 done
 
-# --- what a browser makes of it
+# --- the page in a browser
 . "$here/browser.sh"
 
-# Opens a page with every name unresolvable and prints the document that came of it.
+# Opens a page without any name resolution and prints the resulting document.
 dump() {
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
         --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \
@@ -76,14 +77,14 @@ expect runs/report.html 7 loss:0.train,1.train,0.val,1.val difference:1.differen
 expect runs/fast/report.html 3 loss:0.train,0.val step-time:0.ms
 "$STROBE" report runs/slow runs/fast runs/twin >/dev/null 2>&1
 expect runs/report.html 11 loss:0.train,1.train,2.train,0.val,1.val,2.val
-# What devices said of themselves, of the runs that have it; a clock that was slowed is a note.
+# Telemetry of the runs that have it; a throttled clock gives a note.
 cp -r runs/twin warm/twin
 "$STROBE" report warm/slow warm/fast warm/twin >text 2>/dev/null
 grep -q '^slow .* 98 % .* 25\.3 % ' text || die "busy and slowed are not in: $(cat text)"
 grep -q '^Note: fast ran on a clock [45] % lower than that of slow' text || die "no note of the clock in: $(cat text)"
 expect warm/report.html 19 gauge-utilization:0.utilization,1.utilization gauge-clock:0.clock,1.clock \
     gauge-power:0.power,1.power gauge-memory:0.memory,1.memory
-# The same in iterations without evaluations, and with a loss that is no number.
+# The same in iterations without evaluations, and with a loss that is not a number.
 grep -v eval runs/slow/log.jsonl | sed '200s/"loss":[0-9.]*/"loss":null/' >log && mv log runs/slow/log.jsonl
 "$STROBE" report runs/slow runs/fast >/dev/null 2>&1
 expect runs/report.html 5 loss:0.train,1.train,1.val step-time:0.ms,1.ms

@@ -1,7 +1,7 @@
 #!/bin/sh
-# `strobe report` on profiles: what it prints, what it refuses, and that in a browser without a network every
-# table sorts and filters, the timeline zooms and names what is under the mouse, and nothing complains.
-# STROBE_NO_BROWSER=1 leaves the browser out.
+# `strobe report` on profiles: what it prints, what it refuses, and that in a browser without a
+# network every table sorts and filters, the timeline zooms and names what is under the mouse, and
+# there are no errors. STROBE_NO_BROWSER=1 skips the browser.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -18,7 +18,7 @@ cp runs/flash/profile.json other/alone.json
 
 # --- what it prints
 "$STROBE" report runs/slow runs/flash --svg=roof.svg >text 2>said || die "report failed: $(cat said)"
-grep -q 'runs/report.html' said || die "it does not say where the page is: $(cat said)"
+grep -q 'runs/report.html' said || die "the path of the page is not printed: $(cat said)"
 [ -s runs/report.html ] || die "no page beside the profiles"
 grep -q '^slow: the mean step takes 45.627 ms' text || die "no step in: $(cat text)"
 grep -q '^vanished .*forward / block / attention / softmax .*-3.960' text || die "softmax did not vanish in: $(cat text)"
@@ -36,9 +36,9 @@ grep -q '17 things the device did were dropped' text || die "what was dropped is
 [ ! -e runs/flash/report.html ] || die "a page in a folder that was not asked for"
 [ "$(grep -c '<circle' roof.svg)" -gt 30 ] || die "the roofline has $(grep -c '<circle' roof.svg) circles"
 grep -q 'bf16 800 TFLOP/s' roof.svg || die "the roofline has no ceiling"
-grep -q 'measured 2026-11-20' roof.svg || die "the roofline does not say when its ceilings were measured"
+grep -q 'measured 2026-11-20' roof.svg || die "the roofline lacks the date of its ceilings"
 
-# --- what it refuses, each with one sentence
+# --- what it refuses, each with one message
 mkdir -p bad/future bad/none
 sed 's/{"v":1,/{"v":99,/' runs/flash/profile.json >bad/future/profile.json
 echo '{"v":1}' >bad/none/profile.json
@@ -52,10 +52,10 @@ for case in 'bad/cut:is not valid JSON (line ' 'bad/empty:has no log.jsonl and n
     [ "$(grep -c . said)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat said)"
 done
 
-# --- what a browser makes of it
+# --- the page in a browser
 . "$here/browser.sh"
 
-# usage: act PAGE SIZE LEAST [brief]: opens the page in a window of that size, does what a person would, at least so many things
+# usage: act PAGE SIZE LEAST [brief]: opens the page in a window of that size and performs at least LEAST user actions
 act() {
     { cat "$1" && echo '<script>' && cat "$here/report_actions.js" && echo '</script>'; } >acted.html
     [ -z "${4-}" ] || sed -i 's/<body>/<body data-brief="true">/' acted.html
@@ -77,7 +77,8 @@ act runs/report.html 420,800 150 brief
 act runs/trained/report.html 1400,900 100 brief
 act other/report.html 1400,900 100 brief
 
-# A run without a profile, and a profile without rows, have a page, too; it has nothing of a profile.
+# A run without a profile and a profile without rows also have a page, without any part of a
+# profile.
 rm runs/trained/profile.json
 "$STROBE" report runs/trained >/dev/null 2>&1
 act runs/trained/report.html 1400,900 0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A run that was killed at any instant, or stopped by Ctrl-C, goes on and ends in the same bits as one
-# that never was: weights, moments, losses, text.
+# A run that was killed at any instant, or stopped by Ctrl-C, resumes and ends in the same bits as
+# an uninterrupted one: weights, moments, losses, text.
 # test: alone slow release; it kills runs at random times and compares files
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
@@ -8,7 +8,7 @@ kills=10 rounds=20
 sed -i 's|^eval_interval.*|eval_interval = 50|' tiny.conf
 seed=${SEED:-$$}
 
-# the checkpoints that are there, and which of them each holds for the best
+# lists the checkpoints, and for each the best evaluation that it records
 kept() {
     for state in "$1"/ckpt/*/state.json; do
         echo "${state#"$1"}" $(grep -o '"best_[a-z_]*": *[-0-9.e]*' "$state")
@@ -21,7 +21,7 @@ same() {
     done
     kept straight >want
     kept "$1" >got
-    cmp want got || fail "$2: other checkpoints are kept, or another is the best (SEED=$seed)"
+    cmp want got || fail "$2: the kept checkpoints or the best one differ (SEED=$seed)"
     timeless straight >want
     timeless "$1" >got
     cmp want got || fail "$2: the log differs (SEED=$seed)"
@@ -31,8 +31,8 @@ begin=$(date +%s%N)
 "$STROBE" train tiny.conf --out_dir=straight >log
 took=$((($(date +%s%N) - begin) / 1000000))
 
-# Milliseconds as sleep takes them, each number drawn once: below 120 % of a whole run, so that some
-# kills come too late and change nothing.
+# Random delays for sleep, without repetition, below 120 % of a whole run, so that some kills come
+# too late and change nothing.
 instants=$(awk -v seed="$seed" -v n=$((2 * rounds)) -v most="$took" 'BEGIN { srand(seed)
     for (i = 0; i < n; i++) printf "%.3f ", rand() * most * (i % 2 ? 0.8 : 1.2) / 1000 }')
 set -- $instants
@@ -54,7 +54,7 @@ while [ $killed -lt $kills ] && [ $round -lt $rounds ]; do
     round=$((round + 1))
     rm -rf cut
     kill_after "$1" "$STROBE" train tiny.conf --out_dir=cut
-    # Killed before it had begun its directory: nothing to go on with.
+    # Killed before it created its directory: nothing to resume.
     [ -e cut/config.conf ] || "$STROBE" train tiny.conf --out_dir=cut --overwrite --max_iters=1 >log
     kill_after "$2" "$STROBE" train tiny.conf --out_dir=cut --init_from=resume
     "$STROBE" train tiny.conf --out_dir=cut --init_from=resume >log 2>&1 ||
@@ -64,7 +64,7 @@ while [ $killed -lt $kills ] && [ $round -lt $rounds ]; do
 done
 [ $killed -ge $kills ] || fail "only $killed of $((2 * rounds)) kills came in time"
 
-# Ctrl-C: the step is finished and saved, and the command that is printed goes on.
+# Ctrl-C: the step is finished and saved, and the printed command resumes the run.
 for signal in INT TERM; do
     rm -rf cut
     "$STROBE" train tiny.conf --out_dir=cut >log 2>&1 &
@@ -81,7 +81,7 @@ for signal in INT TERM; do
     same cut "SIG$signal"
 done
 
-# A comparison passes on what only its own process was sent.
+# A comparison forwards a signal that only its own process received.
 for signal in INT TERM; do
     rm -rf both
     "$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both >log 2>&1 &
@@ -98,7 +98,7 @@ for signal in INT TERM; do
     [ -s both/seed=7/summary.json ] || fail "compare, SIG$signal: the second run is missing"
 done
 
-# The last checkpoint is damaged: the one before it serves.
+# The last checkpoint is damaged: the one before it is used.
 rm -rf cut
 cp -r straight cut
 printf x | dd of=cut/ckpt/000300/model.safetensors bs=1 seek=900 conv=notrunc 2>/dev/null

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The runner of the tests (tools/run_tests.c): what it counts, what it stops, and what it refuses.
+# The test runner (tools/run_tests.c): its counts, time limits and refusals.
 # test: release; the runner is not built with sanitizers
 set -eu
 runner=${STROBE_BUILD:-$PWD/build/release}/run_tests
@@ -13,7 +13,7 @@ script() {
     printf '#!/bin/sh\n%s\n' "$2" >"test_$1.sh"
     chmod +x "test_$1.sh"
 }
-# run CODE LINE TEST...: the exit code and a line of what is printed
+# run CODE LINE TEST...: checks the exit code and a line of the output
 run() {
     code=$1 line=$2
     shift 2

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The plans of the laptop's configuration, word for word as they were when somebody last looked. A change
-# of graph, passes or planner shows here first. UPDATE=1 rewrites them: then read the difference.
-# The backend `null` stands for all machines: it has one kernel for each operator and needs no scratch.
+# The plans of the laptop configuration must match the stored ones word for word. A change of graph,
+# passes or planner shows here first. UPDATE=1 rewrites them: then read the difference. The backend
+# `null` is the same on all machines: it has one kernel for each operator and needs no scratch.
 set -eu
 here=$(dirname "$0")
 plans=$here/../plans
@@ -15,7 +15,7 @@ for flash in false true; do
     if [ "${UPDATE:-0}" = 1 ]; then
         cp "$work/$name" "$plans/$name"
     elif ! diff -u "$plans/$name" "$work/$name"; then
-        echo "$name differs; if that is meant: UPDATE=1 make test T=snapshots"
+        echo "$name differs; if that is intended: UPDATE=1 make test T=snapshots"
         failed=1
     fi
 done

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A model is trained, evaluated and let write; what is asked wrongly is refused in words.
+# A model is trained, evaluated and sampled; wrong usage is refused with a message.
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 run=runs/a
@@ -18,13 +18,13 @@ last=$(sed -n '$s/.*"val_loss":\([0-9]*\.[0-9]\).*/\1/p' $run/log.jsonl)
 [ "$first" = 2.1 ] || [ "$first" = 2.2 ] || fail "the loss of an untrained model is $first"
 [ "${last%.*}" = 1 ] || fail "the loss of the trained model is $last"
 
-# --- eval: the very loss that the training logged
+# --- eval: exactly the loss that training logged
 "$STROBE" eval $run --json >eval.json
 logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' $run/log.jsonl)
-grep -q "\"val_loss\": $logged" eval.json || fail "eval says $(cat eval.json), the log $logged"
+grep -q "\"val_loss\": $logged" eval.json || fail "eval has $(cat eval.json), the log $logged"
 expect 0 'val loss' "$STROBE" eval $run/ckpt/000300 --eval_iters=3
 
-# --- a path may hold a '=': so compare names its runs
+# --- a path may contain '=': compare names its runs like that
 mkdir runs/x
 cp -r $run runs/x/flash=true
 expect 0 'val loss' "$STROBE" eval runs/x/flash=true --eval_iters=3
@@ -34,11 +34,11 @@ expect 0 'kernels' "$STROBE" plan runs/x/flash=true/config.conf
 cp -r $run runs/flipped
 model=runs/flipped/ckpt/000300/model.safetensors
 printf '\377' | dd of=$model bs=1 seek=$(($(wc -c <$model) / 2)) conv=notrunc 2>/dev/null
-cmp -s $model $run/ckpt/000300/model.safetensors && fail "the byte was so before"
+cmp -s $model $run/ckpt/000300/model.safetensors && fail "the byte did not change"
 expect 1 'model.safetensors is corrupt' "$STROBE" eval runs/flipped/ckpt/000300
 expect 0 'skipping checkpoint 300' "$STROBE" eval runs/flipped
 
-# --- sample: the same with and without the cache, from the run and from its checkpoint, elsewhere too
+# --- sample: the same with and without the cache, from the run and from its checkpoint, also in another folder
 "$STROBE" sample $run --num_samples=2 --max_new_tokens=80 --start='a' >with
 "$STROBE" sample --num_samples=2 --max_new_tokens=80 --start='a' $run/ckpt/000300 --cache=false >without
 cmp with without || fail "the cache changes the text"
@@ -50,7 +50,7 @@ mv moved data
 "$STROBE" sample $run --num_samples=2 --max_new_tokens=80 --start='a' --seed=5 >other
 cmp -s with other && fail "another seed gives the same text"
 "$STROBE" sample $run --json --num_samples=3 --max_new_tokens=4 | grep -c '^    "' | grep -qx 3 ||
-    fail "not three texts in the JSON"
+    fail "the JSON does not have three texts"
 
 # --- heads that share keys and values: trained, resumed to the same weights, sampled with a smaller cache
 shared="--n_head=4 --n_kv_head=2 --max_iters=60 --lr_decay_iters=60 --eval_interval=30"
@@ -58,7 +58,7 @@ expect 0 '60 iterations' "$STROBE" train tiny.conf --out_dir=runs/shared $shared
 expect 0 '30 iterations' "$STROBE" train tiny.conf --out_dir=runs/half $shared --max_iters=30
 expect 0 '30 iterations' "$STROBE" train runs/half --init_from=resume --max_iters=60
 cmp runs/shared/ckpt/000060/model.safetensors runs/half/ckpt/000060/model.safetensors ||
-    fail "resumed training ends in other weights"
+    fail "resumed training ends with other weights"
 "$STROBE" sample runs/shared --num_samples=1 --max_new_tokens=80 --start='a' >with
 "$STROBE" sample runs/shared --num_samples=1 --max_new_tokens=80 --start='a' --cache=false >without
 cmp with without || fail "the cache changes the text of a model whose heads share keys"
@@ -74,7 +74,7 @@ expect 2 'optimizer = sgd, not adamw' "$STROBE" train runs/sgd_half --init_from=
 expect 0 '30 iterations' "$STROBE" train runs/sgd_half --init_from=resume --max_iters=60
 for file in model optimizer; do
     cmp runs/sgd/ckpt/000060/$file.safetensors runs/sgd_half/ckpt/000060/$file.safetensors ||
-        fail "resumed training by SGD ends in another $file"
+        fail "resumed training with SGD ends with another $file"
 done
 grep -aq 'wte.weight.momentum' runs/sgd/ckpt/000060/optimizer.safetensors || fail "the momentum has no name"
 of_adamw=$(wc -c <$run/ckpt/000300/optimizer.safetensors) of_sgd=$(wc -c <runs/sgd/ckpt/000060/optimizer.safetensors)
@@ -83,10 +83,10 @@ state_of() { "$STROBE" memory tiny.conf "$@" --json | sed -n 's/.*"optimizer": *
 [ "$(state_of)" = $((2 * $(state_of --optimizer=sgd))) ] || fail "strobe memory: $(state_of), $(state_of --optimizer=sgd)"
 expect 0 'val loss' "$STROBE" eval runs/sgd
 
-# --- a run from before there were those keys
+# --- a run that is older than those keys
 cp -r $run runs/old
 sed -i '/^n_kv_head/d; /^optimizer/d; /^momentum/d' runs/old/config.conf
-grep -q n_kv_head $run/config.conf || fail "the run does not say how many heads share keys"
+grep -q n_kv_head $run/config.conf || fail "n_kv_head is missing in the run"
 "$STROBE" eval runs/old --json >eval.json
 grep -q "\"val_loss\": $logged" eval.json || fail "a run without n_kv_head: $(cat eval.json)"
 expect 0 '1 iterations' "$STROBE" train runs/old --init_from=resume --max_iters=301
@@ -105,27 +105,27 @@ expect 2 'neither a run directory nor a checkpoint' "$STROBE" sample data
 expect 2 'n_embd = 32, not 64' "$STROBE" eval $run --n_embd=64
 expect 2 'the character "Z"' "$STROBE" sample $run --start=Z
 expect 2 'two runs' "$STROBE" sample $run $run
-[ -e runs/none ] && fail "what was refused left a directory"
+[ -e runs/none ] && fail "a refused command created a directory"
 
-# --- the same name, other characters: as many, so that the shapes fit
+# --- a data set of the same name with other characters, equally many, so that the shapes match
 tr a z <text >other_text
 "$STROBE" data tiny --data_dir=other_data --from other_text >/dev/null
 expect 2 'differs from that of the run' "$STROBE" eval $run --data_dir=other_data
 expect 2 'differs from that of the run' "$STROBE" train $run --init_from=resume --data_dir=other_data
 grep -q '"z"' $run/vocabulary.json && fail "what was refused changed the run"
 
-# --- replaced, when asked
+# --- replaced on request
 expect 0 '2 iterations' "$STROBE" train tiny.conf --out_dir=$run --max_iters=2 --overwrite
 [ "$(grep -c '"kind":"step"' $run/log.jsonl)" = 2 ] || fail "the older log was not replaced"
 [ "$(ls $run/ckpt)" = 000002 ] || fail "older checkpoints were not removed"
 
-# --- a training that diverges stops, says where, and keeps its checkpoints
+# --- a diverging run stops, reports where, and keeps its checkpoints
 wild="--learning_rate=10 --weight_decay=10 --grad_clip=0 --decay_lr=false --eval_interval=2"
 expect 1 'check_nan=true' "$STROBE" train tiny.conf --out_dir=runs/wild $wild
-grep -q 'iteration' out || fail "the iteration is not named: $(cat out)"
-[ -e runs/wild/ckpt/000002/DONE ] || fail "the checkpoint before is gone"
+grep -q 'iteration' out || fail "the iteration is not printed: $(cat out)"
+[ -e runs/wild/ckpt/000002/DONE ] || fail "the earlier checkpoint is gone"
 expect 1 'is NaN or infinite' "$STROBE" train runs/wild --init_from=resume --check_nan=true
-grep -q 'node [0-9]* [A-Z_]* ' out || fail "the operator is not named: $(cat out)"
+grep -q 'node [0-9]* [A-Z_]* ' out || fail "the operator is not printed: $(cat out)"
 
 # --- comparisons
 expect 0 'flash=true' "$STROBE" compare tiny.conf --flash=false,true --max_iters=20 --out_dir=runs/c

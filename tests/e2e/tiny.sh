@@ -1,4 +1,5 @@
-# Sourced by the scripts that train: a folder of their own, a data set and a model that take a moment.
+# Sourced by the scripts that train: a separate folder, a data set and a model that train in a
+# moment.
 set -eu
 STROBE=${STROBE:-$PWD/strobe}
 work=$(mktemp -d)
@@ -10,7 +11,7 @@ fail() {
     exit 1
 }
 
-# A few words in an order that only looks random, some thousand characters.
+# A few words in a fixed pseudo-random order, some thousand characters.
 awk 'BEGIN { n = split("aba cab deed fad bee face a ed", w, " "); x = 1
     for (i = 0; i < 1500; i++) { x = (x * 1103515245 + 12345) % 2147483648
         printf "%s%s", w[int(x / 65536) % n + 1], i % 8 == 7 ? "\n" : " " } }' >"$work/text"
@@ -35,7 +36,7 @@ lr_decay_iters = 300
 threads = 1
 EOF
 
-# expect CODE WORDS COMMAND...: the exit code, and words in what was printed.
+# expect CODE TEXT COMMAND...: checks the exit code, and that the output has TEXT.
 expect() {
     code=$1 words=$2
     shift 2
@@ -45,11 +46,11 @@ expect() {
     set -e
     [ "$got" = "$code" ] || fail "exit code $got instead of $code: $*
 $(cat "$work/out")"
-    grep -qF -- "$words" "$work/out" || fail "'$words' is not said by: $*
+    grep -qF -- "$words" "$work/out" || fail "'$words' is not printed by: $*
 $(cat "$work/out")"
 }
 
-# The log without what depends on the clock.
+# The log without fields that depend on the clock.
 timeless() {
     sed '/"kind":"sample"/d; s/,"ms":.*}/}/' "$1/log.jsonl"
 }

@@ -1,4 +1,5 @@
-/* Barriers in shared memory, named ones, registers that warpgroups give each other, and what is visible to whom. */
+/* Barriers in shared memory, named barriers, registers that warpgroups exchange, and visibility of
+ * writes. */
 #include "block.hpp"
 
 #include <stdarg.h>
@@ -11,17 +12,17 @@ namespace
 
 enum : unsigned { THREADS_MOST = 1024, BARRIERS = 512, NAMED = 16, WARPS = THREADS_MOST / 32 };
 enum { CHUNK = 16, REGISTERS = 65536 };
-const uint64_t WORD = 0xba441e4ba441e4baull; /* where a barrier is */
+const uint64_t WORD = 0xba441e4ba441e4baull; /* marks a barrier */
 
 struct barrier {
     unsigned at;
     int threads, missing;
-    long long bytes; /* announced and not come */
+    long long bytes; /* announced and not arrived */
     uint64_t phase;
 };
 barrier barriers[BARRIERS];
 unsigned used;
-bool fenced; /* since the last was made */
+bool fenced; /* since the last initialisation */
 
 struct named {
     int threads, arrived;
@@ -38,17 +39,18 @@ struct wait {
 };
 wait waits[THREADS_MOST];
 
-int registers[WARPS]; /* of a thread */
+int registers[WARPS]; /* per thread */
 bool registers_known;
 uint64_t given_up;
-bool waited; /* for the launch before */
+bool waited; /* for the previous launch */
 
-/* Chunks that a thread wrote, and by how many they are not fenced; when they were last written, and when threads last fenced. */
+/* Chunks that a thread wrote, and how many threads have not fenced them; times of the last write
+ * and of each thread's fence. */
 std::vector<unsigned> wrote[THREADS_MOST];
 unsigned short unfenced[EMU_DYNAMIC / CHUNK];
 unsigned unfenced_in_all;
 uint64_t now, written[EMU_DYNAMIC / CHUNK], fences[THREADS_MOST];
-bool touched; /* some of this, in this block */
+bool touched; /* any of these was used in this block */
 
 void wait_for(const uint64_t *number, const wait &w)
 {
@@ -73,7 +75,7 @@ void complete(barrier &b)
 {
     if (b.missing) return;
     if (b.bytes < 0)
-        emu_broken_by("more bytes came to the barrier at %u than were announced", b.at);
+        emu_broken_by("more bytes arrived at the barrier at %u than were announced", b.at);
     if (b.bytes) return;
     b.phase++;
     b.missing = b.threads;
@@ -83,8 +85,8 @@ void tell(unsigned first, unsigned last, const wait &w)
 {
     fprintf(stderr, "emulator:     threads %u to %u: ", first, last);
     if (w.what == NAME) {
-        fprintf(stderr, "named barrier %u, %d of %d threads are there\n", w.at, names[w.at].arrived,
-                names[w.at].threads);
+        fprintf(stderr, "named barrier %u, %d of %d threads have arrived\n", w.at,
+                names[w.at].arrived, names[w.at].threads);
     } else if (w.what == BARRIER) {
         const barrier &b = at(w.at);
         fprintf(stderr,
@@ -92,8 +94,8 @@ void tell(unsigned first, unsigned last, const wait &w)
                 "bytes are missing\n",
                 w.at, w.parity, (unsigned long long)b.phase, b.missing, b.threads, b.bytes);
     } else {
-        fprintf(stderr, w.what == POOL ? "registers that nobody gives up\n"
-                                       : "ended, or at a barrier or a meeting\n");
+        fprintf(stderr, w.what == POOL ? "registers that no thread releases\n"
+                                       : "ended, or at a barrier or a collective operation\n");
     }
 }
 
@@ -112,7 +114,7 @@ void emu_broken_by(const char *form, ...)
 unsigned char *emu_shared_at(unsigned at, unsigned bytes)
 {
     if (at + bytes < at || at + bytes > emu_block().shared_bytes)
-        emu_broken_by("byte %d is not of the block's dynamic shared memory", (int)at);
+        emu_broken_by("byte %d is outside the block's dynamic shared memory", (int)at);
     return emu_block().module->dynamic + at;
 }
 
@@ -145,14 +147,14 @@ void emu_visible(unsigned at, unsigned bytes, uint64_t fenced)
     if (!unfenced_in_all) return;
     for (unsigned i = at / CHUNK; i <= (at + bytes - 1) / CHUNK; i++)
         if (unfenced[i] && written[i] > fenced)
-            emu_broken_by("byte %u of shared memory is read by a product or a copy, but the thread "
-                          "that wrote it has not called fence_async, nor since then who reads it",
+            emu_broken_by("byte %u of shared memory is read by a WGMMA or a copy, but the thread "
+                          "that wrote it has not called fence_async, nor has the reader since then",
                           i * CHUNK);
 }
 
 void emu_barrier_init(unsigned offset, int threads)
 {
-    if (offset % 8) emu_broken("a barrier at an address that is no multiple of 8");
+    if (offset % 8) emu_broken("a barrier at an address that is not a multiple of 8");
     if (threads < 1 || threads >= 1 << 20) emu_broken_by("a barrier of %d threads", threads);
     if (used == BARRIERS) emu_broken("too many barriers");
     for (unsigned i = 0; i < used; i++)
@@ -205,7 +207,8 @@ void emu_named_barrier(int id, int threads, bool wait)
     if (threads < 1 || threads % 32 || threads > (int)emu_block().threads)
         emu_broken_by("a named barrier of %d threads", threads);
     if (n.arrived && n.threads != threads)
-        emu_broken_by("named barrier %d is of %d and of %d threads", id, n.threads, threads);
+        emu_broken_by("named barrier %d is used with %d and with %d threads", id, n.threads,
+                      threads);
     n.threads = threads;
     if (++n.arrived == threads) {
         n.arrived = 0;
@@ -215,7 +218,7 @@ void emu_named_barrier(int id, int threads, bool wait)
     }
 }
 
-/* What a block has at first is what ptxas gives it: all registers in equal parts. */
+/* At first the block has what ptxas assigns: all registers in equal parts. */
 static void registers_begin()
 {
     int each = REGISTERS / (int)((emu_block().threads + 31) / 32 * 32) / 8 * 8;

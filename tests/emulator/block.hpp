@@ -1,5 +1,5 @@
-/* block.hpp - the block that runs, for what compute capability 9.0 adds to it (hopper.hpp): products.cpp, barriers.cpp
- * and tensors.cpp. */
+/* block.hpp - the running block, as products.cpp, barriers.cpp and tensors.cpp see it; they emulate
+ * what compute capability 9.0 adds (hopper.hpp). */
 #pragma once
 #include "engine.hpp"
 #include "hopper.hpp"
@@ -7,19 +7,20 @@
 #include <stdint.h>
 
 /* engine.cpp */
-const emu_start &emu_block(); /* the kernel */
-unsigned emu_thread();        /* that runs */
+const emu_start &emu_block(); /* the launch of this block */
+unsigned emu_thread();        /* the running thread */
 bool emu_early();
-/* Until the number is another one; others run meanwhile. */
+/* Waits until the number changes; other threads run meanwhile. */
 void emu_wait_for(const uint64_t *number);
-/* One that waited for the number, which is another one now, goes on before this thread does: who gives something away too
- * early loses it. In the other order (EMU_REVERSE) it keeps its turn. */
+/* After the number changed: a thread that waited for it runs before this thread continues, so a
+ * resource that is released too early is lost. In the other order (EMU_REVERSE) this thread
+ * continues first. */
 void emu_let_go(const uint64_t *number);
 [[noreturn]] void emu_broken(const char *what);
-/* As printf. */
+/* Formatted as by printf. */
 [[noreturn]] void emu_broken_by(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
-/* Called before the first thread of a block, when a thread ends, behind the last. */
+/* Called before the first thread of a block, when a thread ends, and after the last. */
 extern const emu_hopper emu_hopper_functions;
 void emu_products_begin();
 void emu_products_thread_ends();
@@ -28,20 +29,21 @@ void emu_barriers_end();
 void emu_tensors_begin();
 void emu_tensors_thread_ends();
 void emu_tensors_end();
-/* No thread can go on: lets a copy come; false if there is none. */
+/* No thread can continue: completes one copy; false if there is none. */
 bool emu_tensors_proceed();
-/* For what threads wait, on stderr. */
+/* Prints what threads wait for, on stderr. */
 void emu_barriers_tell();
 
-/* Dynamic shared memory from that offset. */
+/* Dynamic shared memory at that offset. */
 unsigned char *emu_shared_at(unsigned at, unsigned bytes);
-/* When this thread last made what was written visible to its own products and copies. */
+/* When this thread last made writes visible to its own WGMMAs and copies. */
 uint64_t emu_fenced();
-/* Breaks off where a thread wrote there and made it not visible to products and copies, and who reads fenced before that. */
+/* Fails if a thread wrote there without making it visible to WGMMAs and copies, and the reader's
+ * last fence was earlier. */
 void emu_visible(unsigned at, unsigned bytes, uint64_t fenced);
 void emu_wrote(unsigned at);
 void emu_fence_async();
-/* Where a chunk of 16 bytes really lies, of rows of `span` bytes that are swizzled. */
+/* The real position of a chunk of 16 bytes in swizzled rows of `span` bytes. */
 inline unsigned emu_swizzled(unsigned at, unsigned span)
 {
     return span ? at ^ (at >> 7 & (span / 16 - 1)) << 4 : at;
@@ -55,9 +57,9 @@ void emu_barrier_init(unsigned at, int threads);
 void emu_barrier_fence();
 void emu_barrier_arrive(unsigned at, int bytes);
 void emu_barrier_wait(unsigned at, int parity);
-/* So many bytes have come. */
+/* Counts arrived bytes. */
 void emu_barrier_complete(unsigned at, int bytes);
-/* Breaks off where no copy may be counted there. */
+/* Fails if no copy may be counted at that barrier. */
 void emu_barrier_counts(unsigned at);
 void emu_named_barrier(int id, int threads, bool wait);
 void emu_registers(int n);

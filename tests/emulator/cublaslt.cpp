@@ -1,5 +1,6 @@
-/* cuBLASLt: what the program asks of it, multiplied on the host in float, operands of 8 bits included. Two algorithms for each product, which
- * differ in the order in which they add. Columns come first, as the library counts. */
+/* cuBLASLt: the matmuls that the program requests, computed on the host in float, also for 8-bit
+ * operands. There are two algorithms for each matmul, which differ in the order of addition.
+ * Matrices are column-major, as in the library. */
 #include <cublasLt.h>
 
 #include "engine.hpp"
@@ -18,13 +19,13 @@ enum : size_t { ALGORITHMS = 2, WORKSPACE = 256, COUNTERS = 64 };
 /* Whatever its size. */
 const double PRODUCT_MS = 0.5, HALVES_MS = 0.4, JOINT_MS = 0.003;
 
-/* A descriptor of the program's: its values, by their numbers. */
+/* A descriptor of the program: its values by attribute number. */
 struct operation {
     bool ta, tb, tf32;
     cublasLtEpilogue_t end;
     void *bias, *beside;
     int64_t beside_step;
-    const float *scale_a, *scale_b; /* of operands of 8 bits, read when the product runs; NULL: 1 */
+    const float *scale_a, *scale_b; /* of 8-bit operands, read when the matmul runs; NULL: 1 */
 };
 struct layout {
     cudaDataType_t type;
@@ -80,7 +81,7 @@ void write(const layout &l, void *to, int64_t i, float a)
             (unsigned short)((a != a ? 0x7fffffffu : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* The approximation by tanh, and its slope. */
+/* The tanh approximation of GELU, and its slope. */
 float gelu(float x)
 {
     return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
@@ -109,7 +110,7 @@ bool is_known(cublasLtEpilogue_t e)
            e == CUBLASLT_EPILOGUE_DGELU || e == CUBLASLT_EPILOGUE_BGRADA;
 }
 
-/* One product; algorithm 1 adds in 16 sums, 2 in 4. */
+/* One matmul; algorithm 1 adds in 16 partial sums, 2 in 4. */
 struct product {
     operation o;
     layout a, b, d;
@@ -120,7 +121,7 @@ struct product {
 
     int64_t inner() const { return o.ta ? a.rows : a.columns; }
 
-    /* Bytes are multiplied along the sum, one type or both of them, in words of 16. */
+    /* 8-bit operands: contiguous along k, sizes multiples of 16, at most one is E5M2. */
     bool eight_fits() const
     {
         bool even = d.rows % 16 == 0 && d.columns % 16 == 0 && inner() % 16 == 0;
@@ -137,7 +138,7 @@ struct product {
                (o.tb ? b.columns : b.rows) == inner() && a.batch == d.batch && b.batch == d.batch;
     }
 
-    /* Rows of what is multiplied, each whole and in float. */
+    /* Rows of the operands, each whole and in float. */
     std::vector<float> rows_of(const layout &l, const void *from, bool transposed, int64_t rows,
                                int z) const
     {
@@ -204,7 +205,7 @@ struct product {
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
     *handle = (cublasLtHandle_t)&is_known;
-    /* It asks for a driver of its own CUDA version. */
+    /* It requires a driver of its own CUDA version. */
     return emu_number("EMU_DRIVER", 13000) >= 13000 ? CUBLAS_STATUS_SUCCESS
                                                     : CUBLAS_STATUS_NOT_INITIALIZED;
 }
@@ -370,23 +371,24 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation_,
     if (!p.fits() || *(const float *)beta != 0) return CUBLAS_STATUS_INVALID_VALUE;
     if (which < 1 || which > ALGORITHMS || workspace_bytes < WORKSPACE * (which - 1))
         return CUBLAS_STATUS_INVALID_VALUE;
-    /* The second algorithm is faster and is two kernels, as one is that cuts the sum. */
+    /* The second algorithm is faster and launches two kernels, like split-K. */
     double ms = which > 1 ? HALVES_MS : PRODUCT_MS;
     emu_what what = {EMU_KERNEL, "nvjet_emulated_128x64_algorithm_1", 0, 0};
     if (which > 1) what.name = "nvjet_emulated_64x64_split_in_two_algorithm_2_kernel";
-    /* As the library's kernels of compute capability 9.0: counters in the workspace are cleared first. */
+    /* Like the library's kernels for compute capability 9.0: counters in the workspace are cleared
+     * first. */
     if (which > 1 &&
         cuMemsetD8Async((CUdeviceptr)workspace, 0, COUNTERS, (CUstream)stream) != CUDA_SUCCESS)
         return CUBLAS_STATUS_EXECUTION_FAILED;
     CUresult r = emu_enqueue((CUstream)stream, ms, what, [=] {
         if (which > 1 && std::any_of((char *)workspace, (char *)workspace + COUNTERS,
                                      [](char c) { return c != 0; })) {
-            fprintf(stderr, "emulator: a product's counters are not cleared\n");
+            fprintf(stderr, "emulator: a matmul's counters are not cleared\n");
             return CUDA_ERROR_LAUNCH_FAILED;
         }
         if (which > 1) memset(workspace, 0xff, WORKSPACE);
         if (emu_number("EMU_VERBOSE", 0))
-            fprintf(stderr, "emulator: product %lld x %lld x %lld\n", (long long)p.d.columns,
+            fprintf(stderr, "emulator: matmul %lld x %lld x %lld\n", (long long)p.d.columns,
                     (long long)p.d.rows, (long long)p.inner());
         p.run();
         return CUDA_SUCCESS;

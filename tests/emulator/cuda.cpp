@@ -1,4 +1,4 @@
-/* The driver: what the device is, memory, modules, starts of kernels. */
+/* The driver: device properties, memory, modules, kernel launches. */
 #include "engine.hpp"
 #include "streams.hpp"
 
@@ -20,7 +20,8 @@ namespace
 
 enum : size_t { PAGE = 4096, ALIGNMENT = 256, POISONED_MOST = 64 << 20 };
 enum { POISON = 0xff };
-/* What a start takes, and how much a copy moves in a millisecond: of the size that a GPU has. */
+/* The duration of a launch, and the bytes that a copy moves in a millisecond: realistic for a
+ * GPU. */
 const double START_MS = 0.003, BYTES_PER_MS = 1e9;
 
 int arch()
@@ -28,7 +29,7 @@ int arch()
     return (int)emu_number("EMU_ARCH", 90);
 }
 
-/* That a block may ask for, by generation. */
+/* The most that a block may request, by generation. */
 int shared_most()
 {
     int a = arch();
@@ -74,7 +75,7 @@ double seconds()
         .count();
 }
 
-/* The host is told what goes wrong with a start now; while it runs, by whoever waits. */
+/* The host gets an error of the launch now, and an error while it runs when it waits. */
 CUresult run(const function *f, const emu_start &s, std::vector<std::vector<char>> &parameters)
 {
     std::vector<void *> at;
@@ -120,7 +121,7 @@ const struct {
 
 } // namespace
 
-/* As the driver does it, once. */
+/* Once, as the driver does it. */
 static void inject()
 {
     static bool tried;
@@ -159,7 +160,7 @@ CUresult cuDeviceGet(CUdevice *d, int number)
     return number < emu_number("EMU_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* NVML has the same places (nvml.cpp), and counts from the lowest. */
+/* NVML has the same bus numbers (nvml.cpp), and counts from the lowest. */
 CUresult cuDeviceGetPCIBusId(char *bus, int n, CUdevice d)
 {
     static const char *const places[] = {"0000:3A:00.0", "0000:1B:00.0"};
@@ -227,7 +228,7 @@ CUresult cuCtxSynchronize()
     return emu_recording() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : emu_drain();
 }
 
-/* For a profiler; the emulator tells what it would have been told. */
+/* For a profiler; the emulator prints the calls. */
 CUresult cuProfilerStart()
 {
     if (emu_number("EMU_VERBOSE", 0)) fprintf(stderr, "emulator: cuProfilerStart\n");
@@ -275,7 +276,7 @@ CUresult cuMemGetInfo(size_t *left, size_t *all)
     return emu_fault();
 }
 
-/* It ends at a page that must not be touched, so it starts where its length lets it. */
+/* An allocation ends at a protected page, so its length determines its start. */
 CUresult cuMemAlloc(CUdeviceptr *ret, size_t bytes)
 {
     if (emu_fault() != CUDA_SUCCESS) return emu_fault();
@@ -355,7 +356,7 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstr
     });
 }
 
-/* An image is what nvrtc.cpp made: 8 letters, its length, a shared object. */
+/* An image as nvrtc.cpp makes it: 8 letters, its length, a shared object. */
 CUresult cuModuleLoadData(CUmodule *ret, const void *image)
 {
     uint64_t bytes;
@@ -369,13 +370,13 @@ CUresult cuModuleLoadData(CUmodule *ret, const void *image)
     void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) fprintf(stderr, "emulator: %s\n", dlerror());
     *ret = (CUmodule)library;
-    /* The descriptor stays open: to the loader two files of one name are one library. */
+    /* The descriptor stays open: the loader treats two files of the same name as one library. */
     return library ? emu_fault() : CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult cuModuleUnload(CUmodule)
 {
-    return emu_drain(); /* the library stays: recordings may still name its kernels */
+    return emu_drain(); /* the library stays open: graphs may still refer to its kernels */
 }
 
 CUresult cuModuleGetFunction(CUfunction *ret, CUmodule m, const char *name)
@@ -425,8 +426,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
     return launch({x, y, z, bx, by, bz, shared_bytes, stream, NULL, 0}, f, false, parameters);
 }
 
-/* Of attributes it knows that which lets a kernel begin while the one before ends; here it has ended, and the kernel must
- * still wait for it. */
+/* The only known attribute is programmatic dependent launch. Here the previous kernel has already
+ * ended, but the kernel must still wait for it. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **parameters, void **)
 {
     bool dependent = false;

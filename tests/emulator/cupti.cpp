@@ -1,5 +1,5 @@
-/* CUPTI, as far as the program asks it: records of what the emulated device does, in buffers that the program gives, with the
- * times that streams.cpp reckons. */
+/* CUPTI, as far as the program uses it: records of the emulated device's work, in buffers of the
+ * program, with the times that streams.cpp computes. */
 #include "engine.hpp"
 #include "streams.hpp"
 
@@ -16,11 +16,11 @@
 namespace
 {
 
-/* Its clock is not the program's. */
+/* CUPTI's clock differs from the program's. */
 const uint64_t BEGINNING = 1700000000000000000;
 
 std::set<CUpti_ActivityKind> enabled;
-std::vector<uint64_t> pushed; /* of CUSTOM0, the one kind that is known */
+std::vector<uint64_t> pushed; /* of CUSTOM0, the only known kind */
 CUpti_BuffersCallbackRequestFunc request;
 CUpti_BuffersCallbackCompleteFunc complete;
 uint8_t *buffer;
@@ -44,7 +44,7 @@ void hand_over()
     if (full) complete(NULL, 0, full, room, filled);
 }
 
-/* Every so many records one is lost, where the environment says so. */
+/* Every N-th record is dropped, if the environment requests it. */
 void write(const void *record, size_t bytes)
 {
     long long drop = emu_number("EMU_CUPTI_DROP", 0);
@@ -67,7 +67,7 @@ void write(const void *record, size_t bytes)
     filled += bytes;
 }
 
-/* A call has a number of the program's only where calls are recorded, and that record comes first. */
+/* A call has the program's number only if calls are recorded, and that record comes first. */
 void called(unsigned call)
 {
     if (!is_on(CUPTI_ACTIVITY_KIND_DRIVER)) return;

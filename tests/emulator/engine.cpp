@@ -1,4 +1,4 @@
-/* Blocks, one after the other; the threads of each as fibers that take turns. */
+/* Runs blocks one after the other; the threads of each are fibers that run in turn. */
 #include "block.hpp"
 #include "switch.hpp"
 
@@ -17,7 +17,8 @@ namespace
 
 enum : size_t {
     THREADS_MOST = 1024,
-    /* No power of two: stacks that begin at the same bits would all want the same lines of the cache. */
+    /* Not a power of two: stacks with equal low address bits would compete for the same cache
+     * lines. */
     STACK_BYTES = (24 << 10) + 320,
     SIGNAL_STACK = 64 << 10,
 };
@@ -33,14 +34,14 @@ struct copy {
 struct fiber {
     emu_place at;
     bool done;
-    const uint64_t *watched; /* runs again when this is another number; NULL: at once */
+    const uint64_t *watched; /* runs again when this number changes; NULL: at once */
     uint64_t seen;
     unsigned thread;
-    std::deque<std::vector<copy>> groups; /* of copies under way; the last is open */
+    std::deque<std::vector<copy>> groups; /* of copies in flight; the last is open */
 };
 
-/* Lanes of a mask that meet again and again. What they bring alternates between two rows: a lane can be one
- * meeting ahead of another, which still reads, but not two. */
+/* Collective operations of the lanes of a mask. Contributions alternate between two rows: a lane
+ * can be one operation ahead of another that still reads, but not two. */
 struct meeting {
     unsigned mask, arrived, wanted;
     uint64_t times;
@@ -55,8 +56,8 @@ fiber fibers[THREADS_MOST];
 warp warps[THREADS_MOST / EMU_WARP];
 char *stacks;
 fiber *now;
-emu_place host;  /* where blocks are begun */
-sigjmp_buf lost; /* the same, after memory that is not there was touched */
+emu_place host;  /* the context that starts blocks */
+sigjmp_buf lost; /* the same, after an illegal access */
 bool running, reverse, early;
 
 emu_start current;
@@ -85,7 +86,8 @@ void enter(emu_place *from, fiber *f)
     emu_switch(from, &f->at);
 }
 
-/* The next in turn goes on; when all are done, the host. Returns when it is this one's turn again. */
+/* Switches to the next fiber; when all are done, to the host. Returns when it is this fiber's turn
+ * again. */
 void give_way()
 {
     fiber *self = now;
@@ -97,13 +99,13 @@ void give_way()
     if (alive && emu_tensors_proceed()) return give_way();
     if (alive) {
         emu_barriers_tell();
-        broken("the threads wait for each other for ever: a barrier or a meeting that not all come "
+        broken("deadlock: a barrier or a collective operation that not all threads come "
                "to");
     }
     emu_switch(&self->at, &host);
 }
 
-/* Until the number is another one. */
+/* Waits until the number changes. */
 void wait_for(const uint64_t *number)
 {
     fiber *f = now;
@@ -151,7 +153,7 @@ const emu_slot *meet(unsigned mask, const void *bytes, unsigned size)
 {
     unsigned lane = now->thread % EMU_WARP;
     if (!(mask >> lane & 1)) broken("a lane that is not in its mask");
-    if (size > EMU_SLOT) broken("a lane brings too much");
+    if (size > EMU_SLOT) broken("a lane's contribution is too large");
     meeting *m = meeting_of(mask);
     emu_slot *slots = m->slot[m->times & 1];
     memcpy(slots[lane].bytes, bytes, size);
@@ -173,7 +175,7 @@ void copy_now(const copy &c)
 void copy_later(void *to, const void *from, int bytes)
 {
     if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
-        broken("cp.async of an address that is no multiple of 16");
+        broken("cp.async at an address that is not a multiple of 16");
     if (bytes < 0 || bytes > 16) broken("cp.async of more than 16 bytes");
     copy c = {to, from, bytes};
     if (early)
@@ -195,7 +197,7 @@ void copies_wait(int groups)
     }
 }
 
-/* A fiber lives from block to block. */
+/* Fibers are reused from block to block. */
 void live()
 {
     for (;;) {
@@ -221,7 +223,7 @@ void make_fiber(unsigned thread)
     *canary_of(thread) = CANARY;
 }
 
-/* The driver gives device memory a border that must not be touched; whoever does is one of the fibers. */
+/* Device memory ends at a protected page; only a fiber can have touched it. */
 void on_touch(int, siginfo_t *info, void *)
 {
     const emu_index *b = current.module ? current.module->block : NULL;
@@ -279,7 +281,7 @@ void run_block(emu_index block)
     emu_tensors_end();
     for (int i = 0; i < EMU_GUARD; i++)
         if (m->dynamic[current.shared_bytes + i] != POISON)
-            broken("the block wrote behind its shared memory");
+            broken("the block wrote past its shared memory");
     for (unsigned i = 0; i < current.threads; i++)
         if (*canary_of(i) != CANARY) broken("a fiber's stack is too small");
 }

@@ -1,16 +1,20 @@
-/* hopper.hpp - what kernels/hopper.cuh has of compute capability 9.0: the words of its functions for kernel texts, and the
- * table of what the engine does for them (block.hpp).
+/* hopper.hpp - the functions of hopper.cuh for compute capability 9.0, as kernel sources call them,
+ * and the table of the engine's functions that implement them (block.hpp).
  *
- * What may come late comes late, or, with EMU_EARLY=1, at once: a product reads shared memory when it is waited for, and
- * until then its accumulator is NaN; a copy to shared memory comes when no thread can go on without it, and until
- * then there is NaN; one from shared memory reads it when it is waited for. Told as errors: threads of a warpgroup that do not
- * do the same product; a product without a fence; operands, copies and tensors that are not where they must be; what
- * stmatrix wrote and no fence_async, of its thread or later of who reads it, made visible to products and copies; barriers with more arrivals or bytes than announced, or that
- * were overwritten; what is under way when a block ends; a dependent launch that does not wait for the one before. Threads that wait for
- * ever are told with what they wait for.
+ * Asynchronous work completes as late as allowed, or, with EMU_EARLY=1, at once. A WGMMA reads
+ * shared memory when it is waited for; until then its accumulator is NaN. A copy to shared memory
+ * arrives when no thread can continue without it; until then the memory is NaN. A copy from shared
+ * memory reads it when it is waited for.
  *
- * Not seen: plain stores to shared memory without fence_async, registers of a product that are touched without a fence
- * while another is under way (the compiler has remarks on these, which fail tests/backend/test_cuda_texts). */
+ * Reported as errors: threads of a warpgroup that do not issue the same WGMMA; a WGMMA without a
+ * fence; misplaced operands, copies and tensors; writes of stmatrix that no fence_async (of the
+ * writer, or later of the reader) made visible to WGMMAs and copies; barriers with more arrivals or
+ * bytes than announced, or that were overwritten; work in flight when a block ends; a dependent
+ * launch that does not wait for the previous one. A deadlock prints what the threads wait for.
+ *
+ * Not found: plain stores to shared memory without fence_async; accumulator registers that are
+ * touched without a fence while another WGMMA is in flight (the compiler warns about these, and
+ * tests/backend/test_cuda_texts fails on it). */
 #pragma once
 #include <stddef.h>
 
@@ -18,11 +22,11 @@ struct emu_product {
     float *d;
     int n; /* columns */
     unsigned long long a, b;
-    const unsigned *registers; /* a from registers; NULL: from shared memory */
+    const unsigned *registers; /* operand a in registers; NULL: in shared memory */
     bool ta, tb, accumulate;
 };
 
-/* What cuTensorMapEncodeTiled makes here. */
+/* The emulated result of cuTensorMapEncodeTiled. */
 enum { EMU_RANK = 5 };
 struct emu_map {
     char word[8]; /* "a tensor" */
@@ -32,7 +36,7 @@ struct emu_map {
     unsigned short span; /* bytes of the swizzle; 0: none */
 };
 
-/* Of shared memory the offset from the first dynamic byte is given. */
+/* Shared memory is addressed by the offset from the first dynamic byte. */
 struct emu_hopper {
     void (*product)(const emu_product &p);
     void (*product_fence)();
@@ -56,7 +60,7 @@ struct emu_hopper {
 };
 
 #ifdef EMU_TEXT
-/* Constants of texts are macros and may have any name in capitals. */
+/* Constants of kernel sources are macros and may have any name in capitals. */
 #define EMU_HOPPER (*emu_this.engine->hopper)
 static inline unsigned emu_offset(unsigned shared)
 {
@@ -174,7 +178,8 @@ static inline void dependents_wait()
 
 static inline const emu_slot *emu_rows(unsigned address)
 {
-    if (address % 16) emu_this.engine->broken("stmatrix of an address that is no multiple of 16");
+    if (address % 16)
+        emu_this.engine->broken("stmatrix at an address that is not a multiple of 16");
     return emu_meet(~0u, address);
 }
 static inline void emu_store_part(unsigned to, const void *from, int bytes)

@@ -1,5 +1,6 @@
-/* kernel.hpp - what stands before every kernel text: CUDA's words, for g++. The C library is declared by hand: its headers
- * would take most of the time of a compilation. A word that is missing here does not compile. */
+/* kernel.hpp - precedes every kernel source: CUDA's built-ins, for g++. The C library is declared
+ * by hand, because its headers would take most of the compile time. A source that uses a missing
+ * built-in does not compile. */
 #pragma once
 #define EMU_TEXT
 #include "engine.hpp"
@@ -12,7 +13,8 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
-/* All of it lies together, to be poisoned. What is `extern` nvrtc.cpp makes a name of the dynamic one. */
+/* All shared memory is contiguous, to be poisoned. nvrtc.cpp makes `extern` arrays names of the
+ * dynamic part. */
 #define __shared__   static __attribute__((section("emu_shared")))
 
 struct uint2 {
@@ -98,7 +100,7 @@ static inline long long max(long long a, long long b)
 static emu_index threadIdx, blockIdx, blockDim, gridDim;
 alignas(1024) static unsigned char emu_dynamic[EMU_DYNAMIC + EMU_GUARD];
 __attribute__((used))
-__shared__ unsigned char emu_some_shared[16]; /* so that there is some in every module */
+__shared__ unsigned char emu_some_shared[16]; /* so that every module has some */
 extern "C" unsigned char __start_emu_shared[], __stop_emu_shared[];
 extern "C" {
 __attribute__((visibility("default")))
@@ -106,7 +108,7 @@ emu_module emu_this = {nullptr,  &threadIdx,  &blockIdx,          &blockDim,
                        &gridDim, emu_dynamic, __start_emu_shared, __stop_emu_shared};
 }
 
-/* --- what a block and a warp do together --- */
+/* --- collective operations of a block and a warp --- */
 
 static inline void __syncthreads()
 {
@@ -118,7 +120,7 @@ static inline int emu_lane()
 }
 template <typename T> static inline const emu_slot *emu_meet(unsigned mask, const T &a)
 {
-    static_assert(sizeof(T) <= EMU_SLOT, "too much for a slot");
+    static_assert(sizeof(T) <= EMU_SLOT, "too large for a slot");
     return emu_this.engine->meet(mask, &a, sizeof a);
 }
 template <typename T> static inline T emu_of(const emu_slot *slots, int lane)
@@ -188,7 +190,7 @@ static inline void __syncwarp(unsigned mask = ~0u)
     emu_meet(mask, 0);
 }
 
-/* --- what a thread does alone --- */
+/* --- operations of one thread --- */
 
 static inline float __uint_as_float(unsigned a)
 {
@@ -309,7 +311,7 @@ static inline void *emu_shared(unsigned at)
     return (char *)emu_dynamic + ((long long)at - (1ll << 30));
 }
 
-/* --- entries: nvrtc.cpp adds one line for each kernel at the end of a text --- */
+/* --- entries: nvrtc.cpp adds one line for each kernel at the end of a source --- */
 
 template <int... I> struct emu_numbers {
 };

@@ -1,4 +1,5 @@
-/* An NVIDIA profiler that is not there: NVTX opens it (NVTX_INJECTION64_PATH), and it prints each range, with its depth. */
+/* An emulated NVIDIA profiler: NVTX opens it (NVTX_INJECTION64_PATH), and it prints each range with
+ * its depth. */
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 

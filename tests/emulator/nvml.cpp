@@ -1,6 +1,6 @@
-/* NVML: gauges of a GPU that is not there. Each reading of the utilisation begins a new moment, counted from 0, and figures
- * change from one to the next; energy flows by the clock, at ENERGY_W. NVML counts GPUs by their place on the bus, which
- * is not CUDA's order. */
+/* NVML: telemetry of the emulated GPU. Each query of the utilisation begins a new sample, counted
+ * from 0, and values change from one to the next; energy is ENERGY_W times wall time. NVML numbers
+ * GPUs by their position on the bus, which is not CUDA's order. */
 #include "engine.hpp"
 
 #include <chrono>
@@ -28,7 +28,7 @@ bool is(const char *word)
     return mode && !strcmp(mode, word);
 }
 
-/* Two moments, from EMU_THROTTLE on; by the limit of power first, then by heat, too. */
+/* Two samples, from EMU_THROTTLE on: first by the power limit, then by heat as well. */
 int slowed(const nvml_device *d)
 {
     long long first = emu_number("EMU_THROTTLE", -10);
@@ -128,7 +128,7 @@ int nvmlDeviceGetTemperature(nvml_device *d, int, unsigned *celsius)
     return give(celsius, 50u + (unsigned)d->moment % 20);
 }
 
-/* Its name of today is not in every driver; idle, which slows nothing, is a reason, too. */
+/* Old drivers lack the current name of this function; idle is also a reason, but slows nothing. */
 int nvmlDeviceGetCurrentClocksThrottleReasons(nvml_device *d, unsigned long long *reasons)
 {
     if (is("poor")) return NOT_SUPPORTED;

@@ -1,6 +1,7 @@
-/* NVRTC: g++ makes a shared object of a text, in two passes. Between them functions that are PTX are taken out, for ptx.hpp
- * has them, and the kernels are found, for each of which one line is added (kernel.hpp). The Makefile says with
- * EMU_FOLDER where these headers are, and with EMU_CONTENT what they hold: a version of which is a version of ours. */
+/* NVRTC: g++ makes a shared object of a kernel source in two passes. Between them, functions with
+ * PTX are removed, since ptx.hpp has them, and one line is added for each kernel found
+ * (kernel.hpp). The Makefile sets EMU_FOLDER, the folder of these headers, and EMU_CONTENT, a hash
+ * of their contents, which is part of the version reported here. */
 #include <nvrtc.h>
 
 #include <fcntl.h>
@@ -41,7 +42,7 @@ void write(const std::string &path, const std::string &text)
     std::ofstream(path, std::ios::binary) << text;
 }
 
-/* What it says goes to the file `log`. */
+/* Its output goes to the file `log`. */
 bool run(const words &command, const std::string &log)
 {
     std::vector<char *> argv;
@@ -70,19 +71,19 @@ size_t literal_end(const std::string &s, size_t at)
     return s.size();
 }
 
-/* A preprocessed text without those functions of its outermost level that contain `asm`. */
+/* A preprocessed source without its outermost functions that contain `asm`. */
 std::string without_ptx(const std::string &s)
 {
     std::string kept;
     int depth = 0;
-    size_t begin = 0; /* of the declaration that we are in */
+    size_t begin = 0; /* of the present declaration */
     bool ptx = false;
     for (size_t i = 0; i < s.size(); i++) {
         if (s[i] == '"' || s[i] == '\'') {
             i = literal_end(s, i);
             continue;
         }
-        if (s[i] == '#' && (i == 0 || s[i - 1] == '\n')) { /* a line's number, or a pragma */
+        if (s[i] == '#' && (i == 0 || s[i - 1] == '\n')) { /* a line number, or a pragma */
             i = s.find('\n', i);
             if (i == std::string::npos) break;
             if (depth == 0 && s.find_first_not_of(" \n", begin) > i)
@@ -102,7 +103,7 @@ std::string without_ptx(const std::string &s)
     return kept + s.substr(begin);
 }
 
-/* What g++ compiles: dynamic shared memory is where kernel.hpp has it, and each kernel can be found. */
+/* The source for g++: dynamic shared memory is that of kernel.hpp, and each kernel can be found. */
 std::string complete(const std::string &preprocessed)
 {
     static const std::regex dynamic("extern static [^;]*?(\\w+) (\\w+)\\[\\];"),

@@ -1,4 +1,4 @@
-/* Products of warpgroups (wgmma): all of one by the last thread that waits for it, in order of k. */
+/* WGMMA: the last thread that waits for a WGMMA computes all of it, in order of k. */
 #include "block.hpp"
 
 #include <deque>
@@ -12,9 +12,9 @@ namespace
 enum : unsigned { GROUP = 128, GROUPS = 1024 / GROUP, ROWS = 64, SUM = 16, WIDEST = 256 };
 enum { ACCUMULATORS = 16 };
 
-/* A product that all threads of the warpgroup start, one after the other. */
+/* A WGMMA that all threads of the warpgroup issue, one after the other. */
 struct product {
-    emu_product of; /* of.d, of.registers: as the first thread has them, not read */
+    emu_product of; /* of.d, of.registers: those of the first thread, not read */
     unsigned arrived;
     int accumulator;
     bool done;
@@ -22,25 +22,26 @@ struct product {
     unsigned registers[GROUP][4];
 };
 
-/* The registers of all threads, from the first product on them to the wait for the last. */
+/* The accumulator registers of all threads, from the first WGMMA on them to the wait for the
+ * last. */
 struct accumulator {
-    float *d[GROUP]; /* NULL: this thread has none here */
+    float *d[GROUP]; /* NULL: none of this thread */
     int n;
     float value[ROWS * WIDEST];
 };
 
 struct thread {
-    uint64_t started;            /* products */
-    std::deque<uint64_t> groups; /* how many were started when each was closed */
+    uint64_t started;            /* number of WGMMAs */
+    std::deque<uint64_t> groups; /* number issued when each group was closed */
     bool fenced;
 };
 
 struct warpgroup {
     std::deque<product> under_way;
-    uint64_t ended; /* products before the first that is under way */
+    uint64_t ended; /* WGMMAs before the first in flight */
     accumulator acc[ACCUMULATORS];
     thread t[GROUP];
-    /* A wait: who is there, until which product; times that all were. */
+    /* A wait: which threads arrived, until which WGMMA; how often all arrived. */
     unsigned arrived;
     uint64_t until, times;
 };
@@ -48,7 +49,7 @@ struct warpgroup {
 warpgroup *groups[GROUPS];
 bool touched; /* in this block */
 float operand_a[ROWS][SUM], operand_b[SUM][WIDEST];
-uint64_t fenced; /* by who reads them */
+uint64_t fenced; /* by the reader */
 
 warpgroup &mine()
 {
@@ -66,7 +67,7 @@ float of_bf16(unsigned short bits)
     return __builtin_bit_cast(float, (unsigned)bits << 16);
 }
 
-/* Where number i of a thread's accumulator lies. */
+/* The position of element i of a thread's accumulator. */
 size_t place_of(unsigned t, int i, int n)
 {
     unsigned row = 16 * (t / 32) + t % 32 / 4 + 8 * (i >> 1 & 1);
@@ -74,7 +75,7 @@ size_t place_of(unsigned t, int i, int n)
     return row * (size_t)n + (size_t)column;
 }
 
-/* An operand's descriptor, and where it has the element (row of the product's side, k). */
+/* An operand's descriptor, and the address of its element (row of this operand, k). */
 struct matrix {
     unsigned at, lbo, sbo, span;
     bool transposed; /* rows are k */
@@ -85,10 +86,10 @@ matrix matrix_of(unsigned long long descriptor, bool transposed, unsigned long_s
     static const unsigned spans[] = {0, 128, 64, 32};
     matrix m = {(unsigned)(descriptor & 0x3fff) << 4, (unsigned)(descriptor >> 16 & 0x3fff) << 4,
                 (unsigned)(descriptor >> 32 & 0x3fff) << 4, spans[descriptor >> 62], transposed};
-    if (!m.span) emu_broken("a product of a matrix that is not swizzled");
-    if (descriptor & 0x3fffc000c000c000ull) emu_broken("a descriptor with bits that mean nothing");
+    if (!m.span) emu_broken("a WGMMA of a matrix that is not swizzled");
+    if (descriptor & 0x3fffc000c000c000ull) emu_broken("a descriptor with reserved bits set");
     if (m.sbo != 8 * m.span)
-        emu_broken_by("a descriptor's SBO is %u and not %u", m.sbo, 8 * m.span);
+        emu_broken_by("a descriptor's SBO is %u instead of %u", m.sbo, 8 * m.span);
     if (transposed && 2 * long_side > m.span && !m.lbo)
         emu_broken("a descriptor without the step from panel to panel");
     return m;
@@ -141,7 +142,8 @@ void multiply(warpgroup &w, product &p)
     p.done = true;
 }
 
-/* The number of the accumulator that this thread has at d, which is taken from it when it is new. */
+/* The number of this thread's accumulator at d; the values of a new one are taken from the
+ * thread. */
 int accumulator_of(warpgroup &w, unsigned t, const emu_product &p)
 {
     int at = -1;
@@ -153,10 +155,10 @@ int accumulator_of(warpgroup &w, unsigned t, const emu_product &p)
         }
         if (a.d[t] == p.d && a.n == p.n) return i;
         if (a.d[t] < p.d + p.n / 2 && p.d < a.d[t] + a.n / 2)
-            emu_broken("a product on a part of an accumulator that is under way");
+            emu_broken("a WGMMA on a part of an accumulator that is in flight");
     }
-    if (at < 0) emu_broken("too many accumulators under way");
-    if (!w.t[t].fenced) emu_broken("a product without wgmma_fence since the last wait");
+    if (at < 0) emu_broken("too many accumulators in flight");
+    if (!w.t[t].fenced) emu_broken("a WGMMA without wgmma_fence since the last wait");
     accumulator &a = w.acc[at];
     a.n = p.n;
     a.d[t] = p.d;
@@ -173,7 +175,7 @@ bool same(const product &a, const emu_product &b)
            a.of.accumulate == b.accumulate && !a.of.registers == !b.registers;
 }
 
-/* Does all products before `until`, and gives back the accumulators on which no later one works. */
+/* Does all WGMMAs before `until`, and returns the accumulators that no later one uses. */
 void end(warpgroup &w, uint64_t until)
 {
     bool used[ACCUMULATORS] = {};
@@ -206,7 +208,7 @@ void emu_product_add(const emu_product &p)
         w.under_way.push_back(one);
     } else if (!same(w.under_way[number - w.ended], p) ||
                accumulator_of(w, t, p) != w.under_way[number - w.ended].accumulator) {
-        emu_broken("the threads of a warpgroup do not start the same product");
+        emu_broken("the threads of a warpgroup do not issue the same WGMMA");
     }
     product &one = w.under_way[number - w.ended];
     if (emu_fenced() < one.fenced) one.fenced = emu_fenced();
@@ -235,7 +237,7 @@ void emu_product_wait(int n)
         t.groups.pop_front();
     }
     if (w.arrived && w.until != until)
-        emu_broken("the threads of a warpgroup do not wait for the same products");
+        emu_broken("the threads of a warpgroup do not wait for the same WGMMAs");
     w.until = until;
     if (++w.arrived < GROUP) return emu_wait_for(&w.times);
     w.arrived = 0;
@@ -260,5 +262,5 @@ void emu_products_begin()
 void emu_products_thread_ends()
 {
     if (touched && me().started > mine().ended)
-        emu_broken("a thread ends while its product is under way");
+        emu_broken("a thread ends while its WGMMA is in flight");
 }

@@ -1,22 +1,24 @@
-/* ptx.hpp - functions of kernel texts that are nothing but PTX, in C++: those of kernels/mma.cuh and of device.cuh, by
- * their names. nvrtc.cpp takes a function out of a text where it contains `asm`; one that is missing here does not
- * compile. Lane = 4g + q as in mma.cuh.
+/* ptx.hpp - C++ versions of the functions of kernel sources that consist of PTX: those of mma.cuh
+ * and of device.cuh, under the same names. nvrtc.cpp removes functions that contain `asm` from a
+ * source; if one is missing here, the source does not compile. Lane = 4g + q as in mma.cuh.
  *
- * An instruction that all lanes do together reads shared memory when each lane arrives: what another lane writes
- * without a barrier between may be missed, as it may on a GPU. */
+ * An instruction of the whole warp reads shared memory when each lane arrives. Without a barrier it
+ * may miss what another lane writes, as on a GPU. */
 #pragma once
 
 #if __CUDA_ARCH__ >= 800
 static inline void ldmatrix_x4(unsigned (&r)[4], unsigned address)
 {
-    if (address % 16) emu_this.engine->broken("ldmatrix of an address that is no multiple of 16");
+    if (address % 16)
+        emu_this.engine->broken("ldmatrix at an address that is not a multiple of 16");
     const emu_slot *s = emu_meet(~0u, *(const uint4 *)emu_shared(address));
     int g = emu_lane() / 4, q = emu_lane() % 4;
     for (int i = 0; i < 4; i++) memcpy(&r[i], s[8 * i + g].bytes + 4 * q, 4);
 }
 static inline void ldmatrix_x4_trans(unsigned (&r)[4], unsigned address)
 {
-    if (address % 16) emu_this.engine->broken("ldmatrix of an address that is no multiple of 16");
+    if (address % 16)
+        emu_this.engine->broken("ldmatrix at an address that is not a multiple of 16");
     const emu_slot *s = emu_meet(~0u, *(const uint4 *)emu_shared(address));
     int g = emu_lane() / 4, q = emu_lane() % 4;
     for (int i = 0; i < 4; i++) {
@@ -48,7 +50,7 @@ static inline void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], unsigned 
         }
     }
 }
-/* The tensor cores look at 10 bits of mantissa. */
+/* The tensor cores read 10 bits of mantissa. */
 static inline float emu_tf32(unsigned a)
 {
     return __uint_as_float(a & 0xffffe000u);
@@ -102,7 +104,7 @@ static inline unsigned pack_bf16_positive(float low, float high)
 #endif
 
 #if __CUDA_ARCH__ >= 890
-/* A number of 8 bits with so many of mantissa, whose least normal exponent and largest code these are. */
+/* An 8-bit float, by its number of mantissa bits, smallest normal exponent and largest code. */
 static inline unsigned emu_code(float a, int mantissa, int least, unsigned largest)
 {
     if (a != a) return 0x7f;
@@ -130,7 +132,8 @@ static inline unsigned codes_e5m2(float low, float high)
 
 static inline void red_add_x4(float *p, const float (&a)[4])
 {
-    if ((size_t)p % 16) emu_this.engine->broken("red.v4 of an address that is no multiple of 16");
+    if ((size_t)p % 16)
+        emu_this.engine->broken("red.v4 at an address that is not a multiple of 16");
     for (int i = 0; i < 4; i++) p[i] += a[i];
 }
 #endif
@@ -143,16 +146,16 @@ static inline void store_16(void *p, unsigned a, unsigned b, unsigned c, unsigne
 {
     const unsigned all[] = {a, b, c, d};
     if ((size_t)p % 16)
-        emu_this.engine->broken("a store of 16 bytes at an address that is no multiple of 16");
+        emu_this.engine->broken("a store of 16 bytes at an address that is not a multiple of 16");
     memcpy(p, all, sizeof all);
 }
 static inline void load_shared_16(unsigned (&r)[4], unsigned address)
 {
     if (address % 16)
-        emu_this.engine->broken("a load of 16 bytes at an address that is no multiple of 16");
+        emu_this.engine->broken("a load of 16 bytes at an address that is not a multiple of 16");
     memcpy(r, emu_shared(address), sizeof r);
 }
-/* Caches do not exist here. */
+/* There are no caches here. */
 static inline void prefetch_l2(const void *p)
 {
     (void)p;

@@ -1,4 +1,5 @@
-/* Streams, events, recordings. What is put on a stream is done when somebody waits for it, or for something behind it. */
+/* Streams, events, captured graphs. Work on a stream is done when something waits for it, or for
+ * later work. */
 #include "streams.hpp"
 
 #include "engine.hpp"
@@ -46,9 +47,9 @@ struct CUgraphExec_st {
 struct CUstream_st {
     std::deque<piece> waiting;
     unsigned long long put, done;
-    CUgraph recording; /* NULL: none; shared by all streams that came into it */
+    CUgraph recording; /* NULL: none; shared by all streams that joined the capture */
 };
-/* A place on a stream, or in a recording; told when it was reached. */
+/* A position on a stream, or in a graph; records when it was reached. */
 struct CUevent_st {
     CUstream stream;
     unsigned long long place;
@@ -93,7 +94,8 @@ CUresult do_until(CUstream s, unsigned long long place)
     return fault;
 }
 
-/* Work that refers to an event must not see it recorded anew: it takes the place that it has now. */
+/* Work that refers to an event must not see a later record: it keeps the event's present
+ * position. */
 emu_work wait_for(CUstream other, unsigned long long place)
 {
     return [=] { return do_until(other, place); };
@@ -152,7 +154,7 @@ CUresult emu_enqueue(CUstream stream, double ms, const emu_what &what, emu_work 
         s->recording->pieces.push_back(std::move(p));
     else
         put(s, std::move(p));
-    return CUDA_SUCCESS; /* a failure is told to whoever waits */
+    return CUDA_SUCCESS; /* the host gets a failure when it waits */
 }
 
 CUresult cuStreamCreate(CUstream *s, unsigned)
@@ -176,7 +178,7 @@ CUresult cuStreamSynchronize(CUstream stream)
     return s->recording ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : do_until(s, s->put);
 }
 
-/* A stream that waits for a recorded one is recorded, too. */
+/* A stream that waits for a stream under capture joins the capture. */
 CUresult cuStreamWaitEvent(CUstream stream, CUevent e, unsigned)
 {
     CUstream s = of(stream);
@@ -368,19 +370,19 @@ CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode *from, const CUgrap
     return CUDA_SUCCESS;
 }
 
-/* What stood behind it must wait for what stood before it. */
+/* Its successors must wait for its predecessors. */
 CUresult cuGraphDestroyNode(CUgraphNode node)
 {
     piece *p = (piece *)node, *before = p->graph->beside(p, -1), *behind = p->graph->beside(p, 1);
     if (before && behind && !p->graph->added.count({(CUgraphNode)before, (CUgraphNode)behind})) {
-        fprintf(stderr, "emulator: a node is taken out, and what is behind it waits for nothing\n");
+        fprintf(stderr, "emulator: a removed node's successors wait for nothing\n");
         abort();
     }
     p->gone = true;
     return CUDA_SUCCESS;
 }
 
-/* The driver has three forms of it; the program asks for this one. */
+/* The driver has three forms of it; the program uses this one. */
 extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status,
                                               cuuint64_t *, CUgraph *graph, const CUgraphNode **,
                                               size_t *)

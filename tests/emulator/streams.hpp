@@ -1,26 +1,29 @@
-/* streams.hpp - what is to be done on the device, in the order of its stream; for cuda.cpp and cublaslt.cpp. */
+/* streams.hpp - queues work on the device in the order of its stream; for cuda.cpp and
+ * cublaslt.cpp. */
 #pragma once
 #include <cuda.h>
 
 #include <functional>
 
-/* What a piece of work is, as a profiler tells it. */
+/* A piece of work, as a profiler reports it. */
 enum emu_kind { EMU_EVENT, EMU_KERNEL, EMU_COPY, EMU_FILL };
 struct emu_what {
     emu_kind kind;
-    const char *name; /* of a kernel; lives as long as the program */
+    const char *name; /* of a kernel; valid as long as the program runs */
     size_t bytes;
     int direction;             /* of a copy: a CUpti_ActivityMemcpyKind */
     unsigned long long to = 0; /* of a fill */
     unsigned char byte = 0;
 };
 
-/* Work takes its reckoned milliseconds and may fail; then nothing more is done on this device. */
+/* Work takes its computed milliseconds and may fail; after a failure the device does nothing
+ * more. */
 typedef std::function<CUresult()> emu_work;
 CUresult emu_enqueue(CUstream stream, double ms, const emu_what &what, emu_work work);
 
-/* Who watches is told of each call, with its number, and of each piece of work when it was done; of one that was recorded with
- * the number of its recording and its own (else 0), and whether somebody watched when the recording was made ready. */
+/* A watcher receives each call, with its number, and each piece of work when it was done. Work of a
+ * captured graph has the numbers of the graph and of its node (else 0), and whether a watcher
+ * existed when the graph was instantiated. */
 struct emu_done {
     emu_what what;
     unsigned call, recording;
@@ -32,14 +35,14 @@ struct emu_watcher {
     void (*called)(unsigned call);
     void (*done)(const emu_done &d);
 };
-void emu_watch(const emu_watcher *w); /* NULL: nobody */
+void emu_watch(const emu_watcher *w); /* NULL: none */
 double emu_now_ms();
-/* What failed and cannot be undone; CUDA_SUCCESS: nothing. */
+/* The sticky error; CUDA_SUCCESS: none. */
 CUresult emu_fault();
-/* Memory of the device that is no block's: false where there is not so much. */
+/* Takes device memory that belongs to no allocation; false if there is not enough. */
 bool emu_take(size_t bytes);
 void emu_give(size_t bytes);
-/* Does all that waits on all streams. */
+/* Does all queued work on all streams. */
 CUresult emu_drain();
-/* Some stream is recorded, on which the host must not wait. */
+/* Whether a stream is under capture, on which the host must not wait. */
 bool emu_recording();

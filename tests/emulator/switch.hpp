@@ -1,5 +1,6 @@
-/* switch.hpp - from one fiber to another. A kernel of 300 blocks changes fibers some ten million times, so where the
- * processor is known this is a dozen instructions; elsewhere the C library does it, three times as slowly. */
+/* switch.hpp - switches from one fiber to another. A kernel of 300 blocks switches some ten million
+ * times, so on a known processor this is a dozen instructions; elsewhere the C library does it and
+ * takes three times as long. */
 #pragma once
 #include <setjmp.h>
 #include <stddef.h>
@@ -7,7 +8,7 @@
 #include <ucontext.h>
 
 #if defined(__x86_64__) && !defined(EMU_PORTABLE)
-/* What a call must keep lies on the fiber's own stack. */
+/* Callee-saved registers are on the fiber's own stack. */
 struct emu_place {
     void *stack;
 };
@@ -21,12 +22,12 @@ __asm__(".text\n"
         "    pop %r15\n    pop %r14\n    pop %r13\n    pop %r12\n    pop %rbx\n    pop %rbp\n"
         "    ret\n");
 
-/* A place from which `body`, which does not return, begins. */
+/* A context that starts with `body`, which does not return. */
 static inline void emu_place_make(emu_place *p, void (*body)(), char *stack, size_t bytes)
 {
     enum { KEPT = 6 };
     void **top = (void **)((size_t)(stack + bytes) & ~(size_t)15);
-    *--top = NULL; /* where a caller's address would be: keeps the alignment of a call */
+    *--top = NULL; /* instead of a return address: keeps the stack alignment of a call */
     *--top = (void *)body;
     for (int i = 0; i < KEPT; i++) *--top = NULL;
     p->stack = top;
@@ -34,7 +35,7 @@ static inline void emu_place_make(emu_place *p, void (*body)(), char *stack, siz
 #else
 struct emu_place {
     jmp_buf at;
-    ucontext_t *start; /* until it has begun */
+    ucontext_t *start; /* until it has started */
 };
 static inline void emu_switch(emu_place *from, emu_place *to)
 {

@@ -1,4 +1,4 @@
-/* Copies by tensor maps and in bulk: noted when they are started, done when somebody waits. */
+/* Copies by tensor maps and bulk copies: registered when issued, done when a thread waits. */
 #include "block.hpp"
 
 #include <cuda.h>
@@ -13,12 +13,12 @@ enum : unsigned { THREADS_MOST = 1024 };
 enum { POISON = 0xff, CHUNK = 16 };
 const char MAP_WORD[8] = {'a', ' ', 't', 'e', 'n', 's', 'o', 'r'};
 
-/* To shared memory, and how many bytes a barrier is told then. */
+/* A copy to shared memory, and the bytes that a barrier then counts. */
 struct load {
     bool boxed;
     emu_map map;
     int c[EMU_RANK];
-    const void *from; /* where it is not boxed */
+    const void *from; /* of a bulk copy */
     unsigned to, barrier;
     int bytes;
 };
@@ -32,9 +32,9 @@ struct store {
     unsigned from;
     int bytes;
 };
-/* Groups of each thread, the last of which is open. */
+/* Groups of each thread; the last is open. */
 std::deque<std::vector<store>> stores[THREADS_MOST];
-bool touched; /* these, in this block */
+bool touched; /* any of these was used in this block */
 
 std::deque<std::vector<store>> &mine()
 {
@@ -60,18 +60,19 @@ emu_map map_at(const void *p)
 {
     emu_map m;
     memcpy(&m, p, sizeof m);
-    if (memcmp(m.word, MAP_WORD, sizeof m.word)) emu_broken("this is no tensor map");
+    if (memcmp(m.word, MAP_WORD, sizeof m.word)) emu_broken("this is not a tensor map");
     return m;
 }
 
 void check_shared(const emu_map &m, unsigned at)
 {
     unsigned wanted = m.span ? 8u * m.span : 128;
-    if (at % wanted) emu_broken_by("a box at byte %u, which is no multiple of %u", at, wanted);
+    if (at % wanted) emu_broken_by("a box at byte %u, which is not a multiple of %u", at, wanted);
     emu_shared_at(at, (unsigned)box_bytes(m));
 }
 
-/* Calls f with each chunk of a box: where it lies in shared memory and in the tensor, and how many of its bytes are inside. */
+/* Calls f for each chunk of a box: its position in shared memory and in the tensor, and its number
+ * of bytes inside. */
 template <typename F> void each_chunk(const emu_map &m, const int *c, unsigned shared, F f)
 {
     const unsigned chunks = row_bytes(m) / CHUNK;
@@ -153,7 +154,7 @@ bool box_fits(const emu_map &m)
 
 } // namespace
 
-/* Of rank 5, as the program makes them; a box's row is as long as its swizzle spans. */
+/* Of rank 5, as the program makes them; a row of a box is as long as the swizzle span. */
 CUresult cuTensorMapEncodeTiled(CUtensorMap *ret, CUtensorMapDataType type, cuuint32_t rank,
                                 void *at, const cuuint64_t *dim, const cuuint64_t *step,
                                 const cuuint32_t *box, const cuuint32_t *each,
@@ -198,7 +199,7 @@ void emu_load_box(unsigned to, const void *map, unsigned barrier, const int *c)
 void emu_load(unsigned to, const void *from, int bytes, unsigned barrier)
 {
     if (to % 16 || (size_t)from % 16 || bytes < 16 || bytes % 16)
-        emu_broken("a copy in bulk of what are no multiples of 16 bytes");
+        emu_broken("a bulk copy whose addresses or size are not multiples of 16 bytes");
     load l = {};
     l.from = from;
     l.to = to;
@@ -222,7 +223,7 @@ void emu_store_box(const void *map, unsigned from, const int *c)
 void emu_add(float *to, unsigned from, int bytes)
 {
     if (from % 16 || (size_t)to % 16 || bytes < 16 || bytes % 16)
-        emu_broken("an addition in bulk of what are no multiples of 16 bytes");
+        emu_broken("a bulk reduction whose addresses or size are not multiples of 16 bytes");
     store s = {};
     s.to = to;
     s.from = from;
@@ -263,12 +264,12 @@ void emu_tensors_begin()
 void emu_tensors_thread_ends()
 {
     for (const auto &group : stores[emu_thread()])
-        if (!group.empty()) emu_broken("a thread ends and has not waited for its stores");
+        if (!group.empty()) emu_broken("a thread ends without waiting for its stores");
 }
 
 void emu_tensors_end()
 {
-    if (!loads.empty()) emu_broken("the block ends while a copy to its shared memory is under way");
+    if (!loads.empty()) emu_broken("the block ends while a copy to its shared memory is in flight");
 }
 
 const emu_hopper emu_hopper_functions = {

@@ -1,4 +1,4 @@
-/* Preloaded: hides libraries that this machine has, those whose paths contain one of the words of EMU_WITHOUT. */
+/* Preloaded: hides installed libraries whose paths contain one of the words of EMU_WITHOUT. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

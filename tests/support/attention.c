@@ -24,7 +24,7 @@ int64_t attention_packed(const struct attention *p)
     return p->B * p->T * attention_row(p);
 }
 
-/* bfloat16 has eight digits: thirty-seconds below eight are among its numbers. */
+/* bfloat16 has eight significant bits: it represents multiples of 1/32 below 8 exactly. */
 static float drawn(const struct attention *p, float scale, uint32_t which, int64_t i)
 {
     float x = scale * rng_normal(7, RNG_TEST, which, (uint64_t)i);
@@ -61,7 +61,7 @@ static double dot(const float *a, const float *b, int64_t n)
     return sum;
 }
 
-/* What dropout makes of 1 at (q, k). */
+/* The dropout factor at (q, k). */
 static double kept(const struct attention *p, int64_t bh, int64_t q, int64_t k)
 {
     const struct dropout *d = &p->attr.attention.drop;
@@ -71,7 +71,7 @@ static double kept(const struct attention *p, int64_t bh, int64_t q, int64_t k)
     return byte >= d->threshold ? 256.0 / (256 - d->threshold) : 0;
 }
 
-/* Query row q of head bh: forward, and what it adds to the gradients. `prob` has room for T. */
+/* Query row q of head bh: forward, and its contribution to the gradients. `prob` has T elements. */
 static void solve_row(struct attention *p, int64_t bh, int64_t q, double *prob)
 {
     int64_t C = p->H * p->D, b = bh / p->H, h = bh % p->H, D = p->D, row = attention_row(p);

@@ -14,7 +14,8 @@
 
 const char *const attention_gradient_row[GRADIENT_ROWS] = {"wgmma", "wgmma_sums"};
 
-/* Of outputs by norm, of all and of the worst row; of the log-sum-exp, absolute. */
+/* Limits: of outputs by norm, for the whole tensor and the worst row; of the log-sum-exp,
+ * absolute. */
 static const struct attention_error limits[OUTPUTS] = {
     [OF_Y] = {4e-3, 1e-2}, [OF_DQ] = {8e-3, 3e-2}, [OF_DK] = {8e-3, 3e-2}, [OF_DV] = {4e-3, 1e-2}};
 static const char *const output_name[OUTPUTS] = {"y", "dq", "dk", "dv"};
@@ -72,7 +73,7 @@ void attention_report(struct attention_gpu *g)
     g->tried = 0;
 }
 
-/* --- calls -------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 void attention_call(const struct attention_gpu *g, const struct attention_setting *s, bool backward,
                     struct row_run *ret)
@@ -105,7 +106,7 @@ bool attention_gradient_fits(const struct attention_setting *s, int row)
     return row == 0 || (!s->threshold && sizes);
 }
 
-/* Finds the row, and opens it unless calls are only announced. */
+/* Finds the row and opens it, unless calls are only announced. */
 static bool begin(struct attention_gpu *g, const struct attention_setting *s, bool backward,
                   const char *variant, struct row_run *r)
 {
@@ -180,15 +181,15 @@ void attention_made_free(struct attention_made *m)
     for (int i = 0; i < GRADIENT_ROWS; i++) free(m->dqkv[i]);
 }
 
-/* --- beside double precision -------------------------------------------------------------------- */
+/* --- comparison with double precision --------------------------------------------------------- */
 
-/* Sums over rows of an output: of squares of differences and of what they are held against. */
+/* Sums over rows of an output: of squared differences and of squared reference values. */
 struct sums {
     double apart, size, worst;
 };
 
-/* D elements of one row. A weight below the least normal float is zero on a GPU, so a row of such ones alone has no precision;
- * times the numbers here it is far below 1e-30. */
+/* D elements of one row. A weight below the smallest normal float is zero on a GPU, so a row of
+ * only such weights has no precision; multiplied by the numbers here it is far below 1e-30. */
 static void add_row(struct sums *a, const uint16_t *x, const double *exact, double size, int64_t D)
 {
     double apart = 0, norm = 0;
@@ -198,7 +199,7 @@ static void add_row(struct sums *a, const uint16_t *x, const double *exact, doub
     }
     norm = fmax(fmax(norm, size * size), (double)D * 1e-60);
     a->apart += apart, a->size += norm;
-    if (!(apart / norm <= a->worst)) a->worst = apart / norm; /* NaN, too */
+    if (!(apart / norm <= a->worst)) a->worst = apart / norm; /* also if NaN */
 }
 
 static void judge(struct attention_gpu *g, const struct attention_setting *s, int row, int of,
@@ -222,7 +223,7 @@ static void add_forward(struct attention_gpu *g, const struct attention_setting 
         add_row(y, m->y + ((b * s->T + t) * s->H + h) * s->D, e->y + at * s->D, e->size_y[at],
                 s->D);
         double apart = fabs((double)m->lse[(b * s->H + h) * s->T + t] - e->lse[at]);
-        /* Large scores cannot be as near in float. */
+        /* Large scores cannot be as close in float. */
         if (!(apart <= LSE_LIMIT + ldexp(e->slack[at], -21)))
             attention_wrong(g, s, "log-sum-exp of head %d row %d: %.2e from %g", (int)h, (int)t,
                             apart, e->lse[at]);

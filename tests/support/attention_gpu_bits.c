@@ -1,4 +1,4 @@
-/* What of attention on a GPU is held to the bit: dropout's masks, sequences beside one another, run after run. */
+/* Bitwise tests of attention on a GPU: dropout masks, neighbouring sequences, repeated runs. */
 #include "attention_gpu.h"
 
 #include "base/rng.h"
@@ -15,17 +15,17 @@
 
 static const int32_t step_now = NUMBERS_STEP;
 
-/* --- masks -------------------------------------------------------------------------------------- */
+/* --- masks ------------------------------------------------------------------------------------ */
 
-/* A mask that is read out, D rows or columns from `first` on at a time. */
+/* A mask that is read out, D rows or columns at a time, starting at `first`. */
 struct window {
     const struct attention_setting *s;
-    const char *of; /* the row that drew it */
+    const char *of; /* the kernel row that generated it */
     int64_t first;
     int64_t *kept, *seen;
 };
 
-/* Whether a weight came through, of element (q,k) of head h. */
+/* Records whether the weight of element (q,k) of head h was kept. */
 static void note(struct attention_gpu *g, const struct window *w, int64_t h, int64_t q, int64_t k,
                  bool there)
 {
@@ -40,7 +40,7 @@ static void note(struct attention_gpu *g, const struct window *w, int64_t h, int
     if (w->kept) *w->kept += seen && there, *w->seen += seen;
 }
 
-/* Ones in column d of row first + d, of the part of rows that begins at column `at`. */
+/* Ones in column d of row first + d, in the part of the rows that begins at column `at`. */
 static void put_ones(uint16_t *rows, int64_t columns, int64_t at, const struct window *w)
 {
     for (int64_t h = 0; h < w->s->H; h++)
@@ -72,7 +72,8 @@ static void read_forward(struct attention_gpu *g, struct row_run *r, const struc
     free(qkv), free(y);
 }
 
-/* Keys of one column each, and dy v of one everywhere: dq is the mask. Or dy of one column each: dv is its transpose. */
+/* Keys of one column each, and dy v of one everywhere: dq is the mask. Or dy of one column each: dv
+ * is its transpose. */
 static void read_backward(struct attention_gpu *g, struct row_run *r, const struct window *w,
                           bool of_dq)
 {
@@ -88,7 +89,7 @@ static void read_backward(struct attention_gpu *g, struct row_run *r, const stru
     else
         put_ones(dy, C, 0, w);
     hand_ok(r->backend->memory.fill(r->call.context, r->in[2].at, 0,
-                                    r->in[2].bytes)); /* y: no sum of a row's dp p */
+                                    r->in[2].bytes)); /* y: zero row sums of dp p */
     const void *from[] = {dy, qkv, NULL, lse, &step_now};
     for (int i = 0; i < COUNT_OF(from); i++)
         if (from[i]) row_give(r, i, 0, from[i], r->in[i].bytes);
@@ -102,7 +103,7 @@ static void read_backward(struct attention_gpu *g, struct row_run *r, const stru
     free(qkv), free(dy), free(lse);
 }
 
-/* Slow attention: scores of zero, and the weights are what comes out, as they are and less what is dropped. */
+/* Slow attention: scores of zero; the outputs are the weights, before and after dropout. */
 static void read_slow(struct attention_gpu *g, struct row_run *r, const struct attention_setting *s)
 {
     struct window w = {s, r->kernel->variant, 0, NULL, NULL};
@@ -137,7 +138,7 @@ static void slow_call(const struct attention_gpu *g, const struct attention_sett
 
 enum way { FORWARD, BACKWARD, SLOW, WAYS };
 
-/* Row n that fits; false: there are no more. */
+/* The n-th row that accepts the call; false: there are no more. */
 static bool read_row(struct attention_gpu *g, const struct attention_setting *s, enum way way,
                      int n, int64_t *kept, int64_t *seen)
 {
@@ -152,7 +153,7 @@ static bool read_row(struct attention_gpu *g, const struct attention_setting *s,
         row_open(&r);
         if (way == SLOW) read_slow(g, &r, s);
         for (int64_t first = 0; first < s->T && way != SLOW; first += s->D) {
-            bool counts = way == FORWARD && n == 0; /* each element once */
+            bool counts = way == FORWARD && n == 0; /* counts each element once */
             struct window w = {s, r.kernel->variant, first, counts ? kept : NULL,
                                counts ? seen : NULL};
             if (way == FORWARD) read_forward(g, &r, &w);
@@ -176,19 +177,20 @@ void attention_masks(struct attention_gpu *g, const struct attention_setting *s,
     }
 }
 
-/* --- sequences beside one another --------------------------------------------------------------- */
+/* --- neighbouring sequences ------------------------------------------------------------------- */
 
-/* Sequence b of what all made, and what it made alone. Of dq that is added up in any order only the norm. */
+/* Compares sequence b of all with its results alone. dq that is accumulated in any order is
+ * compared by norm. */
 static void compare_sequence(struct attention_gpu *g, const struct attention_setting *s,
                              const struct attention_made *all, int64_t b,
                              const struct attention_made *alone)
 {
     int64_t columns = attention_columns(s), C = s->H * s->D;
     if (memcmp(all->y + b * s->T * C, alone->y, (size_t)(s->T * C) * sizeof *alone->y) != 0)
-        attention_wrong(g, s, "y of sequence %d has other bits than alone", (int)b);
+        attention_wrong(g, s, "y of sequence %d has different bits than alone", (int)b);
     if (memcmp(all->lse + b * s->H * s->T, alone->lse,
                (size_t)(s->H * s->T) * sizeof *alone->lse) != 0)
-        attention_wrong(g, s, "log-sum-exp of sequence %d has other bits than alone", (int)b);
+        attention_wrong(g, s, "log-sum-exp of sequence %d has different bits than alone", (int)b);
     for (int r = 0; r < GRADIENT_ROWS; r++) {
         if (!all->dqkv[r]) continue;
         const uint16_t *x = all->dqkv[r] + b * s->T * columns, *y = alone->dqkv[r];
@@ -208,7 +210,7 @@ static void compare_sequence(struct attention_gpu *g, const struct attention_set
     }
 }
 
-/* Numbers from `first` to before `last` that are not zero. */
+/* Counts the numbers from `first` (inclusive) to `last` (exclusive) that are not zero. */
 static int64_t not_zero(const uint16_t *x, int64_t first, int64_t last)
 {
     int64_t n = 0;
@@ -216,7 +218,7 @@ static int64_t not_zero(const uint16_t *x, int64_t first, int64_t last)
     for (int64_t i = first; i < last; i++) n += (x[i] & 0x7fff) != 0;
     return n;
 }
-/* What is between the ends is zero: so is all that comes of it. */
+/* Inputs between the ends are zero, so their outputs must be zero. */
 static void look_between(struct attention_gpu *g, const struct attention_setting *s,
                          const struct attention_made *m)
 {
@@ -267,10 +269,10 @@ void attention_alone(struct attention_gpu *g, const struct attention_setting *s,
     free(qkv), free(dy);
 }
 
-/* --- run after run ------------------------------------------------------------------------------ */
+/* --- repeated runs ---------------------------------------------------------------------------- */
 
 #ifdef HAVE_CUDA
-/* Blocks that hold multiprocessors for times of their own, and read and write memory meanwhile. */
+/* Blocks that occupy SMs for different times, and read and write memory meanwhile. */
 static const char load_text[] =
     "#include \"device.cuh\"\n"
     "KERNEL(256) burden(float *memory, int words, int turns)\n"
@@ -295,9 +297,9 @@ static void load_open(const struct attention_gpu *g, struct load *l)
     hand_ok(jit_function(cuda_jit(g->context), module, "burden", &l->function));
     hand_ok(g->backend->memory.alloc(g->context, LOAD_WORDS * 4, &l->memory));
     hand_ok(cuda_check(cuda_driver(NULL)->cuStreamCreate(&l->stream, CU_STREAM_NON_BLOCKING),
-                       "make a stream"));
+                       "create a stream"));
 }
-/* Number i: other blocks for other times. */
+/* Load number i: a different number of blocks and a different duration. */
 static void load_start(struct load *l, int i)
 {
     int words = LOAD_WORDS, turns = 20 + i * 37 % 400;
@@ -305,7 +307,7 @@ static void load_start(struct load *l, int i)
     hand_ok(
         cuda_check(cuda_driver(NULL)->cuLaunchKernel(l->function, 20 + (unsigned)i * 61 % 400, 1, 1,
                                                      256, 1, 1, 0, l->stream, parameters, NULL),
-                   "start the load"));
+                   "launch the load"));
 }
 static void load_close(const struct attention_gpu *g, struct load *l)
 {
@@ -331,7 +333,7 @@ static void load_close(const struct attention_gpu *g, struct load *l)
 }
 #endif
 
-/* All of an output, or, of rows of qkv, the columns from `from` on. */
+/* The whole output, or, of rows of qkv, the columns starting at `from`. */
 static bool same(const char *a, const char *b, int64_t bytes, int64_t row, int64_t from)
 {
     for (int64_t i = 0; i < bytes; i += row)

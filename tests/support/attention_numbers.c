@@ -27,9 +27,10 @@ int64_t attention_columns(const struct attention_setting *s)
     return (s->H + 2 * s->KV) * s->D;
 }
 
-/* --- numbers ------------------------------------------------------------------------------------ */
+/* --- numbers ---------------------------------------------------------------------------------- */
 
-/* Element `column` of row t of the queries (part 0), keys (1) or values (2), of which `normal` was drawn. */
+/* Element `column` of row t of the queries (part 0), keys (1) or values (2); `normal` is its random
+ * number. */
 static double bent(const struct attention_setting *s, int64_t t, int part, int64_t column,
                    double normal)
 {
@@ -69,7 +70,7 @@ void attention_draw_qkv(const struct attention_setting *s, int64_t first, int64_
     }
 }
 
-/* Row i of those that count: the last one, and others at different places of tiles. */
+/* The i-th row with a gradient: the last one, and others at different positions in tiles. */
 static int64_t row_of(const struct attention_setting *s, int64_t i)
 {
     enum { APART = 7 };
@@ -97,7 +98,7 @@ void attention_draw_dy(const struct attention_setting *s, int64_t first, int64_t
     }
 }
 
-/* --- what is exact ------------------------------------------------------------------------------ */
+/* --- exact results ---------------------------------------------------------------------------- */
 
 /* One head of queries and its keys, as doubles; p, ds, keep: (rows,T). */
 struct head {
@@ -105,7 +106,7 @@ struct head {
     int64_t bh, rows;
     const int64_t *row;
     double *q, *dy, *k, *v; /* (rows,D) twice, (T,D) twice */
-    double *p, *ds, *wide;  /* wide: the size of ds where its two terms do not cancel */
+    double *p, *ds, *wide;  /* wide: the size of ds without cancellation of its two terms */
     float *keep;
 };
 
@@ -116,7 +117,7 @@ static double dot(const double *a, const double *b, int64_t n)
     for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
     return sum;
 }
-/* Of terms all of one sign; and the square of what terms of random signs would give. */
+/* Sum of terms of equal sign; and the squared norm for terms of random signs. */
 static double dot_size(const double *a, const double *b, int64_t n)
 {
     double sum = 0;
@@ -137,7 +138,7 @@ static void add_scaled(double *to, const double *x, double scale, int64_t n)
     for (int64_t i = 0; i < n; i++) to[i] += scale * x[i];
 }
 
-/* Scores become probabilities; returns their log-sum-exp. */
+/* Turns scores into probabilities; returns their log-sum-exp. */
 static double softmax(double *s, int64_t seen)
 {
     double max = -INFINITY, sum = 0;
@@ -159,7 +160,7 @@ static void draw_row(const struct head *h, int64_t i, int64_t seen)
     }
 }
 
-/* Row i of the head, number `at` of the group's. */
+/* Row i of the head, row `at` of the group. */
 static void run_row(const struct head *h, int64_t i, int64_t at, struct attention_exact_rows *e)
 {
     const struct attention_setting *s = h->s;
@@ -172,7 +173,7 @@ static void run_row(const struct head *h, int64_t i, int64_t at, struct attentio
     draw_row(h, i, seen);
     for (int64_t k = 0; k < seen; k++) {
         p[k] = scale * dot(q, h->k + k * D, D);
-        /* Else it is minus infinity, however it is rounded. */
+        /* Otherwise it is minus infinity, however it is rounded. */
         if (p[k] > -3e38) most = fmax(most, scale * dot_size(q, h->k + k * D, D));
     }
     e->lse[at] = softmax(p, seen);
@@ -194,7 +195,7 @@ static void run_row(const struct head *h, int64_t i, int64_t at, struct attentio
     e->size_dq[at] = sqrt(size_q);
 }
 
-/* What the head's rows add to key k. */
+/* Adds the contribution of the head's rows to key k. */
 static void run_key(const struct head *h, int64_t k, struct attention_exact_rows *e)
 {
     int64_t T = h->s->T, D = h->s->D;
@@ -216,7 +217,7 @@ static double *doubles(int64_t n)
     return x;
 }
 
-/* D columns of so many rows of a matrix as doubles; rows NULL: 0, 1, ... */
+/* D columns of the given rows of a matrix as doubles; rows NULL: 0, 1, ... */
 static double *gather(const uint16_t *from, int64_t columns, int64_t column, const int64_t *rows,
                       int64_t n, int64_t D)
 {

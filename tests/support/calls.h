@@ -1,4 +1,4 @@
-/* calls.h - kernel calls made by hand, for tests that look at one row at a time. */
+/* calls.h - hand-made kernel calls, for tests of one kernel row at a time. */
 #ifndef SUPPORT_CALLS_H
 #define SUPPORT_CALLS_H
 
@@ -13,13 +13,14 @@ struct hand_call {
     struct kernel_call call;
 };
 
-/* f32 inputs hold numbers between -1 and 1, the same each time; i32 inputs count 0, 1, 2, 0, 1 ... */
+/* f32 inputs hold numbers between -1 and 1, the same each time; i32 inputs count 0, 1, 2, 0, 1
+ * ... */
 void call_input(struct hand_call *h, struct type type);
 void call_output(struct hand_call *h, struct type type);
-/* The n-th row of the CPU that fits and is not the reference; NULL: no more. */
+/* The n-th CPU row that accepts the call and is not the reference; NULL: there are no more. */
 const struct kernel *call_row(const struct hand_call *h, enum op op, int n);
-/* Prepares, runs and releases the row; fails the test with the message if it cannot. Outputs are not
- * numbers before. */
+/* Prepares, runs and releases the row; fails the test with the message if it cannot. Outputs are
+ * NaN before. */
 void call_run(struct hand_call *h, const struct kernel *row);
 /* Zeroes `h` for the next call. */
 void call_release(struct hand_call *h);

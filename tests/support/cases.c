@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Before main, so that no test program has to ask for it. */
+/* Runs before main, so that no test program has to call it. */
 __attribute__((constructor)) static void read_case(void)
 {
     const char *pattern = getenv("CASE");

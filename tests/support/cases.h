@@ -1,4 +1,4 @@
-/* cases.h - which cases of a test program run, and how a case says that it cannot.
+/* cases.h - selects the cases of a test program, and lets a case skip itself.
  *
  * CASE=PATTERN in the environment runs the cases whose name matches (* and ? as in a shell); every
  * test program obeys it. TEST_SHARD=K/N, set by the runner for a test that asks for shards, runs
@@ -11,10 +11,11 @@
 /* Whether item i belongs to this shard; without TEST_SHARD every item does. */
 bool shard_has(int i);
 
-/* The exit code of a program, or a script, of which nothing can run here. */
+/* The exit code of a program or script that cannot run on this machine. */
 enum { EXIT_SKIPPED = 77 };
 
-/* Ends the case as skipped and prints why, formatted as by printf; the runner repeats it at its end. */
+/* Ends the case as skipped and prints why, formatted as by printf; the runner repeats it at its
+ * end. */
 #define SKIP(...) (print_skipped(__VA_ARGS__), skip())
 void print_skipped(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -1,10 +1,10 @@
-/* profile_text.h - profiles with known contents, as texts of profile.json. */
+/* profile_text.h - profiles with known contents, as text of profile.json. */
 #ifndef SUPPORT_PROFILE_TEXT_H
 #define SUPPORT_PROFILE_TEXT_H
 
 struct arena;
 
-/* A row in few words; all else of it follows from these. */
+/* The main fields of a row; the others are derived from them. */
 struct profile_text_row {
     const char *range, *family, *op, *shape,
         *kernel; /* range: "forward/block 0/attention/softmax" */
@@ -12,11 +12,12 @@ struct profile_text_row {
     double ms, flops, bytes;
 };
 
-/* A step of two blocks with slow attention, 12.5 ms, and the same with flash attention, 8 ms; each ends with a row that
- * has no op. Softmax is 7 ms of the first; the product of block 0 is in both, and another kernel's in the second. */
+/* A step of two blocks with slow attention, 12.5 ms, and the same with flash attention, 8 ms; each
+ * ends with a row that has no op. Softmax is 7 ms of the first; the matmul of block 0 is in both,
+ * with another kernel in the second. */
 extern const struct profile_text_row profile_slow[], profile_flash[];
 
-/* The file; half a millisecond of the step is idle. */
+/* The text of the file; half a millisecond of the step is idle. */
 const char *profile_text(const struct profile_text_row *row, struct arena *a);
 
 #endif

@@ -16,8 +16,8 @@ int fixture_teardown(void **state);
 void fixture_write(struct fixture *f, const char *name, const char *text);
 /* The path of a run. */
 char *fixture_path(struct fixture *f, const char *name);
-/* A run of ten steps of `ms` milliseconds and 1000 tokens and two evaluations, that took `memory` bytes
- * and ends at the validation loss `val`. */
+/* A run of ten steps of `ms` milliseconds and 1000 tokens and two evaluations, that used `memory`
+ * bytes and ends at the validation loss `val`. */
 char *fixture_run(struct fixture *f, const char *name, const char *flash, double ms, double memory,
                   double val);
 

@@ -1,4 +1,4 @@
-/* small.h - a data set and a model so small that a test trains them in a moment. */
+/* small.h - a data set and a model that are small enough to train in a moment. */
 #ifndef SUPPORT_SMALL_H
 #define SUPPORT_SMALL_H
 
@@ -7,16 +7,16 @@
 
 enum { SMALL_VOCABULARY = 8 };
 
-/* Makes the data set "tiny" in a new temporary directory; some thousand characters of a few words in a
- * fixed random order. small_remove deletes all. */
+/* Makes the data set "tiny" in a new temporary directory; some thousand characters of a few words
+ * in a fixed pseudo-random order. small_remove deletes everything. */
 void small_make(void);
 void small_remove(void);
-/* Two layers of 16 channels, 16 tokens of context, batches of 4, out_dir "run" in the directory, one
- * thread, quick learning. */
+/* Two layers of 16 channels, 16 tokens of context, batches of 4, out_dir "run" in the directory,
+ * one thread, a high learning rate. */
 struct config small_config(void);
-/* Opens a learner or ends the test program with the words. */
+/* Opens a learner or ends the test program with the message. */
 void small_learner(struct learner *l, const struct config *c, unsigned more, struct arena *a);
-/* The weights, for comparisons; they live as long as the learner. */
+/* The weights, for comparisons; valid as long as the learner. */
 const float *small_weights(const struct learner *l);
 
 #endif

@@ -30,7 +30,7 @@ struct config tiny_config(void)
                  .fusion = FUSION_FULL,
                  .flash = true,
                  .reuse = true,
-                 .threads = 1}, /* more would wait for each other longer than they work */
+                 .threads = 1}, /* more threads would wait longer than they work */
     };
 }
 
@@ -74,7 +74,7 @@ void tiny_close(struct tiny *t)
     arena_release(&t->arena);
 }
 
-/* Mostly "the last token plus three", from a start that is drawn. */
+/* Mostly "the last token plus three", from a random start. */
 void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step)
 {
     int64_t B = t->config.data.batch_size, T = t->config.model.block_size;

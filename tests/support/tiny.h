@@ -1,4 +1,4 @@
-/* tiny.h - a small GPT on random tokens: open an engine, take steps, compare what comes out. */
+/* tiny.h - a small GPT on random tokens: open an engine, run steps, compare results. */
 #ifndef SUPPORT_TINY_H
 #define SUPPORT_TINY_H
 
@@ -14,10 +14,10 @@ struct tiny {
 
 /* 2 layers, 2 heads, 32 columns, 16 positions, batch 3, no dropout, no bias, fp32, fused, flash. */
 struct config tiny_config(void);
-/* Opens the plans of `kinds` (a mask, 1 << kind) on the CPU and draws the weights. A failure fails the
- * test with its words. */
+/* Opens the plans of `kinds` (a mask, 1 << kind) on the CPU and initialises the weights. A failure
+ * fails the test with its message. */
 void tiny_open(struct tiny *t, const struct config *c, unsigned kinds);
-/* The same with another vocabulary and weights that are zero. */
+/* The same with another vocabulary and with zero weights. */
 void tiny_open_bare(struct tiny *t, const struct config *c, int64_t vocab, unsigned kinds);
 void tiny_close(struct tiny *t);
 /* Whether this processor can train in that type with pack_weights=true. */
@@ -27,7 +27,7 @@ void tiny_need_packing(enum precision dtype);
 
 /* Feeds a batch that depends on `step` alone: tokens follow a rule that can be learned. */
 void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step);
-/* Feeds and runs; returns the loss. The gradients are then in their range. */
+/* Feeds and runs; returns the loss. Afterwards the gradients are in their range. */
 float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step);
 /* Feeds and runs the update number `iteration` = 1, 2 ...; returns the norm before clipping. */
 float tiny_update(struct tiny *t, int64_t iteration, double lr);

@@ -50,9 +50,9 @@ static const char *check_counter(struct seen *s, const json_t *e)
     double ts = json_number_value(json_object_get(e, "ts"));
     json_t *args = json_object_get(e, "args"), *x;
     int i = 0;
-    if (!json_object_size(args)) WRONG("counter %s counts nothing", name);
+    if (!json_object_size(args)) WRONG("counter %s has no values", name);
     json_object_foreach(args, key, x) if (!json_is_number(x))
-        WRONG("counter %s: %s is no number", name, key);
+        WRONG("counter %s: %s is not a number", name, key);
     while (i < s->counters && strcmp(s->counter[i].name, name) != 0) i++;
     if (i == COUNTERS) WRONG("more than %d counters", COUNTERS);
     if (i == s->counters) s->counter[s->counters++].name = name;
@@ -94,7 +94,8 @@ static int in_order(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* In a row each event ends before the next begins, or holds it whole; rows of kernels and copies hold nothing twice. */
+/* In a row each event ends before the next begins, or contains it; rows of kernels and copies have
+ * no nesting. */
 static const char *check_nesting(struct trace_facts *f)
 {
     const struct trace_event *open[DEPTH];

@@ -1,4 +1,5 @@
-/* trace_check.h - whether a text is a trace in Chrome's format, by what the format's description says of its events. */
+/* trace_check.h - checks whether a text is a trace in Chrome's format, by the format's description
+ * of events. */
 #ifndef SUPPORT_TRACE_CHECK_H
 #define SUPPORT_TRACE_CHECK_H
 
@@ -13,16 +14,17 @@ struct trace_event {
 };
 struct trace_facts {
     json_t *trace; /* to be released */
-    struct trace_event *
-        event; /* complete ones, by process, row and start, the outer before the inner; to be freed */
+    struct trace_event
+        *event;         /* complete, by process, row, start; outer before inner; to be freed */
     int events, counts; /* complete; of counters */
-    int deepest;        /* how many stand in each other, at most */
+    int deepest;        /* the deepest nesting */
 };
 
-/* NULL, or what is wrong, in a text that stays until the next call. Either way trace_forget releases the facts. */
+/* NULL, or a description of the error, valid until the next call. Either way trace_forget releases
+ * the facts. */
 const char *trace_check(const char *text, size_t n, struct trace_facts *ret);
 void trace_forget(struct trace_facts *f);
-/* Of an event's args; fails softly: NULL. */
+/* A field of an event's args; NULL if it is missing. */
 const json_t *trace_arg(const struct trace_event *e, const char *name);
 const char *trace_name(const struct trace_event *e);
 

@@ -1,12 +1,12 @@
-/* workdir.h - a folder for the files of one test, and ways to damage them. */
+/* workdir.h - a folder for the files of one test, and functions that damage them. */
 #ifndef SUPPORT_WORKDIR_H
 #define SUPPORT_WORKDIR_H
 
 #include <stdint.h>
 
-/* Makes a fresh folder below $TMPDIR, else /tmp; the name is valid until the next call. */
+/* Creates a new folder below $TMPDIR, else /tmp; the name is valid until the next call. */
 const char *workdir_open(void);
-/* Removes it with all that is in it. */
+/* Removes it with its contents. */
 void workdir_close(void);
 /* The path of a file in it; it stays valid until the next workdir_open. */
 const char *workdir_path(const char *name);
