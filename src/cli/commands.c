@@ -10,41 +10,41 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* In the order in which people meet them. */
+/* In the order in which a new user needs them. */
 /* clang-format off */
 static const struct command commands[] = {
-    {"data",    cmd_data,    "NAME [--from FILE]",             "make a data set from a text, or verify one"},
-    {"train",   cmd_train,   "CONFIG|RUN [--key=value ...]",   "train a model, or go on with a training"},
-    {"eval",    cmd_eval,    "RUN|CKPT [--key=value ...]",     "show the loss of a checkpoint on both parts of its data"},
-    {"sample",  cmd_sample,  "RUN|CKPT [--key=value ...]",     "let a checkpoint write texts"},
-    {"compare", cmd_compare, "CONFIG --key=a,b [--key=value ...]", "train once for each value and hold the runs against each other"},
-    {"report",  cmd_report,  "RUN|PROFILE ...",                "tables, curves and kernels of one run or several"},
-    {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference"},
-    {"graph",   cmd_graph,   "CONFIG [--key=value ...]",       "show the graph of a step, whole or after one of the passes"},
-    {"plan",    cmd_plan,    "CONFIG [--key=value ...]",       "show every kernel of a training step, its work and bytes"},
-    {"memory",  cmd_memory,  "CONFIG [--key=value ...]",       "show where the memory of training goes"},
-    {"profile", cmd_profile, "CONFIG [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and what the floor would be"},
-    {"ladder",  cmd_ladder,  "CONFIG [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too"},
-    {"machine", cmd_machine, "[--quick]",                      "measure what this machine can do at most: products and copies"},
-    {"bench",   cmd_bench,   "CONFIG...|--suite=NAME|kernels|attention [--key=value,...]", "time a training step beside its own products; a grid of steps and their parts; a suite of an assignment; or kernels, or attention, alone"},
-    {"lab",     cmd_lab,     "accumulate",                     "small experiments on numbers: sums of a thousand addends in fp32, fp16, bf16, bit by bit"},
-    {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "show the values that a run would have"},
-    {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here"},
-    {"version", cmd_version, "",                               "show the version"},
-    {"help",    cmd_help,    "[COMMAND]",                      "show the commands, or the options of one"},
+    {"data",    cmd_data,    "NAME [--from FILE]",             "make a data set from a text file, or verify one"},
+    {"train",   cmd_train,   "CONFIG|RUN [--key=value ...]",   "train a model, or continue a run"},
+    {"eval",    cmd_eval,    "RUN|CKPT [--key=value ...]",     "print the training and validation loss of a checkpoint"},
+    {"sample",  cmd_sample,  "RUN|CKPT [--key=value ...]",     "generate text with a checkpoint"},
+    {"compare", cmd_compare, "CONFIG --key=a,b [--key=value ...]", "train once for each value and compare the runs"},
+    {"report",  cmd_report,  "RUN|PROFILE ...",                "print tables and write a page about one or several runs, profiles or benchmark results"},
+    {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel, gradient and expansion with the reference"},
+    {"graph",   cmd_graph,   "CONFIG [--key=value ...]",       "print the graph of a step, final or after one of the passes"},
+    {"plan",    cmd_plan,    "CONFIG [--key=value ...]",       "print every kernel of a training step with its FLOPs and bytes"},
+    {"memory",  cmd_memory,  "CONFIG [--key=value ...]",       "show where the memory of training goes, before anything runs"},
+    {"profile", cmd_profile, "CONFIG [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, with the lower bound for each"},
+    {"ladder",  cmd_ladder,  "CONFIG [--key=value ...]",       "time a training step with optimizations added one by one: fusion, bf16, flash attention, padded vocabulary; on a GPU also TF32 and graph replay"},
+    {"machine", cmd_machine, "[--quick]",                      "measure the peaks of this machine: matmul throughput and copy bandwidth"},
+    {"bench",   cmd_bench,   "CONFIG...|--suite=NAME|kernels|attention [--key=value,...]", "time a training step next to its own matmuls, a grid of configurations, a ready-made suite, single kernels, or attention"},
+    {"lab",     cmd_lab,     "accumulate",                     "small numerical experiments: a sum of a thousand terms in fp32, fp16 and bf16, bit by bit"},
+    {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "print the configuration that a run would use"},
+    {"info",    cmd_info,    "",                               "show this build, this machine, and what can run on it"},
+    {"version", cmd_version, "",                               "print the version"},
+    {"help",    cmd_help,    "[COMMAND]",                      "list the commands, or the options of one command"},
 };
 /* clang-format on */
 
 const char command_welcome[] =
     "Strobe: a laboratory for the speed of GPT training. First steps:\n"
     "\n"
-    "  strobe data shakespeare_char                        get a text, make tokens of it\n"
-    "  strobe train configs/shakespeare_char_cpu.conf      train a small GPT, in minutes\n"
-    "  strobe sample runs/shakespeare_char_cpu             let it write\n"
+    "  strobe data shakespeare_char                        download a text, turn it into tokens\n"
+    "  strobe train configs/shakespeare_char_cpu.conf      train a small GPT in minutes\n"
+    "  strobe sample runs/shakespeare_char_cpu             generate text with it\n"
     "  strobe report runs/shakespeare_char_cpu             see where the time went\n"
     "\n"
-    "  strobe help             every command\n"
-    "  strobe help train       one of them\n";
+    "  strobe help             list the commands\n"
+    "  strobe help train       explain one command\n";
 
 const struct command *command_at(int i)
 {
@@ -58,7 +58,7 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-/* A quote inside quotes ends them, stands by itself, and begins them again. */
+/* Appends a word, quoted for a shell. A quote inside the word becomes '\''. */
 static void add_word(struct str *s, const char *word)
 {
     bool plain = *word && !strpbrk(word, " \t\n\"'\\$`*?[]{}()<>|&;#~!");
@@ -96,8 +96,8 @@ static void print_help(const struct command *c)
     printf("usage: strobe %s%s%s\n\n%s\n", c->name, *c->usage ? " " : "", c->usage, c->help);
     if (*opt_help()) printf("\n%s", opt_help());
     if (strstr(c->usage, "key=value"))
-        printf("\nEvery key of a configuration can be given, as in --batch_size=8; "
-               "`strobe config --reference`\nhas them all.\n");
+        printf("\nEvery configuration key can be set here, as in --batch_size=8; "
+               "`strobe config --reference`\nlists them.\n");
 }
 
 enum status command_run(const struct command *c, int argc, char **argv)
@@ -108,8 +108,8 @@ enum status command_run(const struct command *c, int argc, char **argv)
     return ST_OK;
 }
 
-/* Where the configuration is: as the word says, else where `make install` puts what comes with the
- * program, PREFIX/share/strobe beside PREFIX/bin. */
+/* The path of a configuration: `path` itself if it exists, else the installed copy in
+ * PREFIX/share/strobe (the program is in PREFIX/bin). */
 static const char *find_config(const char *path, struct arena *a)
 {
     char self[4096];
@@ -130,15 +130,15 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
     config_init(c);
     for (int i = 0; i < argc; i++) {
         if (config_is_override(argv[i])) continue;
-        if (path) return fail(ST_USAGE, "two configurations, %s and %s; give one", path, argv[i]);
+        if (path) return fail(ST_USAGE, "found two configurations, %s and %s; name only one", path, argv[i]);
         path = argv[i];
     }
     if (!path && config_needed)
-        return fail(ST_USAGE, "which configuration? For example configs/shakespeare_char_cpu.conf");
+        return fail(ST_USAGE, "no configuration given; name one, for example configs/shakespeare_char_cpu.conf");
     const char *found = path ? find_config(path, a) : NULL;
     if (found && !file_exists(found))
         return fail(ST_IO,
-                    "there is no file %s; configs/shakespeare_char_cpu.conf comes with strobe",
+                    "there is no file %s; try configs/shakespeare_char_cpu.conf",
                     path);
     if (found) TRY(config_read(c, found, a));
     for (int i = 0; i < argc; i++)
