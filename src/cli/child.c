@@ -49,5 +49,6 @@ enum status child_run(char *const *words, const char *what, bool quiet)
         return fail(ST_INTERRUPTED, "stopped at %s", what);
     if (WIFSIGNALED(status))
         return fail(ST_IO, "%s was killed by a signal: %s", what, strsignal(WTERMSIG(status)));
-    return fail(WEXITSTATUS(status) == 2 ? ST_USAGE : ST_IO, "%s failed; its message is above", what);
+    return fail(WEXITSTATUS(status) == 2 ? ST_USAGE : ST_IO, "%s failed; its message is above",
+                what);
 }

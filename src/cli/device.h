@@ -5,8 +5,8 @@
 #include "backend/backend.h"
 
 /* A row for the option table of a command. */
-#define DEVICE_OPTION(word)                                                                        \
-    {                                                                                              \
+#define DEVICE_OPTION(word)                                                                     \
+    {                                                                                           \
         "device", OPT_TEXT, (word), "NAME", "cpu, cuda or cuda:N (auto: a GPU if there is one)" \
     }
 

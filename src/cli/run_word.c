@@ -15,7 +15,8 @@ enum status run_word_take(int *argc, char **argv, const char *command, const cha
         run = argv[i];
     }
     if (!run)
-        return fail(ST_USAGE, "no run given; name one, for example strobe %s runs/shakespeare_char_cpu",
+        return fail(ST_USAGE,
+                    "no run given; name one, for example strobe %s runs/shakespeare_char_cpu",
                     command);
     *argc = kept;
     *ret_run = run;

@@ -13,7 +13,7 @@ tiny="--device=cpu --threads=1 --n_layer=1 --n_head=2 --n_embd=16"
 sed 's/n_layer = 2/n_layer = 1/' tiny.conf >flat.conf
 expect 0 'backward, by difference' "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 \
     --phase=forward,backward,step --out_dir=grid
-for words in 'forward + backward' 'The cells ran in turn' 'x first' 'flat' 'grid/bench.json; strobe report grid draws it'; do
+for words in 'forward + backward' 'The cells ran in turn' 'x first' 'flat' 'wrote grid/bench.json; `strobe report grid` shows it as a page'; do
     grep -qF "$words" out || fail "no '$words' in: $(cat out)"
 done
 "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 --phase=forward,backward,step \
@@ -42,7 +42,7 @@ grep -q '^tiny  *16  *forward ' out || fail "the one that fits did not run: $(ca
 nothing() { # WHY COMMAND...
     why=$1
     shift
-    expect 1 "strobe: nothing was measured; the first cell says: $why" "$STROBE" bench "$@" --device=cpu
+    expect 1 "strobe: nothing was measured; reason of the first cell: $why" "$STROBE" bench "$@" --device=cpu
 }
 nothing 'needs' tiny.conf --flash=false,true --phase=step --steps=1 --warmup=1 --mem-limit=1KiB --out_dir=nothing
 [ "$(grep -c '^tiny .* the limit is 1' out)" -eq 2 ] || fail "no rows that say why: $(cat out)"
@@ -61,8 +61,8 @@ stop_it() { # NAME OPTIONS...: once it has begun to measure
     kill -INT $child
     wait $child && fail "$name ends well: $(cat "$name.out")"
     [ $? -eq 130 ] || fail "$name does not end as interrupted: $(cat "$name.out" "$name.log")"
-    grep -q 'Stopped by Ctrl-C: this is what was measured until then' "$name.out" || fail "no table: $(cat "$name.out" "$name.log")"
-    grep -q 'stopped: the table is of what was measured until then' "$name.log" || fail "no sentence: $(cat "$name.log")"
+    grep -q 'Stopped by Ctrl-C: these are the cells measured so far' "$name.out" || fail "no table: $(cat "$name.out" "$name.log")"
+    grep -q 'stopped: the table has the cells measured so far' "$name.log" || fail "no sentence: $(cat "$name.log")"
     [ -s "$name/bench.json" ] || fail "$name leaves no result"
 }
 stop_it stopped tiny.conf --dtype=float32,bfloat16 --steps=1000000 --warmup=1 --phase=step
@@ -71,15 +71,15 @@ stop_it stopped_suite --suite=cs336-e2e --size=d128 --n_layer=1 --block_size=8 -
 grep -q '^d128  *forward ' stopped_suite.out || fail "no line of the cell: $(cat stopped_suite.out)"
 
 # --- what is refused
-expect 2 'which configuration?' "$STROBE" bench --phase=step
+expect 2 'no configuration given' "$STROBE" bench --phase=step
 expect 2 'not sideways' "$STROBE" bench tiny.conf --phase=forward,sideways
 expect 2 '--warmup takes' "$STROBE" bench tiny.conf --warmup=1,x --phase=step
-expect 2 '--steps is 1 to' "$STROBE" bench tiny.conf --steps=0 --phase=step
+expect 2 '--steps must be 1 to' "$STROBE" bench tiny.conf --steps=0 --phase=step
 expect 2 '--mem-limit takes a size' "$STROBE" bench tiny.conf --mem-limit=80
-expect 2 '--order is auto, rounds, twice or once' "$STROBE" bench tiny.conf --order=random
+expect 2 '--order must be auto, rounds, twice or once' "$STROBE" bench tiny.conf --order=random
 expect 2 'asked for twice' "$STROBE" bench tiny.conf --dtype=float32,float32
 expect 2 'the nearest is cs336-e2e' "$STROBE" bench --suite=cs336-e2
-expect 2 'a suite has its own configurations' "$STROBE" bench tiny.conf --suite=cs336-e2e
+expect 2 'a suite has fixed configurations' "$STROBE" bench tiny.conf --suite=cs336-e2e
 expect 2 'there are d128, d256, d384' "$STROBE" bench --suite=cs336-e2e --size=huge --device=cpu
 expect 2 'this suite takes no list of it' "$STROBE" bench --suite=ladder --n_layer=1,2
 expect 2 'd128 is asked for twice' "$STROBE" bench --suite=cs336-e2e --size=d128,d128 --device=cpu
@@ -87,7 +87,7 @@ expect 2 'has no use for --warmup' "$STROBE" bench --suite=cs336-attention --war
 expect 2 'has no use for --phase' "$STROBE" bench --suite=ladder --phase=nonsense --device=cpu
 expect 2 'has no use for --order' "$STROBE" bench --suite=cs336-warmup --order=once --device=cpu
 expect 2 'has no use for --steps' "$STROBE" bench --suite=nanogpt-attention --steps=3 --device=cpu
-expect 2 '--size is of suites' "$STROBE" bench tiny.conf --size=small --phase=step
+expect 2 '--size needs --suite=NAME' "$STROBE" bench tiny.conf --size=small --phase=step
 expect 2 'this suite trains with flash=false and flash=true' "$STROBE" bench --suite=nanogpt-attention --flash=true --device=cpu
 expect 1 'tiny.conf' "$STROBE" bench tiny.conf --phase=step --device=cpu --out_dir=tiny.conf/inside
 grep -q '^tiny ' out && fail "it measured before it looked where the result goes: $(cat out)"
@@ -109,7 +109,7 @@ cp tiny.conf configs/shakespeare_char_cpu.conf
 expect 0 'The variant for CPUs' "$STROBE" bench --suite=nanogpt-attention --device=cpu --iters=4 --max_iters=2 --eval_iters=1 --out_dir=pair
 grep -qx 'max_iters = 2' 'pair/flash=true/config.conf' || fail "the user's words do not count most: $(cat 'pair/flash=true/config.conf')"
 expect 0 '9.953125' "$STROBE" lab accumulate
-expect 2 'lab has no part sum; it has accumulate' "$STROBE" lab sum
+expect 2 'lab has no experiment sum; it has accumulate' "$STROBE" lab sum
 
 # --- the report
 expect 0 'Forward, backward and whole steps' "$STROBE" report e2e

@@ -92,19 +92,19 @@ grep -q "\"val_loss\": $logged" eval.json || fail "a run without n_kv_head: $(ca
 expect 0 '1 iterations' "$STROBE" train runs/old --init_from=resume --max_iters=301
 
 # --- wrong usage
-expect 2 'which configuration?' "$STROBE" train
+expect 2 'no configuration given' "$STROBE" train
 expect 1 'nowhere.conf' "$STROBE" train nowhere.conf
 expect 2 'already contains a run' "$STROBE" train tiny.conf --out_dir=$run
 expect 2 'n_embd = 32, not 64' "$STROBE" train tiny.conf --out_dir=$run --n_embd=64 --init_from=resume
 expect 2 'runs/none contains no run to continue' "$STROBE" train tiny.conf --out_dir=runs/none --init_from=resume
-expect 2 'exclude each other' "$STROBE" train tiny.conf --overwrite --init_from=resume
+expect 2 'contradict each other' "$STROBE" train tiny.conf --overwrite --init_from=resume
 expect 2 'n_layers' "$STROBE" train tiny.conf --n_layers=3
 expect 1 'strobe data' "$STROBE" train tiny.conf --out_dir=runs/none --dataset=absent
-expect 2 'which run?' "$STROBE" eval
+expect 2 'no run given' "$STROBE" eval
 expect 2 'neither a run directory nor a checkpoint' "$STROBE" sample data
 expect 2 'n_embd = 32, not 64' "$STROBE" eval $run --n_embd=64
 expect 2 'the character "Z"' "$STROBE" sample $run --start=Z
-expect 2 'two runs' "$STROBE" sample $run $run
+expect 2 'found two runs' "$STROBE" sample $run $run
 [ -e runs/none ] && fail "what was refused left a directory"
 
 # --- the same name, other characters: as many, so that the shapes fit
@@ -131,8 +131,8 @@ grep -q 'node [0-9]* [A-Z_]* ' out || fail "the operator is not named: $(cat out
 expect 0 'flash=true' "$STROBE" compare tiny.conf --flash=false,true --max_iters=20 --out_dir=runs/c
 [ -s runs/c/flash=false/summary.json ] && [ -s runs/c/flash=true/summary.json ] || fail "a run is missing"
 [ -s runs/c/report.html ] || fail "no page"
-expect 2 'holds a run already' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
-expect 2 'what shall differ?' "$STROBE" compare tiny.conf --flash=false
+expect 2 'already contains a run' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
+expect 2 'nothing to compare' "$STROBE" compare tiny.conf --flash=false
 expect 2 'flash takes true, false' "$STROBE" compare tiny.conf --flash=false,maybe --out_dir=runs/d
 expect 2 'more than 16 runs' "$STROBE" compare tiny.conf --seed=1,2,3,4,5,6 --n_head=1,2,4 --out_dir=runs/d
 echo ok
