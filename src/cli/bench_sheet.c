@@ -183,7 +183,7 @@ static enum status keep(const struct sheet *s, const struct bench_words *w, cons
     const char *path = path_of(w, folder, a);
     if (!path) return ST_OK;
     TRY(sheet_write(s, path));
-    log_info("wrote %s; `strobe report %s` shows it as a page", path, w->save ? path : folder);
+    log_info("wrote %s; see it as a page with strobe report %s", path, w->save ? path : folder);
     return ST_OK;
 }
 

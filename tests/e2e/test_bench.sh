@@ -13,7 +13,7 @@ tiny="--device=cpu --threads=1 --n_layer=1 --n_head=2 --n_embd=16"
 sed 's/n_layer = 2/n_layer = 1/' tiny.conf >flat.conf
 expect 0 'backward, by difference' "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 \
     --phase=forward,backward,step --out_dir=grid
-for words in 'forward + backward' 'The cells ran in turn' 'x first' 'flat' 'wrote grid/bench.json; `strobe report grid` shows it as a page'; do
+for words in 'forward + backward' 'The cells ran in turn' 'x first' 'flat' 'wrote grid/bench.json; see it as a page with strobe report grid'; do
     grep -qF "$words" out || fail "no '$words' in: $(cat out)"
 done
 "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 --phase=forward,backward,step \
