@@ -172,7 +172,7 @@ static void test_bench_kernels(void **state)
         bool product = !strcmp(text(r, "op"), "MATMUL") || !strcmp(text(r, "op"), "LINEAR");
         double share = number(r, "share_percent");
         assert_true(number(r, "us_median") > 0 && share > 0 && share < 1000);
-        assert_true(!strcmp(text(r, "ceiling"), "copy") || !strcmp(text(r, "ceiling"), "product"));
+        assert_true(!strcmp(text(r, "ceiling"), "copy") || !strcmp(text(r, "ceiling"), "matmul"));
         if (json_is_null(json_object_get(r, "in_plan"))) continue;
         double us = number(r, "us_per_step");
         assert_true(us > 0.99 * number(r, "us_median") * number(r, "calls_per_step"));
@@ -199,7 +199,7 @@ static void test_forms_of_bench_kernels(void **state)
     assert_memory_equal(said, "| operator ", 11);
     assert_int_equal(strobe(words), 0);
     assert_non_null(strstr(said, "`strobe machine` measures again"));
-    assert_null(strstr(said, "products alone")); /* one operator only */
+    assert_null(strstr(said, "matmuls alone")); /* one operator only */
 }
 
 static void test_bench_refuses(void **state)

@@ -71,7 +71,7 @@ static void test_they_are_measured(void **state)
     (void)state;
     assert_int_equal(run("bench kernels", 2, "--samples=1 --limit=1"), 0);
     says(said, "model=elu block_size=1000 batch_size=3 ");
-    says_not(said, "products alone");
+    says_not(said, "matmuls alone");
     for (int i = 2; i < COUNT_OF(models); i++) {
         assert_int_equal(run("profile", i, "--steps=2"), 0);
         says(said, models[i].name);

@@ -80,7 +80,7 @@ expect runs/report.html 11 loss:0.train,1.train,2.train,0.val,1.val,2.val
 cp -r runs/twin warm/twin
 "$STROBE" report warm/slow warm/fast warm/twin >text 2>/dev/null
 grep -q '^slow .* 98 % .* 25\.3 % ' text || die "busy and slowed are not in: $(cat text)"
-grep -q '^Note: fast ran on a clock [45] % lower than that of slow' text || die "no note of the clock in: $(cat text)"
+grep -q '^Note: fast ran at a clock [45] % lower than slow' text || die "no note of the clock in: $(cat text)"
 expect warm/report.html 19 gauge-utilization:0.utilization,1.utilization gauge-clock:0.clock,1.clock \
     gauge-power:0.power,1.power gauge-memory:0.memory,1.memory
 # The same in iterations without evaluations, and with a loss that is no number.
