@@ -13,7 +13,7 @@ tiny="--device=cpu --threads=1 --n_layer=1 --n_head=2 --n_embd=16"
 sed 's/n_layer = 2/n_layer = 1/' tiny.conf >flat.conf
 expect 0 'backward, by difference' "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 \
     --phase=forward,backward,step --out_dir=grid
-for words in 'forward + backward' 'The cells ran in turn' 'x first' 'flat' 'wrote grid/bench.json; see it as a page with strobe report grid'; do
+for words in 'forward + backward' 'The cells were interleaved' 'x first' 'flat' 'wrote grid/bench.json; see it as a page with strobe report grid'; do
     grep -qF "$words" out || fail "no '$words' in: $(cat out)"
 done
 "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 --phase=forward,backward,step \
@@ -31,7 +31,7 @@ grep -q '^ "commit": "[0-9a-f]\{7,\}' "it's here/bench.json" || fail "no commit 
 expect 0 '"note": null' "$STROBE" bench tiny.conf --phase=step --device=cpu --steps=1 --warmup=1 --json --out_dir=json
 [ -s json/bench.json ] || fail "--out_dir is not followed beside --json"
 expect 0 'one after the other, each once' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=1 --warmup=1 --order=twice --out_dir=grid
-expect 0 'the last cell took all of its own at the turn' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=2 --warmup=1 --order=twice --out_dir=grid
+expect 0 'the last cell ran only once' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=2 --warmup=1 --order=twice --out_dir=grid
 
 # --- what does not fit is said with what it would need, and the rest runs
 expect 0 'of memory, the limit is 2.0 MiB' "$STROBE" bench tiny.conf --block_size=16,2048 --flash=false --phase=forward --steps=1 --warmup=1 \
@@ -78,15 +78,15 @@ expect 2 '--steps must be 1 to' "$STROBE" bench tiny.conf --steps=0 --phase=step
 expect 2 '--mem-limit takes a size' "$STROBE" bench tiny.conf --mem-limit=80
 expect 2 '--order must be auto, rounds, twice or once' "$STROBE" bench tiny.conf --order=random
 expect 2 'asked for twice' "$STROBE" bench tiny.conf --dtype=float32,float32
-expect 2 'the nearest is cs336-e2e' "$STROBE" bench --suite=cs336-e2
+expect 2 'did you mean cs336-e2e?' "$STROBE" bench --suite=cs336-e2
 expect 2 'a suite has fixed configurations' "$STROBE" bench tiny.conf --suite=cs336-e2e
-expect 2 'there are d128, d256, d384' "$STROBE" bench --suite=cs336-e2e --size=huge --device=cpu
-expect 2 'this suite takes no list of it' "$STROBE" bench --suite=ladder --n_layer=1,2
-expect 2 'd128 is asked for twice' "$STROBE" bench --suite=cs336-e2e --size=d128,d128 --device=cpu
-expect 2 'has no use for --warmup' "$STROBE" bench --suite=cs336-attention --warmup=banana --device=cpu
-expect 2 'has no use for --phase' "$STROBE" bench --suite=ladder --phase=nonsense --device=cpu
-expect 2 'has no use for --order' "$STROBE" bench --suite=cs336-warmup --order=once --device=cpu
-expect 2 'has no use for --steps' "$STROBE" bench --suite=nanogpt-attention --steps=3 --device=cpu
+expect 2 'the sizes are d128, d256, d384' "$STROBE" bench --suite=cs336-e2e --size=huge --device=cpu
+expect 2 'this suite takes only one value of it' "$STROBE" bench --suite=ladder --n_layer=1,2
+expect 2 'd128 is given twice' "$STROBE" bench --suite=cs336-e2e --size=d128,d128 --device=cpu
+expect 2 'does not take --warmup' "$STROBE" bench --suite=cs336-attention --warmup=banana --device=cpu
+expect 2 'does not take --phase' "$STROBE" bench --suite=ladder --phase=nonsense --device=cpu
+expect 2 'does not take --order' "$STROBE" bench --suite=cs336-warmup --order=once --device=cpu
+expect 2 'does not take --steps' "$STROBE" bench --suite=nanogpt-attention --steps=3 --device=cpu
 expect 2 '--size needs --suite=NAME' "$STROBE" bench tiny.conf --size=small --phase=step
 expect 2 'this suite trains with flash=false and flash=true' "$STROBE" bench --suite=nanogpt-attention --flash=true --device=cpu
 expect 1 'tiny.conf' "$STROBE" bench tiny.conf --phase=step --device=cpu --out_dir=tiny.conf/inside
@@ -98,11 +98,11 @@ expect 0 'nanogpt-attention' "$STROBE" bench --suite=list
 expect 0 'The variant for CPUs' "$STROBE" bench --suite=cs336-e2e $tiny --size=d128,d256 --block_size=8 --warmup=1 --steps=2 --out_dir=e2e
 [ "$(grep -c '^d128 \|^d256 ' out)" -eq 10 ] || fail "not two models of five lines: $(cat out)"
 # shellcheck disable=SC2086
-expect 0 'Each model and warm-up has a process of its own' "$STROBE" bench --suite=cs336-warmup $tiny --size=d128 --block_size=8 --steps=2 --phase=step --out_dir=warmup
+expect 0 'Each model and warm-up ran in a separate process' "$STROBE" bench --suite=cs336-warmup $tiny --size=d128 --block_size=8 --steps=2 --phase=step --out_dir=warmup
 [ "$(grep -c '^d128  *[0125]  *step ' out)" -eq 4 ] || fail "not four warm-ups: $(cat out)"
 [ "$(ls warmup)" = bench.json ] || fail "more is left than the result: $(ls warmup)"
 expect 0 'slow primitive' "$STROBE" bench --suite=cs336-attention --device=cpu --threads=1 --block_size=16,32 --n_embd=16,32 --steps=2 --out_dir=attention
-expect 0 'computed again, at the longest T' "$STROBE" bench --suite=cs336-memory --device=cpu --size=small --block_size=128 --mem-limit=1GiB --out_dir=memory
+expect 0 'Recomputation, at the longest T' "$STROBE" bench --suite=cs336-memory --device=cpu --size=small --block_size=128 --mem-limit=1GiB --out_dir=memory
 grep -q ' yes$' out && grep -q ' no$' out || fail "no verdicts in: $(cat out)"
 mkdir configs
 cp tiny.conf configs/shakespeare_char_cpu.conf
@@ -116,7 +116,7 @@ expect 0 'Forward, backward and whole steps' "$STROBE" report e2e
 [ -s e2e/report.html ] || fail "no page beside the result"
 expect 0 'slow primitive' "$STROBE" report attention --csv=attention.csv
 [ "$(wc -l <attention.csv)" -eq $((1 + 2 * 2 * 3)) ] || fail "the CSV has $(wc -l <attention.csv) lines: $(cat attention.csv)"
-expect 0 'computed again' "$STROBE" report memory e2e --csv=three.csv --html=three.html
+expect 0 'Recomputation' "$STROBE" report memory e2e --csv=three.csv --html=three.html
 [ "$(grep -c '^config,' three.csv)" -eq 4 ] || fail "not four tables: $(cat three.csv)"
 [ "$(grep -c '^$' three.csv)" -eq 3 ] || fail "no empty line between tables: $(cat three.csv)"
 expect 0 '"benches"' "$STROBE" report attention grid.json --json --html=both.html
