@@ -34,7 +34,7 @@ bool bench_words_are_grid(const struct bench_words *w)
            (w->warmup && strchr(w->warmup, ','));
 }
 
-/* --- the request ------------------------------------------------------------------------------- */
+/* --- the request ------------------------------------------------------------------------------ */
 
 static void show(void *user, double share, const char *what)
 {
@@ -96,7 +96,7 @@ static const char *out_dir_of(const struct bench_words *w)
     return found;
 }
 
-/* --- a grid ------------------------------------------------------------------------------------ */
+/* --- a grid ----------------------------------------------------------------------------------- */
 
 /* "configs/gpt2_124m.conf" -> "gpt2_124m" */
 static const char *stem_of(const char *path, struct arena *a)
@@ -147,7 +147,7 @@ static enum status make_grid(const struct bench_words *w, struct bench_grid *g, 
     return bench_read_lines(&g->lines, w->phase ? w->phase : "forward,backward,update,step");
 }
 
-/* --- the sheet --------------------------------------------------------------------------------- */
+/* --- the sheet -------------------------------------------------------------------------------- */
 
 static void print_sheet(const struct sheet *s, const struct table_form *f)
 {

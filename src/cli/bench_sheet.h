@@ -1,4 +1,5 @@
-/* bench_sheet.h - grids and suites of `strobe bench`: reads the request, runs it, prints and keeps the sheet. */
+/* bench_sheet.h - grids and suites of `strobe bench`: reads the request, runs it, prints and keeps
+ * the sheet. */
 #ifndef CLI_BENCH_SHEET_H
 #define CLI_BENCH_SHEET_H
 

@@ -1,5 +1,5 @@
-/* strobe bench attention: flash and unfused attention over lengths, head sizes and masks, forward and
- * backward; a table and a picture. */
+/* strobe bench attention: flash and unfused attention over lengths, head sizes and masks,
+ * forward and backward; a table and a picture. */
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/isa.h"
@@ -26,7 +26,7 @@ struct options {
     const char *svg;
 };
 
-/* --- options -------------------------------------------------------------------------------------- */
+/* --- options ---------------------------------------------------------------------------------- */
 
 /* Reads positive integers separated by commas. False: malformed, or more than `most`. */
 static bool read_numbers(const char *words, int64_t *number, int most, int *ret_n)
@@ -206,7 +206,7 @@ static enum status parse(struct attention_options *o, struct words *w)
     return ST_OK;
 }
 
-/* --- the run -------------------------------------------------------------------------------------- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 static void show(void *user, double done, double all, const struct attention_cell *c)
 {

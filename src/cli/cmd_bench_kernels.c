@@ -1,5 +1,5 @@
-/* strobe bench kernels: times every kernel that accepts a call of a training step, on the shapes and
- * types of that step. */
+/* strobe bench kernels: times every kernel that accepts a call of a training step, on the shapes
+ * and types of that step. */
 #include "backend/kernel.h"
 #include "base/log.h"
 #include "base/str.h"

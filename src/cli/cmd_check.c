@@ -1,5 +1,5 @@
-/* strobe check: compares every kernel row with the reference, every gradient with finite differences
- * and every operator with its expansion. */
+/* strobe check: compares every kernel row with the reference, every gradient with finite
+ * differences and every operator with its expansion. */
 #include "base/isa.h"
 #include "base/opt.h"
 #include "base/str.h"

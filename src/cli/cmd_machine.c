@@ -1,4 +1,5 @@
-/* strobe machine: measures the peaks of this machine and stores them for commands that print shares of them. */
+/* strobe machine: measures the peaks of this machine and stores them for commands that print shares
+ * of them. */
 #include "base/isa.h"
 #include "base/opt.h"
 #include "base/str.h"

@@ -43,7 +43,8 @@ struct waiting {
     int64_t start_ns;
 };
 
-/* Planning a large model for each recompute setting takes seconds; show progress after one second. */
+/* Planning a large model for each recompute setting takes seconds; show progress after one
+ * second. */
 static void show(void *user, int done, int all)
 {
     struct waiting *w = user;

@@ -1,4 +1,5 @@
-/* strobe report RUN...: tables, verdicts and an HTML page about runs, profiles and benchmark results. */
+/* strobe report RUN...: tables, verdicts and an HTML page about runs, profiles and benchmark
+ * results. */
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/opt.h"

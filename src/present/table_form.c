@@ -38,7 +38,7 @@ void table_form_note(const struct table_form *f, const char *text, struct str *s
 {
     if (f->json || f->csv) return;
     str_append(s, "\n");
-    for (; *text; text++) /* lines that follow each other are one paragraph of Markdown */
+    for (; *text; text++) /* Markdown needs an empty line between lines */
         str_printf(s, "%c%s", *text, *text == '\n' && f->markdown ? "\n" : "");
     str_append(s, "\n");
 }
@@ -66,7 +66,7 @@ void table_form_set_flops(struct table *t, int row, int column, double per_secon
 void json_print(struct json_t *j, struct str *s)
 {
     char *text = json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(8));
-    BUG_IF(!text, "what was measured is no JSON");
+    BUG_IF(!text, "the results are not JSON");
     str_printf(s, "%s\n", text);
     free(text);
     json_decref(j);

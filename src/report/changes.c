@@ -14,7 +14,7 @@ const char *change_kind_name(enum change_kind kind)
     return kinds[kind];
 }
 
-/* --- lines of one profile ---------------------------------------------------------------------- */
+/* --- lines of one profile --------------------------------------------------------------------- */
 
 /* Rows of one place that are instances of one kernel. */
 struct unit {
@@ -83,7 +83,7 @@ static struct units units_of(const struct profile_file *p, struct arena *a)
     return all;
 }
 
-/* --- changes between two profiles --------------------------------------------------------------- */
+/* --- changes between two profiles ------------------------------------------------------------- */
 
 struct finding {
     struct changes *ret;
@@ -226,7 +226,7 @@ void changes_find(const struct profile_file *before, const struct profile_file *
     qsort(ret_changes->change, (size_t)ret_changes->n, sizeof *ret_changes->change, largest_first);
 }
 
-/* --- in words ---------------------------------------------------------------------------------- */
+/* --- in words --------------------------------------------------------------------------------- */
 
 static const char *noise_words(const struct changes *c, struct arena *a)
 {

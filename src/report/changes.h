@@ -1,9 +1,9 @@
 /* changes.h - compares two profiles: which kernels vanished, which are new, which became faster.
  *
  * A place is the position of a row in the model without its block number: "forward / block /
- * attention / scores". Rows of one place and one kernel are one line. Lines that both profiles have are
- * compared; so are lines of only one of them, if the other has a kernel of the same family in that
- * place. The lines add up to the difference of the step times. */
+ * attention / scores". Rows of one place and one kernel are one line. Lines that both profiles
+ * have are compared; so are lines of only one of them, if the other has a kernel of the same
+ * family in that place. The lines add up to the difference of the step times. */
 #ifndef REPORT_CHANGES_H
 #define REPORT_CHANGES_H
 
@@ -50,7 +50,8 @@ void changes_find(const struct profile_file *before, const struct profile_file *
                   struct arena *a, struct changes *ret_changes);
 /* The changes in a sentence. */
 const char *changes_words(const struct changes *c, struct arena *a);
-/* The `most` largest changes (0: all), a line with the sum of the others, and a line for the step. */
+/* The `most` largest changes (0: all), a line with the sum of the others, and a line for the
+ * step. */
 struct table changes_table(const struct changes *c, int most, struct arena *a);
 
 #endif

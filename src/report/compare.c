@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- what differs ------------------------------------------------------------------------------ */
+/* --- what differs ----------------------------------------------------------------------------- */
 
 /* The folder and the date of a run are not differences. */
 static bool is_incidental(const char *key)
@@ -68,7 +68,7 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
     return t;
 }
 
-/* --- the table of results ---------------------------------------------------------------------- */
+/* --- the table of results --------------------------------------------------------------------- */
 
 enum column {
     COLUMN_RUN,
@@ -168,7 +168,7 @@ static void fill_row(struct table *t, int row, const struct run *run, struct are
     put(t, row, COLUMN_PLANNED_RATIO, memory, arena_printf(a, "%+.1f %%", (memory - 1) * 100));
 }
 
-/* --- in words ---------------------------------------------------------------------------------- */
+/* --- in words --------------------------------------------------------------------------------- */
 
 int compare_val_loss(const struct run *a, const struct run *b, double *ret_largest,
                      double *ret_last)
@@ -196,7 +196,8 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
 
 enum { STEPS_FEW = 8 }; /* with fewer steps, speeds are not compared */
 
-/* Compares two medians; they count as equal if their difference is within the spread of the steps. */
+/* Compares two medians; they count as equal if their difference is within the spread of the
+ * steps. */
 static const char *speed_words(const struct run *first, const struct run *r, struct arena *a)
 {
     double ms0 = first->figures.ms_median, ms = r->figures.ms_median;

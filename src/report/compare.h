@@ -1,7 +1,7 @@
 /* compare.h - compares runs: which settings differ, and which results.
  *
- * The first run is the one that the others are compared with. Nothing here fails: a value that a run
- * lacks is an empty cell. */
+ * The first run is the one that the others are compared with. Nothing here fails: a value that a
+ * run lacks is an empty cell. */
 #ifndef REPORT_COMPARE_H
 #define REPORT_COMPARE_H
 
@@ -27,8 +27,8 @@ struct comparison {
 };
 
 void compare_runs(const struct run *run, int n, struct arena *a, struct comparison *ret_comparison);
-/* Compares the validation losses of two runs at shared iterations: the largest absolute difference, and
- * b - a at the last one. Returns the number of shared evaluations. */
+/* Compares the validation losses of two runs at shared iterations: the largest absolute
+ * difference, and b - a at the last one. Returns the number of shared evaluations. */
 int compare_val_loss(const struct run *a, const struct run *b, double *ret_largest,
                      double *ret_last);
 /* The settings that differ as a table: a row for each key, a column for each run. */

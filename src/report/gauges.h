@@ -36,10 +36,11 @@ struct gauges {
 void gauges_init(struct gauges *g);
 /* Adds one line of the log, of iteration `iter`. */
 void gauges_take(struct gauges *g, const struct json_t *line, int64_t iter, struct arena *a);
-/* Computes the means: from the member "gauges" of the summary (NULL: absent), otherwise from the points. */
+/* Computes the means: from the member "gauges" of the summary (NULL: absent), otherwise from the
+ * points. */
 void gauges_conclude(struct gauges *g, const struct json_t *summary, struct arena *a);
-/* {"seconds": [], "iter": [], "utilization": [] ...}, of at most `most` points each, which are means of
- * neighbouring samples. */
+/* {"seconds": [], "iter": [], "utilization": [] ...}, of at most `most` points each, which are
+ * means of neighbouring samples. */
 struct json_t *gauges_json(const struct gauges *g, int most);
 
 #endif

@@ -14,7 +14,7 @@
 /* The most points of a curve: more than a screen can show only make the page slow. */
 enum { POINTS_MAX = 12000 };
 
-/* --- the data ---------------------------------------------------------------------------------- */
+/* --- the data --------------------------------------------------------------------------------- */
 
 static json_t *texts(const char *const *text, int n)
 {
@@ -165,7 +165,7 @@ void html_print_data(const struct html_page *p, struct arena *a, struct str *s)
     json_decref(data);
 }
 
-/* --- the page ---------------------------------------------------------------------------------- */
+/* --- the page --------------------------------------------------------------------------------- */
 
 /* Name of subject i; NULL for a profile of a run, which has the run's name. */
 static const char *name_of(const struct html_page *p, int i)

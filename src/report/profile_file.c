@@ -68,7 +68,7 @@ const char *profile_file_words(const struct profile_file *p, struct arena *a)
 
 enum { NAME_MOST = 48 }; /* characters of a device kernel name that are shown */
 
-/* --- values ------------------------------------------------------------------------------------ */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static const char *word_of(const json_t *value, struct arena *a)
 {
@@ -118,7 +118,7 @@ static double or_zero(double x)
     return isfinite(x) ? x : 0;
 }
 
-/* --- rows and kernels -------------------------------------------------------------------------- */
+/* --- rows and kernels ------------------------------------------------------------------------- */
 
 static void read_row(struct profile_file_row *r, const json_t *j, struct arena *a)
 {
@@ -220,7 +220,7 @@ static void read_rows(struct profile_file *p, const json_t *rows, struct arena *
     join_kernels(p, a);
 }
 
-/* --- the step ---------------------------------------------------------------------------------- */
+/* --- the step --------------------------------------------------------------------------------- */
 
 static void read_timeline(struct profile_file *p, const json_t *timeline, struct arena *a)
 {
@@ -301,7 +301,7 @@ static void read_phases(struct profile_file *p, const json_t *file, struct arena
     }
 }
 
-/* --- ceilings ---------------------------------------------------------------------------------- */
+/* --- ceilings --------------------------------------------------------------------------------- */
 
 static void read_products(struct profile_file *p, const json_t *products, struct arena *a)
 {
@@ -316,8 +316,8 @@ static void read_products(struct profile_file *p, const json_t *products, struct
     }
 }
 
-/* Keeps the largest copy that fits in L2, the largest copy of all, and on a CPU the fastest one, because
- * a CPU's lower bounds use the bandwidth of a copy of the same size. */
+/* Keeps the largest copy that fits in L2, the largest copy of all, and on a CPU the fastest one,
+ * because a CPU's lower bounds use the bandwidth of a copy of the same size. */
 static void read_copies(struct profile_file *p, const json_t *machine)
 {
     const json_t *copies = json_object_get(machine, "copies"), *one;
@@ -349,7 +349,7 @@ static void read_machine(struct profile_file *p, const json_t *machine, struct a
     read_copies(p, machine);
 }
 
-/* --- the file ---------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
 /* Describes the size of the model, so that profiles of different models are recognised. */
 static const char *model_of(const json_t *j, struct arena *a)

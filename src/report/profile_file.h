@@ -1,7 +1,7 @@
 /* profile_file.h - profile.json (docs/PROFILE.md), read back into memory.
  *
- * As with other files of a run, unknown fields are ignored, missing ones are NAN, NULL or empty, and an
- * unknown version is an error that names the file. Everything lives in the arena. */
+ * As with other files of a run, unknown fields are ignored, missing ones are NAN, NULL or empty,
+ * and an unknown version is an error that names the file. Everything lives in the arena. */
 #ifndef REPORT_PROFILE_FILE_H
 #define REPORT_PROFILE_FILE_H
 

@@ -44,7 +44,7 @@ static json_t *text_index(struct texts *t, const char *text)
     return known;
 }
 
-/* --- rows, moments, memory --------------------------------------------------------------------- */
+/* --- rows, moments, memory -------------------------------------------------------------------- */
 
 static const char *const row_fields[] = {
     "phase", "op",       "shape",    "types", "dtype",   "peak_of", "variant", "device_kernel",
@@ -123,7 +123,7 @@ static json_t *memory_json(const struct profile_file *p)
     return json_pack("{s:o, s:o, s:i}", "parts", parts, "columns", columns, "peak", m->peak);
 }
 
-/* --- a profile --------------------------------------------------------------------------------- */
+/* --- a profile -------------------------------------------------------------------------------- */
 
 static json_t *times_json(const struct profile_file_times *t)
 {
@@ -202,7 +202,7 @@ static json_t *profile_json_of(const struct profile_file *p, const struct roofli
     return j;
 }
 
-/* --- what changed ------------------------------------------------------------------------------ */
+/* --- what changed ----------------------------------------------------------------------------- */
 
 static json_t *side_json(const struct change_side *s)
 {

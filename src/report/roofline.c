@@ -31,7 +31,7 @@ struct panel {
     double ms_most; /* roofline_frame */
 };
 
-/* --- points ------------------------------------------------------------------------------------ */
+/* --- points ----------------------------------------------------------------------------------- */
 
 static bool is_point(const struct profile_file_kernel *k)
 {
@@ -97,7 +97,7 @@ struct roofline_frame roofline_frame_of(const struct profile_file *profile, int 
     };
 }
 
-/* --- ceilings ---------------------------------------------------------------------------------- */
+/* --- ceilings --------------------------------------------------------------------------------- */
 
 static bool is_used(const struct profile_file *p, const char *peak)
 {
@@ -127,7 +127,8 @@ static void print_copy(struct str *s, const struct chart *c, const struct profil
     str_printf(s, " %s</text>\n", chart_value_text(text, CHART_BANDWIDTH, copy->rate));
 }
 
-/* The matmul peak of a type: a horizontal line, named in the margin. *free: bottom of the names so far. */
+/* The matmul peak of a type: a horizontal line, named in the margin. *free: bottom of the names so
+ * far. */
 static void print_product(struct str *s, const struct chart *c, const struct profile_file *p,
                           const struct profile_file_peak *product, double *free)
 {
@@ -160,7 +161,7 @@ static void print_products(struct str *s, const struct chart *c, const struct pr
     for (int i = 0; i < p->products; i++) print_product(s, c, p, &product[i], &free);
 }
 
-/* --- drawing of points ------------------------------------------------------------------------- */
+/* --- drawing of points ------------------------------------------------------------------------ */
 
 static double x_of(const struct panel *a, const struct profile_file_kernel *k)
 {

@@ -20,7 +20,7 @@ const char *run_pair_find(const struct run_pair *pair, int n, const char *key)
     return NULL;
 }
 
-/* --- config.conf: key = value ------------------------------------------------------------------ */
+/* --- config.conf: key = value ----------------------------------------------------------------- */
 
 static char *trimmed(char *from, char *end)
 {
@@ -45,7 +45,7 @@ static void parse_config(struct run *r, char *text, struct arena *a)
     }
 }
 
-/* --- env.json: strings, some in nested objects ------------------------------------------------- */
+/* --- env.json: strings, some in nested objects ------------------------------------------------ */
 
 static const char *value_text(const json_t *value, struct arena *a)
 {
@@ -72,7 +72,7 @@ static void flatten(struct run *r, json_t *object, const char *prefix, int *capa
     }
 }
 
-/* --- log.jsonl --------------------------------------------------------------------------------- */
+/* --- log.jsonl -------------------------------------------------------------------------------- */
 
 static enum status check_version(json_t *object, const char *where)
 {
@@ -150,7 +150,7 @@ static enum status parse_log(struct run *r, const char *path, const char *text, 
     return ST_OK;
 }
 
-/* --- plan.json, summary.json ------------------------------------------------------------------- */
+/* --- plan.json, summary.json ------------------------------------------------------------------ */
 
 static void parse_plan(struct run_plan *p, json_t *object)
 {
@@ -213,7 +213,8 @@ static void derive_figures(struct run *r, struct arena *a)
         f->final_train_loss = r->eval[r->evals - 1].train_loss;
         f->final_val_loss = r->eval[r->evals - 1].val_loss;
     }
-    /* The iter of a step is the number of updates before it, that of an evaluation the number so far. */
+    /* The iter of a step is the number of updates before it, that of an evaluation the number so
+     * far. */
     int64_t stepped = r->steps ? r->step[r->steps - 1].iter + 1 : 0;
     int64_t evaluated = r->evals ? r->eval[r->evals - 1].iter : 0;
     f->iters = stepped > evaluated ? stepped : evaluated;
@@ -234,10 +235,10 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
     f->complete = json_is_true(json_object_get(summary, "complete"));
 }
 
-/* --- the directory ----------------------------------------------------------------------------- */
+/* --- the directory ---------------------------------------------------------------------------- */
 
-/* Reads a JSON file of the run; `versioned`: its version is required. *ret_object is NULL if there is
- * no such file. */
+/* Reads a JSON file of the run; `versioned`: its version is required. *ret_object is NULL if
+ * there is no such file. */
 static enum status read_object(const char *path, bool versioned, struct arena *a,
                                json_t **ret_object)
 {

@@ -1,8 +1,8 @@
 /* runs.h - a run directory, read back into memory.
  *
- * Only files are read, so runs of older programs and other machines stay readable. Unknown fields are
- * ignored, missing ones are NAN or NULL, and an unknown version of a file is an error that names the
- * file. Everything read lives in the arena. */
+ * Only files are read, so runs of older programs and other machines stay readable. Unknown
+ * fields are ignored, missing ones are NAN or NULL, and an unknown version of a file is an error
+ * that names the file. Everything read lives in the arena. */
 #ifndef REPORT_RUNS_H
 #define REPORT_RUNS_H
 

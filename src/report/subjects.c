@@ -65,7 +65,8 @@ static struct found file_found(char *path, struct arena *a)
     return f;
 }
 
-/* Adds a directory that contains a run, a profile or a result. Returns whether it has a run or profile. */
+/* Adds a directory that contains a run, a profile or a result. Returns whether it has a run or
+ * profile. */
 static bool add_dir(struct finding *f, char *dir)
 {
     struct found found = {.dir = dir,
@@ -80,8 +81,8 @@ static bool add_dir(struct finding *f, char *dir)
     return found.has_run || found.profile;
 }
 
-/* Adds what a word names. A folder of runs, as `strobe compare` or a suite writes it, stands for its
- * runs in order of their names. */
+/* Adds what a word names. A folder of runs, as `strobe compare` or a suite writes it, stands for
+ * its runs in order of their names. */
 static enum status add_word(struct finding *f, char *word)
 {
     if (file_exists(word) && !file_is_dir(word)) {
@@ -158,7 +159,8 @@ static enum status read_sheets(const struct finding *f, struct subjects *s, stru
     return ST_OK;
 }
 
-/* Whether this is the result of a suite in the folder of its runs; the page goes into that folder. */
+/* Whether this is the result of a suite in the folder of its runs; the page goes into that
+ * folder. */
 static bool holds_another(const struct finding *f, int i)
 {
     const struct found *x = &f->found[i];

@@ -1,5 +1,5 @@
-/* subjects.h - reads what the arguments of a report name: run directories with their profiles, folders
- * of such directories, and separate profiles and results of `strobe bench`. */
+/* subjects.h - reads what the arguments of a report name: run directories with their profiles,
+ * folders of such directories, and separate profiles and results of `strobe bench`. */
 #ifndef REPORT_SUBJECTS_H
 #define REPORT_SUBJECTS_H
 
@@ -18,8 +18,8 @@ struct subjects {
 };
 
 enum status subjects_read(char *const *words, int n, struct arena *a, struct subjects *ret);
-/* The default path of the page: for one subject in its directory; for several in their common parent
- * folder, or in the current folder if they have none. */
+/* The default path of the page: for one subject in its directory; for several in their common
+ * parent folder, or in the current folder if they have none. */
 const char *subjects_page_path(const struct subjects *s, struct arena *a);
 
 #endif

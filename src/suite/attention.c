@@ -70,7 +70,7 @@ struct trial {
     double limit_ms;
 };
 
-/* --- the table --------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 enum {
     TYPE,
@@ -157,7 +157,7 @@ static void make_table(const struct trial *x, struct sheet *ret, struct arena *a
                                     .y = "both_ms"};
 }
 
-/* --- the measurement --------------------------------------------------------------------------- */
+/* --- the measurement -------------------------------------------------------------------------- */
 
 static void show(void *user, double done, double all, const struct attention_cell *c)
 {

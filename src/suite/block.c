@@ -10,7 +10,7 @@ static const struct suite_small smaller[SUITE_SMALLS] = {
     {"block_size", "T 100 and 300 instead of 100 and 1000"}};
 static const char *const ways[] = {"slow", "flash"};
 
-/* --- totals ------------------------------------------------------------------------------------ */
+/* --- totals ----------------------------------------------------------------------------------- */
 
 enum { WAY, LENGTH, FORWARD, BACKWARD, BOTH, IDLE, TIMES, NOTE, COLUMNS };
 
@@ -51,7 +51,7 @@ static void set_total(struct blocks *x, int row, const struct profile *p)
         table_set(t, row, TIMES, 3, x->slow_ms / both, x->a);
 }
 
-/* --- one variant at one length ----------------------------------------------------------------- */
+/* --- one variant at one length ---------------------------------------------------------------- */
 
 static enum status add_one(struct blocks *x, int64_t T, int way)
 {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* --- the table --------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 /* Columns after those of the grid. */
 enum {
@@ -185,7 +185,7 @@ static void note_order(const struct bench_grid *g, const struct bench_cell *cell
                    "two steps of warm-up, that step is among the measured ones.");
 }
 
-/* --- running it -------------------------------------------------------------------------------- */
+/* --- running it ------------------------------------------------------------------------------- */
 
 struct named {
     const struct bench_grid *grid;
@@ -232,7 +232,7 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     return ST_OK;
 }
 
-/* --- a suite ----------------------------------------------------------------------------------- */
+/* --- a suite ---------------------------------------------------------------------------------- */
 
 static enum status add_axes(struct bench_grid *g, const struct suite_request *r,
                             const char *const axis[SUITE_GRID_AXES], struct arena *a)

@@ -70,7 +70,7 @@ static void name_point(struct table *t, int row, const struct looking *x, const 
     {"T", "T", "tokens per sequence", true}
 /* clang-format on */
 
-/* --- peaks ------------------------------------------------------------------------------------- */
+/* --- peaks ------------------------------------------------------------------------------------ */
 
 enum {
     PHASE = 3,
@@ -186,7 +186,7 @@ static enum status add_peaks(struct looking *x)
     return ST_OK;
 }
 
-/* --- what a block saves ------------------------------------------------------------------------ */
+/* --- what a block saves ----------------------------------------------------------------------- */
 
 enum { TENSOR = 3, OPERATOR, TYPE, BYTES, SHARE, SAVED_COLUMNS };
 
@@ -199,7 +199,8 @@ static const struct table_column saved_columns[SAVED_COLUMNS] = {
     [SHARE] = {"percent", "%", "share of what the block saves", true},
 };
 
-/* The largest saved tensors of one block, a line for the others, and one for the block's gradients. */
+/* The largest saved tensors of one block, a line for the others, and one for the block's
+ * gradients. */
 static void set_saved(struct sheet_table *s, int *row, const struct looking *x,
                       const struct point *p, const struct memory_tensors *saved, int64_t weights)
 {
@@ -267,7 +268,7 @@ static enum status add_saved(struct looking *x)
     return ST_OK;
 }
 
-/* --- recomputation ------------------------------------------------------------------------------ */
+/* --- recomputation ---------------------------------------------------------------------------- */
 
 enum { AGAIN = 3, AGAIN_TOTAL, AGAIN_SAVED, AGAIN_FLOPS, AGAIN_COLUMNS };
 
@@ -311,7 +312,7 @@ static enum status add_again(struct looking *x)
     return ST_OK;
 }
 
-/* --- the suite ---------------------------------------------------------------------------------- */
+/* --- the suite -------------------------------------------------------------------------------- */
 
 /* Plans need no device: without a GPU and without --device, the plans are for a GPU. */
 static enum status find_backend(struct looking *x)

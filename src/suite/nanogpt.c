@@ -1,5 +1,5 @@
-/* nanogpt-attention: the same training with unfused ("slow") and flash attention, each in a separate
- * process: run directories, profiles, and the report on both. */
+/* nanogpt-attention: the same training with unfused ("slow") and flash attention, each in a
+ * separate process: run directories, profiles, and the report on both. */
 #include "base/str.h"
 #include "present/table_cells.h"
 #include "report/changes.h"
@@ -26,7 +26,7 @@ static const struct suite_small smaller[SUITE_SMALLS] = {
 };
 static const char *const ways[] = {"flash=false", "flash=true"};
 
-/* --- the commands ------------------------------------------------------------------------------ */
+/* --- the commands ----------------------------------------------------------------------------- */
 
 struct words {
     char *word[WORDS_MOST];
@@ -62,8 +62,8 @@ static bool is_key(const char *word, const char *key)
     return !strncmp(word, key, n) && word[n] == '=';
 }
 
-/* Adds the user's words last, so that they override the others. out_dir is already used for the folder of
- * the runs, and init_from is only for training. */
+/* Adds the user's words last, so that they override the others. out_dir is already used for the
+ * folder of the runs, and init_from is only for training. */
 static void add_user(struct words *w, const struct suite_request *r, bool trains)
 {
     for (int i = 0; i < r->words; i++)
@@ -138,7 +138,7 @@ static enum status profile(const struct suite_request *r, bool small, const char
     return command(r, &w, true);
 }
 
-/* --- results ----------------------------------------------------------------------------------- */
+/* --- results ---------------------------------------------------------------------------------- */
 
 enum {
     RUN,

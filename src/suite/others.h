@@ -4,12 +4,12 @@
 
 #include "suite/suite.h"
 
-/* Peak memory of inference, of a step and of its forward pass, what a block saves, and the effect of
- * recomputation; computed from plans, without a device. */
+/* Peak memory of inference, of a step and of its forward pass, what a block saves, and the
+ * effect of recomputation; computed from plans, without a device. */
 enum status suite_run_memory(const struct suite *s, const struct suite_request *r,
                              struct sheet *ret, struct arena *a);
-/* Where the time of each part of a step goes, for sizes and lengths; softmax compared with the matmuls of
- * attention. */
+/* Where the time of each part of a step goes, for sizes and lengths; softmax compared with the
+ * matmuls of attention. */
 enum status suite_run_profile(const struct suite *s, const struct suite_request *r,
                               struct sheet *ret, struct arena *a);
 /* The kernels of one attention block, unfused and flash. */

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CS336, assignment 2. The course of 2026 calls 2.7b xl and adds 10b, which does not fit in fp32 on an
- * H200. */
+/* CS336, assignment 2. The course of 2026 calls 2.7b xl and adds 10b, which does not fit in fp32
+ * on an H200. */
 /* clang-format off */
 const struct suite_size cs336_sizes[] = {
     {"small",  "cs336_small.conf",   "", false},
@@ -36,7 +36,7 @@ const struct suite_small cs336_smaller[SUITE_SMALLS] = {
 };
 const char cs336_words[] = "dtype=float32 fusion=op flash=false";
 
-/* --- words ------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static bool is_of(const char *word, const char *key)
 {
@@ -136,7 +136,7 @@ enum status suite_sizes(const struct suite_request *r, const struct suite_size *
     return ST_OK;
 }
 
-/* --- the device -------------------------------------------------------------------------------- */
+/* --- the device ------------------------------------------------------------------------------- */
 
 enum status suite_device(const struct suite_request *r, struct device *ret)
 {
@@ -193,7 +193,7 @@ int64_t suite_room(const struct suite_request *r, const struct device *d, int64_
     return limit && (room < 0 || limit < room) ? limit : room;
 }
 
-/* --- Ctrl-C ------------------------------------------------------------------------------------ */
+/* --- Ctrl-C ----------------------------------------------------------------------------------- */
 
 const char suite_not_reached[] = "not reached: the suite was stopped before";
 

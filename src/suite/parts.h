@@ -9,7 +9,8 @@ struct suite_size {
     const char *name, *file, *words;
     bool asked; /* run only if --size names it */
 };
-/* A reduction on a CPU, and the keys that override it ("n_layer n_embd"; also "size", "iters"); "": none. */
+/* A reduction on a CPU, and the keys that override it ("n_layer n_embd"; also "size", "iters"); "":
+ * none. */
 struct suite_small {
     const char *keys, *what;
 };
@@ -30,8 +31,8 @@ void suite_say_small(struct sheet *s, const struct suite_request *r,
 enum status suite_sizes(const struct suite_request *r, const struct suite_size *all,
                         const struct suite_size **ret, int *ret_n, struct arena *a);
 
-/* A configuration from defaults, file, words, more words, and the request's words except lists. `file` and
- * `more` may be NULL. */
+/* A configuration from defaults, file, words, more words, and the request's words except lists.
+ * `file` and `more` may be NULL. */
 enum status suite_config(const struct suite_request *r, const char *file, const char *words,
                          const char *more, struct config *ret, struct arena *a);
 /* The vocabulary of a configuration: its vocab_size, otherwise `own`, the default of the suite. */
@@ -50,8 +51,8 @@ bool suite_stopped(void);
 extern const char suite_not_reached[];
 /* ST_INTERRUPTED if the suite was stopped before anything was measured. */
 enum status suite_check_stopped(bool measured);
-/* Memory that a cell may use: the minimum of the free memory of the device and of the request's limit,
- * or else `limit` (0: none); -1: unknown. */
+/* Memory that a cell may use: the minimum of the free memory of the device and of the request's
+ * limit, or else `limit` (0: none); -1: unknown. */
 int64_t suite_room(const struct suite_request *r, const struct device *d, int64_t limit);
 
 #endif

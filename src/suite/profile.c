@@ -1,5 +1,5 @@
-/* cs336-profile: each part of a step by the clock and by the profiler, its longest kernel, the share of
- * matmuls, and softmax compared with the matmuls of attention. */
+/* cs336-profile: each part of a step by the clock and by the profiler, its longest kernel, the
+ * share of matmuls, and softmax compared with the matmuls of attention. */
 #include "present/table_cells.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
@@ -28,7 +28,7 @@ struct profiling {
     struct arena *a;
 };
 
-/* --- parts of a step --------------------------------------------------------------------------- */
+/* --- parts of a step -------------------------------------------------------------------------- */
 
 enum {
     CONFIG,
@@ -113,7 +113,7 @@ static void set_part(const struct profiling *x, int row, int part, const struct 
     arena_release(&scratch);
 }
 
-/* --- inside attention -------------------------------------------------------------------------- */
+/* --- inside attention ------------------------------------------------------------------------- */
 
 enum {
     INSIDE_PRODUCTS = 2,
@@ -170,7 +170,7 @@ static void add_inside(struct profiling *x, const char *name, int64_t T, const s
     table_set(t, row, FLOPS_TIMES, 3, flops[1] / flops[0], a);
 }
 
-/* --- one model at one length ------------------------------------------------------------------- */
+/* --- one model at one length ------------------------------------------------------------------ */
 
 static enum status time_it(const struct profiling *x, const struct config *c,
                            struct bench_cell *ret)

@@ -1,4 +1,5 @@
-/* suite.h - ready-made experiments: one command and one sheet of tables each. list.c is THE list of them.
+/* suite.h - ready-made experiments: one command and one sheet of tables each. list.c is THE list
+ * of them.
  *
  * A suite measures this program. On a CPU it runs a smaller variant, and a note says so. */
 #ifndef SUITE_SUITE_H
@@ -21,7 +22,8 @@ struct suite_request {
     bool full;                                                /* the published size on a CPU, too */
     const struct machine *machine;                            /* of a suite that asks for it */
     void (*each)(void *user, double share, const char *what); /* progress, 0 ... 1 */
-    /* Runs a command of this program in a process of its own; what it prints goes to stderr, or, `quiet`, nowhere. */
+    /* Runs a command of this program in a process of its own; what it prints goes to stderr, or,
+     * `quiet`, nowhere. */
     enum status (*command)(void *user, char *const *word, int words, bool quiet);
     void *user;
 };
@@ -55,8 +57,8 @@ extern const struct suite suites[]; /* ends with name == NULL */
 enum status suite_find(const char *name, const struct suite **ret);
 /* ST_USAGE if the request has an option that the suite does not take. */
 enum status suite_check_options(const struct suite *s, const struct suite_request *r);
-/* Fills the sheet except device, date and version. After Ctrl-C (base/interrupt.h) it has the results so
- * far; ST_INTERRUPTED if there are none, or if a training was stopped. */
+/* Fills the sheet except device, date and version. After Ctrl-C (base/interrupt.h) it has the
+ * results so far; ST_INTERRUPTED if there are none, or if a training was stopped. */
 enum status suite_run(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                       struct arena *a);
 /* The device that the request names. */

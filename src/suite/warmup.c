@@ -1,6 +1,6 @@
-/* cs336-warmup: the same cells after different numbers of warm-up steps, each in a separate process, as
- * if a script were run again: one-time work of a process (threads, handles and kernels of libraries) is
- * in the first steps of every row. */
+/* cs336-warmup: the same cells after different numbers of warm-up steps, each in a separate
+ * process, as if a script were run again: one-time work of a process (threads, handles and
+ * kernels of libraries) is in the first steps of every row. */
 #include "base/file.h"
 #include "present/table_cells.h"
 #include "suite/others.h"

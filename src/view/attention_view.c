@@ -85,7 +85,7 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_NOTE] = {"note", "note", "why the cell was not measured", false},
 };
 
-/* --- the table --------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 /* The cell of another variant with the same shape and type. */
 static const struct attention_cell *cell_of_variant(const struct attention_cell *c,
@@ -179,7 +179,7 @@ struct table attention_table(const struct attention_view *v, struct arena *a)
     return t;
 }
 
-/* --- notes about the columns -------------------------------------------------------------------- */
+/* --- notes about the columns ------------------------------------------------------------------ */
 
 static const char flops_note[] =
     "FLOPs: the count for attention, 4 B H T^2 D forward (half of it if causal) and 2.5 times "
@@ -259,7 +259,7 @@ void attention_view_print(const struct attention_view *v, const struct table *t,
         s);
 }
 
-/* --- the picture ------------------------------------------------------------------------------- */
+/* --- the picture ------------------------------------------------------------------------------ */
 
 enum { PANEL_TIME, PANEL_RATE, PANEL_MEMORY, PANELS };
 
@@ -280,8 +280,8 @@ static const char *name_of(const struct picture *p, const struct attention_cell 
     return name;
 }
 
-/* Adds the lines of one variant of one group: its cells by length. Colors show the variant and dashes
- * the second of two groups; with more groups, both follow from the number of the line. */
+/* Adds the lines of one variant of one group: its cells by length. Colors show the variant and
+ * dashes the second of two groups; with more groups, both follow from the number of the line. */
 static void add_lines(struct picture *p, const struct attention_cell *first, int group)
 {
     const struct attention_options *o = p->v->o;

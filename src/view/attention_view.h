@@ -1,4 +1,5 @@
-/* attention_view.h - what `bench attention` prints: the table, what its columns mean, and the picture. */
+/* attention_view.h - what `bench attention` prints: the table, what its columns mean, and the
+ * picture. */
 #ifndef VIEW_ATTENTION_VIEW_H
 #define VIEW_ATTENTION_VIEW_H
 

@@ -24,8 +24,9 @@ struct check_lines {
     int failed; /* lines */
 };
 
-/* Compares every kernel row with the reference, and checks gradients and expansions. op OP_COUNT: all
- * operators. `variant`: only kernel rows of that name, without gradients and expansions; NULL: all. */
+/* Compares every kernel row with the reference, and checks gradients and expansions. op
+ * OP_COUNT: all operators. `variant`: only kernel rows of that name, without gradients and
+ * expansions; NULL: all. */
 enum status check_run(struct check_lines *ret, const struct device *d, enum op op,
                       const char *variant);
 void check_lines_print(const struct check_lines *l, bool json, struct str *s);

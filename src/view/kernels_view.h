@@ -1,4 +1,5 @@
-/* kernels_view.h - what `strobe bench kernels` prints: one row per kernel of each call, and sums over a step. */
+/* kernels_view.h - what `strobe bench kernels` prints: one row per kernel of each call, and sums
+ * over a step. */
 #ifndef VIEW_KERNELS_VIEW_H
 #define VIEW_KERNELS_VIEW_H
 

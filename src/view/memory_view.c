@@ -28,7 +28,7 @@ const char *memory_phase_words(const struct memory_view *v, const struct memory_
     return arena_printf(a, "%s, %lld more", phase, (long long)more);
 }
 
-/* --- tables ------------------------------------------------------------------------------------ */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 static struct table table_of(const struct table_column *column, int columns, int rows,
                              struct arena *a)
@@ -221,7 +221,7 @@ struct table memory_view_timeline(const struct memory_view *v, struct arena *a)
     return t;
 }
 
-/* --- text -------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static void print_saved(const struct memory_view *v, const struct table_form *form, struct str *s,
                         struct arena *a)
@@ -332,7 +332,7 @@ void memory_view_print(const struct memory_view *v, const struct table_form *for
     if (v->was_run) print_run(v, s);
 }
 
-/* --- JSON -------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static json_t *peak_json(const struct memory_view *v, struct arena *a)
 {

@@ -1,4 +1,5 @@
-/* published.h - throughput that others published (configs/published/), compiled into the program. */
+/* published.h - throughput that others published (configs/published/), compiled into the
+ * program. */
 #ifndef VIEW_PUBLISHED_H
 #define VIEW_PUBLISHED_H
 
