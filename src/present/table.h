@@ -17,6 +17,11 @@ struct table_column {
     bool is_number;    /* aligned to the right */
 };
 
+/* A list of columns as an X macro with rows X(ID, "id", "title", "help", is_number) makes both
+ * the enum of indices, enum { LIST(TABLE_ID) COLUMNS }, and the array {LIST(TABLE_COLUMN)}. */
+#define TABLE_ID(ID, ...)     ID,
+#define TABLE_COLUMN(ID, ...) [ID] = {__VA_ARGS__},
+
 struct table_cell {
     const char *text; /* NULL: empty */
     double number;    /* if the column has numbers */

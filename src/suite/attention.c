@@ -72,43 +72,28 @@ struct trial {
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-enum {
-    TYPE,
-    HEAD,
-    LENGTH,
-    WAY,
-    FORWARD,
-    FORWARD_STD,
-    BACKWARD,
-    BACKWARD_STD,
-    BOTH,
-    SAMPLES_TAKEN,
-    TIMES,
-    KEPT,
-    MEMORY,
-    NOTE,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(TYPE, "dtype", "dtype", "type of q, k, v and the output", false) \
+    X(HEAD, "d", "d", "columns of the head", true) \
+    X(LENGTH, "T", "T", "tokens per sequence", true) \
+    X(WAY, "attention", "attention", "slow (unfused) at a rung of fusion, or flash", false) \
+    X(FORWARD, "forward_ms", "forward ms", "mean", true) \
+    X(FORWARD_STD, "forward_std", "std", "standard deviation", true) \
+    X(BACKWARD, "backward_ms", "backward ms", "mean", true) \
+    X(BACKWARD_STD, "backward_std", "std", "standard deviation", true) \
+    X(BOTH, "both_ms", "both ms", "forward and backward, mean", true) \
+    X(SAMPLES_TAKEN, "samples", "n", "number of samples", true) \
+    X(TIMES, "times_slow", "x slow", \
+      "speedup over the first variant, both passes, from the means", true) \
+    X(KEPT, "kept_bytes", "before backward", \
+      "memory in use when the backward pass begins: inputs, outputs and saved values", true) \
+    X(MEMORY, "memory_bytes", "memory", "peak memory of the plan for both passes", true) \
+    X(NOTE, "note", "note", "why the cell was not measured", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [TYPE] = {"dtype", "dtype", "type of q, k, v and the output", false},
-    [HEAD] = {"d", "d", "columns of the head", true},
-    [LENGTH] = {"T", "T", "tokens per sequence", true},
-    [WAY] = {"attention", "attention", "slow (unfused) at a rung of fusion, or flash", false},
-    [FORWARD] = {"forward_ms", "forward ms", "mean", true},
-    [FORWARD_STD] = {"forward_std", "std", "standard deviation", true},
-    [BACKWARD] = {"backward_ms", "backward ms", "mean", true},
-    [BACKWARD_STD] = {"backward_std", "std", "standard deviation", true},
-    [BOTH] = {"both_ms", "both ms", "forward and backward, mean", true},
-    [SAMPLES_TAKEN] = {"samples", "n", "number of samples", true},
-    [TIMES] = {"times_slow", "x slow",
-               "speedup over the first variant, both passes, from the means", true},
-    [KEPT] = {"kept_bytes", "before backward",
-              "memory in use when the backward pass begins: inputs, outputs and saved values",
-              true},
-    [MEMORY] = {"memory_bytes", "memory", "peak memory of the plan for both passes", true},
-    [NOTE] = {"note", "note", "why the cell was not measured", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static void set_row(struct table *t, int row, const struct attention_cell *c,
                     const struct attention_cell *plain, int64_t head_size, struct arena *a)

@@ -9,41 +9,27 @@
 /* --- the table -------------------------------------------------------------------------------- */
 
 /* Columns after those of the grid. */
-enum {
-    PHASE,
-    MEAN,
-    STD,
-    STD_SHARE,
-    MEDIAN,
-    LEAST,
-    P95,
-    FIRST,
-    SAMPLES,
-    RATE,
-    TIMES,
-    MEMORY,
-    LOSS,
-    NOTE,
-    FIXED
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(PHASE, "phase", "phase", "part of a training step", false) \
+    X(MEAN, "mean_ms", "mean ms", "mean over the steps after the warm-up", true) \
+    X(STD, "std_ms", "std", "standard deviation of the sample", true) \
+    X(STD_SHARE, "std_percent", "std %", "standard deviation / mean", true) \
+    X(MEDIAN, "median_ms", "median", "milliseconds", true) \
+    X(LEAST, "min_ms", "min", "milliseconds", true) \
+    X(P95, "p95_ms", "p95", "95th percentile", true) \
+    X(FIRST, "first_ms", "first", "the first step of all, even if it is warm-up", true) \
+    X(SAMPLES, "samples", "n", "measured steps", true) \
+    X(RATE, "tokens_per_s", "tokens/s", "tokens per second, from the mean", true) \
+    X(TIMES, "times_first", "x first", \
+      "speedup over the first value of the last key, from the means", true) \
+    X(MEMORY, "memory_bytes", "memory", "memory of the plans of the cell", true) \
+    X(LOSS, "first_loss", "loss", "loss of the first step", true) \
+    X(NOTE, "note", "note", "why the cell was not measured", false)
+/* clang-format on */
 
-static const struct table_column fixed[FIXED] = {
-    [PHASE] = {"phase", "phase", "part of a training step", false},
-    [MEAN] = {"mean_ms", "mean ms", "mean over the steps after the warm-up", true},
-    [STD] = {"std_ms", "std", "standard deviation of the sample", true},
-    [STD_SHARE] = {"std_percent", "std %", "standard deviation / mean", true},
-    [MEDIAN] = {"median_ms", "median", "milliseconds", true},
-    [LEAST] = {"min_ms", "min", "milliseconds", true},
-    [P95] = {"p95_ms", "p95", "95th percentile", true},
-    [FIRST] = {"first_ms", "first", "the first step of all, even if it is warm-up", true},
-    [SAMPLES] = {"samples", "n", "measured steps", true},
-    [RATE] = {"tokens_per_s", "tokens/s", "tokens per second, from the mean", true},
-    [TIMES] = {"times_first", "x first",
-               "speedup over the first value of the last key, from the means", true},
-    [MEMORY] = {"memory_bytes", "memory", "memory of the plans of the cell", true},
-    [LOSS] = {"first_loss", "loss", "loss of the first step", true},
-    [NOTE] = {"note", "note", "why the cell was not measured", false},
-};
+enum { COLUMN_LIST(TABLE_ID) FIXED };
+static const struct table_column fixed[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 /* The columns of a grid: subject, axes, warm-up, then the fixed ones. */
 struct columns {

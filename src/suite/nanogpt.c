@@ -140,45 +140,29 @@ static enum status profile(const struct suite_request *r, bool small, const char
 
 /* --- results ---------------------------------------------------------------------------------- */
 
-enum {
-    RUN,
-    MS,
-    STD,
-    TOKENS,
-    SPEED,
-    TRAIN_LOSS,
-    VAL_LOSS,
-    BEST,
-    APART,
-    BUSY,
-    CLOCK,
-    POWER,
-    ENERGY,
-    PLANNED,
-    PEAK,
-    KERNELS,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(RUN, "run", "run", "slow: unfused attention; or flash", false) \
+    X(MS, "ms_median", "ms/iter", "median time of an iteration", true) \
+    X(STD, "ms_std", "std", "standard deviation", true) \
+    X(TOKENS, "tokens_per_s", "tokens/s", "tokens per second, from the median", true) \
+    X(SPEED, "times_slow", "x slow", "speedup over slow", true) \
+    X(TRAIN_LOSS, "train_loss", "train loss", "at the end of the run", true) \
+    X(VAL_LOSS, "val_loss", "val loss", "at the end of the run", true) \
+    X(BEST, "best_val_loss", "best val", "the lowest validation loss", true) \
+    X(APART, "val_apart", "val apart", \
+      "largest difference of validation loss from slow, at any evaluation", true) \
+    X(BUSY, "utilization", "busy %", "mean utilisation of the device during training", true) \
+    X(CLOCK, "clock_mhz", "MHz", "mean clock of the device during training", true) \
+    X(POWER, "power_w", "W", "mean power of the device during training", true) \
+    X(ENERGY, "joules_per_token", "J/token", "energy per token", true) \
+    X(PLANNED, "memory_planned", "planned", "memory of the plan", true) \
+    X(PEAK, "memory_peak", "memory", "largest measured memory", true) \
+    X(KERNELS, "kernels_per_step", "kernels", "nodes of the plan per step", true)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [RUN] = {"run", "run", "slow: unfused attention; or flash", false},
-    [MS] = {"ms_median", "ms/iter", "median time of an iteration", true},
-    [STD] = {"ms_std", "std", "standard deviation", true},
-    [TOKENS] = {"tokens_per_s", "tokens/s", "tokens per second, from the median", true},
-    [SPEED] = {"times_slow", "x slow", "speedup over slow", true},
-    [TRAIN_LOSS] = {"train_loss", "train loss", "at the end of the run", true},
-    [VAL_LOSS] = {"val_loss", "val loss", "at the end of the run", true},
-    [BEST] = {"best_val_loss", "best val", "the lowest validation loss", true},
-    [APART] = {"val_apart", "val apart",
-               "largest difference of validation loss from slow, at any evaluation", true},
-    [BUSY] = {"utilization", "busy %", "mean utilisation of the device during training", true},
-    [CLOCK] = {"clock_mhz", "MHz", "mean clock of the device during training", true},
-    [POWER] = {"power_w", "W", "mean power of the device during training", true},
-    [ENERGY] = {"joules_per_token", "J/token", "energy per token", true},
-    [PLANNED] = {"memory_planned", "planned", "memory of the plan", true},
-    [PEAK] = {"memory_peak", "memory", "largest measured memory", true},
-    [KERNELS] = {"kernels_per_step", "kernels", "nodes of the plan per step", true},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static void set_known(struct table *t, int row, int column, int digits, double x, struct arena *a)
 {

@@ -30,43 +30,28 @@ struct profiling {
 
 /* --- parts of a step -------------------------------------------------------------------------- */
 
-enum {
-    CONFIG,
-    LENGTH,
-    PHASE,
-    CLOCK,
-    CLOCK_STD,
-    PROFILER,
-    IDLE,
-    KERNEL,
-    KERNEL_SHARE,
-    CALLS,
-    PRODUCTS,
-    SOFTMAX,
-    NORMS,
-    POINTWISE,
-    NOTE,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(CONFIG, "config", "config", "the model", false) \
+    X(LENGTH, "T", "T", "tokens per sequence", true) \
+    X(PHASE, "phase", "phase", "phase of a training step", false) \
+    X(CLOCK, "clock_ms", "ms, clock", "mean, by the clock of the host", true) \
+    X(CLOCK_STD, "clock_std", "std", "standard deviation", true) \
+    X(PROFILER, "profiler_ms", "ms, profiler", "mean of kernels and the idle time between them", \
+      true) \
+    X(IDLE, "idle_percent", "idle %", "share of the phase in which nothing ran", true) \
+    X(KERNEL, "kernel", "longest kernel", "the kernel with the largest total time", false) \
+    X(KERNEL_SHARE, "kernel_percent", "% of it", "its share of the phase", true) \
+    X(CALLS, "kernel_calls", "calls", "calls of that kernel in the phase", true) \
+    X(PRODUCTS, "products_percent", "matmuls %", "share of the phase", true) \
+    X(SOFTMAX, "softmax_percent", "softmax %", "share of the phase", true) \
+    X(NORMS, "norms_percent", "norms %", "share of the phase", true) \
+    X(POINTWISE, "pointwise_percent", "pointwise %", "share of the phase", true) \
+    X(NOTE, "note", "note", "why it was not measured", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [CONFIG] = {"config", "config", "the model", false},
-    [LENGTH] = {"T", "T", "tokens per sequence", true},
-    [PHASE] = {"phase", "phase", "phase of a training step", false},
-    [CLOCK] = {"clock_ms", "ms, clock", "mean, by the clock of the host", true},
-    [CLOCK_STD] = {"clock_std", "std", "standard deviation", true},
-    [PROFILER] = {"profiler_ms", "ms, profiler", "mean of kernels and the idle time between them",
-                  true},
-    [IDLE] = {"idle_percent", "idle %", "share of the phase in which nothing ran", true},
-    [KERNEL] = {"kernel", "longest kernel", "the kernel with the largest total time", false},
-    [KERNEL_SHARE] = {"kernel_percent", "% of it", "its share of the phase", true},
-    [CALLS] = {"kernel_calls", "calls", "calls of that kernel in the phase", true},
-    [PRODUCTS] = {"products_percent", "matmuls %", "share of the phase", true},
-    [SOFTMAX] = {"softmax_percent", "softmax %", "share of the phase", true},
-    [NORMS] = {"norms_percent", "norms %", "share of the phase", true},
-    [POINTWISE] = {"pointwise_percent", "pointwise %", "share of the phase", true},
-    [NOTE] = {"note", "note", "why it was not measured", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 /* Phases of the table: the phases of the profiler, and the line of the clock. */
 static const struct {

@@ -10,80 +10,50 @@
 #include <jansson.h>
 
 /* Columns of both directions come in pairs: forward, then backward. */
-enum {
-    COLUMN_TYPE,
-    COLUMN_SIZE,
-    COLUMN_CAUSAL,
-    COLUMN_T,
-    COLUMN_B,
-    COLUMN_H,
-    COLUMN_WAY,
-    COLUMN_ROW,
-    COLUMN_ROW_BACKWARD,
-    COLUMN_FORWARD,
-    COLUMN_FORWARD_STD,
-    COLUMN_BACKWARD,
-    COLUMN_BACKWARD_STD,
-    COLUMN_SAMPLES,
-    COLUMN_RATE,
-    COLUMN_RATE_BACKWARD,
-    COLUMN_CLOCKS,
-    COLUMN_CLOCKS_BACKWARD,
-    COLUMN_MHZ,
-    COLUMN_BOUND,
-    COLUMN_BOUND_BACKWARD,
-    COLUMN_ERROR,
-    COLUMN_ERROR_BACKWARD,
-    COLUMN_FLASH,
-    COLUMN_FLASH_BACKWARD,
-    COLUMN_SPEEDUP,
-    COLUMN_MEMORY,
-    COLUMN_KERNELS,
-    COLUMN_NOTE,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(COLUMN_TYPE, "dtype", "dtype", "type of q, k, v and the output", false) \
+    X(COLUMN_SIZE, "head_size", "D", "columns of a head", true) \
+    X(COLUMN_CAUSAL, "causal", "causal", "false: every query attends to every key", false) \
+    X(COLUMN_T, "T", "T", "tokens per sequence", true) \
+    X(COLUMN_B, "B", "B", "sequences", true) \
+    X(COLUMN_H, "heads", "H", "query heads", true) \
+    X(COLUMN_WAY, "attention", "attention", "slow (unfused) at a rung of fusion, or flash", false) \
+    X(COLUMN_ROW, "forward_kernel", "kernel fwd", "kernel row of the plan, as in strobe check", \
+      false) \
+    X(COLUMN_ROW_BACKWARD, "backward_kernel", "kernel bwd", "kernel row of the plan", false) \
+    X(COLUMN_FORWARD, "forward_ms", "forward ms", "median", true) \
+    X(COLUMN_FORWARD_STD, "forward_std", "std", "standard deviation", true) \
+    X(COLUMN_BACKWARD, "backward_ms", "backward ms", "median", true) \
+    X(COLUMN_BACKWARD_STD, "backward_std", "std", "standard deviation", true) \
+    X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
+    X(COLUMN_RATE, "forward_gflop_per_s", "GFLOP/s fwd", "FLOPs of attention per second", true) \
+    X(COLUMN_RATE_BACKWARD, "backward_gflop_per_s", "GFLOP/s bwd", \
+      "FLOPs of attention per second", true) \
+    X(COLUMN_CLOCKS, "forward_clocks_per_tile", "clk/tile fwd", \
+      "clock cycles of one SM for 128 x 128 scores", true) \
+    X(COLUMN_CLOCKS_BACKWARD, "backward_clocks_per_tile", "clk/tile bwd", \
+      "clock cycles of one SM for 128 x 128 scores", true) \
+    X(COLUMN_MHZ, "clock_mhz", "MHz", "SM clock during the measurement, or the nominal clock", \
+      true) \
+    X(COLUMN_BOUND, "forward_bound_percent", "% bound fwd", \
+      "lower bound by FLOPs or bytes, as a share of the time", true) \
+    X(COLUMN_BOUND_BACKWARD, "backward_bound_percent", "% bound bwd", \
+      "lower bound by FLOPs or bytes, as a share of the time", true) \
+    X(COLUMN_ERROR, "error_y", "error y", "relative error against double precision, by norm", \
+      true) \
+    X(COLUMN_ERROR_BACKWARD, "error_dqkv", "error dqkv", \
+      "relative error against double precision, by norm", true) \
+    X(COLUMN_FLASH, "forward_times_flash", "x flash fwd", "speedup over flash", true) \
+    X(COLUMN_FLASH_BACKWARD, "backward_times_flash", "x flash bwd", "speedup over flash", true) \
+    X(COLUMN_SPEEDUP, "times_slow_op", "x slow op", "speedup over slow op", true) \
+    X(COLUMN_MEMORY, "bytes", "memory", "memory of the plan, with inputs and outputs", true) \
+    X(COLUMN_KERNELS, "kernels", "calls", "kernel calls of one forward and backward pass", true) \
+    X(COLUMN_NOTE, "note", "note", "why the cell was not measured", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [COLUMN_TYPE] = {"dtype", "dtype", "type of q, k, v and the output", false},
-    [COLUMN_SIZE] = {"head_size", "D", "columns of a head", true},
-    [COLUMN_CAUSAL] = {"causal", "causal", "false: every query attends to every key", false},
-    [COLUMN_T] = {"T", "T", "tokens per sequence", true},
-    [COLUMN_B] = {"B", "B", "sequences", true},
-    [COLUMN_H] = {"heads", "H", "query heads", true},
-    [COLUMN_WAY] = {"attention", "attention", "slow (unfused) at a rung of fusion, or flash",
-                    false},
-    [COLUMN_ROW] = {"forward_kernel", "kernel fwd", "kernel row of the plan, as in strobe check",
-                    false},
-    [COLUMN_ROW_BACKWARD] = {"backward_kernel", "kernel bwd", "kernel row of the plan", false},
-    [COLUMN_FORWARD] = {"forward_ms", "forward ms", "median", true},
-    [COLUMN_FORWARD_STD] = {"forward_std", "std", "standard deviation", true},
-    [COLUMN_BACKWARD] = {"backward_ms", "backward ms", "median", true},
-    [COLUMN_BACKWARD_STD] = {"backward_std", "std", "standard deviation", true},
-    [COLUMN_SAMPLES] = {"samples", "n", "number of samples", true},
-    [COLUMN_RATE] = {"forward_gflop_per_s", "GFLOP/s fwd", "FLOPs of attention per second", true},
-    [COLUMN_RATE_BACKWARD] = {"backward_gflop_per_s", "GFLOP/s bwd",
-                              "FLOPs of attention per second", true},
-    [COLUMN_CLOCKS] = {"forward_clocks_per_tile", "clk/tile fwd",
-                       "clock cycles of one SM for 128 x 128 scores", true},
-    [COLUMN_CLOCKS_BACKWARD] = {"backward_clocks_per_tile", "clk/tile bwd",
-                                "clock cycles of one SM for 128 x 128 scores", true},
-    [COLUMN_MHZ] = {"clock_mhz", "MHz", "SM clock during the measurement, or the nominal clock",
-                    true},
-    [COLUMN_BOUND] = {"forward_bound_percent", "% bound fwd",
-                      "lower bound by FLOPs or bytes, as a share of the time", true},
-    [COLUMN_BOUND_BACKWARD] = {"backward_bound_percent", "% bound bwd",
-                               "lower bound by FLOPs or bytes, as a share of the time", true},
-    [COLUMN_ERROR] = {"error_y", "error y", "relative error against double precision, by norm",
-                      true},
-    [COLUMN_ERROR_BACKWARD] = {"error_dqkv", "error dqkv",
-                               "relative error against double precision, by norm", true},
-    [COLUMN_FLASH] = {"forward_times_flash", "x flash fwd", "speedup over flash", true},
-    [COLUMN_FLASH_BACKWARD] = {"backward_times_flash", "x flash bwd", "speedup over flash", true},
-    [COLUMN_SPEEDUP] = {"times_slow_op", "x slow op", "speedup over slow op", true},
-    [COLUMN_MEMORY] = {"bytes", "memory", "memory of the plan, with inputs and outputs", true},
-    [COLUMN_KERNELS] = {"kernels", "calls", "kernel calls of one forward and backward pass", true},
-    [COLUMN_NOTE] = {"note", "note", "why the cell was not measured", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 /* --- the table -------------------------------------------------------------------------------- */
 

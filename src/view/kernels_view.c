@@ -6,47 +6,31 @@
 
 #include <jansson.h>
 
-enum {
-    COLUMN_OP,
-    COLUMN_SHAPE,
-    COLUMN_TYPE,
-    COLUMN_CALLS,
-    COLUMN_KERNEL,
-    COLUMN_TAKEN,
-    COLUMN_US,
-    COLUMN_STD,
-    COLUMN_SAMPLES,
-    COLUMN_STEP_US,
-    COLUMN_GFLOPS,
-    COLUMN_GBYTES,
-    COLUMN_BOUND,
-    COLUMN_SHARE,
-    COLUMN_NOTE,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(COLUMN_OP, "op", "operator", "what it computes", false) \
+    X(COLUMN_SHAPE, "shape", "shape", "M x N x K of a matmul, otherwise the largest tensor", \
+      false) \
+    X(COLUMN_TYPE, "dtype", "type", "type of its first float input", false) \
+    X(COLUMN_CALLS, "calls_per_step", "calls", "calls in a training step", true) \
+    X(COLUMN_KERNEL, "kernel", "kernel", "kernel row", false) \
+    X(COLUMN_TAKEN, "in_plan", "plan", "yes: the kernel that training uses", false) \
+    X(COLUMN_US, "us_median", "µs", "median time of one call", true) \
+    X(COLUMN_STD, "us_std", "std", "standard deviation of the samples", true) \
+    X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
+    X(COLUMN_STEP_US, "us_per_step", "µs/step", "time of all such calls of a step", true) \
+    X(COLUMN_GFLOPS, "gflop_per_s", "GFLOP/s", "FLOPs of the plan per second", true) \
+    X(COLUMN_GBYTES, "gb_per_s", "GB/s", \
+      "bytes of the plan per second: every input and output once", true) \
+    X(COLUMN_BOUND, "ceiling", "ceiling", \
+      "matmul: the matmul peak; copy: the bandwidth of a copy of that size (on a GPU of a " \
+      "large copy)", false) \
+    X(COLUMN_SHARE, "share_percent", "% of it", "share of the ceiling that limits it", true) \
+    X(COLUMN_NOTE, "note", "note", "why there is no time", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [COLUMN_OP] = {"op", "operator", "what it computes", false},
-    [COLUMN_SHAPE] = {"shape", "shape", "M x N x K of a matmul, otherwise the largest tensor",
-                      false},
-    [COLUMN_TYPE] = {"dtype", "type", "type of its first float input", false},
-    [COLUMN_CALLS] = {"calls_per_step", "calls", "calls in a training step", true},
-    [COLUMN_KERNEL] = {"kernel", "kernel", "kernel row", false},
-    [COLUMN_TAKEN] = {"in_plan", "plan", "yes: the kernel that training uses", false},
-    [COLUMN_US] = {"us_median", "µs", "median time of one call", true},
-    [COLUMN_STD] = {"us_std", "std", "standard deviation of the samples", true},
-    [COLUMN_SAMPLES] = {"samples", "n", "number of samples", true},
-    [COLUMN_STEP_US] = {"us_per_step", "µs/step", "time of all such calls of a step", true},
-    [COLUMN_GFLOPS] = {"gflop_per_s", "GFLOP/s", "FLOPs of the plan per second", true},
-    [COLUMN_GBYTES] = {"gb_per_s", "GB/s",
-                       "bytes of the plan per second: every input and output once", true},
-    [COLUMN_SHARE] = {"share_percent", "% of it", "share of the ceiling that limits it", true},
-    [COLUMN_BOUND] = {"ceiling", "ceiling",
-                      "matmul: the matmul peak; copy: the bandwidth of a copy of that size (on a "
-                      "GPU of a large copy)",
-                      false},
-    [COLUMN_NOTE] = {"note", "note", "why there is no time", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static void set_row(struct table *t, int at, const struct bench_call *c, const struct bench_row *r,
                     struct arena *a)

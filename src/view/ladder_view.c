@@ -7,57 +7,36 @@
 #include <jansson.h>
 #include <string.h>
 
-enum {
-    COLUMN_RUNG,
-    COLUMN_DIFFERS,
-    COLUMN_MS,
-    COLUMN_STD,
-    COLUMN_STEPS,
-    COLUMN_TOKENS,
-    COLUMN_BEFORE,
-    COLUMN_FIRST,
-    COLUMN_MEMORY,
-    COLUMN_TAKEN,
-    COLUMN_KERNELS,
-    COLUMN_STARTED,
-    COLUMN_TYPE,
-    COLUMN_MFU,
-    COLUMN_PLAN,
-    COLUMN_LOSS,
-    COLUMN_CLOCK,
-    COLUMN_POWER,
-    COLUMN_SLOWED,
-    COLUMN_NOTE,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(COLUMN_RUNG, "rung", "rung", "what this rung adds", false) \
+    X(COLUMN_DIFFERS, "differs", "differs by", "keys that differ from the previous rung", false) \
+    X(COLUMN_MS, "ms_median", "ms", "median time of a training step", true) \
+    X(COLUMN_STD, "ms_std", "std", "standard deviation", true) \
+    X(COLUMN_STEPS, "steps", "n", "measured steps", true) \
+    X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "tokens per second, from the median", true) \
+    X(COLUMN_BEFORE, "times_before", "x before", "speedup over the last rung that ran", true) \
+    X(COLUMN_FIRST, "times_first", "x first", "speedup over the first rung", true) \
+    X(COLUMN_MEMORY, "memory_bytes", "memory", "peak memory of the plan", true) \
+    X(COLUMN_TAKEN, "taken_bytes", "taken", "GPU memory in use, as the driver reports it", true) \
+    X(COLUMN_KERNELS, "kernels_per_step", "kernels", "nodes of the plan that a step runs", true) \
+    X(COLUMN_STARTED, "launches_per_step", "launches", \
+      "GPU kernels of a step; a node may launch several", true) \
+    X(COLUMN_TYPE, "dtype", "peak of", "type of its matmuls", false) \
+    X(COLUMN_MFU, "mfu_percent", "MFU %", \
+      "6 N + 12 L C T FLOPs per token, as a share of that peak", true) \
+    X(COLUMN_PLAN, "plan_percent", "plan %", "FLOPs of the plan, as a share of that peak", true) \
+    X(COLUMN_LOSS, "first_loss", "first loss", \
+      "loss of the first step, for the same batch and weights", true) \
+    X(COLUMN_CLOCK, "clock_mhz", "MHz", "mean clock of the device during the rung", true) \
+    X(COLUMN_POWER, "power_w", "W", "mean power of the device during the rung", true) \
+    X(COLUMN_SLOWED, "throttled_percent", "slowed %", \
+      "share of the time in which power, heat or another limit lowered the clock", true) \
+    X(COLUMN_NOTE, "note", "note", "why the rung did not run", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [COLUMN_RUNG] = {"rung", "rung", "what this rung adds", false},
-    [COLUMN_DIFFERS] = {"differs", "differs by", "keys that differ from the previous rung", false},
-    [COLUMN_MS] = {"ms_median", "ms", "median time of a training step", true},
-    [COLUMN_STD] = {"ms_std", "std", "standard deviation", true},
-    [COLUMN_STEPS] = {"steps", "n", "measured steps", true},
-    [COLUMN_TOKENS] = {"tokens_per_s", "tokens/s", "tokens per second, from the median", true},
-    [COLUMN_BEFORE] = {"times_before", "x before", "speedup over the last rung that ran", true},
-    [COLUMN_FIRST] = {"times_first", "x first", "speedup over the first rung", true},
-    [COLUMN_MEMORY] = {"memory_bytes", "memory", "peak memory of the plan", true},
-    [COLUMN_TAKEN] = {"taken_bytes", "taken", "GPU memory in use, as the driver reports it", true},
-    [COLUMN_KERNELS] = {"kernels_per_step", "kernels", "nodes of the plan that a step runs", true},
-    [COLUMN_STARTED] = {"launches_per_step", "launches",
-                        "GPU kernels of a step; a node may launch several", true},
-    [COLUMN_TYPE] = {"dtype", "peak of", "type of its matmuls", false},
-    [COLUMN_MFU] = {"mfu_percent", "MFU %",
-                    "6 N + 12 L C T FLOPs per token, as a share of that peak", true},
-    [COLUMN_PLAN] = {"plan_percent", "plan %", "FLOPs of the plan, as a share of that peak", true},
-    [COLUMN_LOSS] = {"first_loss", "first loss",
-                     "loss of the first step, for the same batch and weights", true},
-    [COLUMN_CLOCK] = {"clock_mhz", "MHz", "mean clock of the device during the rung", true},
-    [COLUMN_POWER] = {"power_w", "W", "mean power of the device during the rung", true},
-    [COLUMN_SLOWED] = {"throttled_percent", "slowed %",
-                       "share of the time in which power, heat or another limit lowered the clock",
-                       true},
-    [COLUMN_NOTE] = {"note", "note", "why the rung did not run", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static void set_gauges(struct table *t, int at, const struct gauge_summary *g, struct arena *a)
 {

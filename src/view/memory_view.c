@@ -94,34 +94,23 @@ static struct table parts_table(const struct memory_view *v, struct arena *a)
     return t;
 }
 
-enum {
-    TENSOR_BYTES,
-    TENSOR_SHARE,
-    TENSOR_PART,
-    TENSOR_LAYER,
-    TENSOR_FIRST,
-    TENSOR_LAST,
-    TENSOR_OFFSET,
-    TENSOR_OP,
-    TENSOR_OUTPUT,
-    TENSOR_TYPE,
-    TENSOR_NAME,
-    TENSOR_COLUMNS
-};
-static const struct table_column tensor_columns[TENSOR_COLUMNS] = {
-    [TENSOR_BYTES] = {"bytes", "bytes", "", true},
-    [TENSOR_SHARE] = {"share", "share", "of the bytes of all tensors", true},
-    [TENSOR_PART] = {"part", "part", "what the memory holds", false},
-    [TENSOR_LAYER] = {"layer", "layer", "block of the model", true},
-    [TENSOR_FIRST] = {"first", "from step", "step of the plan that writes it", true},
-    [TENSOR_LAST] = {"last", "to", "the last step that needs it", true},
-    [TENSOR_OFFSET] = {"offset", "at", "offset in the arena", true},
-    [TENSOR_OP] = {"op", "written by", "", false},
-    [TENSOR_OUTPUT] = {"output", "output", "number of the output of its operator", true},
-    [TENSOR_TYPE] = {"type", "type", "", false},
-    [TENSOR_NAME] = {"name", "name", "", false},
-};
+/* clang-format off */
+#define TENSOR_LIST(X) \
+    X(TENSOR_BYTES, "bytes", "bytes", "", true) \
+    X(TENSOR_SHARE, "share", "share", "of the bytes of all tensors", true) \
+    X(TENSOR_PART, "part", "part", "what the memory holds", false) \
+    X(TENSOR_LAYER, "layer", "layer", "block of the model", true) \
+    X(TENSOR_FIRST, "first", "from step", "step of the plan that writes it", true) \
+    X(TENSOR_LAST, "last", "to", "the last step that needs it", true) \
+    X(TENSOR_OFFSET, "offset", "at", "offset in the arena", true) \
+    X(TENSOR_OP, "op", "written by", "", false) \
+    X(TENSOR_OUTPUT, "output", "output", "number of the output of its operator", true) \
+    X(TENSOR_TYPE, "type", "type", "", false) \
+    X(TENSOR_NAME, "name", "name", "", false)
+/* clang-format on */
 
+enum { TENSOR_LIST(TABLE_ID) TENSOR_COLUMNS };
+static const struct table_column tensor_columns[] = {TENSOR_LIST(TABLE_COLUMN)};
 /* `all`: also fill the columns that only JSON prints. */
 static struct table tensors_table(const struct memory_tensors *list, int rows, bool all,
                                   struct arena *a)
@@ -148,26 +137,19 @@ static struct table tensors_table(const struct memory_tensors *list, int rows, b
     return t;
 }
 
-enum {
-    VARIANT_NAME,
-    VARIANT_TOTAL,
-    VARIANT_LESS,
-    VARIANT_SAVED,
-    VARIANT_FLOPS,
-    VARIANT_MORE,
-    VARIANT_BATCH,
-    VARIANT_COLUMNS
-};
-static const struct table_column variant_columns[VARIANT_COLUMNS] = {
-    [VARIANT_NAME] = {"recompute", "recompute", "what the backward pass recomputes", false},
-    [VARIANT_TOTAL] = {"total", "memory", "of the training", true},
-    [VARIANT_LESS] = {"total_ratio", "of none", "share of the memory of recompute=none", true},
-    [VARIANT_SAVED] = {"saved", "saved for backward", "at its largest", true},
-    [VARIANT_FLOPS] = {"flops", "GFLOP/step", "FLOPs of the plan", true},
-    [VARIANT_MORE] = {"flops_ratio", "more FLOPs", "compared with recompute=none", true},
-    [VARIANT_BATCH] = {"batch_size", "largest batch_size", "that fits the limit", true},
-};
+/* clang-format off */
+#define VARIANT_LIST(X) \
+    X(VARIANT_NAME, "recompute", "recompute", "what the backward pass recomputes", false) \
+    X(VARIANT_TOTAL, "total", "memory", "of the training", true) \
+    X(VARIANT_LESS, "total_ratio", "of none", "share of the memory of recompute=none", true) \
+    X(VARIANT_SAVED, "saved", "saved for backward", "at its largest", true) \
+    X(VARIANT_FLOPS, "flops", "GFLOP/step", "FLOPs of the plan", true) \
+    X(VARIANT_MORE, "flops_ratio", "more FLOPs", "compared with recompute=none", true) \
+    X(VARIANT_BATCH, "batch_size", "largest batch_size", "that fits the limit", true)
+/* clang-format on */
 
+enum { VARIANT_LIST(TABLE_ID) VARIANT_COLUMNS };
+static const struct table_column variant_columns[] = {VARIANT_LIST(TABLE_COLUMN)};
 static struct table variants_table(const struct memory_view *v, struct arena *a)
 {
     struct table t = table_of(variant_columns, VARIANT_COLUMNS, v->variants, a);

@@ -17,51 +17,33 @@ static const double LEAST_SHOWN = 1e-4, MOST_SHOWN = 9999;
 
 enum { NAME_LEAST = 24, NAME_MOST = 48, ABOUT_WIDTH = 12, USUAL = 100 };
 
-enum {
-    COLUMN_SHARE,
-    COLUMN_TOTAL,
-    COLUMN_RUNS,
-    COLUMN_AVERAGE,
-    COLUMN_MEDIAN,
-    COLUMN_MIN,
-    COLUMN_MAX,
-    COLUMN_STD,
-    COLUMN_FLOPS,
-    COLUMN_BYTES,
-    COLUMN_INTENSITY,
-    COLUMN_GFLOPS,
-    COLUMN_GBYTES,
-    COLUMN_BOUND,
-    COLUMN_FLOOR,
-    COLUMN_GAP,
-    COLUMN_THREADS,
-    COLUMN_NAME,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(COLUMN_SHARE, "time_percent", "time %", "share of the measured time", true) \
+    X(COLUMN_TOTAL, "ms_per_step", "ms/step", "mean time in a step", true) \
+    X(COLUMN_RUNS, "runs_per_step", "runs", "executions per step", true) \
+    X(COLUMN_AVERAGE, "us_average", "avg µs", "mean of one execution", true) \
+    X(COLUMN_MEDIAN, "us_median", "med µs", "median of one execution", true) \
+    X(COLUMN_MIN, "us_min", "min µs", "shortest execution", true) \
+    X(COLUMN_MAX, "us_max", "max µs", "longest execution", true) \
+    X(COLUMN_STD, "us_std", "std µs", "standard deviation of the executions", true) \
+    X(COLUMN_FLOPS, "mflop_per_step", "MFLOP", "FLOPs of a step, from the plan", true) \
+    X(COLUMN_BYTES, "mb_per_step", "MB", "bytes of a step: every input and output once", true) \
+    X(COLUMN_INTENSITY, "flop_per_byte", "FLOP/B", "arithmetic intensity", true) \
+    X(COLUMN_GFLOPS, "gflop_per_s", "GFLOP/s", "achieved", true) \
+    X(COLUMN_GBYTES, "gb_per_s", "GB/s", "achieved", true) \
+    X(COLUMN_BOUND, "bound", "bound by", "the resource that limits it", false) \
+    X(COLUMN_FLOOR, "floor_ms", "floor ms", \
+      "lower bound on its time in a step, at the measured peaks", true) \
+    X(COLUMN_GAP, "times_floor", "x floor", "time / lower bound, over all kernels of an operator", \
+      true) \
+    X(COLUMN_THREADS, "threads_percent", "threads %", \
+      "mean share of the time in which a thread works", true) \
+    X(COLUMN_NAME, "name", "name", "name of the line", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [COLUMN_SHARE] = {"time_percent", "time %", "share of the measured time", true},
-    [COLUMN_TOTAL] = {"ms_per_step", "ms/step", "mean time in a step", true},
-    [COLUMN_RUNS] = {"runs_per_step", "runs", "executions per step", true},
-    [COLUMN_AVERAGE] = {"us_average", "avg µs", "mean of one execution", true},
-    [COLUMN_MEDIAN] = {"us_median", "med µs", "median of one execution", true},
-    [COLUMN_MIN] = {"us_min", "min µs", "shortest execution", true},
-    [COLUMN_MAX] = {"us_max", "max µs", "longest execution", true},
-    [COLUMN_STD] = {"us_std", "std µs", "standard deviation of the executions", true},
-    [COLUMN_FLOPS] = {"mflop_per_step", "MFLOP", "FLOPs of a step, from the plan", true},
-    [COLUMN_BYTES] = {"mb_per_step", "MB", "bytes of a step: every input and output once", true},
-    [COLUMN_INTENSITY] = {"flop_per_byte", "FLOP/B", "arithmetic intensity", true},
-    [COLUMN_GFLOPS] = {"gflop_per_s", "GFLOP/s", "achieved", true},
-    [COLUMN_GBYTES] = {"gb_per_s", "GB/s", "achieved", true},
-    [COLUMN_BOUND] = {"bound", "bound by", "the resource that limits it", false},
-    [COLUMN_FLOOR] = {"floor_ms", "floor ms",
-                      "lower bound on its time in a step, at the measured peaks", true},
-    [COLUMN_GAP] = {"times_floor", "x floor", "time / lower bound, over all kernels of an operator",
-                    true},
-    [COLUMN_THREADS] = {"threads_percent", "threads %",
-                        "mean share of the time in which a thread works", true},
-    [COLUMN_NAME] = {"name", "name", "name of the line", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static const int time_columns[] = {COLUMN_SHARE,   COLUMN_TOTAL,  COLUMN_RUNS,
                                    COLUMN_AVERAGE, COLUMN_MEDIAN, COLUMN_MIN,
