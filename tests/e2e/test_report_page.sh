@@ -40,7 +40,7 @@ mkdir -p runs/none runs/empty runs/future
 : >runs/empty/log.jsonl
 echo '{"v":99,"kind":"step","iter":1}' >runs/future/log.jsonl
 for case in 'runs/absent:No such file' 'runs/none:has no log.jsonl' 'runs/empty:is empty' \
-    'runs/future:version 99' 'table.csv:is a file'; do
+    'runs/future:version 99' 'table.csv:is not a profile'; do
     if "$STROBE" report "${case%%:*}" >/dev/null 2>said; then die "${case%%:*} was accepted"; fi
     grep -q "${case#*:}" said || die "${case%%:*}: \"${case#*:}\" is not in: $(cat said)"
     [ "$(grep -c . said)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat said)"

@@ -45,7 +45,7 @@ echo '{"v":1}' >bad/none/profile.json
 mkdir -p bad/cut bad/empty
 head -c 3000 runs/flash/profile.json >bad/cut/profile.json
 "$here/fixture_run.sh" bad/run
-for case in 'bad/cut:is not valid JSON (line ' 'bad/empty:has no log.jsonl, profile.json or bench.json' 'bad/future:version 99' 'bad/none:is not a profile' 'roof.svg:is not a profile' 'bad/run --svg=x.svg:--svg needs a profile'; do
+for case in 'bad/cut:is not valid JSON (line ' 'bad/empty:has no log.jsonl, profile.json or bench.json' 'bad/future:version 99' 'bad/none:is not a profile' 'roof.svg:is not a profile' 'bad/run --svg=x.svg:needs a profile, and there is none'; do
     # shellcheck disable=SC2086
     if "$STROBE" report ${case%%:*} >/dev/null 2>said; then die "${case%%:*} was accepted"; fi
     grep -q "${case#*:}" said || die "${case%%:*}: \"${case#*:}\" is not in: $(cat said)"

@@ -67,7 +67,7 @@ static void test_a_key_that_one_run_lacks_differs(void **state)
     for (int i = 0; i < c.notes; i++) str_printf(&notes, "%s\n", c.note[i]);
     assert_non_null(strstr(str_text(&notes), "different processors"));
     assert_non_null(strstr(str_text(&notes), "c is not finished: it ends at iteration 2."));
-    assert_non_null(strstr(str_text(&notes), "not a number in 1 of its 1 logged steps"));
+    assert_non_null(strstr(str_text(&notes), "NaN or infinite in 1 of its 1 logged steps"));
     assert_null(strstr(str_text(&notes), "b is not finished"));
     str_release(&notes);
 }
@@ -102,7 +102,7 @@ static void test_noise_is_called_noise(void **state)
     struct comparison c = compare(f, dirs, 2);
     assert_int_equal(c.settings, 0);
     assert_string_equal(c.verdict[0],
-                        "b is as fast as a within the spread of the steps, with the same memory; "
+                        "b is as fast as a, within the spread of the steps, with the same memory; "
                         "validation losses are equal over 2 evaluations.");
 }
 

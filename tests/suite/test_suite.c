@@ -266,7 +266,7 @@ static void test_block(void **state)
                 sum += number(k, row, "ms_per_step");
         assert_true(sum > 0.5 * both && sum < 1.0001 * both); /* the longest of it */
     }
-    assert_true(has_note(&s, "2 heads of 128, batch 2, float32"));
+    assert_true(has_note(&s, "2 heads of size 128, batch 2, float32"));
     assert_true(has_note(&s, "The variant for CPUs. On a GPU"));
     r.words = 1;
     r.steps = 1;
@@ -346,7 +346,7 @@ static void test_no_command_behind_ctrl_c(void **state)
         stopped_command = i;
         assert_int_equal(run_until("nanogpt-attention", 2, &r, &s), ST_INTERRUPTED);
         assert_int_equal(commands, i + 1);
-        assert_non_null(strstr(fail_message(), "what was trained so far is in nowhere"));
+        assert_non_null(strstr(fail_message(), "the runs so far are in nowhere"));
         assert_non_null(strstr(fail_message(), "--init_from=resume"));
     }
 }
