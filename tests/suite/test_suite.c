@@ -271,7 +271,7 @@ static void test_block(void **state)
     r.words = 1;
     r.steps = 1;
     s = run("attention-block", &r);
-    assert_true(has_note(&s, "1 head of 256, batch 32, float32"));
+    assert_true(has_note(&s, "1 head of size 256, batch 32, float32"));
     assert_true(has_note(&s, "CPUs: T 100 and 300 instead of 100 and 1000. On"));
 }
 
