@@ -136,7 +136,8 @@ static void test_a_grid_and_its_words(void **state)
         }
     }
     assert_true(number(t, 0, "memory_bytes") == number(t, 2, "memory_bytes")); /* the same words */
-    assert_true(has_note(&s, "The variant for CPUs. On") && has_note(&s, "The cells were interleaved"));
+    assert_true(has_note(&s, "The variant for CPUs. On") &&
+                has_note(&s, "The cells were interleaved"));
     r.size = "d512";
     const struct suite *suite;
     hand_ok(suite_find("cs336-e2e", &suite));
