@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* STROBE_LOG=error|warning|info|debug: what is reported on stderr. */
+/* STROBE_LOG=error|warning|info|debug: the least severe messages that are printed on stderr. */
 static enum status set_log_level(const char *name)
 {
     static const char *const names[] = {[LOG_ERROR] = "error",
@@ -19,47 +19,48 @@ static enum status set_log_level(const char *name)
             log_set_level((enum log_level)i);
             return ST_OK;
         }
-    return fail(ST_USAGE, "STROBE_LOG takes error, warning, info or debug, not %s", name);
+    return fail(ST_USAGE, "STROBE_LOG must be error, warning, info or debug; found %s", name);
 }
 
 enum { MANY_CORES = 8 };
 
-/* OpenMP's threads wait for each other by spinning, some ten milliseconds long: beside another busy
- * program a step then took 570 ms instead of 40 (two cores, configs/shakespeare_char_cpu.conf). About
- * 0.1 ms (5,000 turns) bridges what two balanced threads wait; many are less balanced, and on 16 cores a
- * step took 6.6 ms with 0.1 and 5.0 with 0.4. Whoever sets one of the variables below decides.
+/* OpenMP threads wait for each other by spinning for about ten milliseconds. Next to another busy
+ * program, a step then took 570 ms instead of 40 (two cores, configs/shakespeare_char_cpu.conf).
+ * 5,000 iterations (about 0.1 ms) cover the wait of two balanced threads. Many threads are less
+ * balanced: on 16 cores a step took 6.6 ms with 0.1 ms of spinning and 5.0 ms with 0.4 ms.
+ * A user who sets one of the variables below overrides this.
  *
- * libgomp reads GOMP_SPINCOUNT in its constructor: before main, before any constructor of this program, and
- * nothing changes it afterwards. Only .preinit_array runs before the constructors of libraries. libc is not
- * initialised then and will take `envp` as it is, an array that cannot grow; so the entry of PATH, which no
- * constructor reads, lends its place until they have run. Where there is no PATH, libgomp's default stays. */
+ * libgomp reads GOMP_SPINCOUNT once, in its constructor, which runs before main and before the
+ * constructors of this program. Only .preinit_array runs earlier. libc is not initialised then and
+ * will use `envp` unchanged, an array that cannot grow. So GOMP_SPINCOUNT temporarily replaces the
+ * entry of PATH, which no constructor reads. Without PATH, libgomp keeps its default. */
 static char spin_count[] = "GOMP_SPINCOUNT=20000";
-static char **lent, *path; /* the place in envp, and what belongs there */
+static char **borrowed, *path; /* the entry of envp, and its original value */
 
-static void lend_place(int argc, char **argv, char **envp)
+static void set_spin_count(int argc, char **argv, char **envp)
 {
-    char **place = NULL;
+    char **entry = NULL;
     (void)argc, (void)argv;
     for (char **e = envp; *e; e++) {
         if (!strncmp(*e, "GOMP_SPINCOUNT=", 15) || !strncmp(*e, "OMP_WAIT_POLICY=", 16)) return;
-        if (!strncmp(*e, "PATH=", 5)) place = e;
+        if (!strncmp(*e, "PATH=", 5)) entry = e;
     }
-    if (!place) return;
+    if (!entry) return;
     if (threads_available() < MANY_CORES) strcpy(strchr(spin_count, '=') + 1, "5000");
-    lent = place;
-    path = *place;
-    *place = spin_count;
+    borrowed = entry;
+    path = *entry;
+    *entry = spin_count;
 }
 
-[[gnu::constructor]] static void give_place_back(void)
+[[gnu::constructor]] static void restore_path(void)
 {
-    if (!lent) return;
-    *lent = path;
-    putenv(spin_count); /* for the processes that this one starts */
+    if (!borrowed) return;
+    *borrowed = path;
+    putenv(spin_count); /* for child processes */
 }
 
 [[gnu::section(".preinit_array"),
-  gnu::used]] static void (*const before_libraries)(int, char **, char **) = lend_place;
+  gnu::used]] static void (*const before_libraries)(int, char **, char **) = set_spin_count;
 
 static enum status run(int argc, char **argv)
 {
@@ -75,7 +76,7 @@ static enum status run(int argc, char **argv)
     const struct command *command = command_find(name);
     if (!command)
         return fail(ST_USAGE,
-                    "there is no command %s; the nearest is %s, and `strobe help` has all", name,
+                    "there is no command %s; did you mean %s? `strobe help` lists them all", name,
                     command_nearest(name)->name);
     return command_run(command, argc - 2, argv + 2);
 }
@@ -83,9 +84,9 @@ static enum status run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     enum status st = run(argc, argv);
-    /* What a full disk or a closed pipe swallowed is a failure, too. */
+    /* Output lost to a full disk or a closed pipe is a failure, too. */
     bool lost = fflush(stdout) != 0 || ferror(stdout);
-    if (lost && st == ST_OK) st = fail(ST_IO, "the results could not be written");
+    if (lost && st == ST_OK) st = fail(ST_IO, "the results could not be written to stdout");
     if (st == ST_OK) return 0;
     fprintf(stderr, "strobe: %s\n", fail_message());
     if (*fail_trail()) log_debug("%s", fail_trail());

@@ -34,7 +34,7 @@ bool bench_words_are_grid(const struct bench_words *w)
            (w->warmup && strchr(w->warmup, ','));
 }
 
-/* --- the request ------------------------------------------------------------------------------- */
+/* --- the request ------------------------------------------------------------------------------ */
 
 static void show(void *user, double share, const char *what)
 {
@@ -60,7 +60,7 @@ static enum status find_order(const char *word, enum bench_order *ret)
         *ret = (enum bench_order)i;
         if (!strcmp(word, bench_order_name(*ret))) return ST_OK;
     }
-    return word ? fail(ST_USAGE, "--order is auto, rounds, twice or once; %s is not that", word)
+    return word ? fail(ST_USAGE, "--order must be auto, rounds, twice or once; found %s", word)
                 : ST_OK;
 }
 
@@ -76,15 +76,14 @@ static enum status make_request(const struct bench_words *w, struct suite_reques
                                 .command = run_command};
     if (w->limit && (!str_read_bytes(w->limit, &r->limit) || r->limit < 1))
         return fail(ST_USAGE,
-                    "--mem-limit takes a size with its unit, as in 80GiB, 24GB or 512MiB; %s is "
-                    "not that",
+                    "--mem-limit takes a size with its unit, as in 80GiB, 24GB or 512MiB; found %s",
                     *w->limit ? w->limit : "nothing");
     if (w->iters < 0 || w->iters > ITERS_MOST)
-        return fail(ST_USAGE, "--iters is 1 to %d", ITERS_MOST);
+        return fail(ST_USAGE, "--iters must be 1 to %d", ITERS_MOST);
     return find_order(w->order, &r->order);
 }
 
-/* What the words say where results go; NULL: nothing. */
+/* The value of out_dir on the command line; NULL: not given. */
 static const char *out_dir_of(const struct bench_words *w)
 {
     static const char key[] = "out_dir=";
@@ -97,7 +96,7 @@ static const char *out_dir_of(const struct bench_words *w)
     return found;
 }
 
-/* --- a grid ------------------------------------------------------------------------------------ */
+/* --- a grid ----------------------------------------------------------------------------------- */
 
 /* "configs/gpt2_124m.conf" -> "gpt2_124m" */
 static const char *stem_of(const char *path, struct arena *a)
@@ -141,12 +140,14 @@ static enum status make_grid(const struct bench_words *w, struct bench_grid *g, 
             TRY(bench_add_axis(g, w->word[i], a));
     }
     if (!g->subjects)
-        return fail(ST_USAGE, "which configuration? For example configs/shakespeare_char_cpu.conf");
+        return fail(
+            ST_USAGE,
+            "no configuration given; name one, for example configs/shakespeare_char_cpu.conf");
     TRY(bench_read_warmups(g, w->warmup ? w->warmup : "5"));
     return bench_read_lines(&g->lines, w->phase ? w->phase : "forward,backward,update,step");
 }
 
-/* --- the sheet --------------------------------------------------------------------------------- */
+/* --- the sheet -------------------------------------------------------------------------------- */
 
 static void print_sheet(const struct sheet *s, const struct table_form *f)
 {
@@ -160,14 +161,14 @@ static void print_sheet(const struct sheet *s, const struct table_form *f)
     str_release(&out);
 }
 
-/* Where the result is written; NULL: nowhere. */
+/* The path of the result; NULL: it is not written. */
 static const char *path_of(const struct bench_words *w, const char *folder, struct arena *a)
 {
     if (w->save) return w->save;
     return w->form.json && !out_dir_of(w) ? NULL : arena_printf(a, "%s/bench.json", folder);
 }
 
-/* Before anything is measured. */
+/* Checks that the result can be written before anything is measured. */
 static enum status check_path(const struct bench_words *w, const char *folder, struct arena *a)
 {
     const char *path = path_of(w, folder, a);
@@ -182,7 +183,7 @@ static enum status keep(const struct sheet *s, const struct bench_words *w, cons
     const char *path = path_of(w, folder, a);
     if (!path) return ST_OK;
     TRY(sheet_write(s, path));
-    log_info("%s; strobe report %s draws it", path, w->save ? path : folder);
+    log_info("wrote %s; see it as a page with strobe report %s", path, w->save ? path : folder);
     return ST_OK;
 }
 
@@ -212,12 +213,12 @@ static enum status check_suite_words(const struct bench_words *w)
 {
     for (int i = 0; i < w->words; i++)
         if (!config_is_override(w->word[i]))
-            return fail(ST_USAGE, "a suite has its own configurations; leave %s out", w->word[i]);
-    if (w->vocab) return fail(ST_USAGE, "a suite has its own vocabulary; leave --vocab out");
+            return fail(ST_USAGE, "a suite has fixed configurations; leave %s out", w->word[i]);
+    if (w->vocab) return fail(ST_USAGE, "a suite has a fixed vocabulary; leave --vocab out");
     return ST_OK;
 }
 
-/* What is measured: a suite, else a grid, on the device. */
+/* What is measured: a suite, or a grid if `suite` is NULL. */
 struct subject {
     const struct suite *suite;
     struct bench_grid grid;
@@ -238,21 +239,21 @@ static enum status run(const struct subject *x, struct sheet *s, struct arena *a
     return st;
 }
 
-/* After Ctrl-C the table is of what was measured until then, and it says so. */
+/* After Ctrl-C the table has the cells measured so far, and a note says so. */
 static enum status measure(const struct subject *x, const struct bench_words *w, struct arena *a)
 {
-    static const char stopped[] = "stopped: the table is of what was measured until then";
+    static const char stopped[] = "stopped: the table has the cells measured so far";
     const char *folder = x->request.out_dir;
     struct sheet s;
     TRY(run(x, &s, a));
     bool whole = !interrupt_noted();
-    if (!whole) sheet_note(&s, "Stopped by Ctrl-C: this is what was measured until then.");
+    if (!whole) sheet_note(&s, "Stopped by Ctrl-C: these are the cells measured so far.");
     TRY(name_machine(&s, &x->device, w->command, a));
     print_sheet(&s, &w->form);
     TRY(keep(&s, w, folder, a));
     if (!whole) return fail(ST_INTERRUPTED, stopped);
     const char *why = table_why_empty(&s.table[0].table);
-    if (why) return fail(ST_UNSUPPORTED, "nothing was measured; the first cell says: %s", why);
+    if (why) return fail(ST_UNSUPPORTED, "nothing was measured; reason of the first cell: %s", why);
     char *report[] = {"report", arena_strdup(a, folder)};
     bool runs = x->suite && x->suite->runs;
     return runs ? run_command(NULL, report, COUNT_OF(report), true) : ST_OK;
@@ -297,9 +298,9 @@ enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
 enum status bench_sheet_list(const struct table_form *f, struct arena *a)
 {
     static const struct table_column columns[] = {
-        {"suite", "suite", "its name", false},
-        {"what", "what it measures", "in a sentence", false},
-        {"text", "which text it reproduces", "the problem of an assignment, or a post", false},
+        {"suite", "suite", "name", false},
+        {"what", "what it measures", "in one sentence", false},
+        {"text", "what it reproduces", "a problem of an assignment, or a post", false},
     };
     struct sheet s = {.name = "suites"};
     int n = 0;

@@ -1,4 +1,5 @@
-/* bench_sheet.h - grids and suites of `strobe bench`: what they are asked for, and what becomes of their sheets. */
+/* bench_sheet.h - grids and suites of `strobe bench`: reads the request, runs it, prints and keeps
+ * the sheet. */
 #ifndef CLI_BENCH_SHEET_H
 #define CLI_BENCH_SHEET_H
 
@@ -6,21 +7,21 @@
 #include "suite/suite.h"
 
 struct bench_words {
-    const char *suite; /* NULL: a grid of configurations */
+    const char *suite; /* NULL: not a suite */
     const char *warmup, *phase, *limit, *order, *size, *save;
-    int64_t steps, iters, vocab; /* -1, 0: not said */
+    int64_t steps, iters, vocab; /* -1, 0: not given */
     bool full;
     struct table_form form;
-    const char *command; /* as it was given */
+    const char *command; /* the command line */
     char **word;         /* configurations and overrides */
     int words;
 };
 
-/* What is said of one cell alone is not of a grid. */
+/* Whether the words describe a grid of cells and not one configuration. */
 bool bench_words_are_grid(const struct bench_words *w);
-/* Runs, prints, and writes bench.json; with --json only where a place is named. */
+/* Runs, prints, and writes bench.json. With --json the file is only written if a path is given. */
 enum status bench_sheet_run(const struct bench_words *w, struct arena *a);
-/* The table of suites. */
+/* Prints the table of suites. */
 enum status bench_sheet_list(const struct table_form *f, struct arena *a);
 
 #endif

@@ -14,7 +14,8 @@ enum { POLL_MS = 50 };
 
 extern char **environ;
 
-/* As SIGTERM, whichever it was: a terminal's SIGINT has reached the child already, and a second one would kill it. */
+/* Passes any signal on as SIGTERM: the child has already received a terminal's SIGINT, and a second
+ * SIGINT would kill it. */
 static int wait_for(pid_t child)
 {
     int status = 0;
@@ -33,7 +34,7 @@ enum status child_run(char *const *words, const char *what, bool quiet)
 {
     posix_spawn_file_actions_t actions;
     pid_t child;
-    signal(SIGCHLD, SIG_DFL); /* a parent may have it ignored: then how a child ended is not told */
+    signal(SIGCHLD, SIG_DFL); /* if the parent ignores SIGCHLD, the exit status is lost */
     posix_spawn_file_actions_init(&actions);
     if (quiet)
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -47,6 +48,7 @@ enum status child_run(char *const *words, const char *what, bool quiet)
     if (interrupt_noted() || (WIFEXITED(status) && WEXITSTATUS(status) == 130))
         return fail(ST_INTERRUPTED, "stopped at %s", what);
     if (WIFSIGNALED(status))
-        return fail(ST_IO, "%s was ended by the signal %s", what, strsignal(WTERMSIG(status)));
-    return fail(WEXITSTATUS(status) == 2 ? ST_USAGE : ST_IO, "%s failed, as is said above", what);
+        return fail(ST_IO, "%s was killed by a signal: %s", what, strsignal(WTERMSIG(status)));
+    return fail(WEXITSTATUS(status) == 2 ? ST_USAGE : ST_IO, "%s failed; its message is above",
+                what);
 }

@@ -1,11 +1,12 @@
-/* child.h - this program once more, in a process of its own, so that nothing is inherited from what ran before. */
+/* child.h - runs strobe in a child process, which inherits no memory from earlier work. */
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H
 
 #include "base/arena.h"
 
-/* Runs `strobe` with words that end with NULL; its result goes to stderr, as all else that it says, or, `quiet`, nowhere. A signal that was noted
- * (interrupt.h) is passed on, for it may have come to this process alone. `what`: whose it is, in a failure. ST_INTERRUPTED: it was stopped. */
+/* Runs `strobe` with a NULL-terminated list of words. The child's stdout goes to stderr, or with
+ * `quiet` to /dev/null. A signal noted by interrupt.h is passed on to the child. `what` names the
+ * child in error messages. ST_INTERRUPTED: the child was stopped. */
 enum status child_run(char *const *words, const char *what, bool quiet);
 
 #endif

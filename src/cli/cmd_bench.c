@@ -1,6 +1,7 @@
-/* strobe bench CONFIG: a training step beside its own matrix products, interleaved, with spread.
- * strobe bench CONFIG... --phase=...: a grid of cells; strobe bench --suite=NAME: a ready-made one.
- * strobe bench PART: what parts of a step take alone. */
+/* strobe bench CONFIG: a training step next to its own matmuls, interleaved, with spread.
+ * strobe bench CONFIG... --phase=...: a grid of cells.
+ * strobe bench --suite=NAME: a ready-made experiment.
+ * strobe bench kernels|attention: parts of a step alone. */
 #include "base/file.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -14,30 +15,30 @@
 
 /* clang-format off */
 static const struct command parts[] = {
-    {"bench kernels", cmd_bench_kernels, "[CONFIG] [--key=value ...]", "time every kernel that fits a call of a training step, winners beside losers"},
-    {"bench attention", cmd_bench_attention, "[--T=64,128,...]", "time attention alone, slow at each rung and flash, over lengths, head sizes and masks"},
+    {"bench kernels", cmd_bench_kernels, "[CONFIG] [--key=value ...]", "time every kernel that accepts a call of a training step, and show which one is selected"},
+    {"bench attention", cmd_bench_attention, "[--T=64,128,...]", "time flash attention and unfused attention over lengths, head sizes and masks"},
 };
 /* clang-format on */
 
-enum { STEPS_MOST = 1000000, NOT_SAID = -1 };
+enum { STEPS_MOST = 1000000, NOT_GIVEN = -1 };
 
 static const char *name_of(const struct command *part)
 {
     return part->name + strlen("bench ");
 }
 
-/* A word that is nearly a part, and no file. */
+/* Refuses a word that is not a file and looks like a misspelled subcommand. */
 static enum status check_word(const char *word)
 {
     enum { NEAR = 2 };
     for (int i = 0; i < COUNT_OF(parts); i++)
         if (str_distance(word, name_of(&parts[i])) <= NEAR && !file_exists(word))
-            return fail(ST_USAGE, "bench has no part %s; the nearest is %s", word,
+            return fail(ST_USAGE, "bench has no subcommand %s; did you mean %s?", word,
                         name_of(&parts[i]));
     return ST_OK;
 }
 
-/* One configuration and no list: a step beside its products. */
+/* One configuration and no list of values: a step next to its matmuls. */
 static enum status run_beside(const struct bench_words *w, struct arena *a)
 {
     int64_t vocab, steps = w->steps > 0 ? w->steps : 50;
@@ -47,7 +48,7 @@ static enum status run_beside(const struct bench_words *w, struct arena *a)
     TRY(command_read_config(&c, w->words, w->word, true, a));
     TRY(model_check(&c));
     if (c.train.gradient_accumulation_steps != 1)
-        return fail(ST_USAGE, "bench times steps of one micro-step: add "
+        return fail(ST_USAGE, "bench times steps of one micro-batch: add "
                               "--gradient_accumulation_steps=1");
     threads_set(c.plan.threads);
     TRY(planned_vocabulary(&c, w->vocab, &vocab, a));
@@ -56,11 +57,11 @@ static enum status run_beside(const struct bench_words *w, struct arena *a)
 
 static enum status run(const struct bench_words *w, struct arena *a)
 {
-    if (w->steps < 1 && w->steps != NOT_SAID)
-        return fail(ST_USAGE, "--steps is 1 to %d", STEPS_MOST);
-    if (w->steps > STEPS_MOST) return fail(ST_USAGE, "--steps is 1 to %d", STEPS_MOST);
+    if (w->steps < 1 && w->steps != NOT_GIVEN)
+        return fail(ST_USAGE, "--steps must be 1 to %d", STEPS_MOST);
+    if (w->steps > STEPS_MOST) return fail(ST_USAGE, "--steps must be 1 to %d", STEPS_MOST);
     if (!w->suite && (w->size || w->iters || w->full))
-        return fail(ST_USAGE, "--%s is of suites; --suite=list shows them",
+        return fail(ST_USAGE, "--%s needs --suite=NAME; --suite=list shows the suites",
                     w->size    ? "size"
                     : w->iters ? "iters"
                                : "full");
@@ -75,8 +76,8 @@ static enum status read(struct bench_words *w, const struct opt *options, int ar
     TRY(opt_parse(options, &argc, argv, config_is_key));
     w->word = argv;
     w->words = argc;
-    if (w->iters < 1 && w->iters != NOT_SAID) return fail(ST_USAGE, "--iters is 1 or more");
-    if (w->iters == NOT_SAID) w->iters = 0; /* the suite's own */
+    if (w->iters < 1 && w->iters != NOT_GIVEN) return fail(ST_USAGE, "--iters must be at least 1");
+    if (w->iters == NOT_GIVEN) w->iters = 0; /* the default of the suite */
     return ST_OK;
 }
 
@@ -85,22 +86,22 @@ enum status cmd_bench(int argc, char **argv)
     for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
         if (!strcmp(argv[0], name_of(&parts[i]))) return command_run(&parts[i], argc - 1, argv + 1);
     if (argc > 0) TRY(check_word(argv[0]));
-    struct bench_words w = {.steps = NOT_SAID, .iters = NOT_SAID};
+    struct bench_words w = {.steps = NOT_GIVEN, .iters = NOT_GIVEN};
     const struct opt options[] = {
-        {"suite", OPT_TEXT, &w.suite, "NAME", "a ready-made experiment; list shows them all"},
+        {"suite", OPT_TEXT, &w.suite, "NAME",
+         "run a ready-made experiment; --suite=list shows them all"},
         {"phase", OPT_TEXT, &w.phase, "NAME,...",
-         "a grid of cells: inference, forward, backward, update, step (all but the first)"},
-        {"warmup", OPT_TEXT, &w.warmup, "N,...", "steps that are not counted (5)"},
-        {"steps", OPT_INT, &w.steps, "N", "steps that are (50; of a grid 10)"},
+         "columns of a grid: inference, forward, backward, update, step (all except inference)"},
+        {"warmup", OPT_TEXT, &w.warmup, "N,...", "steps before the measured ones (5)"},
+        {"steps", OPT_INT, &w.steps, "N", "measured steps (50; in a grid 10)"},
         {"order", OPT_TEXT, &w.order, "NAME",
-         "of cells: rounds, twice (again in reversed order) or once (auto)"},
-        {"mem-limit", OPT_TEXT, &w.limit, "SIZE",
-         "as in 80GiB: cells that need more are not tried"},
-        {"size", OPT_TEXT, &w.size, "NAME,...", "of a suite: only these models"},
-        {"iters", OPT_INT, &w.iters, "N", "of a suite that trains: iterations"},
-        {"full", OPT_FLAG, &w.full, NULL, "of a suite: its published size on a CPU, too"},
-        {"save", OPT_TEXT, &w.save, "FILE", "the result (bench.json of --out_dir)"},
-        {"vocab", OPT_INT, &w.vocab, "N", "size of the vocabulary (that of the data set)"},
+         "order of cells: rounds, twice (the second time reversed) or once (auto)"},
+        {"mem-limit", OPT_TEXT, &w.limit, "SIZE", "as in 80GiB: skip cells that need more memory"},
+        {"size", OPT_TEXT, &w.size, "NAME,...", "suites: only these models"},
+        {"iters", OPT_INT, &w.iters, "N", "suites that train: number of iterations"},
+        {"full", OPT_FLAG, &w.full, NULL, "suites: use the published size on a CPU, too"},
+        {"save", OPT_TEXT, &w.save, "FILE", "path of the result (bench.json in --out_dir)"},
+        {"vocab", OPT_INT, &w.vocab, "N", "size of the vocabulary (default: of the data set)"},
         TABLE_FORM_OPTIONS(&w.form),
         {0},
     };

@@ -1,5 +1,5 @@
-/* strobe bench attention: slow and flash attention over lengths, head sizes and masks, forward and backward; a table and a
- * picture. */
+/* strobe bench attention: flash and unfused attention over lengths, head sizes and masks,
+ * forward and backward; a table and a picture. */
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/isa.h"
@@ -20,15 +20,15 @@
 #include <string.h>
 
 struct options {
-    const char *command; /* as it was given */
+    const char *command; /* the command line */
     struct attention_options run;
     struct table_form form;
     const char *svg;
 };
 
-/* --- the words ----------------------------------------------------------------------------------- */
+/* --- options ---------------------------------------------------------------------------------- */
 
-/* Whole numbers with commas between them. False: they are not, or more than `most`. */
+/* Reads positive integers separated by commas. False: malformed, or more than `most`. */
 static bool read_numbers(const char *words, int64_t *number, int most, int *ret_n)
 {
     char *end;
@@ -44,17 +44,17 @@ static bool read_numbers(const char *words, int64_t *number, int most, int *ret_
 static enum status parse_lengths(struct attention_options *o, const char *words)
 {
     if (!read_numbers(words, o->length, ATTENTION_LENGTHS, &o->lengths))
-        return fail(ST_USAGE, "--T takes up to %d lengths, as in 64,128,256; not %s",
+        return fail(ST_USAGE, "--T takes up to %d lengths, as in 64,128,256; found %s",
                     ATTENTION_LENGTHS, words);
     for (int i = 0; i < o->lengths; i++) {
         long long T = o->length[i];
         if (i && T <= o->length[i - 1])
-            return fail(ST_USAGE, "--T takes lengths that rise; %lld follows %lld", T,
+            return fail(ST_USAGE, "--T takes increasing lengths; %lld follows %lld", T,
                         (long long)o->length[i - 1]);
         if (o->tokens % T)
             return fail(ST_USAGE,
-                        "%lld tokens are no whole number of sequences of %lld; change "
-                        "--tokens or --T",
+                        "%lld tokens are not a multiple of sequence length %lld; change --tokens "
+                        "or --T",
                         (long long)o->tokens, T);
     }
     return ST_OK;
@@ -68,11 +68,12 @@ static enum status parse_sizes(struct attention_options *o, const char *words)
         for (int k = 0; k < i; k++) ok &= o->head_size[k] != o->head_size[i];
     }
     if (ok) return ST_OK;
-    return fail(ST_USAGE, "--head_size takes up to %d of 1 to 1024, as in 64,128; not %s",
+    return fail(ST_USAGE,
+                "--head_size takes up to %d different sizes of 1 to 1024, as in 64,128; found %s",
                 ATTENTION_SIZES, words);
 }
 
-/* true, false or both, in any order: those that were named, a mask of 1 << false, 1 << true. */
+/* Reads true, false or both, in any order, into a mask of 1 << false and 1 << true. */
 static enum status parse_bools(const char *key, const char *words, unsigned *ret)
 {
     static const char *const known[] = {"false", "true"};
@@ -82,7 +83,7 @@ static enum status parse_bools(const char *key, const char *words, unsigned *ret
         int i = 0;
         while (i < 2 && (strlen(known[i]) != n || strncmp(at, known[i], n))) i++;
         if (i == 2 || *ret >> i & 1)
-            return fail(ST_USAGE, "--%s takes true, false or both, as in true,false; not %s", key,
+            return fail(ST_USAGE, "--%s takes true, false or both, as in true,false; found %s", key,
                         words);
         *ret |= 1u << i;
         at += n;
@@ -106,8 +107,8 @@ static enum status parse_dtypes(struct attention_options *o, const char *words)
             twice |= o->precision[k] == known[i].precision;
         if (i == COUNT_OF(known) || twice)
             return fail(ST_USAGE,
-                        "--dtype takes float32, bfloat16 or both, as in float32,bfloat16, and on a "
-                        "GPU tfloat32; not %s",
+                        "--dtype takes float32, bfloat16 and, on a GPU, tfloat32, as in "
+                        "float32,bfloat16; found %s",
                         words);
         o->precision[o->precisions++] = known[i].precision;
         at += n;
@@ -115,7 +116,7 @@ static enum status parse_dtypes(struct attention_options *o, const char *words)
     }
 }
 
-/* What is given as words. */
+/* Options that still need parsing or defaults. */
 struct words {
     const char *lengths, *sizes, *causal, *dtypes, *hopper, *deterministic, *check;
     const char *device, *isa;
@@ -125,7 +126,7 @@ struct words {
 
 static const int64_t NOT_GIVEN = INT64_MIN;
 
-/* GPUs are measured where papers measure them: 2048 columns, 16384 tokens, bf16. */
+/* GPU defaults are the shapes of the FlashAttention papers: 2048 columns, 16384 tokens, bf16. */
 static void set_defaults(struct attention_options *o, struct words *w)
 {
     bool gpu = !o->device.backend->host_memory;
@@ -146,8 +147,8 @@ static enum status parse_ways(struct attention_options *o, const struct words *w
     TRY(parse_bools("hopper", w->hopper, &hopper));
     TRY(parse_bools("deterministic", w->deterministic, &deterministic));
     if (o->device.backend->host_memory && (hopper != 2 || deterministic != 1))
-        return fail(ST_UNSUPPORTED, "--hopper and --deterministic choose among the kernels of a "
-                                    "GPU; leave them out");
+        return fail(ST_UNSUPPORTED, "--hopper and --deterministic choose between GPU kernels; "
+                                    "leave them out on a CPU");
     for (int i = 0; i < 4; i++) {
         bool portable = i & 1, same = i >> 1;
         if ((hopper >> !portable & 1) && (deterministic >> same & 1)) o->ways |= 1u << (FLASH + i);
@@ -168,7 +169,7 @@ static enum status parse_masks(struct attention_options *o, const char *words)
 static enum status check_heads(const struct attention_options *o)
 {
     if (o->heads < 0 || o->heads > 1024 || (!o->heads && !o->columns))
-        return fail(ST_USAGE, "--heads is 1 to 1024");
+        return fail(ST_USAGE, "--heads must be 1 to 1024");
     for (int i = 0; i < o->head_sizes; i++) {
         int64_t heads = o->heads ? o->heads : o->columns / o->head_size[i];
         if (o->kv_heads < 0 || (o->kv_heads && heads % o->kv_heads))
@@ -182,10 +183,11 @@ static enum status parse(struct attention_options *o, struct words *w)
 {
     unsigned check;
     set_defaults(o, w);
-    if (o->tokens < 1 || o->tokens > 1 << 24) return fail(ST_USAGE, "--tokens is 1 to 16777216");
+    if (o->tokens < 1 || o->tokens > 1 << 24)
+        return fail(ST_USAGE, "--tokens must be 1 to 16777216");
     if (w->samples < 1 || w->samples > 100000 || w->limit < 0 || w->limit > 1000000)
-        return fail(ST_USAGE, "--samples is 1 to 100000, --limit 0 to 1000000");
-    if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads is 0 to 4096");
+        return fail(ST_USAGE, "--samples must be 1 to 100000, and --limit 0 to 1000000");
+    if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
     TRY(parse_sizes(o, w->sizes));
     TRY(check_heads(o));
     TRY(parse_lengths(o, w->lengths));
@@ -193,17 +195,18 @@ static enum status parse(struct attention_options *o, struct words *w)
     TRY(parse_dtypes(o, w->dtypes));
     TRY(parse_ways(o, w));
     TRY(parse_bools("check", w->check, &check));
-    if (check == 3) return fail(ST_USAGE, "--check takes true or false; not %s", w->check);
+    if (check == 3) return fail(ST_USAGE, "--check takes true or false; found %s", w->check);
     o->check = check == 1u << true;
     for (int i = 0; i < o->precisions && o->device.backend->host_memory; i++)
         if (o->precision[i] == MACHINE_TF32)
-            return fail(ST_UNSUPPORTED, "--dtype=tfloat32 is of CUDA devices; use float32");
+            return fail(ST_UNSUPPORTED,
+                        "--dtype=tfloat32 needs a CUDA device; use float32 on a CPU");
     o->samples = (int)w->samples;
     o->limit_ms = 1e3 * (double)w->limit;
     return ST_OK;
 }
 
-/* --- running it ---------------------------------------------------------------------------------- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 static void show(void *user, double done, double all, const struct attention_cell *c)
 {
@@ -227,7 +230,7 @@ static enum status draw(const struct attention_view *v, struct arena *a)
 
 static enum status run(struct options *o, struct arena *a)
 {
-    struct machine m, now; /* the record of its peaks may be of another day */
+    struct machine m, now; /* m: with peaks, maybe measured earlier; now: of this run */
     struct progress progress = {0};
     struct attention_cell *cell;
     struct attention_view v = {.o = &o->run,
@@ -239,8 +242,8 @@ static enum status run(struct options *o, struct arena *a)
                                .commit = version_commit};
     struct str s = {0};
     TRY(ceilings_get(&m, &o->run.device, a));
-    int64_t room = o->run.device.backend->devices.free_memory(o->run.device.number);
-    o->run.room = room < 0 ? -1 : room / 10 * 9; /* the rest is for what else wants some */
+    int64_t free = o->run.device.backend->devices.free_memory(o->run.device.number);
+    o->run.room = free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
     o->run.each = show;
     o->run.user = &progress;
     interrupt_catch();
@@ -257,10 +260,10 @@ static enum status run(struct options *o, struct arena *a)
     fflush(stdout);
     str_release(&s);
     TRY(draw(&v, a));
-    if (v.stopped)
-        return fail(ST_INTERRUPTED, "stopped: the table has what was measured until then");
+    if (v.stopped) return fail(ST_INTERRUPTED, "stopped: the table has the cells measured so far");
     const char *why = table_why_empty(&t);
-    return why ? fail(ST_UNSUPPORTED, "nothing was measured; the first cell says: %s", why) : ST_OK;
+    return why ? fail(ST_UNSUPPORTED, "nothing was measured; reason of the first cell: %s", why)
+               : ST_OK;
 }
 
 static enum status prepare(struct options *o, struct words *w)
@@ -269,12 +272,12 @@ static enum status prepare(struct options *o, struct words *w)
     if (w->isa) TRY(isa_limit_word(w->isa));
     TRY(device_of_word(w->device, &o->run.device));
     TRY(parse(&o->run, w));
-    TRY(file_check_writable(o->svg)); /* before minutes of measuring */
+    TRY(file_check_writable(o->svg)); /* before minutes are spent on measuring */
     threads_set(w->threads);
     return ST_OK;
 }
 
-/* Scripts may still give --layout=packed: there is no other layout, so it is no option any more. */
+/* Ignores --layout=packed, an option of earlier versions: packed is the only layout. */
 static void drop_layout(int *argc, char **argv)
 {
     int kept = 0;
@@ -298,31 +301,32 @@ enum status cmd_bench_attention(int argc, char **argv)
     const struct opt options[] = {
         DEVICE_OPTION(&w.device),
         {"T", OPT_TEXT, &w.lengths, "N,N,...",
-         "lengths of sequences (64,128,256,512,1024,2048,4096,8192; on a GPU 512 to 16384)"},
+         "sequence lengths (64,128,256,512,1024,2048,4096,8192; on a GPU 512 to 16384)"},
         {"tokens", OPT_INT, &w.tokens, "N",
-         "of all sequences together, at every length (8192; on a GPU 16384)"},
-        {"heads", OPT_INT, &w.heads, "N", "(6; on a GPU 2048 / head_size)"},
-        {"kv_heads", OPT_INT, &o.run.kv_heads, "N", "of keys and values (as many as heads)"},
-        {"head_size", OPT_TEXT, &w.sizes, "N,N,...", "(64; on a GPU 64,128)"},
+         "tokens of a batch, the same at every length (8192; on a GPU 16384)"},
+        {"heads", OPT_INT, &w.heads, "N", "query heads (6; on a GPU 2048 / head_size)"},
+        {"kv_heads", OPT_INT, &o.run.kv_heads, "N", "key and value heads (as many as heads)"},
+        {"head_size", OPT_TEXT, &w.sizes, "N,N,...", "columns of a head (64; on a GPU 64,128)"},
         {"causal", OPT_TEXT, &w.causal, "true,false",
-         "a query meets the keys up to its own; false: all keys (true)"},
-        {"dtype", OPT_TEXT, &w.dtypes, "NAME,...", "(float32,bfloat16; on a GPU bfloat16)"},
-        {"flash_only", OPT_FLAG, &w.flash_only, NULL, "not the slow ways"},
+         "true: a query attends to keys up to its own position; false: to all keys (true)"},
+        {"dtype", OPT_TEXT, &w.dtypes, "NAME,...",
+         "types to time (float32,bfloat16; on a GPU bfloat16)"},
+        {"flash_only", OPT_FLAG, &w.flash_only, NULL, "leave out unfused attention"},
         {"hopper", OPT_TEXT, &w.hopper, "true,false",
-         "flash attention with the kernels of compute capability 9.0, without them (`flash "
-         "portable`), or both in turn (true)"},
+         "flash attention with the kernels for compute capability 9.0, without them (`flash "
+         "portable`), or both (true)"},
         {"deterministic", OPT_TEXT, &w.deterministic, "true,false",
-         "flash attention that gives the same bits in every run, any, or both in turn (false)"},
+         "flash attention with the same bits in every run, without that promise, or both (false)"},
         {"check", OPT_TEXT, &w.check, "true|false",
-         "errors of each way against double precision (false; on a GPU true)"},
-        {"samples", OPT_INT, &w.samples, "N", "of each cell; the median counts (20)"},
+         "report the error of each variant against double precision (false; on a GPU true)"},
+        {"samples", OPT_INT, &w.samples, "N", "timings of each cell; the median is reported (20)"},
         {"limit", OPT_INT, &w.limit, "SECONDS",
-         "for all together: slow cells give fewer samples; what would take too long is left out "
-         "(240)"},
-        {"threads", OPT_INT, &w.threads, "N", "as many as this process may use, unless given"},
+         "time for all cells together: slow ones get fewer samples, the slowest are skipped (240)"},
+        {"threads", OPT_INT, &w.threads, "N",
+         "CPU threads (default: all that this process may use)"},
         {"isa", OPT_TEXT, &w.isa, "SET",
-         "nothing wider than amx, avx512_bf16, avx512, avx2, sse2 or plain"},
-        {"svg", OPT_TEXT, &o.svg, "FILE", "the picture (attention.svg)"},
+         "widest instruction set: amx, avx512_bf16, avx512, avx2, sse2 or plain"},
+        {"svg", OPT_TEXT, &o.svg, "FILE", "path of the picture (attention.svg)"},
         TABLE_FORM_OPTIONS(&o.form),
         {0},
     };
@@ -331,7 +335,7 @@ enum status cmd_bench_attention(int argc, char **argv)
     drop_layout(&argc, argv);
     enum status st = opt_parse(options, &argc, argv, NULL);
     if (st == ST_OK && argc)
-        st = fail(ST_USAGE, "bench attention takes options only; found %s", argv[0]);
+        st = fail(ST_USAGE, "bench attention takes only options; found %s", argv[0]);
     if (st == ST_OK) st = prepare(&o, &w);
     if (st == ST_OK) st = run(&o, &a);
     arena_release(&a);

@@ -1,4 +1,5 @@
-/* strobe bench kernels: every kernel that fits a call of a training step, timed on what training gives it. */
+/* strobe bench kernels: times every kernel that accepts a call of a training step, on the shapes
+ * and types of that step. */
 #include "backend/kernel.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -16,7 +17,7 @@
 
 enum { SAMPLES_MOST = 100000, SECONDS_MOST = 1000000 };
 
-/* What stands where no configuration is named: nanoGPT's laptop model, configs/shakespeare_char_cpu.conf. */
+/* The model without a CONFIG: nanoGPT's laptop model, configs/shakespeare_char_cpu.conf. */
 static const char *const laptop[] = {"n_layer=4",     "n_head=4",      "n_embd=128",
                                      "block_size=64", "batch_size=12", "dataset=shakespeare_char"};
 
@@ -45,7 +46,7 @@ static enum status measure(const struct config *c, int64_t vocab,
     return st;
 }
 
-/* The built-in model, over which the words go. */
+/* Reads CONFIG, or the built-in model, and then the overrides. */
 static enum status read_config(struct config *c, int argc, char **argv, struct arena *a)
 {
     bool named = false;
@@ -75,7 +76,7 @@ static const char *words_of(const struct config *c, int64_t vocab, struct arena 
 static enum status run(int argc, char **argv, const struct table_form *f, int64_t vocab,
                        const struct bench_kernels_options *o, struct arena *a)
 {
-    struct bench_kernels_options against = *o;
+    struct bench_kernels_options with_peaks = *o;
     struct config c;
     struct device device;
     struct machine m;
@@ -87,10 +88,13 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
     TRY(device_of(&c, &device));
     TRY(random_step_check(&c, vocab, EXTENT_STEP));
     TRY(ceilings_get(&m, &device, a));
-    against.machine = &m;
-    TRY(measure(&c, vocab, &against, &k, a));
+    with_peaks.machine = &m;
+    TRY(measure(&c, vocab, &with_peaks, &k, a));
     if (!k.calls)
-        return fail(ST_USAGE, "a step of this configuration has no %s", op_def(o->op)->name);
+        return fail(
+            ST_USAGE,
+            "a step of this configuration does not use %s; leave --op out to see what it uses",
+            op_def(o->op)->name);
     struct str s = {0};
     struct kernels_view view = {&k, &m, words_of(&c, vocab, a), o->op == OP_COUNT};
     kernels_view_print(&view, f, &s, a);
@@ -107,10 +111,10 @@ enum status cmd_bench_kernels(int argc, char **argv)
     int64_t samples = 20, limit = 90, vocab = 0;
     const struct opt options[] = {
         {"op", OPT_TEXT, &op, "NAME", "only calls of this operator"},
-        {"samples", OPT_INT, &samples, "N", "of each kernel; the median counts (20)"},
+        {"samples", OPT_INT, &samples, "N", "timings of each kernel; the median is reported (20)"},
         {"limit", OPT_INT, &limit, "SECONDS",
-         "for all together: slow kernels get fewer samples (90)"},
-        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+         "time for all kernels together; slow ones get fewer samples (90)"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (default: of the data set)"},
         TABLE_FORM_OPTIONS(&form),
         {0},
     };
@@ -118,7 +122,8 @@ enum status cmd_bench_kernels(int argc, char **argv)
     TRY(table_form_check(&form));
     TRY(command_find_op(op, &o.op));
     if (samples < 1 || samples > SAMPLES_MOST || limit < 0 || limit > SECONDS_MOST)
-        return fail(ST_USAGE, "--samples is 1 to %d, --limit 0 to %d", SAMPLES_MOST, SECONDS_MOST);
+        return fail(ST_USAGE, "--samples must be 1 to %d, and --limit 0 to %d", SAMPLES_MOST,
+                    SECONDS_MOST);
     o.samples = (int)samples;
     o.limit_ms = 1e3 * (double)limit;
     struct arena a = {0};

@@ -1,5 +1,5 @@
-/* strobe check: every kernel row against the reference, every gradient and expansion against
- * arithmetic. */
+/* strobe check: compares every kernel row with the reference, every gradient with finite
+ * differences and every operator with its expansion. */
 #include "base/isa.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -18,10 +18,10 @@ enum status cmd_check(int argc, char **argv)
     bool json = false;
     const struct opt options[] = {
         {"op", OPT_TEXT, &name, "NAME", "only this operator"},
-        {"row", OPT_TEXT, &row, "NAME", "only rows of this name, as wgmma"},
+        {"row", OPT_TEXT, &row, "NAME", "only kernel rows of this name, as in wgmma"},
         DEVICE_OPTION(&word),
-        {"isa", OPT_TEXT, &isa, "SET", "only kernels that need no wider instruction set (auto)"},
-        {"json", OPT_FLAG, &json, NULL, "for programs"},
+        {"isa", OPT_TEXT, &isa, "SET", "the widest instruction set that kernels may use (auto)"},
+        {"json", OPT_FLAG, &json, NULL, "as JSON"},
         {0},
     };
     struct arena a = {0};
@@ -31,7 +31,8 @@ enum status cmd_check(int argc, char **argv)
     enum op op;
     TRY(opt_parse(options, &argc, argv, NULL));
     if (argc > 0)
-        return fail(ST_USAGE, "%s: check takes options only; see strobe check --help", argv[0]);
+        return fail(ST_USAGE, "check takes only options; found %s. See `strobe check --help`",
+                    argv[0]);
     TRY(command_find_op(name, &op));
     TRY(isa_limit_word(isa));
     TRY(device_of_word(word, &device));
@@ -41,7 +42,7 @@ enum status cmd_check(int argc, char **argv)
         fputs(str_text(&s), stdout);
     }
     if (st == ST_OK && lines.failed)
-        st = fail(ST_NUMERIC, "%d of %d rows failed; the table names the case of each",
+        st = fail(ST_NUMERIC, "%d of %d rows failed; the table lists the failing case of each",
                   lines.failed, lines.lines);
     str_release(&s);
     arena_release(&a);

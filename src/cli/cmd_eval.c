@@ -1,4 +1,4 @@
-/* strobe eval: the loss of a checkpoint on both parts of its data set, as the training estimates it. */
+/* strobe eval: the training and validation loss of a checkpoint, estimated as during training. */
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -16,10 +16,9 @@ static void print_text(const struct saved *s, const double *loss)
     const struct config *c = &s->config;
     printf("%s: train loss %.4f, val loss %.4f\n", s->checkpoint.path, loss[SPLIT_TRAIN],
            loss[SPLIT_VAL]);
-    printf(
-        "(means over %lld batches of %lld x %lld tokens of each part; --eval_iters takes more)\n",
-        (long long)c->train.eval_iters, (long long)c->data.batch_size,
-        (long long)c->model.block_size);
+    printf("(means over %lld batches of %lld x %lld tokens of each split; set with --eval_iters)\n",
+           (long long)c->train.eval_iters, (long long)c->data.batch_size,
+           (long long)c->model.block_size);
 }
 
 static void print_json(const struct saved *s, const double *loss)
@@ -62,7 +61,7 @@ enum status cmd_eval(int argc, char **argv)
     bool best = false, json = false;
     const struct opt options[] = {
         {"best", OPT_FLAG, &best, NULL,
-         "the checkpoint of the lowest validation loss, not the last"},
+         "use the checkpoint with the lowest validation loss, not the last one"},
         {"json", OPT_FLAG, &json, NULL, "print the losses as JSON"},
         {0},
     };

@@ -1,4 +1,4 @@
-/* strobe info: this build, this machine, and what can run here. */
+/* strobe info: this build, this machine, and what can run on it. */
 #include "base/isa.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -27,13 +27,12 @@ enum status cmd_info(int argc, char **argv)
     const char *isa = "auto";
     const struct opt options[] = {
         {"json", OPT_FLAG, &json, NULL, "as one JSON object"},
-        {"isa", OPT_TEXT, &isa, "SET",
-         "as if nothing wider than this instruction set were there (auto)"},
-        {"ops", OPT_FLAG, &ops, NULL, "the operators and their kernels instead, as Markdown"},
+        {"isa", OPT_TEXT, &isa, "SET", "the widest instruction set that kernels may use (auto)"},
+        {"ops", OPT_FLAG, &ops, NULL, "print the operators and their kernels instead, as Markdown"},
         {0},
     };
     TRY(opt_parse(options, &argc, argv, NULL));
-    if (argc) return fail(ST_USAGE, "info takes no words; found %s", argv[0]);
+    if (argc) return fail(ST_USAGE, "info takes only options; found %s", argv[0]);
     if (ops) {
         print_ops();
         return ST_OK;

@@ -1,4 +1,4 @@
-/* strobe lab PART: small experiments on numbers themselves. */
+/* strobe lab PART: small numerical experiments. */
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -18,13 +18,14 @@ static const struct command parts[] = {
 enum { NAME, ADDEND, SUM, ERROR, HEX, BITS, STUCK, COLUMNS };
 
 static const struct table_column columns[COLUMNS] = {
-    [NAME] = {"sum", "sum", "the type of the sum, += that of what is added", false},
-    [ADDEND] = {"addend", "0.01 is", "exactly", true},
-    [SUM] = {"result", "a thousand times", "exactly", true},
-    [ERROR] = {"error", "off by", "from 10", true},
+    [NAME] = {"sum", "sum", "type of the sum += type of the addend", false},
+    [ADDEND] = {"addend", "0.01 rounds to", "exact value", true},
+    [SUM] = {"result", "sum of 1000", "exact value", true},
+    [ERROR] = {"error", "error", "difference from 10", true},
     [HEX] = {"hex", "hex", "the bits of the result", false},
     [BITS] = {"bits", "sign exponent fraction", "the bits of the result", false},
-    [STUCK] = {"stuck_after", "stuck after", "additions; from there on nothing changes", true},
+    [STUCK] = {"stuck_after", "stuck after", "additions after which the sum no longer changes",
+               true},
 };
 
 static void set_exact(struct table *t, int row, int column, const char *format, double x,
@@ -62,7 +63,7 @@ static enum status accumulate(int argc, char **argv)
     struct table_form f = {0};
     const struct opt options[] = {TABLE_FORM_OPTIONS(&f), {0}};
     TRY(opt_parse(options, &argc, argv, NULL));
-    if (argc) return fail(ST_USAGE, "lab accumulate takes no words; found %s", argv[0]);
+    if (argc) return fail(ST_USAGE, "lab accumulate takes only options; found %s", argv[0]);
     TRY(table_form_check(&f));
     struct arena a = {0};
     struct str out = {0};
@@ -86,6 +87,7 @@ enum status cmd_lab(int argc, char **argv)
         if (!strcmp(argv[0], parts[i].name + strlen(prefix)))
             return command_run(&parts[i], argc - 1, argv + 1);
     TRY(opt_parse(options, &argc, argv, NULL));
-    if (!argc) return fail(ST_USAGE, "which part? For example strobe lab accumulate");
-    return fail(ST_USAGE, "lab has no part %s; it has accumulate", argv[0]);
+    if (!argc)
+        return fail(ST_USAGE, "no experiment given; name one, for example strobe lab accumulate");
+    return fail(ST_USAGE, "lab has no experiment %s; it has accumulate", argv[0]);
 }

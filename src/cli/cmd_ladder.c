@@ -1,4 +1,5 @@
-/* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary gain, one after the other. */
+/* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary gain, added one
+ * by one. */
 #include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -21,14 +22,15 @@ static void show(void *user, double share, const char *what)
     progress_show(user, (int64_t)(share * PERMILLE), what);
 }
 
-/* What the ladder sets is not for the words. */
+/* Refuses overrides of keys that the ladder sets. */
 static enum status check_words(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         const char *key = argv[i] + strspn(argv[i], "-");
         int length = (int)strcspn(key, "=");
         if (ladder_sets(key, length))
-            return fail(ST_USAGE, "the ladder sets %.*s itself; leave it out", length, key);
+            return fail(ST_USAGE, "the ladder sets %.*s itself; leave that override out", length,
+                        key);
     }
     return ST_OK;
 }
@@ -51,14 +53,14 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     TRY(model_check(&c));
     TRY(planned_vocabulary(&c, o->vocab, &o->run.vocab, a));
     if (c.train.gradient_accumulation_steps > 1)
-        log_info("a step has %lld micro-batches; --gradient_accumulation_steps=1 times one of them",
+        log_info("a step has %lld micro-batches; to time one, add --gradient_accumulation_steps=1",
                  (long long)c.train.gradient_accumulation_steps);
     threads_set(c.plan.threads);
     TRY(isa_limit(c.plan.isa));
     TRY(device_of(&c, &device));
     TRY(ceilings_get(&m, &device, a));
-    int64_t room = device.backend->devices.free_memory(device.number);
-    o->run.room = room < 0 ? -1 : room / 10 * 9; /* the rest is for what else wants some */
+    int64_t free = device.backend->devices.free_memory(device.number);
+    o->run.room = free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
     o->run.config = &c;
     o->run.machine = &m;
     o->run.each = show;
@@ -80,17 +82,18 @@ enum status cmd_ladder(int argc, char **argv)
     struct options o = {0};
     int64_t steps = 20, limit = 60;
     const struct opt options[] = {
-        {"steps", OPT_INT, &steps, "N", "of each rung that count; the median does (20)"},
+        {"steps", OPT_INT, &steps, "N", "measured steps of each rung; the median is reported (20)"},
         {"limit", OPT_INT, &limit, "SECONDS",
-         "of one rung: slow ones make fewer steps, three, or one where that takes longer (60)"},
-        {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
+         "time for one rung: slow ones run fewer steps, at least 3, or 1 if 3 exceed it (60)"},
+        {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (default: of the data set)"},
         TABLE_FORM_OPTIONS(&o.form),
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(table_form_check(&o.form));
     if (steps < 1 || steps > STEPS_MOST || limit < 0 || limit > SECONDS_MOST)
-        return fail(ST_USAGE, "--steps is 1 to %d, --limit 0 to %d", STEPS_MOST, SECONDS_MOST);
+        return fail(ST_USAGE, "--steps must be 1 to %d, and --limit 0 to %d", STEPS_MOST,
+                    SECONDS_MOST);
     o.run.steps = (int)steps;
     o.run.limit_ms = 1e3 * (double)limit;
     struct arena a = {0};

@@ -1,4 +1,5 @@
-/* strobe machine: what this machine can do at most, measured; kept for the commands that show shares of it. */
+/* strobe machine: measures the peaks of this machine and stores them for commands that print shares
+ * of them. */
 #include "base/isa.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -19,17 +20,18 @@ enum status cmd_machine(int argc, char **argv)
     const char *isa = NULL, *word = NULL;
     const struct opt options[] = {
         DEVICE_OPTION(&word),
-        {"quick", OPT_FLAG, &quick, NULL, "in a few seconds: fewer shapes, fewer repeats"},
-        {"threads", OPT_INT, &threads, "N", "as many as this process may use, unless given"},
+        {"quick", OPT_FLAG, &quick, NULL, "finish in a few seconds, with fewer shapes and repeats"},
+        {"threads", OPT_INT, &threads, "N", "CPU threads (default: all that this process may use)"},
         {"isa", OPT_TEXT, &isa, "SET",
-         "nothing wider than amx, avx512_bf16, avx512, avx2, sse2 or plain"},
-        {"json", OPT_FLAG, &json, NULL, "as one JSON object, with copies of every size"},
+         "widest instruction set: amx, avx512_bf16, avx512, avx2, sse2 or plain"},
+        {"json", OPT_FLAG, &json, NULL,
+         "as one JSON object, with the bandwidth at every copy size"},
         {0},
     };
     TRY(opt_parse(options, &argc, argv, NULL));
-    if (argc) return fail(ST_USAGE, "machine takes no words; found %s", argv[0]);
+    if (argc) return fail(ST_USAGE, "machine takes only options; found %s", argv[0]);
     if (threads < 0 || threads > THREADS_MOST)
-        return fail(ST_USAGE, "--threads is 0 to %d", THREADS_MOST);
+        return fail(ST_USAGE, "--threads must be 0 to %d", THREADS_MOST);
     if (isa) TRY(isa_limit_word(isa));
     struct arena a = {0};
     struct str s = {0};

@@ -1,4 +1,4 @@
-/* strobe memory CONFIG: where the bytes of training go, moment by moment, before anything runs. */
+/* strobe memory CONFIG: where the memory of training goes, step by step, before anything runs. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -24,17 +24,16 @@ static enum status check(const struct options *o, struct memory_view *v)
     while (extent < EXTENTS && strcmp(memory_extent_name((enum memory_extent)extent), o->phase))
         extent++;
     if (extent == EXTENTS)
-        return fail(ST_USAGE, "--phase is inference, backward or step; %s is not that", o->phase);
+        return fail(ST_USAGE, "--phase must be inference, backward or step; found %s", o->phase);
     v->extent = (enum memory_extent)extent;
     if (o->limit && (!str_read_bytes(o->limit, &v->limit) || v->limit < 1))
         return fail(ST_USAGE,
-                    "--limit takes a size with its unit, as in 80GiB, 24GB or 512MiB; %s "
-                    "is not that",
+                    "--limit takes a size with its unit, as in 80GiB, 24GB or 512MiB; found %s",
                     *o->limit ? o->limit : "nothing");
-    if (o->rows < 0 || o->rows > 1000000) return fail(ST_USAGE, "--rows is 0 to 1000000");
+    if (o->rows < 0 || o->rows > 1000000) return fail(ST_USAGE, "--rows must be 0 to 1000000");
     if (o->measure && o->backend)
-        return fail(ST_USAGE, "--measure runs on the configuration's device; leave --backend out, "
-                              "or set --device");
+        return fail(ST_USAGE, "--measure runs on the device of the configuration; set --device "
+                              "and leave --backend out");
     v->rows = o->rows;
     return table_form_check(&o->form);
 }
@@ -44,7 +43,8 @@ struct waiting {
     int64_t start_ns;
 };
 
-/* A model of many kernels is planned anew for seconds. */
+/* Planning a large model for each recompute setting takes seconds; show progress after one
+ * second. */
 static void show(void *user, int done, int all)
 {
     struct waiting *w = user;
@@ -53,7 +53,7 @@ static void show(void *user, int done, int all)
     progress_show(&w->progress, done, "recompute");
 }
 
-/* Everything that is read off plans. */
+/* Fills the view with everything that plans know. */
 static enum status look(struct planned *p, struct memory_view *v, const struct options *o,
                         struct arena *a)
 {
@@ -130,7 +130,7 @@ enum status cmd_memory(int argc, char **argv)
     struct options o = {.phase = "step", .rows = 12};
     const struct opt options[] = {
         {"phase", OPT_TEXT, &o.phase, "PHASE",
-         "inference (the loss alone), backward (with forward) or step (step)"},
+         "inference (the loss only), backward (includes forward) or step (step)"},
         {"limit", OPT_TEXT, &o.limit, "SIZE",
          "as in 80GiB: whether it fits, and the largest batch_size that does"},
         {"measure", OPT_FLAG, &o.measure, NULL, "run two steps, and say what they really took"},

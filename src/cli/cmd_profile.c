@@ -21,18 +21,20 @@
 enum { TRACE_MOST_MIB = 4096, TRACE_MIB = 1 << 20 };
 enum { STEPS_MOST = 100000, SECONDS_MOST = 1000000, ROWS_MOST = 1000000, STEPS = 20 };
 static const int64_t UNSET = INT64_MIN;
-static const double LEAST_MS = 500; /* of watched steps on a host, where nobody says how many */
-/* A GPU compiles in its first step, records, where it replays, in its second, and then takes a while to its clocks. */
+/* The least measured time on a CPU, if --steps is not given. */
+static const double LEAST_MS = 500;
+/* A GPU compiles in its first step and captures a graph, if it replays, in its second. Its clocks
+ * need a few more steps to settle. */
 enum { WARMUP_HOST = 3, WARMUP_DEVICE = 10 };
 
 struct options {
     struct profile_options run;
     struct profile_table table;
     struct table_form form;
-    struct trace_options trace; /* 0 steps: none is written */
+    struct trace_options trace; /* 0 steps: no trace is written */
     int64_t vocab;
     bool steps_given;
-    const char *command; /* as it was given */
+    const char *command; /* the command line */
 };
 
 static void show(void *user, int done, int total, double left_s, const char *what)
@@ -61,15 +63,15 @@ static enum status measure(const struct config *c, int64_t vocab, struct options
     return st;
 }
 
-/* Whether the profile could be written when it is there: before minutes are spent on it. */
+/* Checks that the profile can be written before minutes are spent on measuring it. */
 static enum status check_folder(const char *folder, struct arena *a)
 {
     enum status st = file_make_dirs(folder);
     if (st == ST_OK) st = file_check_writable(arena_printf(a, "%s/profile.json", folder));
     if (st == ST_OK) return ST_OK;
     return fail(st,
-                "the profile is written into out_dir, and that cannot be: %s (--out_dir=FOLDER "
-                "is another, --json writes to stdout)",
+                "the profile cannot be written to out_dir: %s; choose another --out_dir=FOLDER, or "
+                "print to stdout with --json",
                 arena_strdup(a, fail_message()));
 }
 
@@ -83,7 +85,7 @@ static void print(const struct profile *p, const struct options *o, const char *
     profile_table_print(p, &o->table, &o->form, words, s, a);
 }
 
-/* Into the run directory, and says so. */
+/* Writes the profile and the trace to the run directory and prints their paths. */
 static enum status keep(const struct profile *p, const struct options *o, struct str *s,
                         struct arena *a)
 {
@@ -122,8 +124,8 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     if (!o->form.json) st = keep(&p, o, &s, a);
     fputs(str_text(&s), stdout);
     if (st == ST_OK && p.interrupted)
-        st = fail(ST_INTERRUPTED, "stopped: the profile is of %d watched step%s, not of %d",
-                  p.steps, p.steps == 1 ? "" : "s", p.wanted);
+        st = fail(ST_INTERRUPTED, "stopped: the profile covers %d measured step%s of %d", p.steps,
+                  p.steps == 1 ? "" : "s", p.wanted);
     engine_close(&e);
 out:
     str_release(&s);
@@ -137,7 +139,7 @@ static enum status find_by(const char *word, enum profile_by *ret)
         *ret = (enum profile_by)by;
         if (!strcmp(word, profile_by_name(*ret))) return ST_OK;
     }
-    return fail(ST_USAGE, "--by=%s: kernel, op, family, layer, phase or range", word);
+    return fail(ST_USAGE, "--by must be kernel, op, family, layer, phase or range; found %s", word);
 }
 
 static enum status find_phase(const char *word, unsigned *ret)
@@ -148,13 +150,13 @@ static enum status find_phase(const char *word, unsigned *ret)
         *ret = 1u << phase;
         if (!strcmp(word, phase_name((enum phase)phase))) return ST_OK;
     }
-    return fail(ST_USAGE, "--phase=%s: forward, backward, update or step", word);
+    return fail(ST_USAGE, "--phase must be forward, backward, update or step; found %s", word);
 }
 
 static enum status within(const char *option, int64_t given, int64_t least, int64_t most)
 {
     if (given >= least && given <= most) return ST_OK;
-    return fail(ST_USAGE, "--%s is %lld to %lld; %lld is not", option, (long long)least,
+    return fail(ST_USAGE, "--%s must be %lld to %lld; found %lld", option, (long long)least,
                 (long long)most, (long long)given);
 }
 
@@ -165,17 +167,17 @@ static enum status profile(int argc, char **argv, struct arena *a)
     int64_t steps = UNSET, limit = 60, rows = 20, traced = 3, trace_limit = 64;
     const struct opt options[] = {
         {"phase", OPT_TEXT, &phase, "NAME",
-         "only this part of a step: forward, backward, update (step)"},
+         "one phase only: forward, backward, update (default step: all)"},
         {"by", OPT_TEXT, &by, "NAME",
-         "a line for each kernel, op, family, layer, phase or range (kernel)"},
-        {"steps", OPT_INT, &steps, "N",
-         "that are watched (20; on a CPU so many that they take half a second)"},
-        {"limit", OPT_INT, &limit, "SECONDS", "for all: slow steps are fewer, three at least (60)"},
-        {"rows", OPT_INT, &rows, "N", "the N longest lines; 0: all (20)"},
-        {"trace-steps", OPT_INT, &traced, "N", "that the trace shows; 0: no trace is written (3)"},
+         "one line for each kernel, op, family, layer, phase or range (kernel)"},
+        {"steps", OPT_INT, &steps, "N", "measured steps (20; on a CPU enough for half a second)"},
+        {"limit", OPT_INT, &limit, "SECONDS",
+         "time for all steps: slow ones are measured less often, at least 3 times (60)"},
+        {"rows", OPT_INT, &rows, "N", "print the N longest lines; 0: all (20)"},
+        {"trace-steps", OPT_INT, &traced, "N", "steps in the trace; 0: no trace is written (3)"},
         {"trace-limit", OPT_INT, &trace_limit, "MIB",
-         "of the trace before it is compressed: what goes beyond is left out (64)"},
-        {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
+         "size of the trace before compression; events beyond it are dropped (64)"},
+        {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (default: of the data set)"},
         TABLE_FORM_OPTIONS(&o.form),
         {0},
     };

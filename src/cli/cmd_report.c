@@ -1,4 +1,5 @@
-/* strobe report RUN...: tables, verdicts and a page about runs, profiles and results of `strobe bench`. */
+/* strobe report RUN...: tables, verdicts and an HTML page about runs, profiles and benchmark
+ * results. */
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -42,9 +43,9 @@ enum status cmd_report(int argc, char **argv)
     struct options o = {0};
     const struct opt table[] = {
         {"html", OPT_TEXT, &o.html, "FILE",
-         "write the page here; else RUN/report.html, or beside several runs"},
-        {"csv", OPT_TEXT, &o.csv, "FILE", "write the tables here as CSV too"},
-        {"svg", OPT_TEXT, &o.svg, "FILE", "write the roofline of the profiles here"},
+         "path of the page (RUN/report.html; of several runs, in the folder above them)"},
+        {"csv", OPT_TEXT, &o.csv, "FILE", "also write the tables as CSV"},
+        {"svg", OPT_TEXT, &o.svg, "FILE", "also write the roofline of the profiles as a picture"},
         {"markdown", OPT_FLAG, &o.markdown, NULL, "print the table as Markdown"},
         {"json", OPT_FLAG, &o.json, NULL, "print the table as JSON"},
         {0},
@@ -52,10 +53,10 @@ enum status cmd_report(int argc, char **argv)
     TRY(opt_parse(table, &argc, argv, NULL));
     if (argc == 0)
         return fail(ST_USAGE,
-                    "name one or more run directories, profiles or results: strobe report "
-                    "runs/NAME ...");
+                    "nothing to report; name one or more run directories, profiles or benchmark "
+                    "results: strobe report runs/NAME ...");
     if (o.json && o.markdown)
-        return fail(ST_USAGE, "--json and --markdown exclude each other: leave one out");
+        return fail(ST_USAGE, "--json and --markdown contradict each other; leave one out");
     struct arena a = {0};
     enum status st = run(argv, argc, &o, &a);
     arena_release(&a);

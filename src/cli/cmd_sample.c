@@ -1,4 +1,4 @@
-/* strobe sample: texts as a checkpoint writes them. */
+/* strobe sample: generates text with a checkpoint. */
 #include "base/file.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -20,10 +20,10 @@ struct sampling {
     struct sampler sampler;
     int32_t *prompt;
     int64_t prompt_tokens;
-    bool live; /* print each token as it comes */
+    bool live; /* print each token as it is generated */
 };
 
-/* --start=FILE:prompt.txt means what is in the file. */
+/* --start=FILE:prompt.txt reads the prompt from the file. */
 static enum status read_prompt(struct sampling *p, struct arena *a)
 {
     const char *start = p->saved->config.sample.start;
@@ -35,7 +35,7 @@ static enum status read_prompt(struct sampling *p, struct arena *a)
     }
     TRY(vocabulary_encode(&p->saved->vocabulary, start, a, &p->prompt, &p->prompt_tokens));
     if (p->prompt_tokens) return ST_OK;
-    return fail(ST_USAGE, "the prompt is empty: give one token at least, as in --start='\\n'");
+    return fail(ST_USAGE, "the prompt is empty; give at least one token, as in --start='\\n'");
 }
 
 static void append(struct sampling *p, struct str *s, int32_t token)
@@ -107,10 +107,10 @@ enum status cmd_sample(int argc, char **argv)
     bool best = false, json = false, cache = true;
     const struct opt options[] = {
         {"best", OPT_FLAG, &best, NULL,
-         "the checkpoint of the lowest validation loss, not the last"},
+         "use the checkpoint with the lowest validation loss, not the last one"},
         {"cache", OPT_FLAG, &cache, NULL,
-         "keep keys and values of earlier tokens (true); false: the same text, more slowly (in "
-         "bfloat16 it may differ by rounding)"},
+         "keep the keys and values of earlier tokens (true); false: slower, and the same text "
+         "(in bfloat16 rounding may change it)"},
         {"json", OPT_FLAG, &json, NULL, "print the texts as JSON"},
         {0},
     };

@@ -1,4 +1,4 @@
-/* strobe train: a training from its beginning, or from where it was left. */
+/* strobe train: starts a run, or continues one. */
 #include "backend/backend.h"
 #include "base/file.h"
 #include "base/isa.h"
@@ -19,7 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A run directory in the place of a configuration means the configuration in it, and the run in it. */
+/* A run directory in place of CONFIG stands for its config.conf, with out_dir set to the
+ * directory. */
 static enum status read_config(struct config *c, int argc, char **argv, struct arena *a)
 {
     char **word = ARENA_NEW(a, char *, 2 * argc);
@@ -43,7 +44,7 @@ static void print_before(const struct trainer *t)
     char train[32], val[32];
     struct str s = {0};
     str_printf(&s, "run          %s\n", c->train.out_dir);
-    str_printf(&s, "data         %s, %s tokens to train, %s to validate, %d in the vocabulary\n",
+    str_printf(&s, "data         %s, %s training tokens, %s validation tokens, vocabulary of %d\n",
                d->name, str_thousands(train, d->count[SPLIT_TRAIN]),
                str_thousands(val, d->count[SPLIT_VAL]), d->vocabulary.size);
     facts_print(&t->facts, &s);
@@ -52,7 +53,7 @@ static void print_before(const struct trainer *t)
     str_release(&s);
 }
 
-/* How its device worked: nothing where nobody knows. */
+/* Prints clock, power and utilisation of the device, if it has sensors for them. */
 static void print_gauges(const struct run_summary *r)
 {
     struct str s = {0};
@@ -73,7 +74,7 @@ static void print_after(const struct trainer *t)
     print_gauges(r);
     printf("\ntrain loss %.4f, val loss %.4f", r->final_train_loss, r->final_val_loss);
     if (r->best_iter > 0)
-        printf("; the best was %.4f after %lld iterations", r->best_val_loss,
+        printf("; the best val loss was %.4f after %lld iterations", r->best_val_loss,
                (long long)r->best_iter);
     printf("\n");
 }
@@ -86,7 +87,7 @@ static void print_json(const struct trainer *t)
     str_release(&s);
 }
 
-/* A page that cannot be written is no reason for a training to have failed. */
+/* Writes the page of the run. A failure is only a warning: the training itself succeeded. */
 static void write_page(const char *dir, struct arena *a)
 {
     struct subjects run;
@@ -101,10 +102,10 @@ static void write_page(const char *dir, struct arena *a)
     if (st == ST_OK)
         log_info("page: %s", path);
     else
-        log_warning("no page was written: %s", fail_message());
+        log_warning("the page could not be written: %s", fail_message());
 }
 
-/* The GPU, and the libraries that work for it. */
+/* The GPU, its driver and its libraries. */
 static void gather_device(struct environment *e, const struct device *d, struct arena *a)
 {
     struct device_facts f;
@@ -126,18 +127,18 @@ static void gather(struct environment *e, const struct config *c, struct arena *
     e->threads = (int)threads_count();
     e->isa = isa_words[isa_used()];
     struct device d;
-    if (device_of(c, &d) != ST_OK) return; /* the trainer will say so */
+    if (device_of(c, &d) != ST_OK) return; /* the trainer reports this error */
     e->isa_library = d.backend->kernels.library_isa ? d.backend->kernels.library_isa() : NULL;
     gather_device(e, &d, a);
 }
 
-static enum status say_finished(const struct config *c, bool json, struct arena *a)
+static enum status report_finished(const struct config *c, bool json, struct arena *a)
 {
     const char *dir = c->train.out_dir;
     char *summary;
     int64_t bytes;
-    log_info("%s has made its %lld iterations already: `strobe report %s` shows it, a larger "
-             "--max_iters goes on",
+    log_info("%s already has its %lld iterations: see it with `strobe report %s`, or continue with "
+             "a larger --max_iters",
              dir, (long long)c->train.max_iters, dir);
     if (!json) return ST_OK;
     TRY(file_read(arena_printf(a, "%s/summary.json", dir), a, &summary, &bytes));
@@ -156,7 +157,7 @@ static enum status train(const struct config *c, bool overwrite, bool json, stru
     TRY(trainer_open(&t, c, &o, a));
     if (t.finished) {
         trainer_close(&t);
-        return say_finished(c, json, a);
+        return report_finished(c, json, a);
     }
     print_before(&t);
     enum status st = trainer_run(&t);
@@ -176,7 +177,7 @@ enum status cmd_train(int argc, char **argv)
 {
     bool overwrite = false, json = false;
     const struct opt options[] = {
-        {"overwrite", OPT_FLAG, &overwrite, NULL, "replace the run that out_dir holds"},
+        {"overwrite", OPT_FLAG, &overwrite, NULL, "replace the run in out_dir"},
         {"json", OPT_FLAG, &json, NULL, "print the result as JSON"},
         {0},
     };
@@ -185,7 +186,8 @@ enum status cmd_train(int argc, char **argv)
     struct config c;
     enum status st = read_config(&c, argc, argv, &a);
     if (st == ST_OK && overwrite && c.train.init_from == INIT_RESUME)
-        st = fail(ST_USAGE, "--overwrite and --init_from=resume exclude each other: leave one out");
+        st = fail(ST_USAGE,
+                  "--overwrite and --init_from=resume contradict each other; leave one out");
     if (st == ST_OK) st = train(&c, overwrite, json, &a);
     arena_release(&a);
     return st;

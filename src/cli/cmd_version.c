@@ -1,4 +1,4 @@
-/* strobe version: which build this is. */
+/* strobe version: prints version, commit and build mode. */
 #include "base/opt.h"
 #include "cli/command.h"
 #include "cli/version.h"
@@ -13,7 +13,7 @@ enum status cmd_version(int argc, char **argv)
         {0},
     };
     TRY(opt_parse(options, &argc, argv, NULL));
-    if (argc) return fail(ST_USAGE, "version takes no words; found %s", argv[0]);
+    if (argc) return fail(ST_USAGE, "version takes only options; found %s", argv[0]);
     if (json)
         printf("{\"v\":1,\"version\":\"%s\",\"commit\":\"%s\",\"mode\":\"%s\"}\n", version_number,
                version_commit, version_mode);

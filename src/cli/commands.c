@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* In the order in which people meet them. */
+/* In the order in which a new user needs them. */
 /* clang-format off */
 static const struct command commands[] = {
     {"data",    cmd_data,    "NAME [--from FILE]",             "make a data set from a text, or verify one"},
@@ -39,13 +39,13 @@ static const struct command commands[] = {
 const char command_welcome[] =
     "Strobe: a laboratory for the speed of GPT training. First steps:\n"
     "\n"
-    "  strobe data shakespeare_char                        get a text, make tokens of it\n"
-    "  strobe train configs/shakespeare_char_cpu.conf      train a small GPT, in minutes\n"
-    "  strobe sample runs/shakespeare_char_cpu             let it write\n"
+    "  strobe data shakespeare_char                        download a text, turn it into tokens\n"
+    "  strobe train configs/shakespeare_char_cpu.conf      train a small GPT in minutes\n"
+    "  strobe sample runs/shakespeare_char_cpu             generate text with it\n"
     "  strobe report runs/shakespeare_char_cpu             see where the time went\n"
     "\n"
-    "  strobe help             every command\n"
-    "  strobe help train       one of them\n";
+    "  strobe help             list the commands\n"
+    "  strobe help train       explain one command\n";
 
 const struct command *command_at(int i)
 {
@@ -59,7 +59,7 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-/* A quote inside quotes ends them, stands by itself, and begins them again. */
+/* Appends a word, quoted for a shell. A quote inside the word becomes '\''. */
 static void add_word(struct str *s, const char *word)
 {
     bool plain = *word && !strpbrk(word, " \t\n\"'\\$`*?[]{}()<>|&;#~!");
@@ -97,8 +97,8 @@ static void print_help(const struct command *c)
     printf("usage: strobe %s%s%s\n\n%s\n", c->name, *c->usage ? " " : "", c->usage, c->help);
     if (*opt_help()) printf("\n%s", opt_help());
     if (strstr(c->usage, "key=value"))
-        printf("\nEvery key of a configuration can be given, as in --batch_size=8; "
-               "`strobe config --reference`\nhas them all.\n");
+        printf("\nEvery configuration key can be set here, as in --batch_size=8; "
+               "`strobe config --reference`\nlists them.\n");
 }
 
 enum status command_run(const struct command *c, int argc, char **argv)
@@ -109,8 +109,8 @@ enum status command_run(const struct command *c, int argc, char **argv)
     return ST_OK;
 }
 
-/* Where the configuration is: as the word says, else where `make install` puts what comes with the
- * program, PREFIX/share/strobe beside PREFIX/bin. */
+/* The path of a configuration: `path` itself if it exists, else the installed copy in
+ * PREFIX/share/strobe (the program is in PREFIX/bin). */
 static const char *find_config(const char *path, struct arena *a)
 {
     char self[4096];
@@ -131,16 +131,18 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
     config_init(c);
     for (int i = 0; i < argc; i++) {
         if (config_is_override(argv[i])) continue;
-        if (path) return fail(ST_USAGE, "two configurations, %s and %s; give one", path, argv[i]);
+        if (path)
+            return fail(ST_USAGE, "found two configurations, %s and %s; name only one", path,
+                        argv[i]);
         path = argv[i];
     }
     if (!path && config_needed)
-        return fail(ST_USAGE, "which configuration? For example configs/shakespeare_char_cpu.conf");
+        return fail(
+            ST_USAGE,
+            "no configuration given; name one, for example configs/shakespeare_char_cpu.conf");
     const char *found = path ? find_config(path, a) : NULL;
     if (found && !file_exists(found))
-        return fail(ST_IO,
-                    "there is no file %s; configs/shakespeare_char_cpu.conf comes with strobe",
-                    path);
+        return fail(ST_IO, "there is no file %s; try configs/shakespeare_char_cpu.conf", path);
     if (found) TRY(config_read(c, found, a));
     for (int i = 0; i < argc; i++)
         if (argv[i] != path) TRY(config_set(c, argv[i], a));

@@ -1,16 +1,17 @@
-/* device.h - the option --device of commands that take no configuration; it has the words of the key. */
+/* device.h - the option --device of commands without a configuration; it takes the values of the
+ * key. */
 #ifndef CLI_DEVICE_H
 #define CLI_DEVICE_H
 
 #include "backend/backend.h"
 
-/* A row for a command's table of options. */
-#define DEVICE_OPTION(word)                                                                        \
-    {                                                                                              \
-        "device", OPT_TEXT, (word), "NAME", "cpu, cuda or cuda:N; a GPU where there is one (auto)" \
+/* A row for the option table of a command. */
+#define DEVICE_OPTION(word)                                                                     \
+    {                                                                                           \
+        "device", OPT_TEXT, (word), "NAME", "cpu, cuda or cuda:N (auto: a GPU if there is one)" \
     }
 
-/* The device of a word; NULL: auto. */
+/* Finds the device; NULL: auto. */
 enum status device_of_word(const char *word, struct device *ret);
 
 #endif

@@ -11,11 +11,12 @@ enum status run_word_take(int *argc, char **argv, const char *command, const cha
             argv[kept++] = argv[i];
             continue;
         }
-        if (run) return fail(ST_USAGE, "two runs, %s and %s; give one", run, argv[i]);
+        if (run) return fail(ST_USAGE, "found two runs, %s and %s; name only one", run, argv[i]);
         run = argv[i];
     }
     if (!run)
-        return fail(ST_USAGE, "which run? For example strobe %s runs/shakespeare_char_cpu",
+        return fail(ST_USAGE,
+                    "no run given; name one, for example strobe %s runs/shakespeare_char_cpu",
                     command);
     *argc = kept;
     *ret_run = run;

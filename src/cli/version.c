@@ -1,6 +1,6 @@
 #include "cli/version.h"
 
-/* The three macros come from the Makefile, for this file alone. */
+/* The Makefile defines the three macros for this file only. */
 const char version_number[] = VERSION;
 const char version_commit[] = COMMIT;
 const char version_mode[] = MODE;

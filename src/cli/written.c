@@ -6,27 +6,27 @@
 
 #include <string.h>
 
-/* A text and the nodes that it was written for, a line each. */
-struct written {
-    const char *text, *nodes;
+/* A generated kernel and the nodes that use it, one line each. */
+struct generated {
+    const char *source, *nodes;
 };
 
-struct writing {
+struct list {
     struct arena arena;
-    struct written *written;
+    struct generated *kernel;
     int n, capacity;
 };
 
-static void note(struct writing *w, const char *text, const char *node)
+static void add(struct list *l, const char *source, const char *node)
 {
-    for (int i = 0; i < w->n; i++) {
-        struct written *known = &w->written[i];
-        if (strcmp(known->text, text) != 0) continue;
-        known->nodes = arena_printf(&w->arena, "%s%s", known->nodes, node);
+    for (int i = 0; i < l->n; i++) {
+        struct generated *known = &l->kernel[i];
+        if (strcmp(known->source, source) != 0) continue;
+        known->nodes = arena_printf(&l->arena, "%s%s", known->nodes, node);
         return;
     }
-    ARENA_GROW(&w->arena, w->written, w->n, w->capacity);
-    w->written[w->n++] = (struct written){arena_strdup(&w->arena, text), node};
+    ARENA_GROW(&l->arena, l->kernel, l->n, l->capacity);
+    l->kernel[l->n++] = (struct generated){arena_strdup(&l->arena, source), node};
 }
 
 static const char *types_text(const struct type *t, int n, struct arena *a)
@@ -48,21 +48,21 @@ static const char *node_line(const struct plan *p, int id, enum graph_kind kind,
                         types_text(c->out_type, c->n_out, a));
 }
 
-static void find(struct writing *w, const struct plan *p, enum graph_kind kind)
+static void find(struct list *l, const struct plan *p, enum graph_kind kind)
 {
     if (!p->backend->launches) return;
     for (int id = 0; id < p->steps; id++) {
-        struct str text = {0};
+        struct str source = {0};
         const struct step *s = &p->step[id];
-        if (s->kernel && p->backend->launches->generated(s->kernel, &s->call, &text))
-            note(w, str_text(&text), node_line(p, id, kind, &w->arena));
-        str_release(&text);
+        if (s->kernel && p->backend->launches->generated(s->kernel, &s->call, &source))
+            add(l, str_text(&source), node_line(p, id, kind, &l->arena));
+        str_release(&source);
     }
 }
 
 void written_print(const struct program *p, struct str *s)
 {
-    struct writing w = {0};
+    struct list l = {0};
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (p->built[kind]) find(&w, &p->plan[kind], (enum graph_kind)kind);
     for (int i = 0; i < w.n; i++)

@@ -1,11 +1,11 @@
-/* written.h - the texts of kernels that are written for the plans of a program, as a compiler shows its output. */
+/* written.h - prints the source of kernels that are generated for a plan. */
 #ifndef CLI_WRITTEN_H
 #define CLI_WRITTEN_H
 
 struct program;
 struct str;
 
-/* Each text once, behind the nodes that it was written for; one sentence if there is none. */
+/* Prints each kernel source once, after the nodes that use it; one sentence if there is none. */
 void written_print(const struct program *p, struct str *s);
 
 #endif

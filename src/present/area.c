@@ -31,7 +31,7 @@ static bool is_shown(const struct area *a, int layer)
     return false;
 }
 
-/* A level far above all layers would press them together, and say nothing. */
+/* A level far above all layers is left out, because it would squeeze them. */
 static bool level_is_near(const struct area *a, double highest)
 {
     return a->level > 0 && a->level < 2 * highest;
@@ -53,7 +53,7 @@ static struct chart chart_of(const struct area *a)
     };
 }
 
-/* Along the top from left to right, back along what lies below. */
+/* A polygon along the top from left to right and back along the layers below. */
 static void print_layer(const struct chart *c, const struct area *a, int layer, double *below,
                         struct str *s)
 {
@@ -101,7 +101,7 @@ static void print_mark(const struct chart *c, const struct area *a, struct str *
     svg_text(s, "chart-head", x, TOP - 16, x < WIDTH / 2 ? "start" : "end", a->mark_name);
 }
 
-/* A column that shows nothing but its tooltip. */
+/* An invisible column with a tooltip. */
 static void print_tooltips(const struct chart *c, const struct area *a, struct str *s)
 {
     char bytes[32];

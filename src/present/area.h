@@ -1,4 +1,4 @@
-/* area.h - bytes over the course of something, layer upon layer, as one SVG (svg.h). */
+/* area.h - a stacked area plot of bytes, as one SVG (svg.h). */
 #ifndef PRESENT_AREA_H
 #define PRESENT_AREA_H
 
@@ -14,15 +14,15 @@ struct area_layer {
 
 struct area {
     const char *title, *note;
-    const struct area_layer *layer; /* the lowest first; one that is nowhere above 0 is left out */
+    const struct area_layer *layer; /* the lowest first; layers without bytes are left out */
     int layers, columns;
-    const char *const *word; /* of each column: what it is, for its tooltip; may be NULL */
-    struct area_span {       /* a stretch of columns, to the next one's first */
+    const char *const *word; /* tooltip of each column; may be NULL */
+    struct area_span {       /* columns from `first` to the start of the next span */
         const char *name;
         int first;
     } const *span;
     int spans;
-    int mark; /* a column that is pointed at, -1: none */
+    int mark; /* the marked column; -1: none */
     const char *mark_name;
     double level; /* a horizontal line at this y; 0: none */
     const char *level_name;

@@ -53,8 +53,8 @@ enum status asset_find(const char *name, struct arena *a, struct asset *ret_asse
         char *data;
         if (!file_exists(path))
             return fail(ST_UNSUPPORTED,
-                        "the page needs the chart library dygraphs, and %s is not "
-                        "there: install the package libjs-dygraphs",
+                        "the page needs the chart library dygraphs, but %s is missing; install "
+                        "the package libjs-dygraphs",
                         path);
         TRY(file_read(path, a, &data, &found.size));
         found.text = data;

@@ -1,6 +1,6 @@
-/* assets.h - the files of src/present/web and the chart library, as they were when the program was built.
+/* assets.h - the files of src/present/web and the chart library, embedded at build time.
  *
- * dygraphs comes from the package manager and is embedded where the build found it; elsewhere it is
+ * dygraphs comes from the package manager. It is embedded if the build found it; otherwise it is
  * read when a page is written. */
 #ifndef PRESENT_ASSETS_H
 #define PRESENT_ASSETS_H
@@ -12,7 +12,8 @@ struct asset {
     int64_t size;
 };
 
-/* The files of web/ by their names, "dygraph.min.js" and "dygraph.min.css". ST_UNSUPPORTED where the chart library is nowhere to be found. */
+/* Finds a file of web/, "dygraph.min.js" or "dygraph.min.css". ST_UNSUPPORTED if the chart
+ * library is missing. */
 enum status asset_find(const char *name, struct arena *a, struct asset *ret_asset);
 
 #endif

@@ -9,11 +9,11 @@
 enum {
     TICKS_MOST = 8,
     LEGEND_ROW = 22,
-    LEGEND_GAP = 18, /* behind a name */
-    LETTER = 7       /* wider than most */
+    LEGEND_GAP = 18, /* after a name */
+    LETTER = 7       /* width of a wide letter */
 };
 
-/* --- axes ---------------------------------------------------------------------------------------- */
+/* --- axes ------------------------------------------------------------------------------------- */
 
 double chart_place(const struct chart_axis *a, double value)
 {
@@ -75,7 +75,7 @@ const char *chart_value_text(char *buffer, enum chart_unit unit, double x)
     return buffer;
 }
 
-/* Where ticks are, at most TICKS_MOST + 1 of them; returns how many. */
+/* Computes the positions of at most TICKS_MOST + 1 ticks; returns their number. */
 static int find_ticks(const struct chart_axis *a, double tick[TICKS_MOST + 1])
 {
     double step = a->is_log ? a->base : 1;
@@ -130,7 +130,7 @@ void chart_print_level(const struct chart *c, double y, const char *name, struct
     svg_text(s, "chart-soft", c->x.at_low + 6, at - 5, "start", name);
 }
 
-/* --- the legend ---------------------------------------------------------------------------------- */
+/* --- the legend ------------------------------------------------------------------------------- */
 
 static const int mark_width[] = {
     [CHART_LINE] = 34, [CHART_DASHED] = 34, [CHART_LAYER] = 16, [CHART_POINT] = 11};

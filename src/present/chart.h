@@ -1,7 +1,8 @@
-/* chart.h - what every picture is made of: axes with ticks, the grid, levels, and the legend.
+/* chart.h - the parts of every picture: axes with ticks, the grid, levels, and the legend.
  *
- * plot.h (lines), area.h (layers) and the roofline draw their data with it; svg.h has the elements below it.
- * Lengths are CSS pixels. A colour is the name of a CSS variable of web/colors.css, without its dashes: "run-2". */
+ * plot.h (lines), area.h (layers) and the roofline use it; it uses the elements of svg.h.
+ * Lengths are CSS pixels. A color is the name of a CSS variable of web/colors.css without its
+ * dashes: "run-2". */
 #ifndef PRESENT_CHART_H
 #define PRESENT_CHART_H
 
@@ -23,9 +24,9 @@ enum chart_unit {
 struct chart_axis {
     enum chart_unit unit;
     bool is_log;
-    double base;            /* ticks: powers of it; on a linear axis multiples of a power of it */
-    double low, high;       /* values at the ends */
-    double at_low, at_high; /* where the ends are */
+    double base;      /* ticks are powers of it; on a linear axis multiples of a power of it */
+    double low, high; /* values at the ends */
+    double at_low, at_high; /* positions of the ends */
 };
 
 struct chart {
@@ -33,7 +34,7 @@ struct chart {
 };
 
 double chart_place(const struct chart_axis *a, double value);
-/* Moves both ends of a logarithmic axis out to powers of its base, and apart where they are one. */
+/* Extends both ends of a logarithmic axis to powers of its base, and separates equal ends. */
 void chart_round_out(struct chart_axis *a);
 /* The buffer belongs to the caller (32 bytes suffice). */
 const char *chart_value_text(char *buffer, enum chart_unit unit, double value);
@@ -54,7 +55,7 @@ struct chart_item {
     enum chart_mark mark;
 };
 
-/* Names beside each other where one row has space for all, else in columns of one width. */
+/* Names in one row if they fit, otherwise in columns of equal width. */
 struct chart_legend {
     const struct chart_item *item;
     int items;

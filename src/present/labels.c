@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lengths in CSS pixels; of a letter the mean. */
+/* Lengths in CSS pixels; LETTER is the mean width. */
 static const double LETTER = 5.7, HALF = 7;
 
 static bool meet(const struct label_box *a, const struct label_box *b)
@@ -34,7 +34,8 @@ static bool is_free(const struct labels *l, const struct label_box *b)
     return true;
 }
 
-/* Right of the point, left, above, below; then by lines further up and down, and with a line to the point. */
+/* Tries positions: right of the point, left, above, below; then further up and down, with a leader
+ * line. */
 static const struct {
     int side, lines;
 } places[] = {{1, 0},   {-1, 0}, {0, -1}, {0, 1},  {1, -2},  {-1, -2}, {1, 2},  {-1, 2}, {1, -3},

@@ -1,4 +1,4 @@
-/* labels.h - names beside points of a picture, as many as find room; private to report/. */
+/* labels.h - names next to points of a picture, as many as fit; private to report/. */
 #ifndef PRESENT_LABELS_H
 #define PRESENT_LABELS_H
 
@@ -14,7 +14,7 @@ struct label_box {
 
 struct labels {
     struct label_box inside;
-    const struct label_box *point; /* nothing is written on these */
+    const struct label_box *point; /* labels do not cover these */
     int points;
     /* private to labels.c */
     struct label_box label[LABELS_MOST];
@@ -24,7 +24,7 @@ struct labels {
 
 /* Labels do not cross the level at `y`. */
 void labels_keep_off(struct labels *l, double y);
-/* Names point[i] in SVG, of the classes "chart-label" and "chart-leader"; nothing where there is no room. */
+/* Prints the name of point[i] in SVG, with classes "chart-label" and "chart-leader", if it fits. */
 void labels_print(struct labels *l, int i, const char *text, struct str *s);
 
 #endif

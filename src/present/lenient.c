@@ -34,7 +34,7 @@ static size_t non_number_length(const char *text, size_t n)
     return 0;
 }
 
-/* Writes null for every NaN and Infinity outside a string; `to` has room for 2n bytes. */
+/* Writes null for every NaN and Infinity outside strings; `to` has space for 2n bytes. */
 static size_t replace_non_numbers(const char *text, size_t n, char *to)
 {
     bool quoted = false;

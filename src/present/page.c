@@ -23,8 +23,8 @@ void page_print_data(const struct json_t *data, struct str *s)
     free(text);
 }
 
-/* A text of ours or of the library. The comment that points a debugger to the library's source map
- * goes: the map is not in the page. */
+/* Appends an asset without the comment that names the source map of the library, which the page
+ * lacks. */
 static enum status print_asset(const char *name, struct arena *a, struct str *s)
 {
     struct asset asset;
@@ -35,7 +35,7 @@ static enum status print_asset(const char *name, struct arena *a, struct str *s)
     return ST_OK;
 }
 
-/* Copies the frame; where it says {{name}}, the asset of that name stands, or the title or the data. */
+/* Copies the frame and replaces each {{name}} by the asset of that name, the title or the data. */
 enum status page_print(const char *title, const char *data, struct arena *a, struct str *s)
 {
     struct asset frame;

@@ -1,4 +1,5 @@
-/* page.h - the HTML page as a file: its frame (web/page.html) with styles, scripts and the chart library in it. */
+/* page.h - the HTML page as one file: the frame web/page.html with styles, scripts and the chart
+ * library. */
 #ifndef PRESENT_PAGE_H
 #define PRESENT_PAGE_H
 
@@ -7,7 +8,7 @@
 struct json_t;
 struct str;
 
-/* JSON that may stand inside a <script> element. */
+/* Appends JSON that is safe inside a <script> element. */
 void page_print_data(const struct json_t *data, struct str *s);
 /* `title`: escaped text; `data`: as page_print_data prints it. */
 enum status page_print(const char *title, const char *data, struct arena *a, struct str *s);

@@ -29,7 +29,7 @@ static void widen(struct chart_axis *a, double x)
     a->high = fmax(a->high, x);
 }
 
-/* A level far above all curves would press them together, and say nothing. */
+/* A level far above all curves is left out, because it would squeeze them. */
 static bool level_is_near(const struct plot_panel *p, double highest)
 {
     return p->level > 0 && p->level < 32 * highest;

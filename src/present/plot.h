@@ -1,4 +1,5 @@
-/* plot.h - curves over logarithmic axes as one SVG file (svg.h). Points carry their values as tooltips. */
+/* plot.h - curves over logarithmic axes as one SVG file (svg.h). Points carry their values as
+ * tooltips. */
 #ifndef PRESENT_PLOT_H
 #define PRESENT_PLOT_H
 
@@ -15,7 +16,7 @@ struct plot_line {
     const char *name;
     int color; /* 0 ... PLOT_COLORS - 1 */
     bool dashed;
-    const struct plot_point *point; /* by rising x */
+    const struct plot_point *point; /* by increasing x */
     int points;
 };
 
@@ -28,8 +29,8 @@ struct plot_panel {
     const char *level_name;
 };
 
-/* Panels stand side by side; the legend names the lines of the first. `title` stands above, `note` below
- * all; texts may hold any character. */
+/* Panels are side by side; the legend names the lines of the first. `title` is above and `note`
+ * below them. Texts may contain any character. */
 void plot_print_svg(const char *title, const char *note, const struct plot_panel *panel, int panels,
                     struct str *s);
 

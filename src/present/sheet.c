@@ -38,7 +38,7 @@ void sheet_print(const struct sheet *s, void (*print)(const struct table *t, str
     for (int i = 0; words && i < s->notes; i++) str_printf(out, "\n%s\n", s->note[i]);
 }
 
-/* --- the file ---------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
 static json_t *columns_json(const struct table *t)
 {
@@ -51,7 +51,7 @@ static json_t *columns_json(const struct table *t)
     return all;
 }
 
-/* Cells as people read them. */
+/* The texts of the cells. */
 static json_t *shown_json(const struct table *t)
 {
     json_t *all = json_array();
@@ -110,7 +110,7 @@ enum status sheet_write(const struct sheet *s, const char *path)
     }
     json_t *j = sheet_json(s);
     char *text = json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    BUG_IF(!text, "a sheet is no JSON");
+    BUG_IF(!text, "a sheet is not JSON");
     if (st == ST_OK) st = file_write(path, text, (int64_t)strlen(text));
     free(text);
     json_decref(j);

@@ -1,5 +1,6 @@
-/* sheet.h - what `strobe bench` found, as a file: bench.json. Tables with the numbers and as people read them, how they are to be
- * drawn, and the words below. docs/FORMATS.md has it field by field; `strobe report` makes tables and charts of it. */
+/* sheet.h - the result of `strobe bench` as a file, bench.json: tables with numbers and texts,
+ * how to draw them, and notes. docs/FORMATS.md describes the fields; `strobe report` prints
+ * tables and charts of it. */
 #ifndef PRESENT_SHEET_H
 #define PRESENT_SHEET_H
 
@@ -11,55 +12,56 @@ struct str;
 
 enum { SHEET_VERSION = 1, SHEET_LABELS = 8, SHEET_TABLES = 8, SHEET_NOTES = 16 };
 
-/* How a table is drawn: a bar for each row, or curves over a column of numbers. Columns are named by their ids. */
+/* How a table is drawn: a bar for each row, or curves over a column of numbers. Columns are named
+ * by their ids. */
 enum sheet_chart_kind { SHEET_NO_CHART, SHEET_BARS, SHEET_LINES };
 struct sheet_chart {
     enum sheet_chart_kind kind;
     const char *title;
-    const char *label[SHEET_LABELS]; /* columns whose texts name a bar or, of curves, a curve */
+    const char *label[SHEET_LABELS]; /* columns whose texts name a bar or a curve */
     int labels;
     const char *x,
-        *panel; /* of curves alone; panel: a picture for each text of that column, NULL: one */
-    const char *y, *spread; /* spread: the whisker of a bar, NULL: none */
-    bool bytes;             /* y is bytes; else milliseconds */
+        *panel; /* of curves; panel: one picture for each text of that column, NULL: one */
+    const char *y, *spread; /* spread: the whisker of a bar; NULL: none */
+    bool bytes;             /* y is in bytes, otherwise in milliseconds */
 };
 
 struct sheet_table {
-    const char *title; /* NULL: the sheet's is enough */
+    const char *title; /* NULL: none */
     struct table table;
     struct sheet_chart chart;
 };
 
 struct sheet {
-    const char *name;                           /* "cs336-e2e": of a suite; "bench" */
+    const char *name;                           /* "cs336-e2e" of a suite, or "bench" */
     const char *title;                          /* a sentence */
     const char *text;                           /* what it reproduces; NULL: nothing */
-    const char *device, *date, *version, *path; /* path: the file it was read from, NULL: none */
-    const char *commit, *command;               /* of the program; that made it; NULL: not known */
+    const char *device, *date, *version, *path; /* path: the file it was read from; NULL: none */
+    const char *commit, *command;               /* of the program that wrote it; NULL: unknown */
     struct sheet_table table[SHEET_TABLES];
     int tables;
     const char *note[SHEET_NOTES];
     int notes;
 };
 
-/* Cells are empty; columns must outlive the sheet. */
+/* Adds a table with empty cells; columns must outlive the sheet. */
 struct sheet_table *sheet_add(struct sheet *s, const char *title, const struct table_column *column,
                               int columns, int rows, struct arena *a);
 void sheet_note(struct sheet *s, const char *text);
 
-/* The tables, one below the other, each by `print`; with `words` titles before and notes behind. */
+/* Prints the tables one below the other with `print`; with `words` also titles and notes. */
 void sheet_print(const struct sheet *s, void (*print)(const struct table *t, struct str *out),
                  bool words, struct str *out);
 /* The caller releases it with json_decref. */
 struct json_t *sheet_json(const struct sheet *s);
-/* Writes it as PATH, and makes the folder. */
+/* Writes the sheet to `path`; makes the folder if needed. */
 enum status sheet_write(const struct sheet *s, const char *path);
 
-/* True if the file is there and says that it is such a sheet, of whatever version. */
+/* Whether the file exists and is a sheet, of any version. */
 bool sheet_is(const char *path);
 enum status sheet_read(const char *path, struct arena *a, struct sheet *ret);
 
-/* The curves as an SVG of their own (plot.h), of a table drawn by SHEET_LINES. */
+/* The curves of a table with SHEET_LINES, as a separate SVG (plot.h). */
 void sheet_print_curves(const struct sheet_table *t, struct str *out, struct arena *a);
 
 #endif

@@ -1,4 +1,5 @@
-/* Curves of a sheet's table: a curve for each text of its labels, a panel for each text of another column. */
+/* Curves of a sheet's table: one for each text of its labels, and a panel for each text of another
+ * column. */
 #include "present/sheet.h"
 
 #include "base/str.h"
@@ -31,8 +32,8 @@ static const char *label_of(const struct sheet_table *t, int row, struct arena *
     return label;
 }
 
-/* The places of texts in a list, which grows by those that are new; -1: it is full. */
-static int place_of(const char **list, int *n, int most, const char *text)
+/* The index of a text in a list, which is added if it is new; -1: the list is full. */
+static int index_in(const char **list, int *n, int most, const char *text)
 {
     for (int i = 0; i < *n; i++)
         if (!strcmp(list[i], text)) return i;
@@ -67,8 +68,8 @@ void sheet_print_curves(const struct sheet_table *t, struct str *out, struct are
     struct plot_line *line = ARENA_NEW(a, struct plot_line, PANELS * LINES);
     int panels = 0, labels = 0, at_panel = find(x, t->chart.panel);
     for (int row = 0; row < x->rows; row++) {
-        (void)place_of(panel, &panels, PANELS, text_at(x, row, at_panel));
-        (void)place_of(label, &labels, LINES, label_of(t, row, a));
+        (void)index_in(panel, &panels, PANELS, text_at(x, row, at_panel));
+        (void)index_in(label, &labels, LINES, label_of(t, row, a));
     }
     for (int p = 0; p < panels; p++) {
         const char *of = at_panel < 0 ? "" : x->column[at_panel].title;

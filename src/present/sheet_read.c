@@ -1,5 +1,5 @@
-/* bench.json, read back into memory. As of other files: fields that are not known are passed over, and a version that this program does
- * not know is refused by name. */
+/* Reads bench.json. As with other files, unknown fields are ignored, and an unknown version is
+ * an error that names the file. */
 #include "present/sheet.h"
 
 #include "base/file.h"
@@ -59,7 +59,7 @@ static const char *column_of(const struct table *t, const json_t *chart, const c
     return NULL;
 }
 
-/* A chart of columns that are not there is none. */
+/* A chart that names unknown columns is ignored. */
 static void read_chart(struct sheet_table *t, const json_t *chart, struct arena *a)
 {
     struct sheet_chart c = {.title = text_of(chart, "title", a),
@@ -99,10 +99,10 @@ static enum status read_sheet(struct sheet *s, const json_t *j, const char *path
     const json_t *version = json_object_get(j, "v");
     size_t i;
     if (!j || !json_is_array(tables))
-        return fail(ST_FORMAT, "%s is no result of `strobe bench`: it has no tables", path);
+        return fail(ST_FORMAT, "%s is not a result of `strobe bench`: it has no tables", path);
     if (!json_is_integer(version) || json_integer_value(version) != SHEET_VERSION)
         return fail(ST_FORMAT,
-                    "%s is a result of version %lld and this program reads version %d: report on "
+                    "%s is a result of version %lld, but this program reads version %d: report on "
                     "it with the strobe that wrote it",
                     path, (long long)json_integer_value(version), SHEET_VERSION);
     *s = (struct sheet){.name = word_of(j, "name", a),

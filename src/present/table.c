@@ -60,13 +60,13 @@ static void pad(struct str *s, int n, const char *with)
     for (int i = 0; i < n; i++) str_append(s, with);
 }
 
-/* --- for people -------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 void table_print_text(const struct table *t, struct str *s)
 {
     for (int row = -1; row < t->rows; row++) {
         const char *gap = "";
-        int owed = 0; /* blanks to the right are written only if something follows */
+        int owed = 0; /* blanks that are written only if a cell follows */
         for (int c = 0; c < t->columns; c++) {
             if (!table_column_used(t, c)) continue;
             const char *text = shown(t, row, c);
@@ -106,7 +106,7 @@ void table_print_markdown(const struct table *t, struct str *s)
     }
 }
 
-/* --- for programs ------------------------------------------------------------------------------ */
+/* --- CSV and JSON ----------------------------------------------------------------------------- */
 
 static void print_csv_text(struct str *s, const char *text)
 {
@@ -122,7 +122,7 @@ static void print_csv_text(struct str *s, const char *text)
     str_append(s, "\"");
 }
 
-/* With as many digits as say the number itself, and no fewer than ten. */
+/* At least ten digits, and as many as are needed to read the same number back. */
 static void print_csv_number(struct str *s, double number)
 {
     enum { LEAST = 10, MOST = 17 };

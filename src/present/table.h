@@ -1,7 +1,7 @@
 /* table.h - one table, four ways out: aligned text, Markdown, CSV and JSON. The rows are the same.
  *
- * Text and Markdown show a cell as people read it and leave out columns in which nothing stands; CSV
- * and JSON carry the number itself, under the column's id, and every column. */
+ * Text and Markdown print the text of a cell and leave out empty columns; CSV and JSON have the
+ * number itself, under the id of the column, and all columns. */
 #ifndef PRESENT_TABLE_H
 #define PRESENT_TABLE_H
 
@@ -11,15 +11,20 @@ struct json_t;
 struct str;
 
 struct table_column {
-    const char *id;    /* "ms_median": for programs */
-    const char *title; /* "ms/iter": for people */
+    const char *id;    /* "ms_median": in CSV and JSON */
+    const char *title; /* "ms/iter": in text */
     const char *help;  /* one sentence */
     bool is_number;    /* aligned to the right */
 };
 
+/* A list of columns as an X macro with rows X(ID, "id", "title", "help", is_number) makes both
+ * the enum of indices, enum { LIST(TABLE_ID) COLUMNS }, and the array {LIST(TABLE_COLUMN)}. */
+#define TABLE_ID(ID, ...)     ID,
+#define TABLE_COLUMN(ID, ...) [ID] = {__VA_ARGS__},
+
 struct table_cell {
-    const char *text; /* NULL: nothing stands here */
-    double number;    /* where the column is one of numbers */
+    const char *text; /* NULL: empty */
+    double number;    /* if the column has numbers */
 };
 
 struct table {
@@ -29,11 +34,12 @@ struct table {
 };
 
 struct table_cell *table_at(const struct table *t, int row, int column);
-/* True if some row has something in the column. */
+/* Whether any cell of the column is not empty. */
 bool table_column_used(const struct table *t, int column);
-/* Where each row has a note (column "note", why it was not run) and so none a figure: the first of them. NULL: something was measured. */
+/* If every row has a note (column "note", the reason why it was not measured), the first note;
+ * otherwise NULL: something was measured. */
 const char *table_why_empty(const struct table *t);
-/* Columns on a terminal that the text takes: characters, not bytes. */
+/* Width of a text on a terminal: characters, not bytes. */
 int table_width(const char *text);
 
 void table_print_text(const struct table *t, struct str *s);

@@ -13,7 +13,7 @@ static const char giga[] = "GFLOP/s";
 enum status table_form_check(const struct table_form *f)
 {
     if (f->json + f->csv + f->markdown <= 1) return ST_OK;
-    return fail(ST_USAGE, "--json, --csv and --markdown exclude each other: keep one");
+    return fail(ST_USAGE, "--json, --csv and --markdown contradict each other; keep one");
 }
 
 void table_form_print(const struct table_form *f, const struct table *t, struct str *s)
@@ -38,7 +38,7 @@ void table_form_note(const struct table_form *f, const char *text, struct str *s
 {
     if (f->json || f->csv) return;
     str_append(s, "\n");
-    for (; *text; text++) /* lines that follow each other are one paragraph of Markdown */
+    for (; *text; text++) /* Markdown needs an empty line between lines */
         str_printf(s, "%c%s", *text, *text == '\n' && f->markdown ? "\n" : "");
     str_append(s, "\n");
 }

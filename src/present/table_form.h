@@ -1,4 +1,4 @@
-/* table_form.h - the ways in which the measuring commands print their tables. */
+/* table_form.h - the output forms of commands that print tables. */
 #ifndef PRESENT_TABLE_FORM_H
 #define PRESENT_TABLE_FORM_H
 
@@ -12,7 +12,7 @@ struct table_form {
     bool json, csv, markdown;
 };
 
-/* Rows for a command's table of options. */
+/* Rows for the option table of a command. */
 #define TABLE_FORM_OPTIONS(form)                                            \
     {"json", OPT_FLAG, &(form)->json, NULL, "as one JSON object"},          \
         {"csv", OPT_FLAG, &(form)->csv, NULL, "the table alone, as CSV"},   \
@@ -20,19 +20,19 @@ struct table_form {
         "markdown", OPT_FLAG, &(form)->markdown, NULL, "tables as Markdown" \
     }
 
-/* More than one of them is ST_USAGE. */
+/* ST_USAGE if more than one form is given. */
 enum status table_form_check(const struct table_form *f);
-/* The table as text, Markdown or CSV. JSON is the caller's. */
+/* Prints the table as text, Markdown or CSV. The caller prints JSON. */
 void table_form_print(const struct table_form *f, const struct table *t, struct str *s);
-/* A line for people; nothing where programs read. */
+/* Prints a note below a table in text and Markdown; nothing in CSV and JSON. */
 void table_form_note(const struct table_form *f, const char *text, struct str *s);
 
-/* A rate of arithmetic in a column that has it in GFLOP/s. For programs it is always that; for people table_form_tera
- * makes TFLOP/s of all such columns. */
+/* Sets FLOP/s in a column of GFLOP/s. CSV and JSON always have GFLOP/s; table_form_tera changes
+ * the texts of all such columns to TFLOP/s. */
 void table_form_set_flops(struct table *t, int row, int column, double per_second, struct arena *a);
 void table_form_tera(struct table *t, struct arena *a);
 struct sheet;
-/* All of its tables; with titles and notes but as CSV. JSON is the caller's. */
+/* Prints all tables of a sheet, with titles and notes except in CSV. The caller prints JSON. */
 void table_form_sheet(const struct table_form *f, const struct sheet *x, struct str *s);
 
 /* Prints the object and releases it. */

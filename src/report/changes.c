@@ -14,7 +14,7 @@ const char *change_kind_name(enum change_kind kind)
     return kinds[kind];
 }
 
-/* --- lines of one profile ---------------------------------------------------------------------- */
+/* --- lines of one profile --------------------------------------------------------------------- */
 
 /* Rows of one place that are instances of one kernel. */
 struct unit {
@@ -76,14 +76,14 @@ static struct units units_of(const struct profile_file *p, struct arena *a)
                !(same_place(&all.unit[at], new) && all.unit[at].kernel == new->kernel))
             at++;
         all.unit[at].ms += r->ms;
-        all.unit[at].std += r->std; /* as if they varied together: no sum varies by more */
+        all.unit[at].std += r->std; /* upper bound: as if they were fully correlated */
         if (r->per_step > 0) all.unit[at].per_step += r->per_step;
         if (at == all.n) all.n++;
     }
     return all;
 }
 
-/* --- both -------------------------------------------------------------------------------------- */
+/* --- changes between two profiles ------------------------------------------------------------- */
 
 struct finding {
     struct changes *ret;
@@ -113,7 +113,7 @@ static void find_kept(struct finding *f, struct units *before, struct units *aft
         }
 }
 
-/* All of a place and a family that is not taken yet, as one side; takes it. */
+/* Takes all remaining units of a place and family, added up to one side. */
 static struct change_side take_rest(struct units *all, const struct unit *like, struct arena *a)
 {
     struct change_side side = {0};
@@ -167,7 +167,7 @@ static void find_alone(struct finding *f, const struct units *all, enum change_k
     }
 }
 
-/* What rows and idle time leave of the step: things that the device did and that were not kept. */
+/* Step time outside rows and idle time: device activity that was dropped. */
 static double rest_of(const struct profile_file *p, double *ret_step)
 {
     double sum = p->idle_ms;
@@ -213,7 +213,7 @@ void changes_find(const struct profile_file *before, const struct profile_file *
               after->idle_std);
     double rest_before = rest_of(before, &ret_changes->before_ms);
     double rest_after = rest_of(after, &ret_changes->after_ms);
-    /* Files have seven digits: less than that is rounding. */
+    /* Files have seven digits; smaller differences are rounding errors. */
     if (fabs(rest_before) > 1e-5 * ret_changes->before_ms ||
         fabs(rest_after) > 1e-5 * ret_changes->after_ms)
         add_times(&f, "in no row", NULL, rest_before, rest_after, NAN, NAN);
@@ -226,7 +226,7 @@ void changes_find(const struct profile_file *before, const struct profile_file *
     qsort(ret_changes->change, (size_t)ret_changes->n, sizeof *ret_changes->change, largest_first);
 }
 
-/* --- in words ---------------------------------------------------------------------------------- */
+/* --- in words --------------------------------------------------------------------------------- */
 
 static const char *noise_words(const struct changes *c, struct arena *a)
 {
@@ -235,7 +235,7 @@ static const char *noise_words(const struct changes *c, struct arena *a)
     if (!n) return "";
     return arena_printf(a,
                         " %d of %d lines (%+.3f ms together) are within the noise: they differ by "
-                        "no more than they vary from step to step.",
+                        "no more than their variation from step to step.",
                         n, c->n, c->noise_ms);
 }
 
@@ -244,7 +244,7 @@ static const char *memory_words(const struct changes *c, struct arena *a)
     char before[32], after[32];
     double x = c->before->memory.total, y = c->after->memory.total;
     if (!(x > 0 && y > 0)) return "";
-    return arena_printf(a, " Memory as planned: %s, before %s (%+.1f %%).", str_bytes(after, y),
+    return arena_printf(a, " Planned memory: %s, before %s (%+.1f %%).", str_bytes(after, y),
                         str_bytes(before, x), 100 * (y / x - 1));
 }
 
@@ -267,14 +267,14 @@ const char *changes_words(const struct changes *c, struct arena *a)
 }
 
 static const struct table_column columns[] = {
-    {"change", "change", "what became of it", false},
-    {"place", "where", "the part of the model, all its blocks together", false},
-    {"ms_before", "ms before", "milliseconds of a step before", true},
-    {"ms_after", "ms after", "milliseconds of a step after", true},
+    {"change", "change", "kind of change", false},
+    {"place", "where", "part of the model, over all its blocks", false},
+    {"ms_before", "ms before", "milliseconds per step before", true},
+    {"ms_after", "ms after", "milliseconds per step after", true},
     {"ms_difference", "difference", "after minus before", true},
     {"noise", "noise",
-     "within: no more than the larger of the line's standard deviations from step to step", false},
-    {"kernel", "kernel", "that does it now, or did it if it vanished", false},
+     "within: at most the larger standard deviation of the line from step to step", false},
+    {"kernel", "kernel", "the kernel after, or before if it vanished", false},
 };
 
 static struct table_cell number_cell(const char *format, int decimals, double x, struct arena *a)
@@ -284,7 +284,7 @@ static struct table_cell number_cell(const char *format, int decimals, double x,
     return (struct table_cell){arena_strdup(a, text), x};
 }
 
-/* As fine as the step: of a long one thousandths of a millisecond say nothing. */
+/* Fewer decimals for long steps, where thousandths of a millisecond mean nothing. */
 static int decimals_of(const struct changes *c)
 {
     double most = fmax(c->before_ms, c->after_ms);

@@ -1,9 +1,9 @@
-/* changes.h - two profiles beside each other: which kernels vanished, which came, which became faster.
+/* changes.h - compares two profiles: which kernels vanished, which are new, which became faster.
  *
- * A place is where a row stands in the model, without the number of its block: "forward / block /
- * attention / scores". Rows of one place and one kernel are one line. What both have is held against
- * each other; what only one has, too, where the other has something of the same family there. The lines
- * add up to the difference of the steps. */
+ * A place is the position of a row in the model without its block number: "forward / block /
+ * attention / scores". Rows of one place and one kernel are one line. Lines that both profiles
+ * have are compared; so are lines of only one of them, if the other has a kernel of the same
+ * family in that place. The lines add up to the difference of the step times. */
 #ifndef REPORT_CHANGES_H
 #define REPORT_CHANGES_H
 
@@ -21,10 +21,10 @@ enum change_kind {
 const char *change_kind_name(enum change_kind kind);
 
 struct change_side {
-    const char *kernel; /* "SOFTMAX 12 x 1024 and 2 more"; NULL: nothing is there */
-    double ms;          /* of a step */
-    double per_step;    /* executions */
-    double std;         /* of `ms`, over the steps, at most; NAN: unknown */
+    const char *kernel; /* "SOFTMAX 12 x 1024 and 2 more"; NULL: none */
+    double ms;          /* per step */
+    double per_step;    /* executions per step */
+    double std;         /* upper bound on the standard deviation of `ms` over steps; NAN: unknown */
 };
 
 struct change {
@@ -33,24 +33,25 @@ struct change {
     int family;
     struct change_side before, after;
 };
-/* Whether the difference is no more than what the line varies by from step to step. */
+/* Whether the difference is at most the standard deviation of the line from step to step. */
 bool change_is_noise(const struct change *c);
 
 struct changes {
     const struct profile_file *before, *after;
     struct change *change; /* largest effect first */
     int n;
-    double before_ms, after_ms; /* of the steps, the means */
+    double before_ms, after_ms; /* mean step times */
     double kind_ms[CHANGE_KINDS];
-    double noise_ms; /* the part of it that is within the noise */
+    double noise_ms; /* the part of the difference that is within the noise */
     int kind_n[CHANGE_KINDS];
 };
 
 void changes_find(const struct profile_file *before, const struct profile_file *after,
                   struct arena *a, struct changes *ret_changes);
-/* In a sentence. */
+/* The changes in a sentence. */
 const char *changes_words(const struct changes *c, struct arena *a);
-/* The `most` largest, and a line for what they leave out and one for the sum; 0: all. */
+/* The `most` largest changes (0: all), a line with the sum of the others, and a line for the
+ * step. */
 struct table changes_table(const struct changes *c, int most, struct arena *a);
 
 #endif

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- what differs ------------------------------------------------------------------------------ */
+/* --- what differs ----------------------------------------------------------------------------- */
 
-/* Where a run was written and when says nothing about the run. */
+/* The folder and the date of a run are not differences. */
 static bool is_incidental(const char *key)
 {
     return strcmp(key, "out_dir") == 0 || strcmp(key, "date") == 0;
@@ -41,7 +41,7 @@ static int find_differences(const struct run *run, int n, bool environment, stru
             for (int i = 0; i < n; i++) {
                 const struct run_pair *other = pairs_of(&run[i], environment, &others);
                 value[i] = run_pair_find(other, others, pair[p].key);
-                /* A run without any such file does not differ, it is silent. */
+                /* A run without the file does not count as different. */
                 if (others && !same_text(value[i], pair[p].value)) differs = true;
             }
             if (!differs) continue;
@@ -68,7 +68,7 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
     return t;
 }
 
-/* --- the headline table ------------------------------------------------------------------------ */
+/* --- the table of results --------------------------------------------------------------------- */
 
 enum column {
     COLUMN_RUN,
@@ -93,23 +93,23 @@ enum column {
 
 static const struct table_column columns[COLUMN_COUNT] = {
     {"run", "run", "name of the run directory", false},
-    {"iters", "iters", "iterations made", true},
+    {"iters", "iters", "iterations run", true},
     {"final_val_loss", "val loss", "validation loss at the last evaluation", true},
     {"best_val_loss", "best", "lowest validation loss of all evaluations", true},
     {"ms_median", "ms/iter", "median time of an iteration, without the first ones", true},
     {"ms_std", "± std", "standard deviation of the time of an iteration", true},
-    {"tokens_per_s", "tokens/s", "tokens trained on in a second", true},
-    {"speed", "speed", "tokens per second over those of the first run", true},
-    {"memory_planned", "memory planned", "memory that the plan needs", true},
-    {"memory_ratio", "vs first", "planned memory against that of the first run", true},
-    {"memory_peak", "memory peak", "largest memory measured while it ran", true},
-    {"utilization", "busy", "share of the time in which the device was at work", true},
+    {"tokens_per_s", "tokens/s", "training tokens per second", true},
+    {"speed", "speed", "speedup over the first run, from tokens/s", true},
+    {"memory_planned", "memory planned", "memory of the plan", true},
+    {"memory_ratio", "vs first", "planned memory compared with the first run", true},
+    {"memory_peak", "memory peak", "largest memory measured during the run", true},
+    {"utilization", "busy", "share of the time in which the device was busy", true},
     {"clock_mhz", "MHz", "mean clock of the device", true},
     {"power_w", "W", "mean power of the device", true},
-    {"tokens_per_joule", "tokens/J", "tokens trained on for a joule that the device took", true},
-    {"throttled", "slowed", "share of the time in which power, heat or the like slowed the clock",
-     true},
-    {"parameters", "parameters", "numbers that are trained", true},
+    {"tokens_per_joule", "tokens/J", "training tokens per joule of the device", true},
+    {"throttled", "slowed",
+     "share of the time in which power, heat or another limit lowered the clock", true},
+    {"parameters", "parameters", "trained parameters", true},
 };
 
 static void put(struct table *t, int row, enum column column, double number, const char *text)
@@ -117,7 +117,7 @@ static void put(struct table *t, int row, enum column column, double number, con
     *table_at(t, row, column) = (struct table_cell){isfinite(number) ? text : NULL, number};
 }
 
-/* A time with the digits that suit `scale`: a spread is shown as finely as its median. */
+/* A time with the digits that suit `scale`, so that a spread has the precision of its median. */
 static const char *ms_text(double ms, double scale, struct arena *a)
 {
     int digits = scale < 10 ? 3 : scale < 100 ? 2 : scale < 1000 ? 1 : 0;
@@ -168,7 +168,7 @@ static void fill_row(struct table *t, int row, const struct run *run, struct are
     put(t, row, COLUMN_PLANNED_RATIO, memory, arena_printf(a, "%+.1f %%", (memory - 1) * 100));
 }
 
-/* --- in words ---------------------------------------------------------------------------------- */
+/* --- in words --------------------------------------------------------------------------------- */
 
 int compare_val_loss(const struct run *a, const struct run *b, double *ret_largest,
                      double *ret_last)
@@ -194,9 +194,10 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
     return shared;
 }
 
-enum { STEPS_FEW = 8 }; /* with fewer, nothing is said of speed */
+enum { STEPS_FEW = 8 }; /* with fewer steps, speeds are not compared */
 
-/* Two medians whose distance lies inside the spread of the steps are not told apart. */
+/* Compares two medians; they count as equal if their difference is within the spread of the
+ * steps. */
 static const char *speed_words(const struct run *first, const struct run *r, struct arena *a)
 {
     double ms0 = first->figures.ms_median, ms = r->figures.ms_median;
@@ -205,7 +206,7 @@ static const char *speed_words(const struct run *first, const struct run *r, str
     if (first->figures.timed < STEPS_FEW || r->figures.timed < STEPS_FEW) return NULL;
     double spread = fmax(first->figures.ms_spread, r->figures.ms_spread);
     if (first->plan.tokens_per_step == r->plan.tokens_per_step && fabs(ms - ms0) <= spread)
-        return arena_printf(a, "as fast as %s within the spread of the steps", first->name);
+        return arena_printf(a, "as fast as %s, within the spread of the steps", first->name);
     double factor = speed > 1 ? speed : 1 / speed;
     return arena_printf(a, "%.2f times as %s as %s", factor, speed > 1 ? "fast" : "slow",
                         first->name);
@@ -261,10 +262,9 @@ static bool differs(const struct difference *list, int n, const char *key)
     return false;
 }
 
-static const double BUSY =
-    0.1; /* a machine that others use more than this is no place to measure */
+static const double BUSY = 0.1; /* times are doubtful if other programs use a larger share */
 
-/* A time is a device's at some clock. */
+/* Notes about clocks, because they change the times. */
 static void add_gauge_notes(struct comparison *c, int *capacity, struct arena *a)
 {
     static const double slowed = 0.05, other_clock = 0.02;
@@ -278,15 +278,16 @@ static void add_gauge_notes(struct comparison *c, int *capacity, struct arena *a
         if (g->throttled > slowed)
             note(c, capacity, a,
                  arena_printf(
-                     a, "While %s ran, its device's clock was slowed in %.0f %% of the time%s%s.",
+                     a,
+                     "While %s ran, the clock of its device was lowered %.0f %% of the time%s%s.",
                      run->name, g->throttled * 100, g->throttled_by ? ": " : "",
                      g->throttled_by ? g->throttled_by : ""));
         if (fabs(change) > other_clock && same_device)
             note(c, capacity, a,
                  arena_printf(
                      a,
-                     "%s ran on a clock %.0f %% %s than that of %s: part of the difference "
-                     "in time is the clock's.",
+                     "%s ran at a clock %.0f %% %s than %s, which explains part of the difference "
+                     "in time.",
                      run->name, fabs(change) * 100, change < 0 ? "lower" : "higher", first->name));
     }
 }
@@ -305,12 +306,12 @@ static void add_notes(struct comparison *c, struct arena *a)
         if (run->figures.others_busy > BUSY)
             note(c, &capacity, a,
                  arena_printf(a,
-                              "Other programs took %.0f %% of the processors while %s ran: do not "
+                              "Other programs used %.0f %% of the processors while %s ran: do not "
                               "trust its times.",
                               run->figures.others_busy * 100, run->name));
         if (no_number)
             note(c, &capacity, a,
-                 arena_printf(a, "The loss of %s is not a number in %d of its %d logged steps.",
+                 arena_printf(a, "The loss of %s is NaN or infinite in %d of its %d logged steps.",
                               run->name, no_number, run->steps));
     }
     add_gauge_notes(c, &capacity, a);
@@ -320,8 +321,7 @@ static void add_notes(struct comparison *c, struct arena *a)
     for (int k = 0; k < COUNT_OF(keys); k++)
         if (differs(c->environment, c->environments, keys[k]))
             note(c, &capacity, a,
-                 arena_printf(a,
-                              "The runs were made with different %s: not only the settings differ.",
+                 arena_printf(a, "The runs used different %s, so not only the settings differ.",
                               words[k]));
     if (differs(c->environment, c->environments, "threads") &&
         !differs(c->setting, c->settings, "threads"))

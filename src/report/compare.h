@@ -1,7 +1,7 @@
-/* compare.h - several runs beside each other: what differs in what was asked, and in what came out.
+/* compare.h - compares runs: which settings differ, and which results.
  *
- * The first run is the one that the others are held against. Nothing here fails: what a run does not
- * say is an empty cell. */
+ * The first run is the one that the others are compared with. Nothing here fails: a value that a
+ * run lacks is an empty cell. */
 #ifndef REPORT_COMPARE_H
 #define REPORT_COMPARE_H
 
@@ -11,7 +11,7 @@
 /* A key whose values are not the same in all runs. */
 struct difference {
     const char *key;
-    const char **value; /* one for each run; NULL: the run does not say */
+    const char **value; /* one for each run; NULL: the run lacks it */
 };
 
 struct comparison {
@@ -19,7 +19,7 @@ struct comparison {
     int runs;
     struct difference *setting, *environment;
     int settings, environments;
-    struct table table;   /* a row for each run: the headline figures */
+    struct table table;   /* a row for each run: the main results */
     const char **verdict; /* a sentence for each run after the first: speed, memory, loss */
     int verdicts;
     const char **note; /* sentences of caution: an unfinished run, another machine */
@@ -27,8 +27,8 @@ struct comparison {
 };
 
 void compare_runs(const struct run *run, int n, struct arena *a, struct comparison *ret_comparison);
-/* The validation losses of two runs at the evaluations they share: the largest distance and that at
- * the last one (b - a). Returns how many they share. */
+/* Compares the validation losses of two runs at shared iterations: the largest absolute
+ * difference, and b - a at the last one. Returns the number of shared evaluations. */
 int compare_val_loss(const struct run *a, const struct run *b, double *ret_largest,
                      double *ret_last);
 /* The settings that differ as a table: a row for each key, a column for each run. */

@@ -23,7 +23,8 @@ void gauges_take(struct gauges *g, const json_t *line, int64_t iter, struct aren
 {
     double ms = lenient_number(line, "ms");
     if (!(ms > 0)) return;
-    while (g->points && g->point[g->points - 1].iter > iter) g->points--; /* made once more */
+    while (g->points && g->point[g->points - 1].iter > iter)
+        g->points--; /* a resumed run repeats it */
     double before = g->points ? g->point[g->points - 1].seconds : 0;
     ARENA_GROW(a, g->point, g->points, g->capacity);
     g->point[g->points++] = (struct gauge_point){
@@ -41,7 +42,7 @@ void gauges_take(struct gauges *g, const json_t *line, int64_t iter, struct aren
     remember(&g->power_limit_w, lenient_number(line, "power_limit_w"));
 }
 
-/* The mean over the time of points first ... end - 1; of steady ones alone, if asked for. */
+/* The mean over time of points first to end - 1; with `steady` only of steady ones. */
 static double mean(const struct gauges *g, size_t member, int first, int end, bool steady)
 {
     double sum = 0, ms = 0;
@@ -59,7 +60,7 @@ static double finite_or(double x, double otherwise)
     return isfinite(x) ? x : otherwise;
 }
 
-/* What slowed it, by the summary; a clock that somebody chose slows nothing. */
+/* What lowered the clock, according to the summary; a clock set by the user does not count. */
 static const char *reasons(json_t *by, struct arena *a)
 {
     const char *text = NULL, *key;

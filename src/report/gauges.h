@@ -1,5 +1,5 @@
-/* gauges.h - what a run's device said of itself while it trained: the lines of kind "sample" of log.jsonl, and what
- * summary.json makes of them. */
+/* gauges.h - telemetry of a run's device (clock, power, utilisation): the lines of kind "sample" of
+ * log.jsonl, and their means in summary.json. */
 #ifndef REPORT_GAUGES_H
 #define REPORT_GAUGES_H
 
@@ -7,37 +7,40 @@
 
 struct json_t;
 
-/* What is not known is NAN. */
+/* Unknown values are NAN. */
 struct gauge_point {
     int64_t iter;
-    double
-        seconds; /* at its end, since the first one began: evaluations are in it, pauses of the program are not */
-    double ms;   /* for which it stands */
-    bool steady; /* training, its first steps over */
+    /* From the begin of the first sample to the end of this one. Includes evaluations, but not the
+     * time between a stop of the program and its continuation. */
+    double seconds;
+    double ms;   /* length of the interval that the sample covers */
+    bool steady; /* during training, after the first steps */
     double utilization, clock_mhz, power_w, memory_bytes;
-    double throttled; /* share of its time */
+    double throttled; /* share of the interval */
 };
 
-/* Means over the steady time. */
+/* Means over the steady intervals. */
 struct gauge_figures {
     double utilization, clock_mhz, power_w, joules_per_token, throttled;
-    const char *throttled_by; /* "power limit, heat"; NULL: nothing, or it is not known */
+    const char *throttled_by; /* "power limit, heat"; NULL: nothing, or unknown */
 };
 
 struct gauges {
     struct gauge_point *point;
     int points, capacity;
-    double clock_max_mhz, power_limit_w; /* the last that were told */
+    double clock_max_mhz, power_limit_w; /* the last known values */
     struct gauge_figures figures;
 };
 
-/* Nothing is known. */
+/* Sets everything to unknown. */
 void gauges_init(struct gauges *g);
-/* One line of the log, of that iteration. */
+/* Adds one line of the log, of iteration `iter`. */
 void gauges_take(struct gauges *g, const struct json_t *line, int64_t iter, struct arena *a);
-/* The figures: those of the summary (its member "gauges", NULL: there is none), else from the points. */
+/* Computes the means: from the member "gauges" of the summary (NULL: absent), otherwise from the
+ * points. */
 void gauges_conclude(struct gauges *g, const struct json_t *summary, struct arena *a);
-/* {"seconds": [], "iter": [], "utilization": [] ...}, of at most `most` points each, means of neighbours. */
+/* {"seconds": [], "iter": [], "utilization": [] ...}, of at most `most` points each, which are
+ * means of neighbouring samples. */
 struct json_t *gauges_json(const struct gauges *g, int most);
 
 #endif

@@ -11,10 +11,10 @@
 #include <math.h>
 #include <string.h>
 
-/* A curve has no more points than this: what a screen cannot show only makes the page slow. */
+/* The most points of a curve: more than a screen can show only make the page slow. */
 enum { POINTS_MAX = 12000 };
 
-/* --- the data ---------------------------------------------------------------------------------- */
+/* --- the data --------------------------------------------------------------------------------- */
 
 static json_t *texts(const char *const *text, int n)
 {
@@ -40,7 +40,7 @@ static json_t *differences(const struct difference *list, int n, int runs)
     return array;
 }
 
-/* Means over `stride` steps each, so that no point of a long run is lost altogether. */
+/* Means over `stride` steps each, so that every step of a long run counts. */
 static json_t *step_series(const struct run *r, size_t member, int stride)
 {
     json_t *array = json_array();
@@ -104,7 +104,7 @@ static json_t *run_json(const struct run *r)
         gauges_json(&r->gauges, POINTS_MAX));
 }
 
-/* The table as people read it: the page shows the cells of the terminal. */
+/* The table with the texts of its cells: the page shows what the terminal shows. */
 static json_t *table_shown_json(const struct table *t)
 {
     json_t *columns = json_array(), *rows = json_array();
@@ -124,7 +124,7 @@ static json_t *table_shown_json(const struct table *t)
     return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
 }
 
-/* A result as its file has it, and the curves of its tables. */
+/* A result as in its file, with the curves of its tables. */
 static json_t *bench_json(const struct sheet *x, struct arena *a)
 {
     json_t *j = sheet_json(x), *tables = json_object_get(j, "tables");
@@ -165,9 +165,9 @@ void html_print_data(const struct html_page *p, struct arena *a, struct str *s)
     json_decref(data);
 }
 
-/* --- the page ---------------------------------------------------------------------------------- */
+/* --- the page --------------------------------------------------------------------------------- */
 
-/* NULL: it has the name of another. */
+/* Name of subject i; NULL for a profile of a run, which has the run's name. */
 static const char *name_of(const struct html_page *p, int i)
 {
     if (i < p->runs->runs) return p->runs->run[i].name;

@@ -1,7 +1,7 @@
-/* html.h - one self-contained page about runs: it opens offline and asks nothing of any server.
+/* html.h - one self-contained page about runs, which opens offline and sends no requests.
  *
  * The page is a frame (web/page.html) with the style, the scripts, the chart library and one JSON
- * object in it; web/page.js builds everything that is seen from that object. */
+ * object in it; web/page.js builds everything visible from that object. */
 #ifndef REPORT_HTML_H
 #define REPORT_HTML_H
 
@@ -11,7 +11,7 @@
 
 struct str;
 
-/* There may be runs, profiles, results of `strobe bench`, or some of each. */
+/* Runs, profiles and results of `strobe bench`; any of them may be absent. */
 struct html_page {
     const struct comparison *runs;
     const struct profile_set *profiles;
@@ -21,7 +21,7 @@ struct html_page {
 
 /* Writes the page to `path`. */
 enum status html_write(const struct html_page *p, const char *path, struct arena *a);
-/* The object that the page is made from: JSON that may stand inside a <script> element. */
+/* Appends the object that the page is made from, as JSON that is safe inside a <script> element. */
 void html_print_data(const struct html_page *p, struct arena *a, struct str *s);
 
 #endif

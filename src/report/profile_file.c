@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As `strobe profile` names them. The last stands for all others. */
+/* The names that `strobe profile` uses. The last one stands for unknown names. */
 static const char *const families[PROFILE_FILE_FAMILIES] = {
     "matrix products", "attention",  "softmax",          "norms",        "pointwise", "loss",
     "optimizer",       "embeddings", "copies and casts", "of no kernel", "idle",      "other",
@@ -41,7 +41,7 @@ double profile_file_floor(const struct profile_file *p)
     return ms;
 }
 
-static const double OTHERS = 0.1; /* of a processor: what a system does by itself */
+static const double OTHERS = 0.1; /* processors that the idle system itself uses */
 
 static const char *digits(double x, int n, struct arena *a)
 {
@@ -53,23 +53,22 @@ const char *profile_file_words(const struct profile_file *p, struct arena *a)
 {
     double ms = p->step_ms.mean > 0 ? p->step_ms.mean : profile_file_ms(p);
     double floor = profile_file_floor(p);
-    const char *text = arena_printf(a, "%s: the mean step takes %.3f ms", p->name, ms);
+    const char *text = arena_printf(a, "%s: a step takes %.3f ms on average", p->name, ms);
     if (floor > 0)
         text = arena_printf(a, "%s, its floor is %s ms (%s times as long)", text,
                             digits(floor, 4, a), digits(ms / floor, 3, a));
     text = arena_printf(a, "%s; nothing ran for %.3f ms", text, p->idle_ms);
     if (p->others > OTHERS)
-        text = arena_printf(a, "%s; other programs kept %s processors busy meanwhile", text,
+        text = arena_printf(a, "%s; other programs kept %s processors busy", text,
                             digits(p->others, 2, a));
     return p->dropped > 0
-               ? arena_printf(a, "%s; %.0f things the device did were dropped.", text, p->dropped)
+               ? arena_printf(a, "%s; %.0f device activities were dropped.", text, p->dropped)
                : arena_printf(a, "%s.", text);
 }
 
-/* Of a name of the device: the rest of a long one says the same as what is before it. */
-enum { NAME_MOST = 48 };
+enum { NAME_MOST = 48 }; /* characters of a device kernel name that are shown */
 
-/* --- values ------------------------------------------------------------------------------------ */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static const char *word_of(const json_t *value, struct arena *a)
 {
@@ -88,7 +87,7 @@ static double number_at(const json_t *array, int i)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* A whole number of [0, end), else -1. */
+/* An integer in [0, end), otherwise -1. */
 static int index_at(const json_t *array, int i, int end)
 {
     double x = number_at(array, i);
@@ -119,7 +118,7 @@ static double or_zero(double x)
     return isfinite(x) ? x : 0;
 }
 
-/* --- rows and kernels -------------------------------------------------------------------------- */
+/* --- rows and kernels ------------------------------------------------------------------------- */
 
 static void read_row(struct profile_file_row *r, const json_t *j, struct arena *a)
 {
@@ -221,7 +220,7 @@ static void read_rows(struct profile_file *p, const json_t *rows, struct arena *
     join_kernels(p, a);
 }
 
-/* --- the step ---------------------------------------------------------------------------------- */
+/* --- the step --------------------------------------------------------------------------------- */
 
 static void read_timeline(struct profile_file *p, const json_t *timeline, struct arena *a)
 {
@@ -238,7 +237,7 @@ static void read_timeline(struct profile_file *p, const json_t *timeline, struct
     }
 }
 
-/* What people call parts of memory whose ids say too little. */
+/* Readable names of memory parts. */
 static const char *part_name(const char *id)
 {
     static const char *const names[][2] = {
@@ -302,7 +301,7 @@ static void read_phases(struct profile_file *p, const json_t *file, struct arena
     }
 }
 
-/* --- ceilings ---------------------------------------------------------------------------------- */
+/* --- ceilings --------------------------------------------------------------------------------- */
 
 static void read_products(struct profile_file *p, const json_t *products, struct arena *a)
 {
@@ -317,8 +316,8 @@ static void read_products(struct profile_file *p, const json_t *products, struct
     }
 }
 
-/* The largest copy that stays in the second cache, the one that no cache holds, and, on a host, whose floors are of copies of
- * as many bytes, the fastest. */
+/* Keeps the largest copy that fits in L2, the largest copy of all, and on a CPU the fastest one,
+ * because a CPU's lower bounds use the bandwidth of a copy of the same size. */
 static void read_copies(struct profile_file *p, const json_t *machine)
 {
     const json_t *copies = json_object_get(machine, "copies"), *one;
@@ -350,9 +349,9 @@ static void read_machine(struct profile_file *p, const json_t *machine, struct a
     read_copies(p, machine);
 }
 
-/* --- the file ---------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
-/* What makes a step's work: two profiles that differ in it are of different models. */
+/* Describes the size of the model, so that profiles of different models are recognised. */
 static const char *model_of(const json_t *j, struct arena *a)
 {
     static const char *const keys[][2] = {{"n_layer", "layers"},
@@ -409,17 +408,18 @@ static enum status check(const char *path, const json_t *j, const char *data, in
     if (!j && at < size && data[at] == '{') {
         json_error_t why;
         json_decref(json_loadb(data, (size_t)size, 0, &why));
-        return fail(ST_FORMAT, "%s is not valid JSON (line %d): is it cut off?", path, why.line);
+        return fail(ST_FORMAT, "%s is not valid JSON (line %d); it may be truncated", path,
+                    why.line);
     }
     if (!j || !json_is_array(json_object_get(j, "rows")))
         return fail(ST_FORMAT,
-                    "%s is a file and no profile: name a run directory, or what `strobe profile "
+                    "%s is not a profile: name a run directory, or a file that `strobe profile "
                     "CONFIG` wrote",
                     path);
     if (json_is_integer(version) && json_integer_value(version) == PROFILE_FILE_VERSION)
         return ST_OK;
     return fail(ST_FORMAT,
-                "%s is a profile of version %lld and this program reads version %d: report on it "
+                "%s is a profile of version %lld, but this program reads version %d: report on it "
                 "with the strobe that wrote it",
                 path, (long long)json_integer_value(version), PROFILE_FILE_VERSION);
 }

@@ -1,7 +1,7 @@
 /* profile_file.h - profile.json (docs/PROFILE.md), read back into memory.
  *
- * As of other files of a run: fields that are not known are passed over, what is missing is NAN, NULL or
- * none, and a version that this program does not know is refused by name. Everything lives in the arena. */
+ * As with other files of a run, unknown fields are ignored, missing ones are NAN, NULL or empty,
+ * and an unknown version is an error that names the file. Everything lives in the arena. */
 #ifndef REPORT_PROFILE_FILE_H
 #define REPORT_PROFILE_FILE_H
 
@@ -14,38 +14,38 @@ enum {
     PROFILE_FILE_FAMILIES = 12, /* the last: of a family that is not in the list */
 };
 
-/* Places in the list of families, by which pictures choose colours. */
+/* Index in the list of families, which selects the color in pictures. */
 int profile_file_family(const char *name);
 const char *profile_file_family_name(int family);
 
-/* Of one execution; NAN where the file does not say. */
+/* Statistics of one execution; NAN if the file lacks them. */
 struct profile_file_times {
     double n, median, mean, std, min, max;
 };
 
 struct profile_file_row {
-    const char *plan; /* NULL, as all that only nodes have: of no node */
+    const char *plan; /* NULL (like other fields of nodes) if the row is not a node */
     int node;
     const char *op, *dtype, *peak_of, *shape, *types;
     const char *phase, *scope, *variant, *device_kernel, *device_short, *bound;
     int family, layer; /* layer: a block of the model, or -1 */
     const char *word[PROFILE_FILE_DEPTH];
     int words;
-    double flops, bytes, floor_ms; /* of one execution */
-    double per_step;               /* executions */
-    double ms;                     /* of a step; rows and idle time add up to its mean */
-    double std;                    /* of that, over the steps; NAN: the file does not say */
-    double work_ms; /* that its FLOPs and bytes took: of all kernels of its node, or 0 */
+    double flops, bytes, floor_ms; /* per execution */
+    double per_step;               /* executions per step */
+    double ms;                     /* per step; rows and idle time add up to the mean step */
+    double std;                    /* of `ms`, over the steps; NAN: unknown */
+    double work_ms; /* time of the FLOPs and bytes: of all kernels of the node, or 0 */
     struct profile_file_times run_ms;
-    int kernel; /* of which kernel it is an instance */
+    int kernel; /* index of its kernel */
 };
 
-/* Rows that are the same work, done by the same kernel. */
+/* Rows with the same work and the same kernel. */
 struct profile_file_kernel {
     const char *name;                                     /* "MATMUL 768 x 384 x 128 onednn" */
     const char *label;                                    /* "MATMUL 768 x 384 x 128" */
-    int row;                                              /* the first that is an instance of it */
-    double per_step, ms, work_ms, flops, bytes, floor_ms; /* of a step */
+    int row;                                              /* its first row */
+    double per_step, ms, work_ms, flops, bytes, floor_ms; /* per step */
 };
 
 struct profile_file_moment {
@@ -53,23 +53,23 @@ struct profile_file_moment {
     double start_us, end_us;
 };
 
-/* What is in memory while each kernel runs, as it was planned. */
+/* Planned memory while each kernel runs. */
 struct profile_file_memory {
     struct profile_file_part {
         const char *id, *name; /* "saved", "saved for backward" */
     } part[PROFILE_FILE_PARTS];
     int parts;
     struct profile_file_column {
-        int row;        /* that runs; -1: of no row */
-        double time_us; /* when it runs in the step that the timeline shows; NAN: it is not there */
+        int row;        /* the row that runs; -1: none */
+        double time_us; /* start of that row in the timeline; NAN: it is not in the timeline */
         double bytes[PROFILE_FILE_PARTS];
     } * column;
     int columns;
-    int peak;     /* a column; -1: the file does not say */
-    double total; /* bytes that are allocated; NAN: it does not */
+    int peak;     /* index of a column; -1: unknown */
+    double total; /* allocated bytes; NAN: unknown */
 };
 
-/* A ceiling of the machine: of products FLOP/s, of copies bytes/s. */
+/* A measured peak of the machine: of matmuls in FLOP/s, of copies in bytes/s. */
 struct profile_file_peak {
     const char *name; /* "bf16"; "L2", "memory" */
     double rate;
@@ -79,28 +79,28 @@ enum { PROFILE_FILE_PEAKS = 8, PROFILE_FILE_PHASES = 8, PROFILE_FILE_LANES = 8 }
 
 struct profile_file_phase {
     const char *name;
-    double ms, idle_ms; /* of a step, the mean; idle_ms is in ms */
+    double ms, idle_ms; /* means per step; `ms` includes idle_ms */
 };
 
 struct profile_file {
     const char *name, *path;
-    int run;             /* of the runs of a report; -1: the file stands alone */
-    const char *command; /* that made it; NULL: the file does not say */
+    int run;             /* index of the run of the report; -1: none */
+    const char *command; /* the command line that wrote it; NULL: unknown */
     const char *model;   /* "12 layers, 768 channels, ..." */
     const char *device, *version, *date, *times_by, *times_why, *traced_by, *dropped_why;
     bool replay;
     double threads, warmup, steps, overhead, host_ms, dropped, unmatched;
-    struct profile_file_times step_ms; /* of watched steps */
-    double plain_ms;                   /* the median of steps that nobody watched */
-    double idle_ms, gaps;              /* of a step, the mean */
+    struct profile_file_times step_ms; /* of profiled steps */
+    double plain_ms;                   /* median of steps without profiling */
+    double idle_ms, gaps;              /* means per step */
     double idle_std;                   /* of idle_ms, over the steps */
-    double others;                     /* processors that other programs kept busy meanwhile */
+    double others;                     /* processors that other programs kept busy */
     struct profile_file_phase phase[PROFILE_FILE_PHASES];
     int phases;
-    const char *machine, *machine_date; /* whose ceilings these are, and since when; NULL: none */
+    const char *machine, *machine_date; /* device and date of the peaks; NULL: unknown */
     struct profile_file_peak product[PROFILE_FILE_PEAKS], copy[3];
     int products, copies;
-    struct profile_file_answer { /* what it says in words: "top kernel", a sentence or two */
+    struct profile_file_answer { /* its summary: "top kernel", and a sentence or two */
         const char *about, *text;
     } * answer;
     int answers;
@@ -115,13 +115,13 @@ struct profile_file {
     struct profile_file_memory memory;
 };
 
-/* `name`: what a person calls it. */
+/* `name`: how tables and pages name the profile. */
 enum status profile_file_read(const char *path, const char *name, struct arena *a,
                               struct profile_file *ret_profile);
-/* Of a step, the mean: its rows and idle time; what its floors add up to. */
+/* Mean step time, as the sum of rows and idle time; the sum of the lower bounds. */
 double profile_file_ms(const struct profile_file *p);
 double profile_file_floor(const struct profile_file *p);
-/* In a sentence: how long a step takes, its floor, who took the times. */
+/* One sentence: the step time, its lower bound and the idle time. */
 const char *profile_file_words(const struct profile_file *p, struct arena *a);
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Six digits: what is shown has fewer, and all of them are in the file. */
+/* Six digits, more than the page shows; the file has all of them. */
 static json_t *number(double x)
 {
     char text[32];
@@ -22,18 +22,18 @@ static json_t *number(double x)
     return x == floor(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
 }
 
-/* To the nanosecond, wherever in a step it is. */
+/* Rounded to a nanosecond. */
 static json_t *microseconds(double us)
 {
     return json_real(round(us * 1e3) / 1e3);
 }
 
-/* Texts of a profile, each once. */
+/* The distinct texts of a profile, and their indices. */
 struct texts {
     json_t *list, *place;
 };
 
-static json_t *place_of(struct texts *t, const char *text)
+static json_t *text_index(struct texts *t, const char *text)
 {
     if (!text) return json_integer(-1);
     json_t *known = json_object_get(t->place, text);
@@ -44,7 +44,7 @@ static json_t *place_of(struct texts *t, const char *text)
     return known;
 }
 
-/* --- rows, moments, memory --------------------------------------------------------------------- */
+/* --- rows, moments, memory -------------------------------------------------------------------- */
 
 static const char *const row_fields[] = {
     "phase", "op",       "shape",    "types", "dtype",   "peak_of", "variant", "device_kernel",
@@ -72,11 +72,12 @@ static json_t *row_json(const struct profile_file *p, const struct profile_file_
                               r->work_ms,    r->run_ms.n,   r->run_ms.median, r->run_ms.mean,
                               r->run_ms.std, r->run_ms.min, r->run_ms.max};
     json_t *cells = json_array(), *range = json_array();
-    for (int i = 0; i < COUNT_OF(text); i++) json_array_append_new(cells, place_of(t, text[i]));
-    for (int i = 0; i < r->words; i++) json_array_append_new(range, place_of(t, r->word[i]));
+    for (int i = 0; i < COUNT_OF(text); i++) json_array_append_new(cells, text_index(t, text[i]));
+    for (int i = 0; i < r->words; i++) json_array_append_new(range, text_index(t, r->word[i]));
     json_array_append_new(cells, range);
     for (int i = 0; i < COUNT_OF(numbers); i++) json_array_append_new(cells, number(numbers[i]));
-    BUG_IF(json_array_size(cells) != COUNT_OF(row_fields), "a row has other cells than fields");
+    BUG_IF(json_array_size(cells) != COUNT_OF(row_fields),
+           "a row does not match the list of fields");
     return cells;
 }
 
@@ -122,7 +123,7 @@ static json_t *memory_json(const struct profile_file *p)
     return json_pack("{s:o, s:o, s:i}", "parts", parts, "columns", columns, "peak", m->peak);
 }
 
-/* --- a profile --------------------------------------------------------------------------------- */
+/* --- a profile -------------------------------------------------------------------------------- */
 
 static json_t *times_json(const struct profile_file_times *t)
 {
@@ -193,7 +194,7 @@ static json_t *profile_json_of(const struct profile_file *p, const struct roofli
                   peaks_json(p->product, p->products), "copies", peaks_json(p->copy, p->copies),
                   "answers", answers_json(p), "table", rows_json(p, &t), "moments", moments_json(p),
                   "memory", memory_json(p), "roofline", picture_json(p, frame));
-    BUG_IF(!j || !more, "a profile of the page is no JSON");
+    BUG_IF(!j || !more, "a profile of the page is not JSON");
     json_object_update(j, more);
     json_decref(more);
     json_object_set_new(j, "texts", t.list);
@@ -201,7 +202,7 @@ static json_t *profile_json_of(const struct profile_file *p, const struct roofli
     return j;
 }
 
-/* --- what changed ------------------------------------------------------------------------------ */
+/* --- what changed ----------------------------------------------------------------------------- */
 
 static json_t *side_json(const struct change_side *s)
 {

@@ -1,6 +1,6 @@
-/* profile_page.h - profiles as the page takes them: less than the files, in fewer words.
+/* profile_page.h - profiles as JSON for the page, more compact than the files.
  *
- * Texts that repeat stand once, in a list; numbers have six digits. */
+ * Repeated texts are stored once, in a list; numbers have six digits. */
 #ifndef REPORT_PROFILE_PAGE_H
 #define REPORT_PROFILE_PAGE_H
 
@@ -8,11 +8,11 @@
 
 struct json_t;
 
-/* All profiles of a report. The second and later ones are held against the first. */
+/* All profiles of a report. The second and later ones are compared with the first. */
 struct profile_set {
     const struct profile_file *profile;
     int n;
-    char *const *word; /* what the report was asked for, in this order */
+    char *const *word; /* the arguments of the report, in order */
     int words;
 };
 

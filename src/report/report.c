@@ -21,11 +21,10 @@ static void find_changes(struct report *x, struct arena *a)
         changes_find(&p->profile[0], &p->profile[i + 1], a, &x->change[i]);
 }
 
-/* How a table and what stands below it are printed. */
+/* How tables and the lines below them are printed. */
 struct style {
     void (*table)(const struct table *t, struct str *s);
-    const char *line, *next_line, *note,
-        *next_note; /* what stands before the first and the others */
+    const char *line, *next_line, *note, *next_note; /* prefixes of the first and the other lines */
 };
 static const struct style plain = {table_print_text, "\n", "", "\nNote: ", "Note: "},
                           markdown = {table_print_markdown, "\n", "\n", "\n> ", "\n> "};
@@ -137,27 +136,25 @@ static void print_json(const struct report *x, struct arena *a, struct str *s)
     json_decref(object);
 }
 
-/* The roofline of each profile, in one picture. */
 enum status report_write_svg(const struct report *x, const char *path)
 {
     const struct profile_set *p = &x->of.profiles;
     struct str s = {0};
     if (!p->n)
-        return fail(ST_USAGE, "--svg draws profiles, and none of these has one: `strobe profile "
-                              "CONFIG --out_dir=RUN` writes it");
+        return fail(ST_USAGE, "--svg needs a profile, and there is none: write one with `strobe "
+                              "profile CONFIG --out_dir=RUN`");
     roofline_print_file(p->profile, p->n, &s);
     enum status st = file_write(path, str_text(&s), s.len);
     str_release(&s);
     return st;
 }
 
-/* The tables as CSV, an empty line between two: of runs, of results of `strobe bench`. */
 enum status report_write_csv(const struct report *x, const char *path)
 {
     struct str s = {0};
     if (!x->runs.runs && !x->of.sheets)
-        return fail(ST_USAGE, "--csv is of runs and of results of `strobe bench`; none of these is "
-                              "one: `strobe profile CONFIG --csv` has a profile's rows");
+        return fail(ST_USAGE, "--csv needs a run or a result of `strobe bench`; for the rows of a "
+                              "profile use `strobe profile CONFIG --csv`");
     if (x->runs.runs) table_print_csv(&x->runs.table, &s);
     for (int i = 0; i < x->of.sheets; i++) {
         if (s.len) str_append(&s, "\n");

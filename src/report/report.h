@@ -1,5 +1,5 @@
-/* report.h - all that `strobe report` makes of runs, profiles and results of `strobe bench`: tables and verdicts, CSV, the
- * rooflines as a picture, and the page. */
+/* report.h - what `strobe report` makes of runs, profiles and results of `strobe bench`: tables and
+ * verdicts, CSV, a picture of the rooflines, and the page. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
@@ -11,18 +11,18 @@ struct str;
 struct report {
     struct subjects of;
     struct comparison runs;
-    struct changes *change; /* of each profile behind the first */
+    struct changes *change; /* of each profile after the first */
     int changes;
 };
 
 enum report_form { REPORT_TEXT, REPORT_MARKDOWN, REPORT_JSON };
 
-/* Reads what the words name. */
+/* Reads the runs, profiles and results that the words name. */
 enum status report_read(struct report *ret, char *const *words, int n, struct arena *a);
 void report_print(const struct report *x, enum report_form form, struct str *s, struct arena *a);
-/* The tables, an empty line between two: of runs, of results of `strobe bench`. */
+/* Writes the tables of runs and of results of `strobe bench`, separated by empty lines. */
 enum status report_write_csv(const struct report *x, const char *path);
-/* The roofline of each profile, in one picture. */
+/* Writes the roofline of each profile, in one picture. */
 enum status report_write_svg(const struct report *x, const char *path);
 enum status report_write_page(const struct report *x, const char *path, struct arena *a);
 

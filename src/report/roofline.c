@@ -16,14 +16,14 @@ enum {
     HEIGHT = 622, /* of one profile, with title, legend and note */
     LEFT = 78,
     RIGHT = 126,
-    TITLE = 16, /* of a file; the page has its own */
+    TITLE = 16, /* only in a file; the page has headings */
     TOP = 44,
     BOTTOM = 134,
     LEGEND = 50, /* from the frame to the legend */
     NAME_HEIGHT = 14,
 };
 static const double RADIUS_MOST = 23, RADIUS_LEAST = 2.5;
-static const double LABEL_SHARE = 0.015, SHARE_LEAST = 0.0003; /* of a step */
+static const double LABEL_SHARE = 0.015, SHARE_LEAST = 0.0003; /* shares of the step time */
 
 /* The picture of one profile. */
 struct panel {
@@ -31,7 +31,7 @@ struct panel {
     double ms_most; /* roofline_frame */
 };
 
-/* --- points ------------------------------------------------------------------------------------ */
+/* --- points ----------------------------------------------------------------------------------- */
 
 static bool is_point(const struct profile_file_kernel *k)
 {
@@ -69,7 +69,7 @@ static double step_ms(const struct profile_file *p)
     return ms;
 }
 
-/* Kernels of hardly any time do not widen the frame. */
+/* Kernels with almost no time do not widen the frame. */
 struct roofline_frame roofline_frame_of(const struct profile_file *profile, int n)
 {
     double x_low = INFINITY, x_high = 0, y_low = INFINITY, y_high = 0, ms = 0;
@@ -92,12 +92,12 @@ struct roofline_frame roofline_frame_of(const struct profile_file *profile, int 
         .x_low = pow(10, floor(log10(x_low))),
         .x_high = 1.6 * x_high,
         .y_low = pow(10, floor(log10(y_low))),
-        .y_high = 6 * y_high, /* with room for names */
+        .y_high = 6 * y_high, /* leaves space for names */
         .ms_most = ms,
     };
 }
 
-/* --- ceilings ---------------------------------------------------------------------------------- */
+/* --- ceilings --------------------------------------------------------------------------------- */
 
 static bool is_used(const struct profile_file *p, const char *peak)
 {
@@ -127,7 +127,8 @@ static void print_copy(struct str *s, const struct chart *c, const struct profil
     str_printf(s, " %s</text>\n", chart_value_text(text, CHART_BANDWIDTH, copy->rate));
 }
 
-/* The peak of matmuls of a type: a level, named in the margin. `free` is how far down names go so far. */
+/* The matmul peak of a type: a horizontal line, named in the margin. *free: bottom of the names so
+ * far. */
 static void print_product(struct str *s, const struct chart *c, const struct profile_file *p,
                           const struct profile_file_peak *product, double *free)
 {
@@ -160,7 +161,7 @@ static void print_products(struct str *s, const struct chart *c, const struct pr
     for (int i = 0; i < p->products; i++) print_product(s, c, p, &product[i], &free);
 }
 
-/* --- points, drawn ----------------------------------------------------------------------------- */
+/* --- drawing of points ------------------------------------------------------------------------ */
 
 static double x_of(const struct panel *a, const struct profile_file_kernel *k)
 {
@@ -187,13 +188,13 @@ static void print_point(struct str *s, const struct panel *a, const struct profi
                "cy=\"%.1f\" r=\"%.1f\"><title>",
                family, x_of(a, k), y_of(a, k), radius(a, k));
     svg_escape(s, k->name);
-    str_printf(s, "\n%s, %.4g ms of a step (%.3g %%), %g times\n", profile_file_family_name(family),
+    str_printf(s, "\n%s, %.4g ms per step (%.3g %%), %g times\n", profile_file_family_name(family),
                k->ms, 100 * k->ms / whole, k->per_step);
     str_append(s, chart_value_text(text, CHART_FLOPS, rate(k)));
     str_printf(s, " at %.3g FLOP per byte, %s", intensity(k),
                chart_value_text(text, CHART_BANDWIDTH, 1e3 * k->bytes / k->work_ms));
     if (k->floor_ms > 0)
-        str_printf(s, "\nfloor %.4g ms: it takes %.3g times as long", k->floor_ms,
+        str_printf(s, "\nfloor %.4g ms; it takes %.3g times as long", k->floor_ms,
                    k->work_ms / k->floor_ms);
     const char *bound = p->row[k->row].bound;
     if (bound) str_printf(s, "; bound by %s", bound);
@@ -237,7 +238,7 @@ static void print_labels(struct str *s, const struct panel *a, const struct prof
     free(box);
 }
 
-/* Large ones first, so that small ones lie on them. */
+/* Large points first, so that small ones are on top. */
 static void print_points(struct str *s, const struct panel *a, const struct profile_file *p)
 {
     const struct profile_file_kernel **point = malloc(sizeof *point * (size_t)(p->kernels + 1));
@@ -252,7 +253,7 @@ static void print_points(struct str *s, const struct panel *a, const struct prof
     free(point);
 }
 
-/* Returns where it ends. */
+/* Returns the y coordinate of its end. */
 static double print_legend(struct str *s, const struct panel *a, const struct profile_file *p)
 {
     struct chart_item item[PROFILE_FILE_FAMILIES];
@@ -283,9 +284,9 @@ static void print_note(struct str *s, const struct panel *a, const struct profil
         n++;
     }
     struct str note = {0};
-    str_append(&note, "Area: time of a step.");
+    str_append(&note, "Area: time per step.");
     if (p->machine && p->machine_date)
-        str_printf(&note, " Ceilings measured %.10s, %s.", p->machine_date, p->machine);
+        str_printf(&note, " Peaks measured %.10s, %s.", p->machine_date, p->machine);
     if (n)
         str_printf(&note,
                    " Not shown: %d kernel%s, %.3g of %.4g ms, without arithmetic or too short.", n,

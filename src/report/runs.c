@@ -20,7 +20,7 @@ const char *run_pair_find(const struct run_pair *pair, int n, const char *key)
     return NULL;
 }
 
-/* --- config.conf: key = value ------------------------------------------------------------------ */
+/* --- config.conf: key = value ----------------------------------------------------------------- */
 
 static char *trimmed(char *from, char *end)
 {
@@ -45,7 +45,7 @@ static void parse_config(struct run *r, char *text, struct arena *a)
     }
 }
 
-/* --- env.json: words, some one level down ------------------------------------------------------ */
+/* --- env.json: strings, some in nested objects ------------------------------------------------ */
 
 static const char *value_text(const json_t *value, struct arena *a)
 {
@@ -72,16 +72,16 @@ static void flatten(struct run *r, json_t *object, const char *prefix, int *capa
     }
 }
 
-/* --- log.jsonl --------------------------------------------------------------------------------- */
+/* --- log.jsonl -------------------------------------------------------------------------------- */
 
 static enum status check_version(json_t *object, const char *where)
 {
     json_t *version = json_object_get(object, "v");
     if (json_is_integer(version) && json_integer_value(version) == RUN_VERSION) return ST_OK;
     if (!version)
-        return fail(ST_FORMAT, "%s has no version \"v\": this is not a file of a run", where);
+        return fail(ST_FORMAT, "%s has no version \"v\": it is not a file of a run", where);
     return fail(ST_FORMAT,
-                "%s is of version %lld and this program reads version %d: report on it with the "
+                "%s has version %lld, but this program reads version %d: report on it with the "
                 "strobe that wrote it",
                 where, (long long)json_integer_value(version), RUN_VERSION);
 }
@@ -122,7 +122,7 @@ static void take_line(struct log_reader *l, json_t *line, struct arena *a)
     }
 }
 
-/* A line that is no JSON is forgiven at the end only: there the program was killed while writing. */
+/* Only the last line may be malformed: the program was killed while writing it. */
 static enum status parse_log(struct run *r, const char *path, const char *text, int64_t size,
                              struct arena *a)
 {
@@ -138,20 +138,19 @@ static enum status parse_log(struct run *r, const char *path, const char *text, 
         json_t *object = lenient_object(line, length);
         if (!object && next == end) break;
         if (!object)
-            return fail(ST_FORMAT,
-                        "%s line %d is not JSON: the file was damaged after it was written", path,
-                        number);
+            return fail(ST_FORMAT, "%s line %d is not JSON: the file is damaged", path, number);
         enum status st = check_version(object, arena_printf(a, "%s line %d", path, number));
         if (st == ST_OK) take_line(&reader, object, a);
         json_decref(object);
         TRY(st);
     }
     if (r->steps + r->evals == 0)
-        return fail(ST_FORMAT, "%s has no step and no evaluation yet: nothing to report", path);
+        return fail(ST_FORMAT,
+                    "%s has no step and no evaluation yet, so there is nothing to report", path);
     return ST_OK;
 }
 
-/* --- plan.json, summary.json ------------------------------------------------------------------- */
+/* --- plan.json, summary.json ------------------------------------------------------------------ */
 
 static void parse_plan(struct run_plan *p, json_t *object)
 {
@@ -173,7 +172,7 @@ static double first_finite(double a, double b)
     return isfinite(a) ? a : b;
 }
 
-/* Times of the steps without the first ones; the arena holds them as scratch. */
+/* Statistics of the step times without the first ones; the arena holds scratch. */
 static struct stats step_times(const struct run *r, struct arena *a)
 {
     int skip = r->steps / 4 < 5 ? r->steps / 4 : 5, n = 0;
@@ -202,7 +201,7 @@ static void derive_figures(struct run *r, struct arena *a)
         .memory_planned = r->plan.total,
         .memory_peak = none,
     };
-    for (int i = 0; i < r->steps; i++) { /* a log of every tenth step stands for the nine before */
+    for (int i = 0; i < r->steps; i++) { /* with log_interval=10, a line stands for ten steps */
         int64_t before = i ? r->step[i - 1].iter : r->step[i].iter - 1;
         f->seconds += r->step[i].ms * 1e-3 * (double)(r->step[i].iter - before);
         if (!ms.n || isnan(f->tokens_per_s)) f->tokens_per_s = r->step[i].tokens_per_s;
@@ -214,7 +213,8 @@ static void derive_figures(struct run *r, struct arena *a)
         f->final_train_loss = r->eval[r->evals - 1].train_loss;
         f->final_val_loss = r->eval[r->evals - 1].val_loss;
     }
-    /* A step's line counts the updates before it, an evaluation's those that were made. */
+    /* The iter of a step is the number of updates before it, that of an evaluation the number so
+     * far. */
     int64_t stepped = r->steps ? r->step[r->steps - 1].iter + 1 : 0;
     int64_t evaluated = r->evals ? r->eval[r->evals - 1].iter : 0;
     f->iters = stepped > evaluated ? stepped : evaluated;
@@ -235,9 +235,10 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
     f->complete = json_is_true(json_object_get(summary, "complete"));
 }
 
-/* --- the directory ----------------------------------------------------------------------------- */
+/* --- the directory ---------------------------------------------------------------------------- */
 
-/* A file of the run as one object, which must say its version where it is `versioned`; NULL in *ret_object where there is no such file. */
+/* Reads a JSON file of the run; `versioned`: its version is required. *ret_object is NULL if
+ * there is no such file. */
 static enum status read_object(const char *path, bool versioned, struct arena *a,
                                json_t **ret_object)
 {
@@ -248,7 +249,7 @@ static enum status read_object(const char *path, bool versioned, struct arena *a
     TRY(file_read(path, a, &data, &size));
     json_t *object = lenient_object(data, size);
     if (!object)
-        return fail(ST_FORMAT, "%s is not a JSON object: delete it to report without", path);
+        return fail(ST_FORMAT, "%s is not a JSON object; to report without it, delete it", path);
     bool check = versioned || json_object_get(object, "v");
     enum status st = check ? check_version(object, path) : ST_OK;
     if (st == ST_OK)
@@ -274,11 +275,10 @@ static enum status read_log(struct run *r, struct arena *a)
     char *path = arena_printf(a, "%s/log.jsonl", r->dir), *data;
     int64_t size;
     if (!file_exists(path))
-        return fail(ST_IO,
-                    "%s has no log.jsonl: it is not a run directory (`strobe train` writes one)",
+        return fail(ST_IO, "%s has no log.jsonl: it is not a run directory of `strobe train`",
                     r->dir);
     TRY(file_read(path, a, &data, &size));
-    if (size == 0) return fail(ST_FORMAT, "%s is empty: the run has not made a step yet", path);
+    if (size == 0) return fail(ST_FORMAT, "%s is empty: the run has no step yet", path);
     return parse_log(r, path, data, size, a);
 }
 
@@ -287,7 +287,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     char full[PATH_MAX];
     if (!realpath(dir, full)) return fail(ST_IO, "%s: %s", dir, strerror(errno));
     if (!file_is_dir(full))
-        return fail(ST_USAGE, "%s is a file: name the run directory that it is in", dir);
+        return fail(ST_USAGE, "%s is a file; name the run directory that contains it", dir);
     struct run r = {.dir = lenient_utf8(dir, (int64_t)strlen(dir), a)};
     const char *slash = strrchr(full, '/');
     r.name = lenient_utf8(slash + 1, (int64_t)strlen(slash + 1), a);

@@ -1,8 +1,8 @@
 /* runs.h - a run directory, read back into memory.
  *
- * Only files are read, so a run of an older program, on another machine, stays readable: fields that
- * are not known are passed over, what is missing is NAN or NULL, and a version of a file that this
- * program does not know is refused by name. Everything read lives in the arena. */
+ * Only files are read, so runs of older programs and other machines stay readable. Unknown
+ * fields are ignored, missing ones are NAN or NULL, and an unknown version of a file is an error
+ * that names the file. Everything read lives in the arena. */
 #ifndef REPORT_RUNS_H
 #define REPORT_RUNS_H
 
@@ -24,32 +24,33 @@ struct run_eval {
     double train_loss, val_loss;
 };
 
-/* plan.json; everything NAN where it is absent. Memory in bytes. */
+/* plan.json; NAN if it is absent. Memory in bytes. */
 struct run_plan {
     double parameters, tokens_per_step, kernels_per_step, flops_per_step, bytes_per_step;
     double weights, gradients, optimizer, activations, total;
 };
 
-/* What the run comes to: summary.json where it has the field, else derived from the log. Times leave
- * out the first steps, which warm caches and fault pages in. */
+/* Results of the run: from summary.json if it has the field, otherwise derived from the log. Times
+ * leave out the first steps, which warm caches and fault pages in. */
 struct run_figures {
     int64_t iters;
     double seconds, ms_median, ms_std, tokens_per_s;
-    double ms_spread;   /* half the distance of the quartiles: outliers do not move it */
-    int timed;          /* steps that were measured, without the first ones */
-    double others_busy; /* share of the processors that other programs took meanwhile */
+    double ms_spread;   /* half the interquartile range, which outliers do not change */
+    int timed;          /* measured steps, without the first ones */
+    double others_busy; /* share of the processors that other programs used */
     double final_train_loss, final_val_loss, best_val_loss;
     double memory_planned, memory_peak;
     bool complete;
 };
 
 struct run {
-    const char *name; /* the last word of the path, or all of it where two runs share that word */
+    const char *name; /* last part of the path, or the whole path if two runs share that part */
     const char *dir;
-    struct run_pair *setting,
-        *environment; /* config.conf; env.json, nested keys as "libraries.x" */
+    struct run_pair *setting;     /* config.conf */
+    struct run_pair *environment; /* env.json, nested keys as "libraries.x" */
     int settings, environments;
-    struct run_step *step; /* in order of iter, each once: what a resumed run repeated replaces */
+    struct run_step
+        *step; /* by iter, each once: steps that a resumed run repeats replace earlier ones */
     struct run_eval *eval;
     int steps, evals;
     struct gauges gauges;
@@ -60,7 +61,7 @@ struct run {
 
 /* Reads `n` run directories into an array. */
 enum status runs_read(char *const *dirs, int n, struct arena *a, struct run **ret_runs);
-/* The value of a setting or of a word of the environment; NULL if there is none. */
+/* The value of a key in settings or environment; NULL if there is none. */
 const char *run_pair_find(const struct run_pair *pair, int n, const char *key);
 
 #endif

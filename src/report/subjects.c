@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A directory or a file, and what of a report is in it. */
+/* A directory or a file, and what it contains. */
 struct found {
-    char *dir, *profile, *bench; /* the files; NULL: there is none */
+    char *dir, *profile, *bench; /* paths of files; NULL: absent */
     bool has_run;
-    const char *name; /* of a profile that stands alone */
+    const char *name; /* of a profile without a run */
 };
 
 struct finding {
@@ -26,7 +26,7 @@ static void add(struct finding *f, struct found found)
     f->found[f->n++] = found;
 }
 
-/* The folder that holds it; "." where the word has none. */
+/* The parent folder; "." if the path has no slash. */
 static char *parent_of(const char *path, struct arena *a)
 {
     char *parent = arena_strdup(a, path);
@@ -45,7 +45,7 @@ static const char *last_word(const char *path, struct arena *a)
     return arena_strdup(a, strrchr(full, '/')[1] ? strrchr(full, '/') + 1 : full);
 }
 
-/* "runs/flash/profile.json" is flash's; any other file has a name of its own. */
+/* "runs/flash/profile.json" is named "flash"; other files are named after themselves. */
 static struct found file_found(char *path, struct arena *a)
 {
     struct found f = {.dir = parent_of(path, a), .profile = path};
@@ -65,7 +65,8 @@ static struct found file_found(char *path, struct arena *a)
     return f;
 }
 
-/* False if there is no run, no profile and no result. */
+/* Adds a directory that contains a run, a profile or a result. Returns whether it has a run or
+ * profile. */
 static bool add_dir(struct finding *f, char *dir)
 {
     struct found found = {.dir = dir,
@@ -80,7 +81,8 @@ static bool add_dir(struct finding *f, char *dir)
     return found.has_run || found.profile;
 }
 
-/* A folder of runs, as compare makes it, stands for the runs in it, by name; a suite leaves its result there, too. */
+/* Adds what a word names. A folder of runs, as `strobe compare` or a suite writes it, stands for
+ * its runs in order of their names. */
 static enum status add_word(struct finding *f, char *word)
 {
     if (file_exists(word) && !file_is_dir(word)) {
@@ -101,9 +103,9 @@ static enum status add_word(struct finding *f, char *word)
     if (n >= 0)
         return fail(
             ST_IO,
-            "%s has no log.jsonl and no profile.json: there is neither a run nor a profile in it",
+            "%s has no log.jsonl, profile.json or bench.json: name a folder that strobe wrote",
             word);
-    add(f, (struct found){.dir = word, .has_run = true}); /* will be refused */
+    add(f, (struct found){.dir = word, .has_run = true}); /* runs_read reports the error */
     return ST_OK;
 }
 
@@ -139,7 +141,7 @@ static enum status read_profiles(const struct finding *f, struct subjects *s, st
     return ST_OK;
 }
 
-/* Who names a thing twice does not want it twice. */
+/* Whether an earlier word names the same file or folder. */
 static bool named_before(char *const *words, int i)
 {
     char one[PATH_MAX], other[PATH_MAX];
@@ -157,7 +159,8 @@ static enum status read_sheets(const struct finding *f, struct subjects *s, stru
     return ST_OK;
 }
 
-/* The result of a suite, in the folder of the runs that it left: the page goes there all the same. */
+/* Whether this is the result of a suite in the folder of its runs; the page goes into that
+ * folder. */
 static bool holds_another(const struct finding *f, int i)
 {
     const struct found *x = &f->found[i];

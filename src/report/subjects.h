@@ -1,5 +1,5 @@
-/* subjects.h - what the words of a command name: run directories, with the profiles in them, folders of
- * such directories, and profiles and results of `strobe bench` that stand alone. */
+/* subjects.h - reads what the arguments of a report name: run directories with their profiles,
+ * folders of such directories, and separate profiles and results of `strobe bench`. */
 #ifndef REPORT_SUBJECTS_H
 #define REPORT_SUBJECTS_H
 
@@ -13,13 +13,13 @@ struct subjects {
     struct profile_set profiles;
     struct sheet *sheet;
     int sheets;
-    char **dir; /* of each subject, in the order of the words */
+    char **dir; /* of each subject, in the order of the arguments */
     int dirs;
 };
 
 enum status subjects_read(char *const *words, int n, struct arena *a, struct subjects *ret);
-/* Where a page about them goes if nobody says: one, in its directory; several, in the folder that holds
- * them all, else here. */
+/* The default path of the page: for one subject in its directory; for several in their common
+ * parent folder, or in the current folder if they have none. */
 const char *subjects_page_path(const struct subjects *s, struct arena *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* cs336-attention and cs336-flash: attention alone over lengths and sizes of heads. */
+/* cs336-attention and cs336-flash: attention alone over lengths and head sizes. */
 #include "suite/attention.h"
 
 #include "backend/backend.h"
@@ -12,12 +12,12 @@
 
 enum { HEADS_MOST = 8, TYPES_MOST = 3, SAMPLES = 20 };
 
-/* What a table has of the text's figures. */
+/* The parameters of a suite. */
 struct attention_suite {
     int64_t batch;
     const char *lengths, *small_lengths, *head_sizes, *small_head_sizes, *dtypes;
     unsigned ways;
-    enum attention_way plain; /* that the others are held against */
+    enum attention_way plain; /* the baseline of speedups */
     int64_t limit;            /* bytes; 0: none */
     double limit_ms, small_limit_ms;
     struct suite_small small[SUITE_SMALLS];
@@ -37,7 +37,7 @@ static const struct attention_suite
             .limit_ms = 300e3,
             .small_limit_ms = 25e3,
             .small = {{"block_size", "T 64, 256 and 1024 instead of 256 to 16384"},
-                      {"", "25 seconds in all instead of 300"}},
+                      {"", "25 seconds in total instead of 300"}},
 },
     flash = {
         .batch = 1,
@@ -52,8 +52,8 @@ static const struct attention_suite
         .limit_ms = 300e3,
         .small_limit_ms = 40e3,
         .small = {{"block_size", "T 128 to 8192 instead of 65536"},
-                  {"n_embd", "heads of 16 and 64"},
-                  {"", "40 seconds in all instead of 300"}},
+                  {"n_embd", "head sizes 16 and 64"},
+                  {"", "40 seconds in total instead of 300"}},
 };
 
 struct trial {
@@ -64,53 +64,36 @@ struct trial {
     int lengths, head_sizes;
     enum machine_precision precision[TYPES_MOST];
     int precisions;
-    struct attention_cell *cell; /* by type, head size, length and way */
-    double done, all;            /* work, in units of its own */
+    struct attention_cell *cell; /* by type, head size, length and variant */
+    double done, all;            /* work, in the unit of weight() */
     int64_t start_ns;
     double limit_ms;
 };
 
-/* --- the table --------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
-enum {
-    TYPE,
-    HEAD,
-    LENGTH,
-    WAY,
-    FORWARD,
-    FORWARD_STD,
-    BACKWARD,
-    BACKWARD_STD,
-    BOTH,
-    SAMPLES_TAKEN,
-    TIMES,
-    KEPT,
-    MEMORY,
-    NOTE,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(TYPE, "dtype", "dtype", "type of q, k, v and the output", false) \
+    X(HEAD, "d", "d", "columns of the head", true) \
+    X(LENGTH, "T", "T", "tokens per sequence", true) \
+    X(WAY, "attention", "attention", "slow (unfused) at a rung of fusion, or flash", false) \
+    X(FORWARD, "forward_ms", "forward ms", "mean", true) \
+    X(FORWARD_STD, "forward_std", "std", "standard deviation", true) \
+    X(BACKWARD, "backward_ms", "backward ms", "mean", true) \
+    X(BACKWARD_STD, "backward_std", "std", "standard deviation", true) \
+    X(BOTH, "both_ms", "both ms", "forward and backward, mean", true) \
+    X(SAMPLES_TAKEN, "samples", "n", "number of samples", true) \
+    X(TIMES, "times_slow", "x slow", \
+      "speedup over the first variant, both passes, from the means", true) \
+    X(KEPT, "kept_bytes", "before backward", \
+      "memory in use when the backward pass begins: inputs, outputs and saved values", true) \
+    X(MEMORY, "memory_bytes", "memory", "peak memory of the plan for both passes", true) \
+    X(NOTE, "note", "note", "why the cell was not measured", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [TYPE] = {"dtype", "dtype", "of q, k, v and of what comes out", false},
-    [HEAD] = {"d", "d", "columns of the head", true},
-    [LENGTH] = {"T", "T", "tokens of a sequence", true},
-    [WAY] = {"attention", "attention", "slow at a rung of fusion, or flash", false},
-    [FORWARD] = {"forward_ms", "forward ms", "mean", true},
-    [FORWARD_STD] = {"forward_std", "std", "standard deviation", true},
-    [BACKWARD] = {"backward_ms", "backward ms", "mean", true},
-    [BACKWARD_STD] = {"backward_std", "std", "standard deviation", true},
-    [BOTH] = {"both_ms", "both ms", "forward and backward, mean", true},
-    [SAMPLES_TAKEN] = {"samples", "n", "samples taken", true},
-    [TIMES] = {"times_slow", "x slow", "how many times as fast as the first way, both, by means",
-               true},
-    [KEPT] =
-        {"kept_bytes", "before backward",
-         "memory in use when the backward pass begins: what went in and came out, and what was "
-         "saved",
-         true},
-    [MEMORY] = {"memory_bytes", "memory", "of the plan: what both passes take at their peak", true},
-    [NOTE] = {"note", "note", "why it was not run", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static void set_row(struct table *t, int row, const struct attention_cell *c,
                     const struct attention_cell *plain, int64_t head_size, struct arena *a)
@@ -149,7 +132,7 @@ static void make_table(const struct trial *x, struct sheet *ret, struct arena *a
                 set_row(&s->table, row++, &c[way], &c[x->suite->plain],
                         x->head_size[g / x->lengths % x->head_sizes], a);
         }
-    s->table.rows = row; /* fewer where it was stopped */
+    s->table.rows = row; /* fewer if the suite was stopped */
     s->chart = (struct sheet_chart){.kind = SHEET_LINES,
                                     .title = "forward and backward",
                                     .label = {"dtype", "attention"},
@@ -159,7 +142,7 @@ static void make_table(const struct trial *x, struct sheet *ret, struct arena *a
                                     .y = "both_ms"};
 }
 
-/* --- running it -------------------------------------------------------------------------------- */
+/* --- the measurement -------------------------------------------------------------------------- */
 
 static void show(void *user, double done, double all, const struct attention_cell *c)
 {
@@ -171,7 +154,7 @@ static void show(void *user, double done, double all, const struct attention_cel
     if (x->request->each) x->request->each(x->request->user, x->done / x->all, words);
 }
 
-/* Of a length: time that is left is shared by this. */
+/* Weight of a length, by which the remaining time is shared. */
 static double weight(const struct trial *x, int64_t T)
 {
     return (double)T + (double)x->length[x->lengths - 1] / 8;
@@ -222,7 +205,7 @@ static enum status read_types(struct trial *x, const char *words, struct arena *
         config_init(&c);
         TRY(config_set(&c, arena_printf(a, "dtype=%s", v.value[i]), a));
         if (c.plan.dtype == PRECISION_FLOAT8)
-            return fail(ST_USAGE, "attention has no products of 8 bits; use bfloat16");
+            return fail(ST_USAGE, "attention has no float8 matmuls; use bfloat16");
         x->precision[x->precisions++] =
             machine_precision(c.plan.dtype == PRECISION_BFLOAT16 ? DT_BF16 : DT_F32,
                               c.plan.dtype == PRECISION_TFLOAT32);
@@ -255,10 +238,11 @@ static enum status run(const struct attention_suite *s, const struct suite_reque
     TRY(suite_check_stopped(x.done > 0));
     make_table(&x, ret, a);
     sheet_note(ret,
-               "Causal; packed q, k, v of one head. Forward and backward are timed apart, each "
-               "on its own; slow cells give fewer samples.");
+               "Causal; packed q, k, v of one head. Forward and backward are timed separately; "
+               "slow cells have fewer samples.");
     if (s->limit && !r->limit)
-        sheet_note(ret, "As on a card of 32 GiB; --mem-limit=140GiB and the like make it another.");
+        sheet_note(ret,
+                   "Limited to the memory of a 32 GiB card; change it with --mem-limit=140GiB.");
     if (small) suite_say_small(ret, r, s->small, a);
     return ST_OK;
 }

@@ -1,4 +1,5 @@
-/* attention.h - suites of attention alone; `block_size` and `n_embd` of a request are lengths and columns of the head. */
+/* attention.h - suites of attention alone. In a request, `block_size` is the length and `n_embd`
+ * the head size. */
 #ifndef SUITE_ATTENTION_H
 #define SUITE_ATTENTION_H
 

@@ -1,4 +1,4 @@
-/* attention-block: the kernels of one block of attention, slow and flash. */
+/* attention-block: the kernels of one attention block, unfused ("slow") and flash. */
 #include "present/table_cells.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
@@ -10,26 +10,27 @@ static const struct suite_small smaller[SUITE_SMALLS] = {
     {"block_size", "T 100 and 300 instead of 100 and 1000"}};
 static const char *const ways[] = {"slow", "flash"};
 
-/* --- totals ------------------------------------------------------------------------------------ */
+/* --- totals ----------------------------------------------------------------------------------- */
 
 enum { WAY, LENGTH, FORWARD, BACKWARD, BOTH, IDLE, TIMES, NOTE, COLUMNS };
 
 static const struct table_column columns[COLUMNS] = {
-    [WAY] = {"attention", "attention", "slow: its matrices in memory; flash", false},
-    [LENGTH] = {"T", "T", "tokens of a sequence", true},
-    [FORWARD] = {"forward_ms", "forward ms", "of a step, mean, idle time included", true},
-    [BACKWARD] = {"backward_ms", "backward ms", "of a step, mean, idle time included", true},
+    [WAY] = {"attention", "attention", "slow: unfused, with the score matrices in memory; or flash",
+             false},
+    [LENGTH] = {"T", "T", "tokens per sequence", true},
+    [FORWARD] = {"forward_ms", "forward ms", "mean time per step, with idle time", true},
+    [BACKWARD] = {"backward_ms", "backward ms", "mean time per step, with idle time", true},
     [BOTH] = {"both_ms", "both ms", "forward and backward", true},
-    [IDLE] = {"idle_percent", "idle %", "of both", true},
-    [TIMES] = {"times_slow", "x slow", "how many times as fast as slow at this length, both", true},
-    [NOTE] = {"note", "note", "why it was not run", false},
+    [IDLE] = {"idle_percent", "idle %", "share of both passes", true},
+    [TIMES] = {"times_slow", "x slow", "speedup over slow at this length, both passes", true},
+    [NOTE] = {"note", "note", "why it was not measured", false},
 };
 
 struct blocks {
     const struct suite_request *request;
     bool small;
     struct table *totals;
-    double slow_ms; /* of the last length; 0: it was not run */
+    double slow_ms; /* of the last length; 0: not measured */
     struct kernel_lines lines;
     struct arena *a;
 };
@@ -50,7 +51,7 @@ static void set_total(struct blocks *x, int row, const struct profile *p)
         table_set(t, row, TIMES, 3, x->slow_ms / both, x->a);
 }
 
-/* --- one way at one length --------------------------------------------------------------------- */
+/* --- one variant at one length ---------------------------------------------------------------- */
 
 static enum status add_one(struct blocks *x, int64_t T, int way)
 {
@@ -79,16 +80,16 @@ static enum status add_one(struct blocks *x, int64_t T, int way)
     return ST_OK;
 }
 
-/* As it ran, whatever keys made of it. */
+/* Adds a note about the block with the keys of the request. */
 static enum status say_block(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
     struct config c;
     TRY(suite_config(r, file, words, NULL, &c, a));
     int64_t heads = c.model.n_head;
     sheet_note(ret, arena_printf(a,
-                                 "The block of configs/attention_block.conf: %lld head%s of %lld, "
-                                 "batch %lld, %s. Kernels behind the %d longest of a phase are "
-                                 "left out.",
+                                 "The block of configs/attention_block.conf: %lld head%s of size "
+                                 "%lld, batch %lld, %s. Only the %d longest kernels of a phase are "
+                                 "listed.",
                                  (long long)heads, heads == 1 ? "" : "s",
                                  (long long)(c.model.n_embd / heads), (long long)c.data.batch_size,
                                  config_value_text(&c, "dtype", a), TOP));
@@ -98,7 +99,7 @@ static enum status say_block(const struct suite_request *r, struct sheet *ret, s
 static void open_tables(struct blocks *x, struct sheet *ret, int lengths)
 {
     struct sheet_table *t = sheet_add(ret, NULL, columns, COLUMNS, lengths * COUNT_OF(ways), x->a);
-    t->table.rows = 0; /* as many as were begun */
+    t->table.rows = 0; /* grows as rows are added */
     t->chart = (struct sheet_chart){.kind = SHEET_BARS,
                                     .title = "forward and backward",
                                     .label = {"attention", "T"},

@@ -6,50 +6,36 @@
 
 #include <string.h>
 
-/* --- the table --------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
-/* Columns behind those of the grid's own. */
-enum {
-    PHASE,
-    MEAN,
-    STD,
-    STD_SHARE,
-    MEDIAN,
-    LEAST,
-    P95,
-    FIRST,
-    SAMPLES,
-    RATE,
-    TIMES,
-    MEMORY,
-    LOSS,
-    NOTE,
-    FIXED
-};
+/* Columns after those of the grid. */
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(PHASE, "phase", "phase", "part of a training step", false) \
+    X(MEAN, "mean_ms", "mean ms", "mean over the steps after the warm-up", true) \
+    X(STD, "std_ms", "std", "standard deviation of the sample", true) \
+    X(STD_SHARE, "std_percent", "std %", "standard deviation / mean", true) \
+    X(MEDIAN, "median_ms", "median", "milliseconds", true) \
+    X(LEAST, "min_ms", "min", "milliseconds", true) \
+    X(P95, "p95_ms", "p95", "95th percentile", true) \
+    X(FIRST, "first_ms", "first", "the first step of all, even if it is warm-up", true) \
+    X(SAMPLES, "samples", "n", "measured steps", true) \
+    X(RATE, "tokens_per_s", "tokens/s", "tokens per second, from the mean", true) \
+    X(TIMES, "times_first", "x first", \
+      "speedup over the first value of the last key, from the means", true) \
+    X(MEMORY, "memory_bytes", "memory", "memory of the plans of the cell", true) \
+    X(LOSS, "first_loss", "loss", "loss of the first step", true) \
+    X(NOTE, "note", "note", "why the cell was not measured", false)
+/* clang-format on */
 
-static const struct table_column fixed[FIXED] = {
-    [PHASE] = {"phase", "phase", "the part of a training step", false},
-    [MEAN] = {"mean_ms", "mean ms", "of the steps behind the warm-up", true},
-    [STD] = {"std_ms", "std", "standard deviation of the sample", true},
-    [STD_SHARE] = {"std_percent", "std %", "of the mean", true},
-    [MEDIAN] = {"median_ms", "median", "milliseconds", true},
-    [LEAST] = {"min_ms", "min", "milliseconds", true},
-    [P95] = {"p95_ms", "p95", "95th percentile", true},
-    [FIRST] = {"first_ms", "first", "the very first step, warm-up or not", true},
-    [SAMPLES] = {"samples", "n", "steps that count", true},
-    [RATE] = {"tokens_per_s", "tokens/s", "by the mean", true},
-    [TIMES] = {"times_first", "x first",
-               "how many times as fast as the first value of the last key, by means", true},
-    [MEMORY] = {"memory_bytes", "memory", "that the plans of the cell's lines take", true},
-    [LOSS] = {"first_loss", "loss", "of the very first", true},
-    [NOTE] = {"note", "note", "why it was not run", false},
-};
+enum { COLUMN_LIST(TABLE_ID) FIXED };
+static const struct table_column fixed[] = {COLUMN_LIST(TABLE_COLUMN)};
 
-/* Where the columns of a grid are: the subject, its axes, the warm-up, then the fixed ones. */
+/* The columns of a grid: subject, axes, warm-up, then the fixed ones. */
 struct columns {
     struct table_column *column;
-    int warmup; /* -1: there is but one */
-    int first;  /* of the fixed ones */
+    int warmup; /* column of the warm-up; -1: there is only one value */
+    int first;  /* first of the fixed columns */
     int n;
 };
 
@@ -153,37 +139,39 @@ void grid_table(const struct bench_grid *g, const struct bench_cell *cell, int c
 const char *grid_order_words(enum bench_order order)
 {
     static const char *const words[BENCH_ORDERS] = {
-        [BENCH_ROUNDS] = "The cells ran in turn, step by step, so drift of the clock favours none.",
+        [BENCH_ROUNDS] = "The cells were interleaved step by step, so clock drift favors none.",
         [BENCH_TWICE] =
-            "The cells ran one after the other, then again in reversed order, warmed up each time; "
-            "half of the steps are of each pass; the last cell took all of its own at the turn.",
+            "The cells ran one after the other and then again in reversed order, with a warm-up "
+            "each time and half of the steps in each pass; the last cell ran only once, with all "
+            "its steps.",
         [BENCH_ONCE] = "The cells ran one after the other, each once.",
     };
     return words[order];
 }
 
-/* A note of what the order of the cells and their warm-up make of the figures. */
+/* Adds notes about the effects of the order and the warm-up of cells. */
 static void note_order(const struct bench_grid *g, const struct bench_cell *cell, int cells,
                        enum bench_order asked, enum bench_order order, struct sheet *ret)
 {
     int run = 0;
-    bool recorded = false;
+    bool captured = false;
     for (int i = 0; i < cells; i++) {
         run += !cell[i].reason;
-        recorded |= !cell[i].reason && cell[i].config.plan.replay && cell[i].warmup < 2;
+        captured |= !cell[i].reason && cell[i].config.plan.replay && cell[i].warmup < 2;
     }
     if (run > 1 && asked == BENCH_ROUNDS && order == BENCH_TWICE)
-        sheet_note(ret, "Not in rounds: the cells do not fit in memory together.");
+        sheet_note(ret,
+                   "The cells were not interleaved, because they do not fit in memory together.");
     if (run > 1)
         sheet_note(ret,
                    grid_order_words(order == BENCH_TWICE && g->steps == 1 ? BENCH_ONCE : order));
-    if (recorded)
+    if (captured)
         sheet_note(ret,
-                   "With replay=true a GPU's second run of a line makes its recording and plays "
-                   "it: with fewer than two steps of warm-up that run counts.");
+                   "With replay=true the second step of a GPU captures its graph; with fewer than "
+                   "two steps of warm-up, that step is among the measured ones.");
 }
 
-/* --- running it -------------------------------------------------------------------------------- */
+/* --- running it ------------------------------------------------------------------------------- */
 
 struct named {
     const struct bench_grid *grid;
@@ -225,12 +213,12 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     grid_table(g, cell, cells, ret, a);
     note_order(g, cell, cells, r->order, order, ret);
     if (g->lines >> BENCH_BACKWARD & 1)
-        sheet_note(ret, "backward, by difference: forward + backward less forward, step by step; "
-                        "alone: forward runs untimed, then the clock starts.");
+        sheet_note(ret, "backward, by difference: forward + backward minus forward, step by step; "
+                        "alone: the clock starts after an untimed forward pass.");
     return ST_OK;
 }
 
-/* --- a suite ----------------------------------------------------------------------------------- */
+/* --- a suite ---------------------------------------------------------------------------------- */
 
 static enum status add_axes(struct bench_grid *g, const struct suite_request *r,
                             const char *const axis[SUITE_GRID_AXES], struct arena *a)

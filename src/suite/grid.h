@@ -1,4 +1,4 @@
-/* grid.h - suites that are grids of cells and nothing else, as data; and the table of any grid. */
+/* grid.h - suites that consist of one grid of cells, as data; and the table of any grid. */
 #ifndef SUITE_GRID_H
 #define SUITE_GRID_H
 
@@ -13,18 +13,18 @@ struct suite_grid {
     const char *phase, *warmup;
     int steps;
     int64_t vocab;
-    const struct suite_small *small; /* what is smaller on a CPU, SUITE_SMALLS of them */
-    const char *note;                /* how to read it; NULL: as it stands */
+    const struct suite_small *small; /* SUITE_SMALLS reductions on a CPU */
+    const char *note;                /* how to read the table; NULL: no note */
 };
 
 enum status suite_run_grid(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                            struct arena *a);
-/* A row for each line of each cell that ran, and one for each that did not. */
+/* Adds the table: a row for each line of each cell that ran, and one for each cell that did not. */
 void grid_table(const struct bench_grid *g, const struct bench_cell *cell, int cells,
                 struct sheet *ret, struct arena *a);
-/* How the cells took turns, in a sentence. */
+/* The order of the cells, in a sentence. */
 const char *grid_order_words(enum bench_order order);
-/* Runs a grid with progress and leaves its table and words. */
+/* Runs a grid with progress, and adds its table and notes to the sheet. */
 enum status grid_run(const struct bench_grid *g, const struct suite_request *r, struct sheet *ret,
                      struct arena *a);
 

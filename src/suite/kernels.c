@@ -7,15 +7,15 @@
 enum { SUBJECT, LENGTH, PHASE, KERNEL, RUNS, MS, SHARE, MEAN_US, BOUND, FLOOR, COLUMNS };
 
 static const struct table_column columns[COLUMNS] = {
-    [LENGTH] = {"T", "T", "tokens of a sequence", true},
-    [PHASE] = {"phase", "phase", "of the step", false},
-    [KERNEL] = {"kernel", "kernel", "operator, shape, row of the table of kernels", false},
-    [RUNS] = {"per_step", "calls", "of a step", true},
-    [MS] = {"ms_per_step", "ms", "of a step, the mean", true},
-    [SHARE] = {"percent", "%", "of the phase, idle time included", true},
-    [MEAN_US] = {"mean_us", "avg us", "of one call", true},
-    [BOUND] = {"bound", "bound", "what keeps it from being faster", false},
-    [FLOOR] = {"times_floor", "x floor", "how many times as long as its floor", true},
+    [LENGTH] = {"T", "T", "tokens per sequence", true},
+    [PHASE] = {"phase", "phase", "phase of the step", false},
+    [KERNEL] = {"kernel", "kernel", "operator, shape, kernel row", false},
+    [RUNS] = {"per_step", "calls", "calls per step", true},
+    [MS] = {"ms_per_step", "ms", "mean time per step", true},
+    [SHARE] = {"percent", "%", "share of the phase, with idle time", true},
+    [MEAN_US] = {"mean_us", "avg us", "mean time of one call", true},
+    [BOUND] = {"bound", "bound", "the resource that limits it", false},
+    [FLOOR] = {"times_floor", "x floor", "time / lower bound", true},
 };
 
 void kernel_lines_open(struct kernel_lines *l, struct sheet *s, const char *title,
@@ -27,7 +27,7 @@ void kernel_lines_open(struct kernel_lines *l, struct sheet *s, const char *titl
     *l = (struct kernel_lines){.most = phases * (top + 1), .top = top, .a = a};
     l->table = sheet_add(s, title, own, COLUMNS, l->most, a);
     l->table->chart = (struct sheet_chart){.kind = SHEET_BARS,
-                                           .title = "time of a step by kernel",
+                                           .title = "time per step, by kernel",
                                            .label = {subject->id, "T", "phase", "kernel"},
                                            .labels = 4,
                                            .y = "ms_per_step"};

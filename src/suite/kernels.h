@@ -10,10 +10,10 @@ struct kernel_lines {
     struct arena *a;
 };
 
-/* A table of the sheet whose first column is `subject`, with room for so many phases. */
+/* Adds a table to the sheet with first column `subject` and space for `phases` phases. */
 void kernel_lines_open(struct kernel_lines *l, struct sheet *s, const char *title,
                        const struct table_column *subject, int phases, int top, struct arena *a);
-/* The `top` longest of these phases, called `phase`, and the idle time. */
+/* Adds the `top` longest kernels of these phases, named `phase`, and the idle time. */
 void kernel_lines_add(struct kernel_lines *l, const char *subject, int64_t T, const char *phase,
                       unsigned phases, const struct profile *p);
 void kernel_lines_close(struct kernel_lines *l);

@@ -1,4 +1,4 @@
-/* ladder: what each acceleration buys on GPT-2 124M, as `strobe ladder` finds it. */
+/* ladder: what each optimization gains on GPT-2 124M, measured as by `strobe ladder`. */
 #include "suite/others.h"
 
 #include "backend/backend.h"
@@ -23,41 +23,28 @@ static const struct suite_small laptop[SUITE_SMALLS] = {
     {"", "the rungs of a CPU"},
 };
 
-enum {
-    RUNG,
-    DIFFERS,
-    MEAN,
-    STD,
-    MEDIAN,
-    STEPS_TAKEN,
-    TOKENS,
-    BEFORE,
-    FIRST,
-    MEMORY,
-    KERNELS,
-    MFU,
-    LOSS,
-    NOTE,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(RUNG, "rung", "rung", "what this rung adds", false) \
+    X(DIFFERS, "differs", "differs by", "keys that differ from the previous rung", false) \
+    X(MEAN, "ms_mean", "mean ms", "mean time of a training step", true) \
+    X(STD, "ms_std", "std", "standard deviation", true) \
+    X(MEDIAN, "ms_median", "median", "milliseconds", true) \
+    X(STEPS_TAKEN, "steps", "n", "measured steps", true) \
+    X(TOKENS, "tokens_per_s", "tokens/s", "tokens per second, from the median", true) \
+    X(BEFORE, "times_before", "x before", "speedup over the last rung that ran", true) \
+    X(FIRST, "times_first", "x first", "speedup over the first rung", true) \
+    X(MEMORY, "memory_bytes", "memory", "memory of the plan", true) \
+    X(KERNELS, "kernels_per_step", "kernels", "nodes of the plan that a step runs", true) \
+    X(MFU, "mfu_percent", "MFU %", \
+      "6 N + 12 L C T FLOPs per token, as a share of the measured peak", true) \
+    X(LOSS, "first_loss", "first loss", "loss of the first step, for the same batch and weights", \
+      true) \
+    X(NOTE, "note", "note", "why the rung did not run", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [RUNG] = {"rung", "rung", "what is new", false},
-    [DIFFERS] = {"differs", "differs by", "the keys that differ from the rung before", false},
-    [MEAN] = {"ms_mean", "mean ms", "of a training step", true},
-    [STD] = {"ms_std", "std", "standard deviation", true},
-    [MEDIAN] = {"ms_median", "median", "milliseconds", true},
-    [STEPS_TAKEN] = {"steps", "n", "steps timed", true},
-    [TOKENS] = {"tokens_per_s", "tokens/s", "by the median", true},
-    [BEFORE] = {"times_before", "x before", "how many times as fast as the last rung that ran",
-                true},
-    [FIRST] = {"times_first", "x first", "how many times as fast as the first rung", true},
-    [MEMORY] = {"memory_bytes", "memory", "of the plan", true},
-    [KERNELS] = {"kernels_per_step", "kernels", "of the plan, that a step runs", true},
-    [MFU] = {"mfu_percent", "MFU %", "6 N + 12 L C T FLOPs a token over the measured peak", true},
-    [LOSS] = {"first_loss", "first loss", "of the first step: the same batch and weights", true},
-    [NOTE] = {"note", "note", "why it was not run", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static void set_row(struct table *t, int row, const struct ladder_rung *r, struct arena *a)
 {
@@ -80,7 +67,7 @@ static void set_row(struct table *t, int row, const struct ladder_rung *r, struc
     table_set(t, row, LOSS, 5, r->loss, a);
 }
 
-/* What the ladder sets is not for the words. */
+/* Refuses overrides of keys that the ladder sets. */
 static enum status check(const struct suite_request *r)
 {
     static const char *const none[] = {NULL};
@@ -89,7 +76,8 @@ static enum status check(const struct suite_request *r)
         const char *key = r->word[i] + strspn(r->word[i], "-");
         int length = (int)strcspn(key, "=");
         if (ladder_sets(key, length))
-            return fail(ST_USAGE, "the ladder sets %.*s itself; leave it out", length, key);
+            return fail(ST_USAGE, "the ladder sets %.*s itself; leave that override out", length,
+                        key);
     }
     return ST_OK;
 }

@@ -1,4 +1,4 @@
-/* THE list of suites: what each is called, which text it reproduces, and what it runs. */
+/* THE list of suites: name, title, what it reproduces, and what it runs. */
 #include "base/str.h"
 #include "suite/attention.h"
 #include "suite/grid.h"
@@ -15,8 +15,8 @@ enum {
 static const struct suite_small smaller_types[SUITE_SMALLS] = {
     {"size n_layer", "models of 2 to 6 layers"},
     {"size n_embd", "128 to 384 columns"},
-    {"block_size", "64 tokens a sequence"},
-    {"dtype", "no TF32, which is of GPUs alone"},
+    {"block_size", "64 tokens per sequence"},
+    {"dtype", "no TF32, which needs a GPU"},
 };
 
 /* clang-format off */
@@ -34,15 +34,15 @@ static const struct suite_grid
 
 const struct suite suites[] = {
     {"cs336-e2e",       "Forward, backward and whole steps of the CS336 models",          "CS336 assignment 2, 1.1.3 benchmarking_script (b)", .takes = OF_GRID, .run = suite_run_grid, .grid = &e2e},
-    {"cs336-warmup",    "The same after 0, 1, 2 and 5 steps of warm-up",                  "CS336 assignment 2, 1.1.3 benchmarking_script (c)", .takes = OF_GRID & ~SUITE_ORDER, .run = suite_run_warmup},
+    {"cs336-warmup",    "The same after 0, 1, 2 and 5 warm-up steps",                  "CS336 assignment 2, 1.1.3 benchmarking_script (c)", .takes = OF_GRID & ~SUITE_ORDER, .run = suite_run_warmup},
     {"cs336-precision", "fp32, TF32 and bf16, forward and backward",                      "CS336 assignment 2, 1.1.5 benchmarking_mixed_precision (c)", .takes = OF_GRID, .run = suite_run_grid, .grid = &precision},
-    {"cs336-profile",   "Parts of a step by the clock and by the profiler, kernels, products, softmax", "CS336 assignment 2, 1.1.4 nsys_profile", .takes = SUITE_SIZE | OF_TIMES, .machine = true, .run = suite_run_profile},
-    {"cs336-memory",    "Peaks of memory, what a block saves, blocks computed again: all from plans", "CS336 assignment 2, memory_profiling and (2026) gradient_checkpointing", .takes = SUITE_SIZE | SUITE_LIMIT, .run = suite_run_memory},
-    {"cs336-attention", "Attention alone, batch 8, one head: slow at two rungs and flash",  "CS336 assignment 2, pytorch_attention and torch_compile (a)", .takes = OF_TIMES, .run = suite_run_attention},
-    {"cs336-flash",     "Causal flash attention beside plain, batch 1, up to 65536 tokens", "CS336 assignment 2, flash_benchmarking", .takes = OF_TIMES, .run = suite_run_flash},
-    {"nanogpt-attention", "shakespeare_char trained with slow and with flash attention",    "nanoGPT, config/train_shakespeare_char.py", .takes = SUITE_ITERS | SUITE_FULL, .runs = true, .run = suite_run_nanogpt},
-    {"attention-block", "The kernels of one block of attention, slow and flash",            "the profiled attention block of configs/attention_block.conf", .takes = OF_TIMES, .machine = true, .run = suite_run_block},
-    {"ladder",          "GPT-2 124M, one acceleration after the other",                    "Karpathy's \"Let's reproduce GPT-2 (124M)\"", .takes = OF_TIMES, .machine = true, .run = suite_run_ladder},
+    {"cs336-profile",   "Parts of a step by the clock and by the profiler: kernels, matmuls, softmax", "CS336 assignment 2, 1.1.4 nsys_profile", .takes = SUITE_SIZE | OF_TIMES, .machine = true, .run = suite_run_profile},
+    {"cs336-memory",    "Peak memory, what a block saves, recomputation of blocks: all from plans", "CS336 assignment 2, memory_profiling and (2026) gradient_checkpointing", .takes = SUITE_SIZE | SUITE_LIMIT, .run = suite_run_memory},
+    {"cs336-attention", "Attention alone, batch 8, one head: unfused at two rungs, and flash",  "CS336 assignment 2, pytorch_attention and torch_compile (a)", .takes = OF_TIMES, .run = suite_run_attention},
+    {"cs336-flash",     "Causal flash and unfused attention, batch 1, up to 65536 tokens", "CS336 assignment 2, flash_benchmarking", .takes = OF_TIMES, .run = suite_run_flash},
+    {"nanogpt-attention", "shakespeare_char trained with unfused and with flash attention",    "nanoGPT, config/train_shakespeare_char.py", .takes = SUITE_ITERS | SUITE_FULL, .runs = true, .run = suite_run_nanogpt},
+    {"attention-block", "The kernels of one attention block, unfused and flash",            "the attention block of configs/attention_block.conf", .takes = OF_TIMES, .machine = true, .run = suite_run_block},
+    {"ladder",          "GPT-2 124M with optimizations added one by one",                    "Karpathy's \"Let's reproduce GPT-2 (124M)\"", .takes = OF_TIMES, .machine = true, .run = suite_run_ladder},
     {0},
 };
 /* clang-format on */
@@ -55,15 +55,15 @@ enum status suite_find(const char *name, const struct suite **ret)
         if (!strcmp(s->name, name)) return ST_OK;
         if (str_distance(name, s->name) < str_distance(name, nearest->name)) nearest = s;
     }
-    return fail(ST_USAGE, "there is no suite %s; the nearest is %s, --suite=list shows all", name,
-                nearest->name);
+    return fail(ST_USAGE, "there is no suite %s; did you mean %s? --suite=list shows them all",
+                name, nearest->name);
 }
 
 enum status suite_check_options(const struct suite *s, const struct suite_request *r)
 {
     const struct {
         enum suite_option option;
-        bool said;
+        bool given;
         const char *name;
     } options[] = {
         {SUITE_SIZE, r->size, "size"},
@@ -76,8 +76,8 @@ enum status suite_check_options(const struct suite *s, const struct suite_reques
         {SUITE_FULL, r->full, "full"},
     };
     for (int i = 0; i < COUNT_OF(options); i++)
-        if (options[i].said && !(s->takes & options[i].option))
-            return fail(ST_USAGE, "the suite %s has no use for --%s; leave it out", s->name,
+        if (options[i].given && !(s->takes & options[i].option))
+            return fail(ST_USAGE, "the suite %s does not take --%s; leave it out", s->name,
                         options[i].name);
     return ST_OK;
 }

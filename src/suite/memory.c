@@ -1,4 +1,4 @@
-/* cs336-memory: all of it is read off plans. */
+/* cs336-memory: peak memory, saved values and recomputation, computed from plans. */
 #include "suite/others.h"
 
 #include "backend/backend.h"
@@ -12,10 +12,10 @@
 
 enum { LENGTHS_MOST = 8, TOP = 5 };
 static const char lengths[] = "128,256,512", types[] = "float32,bfloat16", size_of_text[] = "2.7b";
-/* Rows of the first table: a plan of so much, and where in it the peak is looked for. */
+/* Rows of the first table: the extent of the plan, and the part of it whose peak is reported. */
 static const struct {
     enum memory_extent extent;
-    bool forward; /* of a step: before its backward pass begins */
+    bool forward; /* only the forward pass */
     const char *name;
 } peaks[] = {{EXTENT_INFERENCE, false, "inference"},
              {EXTENT_STEP, true, "forward of a step"},
@@ -67,11 +67,11 @@ static void name_point(struct table *t, int row, const struct looking *x, const 
 /* clang-format off */
 #define POINT_COLUMNS                                                      \
     {"config", "config", "the model", false},                              \
-    {"dtype", "dtype", "of activations and products", false},              \
-    {"T", "T", "tokens of a sequence", true}
+    {"dtype", "dtype", "type of activations and matmuls", false},          \
+    {"T", "T", "tokens per sequence", true}
 /* clang-format on */
 
-/* --- peaks ------------------------------------------------------------------------------------- */
+/* --- peaks ------------------------------------------------------------------------------------ */
 
 enum {
     PHASE = 3,
@@ -91,21 +91,22 @@ enum {
 static const struct table_column peak_columns[PEAK_COLUMNS] = {
     POINT_COLUMNS,
     [PHASE] = {"phase", "phase",
-               "the loss alone, with nothing saved; the forward pass of a training step; all of it",
+               "inference: the loss, with nothing saved; the forward pass of a step; or the step",
                false},
-    [PEAK] = {"peak_bytes", "peak", "in use where most is", true},
-    [TOTAL] = {"total_bytes", "allocated", "before the first step, gaps included", true},
-    [WEIGHTS] = {"weights_bytes", "weights", "and their copies, where most is in use", true},
-    [GRADIENTS] = {"gradients_bytes", "gradients", "where most is in use", true},
-    [OPTIMIZER] = {"optimizer_bytes", "AdamW", "its moments", true},
-    [SAVED] = {"saved_bytes", "saved", "for the backward pass, where most is in use", true},
-    [AT] = {"at", "where", "the kernel that runs where most is in use", false},
+    [PEAK] = {"peak_bytes", "peak", "memory in use at the peak", true},
+    [TOTAL] = {"total_bytes", "allocated", "memory allocated before the first step, with gaps",
+               true},
+    [WEIGHTS] = {"weights_bytes", "weights", "weights and their copies, at the peak", true},
+    [GRADIENTS] = {"gradients_bytes", "gradients", "gradients at the peak", true},
+    [OPTIMIZER] = {"optimizer_bytes", "AdamW", "moments of AdamW", true},
+    [SAVED] = {"saved_bytes", "saved", "saved for the backward pass, at the peak", true},
+    [AT] = {"at", "where", "the kernel that runs at the peak", false},
     [RESIDUAL] = {"residual_bytes", "one (B,T,C)", "a tensor of the residual stream in fp32", true},
-    [FITS] = {"fits", "fits", "within --mem-limit", false},
+    [FITS] = {"fits", "fits", "whether it fits within --mem-limit", false},
     [NOTE] = {"note", "note", "why there is no plan", false},
 };
 
-/* The moment of the forward pass at which most is used. */
+/* The peak of the forward pass. */
 static const struct memory_moment *peak_of_forward(const struct memory_course *c,
                                                    const struct program *program)
 {
@@ -186,20 +187,21 @@ static enum status add_peaks(struct looking *x)
     return ST_OK;
 }
 
-/* --- what a block saves ------------------------------------------------------------------------ */
+/* --- what a block saves ----------------------------------------------------------------------- */
 
 enum { TENSOR = 3, OPERATOR, TYPE, BYTES, SHARE, SAVED_COLUMNS };
 
 static const struct table_column saved_columns[SAVED_COLUMNS] = {
     POINT_COLUMNS,
-    [TENSOR] = {"tensor", "saved", "where it is made", false},
-    [OPERATOR] = {"op", "by", "the operator that makes it", false},
-    [TYPE] = {"type", "type", "of the tensor", false},
-    [BYTES] = {"bytes", "size", "of the tensor", true},
-    [SHARE] = {"percent", "%", "of all that the block saves", true},
+    [TENSOR] = {"tensor", "saved", "the saved tensor", false},
+    [OPERATOR] = {"op", "by", "the operator that writes it", false},
+    [TYPE] = {"type", "type", "type of the tensor", false},
+    [BYTES] = {"bytes", "size", "size of the tensor", true},
+    [SHARE] = {"percent", "%", "share of what the block saves", true},
 };
 
-/* The largest of one block, a line for the rest of it, and one for its gradients. */
+/* The largest saved tensors of one block, a line for the others, and one for the block's
+ * gradients. */
 static void set_saved(struct sheet_table *s, int *row, const struct looking *x,
                       const struct point *p, const struct memory_tensors *saved, int64_t weights)
 {
@@ -256,7 +258,7 @@ static enum status add_saved(struct looking *x)
             enum status st =
                 program_for(&program, &p.config, suite_vocabulary(&p.config, CS336_VOCABULARY),
                             1u << GRAPH_MICRO, x->backend, x->a);
-            if (st == ST_UNSUPPORTED) continue; /* the first table says why */
+            if (st == ST_UNSUPPORTED) continue; /* the first table has the reason */
             TRY(st);
             int block = (int)model_layers(&p.config.model) / 2;
             memory_saved(&program, block, &saved, x->a);
@@ -266,24 +268,25 @@ static enum status add_saved(struct looking *x)
     return ST_OK;
 }
 
-/* --- computing again --------------------------------------------------------------------------- */
+/* --- recomputation ---------------------------------------------------------------------------- */
 
 enum { AGAIN = 3, AGAIN_TOTAL, AGAIN_SAVED, AGAIN_FLOPS, AGAIN_COLUMNS };
 
 static const struct table_column again_columns[AGAIN_COLUMNS] = {
     POINT_COLUMNS,
-    [AGAIN] = {"recompute", "recompute", "what the backward pass computes again", false},
-    [AGAIN_TOTAL] = {"total_bytes", "allocated", "of a training step", true},
-    [AGAIN_SAVED] = {"saved_bytes", "saved", "for the backward pass, where most is", true},
-    [AGAIN_FLOPS] = {"flops_percent", "FLOPs %", "of a step that computes nothing again", true},
+    [AGAIN] = {"recompute", "recompute", "what the backward pass recomputes", false},
+    [AGAIN_TOTAL] = {"total_bytes", "allocated", "memory of a training step", true},
+    [AGAIN_SAVED] = {"saved_bytes", "saved", "saved for the backward pass, at its largest", true},
+    [AGAIN_FLOPS] = {"flops_percent", "FLOPs %", "compared with a step without recomputation",
+                     true},
 };
 
 static enum status add_again(struct looking *x)
 {
     struct point p = {.length = x->lengths - 1};
     int most = x->sizes * x->type.values * MEMORY_VARIANTS, row = 0;
-    struct sheet_table *t = sheet_add(x->sheet, "Blocks computed again, at the longest T",
-                                      again_columns, AGAIN_COLUMNS, most, x->a);
+    struct sheet_table *t = sheet_add(x->sheet, "Recomputation, at the longest T", again_columns,
+                                      AGAIN_COLUMNS, most, x->a);
     for (p.size = 0; p.size < x->sizes; p.size++)
         for (p.type = 0; p.type < x->type.values && !suite_stopped(); p.type++) {
             struct memory_variant v[MEMORY_VARIANTS];
@@ -312,9 +315,9 @@ static enum status add_again(struct looking *x)
     return ST_OK;
 }
 
-/* --- all of it --------------------------------------------------------------------------------- */
+/* --- the suite -------------------------------------------------------------------------------- */
 
-/* A plan needs no device: where there is no GPU, and nobody asks for the CPU, it is that of a GPU. */
+/* Plans need no device: without a GPU and without --device, the plans are for a GPU. */
 static enum status find_backend(struct looking *x)
 {
     struct config c;
@@ -324,7 +327,7 @@ static enum status find_backend(struct looking *x)
     bool planned = c.plan.device == DEVICE_AUTO && d.backend->host_memory && backend_find("cuda");
     x->backend = planned ? "cuda" : d.backend->name;
     if (planned)
-        sheet_note(x->sheet, "There is no GPU here: the plans are those for an H200; they need no "
+        sheet_note(x->sheet, "There is no GPU here, so the plans are for an H200; plans need no "
                              "device. --device=cpu plans for this processor.");
     return ST_OK;
 }

@@ -1,5 +1,5 @@
-/* nanogpt-attention: the same training with slow and with flash attention, in processes of their own: run directories, profiles, and
- * what `strobe report` makes of both. */
+/* nanogpt-attention: the same training with unfused ("slow") and flash attention, each in a
+ * separate process: run directories, profiles, and the report on both. */
 #include "base/str.h"
 #include "present/table_cells.h"
 #include "report/changes.h"
@@ -26,7 +26,7 @@ static const struct suite_small smaller[SUITE_SMALLS] = {
 };
 static const char *const ways[] = {"flash=false", "flash=true"};
 
-/* --- the commands ------------------------------------------------------------------------------ */
+/* --- the commands ----------------------------------------------------------------------------- */
 
 struct words {
     char *word[WORDS_MOST];
@@ -45,7 +45,7 @@ static void add_number(struct words *w, const char *key, int64_t x)
     add(w, arena_printf(w->a, "--%s=%lld", key, (long long)x));
 }
 
-/* The configuration and what a GPU has besides. */
+/* Adds the configuration, and on a GPU bf16 and graph replay. */
 static void add_config(struct words *w, bool small)
 {
     add(w, small ? small_config : config);
@@ -62,7 +62,8 @@ static bool is_key(const char *word, const char *key)
     return !strncmp(word, key, n) && word[n] == '=';
 }
 
-/* The user's words count most, so they come last; where the runs lie was asked by one of them, and a profile begins nothing. */
+/* Adds the user's words last, so that they override the others. out_dir is already used for the
+ * folder of the runs, and init_from is only for training. */
 static void add_user(struct words *w, const struct suite_request *r, bool trains)
 {
     for (int i = 0; i < r->words; i++)
@@ -70,7 +71,7 @@ static void add_user(struct words *w, const struct suite_request *r, bool trains
             add(w, r->word[i]);
 }
 
-/* What an earlier call left is gone on with, else replaced. */
+/* Whether the runs of an earlier call are continued; otherwise they are replaced. */
 static enum status is_resumed(const struct suite_request *r, bool *ret, struct arena *a)
 {
     struct config c;
@@ -87,19 +88,19 @@ static enum status check(const struct suite_request *r)
     for (int i = 0; i < r->words; i++)
         if (is_key(r->word[i], "flash"))
             return fail(ST_USAGE,
-                        "this suite trains with flash=false and flash=true; leave it out");
+                        "this suite trains with flash=false and flash=true; leave flash out");
     return ST_OK;
 }
 
-/* None begins after a Ctrl-C. */
+/* Runs a command, unless Ctrl-C was noted. */
 static enum status command(const struct suite_request *r, const struct words *w, bool quiet)
 {
     enum status st = ST_INTERRUPTED;
     if (!suite_stopped()) st = r->command(r->user, w->word, w->n, quiet);
     if (st != ST_INTERRUPTED) return st;
     return fail(st,
-                "stopped: what was trained so far is in %s, and strobe report %s/* shows it; "
-                "--init_from=resume goes on",
+                "stopped: the runs so far are in %s, and strobe report %s/* shows them; add "
+                "--init_from=resume to continue",
                 r->out_dir, r->out_dir);
 }
 
@@ -137,47 +138,31 @@ static enum status profile(const struct suite_request *r, bool small, const char
     return command(r, &w, true);
 }
 
-/* --- what came of it --------------------------------------------------------------------------- */
+/* --- results ---------------------------------------------------------------------------------- */
 
-enum {
-    RUN,
-    MS,
-    STD,
-    TOKENS,
-    SPEED,
-    TRAIN_LOSS,
-    VAL_LOSS,
-    BEST,
-    APART,
-    BUSY,
-    CLOCK,
-    POWER,
-    ENERGY,
-    PLANNED,
-    PEAK,
-    KERNELS,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(RUN, "run", "run", "slow: unfused attention; or flash", false) \
+    X(MS, "ms_median", "ms/iter", "median time of an iteration", true) \
+    X(STD, "ms_std", "std", "standard deviation", true) \
+    X(TOKENS, "tokens_per_s", "tokens/s", "tokens per second, from the median", true) \
+    X(SPEED, "times_slow", "x slow", "speedup over slow", true) \
+    X(TRAIN_LOSS, "train_loss", "train loss", "at the end of the run", true) \
+    X(VAL_LOSS, "val_loss", "val loss", "at the end of the run", true) \
+    X(BEST, "best_val_loss", "best val", "the lowest validation loss", true) \
+    X(APART, "val_apart", "val apart", \
+      "largest difference of validation loss from slow, at any evaluation", true) \
+    X(BUSY, "utilization", "busy %", "mean utilisation of the device during training", true) \
+    X(CLOCK, "clock_mhz", "MHz", "mean clock of the device during training", true) \
+    X(POWER, "power_w", "W", "mean power of the device during training", true) \
+    X(ENERGY, "joules_per_token", "J/token", "energy per token", true) \
+    X(PLANNED, "memory_planned", "planned", "memory of the plan", true) \
+    X(PEAK, "memory_peak", "memory", "largest measured memory", true) \
+    X(KERNELS, "kernels_per_step", "kernels", "nodes of the plan per step", true)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [RUN] = {"run", "run", "slow attention or flash", false},
-    [MS] = {"ms_median", "ms/iter", "median time of an iteration", true},
-    [STD] = {"ms_std", "std", "standard deviation", true},
-    [TOKENS] = {"tokens_per_s", "tokens/s", "by the median", true},
-    [SPEED] = {"times_slow", "x slow", "how many times as fast as slow", true},
-    [TRAIN_LOSS] = {"train_loss", "train loss", "at the end", true},
-    [VAL_LOSS] = {"val_loss", "val loss", "at the end", true},
-    [BEST] = {"best_val_loss", "best val", "the lowest validation loss", true},
-    [APART] = {"val_apart", "val apart",
-               "largest difference of validation loss from slow, at any evaluation", true},
-    [BUSY] = {"utilization", "busy %", "the device while it trained", true},
-    [CLOCK] = {"clock_mhz", "MHz", "the device's clock while it trained", true},
-    [POWER] = {"power_w", "W", "the device's power while it trained", true},
-    [ENERGY] = {"joules_per_token", "J/token", "energy over tokens", true},
-    [PLANNED] = {"memory_planned", "planned", "memory of the plan", true},
-    [PEAK] = {"memory_peak", "memory", "measured", true},
-    [KERNELS] = {"kernels_per_step", "kernels", "of a step", true},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static void set_known(struct table *t, int row, int column, int digits, double x, struct arena *a)
 {
@@ -240,7 +225,7 @@ static enum status read_runs(const struct suite_request *r, struct sheet *ret, s
     return ST_OK;
 }
 
-/* Kernels of slow attention, and what came in their place. */
+/* Adds a table of the kernels of slow attention and those that replace them. */
 static enum status read_profiles(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
     struct profile_file *p = ARENA_NEW(a, struct profile_file, COUNT_OF(ways));
@@ -276,8 +261,8 @@ enum status suite_run_nanogpt(const struct suite *s, const struct suite_request 
     TRY(read_runs(r, ret, a));
     TRY(read_profiles(r, ret, a));
     sheet_note(ret, arena_printf(a,
-                                 "The curves overlaid, their difference, and the device meanwhile: "
-                                 "%s/report.html; strobe report %s writes it anew.",
+                                 "%s/report.html has both curves, their difference and the "
+                                 "telemetry of the device; strobe report %s writes it again.",
                                  r->out_dir, r->out_dir));
     if (small) suite_say_small(ret, r, smaller, a);
     return ST_OK;

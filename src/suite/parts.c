@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CS336, assignment 2. The course of 2026 calls 2.7b xl, and has 10b besides, which no device here holds in fp32. */
+/* CS336, assignment 2. The course of 2026 calls 2.7b xl and adds 10b, which does not fit in fp32
+ * on an H200. */
 /* clang-format off */
 const struct suite_size cs336_sizes[] = {
     {"small",  "cs336_small.conf",   "", false},
@@ -31,11 +32,11 @@ const struct suite_size cs336_small_sizes[] = {
 const struct suite_small cs336_smaller[SUITE_SMALLS] = {
     {"size n_layer", "models of 2 to 6 layers"},
     {"size n_embd", "128 to 384 columns"},
-    {"block_size", "64 tokens a sequence"},
+    {"block_size", "64 tokens per sequence"},
 };
 const char cs336_words[] = "dtype=float32 fusion=op flash=false";
 
-/* --- words ------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static bool is_of(const char *word, const char *key)
 {
@@ -89,8 +90,8 @@ enum status suite_lengths(const struct suite_request *r, const char *key, const 
         char *end;
         ret[i < most ? i : 0] = strtoll(x.value[i], &end, 10);
         if (i >= most || *end || end == x.value[i] || ret[i] < 1 || (i && ret[i] <= ret[i - 1]))
-            return fail(ST_USAGE, "--%s takes up to %d whole numbers that rise, as in %s", key,
-                        most, words);
+            return fail(ST_USAGE, "--%s takes up to %d increasing integers, as in %s", key, most,
+                        words);
     }
     *ret_n = x.values;
     return ST_OK;
@@ -103,7 +104,7 @@ enum status suite_check_lists(const struct suite_request *r, const char *const *
         if (!bench_is_list(r->word[i])) continue;
         while (keys[k] && !is_of(r->word[i], keys[k])) k++;
         if (!keys[k])
-            return fail(ST_USAGE, "%s: this suite takes no list of it",
+            return fail(ST_USAGE, "%s: this suite takes only one value of it",
                         r->word[i] + strspn(r->word[i], "-"));
     }
     return ST_OK;
@@ -123,12 +124,11 @@ enum status suite_sizes(const struct suite_request *r, const struct suite_size *
         int i = 0;
         while (i < n && strcmp(all[i].name, word) != 0) i++;
         if (i == n)
-            return fail(ST_USAGE, "--size=%s: there are %s%s", r->size, known,
-                        all == cs336_small_sizes ? " on a CPU; --full takes the published ones"
-                                                 : "");
+            return fail(ST_USAGE, "--size=%s: the sizes are %s%s", r->size, known,
+                        all == cs336_small_sizes ? " on a CPU; --full has the published ones" : "");
         for (int k = 0; k < kept; k++)
             if (size[k].name == all[i].name)
-                return fail(ST_USAGE, "--size=%s: %s is asked for twice", r->size, all[i].name);
+                return fail(ST_USAGE, "--size=%s: %s is given twice", r->size, all[i].name);
         size[kept++] = all[i];
     }
     *ret = size;
@@ -136,7 +136,7 @@ enum status suite_sizes(const struct suite_request *r, const struct suite_size *
     return ST_OK;
 }
 
-/* --- where it runs ----------------------------------------------------------------------------- */
+/* --- the device ------------------------------------------------------------------------------- */
 
 enum status suite_device(const struct suite_request *r, struct device *ret)
 {
@@ -156,7 +156,7 @@ enum status suite_is_small(const struct suite_request *r, bool *ret)
     return ST_OK;
 }
 
-static bool says(const struct suite_request *r, const char *key)
+static bool has_key(const struct suite_request *r, const char *key)
 {
     if (!strcmp(key, "size")) return r->size;
     if (!strcmp(key, "iters")) return r->iters;
@@ -165,11 +165,11 @@ static bool says(const struct suite_request *r, const char *key)
     return false;
 }
 
-static bool says_one(const struct suite_request *r, const char *keys, struct arena *a)
+static bool has_one(const struct suite_request *r, const char *keys, struct arena *a)
 {
     char *rest = arena_strdup(a, keys), *key;
     while ((key = strsep(&rest, " ")))
-        if (says(r, key)) return true;
+        if (has_key(r, key)) return true;
     return false;
 }
 
@@ -178,12 +178,12 @@ void suite_say_small(struct sheet *s, const struct suite_request *r,
 {
     const char *text = "The variant for CPUs", *between = ": ";
     for (int i = 0; i < SUITE_SMALLS && small[i].what; i++) {
-        if (says_one(r, small[i].keys, a)) continue;
+        if (has_one(r, small[i].keys, a)) continue;
         text = arena_printf(a, "%s%s%s", text, between, small[i].what);
         between = ", ";
     }
-    sheet_note(s,
-               arena_printf(a, "%s. On a GPU, or with --full, it has the published size.", text));
+    sheet_note(
+        s, arena_printf(a, "%s. On a GPU or with --full, the suite has the published size.", text));
 }
 
 int64_t suite_room(const struct suite_request *r, const struct device *d, int64_t limit)
@@ -193,9 +193,9 @@ int64_t suite_room(const struct suite_request *r, const struct device *d, int64_
     return limit && (room < 0 || limit < room) ? limit : room;
 }
 
-/* --- Ctrl-C ------------------------------------------------------------------------------------ */
+/* --- Ctrl-C ----------------------------------------------------------------------------------- */
 
-const char suite_not_reached[] = "not reached: it was stopped before";
+const char suite_not_reached[] = "not reached: the suite was stopped before";
 
 bool suite_stopped(void)
 {
@@ -205,5 +205,5 @@ bool suite_stopped(void)
 enum status suite_check_stopped(bool measured)
 {
     if (measured || !suite_stopped()) return ST_OK;
-    return fail(ST_INTERRUPTED, "stopped before anything was measured: there is no table yet");
+    return fail(ST_INTERRUPTED, "stopped before anything was measured, so there is no table");
 }

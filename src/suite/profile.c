@@ -1,5 +1,5 @@
-/* cs336-profile: each part of a step by the clock and by the profiler, its longest kernel, the share of products, and softmax
- * against the products around it. */
+/* cs336-profile: each part of a step by the clock and by the profiler, its longest kernel, the
+ * share of matmuls, and softmax compared with the matmuls of attention. */
 #include "present/table_cells.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
@@ -28,47 +28,32 @@ struct profiling {
     struct arena *a;
 };
 
-/* --- parts of a step --------------------------------------------------------------------------- */
+/* --- parts of a step -------------------------------------------------------------------------- */
 
-enum {
-    CONFIG,
-    LENGTH,
-    PHASE,
-    CLOCK,
-    CLOCK_STD,
-    PROFILER,
-    IDLE,
-    KERNEL,
-    KERNEL_SHARE,
-    CALLS,
-    PRODUCTS,
-    SOFTMAX,
-    NORMS,
-    POINTWISE,
-    NOTE,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(CONFIG, "config", "config", "the model", false) \
+    X(LENGTH, "T", "T", "tokens per sequence", true) \
+    X(PHASE, "phase", "phase", "phase of a training step", false) \
+    X(CLOCK, "clock_ms", "ms, clock", "mean, by the clock of the host", true) \
+    X(CLOCK_STD, "clock_std", "std", "standard deviation", true) \
+    X(PROFILER, "profiler_ms", "ms, profiler", "mean of kernels and the idle time between them", \
+      true) \
+    X(IDLE, "idle_percent", "idle %", "share of the phase in which nothing ran", true) \
+    X(KERNEL, "kernel", "longest kernel", "the kernel with the largest total time", false) \
+    X(KERNEL_SHARE, "kernel_percent", "% of it", "its share of the phase", true) \
+    X(CALLS, "kernel_calls", "calls", "calls of that kernel in the phase", true) \
+    X(PRODUCTS, "products_percent", "matmuls %", "share of the phase", true) \
+    X(SOFTMAX, "softmax_percent", "softmax %", "share of the phase", true) \
+    X(NORMS, "norms_percent", "norms %", "share of the phase", true) \
+    X(POINTWISE, "pointwise_percent", "pointwise %", "share of the phase", true) \
+    X(NOTE, "note", "note", "why it was not measured", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [CONFIG] = {"config", "config", "the model", false},
-    [LENGTH] = {"T", "T", "tokens of a sequence", true},
-    [PHASE] = {"phase", "phase", "of a training step", false},
-    [CLOCK] = {"clock_ms", "ms, clock", "mean, by the host's clock around it", true},
-    [CLOCK_STD] = {"clock_std", "std", "standard deviation", true},
-    [PROFILER] = {"profiler_ms", "ms, profiler", "mean, kernels and the idle time between them",
-                  true},
-    [IDLE] = {"idle_percent", "idle %", "nothing ran", true},
-    [KERNEL] = {"kernel", "longest kernel", "by its time in all", false},
-    [KERNEL_SHARE] = {"kernel_percent", "% of it", "of the phase", true},
-    [CALLS] = {"kernel_calls", "calls", "of that kernel, in the phase", true},
-    [PRODUCTS] = {"products_percent", "products %", "matrix products, of the phase", true},
-    [SOFTMAX] = {"softmax_percent", "softmax %", "of the phase", true},
-    [NORMS] = {"norms_percent", "norms %", "of the phase", true},
-    [POINTWISE] = {"pointwise_percent", "pointwise %", "of the phase", true},
-    [NOTE] = {"note", "note", "why it was not run", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
-/* Phases of the table: which of the profiler's, and which line of the clock. */
+/* Phases of the table: the phases of the profiler, and the line of the clock. */
 static const struct {
     unsigned phases;
     enum bench_line line;
@@ -113,7 +98,7 @@ static void set_part(const struct profiling *x, int row, int part, const struct 
     arena_release(&scratch);
 }
 
-/* --- inside attention -------------------------------------------------------------------------- */
+/* --- inside attention ------------------------------------------------------------------------- */
 
 enum {
     INSIDE_PRODUCTS = 2,
@@ -127,15 +112,15 @@ enum {
 
 static const struct table_column inside_columns[INSIDE_COLUMNS] = {
     [CONFIG] = {"config", "config", "the model", false},
-    [LENGTH] = {"T", "T", "tokens of a sequence", true},
-    [INSIDE_PRODUCTS] = {"products_ms", "products ms",
+    [LENGTH] = {"T", "T", "tokens per sequence", true},
+    [INSIDE_PRODUCTS] = {"products_ms", "matmuls ms",
                          "scores and the weighted sum, forward, of all blocks", true},
     [INSIDE_SOFTMAX] = {"softmax_ms", "softmax ms",
-                        "with its mask and scale, forward, of all blocks", true},
-    [INSIDE_TIMES] = {"softmax_over_products", "softmax / products", "by time", true},
-    [PRODUCT_FLOPS] = {"products_gflop", "products GFLOP", "by the plan's count", true},
-    [SOFTMAX_FLOPS] = {"softmax_gflop", "softmax GFLOP", "by the plan's count", true},
-    [FLOPS_TIMES] = {"softmax_over_products_flops", "by FLOPs", "softmax / products", true},
+                        "softmax with mask and scale, forward, of all blocks", true},
+    [INSIDE_TIMES] = {"softmax_over_products", "softmax / matmuls", "by time", true},
+    [PRODUCT_FLOPS] = {"products_gflop", "matmuls GFLOP", "FLOPs of the plan", true},
+    [SOFTMAX_FLOPS] = {"softmax_gflop", "softmax GFLOP", "FLOPs of the plan", true},
+    [FLOPS_TIMES] = {"softmax_over_products_flops", "by FLOPs", "softmax / matmuls", true},
 };
 
 static bool has_word(const struct range *r, const char *word)
@@ -170,7 +155,7 @@ static void add_inside(struct profiling *x, const char *name, int64_t T, const s
     table_set(t, row, FLOPS_TIMES, 3, flops[1] / flops[0], a);
 }
 
-/* --- one model at one length ------------------------------------------------------------------- */
+/* --- one model at one length ------------------------------------------------------------------ */
 
 static enum status time_it(const struct profiling *x, const struct config *c,
                            struct bench_cell *ret)
@@ -261,7 +246,7 @@ enum status suite_run_profile(const struct suite *s, const struct suite_request 
                                            .labels = 3,
                                            .y = "profiler_ms"};
     sheet_note(ret,
-               "By the clock: each part on its own, the device idle before and after it. By the "
+               "By the clock: each part alone, with the device idle before and after it. By the "
                "profiler: the same kernels within whole steps.");
     if (x.small) suite_say_small(ret, r, smaller, a);
     return ST_OK;

@@ -37,8 +37,9 @@ enum status profiled_run(struct profiled *p, const struct suite_request *r, cons
     if (st == ST_OK) return ST_OK;
     engine_close(&p->engine);
     if (st == ST_MEMORY || st == ST_INTERRUPTED) {
-        p->reason = st == ST_MEMORY ? arena_printf(&p->arena, "did not fit: %s", fail_message())
-                                    : suite_not_reached;
+        p->reason = st == ST_MEMORY
+                        ? arena_printf(&p->arena, "did not fit in memory: %s", fail_message())
+                        : suite_not_reached;
         return ST_OK;
     }
     arena_release(&p->arena);

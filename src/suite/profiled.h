@@ -9,12 +9,12 @@ struct profiled {
     struct engine engine; /* points into this struct: it must not move */
     struct config config;
     struct profile profile;
-    const char *reason; /* why there is none; NULL: there is one */
+    const char *reason; /* why there is no profile; NULL: there is one */
     struct arena arena;
 };
 
-/* Opens, watches and keeps the engine, which the profile reads; what does not fit, or was stopped before there is a profile, is a
- * reason. */
+/* Opens an engine and profiles it. The engine stays open, because the profile reads it. If it
+ * does not fit in memory or is stopped early, `reason` is set. */
 enum status profiled_run(struct profiled *p, const struct suite_request *r, const struct config *c,
                          int64_t vocab, int steps, double limit_ms);
 void profiled_close(struct profiled *p);

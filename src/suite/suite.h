@@ -1,6 +1,7 @@
-/* suite.h - experiments that people make by hand, one command and one sheet of tables each; THE list of them is list.c.
+/* suite.h - ready-made experiments: one command and one sheet of tables each. list.c is THE list
+ * of them.
  *
- * A suite reports what this program measures of its own engine. On a CPU each takes a smaller variant of itself, and says so. */
+ * A suite measures this program. On a CPU it runs a smaller variant, and a note says so. */
 #ifndef SUITE_SUITE_H
 #define SUITE_SUITE_H
 
@@ -9,19 +10,20 @@
 #include "present/sheet.h"
 
 struct suite_request {
-    char **word; /* overrides of keys; a list is an axis, or takes the place of the suite's own */
+    char *
+        *word; /* overrides of keys; a list is an axis, or replaces the suite's values of the key */
     int words;
     const char *size;           /* "small,medium": only these; NULL: all */
-    const char *warmup, *phase; /* as at the command line; NULL: the suite's own */
-    int64_t steps, iters;       /* 0: the suite's own */
-    int64_t
-        limit; /* bytes of memory, as if there were no more; 0: what is free, or what the suite has */
+    const char *warmup, *phase; /* as on the command line; NULL: the suite's default */
+    int64_t steps, iters;       /* 0: the suite's default */
+    int64_t limit;              /* bytes of memory; 0: free memory, or the suite's limit */
     enum bench_order order;
     const char *out_dir;                                      /* for suites that leave runs */
     bool full;                                                /* the published size on a CPU, too */
     const struct machine *machine;                            /* of a suite that asks for it */
     void (*each)(void *user, double share, const char *what); /* progress, 0 ... 1 */
-    /* Runs a command of this program in a process of its own; what it prints goes to stderr, or, `quiet`, nowhere. */
+    /* Runs a command of this program in a process of its own; what it prints goes to stderr, or,
+     * `quiet`, nowhere. */
     enum status (*command)(void *user, char *const *word, int words, bool quiet);
     void *user;
 };
@@ -41,25 +43,25 @@ enum suite_option {
 struct suite {
     const char *name;  /* "cs336-e2e" */
     const char *title; /* a sentence */
-    const char *text;  /* which text it reproduces */
-    unsigned takes;    /* of enum suite_option; the rest is refused */
-    bool machine;      /* it holds times against the machine's ceilings */
-    bool runs;         /* it leaves run directories in out_dir */
+    const char *text;  /* what it reproduces */
+    unsigned takes;    /* mask of enum suite_option; other options are refused */
+    bool machine;      /* it compares times with the measured peaks */
+    bool runs;         /* it writes run directories to out_dir */
     enum status (*run)(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                        struct arena *a);
-    const struct suite_grid *grid; /* of those that are grids alone: grid.h */
+    const struct suite_grid *grid; /* of suites with run == suite_run_grid */
 };
 
 extern const struct suite suites[]; /* ends with name == NULL */
-/* A name that nobody has is ST_USAGE and names the nearest. */
+/* ST_USAGE if there is no suite of that name; the message suggests the nearest. */
 enum status suite_find(const char *name, const struct suite **ret);
-/* ST_USAGE where the request has an option that the suite does not take. */
+/* ST_USAGE if the request has an option that the suite does not take. */
 enum status suite_check_options(const struct suite *s, const struct suite_request *r);
-/* Fills the sheet but for device, date and version. After a Ctrl-C that was noted (base/interrupt.h) with what was measured until
- * then; ST_INTERRUPTED where that is nothing, or a training. */
+/* Fills the sheet except device, date and version. After Ctrl-C (base/interrupt.h) it has the
+ * results so far; ST_INTERRUPTED if there are none, or if a training was stopped. */
 enum status suite_run(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                       struct arena *a);
-/* The device that the words ask for. */
+/* The device that the request names. */
 enum status suite_device(const struct suite_request *r, struct device *ret);
 
 #endif

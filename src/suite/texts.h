@@ -1,4 +1,5 @@
-/* texts.h - configuration files that suites are made of, taken into the program: it may run where they are not. */
+/* texts.h - configuration files that suites are made of, taken into the program: it may run where
+ * they are not. */
 #ifndef SUITE_TEXTS_H
 #define SUITE_TEXTS_H
 

@@ -1,5 +1,6 @@
-/* cs336-warmup: the same cells after more or fewer steps of warm-up, each in a process of its own, as somebody has who runs a script again: what
- * a process makes once (threads, handles and kernels of libraries) is in the first steps of every row. */
+/* cs336-warmup: the same cells after different numbers of warm-up steps, each in a separate
+ * process, as if a script were run again: one-time work of a process (threads, handles and
+ * kernels of libraries) is in the first steps of every row. */
 #include "base/file.h"
 #include "present/table_cells.h"
 #include "suite/others.h"
@@ -18,7 +19,7 @@ struct part {
 
 struct collecting {
     const struct suite_request *request;
-    struct part *part; /* of each process */
+    struct part *part; /* one for each process */
     int parts;
     struct arena *a;
 };
@@ -43,27 +44,27 @@ static enum status run_part(struct collecting *x, const char *size, int warmup)
     if (r->full) word[words++] = "--full";
     for (int i = 0; i < r->words; i++) word[words++] = r->word[i];
     part->warmup = warmup;
-    remove(path); /* of a call that was killed */
+    remove(path); /* left by a call that was killed */
     enum status st = r->command(r->user, word, words, true);
-    if (st == ST_INTERRUPTED) { /* it may have left what it had; whole rows alone count */
+    if (st == ST_INTERRUPTED) { /* its file may be incomplete */
         remove(path);
         x->parts--;
         return ST_OK;
     }
     if (st != ST_OK && !file_exists(path))
-        return st; /* where no cell ran it fails, and its table says why */
+        return st; /* if no cell ran, it fails, but its table has the reasons */
     TRY(sheet_read(path, a, &part->sheet));
     remove(path);
     if (part->sheet.tables != 1) return fail(ST_FORMAT, "%s has no table", path);
     return ST_OK;
 }
 
-/* The columns of a part, and the warm-up behind the first. */
+/* The columns of a part, with the warm-up after the first one. */
 static const struct table_column *columns_of(const struct table *t, struct arena *a)
 {
     struct table_column *column = ARENA_NEW(a, struct table_column, t->columns + 1);
     column[0] = t->column[0];
-    column[1] = (struct table_column){"warmup", "warm-up", "steps before those that count", true};
+    column[1] = (struct table_column){"warmup", "warm-up", "steps before the measured ones", true};
     memcpy(&column[2], &t->column[1], (size_t)(t->columns - 1) * sizeof *column);
     return column;
 }
@@ -118,8 +119,8 @@ enum status suite_run_warmup(const struct suite *s, const struct suite_request *
     join(&x, ret);
     sheet_note(
         ret,
-        "Each model and warm-up has a process of its own. There the lines take turns, so what the "
-        "process makes once is in the first step of the first line.");
+        "Each model and warm-up ran in a separate process. Its lines were interleaved, so one-time "
+        "work of the process is in the first step of the first line.");
     if (small) suite_say_small(ret, r, cs336_smaller, a);
     return ST_OK;
 }

@@ -9,86 +9,57 @@
 
 #include <jansson.h>
 
-/* Columns of both directions come in pairs: forward, backward. */
-enum {
-    COLUMN_TYPE,
-    COLUMN_SIZE,
-    COLUMN_CAUSAL,
-    COLUMN_T,
-    COLUMN_B,
-    COLUMN_H,
-    COLUMN_WAY,
-    COLUMN_ROW,
-    COLUMN_ROW_BACKWARD,
-    COLUMN_FORWARD,
-    COLUMN_FORWARD_STD,
-    COLUMN_BACKWARD,
-    COLUMN_BACKWARD_STD,
-    COLUMN_SAMPLES,
-    COLUMN_RATE,
-    COLUMN_RATE_BACKWARD,
-    COLUMN_CLOCKS,
-    COLUMN_CLOCKS_BACKWARD,
-    COLUMN_MHZ,
-    COLUMN_BOUND,
-    COLUMN_BOUND_BACKWARD,
-    COLUMN_ERROR,
-    COLUMN_ERROR_BACKWARD,
-    COLUMN_FLASH,
-    COLUMN_FLASH_BACKWARD,
-    COLUMN_SPEEDUP,
-    COLUMN_MEMORY,
-    COLUMN_KERNELS,
-    COLUMN_NOTE,
-    COLUMNS
-};
+/* Columns of both directions come in pairs: forward, then backward. */
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(COLUMN_TYPE, "dtype", "dtype", "type of q, k, v and the output", false) \
+    X(COLUMN_SIZE, "head_size", "D", "columns of a head", true) \
+    X(COLUMN_CAUSAL, "causal", "causal", "false: every query attends to every key", false) \
+    X(COLUMN_T, "T", "T", "tokens per sequence", true) \
+    X(COLUMN_B, "B", "B", "sequences", true) \
+    X(COLUMN_H, "heads", "H", "query heads", true) \
+    X(COLUMN_WAY, "attention", "attention", "slow (unfused) at a rung of fusion, or flash", false) \
+    X(COLUMN_ROW, "forward_kernel", "kernel fwd", "kernel row of the plan, as in strobe check", \
+      false) \
+    X(COLUMN_ROW_BACKWARD, "backward_kernel", "kernel bwd", "kernel row of the plan", false) \
+    X(COLUMN_FORWARD, "forward_ms", "forward ms", "median", true) \
+    X(COLUMN_FORWARD_STD, "forward_std", "std", "standard deviation", true) \
+    X(COLUMN_BACKWARD, "backward_ms", "backward ms", "median", true) \
+    X(COLUMN_BACKWARD_STD, "backward_std", "std", "standard deviation", true) \
+    X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
+    X(COLUMN_RATE, "forward_gflop_per_s", "GFLOP/s fwd", "FLOPs of attention per second", true) \
+    X(COLUMN_RATE_BACKWARD, "backward_gflop_per_s", "GFLOP/s bwd", \
+      "FLOPs of attention per second", true) \
+    X(COLUMN_CLOCKS, "forward_clocks_per_tile", "clk/tile fwd", \
+      "clock cycles of one SM for 128 x 128 scores", true) \
+    X(COLUMN_CLOCKS_BACKWARD, "backward_clocks_per_tile", "clk/tile bwd", \
+      "clock cycles of one SM for 128 x 128 scores", true) \
+    X(COLUMN_MHZ, "clock_mhz", "MHz", "SM clock during the measurement, or the nominal clock", \
+      true) \
+    X(COLUMN_BOUND, "forward_bound_percent", "% bound fwd", \
+      "lower bound by FLOPs or bytes, as a share of the time", true) \
+    X(COLUMN_BOUND_BACKWARD, "backward_bound_percent", "% bound bwd", \
+      "lower bound by FLOPs or bytes, as a share of the time", true) \
+    X(COLUMN_ERROR, "error_y", "error y", "relative error against double precision, by norm", \
+      true) \
+    X(COLUMN_ERROR_BACKWARD, "error_dqkv", "error dqkv", \
+      "relative error against double precision, by norm", true) \
+    X(COLUMN_FLASH, "forward_times_flash", "x flash fwd", "speedup over flash", true) \
+    X(COLUMN_FLASH_BACKWARD, "backward_times_flash", "x flash bwd", "speedup over flash", true) \
+    X(COLUMN_SPEEDUP, "times_slow_op", "x slow op", "speedup over slow op", true) \
+    X(COLUMN_MEMORY, "bytes", "memory", "memory of the plan, with inputs and outputs", true) \
+    X(COLUMN_KERNELS, "kernels", "calls", "kernel calls of one forward and backward pass", true) \
+    X(COLUMN_NOTE, "note", "note", "why the cell was not measured", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [COLUMN_TYPE] = {"dtype", "dtype", "of q, k, v and of what comes out", false},
-    [COLUMN_SIZE] = {"head_size", "D", "columns of a head", true},
-    [COLUMN_CAUSAL] = {"causal", "causal", "false: every query meets every key", false},
-    [COLUMN_T] = {"T", "T", "tokens of a sequence", true},
-    [COLUMN_B] = {"B", "B", "sequences", true},
-    [COLUMN_H] = {"heads", "H", "heads of queries", true},
-    [COLUMN_WAY] = {"attention", "attention", "slow at a rung of fusion, or flash", false},
-    [COLUMN_ROW] = {"forward_kernel", "kernel fwd", "the row that the plan has, as in strobe check",
-                    false},
-    [COLUMN_ROW_BACKWARD] = {"backward_kernel", "kernel bwd", "the row that the plan has", false},
-    [COLUMN_FORWARD] = {"forward_ms", "forward ms", "median", true},
-    [COLUMN_FORWARD_STD] = {"forward_std", "std", "standard deviation", true},
-    [COLUMN_BACKWARD] = {"backward_ms", "backward ms", "median", true},
-    [COLUMN_BACKWARD_STD] = {"backward_std", "std", "standard deviation", true},
-    [COLUMN_SAMPLES] = {"samples", "n", "samples taken", true},
-    [COLUMN_RATE] = {"forward_gflop_per_s", "GFLOP/s fwd", "of attention's own work", true},
-    [COLUMN_RATE_BACKWARD] = {"backward_gflop_per_s", "GFLOP/s bwd", "of attention's own work",
-                              true},
-    [COLUMN_CLOCKS] = {"forward_clocks_per_tile", "clk/tile fwd",
-                       "of one multiprocessor, for 128 x 128 scores", true},
-    [COLUMN_CLOCKS_BACKWARD] = {"backward_clocks_per_tile", "clk/tile bwd",
-                                "of one multiprocessor, for 128 x 128 scores", true},
-    [COLUMN_MHZ] = {"clock_mhz", "MHz", "of the multiprocessors meanwhile, or the nominal one",
-                    true},
-    [COLUMN_BOUND] = {"forward_bound_percent", "% bound fwd",
-                      "the least time by FLOPs or bytes, of the time that it took", true},
-    [COLUMN_BOUND_BACKWARD] = {"backward_bound_percent", "% bound bwd",
-                               "the least time by FLOPs or bytes, of the time that it took", true},
-    [COLUMN_ERROR] = {"error_y", "error y", "from double precision, by norm", true},
-    [COLUMN_ERROR_BACKWARD] = {"error_dqkv", "error dqkv", "from double precision, by norm", true},
-    [COLUMN_FLASH] = {"forward_times_flash", "x flash fwd", "how many times as fast as flash",
-                      true},
-    [COLUMN_FLASH_BACKWARD] = {"backward_times_flash", "x flash bwd",
-                               "how many times as fast as flash", true},
-    [COLUMN_SPEEDUP] = {"times_slow_op", "x slow op", "how many times as fast as slow op", true},
-    [COLUMN_MEMORY] = {"bytes", "memory", "of the plan, inputs and outputs included", true},
-    [COLUMN_KERNELS] = {"kernels", "calls",
-                        "of rows of the kernel table, one forward and backward pass", true},
-    [COLUMN_NOTE] = {"note", "note", "why it was not run", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
-/* --- the table --------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
-/* The cell of the same shape and type that is another way. */
-static const struct attention_cell *beside(const struct attention_cell *c, enum attention_way way)
+/* The cell of another variant with the same shape and type. */
+static const struct attention_cell *cell_of_variant(const struct attention_cell *c,
+                                                    enum attention_way way)
 {
     return c - c->way + way;
 }
@@ -106,25 +77,26 @@ static void set_clock(struct table *t, int row, const struct attention_cell *c, 
         arena_printf(a, "%.0f%s", c->clock_mhz, c->clock_sampled ? "" : " nominal"), c->clock_mhz};
 }
 
-/* One direction: 0 forward, 1 backward. */
+/* Sets the columns of one direction: 0 forward, 1 backward. */
 static void set_direction(struct table *t, int row, const struct attention_view *v,
-                          const struct attention_cell *c, int processors, int way, struct arena *a)
+                          const struct attention_cell *c, int processors, int backward,
+                          struct arena *a)
 {
-    const struct attention_cell *flash = beside(c, FLASH);
-    const struct stats *time = way ? &c->backward : &c->forward;
-    const struct stats *other = way ? &flash->backward : &flash->forward;
-    double ms = time->median, flops = way ? c->backward_flops : c->forward_flops;
-    double bound = attention_bound_ms(c, v->machine, way);
-    table_set(t, row, way ? COLUMN_BACKWARD : COLUMN_FORWARD, 4, ms, a);
-    table_set_std(t, row, way ? COLUMN_BACKWARD_STD : COLUMN_FORWARD_STD, time, a);
-    table_form_set_flops(t, row, COLUMN_RATE + way, flops / ms * 1e3, a);
+    const struct attention_cell *flash = cell_of_variant(c, FLASH);
+    const struct stats *time = backward ? &c->backward : &c->forward;
+    const struct stats *other = backward ? &flash->backward : &flash->forward;
+    double ms = time->median, flops = backward ? c->backward_flops : c->forward_flops;
+    double bound = attention_bound_ms(c, v->machine, backward);
+    table_set(t, row, backward ? COLUMN_BACKWARD : COLUMN_FORWARD, 4, ms, a);
+    table_set_std(t, row, backward ? COLUMN_BACKWARD_STD : COLUMN_FORWARD_STD, time, a);
+    table_form_set_flops(t, row, COLUMN_RATE + backward, flops / ms * 1e3, a);
     if (processors && c->clock_mhz > 0)
-        table_set(t, row, COLUMN_CLOCKS + way, 4,
+        table_set(t, row, COLUMN_CLOCKS + backward, 4,
                   ms * c->clock_mhz * 1e3 * processors / attention_tiles(c), a);
-    if (bound > 0) table_set(t, row, COLUMN_BOUND + way, 3, 100 * bound / ms, a);
+    if (bound > 0) table_set(t, row, COLUMN_BOUND + backward, 3, 100 * bound / ms, a);
     if (c != flash && attention_way_is_flash(c->way) && !flash->reason)
-        table_set(t, row, COLUMN_FLASH + way, 3, other->median / ms, a);
-    set_error(t, row, COLUMN_ERROR + way, way ? c->error_dqkv : c->error_y, a);
+        table_set(t, row, COLUMN_FLASH + backward, 3, other->median / ms, a);
+    set_error(t, row, COLUMN_ERROR + backward, backward ? c->error_dqkv : c->error_y, a);
 }
 
 static void set_shape(struct table *t, int row, const struct attention_cell *c, struct arena *a)
@@ -139,11 +111,11 @@ static void set_shape(struct table *t, int row, const struct attention_cell *c, 
     if (!c->bytes) return;
     table_set_bytes(t, row, COLUMN_MEMORY, c->bytes, a);
     table_set(t, row, COLUMN_KERNELS, 0, c->kernels, a);
-    for (int way = 0; way < 2; way++)
-        if (c->kernel[way]) table_set_text(t, row, COLUMN_ROW + way, c->kernel[way]);
+    for (int k = 0; k < 2; k++)
+        if (c->kernel[k]) table_set_text(t, row, COLUMN_ROW + k, c->kernel[k]);
 }
 
-/* Multiprocessors of the GPU; 0: there is none. */
+/* SMs of the GPU; 0: not a GPU. */
 static int processors_of(const struct attention_options *o)
 {
     struct device_facts facts;
@@ -160,14 +132,14 @@ struct table attention_table(const struct attention_view *v, struct arena *a)
     t.cell = ARENA_NEW(a, struct table_cell, n * COLUMNS);
     if (!v->o->device.backend->host_memory) table_form_tera(&t, a);
     for (int i = 0; i < v->cells; i++) {
-        const struct attention_cell *c = &v->cell[i], *slow = beside(c, SLOW_OP);
+        const struct attention_cell *c = &v->cell[i], *slow = cell_of_variant(c, SLOW_OP);
         if (!(v->o->ways >> c->way & 1)) continue;
         set_shape(&t, row, c, a);
         if (c->reason) {
             table_set_text(&t, row++, COLUMN_NOTE, c->reason);
             continue;
         }
-        for (int way = 0; way < 2; way++) set_direction(&t, row, v, c, processors, way, a);
+        for (int k = 0; k < 2; k++) set_direction(&t, row, v, c, processors, k, a);
         if (processors) set_clock(&t, row, c, a);
         table_set(&t, row, COLUMN_SAMPLES, 0, c->both.n, a);
         if (!slow->reason)
@@ -177,11 +149,11 @@ struct table attention_table(const struct attention_view *v, struct arena *a)
     return t;
 }
 
-/* --- what the columns mean --------------------------------------------------------------------- */
+/* --- notes about the columns ------------------------------------------------------------------ */
 
 static const char flops_note[] =
-    "FLOPs: attention's own, 4 B H T^2 D forward, half of it where causal, and "
-    "2.5 times that backward, whatever a way calculates besides";
+    "FLOPs: the count for attention, 4 B H T^2 D forward (half of it if causal) and 2.5 times "
+    "that backward, whatever else a variant computes";
 
 static bool any_nominal(const struct attention_view *v)
 {
@@ -190,7 +162,7 @@ static bool any_nominal(const struct attention_view *v)
     return false;
 }
 
-/* True where flash attention has more than its first way. */
+/* Whether more than the first variant of flash attention was requested. */
 static bool several_flash(const struct attention_view *v)
 {
     for (int way = 0; way < ATTENTION_WAYS; way++)
@@ -205,27 +177,28 @@ static const char *notes(const struct attention_view *v, struct arena *a)
     const char *s = "ms: the median of n samples, and their standard deviation";
     if (several_flash(v))
         s = arena_printf(a,
-                         "%s\nportable: without the kernels of compute capability 9.0; "
-                         "deterministic: the same bits in every run; x flash: how many times as "
-                         "fast as `flash` of the same shape, in turn with it",
+                         "%s\nportable: without the kernels for compute capability 9.0; "
+                         "deterministic: the same bits in every run; x flash: speedup over "
+                         "`flash` of the same shape, measured in turn with it",
                          s);
     s = arena_printf(a, "%s\n%s", s, flops_note);
     if (processors_of(v->o))
         s = arena_printf(a,
-                         "%s\nclk/tile: time x clock x %d multiprocessors / tiles of 128 x 128 "
-                         "scores of which the mask leaves any; the clock is the mean of what the "
-                         "GPU said while the ways of the shape took turns%s",
+                         "%s\nclk/tile: time x clock x %d SMs / tiles of 128 x 128 scores that "
+                         "are not fully masked; the clock is the mean of the samples while the "
+                         "variants of the shape ran in turn%s",
                          s, processors_of(v->o),
-                         any_nominal(v) ? ", nominal where it said nothing" : "");
+                         any_nominal(v) ? ", or the nominal clock without samples" : "");
     s = arena_printf(a,
-                     "%s\nbound: those FLOPs by the measured ceiling of products, or the bytes of "
-                     "q, k, v and y (backward of dy and dq, dk, dv, too) by that of copies, "
-                     "whichever takes longer, of the time that it took",
+                     "%s\nbound: the longer of those FLOPs at the measured matmul peak and the "
+                     "bytes of q, k, v and y (backward also dy, dq, dk and dv) at the measured "
+                     "copy bandwidth, as a share of the time",
                      s);
     if (v->o->check)
         s = arena_printf(a,
-                         "%s\nerror: y, and dq, dk, dv together, from double precision by norm; of "
-                         "the first and the last head, for dy that is zero but in at most 64 rows",
+                         "%s\nerror: y, and dq, dk, dv together, against double precision, by "
+                         "norm; of the first and the last head, with a dy of at most 64 nonzero "
+                         "rows",
                          s);
     return s;
 }
@@ -249,14 +222,14 @@ void attention_view_print(const struct attention_view *v, const struct table *t,
     table_form_print(form, t, s);
     table_form_note(
         form,
-        arena_printf(
-            a, "%s\n%s\n%.10s, %s, strobe %s (%s).%s", notes(v, a), ceilings_words(v->machine, a),
-            v->now->date, ceilings_who(v->now, a), v->version, v->commit,
-            v->stopped ? "\nStopped by Ctrl-C: this is what was measured until then." : ""),
+        arena_printf(a, "%s\n%s\n%.10s, %s, strobe %s (%s).%s", notes(v, a),
+                     ceilings_words(v->machine, a), v->now->date, ceilings_who(v->now, a),
+                     v->version, v->commit,
+                     v->stopped ? "\nStopped by Ctrl-C: these are the cells measured so far." : ""),
         s);
 }
 
-/* --- the picture ------------------------------------------------------------------------------- */
+/* --- the picture ------------------------------------------------------------------------------ */
 
 enum { PANEL_TIME, PANEL_RATE, PANEL_MEMORY, PANELS };
 
@@ -277,8 +250,8 @@ static const char *name_of(const struct picture *p, const struct attention_cell 
     return name;
 }
 
-/* One way of one group: every cell of it, by length. Colours tell ways, and dashes two groups; where there are more groups,
- * lines are told by their number. */
+/* Adds the lines of one variant of one group: its cells by length. Colors show the variant and
+ * dashes the second of two groups; with more groups, both follow from the number of the line. */
 static void add_lines(struct picture *p, const struct attention_cell *first, int group)
 {
     const struct attention_options *o = p->v->o;
@@ -309,7 +282,7 @@ static const char *words_of_heads(const struct attention_options *o, struct aren
                              (long long)o->head_size[i]);
     if (!o->heads) return arena_printf(a, "%lld columns in heads %s", (long long)o->columns, sizes);
     if (o->kv_heads && o->kv_heads != o->heads)
-        shared = arena_printf(a, " over %lld of keys and values", (long long)o->kv_heads);
+        shared = arena_printf(a, " over %lld key and value heads", (long long)o->kv_heads);
     return arena_printf(a, "%lld heads %s%s", (long long)o->heads, sizes, shared);
 }
 
@@ -319,7 +292,7 @@ void attention_picture(const struct attention_view *v, struct str *s, struct are
     struct picture p = {.v = v, .groups = o->head_sizes * o->masks * o->precisions, .a = a};
     struct plot_panel panel[PANELS] = {
         {.title = "time, forward and backward", .unit = CHART_MILLISECONDS},
-        {.title = "attention's own work, forward and backward", .unit = CHART_FLOPS},
+        {.title = "FLOPs of attention, forward and backward", .unit = CHART_FLOPS},
         {.title = "memory of the plan", .unit = CHART_BYTES},
     };
     for (int k = 0; k < PANELS; k++)
@@ -331,16 +304,16 @@ void attention_picture(const struct attention_view *v, struct str *s, struct are
             if (o->ways >> way & 1) add_lines(&p, &v->cell[at], g);
         }
     for (int k = 0; k < PANELS; k++) {
-        panel[k].x_title = "T, tokens of a sequence";
+        panel[k].x_title = "T, tokens per sequence";
         panel[k].lines = p.lines;
     }
     if (o->room > 0) {
         panel[PANEL_MEMORY].level = (double)o->room;
         panel[PANEL_MEMORY].level_name = "free memory";
     }
-    plot_print_svg(arena_printf(a, "Attention, %s, %lld tokens in all", words_of_heads(o, a),
+    plot_print_svg(arena_printf(a, "Attention, %s, %lld tokens in total", words_of_heads(o, a),
                                 (long long)o->tokens),
-                   arena_printf(a, "%.10s, %s. Hollow points: known from the plan, not run.",
+                   arena_printf(a, "%.10s, %s. Hollow points: from the plan, not measured.",
                                 v->now->date, ceilings_who(v->now, a)),
                    panel, PANELS, s);
 }

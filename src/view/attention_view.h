@@ -1,4 +1,5 @@
-/* attention_view.h - what `bench attention` prints: the table, what its columns mean, and the picture. */
+/* attention_view.h - what `bench attention` prints: the table, what its columns mean, and the
+ * picture. */
 #ifndef VIEW_ATTENTION_VIEW_H
 #define VIEW_ATTENTION_VIEW_H
 
@@ -7,18 +8,18 @@
 
 struct attention_view {
     const struct attention_options *o;
-    const struct machine *machine; /* its peaks, which may be of another day */
-    const struct machine *now;
-    const struct attention_cell *cell; /* as bench_attention_run gives them */
+    const struct machine *machine;     /* with peaks, maybe measured earlier */
+    const struct machine *now;         /* of this run */
+    const struct attention_cell *cell; /* of bench_attention_run */
     int cells;
     bool stopped;                           /* before all cells were measured */
     const char *command, *version, *commit; /* of the program */
     const char *svg;                        /* the file of the picture */
 };
 
-/* A row for each cell that was asked for; numbers in JSON and CSV as their ids say. */
+/* One row per requested cell; numbers in JSON and CSV have the units of the column ids. */
 struct table attention_table(const struct attention_view *v, struct arena *a);
-/* That table, and what its columns mean; or all as JSON. */
+/* Prints the table and explains its columns; with --json everything as JSON. */
 void attention_view_print(const struct attention_view *v, const struct table *t,
                           const struct table_form *form, struct str *s, struct arena *a);
 /* Time, rate and memory over lengths, as one SVG. */

@@ -25,9 +25,9 @@ static void print_text(const struct engine *e, const struct bench_step *b)
     printf("%-28s %9s %9s %9s %9s %9s\n", "", "median", "mean", "std", "min", "p95");
     print_row("training step", &b->step, "ms");
     if (b->product_flops > 0) {
-        print_row("its matrix products alone", &b->products, "ms");
-        print_row("step / products", &b->ratio, "x");
-        printf("%.3g GFLOP in products, %.0f GFLOP/s; ", b->product_flops * 1e-9,
+        print_row("its matmuls alone", &b->products, "ms");
+        print_row("step / matmuls", &b->ratio, "x");
+        printf("%.3g GFLOP in matmuls, %.0f GFLOP/s; ", b->product_flops * 1e-9,
                b->product_flops * 1e-6 / b->products.median);
     }
     printf("%.0f %s/s; first step %.1f ms, loss %.4f\n", units * 1e3 / b->step.median, unit,

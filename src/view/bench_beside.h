@@ -1,4 +1,4 @@
-/* bench_beside.h - one configuration: a training step beside its own matrix products, interleaved. */
+/* bench_beside.h - one configuration: a training step and its matmuls alone, interleaved. */
 #ifndef VIEW_BENCH_BESIDE_H
 #define VIEW_BENCH_BESIDE_H
 
@@ -6,7 +6,7 @@
 
 struct config;
 
-/* Times and prints; `vocab` as planned_vocabulary leaves it. */
+/* Times and prints; `vocab` is the result of planned_vocabulary. */
 enum status bench_beside(const struct config *c, int64_t vocab, int warmup, int steps, bool json,
                          struct arena *a);
 

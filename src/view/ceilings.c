@@ -8,7 +8,7 @@
 
 enum { PERMILLE = 1000 };
 
-/* NULL where the user has no such folder. */
+/* NULL if the user has no cache folder. */
 static const char *record_path(struct arena *a)
 {
     const char *folder = file_cache_folder(a);
@@ -28,9 +28,9 @@ enum status ceilings_measure(struct machine *m, bool quick, const char **ret_pat
     enum status st = machine_measure(m, quick, show, &progress, a);
     progress_end(&progress);
     TRY(st);
-    if (!path) log_warning("neither XDG_CACHE_HOME nor HOME is set: the peaks are not kept");
+    if (!path) log_warning("the peaks are not stored: neither XDG_CACHE_HOME nor HOME is set");
     if (path && machine_write(m, path) != ST_OK) {
-        log_warning("the peaks are not kept: %s", fail_message());
+        log_warning("the peaks are not stored: %s", fail_message());
         path = NULL;
     }
     *ret_path = path;
@@ -44,17 +44,17 @@ enum status ceilings_get(struct machine *m, const struct device *device, struct 
     bool known = path && machine_read(m, path, a);
     if (known && !machine_was_disturbed(m)) return ST_OK;
     if (known) {
-        log_info("the peaks of this machine were measured beside other busy programs; measuring "
-                 "them again, quickly");
+        log_info("the peaks of this machine were measured while other programs were busy; "
+                 "measuring them again, quickly");
         return ceilings_measure(m, true, &path, a);
     }
     if (m->gpu)
         log_info("the peaks of this %s are not known yet; measuring them once, quickly (`strobe "
-                 "machine` does it thoroughly)",
+                 "machine` measures thoroughly)",
                  m->name);
     else
         log_info("the peaks of this machine with %d thread%s are not known yet; measuring them "
-                 "once, quickly (`strobe machine` does it thoroughly)",
+                 "once, quickly (`strobe machine` measures thoroughly)",
                  m->threads, m->threads == 1 ? "" : "s");
     return ceilings_measure(m, true, &path, a);
 }
@@ -80,20 +80,21 @@ const char *ceilings_who(const struct machine *m, struct arena *a)
 const char *ceilings_words(const struct machine *m, struct arena *a)
 {
     const char *peaks = "", *quickly = m->quick ? " quickly" : "";
-    const char *beside = machine_was_disturbed(m) ? ", beside other busy programs" : "";
+    const char *beside = machine_was_disturbed(m) ? ", while other programs were busy" : "";
     for (int i = 0; i < m->peaks; i++)
         peaks = arena_printf(a, "%s%s %s, ", peaks, machine_precision_name(m->peak[i].precision),
                              ceilings_flops(m->peak[i].flops, a));
     const struct machine_copy *in_cache = machine_copy_in_cache(m);
     const struct machine_copy *fastest = machine_copy_fastest(m);
-    /* Floors on a host are of copies of as many bytes, so small ones are held against more than that of L2. */
+    /* On a CPU a lower bound uses the bandwidth of a copy of as many bytes, which can exceed that
+     * of the copy in L2 if the copy is small. */
     const char *less =
         !m->gpu && fastest->moved > in_cache->moved
-            ? arena_printf(a, ", up to %s of less", ceilings_bytes(fastest->moved, a))
+            ? arena_printf(a, ", up to %s for smaller copies", ceilings_bytes(fastest->moved, a))
             : "";
     return arena_printf(a,
-                        "peaks: %scopy %s past the caches, %s in L2%s; measured%s %.10s, %s%s; "
-                        "`strobe machine` measures anew",
+                        "peaks: %scopy %s from memory, %s in L2%s; measured%s %.10s, %s%s; "
+                        "`strobe machine` measures again",
                         peaks, ceilings_bytes(machine_copy_large(m)->moved, a),
                         ceilings_bytes(in_cache->moved, a), less, quickly, m->date,
                         ceilings_who(m, a), beside);

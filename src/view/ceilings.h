@@ -1,15 +1,15 @@
-/* ceilings.h - the measured peaks of this machine, for commands that hold their own times against them.
+/* ceilings.h - the measured peaks of this machine, for commands that compare times with them.
  *
- * They are kept in strobe/machine.json of the user's cache ($XDG_CACHE_HOME, else ~/.cache). */
+ * They are stored in strobe/machine.json of the user's cache ($XDG_CACHE_HOME, else ~/.cache). */
 #ifndef VIEW_CEILINGS_H
 #define VIEW_CEILINGS_H
 
 #include "machine/machine.h"
 
-/* The record of a device of this machine, of the CPU with the threads that are set. Where there is none it is
- * measured, quickly, with progress, and kept; that it cannot be kept is a warning. */
+/* The stored peaks of a device; of a CPU with the current number of threads. Without a record the
+ * peaks are measured quickly, with progress, and stored. A failure to store them is a warning. */
 enum status ceilings_get(struct machine *m, const struct device *device, struct arena *a);
-/* Measures and keeps, as `strobe machine` does. *ret_path: the file; NULL: it is not kept. */
+/* Measures and stores, as `strobe machine` does. *ret_path: the file; NULL: it was not stored. */
 enum status ceilings_measure(struct machine *m, bool quick, const char **ret_path, struct arena *a);
 
 /* "356 GFLOP/s", "2.91 TFLOP/s"; "44.3 GB/s", "4.28 TB/s". */
@@ -17,7 +17,7 @@ const char *ceilings_flops(double per_second, struct arena *a);
 const char *ceilings_bytes(double per_second, struct arena *a);
 /* "Intel(R) Xeon(R) ..., 2 threads", "NVIDIA H200" */
 const char *ceilings_who(const struct machine *m, struct arena *a);
-/* One line: what the peaks are, whose and of when, and how to measure anew. */
+/* One line: the peaks, their device and date, and how to measure again. */
 const char *ceilings_words(const struct machine *m, struct arena *a);
 
 #endif

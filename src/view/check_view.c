@@ -37,14 +37,15 @@ static void note_kernel(void *user, const struct check_result *r)
     note(t, line_of(t, r->c->op, r->kernel->variant, dtype_name(r->dtype)), r);
 }
 
-/* One rule of one case, if it has such a rule. */
+/* Checks one rule (gradient or expansion) of one case, if the operator has it. */
 static enum status try_rule(struct check_lines *t, int i, bool has, const char *rule,
                             double tolerance, enum status (*check)(int, double *))
 {
     struct check_result r = {.c = case_at(i), .tolerance = tolerance};
     if (!has) return ST_OK;
     TRY(check(i, &r.error));
-    if (!(r.error <= tolerance)) r.problem = "is far from what it stands for";
+    if (!(r.error <= tolerance))
+        r.problem = "differs from the reference by more than the tolerance";
     note(t, line_of(t, r.c->op, rule, "f64"), &r);
     return ST_OK;
 }
@@ -54,19 +55,19 @@ static enum status check_rules(struct check_lines *t, enum op op)
     const struct op_case *c;
     for (int i = 0; (c = case_at(i)); i++) {
         const struct op_def *def = op_def(c->op);
-        bool slopes = def->grad && !c->no_differences && c->op != OP_DETACH;
+        bool has_gradient = def->grad && !c->no_differences && c->op != OP_DETACH;
         if (op != OP_COUNT && c->op != op) continue;
-        TRY(try_rule(t, i, slopes, "gradient", gradient_tolerance, check_gradient));
+        TRY(try_rule(t, i, has_gradient, "gradient", gradient_tolerance, check_gradient));
         TRY(try_rule(t, i, def->expand, "expansion", expansion_tolerance, check_expansion));
     }
     return ST_OK;
 }
 
-/* An operator that moves bytes and of which no row was tried. */
+/* Adds a failed line for each operator without a tested kernel, except leaves and views. */
 static void note_missing(struct check_lines *t, enum op only)
 {
     for (int op = 0; op < OP_COUNT; op++) {
-        /* PACK is tried with products, where a library packs. */
+        /* PACK is tested together with matmuls, if the library packs. */
         bool seen = op == OP_LEAF || op == OP_PACK || op_def((enum op)op)->flags & OP_VIEW;
         for (int i = 0; i < t->lines; i++) seen |= (int)t->line[i].op == op;
         if (seen || (only != OP_COUNT && (int)only != op)) continue;
@@ -118,7 +119,7 @@ void check_lines_print(const struct check_lines *t, bool json, struct str *s)
         print_text(t, s);
 }
 
-/* Of one variant only its rows: rules are no rows. */
+/* With `variant`, only kernel rows are tested. */
 static enum status try_all(struct check_lines *t, const struct device *d, enum op op,
                            const char *variant)
 {
@@ -130,7 +131,8 @@ static enum status try_all(struct check_lines *t, const struct device *d, enum o
     d->backend->close(context);
     TRY(st);
     if (variant && !t->lines)
-        return fail(ST_USAGE, "no row %s was tried; strobe check without --row names them",
+        return fail(ST_USAGE,
+                    "no kernel row %s was tested; `strobe check` without --row lists them",
                     variant);
     if (variant) return ST_OK;
     note_missing(t, op);

@@ -1,4 +1,4 @@
-/* check_view.h - what `strobe check` tries and prints: a line for each operator, variant and float type. */
+/* check_view.h - runs and prints `strobe check`: one line per operator, variant and float type. */
 #ifndef VIEW_CHECK_VIEW_H
 #define VIEW_CHECK_VIEW_H
 
@@ -8,13 +8,13 @@
 
 struct str;
 
-/* All that was tried of one operator with one variant and one float type. */
+/* All cases of one operator, variant and float type. */
 struct check_line {
     enum op op;
     const char *variant, *type;
     int tried, failed;
-    double error, tolerance;     /* of the run that came nearest to failing, or failed worst */
-    const char *problem, *where; /* NULL while nothing failed; in which case */
+    double error, tolerance;     /* of the case with the largest error / tolerance */
+    const char *problem, *where; /* NULL while nothing failed; where: the failing case */
 };
 
 struct check_lines {
@@ -24,8 +24,9 @@ struct check_lines {
     int failed; /* lines */
 };
 
-/* Every kernel row against the reference, every gradient and expansion against arithmetic. OP_COUNT: of every operator;
- * `variant` NULL: of every variant, else of the rows of that name alone, without the rules. */
+/* Compares every kernel row with the reference, and checks gradients and expansions. op
+ * OP_COUNT: all operators. `variant`: only kernel rows of that name, without gradients and
+ * expansions; NULL: all. */
 enum status check_run(struct check_lines *ret, const struct device *d, enum op op,
                       const char *variant);
 void check_lines_print(const struct check_lines *l, bool json, struct str *s);

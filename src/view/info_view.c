@@ -9,25 +9,25 @@
 #include <jansson.h>
 #include <string.h>
 
-/* What the program cannot do in a build that lacks an optional library. */
+/* What a build without an optional library lacks. */
 static const struct {
     const char *library, *without;
 } optional[] = {
-    {"oneDNN", "matrix products run on the program's own loops"},
+    {"oneDNN", "matmuls use the built-in kernels"},
     {"libcurl", "`strobe data` cannot download"},
 };
 
-/* What a processor that lacks a set, or is kept from using it, loses by that: docs/MEASURING.md has the
- * measurements. */
+/* The cost of a missing or disabled instruction set. docs/MEASURING.md has the measurements. */
 static const char *const without[ISA_COUNT] = {
-    [ISA_AMX] = "products in bfloat16 take 4 to 7 times as long",
-    [ISA_AVX512_BF16] = "bfloat16 is widened before it is multiplied: it saves memory, no time",
+    [ISA_AMX] = "matmuls in bfloat16 take 4 to 7 times as long",
+    [ISA_AVX512_BF16] =
+        "bfloat16 is converted to float32 before each multiplication: it saves memory but no time",
     [ISA_AVX512] = "a step in float32 takes 1.5 times as long",
-    [ISA_AVX2] = "a step in float32 takes 2.7 times as long again",
-    [ISA_SSE2] = "products run on the program's own loops, compiled for any processor",
+    [ISA_AVX2] = "a step in float32 takes another 2.7 times as long",
+    [ISA_SSE2] = "matmuls use the built-in kernels, compiled for any processor",
 };
 
-/* Under the words of the key dtype. */
+/* Float types with their names as values of the key dtype. */
 static const struct {
     const char *name;
     enum dtype dtype;
@@ -47,7 +47,7 @@ static bool has_library(const struct environment *e, const char *name)
     return found;
 }
 
-/* What kernels are taken, by float type, and by what the products are multiplied. */
+/* Prints the selected kernels by float type, and what computes matmuls. */
 static void print_kernels(struct str *s)
 {
     const struct backend *cpu = backend_find("cpu");
@@ -60,15 +60,15 @@ static void print_kernels(struct str *s)
             str_printf(s, "%s%d %s", i ? ", " : " ", c[i].operators, c[i].variant);
         str_append(s, n ? " (operators)\n" : " none\n");
     }
-    str_printf(s, "%-10s %s%s\n", "products", library ? "oneDNN, on " : "own loops",
+    str_printf(s, "%-10s %s%s\n", "matmuls", library ? "oneDNN, on " : "built-in kernels",
                library ? library : "");
     str_printf(s, "%-10s %s\n", "fastest", dtype_word(chosen_fastest(cpu)));
 }
 
 static void print_isa(const char *names, struct str *s)
 {
-    str_printf(s, "isa        %s; the processor says %s\n", isa_words[isa_used()],
-               *names ? names : "nothing that matters");
+    str_printf(s, "isa        %s; the processor reports %s\n", isa_words[isa_used()],
+               *names ? names : "no relevant set");
     for (enum isa i = isa_used() - 1; i > ISA_AUTO; i--)
         if (without[i])
             str_printf(s, "%-10s %-11s %s: %s\n", "", isa_words[i],
@@ -82,8 +82,9 @@ static const char *gpu_words(int number, struct arena *a)
     struct device_facts f;
     char memory[32];
     if (!cuda)
-        return "none: this build has no CUDA backend (the CUDA toolkit's headers were not there)";
-    if (cuda->devices.describe(number, &f) != ST_OK) return arena_printf(a, "none: %s", fail_message());
+        return "none: this build has no CUDA backend (it was built without the CUDA headers)";
+    if (cuda->devices.describe(number, &f) != ST_OK)
+        return arena_printf(a, "none: %s", fail_message());
     return arena_printf(a, "%s, compute capability %s, %d SMs, %s", f.name, f.capability,
                         f.processors, str_bytes(memory, (double)f.bytes));
 }
@@ -94,7 +95,7 @@ static int gpus(void)
     return cuda ? cuda->devices.count() : 0;
 }
 
-/* Number i of the libraries for GPUs: those of runs, and the one of profiles. */
+/* Library i for GPUs: those that training uses, and then the one for profiles. */
 static bool device_library(int i, struct device_library *ret)
 {
     const struct backend *cuda = backend_find("cuda");
@@ -130,7 +131,7 @@ static void print_text(const struct environment *e, const char *isa, struct str 
     print_isa(isa, s);
     print_kernels(s);
     str_printf(s,
-               "threads    %d, one for each core that this process may use; the machine has %d "
+               "threads    %d, one per core that this process may use; the machine has %d "
                "processors\n",
                e->threads, e->cores);
     str_printf(s, "memory     %s\n", str_bytes(memory, (double)e->memory_bytes));
@@ -161,7 +162,7 @@ static json_t *kernels_json(void)
     return all;
 }
 
-/* What is used, what there is besides, and what the processor lacks. */
+/* The instruction set in use, those available, and what is lost without the others. */
 static json_t *isa_json(void)
 {
     json_t *there = json_array(), *missing = json_object();
@@ -186,7 +187,8 @@ static json_t *gpus_json(void)
     return all;
 }
 
-/* A version is null where the library is missing; then "why" and what its lack costs stand beside it. */
+/* "version" is null if a library is missing; then "missing" has the reason and "without" the
+ * cost. */
 static json_t *gpu_libraries_json(void)
 {
     json_t *all = json_object();

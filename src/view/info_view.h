@@ -1,4 +1,4 @@
-/* info_view.h - what `strobe info` prints: this build, this machine, and what can run here. */
+/* info_view.h - what `strobe info` prints: this build, this machine, and what can run on it. */
 #ifndef VIEW_INFO_VIEW_H
 #define VIEW_INFO_VIEW_H
 

@@ -6,46 +6,31 @@
 
 #include <jansson.h>
 
-enum {
-    COLUMN_OP,
-    COLUMN_SHAPE,
-    COLUMN_TYPE,
-    COLUMN_CALLS,
-    COLUMN_KERNEL,
-    COLUMN_TAKEN,
-    COLUMN_US,
-    COLUMN_STD,
-    COLUMN_SAMPLES,
-    COLUMN_STEP_US,
-    COLUMN_GFLOPS,
-    COLUMN_GBYTES,
-    COLUMN_BOUND,
-    COLUMN_SHARE,
-    COLUMN_NOTE,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(COLUMN_OP, "op", "operator", "what it computes", false) \
+    X(COLUMN_SHAPE, "shape", "shape", "M x N x K of a matmul, otherwise the largest tensor", \
+      false) \
+    X(COLUMN_TYPE, "dtype", "type", "type of its first float input", false) \
+    X(COLUMN_CALLS, "calls_per_step", "calls", "calls in a training step", true) \
+    X(COLUMN_KERNEL, "kernel", "kernel", "kernel row", false) \
+    X(COLUMN_TAKEN, "in_plan", "plan", "yes: the kernel that training uses", false) \
+    X(COLUMN_US, "us_median", "µs", "median time of one call", true) \
+    X(COLUMN_STD, "us_std", "std", "standard deviation of the samples", true) \
+    X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
+    X(COLUMN_STEP_US, "us_per_step", "µs/step", "time of all such calls of a step", true) \
+    X(COLUMN_GFLOPS, "gflop_per_s", "GFLOP/s", "FLOPs of the plan per second", true) \
+    X(COLUMN_GBYTES, "gb_per_s", "GB/s", \
+      "bytes of the plan per second: every input and output once", true) \
+    X(COLUMN_BOUND, "ceiling", "ceiling", \
+      "matmul: the matmul peak; copy: the bandwidth of a copy of that size (on a GPU of a " \
+      "large copy)", false) \
+    X(COLUMN_SHARE, "share_percent", "% of it", "share of the ceiling that limits it", true) \
+    X(COLUMN_NOTE, "note", "note", "why there is no time", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [COLUMN_OP] = {"op", "operator", "what it computes", false},
-    [COLUMN_SHAPE] = {"shape", "shape", "M x N x K of a product, else the largest tensor", false},
-    [COLUMN_TYPE] = {"dtype", "type", "of its first float input", false},
-    [COLUMN_CALLS] = {"calls_per_step", "calls", "how often a training step runs it", true},
-    [COLUMN_KERNEL] = {"kernel", "kernel", "the row of the table of kernels", false},
-    [COLUMN_TAKEN] = {"in_plan", "plan", "the row that training takes", false},
-    [COLUMN_US] = {"us_median", "µs", "median time of one call", true},
-    [COLUMN_STD] = {"us_std", "std", "standard deviation of the samples", true},
-    [COLUMN_SAMPLES] = {"samples", "n", "samples taken", true},
-    [COLUMN_STEP_US] = {"us_per_step", "µs/step", "of all such calls of a step", true},
-    [COLUMN_GFLOPS] = {"gflop_per_s", "GFLOP/s", "arithmetic, as the plan counts it", true},
-    [COLUMN_GBYTES] = {"gb_per_s", "GB/s", "every input and output once, as the plan counts", true},
-    [COLUMN_SHARE] = {"share_percent", "% of it", "how near it comes to the ceiling that is nearer",
-                      true},
-    [COLUMN_BOUND] = {"ceiling", "ceiling",
-                      "product: the peak of products; copy: what a copy of that size moves, on a "
-                      "GPU a large one",
-                      false},
-    [COLUMN_NOTE] = {"note", "note", "why there is no time", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static void set_row(struct table *t, int at, const struct bench_call *c, const struct bench_row *r,
                     struct arena *a)
@@ -68,7 +53,7 @@ static void set_row(struct table *t, int at, const struct bench_call *c, const s
     table_form_set_flops(t, at, COLUMN_GFLOPS, r->flops, a);
     table_set(t, at, COLUMN_GBYTES, 3, r->bytes * 1e-9, a);
     table_set(t, at, COLUMN_SHARE, 3, 100 * r->share, a);
-    table_set_text(t, at, COLUMN_BOUND, r->by_bytes ? "copy" : "product");
+    table_set_text(t, at, COLUMN_BOUND, r->by_bytes ? "copy" : "matmul");
 }
 
 static struct table make_table(const struct bench_kernels *k, bool gpu, struct arena *a)
@@ -83,18 +68,18 @@ static struct table make_table(const struct bench_kernels *k, bool gpu, struct a
     return t;
 }
 
-/* Of a whole step. */
+/* Sums over a step. */
 struct summary {
-    double all_ms;           /* every call, by the row that the plan takes */
-    double rows_ms;          /* those that are products */
-    int64_t products;        /* how many they are */
-    double products_ms, std; /* the products, one after the other */
-    double flops, share;     /* theirs: in all; of the peak of their types, 0 ... 1 */
+    double all_ms;           /* all calls, with the kernels that the plan uses */
+    double rows_ms;          /* the matmuls of them */
+    int64_t products;        /* number of matmuls */
+    double products_ms, std; /* the matmuls run back to back */
+    double flops, share;     /* of the matmuls; share of the peak of their types, 0 to 1 */
 };
 
 static struct summary summarise(const struct bench_kernels *k, const struct machine *m)
 {
-    double steps = (double)k->micro_steps, ideal_ms = 0; /* each product at the peak of its type */
+    double steps = (double)k->micro_steps, ideal_ms = 0; /* each matmul at the peak of its type */
     struct summary s = {.products = k->products.kernels * k->micro_steps,
                         .products_ms = steps * k->products_ms.median,
                         .std = steps * k->products_ms.std,
@@ -116,16 +101,16 @@ static void note_products(const struct table_form *f, const struct bench_kernels
 {
     table_form_note(f,
                     arena_printf(a,
-                                 "products alone, a step: %lld calls, %.4g GFLOP; one after the "
-                                 "other %.4g ms (median of %d, std %.2g), %s, %.0f %% of the "
-                                 "peak; the medians above add up to %.4g ms",
+                                 "matmuls alone, per step: %lld calls, %.4g GFLOP; back to back "
+                                 "%.4g ms (median of %d, std %.2g), %s, %.0f %% of the peak; the "
+                                 "medians above add up to %.4g ms",
                                  (long long)sum->products, sum->flops * 1e-9, sum->products_ms,
                                  k->products_ms.n, sum->std,
                                  ceilings_flops(sum->flops / (sum->products_ms * 1e-3), a),
                                  100 * sum->share, sum->rows_ms),
                     s);
     table_form_note(
-        f, arena_printf(a, "all kernels of a step, as the plan takes them: %.4g ms", sum->all_ms),
+        f, arena_printf(a, "all kernels of a step, as selected by the plan: %.4g ms", sum->all_ms),
         s);
 }
 
@@ -147,8 +132,8 @@ static json_t *make_json(const struct kernels_view *v, const struct table *t,
 }
 
 static const char cache_note[] =
-    "times by the device's events around runs in one recording; copies of the inputs and outputs "
-    "take turns, up to 64 of\nthem, so that what they hold comes from memory and not from L2";
+    "times are measured with events around calls in one captured graph; the calls use up to 64 "
+    "copies of the inputs\nand outputs in turn, so that data comes from memory and not from L2";
 
 void kernels_view_print(const struct kernels_view *v, const struct table_form *form, struct str *s,
                         struct arena *a)

@@ -1,4 +1,5 @@
-/* kernels_view.h - what `strobe bench kernels` prints: a row for each kernel of each call, and sums over a step. */
+/* kernels_view.h - what `strobe bench kernels` prints: one row per kernel of each call, and sums
+ * over a step. */
 #ifndef VIEW_KERNELS_VIEW_H
 #define VIEW_KERNELS_VIEW_H
 
@@ -8,8 +9,8 @@
 struct kernels_view {
     const struct bench_kernels *kernels;
     const struct machine *machine;
-    const char *words; /* which configuration it is */
-    bool whole;        /* calls of every operator were timed, so sums are of a step */
+    const char *words; /* describes the configuration */
+    bool whole;        /* all operators were timed, so the sums cover a step */
 };
 
 void kernels_view_print(const struct kernels_view *v, const struct table_form *form, struct str *s,

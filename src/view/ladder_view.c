@@ -7,58 +7,36 @@
 #include <jansson.h>
 #include <string.h>
 
-enum {
-    COLUMN_RUNG,
-    COLUMN_DIFFERS,
-    COLUMN_MS,
-    COLUMN_STD,
-    COLUMN_STEPS,
-    COLUMN_TOKENS,
-    COLUMN_BEFORE,
-    COLUMN_FIRST,
-    COLUMN_MEMORY,
-    COLUMN_TAKEN,
-    COLUMN_KERNELS,
-    COLUMN_STARTED,
-    COLUMN_TYPE,
-    COLUMN_MFU,
-    COLUMN_PLAN,
-    COLUMN_LOSS,
-    COLUMN_CLOCK,
-    COLUMN_POWER,
-    COLUMN_SLOWED,
-    COLUMN_NOTE,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(COLUMN_RUNG, "rung", "rung", "what this rung adds", false) \
+    X(COLUMN_DIFFERS, "differs", "differs by", "keys that differ from the previous rung", false) \
+    X(COLUMN_MS, "ms_median", "ms", "median time of a training step", true) \
+    X(COLUMN_STD, "ms_std", "std", "standard deviation", true) \
+    X(COLUMN_STEPS, "steps", "n", "measured steps", true) \
+    X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "tokens per second, from the median", true) \
+    X(COLUMN_BEFORE, "times_before", "x before", "speedup over the last rung that ran", true) \
+    X(COLUMN_FIRST, "times_first", "x first", "speedup over the first rung", true) \
+    X(COLUMN_MEMORY, "memory_bytes", "memory", "peak memory of the plan", true) \
+    X(COLUMN_TAKEN, "taken_bytes", "taken", "GPU memory in use, as the driver reports it", true) \
+    X(COLUMN_KERNELS, "kernels_per_step", "kernels", "nodes of the plan that a step runs", true) \
+    X(COLUMN_STARTED, "launches_per_step", "launches", \
+      "GPU kernels of a step; a node may launch several", true) \
+    X(COLUMN_TYPE, "dtype", "peak of", "type of its matmuls", false) \
+    X(COLUMN_MFU, "mfu_percent", "MFU %", \
+      "6 N + 12 L C T FLOPs per token, as a share of that peak", true) \
+    X(COLUMN_PLAN, "plan_percent", "plan %", "FLOPs of the plan, as a share of that peak", true) \
+    X(COLUMN_LOSS, "first_loss", "first loss", \
+      "loss of the first step, for the same batch and weights", true) \
+    X(COLUMN_CLOCK, "clock_mhz", "MHz", "mean clock of the device during the rung", true) \
+    X(COLUMN_POWER, "power_w", "W", "mean power of the device during the rung", true) \
+    X(COLUMN_SLOWED, "throttled_percent", "slowed %", \
+      "share of the time in which power, heat or another limit lowered the clock", true) \
+    X(COLUMN_NOTE, "note", "note", "why the rung did not run", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [COLUMN_RUNG] = {"rung", "rung", "what is new", false},
-    [COLUMN_DIFFERS] = {"differs", "differs by", "the keys that differ from the rung before",
-                        false},
-    [COLUMN_MS] = {"ms_median", "ms", "median time of a training step", true},
-    [COLUMN_STD] = {"ms_std", "std", "standard deviation", true},
-    [COLUMN_STEPS] = {"steps", "n", "steps timed", true},
-    [COLUMN_TOKENS] = {"tokens_per_s", "tokens/s", "by the median", true},
-    [COLUMN_BEFORE] = {"times_before", "x before",
-                       "how many times as fast as the last rung that ran", true},
-    [COLUMN_FIRST] = {"times_first", "x first", "how many times as fast as the first rung", true},
-    [COLUMN_MEMORY] = {"memory_bytes", "memory", "of the plan: what the step takes at its peak",
-                       true},
-    [COLUMN_TAKEN] = {"taken_bytes", "taken", "of a GPU's memory, as its driver says", true},
-    [COLUMN_KERNELS] = {"kernels_per_step", "kernels", "of the plan, that a step runs", true},
-    [COLUMN_STARTED] = {"launches_per_step", "launches",
-                        "of a GPU's kernels: one of the plan may be several", true},
-    [COLUMN_TYPE] = {"dtype", "peak of", "the type of its products", false},
-    [COLUMN_MFU] = {"mfu_percent", "MFU %", "6 N + 12 L C T FLOPs a token over that peak", true},
-    [COLUMN_PLAN] = {"plan_percent", "plan %", "the FLOPs of the plan over that peak", true},
-    [COLUMN_LOSS] = {"first_loss", "first loss", "of the first step: the same batch and weights",
-                     true},
-    [COLUMN_CLOCK] = {"clock_mhz", "MHz", "the device's clock meanwhile, the mean", true},
-    [COLUMN_POWER] = {"power_w", "W", "the device's power meanwhile, the mean", true},
-    [COLUMN_SLOWED] = {"throttled_percent", "slowed %",
-                       "of the time in which power, heat or the like slowed the clock", true},
-    [COLUMN_NOTE] = {"note", "note", "why it was not run", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static void set_gauges(struct table *t, int at, const struct gauge_summary *g, struct arena *a)
 {
@@ -69,7 +47,7 @@ static void set_gauges(struct table *t, int at, const struct gauge_summary *g, s
     if (g->throttled >= 0) table_set(t, at, COLUMN_SLOWED, 3, 100 * g->throttled, a);
 }
 
-static void set_figures(struct table *t, int at, const struct ladder_rung *r, struct arena *a)
+static void set_numbers(struct table *t, int at, const struct ladder_rung *r, struct arena *a)
 {
     table_set(t, at, COLUMN_MS, 4, r->ms.median, a);
     table_set_std(t, at, COLUMN_STD, &r->ms, a);
@@ -88,7 +66,7 @@ static void set_figures(struct table *t, int at, const struct ladder_rung *r, st
     set_gauges(t, at, &r->gauges, a);
 }
 
-/* Of a GPU's ladder what others published stands behind the columns above. */
+/* The columns above; on a GPU followed by one column per published source. */
 static const struct table_column *columns_with(const struct published *p, struct arena *a)
 {
     struct table_column *column = ARENA_NEW(a, struct table_column, COLUMNS + p->sources);
@@ -113,7 +91,7 @@ static struct table make_table(const struct ladder *l, const struct published *p
         if (r->reason)
             table_set_text(&t, i, COLUMN_NOTE, r->reason);
         else
-            set_figures(&t, i, r, a);
+            set_numbers(&t, i, r, a);
         for (int k = 0; k < p->sources; k++) {
             double tokens = published_tokens(&p->source[k], r->name);
             if (tokens > 0) table_set_count(&t, i, COLUMNS + k, tokens, a);
@@ -125,27 +103,27 @@ static struct table make_table(const struct ladder *l, const struct published *p
 static const char *formula_words(const struct ladder *l, const struct config *c, struct arena *a)
 {
     if (!(l->flops_per_token > 0))
-        return "plan %: what the operators of the plan count, over the measured peak of products "
-               "of "
-               "the type";
+        return "plan %: the FLOPs of the plan's operators, as a share of the measured matmul peak "
+               "of the type";
     return arena_printf(a,
-                        "MFU %%: nanoGPT's count, 6 N + 12 L C T = %.4g FLOPs a token (N %.0f, L "
-                        "%lld, C %lld, T %lld), over the measured peak of products of the type; "
-                        "plan %%: what the operators of the plan count, over the same",
+                        "MFU %%: nanoGPT's count, 6 N + 12 L C T = %.4g FLOPs per token (N %.0f, L "
+                        "%lld, C %lld, T %lld), as a share of the measured matmul peak of the "
+                        "type; plan %%: the FLOPs of the plan's operators, as a share of the same",
                         l->flops_per_token, l->parameters, (long long)c->model.n_layer,
                         (long long)c->model.n_embd, (long long)c->model.block_size);
 }
 
 static const char *const order_words[] = {
-    [LADDER_IN_TURN] = "The rungs ran in turn, step by step.",
-    [LADDER_NO_ROOM] = "Memory does not hold all rungs at once: they ran one after the other, so "
-                       "drift of the clock is in the ratios.",
+    [LADDER_IN_TURN] = "The rungs were interleaved step by step.",
+    [LADDER_NO_ROOM] = "All rungs together do not fit in memory, so they ran one after the other, "
+                       "and the ratios include clock drift.",
     [LADDER_WARM] =
-        "The rungs ran one after the other, each warmed up first; a time is from before a "
-        "batch is fed to where\nthe host has waited for the update, as in training.",
+        "The rungs ran one after the other, each after its warm-up. A time starts before the "
+        "batch is copied\nto the device and ends when the host has waited for the update, as in "
+        "training.",
 };
 
-/* A rung that ran on a lower clock than another is not all that it is said to be. */
+/* A warning if rungs ran at different clocks, because that distorts their ratios; NULL: none. */
 static const char *clock_words(const struct ladder *l, struct arena *a)
 {
     static const double noticed = 0.02;
@@ -155,8 +133,8 @@ static const char *clock_words(const struct ladder *l, struct arena *a)
     struct str s = {0};
     gauge_print(&slowest->gauges, &s);
     const char *words = arena_printf(a,
-                                     "The clock was %.0f %% lower at the rung %s (%s) than at %s: "
-                                     "part of its time is the clock's.",
+                                     "The clock was %.0f %% lower at rung %s (%s) than at %s, "
+                                     "which explains part of its time.",
                                      100 * range, slowest->name, str_text(&s), fastest->name);
     str_release(&s);
     return words;

@@ -1,4 +1,4 @@
-/* ladder_view.h - what `strobe ladder` prints: a row for each rung, and what the columns mean. */
+/* ladder_view.h - what `strobe ladder` prints: one row per rung, and the meaning of the columns. */
 #ifndef VIEW_LADDER_VIEW_H
 #define VIEW_LADDER_VIEW_H
 

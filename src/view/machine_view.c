@@ -30,7 +30,7 @@ static void print_copy(struct str *s, const struct machine *m, const char *what,
     print_row(s, what, ceilings_bytes(c->moved, a),
               m->threads > 1 ? ceilings_bytes(c->moved_one, a) : NULL,
               arena_printf(a, "%s%s, read + written", str_bytes(bytes, (double)c->bytes),
-                           m->gpu ? "" : " a thread"));
+                           m->gpu ? "" : " per thread"));
 }
 
 static void print_text(const struct machine *m, const char *path, struct arena *a, struct str *s)
@@ -43,19 +43,19 @@ static void print_text(const struct machine *m, const char *path, struct arena *
                   many ? "1 thread" : NULL, "");
     for (int i = 0; i < m->peaks; i++) {
         const struct machine_peak *p = &m->peak[i];
-        print_row(s, arena_printf(a, "product, %s", machine_precision_name(p->precision)),
+        print_row(s, arena_printf(a, "matmul, %s", machine_precision_name(p->precision)),
                   ceilings_flops(p->flops, a), many ? ceilings_flops(p->flops_one, a) : NULL,
                   arena_printf(a, "%s, %lld x %lld x %lld", p->kernel, (long long)p->M,
                                (long long)p->N, (long long)p->K));
     }
     print_copy(s, m, "copy in L2", machine_copy_in_cache(m), a);
-    print_copy(s, m, "copy past the caches", machine_copy_large(m), a);
+    print_copy(s, m, "copy from memory", machine_copy_large(m), a);
     if (machine_was_disturbed(m))
         str_printf(s,
-                   "\nOther programs kept %.1f processors busy meanwhile: the peaks are likely too "
-                   "low. Measure again\nwhen the machine is quiet.\n",
+                   "\nOther programs kept %.1f processors busy during the measurement, so the "
+                   "peaks are likely too low.\nMeasure again when the machine is idle.\n",
                    m->others);
-    if (path) str_printf(s, "\nkept in %s\n", path);
+    if (path) str_printf(s, "\nstored in %s\n", path);
 }
 
 static void print_json(const struct machine *m, const char *path, struct str *s)

@@ -1,4 +1,4 @@
-/* machine_view.h - what `strobe machine` prints: the peaks that were measured. */
+/* machine_view.h - what `strobe machine` prints: the measured peaks. */
 #ifndef VIEW_MACHINE_VIEW_H
 #define VIEW_MACHINE_VIEW_H
 
@@ -6,7 +6,7 @@
 
 struct str;
 
-/* `path`: where they are kept; NULL: they are not. */
+/* `path`: the file with the stored peaks; NULL: they are not stored. */
 void machine_view_print(const struct machine *m, const char *path, bool json, struct str *s,
                         struct arena *a);
 

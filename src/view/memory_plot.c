@@ -1,11 +1,11 @@
-/* The timeline of memory as a picture, on a terminal and on a page. */
+/* The timeline of memory as a picture, in characters and as an SVG. */
 #include "base/str.h"
 #include "present/area.h"
 #include "view/memory_view.h"
 
 #include <string.h>
 
-/* From the bottom up: what is always there, then what comes and goes. */
+/* From the bottom up: permanent memory first, then temporary values. */
 static const struct {
     enum memory_part part;
     char letter;
@@ -13,7 +13,7 @@ static const struct {
               {MEMORY_OPTIMIZER, 'o'}, {MEMORY_CACHE, 'k'},    {MEMORY_INPUTS, 'i'},
               {MEMORY_SAVED, 'S'},     {MEMORY_FORWARD, 'f'},  {MEMORY_BACKWARD, 'b'},
               {MEMORY_UPDATE, 'u'},    {MEMORY_WORKSPACE, 'x'}};
-_Static_assert(COUNT_OF(layers) == MEMORY_UNUSED, "each part but the last is drawn");
+_Static_assert(COUNT_OF(layers) == MEMORY_UNUSED, "each part except the last is drawn");
 
 static bool is_there(const struct memory_course *c, enum memory_part part)
 {
@@ -32,7 +32,7 @@ static char letter_at(const struct memory_moment *m, double level)
     return ' ';
 }
 
-/* A new stretch begins where graph or phase change. */
+/* Whether a new span begins: the graph or the phase changes. */
 static bool begins(const struct memory_view *v, const int *at, int column)
 {
     const struct program *p = v->program;
@@ -42,7 +42,7 @@ static bool begins(const struct memory_view *v, const int *at, int column)
            p->graph[m->kind].node[m->step].phase != p->graph[m->kind].node[before->step].phase;
 }
 
-static void print_stretches(const struct memory_view *v, const int *at, int columns, struct str *s)
+static void print_spans(const struct memory_view *v, const int *at, int columns, struct str *s)
 {
     struct arena scratch = {0};
     int written = 0;
@@ -50,7 +50,7 @@ static void print_stretches(const struct memory_view *v, const int *at, int colu
         if (!begins(v, at, i)) continue;
         const char *words = memory_phase_words(v, &v->course.moment[at[i]], &scratch);
         for (; written < i; written++) str_append(s, " ");
-        if (written > i) continue; /* too short for its name */
+        if (written > i) continue; /* the span before was too short for its name */
         str_printf(s, "|%s", words);
         written += 1 + (int)strlen(words);
     }
@@ -61,14 +61,14 @@ static void print_stretches(const struct memory_view *v, const int *at, int colu
 static void print_legend(const struct memory_course *c, int margin, struct str *s)
 {
     enum { IN_A_LINE = 4, CELL = 25 };
-    int n = 0, owed = 0; /* blanks up to the next name */
+    int n = 0, blanks = 0; /* up to the next name */
     for (int i = 0; i < COUNT_OF(layers); i++) {
         if (!is_there(c, layers[i].part)) continue;
         bool first = n++ % IN_A_LINE == 0;
         if (first && n > 1) str_append(s, "\n");
         const char *name = memory_part_name(layers[i].part);
-        str_printf(s, "%*s%c %s", first ? margin : owed, "", layers[i].letter, name);
-        owed = CELL - 2 - (int)strlen(name);
+        str_printf(s, "%*s%c %s", first ? margin : blanks, "", layers[i].letter, name);
+        blanks = CELL - 2 - (int)strlen(name);
     }
     str_append(s, "\n");
 }
@@ -83,9 +83,9 @@ void memory_plot_text(const struct memory_view *v, struct str *s)
     for (int i = 0; i < columns; i++)
         if (at[i] == c->peak) peak = i;
     for (int row = HEIGHT; row-- > 0;) {
-        bool named = (row + 1) % EVERY == 0;
+        bool labelled = (row + 1) % EVERY == 0;
         str_printf(s, "%*s |", MARGIN - 2,
-                   named ? str_bytes(bytes, high * (row + 1) / HEIGHT) : "");
+                   labelled ? str_bytes(bytes, high * (row + 1) / HEIGHT) : "");
         char line[WIDTH + 1];
         int end = 0;
         for (int i = 0; i < columns; i++) {
@@ -97,7 +97,7 @@ void memory_plot_text(const struct memory_view *v, struct str *s)
     str_printf(s, "%*s +", MARGIN - 2, "0 B");
     for (int i = 0; i < columns; i++) str_append(s, i == peak ? "^" : "-");
     str_printf(s, "\n%*s", MARGIN, "");
-    print_stretches(v, at, columns, s);
+    print_spans(v, at, columns, s);
     print_legend(c, MARGIN, s);
 }
 

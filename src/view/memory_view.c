@@ -28,7 +28,7 @@ const char *memory_phase_words(const struct memory_view *v, const struct memory_
     return arena_printf(a, "%s, %lld more", phase, (long long)more);
 }
 
-/* --- tables ------------------------------------------------------------------------------------ */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 static struct table table_of(const struct table_column *column, int columns, int rows,
                              struct arena *a)
@@ -45,29 +45,29 @@ static void set_share(struct table *t, int row, int column, int64_t bytes, int64
 
 enum { PART_NAME, PART_BYTES, PART_SHARE, PART_NOTE, PART_COLUMNS };
 static const struct table_column part_columns[PART_COLUMNS] = {
-    [PART_NAME] = {"part", "memory at the peak", "what it is there for", false},
-    [PART_BYTES] = {"bytes", "bytes", "in use while the peak's kernel runs", true},
-    [PART_SHARE] = {"share", "share", "of all that is allocated", true},
+    [PART_NAME] = {"part", "memory at the peak", "what the memory holds", false},
+    [PART_BYTES] = {"bytes", "bytes", "in use while the kernel of the peak runs", true},
+    [PART_SHARE] = {"share", "share", "of all allocated memory", true},
     [PART_NOTE] = {"note", "note", "", false},
 };
 
 static const char *const part_notes[MEMORY_PARTS] = {
     [MEMORY_OPTIMIZER] = "two moments of AdamW",
-    [MEMORY_UNUSED] = "of the block in which values come and go; the peak needs it not",
+    [MEMORY_UNUSED] = "part of the arena that the peak does not use",
 };
 
-/* What copies this plan has; of float8 the ring of magnitudes is one of them. */
+/* Describes the weight copies of the plan; with float8 they include the amax history. */
 static const char *copies_note(const struct memory_view *v, struct arena *a)
 {
     const int64_t *bytes = v->program->bytes;
     bool mixed = precision_is_mixed(v->config->plan.dtype);
     const char *weights = !bytes[STORAGE_PACKED] ? "bf16"
-                          : bytes[STORAGE_COPY]  ? "bf16, and packed"
+                          : bytes[STORAGE_COPY]  ? "bf16 and packed"
                           : mixed                ? "bf16, packed"
                                                  : "f32, packed";
-    if (!bytes[STORAGE_COPY] && !bytes[STORAGE_PACKED]) return "largest magnitudes, for float8";
-    return arena_printf(a, "what products read: %s%s", weights,
-                        bytes[STORAGE_AMAX] ? "; largest magnitudes" : "");
+    if (!bytes[STORAGE_COPY] && !bytes[STORAGE_PACKED]) return "amax history for float8";
+    return arena_printf(a, "weights as matmuls read them: %s%s", weights,
+                        bytes[STORAGE_AMAX] ? "; amax history" : "");
 }
 
 static struct table parts_table(const struct memory_view *v, struct arena *a)
@@ -94,35 +94,24 @@ static struct table parts_table(const struct memory_view *v, struct arena *a)
     return t;
 }
 
-enum {
-    TENSOR_BYTES,
-    TENSOR_SHARE,
-    TENSOR_PART,
-    TENSOR_LAYER,
-    TENSOR_FIRST,
-    TENSOR_LAST,
-    TENSOR_OFFSET,
-    TENSOR_OP,
-    TENSOR_OUTPUT,
-    TENSOR_TYPE,
-    TENSOR_NAME,
-    TENSOR_COLUMNS
-};
-static const struct table_column tensor_columns[TENSOR_COLUMNS] = {
-    [TENSOR_BYTES] = {"bytes", "bytes", "", true},
-    [TENSOR_SHARE] = {"share", "share", "of the bytes of all", true},
-    [TENSOR_PART] = {"part", "there as", "what it is there for", false},
-    [TENSOR_LAYER] = {"layer", "layer", "block of the model", true},
-    [TENSOR_FIRST] = {"first", "from step", "of its plan, that makes it", true},
-    [TENSOR_LAST] = {"last", "to", "the last step that needs it", true},
-    [TENSOR_OFFSET] = {"offset", "at", "in the block in which values come and go", true},
-    [TENSOR_OP] = {"op", "made by", "", false},
-    [TENSOR_OUTPUT] = {"output", "output", "which of its operator's", true},
-    [TENSOR_TYPE] = {"type", "type", "", false},
-    [TENSOR_NAME] = {"name", "name", "", false},
-};
+/* clang-format off */
+#define TENSOR_LIST(X) \
+    X(TENSOR_BYTES, "bytes", "bytes", "", true) \
+    X(TENSOR_SHARE, "share", "share", "of the bytes of all tensors", true) \
+    X(TENSOR_PART, "part", "part", "what the memory holds", false) \
+    X(TENSOR_LAYER, "layer", "layer", "block of the model", true) \
+    X(TENSOR_FIRST, "first", "from step", "step of the plan that writes it", true) \
+    X(TENSOR_LAST, "last", "to", "the last step that needs it", true) \
+    X(TENSOR_OFFSET, "offset", "at", "offset in the arena", true) \
+    X(TENSOR_OP, "op", "written by", "", false) \
+    X(TENSOR_OUTPUT, "output", "output", "number of the output of its operator", true) \
+    X(TENSOR_TYPE, "type", "type", "", false) \
+    X(TENSOR_NAME, "name", "name", "", false)
+/* clang-format on */
 
-/* `all`: columns for programs, too. */
+enum { TENSOR_LIST(TABLE_ID) TENSOR_COLUMNS };
+static const struct table_column tensor_columns[] = {TENSOR_LIST(TABLE_COLUMN)};
+/* `all`: also fill the columns that only JSON prints. */
 static struct table tensors_table(const struct memory_tensors *list, int rows, bool all,
                                   struct arena *a)
 {
@@ -139,35 +128,28 @@ static struct table tensors_table(const struct memory_tensors *list, int rows, b
         if (x->type.rank)
             table_set_text(&t, i, TENSOR_TYPE, arena_strdup(a, type_text(type, &x->type)));
         table_set_text(&t, i, TENSOR_NAME, x->name);
-        bool comes_and_goes = x->offset >= 0;
-        if (!comes_and_goes && !all) continue;
+        bool temporary = x->offset >= 0;
+        if (!temporary && !all) continue;
         table_set(&t, i, TENSOR_FIRST, 0, x->first, a);
         table_set(&t, i, TENSOR_LAST, 0, x->last, a);
-        if (all && comes_and_goes) table_set(&t, i, TENSOR_OFFSET, 0, (double)x->offset, a);
+        if (all && temporary) table_set(&t, i, TENSOR_OFFSET, 0, (double)x->offset, a);
     }
     return t;
 }
 
-enum {
-    VARIANT_NAME,
-    VARIANT_TOTAL,
-    VARIANT_LESS,
-    VARIANT_SAVED,
-    VARIANT_FLOPS,
-    VARIANT_MORE,
-    VARIANT_BATCH,
-    VARIANT_COLUMNS
-};
-static const struct table_column variant_columns[VARIANT_COLUMNS] = {
-    [VARIANT_NAME] = {"recompute", "recompute", "what the backward pass computes again", false},
-    [VARIANT_TOTAL] = {"total", "memory", "of the whole training", true},
-    [VARIANT_LESS] = {"total_ratio", "of none", "of what recompute=none takes", true},
-    [VARIANT_SAVED] = {"saved", "saved for backward", "where most of it is", true},
-    [VARIANT_FLOPS] = {"flops", "GFLOP a step", "as the plan counts", true},
-    [VARIANT_MORE] = {"flops_ratio", "more FLOPs", "than recompute=none", true},
-    [VARIANT_BATCH] = {"batch_size", "largest batch_size", "that fits the limit", true},
-};
+/* clang-format off */
+#define VARIANT_LIST(X) \
+    X(VARIANT_NAME, "recompute", "recompute", "what the backward pass recomputes", false) \
+    X(VARIANT_TOTAL, "total", "memory", "of the training", true) \
+    X(VARIANT_LESS, "total_ratio", "of none", "share of the memory of recompute=none", true) \
+    X(VARIANT_SAVED, "saved", "saved for backward", "at its largest", true) \
+    X(VARIANT_FLOPS, "flops", "GFLOP/step", "FLOPs of the plan", true) \
+    X(VARIANT_MORE, "flops_ratio", "more FLOPs", "compared with recompute=none", true) \
+    X(VARIANT_BATCH, "batch_size", "largest batch_size", "that fits the limit", true)
+/* clang-format on */
 
+enum { VARIANT_LIST(TABLE_ID) VARIANT_COLUMNS };
+static const struct table_column variant_columns[] = {VARIANT_LIST(TABLE_COLUMN)};
 static struct table variants_table(const struct memory_view *v, struct arena *a)
 {
     struct table t = table_of(variant_columns, VARIANT_COLUMNS, v->variants, a);
@@ -203,7 +185,7 @@ struct table memory_view_timeline(const struct memory_view *v, struct arena *a)
     for (int i = 0; i < MEMORY_PARTS; i++)
         column[TIME_PARTS + i] = (struct table_column){
             memory_part_id((enum memory_part)i), memory_part_name((enum memory_part)i), "", true};
-    column[TIME_USED] = (struct table_column){"used", "used", "all but unused", true};
+    column[TIME_USED] = (struct table_column){"used", "used", "all parts except unused", true};
     struct table t = table_of(column, TIME_COLUMNS, v->course.moments, a);
     for (int i = 0; i < t.rows; i++) {
         const struct memory_moment *m = &v->course.moment[i];
@@ -221,7 +203,7 @@ struct table memory_view_timeline(const struct memory_view *v, struct arena *a)
     return t;
 }
 
-/* --- for people -------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static void print_saved(const struct memory_view *v, const struct table_form *form, struct str *s,
                         struct arena *a)
@@ -233,7 +215,7 @@ static void print_saved(const struct memory_view *v, const struct table_form *fo
         if (v->course.moment[i].bytes[MEMORY_SAVED] > all)
             all = v->course.moment[i].bytes[MEMORY_SAVED];
     for (int i = 0; i < v->saved.n && i < TOP; i++) top += v->saved.tensor[i].bytes;
-    str_printf(s, "\nblock %d saves %s for backward in %d value%s (all of the model: %s)", v->block,
+    str_printf(s, "\nblock %d saves %s for backward in %d value%s (the whole model: %s)", v->block,
                str_bytes(bytes, (double)v->saved.bytes), v->saved.n, v->saved.n == 1 ? "" : "s",
                str_bytes(of, (double)all));
     if (v->saved.n > TOP)
@@ -244,7 +226,7 @@ static void print_saved(const struct memory_view *v, const struct table_form *fo
     if (t.rows) table_form_print(form, &t, s);
 }
 
-/* Of a language model what is largest outside of the blocks; whether it is saved depends on how the loss is fused. */
+/* Says whether the logits of a language model are saved; that depends on how the loss is fused. */
 static void print_logits(const struct memory_view *v, struct str *s, struct arena *a)
 {
     struct memory_tensors outside;
@@ -255,19 +237,18 @@ static void print_logits(const struct memory_view *v, struct str *s, struct aren
         const struct type *t = &outside.tensor[i].type;
         saved |= t->rank > 1 && t->dim[t->rank - 1] >= v->vocab;
     }
-    str_printf(s, "\nLogits are %s. Computing again does not change them.\n",
-               saved
-                   ? "saved for backward, and in that column"
-                   : "not saved for backward, for the loss makes their gradient at once: they are "
-                     "in memory, and not in that column");
+    str_printf(s, "\nThe logits are %s. Recomputation does not change that.\n",
+               saved ? "saved for backward and counted in that column"
+                     : "not saved for backward, because the loss computes their gradient at once: "
+                       "they are in memory, but not counted in that column");
 }
 
 static const char *device_words(const struct memory_view *v)
 {
     const struct backend *b = v->program->target->backend;
     if (!strcmp(b->name, "cuda"))
-        return "cuda; CUDA's own context, some hundreds of MiB, is not counted";
-    return b->host_memory ? "cpu; what the process takes for itself is not counted" : b->name;
+        return "cuda; the CUDA context, some hundreds of MiB, is not counted";
+    return b->host_memory ? "cpu; other memory of the process is not counted" : b->name;
 }
 
 static void print_limit(const struct memory_view *v, struct str *s)
@@ -275,27 +256,27 @@ static void print_limit(const struct memory_view *v, struct str *s)
     char total[32], limit[32];
     str_printf(s, "\n%s of %s: %s", str_bytes(total, (double)v->course.total),
                str_bytes(limit, (double)v->limit),
-               v->course.total <= v->limit ? "it fits; " : "it does not fit; ");
+               v->course.total <= v->limit ? "fits; " : "does not fit; ");
     if (v->batch >= BATCH_SIZE_MOST)
-        str_printf(s, "so does batch_size = %lld, the largest that the key takes\n",
+        str_printf(s, "even batch_size = %lld fits, the largest value of the key\n",
                    (long long)v->batch);
     else if (v->batch)
-        str_printf(s, "batch_size = %lld is the largest that does\n", (long long)v->batch);
+        str_printf(s, "batch_size = %lld is the largest that fits\n", (long long)v->batch);
     else
-        str_append(s, "not even batch_size = 1 does\n");
+        str_append(s, "not even batch_size = 1 fits\n");
 }
 
 static void print_run(const struct memory_view *v, struct str *s)
 {
     const struct memory_run *r = &v->run;
     char planned[32], measured[32];
-    str_printf(s, "\nmeasured over two steps: predicted %s, ",
+    str_printf(s, "\nmeasured in two steps: predicted %s, ",
                str_bytes(planned, (double)r->planned));
     if (r->measured < 0) {
-        str_append(s, "measured: not known here\n");
+        str_append(s, "measured: unknown on this device\n");
         return;
     }
-    str_printf(s, "%s %s: %+.2f %%\n", r->host ? "the process grew by" : "the driver says",
+    str_printf(s, "%s %s: %+.2f %%\n", r->host ? "the process grew by" : "the driver reports",
                str_bytes(measured, (double)r->measured),
                100.0 * ((double)r->measured / (double)r->planned - 1));
 }
@@ -319,13 +300,13 @@ void memory_view_print(const struct memory_view *v, const struct table_form *for
     table_form_print(form, &parts, s);
     if (v->rows) {
         struct table t = tensors_table(&v->largest, (int)v->rows, false, a);
-        str_printf(s, "\nthe largest of %d tensors at the peak\n\n", v->largest.n);
+        str_printf(s, "\nthe largest of the %d tensors at the peak\n\n", v->largest.n);
         table_form_print(form, &t, s);
     }
     if (v->block >= 0) print_saved(v, form, s, a);
     if (v->variants) {
         struct table t = variants_table(v, a);
-        str_append(s, "\nwhat computing again would make of it\n\n");
+        str_append(s, "\nmemory and work with recomputation\n\n");
         table_form_print(form, &t, s);
         print_logits(v, s, a);
     }
@@ -333,7 +314,7 @@ void memory_view_print(const struct memory_view *v, const struct table_form *for
     if (v->was_run) print_run(v, s);
 }
 
-/* --- for programs ------------------------------------------------------------------------------ */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static json_t *peak_json(const struct memory_view *v, struct arena *a)
 {

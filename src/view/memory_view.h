@@ -1,8 +1,9 @@
-/* memory_view.h - what `strobe memory` shows, in each of its forms. */
+/* memory_view.h - what `strobe memory` prints, as text, CSV, JSON and pictures. */
 #ifndef VIEW_MEMORY_VIEW_H
 #define VIEW_MEMORY_VIEW_H
 
 #include "bench/memory_run.h"
+#include "engine/engine.h"
 #include "engine/memory.h"
 #include "present/table_form.h"
 
@@ -10,35 +11,35 @@ struct memory_view {
     const struct program *program; /* with the plans of the phase */
     const struct config *config;
     int64_t vocab;
-    const char *words; /* which configuration it is */
+    const char *words; /* describes the configuration */
     enum memory_extent extent;
     struct memory_course course;
     struct memory_tensors largest; /* at the peak */
-    int block;                     /* whose saved values are shown; -1: none */
+    int block;                     /* block whose saved values are listed; -1: none */
     struct memory_tensors saved;
     struct memory_variant variant[MEMORY_VARIANTS];
     int variants;
     int64_t limit, batch; /* bytes, 0: none; the largest batch that fits, 0: none does */
     struct memory_run run;
     bool was_run;
-    int64_t rows; /* of the largest tensors */
+    int64_t rows; /* how many of the largest tensors to list */
 };
 
-/* The tables and the plot, for people. */
+/* The tables and the plot as text. */
 void memory_view_print(const struct memory_view *v, const struct table_form *form, struct str *s,
                        struct arena *a);
-/* The timeline, a row for each kernel: what --csv prints. */
+/* The timeline, one row per kernel: what --csv prints. */
 struct table memory_view_timeline(const struct memory_view *v, struct arena *a);
 struct json_t *memory_view_json(const struct memory_view *v, struct arena *a);
 
-/* memory_plot.c: the timeline, layer upon layer, in characters and as an SVG. */
+/* memory_plot.c: the timeline as a stacked area plot, in characters and as an SVG. */
 void memory_plot_text(const struct memory_view *v, struct str *s);
 void memory_plot_svg(const struct memory_view *v, struct str *s, struct arena *a);
 
 /* "MATMUL lm_head" */
 const char *memory_moment_words(const struct memory_view *v, const struct memory_moment *m,
                                 struct arena *a);
-/* "forward", "backward", "update"; of further micro-steps "forward, 3 more". */
+/* "forward", "backward", "update"; for the other micro-batches "forward, 3 more". */
 const char *memory_phase_words(const struct memory_view *v, const struct memory_moment *m,
                                struct arena *a);
 

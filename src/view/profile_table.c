@@ -1,5 +1,5 @@
-/* Two tables of the same lines, for they are wider than a screen together: the times, in the columns of
- * Nsight Systems, and the work. Programs get one table. */
+/* Prints two tables with the same lines, because one would be wider than a screen: times, with the
+ * columns of Nsight Systems, and work. CSV has one table. */
 #include "view/profile_table.h"
 
 #include "base/str.h"
@@ -17,52 +17,33 @@ static const double LEAST_SHOWN = 1e-4, MOST_SHOWN = 9999;
 
 enum { NAME_LEAST = 24, NAME_MOST = 48, ABOUT_WIDTH = 12, USUAL = 100 };
 
-enum {
-    COLUMN_SHARE,
-    COLUMN_TOTAL,
-    COLUMN_RUNS,
-    COLUMN_AVERAGE,
-    COLUMN_MEDIAN,
-    COLUMN_MIN,
-    COLUMN_MAX,
-    COLUMN_STD,
-    COLUMN_FLOPS,
-    COLUMN_BYTES,
-    COLUMN_INTENSITY,
-    COLUMN_GFLOPS,
-    COLUMN_GBYTES,
-    COLUMN_BOUND,
-    COLUMN_FLOOR,
-    COLUMN_GAP,
-    COLUMN_THREADS,
-    COLUMN_NAME,
-    COLUMNS
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(COLUMN_SHARE, "time_percent", "time %", "share of the measured time", true) \
+    X(COLUMN_TOTAL, "ms_per_step", "ms/step", "mean time in a step", true) \
+    X(COLUMN_RUNS, "runs_per_step", "runs", "executions per step", true) \
+    X(COLUMN_AVERAGE, "us_average", "avg µs", "mean of one execution", true) \
+    X(COLUMN_MEDIAN, "us_median", "med µs", "median of one execution", true) \
+    X(COLUMN_MIN, "us_min", "min µs", "shortest execution", true) \
+    X(COLUMN_MAX, "us_max", "max µs", "longest execution", true) \
+    X(COLUMN_STD, "us_std", "std µs", "standard deviation of the executions", true) \
+    X(COLUMN_FLOPS, "mflop_per_step", "MFLOP", "FLOPs of a step, from the plan", true) \
+    X(COLUMN_BYTES, "mb_per_step", "MB", "bytes of a step: every input and output once", true) \
+    X(COLUMN_INTENSITY, "flop_per_byte", "FLOP/B", "arithmetic intensity", true) \
+    X(COLUMN_GFLOPS, "gflop_per_s", "GFLOP/s", "achieved", true) \
+    X(COLUMN_GBYTES, "gb_per_s", "GB/s", "achieved", true) \
+    X(COLUMN_BOUND, "bound", "bound by", "the resource that limits it", false) \
+    X(COLUMN_FLOOR, "floor_ms", "floor ms", \
+      "lower bound on its time in a step, at the measured peaks", true) \
+    X(COLUMN_GAP, "times_floor", "x floor", "time / lower bound, over all kernels of an operator", \
+      true) \
+    X(COLUMN_THREADS, "threads_percent", "threads %", \
+      "mean share of the time in which a thread works", true) \
+    X(COLUMN_NAME, "name", "name", "name of the line", false)
+/* clang-format on */
 
-static const struct table_column columns[COLUMNS] = {
-    [COLUMN_SHARE] = {"time_percent", "time %", "of the measured time", true},
-    [COLUMN_TOTAL] = {"ms_per_step", "ms/step", "of a step, the mean of all", true},
-    [COLUMN_RUNS] = {"runs_per_step", "runs", "executions in a step", true},
-    [COLUMN_AVERAGE] = {"us_average", "avg µs", "of one execution", true},
-    [COLUMN_MEDIAN] = {"us_median", "med µs", "of one execution", true},
-    [COLUMN_MIN] = {"us_min", "min µs", "of one execution", true},
-    [COLUMN_MAX] = {"us_max", "max µs", "of one execution", true},
-    [COLUMN_STD] = {"us_std", "std µs", "standard deviation of the executions", true},
-    [COLUMN_FLOPS] = {"mflop_per_step", "MFLOP", "arithmetic of a step, as the plan counts it",
-                      true},
-    [COLUMN_BYTES] = {"mb_per_step", "MB", "every input and output once, of a step", true},
-    [COLUMN_INTENSITY] = {"flop_per_byte", "FLOP/B", "arithmetic intensity", true},
-    [COLUMN_GFLOPS] = {"gflop_per_s", "GFLOP/s", "achieved", true},
-    [COLUMN_GBYTES] = {"gb_per_s", "GB/s", "achieved", true},
-    [COLUMN_BOUND] = {"bound", "bound by", "what keeps it from being faster", false},
-    [COLUMN_FLOOR] = {"floor_ms", "floor ms", "of a step, at the measured ceilings", true},
-    [COLUMN_GAP] = {"times_floor", "x floor",
-                    "how many times as long as its floor, all of an operator's kernels together",
-                    true},
-    [COLUMN_THREADS] = {"threads_percent", "threads %",
-                        "of its time that a thread works, on average", true},
-    [COLUMN_NAME] = {"name", "name", "what it is", false},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static const int time_columns[] = {COLUMN_SHARE,   COLUMN_TOTAL,  COLUMN_RUNS,
                                    COLUMN_AVERAGE, COLUMN_MEDIAN, COLUMN_MIN,
@@ -71,7 +52,7 @@ static const int work_columns[] = {COLUMN_FLOPS,   COLUMN_BYTES, COLUMN_INTENSIT
                                    COLUMN_GBYTES,  COLUMN_BOUND, COLUMN_FLOOR,     COLUMN_GAP,
                                    COLUMN_THREADS, COLUMN_NAME};
 
-/* As table_set, but what is next to nothing is not written with all its zeros. */
+/* As table_set, but very small and very large numbers are shortened. */
 static void set(struct table *t, int at, int column, int digits, double x, struct arena *a)
 {
     table_set(t, at, column, digits, x, a);
@@ -98,9 +79,9 @@ static void set_times(struct table *t, int at, const struct profile_group *g, st
     if (g->run_ms.n > 1) table_set(t, at, COLUMN_STD, 3, 1e3 * g->run_ms.std, a);
 }
 
-/* For people work has the unit that suits the largest line. */
+/* In text the unit of work suits the largest line. */
 struct scale {
-    double flops, bytes; /* units of MFLOP and of MB */
+    double flops, bytes; /* factors of MFLOP and of MB */
 };
 
 static double scale_of_most(double most)
@@ -149,7 +130,7 @@ static void set_work(struct table *t, int at, const struct profile_group *g,
     if (g->seen_ms > 0) set_percent(t, at, COLUMN_THREADS, g->busy_ms / g->seen_ms, a);
 }
 
-/* What is left of the lines that are not shown, as one; idle time is always shown. */
+/* The lines that are not shown, added up to one. Idle time (the last group) is always shown. */
 static struct profile_group rest_of(const struct profile_groups *g, int from, struct arena *a)
 {
     struct profile_group rest = {.name = ""};
@@ -207,7 +188,7 @@ static struct table some_columns(const struct table *t, const int *column, int n
     return some;
 }
 
-/* Columns of a line: of the terminal, else as COLUMNS says; 0: nobody says. */
+/* Width of a line: of the terminal, otherwise $COLUMNS; 0: unknown. */
 static int width_of_terminal(void)
 {
     enum { LEAST = 60, MOST = 400 };
@@ -220,7 +201,7 @@ static int width_of_terminal(void)
     return width < LEAST ? LEAST : width > MOST ? MOST : width;
 }
 
-/* Breaks a text at blanks, so that a line has at most as many columns as the terminal; `indent` before all but the first. */
+/* Wraps a text at blanks to the width of the terminal. All lines except the first are indented. */
 static void print_wrapped(const char *text, int indent, struct str *s)
 {
     int at = indent, most = width_of_terminal() ? width_of_terminal() : USUAL;
@@ -240,24 +221,24 @@ static void print_wrapped(const char *text, int indent, struct str *s)
     str_append(s, "\n");
 }
 
-/* Cuts names to what is left of the terminal's line beside the other columns. */
+/* Cuts names to the width that the other columns leave on a line of the terminal. */
 static void cut_names(struct table *t, const struct table_form *f, struct arena *a)
 {
-    int last = t->columns - 1, room = width_of_terminal();
+    int last = t->columns - 1, left = width_of_terminal();
     for (int k = 0; k < last; k++) {
         int width = table_width(t->column[k].title);
         for (int row = 0; row < t->rows; row++) {
             const char *text = table_at(t, row, k)->text;
             if (text && table_width(text) > width) width = table_width(text);
         }
-        room -= width + 2;
+        left -= width + 2;
     }
-    if (!width_of_terminal() || room > NAME_MOST) room = NAME_MOST;
-    if (room < NAME_LEAST) room = NAME_LEAST;
+    if (!width_of_terminal() || left > NAME_MOST) left = NAME_MOST;
+    if (left < NAME_LEAST) left = NAME_LEAST;
     for (int row = 0; row < t->rows && !f->markdown; row++) {
         struct table_cell *cell = table_at(t, row, last);
-        if ((int)strlen(cell->text) > room)
-            cell->text = arena_printf(a, "%.*s...", room - 3, cell->text);
+        if ((int)strlen(cell->text) > left)
+            cell->text = arena_printf(a, "%.*s...", left - 3, cell->text);
     }
 }
 
@@ -268,13 +249,13 @@ static void print_two(const struct table *t, const struct table_form *f, struct 
     struct table work = some_columns(t, work_columns, COUNT_OF(work_columns), a);
     cut_names(&times, f, a);
     cut_names(&work, f, a);
-    print_wrapped("time % to runs: of a step, the mean of all; avg µs to std µs: of one execution "
+    print_wrapped("time % to runs: mean over the measured steps; avg µs to std µs: one execution "
                   "of one kernel",
                   0, s);
     str_append(s, "\n");
     table_form_print(f, &times, s);
     str_append(s, "\n");
-    print_wrapped("work, floor ms and x floor: of a step", 0, s);
+    print_wrapped("work, floor ms and x floor: per step", 0, s);
     str_append(s, "\n");
     table_form_print(f, &work, s);
 }

@@ -1,4 +1,4 @@
-/* profile_table.h - a profile for people: its tables, and what they say in words. */
+/* profile_table.h - prints a profile: its tables and a summary in sentences. */
 #ifndef VIEW_PROFILE_TABLE_H
 #define VIEW_PROFILE_TABLE_H
 
@@ -8,10 +8,10 @@
 struct profile_table {
     enum profile_by by;
     unsigned phases;
-    int rows; /* lines at most; 0: all */
+    int rows; /* maximum number of lines; 0: all */
 };
 
-/* `words`: which configuration it is. */
+/* `words` describes the configuration. */
 void profile_table_print(const struct profile *p, const struct profile_table *t,
                          const struct table_form *f, const char *words, struct str *s,
                          struct arena *a);

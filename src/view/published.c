@@ -11,7 +11,7 @@ extern const char published_gpt2_text[];
 
 void published_read(struct published *ret, struct arena *a)
 {
-    static json_t *all; /* for the process: sources point into it */
+    static json_t *all; /* lives as long as the process: sources point into it */
     if (!all) all = json_loads(published_gpt2_text, 0, NULL);
     const json_t *list = json_object_get(all, "sources");
     int n = (int)json_array_size(list);
@@ -34,8 +34,8 @@ double published_tokens(const struct published_source *s, const char *rung)
 
 const char *published_words(const struct published *p, struct arena *a)
 {
-    const char *words = "Published: tokens/s of GPT-2 124M on other machines, by others, not "
-                        "measured here:";
+    const char *words = "Published: tokens/s of GPT-2 124M on other machines, reported by "
+                        "others and not measured here:";
     for (int i = 0; i < p->sources; i++)
         words = arena_printf(a, "%s%s %s by %s", words, i ? ";" : "", p->source[i].machine,
                              p->source[i].source);

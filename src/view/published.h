@@ -1,4 +1,5 @@
-/* published.h - figures that others published, beside ours: configs/published/, taken into the program. */
+/* published.h - throughput that others published (configs/published/), compiled into the
+ * program. */
 #ifndef VIEW_PUBLISHED_H
 #define VIEW_PUBLISHED_H
 
@@ -8,7 +9,7 @@ struct json_t;
 
 struct published_source {
     const char *id, *machine; /* "rtx_4060_ti", "RTX 4060 Ti" */
-    const char *source;       /* who, where, with what */
+    const char *source;       /* author, place and software */
     const struct json_t *tokens_per_s;
 };
 
@@ -17,11 +18,11 @@ struct published {
     int sources;
 };
 
-/* Training GPT-2 124M. */
+/* Numbers for training GPT-2 124M. */
 void published_read(struct published *ret, struct arena *a);
-/* Tokens per second at a rung of the ladder; 0: none was published. */
+/* Tokens per second of a rung of the ladder; 0: not published. */
 double published_tokens(const struct published_source *s, const char *rung);
-/* One sentence: what the figures are, and whose. */
+/* One sentence: what the numbers are, and who published them. */
 const char *published_words(const struct published *p, struct arena *a);
 
 #endif

@@ -94,8 +94,8 @@ static void test_machine(void **state)
     assert_string_equal(text(json_array_get(products, 0), "dtype"), "f32");
     assert_true(number(json_array_get(products, 0), "flops_per_s") > 1e7);
     json_decref(m);
-    refuses("machine now", 2, "machine takes no words; found now");
-    refuses("machine --threads=-1", 2, "--threads is 0 to 4096");
+    refuses("machine now", 2, "machine takes only options; found now");
+    refuses("machine --threads=-1", 2, "--threads must be 0 to 4096");
     refuses("machine --isa=mmx", 2, "mmx");
     refuses("machine --device=tpu", 2, "device");
     refuses_the_eighth_gpu("machine");
@@ -140,7 +140,7 @@ static void test_the_record_is_used_or_made_anew(void **state)
 
     set_others("7.5"); /* what was measured beside other programs is measured again */
     assert_int_equal(strobe(words), 0);
-    assert_non_null(strstr(failed, "beside other busy programs"));
+    assert_non_null(strstr(failed, "while other programs were busy"));
 
     workdir_truncate(record(), (int64_t)strlen(good) / 2);
     assert_int_equal(strobe(words), 0);
@@ -155,7 +155,7 @@ static void test_the_record_is_used_or_made_anew(void **state)
     workdir_text("in_the_way", "");
     const char *blocked = arena_printf(&arena, "XDG_CACHE_HOME=%s", workdir_path("in_the_way"));
     assert_int_equal(program_run(blocked, words), 0);
-    assert_non_null(strstr(failed, "warning: the peaks are not kept"));
+    assert_non_null(strstr(failed, "warning: the peaks are not stored"));
 }
 
 /* --- bench kernels ------------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ static void test_bench_kernels(void **state)
         bool product = !strcmp(text(r, "op"), "MATMUL") || !strcmp(text(r, "op"), "LINEAR");
         double share = number(r, "share_percent");
         assert_true(number(r, "us_median") > 0 && share > 0 && share < 1000);
-        assert_true(!strcmp(text(r, "ceiling"), "copy") || !strcmp(text(r, "ceiling"), "product"));
+        assert_true(!strcmp(text(r, "ceiling"), "copy") || !strcmp(text(r, "ceiling"), "matmul"));
         if (json_is_null(json_object_get(r, "in_plan"))) continue;
         double us = number(r, "us_per_step");
         assert_true(us > 0.99 * number(r, "us_median") * number(r, "calls_per_step"));
@@ -198,20 +198,20 @@ static void test_forms_of_bench_kernels(void **state)
     assert_int_equal(strobe(arena_printf(&arena, "%s --markdown", words)), 0);
     assert_memory_equal(said, "| operator ", 11);
     assert_int_equal(strobe(words), 0);
-    assert_non_null(strstr(said, "`strobe machine` measures anew"));
-    assert_null(strstr(said, "products alone")); /* one operator only */
+    assert_non_null(strstr(said, "`strobe machine` measures again"));
+    assert_null(strstr(said, "matmuls alone")); /* one operator only */
 }
 
 static void test_bench_refuses(void **state)
 {
     (void)state;
-    refuses("bench", 2, "which configuration?");
+    refuses("bench", 2, "no configuration given");
     refuses("bench kernels --op=GELLU", 2, "there is no operator GELLU; docs/OPS.md lists them");
     refuses(arena_printf(&arena, "bench kernels --op=rsqrt %s", TINY), 2,
-            "a step of this configuration has no RSQRT");
-    refuses("bench kernels --samples=0", 2, "--samples is 1 to");
+            "a step of this configuration does not use RSQRT");
+    refuses("bench kernels --samples=0", 2, "--samples must be 1 to");
     refuses("bench kernels --json --csv", 2,
-            "--json, --csv and --markdown exclude each other: keep one");
+            "--json, --csv and --markdown contradict each other; keep one");
     refuses("bench kernels --n_head=7", 2, "n_embd = 128 is not divisible by n_head = 7");
     refuses("bench kernels nowhere.conf", 1, "there is no file nowhere.conf");
     refuses("bench kernels --vocab=-1", 2, "--vocab is 1 to");
@@ -248,7 +248,7 @@ static void test_bench_attention(void **state)
     const char *picture = program_text(svg);
     assert_memory_equal(picture, "<svg ", 5);
     assert_non_null(strstr(picture, "flash, f32, 32: "));
-    assert_non_null(strstr(picture, "Attention, 2 heads of 8, 32 tokens in all"));
+    assert_non_null(strstr(picture, "Attention, 2 heads of 8, 32 tokens in total"));
     assert_non_null(strstr(picture, "FLOP/s</title>"));
     assert_non_null(strstr(failed, arena_printf(&arena, "picture: %s\n", svg)));
     assert_int_equal(strobe(words), 0);
@@ -302,34 +302,34 @@ static void test_bench_attention_refuses(void **state)
 {
     (void)state;
     refuses("bench attention --device=cpu --T=64,x", 2,
-            "--T takes up to 24 lengths, as in 64,128,256; not 64,x");
+            "--T takes up to 24 lengths, as in 64,128,256; found 64,x");
     refuses("bench attention --device=cpu --T=", 2, "--T takes up to");
     refuses("bench attention --device=cpu --T=64,32", 2,
-            "--T takes lengths that rise; 32 follows 64");
+            "--T takes increasing lengths; 32 follows 64");
     refuses("bench attention --device=cpu --T=100", 2,
-            "8192 tokens are no whole number of sequences of 100");
+            "8192 tokens are not a multiple of sequence length 100");
     refuses("bench attention --device=cpu --dtype=float16", 2,
-            "--dtype takes float32, bfloat16 or both");
+            "--dtype takes float32, bfloat16 and");
     refuses("bench attention --device=cpu --dtype=float32,float32", 2,
             "--dtype takes float32, bfloat16 or both");
     refuses("bench attention --device=cpu --dtype=tfloat32", 1, "tfloat32 needs a CUDA device");
     refuses("bench attention --device=cpu --heads=0", 2, "--heads is 1 to 1024");
     refuses("bench attention --device=cpu --kv_heads=4", 2,
             "--heads=6 is not divisible by --kv_heads=4");
-    refuses("bench attention --device=cpu --tokens=0", 2, "--tokens is 1 to");
-    refuses("bench attention configs/gpt2_124m.conf", 2, "bench attention takes options only");
-    refuses("bench attention --device=cpu --heads=-1", 2, "--heads is 1 to 1024");
-    refuses("bench attention --device=cpu --tokens=-1", 2, "--tokens is 1 to");
+    refuses("bench attention --device=cpu --tokens=0", 2, "--tokens must be 1 to");
+    refuses("bench attention configs/gpt2_124m.conf", 2, "bench attention takes only options");
+    refuses("bench attention --device=cpu --heads=-1", 2, "--heads must be 1 to 1024");
+    refuses("bench attention --device=cpu --tokens=-1", 2, "--tokens must be 1 to");
     refuses("bench attention --device=cpu --head_size=64,0", 2,
-            "--head_size takes up to 8 of 1 to 1024, as in 64,128; not 64,0");
+            "--head_size takes up to 8 different sizes of 1 to 1024, as in 64,128; found 64,0");
     refuses("bench attention --device=cpu --head_size=64,64", 2, "--head_size takes up to 8");
     refuses("bench attention --device=cpu --causal=yes", 2,
-            "--causal takes true, false or both, as in true,false; not yes");
+            "--causal takes true, false or both, as in true,false; found yes");
     refuses("bench attention --device=cpu --causal=true,true", 2, "--causal takes true, false");
     refuses("bench attention --device=cpu --check=true,false", 2, "--check takes true or false");
     refuses("bench attention --device=cpu --layout=separate", 2, "layout");
     refuses("bench attention --device=cpu --hopper=true,false", 1,
-            "--hopper and --deterministic choose among the kernels of a GPU");
+            "--hopper and --deterministic choose between GPU kernels");
     refuses("bench attention --device=cpu --deterministic=true", 1, "--hopper and --determ");
     refuses("bench attention --isa=mmx", 2, "mmx");
 }
@@ -370,14 +370,14 @@ static void test_ladder(void **state)
 static void test_ladder_refuses(void **state)
 {
     (void)state;
-    refuses("ladder", 2, "which configuration?");
+    refuses("ladder", 2, "no configuration given");
     refuses("ladder configs/shakespeare_char_cpu.conf --flash=true", 2,
-            "the ladder sets flash itself; leave it out");
+            "the ladder sets flash itself; leave that override out");
     refuses("ladder configs/shakespeare_char_cpu.conf dtype=float32", 2,
-            "the ladder sets dtype itself; leave it out");
-    refuses("ladder configs/shakespeare_char_cpu.conf --steps=0", 2, "--steps is 1 to");
+            "the ladder sets dtype itself; leave that override out");
+    refuses("ladder configs/shakespeare_char_cpu.conf --steps=0", 2, "--steps must be 1 to");
     refuses_the_eighth_gpu("ladder configs/shakespeare_char_cpu.conf --threads=1");
-    refuses("ladder configs/shakespeare_char_cpu.conf --csv --json", 2, "exclude each other");
+    refuses("ladder configs/shakespeare_char_cpu.conf --csv --json", 2, "contradict each other");
 }
 
 static void test_help_of_the_parts(void **state)

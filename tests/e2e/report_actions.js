@@ -176,7 +176,7 @@ function tryRooflines() {
         expect(all(".chart-ceiling", host).length >= 3, "too few ceilings");
         expect(all(".chart-label", host).length >= 3, "the largest points have no names");
         points[0].dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: 9, clientY: 9}));
-        expect(/of a step/.test(host.querySelector(".tip").innerText), "a point does not say what it is");
+        expect(/per step/.test(host.querySelector(".tip").innerText), "a point does not say what it is");
     }
 }
 

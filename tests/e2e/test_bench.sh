@@ -13,7 +13,7 @@ tiny="--device=cpu --threads=1 --n_layer=1 --n_head=2 --n_embd=16"
 sed 's/n_layer = 2/n_layer = 1/' tiny.conf >flat.conf
 expect 0 'backward, by difference' "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 \
     --phase=forward,backward,step --out_dir=grid
-for words in 'forward + backward' 'The cells ran in turn' 'x first' 'flat' 'grid/bench.json; strobe report grid draws it'; do
+for words in 'forward + backward' 'The cells were interleaved' 'x first' 'flat' 'wrote grid/bench.json; see it as a page with strobe report grid'; do
     grep -qF "$words" out || fail "no '$words' in: $(cat out)"
 done
 "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 --phase=forward,backward,step \
@@ -31,7 +31,7 @@ grep -q '^ "commit": "[0-9a-f]\{7,\}' "it's here/bench.json" || fail "no commit 
 expect 0 '"note": null' "$STROBE" bench tiny.conf --phase=step --device=cpu --steps=1 --warmup=1 --json --out_dir=json
 [ -s json/bench.json ] || fail "--out_dir is ignored with --json"
 expect 0 'one after the other, each once' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=1 --warmup=1 --order=twice --out_dir=grid
-expect 0 'the last cell took all of its own at the turn' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=2 --warmup=1 --order=twice --out_dir=grid
+expect 0 'the last cell ran only once' "$STROBE" bench tiny.conf --dtype=float32,bfloat16 --phase=step --device=cpu --steps=2 --warmup=1 --order=twice --out_dir=grid
 
 # --- a cell that does not fit reports what it would need, and the others run
 expect 0 'of memory, the limit is 2.0 MiB' "$STROBE" bench tiny.conf --block_size=16,2048 --flash=false --phase=forward --steps=1 --warmup=1 \
@@ -42,7 +42,7 @@ grep -q '^tiny  *16  *forward ' out || fail "the cell that fits did not run: $(c
 nothing() { # WHY COMMAND...
     why=$1
     shift
-    expect 1 "strobe: nothing was measured; the first cell says: $why" "$STROBE" bench "$@" --device=cpu
+    expect 1 "strobe: nothing was measured; reason of the first cell: $why" "$STROBE" bench "$@" --device=cpu
 }
 nothing 'needs' tiny.conf --flash=false,true --phase=step --steps=1 --warmup=1 --mem-limit=1KiB --out_dir=nothing
 [ "$(grep -c '^tiny .* the limit is 1' out)" -eq 2 ] || fail "no rows with the reason: $(cat out)"
@@ -74,7 +74,7 @@ grep -q '^d128  *forward ' stopped_suite.out || fail "no line of the cell: $(cat
 expect 2 'which configuration?' "$STROBE" bench --phase=step
 expect 2 'not sideways' "$STROBE" bench tiny.conf --phase=forward,sideways
 expect 2 '--warmup takes' "$STROBE" bench tiny.conf --warmup=1,x --phase=step
-expect 2 '--steps is 1 to' "$STROBE" bench tiny.conf --steps=0 --phase=step
+expect 2 '--steps must be 1 to' "$STROBE" bench tiny.conf --steps=0 --phase=step
 expect 2 '--mem-limit takes a size' "$STROBE" bench tiny.conf --mem-limit=80
 expect 2 '--order is auto, rounds, twice or once' "$STROBE" bench tiny.conf --order=random
 expect 2 'given twice' "$STROBE" bench tiny.conf --dtype=float32,float32
@@ -98,25 +98,25 @@ expect 0 'nanogpt-attention' "$STROBE" bench --suite=list
 expect 0 'The variant for CPUs' "$STROBE" bench --suite=cs336-e2e $tiny --size=d128,d256 --block_size=8 --warmup=1 --steps=2 --out_dir=e2e
 [ "$(grep -c '^d128 \|^d256 ' out)" -eq 10 ] || fail "not two models of five lines: $(cat out)"
 # shellcheck disable=SC2086
-expect 0 'Each model and warm-up has a process of its own' "$STROBE" bench --suite=cs336-warmup $tiny --size=d128 --block_size=8 --steps=2 --phase=step --out_dir=warmup
+expect 0 'Each model and warm-up ran in a separate process' "$STROBE" bench --suite=cs336-warmup $tiny --size=d128 --block_size=8 --steps=2 --phase=step --out_dir=warmup
 [ "$(grep -c '^d128  *[0125]  *step ' out)" -eq 4 ] || fail "not four warm-ups: $(cat out)"
 [ "$(ls warmup)" = bench.json ] || fail "files other than the result remain: $(ls warmup)"
 expect 0 'slow primitive' "$STROBE" bench --suite=cs336-attention --device=cpu --threads=1 --block_size=16,32 --n_embd=16,32 --steps=2 --out_dir=attention
-expect 0 'computed again, at the longest T' "$STROBE" bench --suite=cs336-memory --device=cpu --size=small --block_size=128 --mem-limit=1GiB --out_dir=memory
+expect 0 'Recomputation, at the longest T' "$STROBE" bench --suite=cs336-memory --device=cpu --size=small --block_size=128 --mem-limit=1GiB --out_dir=memory
 grep -q ' yes$' out && grep -q ' no$' out || fail "no verdicts in: $(cat out)"
 mkdir configs
 cp tiny.conf configs/shakespeare_char_cpu.conf
 expect 0 'The variant for CPUs' "$STROBE" bench --suite=nanogpt-attention --device=cpu --iters=4 --max_iters=2 --eval_iters=1 --out_dir=pair
 grep -qx 'max_iters = 2' 'pair/flash=true/config.conf' || fail "the command line does not override the suite: $(cat 'pair/flash=true/config.conf')"
 expect 0 '9.953125' "$STROBE" lab accumulate
-expect 2 'lab has no part sum; it has accumulate' "$STROBE" lab sum
+expect 2 'lab has no experiment sum; it has accumulate' "$STROBE" lab sum
 
 # --- the report
 expect 0 'Forward, backward and whole steps' "$STROBE" report e2e
 [ -s e2e/report.html ] || fail "no page next to the result"
 expect 0 'slow primitive' "$STROBE" report attention --csv=attention.csv
 [ "$(wc -l <attention.csv)" -eq $((1 + 2 * 2 * 3)) ] || fail "the CSV has $(wc -l <attention.csv) lines: $(cat attention.csv)"
-expect 0 'computed again' "$STROBE" report memory e2e --csv=three.csv --html=three.html
+expect 0 'Recomputation' "$STROBE" report memory e2e --csv=three.csv --html=three.html
 [ "$(grep -c '^config,' three.csv)" -eq 4 ] || fail "not four tables: $(cat three.csv)"
 [ "$(grep -c '^$' three.csv)" -eq 3 ] || fail "no empty line between tables: $(cat three.csv)"
 expect 0 '"benches"' "$STROBE" report attention grid.json --json --html=both.html

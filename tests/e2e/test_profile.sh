@@ -45,16 +45,16 @@ plain runs/traced
 expect 0 'kernels ' "$trace" trace
 expect 0 'profile.json' "$STROBE" profile tiny.conf --out_dir=runs/untraced --steps=2 --trace-steps=0
 [ ! -e runs/untraced/trace.json ] && [ ! -e runs/untraced/trace.json.gz ] || fail "--trace-steps=0 wrote a trace"
-expect 2 '--trace-limit is 1 to' "$STROBE" profile tiny.conf --trace-limit=0
+expect 2 '--trace-limit must be 1 to' "$STROBE" profile tiny.conf --trace-limit=0
 
-expect 2 '--by=layers: kernel, op, family, layer, phase or range' "$STROBE" profile tiny.conf --by=layers
-expect 2 '--phase=middle: forward, backward, update or step' "$STROBE" profile tiny.conf --phase=middle
-expect 2 '--steps is 1 to 100000; 0 is not' "$STROBE" profile tiny.conf --steps=0
-expect 2 '--limit is 0 to' "$STROBE" profile tiny.conf --limit=-1
+expect 2 '--by must be kernel, op, family, layer, phase or range; found layers' "$STROBE" profile tiny.conf --by=layers
+expect 2 '--phase must be forward, backward, update or step; found middle' "$STROBE" profile tiny.conf --phase=middle
+expect 2 '--steps must be 1 to 100000; found 0' "$STROBE" profile tiny.conf --steps=0
+expect 2 '--limit must be 0 to' "$STROBE" profile tiny.conf --limit=-1
 
 # The output path is checked before anything is measured.
 : >blocked
-expect 1 'out_dir, and that cannot be' "$STROBE" profile tiny.conf --out_dir=blocked/a --steps=1
+expect 1 'the profile cannot be written to out_dir' "$STROBE" profile tiny.conf --out_dir=blocked/a --steps=1
 
 # A run can begin in a directory with a profile.
 expect 0 '20 iterations' "$STROBE" train tiny.conf --out_dir=runs/a --max_iters=20

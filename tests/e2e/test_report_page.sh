@@ -41,7 +41,7 @@ mkdir -p runs/none runs/empty runs/future
 : >runs/empty/log.jsonl
 echo '{"v":99,"kind":"step","iter":1}' >runs/future/log.jsonl
 for case in 'runs/absent:No such file' 'runs/none:has no log.jsonl' 'runs/empty:is empty' \
-    'runs/future:version 99' 'table.csv:is a file'; do
+    'runs/future:version 99' 'table.csv:is not a profile'; do
     if "$STROBE" report "${case%%:*}" >/dev/null 2>said; then die "${case%%:*} was accepted"; fi
     grep -q "${case#*:}" said || die "${case%%:*}: \"${case#*:}\" is not in: $(cat said)"
     [ "$(grep -c . said)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat said)"
@@ -81,7 +81,7 @@ expect runs/report.html 11 loss:0.train,1.train,2.train,0.val,1.val,2.val
 cp -r runs/twin warm/twin
 "$STROBE" report warm/slow warm/fast warm/twin >text 2>/dev/null
 grep -q '^slow .* 98 % .* 25\.3 % ' text || die "busy and slowed are not in: $(cat text)"
-grep -q '^Note: fast ran on a clock [45] % lower than that of slow' text || die "no note of the clock in: $(cat text)"
+grep -q '^Note: fast ran at a clock [45] % lower than slow' text || die "no note of the clock in: $(cat text)"
 expect warm/report.html 19 gauge-utilization:0.utilization,1.utilization gauge-clock:0.clock,1.clock \
     gauge-power:0.power,1.power gauge-memory:0.memory,1.memory
 # The same in iterations without evaluations, and with a loss that is not a number.

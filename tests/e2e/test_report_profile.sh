@@ -20,19 +20,19 @@ cp runs/flash/profile.json other/alone.json
 "$STROBE" report runs/slow runs/flash --svg=roof.svg >text 2>said || die "report failed: $(cat said)"
 grep -q 'runs/report.html' said || die "the path of the page is not printed: $(cat said)"
 [ -s runs/report.html ] || die "no page beside the profiles"
-grep -q '^slow: the mean step takes 45.627 ms' text || die "no step in: $(cat text)"
+grep -q '^slow: a step takes 45.627 ms on average' text || die "no step in: $(cat text)"
 grep -q '^vanished .*forward / block / attention / softmax .*-3.960' text || die "softmax did not vanish in: $(cat text)"
 grep -q '^came .*forward / block / attention / flash attention .*+1.572' text || die "attention did not come in: $(cat text)"
 grep -q '^ .* step  *45.627  *28.851  *-16.776' text || die "no sum in: $(cat text)"
 "$STROBE" report runs/slow runs/flash --json 2>/dev/null | grep -q '"ms_difference": -3.96' || die "no changes in the JSON"
 "$STROBE" report runs/slow runs/flash --json 2>/dev/null | grep -q '"step_ms_mean": 45.62' || die "no profiles in the JSON"
-[ "$("$STROBE" report runs/slow runs/slow 2>/dev/null | grep -c 'the mean step takes')" = 1 ] || die "what is named twice is there twice"
+[ "$("$STROBE" report runs/slow runs/slow 2>/dev/null | grep -c 'ms on average')" = 1 ] || die "what is named twice is there twice"
 "$STROBE" report runs/slow runs/flash --markdown 2>/dev/null | grep -q '^| vanished' || die "no changes in Markdown"
 "$STROBE" report other/alone.json >text 2>said || die "a profile is refused: $(cat said)"
-grep -q '^alone: the mean step' text || die "the profile has not its file's name: $(cat text)"
+grep -q '^alone: a step takes' text || die "the profile has not its file's name: $(cat text)"
 [ -s other/report.html ] || die "no page beside the profile"
 "$STROBE" report runs/trained >text 2>&1 || die "a run with a profile is refused: $(cat text)"
-grep -q '17 things the device did were dropped' text || die "what was dropped is not said: $(cat text)"
+grep -q '17 device activities were dropped' text || die "what was dropped is not said: $(cat text)"
 [ ! -e runs/flash/report.html ] || die "a page in a folder that was not asked for"
 [ "$(grep -c '<circle' roof.svg)" -gt 30 ] || die "the roofline has $(grep -c '<circle' roof.svg) circles"
 grep -q 'bf16 800 TFLOP/s' roof.svg || die "the roofline has no ceiling"
@@ -45,7 +45,7 @@ echo '{"v":1}' >bad/none/profile.json
 mkdir -p bad/cut bad/empty
 head -c 3000 runs/flash/profile.json >bad/cut/profile.json
 "$here/fixture_run.sh" bad/run
-for case in 'bad/cut:is not valid JSON (line ' 'bad/empty:has no log.jsonl and no profile.json' 'bad/future:version 99' 'bad/none:is a file and no profile' 'roof.svg:is a file and no profile' 'bad/run --svg=x.svg:none of these has one'; do
+for case in 'bad/cut:is not valid JSON (line ' 'bad/empty:has no log.jsonl, profile.json or bench.json' 'bad/future:version 99' 'bad/none:is not a profile' 'roof.svg:is not a profile' 'bad/run --svg=x.svg:needs a profile, and there is none'; do
     # shellcheck disable=SC2086
     if "$STROBE" report ${case%%:*} >/dev/null 2>said; then die "${case%%:*} was accepted"; fi
     grep -q "${case#*:}" said || die "${case%%:*}: \"${case#*:}\" is not in: $(cat said)"

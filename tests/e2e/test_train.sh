@@ -92,15 +92,15 @@ grep -q "\"val_loss\": $logged" eval.json || fail "a run without n_kv_head: $(ca
 expect 0 '1 iterations' "$STROBE" train runs/old --init_from=resume --max_iters=301
 
 # --- wrong usage
-expect 2 'which configuration?' "$STROBE" train
+expect 2 'no configuration given' "$STROBE" train
 expect 1 'nowhere.conf' "$STROBE" train nowhere.conf
 expect 2 'already contains a run' "$STROBE" train tiny.conf --out_dir=$run
 expect 2 'n_embd = 32, not 64' "$STROBE" train tiny.conf --out_dir=$run --n_embd=64 --init_from=resume
 expect 2 'runs/none contains no run to continue' "$STROBE" train tiny.conf --out_dir=runs/none --init_from=resume
-expect 2 'exclude each other' "$STROBE" train tiny.conf --overwrite --init_from=resume
+expect 2 'contradict each other' "$STROBE" train tiny.conf --overwrite --init_from=resume
 expect 2 'n_layers' "$STROBE" train tiny.conf --n_layers=3
 expect 1 'strobe data' "$STROBE" train tiny.conf --out_dir=runs/none --dataset=absent
-expect 2 'which run?' "$STROBE" eval
+expect 2 'no run given' "$STROBE" eval
 expect 2 'neither a run directory nor a checkpoint' "$STROBE" sample data
 expect 2 'n_embd = 32, not 64' "$STROBE" eval $run --n_embd=64
 expect 2 'the character "Z"' "$STROBE" sample $run --start=Z

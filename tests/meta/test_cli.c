@@ -1,4 +1,4 @@
-/* The program as its users meet it: words in, text and an exit code out. */
+/* The program as its users see it: a command line in, text and an exit code out. */
 #include "cli/command.h"
 
 #include "../support/cases.h"
@@ -72,14 +72,15 @@ static void test_unknown_words(void **state)
 {
     (void)state;
     assert_fails("confg", 2,
-                 "strobe: there is no command confg; the nearest is config, and `strobe help` has "
+                 "strobe: there is no command confg; did you mean config? `strobe help` lists them "
                  "all\n");
-    assert_fails("help confg", 2, "strobe: there is no command confg; the nearest is config\n");
+    assert_fails("help confg", 2, "strobe: there is no command confg; did you mean config?\n");
     assert_fails("help a b c", 2,
-                 "strobe: help takes one command, of two words at most; found a b c\n");
+                 "strobe: help takes one command of at most two words; found a b c\n");
     assert_fails("help train b", 2,
-                 "strobe: train has no parts; `strobe help train` has its options\n");
-    assert_fails("bench kernles", 2, "strobe: bench has no part kernles; the nearest is kernels\n");
+                 "strobe: train has no subcommands; `strobe help train` lists its options\n");
+    assert_fails("bench kernles", 2,
+                 "strobe: bench has no subcommand kernles; did you mean kernels?\n");
     assert_fails("help bench kernles", 2,
                  "strobe: bench has no part kernles; the nearest is kernels\n");
     assert_fails("version now", 2, "strobe: version takes no words; found now\n");
@@ -92,10 +93,9 @@ static void test_unknown_words(void **state)
     assert_fails("config --n_layer=0", 2,
                  "strobe: n_layer must be a whole number, 1 to 1024; got 0\n");
     assert_fails("config a.conf b.conf", 2,
-                 "strobe: two configurations, a.conf and b.conf; give one\n");
+                 "strobe: found two configurations, a.conf and b.conf; name only one\n");
     assert_fails("config nowhere.conf", 1,
-                 "strobe: there is no file nowhere.conf; "
-                 "configs/shakespeare_char_cpu.conf comes with strobe\n");
+                 "strobe: there is no file nowhere.conf; try configs/shakespeare_char_cpu.conf\n");
     assert_fails("config --n_head=7", 2,
                  "strobe: n_embd = 768 is not divisible by n_head = 7; change one of them\n");
     assert_fails("config --dtype=tfloat32 --device=cpu", 1,
@@ -108,7 +108,7 @@ static void test_log_level(void **state)
     (void)state;
     assert_int_equal(program_run("STROBE_LOG=loud", "version"), 2);
     assert_string_equal(failed,
-                        "strobe: STROBE_LOG takes error, warning, info or debug, not loud\n");
+                        "strobe: STROBE_LOG must be error, warning, info or debug; found loud\n");
     assert_int_equal(program_run("STROBE_LOG=debug", "config --n_laier=3"), 2);
     assert_non_null(strstr(failed, "the nearest is n_layer\ndebug: via cli/"));
 }
@@ -148,7 +148,7 @@ static void test_info(void **state)
     json_decref(j);
 }
 
-/* Bound threads are as many as free ones, though OpenMP binds the first before the program begins. */
+/* The number of threads does not depend on binding, although OpenMP binds the first thread before main. */
 static void test_info_on_bound_threads(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void test_info_on_bound_threads(void **state)
     }
 }
 
-/* OpenMP's library has taken what main.c sets before it, unless the user decides; PATH is back in its place. */
+/* libgomp uses the spin count that main.c sets, unless the user sets one; PATH is restored. */
 static void test_threads_spin_less(void **state)
 {
     (void)state;
@@ -181,7 +181,7 @@ static void test_threads_spin_less(void **state)
             arena_printf(&arena, "%s OMP_DISPLAY_ENV=verbose", runs[i].environment);
         assert_int_equal(program_run(environment, "version"), 0);
         const char *line = strstr(failed, "GOMP_SPINCOUNT = '");
-        if (!line) skip(); /* another library of OpenMP */
+        if (!line) skip(); /* another OpenMP library */
         int count = atoi(line + strlen("GOMP_SPINCOUNT = '"));
         if (runs[i].count)
             assert_int_equal(count, atoi(runs[i].count));
@@ -190,7 +190,7 @@ static void test_threads_spin_less(void **state)
     }
 }
 
-/* Every set that the machine has can be used alone with all that are less; the rest is said to be missing. */
+/* --isa limits the program to one set and the narrower ones; the wider ones are listed as missing. */
 static void test_info_on_instruction_sets(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void test_info_on_instruction_sets(void **state)
         json_t *missing = json_object_get(sets, "without");
         for (enum isa k = ISA_AUTO + 1; k < ISA_COUNT; k++)
             assert_int_equal(json_object_get(missing, isa_words[k]) != NULL, k < i);
-        if (i >= ISA_AVX512) /* its own kernels are those that are taken */
+        if (i >= ISA_AVX512) /* the kernels of this set are selected */
             assert_true(json_integer_value(json_object_get(fp32, isa_words[i])) > 40);
         if (i == ISA_PLAIN) assert_false(library);
         if (i > ISA_AVX512_BF16)
@@ -212,7 +212,7 @@ static void test_info_on_instruction_sets(void **state)
         json_decref(j);
     }
     assert_int_equal(strobe("info --isa=plain"), 0);
-    assert_non_null(strstr(said, "\nproducts   own loops\n"));
+    assert_non_null(strstr(said, "\nmatmuls    built-in kernels\n"));
     assert_int_equal(strobe("info --isa=avx"), 2);
 }
 
@@ -262,7 +262,7 @@ static void test_lost_output_is_a_failure(void **state)
                                      program ? program : "./strobe", workdir_path("err")));
     assert_int_equal(WEXITSTATUS(status), 1);
     assert_string_equal(program_text(workdir_path("err")),
-                        "strobe: the results could not be written\n");
+                        "strobe: the results could not be written to stdout\n");
 }
 
 int main(void)

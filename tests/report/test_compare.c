@@ -67,7 +67,7 @@ static void test_a_key_that_one_run_lacks_differs(void **state)
     for (int i = 0; i < c.notes; i++) str_printf(&notes, "%s\n", c.note[i]);
     assert_non_null(strstr(str_text(&notes), "different processors"));
     assert_non_null(strstr(str_text(&notes), "c is not finished: it ends at iteration 2."));
-    assert_non_null(strstr(str_text(&notes), "not a number in 1 of its 1 logged steps"));
+    assert_non_null(strstr(str_text(&notes), "NaN or infinite in 1 of its 1 logged steps"));
     assert_null(strstr(str_text(&notes), "b is not finished"));
     str_release(&notes);
 }
@@ -102,7 +102,7 @@ static void test_noise_is_called_noise(void **state)
     struct comparison c = compare(f, dirs, 2);
     assert_int_equal(c.settings, 0);
     assert_string_equal(c.verdict[0],
-                        "b is as fast as a within the spread of the steps, with the same memory; "
+                        "b is as fast as a, within the spread of the steps, with the same memory; "
                         "validation losses are equal over 2 evaluations.");
 }
 
@@ -119,7 +119,7 @@ static void test_what_cannot_be_trusted(void **state)
                   "{\"v\":1,\"iters\":10,\"complete\":true,\"others_busy\":0.5}");
     struct comparison c = compare(f, dirs, 2);
     assert_int_equal(c.notes, 1);
-    assert_string_equal(c.note[0], "Other programs took 50 % of the processors while b ran: do not "
+    assert_string_equal(c.note[0], "Other programs used 50 % of the processors while b ran: do not "
                                    "trust its times.");
     fixture_write(
         f, "b/log.jsonl",
@@ -162,13 +162,14 @@ static void test_clocks(void **state)
     c = compare(f, dirs, 2);
     assert_int_equal(c.notes, 2);
     assert_string_equal(
-        c.note[0], "While b ran, its device's clock was slowed in 30 % of the time: power limit.");
-    assert_string_equal(c.note[1], "b ran on a clock 10 % lower than that of a: part of the "
-                                   "difference in time is the clock's.");
+        c.note[0],
+        "While b ran, the clock of its device was lowered 30 % of the time: power limit.");
+    assert_string_equal(c.note[1], "b ran at a clock 10 % lower than a, which explains part of the "
+                                   "difference in time.");
     /* Clocks of two devices have nothing to do with each other. */
     fixture_write(f, "b/env.json", "{\"cpu\":\"Another\",\"threads\":4}");
     c = compare(f, dirs, 2);
-    for (int i = 0; i < c.notes; i++) assert_null(strstr(c.note[i], "ran on a clock"));
+    for (int i = 0; i < c.notes; i++) assert_null(strstr(c.note[i], "ran at a clock"));
 }
 
 static void test_text_is_aligned(void **state)

@@ -56,7 +56,7 @@ static void test_points(void **state)
     assert_int_equal(count_of(text, "<title>"), 3);
     const char *softmax = strstr(text, "<circle"), *product = strstr(softmax + 1, "<circle");
     assert_non_null(
-        strstr(text, "<title>SOFTMAX f32 (4,8) avx512\nsoftmax, 7 ms of a step (56 %), 2 times"));
+        strstr(text, "<title>SOFTMAX f32 (4,8) avx512\nsoftmax, 7 ms per step (56 %), 2 times"));
     static const char largest[] = "<circle class=\"chart-point\" style=\"--c:var(--family-2)\"";
     assert_memory_equal(softmax, largest, sizeof largest - 1);
     /* Area is time: 7 ms against 2 ms. */
@@ -69,7 +69,7 @@ static void test_points(void **state)
     /* Work that took other kernels too was done at a lower rate. */
     p.kernel[p.row[1].kernel].work_ms *= 2;
     text = picture_of(f, &p);
-    assert_non_null(strstr(text, "floor 1 ms: it takes 14 times as long"));
+    assert_non_null(strstr(text, "floor 1 ms; it takes 14 times as long"));
 }
 
 static void test_ceilings_and_date(void **state)
@@ -81,7 +81,7 @@ static void test_ceilings_and_date(void **state)
     assert_non_null(strstr(text, ">memory 40 GB/s<"));
     assert_non_null(strstr(text, ">L2 200 GB/s<"));
     assert_non_null(strstr(text, ">f32 400 GFLOP/s<"));
-    assert_non_null(strstr(text, "Ceilings measured 2026-01-02, A processor."));
+    assert_non_null(strstr(text, "Peaks measured 2026-01-02, A processor."));
     /* Without them it is still a picture. */
     p.products = p.copies = 0;
     p.machine = NULL;

@@ -191,7 +191,7 @@ static void test_refuses_with_a_sentence(void **state)
     fixture_write(f, "b/log.jsonl", "{\"v\":1,\"kind\":\"start\"}\n");
     expect_refused(f, fixture_path(f, "b"), "no step and no evaluation", "log.jsonl");
     fixture_write(f, "b/log.jsonl", STEP(1, 5) "{\"v\":2,\"kind\":\"step\"}\n");
-    expect_refused(f, fixture_path(f, "b"), "line 2 is of version 2", "version 1");
+    expect_refused(f, fixture_path(f, "b"), "line 2 has version 2", "version 1");
     fixture_write(f, "b/log.jsonl", "{\"kind\":\"step\"}\n");
     expect_refused(f, fixture_path(f, "b"), "line 1", "no version");
     fixture_write(f, "b/log.jsonl", STEP(1, 5));

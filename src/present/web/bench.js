@@ -1,9 +1,9 @@
 "use strict";
 (() => {
-/* Sections about what `strobe bench` found: tables that sort, a bar for each row, curves as the program drew them. */
+/* Sections about results of `strobe bench`: sortable tables, a bar for each row, and curves drawn by the program. */
 const {element} = strobe;
 
-/* The rows of a table as objects: what is known by id, and as people read it. */
+/* The rows of a table as objects: numbers by column id, and the shown texts. */
 const rowsOf = table => table.shown.map((shown, i) => ({shown, number: table.rows[i]}));
 
 function tableOf(table) {
@@ -23,14 +23,14 @@ const textOf = (table, row, id) => {
     return i < 0 ? null : row.shown[i];
 };
 
-/* Bars of one colour have the same last label: the phase, the way. */
+/* Bars with the same last label (the phase, the variant) have the same color. */
 function barsOf(table) {
     const chart = table.chart, rows = rowsOf(table).filter(row => isNumber(row.number[chart.y]));
     if (!rows.length) return null;
     const kinds = [...new Set(rows.map(row => textOf(table, row, chart.labels[chart.labels.length - 1])))];
     const spread = row => chart.spread && isNumber(row.number[chart.spread]) ? row.number[chart.spread] : 0;
     const most = rows.reduce((a, row) => Math.max(a, row.number[chart.y] + spread(row)), 0) || 1;
-    const share = x => (100 * Math.max(x, 0) / most).toFixed(2) + "%"; /* a difference may be below zero */
+    const share = x => (100 * Math.max(x, 0) / most).toFixed(2) + "%"; /* a difference may be negative */
     const bars = rows.map(row => {
         const x = row.number[chart.y], s = spread(row), low = Math.max(x - s, 0);
         const label = chart.labels.map(id => textOf(table, row, id)).filter(Boolean).join(" · ");
@@ -47,7 +47,7 @@ function barsOf(table) {
         : element("div", {}, element("h3", {}, chart.title || ""), node);
 }
 
-/* A picture of its own, with its own colours: nothing of it reaches the page. */
+/* A separate picture with its own colors and styles, which do not affect the page. */
 function curvesOf(table) {
     const image = element("img", {class: "curves", alt: table.chart.title || "curves", src: "data:image/svg+xml," + encodeURIComponent(table.curves)});
     return element("div", {class: "scroll"}, image);

@@ -1,12 +1,12 @@
 "use strict";
-/* The charts of the page, drawn by dygraphs. A chart is given the runs of the page's data and a host
- * element; what it has really drawn is counted, so that a test can ask. */
+/* The charts of the page, drawn by dygraphs. A chart has a host element and a function that makes its series.
+ * It records which series changed the canvas, for tests. */
 const strobe = {};
 
 strobe.PALETTE = 7;
 strobe.charts = [];
 
-/* The colour that a CSS variable has now: the canvas knows no variables. */
+/* The current color of a CSS variable, because a canvas cannot use variables. */
 strobe.colour = function (variable) {
     const probe = document.createElement("span");
     probe.style.color = "var(" + variable + ")";
@@ -17,7 +17,7 @@ strobe.colour = function (variable) {
 };
 strobe.runVariable = r => "--run-" + r % strobe.PALETTE;
 
-/* The distance of ticks on a linear axis, so that there are at most `most`: 1, 2 or 5 times a power of ten, of bytes
+/* The distance of ticks on a linear axis with at most `most` ticks: 1, 2 or 5 times a power of ten, for bytes
  * also times a power of 1024. */
 strobe.tickStep = function (across, most, bytes) {
     const want = across / most;
@@ -31,8 +31,8 @@ strobe.tickStep = function (across, most, bytes) {
 
 const isNumber = x => x !== null && Number.isFinite(x);
 
-/* The mean over `width` neighbours; what is no number counts for nothing. At the start, where losses
- * fall fast, as many to the left as to the right; at the end, where they are noise, all there are. */
+/* The mean over `width` neighbours, ignoring values that are not numbers. At the start, where losses fall
+ * fast, the window is symmetric; at the end, where they are noise, it is cut off on the right. */
 strobe.smooth = function (ys, width) {
     if (width <= 1) return ys;
     const sum = [0], count = [0];
@@ -48,7 +48,7 @@ strobe.smooth = function (ys, width) {
     });
 };
 
-/* Seconds of training up to each logged step: a step stands for the unlogged ones before it. */
+/* Seconds of training up to each logged step; a step stands for the unlogged ones before it. */
 strobe.secondsOf = function (steps) {
     let seconds = 0, before = steps.iter.length ? steps.iter[0] - 1 : 0;
     return steps.iter.map((iter, i) => {
@@ -58,7 +58,7 @@ strobe.secondsOf = function (steps) {
     });
 };
 
-/* The index of the last x that is not beyond `at`, -1 if all are. */
+/* The index of the last x <= at; -1 if there is none. */
 strobe.lastBefore = function (xs, at) {
     let low = -1, high = xs.length;
     while (high - low > 1) {
@@ -69,7 +69,7 @@ strobe.lastBefore = function (xs, at) {
     return low;
 };
 
-/* The seconds at which an iteration began or ended, between the logged steps by straight lines. */
+/* The seconds at an iteration, interpolated linearly between logged steps. */
 strobe.secondsAt = function (steps, seconds, iter) {
     const i = strobe.lastBefore(steps.iter, iter);
     if (i < 0) return 0;
@@ -78,7 +78,7 @@ strobe.secondsAt = function (steps, seconds, iter) {
     return seconds[i] + share * (seconds[i + 1] - seconds[i]);
 };
 
-/* Joins series of different x into the rows that dygraphs wants: null where a series has no point. */
+/* Joins series with different x into the rows of dygraphs; null where a series has no point. */
 function rowsOf(series) {
     const rows = new Map();
     series.forEach((s, column) => s.x.forEach((x, i) => {
@@ -99,8 +99,8 @@ function dotPlotter(e) {
         if (Number.isFinite(point.canvasy)) context.fillRect(point.canvasx - 1, point.canvasy - 1, 2, 2);
 }
 
-/* Counts the pixels of the canvas that differ before and after a series is drawn: a curve that lies
- * exactly on another counts too, as its colour differs. */
+/* Counts the pixels that a series changes on the canvas. A curve exactly on top of another counts, too,
+ * because its color differs. */
 function countingPlotter(chart, plotter) {
     return e => {
         if (chart.counted) return plotter(e);
@@ -147,7 +147,7 @@ const shortNumber = x => {
     return String(Math.round(x * 1e6) / 1e6).replace("-", "−");
 };
 
-/* A chart whose series come from a function, so that a control can ask for them again. */
+/* A chart whose series come from a function, so that controls can regenerate them. */
 strobe.chart = function (host, makeSeries, options) {
     const chart = {host, drawn: new Set(), counted: false, makeSeries};
     chart.series = makeSeries();
@@ -171,7 +171,7 @@ strobe.chart = function (host, makeSeries, options) {
     chart.graph = new Dygraph(host, rowsOf(chart.series), all());
     chart.counted = true;
     chart.redraw = change => {
-        if (change.xlabel) options.xlabel = change.xlabel; /* it stays when the theme changes */
+        if (change.xlabel) options.xlabel = change.xlabel; /* kept when the theme changes */
         chart.series = chart.makeSeries();
         chart.graph.updateOptions(Object.assign(all(), {file: rowsOf(chart.series)}, change));
     };
@@ -183,7 +183,7 @@ strobe.redrawAll = () => strobe.charts.forEach(chart => chart.redraw({}));
 
 /* --- the charts of this page ------------------------------------------------------------------- */
 
-/* Earlier runs are drawn wider, so that curves that lie on each other show as nested bands. */
+/* Earlier runs are wider, so that coinciding curves appear as nested bands. */
 function nestedWidth(r, n) {
     const levels = Math.min(n, 5);
     return 1.4 + Math.min(2.6, 6 / levels) * (levels - 1 - r % levels);
@@ -229,13 +229,13 @@ strobe.stepTimeSeries = runs => runs.map((run, r) => ({
     name: r + ".ms", run: r, width: 0, faint: .7, x: run.steps.iter, y: run.steps.ms,
 })).filter(s => s.x.length);
 
-/* What the device said of itself. kind: a key of a run's gauges; state: {axis: "seconds" | "iter", hidden: Set of runs} */
+/* Telemetry of the device. kind: a key of a run's gauges; state: {axis: "seconds" | "iter", hidden: Set of runs} */
 strobe.gaugeSeries = function (runs, kind, scale, state) {
     return runs.map((run, r) => {
         const x = [], y = [];
         run.gauges[state.axis].forEach((at, i) => {
             if (!isNumber(run.gauges[kind][i])) return;
-            if (x.length && x[x.length - 1] === at) { x.pop(); y.pop(); } /* several in one iteration: the last */
+            if (x.length && x[x.length - 1] === at) { x.pop(); y.pop(); } /* of several in one iteration, keep the last */
             x.push(at);
             y.push(run.gauges[kind][i] / scale);
         });
@@ -243,7 +243,7 @@ strobe.gaugeSeries = function (runs, kind, scale, state) {
     }).filter(s => s.x.length > 1 && !state.hidden.has(s.run));
 };
 
-/* Bars at the top, a row for each run that has any: when its clock was slowed; as high as the share of the time. */
+/* Bars at the top, one row for each run whose clock was lowered. The height is the share of the time. */
 strobe.slowedBars = function (runs, state) {
     const HEIGHT = 7;
     return (context, area, graph) => {

@@ -1,5 +1,5 @@
 "use strict";
-/* Builds the page from the JSON object in #data. Text goes in as text, never as HTML. */
+/* Builds the page from the JSON object in #data. Text is inserted as text, never as HTML. */
 (() => {
 let errors = 0;
 addEventListener("error", () => { document.body.dataset.errors = ++errors; });
@@ -16,7 +16,7 @@ const runName = r => element("span", {class: "name"}, swatch(r), runs[r].name);
 const setting = (run, key) => (run.settings.find(pair => pair[0] === key) || [])[1];
 const environment = (run, key) => (run.environment.find(pair => pair[0] === key) || [])[1];
 
-/* The spread is written as finely as the median. */
+/* Decimals of a time; a spread has those of its median. */
 const digits = x => x < 10 ? 3 : x < 100 ? 2 : x < 1000 ? 1 : 0;
 function section(title, lead, ...children) {
     const node = element("section", {}, element("h2", {}, title), lead ? element("p", {class: "lead"}, lead) : null, ...children);
@@ -40,11 +40,11 @@ function isDark() {
     const scheme = document.documentElement.style.colorScheme;
     return scheme ? scheme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
-/* A page from a file may have no storage: then the choice lasts as long as the page. */
+/* A page from a file may have no storage; then the choice lasts as long as the page. */
 function remember(theme) { try { localStorage.setItem("strobe-theme", theme); } catch { /* none */ } }
 function remembered() { try { return localStorage.getItem("strobe-theme"); } catch { return null; } }
 
-/* Paper is light, and narrower than most windows: the canvases are drawn for it and back again. */
+/* For printing, the canvases are drawn light and narrow, and restored afterwards. */
 function printing() {
     let scheme = "";
     const draw = (theme, width) => {
@@ -64,7 +64,7 @@ function printing() {
 
 function masthead() {
     const toggle = element("button", {
-        type: "button", title: "light or dark",
+        type: "button", title: "switch between light and dark",
         onclick: () => { const theme = isDark() ? "light" : "dark"; remember(theme); setTheme(theme); name(); },
     });
     const name = () => { toggle.textContent = isDark() ? "Light" : "Dark"; };
@@ -98,7 +98,7 @@ function heading() {
         document.body.append(element("ul", {class: "notes"}, ...data.notes.map(text => element("li", {}, text))));
 }
 
-/* What all runs share, in a line. */
+/* The facts that all runs share, in a line. */
 function facts() {
     const shared = read => {
         const values = new Set(runs.map(read));
@@ -134,7 +134,7 @@ function differencesSection() {
     if (data.settings.length) node.append(table(head, rows(data.settings), "plain"));
     else node.append(element("p", {class: "lead"}, "All settings are the same."));
     if (data.environment.length)
-        node.append(element("h3", {}, "and in the environment"), table(head.map(th => th.cloneNode(true)), rows(data.environment), "plain"));
+        node.append(element("h3", {}, "Differences in the environment"), table(head.map(th => th.cloneNode(true)), rows(data.environment), "plain"));
 }
 
 function headlineSection() {
@@ -144,12 +144,12 @@ function headlineSection() {
         if (columns[c].id === "run") return element("th", {}, runName(r));
         return cell(columns[c].id === "speed" && text ? text.replace("x", "×") : text, columns[c].is_number ? "number" : "");
     })));
-    section("In numbers", several ? "Speed and memory are held against the first run." : null, table(head, rows));
+    section("Results", several ? "Speed and memory are compared with the first run." : null, table(head, rows));
 }
 
 /* --- curves ------------------------------------------------------------------------------------ */
 
-/* A line under a chart: each run, what it is at the mouse, and a switch to hide it. */
+/* A line under a chart: each run with its value at the mouse, and a button to hide it. */
 function readout(valuesAt, toggle) {
     const values = runs.map(() => element("span", {class: "values"}));
     const at = element("li", {class: "at"});
@@ -200,10 +200,10 @@ function lossSection() {
     const thinned = runs.filter(run => run.steps.stride > 1);
     section("Loss", element("span", {},
         element("i", {class: "curve-key"}), " validation, at each evaluation  ",
-        element("i", {class: "curve-key thin"}), " training, each step" + (several ? "; where curves lie on each other, the earlier run is the wider one" : "") +
+        element("i", {class: "curve-key thin"}), " training, each step" + (several ? "; where curves coincide, the earlier run is the wider one" : "") +
         (thinned.length ? `; a point is the mean of ${thinned[0].steps.stride} steps` : "")),
         controls, host, line.node,
-        element("p", {class: "hint"}, "Drag to zoom, shift-drag to move, double-click to see all."));
+        element("p", {class: "hint"}, "Drag to zoom, shift-drag to move, double-click to reset."));
     chart = strobe.chart(host, () => strobe.lossSeries(runs, state), {
         xlabel: word(),
         highlightCallback: (event, x) => line.show(x),
@@ -216,7 +216,7 @@ function differenceSection() {
     if (!several || !strobe.differenceSeries(runs).length) return;
     const host = element("div", {class: "chart low", id: "difference"});
     section("Difference of validation loss",
-        element("span", {}, "Each run minus ", runName(0), ", at the evaluations they share. Below the line is better."), host);
+        element("span", {}, "Each run minus ", runName(0), ", at shared evaluations. Below zero is better."), host);
     strobe.chart(host, () => strobe.differenceSeries(runs), {
         xlabel: "iteration", underlayCallback: strobe.zeroLine, includeZero: true,
     });
@@ -247,12 +247,12 @@ function speedSection() {
         const whisker = isNumber(std) ? [element("div", {class: "whisker", style: `left: ${percent(Math.max(ms - std, 0), slowest)}; width: ${percent(ms + std - Math.max(ms - std, 0), slowest)}`})] : [];
         return bar(r, percent(ms, slowest), [ms.toFixed(digits(ms)), isNumber(std) ? element("small", {}, " ± " + std.toFixed(digits(ms))) : "", " ms"], whisker);
     });
-    const node = section("Speed", "Median over the iterations without the first ones; the whisker is one standard deviation to each side.",
+    const node = section("Speed", "Median over the iterations without the first ones; the whisker shows one standard deviation to each side.",
         element("div", {class: "pair"}, bars("Tokens per second", tokens), bars("Time of an iteration", times)));
     stepTimes(node);
 }
 
-/* The time of every step: warm-up and noise are seen, not averaged away. */
+/* The time of every step, which shows warm-up and noise. */
 function stepTimes(node) {
     const host = element("div", {class: "chart low", id: "step-time"});
     const all = runs.flatMap(run => run.steps.ms.filter(isNumber));
@@ -288,10 +288,10 @@ function memorySection() {
     const key = element("div", {class: "key"},
         ...PARTS.map(([name, share]) => element("span", {}, element("i", {style: grey(share)}), name)),
         known.some(r => isNumber(runs[r].plan.peak)) ? element("span", {}, element("i", {class: "tick"}), "measured peak of the process") : null);
-    section("Memory", "What the plan needs, known before the first step.", element("div", {class: "bars"}, ...rows), key);
+    section("Memory", "Memory of the plan, known before the first step.", element("div", {class: "bars"}, ...rows), key);
 }
 
-/* --- the device meanwhile ---------------------------------------------------------------------- */
+/* --- telemetry of the device ------------------------------------------------------------------- */
 
 function gaugesSection() {
     const known = kind => runs.some(run => run.gauges[kind].filter(isNumber).length > 1);
@@ -312,19 +312,19 @@ function gaugesSection() {
     ].filter(k => known(k.kind));
     if (!kinds.length) return;
     const state = {axis: "seconds", hidden: new Set()}, charts = [];
-    const word = () => state.axis === "iter" ? "iteration" : "seconds, evaluations included";
+    const word = () => state.axis === "iter" ? "iteration" : "seconds, with evaluations";
     const line = readout((x, r) => {
         if (r < 0) return state.axis === "iter" ? "at iteration " + thousands(x) : "at " + x.toFixed(1) + " s";
         if (x === null) return "";
         const gauges = runs[r].gauges, at = gauges[state.axis];
         const i = Math.min(strobe.lastBefore(at, x) + (at.includes(x) ? 0 : 1), at.length - 1);
         const parts = kinds.filter(k => isNumber(gauges[k.kind][i])).map(k => (gauges[k.kind][i] / k.scale).toFixed(k.digits) + " " + k.unit);
-        return parts.join(", ") + (gauges.throttled[i] > 0 ? ", slowed" : "");
+        return parts.join(", ") + (gauges.throttled[i] > 0 ? ", clock lowered" : "");
     }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); redraw(); });
     const redraw = change => { charts.forEach(chart => chart.redraw(Object.assign({xlabel: word()}, change))); line.show(null); };
     const grid = element("div", {class: "pair"});
-    section("The device meanwhile", (gpu ? "What the GPU's driver says of it" : "What the system says of the processor") +
-        ", each value for the time since the one before." + (slowed ? " Bars above the clock: it was slowed, by power, heat or the like." : ""),
+    section("The device during the run", (gpu ? "Telemetry of the GPU driver" : "Telemetry of the system") +
+        "; each value covers the time since the previous one." + (slowed ? " Bars above the clock: power, heat or another limit lowered it." : ""),
         element("div", {class: "controls"}, segments([["seconds", "Time"], ["iter", "Iterations"]], "seconds", axis => { state.axis = axis; redraw({dateWindow: null}); })),
         grid, line.node);
     for (const k of kinds) {
@@ -343,12 +343,12 @@ function gaugesSection() {
 function samplesSection() {
     const known = runs.map((run, r) => r).filter(r => runs[r].samples && runs[r].samples.trim());
     if (!known.length) return;
-    section(several ? "What they write" : "What it writes", "Text sampled at the end of the run.",
+    section("Samples", "Text generated at the end of the run.",
         element("div", {class: "samples"}, ...known.map(r => element("figure", {},
             element("figcaption", {}, runName(r)), element("pre", {tabindex: 0}, runs[r].samples.trim())))));
 }
 
-/* Keys of all runs, in the order of the first that has them; rows that differ are marked. */
+/* Keys of all runs, in the order of the first run that has them; rows that differ are marked. */
 function pairsTable(kind, marked) {
     const keys = [...new Set(runs.flatMap(run => run[kind].map(pair => pair[0])))];
     const value = (run, key) => (run[kind].find(pair => pair[0] === key) || [])[1];
@@ -377,9 +377,9 @@ function detailsSection() {
     const again = runs.filter(run => run.settings.length).map(run => `strobe train ${quoted(run.dir + "/config.conf")} --out_dir=${quoted(run.dir.replace(/\/+$/, "") + "-again")}`);
     const made = [...profiles, ...benches].filter(x => x.command).map(x => x.command);
     const words = data.words.length ? data.words : [...runs.map(run => run.dir), ...profiles.filter(p => p.run < 0).map(p => p.path), ...benches.map(b => b.path)];
-    const node = section("To make it again", null, command([...again, ...made, "strobe report " + words.map(quoted).join(" ")]));
+    const node = section("How to reproduce", null, command([...again, ...made, "strobe report " + words.map(quoted).join(" ")]));
     if (runs.some(run => run.settings.length))
-        node.append(fold("Settings", "all keys" + (several && data.settings.length ? ", those that differ marked" : ""), pairsTable("settings", data.settings)));
+        node.append(fold("Settings", "all keys" + (several && data.settings.length ? ", differences marked" : ""), pairsTable("settings", data.settings)));
     if (runs.some(run => run.environment.length))
         node.append(fold("Environment", "machine, program, libraries", pairsTable("environment", data.environment)));
 }
@@ -390,7 +390,7 @@ function footer() {
         ". This page contains all its data and loads nothing. Curves by dygraphs, MIT licence, whose notice is in the source of this page."));
 }
 
-/* --- all of it --------------------------------------------------------------------------------- */
+/* --- the page ---------------------------------------------------------------------------------- */
 
 masthead();
 heading();
@@ -409,7 +409,7 @@ samplesSection();
 detailsSection();
 footer();
 
-/* For the test that opens this page: which curves of each chart left marks on its canvas. */
+/* For the test that opens this page: the curves of each chart that changed its canvas. */
 for (const chart of strobe.charts) chart.host.dataset.drawn = [...chart.drawn].join(" ");
 document.body.dataset.curves = strobe.charts.reduce((sum, chart) => sum + chart.drawn.size, 0);
 document.body.dataset.expected = strobe.charts.reduce((sum, chart) => sum + chart.series.length, 0);

@@ -1,5 +1,5 @@
 "use strict";
-/* Sections about profiles: where a step goes, what changed, one step, tables, rooflines. */
+/* Sections about profiles: where the time goes, what changed, one step, tables, rooflines. */
 (() => {
 const element = strobe.element;
 
@@ -35,7 +35,7 @@ const percent = share => (100 * share).toFixed(1);
 
 const IDLE = "idle";
 
-/* Milliseconds of a step by family, idle time with them, in the order of the list. */
+/* Milliseconds per step by family, with idle time, in the order of the list. */
 function familyTimes(p, families) {
     const ms = families.map(() => 0);
     for (const row of p.rows) ms[row.family] += row.ms;
@@ -67,29 +67,29 @@ function familyKey(profiles, families) {
     return element("div", {class: "key"}, ...families.flatMap((name, family) => seen[family] ? [element("span", {}, element("i", {style: `background: var(--family-${family})`}), name)] : []));
 }
 
-const TAKEN_BY = {clock: "the host's clock, around each kernel", events: "events of the device, behind each kernel", cupti: "the device's own record (CUPTI)"};
+const TAKEN_BY = {clock: "host clock around each kernel", events: "device events after each kernel", cupti: "the record of the device (CUPTI)"};
 
-/* What a profile says of itself in words, and beside it what is known of how it was taken:
- * [word, help, profile => text]. A word of the profile's own comes first. */
+/* Facts about a profile that its summary may lack: [word, help, profile => text]. The summary in the
+ * file takes precedence. */
 const FACTS = [
-    ["step", "median of the steps that were watched", p => isNumber(p.step.median) ? `${strobe.short(p.step.median)} ms, the median; mean ${strobe.short(p.step.mean)} ms ± ${strobe.short(p.step.std) || "0"}` + (isNumber(p.step.n) ? `, ${p.step.n} steps` : "") : null],
-    ["overhead", "of being watched", p => isNumber(p.plain_ms) && isNumber(p.overhead) ? `${strobe.short(100 * p.overhead)} %: unwatched steps take ${strobe.short(p.plain_ms)} ms` : null],
-    ["floor", "sum of the kernels' floors: FLOPs and bytes at the measured ceilings", p => { const floor = p.rows.reduce((sum, row) => sum + row.floor, 0); return floor > 0 ? `${strobe.short(floor)} ms: the mean step takes ${strobe.short(p.whole / floor)} × as long` : null; }],
-    ["idle", "nothing ran", p => `${strobe.short(p.idle_ms)} ms` + (isNumber(p.gaps) ? ` in ${strobe.thousands(p.gaps)} gaps` : "")],
-    ["arithmetic", "of a step, as the plan counts it", p => { const flops = p.rows.reduce((sum, row) => sum + (row.flops || 0) * (row.per_step || 0), 0); return flops > 0 ? `${strobe.withUnit(flops, "FLOP")}, ${strobe.withUnit(flops / p.whole * 1e3, "FLOP/s")}` : null; }],
-    ["kernels", "executions in a step", p => strobe.thousands(p.rows.reduce((sum, row) => sum + (row.per_step || 0), 0)) + " in a step"],
-    ["replay", "whether steps were played from a recording", p => p.replay ? "played from a recording" : null],
-    ["times by", "who took them", p => p.times_by ? (p.traced_by || TAKEN_BY[p.times_by] || p.times_by) + (p.times_why ? `: ${p.times_why}` : "") : null],
-    ["ceilings", "of the machine whose floors these are", p => p.machine ? [...p.products, ...p.copies].map(([name, rate], i) => `${name} ${strobe.withUnit(rate, i < p.products.length ? "FLOP/s" : "B/s")}`).join(", ") + `; ${p.machine}` + (p.machine_date ? `, measured ${p.machine_date.slice(0, 10)}` : "") : null],
-    ["date", "of the profile", p => p.date && p.date.slice(0, 16).replace("T", " ")],
+    ["step", "median of the profiled steps", p => isNumber(p.step.median) ? `${strobe.short(p.step.median)} ms, the median; mean ${strobe.short(p.step.mean)} ms ± ${strobe.short(p.step.std) || "0"}` + (isNumber(p.step.n) ? `, ${p.step.n} steps` : "") : null],
+    ["overhead", "cost of profiling", p => isNumber(p.plain_ms) && isNumber(p.overhead) ? `${strobe.short(100 * p.overhead)} %: a step takes ${strobe.short(p.plain_ms)} ms without profiling` : null],
+    ["floor", "sum of the kernels' lower bounds: FLOPs and bytes at the measured peaks", p => { const floor = p.rows.reduce((sum, row) => sum + row.floor, 0); return floor > 0 ? `${strobe.short(floor)} ms; a step takes ${strobe.short(p.whole / floor)} times as long on average` : null; }],
+    ["idle", "time in which nothing ran", p => `${strobe.short(p.idle_ms)} ms` + (isNumber(p.gaps) ? ` in ${strobe.thousands(p.gaps)} gaps` : "")],
+    ["arithmetic", "FLOPs of a step, from the plan", p => { const flops = p.rows.reduce((sum, row) => sum + (row.flops || 0) * (row.per_step || 0), 0); return flops > 0 ? `${strobe.withUnit(flops, "FLOP")}, ${strobe.withUnit(flops / p.whole * 1e3, "FLOP/s")}` : null; }],
+    ["kernels", "executions per step", p => strobe.thousands(p.rows.reduce((sum, row) => sum + (row.per_step || 0), 0)) + " per step"],
+    ["replay", "whether steps replay a captured graph", p => p.replay ? "steps replay a captured graph" : null],
+    ["times by", "how they were measured", p => p.times_by ? (p.traced_by || TAKEN_BY[p.times_by] || p.times_by) + (p.times_why ? `: ${p.times_why}` : "") : null],
+    ["peaks", "measured peaks, from which the floors are computed", p => p.machine ? [...p.products, ...p.copies].map(([name, rate], i) => `${name} ${strobe.withUnit(rate, i < p.products.length ? "FLOP/s" : "B/s")}`).join(", ") + `; ${p.machine}` + (p.machine_date ? `, measured ${p.machine_date.slice(0, 10)}` : "") : null],
+    ["date", "date of the profile", p => p.date && p.date.slice(0, 16).replace("T", " ")],
 ];
 
 function factsTable(profiles) {
-    const said = new Map();
-    for (const p of profiles) for (const [about] of p.answers) said.set(about, {word: about, texts: profiles.map(() => null)});
-    profiles.forEach((p, i) => p.answers.forEach(([about, text]) => { said.get(about).texts[i] = text; }));
-    const known = FACTS.filter(([word]) => !said.has(word)).map(([word, help, read]) => ({word, help, texts: profiles.map(read)}));
-    const rows = [...said.values(), ...known].filter(row => row.texts.some(Boolean));
+    const summary = new Map();
+    for (const p of profiles) for (const [about] of p.answers) summary.set(about, {word: about, texts: profiles.map(() => null)});
+    profiles.forEach((p, i) => p.answers.forEach(([about, text]) => { summary.get(about).texts[i] = text; }));
+    const known = FACTS.filter(([word]) => !summary.has(word)).map(([word, help, read]) => ({word, help, texts: profiles.map(read)}));
+    const rows = [...summary.values(), ...known].filter(row => row.texts.some(Boolean));
     return element("div", {class: "scroll"}, element("table", {class: "plain facts-of"},
         profiles.length > 1 ? element("thead", {}, element("tr", {}, element("th", {}), ...profiles.map(p => element("th", {}, nameOf(p))))) : null,
         element("tbody", {}, ...rows.map(row => element("tr", {}, element("th", {title: row.help}, row.word), ...row.texts.map(text => element("td", {class: text ? "" : "none"}, text || "–")))))));
@@ -98,19 +98,19 @@ function factsTable(profiles) {
 function warningsOf(p) {
     const why = p.dropped_why ? ` (${p.dropped_why})` : "";
     return [
-        p.dropped > 0 ? `${p.name}: ${strobe.thousands(p.dropped)} things that the device did were dropped, so their time is in no row${why}.` : null,
-        p.others > .1 ? `${p.name}: other programs kept ${strobe.short(p.others)} processors busy meanwhile: times are longer than alone, or vary.` : null,
-        p.unmatched > 0 ? `${p.name}: of ${strobe.thousands(p.unmatched)} things that the device did it is not known for which node${why}.` : null,
+        p.dropped > 0 ? `${p.name}: ${strobe.thousands(p.dropped)} device activities were dropped, so their time is in no row${why}.` : null,
+        p.others > .1 ? `${p.name}: other programs kept ${strobe.short(p.others)} processors busy, so times may be longer or vary.` : null,
+        p.unmatched > 0 ? `${p.name}: ${strobe.thousands(p.unmatched)} device activities could not be assigned to a node${why}.` : null,
     ].filter(Boolean);
 }
 
 function stepSection(page) {
     const {profiles, families, section} = page;
     const warnings = profiles.flatMap(warningsOf);
-    section("Where a step goes", "Time of the mean step by family of kernels; idle time is what no kernel fills, so the parts are the whole.",
+    section("Where the time of a step goes", "Mean time per step by family of kernels. Idle time is time without a kernel, so the parts add up to the step.",
         familyBars(profiles, families), familyKey(profiles, families),
         warnings.length ? element("ul", {class: "notes"}, ...warnings.map(text => element("li", {}, text))) : null,
-        element("h3", {}, "In words"), factsTable(profiles));
+        element("h3", {}, "Summary"), factsTable(profiles));
 }
 
 /* --- what changed ------------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ function changeRows(change) {
     }));
 }
 
-/* Shorter to the left, longer to the right. */
+/* A bar to the left if the time is shorter, to the right if it is longer. */
 function differenceCell(row, most) {
     const share = most > 0 ? Math.abs(row.difference) / most * 50 : 0;
     return element("span", {class: "diverging"},
@@ -143,15 +143,15 @@ function changesSection(page) {
     let rows = [], most = 0, kind = "all";
     const before = profiles[0];
     const columns = after => [
-        {id: "change", title: "change", help: "what became of the kernel", value: row => row.kind, cell: row => element("span", {class: "kind " + row.kind.replace(" ", "-")}, row.kind)},
-        {id: "place", title: "where", help: "the part of the model, all its blocks together", kind: "first", value: row => row.place, cell: row => element("span", {title: families[row.family]}, familySwatch(row.family), row.place)},
-        {id: "difference", title: "difference, ms", help: "of a step, after minus before", number: true, value: row => row.difference, cell: row => differenceCell(row, most)},
-        ...(rows.some(row => row.noise) ? [{id: "noise", title: "noise", help: "within: no more than the line varies from step to step", value: row => row.noise ? "within" : null}] : []),
-        {id: "ms_before", title: before.name + ", ms", help: "of a step", number: true, value: row => row.msBefore, cell: row => fixed(row.msBefore)},
-        {id: "ms_after", title: after.name + ", ms", help: "of a step", number: true, value: row => row.msAfter, cell: row => fixed(row.msAfter)},
-        {id: "n_before", title: "× before", help: "executions in a step", number: true, value: row => row.nBefore || null, cell: row => count(row.nBefore)},
-        {id: "n_after", title: "× after", help: "executions in a step", number: true, value: row => row.nAfter || null, cell: row => count(row.nAfter)},
-        {id: "kernel", title: "kernel", kind: "kernel", help: "before → after, where they differ", value: row => row.after || row.before, cell: row => row.before && row.after && row.before !== row.after ? `${row.before} → ${row.after}` : row.after || row.before},
+        {id: "change", title: "change", help: "kind of change", value: row => row.kind, cell: row => element("span", {class: "kind " + row.kind.replace(" ", "-")}, row.kind)},
+        {id: "place", title: "where", help: "part of the model, over all its blocks", kind: "first", value: row => row.place, cell: row => element("span", {title: families[row.family]}, familySwatch(row.family), row.place)},
+        {id: "difference", title: "difference, ms", help: "per step, after minus before", number: true, value: row => row.difference, cell: row => differenceCell(row, most)},
+        ...(rows.some(row => row.noise) ? [{id: "noise", title: "noise", help: "within: at most the variation of the line from step to step", value: row => row.noise ? "within" : null}] : []),
+        {id: "ms_before", title: before.name + ", ms", help: "per step", number: true, value: row => row.msBefore, cell: row => fixed(row.msBefore)},
+        {id: "ms_after", title: after.name + ", ms", help: "per step", number: true, value: row => row.msAfter, cell: row => fixed(row.msAfter)},
+        {id: "n_before", title: "× before", help: "executions per step", number: true, value: row => row.nBefore || null, cell: row => count(row.nBefore)},
+        {id: "n_after", title: "× after", help: "executions per step", number: true, value: row => row.nAfter || null, cell: row => count(row.nAfter)},
+        {id: "kernel", title: "kernel", kind: "kernel", help: "before → after, if they differ", value: row => row.after || row.before, cell: row => row.before && row.after && row.before !== row.after ? `${row.before} → ${row.after}` : row.after || row.before},
     ];
     const table = strobe.sortTable(columns(profiles[changes[0].after]), {
         sort: null, most: 25, noun: "lines", placeholder: "filter: softmax backward", words: row => `${row.kind} ${row.place} ${row.before} ${row.after} ${families[row.family]}`,
@@ -180,7 +180,7 @@ function changesSection(page) {
 
 /* --- tables ------------------------------------------------------------------------------------- */
 
-/* What rows are put together by: [id, title, noun, row => key, row => name]. */
+/* How rows are grouped: [id, title, noun, row => key, row => name]. */
 const BY = [
     ["kernel", "Kernel", "kernels", row => row.kernel, row => row.name],
     ["op", "Operator", "operators", row => row.op || row.variant, row => row.op || row.variant],
@@ -215,7 +215,7 @@ function addRow(group, row, families) {
     for (const word of [row.name, row.scope, row.types, row.device_kernel, families[row.family], row.bound, row.phase, ...row.range]) if (word) group.words.add(word);
 }
 
-/* Half of all executions were in rows whose median is not above this. */
+/* The weighted median of the rows' medians. */
 function middle(medians) {
     medians.sort((a, b) => a[0] - b[0]);
     let left = medians.reduce((sum, [, n]) => sum + n, 0) / 2;
@@ -261,7 +261,7 @@ function groupsOf(p, by, phase, families) {
     return list.map(group => closeGroup(group, whole));
 }
 
-/* Each range before what is in it, whichever came first in the step. */
+/* Each range before the ranges inside it. */
 function nested(list) {
     const inside = (path, depth) => list.filter(g => g.depth === depth && (depth === 0 || g.path.startsWith(path + " / ")))
         .flatMap(g => [g, ...inside(g.path, depth + 1)]);
@@ -277,24 +277,24 @@ function columnsFor(by, groups) {
     const us = (id, title, help) => ({id, title, help, number: true, value: g => g[id], cell: g => isNumber(g[id]) ? strobe.short(1e3 * g[id]) : null});
     const tree = by === "range";
     const columns = [
-        {id: "name", title: BY.find(([id]) => id === by)[1].toLowerCase(), kind: "first kernel", help: "what it is; the colour is its family's", value: g => tree ? g.path : g.name,
+        {id: "name", title: BY.find(([id]) => id === by)[1].toLowerCase(), kind: "first kernel", help: "name; the color shows the family", value: g => tree ? g.path : g.name,
             cell: g => element("span", {class: "what", title: g.path || g.name, style: `--depth: ${g.depth}`}, familySwatch(g.family), tree ? element("span", {class: "tree"}, g.name) : g.name)},
-        {id: "share", title: "time %", help: "of the measured time of the phase or step; idle time is a row, so all rows are 100 %", number: true, value: g => g.share,
+        {id: "share", title: "time %", help: "share of the measured time of the phase or step; with the row of idle time, all rows add up to 100 %", number: true, value: g => g.share,
             cell: g => element("span", {class: "shared"}, element("i", {style: `width: ${4.4 * g.share / most}rem; --c: var(--family-${g.family})`}), element("span", {}, percent(g.share)))},
-        {id: "ms", title: "ms", help: "of a step, the mean", number: true, value: g => g.ms, cell: g => fixed(g.ms)},
-        {id: "gap", title: "× floor", help: "time over the floor", number: true, value: g => g.gap, cell: g => strobe.short(g.gap)},
-        {id: "floor", title: "floor ms", help: "of a step: FLOPs and bytes at the measured ceilings, the longer of the two", number: true, value: g => g.floor || null, cell: g => g.floor > 0 ? fixed(g.floor) : null},
-        {id: "bound", title: "bound by", help: "what keeps it from being faster, for most of its time", value: g => g.bound},
+        {id: "ms", title: "ms", help: "mean time per step", number: true, value: g => g.ms, cell: g => fixed(g.ms)},
+        {id: "gap", title: "× floor", help: "time / floor", number: true, value: g => g.gap, cell: g => strobe.short(g.gap)},
+        {id: "floor", title: "floor ms", help: "lower bound per step: the longer of FLOPs and bytes at the measured peaks", number: true, value: g => g.floor || null, cell: g => g.floor > 0 ? fixed(g.floor) : null},
+        {id: "bound", title: "bound by", help: "the resource that limits it, for most of its time", value: g => g.bound},
         Object.assign({id: "rate", title: rate.unit, help: "achieved"}, in_(rate, "rate")),
         Object.assign({id: "speed", title: speed.unit, help: "achieved"}, in_(speed, "speed")),
         {id: "intensity", title: "FLOP/B", help: "arithmetic intensity", number: true, value: g => g.intensity, cell: g => strobe.short(g.intensity)},
-        Object.assign({id: "flops", title: flops.unit, help: "of a step"}, in_(flops, "flops")),
-        Object.assign({id: "bytes", title: bytes.unit, help: "of a step, read and written once"}, in_(bytes, "bytes")),
-        {id: "runs", title: "instances", help: "executions in a step", number: true, value: g => g.runs || null, cell: g => count(g.runs)},
+        Object.assign({id: "flops", title: flops.unit, help: "per step"}, in_(flops, "flops")),
+        Object.assign({id: "bytes", title: bytes.unit, help: "per step, with each input and output counted once"}, in_(bytes, "bytes")),
+        {id: "runs", title: "instances", help: "executions per step", number: true, value: g => g.runs || null, cell: g => count(g.runs)},
     ];
     if (["layer", "phase", "range"].includes(by)) return columns;
-    return [...columns, us("mean", "avg µs", "of one execution of one kernel"), us("median", "med µs", "of an execution; of several nodes the one in the middle"),
-        us("min", "min µs", "the shortest execution of one kernel"), us("max", "max µs", "the longest execution of one kernel"), us("std", "σ µs", "standard deviation of an execution")];
+    return [...columns, us("mean", "avg µs", "mean of one execution"), us("median", "med µs", "median of one execution; of several nodes, their weighted median"),
+        us("min", "min µs", "shortest execution"), us("max", "max µs", "longest execution"), us("std", "σ µs", "standard deviation of an execution")];
 }
 
 function tablesSection(page) {
@@ -309,7 +309,7 @@ function tablesSection(page) {
         },
         draw: (tr, g, {sort}) => {
             if (g.idle) tr.classList.add("idle");
-            /* A tree in the order of the step; a list of paths in any other. */
+            /* In the order of the step the ranges are a tree; in any other order, show paths. */
             if (g.path && sort !== null) tr.querySelector(".tree, .what").textContent = g.path;
         },
     });
@@ -320,7 +320,7 @@ function tablesSection(page) {
     };
     const phases = ["step", ...profiles[0].phases.map(x => x.name)];
     const set = key => value => { state[key] = value; draw(key !== "by"); };
-    section("Kernels, families, layers", "Click a heading to sort. Times in ms, FLOPs and bytes are of a step, those in µs of one execution of one kernel. The floor is what FLOPs and bytes take at this machine's measured ceilings.",
+    section("Kernels, families, layers", "Click a heading to sort. Times in ms, FLOPs and bytes are per step; times in µs are per execution of a kernel. The floor is the time of the FLOPs and bytes at the measured peaks of this machine.",
         element("div", {class: "controls"},
             profiles.length > 1 ? strobe.segments(profiles.map(p => [p, p.name]), profiles[0], set("profile")) : null,
             strobe.segments(BY.map(([id, title]) => [id, title]), "kernel", set("by")),
@@ -331,7 +331,7 @@ function tablesSection(page) {
 
 /* --- rooflines ---------------------------------------------------------------------------------- */
 
-/* The drawing is the program's; the page only says in its own way what a point is. */
+/* The program draws the picture; the page replaces the titles of points with its tooltips. */
 function rooflineOf(p) {
     const svg = document.importNode(new DOMParser().parseFromString(p.roofline, "image/svg+xml").documentElement, true);
     svg.setAttribute("aria-label", `roofline of ${p.name}`);
@@ -354,7 +354,7 @@ function rooflineOf(p) {
 function rooflineSection(page) {
     const drawn = page.profiles.filter(p => p.roofline);
     if (!drawn.length) return;
-    page.section("Roofline", "Each point is a kernel with all its instances. A slope is what memory can feed, a level what products of a type reach, both measured on this machine; the distance to them is what could be gained.",
+    page.section("Roofline", "Each point is a kernel with all its instances. Slopes are copy bandwidths and horizontal lines are matmul peaks, both measured on this machine. The distance of a point to them is the possible gain.",
         ...drawn.flatMap(p => [drawn.length > 1 ? element("h3", {}, nameOf(p)) : null, rooflineOf(p)]));
 }
 
@@ -364,13 +364,13 @@ function timelineSection(page) {
     const shown = page.profiles.filter(p => p.moments.length || p.memory);
     if (!shown.length) return;
     const timeline = strobe.timeline(shown, page.families, nameOf);
-    page.section("One step", "The step nearest to the median" + (shown.some(p => p.memory) ? ", and under it what is in memory, as it was planned" : "") + (shown.length > 1 ? "; all on the same scale." : "."),
+    page.section("One step", "The step nearest to the median" + (shown.some(p => p.memory) ? ", and the planned memory below it" : "") + (shown.length > 1 ? "; all on the same scale." : "."),
         timeline.controls, element("div", {class: "wide"}, ...timeline.nodes), familyKey(shown, page.families), timeline.key,
-        element("p", {class: "hint"}, "Drag to zoom, shift-drag to move, double-click to see all; Ctrl and wheel zoom too, and the keys + − ← → 0. Click a kernel to mark all of its kind; , and . step through them."));
+        element("p", {class: "hint"}, "Drag to zoom, shift-drag to move, double-click to reset; Ctrl with the wheel and the keys + − ← → 0 work, too. Click a kernel to mark all its instances; the keys , and . step through them."));
     timeline.draw();
 }
 
-/* All of it. page: {data, runs: how many, section} */
+/* All sections. runs: number of runs; section: the function that adds a section to the page. */
 strobe.profileSections = function (data, runs, section) {
     if (!data.profiles || !data.profiles.length) return;
     const page = {families: data.families, changes: data.changes, section};

@@ -1,5 +1,5 @@
 "use strict";
-/* What sections of the page are made of: elements, numbers in words, tables that sort. */
+/* Parts of sections: elements, formatted numbers, sortable tables. */
 
 strobe.element = function (tag, attributes, ...children) {
     const node = document.createElement(tag);
@@ -12,7 +12,7 @@ strobe.element = function (tag, attributes, ...children) {
     return node;
 };
 
-/* One of several buttons is pressed. choices: [[value, label], ...] */
+/* A row of buttons, of which one is pressed. choices: [[value, label], ...] */
 strobe.segments = function (choices, chosen, choose) {
     const buttons = choices.map(([value, label]) => strobe.element("button", {
         type: "button", "aria-pressed": value === chosen,
@@ -26,7 +26,7 @@ strobe.segments = function (choices, chosen, choose) {
 strobe.minus = text => text.replace(/^-(?=[\d.])/, "−");
 strobe.thousands = x => Math.round(x).toLocaleString("en-US");
 
-/* Three digits, never as a power of ten. */
+/* Three significant digits, never in scientific notation. */
 strobe.short = function (x) {
     if (!isNumber(x)) return null;
     if (x === 0) return "0";
@@ -35,7 +35,7 @@ strobe.short = function (x) {
 };
 
 const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
-/* The prefix that suits the largest of some numbers: {divisor, unit}. */
+/* The unit prefix that suits the largest number: {divisor, unit}. */
 strobe.unitFor = function (values, unit) {
     const most = values.reduce((a, b) => isNumber(b) && b > a ? b : a, 0);
     const [divisor, prefix] = PREFIXES.find(([size]) => most >= size) || [1, ""];
@@ -46,7 +46,7 @@ strobe.withUnit = function (x, unit) {
     const scale = strobe.unitFor([x], unit);
     return strobe.short(x / scale.divisor) + " " + scale.unit;
 };
-/* Microseconds as people say them. */
+/* A time given in microseconds, in µs or ms. */
 strobe.time = us => us < 1000 ? strobe.short(us) + " µs" : strobe.short(us / 1000) + " ms";
 
 strobe.bytes = function (x) {
@@ -58,7 +58,7 @@ strobe.bytes = function (x) {
 
 /* --- tables that sort -------------------------------------------------------------------------- */
 
-/* Numbers as numbers, words as words with the numbers in them; what is nothing comes last, either way. */
+/* Compares numbers by value, and texts with embedded numbers naturally. Empty cells come last in both directions. */
 function compareCells(a, b, down) {
     const none = x => x === null || x === undefined || Number.isNaN(x);
     if (none(a) || none(b)) return none(a) - none(b);
@@ -67,8 +67,8 @@ function compareCells(a, b, down) {
 }
 
 /* columns: [{id, title, help, number, value: row => number or text, cell: row => text or node}]
- * options: {sort: id or null for the rows' own order, down, most: rows shown at first, words: row => what
- * the filter looks in, noun, foot: rows => {id: text}, draw: (tr, row) => ..., placeholder} */
+ * options: {sort: id or null for the given order, down, most: rows shown at first, words: row => text to
+ * search, noun, foot: rows => {id: text}, draw: (tr, row) => ..., placeholder} */
 strobe.sortTable = function (columns, options) {
     const state = {rows: [], sort: options.sort || null, down: options.down !== false, most: options.most || 50, words: ""};
     const head = strobe.element("tr"), body = strobe.element("tbody"), foot = strobe.element("tfoot");
@@ -124,18 +124,18 @@ strobe.sortTable = function (columns, options) {
         head.querySelector(`[data-column="${column.id}"] button`).focus({preventScroll: true});
     }
     const scroll = strobe.element("div", {class: "scroll", tabindex: "0"}, strobe.element("table", {class: "dense"}, strobe.element("thead", {}, head), body, foot));
-    const hint = strobe.element("p", {class: "hint", hidden: ""}, "The table is wider than the window: it scrolls to the right.");
+    const hint = strobe.element("p", {class: "hint", hidden: ""}, "The table is wider than the window; scroll to the right.");
     new ResizeObserver(() => { hint.hidden = scroll.scrollWidth <= scroll.clientWidth + 1; }).observe(scroll);
     const node = strobe.element("div", {class: "sorted"}, hint, scroll, more);
     drawHead();
     return {
         node, filter, count,
-        /* Other rows; with columns, another table under the same filter. */
+        /* Replaces the rows; with columns, the whole table. The filter stays. */
         show(rows, change) {
             state.rows = rows;
             if (change && change.columns) columns = change.columns;
             if (change && change.noun) options.noun = change.noun;
-            /* A heading that somebody clicked stays chosen, where the lines are of the same kind. */
+            /* Keep the column that the user chose, if the lines are of the same kind. */
             const kept = change && change.keep && state.clicked;
             if (change && "sort" in change && !kept) { state.sort = change.sort; state.down = change.down !== false; state.clicked = false; }
             if (change && change.most) state.most = change.most;
@@ -146,9 +146,9 @@ strobe.sortTable = function (columns, options) {
     };
 };
 
-/* --- a box that names what is under the mouse --------------------------------------------------- */
+/* --- tooltip ------------------------------------------------------------------------------------ */
 
-/* `host` is positioned; x and y are in it. lines: [heading, line, ...] */
+/* `host` must be positioned; x and y are relative to it. lines: [heading, line, ...] */
 strobe.tip = function (host) {
     const box = strobe.element("div", {class: "tip", role: "status", hidden: ""});
     host.append(box);

@@ -1,14 +1,14 @@
 "use strict";
-/* The timeline of one step: ranges above, kernels below them, memory under all, on a canvas. Timelines of
- * several profiles share what part of the step they show. */
+/* The timeline of one step on a canvas: ranges at the top, kernels below them, memory at the bottom. Timelines
+ * of several profiles show the same part of the step. */
 (() => {
 const element = strobe.element;
 const AXIS = 22, RANGE = 19, KERNELS = 34, LANE = 18, MEMORY = 130, GAP = 10, LEVELS = 4;
-const LEAST = 0.5; /* µs: not further in than this */
+const LEAST = 0.5; /* µs: the shortest interval that can be shown */
 
-/* --- what is drawn ------------------------------------------------------------------------------ */
+/* --- data ---------------------------------------------------------------------------------------- */
 
-/* Ranges of one depth: neighbours with the same path are one. */
+/* Ranges of one depth; neighbours with the same path are merged. */
 function spansOf(p, depth) {
     const spans = [];
     let last = null;
@@ -49,17 +49,17 @@ function above(n, value, x) {
     return low;
 }
 
-/* --- words -------------------------------------------------------------------------------------- */
+/* --- texts --------------------------------------------------------------------------------------- */
 
-/* A moment of the step, to the microsecond. */
+/* A time since the start of the step. */
 const since = us => us < 1000 ? us.toFixed(2) + " µs" : (us / 1000).toFixed(3) + " ms";
 const rates = (flops, bytes, us) => [flops ? strobe.withUnit(flops / us * 1e6, "FLOP/s") : null, bytes ? strobe.withUnit(bytes / us * 1e6, "B/s") : null].filter(Boolean).join(", ");
 const work = (flops, bytes) => [flops ? strobe.withUnit(flops, "FLOP") : null, bytes ? strobe.withUnit(bytes, "B") : null].filter(Boolean).join(", ");
-const floorWords = (us, floor, bound) => [floor > 0 ? `floor ${strobe.time(floor)}, ${strobe.short(us / floor)} × that` : null, bound ? `bound by ${bound}` : null].filter(Boolean).join("; ");
+const floorWords = (us, floor, bound) => [floor > 0 ? `floor ${strobe.time(floor)}, takes ${strobe.short(us / floor)} times as long` : null, bound ? `bound by ${bound}` : null].filter(Boolean).join("; ");
 
 function momentWords(m) {
     const us = m.end - m.start, row = m.row;
-    /* The work is of all kernels of its operator, so is the time that it takes. */
+    /* FLOPs and bytes are of all kernels of the operator, so use the time of all of them. */
     const whole = row.ms > 0 ? us * row.work_ms / row.ms : us;
     const done = work(row.flops, row.bytes);
     return [row.name, row.range.join(" / "), `${strobe.time(us)}, from ${since(m.start)}`,
@@ -205,7 +205,7 @@ function timelineOf(p, view, scale) {
             c.fillStyle = scale.part(id);
             for (let i = first; i < n && starts[i] < view.to; i++) {
                 const bytes = columns[i].bytes[k], x = Math.floor(Math.max(xOf(starts[i]), left));
-                /* To whole pixels, so that no seams are seen between columns. */
+                /* Rounded to whole pixels, so that no gaps show between columns. */
                 if (bytes > 0 && end(i) > x) c.fillRect(x, memoryY(base[i] + bytes), Math.ceil(end(i)) - x, memoryY(base[i]) - memoryY(base[i] + bytes));
                 base[i] += bytes;
             }
@@ -247,8 +247,8 @@ function timelineOf(p, view, scale) {
         c.font = `11px ${scale.font}`;
         c.textAlign = "right";
         c.fillStyle = colour("--soft");
-        ["phase", "block", "part", "of it"].slice(0, depth).forEach((word, d) => c.fillText(word, left - 8, AXIS + d * RANGE + RANGE / 2));
-        lanes.forEach((lane, i) => c.fillText(lane ? "beside" : "kernels", left - 8, laneTop(i) + laneHeight(i) / 2));
+        ["phase", "block", "part", "subpart"].slice(0, depth).forEach((word, d) => c.fillText(word, left - 8, AXIS + d * RANGE + RANGE / 2));
+        lanes.forEach((lane, i) => c.fillText(lane ? "overlap" : "kernels", left - 8, laneTop(i) + laneHeight(i) / 2));
         if (memory) {
             const step = strobe.tickStep(scale.bytes, 3, true);
             for (let b = 0; b <= scale.bytes; b += step) c.fillText(strobe.bytes(b).replace(".0 ", " "), left - 8, memoryY(b) - (b ? 0 : 5));
@@ -264,7 +264,7 @@ function timelineOf(p, view, scale) {
         c.globalAlpha = 1;
     }
 
-    /* --- what is under the mouse --- */
+    /* --- the object under the mouse --- */
 
     function find(x, y) {
         const us = usOf(x);
@@ -279,7 +279,7 @@ function timelineOf(p, view, scale) {
         if (memory && y >= memoryTop) return {memory: {i: Math.max(above(memory.columns.length, k => memory.starts[k], us) - 1, 0)}};
         return null;
     }
-    /* A kernel too narrow to be hit is hit beside it, too. */
+    /* A narrow kernel is also hit next to it. */
     function findMoment(list, us) {
         const near = 2 * (view.to - view.from) / (state.box.right - state.box.left);
         const i = above(list.length, k => list[k].end, us);
@@ -306,7 +306,7 @@ function timelineOf(p, view, scale) {
         if (event.button) return;
         const [x, y] = at(event), moves = event.shiftKey || event.pointerType === "touch";
         state.drag = {x, y, now: x, from: view.from, to: view.to, moves, zooms: false};
-        try { canvas.setPointerCapture(event.pointerId); } catch { /* a pointer that is gone, or a test's */ }
+        try { canvas.setPointerCapture(event.pointerId); } catch { /* the pointer is gone, or belongs to a test */ }
     });
     canvas.addEventListener("pointermove", event => {
         const [x, y] = at(event), drag = state.drag;
@@ -354,7 +354,7 @@ function timelineOf(p, view, scale) {
     });
     canvas.addEventListener("blur", () => show(null));
 
-    /* To the next kernel, of those that are marked if some are; where none was looked at, to the first in sight. */
+    /* Selects the next kernel, among the marked ones if there are any; initially the first visible one. */
     function step(by) {
         const list = (byLane[0] || []).filter(m => state.marked === null || m.row.kernel === state.marked);
         if (!list.length) return;
@@ -371,7 +371,7 @@ function timelineOf(p, view, scale) {
     return {p, host, paint, memory, phases: levels[0] || [], mark(kernel) { state.marked = kernel; paint(); }};
 }
 
-/* --- all of a page ------------------------------------------------------------------------------ */
+/* --- all timelines of a page --------------------------------------------------------------------- */
 
 function buttons(scale, phases) {
     const button = (label, title, act) => element("button", {type: "button", title, "aria-label": title, onclick: act}, label);
@@ -379,7 +379,7 @@ function buttons(scale, phases) {
         element("span", {class: "segments"},
             button("−", "zoom out", () => scale.zoom(1 / .5)), button("+", "zoom in", () => scale.zoom(.5)),
             button("←", "to the left", () => scale.move(-.25)), button("→", "to the right", () => scale.move(.25))),
-        element("span", {class: "segments"}, button("step", "all of the step", () => scale.look(0, scale.whole)),
+        element("span", {class: "segments"}, button("step", "the whole step", () => scale.look(0, scale.whole)),
             ...phases.map(s => button(s.name, `zoom to ${s.name}`, () => scale.look(s.start, s.end)))));
 }
 
@@ -397,7 +397,7 @@ strobe.timeline = function (profiles, families, nameOf) {
         scale.whole = Math.max(scale.whole, end);
     }
     view.to = scale.whole;
-    /* Colours are looked up once for each theme. */
+    /* Colors are looked up once for each theme. */
     let colours = new Map();
     scale.colour = variable => {
         if (!colours.has(variable)) colours.set(variable, strobe.colour(variable));
@@ -414,7 +414,7 @@ strobe.timeline = function (profiles, families, nameOf) {
     scale.move = share => scale.look(view.from + share * (view.to - view.from), view.to + share * (view.to - view.from));
     const charts = profiles.map(p => timelineOf(p, view, scale));
     scale.bytes = Math.max(1, ...charts.map(c => c.memory ? c.memory.most : 0));
-    /* The same kernel in all of them, by its name. */
+    /* Finds the same kernel in all timelines, by its name. */
     scale.mark = what => charts.forEach(c => {
         const name = what && what[0].rows.find(row => row.kernel === what[1]).name;
         const row = name && c.p.rows.find(r => r.name === name);
