@@ -64,12 +64,11 @@ void written_print(const struct program *p, struct str *s)
 {
     struct list l = {0};
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (p->built[kind]) find(&w, &p->plan[kind], (enum graph_kind)kind);
-    for (int i = 0; i < w.n; i++)
-        str_printf(s, "%s%s%s", i ? "\n" : "", w.written[i].nodes, w.written[i].text);
-    if (!w.n)
-        str_append(s,
-                   "no kernel is written for this: a GPU's are, for chains of pointwise operators, "
-                   "where fusion=full leaves such\n");
-    arena_release(&w.arena);
+        if (p->built[kind]) find(&l, &p->plan[kind], (enum graph_kind)kind);
+    for (int i = 0; i < l.n; i++)
+        str_printf(s, "%s%s%s", i ? "\n" : "", l.kernel[i].nodes, l.kernel[i].source);
+    if (!l.n)
+        str_append(s, "this plan has no generated kernels; they are generated for fused pointwise "
+                      "chains, on a GPU with fusion=full\n");
+    arena_release(&l.arena);
 }

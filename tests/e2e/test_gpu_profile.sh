@@ -27,8 +27,8 @@ by=events
 [ -e "$emulator/libcupti.so.13" ] && by=cupti
 for replay in false true; do
     expect 0 'matmuls take' $profile --out_dir=$by.$replay --replay=$replay
-    said $by.$replay "\"times_by\":\"$by\""
-    said $by.$replay '"dropped":0,"unmatched":0'
+    expect_text $by.$replay "\"times_by\":\"$by\""
+    expect_text $by.$replay '"dropped":0,"unmatched":0'
     if [ $by = cupti ]; then said $by.$replay "\"replay\":$replay"; fi
 done
 # --- the trace: every kernel of the profile, launched one by one (which the host's row shows) or replayed

@@ -102,13 +102,13 @@ expect_message() {
     grep -qx -- "strobe: $pattern" out || fail "'$pattern' is not printed by: $*
 $(cat out)"
 }
-said "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot launch it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
+expect_message "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot launch it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
     env EMU_FAIL=attention_grad_keys $train --device=cuda
 
 # --- a fault while a kernel runs: the kernel is unknown; the message says how to find it, and that works
 illegal='an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)'
 for replay in false true; do
-    said "\(iteration [01]: \)\{0,1\}one of the kernels in flight on the GPU failed: $illegal; run again with --check_nan=true, which waits for each kernel and names the one that fails" \
+    expect_message "\(iteration [01]: \)\{0,1\}one of the kernels in flight on the GPU failed: $illegal; run again with --check_nan=true, which waits for each kernel and names the one that fails" \
         env EMU_FAULT=attention_grad_keys $train --device=cuda --replay=$replay
 done
 expect_message "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \

@@ -31,7 +31,7 @@ expect_text '0 dropped, 0 unmatched, by CUPTI 13' "$trace" once
 expect_text ': whole' "$trace" once
 
 # --- what is lost is counted, and nothing is guessed
-says 'CUPTI records were dropped because its buffers were full' env EMU_CUPTI_DROP=7 "$trace" once
+expect_text 'CUPTI records were dropped because its buffers were full' env EMU_CUPTI_DROP=7 "$trace" once
 not ' 0 dropped'
 not ' 0 unmatched'
 not whole
@@ -42,8 +42,8 @@ expect_text 'refused: CUPTI cannot begin: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_S
     env EMU_CUPTI_REFUSE=39 "$trace" once
 expect_text 'refused: CUPTI cannot begin: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: this user, or this container, may not profile' \
     env EMU_CUPTI_REFUSE=35 "$trace" once
-says 'refused: CUPTI recorded no kernels although some ran' env EMU_CUPTI_SILENT=1 "$trace" once
-says 'CUPTI      missing: libcupti.so.13 is not on this machine; profiles time kernels by events between them' \
+expect_text 'refused: CUPTI recorded no kernels although some ran' env EMU_CUPTI_SILENT=1 "$trace" once
+expect_text 'CUPTI      missing: libcupti.so.13 is not on this machine; profiles time kernels by events between them' \
     env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti "$STROBE" info
 expect_text 'CUPTI      13.' "$STROBE" info
 
