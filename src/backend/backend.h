@@ -1,5 +1,4 @@
-/* backend.h - the interface of a backend: memory, kernels and timing of one kind of device; THE
- * list of backends. */
+/* backend.h - the interface of a backend (one kind of device), and THE list of backends. */
 #ifndef BACKEND_BACKEND_H
 #define BACKEND_BACKEND_H
 
@@ -54,8 +53,8 @@ struct backend_devices {
     enum status (*describe)(int device, struct device_facts *ret);
     /* Bytes of free memory on a device; -1: unknown. */
     int64_t (*free_memory)(int device);
-    /* Library i of those that the backend opens, needed ones first; false after the last. NULL: it
-     * opens none. */
+    /* Library i of those that the backend opens, needed ones first; false after the last. NULL:
+     * none. */
     bool (*library)(int i, struct device_library *ret);
     /* Why an open device cannot compute in a type (tf32: in f32 rounded to TF32); NULL if it can.
      * The function is NULL if every device supports every type. */

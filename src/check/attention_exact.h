@@ -38,13 +38,11 @@ struct attention_exact {
     struct exact_head head[EXACT_HEADS];
 };
 
-/* Computes the exact values from qkv and dy on the host, without dropout, into memory of `a`.
- * The pointer dy is kept. */
+/* Computes the exact values from qkv and dy on the host, without dropout, in `a`; dy is kept. */
 enum status attention_exact_make(struct attention_exact *e, const struct attention_shape *s,
                                  const void *qkv, const void *dy, struct arena *a);
 /* Runs a bound plan of that shape, whose inputs "qkv" and "step" are set; its input "dy" is
- * overwritten. Returns the errors of its outputs "y" and "dqkv" by norm (check_distance), of the
- * worse head. */
+ * overwritten. Returns the errors of its outputs "y" and "dqkv" by norm, of the worse head. */
 enum status attention_exact_error(const struct attention_exact *e, struct plan *p, double *ret_y,
                                   double *ret_dqkv);
 

@@ -54,8 +54,7 @@ enum status case_node(const struct op_case *c, enum dtype dtype, struct node *re
     return ST_OK;
 }
 
-/* True for elements of FILL_SPIKED that are scaled: queries and keys of some rows, but no
- * values. */
+/* True for elements that FILL_SPIKED scales: queries and keys of some rows, but no values. */
 static bool spiked(const struct type *t, int64_t i)
 {
     int64_t columns = type_columns(t), row = i / columns;

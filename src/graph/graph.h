@@ -59,8 +59,7 @@ struct graph {
 };
 
 void graph_init(struct graph *g, struct arena *a);
-/* The first failure while the graph was built, with its message restored; ST_OK if there was
- * none. */
+/* The first failure while the graph was built, with its message; ST_OK if none. */
 enum status graph_status(const struct graph *g);
 
 /* Appends a node and returns its output 0 (the others follow: output i has the handle .i + i).

@@ -3,9 +3,9 @@
  *
  * Many cuBLASLt kernels count their tiles in four bytes of their workspace, which the library
  * clears before each matmul. In a captured graph that is a separate memset node: about a
- * microsecond of work and another to launch it. During a capture each matmul gets a separate
- * piece of one pool. When the capture ends, the first of these nodes is changed to clear all
- * pieces, and the others are removed. */
+ * microsecond of work and another to launch it. During a capture each matmul gets a piece of one
+ * pool. When the capture ends, the first of these nodes is changed to clear all pieces, and the
+ * others are removed. */
 #ifndef BACKEND_CUDA_CLEARED_H
 #define BACKEND_CUDA_CLEARED_H
 

@@ -91,8 +91,7 @@ static void disable(int n)
     while (n > 0) cupti(NULL)->cuptiActivityDisable(kinds[--n]);
 }
 
-/* Measures the offset between the two clocks; the attempt with the shortest call is the most
- * exact. */
+/* Measures the offset between the clocks; the shortest of several calls is the most exact. */
 static enum status compare_clocks(void)
 {
     enum { ATTEMPTS = 8 };
@@ -175,8 +174,7 @@ static const char *copy_name(uint8_t kind)
     }
 }
 
-/* Structures only grow at their ends from version to version, so those of CUDA 11.1 can be read in
- * every later version. */
+/* Structures only grow at their ends, so those of CUDA 11.1 can be read in every later version. */
 static bool read_record(const CUpti_Activity *r, struct trace_record *ret)
 {
     switch ((int)r->kind) {

@@ -1,15 +1,13 @@
 /* cupti_library.h - CUPTI, NVIDIA's tracing library, opened when a trace begins; without it
  * profiles use events.
  *
- * One table of function pointers, as in driver.h, with the toolkit's names. Private to
- * backend/cuda. */
+ * One table of function pointers, as in driver.h. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_CUPTI_LIBRARY_H
 #define BACKEND_CUDA_CUPTI_LIBRARY_H
 
 #include "base/base.h"
 
-/* True if it is available; else *ret_why (which may be NULL) states why not. The first call
- * opens it; it stays open. */
+/* True if it is available; else *ret_why (may be NULL) states why not. The first call opens it. */
 bool cupti_available(const char **ret_why);
 /* "13.0.1"; before CUDA 13, which numbered differently, "API 22". Empty: unknown. */
 void cupti_version(char ret[48]);
@@ -35,8 +33,8 @@ struct cupti {
 
 /* NULL if it is not available. */
 const struct cupti *cupti(const char **ret_why);
-/* Fails with "CUPTI cannot begin: CUPTI_ERROR_...: another profiler is attached to this
- * process". */
+/* Fails with "CUPTI cannot begin: CUPTI_ERROR_...: this user, or this container, may not
+ * profile". */
 enum status cupti_check(CUptiResult r, const char *doing);
 #endif
 

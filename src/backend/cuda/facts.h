@@ -1,5 +1,4 @@
-/* facts.h - a machine's GPUs, their driver and its libraries, as struct backend reports them.
- * Private to backend/cuda. */
+/* facts.h - a machine's GPUs, their driver and libraries. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_FACTS_H
 #define BACKEND_CUDA_FACTS_H
 

@@ -1,6 +1,5 @@
 /* fault.h - kernels that fail while they run. The host continues meanwhile, and some later,
- * unrelated call reports the failure. So the kernels in flight are recorded, to name those that
- * may have failed. */
+ * unrelated call reports the failure. So the kernels in flight are recorded and named. */
 #ifndef BACKEND_CUDA_FAULT_H
 #define BACKEND_CUDA_FAULT_H
 
@@ -8,8 +7,7 @@
 
 #include <cuda.h>
 
-/* True if a kernel failed, not the call that returned `r`; this process can no longer use the
- * device. */
+/* True if a kernel failed, not the call that returned `r`; the device is then unusable. */
 bool fault_is(CUresult r);
 /* Fails with the kernels that may have failed if they are few, else with advice how to find it. */
 enum status fault_fail(CUresult r);

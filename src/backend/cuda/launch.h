@@ -3,8 +3,7 @@
  * For a call, a row of the kernel table lists its launches: kernel sources, constants to compile
  * them with, grids and arguments. This is a pure function of types, attributes and the device,
  * so it also works without a GPU, where the tests compile every row. Preparing a call requests
- * its modules (jit.h). Running it fills in addresses and launches the kernels in order, on the
- * stream of the context. */
+ * its modules (jit.h). Running it fills in addresses and launches the kernels in order. */
 #ifndef BACKEND_CUDA_LAUNCH_H
 #define BACKEND_CUDA_LAUNCH_H
 
@@ -95,15 +94,13 @@ struct cuda_launches {
     int64_t scratch_bytes; /* the sum of the launch_scratch calls */
 };
 
-/* A row of the GPU's kernel table. The kernel is the first member, so a pointer to it is a
- * pointer to the row. */
+/* A row of the kernel table. The kernel is first, so a pointer to it points to the row. */
 struct cuda_row {
     struct kernel kernel;
     void (*launches)(const struct kernel_call *c, struct cuda_launches *l);
 };
 
-/* Rows that consist of launches; prepare, scratch, release and run are shared. `fits` may be
- * NULL. */
+/* Rows made of launches share prepare, scratch, release and run. `fits` may be NULL. */
 #define CUDA_ROW(op, variant, fits, launches)                                               \
     {                                                                                       \
         {OP_##op, variant, fits, cuda_scratch_bytes, cuda_prepare, cuda_release, cuda_run}, \
@@ -117,17 +114,14 @@ int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c);
 enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
 void cuda_release(struct kernel_call *c);
 enum status cuda_run(const struct kernel_call *c);
-/* Appends the sources generated for this call, each with its options and grid; false if there
- * are none. */
+/* Appends the sources generated for this call, with options and grids; false if there are none. */
 bool cuda_generated(const struct kernel *k, const struct kernel_call *c, struct str *s);
 /* The device that a call is planned for; without a GPU, a device of arch 90. */
 const struct cuda_device *cuda_device_of(const struct kernel_call *c);
-/* True if kernels that use hopper.cuh run there: compute capability 9.0, and a driver with
- * tensor maps. */
+/* True if kernels with hopper.cuh run there: capability 9.0, and a driver with tensor maps. */
 bool cuda_hopper(const struct kernel_call *c);
 
-/* Describing launches. Each call adds a kernel to the row, with blocks of 1 to 1024 threads. A
- * grid of 0 blocks is not launched. */
+/* Adds a launch with blocks of 1 to 1024 threads. A grid of 0 blocks is not launched. */
 struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const char *entry,
                                int64_t grid_x, int block);
 /* Sets `bytes` bytes of scratch (at an offset from launch_scratch) or of an output to zero. */
@@ -142,8 +136,7 @@ void launch_define_type(struct cuda_launch *k, const char *name, enum dtype dtyp
 int64_t launch_scratch(struct cuda_launches *l, int64_t bytes);
 
 /* Arguments, in any order; each has the name of a parameter of the entry. When a call is
- * prepared, and in the tests, they are matched with the source's parameters by name and type
- * (signature.h). */
+ * prepared, and in the tests, they are matched with the source's parameters (signature.h). */
 void arg_in(struct cuda_launch *k, const char *name, int index);
 void arg_out(struct cuda_launch *k, const char *name, int index);
 void arg_scratch(struct cuda_launch *k, const char *name, int64_t offset);
@@ -155,8 +148,7 @@ void arg_i32(struct cuda_launch *k, const char *name, int64_t v);
 void arg_u32(struct cuda_launch *k, const char *name, int64_t v);
 void arg_i64(struct cuda_launch *k, const char *name, int64_t v);
 void arg_f32(struct cuda_launch *k, const char *name, double v);
-/* Inputs or outputs from `first` on, one per name; names are separated by blanks: "dy x w mean
- * rstd". */
+/* Inputs or outputs from `first` on, one per name, separated by blanks: "dy x w mean rstd". */
 void args_in(struct cuda_launch *k, int first, const char *names);
 void args_out(struct cuda_launch *k, int first, const char *names);
 /* A `const __grid_constant__ tensor_map` of input or output `at`, or of scratch from byte `at`

@@ -2,8 +2,7 @@
  * without it clock, power and utilisation are unknown.
  *
  * Not every toolkit has its header, so the functions used are declared in nvml.c. Those that
- * every driver for CUDA 12 and newer has are required; if another one is missing, only its value
- * is. */
+ * every driver since CUDA 12 has are required; others are optional. */
 #ifndef BACKEND_CUDA_NVML_H
 #define BACKEND_CUDA_NVML_H
 

@@ -1,11 +1,10 @@
 /* The sources of all kernels, embedded by the assembler; paths are relative to the repository's
- * root, where the build runs. */
+ * root. */
 #include "backend/cuda/jit.h"
 
 #include <string.h>
 
-/* TEXTS(F) and HEADERS(F), defined by the build, apply F to the name of every file of the
- * folder. */
+/* TEXTS(F) and HEADERS(F), defined by the build, apply F to the name of every file. */
 #define EMBED(symbol, kind, ending)                                                                \
     __asm__(".section .rodata\n" #kind "_" #symbol                                                 \
             "_first:\n.incbin \"src/backend/cuda/kernels/" #symbol ending "\"\n" #kind "_" #symbol \

@@ -33,8 +33,7 @@ static int by_call(const void *a, const void *b)
 /* --- names
  * ------------------------------------------------------------------------------------- */
 
-/* Each name is stored once per kind. There are few different names, so a linear search is
- * enough. */
+/* Each name once per kind. There are few, so a linear search is enough. */
 struct names {
     struct name {
         enum activity_kind kind;
@@ -95,8 +94,8 @@ static int64_t next_played(const struct trace_input *in, int64_t i)
     return i;
 }
 
-/* Assigns n replayed activities, from index `from` on, to a replay; `mark` may be NULL. Returns
- * the next index. */
+/* Assigns n activities, from index `from` on, to a replay; `mark` may be NULL. Returns the next
+ * one. */
 static int64_t assign(const struct trace_input *in, struct trace *t, int64_t from, int64_t n,
                       int64_t play, const int *mark)
 {

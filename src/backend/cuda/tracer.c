@@ -24,8 +24,7 @@ struct tracer {
     bool lost; /* the captured nodes could not be counted */
     bool ran;  /* a kernel ran, so there must be records */
     int mark;
-    /* Holds everything below until tracer_close, because graphs may be replayed in a later
-     * trace. */
+    /* Holds everything below; graphs may be replayed in a later trace. */
     struct arena arena;
     struct bound *bound;
     int bounds, bounds_capacity;
