@@ -60,7 +60,7 @@ static void noted(struct host_watch *w, int64_t deed)
     if (deed >= 0) w->deed[deed].span.end_ns = clock_ns();
 }
 
-/* --- ranges -------------------------------------------------------------------------------------- */
+/* --- ranges ----------------------------------------------------------------------------------- */
 
 /* Leaves what `to` is not in, and enters the rest of it. */
 static void move(struct host_watch *w, const struct range *to)
@@ -84,7 +84,7 @@ static void tell_part(struct host_watch *w, enum random_step_part part, bool beg
         range_pop();
 }
 
-/* --- what is noted ------------------------------------------------------------------------------- */
+/* --- what is noted ---------------------------------------------------------------------------- */
 
 static void tell(void *user, enum random_step_part part, int iteration, bool begins)
 {

@@ -9,8 +9,7 @@
 
 #ifdef HAVE_CUPTI
 
-/* --- memory for its records
- * -------------------------------------------------------------------- */
+/* --- memory for its records ------------------------------------------------------------------- */
 
 /* CUPTI requests buffers and returns them filled on its own threads, without a user pointer. So
  * they are global; a process has one trace at a time. */
@@ -74,8 +73,7 @@ static void free_filled(void)
     activity.dropped = 0;
 }
 
-/* --- a trace
- * ----------------------------------------------------------------------------------- */
+/* --- a trace ---------------------------------------------------------------------------------- */
 
 /* External correlation needs records of calls: of the driver API, which we call, and of the runtime
  * API, which libraries call. Kernels come last because the overhead begins with them. */
@@ -157,8 +155,7 @@ void cupti_replay(int replay)
     set_id(REPLAYS_FROM + (uint64_t)replay);
 }
 
-/* --- records
- * ----------------------------------------------------------------------------------- */
+/* --- records ---------------------------------------------------------------------------------- */
 
 static const char *copy_name(uint8_t kind)
 {

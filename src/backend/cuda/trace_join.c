@@ -30,8 +30,7 @@ static int by_call(const void *a, const void *b)
     return by_number(((const struct trace_call *)a)->call, ((const struct trace_call *)b)->call);
 }
 
-/* --- names
- * ------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 /* Each name once per kind. There are few, so a linear search is enough. */
 struct names {
@@ -60,8 +59,7 @@ static const struct name *name_of(struct names *all, enum activity_kind kind, co
     return n;
 }
 
-/* --- marks
- * ------------------------------------------------------------------------------------- */
+/* --- marks ------------------------------------------------------------------------------------ */
 
 /* Counts of what could not be matched, for the message. */
 struct misfit {
@@ -185,8 +183,7 @@ static void match_plays(const struct trace_input *in, struct trace *t, struct mi
     }
 }
 
-/* --- together
- * ---------------------------------------------------------------------------------- */
+/* --- together --------------------------------------------------------------------------------- */
 
 static const char *describe(const struct misfit *m, struct arena *a)
 {

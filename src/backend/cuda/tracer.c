@@ -59,8 +59,7 @@ void tracer_close(struct tracer *t)
     free(t);
 }
 
-/* --- recordings
- * -------------------------------------------------------------------------------- */
+/* --- recordings ------------------------------------------------------------------------------- */
 
 /* Version 2 of this function, which every driver of CUDA 12 and 13 has but no header of CUDA 13
  * declares. If only the graph is queried, it accepts all kinds of edges. */
@@ -163,8 +162,7 @@ void tracer_replay_end(struct tracer *t)
     if (t && t->on) cupti_mark(t->mark);
 }
 
-/* --- the end
- * ----------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static const struct trace_play *list_plays(const struct tracer *t, struct arena *a)
 {
