@@ -39,9 +39,9 @@ struct backend_kernels {
     /* Whether a fused operator is faster than the operators it replaces. The pass `fuse` (pass.h)
      * asks this for operators that do not always gain. NULL: never. */
     bool (*gains)(int op, const struct kernel_call *call);
-    /* The instruction set that its matmul library uses, in the library's words; NULL: none is used.
-     * The first call binds the library to the limit that was set (base/isa.h). The function is NULL
-     * if the backend has no such library. */
+    /* The instruction set that its matmul library uses, in the library's words; NULL: none is
+     * used. The first call binds the library to the limit that was set (base/isa.h). The
+     * function is NULL without such a library. */
     const char *(*library_isa)(void);
 };
 
@@ -53,8 +53,7 @@ struct backend_devices {
     enum status (*describe)(int device, struct device_facts *ret);
     /* Bytes of free memory on a device; -1: unknown. */
     int64_t (*free_memory)(int device);
-    /* Library i of those that the backend opens, needed ones first; false after the last. NULL:
-     * none. */
+    /* Library i of those that the backend opens, needed ones first; false after the last. */
     bool (*library)(int i, struct device_library *ret);
     /* Why an open device cannot compute in a type (tf32: in f32 rounded to TF32); NULL if it can.
      * The function is NULL if every device supports every type. */
@@ -100,8 +99,8 @@ struct backend_launches {
     int64_t (*count)(void *ctx);
 };
 
-/* A captured graph: work between begin and end is captured instead of run. It is replayed as one
- * launch afterwards, at the same addresses. */
+/* A captured graph: work between begin and end is captured instead of run. It is replayed as
+ * one, at the same addresses. */
 struct backend_recording {
     enum status (*begin)(void *ctx);
     enum status (*end)(void *ctx, void **ret_recording);

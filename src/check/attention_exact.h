@@ -6,8 +6,8 @@
  * sequence is. The rows are evenly spaced up to the last one, at different positions within
  * tiles. In a long sequence the very first rows are left out: a row that sees few keys has much
  * larger y and dv, which would dominate the norm. The heads are the first of the first sequence
- * and the last of the last one, so that wrong strides show. Formulas: FlashAttention-2 (Dao,
- * arXiv 2307.08691, section 2.2). */
+ * and the last of the last one, so that wrong strides show. Formulas: Dao, arXiv 2307.08691,
+ * 2.2. */
 #ifndef CHECK_ATTENTION_EXACT_H
 #define CHECK_ATTENTION_EXACT_H
 

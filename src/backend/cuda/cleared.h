@@ -4,8 +4,8 @@
  * Many cuBLASLt kernels count their tiles in four bytes of their workspace, which the library
  * clears before each matmul. In a captured graph that is a separate memset node: about a
  * microsecond of work and another to launch it. During a capture each matmul gets a piece of one
- * pool. When the capture ends, the first of these nodes is changed to clear all pieces, and the
- * others are removed. */
+ * pool. When the capture ends, the first of these nodes is changed to clear all pieces; others
+ * are removed. */
 #ifndef BACKEND_CUDA_CLEARED_H
 #define BACKEND_CUDA_CLEARED_H
 
@@ -16,8 +16,8 @@ struct cleared;
 /* Call before a capture begins. The pool is allocated by the first call. If that fails, or the
  * driver is too old to change a graph, no pieces are handed out. */
 void cleared_begin(struct cleared **c);
-/* Returns `bytes` bytes, 256-byte aligned, for one matmul of the current capture; NULL if there
- * is no capture or the pool is full. */
+/* Returns `bytes` bytes, 256-byte aligned, for one matmul of the capture; NULL if there is none
+ * or the pool is full. */
 void *cleared_piece(struct cleared *c, int64_t bytes);
 /* Call when the capture has ended, with its n nodes in capture order (n = 0 if it failed). Sets
  * ret[i] if node i is no longer needed and no node depends on it alone: the caller then destroys

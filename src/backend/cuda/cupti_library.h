@@ -33,8 +33,7 @@ struct cupti {
 
 /* NULL if it is not available. */
 const struct cupti *cupti(const char **ret_why);
-/* Fails with "CUPTI cannot begin: CUPTI_ERROR_...: this user, or this container, may not
- * profile". */
+/* Fails with "CUPTI cannot begin: CUPTI_ERROR_...", and the likely cause. */
 enum status cupti_check(CUptiResult r, const char *doing);
 #endif
 

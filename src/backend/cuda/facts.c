@@ -154,8 +154,8 @@ static const struct library {
 } libraries[] = {
     {"driver", "no GPU can be used", true, find_driver},
     {"NVRTC", "kernels cannot be compiled, so no GPU can be used", true, find_nvrtc},
-    {"cuBLASLt", "matmuls run on built-in kernels without tensor cores, many times slower",
-     false, find_cublaslt},
+    {"cuBLASLt", "matmuls run on built-in kernels without tensor cores, many times slower", false,
+     find_cublaslt},
     {"NVML", "the GPU's utilisation, clock, power and temperature are unknown", false, find_nvml},
     {"CUPTI", "profiles time kernels by events between them, with more overhead and less detail",
      false, find_cupti},

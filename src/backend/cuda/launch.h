@@ -77,9 +77,9 @@ struct cuda_launch {
     unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic shared memory */
     bool spills;                           /* known to spill registers; others must not */
     int arch;                              /* 90: only for that compute capability; 0: for all */
-    /* The kernel may begin before the previous launch of the same row ends (programmatic dependent
-     * launch, 9.0 and newer). It must call dependents_wait before it accesses memory that the
-     * previous kernel reads or writes. */
+    /* The kernel may begin before the previous launch of the same row ends (programmatic
+     * dependent launch, 9.0 and newer). It must call dependents_wait before it accesses memory
+     * that others use. */
     bool dependent;
     int64_t zero_bytes;
     int args, maps;
@@ -155,8 +155,7 @@ void args_out(struct cuda_launch *k, int first, const char *names);
  * on. It is created when the call first runs, and again when the address changes. */
 void arg_tensor_map(struct cuda_launch *k, const char *name, enum cuda_arg_kind of, int64_t at,
                     const struct cuda_tensor *t);
-/* Sorts the arguments into the order of the entry's parameters. The failure of a mismatch names
- * source, entry and parameter. */
+/* Sorts the arguments into the order of the parameters; fails if they do not match. */
 enum status launch_match_arguments(const struct kernel_call *c, struct cuda_launch *k);
 
 #endif

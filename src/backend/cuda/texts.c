@@ -1,5 +1,4 @@
-/* The sources of all kernels, embedded by the assembler; paths are relative to the repository's
- * root. */
+/* The sources of all kernels, embedded by the assembler; paths are relative to the root. */
 #include "backend/cuda/jit.h"
 
 #include <string.h>

@@ -92,8 +92,7 @@ static int64_t next_played(const struct trace_input *in, int64_t i)
     return i;
 }
 
-/* Assigns n activities, from index `from` on, to a replay; `mark` may be NULL. Returns the next
- * one. */
+/* Assigns n activities from index `from` on; `mark` may be NULL. Returns the next index. */
 static int64_t assign(const struct trace_input *in, struct trace *t, int64_t from, int64_t n,
                       int64_t play, const int *mark)
 {

@@ -124,8 +124,7 @@ static bool is_activity(CUgraphNode node)
             type == CU_GRAPH_NODE_TYPE_MEMSET);
 }
 
-/* Nodes are listed in the order of their creation, so the nodes before a mark's bound are those
- * captured before the mark was set. */
+/* Nodes are in order of creation, so those before a bound were captured before its mark. */
 static void keep(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n,
                  struct recorded *ret)
 {
