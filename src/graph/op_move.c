@@ -146,7 +146,7 @@ void grad_split_heads(struct graph *g, const struct node *n, const value *dout, 
     din[0] = g_merge_heads(g, n->attr.heads.kv_heads, n->n_out, d);
 }
 
-/* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): after part 0, copies of a head are summed. */
+/* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): after part 0, H/KV copies of a head are summed */
 enum status shape_merge_heads(struct node *n, const struct type *in, const struct type *given,
                               struct type *out)
 {
@@ -214,7 +214,7 @@ struct cost cost_embed_grad(const struct node *n, const struct type *in, const s
     return c;
 }
 
-/* ids (T), dy (...,T,C) -> (V,C): the gradient of a table read alike by all sequences */
+/* ids (T), dy (...,T,C) -> (V,C): gradient of a table with the same ids in all sequences */
 enum status shape_embed_grad_sum(struct node *n, const struct type *in, const struct type *given,
                                  struct type *out)
 {

@@ -134,7 +134,7 @@ enum status cupti_begin(void)
     return ST_OK;
 }
 
-/* Replaces the external correlation id. There always is one: without, a call's record was lost. */
+/* Replaces the external correlation id. There always is one; a call without has lost its record. */
 static void set_id(uint64_t id)
 {
     static const CUpti_ExternalCorrelationKind OURS = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
