@@ -1,5 +1,4 @@
-/* backend.h - the interface of a backend: memory, kernels and timing of one kind of device; THE
- * list of backends. */
+/* backend.h - the interface of a backend (one kind of device), and THE list of backends. */
 #ifndef BACKEND_BACKEND_H
 #define BACKEND_BACKEND_H
 
@@ -59,8 +58,7 @@ struct backend_devices {
     enum status (*describe)(int device, struct device_facts *ret);
     /* Bytes of free memory on a device; -1: unknown. */
     int64_t (*free_memory)(int device);
-    /* Library i of those that the backend opens, needed ones first; false after the last. NULL: it
-     * opens none. */
+    /* Library i of those that the backend opens, needed ones first; false after the last. */
     bool (*library)(int i, struct device_library *ret);
     /* What programs are compiled for on that device; for backend_target. NULL: nothing is known of a device. */
     enum status (*target)(int device, struct target *ret);
@@ -108,8 +106,8 @@ struct backend_launches {
     int64_t (*count)(void *ctx);
 };
 
-/* A captured graph: work between begin and end is captured instead of run. It is replayed as one
- * launch afterwards, at the same addresses. */
+/* A captured graph: work between begin and end is captured instead of run. It is replayed as
+ * one, at the same addresses. */
 struct backend_recording {
     enum status (*begin)(void *ctx);
     enum status (*end)(void *ctx, void **ret_recording);

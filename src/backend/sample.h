@@ -1,5 +1,4 @@
-/* sample.h - one telemetry sample of a device: utilisation, clock, power, temperature and the
- * reasons for a reduced clock. */
+/* sample.h - one telemetry sample of a device: utilisation, clock, power, temperature. */
 #ifndef BACKEND_SAMPLE_H
 #define BACKEND_SAMPLE_H
 

@@ -9,8 +9,7 @@
  * their order and by the number of activities of their graph. If the number does not match, the
  * activities of that replay have no mark, and `why` says so. Marks are known only for graphs
  * captured between a trace's begin and end; of other graphs the library may not even see the
- * kernels. So begin the trace, then capture, then replay. A graph may be replayed in a later
- * trace. */
+ * kernels. So begin the trace, then capture, then replay, even in a later trace. */
 #ifndef BACKEND_TRACE_H
 #define BACKEND_TRACE_H
 

@@ -12,8 +12,7 @@
 /* WORK limits rows x T x D; each unit costs twelve FLOPs in double precision. */
 enum { WORK = 1 << 25, LEAST_ROWS = 8, APART = 7 };
 
-/* --- which rows
- * -------------------------------------------------------------------------------- */
+/* --- which rows ------------------------------------------------------------------------------- */
 
 static void choose_rows(struct attention_exact *e)
 {
@@ -64,8 +63,7 @@ static enum status gather(const struct attention_shape *s, const void *sequence,
     return reference_convert(to, DT_F64, dense, s->dtype, n);
 }
 
-/* --- exact values
- * ------------------------------------------------------------------------------ */
+/* --- exact values ----------------------------------------------------------------------------- */
 
 /* One head: q, k, v (T,D); dy, y (rows,D); p, ds (rows,T); dq, dk, dv (T,D). */
 struct operands {
@@ -161,8 +159,7 @@ enum status attention_exact_make(struct attention_exact *e, const struct attenti
     return st;
 }
 
-/* --- the error of a plan
- * ----------------------------------------------------------------------- */
+/* --- the error of a plan ---------------------------------------------------------------------- */
 
 static enum status feed_dy(const struct attention_exact *e, const struct plan *p)
 {

@@ -6,8 +6,8 @@
  * sequence is. The rows are evenly spaced up to the last one, at different positions within
  * tiles. In a long sequence the very first rows are left out: a row that sees few keys has much
  * larger y and dv, which would dominate the norm. The heads are the first of the first sequence
- * and the last of the last one, so that wrong strides show. Formulas: FlashAttention-2 (Dao,
- * arXiv 2307.08691, section 2.2). */
+ * and the last of the last one, so that wrong strides show. Formulas: Dao, arXiv 2307.08691,
+ * 2.2. */
 #ifndef CHECK_ATTENTION_EXACT_H
 #define CHECK_ATTENTION_EXACT_H
 
@@ -38,13 +38,11 @@ struct attention_exact {
     struct exact_head head[EXACT_HEADS];
 };
 
-/* Computes the exact values from qkv and dy on the host, without dropout, into memory of `a`.
- * The pointer dy is kept. */
+/* Computes the exact values from qkv and dy on the host, without dropout, in `a`; dy is kept. */
 enum status attention_exact_make(struct attention_exact *e, const struct attention_shape *s,
                                  const void *qkv, const void *dy, struct arena *a);
 /* Runs a bound plan of that shape, whose inputs "qkv" and "step" are set; its input "dy" is
- * overwritten. Returns the errors of its outputs "y" and "dqkv" by norm (check_distance), of the
- * worse head. */
+ * overwritten. Returns the errors of its outputs "y" and "dqkv" by norm, of the worse head. */
 enum status attention_exact_error(const struct attention_exact *e, struct plan *p, double *ret_y,
                                   double *ret_dqkv);
 

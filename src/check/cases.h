@@ -15,8 +15,7 @@ enum fill {
     FILL_POSITIVE, /* between 0.5 and 1.5 */
     FILL_WIDE,     /* ten times standard normal */
     FILL_MASKED,   /* standard normal, every third element of a row minus infinity */
-    /* Standard normal; in some rows of the first half, two thirds of the columns are x times
-     * that. */
+    /* Standard normal; in some early rows, two thirds of the columns are x times that. */
     FILL_SPIKED,
     /* Packed q, k, v with heads of |x| columns. The scores of the last 200 keys are minus
      * infinity in float; if x is negative, those of all keys except ten in the middle. */

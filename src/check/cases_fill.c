@@ -54,16 +54,15 @@ enum status case_node(const struct op_case *c, enum dtype dtype, struct node *re
     return ST_OK;
 }
 
-/* True for elements of FILL_SPIKED that are scaled: queries and keys of some rows, but no
- * values. */
+/* True for elements that FILL_SPIKED scales: queries and keys of some rows, but no values. */
 static bool spiked(const struct type *t, int64_t i)
 {
     int64_t columns = type_columns(t), row = i / columns;
     return 2 * row < type_elements(t) / columns && row % 61 == 7 && i % columns < columns * 2 / 3;
 }
 
-/* Element i of packed q, k, v (B,T,columns), FILL_SUNK: the product of a head's first columns of
- * q and k is zero, or overflows float. */
+/* Element i of packed q, k, v (B,T,columns), FILL_SUNK: a head's first columns of q and k give 0
+ * or overflow. */
 static double sunk(const struct type *t, double head, int64_t i, double normal)
 {
     enum { LAST = 200, MIDDLE = 10 };

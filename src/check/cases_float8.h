@@ -10,8 +10,7 @@
  * numbers, which changes by a sixteenth or an eighth. */
 #define OF_CODES .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 1e-2}, .reason = "numbers at the border of two codes may get either"
 #define OF_NORM(...) .attr = {.quantise = {DT_E4M3, 3, false, 1e-5, __VA_ARGS__}}
-/* In bf16 the sum and the norm are rounded before the code is chosen, so more numbers get the
- * other code. */
+/* In bf16 the sum and the norm are rounded first, so more numbers get the other code. */
 #define OF_NORMS .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 2e-2}, .reason = "codes of rounded norms: numbers at the border of two fall to either"
 /* Codes of e5m2 are twice as far apart as those of e4m3: half as many numbers get the other
  * code, each with twice the change, which is a factor of sqrt(2) in the norm. */

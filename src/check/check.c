@@ -40,8 +40,7 @@ double check_distance(const double *x, const double *y, int64_t n)
 }
 
 /* The relative error by norm of rounding n numbers to bfloat16. Each changes by up to 2^-8 of
- * itself, uniformly distributed, so the norm changes by 2^-8 / sqrt(3), and by more if few
- * numbers dominate. */
+ * itself, uniformly, so the norm changes by 2^-8 / sqrt(3), or more if few numbers dominate. */
 static double bf16_rounding(int64_t n)
 {
     return ldexp(sqrt(fmin(1, 1.0 / 3 + 1 / sqrt((double)n))), -8);
@@ -305,8 +304,7 @@ static bool is_of_op(const struct op_case *c, enum op op)
     return (op == OP_COUNT || op == OP_PACK || c->op == op) && !(op_def(c->op)->flags & OP_VIEW);
 }
 
-/* A device compiles all requested kernels together before its first run, so this requests those
- * of every row beforehand. */
+/* Requests the kernels of every row, so the device compiles them together before the first run. */
 static enum status request_kernels(const struct request *req)
 {
     const struct backend *b = req->target->backend;

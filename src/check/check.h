@@ -32,8 +32,7 @@ typedef void (*check_fn)(void *user, const struct check_result *r);
 enum status check_kernels(const struct target *target, void *context, enum op op,
                           const char *variant, check_fn report, void *user);
 
-/* ||x - y|| / ||y||. Equal infinities have distance 0; any other value that is not finite makes it
- * infinite. */
+/* ||x - y|| / ||y||. Equal infinities have distance 0; others, and NaN, infinity. */
 double check_distance(const double *x, const double *y, int64_t n);
 
 #endif

@@ -29,8 +29,7 @@ struct bench {
     bool planned;
 };
 
-/* Creates leaves for the inputs: those written in place are weights, the others are graph
- * inputs. */
+/* Creates leaves for the inputs: weights if written in place, else graph inputs. */
 static enum status bench_init(struct bench *w, int i)
 {
     *w = (struct bench){.cpu = backend_find("cpu")};
@@ -99,8 +98,7 @@ static value flat(struct graph *g, value x)
     return g_reshape(g, x, type_1d(DT_F64, type_elements(graph_type(g, x))));
 }
 
-/* The sum of the outputs' elements, each multiplied by a random weight; the weights are graph
- * inputs. */
+/* The sum of the outputs' elements, each times a random weight, which is a graph input. */
 static value weighted_sum(struct bench *w, value first)
 {
     struct graph *g = &w->graph;

@@ -9,8 +9,7 @@
  * differences, by norm over (a sample of) the elements of each float input; returns the error of
  * the worst input. Weights are needed because a plain sum hides a transposed gradient. */
 enum status check_gradient(int i, double *ret_error);
-/* For case i, compares the operator's outputs with those of its expansion; returns the worst
- * error. */
+/* For case i, compares the outputs with those of the expansion; returns the worst error. */
 enum status check_expansion(int i, double *ret_error);
 
 /* Allowed errors: differences lose half of the digits, expansions a few of the last ones. */

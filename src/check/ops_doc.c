@@ -75,8 +75,7 @@ static void print_attributes(const struct op_def *def, struct str *s)
     }
 }
 
-/* The variant of the CPU's row i if it is of `op` and no earlier row of `op` has this variant;
- * else NULL. */
+/* The variant of the CPU's row i if it is the first of `op` with this variant; else NULL. */
 static const char *new_variant(enum op op, int i)
 {
     const struct backend *cpu = backend_find("cpu");

@@ -116,8 +116,7 @@ struct config {
 /* Sets every member to the default of the table. */
 void config_init(struct config *c);
 /* Reads a file into `c`; keys that the file does not set keep their values. Strings live in `a`.
- * The error of an unknown key names the line and the most similar key, that of a value out of
- * range names the range. */
+ * Errors name the line and the most similar key, or the allowed range. */
 enum status config_read(struct config *c, const char *path, struct arena *a);
 /* The same for texts in memory: `find` returns the text of a file name such as "cs336_small.conf",
  * also for included files; NULL if the name is unknown, which is a failure. */
@@ -127,8 +126,7 @@ enum status config_read_text(struct config *c, const char *name,
 enum status config_set(struct config *c, const char *text, struct arena *a);
 /* True for "--key=value" and "key=value". A '=' after the first '/' is part of a path. */
 bool config_is_override(const char *text);
-/* True if `text` is "--key..." with a key of the table, so that a command accepts it as an
- * override. */
+/* True if `text` is "--key..." with a key of the table. */
 bool config_is_key(const char *text);
 /* Checks keys that depend on each other (more warm-up than decay steps: ST_USAGE) and values that
  * the chosen device does not support (ST_UNSUPPORTED). */

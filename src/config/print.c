@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True for the first field of a group; *ret_group_length bytes of f->member are the group's
- * name. */
+/* True for the first field of a group, whose name has *ret_group_length bytes. */
 static bool opens_group(const struct field *f, int *ret_group_length)
 {
     int n = (int)strcspn(f->member, ".");

@@ -69,8 +69,7 @@ static int prefix_length(const struct field *f, int i)
                : 0;
 }
 
-/* The value that the word `value` stands for, as field.choice defines it; -1 if it is not
- * allowed. */
+/* The value of the word `value`, as field.choice defines it; -1 if it is not allowed. */
 static int choice_find(const struct field *f, const char *value)
 {
     for (int i = 0; f->choice[i]; i++) {

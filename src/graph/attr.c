@@ -82,8 +82,7 @@ size_t attr_size(enum attr_kind kind)
     return sizes[kind];
 }
 
-/* --- print
- * --------------------------------------------------------------------------------------- */
+/* --- print ------------------------------------------------------------------------------------ */
 
 /* Prints " [" before the first word of a list and " " before the others. */
 static void begin_word(struct str *s, bool *first)
@@ -185,8 +184,7 @@ void attr_print(enum op op, const union attr *attr, const struct numerics *n, st
     if (!first) str_append(s, "]");
 }
 
-/* --- compare
- * ------------------------------------------------------------------------------------- */
+/* --- compare ---------------------------------------------------------------------------------- */
 
 static bool same(enum op op, const union attr *a, const union attr *b, bool sites);
 

@@ -71,17 +71,14 @@ value g_layernorm(struct graph *g, value x, value w, value bias, double eps);
 value g_rmsnorm(struct graph *g, value x, value w, double eps); /* -> y, 1 / rms (N) */
 value g_silu(struct graph *g, value x);
 value g_silu_grad(struct graph *g, value dy, value x);
-/* silu(gate) * up of two tensors, or of one tensor with both side by side (then `up` is no
- * value). */
+/* silu(gate) * up of two tensors, or of one with both side by side (`up` is no value). */
 value g_swiglu(struct graph *g, value gate, value up);
-/* positions (T) -> cosines and sines (T,D); x (B,T,C) with its first `heads` heads rotated by
- * them. */
+/* positions (T) -> cosines and sines (T,D); x (B,T,C), the first `heads` heads rotated. */
 value g_rope_table(struct graph *g, value positions, int64_t D, double theta);
 value g_rope(struct graph *g, value x, value table, int heads);
 value g_softmax(struct graph *g, value x);
 value g_softmax_grad(struct graph *g, value dy, value y);
-/* logits (...,V'), targets (...) -> mean loss (1), log-sum-exp (...); columns >= vocab are
- * padding. */
+/* logits (...,V'), targets (...) -> mean loss (1), log-sum-exp (...); vocab excludes padding. */
 value g_cross_entropy(struct graph *g, value logits, value targets, int64_t vocab);
 /* Packed q, k, v (B,T,(H+2*KV)*D) -> y (B,T,H*D), log-sum-exp (B,H,T); kv_heads 0: KV is H. */
 value g_attention(struct graph *g, value qkv, value step, int heads, int kv_heads, bool causal,

@@ -2,8 +2,7 @@
  *
  * The operands of a step are inputs of the chain, results of earlier steps, or a constant. All
  * results have one shape; an input that is the second operand of a step may be broadcast to it.
- * Each result is rounded to its type as if it were stored, so a chain is bit-identical to its
- * steps run separately. */
+ * Each result is rounded as if stored, so a chain is bit-identical to separate steps. */
 #ifndef GRAPH_CHAIN_H
 #define GRAPH_CHAIN_H
 

@@ -2,8 +2,8 @@
  *
  * Nodes are only appended, inputs before users, so the array is topologically ordered by
  * construction. Everything is allocated in the arena. The first failure while a graph is built
- * sticks (g->st) and later calls do nothing, so model code needs no checks: the caller of the
- * builder calls graph_status once. */
+ * sticks (g->st) and later calls do nothing, so only the builder's caller checks, by
+ * graph_status. */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
@@ -59,8 +59,7 @@ struct graph {
 };
 
 void graph_init(struct graph *g, struct arena *a);
-/* The first failure while the graph was built, with its message restored; ST_OK if there was
- * none. */
+/* The first failure while the graph was built, with its message; ST_OK if none. */
 enum status graph_status(const struct graph *g);
 
 /* Appends a node and returns its output 0 (the others follow: output i has the handle .i + i).
@@ -83,8 +82,8 @@ static inline value graph_out(value first, int i)
     return (value){first.i ? first.i + i : 0};
 }
 
-/* Appends a word to the scope until graph_leave, and sets the layer if `layer` >= 0. Returns the
- * previous scope, for graph_leave. */
+/* Appends a word to the scope, and sets the layer if `layer` >= 0. Returns what graph_leave
+ * needs. */
 struct graph_scope {
     const char *scope;
     int layer;

@@ -1,8 +1,7 @@
 /* op.h - types, attributes and the table of operators made from op_list.h.
  *
  * Tensors are dense and row-major, outermost dimension first, with at most MAX_RANK dimensions;
- * there are no strides. A transpose is an attribute of the matmul; attention indexes packed q,
- * k, v. */
+ * there are no strides. Transposes are attributes of matmuls; attention indexes packed q, k, v. */
 #ifndef GRAPH_OP_H
 #define GRAPH_OP_H
 
@@ -22,8 +21,8 @@ typedef struct value {
 } value;
 
 /* E4M3 and E5M2 are 8-bit floats with that many bits of exponent and mantissa (Micikevicius et
- * al., arXiv 2209.05433): up to 448, without infinities, and up to 57344. They are only operands
- * of matmuls, produced by QUANTISE. */
+ * al., arXiv 2209.05433): up to 448, without infinities, and up to 57344. QUANTISE produces them
+ * for matmuls. */
 enum dtype { DT_F32, DT_F64, DT_BF16, DT_I32, DT_E4M3, DT_E5M2, DT_COUNT };
 
 struct type {
@@ -110,8 +109,7 @@ enum storage {
 
 enum dropout_pattern { DROPOUT_POINTWISE, DROPOUT_ATTENTION };
 
-/* base/rng.h defines which random byte decides about which element. Threshold 0 keeps
- * everything. */
+/* base/rng.h maps random bytes to elements. Threshold 0 keeps everything. */
 struct dropout {
     enum dropout_pattern pattern;
     int threshold; /* 0 ... 255: round(256 p) */

@@ -1,7 +1,6 @@
 /* Attention that never stores its T x T matrices, and the operators of its expansion.
  *
- * The expansion is the definition: unfused attention runs it, and every fast kernel is compared
- * with it. */
+ * The expansion is the definition: unfused attention runs it, fast kernels are compared with it. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -9,8 +8,7 @@
 
 static const int PACKED = 3; /* q, k and v side by side */
 
-/* The head size D of packed q, k, v with H query heads and KV key and value heads; 0: not
- * divisible. */
+/* The head size D of packed q, k, v with H query and KV key heads; 0: not divisible. */
 static int64_t head_size(const union attr *attr, int64_t columns)
 {
     int64_t H = attr->attention.heads, KV = attention_kv_heads(attr);
@@ -126,8 +124,7 @@ static double pairs(const struct node *n, const struct type *qkv)
     return B * (n->attr.attention.causal ? T * (T + 1) / 2 : T * T);
 }
 
-/* Two matmuls with 2 D FLOPs per pair and query head, and the softmax. Keys and values are read
- * once. */
+/* Two matmuls with 2 D FLOPs per pair and query head, and the softmax; k and v are read once. */
 struct cost cost_attention(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);

@@ -1,5 +1,4 @@
-/* SiLU (Elfwing et al., arXiv 1702.03118) and SwiGLU, its gated unit (Shazeer, arXiv
- * 2002.05202). */
+/* SiLU (Elfwing et al., arXiv 1702.03118) and SwiGLU (Shazeer, arXiv 2002.05202). */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 

@@ -19,8 +19,7 @@
  *   gradient    NULL: not differentiable; requesting a gradient is an error, it is never zero.
  *   expansion   the definition in terms of smaller operators; NULL: it is primitive.
  *
- * Shapes, meaning and gradients are documented at the rules in op_*.c. docs/OPS.md joins this table
- * with the kernels of the CPU. */
+ * Shapes, meaning and gradients are documented at the rules in op_*.c; docs/OPS.md adds kernels. */
 /* clang-format off */
 /* leaves and views */
 OP(LEAF,                   PRIMITIVE, BY_PLACE,   0, 0, leaf,          0,

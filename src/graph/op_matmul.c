@@ -21,8 +21,7 @@ static enum status shape_packed(struct node *n, const struct type *in, const str
     return ST_OK;
 }
 
-/* (...,M,K) x (...,K,N) -> (...,M,N); a second operand of rank 2 is used for all leading
- * dimensions. */
+/* (...,M,K) x (...,K,N) -> (...,M,N); a b of rank 2 is used for all leading dimensions. */
 enum status shape_matmul(struct node *n, const struct type *in, const struct type *given,
                          struct type *out)
 {
@@ -85,8 +84,7 @@ static value grad_of_b(struct graph *g, const struct node *n, value d)
     return n->attr.matmul.tb ? g_matmul(g, d, a, true, ta) : g_matmul(g, a, d, !ta, false);
 }
 
-/* The gradient of B comes first: it is often the last reader of A, so A is freed before its own
- * gradient is computed. */
+/* The gradient of B comes first: it is often the last reader of A, which is then freed. */
 void grad_matmul(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[1] = grad_of_b(g, n, dout[0]);

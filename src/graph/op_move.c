@@ -114,8 +114,7 @@ void grad_concat(struct graph *g, const struct node *n, const value *dout, value
     for (int i = 0; i < n->n_in; i++) din[i] = graph_out(first, i);
 }
 
-/* The total number of heads of packed parts, of which the first has H heads and the others KV;
- * 0: KV does not divide H. */
+/* The heads of packed parts, H in the first and KV in the others; 0: KV does not divide H. */
 static int64_t packed_heads(const struct node *n, int64_t H, int64_t parts)
 {
     int64_t KV = n->attr.heads.kv_heads ? n->attr.heads.kv_heads : H;
@@ -147,8 +146,7 @@ void grad_split_heads(struct graph *g, const struct node *n, const value *dout, 
     din[0] = g_merge_heads(g, n->attr.heads.kv_heads, n->n_out, d);
 }
 
-/* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): in parts after the first, the H/KV copies of each
- * head are summed. */
+/* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): after part 0, H/KV copies of a head are summed */
 enum status shape_merge_heads(struct node *n, const struct type *in, const struct type *given,
                               struct type *out)
 {
@@ -216,8 +214,7 @@ struct cost cost_embed_grad(const struct node *n, const struct type *in, const s
     return c;
 }
 
-/* ids (T), dy (...,T,C) -> (V,C): the gradient of a table whose rows were used at the same
- * positions of all sequences */
+/* ids (T), dy (...,T,C) -> (V,C): gradient of a table with the same ids in all sequences */
 enum status shape_embed_grad_sum(struct node *n, const struct type *in, const struct type *given,
                                  struct type *out)
 {
@@ -246,8 +243,7 @@ struct cost cost_embed_grad_sum(const struct node *n, const struct type *in, con
     return c;
 }
 
-/* onto (V,C), ids (...), dy (...,C) -> onto + gradient of the table, for a table that is also
- * the weight of the LM head */
+/* onto (V,C), ids (...), dy (...,C) -> onto + gradient of the table, which is also the LM head */
 enum status shape_embed_grad_add(struct node *n, const struct type *in, const struct type *given,
                                  struct type *out)
 {

@@ -2,13 +2,11 @@
  * point of the plane, which is rotated by t theta^(-2i/D) at position t.
  *
  * Cosines and sines are a separate operator, so a step computes them once for all layers and
- * both directions. They are computed in double precision: in float, an angle of 1000 has an
- * error of 6e-5. */
+ * both directions. They use double precision: in float, an angle of 1000 has an error of 6e-5. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
-/* positions (T) -> (T,D): cosine and sine of each pair of columns, adjacent; f32, or f64 if the
- * graph is */
+/* positions (T) -> (T,D): cosine and sine of each pair of columns, adjacent; f32 or f64 */
 enum status shape_rope_table(struct node *n, const struct type *in, const struct type *given,
                              struct type *out)
 {

@@ -201,8 +201,7 @@ COST(adamw);
 COST(sgdm);
 COST(sum_squares);
 
-/* The dtype of a result that may be bf16 or f32 independent of its input: that of `given` unless
- * NULL. */
+/* The dtype of a result that may be bf16 or f32 for any input: that of `given` unless NULL. */
 enum dtype result_dtype(enum dtype in, const struct type *given);
 
 #undef SHAPE

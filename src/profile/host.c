@@ -84,7 +84,7 @@ static void mark_part(struct host_watch *w, enum random_step_part part, bool beg
         range_pop();
 }
 
-/* --- recording -------------------------------------------------------------------------------- */
+/* --- what is noted ---------------------------------------------------------------------------- */
 
 static void on_part(void *user, enum random_step_part part, int iteration, bool begins)
 {

@@ -206,7 +206,7 @@ static void test_a_recording_from_before_is_not_guessed(void **state)
     while (i < t.activities && t.activity[i].mark < 0) i++;
     assert_int_equal(i, t.unmatched);
     assert_int_equal(check_run(&s, &t, i, 1), t.activities);
-    assert_non_null(strstr(t.why, "made before the trace began"));
+    assert_non_null(strstr(t.why, "captured before the trace began"));
     s.backend->recording->free(s.context, before);
     s.backend->recording->free(s.context, now);
     hand_close(&s);

@@ -133,7 +133,7 @@ static void test_what_cannot_be_told_apart_is_nobodys(void **state)
         trace_join(&(struct trace_input){r, 6, i ? turned : shared, 2, three, 3}, &t, &a);
         assert_string_equal(marks(&t, &a), "-1 -1 -1 -1 -1 -1");
         assert_int_equal(t.unmatched, 6);
-        assert_non_null(strstr(t.why, "6 took place where 7 were recorded"));
+        assert_non_null(strstr(t.why, "6 were traced where 7 were captured"));
     }
     arena_release(&a);
 }
@@ -152,11 +152,11 @@ static void test_a_recording_from_before_is_nobodys(void **state)
     trace_join(&(struct trace_input){seen, 5, c, 2, two, 2}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:-1 0:-1 1:10 1:11 1:11");
     assert_int_equal(t.unmatched, 2);
-    assert_non_null(strstr(t.why, "made before the trace began"));
+    assert_non_null(strstr(t.why, "captured before the trace began"));
     trace_join(&(struct trace_input){unseen, 3, c, 2, two, 2}, &t, &a);
     assert_string_equal(marks(&t, &a), "1:10 1:11 1:11");
     assert_int_equal(t.unmatched, 0);
-    assert_non_null(strstr(t.why, "made before the trace began"));
+    assert_non_null(strstr(t.why, "captured before the trace began"));
     arena_release(&a);
 }
 

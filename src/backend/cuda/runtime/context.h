@@ -1,5 +1,4 @@
-/* context.h - one GPU as the rest of the backend sees it: its stream and its limits. Private to
- * backend/cuda. */
+/* context.h - one GPU: its stream and its limits. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_CONTEXT_H
 #define BACKEND_CUDA_RUNTIME_CONTEXT_H
 
@@ -10,8 +9,7 @@ struct jit;
 struct tracer;
 struct cleared;
 
-/* `context` was returned by the backend's open. A plan-only context has a device to plan for, but
- * compiles and runs nothing. */
+/* `context` was returned by the backend's open. A plan-only context compiles and runs nothing. */
 enum status cuda_find(int number, CUdevice *ret);
 CUstream cuda_stream(const void *context);
 /* Call when a kernel with this entry name is launched. */

@@ -30,8 +30,7 @@ struct cublaslt {
 const struct cublaslt *cublaslt(const char **ret_why);
 /* 130001 for 13.0.1; 0 without the library. */
 int64_t cublaslt_version(void);
-/* Its handle on the current GPU, created by the first call and kept. NULL without library or
- * GPU. */
+/* Its handle on the current GPU, created by the first call. NULL without library or GPU. */
 cublasLtHandle_t cublaslt_handle(void);
 /* Fails with "cuBLASLt cannot multiply: out of memory". */
 enum status cublaslt_check(cublasStatus_t s, const char *doing);

@@ -9,8 +9,7 @@
 
 #ifdef HAVE_CUPTI
 
-/* --- memory for its records
- * -------------------------------------------------------------------- */
+/* --- memory for its records ------------------------------------------------------------------- */
 
 /* CUPTI requests buffers and returns them filled on its own threads, without a user pointer. So
  * they are global; a process has one trace at a time. */
@@ -74,8 +73,7 @@ static void free_filled(void)
     activity.dropped = 0;
 }
 
-/* --- a trace
- * ----------------------------------------------------------------------------------- */
+/* --- a trace ---------------------------------------------------------------------------------- */
 
 /* External correlation needs records of calls: of the driver API, which we call, and of the runtime
  * API, which libraries call. Kernels come last because the overhead begins with them. */
@@ -91,8 +89,7 @@ static void disable(int n)
     while (n > 0) cupti(NULL)->cuptiActivityDisable(kinds[--n]);
 }
 
-/* Measures the offset between the two clocks; the attempt with the shortest call is the most
- * exact. */
+/* Measures the offset between the clocks; the shortest of several calls is the most exact. */
 static enum status compare_clocks(void)
 {
     enum { ATTEMPTS = 8 };
@@ -137,8 +134,7 @@ enum status cupti_begin(void)
     return ST_OK;
 }
 
-/* Replaces the current external correlation id. There always is one, so a call without an id is
- * a call whose record was lost. */
+/* Replaces the external correlation id. There always is one; a call without has lost its record. */
 static void set_id(uint64_t id)
 {
     static const CUpti_ExternalCorrelationKind OURS = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
@@ -158,8 +154,7 @@ void cupti_replay(int replay)
     set_id(REPLAYS_FROM + (uint64_t)replay);
 }
 
-/* --- records
- * ----------------------------------------------------------------------------------- */
+/* --- records ---------------------------------------------------------------------------------- */
 
 static const char *copy_name(uint8_t kind)
 {
@@ -175,8 +170,7 @@ static const char *copy_name(uint8_t kind)
     }
 }
 
-/* Structures only grow at their ends from version to version, so those of CUDA 11.1 can be read in
- * every later version. */
+/* Structures only grow at their ends, so those of CUDA 11.1 can be read in every later version. */
 static bool read_record(const CUpti_Activity *r, struct trace_record *ret)
 {
     switch ((int)r->kind) {

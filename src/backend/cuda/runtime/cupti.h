@@ -11,8 +11,7 @@
 
 /* Starts recording; the device must be idle. A failure states why and leaves nothing enabled. */
 enum status cupti_begin(void);
-/* From now on the calls of this thread have that mark, -1: none; or belong to that replay, until
- * the next mark is set. */
+/* Sets the mark of this thread's calls (-1: none), or the replay that they belong to. */
 void cupti_mark(int mark);
 void cupti_replay(int replay);
 /* Returns the records and calls since cupti_begin; the device must be idle. Times are on the

@@ -7,8 +7,7 @@
 
 #include "base/base.h"
 
-/* True if it is available; else *ret_why (which may be NULL) states why not. The first call
- * opens it; it stays open. */
+/* True if it is available; else *ret_why (may be NULL) states why not. The first call opens it. */
 bool cupti_available(const char **ret_why);
 /* "13.0.1"; before CUDA 13, which numbered differently, "API 22". Empty: unknown. */
 void cupti_version(char ret[48]);
@@ -34,8 +33,7 @@ struct cupti {
 
 /* NULL if it is not available. */
 const struct cupti *cupti(const char **ret_why);
-/* Fails with "CUPTI cannot begin: CUPTI_ERROR_...: another profiler is attached to this
- * process". */
+/* Fails with "CUPTI cannot begin: CUPTI_ERROR_...", and the likely cause. */
 enum status cupti_check(CUptiResult r, const char *doing);
 #endif
 

@@ -1,5 +1,4 @@
-/* driver.h - the CUDA driver and NVRTC, opened at run time: the program starts and works without
- * them.
+/* driver.h - the CUDA driver and NVRTC, opened at run time; the program works without them.
  *
  * One table of function pointers for each library, made of one list. Names are the toolkit's; its headers may turn
  * cuMemAlloc into cuMemAlloc_v2, for the member as for the symbol. */

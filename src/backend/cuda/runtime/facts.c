@@ -129,8 +129,7 @@ int64_t cuda_free_memory(int number)
     return known ? (int64_t)left : -1;
 }
 
-/* "580.95.05" from "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  ..."; empty:
- * unknown. */
+/* "580.95.05" from "NVRM version: ... Kernel Module 580.95.05 ..."; empty: unknown. */
 static void driver_release(char ret[32])
 {
     char line[256] = "", *rest = line;

@@ -8,8 +8,7 @@
 
 #include <cuda.h>
 
-/* True if a kernel failed, not the call that returned `r`; this process can no longer use the
- * device. */
+/* True if a kernel failed, not the call that returned `r`; the device is then unusable. */
 bool fault_is(CUresult r);
 /* Fails with the kernels that may have failed if they are few, else with advice how to find it. */
 enum status fault_fail(CUresult r);

@@ -164,8 +164,7 @@ enum status jit_compile(const char *text, const char *source, const char *option
 }
 
 /* Reads a module's image from the cache or compiles it. The second call, after the driver
- * refused a cached image, compiles it. Runs on any thread; an error message is kept for the
- * calling thread. */
+ * refused a cached image, compiles it. Runs on any thread. */
 static void make(struct jit *j, struct module *m)
 {
     char path[1024];

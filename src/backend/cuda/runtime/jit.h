@@ -24,8 +24,7 @@ enum status jit_finish(struct jit *j);
 enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret);
 
 /* Compiles one source for `arch`, such as "sm_90a". The image is malloc'ed, and so is *ret_log,
- * the compiler's log with registers and spills; ret_log may be NULL. A failure quotes the log's
- * start. */
+ * the compiler's log with registers and spills; ret_log may be NULL. A failure quotes it. */
 enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
                         char **ret_image, int64_t *ret_bytes, char **ret_log);
 /* The oldest and newest architectures that NVRTC compiles for, such as 70 and 90; 0: unknown. */

@@ -19,8 +19,7 @@ static void add(struct builder *w, const char *text, size_t n)
     w->text[w->used] = '\0';
 }
 
-/* Reads a length and an identifier, such as "8cublasLt", and moves *at past it. Returns the
- * length; 0 if there is none. */
+/* Reads a length and an identifier, "8cublasLt", and moves *at past it. Returns the length or 0. */
 static size_t source_name(const char **at, const char **ret)
 {
     size_t n = 0;

@@ -310,8 +310,7 @@ static CUdeviceptr address(const struct kernel_call *c, const struct cuda_arg *a
     }
 }
 
-/* Fills in pointers to the parameters: to the stored numbers and tensor maps, and to addresses
- * in `at`. */
+/* Fills in pointers to the parameters: stored numbers and tensor maps, and addresses in `at`. */
 static enum status parameters_of(const struct kernel_call *c, const struct cuda_launch *k,
                                  struct tensor_map *map, CUdeviceptr at[LAUNCH_ARGS],
                                  void *ret[LAUNCH_ARGS])
@@ -332,8 +331,7 @@ static enum status parameters_of(const struct kernel_call *c, const struct cuda_
     return ST_OK;
 }
 
-/* Captures preserve programmatic dependent launches from CUDA 12.3 on; with older drivers they
- * are not used. */
+/* Captures preserve programmatic dependent launches only from CUDA 12.3 on. */
 static bool begins_early(const struct cuda_launches *l, int i)
 {
     enum { CAPTURED_FROM = 12030 };

@@ -68,9 +68,9 @@ struct cuda_launch {
     unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic shared memory */
     bool spills;                           /* known to spill registers; others must not */
     int arch;                              /* 90: only for that compute capability; 0: for all */
-    /* The kernel may begin before the previous launch of the same row ends (programmatic dependent
-     * launch, 9.0 and newer). It must call dependents_wait before it accesses memory that the
-     * previous kernel reads or writes. */
+    /* The kernel may begin before the previous launch of the same row ends (programmatic
+     * dependent launch, 9.0 and newer). It must call dependents_wait before it accesses memory
+     * that others use. */
     bool dependent;
     int64_t zero_bytes;
     int args, maps;
@@ -85,15 +85,13 @@ struct cuda_launches {
     int64_t scratch_bytes; /* the sum of the launch_scratch calls */
 };
 
-/* A row of the GPU's kernel table. The kernel is the first member, so a pointer to it is a
- * pointer to the row. */
+/* A row of the kernel table. The kernel is first, so a pointer to it points to the row. */
 struct cuda_row {
     struct kernel kernel;
     void (*launches)(const struct kernel_call *c, struct cuda_launches *l);
 };
 
-/* Rows that consist of launches; prepare, scratch, release and run are shared. `fits` may be
- * NULL. */
+/* Rows made of launches share prepare, scratch, release and run. `fits` may be NULL. */
 #define CUDA_ROW(op, variant, fits, launches)                                               \
     {                                                                                       \
         {OP_##op, variant, fits, cuda_scratch_bytes, cuda_prepare, cuda_release, cuda_run}, \
@@ -118,8 +116,7 @@ static inline const struct target *cuda_device_of(const struct kernel_call *c)
 /* Whether kernels that use hopper.cuh run there: compute capability 9.0, and a driver that makes tensor maps. */
 bool cuda_hopper(const struct kernel_call *c);
 
-/* Describing launches. Each call adds a kernel to the row, with blocks of 1 to 1024 threads. A
- * grid of 0 blocks is not launched. */
+/* Adds a launch with blocks of 1 to 1024 threads. A grid of 0 blocks is not launched. */
 struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const char *entry,
                                int64_t grid_x, int block);
 /* Sets `bytes` bytes of scratch (at an offset from launch_scratch) or of an output to zero. */
@@ -133,8 +130,7 @@ void launch_define_type(struct cuda_launch *k, const char *name, enum dtype dtyp
 int64_t launch_scratch(struct cuda_launches *l, int64_t bytes);
 
 /* Arguments, in any order; each has the name of a parameter of the entry. When a call is
- * prepared, and in the tests, they are matched with the source's parameters by name and type
- * (signature.h). */
+ * prepared, and in the tests, they are matched with the source's parameters (signature.h). */
 void arg_in(struct cuda_launch *k, const char *name, int index);
 void arg_out(struct cuda_launch *k, const char *name, int index);
 void arg_scratch(struct cuda_launch *k, const char *name, int64_t offset);
@@ -146,16 +142,14 @@ void arg_i32(struct cuda_launch *k, const char *name, int64_t v);
 void arg_u32(struct cuda_launch *k, const char *name, int64_t v);
 void arg_i64(struct cuda_launch *k, const char *name, int64_t v);
 void arg_f32(struct cuda_launch *k, const char *name, double v);
-/* Inputs or outputs from `first` on, one per name; names are separated by blanks: "dy x w mean
- * rstd". */
+/* Inputs or outputs from `first` on, one per name, separated by blanks: "dy x w mean rstd". */
 void args_in(struct cuda_launch *k, int first, const char *names);
 void args_out(struct cuda_launch *k, int first, const char *names);
 /* A `const __grid_constant__ tensor_map` of input or output `at`, or of scratch from byte `at`
  * on. It is created when the call first runs, and again when the address changes. */
 void arg_tensor_map(struct cuda_launch *k, const char *name, enum cuda_arg_kind of, int64_t at,
                     const struct cuda_tensor *t);
-/* Sorts the arguments into the order of the entry's parameters. The failure of a mismatch names
- * source, entry and parameter. */
+/* Sorts the arguments into the order of the parameters; fails if they do not match. */
 enum status launch_match_arguments(const struct kernel_call *c, struct cuda_launch *k);
 
 #endif

@@ -97,8 +97,7 @@ bool nvml_version(char ret_version[48], const char **ret_why)
     return open;
 }
 
-/* --- one GPU
- * ----------------------------------------------------------------------------------- */
+/* --- one GPU ---------------------------------------------------------------------------------- */
 
 /* A value that this GPU or its driver does not provide stays -1. */
 #define QUERY(name, ...) (nvml.may.name && nvml.may.name(__VA_ARGS__) == NVML_SUCCESS)

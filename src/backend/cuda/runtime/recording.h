@@ -1,5 +1,4 @@
-/* recording.h - captures work of the stream as a CUDA graph and replays it (struct
- * backend_recording). Private to backend/cuda. */
+/* recording.h - captures work as a CUDA graph and replays it. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_RECORDING_H
 #define BACKEND_CUDA_RUNTIME_RECORDING_H
 

@@ -62,8 +62,7 @@ static bool is_kernel(const char *source, const char *at)
     return is_word(source, at, "KERNEL") || is_word(source, at, "KERNEL_MIN");
 }
 
-/* The text after the opening parenthesis of a kernel declared between `from` and `end`; NULL:
- * none. */
+/* The text after the parenthesis of a kernel declared between `from` and `end`; NULL: none. */
 static const char *declared(const char *source, const char *from, const char *end,
                             const char *entry)
 {

@@ -35,8 +35,7 @@ struct signature {
 /* Reads the signature of a launch's entry from `source`, or from a file that it includes. */
 enum status signature_read(const struct cuda_launch *k, const char *source, struct signature *ret);
 /* Sorts the arguments of a launch into the order of the parameters. Fails if a parameter has no
- * argument or two, or if an argument has no parameter or the wrong type. An input must be a
- * pointer to const. */
+ * argument or two, or if an argument has no parameter or the wrong type. Inputs need const. */
 enum status signature_match(const struct signature *s, struct cuda_launch *k);
 
 #endif

@@ -1,5 +1,4 @@
-/* tensor_map.h - tensor maps of a call, encoded by the driver for given addresses. Private to
- * backend/cuda. */
+/* tensor_map.h - tensor maps of a call, encoded by the driver. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_TENSOR_MAP_H
 #define BACKEND_CUDA_RUNTIME_TENSOR_MAP_H
 

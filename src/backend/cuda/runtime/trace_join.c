@@ -30,11 +30,9 @@ static int by_call(const void *a, const void *b)
     return by_number(((const struct trace_call *)a)->call, ((const struct trace_call *)b)->call);
 }
 
-/* --- names
- * ------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
-/* Each name is stored once per kind. There are few different names, so a linear search is
- * enough. */
+/* Each name once per kind. There are few, so a linear search is enough. */
 struct names {
     struct name {
         enum activity_kind kind;
@@ -61,8 +59,7 @@ static const struct name *name_of(struct names *all, enum activity_kind kind, co
     return n;
 }
 
-/* --- marks
- * ------------------------------------------------------------------------------------- */
+/* --- marks ------------------------------------------------------------------------------------ */
 
 /* Counts of what could not be matched, for the message. */
 struct misfit {
@@ -95,8 +92,7 @@ static int64_t next_played(const struct trace_input *in, int64_t i)
     return i;
 }
 
-/* Assigns n replayed activities, from index `from` on, to a replay; `mark` may be NULL. Returns
- * the next index. */
+/* Assigns n activities from index `from` on; `mark` may be NULL. Returns the next index. */
 static int64_t assign(const struct trace_input *in, struct trace *t, int64_t from, int64_t n,
                       int64_t play, const int *mark)
 {
@@ -186,8 +182,7 @@ static void match_plays(const struct trace_input *in, struct trace *t, struct mi
     }
 }
 
-/* --- together
- * ---------------------------------------------------------------------------------- */
+/* --- together --------------------------------------------------------------------------------- */
 
 static const char *describe(const struct misfit *m, struct arena *a)
 {

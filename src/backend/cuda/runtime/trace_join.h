@@ -38,8 +38,7 @@ struct trace_input {
     int64_t plays;
 };
 
-/* Fills all of *ret except `dropped` and `by`, allocated in `a`; short names are from
- * kernel_name.h. */
+/* Fills all of *ret, in memory of `a`, except `dropped` and `by`. */
 void trace_join(struct trace_input *in, struct trace *ret, struct arena *a);
 
 #endif

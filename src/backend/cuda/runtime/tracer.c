@@ -24,8 +24,7 @@ struct tracer {
     bool lost; /* the captured nodes could not be counted */
     bool ran;  /* a kernel ran, so there must be records */
     int mark;
-    /* Holds everything below until tracer_close, because graphs may be replayed in a later
-     * trace. */
+    /* Holds everything below; graphs may be replayed in a later trace. */
     struct arena arena;
     struct bound *bound;
     int bounds, bounds_capacity;
@@ -60,8 +59,7 @@ void tracer_close(struct tracer *t)
     free(t);
 }
 
-/* --- recordings
- * -------------------------------------------------------------------------------- */
+/* --- recordings ------------------------------------------------------------------------------- */
 
 /* Version 2 of this function, which every driver of CUDA 12 and 13 has but no header of CUDA 13
  * declares. If only the graph is queried, it accepts all kinds of edges. */
@@ -126,8 +124,7 @@ static bool is_activity(CUgraphNode node)
             type == CU_GRAPH_NODE_TYPE_MEMSET);
 }
 
-/* Nodes are listed in the order of their creation, so the nodes before a mark's bound are those
- * captured before the mark was set. */
+/* Nodes are in order of creation, so those before a bound were captured before its mark. */
 static void keep(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n,
                  struct recorded *ret)
 {
@@ -164,8 +161,7 @@ void tracer_replay_end(struct tracer *t)
     if (t && t->on) cupti_mark(t->mark);
 }
 
-/* --- the end
- * ----------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static const struct trace_play *list_plays(const struct tracer *t, struct arena *a)
 {

@@ -73,8 +73,7 @@ void transfer_close(struct transfer *t)
     free(t);
 }
 
-/* --- in order with the kernels
- * ----------------------------------------------------------------- */
+/* --- in order with the kernels ---------------------------------------------------------------- */
 
 /* Waits until everything in the ring has been copied before the ring is reused. */
 enum status transfer_upload(struct transfer *t, void *dst, const void *src, int64_t size)
@@ -144,8 +143,7 @@ enum status transfer_sync(struct transfer *t)
     return ST_OK;
 }
 
-/* --- concurrently with the kernels
- * ------------------------------------------------------------- */
+/* --- concurrently with the kernels ------------------------------------------------------------ */
 
 static enum status grow(struct half *h, int64_t size)
 {

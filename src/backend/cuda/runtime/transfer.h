@@ -10,8 +10,7 @@
 
 struct transfer;
 
-/* A failure leaves nothing allocated. `stream` is the stream of the kernels and must outlive
- * *ret. */
+/* A failure leaves nothing allocated. `stream`, that of the kernels, must outlive *ret. */
 enum status transfer_open(CUstream stream, struct transfer **ret);
 void transfer_close(struct transfer *t);
 
@@ -21,8 +20,7 @@ enum status transfer_download(struct transfer *t, void *dst, const void *src, in
 enum status transfer_download_later(struct transfer *t, void *dst, const void *src, int64_t size);
 /* The number of deferred downloads begun so far. */
 int64_t transfer_downloads(const struct transfer *t);
-/* Call when the device has completed the first `downloads` of them: copies the data to its
- * destinations. */
+/* Copies the data of the first `downloads` to its destinations; the device must have done them. */
 void transfer_hand_out(struct transfer *t, int64_t downloads);
 /* The host waits for the stream of the kernels; all deferred downloads are copied out. */
 enum status transfer_sync(struct transfer *t);

@@ -1,0 +1,14 @@
+/* facts.h - a machine's GPUs, their driver and libraries. Private to backend/cuda. */
+#ifndef BACKEND_CUDA_FACTS_H
+#define BACKEND_CUDA_FACTS_H
+
+#include "backend/backend.h"
+
+/* The number of devices that the driver reports; 0 without a driver. */
+int cuda_device_count(void);
+enum status cuda_describe(int number, struct device_facts *ret);
+int64_t cuda_free_memory(int number);
+bool cuda_library(int i, struct device_library *ret);
+void cuda_trace_library(struct device_library *ret);
+
+#endif
