@@ -225,7 +225,7 @@ $(BUILD)/emulator/%: $(EMULATOR_HEADERS) $(BUILD)/flags
 	$(if $(Q),@echo "  c++ $@")
 	$(Q)$(SHARED) $(EMULATOR_FLAGS)
 $(BUILD)/emulator/libcuda.so.1: $(addprefix $(EMULATED)/,cuda.cpp streams.cpp engine.cpp \
-                                       products.cpp barriers.cpp tensors.cpp)
+                                       wgmma.cpp barriers.cpp tensors.cpp)
 $(BUILD)/emulator/libcuda.so.1: EMULATOR_FLAGS := -Wl,-soname,libcuda.so.1
 $(BUILD)/emulator/libnvrtc.so.13: $(EMULATED)/nvrtc.cpp
 # Its content is part of its version, so modules in the cache from an older one are not used.

@@ -38,7 +38,7 @@ void fail_keep(struct failure *ret)
     *ret = last;
 }
 
-void fail_again(const struct failure *kept)
+void fail_restore(const struct failure *kept)
 {
     last = *kept;
 }

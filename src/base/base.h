@@ -41,12 +41,12 @@ enum status fail(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Prefixes the message of the error that is being passed up: "node 118 gelu h.3.mlp: ...". */
 enum status fail_in(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Saves the current error while cleanup code runs that may fail too: call fail_keep before it and
- * fail_again after it. */
+ * fail_restore after it. */
 struct failure {
     char message[1024], trail[512];
 };
 void fail_keep(struct failure *ret);
-void fail_again(const struct failure *kept);
+void fail_restore(const struct failure *kept);
 /* The last error of this thread: one sentence without a newline. */
 const char *fail_message(void);
 /* The call sites the error passed on its way up: "via plan/run.c:40, train/trainer.c:77"; may be

@@ -23,7 +23,7 @@ static const struct {
     const char *name;
     enum pass_rung rung;
     bool flash, portable, deterministic;
-} ways[ATTENTION_WAYS] = {
+} ways[ATTENTION_VARIANTS] = {
     [SLOW_PRIMITIVE] = {"slow primitive", RUNG_PRIMITIVE, false, false, false},
     [SLOW_OP] = {"slow op", RUNG_OP, false, false, false},
     [SLOW_FULL] = {"slow full", RUNG_FULL, false, false, false},
@@ -33,12 +33,12 @@ static const struct {
     [FLASH_PORTABLE_DETERMINISTIC] = {"flash portable deterministic", RUNG_FULL, true, true, true},
 };
 
-const char *attention_way_name(enum attention_way way)
+const char *attention_variant_name(enum attention_variant way)
 {
     return ways[way].name;
 }
 
-bool attention_way_is_flash(enum attention_way way)
+bool attention_variant_is_flash(enum attention_variant way)
 {
     return ways[way].flash;
 }
@@ -71,7 +71,7 @@ struct length {
     void *context;
     void *qkv, *dy; /* the inputs of `stock` on the device */
     struct storage_blocks storage;
-    struct trial trial[ATTENTION_WAYS];
+    struct trial trial[ATTENTION_VARIANTS];
     struct arena arena;
 };
 
@@ -247,7 +247,7 @@ static enum status sample_kernels(void *user, int calls, double *ret_ms)
     return stopwatch_time(&t->watch[1], calls, &ret_ms[1]);
 }
 
-static const char *reason_of_room(int64_t bytes, int64_t room, bool limited, struct arena *a)
+static const char *reason_of_memory(int64_t bytes, int64_t room, bool limited, struct arena *a)
 {
     char needed[32], free[32];
     if (room < 0 || bytes <= room) return NULL;
@@ -321,7 +321,7 @@ static void read_clock(struct length *l, struct report *r)
         g = gauge_summarize(r->gauge);
         if (g.samples > 0) mhz = g.value[GAUGE_CLOCK].mean;
     }
-    for (int w = 0; w < ATTENTION_WAYS; w++) {
+    for (int w = 0; w < ATTENTION_VARIANTS; w++) {
         struct attention_cell *c = l->trial[w].cell;
         c->clock_sampled = mhz > 0;
         c->clock_mhz = mhz > 0 ? mhz : known ? facts.clock_mhz : 0;
@@ -362,7 +362,7 @@ static enum status check_trials(struct length *l, struct trial **trial, int n)
 static enum status time_together(struct length *l, struct trial **running, int n, double budget_ms,
                                  struct report *report)
 {
-    struct contender contender[ATTENTION_WAYS];
+    struct contender contender[ATTENTION_VARIANTS];
     struct rounds rounds = {.most = l->o->samples,
                             .least = LEAST,
                             .warmup = WARMUP - 1,
@@ -403,9 +403,9 @@ static enum status time_trials(struct length *l, double budget_ms, struct report
                                struct arena *a)
 {
     for (;;) {
-        struct trial *running[ATTENTION_WAYS], *largest = NULL;
+        struct trial *running[ATTENTION_VARIANTS], *largest = NULL;
         int n = 0;
-        for (int w = 0; w < ATTENTION_WAYS; w++) {
+        for (int w = 0; w < ATTENTION_VARIANTS; w++) {
             struct trial *t = &l->trial[w];
             if (t->cell->reason) continue;
             if (!largest || t->cell->bytes > largest->cell->bytes) largest = t;
@@ -415,7 +415,7 @@ static enum status time_trials(struct length *l, double budget_ms, struct report
         enum status st = time_together(l, running, n, budget_ms, report);
         if (st != ST_MEMORY) return st;
         largest->cell->reason = arena_printf(a, "did not fit: %s", fail_message());
-        for (int w = 0; w < ATTENTION_WAYS; w++)
+        for (int w = 0; w < ATTENTION_VARIANTS; w++)
             for (int i = 0; i < 2; i++) stopwatch_release(&l->trial[w].watch[i]);
         release_memory(l);
     }
@@ -443,7 +443,7 @@ static enum status plan_cell(struct length *l, struct trial *t, const struct att
     if (before && before->T) /* the work grows with the pairs of tokens */
         c->expected_ms = before->expected_ms * pairs_of(c) / pairs_of(before);
     if (!c->reason)
-        c->reason = reason_of_room(c->bytes + input_bytes(l), l->o->room, l->o->limited, a);
+        c->reason = reason_of_memory(c->bytes + input_bytes(l), l->o->room, l->o->limited, a);
     if (!c->reason) c->reason = reason_of_time(l->o, c->expected_ms, budget_ms, a);
     return ST_OK;
 }
@@ -451,7 +451,7 @@ static enum status plan_cell(struct length *l, struct trial *t, const struct att
 static enum status run_length(struct length *l, const struct attention_cell *before,
                               double budget_ms, struct report *report, struct arena *a)
 {
-    for (int w = 0; w < ATTENTION_WAYS; w++) {
+    for (int w = 0; w < ATTENTION_VARIANTS; w++) {
         l->trial[w].length = l;
         TRY(plan_cell(l, &l->trial[w], before ? &before[w] : NULL, budget_ms, a));
     }
@@ -460,7 +460,7 @@ static enum status run_length(struct length *l, const struct attention_cell *bef
 
 static void close_length(struct length *l)
 {
-    for (int w = 0; w < ATTENTION_WAYS; w++) {
+    for (int w = 0; w < ATTENTION_VARIANTS; w++) {
         for (int i = 0; i < 2; i++) stopwatch_release(&l->trial[w].watch[i]);
         if (l->trial[w].planned) plan_release(&l->trial[w].plan);
     }
@@ -473,8 +473,8 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
                            const struct attention_cell *before, double budget_ms, struct arena *a)
 {
     struct length l = {.o = r->o, .stock = r->stock, .backend = r->o->device.backend};
-    for (int w = 0; w < ATTENTION_WAYS; w++) {
-        cell[w].way = (enum attention_way)w;
+    for (int w = 0; w < ATTENTION_VARIANTS; w++) {
+        cell[w].way = (enum attention_variant)w;
         cell[w].B = r->o->tokens / cell[w].T;
         cell[w].error_y = cell[w].error_dqkv = -1;
         l.trial[w].cell = &cell[w];
@@ -506,9 +506,9 @@ static double weight(const struct attention_options *o, int i)
 /* Marks cells as left out after Ctrl-C; cells with a reason keep it. */
 static void leave_out(const struct attention_options *o, struct attention_cell *cell)
 {
-    for (int w = 0; w < ATTENTION_WAYS; w++) {
+    for (int w = 0; w < ATTENTION_VARIANTS; w++) {
         struct attention_cell *c = &cell[w];
-        c->way = (enum attention_way)w;
+        c->way = (enum attention_variant)w;
         c->B = o->tokens / c->T;
         c->error_y = c->error_dqkv = -1;
         if (!(o->ways >> w & 1)) c->reason = "not requested";
@@ -521,12 +521,12 @@ static enum status run_lengths(struct report *r, int size, bool causal, const st
                                int64_t start, struct attention_cell *cell, struct arena *a)
 {
     const struct attention_options *o = r->o;
-    int of_length = o->precisions * ATTENTION_WAYS;
+    int of_length = o->precisions * ATTENTION_VARIANTS;
     for (int i = 0; i < o->lengths; i++)
         for (int d = 0; d < o->precisions; d++) {
-            struct attention_cell *at = cell + i * of_length + d * ATTENTION_WAYS;
+            struct attention_cell *at = cell + i * of_length + d * ATTENTION_VARIANTS;
             double left = o->limit_ms - clock_ms(start, clock_ns());
-            for (int w = 0; w < ATTENTION_WAYS; w++) {
+            for (int w = 0; w < ATTENTION_VARIANTS; w++) {
                 set_heads(&at[w], o, size);
                 at[w].causal = causal;
                 at[w].precision = o->precision[d];
@@ -551,7 +551,7 @@ static enum status run_size(struct report *r, int size, int64_t start, struct at
     struct arena stocks = {0};
     struct stock stock[ATTENTION_DTYPES];
     enum status st = ST_OK;
-    int of_mask = o->lengths * o->precisions * ATTENTION_WAYS;
+    int of_mask = o->lengths * o->precisions * ATTENTION_VARIANTS;
     for (int d = 0; d < o->precisions && st == ST_OK; d++)
         st = make_stock(o, size, dtype_of(o->precision[d]), &stock[d], &stocks);
     for (int c = 0; c < o->masks && st == ST_OK; c++)
@@ -565,7 +565,7 @@ enum status bench_attention_run(const struct attention_options *o, struct attent
 {
     struct report r = {.o = o};
     int64_t start = clock_ns();
-    int of_size = o->masks * o->lengths * o->precisions * ATTENTION_WAYS;
+    int of_size = o->masks * o->lengths * o->precisions * ATTENTION_VARIANTS;
     struct attention_cell *cell = ARENA_NEW(a, struct attention_cell, o->head_sizes * of_size);
     for (int i = 0; i < o->lengths; i++)
         r.all += o->head_sizes * o->masks * o->precisions * weight(o, i);

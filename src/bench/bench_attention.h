@@ -17,7 +17,7 @@ struct machine;
 
 /* Variants. Flash attention uses the kernel rows of training; without rows for a single compute
  * capability (hopper=false); with the same bits in every run (deterministic=true); or both. */
-enum attention_way {
+enum attention_variant {
     SLOW_PRIMITIVE,
     SLOW_OP,
     SLOW_FULL,
@@ -25,11 +25,11 @@ enum attention_way {
     FLASH_PORTABLE,
     FLASH_DETERMINISTIC,
     FLASH_PORTABLE_DETERMINISTIC,
-    ATTENTION_WAYS
+    ATTENTION_VARIANTS
 };
 /* "slow primitive", "slow op", "slow full", "flash", "flash portable" ... */
-const char *attention_way_name(enum attention_way way);
-bool attention_way_is_flash(enum attention_way way);
+const char *attention_variant_name(enum attention_variant way);
+bool attention_variant_is_flash(enum attention_variant way);
 
 enum { ATTENTION_LENGTHS = 24, ATTENTION_DTYPES = 3, ATTENTION_SIZES = 8 };
 
@@ -55,7 +55,7 @@ struct attention_options {
     double limit_ms;
     /* Time of the whole job: a cell that takes little of it is never skipped; 0: limit_ms. */
     double all_ms;
-    /* ATTENTION_WAYS cells of a shorter length, same heads, to predict times; may be NULL. */
+    /* ATTENTION_VARIANTS cells of a shorter length, same heads, to predict times; may be NULL. */
     const struct attention_cell *before;
     int64_t room; /* bytes of memory for a plan and its inputs; -1: unknown, no limit */
     bool limited; /* `room` is the user's limit, not the free memory */
@@ -65,7 +65,7 @@ struct attention_options {
 };
 
 struct attention_cell {
-    enum attention_way way;
+    enum attention_variant way;
     enum machine_precision precision; /* of its matmuls */
     int64_t B, T, H, KV, D;
     bool causal;

@@ -64,7 +64,7 @@ enum bench_line bench_line_of_loss(unsigned of)
 
 /* --- whether it fits -------------------------------------------------------------------------- */
 
-static const char *reason_of_room(int64_t bytes, int64_t room, bool limited, struct arena *a)
+static const char *reason_of_memory(int64_t bytes, int64_t room, bool limited, struct arena *a)
 {
     char needed[32], there[32];
     if (room < 0 || bytes <= room) return NULL;
@@ -86,7 +86,7 @@ enum status bench_cell_plan(struct bench_cell *c, int64_t room, bool limited, do
                 c->config.train.gradient_accumulation_steps;
     if (st == ST_OK) {
         c->bytes = program_bytes(&p);
-        c->reason = reason_of_room(c->bytes, room, limited, a);
+        c->reason = reason_of_memory(c->bytes, room, limited, a);
         for (int kind = 0; kind < GRAPH_COUNT; kind++)
             if (p.built[kind]) flops += plan_cost(&p.plan[kind]).flops;
     } else if (st == ST_UNSUPPORTED) {

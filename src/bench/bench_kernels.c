@@ -223,23 +223,23 @@ static enum status after(void *user, const struct plan *p, int step)
     return ((struct session *)user)->st;
 }
 
-static enum status sample_products(void *user, int calls, double *ret_ms)
+static enum status sample_matmuls(void *user, int calls, double *ret_ms)
 {
     struct session *s = user;
     int64_t start = clock_ns();
     for (int i = 0; i < calls; i++)
-        TRY(products_run(&s->engine->program.plan[GRAPH_MICRO], &s->k->products));
+        TRY(matmuls_run(&s->engine->program.plan[GRAPH_MICRO], &s->k->products));
     ret_ms[0] = clock_ms(start, clock_ns()) / calls;
     return ST_OK;
 }
 
-static enum status time_products(struct session *s)
+static enum status time_matmuls(struct session *s)
 {
-    struct contender c = {.sample = sample_products, .user = s, .parts = 1, .one_by_one = true};
+    struct contender c = {.sample = sample_matmuls, .user = s, .parts = 1, .one_by_one = true};
     struct rounds rounds = rounds_of(s);
     c.budget_ms = s->o->limit_ms / 4;
     TRY(rounds_run(&rounds, &c, 1));
-    s->k->products_ms = c.whole;
+    s->k->matmuls_ms = c.whole;
     return ST_OK;
 }
 
@@ -289,7 +289,7 @@ enum status bench_kernels_run(struct engine *e, const struct bench_kernels_optio
         TRY(random_step_feed(&random_step, &plan, 0, k));
         TRY(sequence_start(&plan, &hooks));
     }
-    if (o->op == OP_COUNT) TRY(time_products(&s));
+    if (o->op == OP_COUNT) TRY(time_matmuls(&s));
     qsort(ret->call, (size_t)ret->calls, sizeof *ret->call, longest_first);
     return ST_OK;
 }

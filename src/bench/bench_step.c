@@ -4,18 +4,18 @@
 #include "base/clock.h"
 #include "measure/random_step.h"
 
-bool products_include(enum op op)
+bool matmuls_include(enum op op)
 {
     return op == OP_MATMUL || op == OP_LINEAR || op == OP_LINEAR_GELU ||
            op == OP_MATMUL_GELU_GRAD || op == OP_MATMUL_SUM || op == OP_MATMUL_SCALED;
 }
 
-enum status products_run(struct plan *p, struct products *ret)
+enum status matmuls_run(struct plan *p, struct products *ret)
 {
     struct products sum = {0};
     for (int id = 0; id < p->steps; id++) {
         struct step *s = &p->step[id];
-        if (!s->kernel || !products_include(p->graph->node[id].op)) continue;
+        if (!s->kernel || !matmuls_include(p->graph->node[id].op)) continue;
         TRY(s->kernel->run(&s->call));
         sum.flops += s->cost.flops;
         sum.kernels++;
@@ -37,8 +37,8 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
     for (int i = -warmup; i < steps; i++) {
         TRY_OUT(st, random_step_run(&random_step, i + warmup, NULL, &step_ms));
         int64_t start = clock_ns();
-        TRY_OUT(st, products_run(&e->program.plan[GRAPH_MICRO], &sum));
-        double products_ms = clock_ms(start, clock_ns());
+        TRY_OUT(st, matmuls_run(&e->program.plan[GRAPH_MICRO], &sum));
+        double matmuls_ms = clock_ms(start, clock_ns());
         if (i == -warmup) {
             ret->first_ms = step_ms;
             ret->loss = random_step.loss;
@@ -46,13 +46,13 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
         if (each) each(user, i + warmup + 1);
         if (i < 0) continue;
         step[i] = step_ms;
-        products[i] = products_ms;
-        ratio[i] = step_ms / products_ms;
+        products[i] = matmuls_ms;
+        ratio[i] = step_ms / matmuls_ms;
     }
     ret->step = stats_of(step, steps);
     ret->products = stats_of(products, steps);
     ret->ratio = stats_of(ratio, steps);
-    ret->product_flops = sum.flops;
+    ret->matmul_flops = sum.flops;
 out:
     random_step_close(&random_step);
     arena_release(&a);

@@ -12,19 +12,19 @@ struct bench_step {
     struct stats step;     /* ms: forward, backward, update */
     struct stats products; /* ms: the matmuls of the same plans, nothing else */
     struct stats ratio;    /* step / matmuls, per pair */
-    double product_flops;  /* FLOPs of the matmuls of one step */
+    double matmul_flops;   /* FLOPs of the matmuls of one step */
     double first_ms, loss; /* of the very first step */
 };
 
 /* True for matmuls, with or without an epilogue. */
-bool products_include(enum op op);
+bool matmuls_include(enum op op);
 
 /* Runs only the matmuls of a plan, on the current contents of its memory. */
 struct products {
     int kernels;
     double flops;
 };
-enum status products_run(struct plan *p, struct products *ret);
+enum status matmuls_run(struct plan *p, struct products *ret);
 
 /* Runs `warmup` and then `steps` pairs of a step and its matmuls, on random tokens. The engine
  * holds the plans of training with one micro-step; its weights are initialised here and must not be

@@ -9,7 +9,7 @@ static bool is_linear(enum op op)
 }
 
 /* "768 x 384 x 128 tb": M x N x K, with the batch size in front if it is not 1. */
-static const char *product_shape(const struct kernel_call *c, enum op op, struct arena *a)
+static const char *matmul_shape(const struct kernel_call *c, enum op op, struct arena *a)
 {
     const struct type *out = &c->out_type[0], *in = &c->in_type[0];
     bool ta = !is_linear(op) && c->attr->matmul.ta;
@@ -50,7 +50,7 @@ enum machine_precision call_precision(const struct kernel_call *c)
 
 const char *call_shape(enum op op, const struct kernel_call *c, struct arena *a)
 {
-    return products_include(op) ? product_shape(c, op, a) : tensor_shape(c, a);
+    return matmuls_include(op) ? matmul_shape(c, op, a) : tensor_shape(c, a);
 }
 
 double call_copy_rate(const struct machine *m, double bytes)

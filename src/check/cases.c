@@ -25,7 +25,7 @@ static const char SLOW[] = "it takes seconds; smaller cases do it";
 #define OF_ROUNDED_DX  .tolerance = {[DT_BF16] = 4e-3}, .reason = "dropout is applied to the rounded dx"
 #define OF_ROUNDED_DS  .tolerance = {[DT_BF16] = 5e-3}, .reason = "p and ds are rounded for the last matmuls; the error of PyTorch 2.6 is 4e-3 to 6.5e-3"
 #define OF_ROUNDED_PV  .tolerance = {[DT_BF16] = 3e-3}, .reason = "p is rounded for the second matmul, then the output is rounded"
-#define OF_ROUNDED_PRODUCT .tolerance = {[DT_BF16] = 4e-3}, .reason = "the library rounds the matmul's result, as separate matmul and gradient operators do"
+#define OF_ROUNDED_MATMUL .tolerance = {[DT_BF16] = 4e-3}, .reason = "the library rounds the matmul's result, as separate matmul and gradient operators do"
 #define OF_ROUNDED_P   .tolerance = {[DT_BF16] = 4e-3}, .reason = "dropout is applied to the rounded p"
 #define OF_ROUNDED_STEPS .tolerance = {[DT_BF16] = 1e-2}, .reason = "the result of every step is rounded"
 #define OF_TF32_DS     .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 5e-3}, .reason = "rounded operands, in TF32 or bf16"
@@ -35,7 +35,7 @@ static const char SLOW[] = "it takes seconds; smaller cases do it";
 #include "check/cases_attention.h"
 #include "check/cases_chain.h"
 #include "check/cases_float8.h"
-#include "check/cases_product.h"
+#include "check/cases_matmul.h"
 #include "check/cases_rows.h"
 
 /* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to
@@ -490,7 +490,7 @@ static const struct op_case cases[] = {
     {OP_LINEAR_GELU, "rows of 128, output alone", .attr = {.linear = {.tanh = true}}, .in = {{F(43,128)}, {F(128,64)}, {F(64), .wide = true}}},
     {OP_LINEAR_GELU, "rows of 128", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2, .no_differences = SLOW,
      .in = {{F(3,43,128)}, {F(128,64)}, {F(64), .wide = true}}},
-    {OP_MATMUL_GELU_GRAD, "rows of 64", .attr = {.matmul = {.tanh = true}}, OF_ROUNDED_PRODUCT, .in = {{F(257,64)}, {F(64,128)}, {F(257,128)}}, .no_differences = SLOW},
+    {OP_MATMUL_GELU_GRAD, "rows of 64", .attr = {.matmul = {.tanh = true}}, OF_ROUNDED_MATMUL, .in = {{F(257,64)}, {F(64,128)}, {F(257,128)}}, .no_differences = SLOW},
     {OP_MATMUL_GELU_GRAD, "rows of 64, w transposed, tf32", .attr = {.matmul = {.tb = true, .tanh = true}}, .numerics = {.tf32 = true},
      .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "rounded operands in TF32, a rounded result in bf16", .no_differences = SLOW,
      .in = {{F(257,64)}, {F(128,64)}, {F(257,128)}}},

@@ -21,7 +21,7 @@ struct trial {
     const struct case_data *data;
     enum dtype dtype;        /* the float type under test */
     struct kernel_call call; /* its types; the addresses are of the current run */
-    enum check_way way;
+    enum check_placement way;
     struct arena *arena;
     const char *problem;
 };

@@ -12,13 +12,13 @@ struct target;
 struct kernel;
 struct op_case;
 
-enum check_way { CHECK_APART, CHECK_IN_PLACE, CHECK_IN_PLACE_1, CHECK_WAYS };
+enum check_placement { CHECK_APART, CHECK_IN_PLACE, CHECK_IN_PLACE_1, CHECK_WAYS };
 
 struct check_result {
     const struct op_case *c;
     const struct kernel *kernel;
     enum dtype dtype; /* the float type under test */
-    enum check_way way;
+    enum check_placement way;
     double error,
         tolerance; /* of the worst output: distance from the reference, relative to its norm */
     const char *problem; /* NULL: passed; else a short description */

@@ -2,8 +2,8 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/generated.h"
 #include "cli/planned.h"
-#include "cli/written.h"
 #include "engine/copies.h"
 #include "engine/device.h"
 #include "train/learner.h"
@@ -84,7 +84,7 @@ static enum status print_kernels(struct planned *p, bool one, enum graph_kind ki
 {
     struct str s = {0};
     TRY(one ? planned_plan(p, 1u << kind, NULL) : planned_train(p, NULL));
-    written_print(&p->program, &s);
+    generated_print(&p->program, &s);
     fputs(str_text(&s), stdout);
     str_release(&s);
     return ST_OK;

@@ -9,14 +9,14 @@ bool copies_bf16(const struct config *c)
     return c->plan.fusion == FUSION_FULL && precision_is_mixed(c->plan.dtype);
 }
 
-static enum dtype product_dtype(const struct config *c)
+static enum dtype matmul_dtype(const struct config *c)
 {
     return precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
 }
 
 static struct type packed_type(const struct config *c, const struct type *matrix)
 {
-    return type_1d(product_dtype(c), packed_elements(matrix->dim[0], matrix->dim[1]));
+    return type_1d(matmul_dtype(c), packed_elements(matrix->dim[0], matrix->dim[1]));
 }
 
 /* The target has a kernel that packs such weights. */
@@ -26,7 +26,7 @@ static bool target_packs(const struct config *c, const struct type *matrix,
     union attr attr = {.pack = {false, c->data.batch_size * c->model.block_size}};
     struct kernel_call call = {
         .attr = &attr, .n_in = 1, .n_out = 1, .in_type = {*matrix}, .target = target};
-    call.in_type[0].dtype = product_dtype(c);
+    call.in_type[0].dtype = matmul_dtype(c);
     call.out_type[0] = packed_type(c, matrix);
     return target->backend->kernels.find(OP_PACK, &call, 0) != NULL;
 }
@@ -110,7 +110,7 @@ void copies_pack(struct graph *g, const struct config *c, const struct model *m,
         const struct parameter *p = &m->parameter[i];
         if (!p->product) continue;
         model_matrix(m, i, &t);
-        t.dtype = product_dtype(c);
+        t.dtype = matmul_dtype(c);
         /* A leaf that stands behind the update shows what the update wrote. */
         enum storage storage = copies_bf16(c) ? STORAGE_COPY : STORAGE_WEIGHTS;
         value from = leaf(g, storage, p->name, t, p->offset);

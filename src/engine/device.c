@@ -94,7 +94,7 @@ enum status device_check_type(const struct config *c, const struct target *targe
                 of[precision].word, why, of[precision].instead);
 }
 
-enum status device_check_room(const struct program *p, unsigned kinds)
+enum status device_check_memory(const struct program *p, unsigned kinds)
 {
     const struct backend *b = p->target->backend;
     char needed[32], there[32], missing[32];

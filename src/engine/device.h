@@ -17,7 +17,7 @@ enum status device_check(const struct config *c, const struct backend *b, const 
 /* The same for the types that a target computes in. */
 enum status device_check_type(const struct config *c, const struct target *target);
 /* Too little memory is ST_UNSUPPORTED, with what is missing and what would fit. */
-enum status device_check_room(const struct program *p, unsigned kinds);
+enum status device_check_memory(const struct program *p, unsigned kinds);
 /* The target to compile for: the configuration's device. `there`: it must exist; otherwise the backend's
  * default is used where there is none. Limits the CPU's instruction sets as the configuration asks. */
 enum status device_target(const struct config *c, const char *backend, bool there,

@@ -21,8 +21,8 @@ struct facts facts_of(const struct program *program)
         .optimizer = bytes[STORAGE_MOMENT1] + bytes[STORAGE_MOMENT2],
         .copies = bytes[STORAGE_COPY] + bytes[STORAGE_PACKED] + bytes[STORAGE_AMAX],
         .magnitudes = bytes[STORAGE_AMAX],
-        .inputs = bytes[STORAGE_STAGED] + bytes[STORAGE_DRAWN],
-        .drawn = bytes[STORAGE_DRAWN],
+        .inputs = bytes[STORAGE_STAGED] + bytes[STORAGE_RANDOM],
+        .drawn = bytes[STORAGE_RANDOM],
         .activations = bytes[STORAGE_ARENA],
         .total = program_bytes(program),
     };

@@ -2,7 +2,7 @@
 
 #include "engine/facts.h"
 #include "engine/fit.h"
-#include "engine/optim.h"
+#include "engine/optimizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -192,7 +192,7 @@ void memory_tensors(const struct program *program, const struct memory_moment *m
     add_block(program, STORAGE_AMAX, MEMORY_COPIES, "largest magnitudes", p->steps, ret);
     add_block(program, STORAGE_CACHE, MEMORY_CACHE, "cache", p->steps, ret);
     add_block(program, STORAGE_STAGED, MEMORY_INPUTS, "inputs of the next step", p->steps, ret);
-    add_block(program, STORAGE_DRAWN, MEMORY_INPUTS, "what is drawn", p->steps, ret);
+    add_block(program, STORAGE_RANDOM, MEMORY_INPUTS, "what is drawn", p->steps, ret);
     sort(ret);
 }
 

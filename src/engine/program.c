@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "engine/copies.h"
 #include "engine/device.h"
-#include "engine/optim.h"
+#include "engine/optimizer.h"
 #include "engine/sequence.h"
 #include "graph/build.h"
 
@@ -26,9 +26,9 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
 {
     static const enum pass_rung rungs[] = {
         [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
-    static const enum pass_again again[] = {[RECOMPUTE_NONE] = AGAIN_NOTHING,
-                                            [RECOMPUTE_GELU] = AGAIN_GELU,
-                                            [RECOMPUTE_BLOCK] = AGAIN_BLOCK};
+    static const enum pass_region again[] = {[RECOMPUTE_NONE] = REGION_NONE,
+                                             [RECOMPUTE_GELU] = REGION_GELU,
+                                             [RECOMPUTE_BLOCK] = REGION_BLOCK};
     int blocks = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
     enum dtype compute = precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
     bool trains =
@@ -37,7 +37,7 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
     return (struct pass_options){
         .rung = rungs[c->plan.fusion],
         .again = again[blocks > 1 ? RECOMPUTE_BLOCK : c->plan.recompute],
-        .again_blocks = blocks,
+        .region_blocks = blocks,
         .flash = c->plan.flash,
         .compute = compute,
         .float8_gradients = c->plan.dtype == PRECISION_FLOAT8 && trains ? gradients : DT_F32,
@@ -119,7 +119,7 @@ static enum status differentiate(struct graph *g, const struct config *c, const 
 /* A model without parameters: the gradient of what it works on. */
 static enum status differentiate_drawn(struct graph *g, const struct config *c, value loss)
 {
-    value x = graph_find_leaf(g, STORAGE_DRAWN, "x"), dx;
+    value x = graph_find_leaf(g, STORAGE_RANDOM, "x"), dx;
     value dloss = first_gradient(g, c);
     TRY(graph_differentiate(g, loss, dloss, 1, &x, &dx));
     graph_output(g, "dx", dx);
@@ -154,7 +154,7 @@ static enum status forward_graph(enum graph_kind kind, const struct config *c,
         graph_output(g, "logits", model_logits(m, g, 1, 1, MODEL_CACHED));
         break;
     case GRAPH_UPDATE:
-        optim_update(g, m, c);
+        optimizer_update(g, m, c);
         copies_pack(g, c, m, packing);
         break;
     case GRAPH_REFRESH:

@@ -110,7 +110,7 @@ void sequence_close(struct sequence *s)
     struct failure before;
     fail_keep(&before);
     if (s->capture || sequence_in_flight(s)) (void)!e->backend->stream.sync(e->context);
-    fail_again(&before);
+    fail_restore(&before);
     if (s->capture) e->backend->recording->free(e->context, s->capture);
     s->capture = NULL;
 }
@@ -178,7 +178,7 @@ static enum status capture(struct sequence *s, const struct plan_hooks *hooks)
     fail_keep(&first);
     enum status ended = e->backend->recording->end(e->context, &s->capture);
     if (st == ST_OK) return ended;
-    fail_again(&first);
+    fail_restore(&first);
     return st;
 }
 

@@ -3,7 +3,7 @@
 #ifndef ENGINE_WEIGHTS_H
 #define ENGINE_WEIGHTS_H
 
-#include "engine/optim.h"
+#include "engine/optimizer.h"
 
 struct engine;
 

@@ -27,7 +27,7 @@ const struct op_def op_defs[OP_COUNT] = {
 };
 
 static const char *const family_names[FAMILIES + 1] = {
-    [FAMILY_PRODUCTS] = "matrix products",
+    [FAMILY_MATMUL] = "matrix products",
     [FAMILY_ATTENTION] = "attention",
     [FAMILY_SOFTMAX] = "softmax",
     [FAMILY_NORMS] = "norms",

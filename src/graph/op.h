@@ -54,7 +54,7 @@ enum op_flag {
 
 /* THE list of operator families; a profile sums time by family. */
 enum family {
-    FAMILY_PRODUCTS,
+    FAMILY_MATMUL,
     FAMILY_ATTENTION,
     FAMILY_SOFTMAX,
     FAMILY_NORMS,
@@ -101,7 +101,7 @@ enum storage {
     STORAGE_PACKED,    /* weights in a matmul's packed layout */
     STORAGE_CACHE,     /* keys and values of earlier positions, while sampling */
     STORAGE_AMAX,      /* amax history of QUANTISE: the largest magnitudes of the last steps */
-    STORAGE_DRAWN,     /* random inputs of a timed-only model: generated once, read in each run */
+    STORAGE_RANDOM,    /* random inputs of a timed-only model: generated once, read in each run */
     STORAGE_STAGED,    /* staged inputs of a whole step; contains no leaves */
     STORAGE_ARENA,     /* values placed by the planner; contains no leaves */
     STORAGE_COUNT

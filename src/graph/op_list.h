@@ -77,11 +77,11 @@ OP(MAX_ROW,                PRIMITIVE, BY_PLACE,   1, 1, none,          0,
 OP(SUM_LEADING,            PRIMITIVE, BY_PLACE,   1, 1, none,          0,
    ROWS,     0,                      shape_trailing,              grad_sum_leading,   NULL,                          cost_pointwise)
 /* matmuls */
-OP(MATMUL,                 PRIMITIVE, PRODUCTS,   2, 2, matmul,        NUMERICS,
+OP(MATMUL,                 PRIMITIVE, MATMUL,    2, 2, matmul,        NUMERICS,
    BF16,     0,                      shape_matmul,                grad_matmul,        NULL,                          cost_matmul)
 OP(PACK,                   PRIMITIVE, COPIES,     1, 1, pack,          0,
    AS_INPUT, 0,                      shape_pack,                  NULL,               NULL,                          cost_move)
-OP(MATMUL_SCALED,          PRIMITIVE, PRODUCTS,   4, 5, matmul_scaled, NUMERICS,
+OP(MATMUL_SCALED,          PRIMITIVE, MATMUL,    4, 5, matmul_scaled, NUMERICS,
    F32,      0,                      shape_matmul_scaled,         NULL,               NULL,                          cost_matmul_scaled)
 /* moving and gathering */
 OP(SPLIT,                  PRIMITIVE, COPIES,     1, 1, split,         GRAD_ALL,
@@ -110,7 +110,7 @@ OP(ACCUMULATE,             PRIMITIVE, BY_PLACE,   2, 2, none,          WRITES,
 OP(QUANTISE,               PRIMITIVE, COPIES,     3, 3, quantise,      WRITES,
    F32,      0,                      shape_quantise,              NULL,               NULL,                          cost_quantise)
 /* layer operations */
-OP(LINEAR,                 LAYER,     PRODUCTS,   3, 3, linear,        NUMERICS,
+OP(LINEAR,                 LAYER,     MATMUL,    3, 3, linear,        NUMERICS,
    BF16,     IN(2),                  shape_linear,                grad_linear,        expand_linear,                 cost_linear)
 OP(GELU,                   LAYER,     BY_PLACE,   1, 1, gelu,          INPLACE,
    BF16,     0,                      shape_same,                  grad_gelu,          expand_gelu,                   cost_gelu)
@@ -164,11 +164,11 @@ OP(EMBED_GRAD_SUM,         FUSED,     EMBEDDINGS, 2, 2, table,         0,
    F32,      0,                      shape_embed_grad_sum,        NULL,               expand_embed_grad_sum,         cost_embed_grad_sum)
 OP(GELU_BOTH,              FUSED,     BY_PLACE,   1, 1, gelu,          INPLACE,
    F32,      0,                      shape_gelu_both,             NULL,               expand_gelu_both,              cost_gelu)
-OP(LINEAR_GELU,            FUSED,     PRODUCTS,   2, 3, linear_gelu,   NUMERICS,
+OP(LINEAR_GELU,            FUSED,     MATMUL,    2, 3, linear_gelu,   NUMERICS,
    F32,      0,                      shape_linear_gelu,           NULL,               expand_linear_gelu,            cost_linear_gelu)
-OP(MATMUL_GELU_GRAD,       FUSED,     PRODUCTS,   3, 3, matmul_gelu,   NUMERICS,
+OP(MATMUL_GELU_GRAD,       FUSED,     MATMUL,    3, 3, matmul_gelu,   NUMERICS,
    F32,      0,                      shape_matmul_gelu_grad,      NULL,               expand_matmul_gelu_grad,       cost_linear_gelu)
-OP(MATMUL_SUM,             FUSED,     PRODUCTS,   2, 2, matmul,        NUMERICS,
+OP(MATMUL_SUM,             FUSED,     MATMUL,    2, 2, matmul,        NUMERICS,
    F32,      0,                      shape_matmul_sum,            NULL,               expand_matmul_sum,             cost_matmul_sum)
 OP(ADD_LAYERNORM,          FUSED,     NORMS,      4, 5, norm_dropout,  INPLACE,
    F32,      0,                      shape_add_layernorm,         NULL,               expand_add_layernorm,          cost_norm)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* The library of the best matmul kernels. */
-static const char *product_library(const struct environment *e, struct arena *a)
+static const char *matmul_library(const struct environment *e, struct arena *a)
 {
     for (int i = 0; i < e->libraries; i++)
         if (!strcmp(e->library[i].name, "oneDNN"))
@@ -66,7 +66,7 @@ enum status machine_identify(struct machine *m, const struct device *device, str
     *m = (struct machine){.device = *device, .name = e.cpu, .date = arena_strdup(a, e.date)};
     if (!device->backend->host_memory) return identify_gpu(m, a);
     m->isa = arena_printf(a, "%s of %s", isa_words[isa_used()], isa_names(a));
-    m->library = product_library(&e, a);
+    m->library = matmul_library(&e, a);
     m->threads = (int)threads_count();
     long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
     m->cache_bytes = cache > 0 ? cache : 0;
@@ -91,7 +91,7 @@ enum status machine_measure(struct machine *m, bool quick,
     environment_gather(&now, a);
     m->date = arena_strdup(a, now.date);
     m->quick = quick;
-    enum status st = machine_measure_products(&w);
+    enum status st = machine_measure_matmuls(&w);
     if (st == ST_OK) st = m->gpu ? machine_measure_device_copies(&w) : machine_measure_copies(&w);
     threads_set(threads);
     double others = host_others(before, host_work_now(), 1e-3 * clock_ms(start, clock_ns()));

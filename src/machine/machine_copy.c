@@ -2,7 +2,7 @@
  * every size it was at least as fast as loops over 64-byte vectors. Beyond the caches, where it
  * uses non-temporal stores, it was 1.6 times as fast (44 against 28 GB/s, 2 threads). */
 #include "base/clock.h"
-#include "base/room.h"
+#include "base/free_memory.h"
 #include "machine/machine_parts.h"
 
 #include <omp.h>
@@ -24,7 +24,7 @@ struct copying {
 static int64_t largest(const struct machine_work *w)
 {
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    int64_t want = 4 * (cache > 0 ? (int64_t)cache : 0), most = room_bytes() / 8;
+    int64_t want = 4 * (cache > 0 ? (int64_t)cache : 0), most = free_memory_bytes() / 8;
     if (want < 4 * LEAST) want = 4 * LEAST;
     if (want > ENOUGH) want = ENOUGH;
     if (w->quick && want > QUICK) want = QUICK;

@@ -16,7 +16,7 @@ struct machine_work {
 void machine_work_done(struct machine_work *w, double share, const char *next);
 
 /* Both change the number of threads (base/threads.h). */
-enum status machine_measure_products(struct machine_work *w);
+enum status machine_measure_matmuls(struct machine_work *w);
 enum status machine_measure_copies(struct machine_work *w);
 /* Copies in a GPU's memory. */
 enum status machine_measure_device_copies(struct machine_work *w);

@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "engine/device.h"
-#include "engine/optim.h"
+#include "engine/optimizer.h"
 #include "engine/tune.h"
 #include "engine/weights.h"
 
@@ -23,7 +23,7 @@ enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory
     return st;
 }
 
-enum status random_step_check_room(int64_t bytes, int64_t room)
+enum status random_step_check_memory(int64_t bytes, int64_t room)
 {
     char needed[32], there[32];
     if (room < 0 || bytes <= room) return ST_OK;
@@ -37,7 +37,7 @@ enum status random_step_check(const struct config *c, int64_t vocab, enum memory
     int64_t bytes;
     TRY(device_of(c, &device));
     TRY(random_step_bytes(c, vocab, extent, &bytes));
-    return random_step_check_room(bytes, device.backend->devices.free_memory(device.number));
+    return random_step_check_memory(bytes, device.backend->devices.free_memory(device.number));
 }
 
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
@@ -78,11 +78,11 @@ static void list_inputs(struct random_step *n, struct arena *a)
 
 enum { NORMALS_CHUNK = 4096 };
 
-/* Fills STORAGE_DRAWN with standard normals, once. */
+/* Fills STORAGE_RANDOM with standard normals, once. */
 static enum status fill_state(const struct engine *e)
 {
     struct storage_blocks const *s = &e->storage;
-    int64_t bytes = s->bytes[STORAGE_DRAWN], n = bytes / (int64_t)sizeof(float);
+    int64_t bytes = s->bytes[STORAGE_RANDOM], n = bytes / (int64_t)sizeof(float);
     if (!bytes) return ST_OK;
     float *x = malloc((size_t)bytes);
     BUG_IF(!x, "no host memory");
@@ -90,7 +90,7 @@ static enum status fill_state(const struct engine *e)
     for (int64_t i = 0; i < n; i += NORMALS_CHUNK)
         rng_normals(1, RNG_TEST, 0, (uint64_t)i, n - i < NORMALS_CHUNK ? n - i : NORMALS_CHUNK,
                     x + i);
-    enum status st = e->backend->memory.upload(e->context, s->base[STORAGE_DRAWN], x, bytes);
+    enum status st = e->backend->memory.upload(e->context, s->base[STORAGE_RANDOM], x, bytes);
     free(x);
     return st;
 }

@@ -1,6 +1,6 @@
 /* random_step.h - training steps on random tokens, for timing only.
  *
- * A model that works on floats gets random normals, generated once (STORAGE_DRAWN). The weights are
+ * A model that works on floats gets random normals, generated once (STORAGE_RANDOM). The weights are
  * trained on random tokens and must not be used afterwards. */
 #ifndef MEASURE_RANDOM_STEP_H
 #define MEASURE_RANDOM_STEP_H
@@ -37,14 +37,14 @@ struct random_step {
 enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory_extent extent,
                               int64_t *ret_bytes);
 /* ST_UNSUPPORTED if `bytes` exceeds `room` (-1: unknown, no limit); the message gives both. */
-enum status random_step_check_room(int64_t bytes, int64_t room);
+enum status random_step_check_memory(int64_t bytes, int64_t room);
 /* Compares the bytes that a step needs with the free memory; allocates none. */
 enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent);
 /* Checks, and opens an engine with the plans of training, on the device of the configuration. */
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
                              struct arena *a);
 
-/* Initialises the engine's weights and STORAGE_DRAWN. Allocates the tokens in `a`. */
+/* Initialises the engine's weights and STORAGE_RANDOM. Allocates the tokens in `a`. */
 enum status random_step_init(struct random_step *n, struct engine *e, struct arena *a);
 /* Waits for steps in flight. Must be called before the engine is closed. */
 void random_step_close(struct random_step *n);

@@ -31,8 +31,8 @@ static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
 {
     struct type t = type_3d(DT_F32, B, T, m->config.n_embd);
     (void)mode;
-    value x = g_leaf(g, STORAGE_DRAWN, "x", t, 0);
-    value targets = g_leaf(g, STORAGE_DRAWN, "targets", t, range_elements(&t));
+    value x = g_leaf(g, STORAGE_RANDOM, "x", t, 0);
+    value targets = g_leaf(g, STORAGE_RANDOM, "targets", t, range_elements(&t));
     value y = forward(m, g, x);
     struct graph_scope top = graph_enter(g, "loss", -1);
     y = g_sum_squares(g, g_sub(g, y, targets));

@@ -9,7 +9,7 @@ static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
                   enum model_mode mode)
 {
     (void)m, (void)mode;
-    value x = g_leaf(g, STORAGE_DRAWN, "x", type_1d(DT_F32, B * T), 0);
+    value x = g_leaf(g, STORAGE_RANDOM, "x", type_1d(DT_F32, B * T), 0);
     struct graph_scope top = graph_enter(g, "elu", -1);
     value y = g_elu(g, x);
     graph_leave(g, top);

@@ -91,8 +91,8 @@ double model_flops_per_token(const struct model *m, int64_t T);
 void model_draw(const struct model *m, float *weights);
 
 /* Appends the forward graph. A trained model has the inputs tokens (B,T), positions (T), step (1),
- * and for the loss targets (B,T). A timed model has random floats x in STORAGE_DRAWN; its targets,
- * if the loss needs them, are in STORAGE_DRAWN too or, if they are ids, an input. Returns the loss
+ * and for the loss targets (B,T). A timed model has random floats x in STORAGE_RANDOM; its targets,
+ * if the loss needs them, are in STORAGE_RANDOM too or, if they are ids, an input. Returns the loss
  * (1) or the logits (B,T,V). */
 value model_loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
                  enum model_mode mode);

@@ -21,7 +21,7 @@ static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
                   enum model_mode mode)
 {
     (void)mode;
-    value x = g_leaf(g, STORAGE_DRAWN, "x", type_3d(DT_F32, B, T, m->config.n_embd), 0);
+    value x = g_leaf(g, STORAGE_RANDOM, "x", type_3d(DT_F32, B, T, m->config.n_embd), 0);
     value targets = g_input(g, "targets", type_2d(DT_I32, B, T));
     x = logits(m, g, x);
     struct graph_scope top = graph_enter(g, "loss", -1);

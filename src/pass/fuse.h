@@ -21,7 +21,7 @@ bool fuse_quiet(const struct fuse *f, const struct node *n, int id);
 /* The producer of `v` if its operator is `op` and `v` has no other use; else NULL. */
 const struct node *fuse_only_for(const struct fuse *f, value v, enum op op);
 
-/* fuse_product.c: fuses matmuls with neighbouring operators if the kernels gain by it. */
+/* fuse_matmul.c: fuses matmuls with neighbouring operators if the kernels gain by it. */
 bool fuse_linear_gelu(struct fuse *f, int id);
 bool fuse_matmul_gelu_grad(struct fuse *f, int id);
 bool fuse_quantise(struct fuse *f, int id);

@@ -10,13 +10,13 @@
 
 enum pass_rung { RUNG_PRIMITIVE, RUNG_OP, RUNG_FULL };
 /* What the backward pass recomputes instead of keeping. */
-enum pass_again { AGAIN_NOTHING, AGAIN_GELU, AGAIN_BLOCK };
+enum pass_region { REGION_NONE, REGION_GELU, REGION_BLOCK };
 
 struct pass_options {
     enum pass_rung rung;
-    enum pass_again again;
-    int again_blocks; /* for AGAIN_BLOCK: blocks per region; 0 means 1 */
-    bool flash;       /* keep attention as one operator; else expand it into T x T matrices */
+    enum pass_region again;
+    int region_blocks; /* for REGION_BLOCK: blocks per region; 0 means 1 */
+    bool flash;        /* keep attention as one operator; else expand it into T x T matrices */
     /* DT_F32; DT_BF16: mixed precision; DT_F64: for gradient checks */
     enum dtype compute;
     /* Matmuls of the blocks run in 8 bits, with gradients quantised to DT_E5M2 or DT_E4M3; DT_F32:

@@ -21,11 +21,11 @@ enum status pass_regions(const struct graph *in, struct graph *out, const struct
 {
     value *map = ARENA_NEW(out->arena, value, in->values);
     int *of_value = ARENA_NEW(out->arena, int, in->values), count = 0;
-    int blocks_per_region = o->again_blocks > 1 ? o->again_blocks : 1;
+    int blocks_per_region = o->region_blocks > 1 ? o->region_blocks : 1;
     for (int id = 0; id < in->nodes; id++) {
         struct node n = in->node[id];
-        if (o->again == AGAIN_GELU) n.region = region_of_gelu(&n, of_value, &count);
-        if (o->again == AGAIN_BLOCK && n.layer >= 0) n.region = 1 + n.layer / blocks_per_region;
+        if (o->again == REGION_GELU) n.region = region_of_gelu(&n, of_value, &count);
+        if (o->again == REGION_BLOCK && n.layer >= 0) n.region = 1 + n.layer / blocks_per_region;
         value first = graph_copy(out, in, &n, map);
         for (int i = 0; i < n.n_out; i++) map[n.out[i].i] = graph_out(first, i);
     }
@@ -72,7 +72,7 @@ static value recomputed(struct recompute *r, value old)
     for (int i = 0; i < n->n_in; i++) from[i] = recomputed(r, n->in[i]);
     pass_mark(r->out, n);
     r->out->phase = PHASE_BACKWARD;
-    r->out->scope = arena_printf(r->out->arena, "%s.again", n->scope);
+    r->out->scope = arena_printf(r->out->arena, "%s.recompute", n->scope);
     value first = graph_add(r->out, n->op, &n->attr, n->n_in, from, graph_type(g, n->out[0]));
     for (int i = 0; i < n->n_out; i++) r->recomputed[n->out[i].i] = graph_out(first, i);
     return r->recomputed[old.i];

@@ -70,7 +70,7 @@ static void add_blocks(const int64_t *storage, int64_t *bytes)
     bytes[MEMORY_COPIES] = storage[STORAGE_COPY] + storage[STORAGE_PACKED];
     bytes[MEMORY_COPIES] += storage[STORAGE_AMAX];
     bytes[MEMORY_CACHE] = storage[STORAGE_CACHE];
-    bytes[MEMORY_INPUTS] = storage[STORAGE_STAGED] + storage[STORAGE_DRAWN];
+    bytes[MEMORY_INPUTS] = storage[STORAGE_STAGED] + storage[STORAGE_RANDOM];
 }
 
 int64_t timeline_used(const struct timeline *t, int step)

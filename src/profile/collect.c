@@ -111,7 +111,7 @@ static void choose_steps(struct session *s)
     s->c->host_ms = ARENA_NEW(s->a, double, s->p->steps);
     s->c->ratio = ARENA_NEW(s->a, double, s->p->steps);
     s->c->plain_steps = s->c->watched_steps = s->c->ratios = 0;
-    host_watch_room(s->host, s->p->steps);
+    host_watch_events(s->host, s->p->steps);
 }
 
 /* Marks the steps that an attached profiler should record, too. */

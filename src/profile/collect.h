@@ -59,7 +59,7 @@ struct host_watch;
 /* Records, and sends ranges, only between host_watch_begin and host_watch_end. */
 struct host_watch *host_watch_new(const struct marks *m, struct arena *a);
 /* Discards earlier records and reserves space for `steps` steps. */
-void host_watch_room(struct host_watch *w, int steps);
+void host_watch_events(struct host_watch *w, int steps);
 /* random_step reports its parts here. Iteration `iteration` is step `step`; the last, `end` - 1. */
 void host_watch_begin(struct host_watch *w, struct random_step *n, int iteration, int step,
                       int end);

@@ -39,7 +39,7 @@ struct host_watch *host_watch_new(const struct marks *m, struct arena *a)
     return w;
 }
 
-void host_watch_room(struct host_watch *w, int steps)
+void host_watch_events(struct host_watch *w, int steps)
 {
     int64_t kernels = w->host_memory ? 0 : w->marks.per_step;
     w->deeds = 0;

@@ -112,7 +112,7 @@ struct range range_of(const struct node *n, struct arena *a)
     const char *rest;
     strncpy(scope, n->scope, sizeof scope - 1);
     scope[sizeof scope - 1] = '\0';
-    bool recomputed = cut(scope, ".again");
+    bool recomputed = cut(scope, ".recompute");
     bool parameter = cut(scope, ".weight") || cut(scope, ".bias");
     add(&r, phase_name(n->phase));
     if (n->phase == PHASE_UPDATE && (parameter || !*scope)) { /* one parameter after the other */

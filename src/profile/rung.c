@@ -55,7 +55,7 @@ static struct places places_of(const struct program *program, const struct profi
                                .type = *graph_type(plan->graph, n->out[0]),
                                .runs = kinds[k] == GRAPH_MICRO_MORE ? (int)micro_steps - 1 : 1,
                                .ms = time_of(p, kinds[k], id),
-                               .product = family_of(n, false) == FAMILY_PRODUCTS,
+                               .product = family_of(n, false) == FAMILY_MATMUL,
                                .peak = call_precision(&plan->step[id].call)};
         }
     }
@@ -98,13 +98,13 @@ static int choose(struct rung_op of[OP_COUNT], struct rung_op ret[RUNG_OPS])
     return n;
 }
 
-static void count_product(struct rung *r, const struct machine *m, const struct place *x,
-                          const struct place *then)
+static void count_matmul(struct rung *r, const struct machine *m, const struct place *x,
+                         const struct place *then)
 {
     const struct machine_peak *from = m ? machine_peak(m, x->peak) : NULL;
     const struct machine_peak *to = m ? machine_peak(m, then->peak) : NULL;
     if (!x->product || !from || !to || !(to->flops > from->flops)) return;
-    r->products_ms += x->ms;
+    r->matmuls_ms += x->ms;
     r->gain_ms += x->ms * (1 - from->flops / to->flops);
 }
 
@@ -127,7 +127,7 @@ static void compare(const struct profile *p, const struct program *next, struct 
         } else if (!same[i]) {
             r->retyped += x->runs;
             r->retyped_ms += x->ms;
-            count_product(r, p->machine, x, &there.place[x->met - 1]);
+            count_matmul(r, p->machine, x, &there.place[x->met - 1]);
         }
     }
     for (int i = 0; i < there.n; i++) {

@@ -21,7 +21,7 @@ struct rung {
     int gone, come, stay, retyped;
     double gone_ms, retyped_ms;
     /* Matmuls among the retyped whose peak rises; the most they save by the ratio of the peaks. */
-    double products_ms, gain_ms;
+    double matmuls_ms, gain_ms;
     struct rung_op gone_op[RUNG_OPS], come_op[RUNG_OPS]; /* the first ones, by time and by runs */
     int gone_ops, come_ops;
 };

@@ -191,19 +191,19 @@ static double share_of(const struct profile *p, unsigned phases, enum family fam
 }
 
 /* A model may have no matmuls, and a step no backward pass or no optimizer. */
-static void add_products(struct writer *s)
+static void add_matmuls(struct writer *s)
 {
     const struct profile *p = s->p;
-    double forward = share_of(p, FORWARD, FAMILY_PRODUCTS);
+    double forward = share_of(p, FORWARD, FAMILY_MATMUL);
     if (!(forward > 0)) return;
     const char *text = arena_printf(s->a, "matmuls take %.3g %% of forward", forward);
     if (profile_ms(p, BACKWARD) > 0)
         text = arena_printf(s->a, "%s, %.3g %% of forward + backward", text,
-                            share_of(p, LEARNING, FAMILY_PRODUCTS));
+                            share_of(p, LEARNING, FAMILY_MATMUL));
     if (profile_family_ms(p, PHASES_ALL, FAMILY_OPTIMIZER) > 0)
         text = arena_printf(
             s->a, "%s, %.3g %% of the whole step; the optimizer takes %.3g %% of the step", text,
-            share_of(p, PHASES_ALL, FAMILY_PRODUCTS), share_of(p, PHASES_ALL, FAMILY_OPTIMIZER));
+            share_of(p, PHASES_ALL, FAMILY_MATMUL), share_of(p, PHASES_ALL, FAMILY_OPTIMIZER));
     add(s, "matmuls", text);
 }
 
@@ -240,7 +240,7 @@ static struct work work_inside(const struct profile *p, enum phase phase, enum f
 static const char *softmax_words(struct writer *s, enum phase phase, int products)
 {
     struct work softmax = work_inside(s->p, phase, FAMILY_SOFTMAX);
-    struct work product = work_inside(s->p, phase, FAMILY_PRODUCTS);
+    struct work product = work_inside(s->p, phase, FAMILY_MATMUL);
     if (!(softmax.ms > 0) || !(product.ms > 0)) return NULL;
     return arena_printf(s->a,
                         "%s: softmax takes %s ms against %s ms for the %d matmuls, %s times the "
@@ -398,7 +398,7 @@ static const char *gain_words(struct writer *s, const struct rung *r)
     return arena_printf(s->a,
                         "; %s ms of that are matmuls, which save at most %s ms by the ratio of the "
                         "measured peaks; the gain of the others is not estimated",
-                        number(s, r->products_ms, 3), number(s, r->gain_ms, 3));
+                        number(s, r->matmuls_ms, 3), number(s, r->gain_ms, 3));
 }
 
 static void add_rung(struct writer *s)
@@ -441,7 +441,7 @@ void words_of(const struct profile *p, struct profile_words *ret, struct arena *
     add_others(&s);
     add_dropped(&s);
     add_top(&s);
-    add_products(&s);
+    add_matmuls(&s);
     add_attention(&s);
     add_host(&s);
     add_threads(&s);

@@ -303,7 +303,7 @@ static void read_phases(struct profile_file *p, const json_t *file, struct arena
 
 /* --- ceilings --------------------------------------------------------------------------------- */
 
-static void read_products(struct profile_file *p, const json_t *products, struct arena *a)
+static void read_matmuls(struct profile_file *p, const json_t *products, struct arena *a)
 {
     size_t i;
     const json_t *one;
@@ -345,7 +345,7 @@ static void read_machine(struct profile_file *p, const json_t *machine, struct a
     p->machine = text_of(machine, "gpu", a);
     if (!p->machine) p->machine = text_of(machine, "cpu", a);
     p->machine_date = text_of(machine, "date", a);
-    read_products(p, json_object_get(machine, "products"), a);
+    read_matmuls(p, json_object_get(machine, "products"), a);
     read_copies(p, machine);
 }
 

@@ -129,8 +129,8 @@ static void print_copy(struct str *s, const struct chart *c, const struct profil
 
 /* The matmul peak of a type: a horizontal line, named in the margin. *free: bottom of the names so
  * far. */
-static void print_product(struct str *s, const struct chart *c, const struct profile_file *p,
-                          const struct profile_file_peak *product, double *free)
+static void print_matmul(struct str *s, const struct chart *c, const struct profile_file *p,
+                         const struct profile_file_peak *product, double *free)
 {
     char text[32], line[64];
     double fastest = peak_most(p->copy, p->copies), left = c->x.low;
@@ -152,13 +152,13 @@ static int fastest_first(const void *a, const void *b)
     return (x->rate < y->rate) - (x->rate > y->rate);
 }
 
-static void print_products(struct str *s, const struct chart *c, const struct profile_file *p)
+static void print_matmuls(struct str *s, const struct chart *c, const struct profile_file *p)
 {
     struct profile_file_peak product[PROFILE_FILE_PEAKS];
     double free = 0;
     memcpy(product, p->product, sizeof product);
     qsort(product, (size_t)p->products, sizeof *product, fastest_first);
-    for (int i = 0; i < p->products; i++) print_product(s, c, p, &product[i], &free);
+    for (int i = 0; i < p->products; i++) print_matmul(s, c, p, &product[i], &free);
 }
 
 /* --- drawing of points ------------------------------------------------------------------------ */
@@ -309,7 +309,7 @@ static void print_panel(struct str *s, const struct profile_file *p, const struc
     svg_text(s, "chart-soft", LEFT - 7, from + TOP - 10, "end", "FLOP/s");
     double top = peak_most(p->product, p->products);
     for (int i = 0; i < p->copies; i++) print_copy(s, &a.chart, &p->copy[i], top);
-    print_products(s, &a.chart, p);
+    print_matmuls(s, &a.chart, p);
     print_points(s, &a, p);
     print_note(s, &a, p, print_legend(s, &a, p));
 }

@@ -17,8 +17,8 @@ struct attention_suite {
     int64_t batch;
     const char *lengths, *small_lengths, *head_sizes, *small_head_sizes, *dtypes;
     unsigned ways;
-    enum attention_way plain; /* the baseline of speedups */
-    int64_t limit;            /* bytes; 0: none */
+    enum attention_variant plain; /* the baseline of speedups */
+    int64_t limit;                /* bytes; 0: none */
     double limit_ms, small_limit_ms;
     struct suite_small small[SUITE_SMALLS];
 };
@@ -101,7 +101,7 @@ static void set_row(struct table *t, int row, const struct attention_cell *c,
     table_set_text(t, row, TYPE, machine_precision_name(c->precision));
     table_set(t, row, HEAD, 0, (double)head_size, a);
     table_set(t, row, LENGTH, 0, (double)c->T, a);
-    table_set_text(t, row, WAY, attention_way_name(c->way));
+    table_set_text(t, row, WAY, attention_variant_name(c->way));
     if (c->bytes) {
         table_set_bytes(t, row, KEPT, c->kept, a);
         table_set_bytes(t, row, MEMORY, c->bytes, a);
@@ -126,8 +126,8 @@ static void make_table(const struct trial *x, struct sheet *ret, struct arena *a
     struct sheet_table *s =
         sheet_add(ret, NULL, columns, COLUMNS, groups * __builtin_popcount(x->suite->ways), a);
     for (int g = 0; g < groups; g++)
-        for (int way = 0; way < ATTENTION_WAYS; way++) {
-            const struct attention_cell *c = &x->cell[g * ATTENTION_WAYS];
+        for (int way = 0; way < ATTENTION_VARIANTS; way++) {
+            const struct attention_cell *c = &x->cell[g * ATTENTION_VARIANTS];
             if (x->suite->ways >> way & 1 && c->T)
                 set_row(&s->table, row++, &c[way], &c[x->suite->plain],
                         x->head_size[g / x->lengths % x->head_sizes], a);
@@ -163,7 +163,7 @@ static double weight(const struct trial *x, int64_t T)
 static enum status run_one(struct trial *x, int precision, int head, int length, struct arena *a)
 {
     const struct suite_request *r = x->request;
-    int64_t T = x->length[length], room = suite_room(r, &x->device, x->suite->limit);
+    int64_t T = x->length[length], room = suite_free_memory(r, &x->device, x->suite->limit);
     double left = x->limit_ms - clock_ms(x->start_ns, clock_ns()), work = weight(x, T);
     int at = (precision * x->head_sizes + head) * x->lengths + length, cells;
     struct attention_options o = {.device = x->device,
@@ -181,7 +181,7 @@ static enum status run_one(struct trial *x, int precision, int head, int length,
                                   .samples = r->steps ? (int)r->steps : SAMPLES,
                                   .limit_ms = left * work / (x->all - x->done),
                                   .all_ms = x->limit_ms,
-                                  .before = length ? &x->cell[(at - 1) * ATTENTION_WAYS] : NULL,
+                                  .before = length ? &x->cell[(at - 1) * ATTENTION_VARIANTS] : NULL,
                                   .room = room,
                                   .limited = r->limit || x->suite->limit,
                                   .each = show,
@@ -191,7 +191,7 @@ static enum status run_one(struct trial *x, int precision, int head, int length,
     enum status st = bench_attention_run(&o, &cell, &cells, a);
     if (st == ST_INTERRUPTED) return ST_OK;
     TRY(st);
-    memcpy(&x->cell[at * ATTENTION_WAYS], cell, ATTENTION_WAYS * sizeof *cell);
+    memcpy(&x->cell[at * ATTENTION_VARIANTS], cell, ATTENTION_VARIANTS * sizeof *cell);
     x->done += work;
     return ST_OK;
 }
@@ -229,7 +229,7 @@ static enum status run(const struct attention_suite *s, const struct suite_reque
     TRY(read_types(&x, s->dtypes, a));
     x.limit_ms = small ? s->small_limit_ms : s->limit_ms;
     x.cell = ARENA_NEW(a, struct attention_cell,
-                       x.precisions * x.head_sizes * x.lengths * ATTENTION_WAYS);
+                       x.precisions * x.head_sizes * x.lengths * ATTENTION_VARIANTS);
     for (int i = 0; i < x.lengths; i++)
         x.all += x.precisions * x.head_sizes * weight(&x, x.length[i]);
     for (int i = 0; i < x.lengths; i++)

@@ -95,7 +95,7 @@ enum status suite_run_ladder(const struct suite *s, const struct suite_request *
     TRY(suite_device(r, &d));
     TRY(suite_config(r, NULL, small ? laptop_words : gpt2_words, NULL, &c, a));
     TRY(model_check(&c));
-    int64_t room = suite_room(r, &d, 0);
+    int64_t room = suite_free_memory(r, &d, 0);
     struct ladder_options o = {.config = &c,
                                .vocab = suite_vocabulary(&c, small ? CHARACTERS : GPT2_VOCABULARY),
                                .room = room < 0 || r->limit ? room : room / 10 * 9,

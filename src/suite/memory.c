@@ -270,23 +270,24 @@ static enum status add_saved(struct looking *x)
 
 /* --- recomputation ---------------------------------------------------------------------------- */
 
-enum { AGAIN = 3, AGAIN_TOTAL, AGAIN_SAVED, AGAIN_FLOPS, AGAIN_COLUMNS };
+enum { RECOMPUTE = 3, RECOMPUTE_TOTAL, RECOMPUTE_SAVED, RECOMPUTE_FLOPS, RECOMPUTE_COLUMNS };
 
-static const struct table_column again_columns[AGAIN_COLUMNS] = {
+static const struct table_column recompute_columns[RECOMPUTE_COLUMNS] = {
     POINT_COLUMNS,
-    [AGAIN] = {"recompute", "recompute", "what the backward pass recomputes", false},
-    [AGAIN_TOTAL] = {"total_bytes", "allocated", "memory of a training step", true},
-    [AGAIN_SAVED] = {"saved_bytes", "saved", "saved for the backward pass, at its largest", true},
-    [AGAIN_FLOPS] = {"flops_percent", "FLOPs %", "compared with a step without recomputation",
-                     true},
+    [RECOMPUTE] = {"recompute", "recompute", "what the backward pass recomputes", false},
+    [RECOMPUTE_TOTAL] = {"total_bytes", "allocated", "memory of a training step", true},
+    [RECOMPUTE_SAVED] = {"saved_bytes", "saved", "saved for the backward pass, at its largest",
+                         true},
+    [RECOMPUTE_FLOPS] = {"flops_percent", "FLOPs %", "compared with a step without recomputation",
+                         true},
 };
 
 static enum status add_again(struct looking *x)
 {
     struct point p = {.length = x->lengths - 1};
     int most = x->sizes * x->type.values * MEMORY_VARIANTS, row = 0;
-    struct sheet_table *t = sheet_add(x->sheet, "Recomputation, at the longest T", again_columns,
-                                      AGAIN_COLUMNS, most, x->a);
+    struct sheet_table *t = sheet_add(x->sheet, "Recomputation, at the longest T",
+                                      recompute_columns, RECOMPUTE_COLUMNS, most, x->a);
     for (p.size = 0; p.size < x->sizes; p.size++)
         for (p.type = 0; p.type < x->type.values && !suite_stopped(); p.type++) {
             struct memory_variant v[MEMORY_VARIANTS];
@@ -305,10 +306,10 @@ static enum status add_again(struct looking *x)
                 struct config c = p.config;
                 c.plan.recompute = v[i].recompute;
                 name_point(&t->table, row, x, &p);
-                table_set_text(&t->table, row, AGAIN, config_value_text(&c, "recompute", x->a));
-                table_set_bytes(&t->table, row, AGAIN_TOTAL, v[i].total, x->a);
-                table_set_bytes(&t->table, row, AGAIN_SAVED, v[i].saved, x->a);
-                table_set(&t->table, row, AGAIN_FLOPS, 4, 100 * v[i].flops / v[0].flops, x->a);
+                table_set_text(&t->table, row, RECOMPUTE, config_value_text(&c, "recompute", x->a));
+                table_set_bytes(&t->table, row, RECOMPUTE_TOTAL, v[i].total, x->a);
+                table_set_bytes(&t->table, row, RECOMPUTE_SAVED, v[i].saved, x->a);
+                table_set(&t->table, row, RECOMPUTE_FLOPS, 4, 100 * v[i].flops / v[0].flops, x->a);
             }
         }
     t->table.rows = row;

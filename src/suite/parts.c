@@ -186,7 +186,7 @@ void suite_say_small(struct sheet *s, const struct suite_request *r,
         s, arena_printf(a, "%s. On a GPU or with --full, the suite has the published size.", text));
 }
 
-int64_t suite_room(const struct suite_request *r, const struct device *d, int64_t limit)
+int64_t suite_free_memory(const struct suite_request *r, const struct device *d, int64_t limit)
 {
     int64_t room = d->backend->devices.free_memory(d->number);
     if (r->limit) limit = r->limit;

@@ -53,6 +53,6 @@ extern const char suite_not_reached[];
 enum status suite_check_stopped(bool measured);
 /* Memory that a cell may use: the minimum of the free memory of the device and of the request's
  * limit, or else `limit` (0: none); -1: unknown. */
-int64_t suite_room(const struct suite_request *r, const struct device *d, int64_t limit);
+int64_t suite_free_memory(const struct suite_request *r, const struct device *d, int64_t limit);
 
 #endif

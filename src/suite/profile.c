@@ -43,7 +43,7 @@ struct profiling {
     X(KERNEL, "kernel", "longest kernel", "the kernel with the largest total time", false) \
     X(KERNEL_SHARE, "kernel_percent", "% of it", "its share of the phase", true) \
     X(CALLS, "kernel_calls", "calls", "calls of that kernel in the phase", true) \
-    X(PRODUCTS, "products_percent", "matmuls %", "share of the phase", true) \
+    X(MATMULS, "products_percent", "matmuls %", "share of the phase", true) \
     X(SOFTMAX, "softmax_percent", "softmax %", "share of the phase", true) \
     X(NORMS, "norms_percent", "norms %", "share of the phase", true) \
     X(POINTWISE, "pointwise_percent", "pointwise %", "share of the phase", true) \
@@ -85,7 +85,7 @@ static void set_part(const struct profiling *x, int row, int part, const struct 
     table_set_std(t, row, CLOCK_STD, ms, a);
     table_set(t, row, PROFILER, 4, profile_ms(p, phases), a);
     set_share(t, row, IDLE, p, phases, FAMILY_IDLE, a);
-    set_share(t, row, PRODUCTS, p, phases, FAMILY_PRODUCTS, a);
+    set_share(t, row, MATMULS, p, phases, FAMILY_MATMUL, a);
     set_share(t, row, SOFTMAX, p, phases, FAMILY_SOFTMAX, a);
     set_share(t, row, NORMS, p, phases, FAMILY_NORMS, a);
     set_share(t, row, POINTWISE, p, phases, FAMILY_POINTWISE, a);
@@ -101,10 +101,10 @@ static void set_part(const struct profiling *x, int row, int part, const struct 
 /* --- inside attention ------------------------------------------------------------------------- */
 
 enum {
-    INSIDE_PRODUCTS = 2,
+    INSIDE_MATMULS = 2,
     INSIDE_SOFTMAX,
     INSIDE_TIMES,
-    PRODUCT_FLOPS,
+    MATMUL_FLOPS,
     SOFTMAX_FLOPS,
     FLOPS_TIMES,
     INSIDE_COLUMNS
@@ -113,12 +113,12 @@ enum {
 static const struct table_column inside_columns[INSIDE_COLUMNS] = {
     [CONFIG] = {"config", "config", "the model", false},
     [LENGTH] = {"T", "T", "tokens per sequence", true},
-    [INSIDE_PRODUCTS] = {"products_ms", "matmuls ms",
-                         "scores and the weighted sum, forward, of all blocks", true},
+    [INSIDE_MATMULS] = {"products_ms", "matmuls ms",
+                        "scores and the weighted sum, forward, of all blocks", true},
     [INSIDE_SOFTMAX] = {"softmax_ms", "softmax ms",
                         "softmax with mask and scale, forward, of all blocks", true},
     [INSIDE_TIMES] = {"softmax_over_products", "softmax / matmuls", "by time", true},
-    [PRODUCT_FLOPS] = {"products_gflop", "matmuls GFLOP", "FLOPs of the plan", true},
+    [MATMUL_FLOPS] = {"products_gflop", "matmuls GFLOP", "FLOPs of the plan", true},
     [SOFTMAX_FLOPS] = {"softmax_gflop", "softmax GFLOP", "FLOPs of the plan", true},
     [FLOPS_TIMES] = {"softmax_over_products_flops", "by FLOPs", "softmax / matmuls", true},
 };
@@ -138,7 +138,7 @@ static void add_inside(struct profiling *x, const char *name, int64_t T, const s
     for (int i = 0; i < p->rows; i++) {
         const struct profile_row *r = &p->row[i];
         bool inner = has_word(&r->range, "scores") || has_word(&r->range, "weighted sum");
-        int softmax = r->family != FAMILY_PRODUCTS;
+        int softmax = r->family != FAMILY_MATMUL;
         if (r->phase != PHASE_FORWARD || !(inner || has_word(&r->range, "softmax"))) continue;
         ms[softmax] += r->ms;
         flops[softmax] += r->cost.flops * r->runs / p->steps;
@@ -147,10 +147,10 @@ static void add_inside(struct profiling *x, const char *name, int64_t T, const s
     int row = x->inside_rows++;
     table_set_text(t, row, CONFIG, name);
     table_set(t, row, LENGTH, 0, (double)T, a);
-    table_set(t, row, INSIDE_PRODUCTS, 4, ms[0], a);
+    table_set(t, row, INSIDE_MATMULS, 4, ms[0], a);
     table_set(t, row, INSIDE_SOFTMAX, 4, ms[1], a);
     table_set(t, row, INSIDE_TIMES, 3, ms[1] / ms[0], a);
-    table_set(t, row, PRODUCT_FLOPS, 4, flops[0] * 1e-9, a);
+    table_set(t, row, MATMUL_FLOPS, 4, flops[0] * 1e-9, a);
     table_set(t, row, SOFTMAX_FLOPS, 4, flops[1] * 1e-9, a);
     table_set(t, row, FLOPS_TIMES, 3, flops[1] / flops[0], a);
 }

@@ -259,7 +259,7 @@ static enum status write_summary(const struct trainer *t, enum status st)
     struct failure first;
     fail_keep(&first);
     if (rundir_write_summary(dir, &t->summary) != ST_OK) log_warning("%s", fail_message());
-    fail_again(&first);
+    fail_restore(&first);
     return st;
 }
 

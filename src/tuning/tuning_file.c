@@ -170,7 +170,7 @@ static void merge(struct tuning *all, const char *path, const struct tuning *t, 
     if (file_exists(path) && tuning_read(path, &there, a) == ST_OK &&
         tuning_holds(&there, &t->target, &why))
         for (int i = 0; i < there.n; i++) tuning_set(all, &there.entry[i]);
-    fail_again(&before);
+    fail_restore(&before);
     for (int i = 0; i < t->n; i++) tuning_set(all, &t->entry[i]);
 }
 

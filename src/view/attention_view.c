@@ -59,7 +59,7 @@ static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 /* The cell of another variant with the same shape and type. */
 static const struct attention_cell *cell_of_variant(const struct attention_cell *c,
-                                                    enum attention_way way)
+                                                    enum attention_variant way)
 {
     return c - c->way + way;
 }
@@ -94,7 +94,7 @@ static void set_direction(struct table *t, int row, const struct attention_view 
         table_set(t, row, COLUMN_CLOCKS + backward, 4,
                   ms * c->clock_mhz * 1e3 * processors / attention_tiles(c), a);
     if (bound > 0) table_set(t, row, COLUMN_BOUND + backward, 3, 100 * bound / ms, a);
-    if (c != flash && attention_way_is_flash(c->way) && !flash->reason)
+    if (c != flash && attention_variant_is_flash(c->way) && !flash->reason)
         table_set(t, row, COLUMN_FLASH + backward, 3, other->median / ms, a);
     set_error(t, row, COLUMN_ERROR + backward, backward ? c->error_dqkv : c->error_y, a);
 }
@@ -107,7 +107,7 @@ static void set_shape(struct table *t, int row, const struct attention_cell *c, 
     table_set(t, row, COLUMN_T, 0, (double)c->T, a);
     table_set(t, row, COLUMN_B, 0, (double)c->B, a);
     table_set(t, row, COLUMN_H, 0, (double)c->H, a);
-    table_set_text(t, row, COLUMN_WAY, attention_way_name(c->way));
+    table_set_text(t, row, COLUMN_WAY, attention_variant_name(c->way));
     if (!c->bytes) return;
     table_set_bytes(t, row, COLUMN_MEMORY, c->bytes, a);
     table_set(t, row, COLUMN_KERNELS, 0, c->kernels, a);
@@ -126,7 +126,7 @@ static int processors_of(const struct attention_options *o)
 
 struct table attention_table(const struct attention_view *v, struct arena *a)
 {
-    int n = v->cells / ATTENTION_WAYS * __builtin_popcount(v->o->ways), row = 0;
+    int n = v->cells / ATTENTION_VARIANTS * __builtin_popcount(v->o->ways), row = 0;
     struct table t = {.column = columns, .columns = COLUMNS, .rows = n};
     int processors = processors_of(v->o);
     t.cell = ARENA_NEW(a, struct table_cell, n * COLUMNS);
@@ -165,9 +165,9 @@ static bool any_nominal(const struct attention_view *v)
 /* Whether more than the first variant of flash attention was requested. */
 static bool several_flash(const struct attention_view *v)
 {
-    for (int way = 0; way < ATTENTION_WAYS; way++)
+    for (int way = 0; way < ATTENTION_VARIANTS; way++)
         if (way != FLASH && v->o->ways >> way & 1 &&
-            attention_way_is_flash((enum attention_way)way))
+            attention_variant_is_flash((enum attention_variant)way))
             return true;
     return false;
 }
@@ -243,7 +243,7 @@ struct picture {
 static const char *name_of(const struct picture *p, const struct attention_cell *c)
 {
     const struct attention_options *o = p->v->o;
-    const char *name = arena_printf(p->a, "%s, %s", attention_way_name(c->way),
+    const char *name = arena_printf(p->a, "%s, %s", attention_variant_name(c->way),
                                     machine_precision_name(c->precision));
     if (o->head_sizes > 1) name = arena_printf(p->a, "%s, D %lld", name, (long long)c->D);
     if (o->masks > 1) name = arena_printf(p->a, "%s%s", name, c->causal ? ", causal" : ", full");
@@ -255,7 +255,7 @@ static const char *name_of(const struct picture *p, const struct attention_cell 
 static void add_lines(struct picture *p, const struct attention_cell *first, int group)
 {
     const struct attention_options *o = p->v->o;
-    int n = o->lengths, of_length = o->precisions * ATTENTION_WAYS, number = p->lines++;
+    int n = o->lengths, of_length = o->precisions * ATTENTION_VARIANTS, number = p->lines++;
     struct plot_point *point[PANELS];
     bool few = p->groups <= 2;
     int color = (few ? (int)first->way : number) % PLOT_COLORS;
@@ -296,11 +296,11 @@ void attention_picture(const struct attention_view *v, struct str *s, struct are
         {.title = "memory of the plan", .unit = CHART_BYTES},
     };
     for (int k = 0; k < PANELS; k++)
-        panel[k].line = p.line[k] = ARENA_NEW(a, struct plot_line, p.groups * ATTENTION_WAYS);
+        panel[k].line = p.line[k] = ARENA_NEW(a, struct plot_line, p.groups * ATTENTION_VARIANTS);
     for (int g = 0; g < p.groups; g++)
-        for (int way = 0; way < ATTENTION_WAYS; way++) {
+        for (int way = 0; way < ATTENTION_VARIANTS; way++) {
             int block = g / o->precisions * o->lengths; /* of a head size and mask */
-            int at = (block * o->precisions + g % o->precisions) * ATTENTION_WAYS + way;
+            int at = (block * o->precisions + g % o->precisions) * ATTENTION_VARIANTS + way;
             if (o->ways >> way & 1) add_lines(&p, &v->cell[at], g);
         }
     for (int k = 0; k < PANELS; k++) {

@@ -70,43 +70,43 @@ static struct table make_table(const struct bench_kernels *k, bool gpu, struct a
 
 /* Sums over a step. */
 struct summary {
-    double all_ms;           /* all calls, with the kernels that the plan uses */
-    double rows_ms;          /* the matmuls of them */
-    int64_t products;        /* number of matmuls */
-    double products_ms, std; /* the matmuls run back to back */
-    double flops, share;     /* of the matmuls; share of the peak of their types, 0 to 1 */
+    double all_ms;          /* all calls, with the kernels that the plan uses */
+    double rows_ms;         /* the matmuls of them */
+    int64_t products;       /* number of matmuls */
+    double matmuls_ms, std; /* the matmuls run back to back */
+    double flops, share;    /* of the matmuls; share of the peak of their types, 0 to 1 */
 };
 
 static struct summary summarise(const struct bench_kernels *k, const struct machine *m)
 {
     double steps = (double)k->micro_steps, ideal_ms = 0; /* each matmul at the peak of its type */
     struct summary s = {.products = k->products.kernels * k->micro_steps,
-                        .products_ms = steps * k->products_ms.median,
-                        .std = steps * k->products_ms.std,
+                        .matmuls_ms = steps * k->matmuls_ms.median,
+                        .std = steps * k->matmuls_ms.std,
                         .flops = steps * k->products.flops};
     for (int i = 0; i < k->calls; i++) {
         const struct bench_call *c = &k->call[i];
         s.all_ms += c->ms_per_step;
-        if (!products_include(c->op)) continue;
+        if (!matmuls_include(c->op)) continue;
         const struct machine_peak *peak = machine_peak(m, c->products);
         s.rows_ms += c->ms_per_step;
         if (peak) ideal_ms += c->cost.flops * (double)c->per_step / peak->flops * 1e3;
     }
-    if (s.products_ms > 0) s.share = ideal_ms / s.products_ms;
+    if (s.matmuls_ms > 0) s.share = ideal_ms / s.matmuls_ms;
     return s;
 }
 
-static void note_products(const struct table_form *f, const struct bench_kernels *k,
-                          const struct summary *sum, struct arena *a, struct str *s)
+static void note_matmuls(const struct table_form *f, const struct bench_kernels *k,
+                         const struct summary *sum, struct arena *a, struct str *s)
 {
     table_form_note(f,
                     arena_printf(a,
                                  "matmuls alone, per step: %lld calls, %.4g GFLOP; back to back "
                                  "%.4g ms (median of %d, std %.2g), %s, %.0f %% of the peak; the "
                                  "medians above add up to %.4g ms",
-                                 (long long)sum->products, sum->flops * 1e-9, sum->products_ms,
-                                 k->products_ms.n, sum->std,
-                                 ceilings_flops(sum->flops / (sum->products_ms * 1e-3), a),
+                                 (long long)sum->products, sum->flops * 1e-9, sum->matmuls_ms,
+                                 k->matmuls_ms.n, sum->std,
+                                 ceilings_flops(sum->flops / (sum->matmuls_ms * 1e-3), a),
                                  100 * sum->share, sum->rows_ms),
                     s);
     table_form_note(
@@ -124,9 +124,9 @@ static json_t *make_json(const struct kernels_view *v, const struct table *t,
         json_object_set_new(j, "products",
                             json_pack("{s:I, s:f, s:f, s:f, s:i, s:f, s:f, s:f}", "calls",
                                       (json_int_t)sum->products, "flops", sum->flops, "ms_median",
-                                      sum->products_ms, "ms_std", sum->std, "samples",
-                                      v->kernels->products_ms.n, "ms_of_rows", sum->rows_ms,
-                                      "flops_per_s", sum->flops / (sum->products_ms * 1e-3),
+                                      sum->matmuls_ms, "ms_std", sum->std, "samples",
+                                      v->kernels->matmuls_ms.n, "ms_of_rows", sum->rows_ms,
+                                      "flops_per_s", sum->flops / (sum->matmuls_ms * 1e-3),
                                       "share_percent", 100 * sum->share));
     return j;
 }
@@ -146,7 +146,7 @@ void kernels_view_print(const struct kernels_view *v, const struct table_form *f
         return;
     }
     table_form_print(form, &t, s);
-    if (v->whole && sum.products) note_products(form, v->kernels, &sum, a, s);
+    if (v->whole && sum.products) note_matmuls(form, v->kernels, &sum, a, s);
     if (m->gpu) table_form_note(form, cache_note, s);
     table_form_note(form, arena_printf(a, "%s\n%s", v->words, ceilings_words(m, a)), s);
 }

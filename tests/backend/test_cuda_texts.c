@@ -27,7 +27,7 @@
 #include <cmocka.h>
 
 #ifdef HAVE_CUDA
-#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/jit.h"
 #include "backend/cuda/runtime/launch.h"
 
@@ -104,8 +104,8 @@ static void note_rows(const struct backend *cuda, const struct kernel_call *call
             note_launches((const struct cuda_row *)k, call);
             continue;
         }
-        note_beside(product_before, call, op);
-        note_beside(product_after, call, op);
+        note_beside(matmul_before, call, op);
+        note_beside(matmul_after, call, op);
     }
 }
 

@@ -264,7 +264,7 @@ static bool open(struct world *w)
     return false;
 }
 
-static void test_products(void **state)
+static void test_matmuls(void **state)
 {
     (void)state;
     struct world w;
@@ -283,7 +283,7 @@ static void test_products(void **state)
     arena_release(&texts);
 }
 #else
-static void test_products(void **state)
+static void test_matmuls(void **state)
 {
     (void)state;
     SKIP("built without the CUDA toolkit's headers");
@@ -292,7 +292,7 @@ static void test_products(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_matmuls)};
 #ifdef HAVE_CUDA
     if (argc > 1) fault = atoi(argv[1]);
 #else

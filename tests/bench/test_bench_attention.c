@@ -51,7 +51,8 @@ static struct attention_options small(void)
 static void run(const struct attention_options *o)
 {
     if (bench_attention_run(o, &cell, &cells, &arena) != ST_OK) fail_msg("%s", fail_message());
-    assert_int_equal(cells, o->head_sizes * o->masks * o->lengths * o->precisions * ATTENTION_WAYS);
+    assert_int_equal(cells,
+                     o->head_sizes * o->masks * o->lengths * o->precisions * ATTENTION_VARIANTS);
 }
 
 static bool asked_for(const struct attention_options *o, int way)
@@ -77,9 +78,9 @@ static void test_every_variant_at_every_length(void **state)
     run(&o);
     assert_true(seen[0] == 32 + 64 + 128 + 3 * 128.0 / 8 && seen[1] == 0);
     for (int i = 0; i < cells; i++) {
-        const struct attention_cell *c = &cell[i], *next = c + ATTENTION_WAYS;
-        assert_int_equal(c->way, i % ATTENTION_WAYS);
-        assert_true(c->T == o.length[i / ATTENTION_WAYS] && c->B * c->T == o.tokens);
+        const struct attention_cell *c = &cell[i], *next = c + ATTENTION_VARIANTS;
+        assert_int_equal(c->way, i % ATTENTION_VARIANTS);
+        assert_true(c->T == o.length[i / ATTENTION_VARIANTS] && c->B * c->T == o.tokens);
         assert_true(c->H == 2 && c->KV == 2 && c->D == 8 && c->causal);
         assert_true(c->error_y == -1 && c->error_dqkv == -1);
         if (!asked_for(&o, c->way)) continue;
@@ -88,7 +89,7 @@ static void test_every_variant_at_every_length(void **state)
         assert_true(c->forward.median > 0 && c->backward.median > 0);
         double T = (double)c->T, forward = 4.0 * 16 * (double)c->B * T * T / 2;
         assert_true(c->forward_flops == forward && c->backward_flops == 2.5 * forward);
-        if (i + ATTENTION_WAYS >= cells) continue;
+        if (i + ATTENTION_VARIANTS >= cells) continue;
         double grows = (double)next->bytes / (double)c->bytes;
         if (c->way == FLASH) /* except one number per row */
             assert_true(grows < 1.05);
@@ -119,7 +120,7 @@ static void test_sizes_masks_and_types(void **state)
     run(&o);
     for (int i = 0; i < cells; i++) {
         const struct attention_cell *c = &cell[i];
-        int at = i / ATTENTION_WAYS;
+        int at = i / ATTENTION_VARIANTS;
         assert_true(c->precision == o.precision[at % 2] && c->T == o.length[at / 2 % 2]);
         assert_true(c->causal == !(at / 4 % 2) && c->D == o.head_size[at / 8]);
         assert_true(c->H == 32 / c->D && c->KV == c->H);
@@ -147,7 +148,7 @@ static void test_other_variants_of_flash(void **state)
             continue;
         }
         assert_true(!cell[i].reason && cell[i].both.n == 4 && cell[i].kernels == 2);
-        assert_true(attention_way_is_flash(cell[i].way) && cell[i].kernel[1]);
+        assert_true(attention_variant_is_flash(cell[i].way) && cell[i].kernel[1]);
     }
 }
 
@@ -207,15 +208,15 @@ static void test_out_of_memory(void **state)
     struct attention_options o = small();
     run(&o);
     /* the slow variants need more; inputs are in memory twice, as the device is the host */
-    int64_t flash = cell[2 * ATTENTION_WAYS + FLASH].bytes;
+    int64_t flash = cell[2 * ATTENTION_VARIANTS + FLASH].bytes;
     o.room = flash + 2LL * 256 * (3 * 16 + 16) * (int64_t)sizeof(float);
     o.room--;
     run(&o);
-    assert_non_null(cell[2 * ATTENTION_WAYS + FLASH].reason);
+    assert_non_null(cell[2 * ATTENTION_VARIANTS + FLASH].reason);
     o.room++;
     run(&o);
-    for (int w = 0; w < ATTENTION_WAYS; w++) {
-        const struct attention_cell *c = &cell[2 * ATTENTION_WAYS + w];
+    for (int w = 0; w < ATTENTION_VARIANTS; w++) {
+        const struct attention_cell *c = &cell[2 * ATTENTION_VARIANTS + w];
         if (!asked_for(&o, w)) continue;
         if (w == FLASH) {
             assert_null(c->reason);
@@ -250,13 +251,13 @@ static void test_out_of_time(void **state)
     for (int i = 0; i < cells; i++) {
         if (!asked_for(&o, cell[i].way)) continue;
         assert_true(cell[i].bytes > 0 && cell[i].kernels > 0);
-        if (i < ATTENTION_WAYS) { /* nothing predicts the first length: one sample each */
+        if (i < ATTENTION_VARIANTS) { /* nothing predicts the first length: one sample each */
             assert_int_equal(cell[i].both.n, 1);
             continue;
         }
         assert_non_null(strstr(cell[i].reason, "too long for the total of "));
         /* a skipped cell predicts the next length, too */
-        double grows = cell[i].expected_ms / cell[i - ATTENTION_WAYS].expected_ms;
+        double grows = cell[i].expected_ms / cell[i - ATTENTION_VARIANTS].expected_ms;
         assert_true(grows > 1.99 && grows < 2.01);
     }
 }
@@ -273,7 +274,7 @@ static void test_prediction_from_a_shorter_length(void **state)
     o.limit_ms = 0;
     o.before = before;
     run(&o);
-    for (int w = 0; w < ATTENTION_WAYS; w++) {
+    for (int w = 0; w < ATTENTION_VARIANTS; w++) {
         if (!(USUAL >> w & 1)) continue;
         double times = cell[w].expected_ms / before[w].expected_ms;
         assert_non_null(cell[w].reason);
@@ -283,7 +284,7 @@ static void test_prediction_from_a_shorter_length(void **state)
     }
     o.all_ms = 1e9; /* a small part of the total */
     run(&o);
-    for (int w = 0; w < ATTENTION_WAYS; w++)
+    for (int w = 0; w < ATTENTION_VARIANTS; w++)
         assert_true(!(USUAL >> w & 1) || (!cell[w].reason && cell[w].both.n == 1));
 }
 
@@ -304,11 +305,11 @@ static void test_ctrl_c(void **state)
     enum status st = bench_attention_run(&o, &cell, &cells, &arena);
     interrupt_release();
     assert_int_equal(st, ST_INTERRUPTED);
-    assert_int_equal(cells, 3 * ATTENTION_WAYS);
+    assert_int_equal(cells, 3 * ATTENTION_VARIANTS);
     for (int i = 0; i < cells; i++) {
         const struct attention_cell *c = &cell[i];
-        assert_true(c->way == (enum attention_way)(i % ATTENTION_WAYS));
-        assert_true(c->T == 32 << i / ATTENTION_WAYS && c->B * c->T == 256 && c->D == 8);
+        assert_true(c->way == (enum attention_variant)(i % ATTENTION_VARIANTS));
+        assert_true(c->T == 32 << i / ATTENTION_VARIANTS && c->B * c->T == 256 && c->D == 8);
         if (!asked_for(&o, (int)c->way))
             assert_string_equal(c->reason, "not requested");
         else if (c->T == 32)

@@ -132,7 +132,7 @@ static void test_fused_matmuls_are_matmuls(void **state)
         bench_calls_find(&p, OP_COUNT, &k, &arena);
         for (int i = 0; i < k.calls; i++) {
             const struct bench_call *call = &k.call[i];
-            if (!products_include(call->op)) continue;
+            if (!matmuls_include(call->op)) continue;
             products[full] += call->per_step;
             fused += call->op != OP_MATMUL && call->op != OP_LINEAR;
             assert_true(call->products == MACHINE_TF32);
@@ -184,7 +184,7 @@ static void test_times_and_shares(void **state)
         }
     }
     assert_int_equal(k.products.kernels, calls_of(&k, OP_MATMUL));
-    assert_true(k.products.kernels > 20 && k.products.flops > 0 && k.products_ms.n == 3);
+    assert_true(k.products.kernels > 20 && k.products.flops > 0 && k.matmuls_ms.n == 3);
 
     /* The measured step has the same result as any other, bit for bit. */
     struct random_step random_step;

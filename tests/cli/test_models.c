@@ -90,7 +90,7 @@ static void test_they_are_measured(void **state)
 }
 
 /* A step without products has no ratio to them, and the file for programs is one. */
-static void test_a_step_without_products(void **state)
+static void test_a_step_without_matmuls(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNT_OF(models); i++) {
@@ -151,7 +151,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_they_are_planned_and_timed, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_they_are_measured, program_setup, program_teardown),
-        cmocka_unit_test_setup_teardown(test_a_step_without_products, program_setup,
+        cmocka_unit_test_setup_teardown(test_a_step_without_matmuls, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_one_kernel_or_several, program_setup,
                                         program_teardown),

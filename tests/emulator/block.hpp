@@ -1,4 +1,4 @@
-/* block.hpp - the running block, as products.cpp, barriers.cpp and tensors.cpp see it; they emulate
+/* block.hpp - the running block, as wgmma.cpp, barriers.cpp and tensors.cpp see it; they emulate
  * what compute capability 9.0 adds (hopper.hpp). */
 #pragma once
 #include "engine.hpp"
@@ -22,8 +22,8 @@ void emu_let_go(const uint64_t *number);
 
 /* Called before the first thread of a block, when a thread ends, and after the last. */
 extern const emu_hopper emu_hopper_functions;
-void emu_products_begin();
-void emu_products_thread_ends();
+void emu_wgmma_begin();
+void emu_wgmma_thread_ends();
 void emu_barriers_begin();
 void emu_barriers_end();
 void emu_tensors_begin();
@@ -49,10 +49,10 @@ inline unsigned emu_swizzled(unsigned at, unsigned span)
     return span ? at ^ (at >> 7 & (span / 16 - 1)) << 4 : at;
 }
 
-void emu_product_add(const emu_product &p);
-void emu_product_fence();
-void emu_product_commit();
-void emu_product_wait(int groups);
+void emu_wgmma_add(const emu_wgmma &p);
+void emu_wgmma_fence();
+void emu_wgmma_commit();
+void emu_wgmma_wait(int groups);
 void emu_barrier_init(unsigned at, int threads);
 void emu_barrier_fence();
 void emu_barrier_arrive(unsigned at, int bytes);

@@ -17,7 +17,7 @@ namespace
 
 enum : size_t { ALGORITHMS = 2, WORKSPACE = 256, COUNTERS = 64 };
 /* Whatever its size. */
-const double PRODUCT_MS = 0.5, HALVES_MS = 0.4, JOINT_MS = 0.003;
+const double MATMUL_MS = 0.5, HALVES_MS = 0.4, JOINT_MS = 0.003;
 
 /* A descriptor of the program: its values by attribute number. */
 struct operation {
@@ -111,7 +111,7 @@ bool is_known(cublasLtEpilogue_t e)
 }
 
 /* One matmul; algorithm 1 adds in 16 partial sums, 2 in 4. */
-struct product {
+struct matmul {
     operation o;
     layout a, b, d;
     const void *from_a, *from_b;
@@ -372,7 +372,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation_,
     if (which < 1 || which > ALGORITHMS || workspace_bytes < WORKSPACE * (which - 1))
         return CUBLAS_STATUS_INVALID_VALUE;
     /* The second algorithm is faster and launches two kernels, like split-K. */
-    double ms = which > 1 ? HALVES_MS : PRODUCT_MS;
+    double ms = which > 1 ? HALVES_MS : MATMUL_MS;
     emu_what what = {EMU_KERNEL, "nvjet_emulated_128x64_algorithm_1", 0, 0};
     if (which > 1) what.name = "nvjet_emulated_64x64_split_in_two_algorithm_2_kernel";
     /* Like the library's kernels for compute capability 9.0: counters in the workspace are cleared

@@ -203,7 +203,7 @@ void live()
     for (;;) {
         fiber *f = now;
         current.entry->run(arguments);
-        emu_products_thread_ends();
+        emu_wgmma_thread_ends();
         emu_tensors_thread_ends();
         f->done = true;
         if (--alive && at_barrier == alive) release_barrier();
@@ -273,7 +273,7 @@ void run_block(emu_index block)
     }
     alive = current.threads;
     at_barrier = 0;
-    emu_products_begin();
+    emu_wgmma_begin();
     emu_barriers_begin();
     emu_tensors_begin();
     enter(&host, &fibers[reverse ? current.threads - 1 : 0]);

@@ -6,7 +6,7 @@
  * are C++, unlike the program, because kernel sources are.
  *
  *     libcuda.so.1        cuda.cpp, streams.cpp, engine.cpp: memory, streams, graphs; blocks, threads;
- *                         products.cpp, barriers.cpp, tensors.cpp: compute capability 9.0 (hopper.hpp)
+ *                         wgmma.cpp, barriers.cpp, tensors.cpp: compute capability 9.0 (hopper.hpp)
  *     libnvrtc.so.13      nvrtc.cpp: g++ compiles a source, after kernel.hpp, ptx.hpp and
  *                         hopper.hpp, to a shared object
  *     libcublasLt.so.13   cublaslt.cpp: matmuls and their epilogues

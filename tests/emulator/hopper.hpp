@@ -18,7 +18,7 @@
 #pragma once
 #include <stddef.h>
 
-struct emu_product {
+struct emu_wgmma {
     float *d;
     int n; /* columns */
     unsigned long long a, b;
@@ -38,10 +38,10 @@ struct emu_map {
 
 /* Shared memory is addressed by the offset from the first dynamic byte. */
 struct emu_hopper {
-    void (*product)(const emu_product &p);
-    void (*product_fence)();
-    void (*product_commit)();
-    void (*product_wait)(int groups);
+    void (*product)(const emu_wgmma &p);
+    void (*matmul_fence)();
+    void (*matmul_commit)();
+    void (*matmul_wait)(int groups);
     void (*barrier_init)(unsigned at, int threads);
     void (*barrier_fence)();
     void (*barrier_arrive)(unsigned at, int bytes);
@@ -69,15 +69,15 @@ static inline unsigned emu_offset(unsigned shared)
 
 static inline void wgmma_fence()
 {
-    EMU_HOPPER.product_fence();
+    EMU_HOPPER.matmul_fence();
 }
 static inline void wgmma_commit()
 {
-    EMU_HOPPER.product_commit();
+    EMU_HOPPER.matmul_commit();
 }
 template <int emu_n> static inline void wgmma_wait()
 {
-    EMU_HOPPER.product_wait(emu_n);
+    EMU_HOPPER.matmul_wait(emu_n);
 }
 template <int emu_n> static inline void wgmma_hold(float (&)[emu_n]) {}
 template <int emu_n> static inline void wgmma_forget(float (&)[emu_n]) {}

@@ -273,7 +273,7 @@ void emu_tensors_end()
 }
 
 const emu_hopper emu_hopper_functions = {
-    emu_product_add,   emu_product_fence, emu_product_commit, emu_product_wait,
+    emu_wgmma_add,     emu_wgmma_fence,   emu_wgmma_commit,   emu_wgmma_wait,
     emu_barrier_init,  emu_barrier_fence, emu_barrier_arrive, emu_barrier_wait,
     emu_fence_async,   emu_wrote,         emu_load_box,       emu_store_box,
     emu_load,          emu_add,           emu_store_commit,   emu_store_wait,

@@ -1,5 +1,5 @@
 /* Optimizers are rows of a table: SGD with momentum against its formula, and what else follows from its row. */
-#include "engine/optim.h"
+#include "engine/optimizer.h"
 
 #include "../support/hand.h"
 #include "../support/tiny.h"

@@ -136,7 +136,7 @@ static void test_flops_per_token(void **state)
 }
 
 /* Excludes the sums for biases. */
-static double product_flops(const struct plan *p)
+static double matmul_flops(const struct plan *p)
 {
     double sum = 0;
     for (int id = 0; id < p->steps; id++) {
@@ -168,7 +168,7 @@ static void test_matmul_flops_of_the_plan(void **state)
         double linear = 2 * N * (L * (C * 3 * C + C * C + 2 * C * 4 * C) + C * V);
         double attention = flash ? 0 : 2 * N * L * 2 * T * C;
         double expected = 3 * (linear + attention);
-        assert_true(fabs(product_flops(&p) / expected - 1) < 1e-12);
+        assert_true(fabs(matmul_flops(&p) / expected - 1) < 1e-12);
         plan_release(&p);
         arena_release(&a);
     }

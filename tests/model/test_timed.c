@@ -60,7 +60,7 @@ static void fill(struct wide *w)
         const struct node *n = &g->node[id];
         if (n->op != OP_LEAF) continue;
         enum storage s = n->attr.leaf.storage;
-        if (s != STORAGE_WEIGHTS && s != STORAGE_DRAWN) continue;
+        if (s != STORAGE_WEIGHTS && s != STORAGE_RANDOM) continue;
         double *x = doubles(w, n->out[0]);
         for (int64_t i = 0; i < type_elements(graph_type(g, n->out[0])); i++)
             x[i] = (double)rng_normal(3, RNG_TEST, (uint32_t)id, (uint64_t)i) * 0.5 +
@@ -121,7 +121,7 @@ static void test_gradients_match_differences(void **state)
                                doubles(&w, graph_find_leaf(g, STORAGE_GRADIENTS, name)));
             }
             if (!w.model.parameters)
-                compare_slopes(&w, "x", graph_find_leaf(g, STORAGE_DRAWN, "x"),
+                compare_slopes(&w, "x", graph_find_leaf(g, STORAGE_RANDOM, "x"),
                                plan_output(&w.h.plan, "dx"));
             assert_true(w.model.parameters || kind == MODEL_ELU);
             hand_close(&w.h);
@@ -206,7 +206,7 @@ static void test_random_inputs(void **state)
     hand_ok(random_step_init(&n, &t.engine, &t.arena));
     assert_int_equal(n.inputs, 0);
     assert_true(n.step.image_bytes < 1000); /* none of it is copied in each step */
-    float *x = tiny_range(&t, STORAGE_DRAWN), *before = ARENA_NEW(&t.arena, float, N);
+    float *x = tiny_range(&t, STORAGE_RANDOM), *before = ARENA_NEW(&t.arena, float, N);
     memcpy(before, x, N * sizeof *x);
     for (int64_t i = 0; i < N; i++) {
         sum += (double)x[i];

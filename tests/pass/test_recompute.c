@@ -44,16 +44,17 @@ static struct graph after(enum graph_kind kind, enum recompute recompute, const 
     return g;
 }
 
-static bool is_again(const struct node *n)
+static bool is_recomputed(const struct node *n)
 {
-    size_t length = strlen(n->scope), word = strlen(".again");
-    return length >= word && !strcmp(n->scope + length - word, ".again");
+    size_t length = strlen(n->scope), word = strlen(".recompute");
+    return length >= word && !strcmp(n->scope + length - word, ".recompute");
 }
 
-static int count_again(const struct graph *g, enum op op)
+static int count_recomputed(const struct graph *g, enum op op)
 {
     int count = 0;
-    for (int id = 0; id < g->nodes; id++) count += g->node[id].op == op && is_again(&g->node[id]);
+    for (int id = 0; id < g->nodes; id++)
+        count += g->node[id].op == op && is_recomputed(&g->node[id]);
     return count;
 }
 
@@ -75,7 +76,7 @@ static int original(const struct graph *g, const struct node *again, const bool 
         const struct node *n = &g->node[id];
         if (n->phase == PHASE_FORWARD && n->op == again->op && n->layer == again->layer &&
             !taken[id] && !strncmp(n->scope, again->scope, strlen(n->scope)) &&
-            strlen(n->scope) + strlen(".again") == strlen(again->scope) &&
+            strlen(n->scope) + strlen(".recompute") == strlen(again->scope) &&
             !memcmp(&n->attr, &again->attr, sizeof n->attr) &&
             type_same(graph_type(g, n->out[0]), graph_type(g, again->out[0])))
             return id;
@@ -91,7 +92,7 @@ static void once(enum recompute recompute)
     int count = 0;
     for (int id = 0; id < g.nodes; id++) {
         const struct node *n = &g.node[id];
-        if (!is_again(n)) continue;
+        if (!is_recomputed(n)) continue;
         int of = original(&g, n, taken);
         if (of < 0) fail_msg("%s %s has no original of its own", op_def(n->op)->name, n->scope);
         taken[of] = true;
@@ -114,7 +115,7 @@ static void before_the_first_reader(enum recompute recompute)
 {
     struct graph g = after(GRAPH_MICRO, recompute, "recompute");
     for (int id = 0; id + 1 < g.nodes; id++) {
-        if (!is_again(&g.node[id]) || is_again(&g.node[id + 1])) continue;
+        if (!is_recomputed(&g.node[id]) || is_recomputed(&g.node[id + 1])) continue;
         const struct node *made = &g.node[id], *next = &g.node[id + 1];
         bool reads = false;
         for (int i = 0; i < next->n_in; i++) {
@@ -171,19 +172,19 @@ static void test_recomputed_nodes_are_fused(void **state)
     for (int flash = 0; flash < 2; flash++) {
         config.plan.flash = flash;
         struct graph g = after(GRAPH_MICRO, RECOMPUTE_BLOCK, NULL);
-        assert_int_equal(count_again(&g, OP_LAYERNORM), L);
-        assert_int_equal(count_again(&g, OP_LINEAR), 3 * L); /* not mlp.c_proj */
-        assert_int_equal(count_again(&g, OP_ADD_LAYERNORM), L);
-        assert_int_equal(count_again(&g, OP_GELU_BOTH), L);
+        assert_int_equal(count_recomputed(&g, OP_LAYERNORM), L);
+        assert_int_equal(count_recomputed(&g, OP_LINEAR), 3 * L); /* not mlp.c_proj */
+        assert_int_equal(count_recomputed(&g, OP_ADD_LAYERNORM), L);
+        assert_int_equal(count_recomputed(&g, OP_GELU_BOTH), L);
         assert_int_equal(hand_count(&g, OP_GELU_BOTH), L);
-        assert_int_equal(count_again(&g, OP_ATTENTION), flash ? L : 0);
-        assert_int_equal(count_again(&g, OP_SCORE_SOFTMAX), flash ? 0 : L);
-        assert_int_equal(count_again(&g, OP_SPLIT_HEADS), flash ? 0 : L);
-        assert_int_equal(count_again(&g, OP_MATMUL), flash ? 0 : 2 * L);
+        assert_int_equal(count_recomputed(&g, OP_ATTENTION), flash ? L : 0);
+        assert_int_equal(count_recomputed(&g, OP_SCORE_SOFTMAX), flash ? 0 : L);
+        assert_int_equal(count_recomputed(&g, OP_SPLIT_HEADS), flash ? 0 : L);
+        assert_int_equal(count_recomputed(&g, OP_MATMUL), flash ? 0 : 2 * L);
         static const enum op none[] = {OP_DROPOUT, OP_ADD, OP_SOFTMAX, OP_SCALE, OP_GELU};
-        for (int i = 0; i < COUNT_OF(none); i++) assert_int_equal(count_again(&g, none[i]), 0);
+        for (int i = 0; i < COUNT_OF(none); i++) assert_int_equal(count_recomputed(&g, none[i]), 0);
         g = after(GRAPH_MICRO, RECOMPUTE_BLOCK, "fuse"); /* a softmax waits for its own dropout */
-        assert_int_equal(count_again(&g, OP_SCORE_SOFTMAX), flash ? 0 : L);
+        assert_int_equal(count_recomputed(&g, OP_SCORE_SOFTMAX), flash ? 0 : L);
     }
 }
 
@@ -193,14 +194,15 @@ static void test_some_blocks_at_once(void **state)
 {
     (void)state;
     struct graph g = after(GRAPH_MICRO, (enum recompute)(RECOMPUTE_BLOCK + 1), NULL);
-    assert_int_equal(count_again(&g, OP_LINEAR), 3 * L + 1); /* of h.0, which goes with h.1 */
-    assert_int_equal(count_again(&g, OP_LAYERNORM) + count_again(&g, OP_ADD_LAYERNORM), 2 * L);
+    assert_int_equal(count_recomputed(&g, OP_LINEAR), 3 * L + 1); /* of h.0, which goes with h.1 */
+    assert_int_equal(count_recomputed(&g, OP_LAYERNORM) + count_recomputed(&g, OP_ADD_LAYERNORM),
+                     2 * L);
     for (int id = 0; id < g.nodes; id++)
-        if (is_again(&g.node[id]) && strstr(g.node[id].scope, "mlp.c_proj") &&
+        if (is_recomputed(&g.node[id]) && strstr(g.node[id].scope, "mlp.c_proj") &&
             g.node[id].op == OP_LINEAR)
             assert_int_equal(g.node[id].layer, 0);
     g = after(GRAPH_MICRO, (enum recompute)(RECOMPUTE_BLOCK + L - 1), NULL);
-    assert_int_equal(count_again(&g, OP_LINEAR), 4 * L - 1);
+    assert_int_equal(count_recomputed(&g, OP_LINEAR), 4 * L - 1);
 }
 
 /* The forward pass computes no slope, because it would be kept. */
@@ -209,18 +211,18 @@ static void test_gelu_alone(void **state)
     (void)state;
     struct graph g = after(GRAPH_MICRO, RECOMPUTE_GELU, NULL);
     struct graph none = after(GRAPH_MICRO, RECOMPUTE_NONE, NULL);
-    assert_int_equal(count_again(&g, OP_GELU_BOTH), L);
+    assert_int_equal(count_recomputed(&g, OP_GELU_BOTH), L);
     assert_int_equal(hand_count(&g, OP_GELU_BOTH), L);
     assert_int_equal(hand_count(&g, OP_GELU), L);
     assert_int_equal(g.nodes, none.nodes + L);
     config.plan.fusion = FUSION_PRIMITIVE;
     g = after(GRAPH_MICRO, RECOMPUTE_GELU, NULL);
-    assert_int_equal(count_again(&g, OP_ERF), L);
-    assert_int_equal(count_again(&g, OP_MATMUL), 0);
+    assert_int_equal(count_recomputed(&g, OP_ERF), L);
+    assert_int_equal(count_recomputed(&g, OP_MATMUL), 0);
 }
 
-static bool gains_by_products(const void *who, const struct node *n, const struct type *in,
-                              const struct type *out)
+static bool gains_by_matmuls(const void *who, const struct node *n, const struct type *in,
+                             const struct type *out)
 {
     (void)who, (void)in, (void)out;
     return n->op == OP_LINEAR_GELU || n->op == OP_MATMUL_GELU_GRAD;
@@ -228,10 +230,10 @@ static bool gains_by_products(const void *who, const struct node *n, const struc
 
 /* Where kernels gain by it, GELU is fused with the matmul before it, both times; a GELU that is
  * recomputed alone does not recompute its matmul. */
-static void test_fused_into_products(void **state)
+static void test_fused_into_matmuls(void **state)
 {
     (void)state;
-    const struct pass_kernels kernels = {.gain = gains_by_products};
+    const struct pass_kernels kernels = {.gain = gains_by_matmuls};
     for (int recompute = RECOMPUTE_GELU; recompute <= RECOMPUTE_BLOCK; recompute++) {
         bool block = recompute == RECOMPUTE_BLOCK;
         struct graph g;
@@ -239,14 +241,14 @@ static void test_fused_into_products(void **state)
         model_init(&model, &config.model, TINY_VOCAB, 1, &arena);
         hand_ok(program_graph(GRAPH_MICRO, &config, &model, NULL, &kernels, NULL, &g, &arena));
         assert_int_equal(hand_count(&g, OP_LINEAR_GELU), block ? 2 * L : L);
-        assert_int_equal(count_again(&g, OP_LINEAR_GELU), block ? L : 0);
-        assert_int_equal(count_again(&g, OP_GELU), block ? 0 : L);
+        assert_int_equal(count_recomputed(&g, OP_LINEAR_GELU), block ? L : 0);
+        assert_int_equal(count_recomputed(&g, OP_GELU), block ? 0 : L);
         assert_int_equal(hand_count(&g, OP_GELU), block ? 0 : L);
         assert_int_equal(hand_count(&g, OP_MATMUL_GELU_GRAD), L);
         for (int id = 0; id < g.nodes;
              id++) /* the input of GELU is kept if the slope is used nearby */
             if (g.node[id].op == OP_LINEAR_GELU)
-                assert_int_equal(g.node[id].attr.linear.keep, !block || is_again(&g.node[id]));
+                assert_int_equal(g.node[id].attr.linear.keep, !block || is_recomputed(&g.node[id]));
     }
 }
 
@@ -278,7 +280,7 @@ static void test_nothing_without_a_backward_pass(void **state)
         if (micro ? g.nodes <= none.nodes : g.nodes != none.nodes)
             fail_msg("%s: %d nodes instead of %d", graph_kind_name((enum graph_kind)kind), g.nodes,
                      none.nodes);
-        for (int id = 0; id < none.nodes; id++) assert_false(is_again(&none.node[id]));
+        for (int id = 0; id < none.nodes; id++) assert_false(is_recomputed(&none.node[id]));
     }
 }
 
@@ -331,7 +333,7 @@ int main(void)
         TEST(test_recomputed_nodes_are_fused),
         TEST(test_some_blocks_at_once),
         TEST(test_gelu_alone),
-        TEST(test_fused_into_products),
+        TEST(test_fused_into_matmuls),
         TEST(test_casts_for_readers),
         TEST(test_nothing_without_a_backward_pass),
         TEST(test_memory_shrinks),

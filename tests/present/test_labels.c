@@ -43,7 +43,7 @@ static void test_a_crowd(void **state)
     str_release(&s);
 }
 
-static void test_no_room(void **state)
+static void test_no_memory(void **state)
 {
     (void)state;
     struct label_box point = {10, 10, 30, 30};
@@ -72,7 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_crowd),
-        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,19 +60,17 @@ static void test_slow_attention_has_names(void **state)
 {
     (void)state;
     open_rung(FUSION_FULL, false, RECOMPUTE_NONE);
-    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "forward / block 1 / attention / scores"), 1);
+    assert_int_equal(count(FAMILY_MATMUL, ~0u, "forward / block 1 / attention / scores"), 1);
     assert_int_equal(count(FAMILY_SOFTMAX, ~0u, "forward / block 1 / attention / softmax"), 1);
-    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "forward / block 1 / attention / weighted sum"),
-                     1);
-    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "backward / block 1 / attention / scores"), 2);
-    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "backward / block 1 / attention / weighted sum"),
-                     2);
-    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "forward / block 0 / attention / q, k, v"), 1);
+    assert_int_equal(count(FAMILY_MATMUL, ~0u, "forward / block 1 / attention / weighted sum"), 1);
+    assert_int_equal(count(FAMILY_MATMUL, ~0u, "backward / block 1 / attention / scores"), 2);
+    assert_int_equal(count(FAMILY_MATMUL, ~0u, "backward / block 1 / attention / weighted sum"), 2);
+    assert_int_equal(count(FAMILY_MATMUL, ~0u, "forward / block 0 / attention / q, k, v"), 1);
     /* An operator and its gradient share one range. */
     assert_int_equal(count(FAMILY_SOFTMAX, ~0u, "backward / block 1 / attention / softmax"), 1);
     assert_int_equal(count(FAMILY_COPIES, ~0u, "forward / block 1 / attention / heads"), 2);
     assert_int_equal(count(FAMILY_COPIES, ~0u, "backward / block 1 / attention / heads"), 2);
-    assert_int_equal(count(FAMILY_PRODUCTS, ~0u, "backward / block 0 / MLP / down"), 2);
+    assert_int_equal(count(FAMILY_MATMUL, ~0u, "backward / block 0 / MLP / down"), 2);
     assert_int_equal(count(FAMILY_ATTENTION, ~0u, ""), 0);
     tiny_close(&tiny);
 }
@@ -184,15 +182,15 @@ static void test_cs336(void **state)
         tiny_open(&tiny, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
         static const char block[] = "forward / block 1 / ";
         const char *in = arena_printf(&tiny.arena, "%sattention / q", block);
-        assert_int_equal(count(FAMILY_PRODUCTS, forward, in), 1);
+        assert_int_equal(count(FAMILY_MATMUL, forward, in), 1);
         in = arena_printf(&tiny.arena, "%sattention / q, k, v", block);
-        assert_int_equal(count(FAMILY_PRODUCTS, forward, in), full);
+        assert_int_equal(count(FAMILY_MATMUL, forward, in), full);
         in = arena_printf(&tiny.arena, "%sattention / RoPE", block);
         assert_int_equal(count(FAMILY_POINTWISE, forward, in), 1);
         in = arena_printf(&tiny.arena, "%sfeed-forward / gate", block);
-        assert_int_equal(count(FAMILY_PRODUCTS, forward, in), 1);
+        assert_int_equal(count(FAMILY_MATMUL, forward, in), 1);
         in = arena_printf(&tiny.arena, "%sfeed-forward / up", block);
-        assert_int_equal(count(FAMILY_PRODUCTS, forward, in), !full);
+        assert_int_equal(count(FAMILY_MATMUL, forward, in), !full);
         in = arena_printf(&tiny.arena, "%sfeed-forward / SwiGLU", block);
         assert_int_equal(count(FAMILY_POINTWISE, forward, in), full ? 1 : 2);
         in = arena_printf(&tiny.arena, "%snorm 2", block);

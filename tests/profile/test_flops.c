@@ -65,13 +65,13 @@ static struct sizes sizes_of(const struct config *c)
 /* A matmul of M x N x K has 2 M N K FLOPs. Weights: 3 C^2 for q, k, v, C^2 for the projection, 8
  * C^2 for the MLP, and the head; each once forward and twice backward, for the gradients of its
  * input and of the weight. */
-static double product_flops(const struct sizes *s)
+static double matmul_flops(const struct sizes *s)
 {
     return 3 * 2 * s->N * (12 * s->C * s->C * s->L + s->V * s->C);
 }
 
 /* Scores and weighted sum, whole matrices: 2 T^2 C each forward, twice as much backward. */
-static double slow_product_flops(const struct sizes *s)
+static double slow_matmul_flops(const struct sizes *s)
 {
     return 3 * 2 * 2 * s->B * s->T * s->T * s->C * s->L;
 }
@@ -114,9 +114,9 @@ static void test_step_matches_the_formula(void **state)
     struct config c;
     plan(&p, &c, (const char *[]){"fusion=op", "flash=true", "dtype=float32", NULL});
     struct sizes s = sizes_of(&c);
-    assert_true(counted(&p, 1u << FAMILY_PRODUCTS) == product_flops(&s));
+    assert_true(counted(&p, 1u << FAMILY_MATMUL) == matmul_flops(&s));
     assert_true(counted(&p, 1u << FAMILY_ATTENTION) == flash_flops(&s));
-    double all = counted(&p, ~0u), formula = product_flops(&s) + flash_flops(&s) + other_flops(&s);
+    double all = counted(&p, ~0u), formula = matmul_flops(&s) + flash_flops(&s) + other_flops(&s);
     if (all != formula)
         fail_msg("%.0f counted, %.0f by the formula: %.0f", all, formula, all - formula);
 }
@@ -137,7 +137,7 @@ static void test_fused_step_matches_the_formula(void **state)
     plan(&p, &c, (const char *[]){"fusion=full", "flash=true", "dtype=float32", NULL});
     struct sizes s = sizes_of(&c);
     double all = counted(&p, ~0u);
-    double formula = product_flops(&s) + flash_flops(&s) + other_flops(&s) - fused_away(&s);
+    double formula = matmul_flops(&s) + flash_flops(&s) + other_flops(&s) - fused_away(&s);
     if (all != formula)
         fail_msg("%.0f counted, %.0f by the formula: %.0f", all, formula, all - formula);
 }
@@ -149,7 +149,7 @@ static void test_slow_attention_counts_its_matmuls(void **state)
     struct config c;
     plan(&p, &c, (const char *[]){"fusion=full", "flash=false", "dtype=float32", NULL});
     struct sizes s = sizes_of(&c);
-    assert_true(counted(&p, 1u << FAMILY_PRODUCTS) == product_flops(&s) + slow_product_flops(&s));
+    assert_true(counted(&p, 1u << FAMILY_MATMUL) == matmul_flops(&s) + slow_matmul_flops(&s));
     assert_true(counted(&p, 1u << FAMILY_ATTENTION) == 0);
 }
 

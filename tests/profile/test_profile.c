@@ -163,7 +163,7 @@ static void test_optimizer_is_only_in_the_step(void **state)
     assert_true(share(PHASES_ALL, FAMILY_OPTIMIZER) > 0.002);
     assert_true(share(forward, FAMILY_SOFTMAX) > 0);
     /* The matmuls are a smaller share of the longer time. */
-    assert_true(share(PHASES_ALL, FAMILY_PRODUCTS) < share(learning, FAMILY_PRODUCTS));
+    assert_true(share(PHASES_ALL, FAMILY_MATMUL) < share(learning, FAMILY_MATMUL));
 }
 
 static const char *text_of(const char *about)
@@ -233,7 +233,7 @@ static void test_next_rung_is_planned(void **state)
     struct rung r;
     measure(1);
     rung_find(&p, &r, &arena);
-    assert_true(r.products_ms > 0 && fabs(r.gain_ms - r.products_ms * 2 / 3) < 1e-9);
+    assert_true(r.matmuls_ms > 0 && fabs(r.gain_ms - r.matmuls_ms * 2 / 3) < 1e-9);
     assert_contains("next rung", "save at most ");
     engine_close(&engine);
     /* Without matmuls and attention, the rungs for types and flash change nothing. */

@@ -88,8 +88,8 @@ static void assert_contains(const char *about, const char *what)
 static void test_kernels_with_one_prefix_are_distinct(void **state)
 {
     (void)state;
-    struct profile_row *r[] = {add_row(PHASE_FORWARD, FAMILY_PRODUCTS, 2),
-                               add_row(PHASE_FORWARD, FAMILY_PRODUCTS, 3),
+    struct profile_row *r[] = {add_row(PHASE_FORWARD, FAMILY_MATMUL, 2),
+                               add_row(PHASE_FORWARD, FAMILY_MATMUL, 3),
                                add_row(PHASE_FORWARD, FAMILY_NORMS, 4)};
     r[0]->device_kernel = "sm80_xmma_gemm_nn", r[0]->device_short = "sm80..";
     r[1]->device_kernel = "sm80_xmma_gemm_tn", r[1]->device_short = "sm80..";
@@ -106,7 +106,7 @@ static void test_missing_work_is_not_mentioned(void **state)
     assert_null(text_of("matmuls"));
     assert_null(text_of("attention"));
     assert_string_equal(text_of("phases"), "mean step: forward 1 ms");
-    add_row(PHASE_FORWARD, FAMILY_PRODUCTS, 1);
+    add_row(PHASE_FORWARD, FAMILY_MATMUL, 1);
     assert_string_equal(text_of("matmuls"), "matmuls take 50 % of forward");
     add_row(PHASE_BACKWARD, FAMILY_NORMS, 2);
     assert_string_equal(text_of("matmuls"),
@@ -119,11 +119,11 @@ static void test_recomputed_work_is_not_backward_work(void **state)
 {
     (void)state;
     at(add_row(PHASE_FORWARD, FAMILY_SOFTMAX, 1), "block 0", "attention", "softmax");
-    at(add_row(PHASE_FORWARD, FAMILY_PRODUCTS, 2), "block 0", "attention", "scores");
+    at(add_row(PHASE_FORWARD, FAMILY_MATMUL, 2), "block 0", "attention", "scores");
     at(add_row(PHASE_BACKWARD, FAMILY_SOFTMAX, 3), "block 0", "attention", "softmax");
-    at(add_row(PHASE_BACKWARD, FAMILY_PRODUCTS, 4), "block 0", "attention", "scores");
+    at(add_row(PHASE_BACKWARD, FAMILY_MATMUL, 4), "block 0", "attention", "scores");
     at(add_row(PHASE_BACKWARD, FAMILY_SOFTMAX, 1), "recomputed", "attention", "softmax");
-    at(add_row(PHASE_BACKWARD, FAMILY_PRODUCTS, 2), "recomputed", "attention", "scores");
+    at(add_row(PHASE_BACKWARD, FAMILY_MATMUL, 2), "recomputed", "attention", "scores");
     assert_contains("attention", "backward: softmax takes 3 ms against 4 ms for the 4 matmuls");
 }
 
@@ -133,7 +133,7 @@ static void test_flash_kernels_are_counted(void **state)
     add_row(PHASE_FORWARD, FAMILY_ATTENTION, 1);
     add_row(PHASE_BACKWARD, FAMILY_ATTENTION, 1);
     add_row(PHASE_BACKWARD, FAMILY_ATTENTION, 1);
-    add_row(PHASE_BACKWARD, FAMILY_PRODUCTS, 1);
+    add_row(PHASE_BACKWARD, FAMILY_MATMUL, 1);
     assert_contains("attention",
                     "one operator per pass, 3 kernels per step, 75 % of forward + backward");
 }
@@ -150,7 +150,7 @@ static void test_other_processes_slow_a_host(void **state)
 static void test_amounts_have_their_units(void **state)
 {
     (void)state;
-    struct profile_row *r = add_row(PHASE_FORWARD, FAMILY_PRODUCTS, 30);
+    struct profile_row *r = add_row(PHASE_FORWARD, FAMILY_MATMUL, 30);
     r->cost = (struct cost){.flops = 13.27e12, .bytes = 43.68e9};
     r->floor_ms = 20;
     assert_contains("floor", "13.27 TFLOP and 43.68 GB per step");

@@ -4,23 +4,23 @@
 
 #include <string.h>
 
-#define PRODUCTS "matrix products"
-#define SCORES   "forward/block 0/attention/scores"
+#define MATMULS "matrix products"
+#define SCORES  "forward/block 0/attention/scores"
 
 const struct profile_text_row profile_slow[] = {
-    {SCORES, PRODUCTS, "MATMUL", "4 x 8 x 16", "onednn", 0, 2, 64000, 1000},
+    {SCORES, MATMULS, "MATMUL", "4 x 8 x 16", "onednn", 0, 2, 64000, 1000},
     {"forward/block 0/attention/softmax", "softmax", "SOFTMAX", "f32 (4,8)", "avx512", 0, 3, 1000,
      8000},
     {"forward/block 1/attention/softmax", "softmax", "SOFTMAX", "f32 (4,8)", "avx512", 1, 4, 1000,
      8000},
-    {"forward/block 0/MLP/up", PRODUCTS, "MATMUL", "4 x 32 x 16", "onednn", 0, 2, 128000, 1000},
+    {"forward/block 0/MLP/up", MATMULS, "MATMUL", "4 x 32 x 16", "onednn", 0, 2, 128000, 1000},
     {"forward/of no kernel", "of no kernel", NULL, NULL, "copy <host>", -1, 1, 0, 0},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0},
 };
 const struct profile_text_row profile_flash[] = {
     {"forward/block 0/attention/flash attention", "attention", "ATTENTION", "f32 (4,8)", "avx512",
      0, 3, 66000, 8000},
-    {"forward/block 0/MLP/up", PRODUCTS, "LINEAR", "4 x 32 x 16", "onednn", 0, 3.5, 128000, 1000},
+    {"forward/block 0/MLP/up", MATMULS, "LINEAR", "4 x 32 x 16", "onednn", 0, 3.5, 128000, 1000},
     {"forward/of no kernel", "of no kernel", NULL, NULL, "copy <host>", -1, 1, 0, 0},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0},
 };

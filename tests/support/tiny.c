@@ -5,7 +5,7 @@
 #include "backend/backend.h"
 #include "base/rng.h"
 #include "base/threads.h"
-#include "engine/optim.h"
+#include "engine/optimizer.h"
 
 #include <math.h>
 #include <setjmp.h>

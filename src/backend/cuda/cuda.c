@@ -319,7 +319,7 @@ static enum status cuda_trace_end(void *context, struct trace *ret, struct arena
     fail_keep(&first);
     enum status ended = tracer_end(((struct cuda_context *)context)->tracer, ret, a);
     if (st == ST_OK) return ended;
-    fail_again(&first);
+    fail_restore(&first);
     return st;
 }
 

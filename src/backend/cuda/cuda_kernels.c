@@ -20,16 +20,16 @@ static const struct cuda_row *const families[] = {
     move_rows,
     rope_rows,
     quantise_rows,
-    product_hopper_rows,
-    product_plain_rows,
-    matmul_rows,
+    matmul_hopper_rows,
+    matmul_hopper_plain_rows,
+    matmul_tiles_rows,
     chain_rows,
 };
 
 /* Row i of all, NULL after the last. */
 const struct kernel *cuda_row_at(int i)
 {
-    for (const struct kernel *k = product_rows; k->run; k++)
+    for (const struct kernel *k = matmul_cublaslt_rows; k->run; k++)
         if (i-- == 0) return k;
     for (int f = 0; f < COUNT_OF(families); f++)
         for (const struct cuda_row *row = families[f]; row->kernel.run; row++)

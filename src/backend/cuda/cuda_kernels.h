@@ -23,10 +23,10 @@ extern const struct cuda_row attention_hopper_rows[]; /* by what compute capabil
 extern const struct cuda_row attention_rows[];
 extern const struct cuda_row attention_hopper_grad_rows[]; /* compute capability 9.0 alone */
 extern const struct cuda_row attention_grad_rows[];
-extern const struct cuda_row matmul_rows[];         /* products where there is no library */
-extern const struct cuda_row product_hopper_rows[]; /* with GELU, compute capability 9.0 alone */
-extern const struct cuda_row product_plain_rows[];  /* without, the same */
-extern const struct kernel product_rows[];          /* cuBLASLt */
+extern const struct cuda_row matmul_tiles_rows[];  /* products where there is no library */
+extern const struct cuda_row matmul_hopper_rows[]; /* with GELU, compute capability 9.0 alone */
+extern const struct cuda_row matmul_hopper_plain_rows[]; /* without, the same */
+extern const struct kernel matmul_cublaslt_rows[];       /* cuBLASLt */
 
 /* As struct backend says. */
 const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n);

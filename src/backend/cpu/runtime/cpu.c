@@ -4,8 +4,8 @@
 #include "backend/cpu/matmul/onednn_isa.h"
 #include "backend/sample.h"
 #include "base/clock.h"
+#include "base/free_memory.h"
 #include "base/host.h"
-#include "base/room.h"
 #include "base/threads.h"
 
 #include <stdlib.h>
@@ -114,7 +114,7 @@ static enum status cpu_describe(int device, struct device_facts *ret)
 static int64_t cpu_free_memory(int device)
 {
     (void)device;
-    return room_bytes();
+    return free_memory_bytes();
 }
 
 /* Utilization is the CPU time of our own threads since the previous sample, busy waiting

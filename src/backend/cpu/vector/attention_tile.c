@@ -63,8 +63,8 @@ INLINE void matmul_block(const struct tile_matmul *p, const int mr, const int nv
 }
 
 /* The rows row ... end-1, as many at a time as the registers hold. */
-INLINE void matmul_rows(const struct tile_matmul *p, const int nv, const bool across, int64_t row,
-                        int64_t end, int64_t v)
+INLINE void matmul_tiles_rows(const struct tile_matmul *p, const int nv, const bool across,
+                              int64_t row, int64_t end, int64_t v)
 {
     const int mr = SUMS / nv >= MAX_ROWS ? MAX_ROWS : 4;
     for (; row + mr <= end; row += mr) matmul_block(p, mr, nv, across, row, v);
@@ -81,13 +81,13 @@ INLINE void matmul_columns(const struct tile_matmul *p, const bool across, int64
     while (v < p->vectors) {
         int64_t nv = min_i64(p->vectors - v, MAX_VECTORS);
         if (nv == 4 && MAX_VECTORS >= 4)
-            matmul_rows(p, 4, across, row, end, v);
+            matmul_tiles_rows(p, 4, across, row, end, v);
         else if (nv == 3 && MAX_VECTORS >= 3)
-            matmul_rows(p, 3, across, row, end, v);
+            matmul_tiles_rows(p, 3, across, row, end, v);
         else if (nv == 2)
-            matmul_rows(p, 2, across, row, end, v);
+            matmul_tiles_rows(p, 2, across, row, end, v);
         else
-            matmul_rows(p, 1, across, row, end, v);
+            matmul_tiles_rows(p, 1, across, row, end, v);
         v += nv;
     }
 }

@@ -15,7 +15,7 @@
  * sums of such terms as well as smaller ones, and bf16's precision is relative. It starts at the
  * lowest finite number: scores may be -inf, and -inf - -inf is NaN. */
 #include "mma.cuh"
-#include "attention_draw.cuh"
+#include "attention_random.cuh"
 
 /* Rows of 16-byte chunks in shared memory; an odd number of chunks is padded with zeros. A step is
  * the depth of one mma: 16 bf16 or 8 tf32, two chunks in both cases. */

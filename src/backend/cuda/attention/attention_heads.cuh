@@ -2,7 +2,7 @@
  * position in packed rows, dropout's bytes. Constants: HEAD_SIZE, GROUP; M: with 2 the two 16x16
  * blocks of one call for bytes lie below one another, with 1 next to one another. */
 #pragma once
-#include "attention_draw.cuh"
+#include "attention_random.cuh"
 #include "mma.cuh"
 
 /* Number of key heads, and of value heads; a row of packed q, k, v has (GROUP + 2) KV heads. */

@@ -1,7 +1,7 @@
 /* attention_hopper_softmax.cuh - register operations on a tile's scores in attention_hopper.cu:
  * mask, maxima, exponentials and their sums, dropout, bf16 weights. E: a thread's elements. */
 #pragma once
-#include "attention_draw.cuh"
+#include "attention_random.cuh"
 
 /* Limit of a row's sum while `top` is fixed; log2 by which a maximum may exceed it otherwise. */
 #define LIMIT 18446744073709551616.0f

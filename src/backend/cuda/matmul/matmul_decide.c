@@ -1,7 +1,7 @@
 /* Decides which variant computes a matmul: cuBLASLt, our own kernel for compute capability 9.0, or, if it has
  * an epilogue, a matmul and a separate kernel. Measures nothing: times come from the tuning table. */
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/jit.h"
 #include "base/hash.h"
 
@@ -12,7 +12,7 @@ const char MATMUL_LIBRARY[] = "cublaslt", MATMUL_OWN[] = "wgmma", MATMUL_SEPARAT
 
 enum { ADA = 89 }; /* the first with matmuls of 8 bits */
 
-bool matmul_is_long(const struct product *p)
+bool matmul_is_long(const struct matmul *p)
 {
     static const double LONG = 1e9;
     return 2.0 * (double)p->M * (double)p->N * (double)p->K >= LONG;
@@ -108,12 +108,12 @@ static void take_fastest(struct matmul_decision *d, const struct tuning_entry *e
 
 struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c)
 {
-    struct matmul_decision d = {.own = product_hopper_row((int)op, c)};
-    struct product p;
+    struct matmul_decision d = {.own = matmul_hopper_row((int)op, c)};
+    struct matmul p;
     d.library = cuda_device_of(c)->library && gemm_of(op, c, &p) &&
-                (!product_is_scaled(&p) || cuda_device_of(c)->arch >= ADA);
-    if (!d.library && (!d.own || !product_hopper_of(op, c, &p))) return d;
-    product_text(&p, d.key);
+                (!matmul_is_scaled(&p) || cuda_device_of(c)->arch >= ADA);
+    if (!d.library && (!d.own || !matmul_hopper_of(op, c, &p))) return d;
+    matmul_text(&p, d.key);
     if (p.deterministic) {
         d.own = NULL;
         d.separate_first = true;
@@ -130,7 +130,7 @@ struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c)
 
 bool cuda_gains(int op, const struct kernel_call *c)
 {
-    struct product p;
+    struct matmul p;
     if (op == OP_QUANTISE_GELU || op == OP_QUANTISE_GELU_GRAD || op == OP_QUANTISE_ADD_LAYERNORM)
         /* save writing and reading bf16 */
         return cuda_kernel(op, c, 0) != NULL;
@@ -144,6 +144,6 @@ bool cuda_gains(int op, const struct kernel_call *c)
 
 const struct kernel *cuda_faster(int op, const struct kernel_call *c)
 {
-    const struct kernel *own = product_hopper_row(op, c);
+    const struct kernel *own = matmul_hopper_row(op, c);
     return own && matmul_decide((enum op)op, c).own_first ? own : NULL;
 }

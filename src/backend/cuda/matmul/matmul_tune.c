@@ -2,7 +2,7 @@
  * cent slower than the best, our own kernel, and, for a matmul with an epilogue, a matmul and a separate kernel.
  * The contenders take turns, so that a rising or falling clock affects all of them alike. */
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/context.h"
 #include "base/log.h"
 #include "base/rng.h"
@@ -29,14 +29,14 @@ struct trial {
     CUstream stream;
     CUevent from, to;
     CUdeviceptr library_block, own_block; /* inputs, outputs and workspace of each */
-    struct product_parts parts;           /* of the library */
-    struct product_memory memory;
+    struct matmul_parts parts;            /* of the library */
+    struct matmul_memory memory;
     struct kernel_call own; /* of our own row */
 };
 
 static size_t aligned(int64_t bytes)
 {
-    return (size_t)round_up(bytes, PRODUCT_WORKSPACE_ALIGN);
+    return (size_t)round_up(bytes, MATMUL_WORKSPACE_ALIGN);
 }
 
 /* Random numbers from -1 to 1, or 8-bit codes below 2; repeats the same 1 MiB. With zeros a GPU would use less
@@ -69,19 +69,19 @@ static CUresult fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream st
     return r;
 }
 
-static CUresult give_library_memory(struct trial *t, const struct product *p)
+static CUresult give_library_memory(struct trial *t, const struct matmul *p)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     int64_t in = dtype_size(p->in), out = dtype_size(p->out);
     size_t a = aligned(p->batch * p->M * p->K * in), b = aligned(p->batch * p->K * p->N * in);
     size_t y = aligned(p->batch * p->M * p->N * out), bias = aligned(p->N * out);
-    size_t beside = product_has_beside(p) ? y : 0, filled = a + b + bias + beside;
+    size_t beside = matmul_has_second(p) ? y : 0, filled = a + b + bias + beside;
     CUresult r = d->cuMemAlloc(&t->library_block, filled + y + (size_t)t->memory.workspace_bytes);
     if (r != CUDA_SUCCESS) return r;
     CUdeviceptr at = t->library_block;
     t->memory.a = (const void *)at;
     t->memory.b = (const void *)(at + a);
-    t->memory.bias = p->bias || p->end == END_SUM ? (void *)(at + a + b) : NULL;
+    t->memory.bias = p->bias || p->epilogue == EPILOGUE_SUM ? (void *)(at + a + b) : NULL;
     t->memory.beside = beside ? (void *)(at + a + b + bias) : NULL;
     t->memory.out = (void *)(at + filled);
     t->memory.workspace = (void *)(at + filled + y);
@@ -120,7 +120,7 @@ static void close_trial(struct trial *t)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     if (t->own.state) cuda_release(&t->own);
-    product_close(&t->parts);
+    matmul_close(&t->parts);
     if (t->from) d->cuEventDestroy(t->from);
     if (t->to) d->cuEventDestroy(t->to);
     if (t->library_block) d->cuMemFree(t->library_block);
@@ -134,7 +134,7 @@ static double measure(const struct trial *t, const struct contender *c, int time
     float ms = 0;
     d->cuEventRecord(t->from, t->stream);
     for (int i = 0; i < times; i++)
-        if ((c->algorithm ? product_run(&t->parts, c->algorithm, &t->memory, t->stream)
+        if ((c->algorithm ? matmul_run(&t->parts, c->algorithm, &t->memory, t->stream)
                           : cuda_run(&t->own)) != ST_OK)
             return INFINITY;
     d->cuEventRecord(t->to, t->stream);
@@ -182,19 +182,19 @@ static void add_contender(struct tuning_entry *e, const char *variant, const str
 }
 
 /* Adds cuBLASLt's fastest algorithm and our own row to the entry. `library` or `own` may be NULL. */
-static enum status measure_kernels(const struct product *library, const struct kernel *own,
+static enum status measure_kernels(const struct matmul *library, const struct kernel *own,
                                    const struct kernel_call *c, struct tuning_entry *ret)
 {
     struct trial t = {.stream = cuda_stream(c->context), .own = *c};
-    struct contender all[PRODUCT_CANDIDATES + 1] = {{.runs = false}};
-    cublasLtMatmulHeuristicResult_t proposed[PRODUCT_CANDIDATES];
+    struct contender all[MATMUL_CANDIDATES + 1] = {{.runs = false}};
+    cublasLtMatmulHeuristicResult_t proposed[MATMUL_CANDIDATES];
     enum status st = ST_OK;
     int n = 0, best = -1;
-    t.memory.workspace_bytes = product_workspace_bytes(c);
+    t.memory.workspace_bytes = matmul_workspace_bytes(c);
     TRY_OUT(st, cuda_check(open_events(&t), "make events"));
     if (library) {
-        TRY_OUT(st, product_open(&t.parts, library));
-        n = product_candidates(&t.parts, t.memory.workspace_bytes, PRODUCT_CANDIDATES, proposed);
+        TRY_OUT(st, matmul_open(&t.parts, library));
+        n = matmul_candidates(&t.parts, t.memory.workspace_bytes, MATMUL_CANDIDATES, proposed);
         for (int i = 0; i < n; i++) all[i].algorithm = &proposed[i].algo;
     }
     if (n)
@@ -247,35 +247,35 @@ static double copy_us(int64_t bytes, void *context)
 }
 
 /* The bytes that separate kernels for the epilogue would move. */
-static int64_t epilogue_bytes(const struct product *p)
+static int64_t epilogue_bytes(const struct matmul *p)
 {
     int64_t y = p->M * p->N * dtype_size(p->out);
-    switch (p->end) {
-    case END_GELU:
+    switch (p->epilogue) {
+    case EPILOGUE_GELU:
         return 2 * y;
-    case END_GELU_KEEP: /* GELU and its slope */
-    case END_GELU_GRAD:
+    case EPILOGUE_GELU_KEEP: /* GELU and its slope */
+    case EPILOGUE_GELU_GRAD:
         return 3 * y;
-    case END_SUM:
+    case EPILOGUE_SUM:
         return p->K * p->N * dtype_size(p->in);
-    case END_STORE:
+    case EPILOGUE_STORE:
         break;
     }
     return 0;
 }
 
 /* Two kernels: cuBLASLt's matmul, and one that moves its bytes at nine tenths of a copy's bandwidth. */
-static enum status measure_separate(const struct product *p, const struct kernel_call *c,
+static enum status measure_separate(const struct matmul *p, const struct kernel_call *c,
                                     struct tuning_entry *ret)
 {
     static const double SHARE = 0.9, LAUNCH_US = 1.5;
     struct tuning_entry alone = {.n = 0};
-    struct product plain = *p, even;
-    plain.end = END_STORE;
+    struct matmul plain = *p, even;
+    plain.epilogue = EPILOGUE_STORE;
     plain.erf = false;
-    int64_t bytes = epilogue_bytes(p) + product_copied_bytes(&plain);
-    even = product_even(&plain);
-    product_text(&plain, alone.key);
+    int64_t bytes = epilogue_bytes(p) + matmul_copied_bytes(&plain);
+    even = matmul_padded(&plain);
+    matmul_text(&plain, alone.key);
     TRY(measure_kernels(&even, NULL, c, &alone));
     double copy = copy_us(bytes, c->context);
     if (!alone.n || copy <= 0) return ST_OK;
@@ -288,7 +288,7 @@ enum status cuda_tune(void *context, int op, const struct kernel_call *call,
                       struct tuning_entry *ret)
 {
     struct kernel_call c = *call;
-    struct product p, even;
+    struct matmul p, even;
     /* Measure variants that this run forbids too: the entry serves other runs. */
     c.numerics.portable = false;
     c.context = context;
@@ -296,12 +296,12 @@ enum status cuda_tune(void *context, int op, const struct kernel_call *call,
     c.state = NULL;
     *ret = (struct tuning_entry){.n = 0};
     bool library = cuda_device_of(&c)->library && cublaslt_handle() && gemm_of((enum op)op, &c, &p);
-    const struct kernel *own = product_hopper_row(op, &c);
-    if (!library && (!own || !product_hopper_of((enum op)op, &c, &p)))
+    const struct kernel *own = matmul_hopper_row(op, &c);
+    if (!library && (!own || !matmul_hopper_of((enum op)op, &c, &p)))
         return fail(ST_UNSUPPORTED, "no variant of it is known");
-    product_text(&p, ret->key);
+    matmul_text(&p, ret->key);
     if (op == OP_MATMUL && !matmul_is_long(&p)) own = NULL;
-    even = product_even(&p);
+    even = matmul_padded(&p);
     TRY(measure_kernels(library ? &even : NULL, own, &c, ret));
-    return p.end == END_STORE ? ST_OK : measure_separate(&p, &c, ret);
+    return p.epilogue == EPILOGUE_STORE ? ST_OK : measure_separate(&p, &c, ret);
 }

@@ -1,6 +1,6 @@
 /* Copies that a product works on: of a bias in the output's type, and of large matrices whose rows are no multiple
  * of 16 bytes, such as logits over a vocabulary of 50257. */
-#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/matmul/matmul.h"
 
 /* A matrix is large from COPIED_BYTES on; where a length is below LENGTH_LEAST the copies cost more than they bring. */
 enum { ROW_BYTES = 16, COPIED_BYTES = 1 << 20, LENGTH_LEAST = 128, SCRATCH_ALIGN = 256 };
@@ -11,17 +11,17 @@ struct matrix {
     int64_t rows, columns;
 };
 
-static struct matrix a_of(const struct product *p)
+static struct matrix a_of(const struct matmul *p)
 {
     return (struct matrix){p->in, p->ta ? p->K : p->M, p->ta ? p->M : p->K};
 }
 
-static struct matrix b_of(const struct product *p)
+static struct matrix b_of(const struct matmul *p)
 {
     return (struct matrix){p->in, p->tb ? p->N : p->K, p->tb ? p->K : p->N};
 }
 
-static struct matrix out_of(const struct product *p)
+static struct matrix out_of(const struct matmul *p)
 {
     return (struct matrix){p->out, p->M, p->N};
 }
@@ -31,7 +31,7 @@ static int64_t bytes_of(struct matrix m)
     return m.rows * m.columns * dtype_size(m.dtype);
 }
 
-static bool is_crooked(struct matrix m)
+static bool is_misaligned(struct matrix m)
 {
     return m.columns * dtype_size(m.dtype) % ROW_BYTES != 0 && bytes_of(m) >= COPIED_BYTES;
 }
@@ -43,13 +43,14 @@ static bool differ(struct matrix a, struct matrix b)
 
 /* Only where the tensor units multiply, which is where the library wants such rows. It asks that of the lengths
  * themselves, so a length is the same in all matrices that have it: a longer K takes zeros in a and in b. */
-struct product product_even(const struct product *p)
+struct matmul matmul_padded(const struct matmul *p)
 {
-    struct product even = *p;
-    bool tensor = p->in == DT_BF16 || p->tf32, plain = p->end == END_STORE && !p->bias;
+    struct matmul even = *p;
+    bool tensor = p->in == DT_BF16 || p->tf32, plain = p->epilogue == EPILOGUE_STORE && !p->bias;
     if (!tensor || !plain || p->batch > 1) return even;
     if (p->M < LENGTH_LEAST || p->N < LENGTH_LEAST || p->K < LENGTH_LEAST) return even;
-    if (!is_crooked(a_of(p)) && !is_crooked(b_of(p)) && !is_crooked(out_of(p))) return even;
+    if (!is_misaligned(a_of(p)) && !is_misaligned(b_of(p)) && !is_misaligned(out_of(p)))
+        return even;
     int64_t n = ROW_BYTES / dtype_size(p->in);
     even.N = round_up(p->N, n);
     if (p->ta) even.M = round_up(p->M, n);
@@ -61,28 +62,28 @@ struct product product_even(const struct product *p)
  * eager framework's autocast does. */
 static bool narrows(enum op op, const struct kernel_call *c)
 {
-    return product_has_bias(op, c) && c->in_type[2].dtype == DT_F32 &&
+    return matmul_has_bias(op, c) && c->in_type[2].dtype == DT_F32 &&
            c->out_type[0].dtype == DT_BF16;
 }
 
-static int64_t take(struct product_copies *r, int64_t bytes)
+static int64_t take(struct matmul_copies *r, int64_t bytes)
 {
     int64_t at = r->bytes;
     r->bytes += round_up(bytes, SCRATCH_ALIGN);
     return at;
 }
 
-static int64_t take_matrix(struct product_copies *r, struct matrix asked, struct matrix even)
+static int64_t take_matrix(struct matmul_copies *r, struct matrix asked, struct matrix even)
 {
     return differ(asked, even) ? take(r, bytes_of(even)) : COPY_NONE;
 }
 
-struct product_copies product_copies(enum op op, const struct kernel_call *c)
+struct matmul_copies matmul_copies(enum op op, const struct kernel_call *c)
 {
-    struct product_copies r = {COPY_NONE, COPY_NONE, COPY_NONE, COPY_NONE, 0};
-    struct product p, even;
+    struct matmul_copies r = {COPY_NONE, COPY_NONE, COPY_NONE, COPY_NONE, 0};
+    struct matmul p, even;
     if (!gemm_of(op, c, &p)) return r;
-    even = product_even(&p);
+    even = matmul_padded(&p);
     if (narrows(op, c)) r.bias = take(&r, p.N * dtype_size(DT_BF16));
     r.a = take_matrix(&r, a_of(&p), a_of(&even));
     r.b = take_matrix(&r, b_of(&p), b_of(&even));
@@ -90,9 +91,9 @@ struct product_copies product_copies(enum op op, const struct kernel_call *c)
     return r;
 }
 
-int64_t product_copied_bytes(const struct product *p)
+int64_t matmul_copied_bytes(const struct matmul *p)
 {
-    struct product even = product_even(p);
+    struct matmul even = matmul_padded(p);
     int64_t bytes = 0;
     if (differ(a_of(p), a_of(&even))) bytes += bytes_of(a_of(p)) + bytes_of(a_of(&even));
     if (differ(b_of(p), b_of(&even))) bytes += bytes_of(b_of(p)) + bytes_of(b_of(&even));
@@ -148,10 +149,10 @@ static void launch_cut(struct cuda_launches *l, int64_t from, struct matrix even
 
 static void launch_before(enum op op, const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct product_copies at = product_copies(op, c);
-    struct product p, even;
+    struct matmul_copies at = matmul_copies(op, c);
+    struct matmul p, even;
     if (!gemm_of(op, c, &p)) return;
-    even = product_even(&p);
+    even = matmul_padded(&p);
     if (at.bias != COPY_NONE) launch_narrow(l, p.N, at.bias);
     if (at.a != COPY_NONE) launch_pad(l, 0, at.a, a_of(&p), a_of(&even));
     if (at.b != COPY_NONE) launch_pad(l, 1, at.b, b_of(&p), b_of(&even));
@@ -174,21 +175,21 @@ static void before_linear_gelu(const struct kernel_call *c, struct cuda_launches
 
 static void after_matmul(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct product_copies at = product_copies(OP_MATMUL, c);
-    struct product p, even;
+    struct matmul_copies at = matmul_copies(OP_MATMUL, c);
+    struct matmul p, even;
     if (at.out == COPY_NONE || !gemm_of(OP_MATMUL, c, &p)) return;
-    even = product_even(&p);
+    even = matmul_padded(&p);
     launch_cut(l, at.out, out_of(&even), out_of(&p));
 }
 
-const struct cuda_row product_before[] = {
+const struct cuda_row matmul_before[] = {
     CUDA_ROW(MATMUL, "before", NULL, before_matmul),
     CUDA_ROW(LINEAR, "before", NULL, before_linear),
     CUDA_ROW(LINEAR_GELU, "before", NULL, before_linear_gelu),
     CUDA_ROWS_END,
 };
 
-const struct cuda_row product_after[] = {
+const struct cuda_row matmul_after[] = {
     CUDA_ROW(MATMUL, "after", NULL, after_matmul),
     CUDA_ROWS_END,
 };

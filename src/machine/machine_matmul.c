@@ -231,7 +231,7 @@ static const struct effort *effort_of(const struct machine_work *w)
 }
 
 /* A CPU has no TF32. */
-enum status machine_measure_products(struct machine_work *w)
+enum status machine_measure_matmuls(struct machine_work *w)
 {
     struct machine *m = w->machine;
     struct search s = {.backend = m->device.backend, .effort = effort_of(w)};

@@ -1,11 +1,11 @@
-/* product_hopper_plain.cu - plain matmuls by WGMMA on Hopper; bf16 with float sums:
+/* matmul_hopper_plain.cu - plain matmuls by WGMMA on Hopper; bf16 with float sums:
  *
- *     product_plain       y = a b, or a block's parts of it
- *     product_parts       sums the parts, always in the same order
+ *     matmul_plain       y = a b, or a block's parts of it
+ *     matmul_parts       sums the parts, always in the same order
  *
  * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). One producer thread
  * loads STAGES of DEPTH of K by TMA. With TURNS, each consumer warpgroup has every second tile, as
- * in product_hopper.cu; without, all consumers work on the same stage, each on its rows.
+ * in matmul_hopper.cu; without, all consumers work on the same stage, each on its rows.
  *
  * A block processes tile after tile or, with SPLIT, its share of all K steps of all tiles, so that
  * every SM has the same work however few the tiles are (Osama et al. 2023, "Stream-K"). Its sums of
@@ -64,7 +64,7 @@ static_assert(!PANELS || !Y_TURNED, "");
 
 extern __shared__ __align__(1024) u8 shared_memory[];
 
-#include "product_hopper.cuh"
+#include "matmul_hopper.cuh"
 
 /* A block's part of a tile. */
 struct segment {
@@ -247,7 +247,7 @@ DEVICE void prepare(u32 base)
  * columns, DEPTH rows, or, with B_TURNED, DEPTH columns, COLUMNS rows; of y_map CHUNK columns, 16
  * rows. `part` has two tiles of floats per block, or one if shares end where tiles do. */
 KERNEL_MIN(THREADS, 1)
-product_plain(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
+matmul_plain(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
 #if PANELS
               const __grid_constant__ tensor_map y_map,
 #endif
@@ -272,9 +272,9 @@ product_plain(const __grid_constant__ tensor_map a_map, const __grid_constant__ 
 }
 
 #if SPLIT
-/* One thread per float4; `blocks` is the grid of product_plain. */
+/* One thread per float4; `blocks` is the grid of matmul_plain. */
 KERNEL(SUM_THREADS)
-product_parts(const float4 *part, T_Y *y, int M, int N, int K, int group, int blocks)
+matmul_parts(const float4 *part, T_Y *y, int M, int N, int K, int group, int blocks)
 {
     enum { TILE = QUADS * MULTIPLIERS };
     const shape s = {M, N, K, group};

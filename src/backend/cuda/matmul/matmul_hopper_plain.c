@@ -1,11 +1,11 @@
 /* Plain products by the products of warpgroups of compute capability 9.0. A gradient of a weight has few tiles and a long sum, which
  * is cut so that every multiprocessor has the same work. */
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/tensor_map.h"
 
-/* As product_hopper_plain.cu has them. */
-enum { WARPGROUP = 128, PRODUCT_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
+/* As matmul_hopper_plain.cu has them. */
+enum { WARPGROUP = 128, MATMUL_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 4 };
 
 /* What the text is compiled for: `consumers` warpgroups with `tiles` times 64 rows each, which take turns or share a tile. */
@@ -32,7 +32,7 @@ struct way {
 
 static int rows_of(const struct tiling *t)
 {
-    return PRODUCT_ROWS * t->tiles * (t->turns ? 1 : t->consumers);
+    return MATMUL_ROWS * t->tiles * (t->turns ? 1 : t->consumers);
 }
 
 static int64_t tile_bytes(const struct tiling *t)
@@ -41,13 +41,13 @@ static int64_t tile_bytes(const struct tiling *t)
 }
 
 /* Of each warp; as many as leave room for four stages or more. */
-static int panels_of(const struct tiling *t, const struct product *p)
+static int panels_of(const struct tiling *t, const struct matmul *p)
 {
     if (p->out == DT_F32) return 0;
     return t == &tilings[WIDE] ? 4 : t == &tilings[NARROW] ? 2 : 1;
 }
 
-static int64_t panel_bytes(const struct tiling *t, const struct product *p)
+static int64_t panel_bytes(const struct tiling *t, const struct matmul *p)
 {
     return 2 * PANEL_ROWS * CHUNK * 4 * (int64_t)t->consumers * panels_of(t, p);
 }
@@ -57,19 +57,19 @@ static int64_t stage_bytes(const struct tiling *t)
     return 2 * DEPTH * (rows_of(t) + (int64_t)t->columns);
 }
 
-static int64_t stages_of(const struct tiling *t, const struct product *p)
+static int64_t stages_of(const struct tiling *t, const struct matmul *p)
 {
     enum { SHARED_BYTES = 227 << 10 };
     int64_t n = (SHARED_BYTES - BARRIERS_BYTES - panel_bytes(t, p)) / stage_bytes(t);
     return n < STAGES_MOST ? n : STAGES_MOST;
 }
 
-static int64_t shared_bytes(const struct tiling *t, const struct product *p)
+static int64_t shared_bytes(const struct tiling *t, const struct matmul *p)
 {
     return stages_of(t, p) * stage_bytes(t) + panel_bytes(t, p) + BARRIERS_BYTES;
 }
 
-static struct way way_in(const struct tiling *t, const struct product *p, bool turned)
+static struct way way_in(const struct tiling *t, const struct matmul *p, bool turned)
 {
     struct way w = {.t = t, .M = p->M, .N = p->N, .K = p->K, .turned = turned, .group = GROUP};
     if (turned) w.M = p->N, w.N = p->M;
@@ -84,7 +84,7 @@ static int64_t time_of(const struct way *w, int64_t blocks)
     return ceil_div(w->tiles, blocks) * (w->t->columns + SOME_MORE);
 }
 
-static struct way whole_way(const struct product *p, int64_t processors)
+static struct way whole_way(const struct matmul *p, int64_t processors)
 {
     struct way wide = way_in(&tilings[WIDE], p, false), narrow = way_in(&tilings[NARROW], p, false);
     struct way w = time_of(&narrow, processors) < time_of(&wide, processors) ? narrow : wide;
@@ -95,7 +95,7 @@ static struct way whole_way(const struct product *p, int64_t processors)
 /* Few tiles of a long sum. Where nearly all multiprocessors get an equal part of one tile each, they are in phase: operands come from
  * memory once. Else blocks of one column of tiles are, so the longer side goes down, for which the product may be turned; its
  * result is then written in pieces of 32 bytes, which is well for floats alone. */
-static struct way split_way(const struct product *p, int64_t processors)
+static struct way split_way(const struct matmul *p, int64_t processors)
 {
     enum { NEARLY = 94, ALL = 100 };
     struct way w = way_in(&tilings[SQUARE], p, false);
@@ -114,7 +114,7 @@ static struct way split_way(const struct product *p, int64_t processors)
     return w;
 }
 
-static struct way way_of(const struct product *p, int64_t processors)
+static struct way way_of(const struct matmul *p, int64_t processors)
 {
     return p->ta ? split_way(p, processors) : whole_way(p, processors);
 }
@@ -130,24 +130,24 @@ static bool is_whole(int64_t n)
     return n % ROW_ELEMENTS == 0;
 }
 
-bool product_plain_of(const struct kernel_call *c, struct product *ret)
+bool matmul_hopper_plain_of(const struct kernel_call *c, struct matmul *ret)
 {
     if (c->numerics.portable || !gemm_of(OP_MATMUL, c, ret)) return false;
     if (ret->in != DT_BF16 || ret->batch != 1 || (ret->ta && ret->tb)) return false;
     if (ret->ta && c->in_type[0].rank != 2) return false;
     if (!is_length(ret->M) || !is_length(ret->N) || !is_length(ret->K)) return false;
-    int64_t tiles = ceil_div(ret->M, PRODUCT_ROWS) * ceil_div(ret->N, PRODUCT_ROWS);
+    int64_t tiles = ceil_div(ret->M, MATMUL_ROWS) * ceil_div(ret->N, MATMUL_ROWS);
     return is_whole(ret->N) && is_whole(ret->ta ? ret->M : ret->K) &&
            tiles * ceil_div(ret->K, DEPTH) <= INT32_MAX && ret->M * ret->N <= INT32_MAX;
 }
 
 static bool fits(const struct kernel_call *c)
 {
-    struct product p;
-    return cuda_hopper(c) && product_plain_of(c, &p);
+    struct matmul p;
+    return cuda_hopper(c) && matmul_hopper_plain_of(c, &p);
 }
 
-static void define(struct cuda_launch *k, const struct product *p, const struct way *w)
+static void define(struct cuda_launch *k, const struct matmul *p, const struct way *w)
 {
     k->arch = 90;
     launch_define(k, "CONSUMERS", w->t->consumers);
@@ -171,12 +171,12 @@ static void args_lengths(struct cuda_launch *k, const struct way *w)
     arg_i32(k, "group", w->group);
 }
 
-static void launch_sums(struct cuda_launches *l, const struct product *p, const struct way *w,
+static void launch_sums(struct cuda_launches *l, const struct matmul *p, const struct way *w,
                         int64_t parts)
 {
     int64_t quads = w->tiles * tile_bytes(w->t) / 16;
     struct cuda_launch *k =
-        launch_add(l, "product_hopper_plain.cu", "product_parts", quads / SUM_THREADS, SUM_THREADS);
+        launch_add(l, "matmul_hopper_plain.cu", "matmul_parts", quads / SUM_THREADS, SUM_THREADS);
     define(k, p, w);
     k->dependent = true;
     arg_scratch(k, "part", parts);
@@ -187,12 +187,12 @@ static void launch_sums(struct cuda_launches *l, const struct product *p, const 
 
 static void launch(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct product p;
-    bool fine = product_plain_of(c, &p);
+    struct matmul p;
+    bool fine = matmul_hopper_plain_of(c, &p);
     BUG_IF(!fine, "a product that does not fit");
     struct way w = way_of(&p, cuda_device_of(c)->processors);
     int64_t parts = launch_scratch(l, w.split ? w.parts * w.blocks * tile_bytes(w.t) : 0);
-    struct cuda_launch *k = launch_add(l, "product_hopper_plain.cu", "product_plain", w.blocks,
+    struct cuda_launch *k = launch_add(l, "matmul_hopper_plain.cu", "matmul_plain", w.blocks,
                                        WARPGROUP * (w.t->consumers + 1));
     define(k, &p, &w);
     if (p.ta)
@@ -211,7 +211,7 @@ static void launch(const struct kernel_call *c, struct cuda_launches *l)
     if (w.split) launch_sums(l, &p, &w, parts);
 }
 
-const struct cuda_row product_plain_rows[] = {
+const struct cuda_row matmul_hopper_plain_rows[] = {
     CUDA_ROW(MATMUL, "wgmma", fits, launch),
     CUDA_ROWS_END,
 };

@@ -1,4 +1,4 @@
-/* written.h - prints the source of kernels that are generated for a plan. */
+/* generated.h - prints the source of kernels that are generated for a plan. */
 #ifndef CLI_WRITTEN_H
 #define CLI_WRITTEN_H
 
@@ -6,6 +6,6 @@ struct program;
 struct str;
 
 /* Prints each kernel source once, after the nodes that use it; one sentence if there is none. */
-void written_print(const struct program *p, struct str *s);
+void generated_print(const struct program *p, struct str *s);
 
 #endif

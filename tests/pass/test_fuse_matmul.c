@@ -116,7 +116,7 @@ static value product(struct graph *g)
 }
 
 /* The matmul is used before its GELU, so it must not be computed later. */
-static void gelu_of_a_used_product(struct graph *g)
+static void gelu_of_a_used_matmul(struct graph *g)
 {
     value x = product(g), twice = g_scale(g, x, 2);
     graph_output(g, "y", g_gelu(g, x, true));
@@ -212,7 +212,7 @@ static void test_only_where_kernels_gain(void **state)
 static void test_uses_of_the_matmul(void **state)
 {
     (void)state;
-    CHECK(gelu_of_a_used_product, true, {OP_LINEAR_GELU, 0}, {OP_LINEAR, 1});
+    CHECK(gelu_of_a_used_matmul, true, {OP_LINEAR_GELU, 0}, {OP_LINEAR, 1});
     CHECK(gelu_before_a_use, true, {OP_LINEAR_GELU, 1}, {OP_LINEAR, 0});
     CHECK(gelu_alone, true, {OP_LINEAR_GELU, 1}, {OP_LINEAR, 0});
     CHECK(gelu_of_an_output, true, {OP_LINEAR_GELU, 1});

@@ -1,4 +1,4 @@
-/* attention_draw.cuh - dropout's random bytes for fragments of an attention matrix, forward and
+/* attention_random.cuh - dropout's random bytes for fragments of an attention matrix, forward and
  * backward, for mma.sync and wgmma: all give a warp the same 16 rows by 16 columns.
  *
  * A Philox call returns the bytes of a 4x4 set (dropout_attention), which two lanes, 4 apart,

@@ -1,5 +1,5 @@
 /* Matrix products by cuBLASLt: f32, f32 rounded to TF32, bf16 with sums in f32, and 8 bits with a scale for each operand. */
-#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/matmul/matmul.h"
 
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/context.h"
@@ -12,18 +12,18 @@
 /* What the library asks for at most, of its manual; one place in the arena serves all products. */
 enum { HOPPER = 90, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 8 << 20 };
 
-int64_t product_workspace_bytes(const struct kernel_call *c)
+int64_t matmul_workspace_bytes(const struct kernel_call *c)
 {
     return cuda_device_of(c)->arch >= HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
 }
 
 /* What prepare makes. */
 struct prepared {
-    struct product product;
-    struct product_parts parts;
-    struct product_choice choice;
+    struct matmul product;
+    struct matmul_parts parts;
+    struct matmul_choice choice;
     int64_t workspace_bytes;
-    struct product_copies copies;
+    struct matmul_copies copies;
     struct kernel_call before, after; /* launches, where there are copies */
 };
 
@@ -67,7 +67,7 @@ static bool fits_matmul_sum(const struct kernel_call *c)
 /* The workspace starts at a multiple of more than scratch does. */
 static int64_t scratch_bytes(const struct kernel *k, const struct kernel_call *c)
 {
-    return product_copies(k->op, c).bytes + product_workspace_bytes(c) + PRODUCT_WORKSPACE_ALIGN;
+    return matmul_copies(k->op, c).bytes + matmul_workspace_bytes(c) + MATMUL_WORKSPACE_ALIGN;
 }
 
 static void release(struct kernel_call *c)
@@ -76,7 +76,7 @@ static void release(struct kernel_call *c)
     if (!r) return;
     if (r->before.state) cuda_release(&r->before);
     if (r->after.state) cuda_release(&r->after);
-    product_close(&r->parts);
+    matmul_close(&r->parts);
     free(r);
     c->state = NULL;
 }
@@ -129,11 +129,11 @@ static enum status choose(enum op op, const struct kernel_call *c, struct prepar
                     "taken",
                     d.key);
     }
-    if (product_candidates(&r->parts, r->workspace_bytes, 1, &first) == 0)
+    if (matmul_candidates(&r->parts, r->workspace_bytes, 1, &first) == 0)
         return fail(ST_UNSUPPORTED,
                     "cuBLASLt has no algorithm for %s; with tune=auto another kernel is planned",
                     d.key);
-    r->choice = (struct product_choice){first.algo, (int64_t)first.workspaceSize};
+    r->choice = (struct matmul_choice){first.algo, (int64_t)first.workspaceSize};
     return ST_OK;
 }
 
@@ -142,17 +142,17 @@ static enum status prepare(const struct kernel *k, struct kernel_call *c)
     struct prepared *r = calloc(1, sizeof *r);
     BUG_IF(!r, "no host memory");
     c->state = r;
-    r->workspace_bytes = product_workspace_bytes(c);
+    r->workspace_bytes = matmul_workspace_bytes(c);
     bool fine = gemm_of(k->op, c, &r->product);
     BUG_IF(!fine, "a product that does not fit");
     enum status st = ST_OK;
-    r->product = product_even(&r->product);
-    r->copies = product_copies(k->op, c);
-    TRY_OUT(st, product_open(&r->parts, &r->product));
+    r->product = matmul_padded(&r->product);
+    r->copies = matmul_copies(k->op, c);
+    TRY_OUT(st, matmul_open(&r->parts, &r->product));
     TRY_OUT(st, choose(k->op, c, r));
     if (r->copies.bias >= 0 || r->copies.a >= 0 || r->copies.b >= 0)
-        TRY_OUT(st, prepare_launches(product_before, k->op, c, &r->before));
-    if (r->copies.out >= 0) TRY_OUT(st, prepare_launches(product_after, k->op, c, &r->after));
+        TRY_OUT(st, prepare_launches(matmul_before, k->op, c, &r->before));
+    if (r->copies.out >= 0) TRY_OUT(st, prepare_launches(matmul_after, k->op, c, &r->after));
 out:
     if (st != ST_OK) release(c);
     return st;
@@ -160,8 +160,8 @@ out:
 
 static void *workspace_of(const struct kernel_call *c, int64_t before)
 {
-    uintptr_t at = (uintptr_t)c->scratch + (uintptr_t)before + PRODUCT_WORKSPACE_ALIGN - 1;
-    return (void *)(at / PRODUCT_WORKSPACE_ALIGN * PRODUCT_WORKSPACE_ALIGN);
+    uintptr_t at = (uintptr_t)c->scratch + (uintptr_t)before + MATMUL_WORKSPACE_ALIGN - 1;
+    return (void *)(at / MATMUL_WORKSPACE_ALIGN * MATMUL_WORKSPACE_ALIGN);
 }
 
 static void *copy_of(const struct kernel_call *c, int64_t offset, void *itself)
@@ -172,27 +172,27 @@ static void *copy_of(const struct kernel_call *c, int64_t offset, void *itself)
 static enum status run(const struct kernel_call *c)
 {
     struct prepared *r = c->state;
-    enum product_end end = r->product.end;
-    struct product_memory m = {.a = copy_of(c, r->copies.a, c->in[0]),
-                               .b = copy_of(c, r->copies.b, c->in[1]),
-                               .out = copy_of(c, r->copies.out, c->out[0]),
-                               .workspace = workspace_of(c, r->copies.bytes),
-                               .workspace_bytes = r->workspace_bytes};
+    enum matmul_epilogue epilogue = r->product.epilogue;
+    struct matmul_memory m = {.a = copy_of(c, r->copies.a, c->in[0]),
+                              .b = copy_of(c, r->copies.b, c->in[1]),
+                              .out = copy_of(c, r->copies.out, c->out[0]),
+                              .workspace = workspace_of(c, r->copies.bytes),
+                              .workspace_bytes = r->workspace_bytes};
     void *piece = cuda_cleared_piece(c->context, r->choice.workspace_bytes);
     if (piece) m.workspace = piece, m.workspace_bytes = r->choice.workspace_bytes;
-    bool scaled = product_is_scaled(&r->product);
+    bool scaled = matmul_is_scaled(&r->product);
     if (scaled) m.scale_a = c->in[2], m.scale_b = c->in[3];
     if (r->product.bias) m.bias = scaled ? c->in[4] : copy_of(c, r->copies.bias, c->in[2]);
-    if (end == END_SUM) m.bias = c->out[1];
-    if (end == END_GELU_KEEP) m.beside = c->out[1];
-    if (end == END_GELU_GRAD) m.beside = c->in[2];
+    if (epilogue == EPILOGUE_SUM) m.bias = c->out[1];
+    if (epilogue == EPILOGUE_GELU_KEEP) m.beside = c->out[1];
+    if (epilogue == EPILOGUE_GELU_GRAD) m.beside = c->in[2];
     if (r->before.state) TRY(run_launches(&r->before, c));
     cuda_count_launch(c->context, "of cuBLASLt");
-    TRY(product_run(&r->parts, &r->choice.algorithm, &m, cuda_stream(c->context)));
+    TRY(matmul_run(&r->parts, &r->choice.algorithm, &m, cuda_stream(c->context)));
     return r->after.state ? run_launches(&r->after, c) : ST_OK;
 }
 
-const struct kernel product_rows[] = {
+const struct kernel matmul_cublaslt_rows[] = {
     {OP_MATMUL, "cublaslt", fits_matmul, scratch_bytes, prepare, release, run},
     {OP_LINEAR, "cublaslt", fits_linear, scratch_bytes, prepare, release, run},
     {OP_MATMUL_SCALED, "cublaslt", fits_matmul_scaled, scratch_bytes, prepare, release, run},

@@ -1,9 +1,9 @@
 /* Products with GELU or its gradient by the products of warpgroups of compute capability 9.0. */
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/tensor_map.h"
 
-/* As product_hopper.cu has them. */
+/* As matmul_hopper.cu has them. */
 enum { WARPGROUP = 128, CONSUMERS = 2, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8 };
 
@@ -20,17 +20,17 @@ static const struct tiling tilings[] = {
 
 static int rows_of(const struct tiling *t)
 {
-    enum { PRODUCT_ROWS = 64 };
-    return PRODUCT_ROWS * t->tiles;
+    enum { MATMUL_ROWS = 64 };
+    return MATMUL_ROWS * t->tiles;
 }
 
-static int64_t tiles_of(const struct tiling *t, const struct product *p)
+static int64_t tiles_of(const struct tiling *t, const struct matmul *p)
 {
     return ceil_div(p->M, rows_of(t)) * ceil_div(p->N, t->columns);
 }
 
 /* A block takes tile after tile, and one takes as long as its columns and some more; measured on an H200. */
-static const struct tiling *tiling_of(const struct product *p, int64_t blocks)
+static const struct tiling *tiling_of(const struct matmul *p, int64_t blocks)
 {
     enum { SOME_MORE = 40 };
     const struct tiling *best = NULL;
@@ -56,19 +56,21 @@ static bool is_whole(int64_t n)
 }
 
 /* What a call asks for: as gemm_of, but either form of GELU, since it is none of the library's. */
-bool product_hopper_of(enum op op, const struct kernel_call *c, struct product *ret)
+bool matmul_hopper_of(enum op op, const struct kernel_call *c, struct matmul *ret)
 {
     const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];
     bool linear = op == OP_LINEAR_GELU;
-    if (op == OP_MATMUL) return product_plain_of(c, ret);
+    if (op == OP_MATMUL) return matmul_hopper_plain_of(c, ret);
     if (linear ? c->attr->linear.packed : c->attr->matmul.packed) return false;
     if (c->numerics.portable) return false;
     if (!linear && c->attr->matmul.ta) return false;
     if (a->dtype != DT_BF16 || b->dtype != DT_BF16 || y->dtype != DT_BF16 || b->rank != 2)
         return false;
-    *ret = (struct product){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1};
-    ret->end = !linear ? END_GELU_GRAD : c->attr->linear.keep ? END_GELU_KEEP : END_GELU;
-    ret->bias = product_has_bias(op, c);
+    *ret = (struct matmul){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1};
+    ret->epilogue = !linear                ? EPILOGUE_GELU_GRAD
+               : c->attr->linear.keep ? EPILOGUE_GELU_KEEP
+                                      : EPILOGUE_GELU;
+    ret->bias = matmul_has_bias(op, c);
     ret->erf = linear ? !c->attr->linear.tanh : !c->attr->matmul.tanh;
     ret->deterministic = c->numerics.deterministic;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
@@ -80,10 +82,10 @@ bool product_hopper_of(enum op op, const struct kernel_call *c, struct product *
 
 static bool fits(enum op op, const struct kernel_call *c)
 {
-    struct product p;
-    if (!cuda_hopper(c) || !product_hopper_of(op, c, &p)) return false;
+    struct matmul p;
+    if (!cuda_hopper(c) || !matmul_hopper_of(op, c, &p)) return false;
     if (p.bias && c->in_type[2].dtype != DT_F32 && c->in_type[2].dtype != DT_BF16) return false;
-    if (p.end == END_GELU_GRAD && c->in_type[2].dtype != DT_BF16) return false;
+    if (p.epilogue == EPILOGUE_GELU_GRAD && c->in_type[2].dtype != DT_BF16) return false;
     return p.M > 0 && p.M <= INT32_MAX / 2 && is_whole(p.N) && is_whole(p.K);
 }
 
@@ -100,16 +102,15 @@ static bool fits_gelu_grad(const struct kernel_call *c)
 static void launch(enum op op, const struct kernel_call *c, struct cuda_launches *l,
                    const char *entry)
 {
-    struct product p;
-    bool fine = product_hopper_of(op, c, &p);
+    struct matmul p;
+    bool fine = matmul_hopper_of(op, c, &p);
     BUG_IF(!fine, "a product that does not fit");
-    bool grad = op == OP_MATMUL_GELU_GRAD, keep = p.end == END_GELU_KEEP;
+    bool grad = op == OP_MATMUL_GELU_GRAD, keep = p.epilogue == EPILOGUE_GELU_KEEP;
     int64_t blocks = cuda_device_of(c)->processors;
     const struct tiling *t = tiling_of(&p, blocks);
     int64_t tiles = tiles_of(t, &p);
-    struct cuda_launch *k =
-        launch_add(l, "product_hopper.cu", entry, tiles < blocks ? tiles : blocks,
-                   WARPGROUP * (CONSUMERS + 1));
+    struct cuda_launch *k = launch_add(
+        l, "matmul_hopper.cu", entry, tiles < blocks ? tiles : blocks, WARPGROUP * (CONSUMERS + 1));
     k->arch = 90;
     launch_define(k, "TILES", t->tiles);
     launch_define(k, "COLUMNS", t->columns);
@@ -140,23 +141,23 @@ static void launch(enum op op, const struct kernel_call *c, struct cuda_launches
 
 static void launch_gelu(const struct kernel_call *c, struct cuda_launches *l)
 {
-    launch(OP_LINEAR_GELU, c, l, "product_gelu");
+    launch(OP_LINEAR_GELU, c, l, "matmul_gelu");
 }
 
 static void launch_gelu_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
-    launch(OP_MATMUL_GELU_GRAD, c, l, "product_gelu_grad");
+    launch(OP_MATMUL_GELU_GRAD, c, l, "matmul_gelu_grad");
 }
 
-const struct cuda_row product_hopper_rows[] = {
+const struct cuda_row matmul_hopper_rows[] = {
     CUDA_ROW(LINEAR_GELU, "wgmma", fits_gelu, launch_gelu),
     CUDA_ROW(MATMUL_GELU_GRAD, "wgmma", fits_gelu_grad, launch_gelu_grad),
     CUDA_ROWS_END,
 };
 
-const struct kernel *product_hopper_row(int op, const struct kernel_call *c)
+const struct kernel *matmul_hopper_row(int op, const struct kernel_call *c)
 {
-    static const struct cuda_row *const tables[] = {product_hopper_rows, product_plain_rows};
+    static const struct cuda_row *const tables[] = {matmul_hopper_rows, matmul_hopper_plain_rows};
     for (int i = 0; i < COUNT_OF(tables); i++)
         for (const struct cuda_row *row = tables[i]; row->kernel.run; row++)
             if ((int)row->kernel.op == op && row->kernel.fits(c)) return &row->kernel;

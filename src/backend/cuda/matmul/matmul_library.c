@@ -1,52 +1,52 @@
 /* From a call to a product, and from a product to what the library calls it. */
-#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/matmul/matmul.h"
 
 #include <stdio.h>
 #include <string.h>
 
-bool product_has_bias(enum op op, const struct kernel_call *c)
+bool matmul_has_bias(enum op op, const struct kernel_call *c)
 {
     return (op == OP_LINEAR || op == OP_LINEAR_GELU) && c->n_in == 3;
 }
 
-bool product_is_scaled(const struct product *p)
+bool matmul_is_scaled(const struct matmul *p)
 {
     return dtype_is_float8(p->in);
 }
 
-bool product_has_beside(const struct product *p)
+bool matmul_has_second(const struct matmul *p)
 {
-    return p->end == END_GELU_KEEP || p->end == END_GELU_GRAD;
+    return p->epilogue == EPILOGUE_GELU_KEEP || p->epilogue == EPILOGUE_GELU_GRAD;
 }
 
 static bool types_fit(enum op op, const struct kernel_call *c)
 {
     enum dtype in = c->in_type[0].dtype, out = c->out_type[0].dtype, bias = c->in_type[2].dtype;
-    if (product_has_bias(op, c) && bias != DT_F32 && bias != out) return false;
+    if (matmul_has_bias(op, c) && bias != DT_F32 && bias != out) return false;
     return in == DT_BF16 ? out == DT_BF16 || out == DT_F32 : in == DT_F32 && out == DT_F32;
 }
 
 /* What the library does with sums. GELU is its approximation by tanh; where a row of an operand is no multiple of 8 it rounds the
  * sums to bf16 before GELU (PyTorch's call of it, too: 3.0e-3 off at K = 129, 1.7e-3 at 128), and the slope that it takes in
  * f32 is 2.6e-6 off: those are left to kernels of our own. */
-static bool end_of(enum op op, const struct kernel_call *c, enum product_end *ret)
+static bool end_of(enum op op, const struct kernel_call *c, enum matmul_epilogue *ret)
 {
     enum { ROWS = 8 };
     const struct type *x = &c->in_type[0];
     bool even = type_columns(&c->out_type[0]) % ROWS == 0 && type_columns(x) % ROWS == 0;
     switch (op) {
     case OP_LINEAR_GELU:
-        *ret = c->attr->linear.keep ? END_GELU_KEEP : END_GELU;
+        *ret = c->attr->linear.keep ? EPILOGUE_GELU_KEEP : EPILOGUE_GELU;
         return c->attr->linear.tanh && even;
     case OP_MATMUL_GELU_GRAD:
-        *ret = END_GELU_GRAD;
+        *ret = EPILOGUE_GELU_GRAD;
         return c->attr->matmul.tanh && even && c->in_type[1].rank == 2 &&
                (x->dtype == DT_BF16 || c->numerics.tf32);
     case OP_MATMUL_SUM:
-        *ret = END_SUM;
+        *ret = EPILOGUE_SUM;
         return true;
     default:
-        *ret = END_STORE;
+        *ret = EPILOGUE_STORE;
         return true;
     }
 }
@@ -58,11 +58,11 @@ static bool is_even(int64_t n)
 }
 
 /* The library does not multiply two of e5m2. */
-static bool scaled_of(const struct kernel_call *c, struct product *ret)
+static bool scaled_of(const struct kernel_call *c, struct matmul *ret)
 {
     enum dtype a = c->in_type[0].dtype, b = c->in_type[1].dtype, y = c->out_type[0].dtype;
     bool bias = c->n_in == 5;
-    *ret = (struct product){.in = a, .in_b = b, .out = y, .batch = 1, .tb = true, .bias = bias};
+    *ret = (struct matmul){.in = a, .in_b = b, .out = y, .batch = 1, .tb = true, .bias = bias};
     ret->M = c->in_type[0].dim[0];
     ret->N = c->in_type[1].dim[0];
     ret->K = c->in_type[0].dim[1];
@@ -74,17 +74,17 @@ static bool scaled_of(const struct kernel_call *c, struct product *ret)
            is_even(ret->N) && is_even(ret->K);
 }
 
-bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret)
+bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret)
 {
     if (op == OP_MATMUL_SCALED) return scaled_of(c, ret);
     const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];
     bool linear = op == OP_LINEAR || op == OP_LINEAR_GELU;
-    enum product_end end;
+    enum matmul_epilogue epilogue;
     if (linear ? c->attr->linear.packed : c->attr->matmul.packed) return false;
-    if (!types_fit(op, c) || !end_of(op, c, &end)) return false;
+    if (!types_fit(op, c) || !end_of(op, c, &epilogue)) return false;
     *ret =
-        (struct product){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1, .end = end};
-    ret->bias = product_has_bias(op, c);
+        (struct matmul){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1, .epilogue = epilogue};
+    ret->bias = matmul_has_bias(op, c);
     ret->ta = !linear && c->attr->matmul.ta;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
     ret->tf32 = a->dtype == DT_F32 && c->numerics.tf32;
@@ -99,22 +99,22 @@ bool gemm_of(enum op op, const struct kernel_call *c, struct product *ret)
     return true;
 }
 
-void product_text(const struct product *p, char ret_text[PRODUCT_TEXT])
+void matmul_text(const struct matmul *p, char ret_text[MATMUL_TEXT])
 {
-    static const char *const ends[] = {[END_STORE] = "",
-                                       [END_GELU] = ", gelu",
-                                       [END_GELU_KEEP] = ", gelu and x",
-                                       [END_GELU_GRAD] = ", gelu's gradient",
-                                       [END_SUM] = ", sum of rows"};
+    static const char *const epilogues[] = {[EPILOGUE_STORE] = "",
+                                       [EPILOGUE_GELU] = ", gelu",
+                                       [EPILOGUE_GELU_KEEP] = ", gelu and x",
+                                       [EPILOGUE_GELU_GRAD] = ", gelu's gradient",
+                                       [EPILOGUE_SUM] = ", sum of rows"};
     const char *erf = p->erf ? " by erf" : "";
     char batch[32] = "", types[32];
     snprintf(types, sizeof types, "%s%s%s", p->tf32 ? "tf32" : dtype_name(p->in),
              p->in == p->in_b ? "" : " by ", p->in == p->in_b ? "" : dtype_name(p->in_b));
     if (p->batch > 1) snprintf(batch, sizeof batch, "%lld times ", (long long)p->batch);
-    snprintf(ret_text, PRODUCT_TEXT, "%s%s (%lld,%lld)%s x (%lld,%lld)%s -> %s%s%s%s%s", batch,
+    snprintf(ret_text, MATMUL_TEXT, "%s%s (%lld,%lld)%s x (%lld,%lld)%s -> %s%s%s%s%s", batch,
              types, (long long)p->M, (long long)p->K, p->ta ? " ta" : "", (long long)p->K,
              (long long)p->N, p->tb ? " tb" : "", dtype_name(p->out), p->bias ? ", bias" : "",
-             p->fast ? ", fast" : "", ends[p->end], erf);
+             p->fast ? ", fast" : "", epilogues[p->epilogue], erf);
 }
 
 static cudaDataType_t type_word(enum dtype dtype)
@@ -168,28 +168,28 @@ static cublasStatus_t set_pointers(cublasLtMatmulDesc_t d, const void *bias, con
     return s;
 }
 
-static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t d, const struct product *p)
+static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t d, const struct matmul *p)
 {
     static const cublasLtEpilogue_t words[][2] = {
-        [END_STORE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
-        [END_GELU] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
-        [END_GELU_KEEP] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
-        [END_GELU_GRAD] = {CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DGELU},
-        [END_SUM] = {CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADA}, /* its A is our b */
+        [EPILOGUE_STORE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
+        [EPILOGUE_GELU] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
+        [EPILOGUE_GELU_KEEP] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
+        [EPILOGUE_GELU_GRAD] = {CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DGELU},
+        [EPILOGUE_SUM] = {CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADA}, /* its A is our b */
     };
     int64_t columns = p->N;
     cublasStatus_t s =
-        set(d, CUBLASLT_MATMUL_DESC_EPILOGUE, &words[p->end][p->bias], sizeof words[0][0]);
-    if (product_has_beside(p) && s == CUBLAS_STATUS_SUCCESS)
+        set(d, CUBLASLT_MATMUL_DESC_EPILOGUE, &words[p->epilogue][p->bias], sizeof words[0][0]);
+    if (matmul_has_second(p) && s == CUBLAS_STATUS_SUCCESS)
         s = set(d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &columns, sizeof columns);
     if (s != CUBLAS_STATUS_SUCCESS) return s;
     /* The heuristics read off them how these are aligned. */
-    const void *somewhere = (const void *)(uintptr_t)PRODUCT_ALIGNMENT;
-    bool vector = p->bias || p->end == END_SUM;
-    return set_pointers(d, vector ? somewhere : NULL, product_has_beside(p) ? somewhere : NULL);
+    const void *somewhere = (const void *)(uintptr_t)MATMUL_ALIGNMENT;
+    bool vector = p->bias || p->epilogue == EPILOGUE_SUM;
+    return set_pointers(d, vector ? somewhere : NULL, matmul_has_second(p) ? somewhere : NULL);
 }
 
-static cublasStatus_t open_operation(cublasLtMatmulDesc_t *ret, const struct product *p)
+static cublasStatus_t open_operation(cublasLtMatmulDesc_t *ret, const struct matmul *p)
 {
     cublasOperation_t ta = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N,
                       tb = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -198,32 +198,32 @@ static cublasStatus_t open_operation(cublasLtMatmulDesc_t *ret, const struct pro
     if (s == CUBLAS_STATUS_SUCCESS) s = set(*ret, CUBLASLT_MATMUL_DESC_TRANSA, &tb, sizeof tb);
     if (s == CUBLAS_STATUS_SUCCESS) s = set(*ret, CUBLASLT_MATMUL_DESC_TRANSB, &ta, sizeof ta);
     int8_t fast = p->fast;
-    if (s == CUBLAS_STATUS_SUCCESS && product_is_scaled(p))
+    if (s == CUBLAS_STATUS_SUCCESS && matmul_is_scaled(p))
         s = set(*ret, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast);
     return s == CUBLAS_STATUS_SUCCESS ? set_epilogue(*ret, p) : s;
 }
 
-enum status product_open(struct product_parts *parts, const struct product *p)
+enum status matmul_open(struct matmul_parts *parts, const struct matmul *p)
 {
-    *parts = (struct product_parts){0};
+    *parts = (struct matmul_parts){0};
     cublasStatus_t s = open_operation(&parts->operation, p);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = open_layout(&parts->a, p->in, p->ta ? p->K : p->M, p->ta ? p->M : p->K, p->batch);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = open_layout(&parts->b, p->in_b, p->tb ? p->N : p->K, p->tb ? p->K : p->N, p->batch);
     if (s == CUBLAS_STATUS_SUCCESS) s = open_layout(&parts->out, p->out, p->M, p->N, p->batch);
-    if (s != CUBLAS_STATUS_SUCCESS) product_close(parts);
+    if (s != CUBLAS_STATUS_SUCCESS) matmul_close(parts);
     return cublaslt_check(s, "describe a product");
 }
 
-void product_close(struct product_parts *parts)
+void matmul_close(struct matmul_parts *parts)
 {
     const struct cublaslt *t = cublaslt(NULL);
     if (parts->operation) t->cublasLtMatmulDescDestroy(parts->operation);
     if (parts->a) t->cublasLtMatrixLayoutDestroy(parts->a);
     if (parts->b) t->cublasLtMatrixLayoutDestroy(parts->b);
     if (parts->out) t->cublasLtMatrixLayoutDestroy(parts->out);
-    *parts = (struct product_parts){0};
+    *parts = (struct matmul_parts){0};
 }
 
 /* Sums that are split are added in f32, in an order that is fixed: the same bits in every run. */
@@ -231,7 +231,7 @@ static cublasStatus_t open_preference(cublasLtMatmulPreference_t *ret, int64_t w
 {
     const struct cublaslt *t = cublaslt(NULL);
     uint64_t bytes = (uint64_t)workspace_bytes;
-    uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = PRODUCT_ALIGNMENT;
+    uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = MATMUL_ALIGNMENT;
     const struct {
         cublasLtMatmulPreferenceAttributes_t which;
         const void *from;
@@ -251,8 +251,8 @@ static cublasStatus_t open_preference(cublasLtMatmulPreference_t *ret, int64_t w
     return s;
 }
 
-int product_candidates(const struct product_parts *parts, int64_t workspace_bytes, int most,
-                       cublasLtMatmulHeuristicResult_t *ret)
+int matmul_candidates(const struct matmul_parts *parts, int64_t workspace_bytes, int most,
+                      cublasLtMatmulHeuristicResult_t *ret)
 {
     const struct cublaslt *t = cublaslt(NULL);
     cublasLtMatmulPreference_t preference = NULL;
@@ -268,8 +268,8 @@ int product_candidates(const struct product_parts *parts, int64_t workspace_byte
     return fine;
 }
 
-enum status product_run(const struct product_parts *parts, const cublasLtMatmulAlgo_t *algorithm,
-                        const struct product_memory *m, CUstream stream)
+enum status matmul_run(const struct matmul_parts *parts, const cublasLtMatmulAlgo_t *algorithm,
+                       const struct matmul_memory *m, CUstream stream)
 {
     const float one = 1, zero = 0;
     cublasStatus_t s = set_pointers(parts->operation, m->bias, m->beside);

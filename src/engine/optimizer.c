@@ -1,8 +1,8 @@
-#include "engine/optim.h"
+#include "engine/optimizer.h"
 
 #include "engine/copies.h"
-#include "graph/build.h"
 #include "engine/lr.h"
+#include "graph/build.h"
 
 #include <math.h>
 
@@ -83,7 +83,7 @@ static value clip_coefficient(struct graph *g, value norm, double clip)
     return g_at_most(g, ratio, 1);
 }
 
-void optim_update(struct graph *g, const struct model *m, const struct config *config)
+void optimizer_update(struct graph *g, const struct model *m, const struct config *config)
 {
     const struct config_train *c = &config->train;
     g->phase = PHASE_UPDATE;

@@ -1,6 +1,6 @@
 /* Matmuls without cuBLASLt: any shape, on FMA units (kernels/matmul.cu). */
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/matmul/product.h"
+#include "backend/cuda/matmul/matmul.h"
 
 enum { TILE_M = 128, TILE_N = 64, THREADS = 256, BATCH_MOST = 65535 };
 
@@ -9,25 +9,25 @@ static bool is_small(int64_t n)
     return n <= INT32_MAX;
 }
 
-static bool gemm_of_call(const struct kernel_call *c, struct product *ret)
+static bool gemm_of_call(const struct kernel_call *c, struct matmul *ret)
 {
     return gemm_of(c->n_in == 3 ? OP_LINEAR : OP_MATMUL, c, ret);
 }
 
 static bool fits(const struct kernel_call *c)
 {
-    struct product p;
+    struct matmul p;
     return gemm_of_call(c, &p) && is_small(p.M) && is_small(p.N) && is_small(p.K) &&
            is_small(p.batch);
 }
 
 static void launch_matmul(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct product p;
+    struct matmul p;
     bool fine = gemm_of_call(c, &p);
     BUG_IF(!fine, "a matmul that does not fit its kernel");
     int64_t tiles = ceil_div(p.M, TILE_M) * ceil_div(p.N, TILE_N);
-    struct cuda_launch *k = launch_add(l, "matmul.cu", "matmul", tiles, THREADS);
+    struct cuda_launch *k = launch_add(l, "matmul_tiles.cu", "matmul", tiles, THREADS);
     launch_grid(k, tiles, p.batch < BATCH_MOST ? p.batch : BATCH_MOST, 1);
     launch_define_type(k, "T_A", p.in);
     launch_define_type(k, "T_C", p.out);
@@ -44,7 +44,7 @@ static void launch_matmul(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "batch", p.batch);
 }
 
-const struct cuda_row matmul_rows[] = {
+const struct cuda_row matmul_tiles_rows[] = {
     CUDA_ROW(MATMUL, "tiles", fits, launch_matmul),
     CUDA_ROW(LINEAR, "tiles", fits, launch_matmul),
     CUDA_ROWS_END,

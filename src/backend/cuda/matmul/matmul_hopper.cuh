@@ -1,4 +1,4 @@
-/* product_hopper.cuh - shared by the WGMMA matmuls: stages, tiles, turns of the consumers.
+/* matmul_hopper.cuh - shared by the WGMMA matmuls: stages, tiles, turns of the consumers.
  *
  * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). The source defines
  * before: these, TURNS, WARPGROUP, CONSUMERS, STAGES, DEPTH, PITCH, BLOCK, A_BYTES, STAGE_BYTES,

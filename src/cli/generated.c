@@ -1,4 +1,4 @@
-#include "cli/written.h"
+#include "cli/generated.h"
 
 #include "backend/backend.h"
 #include "base/str.h"
@@ -60,7 +60,7 @@ static void find(struct list *l, const struct plan *p, enum graph_kind kind)
     }
 }
 
-void written_print(const struct program *p, struct str *s)
+void generated_print(const struct program *p, struct str *s)
 {
     struct list l = {0};
     for (int kind = 0; kind < GRAPH_COUNT; kind++)

@@ -1,6 +1,6 @@
-/* cases_product.h - cases of matmuls; a part of cases.c, with its macros. */
-#ifndef CHECK_CASES_PRODUCT_H
-#define CHECK_CASES_PRODUCT_H
+/* cases_matmul.h - cases of matmuls; a part of cases.c, with its macros. */
+#ifndef CHECK_CASES_MATMUL_H
+#define CHECK_CASES_MATMUL_H
 
 /* clang-format off */
 /* With a GELU epilogue: several tiles of the kernels for compute capability 9.0, and less than
@@ -13,13 +13,13 @@
     {OP_LINEAR_GELU, "several tiles, no bias, w transposed", .attr = {.linear = {.tb = true}}, .in = {{F(387,328)}, {F(520,328)}}, .no_differences = SLOW}, \
     {OP_LINEAR_GELU, "rows of 8", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2, \
      .in = {{F(7,8)}, {F(8,24)}, {F(24), .wide = true}}}, \
-    {OP_MATMUL_GELU_GRAD, "several tiles, odd rows, w transposed", .attr = {.matmul = {.tb = true, .tanh = true}}, OF_ROUNDED_PRODUCT, .no_differences = SLOW, \
+    {OP_MATMUL_GELU_GRAD, "several tiles, odd rows, w transposed", .attr = {.matmul = {.tb = true, .tanh = true}}, OF_ROUNDED_MATMUL, .no_differences = SLOW, \
      .in = {{F(1,251,200)}, {F(376,200)}, {F(1,251,376)}}}, \
-    {OP_MATMUL_GELU_GRAD, "several tiles, erf", .attr = {.matmul = {false}}, OF_ROUNDED_PRODUCT, .no_differences = SLOW, \
+    {OP_MATMUL_GELU_GRAD, "several tiles, erf", .attr = {.matmul = {false}}, OF_ROUNDED_MATMUL, .no_differences = SLOW, \
      .in = {{F(251,584)}, {F(584,376)}, {F(251,376)}}}, \
-    {OP_MATMUL_GELU_GRAD, "many tiles of a short sum", .attr = {.matmul = {.tb = true}}, OF_ROUNDED_PRODUCT, .in = {{F(1000,8)}, {F(128,8)}, {F(1000,128)}}, \
+    {OP_MATMUL_GELU_GRAD, "many tiles of a short sum", .attr = {.matmul = {.tb = true}}, OF_ROUNDED_MATMUL, .in = {{F(1000,8)}, {F(128,8)}, {F(1000,128)}}, \
      .no_differences = SLOW}, \
-    {OP_MATMUL_GELU_GRAD, "rows of 8", .attr = {.matmul = {.tb = true}}, OF_ROUNDED_PRODUCT, .in = {{F(7,8)}, {F(24,8)}, {F(7,24)}}},
+    {OP_MATMUL_GELU_GRAD, "rows of 8", .attr = {.matmul = {.tb = true}}, OF_ROUNDED_MATMUL, .in = {{F(7,8)}, {F(24,8)}, {F(7,24)}}},
 /* clang-format on */
 
 /* clang-format off */

@@ -1,4 +1,4 @@
-#include "base/room.h"
+#include "base/free_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static bool read_text(const char *path, char *text, int size)
     return true;
 }
 
-int64_t room_in_meminfo(const char *meminfo)
+int64_t free_in_meminfo(const char *meminfo)
 {
     const char *line = strstr(meminfo, "MemAvailable:");
     long long kib;
@@ -30,7 +30,7 @@ static const struct files {
 };
 
 /* Free memory under the limit of one group; -1: no limit. */
-static int64_t room_at(const char *directory, const struct files *f)
+static int64_t free_at(const char *directory, const struct files *f)
 {
     char path[2400], text[8192];
     snprintf(path, sizeof path, "%s/%s", directory, f->limit);
@@ -56,19 +56,19 @@ static int64_t least(int64_t a, int64_t b)
 /* Minimum free memory over a group and its ancestors. In a container the path may be the host's and
  * not exist under the mount; the walk ends at the mount itself, which is the container's own
  * group. */
-static int64_t room_upwards(const char *mount, const char *group, const struct files *f)
+static int64_t free_upwards(const char *mount, const char *group, const struct files *f)
 {
     char directory[2200];
     snprintf(directory, sizeof directory, "%s%s", mount, group);
     for (int64_t room = -1;;) {
-        room = least(room, room_at(directory, f));
+        room = least(room, free_at(directory, f));
         if (strlen(directory) <= strlen(mount)) return room;
         *strrchr(directory, '/') = '\0';
     }
 }
 
 /* Lines are "0::/group" (version 2) and "4:memory:/group" (version 1). */
-int64_t room_in_groups(const char *groups, const char *root)
+int64_t free_in_groups(const char *groups, const char *root)
 {
     int64_t room = -1;
     while (*groups) {
@@ -83,17 +83,17 @@ int64_t room_in_groups(const char *groups, const char *root)
         if (!second && !first) continue;
         group += strcmp(group, ":/") ? 1 : 2;
         snprintf(mount, sizeof mount, "%s%s", root, first ? "/memory" : "");
-        room = least(room, room_upwards(mount, group, &files[first]));
+        room = least(room, free_upwards(mount, group, &files[first]));
     }
     return room;
 }
 
-int64_t room_bytes(void)
+int64_t free_memory_bytes(void)
 {
     char text[8192];
     int64_t room = -1;
-    if (read_text("/proc/meminfo", text, sizeof text)) room = room_in_meminfo(text);
+    if (read_text("/proc/meminfo", text, sizeof text)) room = free_in_meminfo(text);
     if (read_text("/proc/self/cgroup", text, sizeof text))
-        room = least(room, room_in_groups(text, "/sys/fs/cgroup"));
+        room = least(room, free_in_groups(text, "/sys/fs/cgroup"));
     return room;
 }

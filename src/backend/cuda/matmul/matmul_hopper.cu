@@ -1,7 +1,7 @@
-/* product_hopper.cu - matmuls with GELU or its gradient as epilogue, by WGMMA; bf16, float sums:
+/* matmul_hopper.cu - matmuls with GELU or its gradient as epilogue, by WGMMA; bf16, float sums:
  *
- *     product_gelu        y = gelu(x) and, with KEEP, x = a b + bias (M,N)
- *     product_gelu_grad   y = (a b) gelu'(x)
+ *     matmul_gelu        y = gelu(x) and, with KEEP, x = a b + bias (M,N)
+ *     matmul_gelu_grad   y = (a b) gelu'(x)
  *
  * a is (M,K), b is (K,N) or, with TRANSPOSED, (N,K). A persistent block processes tile after tile;
  * neighbouring blocks share operands in L2. One producer thread loads STAGES of DEPTH of K by TMA.
@@ -10,12 +10,12 @@
  *
  * The tensor cores need ROWS * COLUMNS / 32 clocks per stage, for which ROWS + COLUMNS rows of 128
  * bytes come from L2. That is the bound: 49 bytes a clock for 128 x 192. The epilogue
- * (product_hopper_ends.cuh) is 8 to 15 instructions per element.
+ * (matmul_hopper_ends.cuh) is 8 to 15 instructions per element.
  *
  *     TILES     64-row units of a tile: ROWS / 64
  *     COLUMNS   of a tile: 64, 128, 192 or 256
  *     PANELS    shared-memory panels of a warp, for x loaded and y stored
- *     WHAT      1: product_gelu, 2: product_gelu_grad
+ *     WHAT      1: matmul_gelu, 2: matmul_gelu_grad
  *     TRANSPOSED, TANH, KEEP, BIAS (with T_BIAS)
  *
  * Loads beyond the bounds of a tensor give zeros; stores there are dropped. */
@@ -64,7 +64,7 @@ static_assert(COLUMNS % 64 == 0 && TILES * COLUMNS <= 384, "");
 
 extern __shared__ __align__(1024) u8 shared_memory[];
 
-#include "product_hopper.cuh"
+#include "matmul_hopper.cuh"
 
 DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, const shape &s)
 {
@@ -81,7 +81,7 @@ DEVICE void produce(u32 base, const tensor_map *a_map, const tensor_map *b_map, 
     }
 }
 
-#include "product_hopper_ends.cuh"
+#include "matmul_hopper_epilogue.cuh"
 
 template <int GRAD>
 DEVICE void consume(u32 base, int w, const tensor_map *y_map, const tensor_map *x_map,
@@ -161,7 +161,7 @@ DEVICE void roles(const tensor_map *a_map, const tensor_map *b_map, const tensor
 /* Boxes of a_map: DEPTH columns, ROWS rows; of b_map DEPTH columns, COLUMNS rows with TRANSPOSED,
  * else 64 columns, DEPTH rows; of y_map and x_map CHUNK columns, 16 rows. */
 KERNEL_MIN(THREADS, 1)
-product_gelu(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
+matmul_gelu(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
              const __grid_constant__ tensor_map y_map, const __grid_constant__ tensor_map x_map,
              const T_BIAS *bias, int M, int N, int K, int group)
 {
@@ -170,7 +170,7 @@ product_gelu(const __grid_constant__ tensor_map a_map, const __grid_constant__ t
 #endif
 #if WHAT & 2
 KERNEL_MIN(THREADS, 1)
-product_gelu_grad(const __grid_constant__ tensor_map a_map,
+matmul_gelu_grad(const __grid_constant__ tensor_map a_map,
                   const __grid_constant__ tensor_map b_map,
                   const __grid_constant__ tensor_map y_map,
                   const __grid_constant__ tensor_map x_map, int M, int N, int K, int group)

@@ -13,8 +13,8 @@ enum : unsigned { GROUP = 128, GROUPS = 1024 / GROUP, ROWS = 64, SUM = 16, WIDES
 enum { ACCUMULATORS = 16 };
 
 /* A WGMMA that all threads of the warpgroup issue, one after the other. */
-struct product {
-    emu_product of; /* of.d, of.registers: those of the first thread, not read */
+struct matmul {
+    emu_wgmma of; /* of.d, of.registers: those of the first thread, not read */
     unsigned arrived;
     int accumulator;
     bool done;
@@ -144,7 +144,7 @@ void multiply(warpgroup &w, product &p)
 
 /* The number of this thread's accumulator at d; the values of a new one are taken from the
  * thread. */
-int accumulator_of(warpgroup &w, unsigned t, const emu_product &p)
+int accumulator_of(warpgroup &w, unsigned t, const emu_wgmma &p)
 {
     int at = -1;
     for (int i = 0; i < ACCUMULATORS; i++) {
@@ -169,7 +169,7 @@ int accumulator_of(warpgroup &w, unsigned t, const emu_product &p)
     return at;
 }
 
-bool same(const product &a, const emu_product &b)
+bool same(const product &a, const emu_wgmma &b)
 {
     return a.of.n == b.n && a.of.a == b.a && a.of.b == b.b && a.of.ta == b.ta && a.of.tb == b.tb &&
            a.of.accumulate == b.accumulate && !a.of.registers == !b.registers;
@@ -196,7 +196,7 @@ void end(warpgroup &w, uint64_t until)
 
 } // namespace
 
-void emu_product_add(const emu_product &p)
+void emu_wgmma_add(const emu_wgmma &p)
 {
     unsigned t = emu_thread() % GROUP;
     if (emu_thread() - t + GROUP > emu_block().threads) emu_broken("half a warpgroup");
@@ -216,17 +216,17 @@ void emu_product_add(const emu_product &p)
     if (++one.arrived == GROUP && emu_early()) multiply(w, one);
 }
 
-void emu_product_fence()
+void emu_wgmma_fence()
 {
     me().fenced = true;
 }
 
-void emu_product_commit()
+void emu_wgmma_commit()
 {
     me().groups.push_back(me().started);
 }
 
-void emu_product_wait(int n)
+void emu_wgmma_wait(int n)
 {
     warpgroup &w = mine();
     thread &t = me();
@@ -245,7 +245,7 @@ void emu_product_wait(int n)
     w.times++;
 }
 
-void emu_products_begin()
+void emu_wgmma_begin()
 {
     if (!touched) return;
     touched = false;
@@ -259,7 +259,7 @@ void emu_products_begin()
     }
 }
 
-void emu_products_thread_ends()
+void emu_wgmma_thread_ends()
 {
     if (touched && me().started > mine().ended)
         emu_broken("a thread ends while its WGMMA is in flight");

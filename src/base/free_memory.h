@@ -6,12 +6,12 @@
 
 /* Free bytes: MemAvailable of the machine, limited by the memory limits of the process's control
  * groups. -1 if the system does not report it. */
-int64_t room_bytes(void);
+int64_t free_memory_bytes(void);
 /* Free bytes under the memory limits of control groups, or -1 if there is no limit. `groups` is the
  * text of /proc/self/cgroup, and `root` the mount point of the groups (/sys/fs/cgroup). Inactive
  * cached file pages count as free because the system reclaims them. */
-int64_t room_in_groups(const char *groups, const char *root);
+int64_t free_in_groups(const char *groups, const char *root);
 /* MemAvailable from the text of /proc/meminfo, in bytes; -1 if it is missing. */
-int64_t room_in_meminfo(const char *meminfo);
+int64_t free_in_meminfo(const char *meminfo);
 
 #endif

@@ -38,6 +38,6 @@ const struct optimizer *optimizer_of(const struct config *c);
  * (1), before clipping. Clipping as torch.nn.utils.clip_grad_norm_: the gradient is scaled by
  * min(1, grad_clip / (norm + 1e-6)); grad_clip = 0 turns it off. Where a bf16 copy of the weights is kept
  * (copies.h), each update is followed by the store of its parameter's copy. */
-void optim_update(struct graph *g, const struct model *m, const struct config *c);
+void optimizer_update(struct graph *g, const struct model *m, const struct config *c);
 
 #endif
