@@ -119,7 +119,7 @@ enum status isa_limit_word(const char *word)
     for (enum isa i = ISA_AUTO; i < ISA_COUNT; i++)
         str_printf(&words, "%s%s", i ? ", " : "", isa_words[i]);
     enum status st =
-        fail(ST_USAGE, "isa must be one of %s, not %s", str_text(&words), *word ? word : "nothing");
+        fail(ST_USAGE, "isa must be one of: %s; got %s", str_text(&words), *word ? word : "nothing");
     str_release(&words);
     return st;
 }

@@ -57,10 +57,10 @@ enum status device_check(const struct config *c, const struct backend *b, const 
     if (strcmp(name, "cpu")) return ST_OK;
     if (c->plan.dtype == PRECISION_TFLOAT32)
         return fail(ST_UNSUPPORTED,
-                    "dtype=tfloat32 is of CUDA devices, and there is none here; use "
+                    "dtype=tfloat32 needs a CUDA device, and there is none here; use "
                     "dtype=float32");
     if (c->plan.replay)
-        return fail(ST_UNSUPPORTED, "replay=true is of CUDA devices, and there is none here; use "
+        return fail(ST_UNSUPPORTED, "replay=true needs a CUDA device, and there is none here; use "
                                     "replay=false");
     return ST_OK;
 }

@@ -318,7 +318,7 @@ static void test_cells_that_do_not_fit_are_skipped(void **state)
     g = grid(2, "forward");
     axis(&g, "dtype=tfloat32"); /* not supported by a CPU */
     run(&g, (struct bench_options){0}, &heard, &cell);
-    assert_non_null(strstr(cell[0].reason, "tfloat32 is of CUDA devices"));
+    assert_non_null(strstr(cell[0].reason, "tfloat32 needs a CUDA device"));
 }
 
 /* Sends Ctrl-C after step number `stop_at`. */

@@ -35,6 +35,6 @@ done
 # the limit applies to plans as well
 "$STROBE" plan tiny.conf --isa=plain | grep -qE 'onednn|avx|sse' && fail "a plan in plain C has other kernels"
 grep -q '"isa_library": null' runs/plain/env.json || fail "plain C ran with a library"
-expect 2 'isa must be one of auto, amx' "$STROBE" train tiny.conf --isa=avx --out_dir=runs/none
+expect 2 'isa must be one of: auto, amx' "$STROBE" train tiny.conf --isa=avx --out_dir=runs/none
 expect 0 'val loss' "$STROBE" eval "runs/$first" --isa=plain
 echo ok

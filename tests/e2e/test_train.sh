@@ -131,7 +131,7 @@ grep -q 'node [0-9]* [A-Z_]* ' out || fail "the operator is not printed: $(cat o
 expect 0 'flash=true' "$STROBE" compare tiny.conf --flash=false,true --max_iters=20 --out_dir=runs/c
 [ -s runs/c/flash=false/summary.json ] && [ -s runs/c/flash=true/summary.json ] || fail "a run is missing"
 [ -s runs/c/report.html ] || fail "no page"
-expect 2 'holds a run already' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
+expect 2 'already contains a run' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
 expect 2 'what shall differ?' "$STROBE" compare tiny.conf --flash=false
 expect 2 'flash must be one of: true, false' "$STROBE" compare tiny.conf --flash=false,maybe --out_dir=runs/d
 expect 2 'more than 16 runs' "$STROBE" compare tiny.conf --seed=1,2,3,4,5,6 --n_head=1,2,4 --out_dir=runs/d

@@ -82,7 +82,7 @@ static void test_unknown_words(void **state)
     assert_fails("bench kernles", 2,
                  "strobe: bench has no subcommand kernles; did you mean kernels?\n");
     assert_fails("help bench kernles", 2,
-                 "strobe: bench has no part kernles; the nearest is kernels\n");
+                 "strobe: bench has no subcommand kernles; did you mean kernels?\n");
     assert_fails("version now", 2, "strobe: version takes no words; found now\n");
     assert_fails("info --jsno", 2, "strobe: unknown option --jsno; the nearest is --json?\n");
     assert_fails("check --device=cpu --op=ADD --row=nosuch", 2,
