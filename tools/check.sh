@@ -25,7 +25,7 @@ step sizes tools/check_sizes.sh
 # Not yet: step words tools/check_words.sh
 step cppcheck analysed
 tests release
-step 'docs are fresh' tools/gen_docs.sh --check
+step 'docs are fresh' env STROBE=build/release/strobe tools/gen_docs.sh --check
 tests asan
 ln -sf build/release/strobe strobe
 finish

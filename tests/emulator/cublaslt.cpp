@@ -111,7 +111,7 @@ bool is_known(cublasLtEpilogue_t e)
 }
 
 /* One matmul; algorithm 1 adds in 16 partial sums, 2 in 4. */
-struct matmul {
+struct product {
     operation o;
     layout a, b, d;
     const void *from_a, *from_b;

@@ -13,7 +13,7 @@ enum : unsigned { GROUP = 128, GROUPS = 1024 / GROUP, ROWS = 64, SUM = 16, WIDES
 enum { ACCUMULATORS = 16 };
 
 /* A WGMMA that all threads of the warpgroup issue, one after the other. */
-struct matmul {
+struct product {
     emu_wgmma of; /* of.d, of.registers: those of the first thread, not read */
     unsigned arrived;
     int accumulator;

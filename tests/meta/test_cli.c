@@ -83,7 +83,7 @@ static void test_unknown_words(void **state)
                  "strobe: bench has no subcommand kernles; did you mean kernels?\n");
     assert_fails("help bench kernles", 2,
                  "strobe: bench has no subcommand kernles; did you mean kernels?\n");
-    assert_fails("version now", 2, "strobe: version takes no words; found now\n");
+    assert_fails("version now", 2, "strobe: version takes only options; found now\n");
     assert_fails("info --jsno", 2, "strobe: unknown option --jsno; the nearest is --json?\n");
     assert_fails("check --device=cpu --op=ADD --row=nosuch", 2,
                  "strobe: no row nosuch was tried; strobe check without --row names them\n");
