@@ -85,8 +85,9 @@ static void test_unknown_words(void **state)
                  "strobe: bench has no subcommand kernles; did you mean kernels?\n");
     assert_fails("version now", 2, "strobe: version takes only options; found now\n");
     assert_fails("info --jsno", 2, "strobe: unknown option --jsno; did you mean --json?\n");
-    assert_fails("check --device=cpu --op=ADD --row=nosuch", 2,
-                 "strobe: no row nosuch was tried; strobe check without --row names them\n");
+    assert_fails(
+        "check --device=cpu --op=ADD --row=nosuch", 2,
+        "strobe: no kernel row nosuch was tested; `strobe check` without --row lists them\n");
     assert_fails("config --n_laier=3", 2,
                  "strobe: there is no key n_laier; the nearest is n_layer\n");
     assert_fails("config --jsn", 2, "strobe: unknown option --jsn; did you mean --json?\n");
