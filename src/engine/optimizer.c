@@ -88,7 +88,7 @@ void optimizer_update(struct graph *g, const struct model *m, const struct confi
     const struct config_train *c = &config->train;
     g->phase = PHASE_UPDATE;
     const struct optimizer *o = optimizer_of(config);
-    value input[OPTIMIZER_INPUTS];
+    value input[OPTIMIZER_INPUTS] = {{0}};
     for (int i = 0; i < o->inputs; i++)
         input[i] = g_input(g, o->input[i].name, type_scalar(DT_F32));
     value norm = gradient_norm(g, m);

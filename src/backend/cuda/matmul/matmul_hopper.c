@@ -68,8 +68,8 @@ bool matmul_hopper_of(enum op op, const struct kernel_call *c, struct matmul *re
         return false;
     *ret = (struct matmul){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1};
     ret->epilogue = !linear                ? EPILOGUE_GELU_GRAD
-               : c->attr->linear.keep ? EPILOGUE_GELU_KEEP
-                                      : EPILOGUE_GELU;
+                    : c->attr->linear.keep ? EPILOGUE_GELU_KEEP
+                                           : EPILOGUE_GELU;
     ret->bias = matmul_has_bias(op, c);
     ret->erf = linear ? !c->attr->linear.tanh : !c->attr->matmul.tanh;
     ret->deterministic = c->numerics.deterministic;

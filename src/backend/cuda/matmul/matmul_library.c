@@ -82,8 +82,8 @@ bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret)
     enum matmul_epilogue epilogue;
     if (linear ? c->attr->linear.packed : c->attr->matmul.packed) return false;
     if (!types_fit(op, c) || !end_of(op, c, &epilogue)) return false;
-    *ret =
-        (struct matmul){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1, .epilogue = epilogue};
+    *ret = (struct matmul){
+        .in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1, .epilogue = epilogue};
     ret->bias = matmul_has_bias(op, c);
     ret->ta = !linear && c->attr->matmul.ta;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
@@ -102,10 +102,10 @@ bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret)
 void matmul_text(const struct matmul *p, char ret_text[MATMUL_TEXT])
 {
     static const char *const epilogues[] = {[EPILOGUE_STORE] = "",
-                                       [EPILOGUE_GELU] = ", gelu",
-                                       [EPILOGUE_GELU_KEEP] = ", gelu and x",
-                                       [EPILOGUE_GELU_GRAD] = ", gelu's gradient",
-                                       [EPILOGUE_SUM] = ", sum of rows"};
+                                            [EPILOGUE_GELU] = ", gelu",
+                                            [EPILOGUE_GELU_KEEP] = ", gelu and x",
+                                            [EPILOGUE_GELU_GRAD] = ", gelu's gradient",
+                                            [EPILOGUE_SUM] = ", sum of rows"};
     const char *erf = p->erf ? " by erf" : "";
     char batch[32] = "", types[32];
     snprintf(types, sizeof types, "%s%s%s", p->tf32 ? "tf32" : dtype_name(p->in),

@@ -145,14 +145,15 @@ static enum status read_directive(struct reader *r)
     char line[WORD], name[WORD], rest;
     long number = 0;
     size_t n = strcspn(r->at, "\n");
-    bool not, fits = n < sizeof line;
+    bool negated, fits = n < sizeof line;
     snprintf(line, sizeof line, "%.*s", (int)n, r->at);
     r->at += n;
-    not = sscanf(line, "#if !%47[A-Za-z0-9_] %c", name, &rest) == 1;
-    if (fits && !r->inside && (not || sscanf(line, "#if %47[A-Za-z0-9_] %c", name, &rest) == 1)) {
+    negated = sscanf(line, "#if !%47[A-Za-z0-9_] %c", name, &rest) == 1;
+    if (fits && !r->inside &&
+        (negated || sscanf(line, "#if %47[A-Za-z0-9_] %c", name, &rest) == 1)) {
         TRY(constant(r, name, &number));
         r->inside = true;
-        r->hidden = not == (number != 0);
+        r->hidden = negated == (number != 0);
     } else if (r->inside && !strcmp(line, "#else")) {
         r->hidden = !r->hidden;
     } else if (r->inside && !strcmp(line, "#endif")) {
