@@ -70,7 +70,7 @@ static void refuses_the_eighth_gpu(const char *command)
     const struct backend *cuda = backend_find("cuda");
     if (cuda && cuda->devices.count() > 7) return;
     refuses(arena_printf(&arena, "%s --device=cuda:7", command), 1,
-            cuda ? "there is no" : "this build has no CUDA backend");
+            cuda ? "no NVIDIA GPU can be used" : "this build has no CUDA backend");
 }
 
 static int lines_of(const char *s)
@@ -311,9 +311,9 @@ static void test_bench_attention_refuses(void **state)
     refuses("bench attention --device=cpu --dtype=float16", 2,
             "--dtype takes float32, bfloat16 and");
     refuses("bench attention --device=cpu --dtype=float32,float32", 2,
-            "--dtype takes float32, bfloat16 or both");
+            "--dtype takes float32, bfloat16 and, on a GPU, tfloat32");
     refuses("bench attention --device=cpu --dtype=tfloat32", 1, "tfloat32 needs a CUDA device");
-    refuses("bench attention --device=cpu --heads=0", 2, "--heads is 1 to 1024");
+    refuses("bench attention --device=cpu --heads=0", 2, "--heads must be 1 to 1024");
     refuses("bench attention --device=cpu --kv_heads=4", 2,
             "--heads=6 is not divisible by --kv_heads=4");
     refuses("bench attention --device=cpu --tokens=0", 2, "--tokens must be 1 to");

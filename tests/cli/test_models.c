@@ -78,7 +78,7 @@ static void test_they_are_measured(void **state)
         if (strcmp(models[i].name, "elu") == 0)
             says_not(said, "optimizer");
         else
-            says(said, "of which the optimizer is");
+            says(said, "the optimizer takes");
     }
     for (int i = 1; i < COUNT_OF(models); i++) {
         assert_int_equal(run("memory", i, "--measure"), 0);

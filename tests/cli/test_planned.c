@@ -266,7 +266,8 @@ static void test_memory(void **state)
 {
     (void)state;
     assert_int_equal(strobe("memory", ""), 0);
-    says("weights               3.1 MiB");
+    says("\nweights  ");
+    says("  3.1 MiB");
     says("block 2 saves 6.0 MiB for backward in 13 values");
     says("memory and work with recomputation\n");
     says("\nblock:4  ");

@@ -71,7 +71,7 @@ expect 0 '| 1 |' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --thread
     --rows=strobe:float32:flash plain.conf
 expect 0 'has no dropout' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=1 --least=1 --turn=0 \
     --rows=strobe:float32:flash --llmc=clone tiny.conf
-expect 1 'do not fit' python3 "$reference/compare_cpu.py" --threads=5000 tiny.conf
+expect 1 'exceed the allowed cores' python3 "$reference/compare_cpu.py" --threads=5000 tiny.conf
 expect 1 'expected strobe' python3 "$reference/compare_cpu.py" --rows=strobe:float16:flash --threads=1 tiny.conf
 
 # --- PyTorch: the timed model is the model of the golden files

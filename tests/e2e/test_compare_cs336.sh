@@ -48,7 +48,7 @@ grep -qF "$ratio" out || fail "no ratio: $(cat out)"
 grep -q 'do not fit at once' out && fail "both fit: $(cat out)"
 compare beside
 grep -qF "$ratio" out || fail "no ratio if both do not fit: $(cat out)"
-grep -q 'both do not fit at once: PyTorch was started anew' out || fail "no message about it: $(cat out)"
+grep -q 'the two do not fit together: PyTorch was restarted' out || fail "no message about it: $(cat out)"
 [ "$starts" -eq 3 ] || fail "PyTorch was started $starts times, not for each of its three turns"
 compare always
 grep -q '| small | flash | needs 60.3 GiB of memory, 51.0 GiB are free |' out || fail "no reason: $(cat out)"
