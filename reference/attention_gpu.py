@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""Times PyTorch's attention on a GPU, forward and backward, and measures its error: causal, bf16, FA2 and cuDNN.
+"""Times PyTorch's attention on a GPU, forward and backward, and measures its error: causal, bf16,
+FA2 and cuDNN.
 
 usage: attention_gpu.py [--tokens=16384] [--columns=2048] [--rounds=5] [--json=FILE]
-Prints a table in Markdown. A time is that of one call among many that were queued behind a wait, so that the device
-never waits for Python. With --serve it answers each line of its input with the times of all shapes; compare_gpu.py uses it so.
+Prints a table in Markdown. A time is that of one call among many that were queued behind a wait, so
+that the device never waits for Python. With --serve it answers each line of its input with the
+times of all shapes; compare_gpu.py uses it so.
 """
 import argparse
 import contextlib
@@ -37,7 +39,8 @@ def arguments():
 
 
 def only(backend, device):
-    """Selects the backend of scaled_dot_product_attention within the block; fails if it is unavailable."""
+    """Selects the backend of scaled_dot_product_attention within the block; fails if it is
+    unavailable."""
     if device != "cuda":
         return contextlib.nullcontext()
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -79,7 +82,8 @@ def error(s, backend, device, seed):
 
 
 def errors(device):
-    """The largest error over three random inputs for each small shape and backend, or the reason why there is none."""
+    """The largest error over three random inputs for each small shape and backend, or the reason
+    why there is none."""
     found = []
     for s in SMALL:
         for backend in gpu_peers.BACKENDS:
@@ -111,8 +115,8 @@ def elapsed(work, device):
 
 
 def queued(work, calls):
-    """Milliseconds of one call among many that were all queued before the first started, so that Python's launch
-    overhead is not counted; the wait before them is lengthened until that holds."""
+    """Milliseconds of one call among many that were all queued before the first started, so that
+    Python's launch overhead is not counted; the wait before them is lengthened until that holds."""
     cycles = SLEEP_CYCLES
     while True:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -142,7 +146,8 @@ def timed(work, device, stream):
 
 
 def cells_of(s, backend, device):
-    """Times of one shape and backend; the forward pass that gradients need runs on the stream that captures them."""
+    """Times of one shape and backend; the forward pass that gradients need runs on the stream that
+    captures them."""
     stream = torch.cuda.Stream() if device == "cuda" else None
     qkv, packed = draw(s, device, 1)
 

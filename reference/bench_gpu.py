@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Times PyTorch's training steps on a GPU, adding one optimization after another: forward, backward, clipping, AdamW.
+"""Times PyTorch's training steps on a GPU, adding one optimization after another: forward,
+backward, clipping, AdamW.
 
 usage: bench_gpu.py [CONFIG] [--rungs=NAME,...] [--vocab=50257] [--json=FILE] [--key=value ...]
-CONFIG is a configuration file of Strobe (default: gpt2_b16.conf in this folder); --key=value changes one of its keys.
-Each rung runs in a separate process. Prints a table in Markdown.
+CONFIG is a configuration file of Strobe (default: gpt2_b16.conf in this folder); --key=value
+changes one of its keys. Each rung runs in a separate process. Prints a table in Markdown.
 """
 import argparse
 import time

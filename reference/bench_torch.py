@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Times whole training steps of a Strobe configuration in PyTorch: forward, backward, clipping, AdamW.
+"""Times whole training steps of a Strobe configuration in PyTorch: forward, backward, clipping,
+AdamW.
 
 usage: bench_torch.py [CONFIG] [--key=value ...] [--dtype=bfloat16] [--attention=slow] [--compile] ...
-CONFIG is a configuration file of Strobe (default: configs/shakespeare_char_cpu.conf); --key=value changes one of
-its keys, as in --batch_size=8. Prints one JSON object: milliseconds per step, with spread, and separately of
-forward, backward and update. With --serve it answers each line N of its input with the
-milliseconds of N steps; compare_cpu.py uses it so.
+CONFIG is a configuration file of Strobe (default: configs/shakespeare_char_cpu.conf); --key=value
+changes one of its keys, as in --batch_size=8. Prints one JSON object: milliseconds per step, with
+spread, and separately of forward, backward and update. With --serve it answers each line N of its
+input with the milliseconds of N steps; compare_cpu.py uses it so.
 """
 import argparse
 import json
@@ -58,7 +59,8 @@ def adamw(parameters, keys, **more):
 
 
 def best_adamw(parameters, keys):
-    """AdamW as one fused kernel if this torch has it; returns the optimizer and whether it is fused."""
+    """AdamW as one fused kernel if this torch has it; returns the optimizer and whether it is
+    fused."""
     try:
         return adamw(parameters, keys, fused=True), True
     except (RuntimeError, TypeError):  # torch < 2.4 has it on GPUs only, torch < 2 not at all

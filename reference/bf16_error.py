@@ -2,13 +2,14 @@
 """Measures the error of PyTorch's bfloat16 operators against double precision.
 
 usage: bf16_error.py [--draws=5] [--threads=1] [--json=FILE]    measure, print a table
-       bf16_error.py --join FILE...                             one table from several such JSON files
+       bf16_error.py --join FILE...                             one table from several such JSON
+       files
 
 A bf16 kernel of this program may have at most twice that error; README.md has the table. Inputs are
-those of `strobe check`: standard normal ("wide": times ten), rounded to bfloat16, in its shapes and in
-those of the two character models. The error is ||x - y|| / ||y|| with y in double precision from the same rounded
-inputs; the maximum over the random inputs counts. "rounding" is the error of y itself rounded to bfloat16, which
-no bfloat16 output can beat by much.
+those of `strobe check`: standard normal ("wide": times ten), rounded to bfloat16, in its shapes and
+in those of the two character models. The error is ||x - y|| / ||y|| with y in double precision from
+the same rounded inputs; the maximum over the random inputs counts. "rounding" is the error of y
+itself rounded to bfloat16, which no bfloat16 output can beat by much.
 """
 import argparse
 import json
@@ -22,7 +23,8 @@ SEED = 1337
 
 
 class Case:
-    """One operator with a list of shapes: `run` maps inputs to an output; gradients of all inputs are measured."""
+    """One operator with a list of shapes: `run` maps inputs to an output; gradients of all inputs
+    are measured."""
 
     def __init__(self, op, shape, inputs, run, names, scale=1.0, autocast=False):
         self.op, self.shape, self.run, self.names = op, shape, run, names
@@ -120,7 +122,8 @@ def draw(case, generator):
 
 
 def outputs(case, inputs, dy, dtype):
-    """The output and the gradients of all inputs, as doubles; `dtype` is the type the operator computes in."""
+    """The output and the gradients of all inputs, as doubles; `dtype` is the type the operator
+    computes in."""
     leaves = []
     for name, x in inputs.items():
         keep = dtype == torch.bfloat16 and (case.inputs[name][1] or case.autocast)
@@ -136,8 +139,8 @@ def distance(x, y):
 
 
 def measure(case, draws):
-    """One row per output: the error of PyTorch and that of rounding alone, each the maximum over the random inputs.
-    No rows if this version of PyTorch does not support the types."""
+    """One row per output: the error of PyTorch and that of rounding alone, each the maximum over
+    the random inputs. No rows if this version of PyTorch does not support the types."""
     generator = torch.Generator().manual_seed(SEED)
     worst = {name: [0.0, 0.0] for name in case.names}
     for _ in range(draws):

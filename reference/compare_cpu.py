@@ -3,9 +3,10 @@
 
 usage: compare_cpu.py [--threads=2] [--strobe=./strobe] [--torch=/usr/bin/python3] [--llmc=CLONE] [CONFIG ...]
        [--key=value ...]
-Each round gives every contender a turn of some whole training steps, in alternating order. A ratio is taken within
-a round; the median over the rounds is printed with the minimum and the maximum. Changes of the machine's clock and
-other load thus affect all contenders alike. A contender that fails is listed with its reason.
+Each round gives every contender a turn of some whole training steps, in alternating order. A ratio
+is taken within a round; the median over the rounds is printed with the minimum and the maximum.
+Changes of the machine's clock and other load thus affect all contenders alike. A contender that
+fails is listed with its reason.
 """
 import argparse
 import contextlib
@@ -64,8 +65,8 @@ def read(path):
 
 
 def pin(a):
-    """Binds this process, and so its children, to as many cores as threads, using one hardware thread of each
-    physical core first. Returns the cores."""
+    """Binds this process, and so its children, to as many cores as threads, using one hardware
+    thread of each physical core first. Returns the cores."""
     allowed = sorted(os.sched_getaffinity(0))
     if a.cores:
         cores = [int(c) for c in a.cores.split(",")]
@@ -93,7 +94,8 @@ def machine(cores):
 
 
 def start(a, config, stack):
-    """The contenders of one configuration, started and warmed up; those that fail keep the reason."""
+    """The contenders of one configuration, started and warmed up; those that fail keep the
+    reason."""
     rows = [peers.make(spec, a, config) for spec in a.rows.split(",")]
     if a.llmc:
         rows.append(peers.make("llmc:float32:slow", a, config))
@@ -111,8 +113,8 @@ def say(text):
 
 
 def steps_of(a, running, seconds):
-    """Steps of each contender's turn: as many as fit in it, and enough over all rounds; fewer if the rounds
-    would exceed `seconds`."""
+    """Steps of each contender's turn: as many as fit in it, and enough over all rounds; fewer if
+    the rounds would exceed `seconds`."""
     steps = {r: max(min(int(1e3 * a.turn / r.estimate_ms), 200), -(-a.least // a.rounds)) for r in running}
     needed = a.rounds * sum(n * r.cost * r.estimate_ms / 1e3 for r, n in steps.items())
     share = min(1.0, seconds / needed) if needed else 1.0

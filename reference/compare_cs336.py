@@ -1,13 +1,16 @@
 #!/usr/bin/python3
-"""CS336's model at several sizes and rungs: Strobe and PyTorch in turn on one GPU; forward, forward + backward and whole steps, with ratios.
+"""CS336's model at several sizes and rungs: Strobe and PyTorch in turn on one GPU; forward, forward
++ backward and whole steps, with ratios.
 
 usage: compare_cs336.py [--strobe=./strobe] [--torch=/usr/bin/python3] [--sizes=small,medium] [--rungs=eager,flash] [--rounds=3] [--steps=10] [--budget=300] [--json=FILE]
-Each round gives PyTorch and Strobe a turn of --steps samples of each part, in alternating order; a ratio is one of medians within a
-round, and the median over the rounds is printed. A contender that fails is listed with its reason. Sizes are configs/cs336_SIZE.conf.
-PyTorch keeps its memory during Strobe's turns. If Strobe then does not fit, PyTorch is stopped, Strobe measures alone, and PyTorch
-is restarted for each of its turns, including warm-up and compilation, so such a size takes longer (--limit, --budget).
-Losses are not compared: `strobe bench` generates its weights and tokens and writes none of them, and PyTorch generates its own, so first
-losses differ. That both compute the same is checked with identical weights: cs336.py and tests/engine/test_cs336_golden.c.
+Each round gives PyTorch and Strobe a turn of --steps samples of each part, in alternating order; a
+ratio is one of medians within a round, and the median over the rounds is printed. A contender that
+fails is listed with its reason. Sizes are configs/cs336_SIZE.conf. PyTorch keeps its memory during
+Strobe's turns. If Strobe then does not fit, PyTorch is stopped, Strobe measures alone, and PyTorch
+is restarted for each of its turns, including warm-up and compilation, so such a size takes longer
+(--limit, --budget). Losses are not compared: `strobe bench` generates its weights and tokens and
+writes none of them, and PyTorch generates its own, so first losses differ. That both compute the
+same is checked with identical weights: cs336.py and tests/engine/test_cs336_golden.c.
 """
 import argparse
 import json
@@ -92,7 +95,8 @@ def torch_turn(torch, n, seconds):
 
 
 class Pair:
-    """PyTorch and Strobe at one size and rung. PyTorch's process lives through all turns unless the two do not fit together."""
+    """PyTorch and Strobe at one size and rung. PyTorch's process lives through all turns unless the
+    two do not fit together."""
 
     def __init__(self, a, rung, config, deadline):
         self.a, self.rung, self.config, self.deadline = a, rung, config, deadline

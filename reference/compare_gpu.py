@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Runs Strobe and PyTorch in turn on one GPU, at the same rungs and the same attention shapes, and prints ratios.
+"""Runs Strobe and PyTorch in turn on one GPU, at the same rungs and the same attention shapes, and
+prints ratios.
 
 usage: compare_gpu.py [CONFIG] [--strobe=./strobe] [--torch=/usr/bin/python3] [--budget=330] [--rounds=5]
        [--rungs=NAME,...] [--vocab=50257] [--parts=steps,attention] [--json=FILE] [--key=value ...]
-Each round gives every contender a turn, in alternating order. A ratio is taken within a round; the median over the
-rounds is printed with the minimum and the maximum. Waiting contenders sleep, so one has the GPU to itself. A contender
-that fails is listed with its reason.
+Each round gives every contender a turn, in alternating order. A ratio is taken within a round; the
+median over the rounds is printed with the minimum and the maximum. Waiting contenders sleep, so one
+has the GPU to itself. A contender that fails is listed with its reason.
 """
 import argparse
 import concurrent.futures
@@ -60,12 +61,13 @@ class Field:
         return [c for c in (self.ladder, *self.rungs, self.strobe_attention, self.torch_attention) if c]
 
     def alone(self):
-        """Contenders that start one after another, because they measure while starting or start quickly."""
+        """Contenders that start one after another, because they measure while starting or start
+        quickly."""
         return [c for c in self.everyone() if c not in self.compiled()]
 
     def compiled(self):
-        """Rungs that compile: highest first, because losing them to the time limit would cost the most; rungs that reuse
-        another one's compilation cache come last."""
+        """Rungs that compile: highest first, because losing them to the time limit would cost the
+        most; rungs that reuse another one's compilation cache come last."""
         first, later, seen = [], [], set()
         for c in self.rungs[::-1]:
             graph = (c.rung.torch["attention"], c.rung.torch["pad_vocab"])
@@ -103,7 +105,8 @@ def start(a, field, deadline):
 
 
 def run_rounds(a, field, deadline, each):
-    """Runs until the rounds are done or the next turn would end too late; calls `each` after every turn."""
+    """Runs until the rounds are done or the next turn would end too late; calls `each` after every
+    turn."""
     took = {}
     for i in range(a.rounds):
         everyone = field.everyone()
@@ -175,7 +178,8 @@ def best(field, rows):
 
 
 def attention_rows(a, field):
-    """One row per shape and direction: PyTorch's two backends, and Strobe's packed flash attention."""
+    """One row per shape and direction: PyTorch's two backends, and Strobe's packed flash
+    attention."""
     rows, own = [], field.strobe_attention
     for s in gpu_peers.shapes(a):
         for what in ("forward", "backward") + (("backward packed",) if s.layout == "packed" else ()):

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""CS336's language model in plain PyTorch: the reference for model = cs336 (tests/engine/test_cs336_golden.c).
+"""CS336's language model in plain PyTorch: the reference for model = cs336
+(tests/engine/test_cs336_golden.c).
 
 usage: cs336.py [--out=FOLDER] [--shapes=tiny,small]
 
-Writes FOLDER/<shape>.json: loss, some logits, and for each gradient its norm and its dot product with a vector, all computed in float64 from
-weights that are exact in float32. The weights are a hash of name and index, so other programs can regenerate them; README.md gives the formula.
-The same is then computed in float32, to show the size of rounding errors. Works with torch 1.13 and later.
+Writes FOLDER/<shape>.json: loss, some logits, and for each gradient its norm and its dot product
+with a vector, all computed in float64 from weights that are exact in float32. The weights are a
+hash of name and index, so other programs can regenerate them; README.md gives the formula. The same
+is then computed in float32, to show the size of rounding errors. Works with torch 1.13 and later.
 """
 import argparse
 import json
@@ -33,7 +35,8 @@ def seed_of(name):
 
 
 def words(name, n):
-    """n 32-bit integers: the finalizer of MurmurHash3 applied to multiples of an odd number, starting at the name's seed."""
+    """n 32-bit integers: the finalizer of MurmurHash3 applied to multiples of an odd number,
+    starting at the name's seed."""
     x = numpy.arange(n, dtype=numpy.uint32) * numpy.uint32(0x9E3779B1) + numpy.uint32(seed_of(name))
     x ^= x >> numpy.uint32(16)
     x *= numpy.uint32(0x85EBCA6B)
@@ -66,7 +69,8 @@ def parameter_shapes(s):
 
 
 def draw_parameters(s):
-    """Scaled like the course's initial values: norms about 1, the token table with deviation 1, the rest with sqrt(2 / (in + out))."""
+    """Scaled like the course's initial values: norms about 1, the token table with deviation 1, the
+    rest with sqrt(2 / (in + out))."""
     p = {}
     for name, shape in parameter_shapes(s).items():
         x = uniform(name, math.prod(shape))
@@ -128,7 +132,8 @@ def ids(s, name):
 
 
 def measure(s, dtype):
-    """Loss, logits of a few positions of the first sequence, and for each gradient the norm and the dot product with uniform(name + ".along")."""
+    """Loss, logits of a few positions of the first sequence, and for each gradient the norm and the
+    dot product with uniform(name + ".along")."""
     p = {k: x.to(dtype).requires_grad_() for k, x in draw_parameters(s).items()}
     y = logits(s, p, ids(s, "tokens"))
     loss = torch.nn.functional.cross_entropy(y.flatten(0, 1), ids(s, "targets").flatten())
@@ -144,7 +149,8 @@ def measure(s, dtype):
 
 
 def distance(a, b):
-    """The largest differences of two measurements in loss, logits and gradients, the last two relative to their norms."""
+    """The largest differences of two measurements in loss, logits and gradients, the last two
+    relative to their norms."""
     scale = math.sqrt(sum(v * v for _, v in b[1]) / len(b[1]))
     return {
         "loss": abs(a[0] - b[0]) / abs(b[0]),

@@ -1,8 +1,8 @@
 """The same GPT as gpt_torch.py, written in the usual PyTorch style, for timing comparisons.
 
-torch.nn modules with weights (out, in), fused operators where PyTorch has them, attention either with
-its T x T matrix ("slow") or with scaled_dot_product_attention ("flash"). `load` accepts the weights of
-gpt_torch.draw_parameters, so that both can be shown to compute the same loss.
+torch.nn modules with weights (out, in), fused operators where PyTorch has them, attention either
+with its T x T matrix ("slow") or with scaled_dot_product_attention ("flash"). `load` accepts the
+weights of gpt_torch.draw_parameters, so that both can be shown to compute the same loss.
 """
 import math
 

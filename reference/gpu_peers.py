@@ -1,7 +1,9 @@
-"""The contenders of compare_gpu.py, bench_gpu.py and attention_gpu.py, and what they run: THE rungs, THE shapes.
+"""The contenders of compare_gpu.py, bench_gpu.py and attention_gpu.py, and what they run: THE
+rungs, THE shapes.
 
-A contender starts, takes turns and stops. A turn gives the times of all its cells: {cell: {n, median, std, min, ...}}.
-A contender that fails keeps the reason in `refused` and its earlier measurements. This module does not need PyTorch.
+A contender starts, takes turns and stops. A turn gives the times of all its cells: {cell: {n,
+median, std, min, ...}}. A contender that fails keeps the reason in `refused` and its earlier
+measurements. This module does not need PyTorch.
 """
 import json
 import math
@@ -18,8 +20,9 @@ from strobe_config import DEFAULTS
 CONFIG = os.path.join(HERE, "gpt2_b16.conf")
 VOCAB = 50257  # GPT-2's
 
-# The changes of each PyTorch rung over the one before, and the keys with which Strobe runs the same step. Strobe's
-# AdamW is one kernel at fusion=full and its attention is its own, so two rungs share the counterpart of the one before.
+# The changes of each PyTorch rung over the one before, and the keys with which Strobe runs the same
+# step. Strobe's AdamW is one kernel at fusion=full and its attention is its own, so two rungs share
+# the counterpart of the one before.
 _RUNGS = [
     ("fp32", "fp32, slow attention, eager, plain AdamW",
      dict(dtype="float32", tf32=False, compile=None, attention="slow", pad_vocab=0, fused=False, graph=False),
@@ -80,7 +83,8 @@ class Shape(NamedTuple):
 
 
 def shapes(a):
-    """THE shapes: the same number of tokens at each length, two head sizes; GPT-2's, in both layouts."""
+    """THE shapes: the same number of tokens at each length, two head sizes; GPT-2's, in both
+    layouts."""
     lengths = [T for T in (512, 1024, 2048, 4096, 8192, 16384) if a.tokens % T == 0]
     found = [Shape(a.tokens // T, a.columns // D, T, D) for D in (64, 128) for T in lengths]
     return found + [Shape(max(1, a.tokens // 1024), 12, 1024, 64, layout) for layout in ("contiguous", "packed")]
@@ -144,7 +148,8 @@ def gib(count):
 
 
 class Contestant:
-    """Launches run concurrently until all are ready; `begin`, up to the first turn, and turns run alone."""
+    """Launches run concurrently until all are ready; `begin`, up to the first turn, and turns run
+    alone."""
 
     def __init__(self, a, name):
         self.a, self.name = a, name
@@ -192,7 +197,8 @@ class Contestant:
 
 
 class TorchRung(Contestant):
-    """PyTorch at one rung, in a process that stays warm between turns and releases its unused memory."""
+    """PyTorch at one rung, in a process that stays warm between turns and releases its unused
+    memory."""
 
     MOST, LEAST, WARM = 40, 3, 3  # maximum and minimum steps of a turn; untimed warm-up steps
 
@@ -201,8 +207,8 @@ class TorchRung(Contestant):
         self.rung, self.served, self.steps = rung, None, self.LEAST
 
     def launch(self, _seconds):
-        """The cache of compiled graphs ignores which attention they were compiled for (pytorch issue 185449), so
-        each kind of attention has a separate cache."""
+        """The cache of compiled graphs ignores which attention they were compiled for (pytorch
+        issue 185449), so each kind of attention has a separate cache."""
         known = [x for x in self.a.overrides if x.lstrip("-").partition("=")[0] in DEFAULTS]
         cache = f"strobe_reference_inductor.{os.getuid()}.{self.rung.torch['attention']}"
         environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(tempfile.gettempdir(), cache))
@@ -273,7 +279,8 @@ def run_strobe(a, words, seconds):
 
 
 class StrobeLadder(Contestant):
-    """`strobe ladder`: all rungs in turn, one process per turn. Cells are the names of the rungs."""
+    """`strobe ladder`: all rungs in turn, one process per turn. Cells are the names of the
+    rungs."""
 
     STEPS = 10
 
@@ -314,7 +321,8 @@ class StrobeLadder(Contestant):
 
 
 class StrobeAttention(Contestant):
-    """`strobe bench attention`, once per number of heads and head size: bf16, packed. Cells are (B, H, T, D)."""
+    """`strobe bench attention`, once per number of heads and head size: bf16, packed. Cells are (B,
+    H, T, D)."""
 
     SAMPLES = 20
 

@@ -1,4 +1,5 @@
-"""Runs PyTorch's training steps at one rung; gpu_peers.TorchRung starts this process and communicates with it.
+"""Runs PyTorch's training steps at one rung; gpu_peers.TorchRung starts this process and
+communicates with it.
 
 usage: gpu_steps.py RUNG CONFIG VOCABULARY DEVICE [--key=value ...]
 It reports that it is ready, then answers each line N of its input with the milliseconds of N steps.
@@ -63,7 +64,8 @@ class Training(bench_torch.Training):
         self.loss = loss.detach()
 
     def capture(self):
-        """Runs a few steps on a side stream, as capture requires, then captures one, including the gradients."""
+        """Runs a few steps on a side stream, as capture requires, then captures one, including the
+        gradients."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -85,7 +87,8 @@ class Training(bench_torch.Training):
             torch.cuda.empty_cache()
 
     def timed(self, n):
-        """Milliseconds of each step; on a GPU measured between the ends of consecutive steps, by its own clock."""
+        """Milliseconds of each step; on a GPU measured between the ends of consecutive steps, by
+        its own clock."""
         if not self.cuda:
             times = [time.perf_counter()]
             for _ in range(n):

@@ -3,10 +3,10 @@
 
 usage: llmc_model.py CLONE FOLDER [CONFIG] [--key=value ...]
 CLONE is a clone of github.com/karpathy/llm.c. Its train_gpt2.c hard-codes batch size and context; a
-copy with those of CONFIG (default: configs/shakespeare_char_cpu.conf) is built with llm.c's Makefile, and FOLDER
-gets the program, random weights, random tokens and a tokenizer in llm.c's formats. Then
-`cd FOLDER && OMP_NUM_THREADS=2 ./train_gpt2` trains. llm.c has no dropout and no gradient clipping, and always
-has biases.
+copy with those of CONFIG (default: configs/shakespeare_char_cpu.conf) is built with llm.c's
+Makefile, and FOLDER gets the program, random weights, random tokens and a tokenizer in llm.c's
+formats. Then `cd FOLDER && OMP_NUM_THREADS=2 ./train_gpt2` trains. llm.c has no dropout and no
+gradient clipping, and always has biases.
 """
 import argparse
 import array
@@ -39,7 +39,8 @@ def padded(vocab):
 
 
 def parameters(keys, vocab=VOCAB):
-    """(elements, deviation, mean) of each of llm.c's 16 tensors, in its order; the layers of a tensor are contiguous."""
+    """(elements, deviation, mean) of each of llm.c's 16 tensors, in its order; the layers of a
+    tensor are contiguous."""
     layers, c, t = keys["n_layer"], keys["n_embd"], keys["block_size"]
     spread, residual = 0.02, 0.02 / math.sqrt(2 * layers)
     norm = [(layers * c, 0, 1.0), (layers * c, 0, 0.0)]

@@ -65,15 +65,16 @@ class Contestant:
 
 
 def reason(text):
-    """The error message of a failed program: the last line that mentions an error, else the last line."""
+    """The error message of a failed program: the last line that mentions an error, else the last
+    line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     return (errors or lines)[-1]
 
 
 class Served:
-    """A process that answers each line of its input with one line of JSON, and sleeps in between. It has a
-    separate process group, so that its children end with it."""
+    """A process that answers each line of its input with one line of JSON, and sleeps in between.
+    It has a separate process group, so that its children end with it."""
 
     def __init__(self, command, environment=None):
         self.said = tempfile.TemporaryFile("w+")
@@ -118,8 +119,8 @@ class Served:
 
 
 class Strobe(Contestant):
-    """One process per turn, because it starts quickly. `strobe bench` runs the matmuls of the step between
-    the steps, so a step does not find data of the previous one in the cache."""
+    """One process per turn, because it starts quickly. `strobe bench` runs the matmuls of the step
+    between the steps, so a step does not find data of the previous one in the cache."""
 
     cost = 2
 
@@ -144,7 +145,8 @@ class Strobe(Contestant):
 
 
 class Torch(Contestant):
-    """One process for all turns, warm from the first to the last; it sleeps while the others run."""
+    """One process for all turns, warm from the first to the last; it sleeps while the others
+    run."""
 
     served = None
 

@@ -1,9 +1,10 @@
 #!/bin/sh
-# What only a GPU can show: `make check-gpu` on a machine that has one. Every row of kernels against the reference, attention's
-# rows for Hopper at every edge, losses against the CPU's, equal bits, memory against the plan, the sanitizer of the CUDA toolkit, and how long a start takes.
-# One line each, ok or FAIL with its figure and its limit; exit code 1 if one failed.
-# STROBE=FILE another program; ATTENTION=FILE another test_attention_gpu; TEXT=FILE what is trained on; SMALL=1 models of a few thousand parameters, for trying
-# this script itself; ONLY="name ..." some of its parts.
+# What only a GPU can show: `make check-gpu` on a machine that has one. Every row of kernels against
+# the reference, attention's rows for Hopper at every edge, losses against the CPU's, equal bits,
+# memory against the plan, the sanitizer of the CUDA toolkit, and how long a start takes. One line
+# each, ok or FAIL with its figure and its limit; exit code 1 if one failed. STROBE=FILE another
+# program; ATTENTION=FILE another test_attention_gpu; TEXT=FILE what is trained on; SMALL=1 models
+# of a few thousand parameters, for trying this script itself; ONLY="name ..." some of its parts.
 set -u
 export LC_ALL=C STROBE_LOG="${STROBE_LOG:-warning}"
 STROBE=${STROBE:-$PWD/strobe} TEXT=${TEXT:-} SMALL=${SMALL:-} ONLY=${ONLY:-}
@@ -108,7 +109,8 @@ if wanted bits; then
         train two --device=cuda --dtype=$dtype --deterministic=true --dropout=0.2 --max_iters="$steps" --recompute=block &&
             same_bits "recomputed and not, $dtype" one two
     done
-    # Longer sequences: there the fastest backward of attention adds up in any order, and another is taken.
+    # Longer sequences: there the fastest backward of attention adds up in any order, and another is
+    # taken.
     [ -n "$SMALL" ] || for run in one two; do
         train $run --device=cuda --dtype=bfloat16 --deterministic=true --dropout=0.2 --max_iters="$steps" --block_size=320 --batch_size=4
     done

@@ -18,7 +18,8 @@ step() {
     fi
 }
 
-# tests MODE VARIABLE=VALUE...: builds and runs what `make test` with these variables does; adds the counts to the sums
+# tests MODE VARIABLE=VALUE...: builds and runs what `make test` with these variables does; adds the
+# counts to the sums
 tests() {
     mode=$1
     shift

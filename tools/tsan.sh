@@ -1,12 +1,14 @@
 #!/bin/sh
-# `make tsan`: what runs on several threads, with ThreadSanitizer. It knows nothing of gcc's OpenMP library, which
-# is not compiled for it, and would call every region a race. LLVM's library runs the same programs (it answers
-# gcc's calls, too) and tells the sanitizer, through Archer, when threads begin, meet and end (Atzeni et al.,
-# ARCHER, IPDPS 2016). oneDNN is left out, for nothing is seen of what it reads and writes: products run on our
-# own loops. With isa=plain every access to memory is seen; wider sets hide some in instructions of their own.
+# `make tsan`: what runs on several threads, with ThreadSanitizer. It knows nothing of gcc's OpenMP
+# library, which is not compiled for it, and would call every region a race. LLVM's library runs the
+# same programs (it answers gcc's calls, too) and tells the sanitizer, through Archer, when threads
+# begin, meet and end (Atzeni et al., ARCHER, IPDPS 2016). oneDNN is left out, for nothing is seen
+# of what it reads and writes: products run on our own loops. With isa=plain every access to memory
+# is seen; wider sets hide some in instructions of their own.
 # usage: tsan.sh [THREADS...]     2 and 4 without a word
 cd "$(dirname "$0")/.." || exit 1
-# Addresses that the kernel spreads wider than the sanitizer's map of memory is laid out for are kept together.
+# Addresses that the kernel spreads wider than the sanitizer's map of memory is laid out for are
+# kept together.
 if [ -z "${TSAN_KEPT_TOGETHER-}" ] && setarch "$(uname -m)" -R true 2>/dev/null; then
     TSAN_KEPT_TOGETHER=1 exec setarch "$(uname -m)" -R tools/tsan.sh "$@"
 fi
@@ -38,7 +40,8 @@ try() {
     fi
 }
 
-# Wide enough that every kernel shares its work. What has no kernels on this machine has no plan either.
+# Wide enough that every kernel shares its work. What has no kernels on this machine has no plan
+# either.
 train() {
     shape='--n_embd=64 --block_size=64 --max_iters=3 --eval_iters=1'
     if "$STROBE" plan "$work/tiny.conf" $shape "$@" >"$work/log" 2>&1; then

@@ -1,5 +1,6 @@
-/* What tools/tsan.sh tries first: two regions that share their work by threads, as the kernels do. With a word
- * on the command line all threads also count in one place, which is the race that must be found. */
+/* What tools/tsan.sh tries first: two regions that share their work by threads, as the kernels do.
+ * With a word on the command line all threads also count in one place, which is the race that must
+ * be found. */
 #include <omp.h>
 #include <stdio.h>
 

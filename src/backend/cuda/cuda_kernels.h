@@ -1,4 +1,5 @@
-/* cuda_kernels.h - the rows of the GPU's kernels, by family; the tables end with a row without run. */
+/* cuda_kernels.h - the rows of the GPU's kernels, by family; the tables end with a row without
+ * run. */
 #ifndef BACKEND_CUDA_CUDA_KERNELS_H
 #define BACKEND_CUDA_CUDA_KERNELS_H
 

@@ -1,9 +1,10 @@
 /* cleared.h - small matmul workspaces of a captured graph, all cleared by one node. Private to
  * backend/cuda.
  *
- * Many kernels of cuBLASLt count their tiles in four bytes of their workspace, and the library clears these before each product: a
- * node of its own in a recording, a microsecond of work and one to begin. Within a recording each product gets a piece of its own;
- * when it has ended, the first of these nodes clears all pieces, and the others are taken out. */
+ * Many kernels of cuBLASLt count their tiles in four bytes of their workspace, and the library
+ * clears these before each product: a node of its own in a recording, a microsecond of work and one
+ * to begin. Within a recording each product gets a piece of its own; when it has ended, the first
+ * of these nodes clears all pieces, and the others are taken out. */
 #ifndef BACKEND_CUDA_RUNTIME_CLEARED_H
 #define BACKEND_CUDA_RUNTIME_CLEARED_H
 
