@@ -22,17 +22,21 @@ import gpu_peers
 from compare_cpu import say, write_json
 from peers import summary
 
-TURNS, TURN_MS, MOST = 7, 4.0, 40  # timed turns; their approximate duration; maximum number of calls in each
+# timed turns; their approximate duration; maximum number of calls in each
+TURNS, TURN_MS, MOST = 7, 4.0, 40
 SLEEP_CYCLES, MOST_CYCLES = 1 << 22, 1 << 30  # of the device's clock, before a turn
 SMALL = [gpu_peers.Shape(2, 3, T, D, layout) for D in (64, 128) for T in (256, 333)
-         for layout in ("contiguous", "packed")]  # for errors; small, because float64 needs the T x T matrix
+         # for errors; small, because float64 needs the T x T matrix
+         for layout in ("contiguous", "packed")]
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="time attention in PyTorch on a GPU", allow_abbrev=False)
+    a = argparse.ArgumentParser(description="time attention in PyTorch on a GPU",
+                                allow_abbrev=False)
     gpu_peers.add_shape_arguments(a)
     a.add_argument("--device", default="cuda")
-    a.add_argument("--rounds", type=int, default=5, help="passes over all shapes; the median is reported")
+    a.add_argument("--rounds", type=int, default=5,
+                   help="passes over all shapes; the median is reported")
     a.add_argument("--json", metavar="FILE", help="write all results to FILE")
     a.add_argument("--serve", action="store_true", help="run one round for each line of the input")
     return a.parse_args()
@@ -44,7 +48,8 @@ def only(backend, device):
     if device != "cuda":
         return contextlib.nullcontext()
     from torch.nn.attention import SDPBackend, sdpa_kernel
-    return sdpa_kernel({"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}[backend])
+    return sdpa_kernel({"flash": SDPBackend.FLASH_ATTENTION,
+                        "cudnn": SDPBackend.CUDNN_ATTENTION}[backend])
 
 
 def draw(s, device, seed):
@@ -54,7 +59,8 @@ def draw(s, device, seed):
         qkv = torch.randn(s.B, s.T, 3, s.H, s.D, generator=g, device=device, dtype=torch.float32)
         qkv = qkv.bfloat16().requires_grad_()
         return [qkv[:, :, i].transpose(1, 2) for i in range(3)], qkv
-    q = torch.randn(3, s.B, s.H, s.T, s.D, generator=g, device=device, dtype=torch.float32).bfloat16()
+    q = torch.randn(3, s.B, s.H, s.T, s.D, generator=g, device=device,
+                    dtype=torch.float32).bfloat16()
     return [x.clone().requires_grad_() for x in q], None
 
 
@@ -141,7 +147,8 @@ def timed(work, device, stream):
     with torch.cuda.stream(stream):
         for _ in range(2):
             work()
-        calls = max(1, min(MOST, int(TURN_MS / elapsed(lambda: [work() for _ in range(3)], device) * 3)))
+        calls = max(1, min(MOST,
+                           int(TURN_MS / elapsed(lambda: [work() for _ in range(3)], device) * 3)))
         return summary([queued(work, calls) for _ in range(TURNS)])
 
 
@@ -186,8 +193,10 @@ def one_pass(a):
 def about(a):
     if a.device == "cuda":
         torch.cuda.init()
-    return dict(torch=torch.__version__, device=torch.cuda.get_device_name() if a.device == "cuda" else a.device,
-                cudnn=torch.backends.cudnn.version() if a.device == "cuda" else None, errors=errors(a.device))
+    return dict(torch=torch.__version__,
+                device=torch.cuda.get_device_name() if a.device == "cuda" else a.device,
+                cudnn=torch.backends.cudnn.version() if a.device == "cuda" else None,
+                errors=errors(a.device))
 
 
 def serve(a):
@@ -202,7 +211,8 @@ def rows_of(passes):
     """Medians over the passes, with FLOP rates."""
     rows = []
     for cell in dict.fromkeys(tuple(c["cell"]) for p in passes for c in p["cells"]):
-        ms = statistics.median(c["median"] for p in passes for c in p["cells"] if tuple(c["cell"]) == cell)
+        ms = statistics.median(c["median"] for p in passes for c in p["cells"]
+                               if tuple(c["cell"]) == cell)
         shape = gpu_peers.Shape(*cell[:5])
         rows.append(dict(shape=shape.name, backend=cell[5], what=cell[6], ms=ms,
                          tflops=gpu_peers.attention_tflops(shape, cell[6], ms)))
@@ -218,7 +228,8 @@ def main():
     rows = rows_of(passes)
     print("| shape | backend | | ms | TFLOP/s |\n" + "|---" * 5 + "|")
     for r in rows:
-        print(f"| {r['shape']} | {r['backend']} | {r['what']} | {r['ms']:.4f} | {r['tflops']:.0f} |")
+        print(f"| {r['shape']} | {r['backend']} | {r['what']} | {r['ms']:.4f} | {r['tflops']:.0f} "
+              f"|")
     for name, why in passes[0]["refused"].items():
         print(f"| {name} | {why} | | | |")
     gpu_peers.print_errors(found["errors"])

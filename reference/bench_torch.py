@@ -26,14 +26,17 @@ LAPTOP = os.path.join(HERE, "..", "configs", "shakespeare_char_cpu.conf")
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="time GPT training steps in PyTorch", allow_abbrev=False)
+    a = argparse.ArgumentParser(description="time GPT training steps in PyTorch",
+                                allow_abbrev=False)
     a.add_argument("config", nargs="?", default=LAPTOP)
-    a.add_argument("--vocab_size", type=int, default=65, help="vocabulary size of the random tokens")
+    a.add_argument("--vocab_size", type=int, default=65,
+                   help="vocabulary size of the random tokens")
     a.add_argument("--threads", type=int, default=0, help="0: as PyTorch chooses")
     a.add_argument("--warmup", type=int, default=5, help="untimed steps")
     a.add_argument("--steps", type=int, default=20, help="timed steps")
     a.add_argument("--attention", choices=["slow", "flash"], default="flash",
-                   help="slow: with the T x T matrix; flash: scaled_dot_product_attention (torch 2)")
+                   help="slow: with the T x T matrix; flash: scaled_dot_product_attention (torch "
+                        "2)")
     a.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32",
                    help="bfloat16: autocast")
     a.add_argument("--compile", action="store_true", help="torch.compile (torch 2)")
@@ -45,7 +48,8 @@ def arguments():
     except (OSError, ValueError) as e:
         raise SystemExit(f"bench_torch.py: {e}") from e
     if a.attention == "flash" and not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
-        raise SystemExit(f"torch {torch.__version__} has no scaled_dot_product_attention: use --attention=slow")
+        raise SystemExit(f"torch {torch.__version__} has no scaled_dot_product_attention: use "
+                         f"--attention=slow")
     if a.compile and not hasattr(torch, "compile"):
         raise SystemExit(f"torch {torch.__version__} has no torch.compile")
     return a
@@ -54,7 +58,8 @@ def arguments():
 def adamw(parameters, keys, **more):
     """AdamW with weight decay on matrices only."""
     return gpt_torch.optimizer(dict(enumerate(parameters)), lr=keys["learning_rate"],
-                               betas=(keys["beta1"], keys["beta2"]), weight_decay=keys["weight_decay"],
+                               betas=(keys["beta1"], keys["beta2"]),
+                               weight_decay=keys["weight_decay"],
                                **more)
 
 

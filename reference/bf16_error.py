@@ -49,7 +49,8 @@ def norm_case(rows, columns, mixed, scale=1.0):
     return Case("layernorm" + (", w, b float32" if mixed else ""),
                 f"{rows}x{columns}" + (", wide" if scale != 1 else ""),
                 {"x": ((rows, columns), False), "w": ((columns,), mixed), "b": ((columns,), mixed)},
-                lambda x, w, b: F.layer_norm(x, (columns,), w, b, 1e-5), ["y", "dx", "dw", "db"], scale)
+                lambda x, w, b: F.layer_norm(x, (columns,), w, b, 1e-5), ["y", "dx", "dw", "db"],
+                scale)
 
 
 def softmax_case(rows, columns, scale=1.0):
@@ -88,7 +89,8 @@ def cases():
     yield linear_case(10, 7, 9)
     yield linear_case(129, 129, 65)
     for c, rows in ((128, 768), (384, 4096)):
-        yield from (linear_case(rows, n, m) for n, m in ((c, 3 * c), (c, 4 * c), (4 * c, c), (c, 65)))
+        yield from (linear_case(rows, n, m) for n,
+                    m in ((c, 3 * c), (c, 4 * c), (4 * c, c), (c, 65)))
     for approximate in ("none", "tanh"):
         yield gelu_case(3, 17, approximate)
         yield gelu_case(257, 513, approximate)
@@ -117,7 +119,8 @@ def draw(case, generator):
         inputs[name] = (x if wide else x.bfloat16()).double()
     with torch.no_grad():
         y = case.run(*inputs.values())
-    dy = torch.randn(y.shape, generator=generator).bfloat16().double() if y.dim() else torch.ones(())
+    dy = torch.randn(y.shape,
+                     generator=generator).bfloat16().double() if y.dim() else torch.ones(())
     return inputs, dy
 
 
@@ -160,7 +163,8 @@ def measure(case, draws):
 def processor():
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
         lines = f.read().splitlines()
-    name = next((s.split(":")[1].strip() for s in lines if s.startswith("model name")), platform.machine())
+    name = next((s.split(":")[1].strip() for s in lines if s.startswith("model name")),
+                platform.machine())
     flags = next((s.split() for s in lines if s.startswith("flags")), [])
     return name + "".join(", " + x for x in ("amx_bf16", "avx512_bf16") if x in flags)
 
@@ -170,7 +174,8 @@ def print_table(results):
     heads = [f"PyTorch {r['torch'].split('+')[0]}" for r in results]
     print("| operator | shape | output | rounding | " + " | ".join(heads) + " |")
     print("|---" * (4 + len(heads)) + "|")
-    keys = dict.fromkeys((row["op"], row["shape"], row["output"]) for r in results for row in r["rows"])
+    keys = dict.fromkeys((row["op"], row["shape"], row["output"]) for r in results
+                         for row in r["rows"])
     found = [{(x["op"], x["shape"], x["output"]): x for x in r["rows"]} for r in results]
     for key in keys:
         rows = [f.get(key) for f in found]
@@ -184,7 +189,8 @@ def main():
     a.add_argument("--draws", type=int, default=5)
     a.add_argument("--threads", type=int, default=1)
     a.add_argument("--json", metavar="FILE", help="write the measurement to FILE")
-    a.add_argument("--join", nargs="+", metavar="FILE", help="print one table from several measurements")
+    a.add_argument("--join", nargs="+", metavar="FILE",
+                   help="print one table from several measurements")
     a = a.parse_args()
     if a.join:
         results = []

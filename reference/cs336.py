@@ -19,8 +19,10 @@ import torch
 
 SHAPES = {
     # The model of assignment 2's size "small", and one small enough to test every rung.
-    "tiny": dict(n_layer=2, n_head=4, n_embd=32, d_ff=80, vocab_size=61, batch_size=2, block_size=13),
-    "small": dict(n_layer=12, n_head=12, n_embd=768, d_ff=3072, vocab_size=10000, batch_size=1, block_size=32),
+    "tiny": dict(n_layer=2, n_head=4, n_embd=32, d_ff=80, vocab_size=61, batch_size=2,
+                 block_size=13),
+    "small": dict(n_layer=12, n_head=12, n_embd=768, d_ff=3072, vocab_size=10000, batch_size=1,
+                  block_size=32),
 }
 THETA, EPS = 10000.0, 1e-5
 LOGITS = 24
@@ -48,7 +50,8 @@ def words(name, n):
 
 def uniform(name, n):
     """float32 in -1 ... 1, from 24 bits of each integer."""
-    return (words(name, n) >> numpy.uint32(8)).astype(numpy.float32) * numpy.float32(2**-23) - numpy.float32(1)
+    return (words(name,
+                  n) >> numpy.uint32(8)).astype(numpy.float32) * numpy.float32(2**-23) - numpy.float32(1)
 
 
 def parameter_shapes(s):
@@ -104,7 +107,8 @@ def rotate(x, cos, sin):
 
 def attention(s, p, name, x, table):
     B, T, C = x.shape
-    q, k, v = ((x @ p[f"{name}.{w}_proj.weight"].T).view(B, T, s["n_head"], -1).transpose(1, 2) for w in "qkv")
+    q, k, v = ((x @ p[f"{name}.{w}_proj.weight"].T).view(B, T, s["n_head"], -1).transpose(1, 2)
+               for w in "qkv")
     scores = rotate(q, *table) @ rotate(k, *table).transpose(-2, -1) / math.sqrt(q.shape[-1])
     future = torch.ones(T, T, dtype=torch.bool).triu(1)
     y = torch.softmax(scores.masked_fill(future, -math.inf), dim=-1) @ v
@@ -155,7 +159,8 @@ def distance(a, b):
     return {
         "loss": abs(a[0] - b[0]) / abs(b[0]),
         "logits": max(abs(x - y) for (_, x), (_, y) in zip(a[1], b[1])) / scale,
-        "gradients": max(max(abs(x - y) for x, y in zip(a[2][k], b[2][k])) / b[2][k][0] for k in b[2]),
+        "gradients": max(max(abs(x - y) for x, y in zip(a[2][k], b[2][k])) / b[2][k][0]
+                         for k in b[2]),
     }
 
 
@@ -165,7 +170,8 @@ def write(folder, shape):
     path = f"{folder}/{shape}.json"
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "w") as f:
-        json.dump({"script": "reference/cs336.py", "torch": torch.__version__, "rope_theta": THETA, "eps": EPS, **s,
+        json.dump({"script": "reference/cs336.py", "torch": torch.__version__, "rope_theta": THETA,
+                   "eps": EPS, **s,
                    "loss": exact[0], "logits": exact[1], "gradients": exact[2]}, f, indent=1)
         f.write("\n")
     off = ", ".join(f"{k} {x:.1e}" for k, x in distance(single, exact).items())
@@ -173,7 +179,8 @@ def write(folder, shape):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default="reference/cs336")
     parser.add_argument("--shapes", default="tiny,small")
     options = parser.parse_args()

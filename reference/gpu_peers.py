@@ -25,7 +25,8 @@ VOCAB = 50257  # GPT-2's
 # the counterpart of the one before.
 _RUNGS = [
     ("fp32", "fp32, slow attention, eager, plain AdamW",
-     dict(dtype="float32", tf32=False, compile=None, attention="slow", pad_vocab=0, fused=False, graph=False),
+     dict(dtype="float32", tf32=False, compile=None, attention="slow", pad_vocab=0, fused=False,
+          graph=False),
      dict(dtype="float32", fusion="op", flash="false", pad_vocab="0", replay="false")),
     ("tf32", "+ TF32", dict(tf32=True), dict(dtype="tfloat32")),
     ("bf16", "+ bf16 autocast", dict(dtype="bfloat16"), dict(dtype="bfloat16")),
@@ -87,7 +88,8 @@ def shapes(a):
     layouts."""
     lengths = [T for T in (512, 1024, 2048, 4096, 8192, 16384) if a.tokens % T == 0]
     found = [Shape(a.tokens // T, a.columns // D, T, D) for D in (64, 128) for T in lengths]
-    return found + [Shape(max(1, a.tokens // 1024), 12, 1024, 64, layout) for layout in ("contiguous", "packed")]
+    return found + [Shape(max(1, a.tokens // 1024), 12, 1024, 64, layout)
+                    for layout in ("contiguous", "packed")]
 
 
 BACKENDS = ["flash", "cudnn"]
@@ -101,7 +103,8 @@ def print_errors(rows):
     """How far PyTorch's attention is from double precision."""
     print("\n| PyTorch's error | | y | dq | dk | dv |\n" + "|---" * 6 + "|")
     for r in rows:
-        said = [f"{r[x]:.2e}" for x in ("y", "dq", "dk", "dv")] if "y" in r else [r["refused"], "", "", ""]
+        said = [f"{r[x]:.2e}" for x in ("y", "dq", "dk", "dv")] if "y" in r else [r["refused"], "",
+                                                                                  "", ""]
         print(f"| {r['shape']} | {r['backend']} | " + " | ".join(said) + " |")
 
 
@@ -110,23 +113,28 @@ def add_arguments(a):
     a.add_argument("--torch", default=sys.executable, help="Python interpreter with PyTorch")
     a.add_argument("--device", default="cuda")
     a.add_argument("--limit", type=float, default=100,
-                   help="maximum seconds for a contender to start, including compilation (%(default)s)")
+                   help="maximum seconds for a contender to start, including compilation "
+                        "(%(default)s)")
     a.add_argument("--turn", type=float, default=1.0, help="approximate seconds of a turn")
     a.add_argument("--budget", type=float, default=330,
-                   help="total seconds; contenders that do not fit are skipped and listed (%(default)s)")
+                   help="total seconds; contenders that do not fit are skipped and listed "
+                        "(%(default)s)")
     a.add_argument("--json", metavar="FILE", help="write all results to FILE")
 
 
 def add_step_arguments(a):
     """The additional options of the programs that time training steps."""
     a.add_argument("config", nargs="?", default=CONFIG, metavar="CONFIG")
-    a.add_argument("--vocab", type=int, default=VOCAB, help="vocabulary size of the random tokens (%(default)s)")
+    a.add_argument("--vocab", type=int, default=VOCAB,
+                   help="vocabulary size of the random tokens (%(default)s)")
     a.add_argument("--rungs", default=DEFAULT_RUNGS, help=f"of {','.join(RUNGS)} (%(default)s)")
 
 
 def add_shape_arguments(a):
-    a.add_argument("--tokens", type=int, default=16384, help="B x T of attention alone (%(default)s)")
-    a.add_argument("--columns", type=int, default=2048, help="heads x head size there (%(default)s)")
+    a.add_argument("--tokens", type=int, default=16384,
+                   help="B x T of attention alone (%(default)s)")
+    a.add_argument("--columns", type=int, default=2048,
+                   help="heads x head size there (%(default)s)")
 
 
 def parse(parser):
@@ -211,8 +219,10 @@ class TorchRung(Contestant):
         issue 185449), so each kind of attention has a separate cache."""
         known = [x for x in self.a.overrides if x.lstrip("-").partition("=")[0] in DEFAULTS]
         cache = f"strobe_reference_inductor.{os.getuid()}.{self.rung.torch['attention']}"
-        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(tempfile.gettempdir(), cache))
-        self.served = Served([self.a.torch, os.path.join(HERE, "gpu_steps.py"), self.rung.name, self.a.config,
+        environment = dict(os.environ,
+                           TORCHINDUCTOR_CACHE_DIR=os.path.join(tempfile.gettempdir(), cache))
+        self.served = Served([self.a.torch, os.path.join(HERE, "gpu_steps.py"), self.rung.name,
+                              self.a.config,
                               str(self.a.vocab), self.a.device, *known,
                               f"--pad_vocab={self.rung.torch['pad_vocab']}"], environment)
 
@@ -231,7 +241,8 @@ class TorchRung(Contestant):
     def turn(self, seconds):
         found = self.served.ask(self.WARM + self.steps, seconds)
         if not math.isfinite(found["loss"]):
-            raise ValueError(f"the loss went from {self.about['first_loss']:.3f} to {found['loss']:.3f}")
+            raise ValueError(f"the loss went from {self.about['first_loss']:.3f} to "
+                             f"{found['loss']:.3f}")
         self.about.update(loss=found["loss"], peak_bytes=found["peak_bytes"])
         return {self.rung.name: summary(found["ms"][self.WARM:])}
 
@@ -271,9 +282,11 @@ class TorchAttention(Contestant):
 
 def run_strobe(a, words, seconds):
     command = [a.strobe, *words, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=max(1.0, seconds),
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          timeout=max(1.0, seconds),
                           cwd=a.folder)
-    if done.returncode and not done.stdout.strip():  # it fails if nothing ran, and its rows give the reasons
+    # it fails if nothing ran, and its rows give the reasons
+    if done.returncode and not done.stdout.strip():
         raise ValueError(reason(done.stderr))
     return json.loads(done.stdout)
 
@@ -289,9 +302,10 @@ class StrobeLadder(Contestant):
         self.keys = {}  # per rung
 
     def run(self, steps, seconds):
-        found = run_strobe(self.a, ["ladder", self.a.config, *self.a.overrides, f"--device={self.a.device}",
-                                    f"--vocab={self.a.vocab}", f"--steps={steps}",
-                                    f"--limit={max(1, round(2 * self.a.turn))}"], seconds)
+        found = run_strobe(self.a,
+                           ["ladder", self.a.config, *self.a.overrides, f"--device={self.a.device}",
+                            f"--vocab={self.a.vocab}", f"--steps={steps}",
+                            f"--limit={max(1, round(2 * self.a.turn))}"], seconds)
         keys = {}
         for rung in found["rungs"]:
             words = (rung["differs"] or "").split()
@@ -308,7 +322,8 @@ class StrobeLadder(Contestant):
     def turn(self, seconds):
         found = self.run(self.STEPS, seconds)
         self.about["ladder"] = found
-        return {r["rung"]: dict(n=r["steps"], median=r["ms_median"], std=r["ms_std"] or 0.0, min=r["ms_median"])
+        return {r["rung"]: dict(n=r["steps"], median=r["ms_median"], std=r["ms_std"] or 0.0,
+                                min=r["ms_median"])
                 for r in found["rungs"] if r["ms_median"] is not None}
 
     def cell_of(self, rung):
@@ -339,7 +354,8 @@ class StrobeAttention(Contestant):
         cells, deadline = {}, time.monotonic() + seconds
         for (heads, size, tokens), lengths in self.calls():
             found = run_strobe(self.a, [
-                "bench", "attention", "--flash_only", f"--device={self.a.device}", f"--heads={heads}", f"--head_size={size}", f"--tokens={tokens}", "--dtype=bfloat16",
+                "bench", "attention", "--flash_only", f"--device={self.a.device}",
+                f"--heads={heads}", f"--head_size={size}", f"--tokens={tokens}", "--dtype=bfloat16",
                 f"--T={','.join(map(str, sorted(lengths)))}", f"--samples={samples}",
                 f"--limit={max(1, round(4 * self.a.turn))}"], deadline - time.monotonic())
             for row in found["rows"]:
@@ -355,10 +371,12 @@ class StrobeAttention(Contestant):
     def turn(self, seconds):
         cells = self.run(self.SAMPLES, seconds)
         if not cells:
-            raise ValueError("no flash attention ran: " + "; ".join(sorted(set(self.about.values()))))
+            raise ValueError("no flash attention ran: "
+                             + "; ".join(sorted(set(self.about.values()))))
         turn = {}
         for cell, row in cells.items():
             for way in ("forward", "backward"):
-                turn[cell + (way,)] = dict(n=row["samples"], median=row[way + "_ms"], std=row[way + "_std"] or 0.0,
+                turn[cell + (way,)] = dict(n=row["samples"], median=row[way + "_ms"],
+                                           std=row[way + "_std"] or 0.0,
                                            min=row[way + "_ms"])
         return turn

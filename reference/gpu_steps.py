@@ -30,7 +30,8 @@ def check(how):
     """Raises an error if this torch lacks a required feature."""
     if how["compile"] and not hasattr(torch, "compile"):
         raise ValueError(f"torch {torch.__version__} has no torch.compile")
-    if how["attention"] != "slow" and not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
+    if how["attention"] != "slow" and not hasattr(torch.nn.functional,
+                                                  "scaled_dot_product_attention"):
         raise ValueError(f"torch {torch.__version__} has no scaled_dot_product_attention")
 
 
@@ -47,7 +48,8 @@ class Training(bench_torch.Training):
             keys=keys, vocab_size=vocab, device=device, dtype=how["dtype"], compile=False,
             attention="slow" if how["attention"] == "slow" else "flash"))
         flags = dict(fused=how["fused"], capturable=how["graph"] and self.cuda)
-        self.opt = bench_torch.adamw(self.parameters, keys, **{k: True for k, wanted in flags.items() if wanted})
+        self.opt = bench_torch.adamw(self.parameters, keys,
+                                     **{k: True for k, wanted in flags.items() if wanted})
         if how["compile"]:
             self.model = torch.compile(self.model, mode=how["compile"])
         self.captures, self.graph = how["graph"] and self.cuda, None
@@ -120,7 +122,8 @@ class Training(bench_torch.Training):
 
 def main():
     name, config, vocab, device, *overrides = sys.argv[1:]
-    training = Training(gpu_peers.RUNGS[name].torch, strobe_config.read(config, overrides), int(vocab), device)
+    training = Training(gpu_peers.RUNGS[name].torch, strobe_config.read(config, overrides),
+                        int(vocab), device)
     print(json.dumps(dict(
         torch=torch.__version__, device=torch.cuda.get_device_name() if training.cuda else device,
         cudnn=torch.backends.cudnn.version() if training.cuda else None,

@@ -58,7 +58,8 @@ def write_model(path, keys, vocab=VOCAB):
         f.write(header(MODEL_MAGIC, MODEL_VERSION, keys["block_size"], vocab, keys["n_layer"],
                        keys["n_head"], keys["n_embd"], padded(vocab)))
         for elements, spread, mean in parameters(keys, vocab):
-            values = (draw.gauss(mean, spread) for _ in range(elements)) if spread else [mean] * elements
+            values = (draw.gauss(mean, spread)
+                      for _ in range(elements)) if spread else [mean] * elements
             array.array("f", values).tofile(f)
 
 
@@ -95,9 +96,11 @@ def build(clone, folder, keys):
     with open(path, encoding="utf-8") as f:
         text = f.read()
     for name, value in (("B", keys["batch_size"]), ("T", keys["block_size"])):
-        text, found = re.subn(rf"^    int {name} = \d+;", f"    int {name} = {value};", text, flags=re.M)
+        text, found = re.subn(rf"^    int {name} = \d+;", f"    int {name} = {value};", text,
+                              flags=re.M)
         if found != 1:
-            raise SystemExit(f"llmc_model.py: {path} has no line `int {name} = ...;`; use commit f1e2ace")
+            raise SystemExit(f"llmc_model.py: {path} has no line `int {name} = ...;`; use commit "
+                             f"f1e2ace")
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     subprocess.run(["make", "-C", source, "train_gpt2"], check=True, stdout=subprocess.DEVNULL)
@@ -111,7 +114,8 @@ def prepare(clone, folder, keys):
 
 
 def main():
-    a = argparse.ArgumentParser(description="prepare llm.c's CPU trainer for a Strobe configuration")
+    a = argparse.ArgumentParser(description="prepare llm.c's CPU trainer for a Strobe "
+                                            "configuration")
     a.add_argument("clone")
     a.add_argument("folder")
     a.add_argument("config", nargs="?", default=LAPTOP)

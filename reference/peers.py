@@ -151,10 +151,13 @@ class Torch(Contestant):
     served = None
 
     def begin(self):
-        keys = [x for x in self.a.overrides if x.lstrip("-").partition("=")[0] in strobe_config.DEFAULTS]
-        self.served = Served([self.a.torch, os.path.join(HERE, "bench_torch.py"), self.config, "--serve",
+        keys = [x for x in self.a.overrides
+                if x.lstrip("-").partition("=")[0] in strobe_config.DEFAULTS]
+        self.served = Served([self.a.torch, os.path.join(HERE, "bench_torch.py"), self.config,
+                              "--serve",
                               f"--threads={self.a.threads}", f"--dtype={self.dtype}",
-                              f"--attention={self.attention}", *["--compile"] * self.compiled, *keys])
+                              f"--attention={self.attention}", *["--compile"] * self.compiled,
+                              *keys])
         self.about = self.served.answer()
         self.estimate_ms = self.turn(1)["min"]
         if self.warm():
@@ -186,7 +189,8 @@ class LlmC(Contestant):
 
     def run(self, steps):
         line_buffered = ["stdbuf", "-oL", "./train_gpt2"]
-        process = subprocess.Popen(line_buffered, cwd=self.folder, text=True, stdout=subprocess.PIPE,
+        process = subprocess.Popen(line_buffered, cwd=self.folder, text=True,
+                                   stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL)
         found = []
         try:
@@ -212,7 +216,9 @@ KINDS = {"strobe": Strobe, "torch": Torch, "llmc": LlmC}
 def make(spec, a, config):
     """WHO:DTYPE:ATTENTION[:compile]"""
     who, dtype, attention, *more = spec.split(":")
-    if who not in KINDS or dtype not in ("float32", "bfloat16") or attention not in ("slow", "flash") \
+    if who not in KINDS or dtype not in ("float32", "bfloat16") or attention not in ("slow",
+                                                                                     "flash") \
             or more not in ([], ["compile"]):
-        raise ValueError(f"{spec}: expected strobe, torch or llmc:float32 or bfloat16:slow or flash[:compile]")
+        raise ValueError(f"{spec}: expected strobe, torch or llmc:float32 or bfloat16:slow or "
+                         f"flash[:compile]")
     return KINDS[who](a, config, who, dtype, attention, bool(more))
