@@ -64,7 +64,7 @@ def draw(s, device, seed):
     return [x.clone().requires_grad_() for x in q], None
 
 
-# --- errors ------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 def exact(qkv, dy):
     """y, dq, dk, dv in double precision, with the T x T matrix."""
@@ -103,7 +103,7 @@ def errors(device):
     return found
 
 
-# --- times -------------------------------------------------------------------------------------------
+# --- times ----------------------------------------------------------------------------------------
 
 def elapsed(work, device):
     """Milliseconds."""
@@ -205,7 +205,7 @@ def serve(a):
         print(json.dumps(one_pass(a)), flush=True)
 
 
-# --- alone -------------------------------------------------------------------------------------------
+# --- alone ----------------------------------------------------------------------------------------
 
 def rows_of(passes):
     """Medians over the passes, with FLOP rates."""
@@ -228,8 +228,8 @@ def main():
     rows = rows_of(passes)
     print("| shape | backend | | ms | TFLOP/s |\n" + "|---" * 5 + "|")
     for r in rows:
-        print(f"| {r['shape']} | {r['backend']} | {r['what']} | {r['ms']:.4f} | {r['tflops']:.0f} "
-              f"|")
+        print(f"| {r['shape']} | {r['backend']} | {r['what']} | {r['ms']:.4f} | "
+              f"{r['tflops']:.0f} |")
     for name, why in passes[0]["refused"].items():
         print(f"| {name} | {why} | | | |")
     gpu_peers.print_errors(found["errors"])

@@ -33,8 +33,8 @@ def row_of(a, one):
 
 
 def print_rows(rows):
-    print("| rung | PyTorch | ms | std | min | steps | tokens/s | peak GiB | first loss | to "
-          "start, s |\n"
+    print("| rung | PyTorch | ms | std | min | steps | tokens/s | peak GiB | first loss | "
+          "to start, s |\n"
           + "|---" * 10 + "|")
     for r in rows:
         if "step_ms" not in r:
@@ -42,9 +42,8 @@ def print_rows(rows):
             continue
         ms = r["step_ms"]
         print(f"| {r['rung']} | {r['words']} | {ms['median']:.2f} | {ms['std']:.2f} | "
-              f"{ms['min']:.2f} | {ms['n']} | "
-              f"{r['tokens_per_second']:,.0f} | {gpu_peers.gib(r['peak_bytes'])} | "
-              f"{r['first_loss']:.3f} | "
+              f"{ms['min']:.2f} | {ms['n']} | {r['tokens_per_second']:,.0f} | "
+              f"{gpu_peers.gib(r['peak_bytes'])} | {r['first_loss']:.3f} | "
               f"{r['start_s']:.0f} |")
 
 

@@ -2,7 +2,8 @@
 """Times whole training steps of a Strobe configuration in PyTorch: forward, backward, clipping,
 AdamW.
 
-usage: bench_torch.py [CONFIG] [--key=value ...] [--dtype=bfloat16] [--attention=slow] [--compile] ...
+usage: bench_torch.py [CONFIG] [--key=value ...] [--dtype=bfloat16] [--attention=slow]
+       [--compile] ...
 CONFIG is a configuration file of Strobe (default: configs/shakespeare_char_cpu.conf); --key=value
 changes one of its keys, as in --batch_size=8. Prints one JSON object: milliseconds per step, with
 spread, and separately of forward, backward and update. With --serve it answers each line N of its
@@ -35,8 +36,8 @@ def arguments():
     a.add_argument("--warmup", type=int, default=5, help="untimed steps")
     a.add_argument("--steps", type=int, default=20, help="timed steps")
     a.add_argument("--attention", choices=["slow", "flash"], default="flash",
-                   help="slow: with the T x T matrix; flash: scaled_dot_product_attention (torch "
-                        "2)")
+                   help="slow: with the T x T matrix; flash: "
+                        "scaled_dot_product_attention (torch 2)")
     a.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32",
                    help="bfloat16: autocast")
     a.add_argument("--compile", action="store_true", help="torch.compile (torch 2)")

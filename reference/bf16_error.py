@@ -2,8 +2,7 @@
 """Measures the error of PyTorch's bfloat16 operators against double precision.
 
 usage: bf16_error.py [--draws=5] [--threads=1] [--json=FILE]    measure, print a table
-       bf16_error.py --join FILE...                             one table from several such JSON
-       files
+       bf16_error.py --join FILE...                             one table from several such files
 
 A bf16 kernel of this program may have at most twice that error; README.md has the table. Inputs are
 those of `strobe check`: standard normal ("wide": times ten), rounded to bfloat16, in its shapes and
@@ -89,8 +88,8 @@ def cases():
     yield linear_case(10, 7, 9)
     yield linear_case(129, 129, 65)
     for c, rows in ((128, 768), (384, 4096)):
-        yield from (linear_case(rows, n, m) for n,
-                    m in ((c, 3 * c), (c, 4 * c), (4 * c, c), (c, 65)))
+        yield from (linear_case(rows, n, m)
+                    for n, m in ((c, 3 * c), (c, 4 * c), (4 * c, c), (c, 65)))
     for approximate in ("none", "tanh"):
         yield gelu_case(3, 17, approximate)
         yield gelu_case(257, 513, approximate)
@@ -119,8 +118,9 @@ def draw(case, generator):
         inputs[name] = (x if wide else x.bfloat16()).double()
     with torch.no_grad():
         y = case.run(*inputs.values())
-    dy = torch.randn(y.shape,
-                     generator=generator).bfloat16().double() if y.dim() else torch.ones(())
+    dy = torch.ones(())
+    if y.dim():
+        dy = torch.randn(y.shape, generator=generator).bfloat16().double()
     return inputs, dy
 
 

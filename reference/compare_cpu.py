@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Runs Strobe, PyTorch and llm.c in turn on the same cores and prints their times and ratios.
 
-usage: compare_cpu.py [--threads=2] [--strobe=./strobe] [--torch=/usr/bin/python3] [--llmc=CLONE] [CONFIG ...]
-       [--key=value ...]
+usage: compare_cpu.py [--threads=2] [--strobe=./strobe] [--torch=/usr/bin/python3] [--llmc=CLONE]
+       [CONFIG ...] [--key=value ...]
 Each round gives every contender a turn of some whole training steps, in alternating order. A ratio
 is taken within a round; the median over the rounds is printed with the minimum and the maximum.
 Changes of the machine's clock and other load thus affect all contenders alike. A contender that

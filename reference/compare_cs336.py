@@ -2,7 +2,8 @@
 """CS336's model at several sizes and rungs: Strobe and PyTorch in turn on one GPU; forward, forward
 + backward and whole steps, with ratios.
 
-usage: compare_cs336.py [--strobe=./strobe] [--torch=/usr/bin/python3] [--sizes=small,medium] [--rungs=eager,flash] [--rounds=3] [--steps=10] [--budget=300] [--json=FILE]
+usage: compare_cs336.py [--strobe=./strobe] [--torch=/usr/bin/python3] [--sizes=small,medium]
+       [--rungs=eager,flash] [--rounds=3] [--steps=10] [--budget=300] [--json=FILE]
 Each round gives PyTorch and Strobe a turn of --steps samples of each part, in alternating order; a
 ratio is one of medians within a round, and the median over the rounds is printed. A contender that
 fails is listed with its reason. Sizes are configs/cs336_SIZE.conf. PyTorch keeps its memory during
@@ -164,8 +165,8 @@ def middle(turns, part, what="median"):
 
 
 def ratios(row, own, other):
-    each = [s[own]["median"] / t[other]["median"] for s,
-            t in zip(row["strobe"], row["torch"]) if own in s and other in t]
+    each = [s[own]["median"] / t[other]["median"]
+            for s, t in zip(row["strobe"], row["torch"]) if own in s and other in t]
     return f"{statistics.median(each):.3f} ({min(each):.3f} to {max(each):.3f})" if each else ""
 
 
@@ -199,9 +200,9 @@ def arguments():
                                 allow_abbrev=False,
                                 epilog="Compares times only. Losses differ because each side "
                                        "generates its own weights and tokens, and strobe bench "
-                                       "writes "
-                                "none. cs336.py and tests/engine/test_cs336_golden.c check with "
-                                "identical weights that both compute the same.")
+                                       "writes none. cs336.py and "
+                                       "tests/engine/test_cs336_golden.c check with identical "
+                                       "weights that both compute the same.")
     a.add_argument("--strobe", default=os.path.join(HERE, "..", "strobe"))
     a.add_argument("--torch", default=sys.executable)
     a.add_argument("--sizes", default="small,medium,large,xl,2.7b")

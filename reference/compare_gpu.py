@@ -2,8 +2,9 @@
 """Runs Strobe and PyTorch in turn on one GPU, at the same rungs and the same attention shapes, and
 prints ratios.
 
-usage: compare_gpu.py [CONFIG] [--strobe=./strobe] [--torch=/usr/bin/python3] [--budget=330] [--rounds=5]
-       [--rungs=NAME,...] [--vocab=50257] [--parts=steps,attention] [--json=FILE] [--key=value ...]
+usage: compare_gpu.py [CONFIG] [--strobe=./strobe] [--torch=/usr/bin/python3] [--budget=330]
+       [--rounds=5] [--rungs=NAME,...] [--vocab=50257] [--parts=steps,attention]
+       [--json=FILE] [--key=value ...]
 Each round gives every contender a turn, in alternating order. A ratio is taken within a round; the
 median over the rounds is printed with the minimum and the maximum. Waiting contenders sleep, so one
 has the GPU to itself. A contender that fails is listed with its reason.
@@ -128,7 +129,7 @@ def run_rounds(a, field, deadline, each):
             return
 
 
-# --- results -----------------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------
 
 def times(contestant, cell):
     """All turns of a cell: the median of their medians, or None."""
@@ -143,8 +144,9 @@ def ratio(own, own_cell, other, other_cell):
     each = [own.turns[i][own_cell]["median"] / other.turns[i][other_cell]["median"]
             for i in sorted(set(own.turns) & set(other.turns))
             if own_cell in own.turns[i] and other_cell in other.turns[i]]
-    return dict(median=statistics.median(each), min=min(each), max=max(each),
-                rounds=len(each)) if each else None
+    if not each:
+        return None
+    return dict(median=statistics.median(each), min=min(each), max=max(each), rounds=len(each))
 
 
 def step_rows(a, field):
@@ -159,9 +161,8 @@ def step_rows(a, field):
                    ratio=ratio(ladder, cell, c, c.rung.name))
         for who in ("torch", "strobe"):
             if row[who + "_ms"]:
-                row[who + "_tokens_per_second"] = gpu_peers.tokens_per_second(a,
-                                                                              row[who
-                                                                                  + "_ms"]["median"])
+                ms = row[who + "_ms"]["median"]
+                row[who + "_tokens_per_second"] = gpu_peers.tokens_per_second(a, ms)
         rows.append(row)
     return rows
 
@@ -179,8 +180,8 @@ def best(field, rows):
     others = {c: times(c, c.rung.name) for c in field.rungs if times(c, c.rung.name)}
     if not own or not others:
         return None
-    name, other = min(own, key=lambda n: own[n]["median"]), min(others,
-                                                                key=lambda c: others[c]["median"])
+    name = min(own, key=lambda n: own[n]["median"])
+    other = min(others, key=lambda c: others[c]["median"])
     return dict(strobe=name, strobe_ms=own[name], torch=other.rung.name, torch_ms=others[other],
                 ratio=ratio(field.ladder, name, other, other.rung.name))
 
@@ -190,8 +191,8 @@ def attention_rows(a, field):
     attention."""
     rows, own = [], field.strobe_attention
     for s in gpu_peers.shapes(a):
-        for what in ("forward", "backward") + (("backward packed",
-                                               ) if s.layout == "packed" else ()):
+        packed = ("backward packed",) if s.layout == "packed" else ()
+        for what in ("forward", "backward") + packed:
             cell = s[:4] + (what.split()[0],)
             row = dict(shape=s.name, head_size=s.D, T=s.T, what=what, strobe_ms=times(own, cell))
             if row["strobe_ms"]:
@@ -217,13 +218,13 @@ def report_of(a, field, head):
     if field.torch_attention:
         out.update(attention=attention_rows(a, field),
                    errors=field.torch_attention.about.get("errors", []))
-    out["turns"] = {c.name: {str(i): {str(cell): ms for cell, ms in t.items()} for i,
-                             t in c.turns.items()}
+    out["turns"] = {c.name: {str(i): {str(cell): ms for cell, ms in t.items()}
+                             for i, t in c.turns.items()}
                     for c in field.everyone()}
     return out
 
 
-# --- tables ------------------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------
 
 def ms_words(ms):
     return f"{ms['median']:.2f} ± {ms['std']:.2f}" if ms else ""
@@ -243,8 +244,8 @@ def strobe_words(row):
 
 
 def print_steps(report):
-    print("\n| PyTorch rung | PyTorch ms | tokens/s | GiB | first loss | Strobe rung | Strobe ms "
-          "| tokens/s "
+    print("\n| PyTorch rung | PyTorch ms | tokens/s | GiB | first loss | Strobe rung | "
+          "Strobe ms | tokens/s "
           "| GiB | first loss | time of Strobe / PyTorch |\n" + "|---" * 11 + "|")
     for r in report["steps"]:
         torch, strobe = r["torch"], r["strobe"] or {}
@@ -256,7 +257,8 @@ def print_steps(report):
             own = [r["torch_refused"] or "did not run", "", "", ""]
         if not r["strobe_ms"]:
             its = [""] * 4
-        print(f"| {' | '.join([r['words'], *own, strobe_words(r), *its, ratio_words(r['ratio'])])} |")
+        columns = [r["words"], *own, strobe_words(r), *its, ratio_words(r["ratio"])]
+        print(f"| {' | '.join(columns)} |")
     for name, ms in report["strobe_alone"].items():
         print("| |" + " |" * 4 + f" {name} | {ms_words(ms) or 'did not run'} |" + " |" * 4)
     if report["best"]:

@@ -50,8 +50,8 @@ def words(name, n):
 
 def uniform(name, n):
     """float32 in -1 ... 1, from 24 bits of each integer."""
-    return (words(name,
-                  n) >> numpy.uint32(8)).astype(numpy.float32) * numpy.float32(2**-23) - numpy.float32(1)
+    high = (words(name, n) >> numpy.uint32(8)).astype(numpy.float32)
+    return high * numpy.float32(2**-23) - numpy.float32(1)
 
 
 def parameter_shapes(s):

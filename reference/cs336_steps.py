@@ -1,7 +1,8 @@
 """Runs CS336's model in PyTorch at one size and one rung; compare_cs336.py starts this process and
 communicates with it.
 
-usage: cs336_steps.py RUNG n_layer=12 n_head=12 n_embd=768 d_ff=3072 vocab_size=10000 batch_size=4 block_size=256
+usage: cs336_steps.py RUNG n_layer=12 n_head=12 n_embd=768 d_ff=3072 vocab_size=10000
+       batch_size=4 block_size=256
 It reports that it is ready, then answers each line N of its input with the milliseconds of N runs
 of each part of a step, by the host's clock from before the launch until the GPU has finished, like
 the course's script and `strobe bench`.
@@ -34,8 +35,8 @@ class RMSNorm(nn.Module):
 
     def forward(self, x):
         wide = x.float()
-        return (wide
-                * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + EPS) * self.weight).to(x.dtype)
+        scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + EPS)
+        return (wide * scale * self.weight).to(x.dtype)
 
 
 def rotate(x, cos, sin):

@@ -67,8 +67,8 @@ class GPT(nn.Module):
     def __init__(self, s, flash):
         super().__init__()
         self.p = s.dropout
-        self.wte, self.wpe = nn.Embedding(s.vocab_size, s.n_embd), nn.Embedding(s.block_size,
-                                                                                s.n_embd)
+        self.wte = nn.Embedding(s.vocab_size, s.n_embd)
+        self.wpe = nn.Embedding(s.block_size, s.n_embd)
         self.h = nn.ModuleList(Block(s, flash) for _ in range(s.n_layer))
         self.ln_f = Norm(s)
         self.head = nn.Linear(s.n_embd, s.vocab_size, bias=False)

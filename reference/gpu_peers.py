@@ -103,8 +103,9 @@ def print_errors(rows):
     """How far PyTorch's attention is from double precision."""
     print("\n| PyTorch's error | | y | dq | dk | dv |\n" + "|---" * 6 + "|")
     for r in rows:
-        said = [f"{r[x]:.2e}" for x in ("y", "dq", "dk", "dv")] if "y" in r else [r["refused"], "",
-                                                                                  "", ""]
+        said = [r["refused"], "", "", ""]
+        if "y" in r:
+            said = [f"{r[x]:.2e}" for x in ("y", "dq", "dk", "dv")]
         print(f"| {r['shape']} | {r['backend']} | " + " | ".join(said) + " |")
 
 

@@ -58,8 +58,9 @@ def write_model(path, keys, vocab=VOCAB):
         f.write(header(MODEL_MAGIC, MODEL_VERSION, keys["block_size"], vocab, keys["n_layer"],
                        keys["n_head"], keys["n_embd"], padded(vocab)))
         for elements, spread, mean in parameters(keys, vocab):
-            values = (draw.gauss(mean, spread)
-                      for _ in range(elements)) if spread else [mean] * elements
+            values = [mean] * elements
+            if spread:
+                values = (draw.gauss(mean, spread) for _ in range(elements))
             array.array("f", values).tofile(f)
 
 

@@ -216,9 +216,8 @@ KINDS = {"strobe": Strobe, "torch": Torch, "llmc": LlmC}
 def make(spec, a, config):
     """WHO:DTYPE:ATTENTION[:compile]"""
     who, dtype, attention, *more = spec.split(":")
-    if who not in KINDS or dtype not in ("float32", "bfloat16") or attention not in ("slow",
-                                                                                     "flash") \
-            or more not in ([], ["compile"]):
+    if who not in KINDS or dtype not in ("float32", "bfloat16") \
+            or attention not in ("slow", "flash") or more not in ([], ["compile"]):
         raise ValueError(f"{spec}: expected strobe, torch or llmc:float32 or bfloat16:slow or "
                          f"flash[:compile]")
     return KINDS[who](a, config, who, dtype, attention, bool(more))

@@ -37,7 +37,8 @@ if [ "$dtype" = float32 ]; then
     say "no third training: nothing on this machine is faster than float32 (strobe info says why)"
 else
     say "a third one, in $dtype, the fastest type of this machine"
-    ./strobe train $config --dataset=$data --flash=true --dtype="$dtype" --out_dir=$runs/dtype="$dtype" --overwrite
+    ./strobe train $config --dataset=$data --flash=true --dtype="$dtype" \
+        --out_dir=$runs/dtype="$dtype" --overwrite
     say "all three"
     ./strobe report $runs/flash=false $last $runs/dtype="$dtype"
     last=$runs/dtype=$dtype

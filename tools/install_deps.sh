@@ -4,8 +4,8 @@
 # `make demo` trains on where the network does not give it Shakespeare. Does nothing, and needs no
 # rights, where all are installed.
 set -u
-build="gcc g++ make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev zlib1g-dev
-       libcmocka-dev libjs-dygraphs"
+build="gcc g++ make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev
+    zlib1g-dev libcmocka-dev libjs-dygraphs"
 tsan="libomp-dev"
 text="bible-kjv"
 check="clang-format cppcheck chromium $text"
