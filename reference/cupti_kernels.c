@@ -9,9 +9,9 @@
  *
  * The driver opens it when the program begins. At the end it prints to stderr, or to the file
  * CUPTI_KERNELS_OUT, a table with tabs between columns, by total time. The column `recording` tells
- * one CUDA graph from another (training, evaluation); 0 is what was started by itself: all but the
- * steps that are played, the search for the fastest product with it. count/plays is how often the
- * kernel is in one play. CUPTI_KERNELS=replay leaves out recording 0.
+ * one CUDA graph from another (training, evaluation); 0 is everything outside a graph, including
+ * the search for the fastest matmul. count/plays is how often the kernel is in one replay.
+ * CUPTI_KERNELS=replay leaves out recording 0.
  *
  * Not together with `strobe profile` by CUPTI: both want it for themselves. */
 #include <cupti.h>

@@ -71,7 +71,8 @@ same_bits() { # same_bits NAME RUN RUN: the last checkpoints' weights and moment
 if [ -z "$TEXT" ]; then
     TEXT=$work/text
     awk 'BEGIN {
-        n = split("the quick brown fox jumps over a lazy dog while Strobe counts every byte", w, " ")
+        n = split("the quick brown fox jumps over a lazy dog while Strobe counts every byte",
+            w, " ")
         x = 1
         for (i = 0; i < 60000; i++) { x = (x * 1103515245 + 12345) % 2147483648
             printf "%s%s", w[int(x / 65536) % n + 1], i % 9 == 8 ? ".\n" : " " } }' >"$TEXT"
@@ -109,7 +110,8 @@ if wanted losses; then
     train tf32 --device=cuda --max_iters="$more" --dtype=tfloat32 &&
         said "the same, TF32" "$(apart tf32 cpu)" 1e-3
     for flash in true false; do
-        train bf16 --device=cuda --max_iters="$more" --dtype=bfloat16 --flash=$flash --replay=true &&
+        train bf16 --device=cuda --max_iters="$more" --dtype=bfloat16 --flash=$flash \
+            --replay=true &&
             said "losses of $more steps, bf16, flash=$flash" "$(apart bf16 cpu)" 2e-2
     done
 fi

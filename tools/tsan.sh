@@ -2,8 +2,8 @@
 # `make tsan`: runs the multithreaded code under ThreadSanitizer. gcc's OpenMP library is not
 # instrumented, so the sanitizer would report a race in every parallel region. LLVM's library runs
 # the same programs (it also implements gcc's entry points) and informs the sanitizer, through
-# Archer, when threads start, synchronise and end (Atzeni et al., ARCHER, IPDPS 2016). oneDNN is left
-# out because the sanitizer does not see its memory accesses: matmuls use our own loops. With
+# Archer, when threads start, synchronise and end (Atzeni et al., ARCHER, IPDPS 2016). oneDNN is
+# left out because the sanitizer does not see its memory accesses: matmuls use our own loops. With
 # isa=plain every memory access is instrumented; vector instructions hide some.
 # usage: tsan.sh [THREADS...]     default: 2 and 4
 cd "$(dirname "$0")/.." || exit 1

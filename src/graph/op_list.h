@@ -4,7 +4,8 @@
  *    precision, inputs that stay f32, shape rule, gradient rule, expansion, cost rule)
  *
  *   level       PRIMITIVE: one arithmetic step; every backend implements these. LAYER: one
- *               operation of a layer, as in an eager framework. FUSED: across operations, as by a compiler.
+ *               operation of a layer, as in an eager framework. FUSED: across operations, as by a
+ *               compiler.
  *   family      how a profile counts it (enum family); BY_PLACE: as the layer around it
  *   attributes  the schema in attr.c; `none`: no attributes
  *   flags       VIEW      the output is the input's bytes with another type

@@ -1,12 +1,11 @@
-/* cuda_kernels.h - the rows of the GPU's kernels, by family; the tables end with a row without
- * run. */
+/* cuda_kernels.h - the GPU's kernel tables, by family; each ends with a row without run. */
 #ifndef BACKEND_CUDA_CUDA_KERNELS_H
 #define BACKEND_CUDA_CUDA_KERNELS_H
 
 #include "backend/cuda/runtime/launch.h"
 
 extern const struct cuda_row pointwise_rows[]; /* arithmetic on elements, masks, casts, state */
-extern const struct cuda_row chain_rows[];     /* chains of these, each by a text of its own */
+extern const struct cuda_row chain_rows[];     /* chains of these, each with a generated source */
 extern const struct cuda_row reduce_rows[];    /* sums and maxima over rows and columns */
 extern const struct cuda_row move_rows[];      /* heads, parts of rows, embeddings, picks */
 extern const struct cuda_row rope_rows[];

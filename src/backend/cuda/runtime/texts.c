@@ -1,5 +1,5 @@
-/* The texts of all kernels, taken in by the assembler; paths are relative to the root, where the
- * build runs. */
+/* The kernel sources, embedded by the assembler; paths are relative to the root, where the build
+ * runs. */
 #include "backend/cuda/runtime/jit.h"
 
 #include <string.h>
