@@ -1,5 +1,5 @@
-/* How often each kernel ran and how long it took, by CUPTI alone: a second opinion on `strobe
- * profile`, which knows nothing of it.
+/* How often each kernel ran and how long it took, by CUPTI alone: an independent check of
+ * `strobe profile`.
  *
  *     cc -O2 -shared -fPIC -I/usr/local/cuda/include -I/usr/local/cuda/extras/CUPTI/include \
  *         reference/cupti_kernels.c -o cupti_kernels.so \

@@ -21,8 +21,8 @@ step format formatted
 step layers tools/check_layers.sh
 step headers tools/check_headers.sh
 step sizes tools/check_sizes.sh
-# Not yet: step columns tools/check_columns.sh
-# Not yet: step words tools/check_words.sh
+step columns tools/check_columns.sh
+step words tools/check_words.sh
 step cppcheck analysed
 tests release
 step 'docs are fresh' tools/gen_docs.sh --check

@@ -8,7 +8,7 @@
  *
  *     test: WORD ... [; reason]
  *
- * alone      nothing runs beside it: it measures time
+ * alone      it runs alone, because it measures time
  * slow       `make quick` leaves it out (the Makefile does); it starts early
  * release    it is not run with sanitizers, which could find nothing in it that they do not find
  * elsewhere shards=N   it is run N times, with TEST_SHARD=1/N ... N/N in its environment, and does
@@ -146,7 +146,7 @@ static void add_test(const char *source)
     }
 }
 
-/* ---- the seconds of earlier runs, to start the longest first and to foretell the end */
+/* ---- the seconds of earlier runs, to start the longest first and to predict the end */
 
 static void times_path(char path[PATH])
 {

@@ -170,7 +170,7 @@ const struct backend *backend_find(const char *name);
 /* The target of programs for that device, which need not be open. TARGET_ANY: the first device, or
  * a default one if there is no device. A failure states why there is no such device. */
 enum status backend_target(const struct backend *b, int device, struct target *ret);
-/* The library of that name that a backend opens; false: it opens none such. */
+/* The library of that name that a backend opens; false: it opens no such library. */
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret);
 /* Backend i of the list; NULL after the last. */
 const struct backend *backend_at(int i);

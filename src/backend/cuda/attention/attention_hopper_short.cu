@@ -3,7 +3,7 @@
  *
  * A block loads one head ahead. Each of four warpgroups has a strip of 64 queries of a head, and in
  * the next head the strip that sees as much less as this one saw more. It walks over the keys from
- * the first on; the next 64 keys' scores are computed concurrently with the product of these keys'
+ * the first on; the next 64 keys' scores are computed concurrently with the matmul of these keys'
  * weights and values. (Two warpgroups with two strips each take a tenth longer.)
  *
  * Bound by memory (4 HEAD_SIZE elements a row), exponentials and random bits. HEAD_SIZE <= 64. */

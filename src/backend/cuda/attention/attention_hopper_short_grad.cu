@@ -6,7 +6,7 @@
  * A block has several heads in turn. Of the ten tiles of 64 x 64 pairs on and below the diagonal
  * each of two warpgroups has five: those of two strips of keys in turn, so that dK and dV are sums
  * in its registers. dS goes through shared memory. In the step that follows each computes one
- * tile's product for dQ, so that all queries' sums, too, are made in registers in turn:
+ * tile's matmul for dQ, so that all queries' sums, too, are made in registers in turn:
  *
  *     step                            0      1     2            3        4            after
  *     warpgroup 0   queries, keys     0,0    1,0   2,0          3,0      3,3

@@ -8,8 +8,8 @@
  *     #define MACRO(entry, ...) ... KERNEL(THREADS) entry(...)      and then      MACRO(scale, ...)
  *
  * A parameter list may contain `#if NAME` or `#if !NAME`, `#else` and `#endif`, where NAME is a
- * number from the launch's options or from a #define of the source. A parameter is a pointer, an int, u32,
- * i64, float or tensor map. */
+ * number from the launch's options or from a #define of the source. A parameter is a pointer, an
+ * int, u32, i64, float or tensor map. */
 #ifndef BACKEND_CUDA_RUNTIME_SIGNATURE_H
 #define BACKEND_CUDA_RUNTIME_SIGNATURE_H
 
