@@ -335,9 +335,9 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
             r.o[m][n][0] = r.o[m][n][1] = r.o[m][n][2] = r.o[m][n][3] = 0;
     }
 
-    int last = CAUSAL ? min(T, row + ROWS * WARPS) : T;           /* keys before this one */
-    int unmasked =
-        (CAUSAL ? min(T, row + 1) : T) / KEYS * KEYS; /* keys before this one need no mask */
+    /* Keys before `last` are read; those before `unmasked` need no mask. */
+    int last = CAUSAL ? min(T, row + ROWS * WARPS) : T;
+    int unmasked = (CAUSAL ? min(T, row + 1) : T) / KEYS * KEYS;
     int key = (last - 1) / KEYS * KEYS;
     u32 base = shared_address(shared_memory), stage = 0;
     u32 q_at = base + 4 * TILE + swizzle<CHUNKS>(warp * ROWS + lane % 16, lane / 16);

@@ -89,8 +89,8 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
         int b = it.head / KV, h = (it.head - b * KV) * GROUP;
 #pragma unroll 1 /* registers are scarce here */
         do {
-            int tile = first_tile(it.rank * BLOCK),
-                strip = (b * s.H + h) * s.tiles; /* of statistics */
+            int tile = first_tile(it.rank * BLOCK);
+            int strip = (b * s.H + h) * s.tiles; /* of statistics */
 #pragma unroll 1
             for (; tile < s.tiles; tile++, at.next()) {
                 u32 stage = base + AT_TILES + at.stage * STAGE_BYTES;

@@ -34,11 +34,8 @@ enum {
     TILES = 4,
     ROWS = TILES * TILE,
     STEPS = 5,
-    KEYS = 0,
-    VALUES,
-    DOUT,
-    QUERIES,     /* of a strip */
-    DOUBLED = 7, /* the first 7 of the strips' slots exist twice */
+    KEYS = 0, VALUES, DOUT, QUERIES, /* slots of a strip */
+    DOUBLED = 7,                     /* the first 7 of the strips' slots exist twice */
     SLOTS = 4 * TILES + DOUBLED,
     DS_BYTES = 2 * TILE * TILE,
     AT_DS = (SLOTS * TILE_BYTES + 1023) / 1024 * 1024, /* a warpgroup's, of two steps */
@@ -49,11 +46,8 @@ enum {
     STATS_FULL = FULL + 2 * 8 * COPIES, /* of each strip */
     STEP_DONE = STATS_FULL + 8 * TILES, /* of each warpgroup, even steps and odd ones */
     FREE = STEP_DONE + 8 * 2 * CONSUMERS,
-    Q1_FREE = 0,
-    THIRD_FREE,
-    LAST_FREE,
-    HEAD_DONE,
-    FREES,       /* Q of strip 1; Q and dO of 2, of 3; all of a head */
+    /* freed: Q of strip 1; Q and dO of 2, of 3; all of a head */
+    Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES,
     HELPERS = 3, /* warps */
     HELPER_REGISTERS = 88,
     WORKER_REGISTERS = 208,
