@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make check`: all that must hold before a change is taken. Fails if a test or a check failed; ends
-# with the sums of both builds, "N passed, N failed, N skipped".
+# `make check`: everything that must pass before a change is merged. Fails if a test or a check
+# failed; ends with the sums over both builds, "N passed, N failed, N skipped".
 cd "$(dirname "$0")/.." || exit 1
 . tools/steps.sh
 

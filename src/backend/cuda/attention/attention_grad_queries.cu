@@ -9,7 +9,7 @@
 
 enum {
     DQ_BLOCKS = D > 64 ? 1 : 2, /* on an SM */
-    /* Shared memory: two stages of K and V; before them Q and dO are there. */
+    /* Shared memory holds Q and dO, later two stages of K and V. */
     STAGE_BYTES = 2 * TILE_BYTES,
     QUERY_BYTES = BLOCK * ROW_BYTES,
 };
