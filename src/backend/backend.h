@@ -41,14 +41,12 @@ struct backend_kernels {
     /* Whether a fused operator is faster than the operators it replaces. The pass `fuse` (pass.h)
      * asks this for operators that do not always gain. NULL: never. */
     bool (*gains)(int op, const struct kernel_call *call);
-    /* Measures on an open device the variants of this call that the tuning table compares
-     * (tuning.h); allocates memory for that time. A failure states why they could not be measured.
-     * NULL: this backend has nothing to tune. */
+    /* Measures the variants for this call (tuning.h) on an open device, with temporary memory. A
+     * failure states why they could not be measured. NULL: this backend tunes nothing. */
     enum status (*tune)(void *ctx, int op, const struct kernel_call *call,
                         struct tuning_entry *ret);
-    /* The instruction set that its matmul library uses, by the library's name for it; NULL: none.
-     * The first call fixes the library's limit to the one that is set (base/isa.h). NULL: there is
-     * no library. */
+    /* The instruction set that the matmul library uses, by its name; NULL: none. Fixes the limit of
+     * base/isa.h for the library. The function is NULL: there is no library. */
     const char *(*library_isa)(void);
 };
 
@@ -62,11 +60,10 @@ struct backend_devices {
     int64_t (*free_memory)(int device);
     /* Library i of those that the backend opens, needed ones first; false after the last. */
     bool (*library)(int i, struct device_library *ret);
-    /* The target of programs for that device; for backend_target. NULL: no device properties are
-     * known. */
+    /* The target of a device, for backend_target. NULL: targets have no properties of a device. */
     enum status (*target)(int device, struct target *ret);
-    /* Why this target does not compute in that type (tf32: in f32 rounded to TF32), NULL if it
-     * does. NULL: every device computes in every type. */
+    /* Why this target does not support that type (tf32: f32 rounded to TF32), NULL if it does.
+     * The function is NULL: every device supports every type. */
     const char *(*refuses)(const struct target *t, enum dtype dtype, bool tf32);
 };
 
@@ -167,8 +164,8 @@ struct device {
 };
 /* The backend of that name ("cpu", "null"); NULL if there is none. */
 const struct backend *backend_find(const char *name);
-/* The target of programs for that device, which need not be open. TARGET_ANY: the first device, or
- * a default one if there is no device. A failure states why there is no such device. */
+/* The target of a device, which need not be open; TARGET_ANY: of the first device, or the default
+ * target if there is none. A failure states why there is no such device. */
 enum status backend_target(const struct backend *b, int device, struct target *ret);
 /* The library of that name that a backend opens; false: it opens no such library. */
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret);
