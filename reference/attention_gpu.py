@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""Times PyTorch's attention on a GPU, forward and backward, and measures its error: causal, bf16, FA2 and cuDNN.
+"""Times PyTorch's attention on a GPU, forward and backward, and measures its error: causal, bf16,
+FA2 and cuDNN.
 
 usage: attention_gpu.py [--tokens=16384] [--columns=2048] [--rounds=5] [--json=FILE]
-Prints a table in Markdown. A time is that of one call among many that were queued behind a wait, so that the device
-never waits for Python. With --serve it answers each line of its input with the times of all shapes; compare_gpu.py uses it so.
+Prints a table in Markdown. A time is that of one call among many that were queued behind a wait, so
+that the device never waits for Python. With --serve it answers each line of its input with the
+times of all shapes; compare_gpu.py uses it so.
 """
 import argparse
 import contextlib
@@ -20,28 +22,34 @@ import gpu_peers
 from compare_cpu import say, write_json
 from peers import summary
 
-TURNS, TURN_MS, MOST = 7, 4.0, 40  # timed turns; their approximate duration; maximum number of calls in each
+# timed turns; their approximate duration; maximum number of calls in each
+TURNS, TURN_MS, MOST = 7, 4.0, 40
 SLEEP_CYCLES, MOST_CYCLES = 1 << 22, 1 << 30  # of the device's clock, before a turn
 SMALL = [gpu_peers.Shape(2, 3, T, D, layout) for D in (64, 128) for T in (256, 333)
-         for layout in ("contiguous", "packed")]  # for errors; small, because float64 needs the T x T matrix
+         # for errors; small, because float64 needs the T x T matrix
+         for layout in ("contiguous", "packed")]
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="time attention in PyTorch on a GPU", allow_abbrev=False)
+    a = argparse.ArgumentParser(description="time attention in PyTorch on a GPU",
+                                allow_abbrev=False)
     gpu_peers.add_shape_arguments(a)
     a.add_argument("--device", default="cuda")
-    a.add_argument("--rounds", type=int, default=5, help="passes over all shapes; the median is reported")
+    a.add_argument("--rounds", type=int, default=5,
+                   help="passes over all shapes; the median is reported")
     a.add_argument("--json", metavar="FILE", help="write all results to FILE")
     a.add_argument("--serve", action="store_true", help="run one round for each line of the input")
     return a.parse_args()
 
 
 def only(backend, device):
-    """Selects the backend of scaled_dot_product_attention within the block; fails if it is unavailable."""
+    """Selects the backend of scaled_dot_product_attention within the block; fails if it is
+    unavailable."""
     if device != "cuda":
         return contextlib.nullcontext()
     from torch.nn.attention import SDPBackend, sdpa_kernel
-    return sdpa_kernel({"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}[backend])
+    return sdpa_kernel({"flash": SDPBackend.FLASH_ATTENTION,
+                        "cudnn": SDPBackend.CUDNN_ATTENTION}[backend])
 
 
 def draw(s, device, seed):
@@ -51,11 +59,12 @@ def draw(s, device, seed):
         qkv = torch.randn(s.B, s.T, 3, s.H, s.D, generator=g, device=device, dtype=torch.float32)
         qkv = qkv.bfloat16().requires_grad_()
         return [qkv[:, :, i].transpose(1, 2) for i in range(3)], qkv
-    q = torch.randn(3, s.B, s.H, s.T, s.D, generator=g, device=device, dtype=torch.float32).bfloat16()
+    q = torch.randn(3, s.B, s.H, s.T, s.D, generator=g, device=device,
+                    dtype=torch.float32).bfloat16()
     return [x.clone().requires_grad_() for x in q], None
 
 
-# --- errors ------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 def exact(qkv, dy):
     """y, dq, dk, dv in double precision, with the T x T matrix."""
@@ -79,7 +88,8 @@ def error(s, backend, device, seed):
 
 
 def errors(device):
-    """The largest error over three random inputs for each small shape and backend, or the reason why there is none."""
+    """The largest error over three random inputs for each small shape and backend, or the reason
+    why there is none."""
     found = []
     for s in SMALL:
         for backend in gpu_peers.BACKENDS:
@@ -93,7 +103,7 @@ def errors(device):
     return found
 
 
-# --- times -------------------------------------------------------------------------------------------
+# --- times ----------------------------------------------------------------------------------------
 
 def elapsed(work, device):
     """Milliseconds."""
@@ -111,8 +121,8 @@ def elapsed(work, device):
 
 
 def queued(work, calls):
-    """Milliseconds of one call among many that were all queued before the first started, so that Python's launch
-    overhead is not counted; the wait before them is lengthened until that holds."""
+    """Milliseconds of one call among many that were all queued before the first started, so that
+    Python's launch overhead is not counted; the wait before them is lengthened until that holds."""
     cycles = SLEEP_CYCLES
     while True:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -137,12 +147,14 @@ def timed(work, device, stream):
     with torch.cuda.stream(stream):
         for _ in range(2):
             work()
-        calls = max(1, min(MOST, int(TURN_MS / elapsed(lambda: [work() for _ in range(3)], device) * 3)))
+        calls = max(1, min(MOST,
+                           int(TURN_MS / elapsed(lambda: [work() for _ in range(3)], device) * 3)))
         return summary([queued(work, calls) for _ in range(TURNS)])
 
 
 def cells_of(s, backend, device):
-    """Times of one shape and backend; the forward pass that gradients need runs on the stream that captures them."""
+    """Times of one shape and backend; the forward pass that gradients need runs on the stream that
+    captures them."""
     stream = torch.cuda.Stream() if device == "cuda" else None
     qkv, packed = draw(s, device, 1)
 
@@ -181,8 +193,10 @@ def one_pass(a):
 def about(a):
     if a.device == "cuda":
         torch.cuda.init()
-    return dict(torch=torch.__version__, device=torch.cuda.get_device_name() if a.device == "cuda" else a.device,
-                cudnn=torch.backends.cudnn.version() if a.device == "cuda" else None, errors=errors(a.device))
+    return dict(torch=torch.__version__,
+                device=torch.cuda.get_device_name() if a.device == "cuda" else a.device,
+                cudnn=torch.backends.cudnn.version() if a.device == "cuda" else None,
+                errors=errors(a.device))
 
 
 def serve(a):
@@ -191,13 +205,14 @@ def serve(a):
         print(json.dumps(one_pass(a)), flush=True)
 
 
-# --- alone -------------------------------------------------------------------------------------------
+# --- alone ----------------------------------------------------------------------------------------
 
 def rows_of(passes):
     """Medians over the passes, with FLOP rates."""
     rows = []
     for cell in dict.fromkeys(tuple(c["cell"]) for p in passes for c in p["cells"]):
-        ms = statistics.median(c["median"] for p in passes for c in p["cells"] if tuple(c["cell"]) == cell)
+        ms = statistics.median(c["median"] for p in passes for c in p["cells"]
+                               if tuple(c["cell"]) == cell)
         shape = gpu_peers.Shape(*cell[:5])
         rows.append(dict(shape=shape.name, backend=cell[5], what=cell[6], ms=ms,
                          tflops=gpu_peers.attention_tflops(shape, cell[6], ms)))
@@ -213,7 +228,8 @@ def main():
     rows = rows_of(passes)
     print("| shape | backend | | ms | TFLOP/s |\n" + "|---" * 5 + "|")
     for r in rows:
-        print(f"| {r['shape']} | {r['backend']} | {r['what']} | {r['ms']:.4f} | {r['tflops']:.0f} |")
+        print(f"| {r['shape']} | {r['backend']} | {r['what']} | {r['ms']:.4f} | "
+              f"{r['tflops']:.0f} |")
     for name, why in passes[0]["refused"].items():
         print(f"| {name} | {why} | | | |")
     gpu_peers.print_errors(found["errors"])

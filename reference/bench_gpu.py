@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Times PyTorch's training steps on a GPU, adding one optimization after another: forward, backward, clipping, AdamW.
+"""Times PyTorch's training steps on a GPU, adding one optimization after another: forward,
+backward, clipping, AdamW.
 
 usage: bench_gpu.py [CONFIG] [--rungs=NAME,...] [--vocab=50257] [--json=FILE] [--key=value ...]
-CONFIG is a configuration file of Strobe (default: gpt2_b16.conf in this folder); --key=value changes one of its keys.
-Each rung runs in a separate process. Prints a table in Markdown.
+CONFIG is a configuration file of Strobe (default: gpt2_b16.conf in this folder); --key=value
+changes one of its keys. Each rung runs in a separate process. Prints a table in Markdown.
 """
 import argparse
 import time
@@ -14,7 +15,8 @@ from compare_cpu import pooled, say, write_json
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="time GPT training steps in PyTorch on a GPU", allow_abbrev=False)
+    a = argparse.ArgumentParser(description="time GPT training steps in PyTorch on a GPU",
+                                allow_abbrev=False)
     gpu_peers.add_arguments(a)
     gpu_peers.add_step_arguments(a)
     return gpu_peers.parse(a)
@@ -31,15 +33,17 @@ def row_of(a, one):
 
 
 def print_rows(rows):
-    print("| rung | PyTorch | ms | std | min | steps | tokens/s | peak GiB | first loss | to start, s |\n"
+    print("| rung | PyTorch | ms | std | min | steps | tokens/s | peak GiB | first loss | "
+          "to start, s |\n"
           + "|---" * 10 + "|")
     for r in rows:
         if "step_ms" not in r:
             print(f"| {r['rung']} | {r['words']} | {r['refused'] or 'did not run'} |" + " |" * 7)
             continue
         ms = r["step_ms"]
-        print(f"| {r['rung']} | {r['words']} | {ms['median']:.2f} | {ms['std']:.2f} | {ms['min']:.2f} | {ms['n']} | "
-              f"{r['tokens_per_second']:,.0f} | {gpu_peers.gib(r['peak_bytes'])} | {r['first_loss']:.3f} | "
+        print(f"| {r['rung']} | {r['words']} | {ms['median']:.2f} | {ms['std']:.2f} | "
+              f"{ms['min']:.2f} | {ms['n']} | {r['tokens_per_second']:,.0f} | "
+              f"{gpu_peers.gib(r['peak_bytes'])} | {r['first_loss']:.3f} | "
               f"{r['start_s']:.0f} |")
 
 
@@ -60,8 +64,9 @@ def main():
         say(one.name)
         measure(one, min(a.limit, deadline - time.monotonic()))
         rows.append(row_of(a, one))
-        write_json(a.json, dict(v=1, config=a.config, vocabulary=a.vocab, keys=peers.keys_of(a, a.config),
-                                rungs=rows))
+        write_json(a.json,
+                   dict(v=1, config=a.config, vocabulary=a.vocab, keys=peers.keys_of(a, a.config),
+                        rungs=rows))
     print_rows(rows)
 
 

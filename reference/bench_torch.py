@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""Times whole training steps of a Strobe configuration in PyTorch: forward, backward, clipping, AdamW.
+"""Times whole training steps of a Strobe configuration in PyTorch: forward, backward, clipping,
+AdamW.
 
-usage: bench_torch.py [CONFIG] [--key=value ...] [--dtype=bfloat16] [--attention=slow] [--compile] ...
-CONFIG is a configuration file of Strobe (default: configs/shakespeare_char_cpu.conf); --key=value changes one of
-its keys, as in --batch_size=8. Prints one JSON object: milliseconds per step, with spread, and separately of
-forward, backward and update. With --serve it answers each line N of its input with the
-milliseconds of N steps; compare_cpu.py uses it so.
+usage: bench_torch.py [CONFIG] [--key=value ...] [--dtype=bfloat16] [--attention=slow]
+       [--compile] ...
+CONFIG is a configuration file of Strobe (default: configs/shakespeare_char_cpu.conf); --key=value
+changes one of its keys, as in --batch_size=8. Prints one JSON object: milliseconds per step, with
+spread, and separately of forward, backward and update. With --serve it answers each line N of its
+input with the milliseconds of N steps; compare_cpu.py uses it so.
 """
 import argparse
 import json
@@ -25,14 +27,17 @@ LAPTOP = os.path.join(HERE, "..", "configs", "shakespeare_char_cpu.conf")
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="time GPT training steps in PyTorch", allow_abbrev=False)
+    a = argparse.ArgumentParser(description="time GPT training steps in PyTorch",
+                                allow_abbrev=False)
     a.add_argument("config", nargs="?", default=LAPTOP)
-    a.add_argument("--vocab_size", type=int, default=65, help="vocabulary size of the random tokens")
+    a.add_argument("--vocab_size", type=int, default=65,
+                   help="vocabulary size of the random tokens")
     a.add_argument("--threads", type=int, default=0, help="0: as PyTorch chooses")
     a.add_argument("--warmup", type=int, default=5, help="untimed steps")
     a.add_argument("--steps", type=int, default=20, help="timed steps")
     a.add_argument("--attention", choices=["slow", "flash"], default="flash",
-                   help="slow: with the T x T matrix; flash: scaled_dot_product_attention (torch 2)")
+                   help="slow: with the T x T matrix; flash: "
+                        "scaled_dot_product_attention (torch 2)")
     a.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32",
                    help="bfloat16: autocast")
     a.add_argument("--compile", action="store_true", help="torch.compile (torch 2)")
@@ -44,7 +49,8 @@ def arguments():
     except (OSError, ValueError) as e:
         raise SystemExit(f"bench_torch.py: {e}") from e
     if a.attention == "flash" and not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
-        raise SystemExit(f"torch {torch.__version__} has no scaled_dot_product_attention: use --attention=slow")
+        raise SystemExit(f"torch {torch.__version__} has no scaled_dot_product_attention: use "
+                         f"--attention=slow")
     if a.compile and not hasattr(torch, "compile"):
         raise SystemExit(f"torch {torch.__version__} has no torch.compile")
     return a
@@ -53,12 +59,14 @@ def arguments():
 def adamw(parameters, keys, **more):
     """AdamW with weight decay on matrices only."""
     return gpt_torch.optimizer(dict(enumerate(parameters)), lr=keys["learning_rate"],
-                               betas=(keys["beta1"], keys["beta2"]), weight_decay=keys["weight_decay"],
+                               betas=(keys["beta1"], keys["beta2"]),
+                               weight_decay=keys["weight_decay"],
                                **more)
 
 
 def best_adamw(parameters, keys):
-    """AdamW as one fused kernel if this torch has it; returns the optimizer and whether it is fused."""
+    """AdamW as one fused kernel if this torch has it; returns the optimizer and whether it is
+    fused."""
     try:
         return adamw(parameters, keys, fused=True), True
     except (RuntimeError, TypeError):  # torch < 2.4 has it on GPUs only, torch < 2 not at all

@@ -2,13 +2,13 @@
 """Measures the error of PyTorch's bfloat16 operators against double precision.
 
 usage: bf16_error.py [--draws=5] [--threads=1] [--json=FILE]    measure, print a table
-       bf16_error.py --join FILE...                             one table from several such JSON files
+       bf16_error.py --join FILE...                             one table from several such files
 
 A bf16 kernel of this program may have at most twice that error; README.md has the table. Inputs are
-those of `strobe check`: standard normal ("wide": times ten), rounded to bfloat16, in its shapes and in
-those of the two character models. The error is ||x - y|| / ||y|| with y in double precision from the same rounded
-inputs; the maximum over the random inputs counts. "rounding" is the error of y itself rounded to bfloat16, which
-no bfloat16 output can beat by much.
+those of `strobe check`: standard normal ("wide": times ten), rounded to bfloat16, in its shapes and
+in those of the two character models. The error is ||x - y|| / ||y|| with y in double precision from
+the same rounded inputs; the maximum over the random inputs counts. "rounding" is the error of y
+itself rounded to bfloat16, which no bfloat16 output can beat by much.
 """
 import argparse
 import json
@@ -22,7 +22,8 @@ SEED = 1337
 
 
 class Case:
-    """One operator with a list of shapes: `run` maps inputs to an output; gradients of all inputs are measured."""
+    """One operator with a list of shapes: `run` maps inputs to an output; gradients of all inputs
+    are measured."""
 
     def __init__(self, op, shape, inputs, run, names, scale=1.0, autocast=False):
         self.op, self.shape, self.run, self.names = op, shape, run, names
@@ -47,7 +48,8 @@ def norm_case(rows, columns, mixed, scale=1.0):
     return Case("layernorm" + (", w, b float32" if mixed else ""),
                 f"{rows}x{columns}" + (", wide" if scale != 1 else ""),
                 {"x": ((rows, columns), False), "w": ((columns,), mixed), "b": ((columns,), mixed)},
-                lambda x, w, b: F.layer_norm(x, (columns,), w, b, 1e-5), ["y", "dx", "dw", "db"], scale)
+                lambda x, w, b: F.layer_norm(x, (columns,), w, b, 1e-5), ["y", "dx", "dw", "db"],
+                scale)
 
 
 def softmax_case(rows, columns, scale=1.0):
@@ -86,7 +88,8 @@ def cases():
     yield linear_case(10, 7, 9)
     yield linear_case(129, 129, 65)
     for c, rows in ((128, 768), (384, 4096)):
-        yield from (linear_case(rows, n, m) for n, m in ((c, 3 * c), (c, 4 * c), (4 * c, c), (c, 65)))
+        yield from (linear_case(rows, n, m)
+                    for n, m in ((c, 3 * c), (c, 4 * c), (4 * c, c), (c, 65)))
     for approximate in ("none", "tanh"):
         yield gelu_case(3, 17, approximate)
         yield gelu_case(257, 513, approximate)
@@ -115,12 +118,15 @@ def draw(case, generator):
         inputs[name] = (x if wide else x.bfloat16()).double()
     with torch.no_grad():
         y = case.run(*inputs.values())
-    dy = torch.randn(y.shape, generator=generator).bfloat16().double() if y.dim() else torch.ones(())
+    dy = torch.ones(())
+    if y.dim():
+        dy = torch.randn(y.shape, generator=generator).bfloat16().double()
     return inputs, dy
 
 
 def outputs(case, inputs, dy, dtype):
-    """The output and the gradients of all inputs, as doubles; `dtype` is the type the operator computes in."""
+    """The output and the gradients of all inputs, as doubles; `dtype` is the type the operator
+    computes in."""
     leaves = []
     for name, x in inputs.items():
         keep = dtype == torch.bfloat16 and (case.inputs[name][1] or case.autocast)
@@ -136,8 +142,8 @@ def distance(x, y):
 
 
 def measure(case, draws):
-    """One row per output: the error of PyTorch and that of rounding alone, each the maximum over the random inputs.
-    No rows if this version of PyTorch does not support the types."""
+    """One row per output: the error of PyTorch and that of rounding alone, each the maximum over
+    the random inputs. No rows if this version of PyTorch does not support the types."""
     generator = torch.Generator().manual_seed(SEED)
     worst = {name: [0.0, 0.0] for name in case.names}
     for _ in range(draws):
@@ -157,7 +163,8 @@ def measure(case, draws):
 def processor():
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
         lines = f.read().splitlines()
-    name = next((s.split(":")[1].strip() for s in lines if s.startswith("model name")), platform.machine())
+    name = next((s.split(":")[1].strip() for s in lines if s.startswith("model name")),
+                platform.machine())
     flags = next((s.split() for s in lines if s.startswith("flags")), [])
     return name + "".join(", " + x for x in ("amx_bf16", "avx512_bf16") if x in flags)
 
@@ -167,7 +174,8 @@ def print_table(results):
     heads = [f"PyTorch {r['torch'].split('+')[0]}" for r in results]
     print("| operator | shape | output | rounding | " + " | ".join(heads) + " |")
     print("|---" * (4 + len(heads)) + "|")
-    keys = dict.fromkeys((row["op"], row["shape"], row["output"]) for r in results for row in r["rows"])
+    keys = dict.fromkeys((row["op"], row["shape"], row["output"]) for r in results
+                         for row in r["rows"])
     found = [{(x["op"], x["shape"], x["output"]): x for x in r["rows"]} for r in results]
     for key in keys:
         rows = [f.get(key) for f in found]
@@ -181,7 +189,8 @@ def main():
     a.add_argument("--draws", type=int, default=5)
     a.add_argument("--threads", type=int, default=1)
     a.add_argument("--json", metavar="FILE", help="write the measurement to FILE")
-    a.add_argument("--join", nargs="+", metavar="FILE", help="print one table from several measurements")
+    a.add_argument("--join", nargs="+", metavar="FILE",
+                   help="print one table from several measurements")
     a = a.parse_args()
     if a.join:
         results = []

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Runs Strobe, PyTorch and llm.c in turn on the same cores and prints their times and ratios.
 
-usage: compare_cpu.py [--threads=2] [--strobe=./strobe] [--torch=/usr/bin/python3] [--llmc=CLONE] [CONFIG ...]
-       [--key=value ...]
-Each round gives every contender a turn of some whole training steps, in alternating order. A ratio is taken within
-a round; the median over the rounds is printed with the minimum and the maximum. Changes of the machine's clock and
-other load thus affect all contenders alike. A contender that fails is listed with its reason.
+usage: compare_cpu.py [--threads=2] [--strobe=./strobe] [--torch=/usr/bin/python3] [--llmc=CLONE]
+       [CONFIG ...] [--key=value ...]
+Each round gives every contender a turn of some whole training steps, in alternating order. A ratio
+is taken within a round; the median over the rounds is printed with the minimum and the maximum.
+Changes of the machine's clock and other load thus affect all contenders alike. A contender that
+fails is listed with its reason.
 """
 import argparse
 import contextlib
@@ -64,8 +65,8 @@ def read(path):
 
 
 def pin(a):
-    """Binds this process, and so its children, to as many cores as threads, using one hardware thread of each
-    physical core first. Returns the cores."""
+    """Binds this process, and so its children, to as many cores as threads, using one hardware
+    thread of each physical core first. Returns the cores."""
     allowed = sorted(os.sched_getaffinity(0))
     if a.cores:
         cores = [int(c) for c in a.cores.split(",")]
@@ -87,13 +88,15 @@ def machine(cores):
     model = next((s.split(":")[1].strip() for s in lines if s.startswith("model name")), "unknown")
     flags = next((s.split() for s in lines if s.startswith("flags")), [])
     known = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
-    return dict(cpu=model, isa=[f for f in known if f in flags], cores=cores, cores_of_machine=os.cpu_count(),
+    return dict(cpu=model, isa=[f for f in known if f in flags], cores=cores,
+                cores_of_machine=os.cpu_count(),
                 load_at_start=os.getloadavg()[0], kernel=os.uname().release,
                 date=datetime.date.today().isoformat())
 
 
 def start(a, config, stack):
-    """The contenders of one configuration, started and warmed up; those that fail keep the reason."""
+    """The contenders of one configuration, started and warmed up; those that fail keep the
+    reason."""
     rows = [peers.make(spec, a, config) for spec in a.rows.split(",")]
     if a.llmc:
         rows.append(peers.make("llmc:float32:slow", a, config))
@@ -111,9 +114,10 @@ def say(text):
 
 
 def steps_of(a, running, seconds):
-    """Steps of each contender's turn: as many as fit in it, and enough over all rounds; fewer if the rounds
-    would exceed `seconds`."""
-    steps = {r: max(min(int(1e3 * a.turn / r.estimate_ms), 200), -(-a.least // a.rounds)) for r in running}
+    """Steps of each contender's turn: as many as fit in it, and enough over all rounds; fewer if
+    the rounds would exceed `seconds`."""
+    steps = {r: max(min(int(1e3 * a.turn / r.estimate_ms), 200), -(-a.least // a.rounds))
+             for r in running}
     needed = a.rounds * sum(n * r.cost * r.estimate_ms / 1e3 for r, n in steps.items())
     share = min(1.0, seconds / needed) if needed else 1.0
     return {r: max(1, int(n * share)) for r, n in steps.items()}
@@ -158,7 +162,8 @@ def result_of(config, keys, rows):
     tokens = keys["batch_size"] * keys["block_size"]
     out = dict(config=os.path.basename(config), keys=keys, rows=[], ratios=[])
     for r in rows:
-        line = dict(name=r.name, who=r.who, dtype=r.dtype, attention=r.attention, compiled=r.compiled,
+        line = dict(name=r.name, who=r.who, dtype=r.dtype, attention=r.attention,
+                    compiled=r.compiled,
                     refused=r.refused, about=r.about)
         if r.turns:
             ms = pooled(r.turns)
@@ -191,13 +196,15 @@ def print_ratios(result):
             for q in result["ratios"]}
     for r in result["rows"]:
         if any((x, r["name"]) in cell for x in own):
-            print(f"| {r['name']} | " + " | ".join(cell.get((x, r["name"]), "") for x in own) + " |")
+            print(f"| {r['name']} | "
+                  + " | ".join(cell.get((x, r["name"]), "") for x in own) + " |")
 
 
 def print_result(result, threads):
     k = result["keys"]
     print(f"\n### {result['config']}: {k['n_layer']}/{k['n_head']}/{k['n_embd']}, context "
-          f"{k['block_size']}, batch {k['batch_size']}, dropout {k['dropout']:g}, {threads} threads\n")
+          f"{k['block_size']}, batch {k['batch_size']}, dropout {k['dropout']:g}, {threads} "
+          f"threads\n")
     print_times(result)
     print_ratios(result)
     sys.stdout.flush()
@@ -236,7 +243,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("compare_cpu.py: ended early"))
     report = dict(v=1, threads=a.threads, rounds=a.rounds, machine=machine(cores), configs=[])
     m = report["machine"]
-    print(f"{m['cpu']} ({', '.join(m['isa'])}), cores {','.join(map(str, cores))} of {m['cores_of_machine']}, "
+    print(f"{m['cpu']} ({', '.join(m['isa'])}), cores {','.join(map(str, cores))} of "
+          f"{m['cores_of_machine']}, "
           f"{a.threads} threads, load before: {m['load_at_start']:.2f}", flush=True)
     for config in a.configs:
         compare(a, config, report)

@@ -1,13 +1,17 @@
 #!/usr/bin/python3
-"""CS336's model at several sizes and rungs: Strobe and PyTorch in turn on one GPU; forward, forward + backward and whole steps, with ratios.
+"""CS336's model at several sizes and rungs: Strobe and PyTorch in turn on one GPU; forward, forward
++ backward and whole steps, with ratios.
 
-usage: compare_cs336.py [--strobe=./strobe] [--torch=/usr/bin/python3] [--sizes=small,medium] [--rungs=eager,flash] [--rounds=3] [--steps=10] [--budget=300] [--json=FILE]
-Each round gives PyTorch and Strobe a turn of --steps samples of each part, in alternating order; a ratio is one of medians within a
-round, and the median over the rounds is printed. A contender that fails is listed with its reason. Sizes are configs/cs336_SIZE.conf.
-PyTorch keeps its memory during Strobe's turns. If Strobe then does not fit, PyTorch is stopped, Strobe measures alone, and PyTorch
-is restarted for each of its turns, including warm-up and compilation, so such a size takes longer (--limit, --budget).
-Losses are not compared: `strobe bench` generates its weights and tokens and writes none of them, and PyTorch generates its own, so first
-losses differ. That both compute the same is checked with identical weights: cs336.py and tests/engine/test_cs336_golden.c.
+usage: compare_cs336.py [--strobe=./strobe] [--torch=/usr/bin/python3] [--sizes=small,medium]
+       [--rungs=eager,flash] [--rounds=3] [--steps=10] [--budget=300] [--json=FILE]
+Each round gives PyTorch and Strobe a turn of --steps samples of each part, in alternating order; a
+ratio is one of medians within a round, and the median over the rounds is printed. A contender that
+fails is listed with its reason. Sizes are configs/cs336_SIZE.conf. PyTorch keeps its memory during
+Strobe's turns. If Strobe then does not fit, PyTorch is stopped, Strobe measures alone, and PyTorch
+is restarted for each of its turns, including warm-up and compilation, so such a size takes longer
+(--limit, --budget). Losses are not compared: `strobe bench` generates its weights and tokens and
+writes none of them, and PyTorch generates its own, so first losses differ. That both compute the
+same is checked with identical weights: cs336.py and tests/engine/test_cs336_golden.c.
 """
 import argparse
 import json
@@ -45,7 +49,8 @@ class Torch:
         keys = strobe_config.read(config, a.overrides)
         words = [f"{k}={keys[k]}" for k in SHAPE]
         self.log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([a.torch, os.path.join(HERE, "cs336_steps.py"), rung, *words], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([a.torch, os.path.join(HERE, "cs336_steps.py"), rung,
+                                         *words], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.log, cwd=HERE)
         try:
             self.about = self.line(a.limit)
@@ -75,24 +80,29 @@ class Torch:
 
 def strobe_turn(a, rung, config, n, seconds):
     """Part -> milliseconds: the median and the standard deviation of n samples."""
-    words = [a.strobe, "bench", config, "--phase=inference,forward,backward,update,step", "--warmup=5", f"--steps={n}", "--order=once",
+    words = [a.strobe, "bench", config, "--phase=inference,forward,backward,update,step",
+             "--warmup=5", f"--steps={n}", "--order=once",
              "--json", "--device=cuda", *STROBE[rung].split(), *a.overrides]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=seconds)
     if done.returncode and not done.stdout.strip():
-        raise ChildProcessError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
+        raise ChildProcessError(done.stderr.strip().splitlines()[-1] if done.stderr.strip()
+                                else f"exit {done.returncode}")
     rows = json.loads(done.stdout)["tables"][0]["rows"]
     if rows[0]["note"]:
         raise NoRoom(rows[0]["note"])
-    return {r["phase"]: dict(median=r["median_ms"], mean=r["mean_ms"], std=r["std_ms"]) for r in rows}
+    return {r["phase"]: dict(median=r["median_ms"], mean=r["mean_ms"], std=r["std_ms"])
+            for r in rows}
 
 
 def torch_turn(torch, n, seconds):
     ms = torch.turn(n, seconds)
-    return {part: dict(median=statistics.median(x), mean=statistics.mean(x), std=statistics.stdev(x)) for part, x in ms.items()}
+    return {part: dict(median=statistics.median(x), mean=statistics.mean(x),
+                       std=statistics.stdev(x)) for part, x in ms.items()}
 
 
 class Pair:
-    """PyTorch and Strobe at one size and rung. PyTorch's process lives through all turns unless the two do not fit together."""
+    """PyTorch and Strobe at one size and rung. PyTorch's process lives through all turns unless the
+    two do not fit together."""
 
     def __init__(self, a, rung, config, deadline):
         self.a, self.rung, self.config, self.deadline = a, rung, config, deadline
@@ -125,7 +135,8 @@ class Pair:
         except NoRoom as e:
             if not self.torch:
                 raise
-            print(f"Strobe with PyTorch in memory: {e}; stopping PyTorch during Strobe's turns", file=sys.stderr, flush=True)
+            print(f"Strobe with PyTorch in memory: {e}; stopping PyTorch during Strobe's turns",
+                  file=sys.stderr, flush=True)
         self.apart = True
         self.stop()
         return strobe_turn(self.a, self.rung, self.config, self.a.steps, self.left())
@@ -154,7 +165,8 @@ def middle(turns, part, what="median"):
 
 
 def ratios(row, own, other):
-    each = [s[own]["median"] / t[other]["median"] for s, t in zip(row["strobe"], row["torch"]) if own in s and other in t]
+    each = [s[own]["median"] / t[other]["median"]
+            for s, t in zip(row["strobe"], row["torch"]) if own in s and other in t]
     return f"{statistics.median(each):.3f} ({min(each):.3f} to {max(each):.3f})" if each else ""
 
 
@@ -163,33 +175,43 @@ def words(x, std=None):
 
 
 def print_table(rows):
-    print("| size | PyTorch rung | part | PyTorch ms | Strobe ms | time of Strobe / PyTorch |\n" + "|---" * 6 + "|")
+    print("| size | PyTorch rung | part | PyTorch ms | Strobe ms | time of Strobe / PyTorch |\n"
+          + "|---" * 6 + "|")
     for r in rows:
         for part in PARTS:
             other = "inference" if part == "forward" else part
             own, its = middle(r["strobe"], part), middle(r["torch"], other)
             if own is None and its is None:
                 continue
-            print(f"| {r['size']} | {r['rung']} | {part} | {words(its, middle(r['torch'], other, 'std'))} | "
+            print(f"| {r['size']} | {r['rung']} | {part} | "
+                  f"{words(its, middle(r['torch'], other, 'std'))} | "
                   f"{words(own, middle(r['strobe'], part, 'std'))} | {ratios(r, part, other)} |")
         if r.get("apart"):
-            print(f"| {r['size']} | {r['rung']} | the two do not fit together: PyTorch was restarted for each of its turns | | | |")
+            print(f"| {r['size']} | {r['rung']} | the two do not fit together: PyTorch was "
+                  f"restarted for each of its turns | | | |")
         if r["refused"]:
             print(f"| {r['size']} | {r['rung']} | {r['refused']} | | | |")
-    print("\nPyTorch's `inference` (no gradients) is compared with both of Strobe's: the loss alone, and the forward pass of a training step.")
+    print("\nPyTorch's `inference` (no gradients) is compared with both of Strobe's: the loss "
+          "alone, and the forward pass of a training step.")
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="compare Strobe with PyTorch on CS336's model on a GPU", allow_abbrev=False,
-                                epilog="Compares times only. Losses differ because each side generates its own weights and tokens, and strobe bench writes "
-                                "none. cs336.py and tests/engine/test_cs336_golden.c check with identical weights that both compute the same.")
+    a = argparse.ArgumentParser(description="compare Strobe with PyTorch on CS336's model on a GPU",
+                                allow_abbrev=False,
+                                epilog="Compares times only. Losses differ because each side "
+                                       "generates its own weights and tokens, and strobe bench "
+                                       "writes none. cs336.py and "
+                                       "tests/engine/test_cs336_golden.c check with identical "
+                                       "weights that both compute the same.")
     a.add_argument("--strobe", default=os.path.join(HERE, "..", "strobe"))
     a.add_argument("--torch", default=sys.executable)
     a.add_argument("--sizes", default="small,medium,large,xl,2.7b")
     a.add_argument("--rungs", default="eager,graph,flash", help="of " + ",".join(STROBE))
     a.add_argument("--rounds", type=int, default=3)
-    a.add_argument("--steps", type=int, default=10, help="samples of each part per turn (%(default)s)")
-    a.add_argument("--limit", type=float, default=120, help="maximum seconds of a turn, including compilation (%(default)s)")
+    a.add_argument("--steps", type=int, default=10,
+                   help="samples of each part per turn (%(default)s)")
+    a.add_argument("--limit", type=float, default=120,
+                   help="maximum seconds of a turn, including compilation (%(default)s)")
     a.add_argument("--budget", type=float, default=420, help="total seconds (%(default)s)")
     a.add_argument("--json")
     a, a.overrides = a.parse_known_args()
@@ -204,7 +226,8 @@ def main():
         for rung in a.rungs.split(","):
             t0 = time.monotonic()
             rows.append(compare(a, size, rung, deadline))
-            print(f"{size} {rung}: {rows[-1]['refused'] or 'done'} after {time.monotonic() - t0:.0f} s, "
+            print(f"{size} {rung}: {rows[-1]['refused'] or 'done'} after "
+                  f"{time.monotonic() - t0:.0f} s, "
                   f"{deadline - time.monotonic():.0f} s left", file=sys.stderr, flush=True)
             if a.json:
                 with open(a.json, "w", encoding="utf-8") as f:

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""Runs Strobe and PyTorch in turn on one GPU, at the same rungs and the same attention shapes, and prints ratios.
+"""Runs Strobe and PyTorch in turn on one GPU, at the same rungs and the same attention shapes, and
+prints ratios.
 
-usage: compare_gpu.py [CONFIG] [--strobe=./strobe] [--torch=/usr/bin/python3] [--budget=330] [--rounds=5]
-       [--rungs=NAME,...] [--vocab=50257] [--parts=steps,attention] [--json=FILE] [--key=value ...]
-Each round gives every contender a turn, in alternating order. A ratio is taken within a round; the median over the
-rounds is printed with the minimum and the maximum. Waiting contenders sleep, so one has the GPU to itself. A contender
-that fails is listed with its reason.
+usage: compare_gpu.py [CONFIG] [--strobe=./strobe] [--torch=/usr/bin/python3] [--budget=330]
+       [--rounds=5] [--rungs=NAME,...] [--vocab=50257] [--parts=steps,attention]
+       [--json=FILE] [--key=value ...]
+Each round gives every contender a turn, in alternating order. A ratio is taken within a round; the
+median over the rounds is printed with the minimum and the maximum. Waiting contenders sleep, so one
+has the GPU to itself. A contender that fails is listed with its reason.
 """
 import argparse
 import concurrent.futures
@@ -28,18 +30,21 @@ RESERVE = 5  # seconds for printing
 
 
 def arguments():
-    a = argparse.ArgumentParser(description="compare Strobe with PyTorch on a GPU", allow_abbrev=False)
+    a = argparse.ArgumentParser(description="compare Strobe with PyTorch on a GPU",
+                                allow_abbrev=False)
     gpu_peers.add_arguments(a)
     gpu_peers.add_step_arguments(a)
     gpu_peers.add_shape_arguments(a)
     a.add_argument("--strobe", default=os.path.join(peers.HERE, "..", "strobe"))
     a.add_argument("--rounds", type=int, default=5)
-    a.add_argument("--at-once", type=int, default=3, help="rungs that compile concurrently (%(default)s)")
+    a.add_argument("--at-once", type=int, default=3,
+                   help="rungs that compile concurrently (%(default)s)")
     a.add_argument("--parts", default="steps,attention", help="which parts to run (%(default)s)")
     a = gpu_peers.parse(a)
     a.strobe = os.path.abspath(a.strobe)
     if min(a.rounds, a.at_once) < 1 or not set(a.parts.split(",")) <= {"steps", "attention"}:
-        raise ValueError("--rounds and --at-once must be at least 1; --parts must be steps, attention or both")
+        raise ValueError("--rounds and --at-once must be at least 1; --parts must be steps, "
+                         "attention or both")
     return a
 
 
@@ -57,15 +62,17 @@ class Field:
 
     def everyone(self):
         """In the order of a round."""
-        return [c for c in (self.ladder, *self.rungs, self.strobe_attention, self.torch_attention) if c]
+        return [c for c in (self.ladder, *self.rungs, self.strobe_attention, self.torch_attention)
+                if c]
 
     def alone(self):
-        """Contenders that start one after another, because they measure while starting or start quickly."""
+        """Contenders that start one after another, because they measure while starting or start
+        quickly."""
         return [c for c in self.everyone() if c not in self.compiled()]
 
     def compiled(self):
-        """Rungs that compile: highest first, because losing them to the time limit would cost the most; rungs that reuse
-        another one's compilation cache come last."""
+        """Rungs that compile: highest first, because losing them to the time limit would cost the
+        most; rungs that reuse another one's compilation cache come last."""
         first, later, seen = [], [], set()
         for c in self.rungs[::-1]:
             graph = (c.rung.torch["attention"], c.rung.torch["pad_vocab"])
@@ -103,7 +110,8 @@ def start(a, field, deadline):
 
 
 def run_rounds(a, field, deadline, each):
-    """Runs until the rounds are done or the next turn would end too late; calls `each` after every turn."""
+    """Runs until the rounds are done or the next turn would end too late; calls `each` after every
+    turn."""
     took = {}
     for i in range(a.rounds):
         everyone = field.everyone()
@@ -121,7 +129,7 @@ def run_rounds(a, field, deadline, each):
             return
 
 
-# --- results -----------------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------
 
 def times(contestant, cell):
     """All turns of a cell: the median of their medians, or None."""
@@ -136,7 +144,9 @@ def ratio(own, own_cell, other, other_cell):
     each = [own.turns[i][own_cell]["median"] / other.turns[i][other_cell]["median"]
             for i in sorted(set(own.turns) & set(other.turns))
             if own_cell in own.turns[i] and other_cell in other.turns[i]]
-    return dict(median=statistics.median(each), min=min(each), max=max(each), rounds=len(each)) if each else None
+    if not each:
+        return None
+    return dict(median=statistics.median(each), min=min(each), max=max(each), rounds=len(each))
 
 
 def step_rows(a, field):
@@ -151,7 +161,8 @@ def step_rows(a, field):
                    ratio=ratio(ladder, cell, c, c.rung.name))
         for who in ("torch", "strobe"):
             if row[who + "_ms"]:
-                row[who + "_tokens_per_second"] = gpu_peers.tokens_per_second(a, row[who + "_ms"]["median"])
+                ms = row[who + "_ms"]["median"]
+                row[who + "_tokens_per_second"] = gpu_peers.tokens_per_second(a, ms)
         rows.append(row)
     return rows
 
@@ -169,43 +180,51 @@ def best(field, rows):
     others = {c: times(c, c.rung.name) for c in field.rungs if times(c, c.rung.name)}
     if not own or not others:
         return None
-    name, other = min(own, key=lambda n: own[n]["median"]), min(others, key=lambda c: others[c]["median"])
+    name = min(own, key=lambda n: own[n]["median"])
+    other = min(others, key=lambda c: others[c]["median"])
     return dict(strobe=name, strobe_ms=own[name], torch=other.rung.name, torch_ms=others[other],
                 ratio=ratio(field.ladder, name, other, other.rung.name))
 
 
 def attention_rows(a, field):
-    """One row per shape and direction: PyTorch's two backends, and Strobe's packed flash attention."""
+    """One row per shape and direction: PyTorch's two backends, and Strobe's packed flash
+    attention."""
     rows, own = [], field.strobe_attention
     for s in gpu_peers.shapes(a):
-        for what in ("forward", "backward") + (("backward packed",) if s.layout == "packed" else ()):
+        packed = ("backward packed",) if s.layout == "packed" else ()
+        for what in ("forward", "backward") + packed:
             cell = s[:4] + (what.split()[0],)
             row = dict(shape=s.name, head_size=s.D, T=s.T, what=what, strobe_ms=times(own, cell))
             if row["strobe_ms"]:
-                row["strobe_tflops"] = gpu_peers.attention_tflops(s, what, row["strobe_ms"]["median"])
+                row["strobe_tflops"] = gpu_peers.attention_tflops(s, what,
+                                                                  row["strobe_ms"]["median"])
             for backend in gpu_peers.BACKENDS:
                 key = tuple(s) + (backend, what)
                 ms = times(field.torch_attention, key)
-                row[backend] = ms and dict(ms=ms, tflops=gpu_peers.attention_tflops(s, what, ms["median"]),
+                row[backend] = ms and dict(ms=ms,
+                                           tflops=gpu_peers.attention_tflops(s, what, ms["median"]),
                                            ratio=ratio(own, cell, field.torch_attention, key))
             rows.append(row)
     return rows
 
 
 def report_of(a, field, head):
-    out = dict(head, contestants=[dict(name=c.name, refused=c.refused, about=c.about, longest_s=c.longest)
-                                  for c in field.everyone()])
+    out = dict(head,
+               contestants=[dict(name=c.name, refused=c.refused, about=c.about, longest_s=c.longest)
+                            for c in field.everyone()])
     if field.ladder:
         rows = step_rows(a, field)
         out.update(steps=rows, strobe_alone=other_rungs(field, rows), best=best(field, rows))
     if field.torch_attention:
-        out.update(attention=attention_rows(a, field), errors=field.torch_attention.about.get("errors", []))
-    out["turns"] = {c.name: {str(i): {str(cell): ms for cell, ms in t.items()} for i, t in c.turns.items()}
+        out.update(attention=attention_rows(a, field),
+                   errors=field.torch_attention.about.get("errors", []))
+    out["turns"] = {c.name: {str(i): {str(cell): ms for cell, ms in t.items()}
+                             for i, t in c.turns.items()}
                     for c in field.everyone()}
     return out
 
 
-# --- tables ------------------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------
 
 def ms_words(ms):
     return f"{ms['median']:.2f} ± {ms['std']:.2f}" if ms else ""
@@ -225,7 +244,8 @@ def strobe_words(row):
 
 
 def print_steps(report):
-    print("\n| PyTorch rung | PyTorch ms | tokens/s | GiB | first loss | Strobe rung | Strobe ms | tokens/s "
+    print("\n| PyTorch rung | PyTorch ms | tokens/s | GiB | first loss | Strobe rung | "
+          "Strobe ms | tokens/s "
           "| GiB | first loss | time of Strobe / PyTorch |\n" + "|---" * 11 + "|")
     for r in report["steps"]:
         torch, strobe = r["torch"], r["strobe"] or {}
@@ -237,23 +257,28 @@ def print_steps(report):
             own = [r["torch_refused"] or "did not run", "", "", ""]
         if not r["strobe_ms"]:
             its = [""] * 4
-        print(f"| {' | '.join([r['words'], *own, strobe_words(r), *its, ratio_words(r['ratio'])])} |")
+        columns = [r["words"], *own, strobe_words(r), *its, ratio_words(r["ratio"])]
+        print(f"| {' | '.join(columns)} |")
     for name, ms in report["strobe_alone"].items():
         print("| |" + " |" * 4 + f" {name} | {ms_words(ms) or 'did not run'} |" + " |" * 4)
     if report["best"]:
         b = report["best"]
         print(f"\nFastest rungs: Strobe {b['strobe_ms']['median']:.2f} ms ({b['strobe']}), PyTorch "
-              f"{b['torch_ms']['median']:.2f} ms ({b['torch']}); time of Strobe / PyTorch {ratio_words(b['ratio'])}")
+              f"{b['torch_ms']['median']:.2f} ms ({b['torch']}); time of Strobe / PyTorch "
+              f"{ratio_words(b['ratio'])}")
 
 
 def print_attention(report):
-    print("\n| attention | | Strobe ms | TFLOP/s | FA2 ms | TFLOP/s | time of Strobe / FA2 | cuDNN ms | TFLOP/s "
+    print("\n| attention | | Strobe ms | TFLOP/s | FA2 ms | TFLOP/s | time of Strobe / FA2 | "
+          "cuDNN ms | TFLOP/s "
           "| time of Strobe / cuDNN |\n" + "|---" * 10 + "|")
     for r in report["attention"]:
-        words = [f"{r['strobe_ms']['median']:.4f} | {r['strobe_tflops']:.0f}" if r["strobe_ms"] else " | "]
+        words = [f"{r['strobe_ms']['median']:.4f} | {r['strobe_tflops']:.0f}" if r["strobe_ms"]
+                 else " | "]
         for backend in gpu_peers.BACKENDS:
             b = r[backend]
-            words.append(f"{b['ms']['median']:.4f} | {b['tflops']:.0f} | {ratio_words(b['ratio'])}" if b else " | | ")
+            words.append(f"{b['ms']['median']:.4f} | {b['tflops']:.0f} | {ratio_words(b['ratio'])}"
+                         if b else " | | ")
         print(f"| {r['shape']} | {r['what']} | " + " | ".join(words) + " |")
     gpu_peers.print_errors(report["errors"])
 
@@ -271,7 +296,8 @@ def print_refusals(report):
 
 
 def print_report(report):
-    print(f"\n### {report['gpu']}, {report['config']}, vocabulary {report['vocabulary']}, {report['date']}\n")
+    print(f"\n### {report['gpu']}, {report['config']}, vocabulary {report['vocabulary']}, "
+          f"{report['date']}\n")
     if "steps" in report:
         print_steps(report)
     if "attention" in report:
@@ -282,7 +308,8 @@ def print_report(report):
 
 def gpu_name(a):
     try:
-        words = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm", "--format=csv,noheader"]
+        words = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm",
+                 "--format=csv,noheader"]
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
         return done.stdout.strip().splitlines()[0] if done.stdout.strip() else a.device
     except (OSError, subprocess.SubprocessError):
@@ -293,7 +320,8 @@ def main():
     a = arguments()
     started = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("compare_gpu.py: ended early"))
-    head = dict(v=1, config=os.path.basename(a.config), keys=peers.keys_of(a, a.config), vocabulary=a.vocab,
+    head = dict(v=1, config=os.path.basename(a.config), keys=peers.keys_of(a, a.config),
+                vocabulary=a.vocab,
                 rounds=a.rounds, gpu=gpu_name(a), date=datetime.date.today().isoformat())
     with contextlib.ExitStack() as stack:
         a.folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="compare_gpu."))

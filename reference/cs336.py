@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""CS336's language model in plain PyTorch: the reference for model = cs336 (tests/engine/test_cs336_golden.c).
+"""CS336's language model in plain PyTorch: the reference for model = cs336
+(tests/engine/test_cs336_golden.c).
 
 usage: cs336.py [--out=FOLDER] [--shapes=tiny,small]
 
-Writes FOLDER/<shape>.json: loss, some logits, and for each gradient its norm and its dot product with a vector, all computed in float64 from
-weights that are exact in float32. The weights are a hash of name and index, so other programs can regenerate them; README.md gives the formula.
-The same is then computed in float32, to show the size of rounding errors. Works with torch 1.13 and later.
+Writes FOLDER/<shape>.json: loss, some logits, and for each gradient its norm and its dot product
+with a vector, all computed in float64 from weights that are exact in float32. The weights are a
+hash of name and index, so other programs can regenerate them; README.md gives the formula. The same
+is then computed in float32, to show the size of rounding errors. Works with torch 1.13 and later.
 """
 import argparse
 import json
@@ -17,8 +19,10 @@ import torch
 
 SHAPES = {
     # The model of assignment 2's size "small", and one small enough to test every rung.
-    "tiny": dict(n_layer=2, n_head=4, n_embd=32, d_ff=80, vocab_size=61, batch_size=2, block_size=13),
-    "small": dict(n_layer=12, n_head=12, n_embd=768, d_ff=3072, vocab_size=10000, batch_size=1, block_size=32),
+    "tiny": dict(n_layer=2, n_head=4, n_embd=32, d_ff=80, vocab_size=61, batch_size=2,
+                 block_size=13),
+    "small": dict(n_layer=12, n_head=12, n_embd=768, d_ff=3072, vocab_size=10000, batch_size=1,
+                  block_size=32),
 }
 THETA, EPS = 10000.0, 1e-5
 LOGITS = 24
@@ -33,7 +37,8 @@ def seed_of(name):
 
 
 def words(name, n):
-    """n 32-bit integers: the finalizer of MurmurHash3 applied to multiples of an odd number, starting at the name's seed."""
+    """n 32-bit integers: the finalizer of MurmurHash3 applied to multiples of an odd number,
+    starting at the name's seed."""
     x = numpy.arange(n, dtype=numpy.uint32) * numpy.uint32(0x9E3779B1) + numpy.uint32(seed_of(name))
     x ^= x >> numpy.uint32(16)
     x *= numpy.uint32(0x85EBCA6B)
@@ -45,7 +50,8 @@ def words(name, n):
 
 def uniform(name, n):
     """float32 in -1 ... 1, from 24 bits of each integer."""
-    return (words(name, n) >> numpy.uint32(8)).astype(numpy.float32) * numpy.float32(2**-23) - numpy.float32(1)
+    high = (words(name, n) >> numpy.uint32(8)).astype(numpy.float32)
+    return high * numpy.float32(2**-23) - numpy.float32(1)
 
 
 def parameter_shapes(s):
@@ -66,7 +72,8 @@ def parameter_shapes(s):
 
 
 def draw_parameters(s):
-    """Scaled like the course's initial values: norms about 1, the token table with deviation 1, the rest with sqrt(2 / (in + out))."""
+    """Scaled like the course's initial values: norms about 1, the token table with deviation 1, the
+    rest with sqrt(2 / (in + out))."""
     p = {}
     for name, shape in parameter_shapes(s).items():
         x = uniform(name, math.prod(shape))
@@ -100,7 +107,8 @@ def rotate(x, cos, sin):
 
 def attention(s, p, name, x, table):
     B, T, C = x.shape
-    q, k, v = ((x @ p[f"{name}.{w}_proj.weight"].T).view(B, T, s["n_head"], -1).transpose(1, 2) for w in "qkv")
+    q, k, v = ((x @ p[f"{name}.{w}_proj.weight"].T).view(B, T, s["n_head"], -1).transpose(1, 2)
+               for w in "qkv")
     scores = rotate(q, *table) @ rotate(k, *table).transpose(-2, -1) / math.sqrt(q.shape[-1])
     future = torch.ones(T, T, dtype=torch.bool).triu(1)
     y = torch.softmax(scores.masked_fill(future, -math.inf), dim=-1) @ v
@@ -128,7 +136,8 @@ def ids(s, name):
 
 
 def measure(s, dtype):
-    """Loss, logits of a few positions of the first sequence, and for each gradient the norm and the dot product with uniform(name + ".along")."""
+    """Loss, logits of a few positions of the first sequence, and for each gradient the norm and the
+    dot product with uniform(name + ".along")."""
     p = {k: x.to(dtype).requires_grad_() for k, x in draw_parameters(s).items()}
     y = logits(s, p, ids(s, "tokens"))
     loss = torch.nn.functional.cross_entropy(y.flatten(0, 1), ids(s, "targets").flatten())
@@ -144,12 +153,14 @@ def measure(s, dtype):
 
 
 def distance(a, b):
-    """The largest differences of two measurements in loss, logits and gradients, the last two relative to their norms."""
+    """The largest differences of two measurements in loss, logits and gradients, the last two
+    relative to their norms."""
     scale = math.sqrt(sum(v * v for _, v in b[1]) / len(b[1]))
     return {
         "loss": abs(a[0] - b[0]) / abs(b[0]),
         "logits": max(abs(x - y) for (_, x), (_, y) in zip(a[1], b[1])) / scale,
-        "gradients": max(max(abs(x - y) for x, y in zip(a[2][k], b[2][k])) / b[2][k][0] for k in b[2]),
+        "gradients": max(max(abs(x - y) for x, y in zip(a[2][k], b[2][k])) / b[2][k][0]
+                         for k in b[2]),
     }
 
 
@@ -159,7 +170,8 @@ def write(folder, shape):
     path = f"{folder}/{shape}.json"
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "w") as f:
-        json.dump({"script": "reference/cs336.py", "torch": torch.__version__, "rope_theta": THETA, "eps": EPS, **s,
+        json.dump({"script": "reference/cs336.py", "torch": torch.__version__, "rope_theta": THETA,
+                   "eps": EPS, **s,
                    "loss": exact[0], "logits": exact[1], "gradients": exact[2]}, f, indent=1)
         f.write("\n")
     off = ", ".join(f"{k} {x:.1e}" for k, x in distance(single, exact).items())
@@ -167,7 +179,8 @@ def write(folder, shape):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default="reference/cs336")
     parser.add_argument("--shapes", default="tiny,small")
     options = parser.parse_args()

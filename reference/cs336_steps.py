@@ -1,8 +1,11 @@
-"""Runs CS336's model in PyTorch at one size and one rung; compare_cs336.py starts this process and communicates with it.
+"""Runs CS336's model in PyTorch at one size and one rung; compare_cs336.py starts this process and
+communicates with it.
 
-usage: cs336_steps.py RUNG n_layer=12 n_head=12 n_embd=768 d_ff=3072 vocab_size=10000 batch_size=4 block_size=256
-It reports that it is ready, then answers each line N of its input with the milliseconds of N runs of each part of a step, by the host's
-clock from before the launch until the GPU has finished, like the course's script and `strobe bench`.
+usage: cs336_steps.py RUNG n_layer=12 n_head=12 n_embd=768 d_ff=3072 vocab_size=10000
+       batch_size=4 block_size=256
+It reports that it is ready, then answers each line N of its input with the milliseconds of N runs
+of each part of a step, by the host's clock from before the launch until the GPU has finished, like
+the course's script and `strobe bench`.
 """
 import gc
 import json
@@ -32,7 +35,8 @@ class RMSNorm(nn.Module):
 
     def forward(self, x):
         wide = x.float()
-        return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + EPS) * self.weight).to(x.dtype)
+        scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + EPS)
+        return (wide * scale * self.weight).to(x.dtype)
 
 
 def rotate(x, cos, sin):
@@ -50,7 +54,8 @@ class Attention(nn.Module):
 
     def forward(self, x, cos, sin, future):
         B, T, C = x.shape
-        q, k, v = (f(x).view(B, T, self.heads, -1).transpose(1, 2) for f in (self.q, self.k, self.v))
+        q, k, v = (f(x).view(B, T, self.heads, -1).transpose(1, 2)
+                   for f in (self.q, self.k, self.v))
         q, k = rotate(q, cos, sin), rotate(k, cos, sin)
         if self.flash:
             y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -98,7 +103,8 @@ class Model(nn.Module):
         x = self.embedding(tokens)
         for block in self.blocks:
             x = block(x, self.cos, self.sin, self.future)
-        return functional.cross_entropy(self.head(self.norm(x)).flatten(0, 1).float(), targets.flatten())
+        return functional.cross_entropy(self.head(self.norm(x)).flatten(0, 1).float(),
+                                        targets.flatten())
 
 
 class Training:
@@ -109,14 +115,17 @@ class Training:
             self.model = Model(s, how["flash"])
             shape = (s["batch_size"], s["block_size"])
             self.tokens, self.targets = (torch.randint(s["vocab_size"], shape) for _ in range(2))
-        self.opt = torch.optim.AdamW(self.model.parameters(), lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, fused=True,
+        self.opt = torch.optim.AdamW(self.model.parameters(), lr=1e-3, betas=(0.9, 0.999), eps=1e-8,
+                                     weight_decay=0.01, fused=True,
                                      capturable=how["graph"])
         self.run = torch.compile(self.model) if how["compile"] else self.model
-        self.parts = {"inference": self.inference, "forward + backward": self.both, "step": self.step}
+        self.parts = {"inference": self.inference, "forward + backward": self.both,
+                      "step": self.step}
         self.graphs, self.loss = {}, None
 
     def forward(self):
-        with torch.autocast("cuda", dtype=self.how["dtype"], enabled=self.how["dtype"] is not None, cache_enabled=not self.how["graph"]):
+        with torch.autocast("cuda", dtype=self.how["dtype"], enabled=self.how["dtype"] is not None,
+                            cache_enabled=not self.how["graph"]):
             return self.run(self.tokens, self.targets)
 
     def inference(self):
@@ -175,7 +184,8 @@ def main():
     torch.set_float32_matmul_precision("highest")
     training = Training(RUNGS[name], shape)
     print(json.dumps(dict(torch=torch.__version__, device=torch.cuda.get_device_name(),
-                          parameters=sum(x.numel() for x in training.model.parameters()))), flush=True)
+                          parameters=sum(x.numel() for x in training.model.parameters()))),
+          flush=True)
     for line in sys.stdin:
         print(json.dumps(training.answer(int(line))), flush=True)
 

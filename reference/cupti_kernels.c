@@ -1,4 +1,5 @@
-/* How often each kernel ran and how long it took, by CUPTI alone: a second opinion on `strobe profile`, which knows nothing of it.
+/* How often each kernel ran and how long it took, by CUPTI alone: an independent check of
+ * `strobe profile`.
  *
  *     cc -O2 -shared -fPIC -I/usr/local/cuda/include -I/usr/local/cuda/extras/CUPTI/include \
  *         reference/cupti_kernels.c -o cupti_kernels.so \
@@ -6,10 +7,11 @@
  *     CUPTI_KERNELS=replay CUDA_INJECTION64_PATH=$PWD/cupti_kernels.so \
  *         ./strobe train configs/gpt2_124m.conf --device=cuda --replay=true --max_iters=30
  *
- * The driver opens it when the program begins. At the end it prints to stderr, or to the file CUPTI_KERNELS_OUT, a table with
- * tabs between columns, by total time. The column `recording` tells one CUDA graph from another (training, evaluation); 0 is
- * what was started by itself: all but the steps that are played, the search for the fastest product with it. count/plays is how
- * often the kernel is in one play. CUPTI_KERNELS=replay leaves out recording 0.
+ * The driver opens it when the program begins. At the end it prints to stderr, or to the file
+ * CUPTI_KERNELS_OUT, a table with tabs between columns, by total time. The column `recording` tells
+ * one CUDA graph from another (training, evaluation); 0 is everything outside a graph, including
+ * the search for the fastest matmul. count/plays is how often the kernel is in one replay.
+ * CUPTI_KERNELS=replay leaves out recording 0.
  *
  * Not together with `strobe profile` by CUPTI: both want it for themselves. */
 #include <cupti.h>

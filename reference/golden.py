@@ -76,7 +76,8 @@ def variant(folder, gelu, bias):
     losses32, _, grads32, final32 = train(shape, weights, inputs, targets, torch.float32)
 
     clipped = sum(n > GRAD_CLIP for n in norms)
-    assert 0 < clipped < STEPS, f"clipping is active in {clipped} of {STEPS} steps: choose other parameters"
+    assert 0 < clipped < STEPS, (f"clipping is active in {clipped} of {STEPS} steps: "
+                                 "choose other parameters")
 
     tensors = {"w." + k: x.numpy() for k, x in weights.items()}
     tensors["inputs"] = inputs.numpy().astype("int32")

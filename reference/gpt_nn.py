@@ -1,8 +1,8 @@
 """The same GPT as gpt_torch.py, written in the usual PyTorch style, for timing comparisons.
 
-torch.nn modules with weights (out, in), fused operators where PyTorch has them, attention either with
-its T x T matrix ("slow") or with scaled_dot_product_attention ("flash"). `load` accepts the weights of
-gpt_torch.draw_parameters, so that both can be shown to compute the same loss.
+torch.nn modules with weights (out, in), fused operators where PyTorch has them, attention either
+with its T x T matrix ("slow") or with scaled_dot_product_attention ("flash"). `load` accepts the
+weights of gpt_torch.draw_parameters, so that both can be shown to compute the same loss.
 """
 import math
 
@@ -67,7 +67,8 @@ class GPT(nn.Module):
     def __init__(self, s, flash):
         super().__init__()
         self.p = s.dropout
-        self.wte, self.wpe = nn.Embedding(s.vocab_size, s.n_embd), nn.Embedding(s.block_size, s.n_embd)
+        self.wte = nn.Embedding(s.vocab_size, s.n_embd)
+        self.wpe = nn.Embedding(s.block_size, s.n_embd)
         self.h = nn.ModuleList(Block(s, flash) for _ in range(s.n_layer))
         self.ln_f = Norm(s)
         self.head = nn.Linear(s.n_embd, s.vocab_size, bias=False)

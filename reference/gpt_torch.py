@@ -50,8 +50,8 @@ def parameter_shapes(s):
 
 
 def draw_parameters(s, generator, spread=0.02, perturb=0.0):
-    """Normal weights, with residual projections smaller by 1/sqrt(2 n_layer). With `perturb` norm weights and
-    biases differ from 1 and 0, so that no gradient is hidden behind a neutral value."""
+    """Normal weights, with residual projections smaller by 1/sqrt(2 n_layer). With `perturb` norm
+    weights and biases differ from 1 and 0, so that no gradient is hidden behind a neutral value."""
     p = {}
     for name, shape in parameter_shapes(s).items():
         x = torch.randn(shape, generator=generator)

@@ -1,7 +1,9 @@
-"""The contenders of compare_gpu.py, bench_gpu.py and attention_gpu.py, and what they run: THE rungs, THE shapes.
+"""The contenders of compare_gpu.py, bench_gpu.py and attention_gpu.py, and what they run: THE
+rungs, THE shapes.
 
-A contender starts, takes turns and stops. A turn gives the times of all its cells: {cell: {n, median, std, min, ...}}.
-A contender that fails keeps the reason in `refused` and its earlier measurements. This module does not need PyTorch.
+A contender starts, takes turns and stops. A turn gives the times of all its cells: {cell: {n,
+median, std, min, ...}}. A contender that fails keeps the reason in `refused` and its earlier
+measurements. This module does not need PyTorch.
 """
 import json
 import math
@@ -18,11 +20,13 @@ from strobe_config import DEFAULTS
 CONFIG = os.path.join(HERE, "gpt2_b16.conf")
 VOCAB = 50257  # GPT-2's
 
-# The changes of each PyTorch rung over the one before, and the keys with which Strobe runs the same step. Strobe's
-# AdamW is one kernel at fusion=full and its attention is its own, so two rungs share the counterpart of the one before.
+# The changes of each PyTorch rung over the one before, and the keys with which Strobe runs the same
+# step. Strobe's AdamW is one kernel at fusion=full and its attention is its own, so two rungs share
+# the counterpart of the one before.
 _RUNGS = [
     ("fp32", "fp32, slow attention, eager, plain AdamW",
-     dict(dtype="float32", tf32=False, compile=None, attention="slow", pad_vocab=0, fused=False, graph=False),
+     dict(dtype="float32", tf32=False, compile=None, attention="slow", pad_vocab=0, fused=False,
+          graph=False),
      dict(dtype="float32", fusion="op", flash="false", pad_vocab="0", replay="false")),
     ("tf32", "+ TF32", dict(tf32=True), dict(dtype="tfloat32")),
     ("bf16", "+ bf16 autocast", dict(dtype="bfloat16"), dict(dtype="bfloat16")),
@@ -80,10 +84,12 @@ class Shape(NamedTuple):
 
 
 def shapes(a):
-    """THE shapes: the same number of tokens at each length, two head sizes; GPT-2's, in both layouts."""
+    """THE shapes: the same number of tokens at each length, two head sizes; GPT-2's, in both
+    layouts."""
     lengths = [T for T in (512, 1024, 2048, 4096, 8192, 16384) if a.tokens % T == 0]
     found = [Shape(a.tokens // T, a.columns // D, T, D) for D in (64, 128) for T in lengths]
-    return found + [Shape(max(1, a.tokens // 1024), 12, 1024, 64, layout) for layout in ("contiguous", "packed")]
+    return found + [Shape(max(1, a.tokens // 1024), 12, 1024, 64, layout)
+                    for layout in ("contiguous", "packed")]
 
 
 BACKENDS = ["flash", "cudnn"]
@@ -97,7 +103,9 @@ def print_errors(rows):
     """How far PyTorch's attention is from double precision."""
     print("\n| PyTorch's error | | y | dq | dk | dv |\n" + "|---" * 6 + "|")
     for r in rows:
-        said = [f"{r[x]:.2e}" for x in ("y", "dq", "dk", "dv")] if "y" in r else [r["refused"], "", "", ""]
+        said = [r["refused"], "", "", ""]
+        if "y" in r:
+            said = [f"{r[x]:.2e}" for x in ("y", "dq", "dk", "dv")]
         print(f"| {r['shape']} | {r['backend']} | " + " | ".join(said) + " |")
 
 
@@ -106,23 +114,28 @@ def add_arguments(a):
     a.add_argument("--torch", default=sys.executable, help="Python interpreter with PyTorch")
     a.add_argument("--device", default="cuda")
     a.add_argument("--limit", type=float, default=100,
-                   help="maximum seconds for a contender to start, including compilation (%(default)s)")
+                   help="maximum seconds for a contender to start, including compilation "
+                        "(%(default)s)")
     a.add_argument("--turn", type=float, default=1.0, help="approximate seconds of a turn")
     a.add_argument("--budget", type=float, default=330,
-                   help="total seconds; contenders that do not fit are skipped and listed (%(default)s)")
+                   help="total seconds; contenders that do not fit are skipped and listed "
+                        "(%(default)s)")
     a.add_argument("--json", metavar="FILE", help="write all results to FILE")
 
 
 def add_step_arguments(a):
     """The additional options of the programs that time training steps."""
     a.add_argument("config", nargs="?", default=CONFIG, metavar="CONFIG")
-    a.add_argument("--vocab", type=int, default=VOCAB, help="vocabulary size of the random tokens (%(default)s)")
+    a.add_argument("--vocab", type=int, default=VOCAB,
+                   help="vocabulary size of the random tokens (%(default)s)")
     a.add_argument("--rungs", default=DEFAULT_RUNGS, help=f"of {','.join(RUNGS)} (%(default)s)")
 
 
 def add_shape_arguments(a):
-    a.add_argument("--tokens", type=int, default=16384, help="B x T of attention alone (%(default)s)")
-    a.add_argument("--columns", type=int, default=2048, help="heads x head size there (%(default)s)")
+    a.add_argument("--tokens", type=int, default=16384,
+                   help="B x T of attention alone (%(default)s)")
+    a.add_argument("--columns", type=int, default=2048,
+                   help="heads x head size there (%(default)s)")
 
 
 def parse(parser):
@@ -144,7 +157,8 @@ def gib(count):
 
 
 class Contestant:
-    """Launches run concurrently until all are ready; `begin`, up to the first turn, and turns run alone."""
+    """Launches run concurrently until all are ready; `begin`, up to the first turn, and turns run
+    alone."""
 
     def __init__(self, a, name):
         self.a, self.name = a, name
@@ -192,7 +206,8 @@ class Contestant:
 
 
 class TorchRung(Contestant):
-    """PyTorch at one rung, in a process that stays warm between turns and releases its unused memory."""
+    """PyTorch at one rung, in a process that stays warm between turns and releases its unused
+    memory."""
 
     MOST, LEAST, WARM = 40, 3, 3  # maximum and minimum steps of a turn; untimed warm-up steps
 
@@ -201,12 +216,14 @@ class TorchRung(Contestant):
         self.rung, self.served, self.steps = rung, None, self.LEAST
 
     def launch(self, _seconds):
-        """The cache of compiled graphs ignores which attention they were compiled for (pytorch issue 185449), so
-        each kind of attention has a separate cache."""
+        """The cache of compiled graphs ignores which attention they were compiled for (pytorch
+        issue 185449), so each kind of attention has a separate cache."""
         known = [x for x in self.a.overrides if x.lstrip("-").partition("=")[0] in DEFAULTS]
         cache = f"strobe_reference_inductor.{os.getuid()}.{self.rung.torch['attention']}"
-        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(tempfile.gettempdir(), cache))
-        self.served = Served([self.a.torch, os.path.join(HERE, "gpu_steps.py"), self.rung.name, self.a.config,
+        environment = dict(os.environ,
+                           TORCHINDUCTOR_CACHE_DIR=os.path.join(tempfile.gettempdir(), cache))
+        self.served = Served([self.a.torch, os.path.join(HERE, "gpu_steps.py"), self.rung.name,
+                              self.a.config,
                               str(self.a.vocab), self.a.device, *known,
                               f"--pad_vocab={self.rung.torch['pad_vocab']}"], environment)
 
@@ -225,7 +242,8 @@ class TorchRung(Contestant):
     def turn(self, seconds):
         found = self.served.ask(self.WARM + self.steps, seconds)
         if not math.isfinite(found["loss"]):
-            raise ValueError(f"the loss went from {self.about['first_loss']:.3f} to {found['loss']:.3f}")
+            raise ValueError(f"the loss went from {self.about['first_loss']:.3f} to "
+                             f"{found['loss']:.3f}")
         self.about.update(loss=found["loss"], peak_bytes=found["peak_bytes"])
         return {self.rung.name: summary(found["ms"][self.WARM:])}
 
@@ -265,15 +283,18 @@ class TorchAttention(Contestant):
 
 def run_strobe(a, words, seconds):
     command = [a.strobe, *words, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=max(1.0, seconds),
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          timeout=max(1.0, seconds),
                           cwd=a.folder)
-    if done.returncode and not done.stdout.strip():  # it fails if nothing ran, and its rows give the reasons
+    # it fails if nothing ran, and its rows give the reasons
+    if done.returncode and not done.stdout.strip():
         raise ValueError(reason(done.stderr))
     return json.loads(done.stdout)
 
 
 class StrobeLadder(Contestant):
-    """`strobe ladder`: all rungs in turn, one process per turn. Cells are the names of the rungs."""
+    """`strobe ladder`: all rungs in turn, one process per turn. Cells are the names of the
+    rungs."""
 
     STEPS = 10
 
@@ -282,9 +303,10 @@ class StrobeLadder(Contestant):
         self.keys = {}  # per rung
 
     def run(self, steps, seconds):
-        found = run_strobe(self.a, ["ladder", self.a.config, *self.a.overrides, f"--device={self.a.device}",
-                                    f"--vocab={self.a.vocab}", f"--steps={steps}",
-                                    f"--limit={max(1, round(2 * self.a.turn))}"], seconds)
+        found = run_strobe(self.a,
+                           ["ladder", self.a.config, *self.a.overrides, f"--device={self.a.device}",
+                            f"--vocab={self.a.vocab}", f"--steps={steps}",
+                            f"--limit={max(1, round(2 * self.a.turn))}"], seconds)
         keys = {}
         for rung in found["rungs"]:
             words = (rung["differs"] or "").split()
@@ -301,7 +323,8 @@ class StrobeLadder(Contestant):
     def turn(self, seconds):
         found = self.run(self.STEPS, seconds)
         self.about["ladder"] = found
-        return {r["rung"]: dict(n=r["steps"], median=r["ms_median"], std=r["ms_std"] or 0.0, min=r["ms_median"])
+        return {r["rung"]: dict(n=r["steps"], median=r["ms_median"], std=r["ms_std"] or 0.0,
+                                min=r["ms_median"])
                 for r in found["rungs"] if r["ms_median"] is not None}
 
     def cell_of(self, rung):
@@ -314,7 +337,8 @@ class StrobeLadder(Contestant):
 
 
 class StrobeAttention(Contestant):
-    """`strobe bench attention`, once per number of heads and head size: bf16, packed. Cells are (B, H, T, D)."""
+    """`strobe bench attention`, once per number of heads and head size: bf16, packed. Cells are (B,
+    H, T, D)."""
 
     SAMPLES = 20
 
@@ -331,7 +355,8 @@ class StrobeAttention(Contestant):
         cells, deadline = {}, time.monotonic() + seconds
         for (heads, size, tokens), lengths in self.calls():
             found = run_strobe(self.a, [
-                "bench", "attention", "--flash_only", f"--device={self.a.device}", f"--heads={heads}", f"--head_size={size}", f"--tokens={tokens}", "--dtype=bfloat16",
+                "bench", "attention", "--flash_only", f"--device={self.a.device}",
+                f"--heads={heads}", f"--head_size={size}", f"--tokens={tokens}", "--dtype=bfloat16",
                 f"--T={','.join(map(str, sorted(lengths)))}", f"--samples={samples}",
                 f"--limit={max(1, round(4 * self.a.turn))}"], deadline - time.monotonic())
             for row in found["rows"]:
@@ -347,10 +372,12 @@ class StrobeAttention(Contestant):
     def turn(self, seconds):
         cells = self.run(self.SAMPLES, seconds)
         if not cells:
-            raise ValueError("no flash attention ran: " + "; ".join(sorted(set(self.about.values()))))
+            raise ValueError("no flash attention ran: "
+                             + "; ".join(sorted(set(self.about.values()))))
         turn = {}
         for cell, row in cells.items():
             for way in ("forward", "backward"):
-                turn[cell + (way,)] = dict(n=row["samples"], median=row[way + "_ms"], std=row[way + "_std"] or 0.0,
+                turn[cell + (way,)] = dict(n=row["samples"], median=row[way + "_ms"],
+                                           std=row[way + "_std"] or 0.0,
                                            min=row[way + "_ms"])
         return turn

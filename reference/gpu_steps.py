@@ -1,4 +1,5 @@
-"""Runs PyTorch's training steps at one rung; gpu_peers.TorchRung starts this process and communicates with it.
+"""Runs PyTorch's training steps at one rung; gpu_peers.TorchRung starts this process and
+communicates with it.
 
 usage: gpu_steps.py RUNG CONFIG VOCABULARY DEVICE [--key=value ...]
 It reports that it is ready, then answers each line N of its input with the milliseconds of N steps.
@@ -29,7 +30,8 @@ def check(how):
     """Raises an error if this torch lacks a required feature."""
     if how["compile"] and not hasattr(torch, "compile"):
         raise ValueError(f"torch {torch.__version__} has no torch.compile")
-    if how["attention"] != "slow" and not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
+    if how["attention"] != "slow" and not hasattr(torch.nn.functional,
+                                                  "scaled_dot_product_attention"):
         raise ValueError(f"torch {torch.__version__} has no scaled_dot_product_attention")
 
 
@@ -46,7 +48,8 @@ class Training(bench_torch.Training):
             keys=keys, vocab_size=vocab, device=device, dtype=how["dtype"], compile=False,
             attention="slow" if how["attention"] == "slow" else "flash"))
         flags = dict(fused=how["fused"], capturable=how["graph"] and self.cuda)
-        self.opt = bench_torch.adamw(self.parameters, keys, **{k: True for k, wanted in flags.items() if wanted})
+        self.opt = bench_torch.adamw(self.parameters, keys,
+                                     **{k: True for k, wanted in flags.items() if wanted})
         if how["compile"]:
             self.model = torch.compile(self.model, mode=how["compile"])
         self.captures, self.graph = how["graph"] and self.cuda, None
@@ -63,7 +66,8 @@ class Training(bench_torch.Training):
         self.loss = loss.detach()
 
     def capture(self):
-        """Runs a few steps on a side stream, as capture requires, then captures one, including the gradients."""
+        """Runs a few steps on a side stream, as capture requires, then captures one, including the
+        gradients."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -85,7 +89,8 @@ class Training(bench_torch.Training):
             torch.cuda.empty_cache()
 
     def timed(self, n):
-        """Milliseconds of each step; on a GPU measured between the ends of consecutive steps, by its own clock."""
+        """Milliseconds of each step; on a GPU measured between the ends of consecutive steps, by
+        its own clock."""
         if not self.cuda:
             times = [time.perf_counter()]
             for _ in range(n):
@@ -117,7 +122,8 @@ class Training(bench_torch.Training):
 
 def main():
     name, config, vocab, device, *overrides = sys.argv[1:]
-    training = Training(gpu_peers.RUNGS[name].torch, strobe_config.read(config, overrides), int(vocab), device)
+    training = Training(gpu_peers.RUNGS[name].torch, strobe_config.read(config, overrides),
+                        int(vocab), device)
     print(json.dumps(dict(
         torch=torch.__version__, device=torch.cuda.get_device_name() if training.cuda else device,
         cudnn=torch.backends.cudnn.version() if training.cuda else None,

@@ -3,10 +3,10 @@
 
 usage: llmc_model.py CLONE FOLDER [CONFIG] [--key=value ...]
 CLONE is a clone of github.com/karpathy/llm.c. Its train_gpt2.c hard-codes batch size and context; a
-copy with those of CONFIG (default: configs/shakespeare_char_cpu.conf) is built with llm.c's Makefile, and FOLDER
-gets the program, random weights, random tokens and a tokenizer in llm.c's formats. Then
-`cd FOLDER && OMP_NUM_THREADS=2 ./train_gpt2` trains. llm.c has no dropout and no gradient clipping, and always
-has biases.
+copy with those of CONFIG (default: configs/shakespeare_char_cpu.conf) is built with llm.c's
+Makefile, and FOLDER gets the program, random weights, random tokens and a tokenizer in llm.c's
+formats. Then `cd FOLDER && OMP_NUM_THREADS=2 ./train_gpt2` trains. llm.c has no dropout and no
+gradient clipping, and always has biases.
 """
 import argparse
 import array
@@ -39,7 +39,8 @@ def padded(vocab):
 
 
 def parameters(keys, vocab=VOCAB):
-    """(elements, deviation, mean) of each of llm.c's 16 tensors, in its order; the layers of a tensor are contiguous."""
+    """(elements, deviation, mean) of each of llm.c's 16 tensors, in its order; the layers of a
+    tensor are contiguous."""
     layers, c, t = keys["n_layer"], keys["n_embd"], keys["block_size"]
     spread, residual = 0.02, 0.02 / math.sqrt(2 * layers)
     norm = [(layers * c, 0, 1.0), (layers * c, 0, 0.0)]
@@ -57,7 +58,9 @@ def write_model(path, keys, vocab=VOCAB):
         f.write(header(MODEL_MAGIC, MODEL_VERSION, keys["block_size"], vocab, keys["n_layer"],
                        keys["n_head"], keys["n_embd"], padded(vocab)))
         for elements, spread, mean in parameters(keys, vocab):
-            values = (draw.gauss(mean, spread) for _ in range(elements)) if spread else [mean] * elements
+            values = [mean] * elements
+            if spread:
+                values = (draw.gauss(mean, spread) for _ in range(elements))
             array.array("f", values).tofile(f)
 
 
@@ -94,9 +97,11 @@ def build(clone, folder, keys):
     with open(path, encoding="utf-8") as f:
         text = f.read()
     for name, value in (("B", keys["batch_size"]), ("T", keys["block_size"])):
-        text, found = re.subn(rf"^    int {name} = \d+;", f"    int {name} = {value};", text, flags=re.M)
+        text, found = re.subn(rf"^    int {name} = \d+;", f"    int {name} = {value};", text,
+                              flags=re.M)
         if found != 1:
-            raise SystemExit(f"llmc_model.py: {path} has no line `int {name} = ...;`; use commit f1e2ace")
+            raise SystemExit(f"llmc_model.py: {path} has no line `int {name} = ...;`; use commit "
+                             f"f1e2ace")
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     subprocess.run(["make", "-C", source, "train_gpt2"], check=True, stdout=subprocess.DEVNULL)
@@ -110,7 +115,8 @@ def prepare(clone, folder, keys):
 
 
 def main():
-    a = argparse.ArgumentParser(description="prepare llm.c's CPU trainer for a Strobe configuration")
+    a = argparse.ArgumentParser(description="prepare llm.c's CPU trainer for a Strobe "
+                                            "configuration")
     a.add_argument("clone")
     a.add_argument("folder")
     a.add_argument("config", nargs="?", default=LAPTOP)

@@ -65,15 +65,16 @@ class Contestant:
 
 
 def reason(text):
-    """The error message of a failed program: the last line that mentions an error, else the last line."""
+    """The error message of a failed program: the last line that mentions an error, else the last
+    line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     return (errors or lines)[-1]
 
 
 class Served:
-    """A process that answers each line of its input with one line of JSON, and sleeps in between. It has a
-    separate process group, so that its children end with it."""
+    """A process that answers each line of its input with one line of JSON, and sleeps in between.
+    It has a separate process group, so that its children end with it."""
 
     def __init__(self, command, environment=None):
         self.said = tempfile.TemporaryFile("w+")
@@ -118,8 +119,8 @@ class Served:
 
 
 class Strobe(Contestant):
-    """One process per turn, because it starts quickly. `strobe bench` runs the matmuls of the step between
-    the steps, so a step does not find data of the previous one in the cache."""
+    """One process per turn, because it starts quickly. `strobe bench` runs the matmuls of the step
+    between the steps, so a step does not find data of the previous one in the cache."""
 
     cost = 2
 
@@ -144,15 +145,19 @@ class Strobe(Contestant):
 
 
 class Torch(Contestant):
-    """One process for all turns, warm from the first to the last; it sleeps while the others run."""
+    """One process for all turns, warm from the first to the last; it sleeps while the others
+    run."""
 
     served = None
 
     def begin(self):
-        keys = [x for x in self.a.overrides if x.lstrip("-").partition("=")[0] in strobe_config.DEFAULTS]
-        self.served = Served([self.a.torch, os.path.join(HERE, "bench_torch.py"), self.config, "--serve",
+        keys = [x for x in self.a.overrides
+                if x.lstrip("-").partition("=")[0] in strobe_config.DEFAULTS]
+        self.served = Served([self.a.torch, os.path.join(HERE, "bench_torch.py"), self.config,
+                              "--serve",
                               f"--threads={self.a.threads}", f"--dtype={self.dtype}",
-                              f"--attention={self.attention}", *["--compile"] * self.compiled, *keys])
+                              f"--attention={self.attention}", *["--compile"] * self.compiled,
+                              *keys])
         self.about = self.served.answer()
         self.estimate_ms = self.turn(1)["min"]
         if self.warm():
@@ -184,7 +189,8 @@ class LlmC(Contestant):
 
     def run(self, steps):
         line_buffered = ["stdbuf", "-oL", "./train_gpt2"]
-        process = subprocess.Popen(line_buffered, cwd=self.folder, text=True, stdout=subprocess.PIPE,
+        process = subprocess.Popen(line_buffered, cwd=self.folder, text=True,
+                                   stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL)
         found = []
         try:
@@ -210,7 +216,8 @@ KINDS = {"strobe": Strobe, "torch": Torch, "llmc": LlmC}
 def make(spec, a, config):
     """WHO:DTYPE:ATTENTION[:compile]"""
     who, dtype, attention, *more = spec.split(":")
-    if who not in KINDS or dtype not in ("float32", "bfloat16") or attention not in ("slow", "flash") \
-            or more not in ([], ["compile"]):
-        raise ValueError(f"{spec}: expected strobe, torch or llmc:float32 or bfloat16:slow or flash[:compile]")
+    if who not in KINDS or dtype not in ("float32", "bfloat16") \
+            or attention not in ("slow", "flash") or more not in ([], ["compile"]):
+        raise ValueError(f"{spec}: expected strobe, torch or llmc:float32 or bfloat16:slow or "
+                         f"flash[:compile]")
     return KINDS[who](a, config, who, dtype, attention, bool(more))

@@ -5,9 +5,11 @@ Standard library only.
 """
 import os
 
-# Strobe's defaults (src/config/fields.c; docs/CONFIG.md) of the keys that a training step depends on.
+# Strobe's defaults (src/config/fields.c; docs/CONFIG.md) of the keys that a training step depends
+# on.
 DEFAULTS = {
-    "n_layer": 12, "n_head": 12, "n_embd": 768, "d_ff": 0, "vocab_size": 0, "block_size": 1024, "dropout": 0.0, "bias": False,
+    "n_layer": 12, "n_head": 12, "n_embd": 768, "d_ff": 0, "vocab_size": 0, "block_size": 1024,
+    "dropout": 0.0, "bias": False,
     "gelu": "erf", "pad_vocab": 0, "batch_size": 12, "gradient_accumulation_steps": 1, "seed": 1337,
     "learning_rate": 6e-4, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.95, "grad_clip": 1.0,
 }
@@ -35,7 +37,8 @@ def _bare(text):
 
 
 def read(path, overrides=()):
-    """The values of the keys in DEFAULTS, from `path` and the overrides ("--key=value"); follows includes."""
+    """The values of the keys in DEFAULTS, from `path` and the overrides ("--key=value"); follows
+    includes."""
     config = dict(DEFAULTS)
     _read_into(config, path)
     for text in overrides:

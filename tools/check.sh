@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make check`: all that must hold before a change is taken. Fails if a test or a check failed; ends
-# with the sums of both builds, "N passed, N failed, N skipped".
+# `make check`: everything that must pass before a change is merged. Fails if a test or a check
+# failed; ends with the sums over both builds, "N passed, N failed, N skipped".
 cd "$(dirname "$0")/.." || exit 1
 . tools/steps.sh
 
@@ -21,8 +21,8 @@ step format formatted
 step layers tools/check_layers.sh
 step headers tools/check_headers.sh
 step sizes tools/check_sizes.sh
-# Not yet: step columns tools/check_columns.sh
-# Not yet: step words tools/check_words.sh
+step columns tools/check_columns.sh
+step words tools/check_words.sh
 step cppcheck analysed
 tests release
 step 'docs are fresh' env STROBE=build/release/strobe tools/gen_docs.sh --check

@@ -1,9 +1,10 @@
 #!/bin/sh
-# What only a GPU can show: `make check-gpu` on a machine that has one. Every row of kernels against the reference, attention's
-# rows for Hopper at every edge, losses against the CPU's, equal bits, memory against the plan, the sanitizer of the CUDA toolkit, and how long a start takes.
-# One line each, ok or FAIL with its figure and its limit; exit code 1 if one failed.
-# STROBE=FILE another program; ATTENTION=FILE another test_attention_gpu; TEXT=FILE what is trained on; SMALL=1 models of a few thousand parameters, for trying
-# this script itself; ONLY="name ..." some of its parts.
+# `make check-gpu`, on a machine with a GPU. Checks every kernel variant against the reference,
+# Hopper attention at all tile edges, losses against the CPU's, bitwise reproducibility, memory
+# against the plan, startup time, and runs the sanitizer of the CUDA toolkit. One line each: ok or
+# FAIL, with the value and its limit; the exit code is 1 if one failed. STROBE=FILE selects the
+# program, ATTENTION=FILE test_attention_gpu, TEXT=FILE the training text; SMALL=1 uses models of a
+# few thousand parameters, to test this script; ONLY="name ..." runs only these parts.
 set -u
 export LC_ALL=C STROBE_LOG="${STROBE_LOG:-warning}"
 STROBE=${STROBE:-$PWD/strobe} TEXT=${TEXT:-} SMALL=${SMALL:-} ONLY=${ONLY:-}
@@ -13,12 +14,16 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-said() { # said NAME FIGURE LIMIT: whether the figure is at most the limit; what is no number is not
-    case $2 in '' | *[!-+.0-9e]*) set -- "$1" "${2:-none}" "$3"; printf '  %-5s %-52s %12s  at most %s\n' FAIL "$1" "$2" "$3"; failed=1; return ;; esac
-    if awk "BEGIN { exit !($2 <= $3) }" 2>/dev/null; then word=ok; else word=FAIL failed=1; fi
-    printf '  %-5s %-52s %12s  at most %s\n' "$word" "$1" "$2" "$3"
+said() { # said NAME VALUE LIMIT: ok if the value is a number and at most the limit
+    word=FAIL
+    case $2 in
+    '' | *[!-+.0-9e]*) ;;
+    *) if awk "BEGIN { exit !($2 <= $3) }" 2>/dev/null; then word=ok; fi ;;
+    esac
+    [ $word = ok ] || failed=1
+    printf '  %-5s %-52s %12s  at most %s\n' "$word" "$1" "${2:-none}" "$3"
 }
-broken() { # broken NAME FILE: a command failed, its last words are in the file
+broken() { # broken NAME FILE: a command failed; the file has its output
     printf '  FAIL  %s\n' "$1"
     tail -3 "$2" | sed 's/^/        /'
     failed=1
@@ -35,22 +40,25 @@ sanitized() {
     [ "$rc" = 0 ] || broken "$name" "$work/san.out"
 }
 
-# train NAME OPTIONS...: a run in $work/NAME; its words are in $work/NAME.out
+# train NAME OPTIONS...: a run in $work/NAME; its output is in $work/NAME.out
 train() {
     name=$1
     shift
-    "$STROBE" train "$configs/shakespeare_char_cpu.conf" --dataset=check --data_dir="$work/data" --out_dir="$work/$name" \
-        --overwrite --log_interval=1 --eval_interval=1000000 --eval_iters=1 $size "$@" >"$work/$name.out" 2>&1 ||
+    "$STROBE" train "$configs/shakespeare_char_cpu.conf" --dataset=check --data_dir="$work/data" \
+        --out_dir="$work/$name" --overwrite --log_interval=1 --eval_interval=1000000 \
+        --eval_iters=1 $size "$@" >"$work/$name.out" 2>&1 ||
         { broken "train $name" "$work/$name.out"; return 1; }
 }
 # The largest relative difference of two runs' losses, over all steps of the first.
 apart() {
     for run in "$1" "$2"; do
-        sed -n 's/.*"iter":\([0-9]*\),"loss":\([-+.0-9e]*\),.*"ms".*/\1 \2/p' "$work/$run/log.jsonl" >"$work/$run.losses"
+        sed -n 's/.*"iter":\([0-9]*\),"loss":\([-+.0-9e]*\),.*"ms".*/\1 \2/p' \
+            "$work/$run/log.jsonl" >"$work/$run.losses"
     done
     awk 'NR == FNR { a[$1] = $2; steps++; next }
         ($1 in a) { d = (a[$1] - $2) / a[$1]; if (d < 0) d = -d; if (d > most) most = d; n++ }
-        END { if (n < 2 || n != steps) print "none"; else printf "%.2g\n", most }' "$work/$1.losses" "$work/$2.losses"
+        END { if (n < 2 || n != steps) print "none"; else printf "%.2g\n", most }' \
+        "$work/$1.losses" "$work/$2.losses"
 }
 same_bits() { # same_bits NAME RUN RUN: the last checkpoints' weights and moments
     for file in model.safetensors optimizer.safetensors; do
@@ -62,33 +70,48 @@ same_bits() { # same_bits NAME RUN RUN: the last checkpoints' weights and moment
 
 if [ -z "$TEXT" ]; then
     TEXT=$work/text
-    awk 'BEGIN { n = split("the quick brown fox jumps over a lazy dog while Strobe counts every byte", w, " "); x = 1
+    awk 'BEGIN {
+        n = split("the quick brown fox jumps over a lazy dog while Strobe counts every byte",
+            w, " ")
+        x = 1
         for (i = 0; i < 60000; i++) { x = (x * 1103515245 + 12345) % 2147483648
             printf "%s%s", w[int(x / 65536) % n + 1], i % 9 == 8 ? ".\n" : " " } }' >"$TEXT"
 fi
-"$STROBE" data check --data_dir="$work/data" --from "$TEXT" >"$work/data.out" 2>&1 || { broken data "$work/data.out"; exit 1; }
+"$STROBE" data check --data_dir="$work/data" --from "$TEXT" >"$work/data.out" 2>&1 ||
+    { broken data "$work/data.out"; exit 1; }
 size='' steps=50 more=200
-[ -z "$SMALL" ] || size='--n_layer=1 --n_head=2 --n_embd=32 --block_size=16 --batch_size=2' steps=6 more=6
+[ -z "$SMALL" ] ||
+    size='--n_layer=1 --n_head=2 --n_embd=32 --block_size=16 --batch_size=2' steps=6 more=6
 "$STROBE" info | grep -iE '^(gpu|strobe|cuda|driver)' | sed 's/^/  /'
 
 if wanted rows; then
     "$STROBE" check --device=cuda >"$work/check.out" 2>&1 && rc=0 || rc=$?
-    if [ "$rc" = 0 ]; then said "check: rows that differ from the reference" 0 0; else broken "strobe check --device=cuda" "$work/check.out"; fi
+    if [ "$rc" = 0 ]; then
+        said "check: rows that differ from the reference" 0 0
+    else
+        broken "strobe check --device=cuda" "$work/check.out"
+    fi
 fi
 hopper() { "$STROBE" info | grep -q 'compute capability 9.0'; }
 if wanted attention && hopper; then
     "$ATTENTION" ${SMALL:+--small} >"$work/attention.out" 2>&1 && rc=0 || rc=$?
     grep '^  ' "$work/attention.out"
-    said "attention's rows for Hopper: failures" "$(sed -n 's/^[0-9]* tests, \([0-9]*\) failures$/\1/p; s/^skipped.*/skipped/p' "$work/attention.out" | tail -1)" 0
+    failures=$(sed -n 's/^[0-9]* tests, \([0-9]*\) failures$/\1/p; s/^skipped.*/skipped/p' \
+        "$work/attention.out" | tail -1)
+    said "attention's rows for Hopper: failures" "$failures" 0
     [ "$rc" = 0 ] || broken "$ATTENTION" "$work/attention.out"
 fi
 if wanted losses; then
     train cpu --device=cpu --max_iters="$more"
-    train fp32 --device=cuda --max_iters="$steps" && said "losses of $steps steps, fp32 against the CPU" "$(apart fp32 cpu)" 1e-4
-    train again --device=cuda --max_iters="$more" --recompute=block --replay=true && said "the same, $more steps, recompute, replay" "$(apart again cpu)" 1e-4
-    train tf32 --device=cuda --max_iters="$more" --dtype=tfloat32 && said "the same, TF32" "$(apart tf32 cpu)" 1e-3
+    train fp32 --device=cuda --max_iters="$steps" &&
+        said "losses of $steps steps, fp32 against the CPU" "$(apart fp32 cpu)" 1e-4
+    train again --device=cuda --max_iters="$more" --recompute=block --replay=true &&
+        said "the same, $more steps, recompute, replay" "$(apart again cpu)" 1e-4
+    train tf32 --device=cuda --max_iters="$more" --dtype=tfloat32 &&
+        said "the same, TF32" "$(apart tf32 cpu)" 1e-3
     for flash in true false; do
-        train bf16 --device=cuda --max_iters="$more" --dtype=bfloat16 --flash=$flash --replay=true &&
+        train bf16 --device=cuda --max_iters="$more" --dtype=bfloat16 --flash=$flash \
+            --replay=true &&
             said "losses of $more steps, bf16, flash=$flash" "$(apart bf16 cpu)" 2e-2
     done
 fi
@@ -99,33 +122,43 @@ if wanted dropout; then
             said "dropout, fp32, flash=$flash against the CPU" "$(apart drop cpu)" 1e-3
     done
 fi
+# deterministic NAME DTYPE OPTIONS...: trains deterministically, with dropout
+deterministic() {
+    run=$1 dtype=$2
+    shift 2
+    train "$run" --device=cuda --dtype="$dtype" --deterministic=true --dropout=0.2 \
+        --max_iters="$steps" "$@"
+}
 if wanted bits; then
     for dtype in float32 bfloat16; do
-        for run in one two; do train $run --device=cuda --dtype=$dtype --deterministic=true --dropout=0.2 --max_iters="$steps"; done
+        for run in one two; do deterministic $run $dtype; done
         same_bits "two runs, deterministic, $dtype" one two
-        train two --device=cuda --dtype=$dtype --deterministic=true --dropout=0.2 --max_iters="$steps" --replay=true &&
-            same_bits "replayed and not, $dtype" one two
-        train two --device=cuda --dtype=$dtype --deterministic=true --dropout=0.2 --max_iters="$steps" --recompute=block &&
+        deterministic two $dtype --replay=true && same_bits "replayed and not, $dtype" one two
+        deterministic two $dtype --recompute=block &&
             same_bits "recomputed and not, $dtype" one two
     done
-    # Longer sequences: there the fastest backward of attention adds up in any order, and another is taken.
+    # At longer sequences the fastest attention backward adds in no fixed order, so deterministic
+    # runs use another variant.
     [ -n "$SMALL" ] || for run in one two; do
-        train $run --device=cuda --dtype=bfloat16 --deterministic=true --dropout=0.2 --max_iters="$steps" --block_size=320 --batch_size=4
+        deterministic $run bfloat16 --block_size=320 --batch_size=4
     done
     [ -n "$SMALL" ] || same_bits "two runs, deterministic, bfloat16, T 320" one two
 fi
-# memory LIMIT OPTIONS...: what two steps take of the device, against what the plans foretold
+# memory LIMIT OPTIONS...: device memory of two steps, measured against planned
 memory() {
     limit=$1
     shift
     name="memory apart, %:$(printf ' %s' "$@" | sed 's/--[a-z]*_size=/T /; s/--//g')"
     # shellcheck disable=SC2086
-    "$STROBE" memory "$configs/gpt2_124m.conf" --vocab=50257 --pad_vocab=64 --gradient_accumulation_steps=1 --batch_size=16 \
-        $size --device=cuda --dtype=bfloat16 --replay=true --measure --json "$@" >"$work/memory.json" 2>"$work/memory.out" ||
+    "$STROBE" memory "$configs/gpt2_124m.conf" --vocab=50257 --pad_vocab=64 \
+        --gradient_accumulation_steps=1 --batch_size=16 $size --device=cuda --dtype=bfloat16 \
+        --replay=true --measure --json "$@" >"$work/memory.json" 2>"$work/memory.out" ||
         { broken "$name" "$work/memory.out"; return; }
     plan=$(sed -n 's/.*"predicted": *\([0-9][0-9]*\).*/\1/p' "$work/memory.json")
     took=$(sed -n 's/.*"measured": *\([0-9][0-9]*\).*/\1/p' "$work/memory.json")
-    said "$name" "$(awk "BEGIN { x = 100 * (${took:-0} / ${plan:-1} - 1); printf \"%.2f\", x < 0 ? -x : x }")" "$limit"
+    apart=$(awk "BEGIN {
+        x = 100 * (${took:-0} / ${plan:-1} - 1); printf \"%.2f\", x < 0 ? -x : x }")
+    said "$name" "$apart" "$limit"
 }
 if wanted memory; then
     lengths='256 1024'
@@ -142,10 +175,14 @@ if wanted start; then
     cache=$work/cache
     for which in first second; do
         from=$(seconds)
-        XDG_CACHE_HOME=$cache "$STROBE" bench "$configs/gpt2_124m.conf" --vocab=50257 --pad_vocab=64 --gradient_accumulation_steps=1 \
-            --device=cuda --dtype=bfloat16 --warmup=0 --steps=1 $size >"$work/start.out" 2>&1 || broken "start" "$work/start.out"
+        XDG_CACHE_HOME=$cache "$STROBE" bench "$configs/gpt2_124m.conf" --vocab=50257 \
+            --pad_vocab=64 --gradient_accumulation_steps=1 --device=cuda --dtype=bfloat16 \
+            --warmup=0 --steps=1 $size >"$work/start.out" 2>&1 || broken "start" "$work/start.out"
         took=$(awk "BEGIN { printf \"%.1f\", $(seconds) - $from }")
-        case $which in first) said "GPT-2 124M, first start to first step, seconds" "$took" 30 ;; second) said "the same, second start" "$took" 2 ;; esac
+        case $which in
+        first) said "GPT-2 124M, first start to first step, seconds" "$took" 30 ;;
+        second) said "the same, second start" "$took" 2 ;;
+        esac
     done
 fi
 if wanted sanitizer; then
@@ -154,17 +191,20 @@ if wanted sanitizer; then
         for tool in memcheck racecheck; do
             for dtype in float32 bfloat16; do
                 for flash in true false; do
-                    sanitized "$dtype, flash=$flash" "$STROBE" train "$configs/shakespeare_char_cpu.conf" \
-                        --dataset=check --data_dir="$work/data" --out_dir="$work/san" --overwrite --eval_interval=1000000 --eval_iters=1 \
-                        --n_layer=1 --n_head=2 --n_embd=32 --block_size=40 --batch_size=2 --dropout=0.1 --max_iters=2 \
-                        --device=cuda --dtype=$dtype --flash=$flash
+                    sanitized "$dtype, flash=$flash" \
+                        "$STROBE" train "$configs/shakespeare_char_cpu.conf" --dataset=check \
+                        --data_dir="$work/data" --out_dir="$work/san" --overwrite \
+                        --eval_interval=1000000 --eval_iters=1 --n_layer=1 --n_head=2 --n_embd=32 \
+                        --block_size=40 --batch_size=2 --dropout=0.1 --max_iters=2 --device=cuda \
+                        --dtype=$dtype --flash=$flash
                 done
             done
-            for op in ATTENTION ATTENTION_GRAD ADD_LAYERNORM LAYERNORM_GRAD_DROP EMBED_GRAD CROSS_ENTROPY_BOTH CHAIN; do
+            for op in ATTENTION ATTENTION_GRAD ADD_LAYERNORM LAYERNORM_GRAD_DROP EMBED_GRAD \
+                CROSS_ENTROPY_BOTH CHAIN; do
                 sanitized "every row of $op" "$STROBE" check --device=cuda --op=$op
             done
         done
-        # Rows of Hopper alone, and what only they have: barriers in shared memory.
+        # Kernels for Hopper; only they use barriers in shared memory (synccheck).
         for tool in memcheck racecheck synccheck; do
             hopper || continue
             sanitized "attention, T 320" "$ATTENTION" races

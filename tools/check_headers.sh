@@ -1,7 +1,7 @@
 #!/bin/sh
-# Every header compiles alone: it includes what it uses. The list of operators is no header in this
-# sense. Those of backend/cuda need the toolkit's, in CUDA as the Makefile has it, and are looked at
-# where these are.
+# Every header compiles alone: it includes what it uses. The list of operators is exempt. Headers
+# of backend/cuda need those of the CUDA toolkit (CUDA of the Makefile) and are checked if these
+# exist.
 cd "$(dirname "$0")/.." || exit 1
 cuda=${CUDA:-/usr/local/cuda}/include
 bad=0

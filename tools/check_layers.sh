@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every #include "folder/x.h" of src/ must be allowed by tools/layers.txt; src/main.c may include
-# all.
+# Every #include "folder/x.h" of src/ must be allowed by tools/layers.txt; src/main.c may
+# include all.
 cd "$(dirname "$0")/.." || exit 1
 find src -mindepth 2 -name '*.[ch]' | sort | xargs awk '
     FILENAME == "tools/layers.txt" {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A file of more than 600 lines is two files. Exempt are lists and what programs wrote.
+# Files have at most 600 lines. Exempt are lists and generated files.
 cd "$(dirname "$0")/.." || exit 1
 git ls-files --cached --others --exclude-standard src tests tools |
     grep -E '\.(c|h|cu|cuh|cpp|hpp|sh|py|js|css)$' | grep -vE '(^|/)op_list\.h$|generated' |

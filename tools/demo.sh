@@ -1,8 +1,8 @@
 #!/bin/sh
 # From a fresh clone to a result: installs what is missing, builds, gets a text, trains the small
 # model of configs/shakespeare_char_cpu.conf without and with flash attention and, where this
-# machine has a faster type than float32, in that type, too; shows what differs.
-# usage: demo.sh [FROM]     or     make demo [FROM=FILE]: FILE is a text of your own
+# machine has a faster type than float32, also in that type; shows the differences.
+# usage: demo.sh [FROM]     or     make demo [FROM=FILE]: FILE is your own text
 set -eu
 cd "$(dirname "$0")/.."
 from=${1:-}
@@ -28,7 +28,7 @@ elif ! ./strobe data $data; then
     ./strobe data $data --fall_back
 fi
 
-say "two trainings, the same but for flash attention"
+say "two trainings, identical except for flash attention"
 ./strobe compare $config --dataset=$data --flash=false,true --out_dir=$runs --overwrite
 last=$runs/flash=true
 
@@ -37,7 +37,8 @@ if [ "$dtype" = float32 ]; then
     say "no third training: nothing on this machine is faster than float32 (strobe info says why)"
 else
     say "a third one, in $dtype, the fastest type of this machine"
-    ./strobe train $config --dataset=$data --flash=true --dtype="$dtype" --out_dir=$runs/dtype="$dtype" --overwrite
+    ./strobe train $config --dataset=$data --flash=true --dtype="$dtype" \
+        --out_dir=$runs/dtype="$dtype" --overwrite
     say "all three"
     ./strobe report $runs/flash=false $last $runs/dtype="$dtype"
     last=$runs/dtype=$dtype

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Writes docs/CONFIG.md and docs/OPS.md from the program's own tables. --check: fails if they are stale.
+# Writes docs/CONFIG.md and docs/OPS.md from the program's own tables. --check: fails if they are
+# stale.
 cd "$(dirname "$0")/.." || exit 1
 strobe=${STROBE:-./strobe}
 mkdir -p build docs

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Installs the Debian packages that are missing: what the build and its tests need; with --check
 # also what `make check` needs, with --tsan what `make tsan` needs; with --text only the text that
-# `make demo` trains on where the network does not give it Shakespeare. Does nothing, and needs no
-# rights, where all are installed.
+# `make demo` trains on if Shakespeare cannot be downloaded. Does nothing, and needs no
+# privileges, if all are installed.
 set -u
-build="gcc g++ make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev zlib1g-dev
-       libcmocka-dev libjs-dygraphs"
+build="gcc g++ make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev
+    zlib1g-dev libcmocka-dev libjs-dygraphs"
 tsan="libomp-dev"
 text="bible-kjv"
 check="clang-format cppcheck chromium $text"
@@ -45,6 +45,6 @@ install() { $as_root apt-get install -y --no-install-recommends $missing; }
 if ! install >/dev/null 2>&1; then
     $as_root apt-get update -q && install
 fi || {
-    echo "install_deps.sh: apt-get could not install$missing; what it said stands above" >&2
+    echo "install_deps.sh: apt-get could not install$missing; see its output above" >&2
     exit 1
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# `make quick`: what is worth a look before each commit, in a few minutes: the format of changed
-# files, layers, sizes, the build, and every test that does not call itself slow. `make check` is
-# the whole.
+# `make quick`: a check of a few minutes before each commit: format of changed files, layers, sizes,
+# columns, retired words, the build, and every test that is not marked slow. `make check` runs
+# everything.
 cd "$(dirname "$0")/.." || exit 1
 . tools/steps.sh
 
@@ -16,6 +16,8 @@ formatted() {
 step 'format of changed files' formatted
 step layers tools/check_layers.sh
 step sizes tools/check_sizes.sh
+step columns tools/check_columns.sh
+step words tools/check_words.sh
 export STROBE_NO_BROWSER=1
 tests release QUICK=1
 finish

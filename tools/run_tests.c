@@ -1,20 +1,21 @@
-/* Runs tests in parallel, each in a process group of its own with a time limit, and counts their cases.
+/* Runs tests in parallel, each in a separate process group with a time limit, and counts their
+ * cases.
  *
  * usage: run_tests BUILD [--jobs=N] [--sanitized] TEST...
  *
  * TEST is a source: tests/FOLDER/test_NAME.c, built as BUILD/tests/FOLDER/test_NAME, or a script
- * tests/e2e/test_NAME.sh. A test says how it wants to run in one line near its top:
+ * tests/e2e/test_NAME.sh. A test states how it must run in one line near its top:
  *
  *     test: WORD ... [; reason]
  *
- * alone      nothing runs beside it: it measures time
+ * alone      it runs alone, because it measures time
  * slow       `make quick` leaves it out (the Makefile does); it starts early
- * release    it is not run with sanitizers, which could find nothing in it that they do not find elsewhere
- * shards=N   it is run N times, with TEST_SHARD=1/N ... N/N in its environment, and does its part
+ * release    it does not run with sanitizers, because other tests cover the same code
+ * shards=N   it runs N times, with TEST_SHARD=1/N ... N/N in its environment, one part each time
  * timeout=S  seconds after which it is killed, instead of 600
  *
- * A case that cannot run prints "skipped: why"; a script of which nothing can run exits with 77.
- * The last line is "N passed, N failed, N skipped". docs/TESTING.md describes all of it. */
+ * A case that cannot run prints "skipped: why"; a script that can run nothing exits with 77. The
+ * last line is "N passed, N failed, N skipped". docs/TESTING.md describes all of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -145,7 +146,7 @@ static void add_test(const char *source)
     }
 }
 
-/* ---- the seconds of earlier runs, to start the longest first and to foretell the end */
+/* ---- the seconds of earlier runs, to start the longest first and to predict the end */
 
 static void times_path(char path[PATH])
 {
@@ -195,7 +196,8 @@ static void write_times(void)
     if (fclose(to) || rename(new, path)) die("%s: %s", path, strerror(errno));
 }
 
-/* Those that run alone are last; before them the longest first, and what is unknown as if it were long. */
+/* Those that run alone are last; before them the longest first, and what is unknown as if it were
+ * long. */
 static int by_start(const void *a, const void *b)
 {
     const struct test *x = a, *y = b;
@@ -240,8 +242,8 @@ static bool number_before(const char *line, const char *word, int *ret)
     return true;
 }
 
-/* cmocka ends with "[  PASSED  ] 5 test(s).", "[  SKIPPED ] tests: 1 test(s), listed below:", and the same of
- * FAILED. What prints nothing of that kind is one case. */
+/* cmocka ends with "[  PASSED  ] 5 test(s).", "[  SKIPPED ] tests: 1 test(s), listed below:", and
+ * the same of FAILED. What prints nothing of that kind is one case. */
 static void count_cases(struct test *t, int status)
 {
     FILE *f = fopen(t->log, "r");

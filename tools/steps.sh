@@ -4,7 +4,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL # each make below has its own jobs
 log=build/check.log
 failed_checks='' passed=0 failed=0 skipped=0 began=$(date +%s)
 
-# step NAME COMMAND...: one line for each check; if it failed, all that it printed
+# step NAME COMMAND...: one line for each check; if it failed, also its output
 step() {
     name=$1
     shift
@@ -18,7 +18,8 @@ step() {
     fi
 }
 
-# tests MODE VARIABLE=VALUE...: builds and runs what `make test` with these variables does; adds the counts to the sums
+# tests MODE VARIABLE=VALUE...: builds and runs what `make test` with these variables does; adds the
+# counts to the sums
 tests() {
     mode=$1
     shift

@@ -1,23 +1,27 @@
 #!/bin/sh
-# `make tsan`: what runs on several threads, with ThreadSanitizer. It knows nothing of gcc's OpenMP library, which
-# is not compiled for it, and would call every region a race. LLVM's library runs the same programs (it answers
-# gcc's calls, too) and tells the sanitizer, through Archer, when threads begin, meet and end (Atzeni et al.,
-# ARCHER, IPDPS 2016). oneDNN is left out, for nothing is seen of what it reads and writes: products run on our
-# own loops. With isa=plain every access to memory is seen; wider sets hide some in instructions of their own.
-# usage: tsan.sh [THREADS...]     2 and 4 without a word
+# `make tsan`: runs the multithreaded code under ThreadSanitizer. gcc's OpenMP library is not
+# instrumented, so the sanitizer would report a race in every parallel region. LLVM's library runs
+# the same programs (it also implements gcc's entry points) and informs the sanitizer, through
+# Archer, when threads start, synchronise and end (Atzeni et al., ARCHER, IPDPS 2016). oneDNN is
+# left out because the sanitizer does not see its memory accesses: matmuls use our own loops. With
+# isa=plain every memory access is instrumented; vector instructions hide some.
+# usage: tsan.sh [THREADS...]     default: 2 and 4
 cd "$(dirname "$0")/.." || exit 1
-# Addresses that the kernel spreads wider than the sanitizer's map of memory is laid out for are kept together.
+# Without address space randomisation, because the kernel may spread addresses more widely than the
+# sanitizer's shadow memory supports.
 if [ -z "${TSAN_KEPT_TOGETHER-}" ] && setarch "$(uname -m)" -R true 2>/dev/null; then
     TSAN_KEPT_TOGETHER=1 exec setarch "$(uname -m)" -R tools/tsan.sh "$@"
 fi
 [ $# -gt 0 ] || set -- 2 4
 tools/install_deps.sh --tsan || exit 1
-tests='tests/backend/test_attention tests/backend/test_attention_bf16 tests/backend/test_matmul tests/backend/test_vector'
+tests='tests/backend/test_attention tests/backend/test_attention_bf16 tests/backend/test_matmul
+    tests/backend/test_vector'
 build=build/tsan
 make -s -j "$(nproc)" MODE=tsan $build/strobe $(for t in $tests; do echo $build/$t; done) || exit 1
 
 archer=$(ls /usr/lib/llvm-*/lib/libarcher.so | sort | tail -n 1)
-export KMP_BLOCKTIME=0 OMP_TOOL_LIBRARIES="$archer" STROBE_LOG=error STROBE="$PWD/$build/strobe" STROBE_BUILD="$PWD/$build"
+export KMP_BLOCKTIME=0 OMP_TOOL_LIBRARIES="$archer" STROBE_LOG=error
+export STROBE="$PWD/$build/strobe" STROBE_BUILD="$PWD/$build"
 export TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66 halt_on_error=1 ${TSAN_OPTIONS-}"
 . tests/e2e/tiny.sh
 set +e
@@ -38,11 +42,13 @@ try() {
     fi
 }
 
-# Wide enough that every kernel shares its work. What has no kernels on this machine has no plan either.
+# Wide enough that every kernel shares its work. What has no kernels on this machine has no plan
+# either.
 train() {
     shape='--n_embd=64 --block_size=64 --max_iters=3 --eval_iters=1'
     if "$STROBE" plan "$work/tiny.conf" $shape "$@" >"$work/log" 2>&1; then
-        try "train $*" "$STROBE" train "$work/tiny.conf" --out_dir="$work/run" --overwrite $shape "$@"
+        try "train $*" "$STROBE" train "$work/tiny.conf" --out_dir="$work/run" --overwrite \
+            $shape "$@"
     else
         echo "  --    train $*: $(cat "$work/log")"
     fi

@@ -1,5 +1,6 @@
-/* What tools/tsan.sh tries first: two regions that share their work by threads, as the kernels do. With a word
- * on the command line all threads also count in one place, which is the race that must be found. */
+/* The first test of tools/tsan.sh: two parallel regions that divide their work by threads, as the
+ * kernels do. With an argument all threads also increment one counter without synchronisation, a
+ * race that must be found. */
 #include <omp.h>
 #include <stdio.h>
 

@@ -1,17 +1,19 @@
-/* op_list.h - THE list of operators. Included once for the enum and once for the table (op.h, op.c).
+/* op_list.h - THE list of operators. Included for the enum (op.h) and for the table (op.c).
  *
  * OP(NAME, level, family, inputs (least, most), attributes, flags,
  *    precision, inputs that stay f32, shape rule, gradient rule, expansion, cost rule)
  *
- *   level       PRIMITIVE: one arithmetic step; every backend implements these. LAYER: one operation
- *               of a layer, as in an eager framework. FUSED: across operations, as by a compiler.
+ *   level       PRIMITIVE: one arithmetic step; every backend implements these. LAYER: one
+ *               operation of a layer, as in an eager framework. FUSED: across operations, as by a
+ *               compiler.
  *   family      how a profile counts it (enum family); BY_PLACE: as the layer around it
  *   attributes  the schema in attr.c; `none`: no attributes
  *   flags       VIEW      the output is the input's bytes with another type
  *               INPLACE   output 0 may overwrite input 0
  *               INPLACE_1 output 0 may overwrite input 1
  *               WRITES    output 0 is input 0, which is state written in place; never dead code
- *               WRITES_2  the same for outputs and inputs 0 and 1; WRITES_3: 0 to 2; WRITES_4: 0 to 3
+ *               WRITES_2  the same for outputs and inputs 0 and 1
+ *               WRITES_3, WRITES_4  the same for 0 to 2, for 0 to 3
  *               GRAD_ALL  the gradient rule reads the adjoints of all outputs, not only of output 0
  *               NUMERICS  its kernels depend on struct numerics
  *   precision   the type it computes in under mixed precision (enum policy, pass/precision.c).

@@ -61,8 +61,8 @@ template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const T_X *from, int 
 #pragma unroll
         for (int c = 0; c < CHUNKS; c += GRAIN) {
             bool full = read && (c + chunk) * EACH < HEAD;
-            cp_async_16(at + (i * STEP * CHUNKS + c) * 16, full ? p + i * STEP * (i64)stride + c * EACH : from,
-                        full ? 16 : 0);
+            cp_async_16(at + (i * STEP * CHUNKS + c) * 16,
+                        full ? p + i * STEP * (i64)stride + c * EACH : from, full ? 16 : 0);
         }
     }
 }
@@ -158,7 +158,8 @@ DEVICE void lift_top(rows &r, const float (&s)[TILES][KEYS / 8][4], float scale)
         for (int h = 0; h < 2; h++) {
             float a = fmaxf(s[m][0][2 * h], s[m][0][2 * h + 1]);
 #pragma unroll
-            for (int n = 1; n < KEYS / 8; n++) a = fmaxf(a, fmaxf(s[m][n][2 * h], s[m][n][2 * h + 1]));
+            for (int n = 1; n < KEYS / 8; n++)
+                a = fmaxf(a, fmaxf(s[m][n][2 * h], s[m][n][2 * h + 1]));
             a = fmaxf(a, __shfl_xor_sync(~0u, a, 1));
             max[m][h] = fmaxf(a, __shfl_xor_sync(~0u, a, 2));
             far |= (max[m][h] - r.top[m][h]) * scale > 8;
@@ -168,11 +169,13 @@ DEVICE void lift_top(rows &r, const float (&s)[TILES][KEYS / 8][4], float scale)
     for (int m = 0; m < TILES; m++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float top = fmaxf(max[m][h], r.top[m][h]), factor = ex2_approx((r.top[m][h] - top) * scale);
+            float top = fmaxf(max[m][h], r.top[m][h]),
+                  factor = ex2_approx((r.top[m][h] - top) * scale);
             r.top[m][h] = top;
             r.sum[m][h] *= factor;
 #pragma unroll
-            for (int n = 0; n < COLUMNS; n++) r.o[m][n][2 * h] *= factor, r.o[m][n][2 * h + 1] *= factor;
+            for (int n = 0; n < COLUMNS; n++)
+                r.o[m][n][2 * h] *= factor, r.o[m][n][2 * h + 1] *= factor;
         }
 }
 
@@ -185,15 +188,17 @@ DEVICE float2 exponentials(const float *s, float scale, float less, float &sum)
 }
 /* Fragment p of the 32 / BYTES keys of step k. In bf16 s has the fragment's layout. In tf32 key 2q
  * takes the place of q and 2q+1 that of q+4, as in the fragment of the values. */
-DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], int k, float scale, const float (&less)[2],
-                    const drop &d, const drop_bytes &bytes)
+DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], int k, float scale,
+                    const float (&less)[2], const drop &d, const drop_bytes &bytes)
 {
     if (BYTES == 2) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            float2 e = exponentials(&s[2 * k + i / 2][i % 2 * 2], scale, less[i % 2], r.sum[m][i % 2]);
+            float2 e =
+                exponentials(&s[2 * k + i / 2][i % 2 * 2], scale, less[i % 2], r.sum[m][i % 2]);
             p[i] = pack_bf16(e.x, e.y);
-            if (DROPOUT) drop_pair(p[i], dropout_kept(bytes.w[k % 2][i % 2], d.less, d.carry), i >= 2);
+            if (DROPOUT)
+                drop_pair(p[i], dropout_kept(bytes.w[k % 2][i % 2], d.less, d.carry), i >= 2);
         }
     } else {
 #pragma unroll
@@ -202,14 +207,16 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
             p[h] = cvt_rna_tf32(e.x), p[h + 2] = cvt_rna_tf32(e.y);
             if (DROPOUT) {
                 u32 keep = dropout_kept(bytes.w[k / 2 % 2][h], d.less, d.carry);
-                p[h] &= prmt(keep, 0, k % 2 ? 0xaaaa : 0x8888), p[h + 2] &= prmt(keep, 0, k % 2 ? 0xbbbb : 0x9999);
+                p[h] &= prmt(keep, 0, k % 2 ? 0xaaaa : 0x8888),
+                    p[h + 2] &= prmt(keep, 0, k % 2 ? 0xbbbb : 0x9999);
             }
         }
     }
 }
 
 /* o += exp2(scale (s - top)) v, and the sums of the exponentials. v: offset in shared memory. */
-DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared, u32 v, float scale, const drop &d, int first)
+DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared, u32 v,
+                       float scale, const drop &d, int first)
 {
     constexpr int STEP = 32 / BYTES; /* keys */
     int lane = threadIdx.x % WARP;
@@ -227,7 +234,8 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
         u32 p[TILES][4];
 #pragma unroll
         for (int m = 0; m < TILES; m++) {
-            if (DROPOUT && k * STEP % 32 == 0) bytes[m] = random_bytes(d, r.first / 16 + m, (first + k * STEP) / 16);
+            if (DROPOUT && k * STEP % 32 == 0)
+                bytes[m] = random_bytes(d, r.first / 16 + m, (first + k * STEP) / 16);
             weights(p[m], r, m, s[m], k, scale, less[m], d, bytes[m]);
         }
         if (BYTES == 2) {
@@ -280,7 +288,8 @@ DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float s
     for (int i = lane; i < ROWS * CHUNKS; i += WARP) {
         int row = i / CHUNKS, chunk = i % CHUNKS;
         if (r.first + row < T && chunk * EACH < HEAD)
-            *(uint4 *)(y + (i64)(r.first + row) * C + chunk * EACH) = *(uint4 *)(stage + swizzle<CHUNKS>(row, chunk));
+            *(uint4 *)(y + (i64)(r.first + row) * C + chunk * EACH) =
+                *(uint4 *)(stage + swizzle<CHUNKS>(row, chunk));
     }
 }
 
@@ -292,16 +301,18 @@ struct position {
 DEVICE position position_of_block(int T, int BH, int group)
 {
     int row_blocks = ceil_div(T, ROWS * WARPS);
-    int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
+    int section = (int)blockIdx.x / (group * row_blocks),
+        rest = (int)blockIdx.x % (group * row_blocks);
     int heads_here = min(group, BH - section * group);
-    position a = {section * group + rest % heads_here, (row_blocks - 1 - rest / heads_here) * ROWS * WARPS};
+    position a = {section * group + rest % heads_here,
+                  (row_blocks - 1 - rest / heads_here) * ROWS * WARPS};
     return a;
 }
 
 /* scale includes log2(e); less and carry: see dropout_kept; keep_scale: factor of kept elements. */
 KERNEL_MIN(THREADS, BLOCKS)
-attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH, int group, float scale,
-                  u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
+attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH,
+                  int group, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
     constexpr int TILE = KEYS * CHUNKS * 16; /* bytes: k, v of one stage, k, v of the other, q */
@@ -320,16 +331,19 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         r.top[m][0] = r.top[m][1] = LOWEST_F;
         r.sum[m][0] = r.sum[m][1] = 0;
 #pragma unroll
-        for (int n = 0; n < COLUMNS; n++) r.o[m][n][0] = r.o[m][n][1] = r.o[m][n][2] = r.o[m][n][3] = 0;
+        for (int n = 0; n < COLUMNS; n++)
+            r.o[m][n][0] = r.o[m][n][1] = r.o[m][n][2] = r.o[m][n][3] = 0;
     }
 
-    int last = CAUSAL ? min(T, row + ROWS * WARPS) : T;           /* keys before this one */
-    int unmasked = (CAUSAL ? min(T, row + 1) : T) / KEYS * KEYS; /* keys before this one need no mask */
+    /* Keys before `last` are read; those before `unmasked` need no mask. */
+    int last = CAUSAL ? min(T, row + ROWS * WARPS) : T;
+    int unmasked = (CAUSAL ? min(T, row + 1) : T) / KEYS * KEYS;
     int key = (last - 1) / KEYS * KEYS;
     u32 base = shared_address(shared_memory), stage = 0;
     u32 q_at = base + 4 * TILE + swizzle<CHUNKS>(warp * ROWS + lane % 16, lane / 16);
     u32 k_at = base + swizzle<CHUNKS>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
-    copy_rows<ROWS * WARPS, false>(base + 4 * TILE, head + (i64)row * (GROUP + 2) * C, (GROUP + 2) * C, T - row);
+    copy_rows<ROWS * WARPS, false>(base + 4 * TILE, head + (i64)row * (GROUP + 2) * C,
+                                   (GROUP + 2) * C, T - row);
     cp_async_commit();
     copy_keys<false>(base, keys, C, key, T);
     if (KEEP_Q || BYTES == 4) {
@@ -346,9 +360,12 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
 #pragma unroll 1
     for (; key >= 0; key -= KEYS) {
         cp_async_wait<0>();
-        if (BYTES == 4) round_rows<KEYS>(shared_memory + stage), round_rows<KEYS>(shared_memory + stage + TILE);
+        if (BYTES == 4)
+            round_rows<KEYS>(shared_memory + stage), round_rows<KEYS>(shared_memory + stage + TILE);
         __syncthreads();
-        if (key) copy_keys<true>(base + (stage ^ 2 * TILE), keys, GROUP > 1 ? opaque(H) / GROUP * HEAD : C, key - KEYS, T);
+        if (key)
+            copy_keys<true>(base + (stage ^ 2 * TILE), keys,
+                            GROUP > 1 ? opaque(H) / GROUP * HEAD : C, key - KEYS, T);
         if (r.first < T && (!CAUSAL || key < r.first + ROWS)) {
             float s[TILES][KEYS / 8][4];
             scores(s, r, q_at, k_at + stage);
@@ -361,6 +378,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     /* Only this warp read its rows of q: it may overwrite them. Recomputing bh saves a register. */
     if (GROUP > 1) bh = position_of_block(opaque(T), BH, opaque(group)).bh;
     if (r.first < T)
-        finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16, y + (i64)(bh / H) * T * (GROUP * C) + bh % H * HEAD,
-               lse + (i64)bh * T, GROUP * C, T, scale, keep_scale);
+        finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16,
+               y + (i64)(bh / H) * T * (GROUP * C) + bh % H * HEAD, lse + (i64)bh * T, GROUP * C, T,
+               scale, keep_scale);
 }

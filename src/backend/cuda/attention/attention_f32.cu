@@ -20,7 +20,8 @@ struct drop {
 };
 
 /* Copies N rows, as copy_rows of attention.cu does; values are not swizzled. */
-template <int N, bool SWIZZLED> DEVICE void copy_rows(u32 to, const float *from, int stride, int there)
+template <int N, bool SWIZZLED>
+DEVICE void copy_rows(u32 to, const float *from, int stride, int there)
 {
     int chunk = threadIdx.x % 8, row = threadIdx.x / 8;
 #pragma unroll
@@ -80,7 +81,8 @@ DEVICE void add_values(float (&o)[MINE][PAIRS][2], const float *p, const u8 *v)
 #pragma unroll
         for (int j = 0; j < 4; j++)
 #pragma unroll
-            for (int u = 0; u < PAIRS; u++) b[j][u] = *(const float2 *)(v + ((k + j) * CHUNKS + 8 * u) * 16 + lane * 8);
+            for (int u = 0; u < PAIRS; u++)
+                b[j][u] = *(const float2 *)(v + ((k + j) * CHUNKS + 8 * u) * 16 + lane * 8);
 #pragma unroll
         for (int i = 0; i < MINE; i++) {
             float4 a = *(const float4 *)(p + weight_at(slot + 8 * i, k / 4));
@@ -105,7 +107,8 @@ DEVICE void drop_weights(float (&s)[MINE][EACH], const drop &d, int row, int fir
 #pragma unroll
     for (int first_set = 0; first_set < MINE / 2 * EACH; first_set += 8) {
         int set = first_set + rank, i = set / EACH, j = set % EACH;
-        words w = dropout_attention(d.seed, d.site, d.step, d.bh, row / 16 + i, first / 16 + j, a, b);
+        words w =
+            dropout_attention(d.seed, d.site, d.step, d.bh, row / 16 + i, first / 16 + j, a, b);
 #pragma unroll
         for (int t = 0; t < 8; t++) {
             int from = t / 4 * 16 + t / 2 % 2 * 8 + b * 2 + t % 2;
@@ -115,7 +118,8 @@ DEVICE void drop_weights(float (&s)[MINE][EACH], const drop &d, int row, int fir
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 u32 byte = (odd ? got[2 * h + 1] : got[2 * h]) >> shift & 255;
-                if ((int)byte < d.threshold) s[(first_set + t) / EACH * 2 + h][(first_set + t) % EACH] = 0;
+                if ((int)byte < d.threshold)
+                    s[(first_set + t) / EACH * 2 + h][(first_set + t) % EACH] = 0;
             }
         }
     }
@@ -137,15 +141,16 @@ DEVICE float half_sum(float a)
 
 /* Blocks and arguments as in attention.cu, except dropout's plain threshold. */
 KERNEL_MIN(THREADS, 2)
-attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH, int group, float scale,
-                  u32 seed, u32 site, int threshold, float keep_scale)
+attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH,
+                  int group, float scale, u32 seed, u32 site, int threshold, float keep_scale)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
     u8 *q = shared_memory, *k = q + ROWS * CHUNKS * 16, *v = k + TILE;
     float *p = (float *)(v + TILE);
     int lane = threadIdx.x % 16, slot = threadIdx.x / 16;
     int row_blocks = ceil_div(T, ROWS);
-    int section = (int)blockIdx.x / (group * row_blocks), rest = (int)blockIdx.x % (group * row_blocks);
+    int section = (int)blockIdx.x / (group * row_blocks),
+        rest = (int)blockIdx.x % (group * row_blocks);
     int heads_here = min(group, BH - section * group);
     int bh = section * group + rest % heads_here, row = (row_blocks - 1 - rest / heads_here) * ROWS;
     int C = H / GROUP * HEAD, stride = (GROUP + 2) * C; /* columns of keys; of a row */
@@ -171,7 +176,8 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
         scores(s, q, k);
         __syncthreads();
         if (key + KEYS < n)
-            copy_rows<KEYS, true>(shared_address(k), keys + (i64)(key + KEYS) * stride, stride, T - key - KEYS);
+            copy_rows<KEYS, true>(shared_address(k), keys + (i64)(key + KEYS) * stride, stride,
+                                  T - key - KEYS);
         cp_async_commit();
 #pragma unroll
         for (int i = 0; i < MINE; i++) {
@@ -212,7 +218,8 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
         float *to = y + ((i64)(bh / H) * T + t) * (GROUP * C) + bh % H * HEAD;
 #pragma unroll
         for (int u = 0; u < PAIRS; u++)
-            if (32 * u + 2 * lane < HEAD) *(float2 *)(to + 32 * u + 2 * lane) = make_float2(o[i][u][0] * by, o[i][u][1] * by);
+            if (32 * u + 2 * lane < HEAD)
+                *(float2 *)(to + 32 * u + 2 * lane) = make_float2(o[i][u][0] * by, o[i][u][1] * by);
         if (lane == 0) lse[(i64)bh * T + t] = (top[i] * scale + lg2_approx(all)) * LN_2;
     }
 }

@@ -40,7 +40,8 @@ template <int KEPT> DEVICE void keep_rows(left_rows<KEPT> &a, u32 at)
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
-        for (int k = 0; k < KEPT; k++) ldmatrix_x4(a.r[m][k], along(at + m * 16 * ROW_BYTES, 2 * k));
+        for (int k = 0; k < KEPT; k++)
+            ldmatrix_x4(a.r[m][k], along(at + m * 16 * ROW_BYTES, 2 * k));
 }
 
 DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
@@ -51,7 +52,8 @@ DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
         mma_m16n8k16(d, a, b0, b1);
 }
 /* s += a b^T; b: 16N rows at `at` (lane_across); a: steps from KEPT on at `left` (lane_down). */
-template <int KEPT> DEVICE void add_rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
+template <int KEPT>
+DEVICE void add_rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
 {
 #pragma unroll
     for (int k = 0; k < CHUNKS / 2; k++) {

@@ -53,10 +53,12 @@ static_assert(PASSES * 16 * DQ_N * DQ_COLUMNS == D, "the warps do not divide dq"
  * T on the former is infinite, so probabilities are 0. DQ_SUMS: clears dq. Grid (tiles, H, B). */
 enum { ROW_THREADS = 256 };
 KERNEL(ROW_THREADS)
-attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq, int T, int H)
+attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq, int T,
+                    int H)
 {
     enum { LANES = CHUNKS & -CHUNKS, TIMES = CHUNKS / LANES };
-    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z, bh = b * H + h, lane = threadIdx.x % LANES;
+    int tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z, bh = b * H + h,
+        lane = threadIdx.x % LANES;
     i64 tile_at = (i64)bh * gridDim.x + tile;
     stats += tile_at * STATS;
     for (int row = threadIdx.x / LANES; row < TILE; row += ROW_THREADS / LANES) {
@@ -80,7 +82,8 @@ attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stat
     }
 #if DQ_SUMS
     float4 *clear = (float4 *)(dq + tile_at * TILE * D);
-    for (int i = threadIdx.x; i < TILE * D / 4; i += ROW_THREADS) clear[i] = make_float4(0, 0, 0, 0);
+    for (int i = threadIdx.x; i < TILE * D / 4; i += ROW_THREADS)
+        clear[i] = make_float4(0, 0, 0, 0);
 #endif
 }
 
@@ -98,7 +101,8 @@ DEVICE float *dq_at(float *tile, int pass, int i)
 /* Adds dS K of a tile; dS is stored as (keys, queries). */
 DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
 {
-    int lane = thread % WARP, rows = thread / WARP / DQ_COLUMNS, columns = thread / WARP % DQ_COLUMNS;
+    int lane = thread % WARP, rows = thread / WARP / DQ_COLUMNS,
+        columns = thread / WARP % DQ_COLUMNS;
     u32 left = ds + swizzle<DS_CHUNKS>(lane / 16 * 8 + lane % 8, rows * DQ_M * 2 + lane / 8 % 2);
 #pragma unroll
     for (int pass = 0; pass < PASSES; pass++) {
@@ -106,7 +110,9 @@ DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
         float sum[DQ_M][2 * DQ_N][4];
 #pragma unroll
         for (int n = 0; n < DQ_N; n++)
-            right[n] = keys + swizzle<CHUNKS>(lane % 16, ((pass * DQ_COLUMNS + columns) * DQ_N + n) * 2 + lane / 16);
+            right[n] =
+                keys + swizzle<CHUNKS>(lane % 16,
+                                       ((pass * DQ_COLUMNS + columns) * DQ_N + n) * 2 + lane / 16);
 #pragma unroll
         for (int m = 0; m < DQ_M; m++)
 #pragma unroll
@@ -117,7 +123,8 @@ DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
         for (int k = 0; k < BLOCK / 16; k++) {
             u32 a[DQ_M][4], b[DQ_N][4];
 #pragma unroll
-            for (int m = 0; m < DQ_M; m++) ldmatrix_x4_trans(a[m], (left ^ 32u * m) + k * 16 * 2 * TILE);
+            for (int m = 0; m < DQ_M; m++)
+                ldmatrix_x4_trans(a[m], (left ^ 32u * m) + k * 16 * 2 * TILE);
 #pragma unroll
             for (int n = 0; n < DQ_N; n++) ldmatrix_x4_trans(b[n], right[n] + k * 16 * ROW_BYTES);
 #pragma unroll
@@ -157,7 +164,8 @@ KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T
         for (int m = 0; m < DQ_M; m++)
 #pragma unroll
             for (int n = 0; n < 2 * DQ_N; n++) {
-                int i = (m * 2 * DQ_N + n) * 4, chunk = (pass * DQ_COLUMNS + columns) * DQ_N * 2 + n;
+                int i = (m * 2 * DQ_N + n) * 4,
+                    chunk = (pass * DQ_COLUMNS + columns) * DQ_N * 2 + n;
                 floats<4> a;
 #if RED_VECTOR
                 a = load<4>(dq_at(dq, pass, i));
@@ -167,8 +175,8 @@ KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T
 #endif
 #pragma unroll
                 for (int half = 0; half < 2; half++)
-                    *(u32 *)(rounded + swizzle<CHUNKS>(first_row + 16 * m + 8 * half + g, chunk) + 4 * q) =
-                        pack_bf16(a[2 * half] * scale, a[2 * half + 1] * scale);
+                    *(u32 *)(rounded + swizzle<CHUNKS>(first_row + 16 * m + 8 * half + g, chunk) +
+                             4 * q) = pack_bf16(a[2 * half] * scale, a[2 * half + 1] * scale);
             }
     __syncthreads();
 #pragma unroll
@@ -191,7 +199,8 @@ DEVICE void store_ds(u32 rows, const kept_scores &a, int step, int lane)
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 *(u32 *)(shared_memory + rows + 4 * (lane % 4) +
-                         swizzle<DS_CHUNKS>(16 * m + i % 2 * 8 + lane / 4, (step * N + n) * 2 + i / 2)) = a[m][n][i];
+                         swizzle<DS_CHUNKS>(16 * m + i % 2 * 8 + lane / 4,
+                                            (step * N + n) * 2 + i / 2)) = a[m][n][i];
 }
 
 /* The first tile of queries that sees a key of the block. */
@@ -206,9 +215,11 @@ DEVICE int head_of(int member)
 }
 
 /* Starts copying a tile of queries, their dO and statistics. */
-DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H, int member, int tile)
+DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H,
+                         int member, int tile)
 {
-    int head = head_of(member), b = head / opaque_in_turn(H, tile), h = head - b * H, tiles = ceil_div(T, TILE);
+    int head = head_of(member), b = head / opaque_in_turn(H, tile), h = head - b * H,
+        tiles = ceil_div(T, TILE);
     u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
     load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), tile * TILE, T);
     load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, tile * TILE, T);
@@ -218,8 +229,9 @@ DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, in
 
 /* dK, dV and optionally dQ. Grid as head_here() expects it: blocks of keys of `heads` heads. */
 KERNEL_MIN(THREADS, 8 / WARPS)
-attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, float *dq, bf16 *dqkv,
-                    float scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
+attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number,
+                    float *dq, bf16 *dqkv, float scale, int T, int H, int heads, u32 seed, u32 site,
+                    int threshold)
 {
     u32 base = shared_address(shared_memory);
     int tile = first_tile(), tiles = ceil_div(T, TILE);
@@ -234,7 +246,8 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     if (head >= heads) return;
     i64 batch = (i64)b * T * packed_row(H);
     load_tile<BLOCK>(base, qkv + batch + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK, T);
-    load_tile<BLOCK>(base + AT_VALUES, qkv + batch + values_at(H, kv), packed_row(H), blockIdx.y * BLOCK, T);
+    load_tile<BLOCK>(base + AT_VALUES, qkv + batch + values_at(H, kv), packed_row(H),
+                     blockIdx.y * BLOCK, T);
     cp_async_commit();
     load_queries(dy, qkv, stats, T, H, 0, tile);
     cp_async_wait<1>();
@@ -257,7 +270,8 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
             /* This tile and the last dS are complete; the previous stage and older dS are free. */
             __syncthreads();
             if (tile + 1 < tiles) load_queries(dy, qkv, stats, T, H, member, tile + 1);
-            if (tile == tiles && member + 1 < GROUP) load_queries(dy, qkv, stats, T, H, member + 1, first_tile());
+            if (tile == tiles && member + 1 < GROUP)
+                load_queries(dy, qkv, stats, T, H, member + 1, first_tile());
 #if DQ_SUMS
             if (before)
                 add_dq(dq + ((i64)head_of(member) * tiles + tile - 1) * TILE * D,
@@ -276,9 +290,12 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                     if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
                     continue;
                 }
-                u32 stage = AT_STAGES + tile % 2 * STAGE_BYTES, q_rows = base + stage + step * STEP * ROW_BYTES;
-                u32 dy_rows = q_rows + TILE_BYTES, k_rows = base + first * ROW_BYTES + lane_down(lane);
-                const float *lse = (const float *)(shared_memory + stage + 2 * TILE_BYTES) + step * STEP + lane % 4 * 2;
+                u32 stage = AT_STAGES + tile % 2 * STAGE_BYTES,
+                    q_rows = base + stage + step * STEP * ROW_BYTES;
+                u32 dy_rows = q_rows + TILE_BYTES,
+                    k_rows = base + first * ROW_BYTES + lane_down(lane);
+                const float *lse = (const float *)(shared_memory + stage + 2 * TILE_BYTES) +
+                                   step * STEP + lane % 4 * 2;
                 scores s, dp;
                 rows_by_rows(s, k, k_rows, q_rows + lane_across(lane));
 #pragma unroll
@@ -287,7 +304,8 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 #pragma unroll
                     for (int m = 0; m < M; m++)
 #pragma unroll
-                        for (int i = 0; i < 4; i++) s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
+                        for (int i = 0; i < 4; i++)
+                            s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
                 }
                 if ((CAUSAL && first_query < first_key + OWN - 1) || first_key + OWN > T) {
 #pragma unroll
@@ -302,7 +320,9 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                             }
                 }
 #if DROPOUT
-                mark_dropped(s, random_bytes<true>(seed, site, step_now, head_of(member), first_query / 16, first_key / 16, lane),
+                mark_dropped(s,
+                             random_bytes<true>(seed, site, step_now, head_of(member),
+                                                first_query / 16, first_key / 16, lane),
                              threshold);
                 pack_kept(a, s);
 #else
@@ -318,7 +338,9 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                     for (int m = 0; m < M; m++)
 #pragma unroll
                         for (int i = 0; i < 4; i++) {
-                            float d = !DROPOUT ? dp[m][n][i] : is_dropped(s[m][n][i]) ? 0 : dp[m][n][i] * drop_scale;
+                            float d = !DROPOUT                 ? dp[m][n][i]
+                                      : is_dropped(s[m][n][i]) ? 0
+                                                               : dp[m][n][i] * drop_scale;
                             s[m][n][i] = fabsf(s[m][n][i]) * (d - (i % 2 ? delta.y : delta.x));
                         }
                 }
@@ -333,8 +355,8 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     int thread = opaque(threadIdx.x), first = thread / WARP * OWN;
     head = head_here(), b = head / kv_heads(H), kv = head % kv_heads(H);
     dqkv += (i64)b * T * packed_row(H);
-    store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T, first * ROW_BYTES, dk, scale,
-               thread % WARP);
-    store_sums(dqkv + values_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T, first * ROW_BYTES, dv, drop_scale,
-               thread % WARP);
+    store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T,
+               first * ROW_BYTES, dk, scale, thread % WARP);
+    store_sums(dqkv + values_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T,
+               first * ROW_BYTES, dv, drop_scale, thread % WARP);
 }

@@ -49,7 +49,8 @@ template <int ROWS> DEVICE void load_tile(u32 tile, const bf16 *rows, int pitch,
     for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
         int i = at + thread;
         int row = i / CHUNKS, chunk = i % CHUNKS, t = first + row;
-        cp_async_16(tile + swizzle<CHUNKS>(row, chunk), rows + (i64)(t < T ? t : 0) * pitch + chunk * 8, t < T ? 16 : 0);
+        cp_async_16(tile + swizzle<CHUNKS>(row, chunk),
+                    rows + (i64)(t < T ? t : 0) * pitch + chunk * 8, t < T ? 16 : 0);
     }
 }
 DEVICE void load_stats(u32 to, const float *stats)
@@ -86,10 +87,12 @@ DEVICE void pack(kept_scores &a, const scores &s)
         for (int n = 0; n < N; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                a[m][n][i] = pack_bf16(s[m][2 * n + i / 2][i % 2 * 2], s[m][2 * n + i / 2][i % 2 * 2 + 1]);
+                a[m][n][i] =
+                    pack_bf16(s[m][2 * n + i / 2][i % 2 * 2], s[m][2 * n + i / 2][i % 2 * 2 + 1]);
 }
 /* Stores a warp's scaled sums through its rows of a tile, which other warps must not use. */
-DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const sums &sum, float scale, int lane)
+DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const sums &sum,
+                       float scale, int lane)
 {
     int g = lane / 4, q = lane % 4;
     __syncwarp();

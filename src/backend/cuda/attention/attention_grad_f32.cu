@@ -25,7 +25,8 @@ enum {
 };
 extern __shared__ __align__(1024) u8 shared_memory[];
 
-template <int ROWS> DEVICE void load_rows(float *tile, const float *rows, int pitch, int first, int T)
+template <int ROWS>
+DEVICE void load_rows(float *tile, const float *rows, int pitch, int first, int T)
 {
     for (int i = threadIdx.x; i < ROWS * D / 4; i += THREADS) {
         int row = i / (D / 4), column = i % (D / 4) * 4;
@@ -80,7 +81,8 @@ DEVICE void clear(float (&sum)[R][COLUMNS])
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) sum[i][c] = 0;
 }
-DEVICE void store_sums(float *rows, int pitch, int first, int T, const float (&sum)[R][COLUMNS], float scale)
+DEVICE void store_sums(float *rows, int pitch, int first, int T, const float (&sum)[R][COLUMNS],
+                       float scale)
 {
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
 #pragma unroll
@@ -90,7 +92,8 @@ DEVICE void store_sums(float *rows, int pitch, int first, int T, const float (&s
             floats<WIDE> a;
 #pragma unroll
             for (int k = 0; k < WIDE; k++) a[k] = sum[i][c + k] * scale;
-            if (first + y * R + i < T) store<WIDE>(rows + (i64)(first + y * R + i) * pitch + c * 16 + x * WIDE, a);
+            if (first + y * R + i < T)
+                store<WIDE>(rows + (i64)(first + y * R + i) * pitch + c * 16 + x * WIDE, a);
         }
 }
 
@@ -99,8 +102,10 @@ DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int 
 {
     return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
 }
-/* Of a pair: s becomes the score's gradient (without `scale`), dp the probability after dropout. */
-DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, float keep, bool seen)
+/* For one pair: s becomes the score's gradient (without `scale`), dp the probability after
+ * dropout. */
+DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, float keep,
+                     bool seen)
 {
     float p = seen ? expf(s * scale - lse) : 0;
     s = seen ? p * (dp * keep - delta) : 0;
@@ -109,12 +114,15 @@ DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, f
 
 /* Grid (blocks of queries, H, B). */
 KERNEL_MIN(THREADS, 1)
-attention_grad_queries(const float *dy, const float *qkv, const float *lse, const float *delta, const int *step,
-                       float *dqkv, float scale, int T, int H, u32 seed, u32 site, int threshold)
+attention_grad_queries(const float *dy, const float *qkv, const float *lse, const float *delta,
+                       const int *step, float *dqkv, float scale, int T, int H, u32 seed, u32 site,
+                       int threshold)
 {
-    float *q = (float *)shared_memory, *dout = q + OWN_FLOATS, *k = dout + OWN_FLOATS, *v = k + TILE_FLOATS;
+    float *q = (float *)shared_memory, *dout = q + OWN_FLOATS, *k = dout + OWN_FLOATS,
+          *v = k + TILE_FLOATS;
     float *ds = v + TILE_FLOATS;
-    int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y, pitch = (GROUP + 2) * (H / GROUP) * D;
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y,
+        pitch = (GROUP + 2) * (H / GROUP) * D;
     int first_query = ((int)gridDim.x - 1 - (int)blockIdx.x) * OWN; /* the longest first */
     int seen = CAUSAL && first_query + OWN < T ? first_query + OWN : T;
     i64 head = (i64)blockIdx.z * T * pitch + blockIdx.y * D;
@@ -159,14 +167,17 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
 
 /* Grid (blocks of keys, KV, B). */
 KERNEL_MIN(THREADS, 1)
-attention_grad_keys(const float *dy, const float *qkv, const float *lse, const float *delta, const int *step,
-                    float *dqkv, float scale, int T, int H, u32 seed, u32 site, int threshold)
+attention_grad_keys(const float *dy, const float *qkv, const float *lse, const float *delta,
+                    const int *step, float *dqkv, float scale, int T, int H, u32 seed, u32 site,
+                    int threshold)
 {
-    float *k = (float *)shared_memory, *v = k + OWN_FLOATS, *q = v + OWN_FLOATS, *dout = q + TILE_FLOATS;
+    float *k = (float *)shared_memory, *v = k + OWN_FLOATS, *q = v + OWN_FLOATS,
+          *dout = q + TILE_FLOATS;
     float *p = dout + TILE_FLOATS, *ds = p + SCORE_FLOATS, *stats = ds + SCORE_FLOATS;
     int x = threadIdx.x % 16, y = threadIdx.x / 16, pitch = (GROUP + 2) * (H / GROUP) * D;
     int first_key = blockIdx.x * OWN, first_tile = CAUSAL ? first_key : 0;
-    i64 batch = (i64)blockIdx.z * T * pitch, keys = batch + (H + blockIdx.y) * D, values = keys + H / GROUP * D;
+    i64 batch = (i64)blockIdx.z * T * pitch, keys = batch + (H + blockIdx.y) * D,
+        values = keys + H / GROUP * D;
     load_rows<OWN>(k, qkv + keys, pitch, first_key, T);
     load_rows<OWN>(v, qkv + values, pitch, first_key, T);
     float dk[R][COLUMNS], dv[R][COLUMNS];

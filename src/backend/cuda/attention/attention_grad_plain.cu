@@ -54,7 +54,8 @@ DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int 
 }
 
 /* delta = rowsum(dy y) */
-KERNEL(THREADS) attention_grad_delta(const element *dy, const element *y, float *delta, i64 rows, int T, int H)
+KERNEL(THREADS)
+attention_grad_delta(const element *dy, const element *y, float *delta, i64 rows, int T, int H)
 {
     i64 row = row_of_warp(), bh = row / T, at = ((bh / H * T + row % T) * H + bh % H) * D;
     if (row >= rows) return;
@@ -65,13 +66,15 @@ KERNEL(THREADS) attention_grad_delta(const element *dy, const element *y, float 
 }
 
 KERNEL(THREADS)
-attention_grad_queries(const element *dy, const element *qkv, const float *lse, const float *delta, const int *step,
-                       element *dqkv, float scale, i64 rows, int T, int H, int KV, u32 seed, u32 site, int threshold)
+attention_grad_queries(const element *dy, const element *qkv, const float *lse, const float *delta,
+                       const int *step, element *dqkv, float scale, i64 rows, int T, int H, int KV,
+                       u32 seed, u32 site, int threshold)
 {
     i64 row = row_of_warp(), bh = row / T, pitch = (H + 2ll * KV) * D;
     if (row >= rows) return;
     int t = (int)(row % T), kv = (int)(bh % H) / (H / KV);
-    const element *head = qkv + bh / H * T * pitch + bh % H * D, *keys = qkv + bh / H * T * pitch + (H + kv) * D;
+    const element *head = qkv + bh / H * T * pitch + bh % H * D,
+                  *keys = qkv + bh / H * T * pitch + (H + kv) * D;
     float q[EACH], dout[EACH], dq[EACH], row_lse = lse[row], row_delta = delta[row];
     load_row(q, head + t * pitch);
     load_row(dout, dy + ((bh / H * T + t) * H + bh % H) * D);
@@ -86,8 +89,9 @@ attention_grad_queries(const element *dy, const element *qkv, const float *lse, 
 }
 
 KERNEL_MIN(THREADS, 2)
-attention_grad_keys(const element *dy, const element *qkv, const float *lse, const float *delta, const int *step,
-                    element *dqkv, float scale, i64 rows, int T, int H, int KV, u32 seed, u32 site, int threshold)
+attention_grad_keys(const element *dy, const element *qkv, const float *lse, const float *delta,
+                    const int *step, element *dqkv, float scale, i64 rows, int T, int H, int KV,
+                    u32 seed, u32 site, int threshold)
 {
     i64 row = row_of_warp(), pitch = (H + 2ll * KV) * D; /* rows: (B,KV,T) */
     if (row >= rows) return;
@@ -101,7 +105,8 @@ attention_grad_keys(const element *dy, const element *qkv, const float *lse, con
     for (int head = kv * group; head < (kv + 1) * group; head++)
         for (int q = CAUSAL ? t : 0; q < T; q++) {
             i64 bh = (i64)b * H + head;
-            const element *query = qkv + batch + q * pitch + head * D, *dy_row = dy + (((i64)b * T + q) * H + head) * D;
+            const element *query = qkv + batch + q * pitch + head * D,
+                          *dy_row = dy + (((i64)b * T + q) * H + head) * D;
             float p = expf(dot(k, query) * scale - lse[bh * T + q]), dp = dot(v, dy_row);
             float keep = DROPOUT ? keep_scale(seed, site, *step, (u32)bh, q, t, threshold) : 1;
             add_row(dv, p * keep, dy_row);

@@ -9,7 +9,7 @@
 
 enum {
     DQ_BLOCKS = D > 64 ? 1 : 2, /* on an SM */
-    /* Shared memory: two stages of K and V; before them Q and dO are there. */
+    /* Shared memory holds Q and dO, later two stages of K and V. */
     STAGE_BYTES = 2 * TILE_BYTES,
     QUERY_BYTES = BLOCK * ROW_BYTES,
 };
@@ -26,12 +26,15 @@ DEVICE void load_keys(const bf16 *qkv, int T, int H, int tile)
 
 /* Grid as head_here() expects it: blocks of queries of `heads` heads. */
 KERNEL_MIN(THREADS, DQ_BLOCKS)
-attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number, bf16 *dqkv,
-                       float scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
+attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, const int *step_number,
+                       bf16 *dqkv, float scale, int T, int H, int heads, u32 seed, u32 site,
+                       int threshold)
 {
     int head = head_here(), block = gridDim.y - 1 - blockIdx.y;
-    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, first_query = block * BLOCK + warp * OWN;
-    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = ceil_div(seen, TILE);
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP,
+        first_query = block * BLOCK + warp * OWN;
+    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T,
+        tiles = ceil_div(seen, TILE);
     u32 base = shared_address(shared_memory), own = base + warp * OWN * ROW_BYTES + lane_down(lane);
     float factor = scale * LOG2_E;
 #if DROPOUT
@@ -40,7 +43,8 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
 #endif
     if (head >= heads) return;
     int b = head / H, h = head % H;
-    load_tile<BLOCK>(base, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), block * BLOCK, T);
+    load_tile<BLOCK>(base, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), block * BLOCK,
+                     T);
     load_tile<BLOCK>(base + QUERY_BYTES, dy + ((i64)b * T * H + h) * D, H * D, block * BLOCK, T);
     cp_async_commit();
     float lse[M][2], delta[M][2]; /* rows g and g + 8; rows from T on see nothing */
@@ -70,7 +74,8 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
             int first_key = tile * TILE + step * STEP;
-            if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* no visible keys remain */
+            /* Stops when no visible keys remain. */
+            if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break;
             lane = opaque(threadIdx.x) % WARP;
             u32 k_rows = base + tile % 2 * STAGE_BYTES + step * STEP * ROW_BYTES;
             scores s, dp;
@@ -90,7 +95,8 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
                         }
             }
 #if DROPOUT
-            drop_bytes bytes = random_bytes<false>(seed, site, step_now, head_here(), first_query / 16, first_key / 16, lane);
+            drop_bytes bytes = random_bytes<false>(seed, site, step_now, head_here(),
+                                                   first_query / 16, first_key / 16, lane);
             drop_gradients(dp, bytes, threshold, drop_scale);
 #endif
 #pragma unroll
@@ -109,6 +115,6 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
 
     __syncthreads();
     head = head_here(), b = head / H, h = head - b * H;
-    store_sums(dqkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), first_query, T, warp * OWN * ROW_BYTES, dq,
-               scale, lane);
+    store_sums(dqkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), first_query, T,
+               warp * OWN * ROW_BYTES, dq, scale, lane);
 }

@@ -66,7 +66,8 @@ DEVICE u32 lane_float(int lane, int odd)
     return swizzle<CHUNKS>(lane % 4 * 2 + odd, lane / 16) + lane / 4 % 4 * 4;
 }
 /* Starts copying rows first ... first + ROWS - 1 to a tile; rows from T on become zero. */
-template <int ROWS> DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T, int thread)
+template <int ROWS>
+DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T, int thread)
 {
 #pragma unroll
     for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
@@ -81,7 +82,8 @@ template <int ROWS> DEVICE void round_tile(u32 tile, int thread)
 #pragma unroll
     for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
         int i = at + thread;
-        uint4 *p = (uint4 *)(shared_memory + tile + swizzle<CHUNKS>(i / CHUNKS, i % CHUNKS)), a = *p;
+        uint4 *p = (uint4 *)(shared_memory + tile + swizzle<CHUNKS>(i / CHUNKS, i % CHUNKS)),
+              a = *p;
         a.x = cvt_rna_tf32(__uint_as_float(a.x)), a.y = cvt_rna_tf32(__uint_as_float(a.y));
         a.z = cvt_rna_tf32(__uint_as_float(a.z)), a.w = cvt_rna_tf32(__uint_as_float(a.w));
         *p = a;
@@ -90,14 +92,16 @@ template <int ROWS> DEVICE void round_tile(u32 tile, int thread)
 DEVICE void load_stats(u32 to, const float *stats)
 {
     if (threadIdx.x < STATS / 4)
-        cp_async_16(shared_address(shared_memory) + to + threadIdx.x * 16, stats + threadIdx.x * 4, 16);
+        cp_async_16(shared_address(shared_memory) + to + threadIdx.x * 16, stats + threadIdx.x * 4,
+                    16);
 }
 DEVICE bool negative(float a)
 {
     return __float_as_int(a) < 0;
 }
 /* sum += a b; b: rows at offset `tile`; a is rounded. NO_NEGATIVES: negatives of a count as 0. */
-template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
+template <bool NO_NEGATIVES>
+DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
 {
     lane = opaque(lane);
     u32 even = tile + lane_float(lane, 0), odd = tile + lane_float(lane, 1);
@@ -122,7 +126,8 @@ template <bool NO_NEGATIVES> DEVICE void add_by_columns(sums &sum, const scores 
 }
 
 /* Stores a warp's scaled sums to its rows; a quarter of a warp writes 32 bytes of a row. */
-DEVICE void store_sums(float *rows, int pitch, int first, int T, const sums &sum, float scale, int lane)
+DEVICE void store_sums(float *rows, int pitch, int first, int T, const sums &sum, float scale,
+                       int lane)
 {
 #pragma unroll
     for (int m = 0; m < M; m++)
@@ -133,19 +138,22 @@ DEVICE void store_sums(float *rows, int pitch, int first, int T, const sums &sum
             float *row = rows + (i64)t * pitch + lane % 4 * 2;
 #pragma unroll
             for (int n = 0; n < D / 8; n++)
-                *(float2 *)(row + 8 * n) = make_float2(sum[m][n][2 * h] * scale, sum[m][n][2 * h + 1] * scale);
+                *(float2 *)(row + 8 * n) =
+                    make_float2(sum[m][n][2 * h] * scale, sum[m][n][2 * h + 1] * scale);
         }
 }
 
 /* Calls act(m, n, i, whether dropout keeps the element) for the elements of a step. */
 template <bool ROWS_ARE_KEYS, typename F>
-DEVICE void for_random_bytes(u32 seed, u32 site, u32 step, u32 bh, int query, int key, int threshold, int lane, F act)
+DEVICE void for_random_bytes(u32 seed, u32 site, u32 step, u32 bh, int query, int key,
+                             int threshold, int lane, F act)
 {
     enum { COLUMNS = 4 / M }; /* 8-column tiles of scores that one call has bytes for */
 #pragma unroll
     for (int first = 0; first < 2 * N; first += COLUMNS) {
-        drop_bytes d = random_bytes<ROWS_ARE_KEYS>(seed, site, step, bh, query / 16 + (ROWS_ARE_KEYS ? first / 2 : 0),
-                                           key / 16 + (ROWS_ARE_KEYS ? 0 : first / 2), lane);
+        drop_bytes d = random_bytes<ROWS_ARE_KEYS>(
+            seed, site, step, bh, query / 16 + (ROWS_ARE_KEYS ? first / 2 : 0),
+            key / 16 + (ROWS_ARE_KEYS ? 0 : first / 2), lane);
 #pragma unroll
         for (int m = 0; m < M; m++)
 #pragma unroll
@@ -163,7 +171,8 @@ KERNEL(ROW_THREADS)
 attention_grad_rows(const float *dy, const float *y, const float *lse, float *stats, int T, int H)
 {
     enum { LANES = CHUNKS & -CHUNKS, TIMES = CHUNKS / LANES };
-    int tiles = ceil_div(T, TILE), bh = blockIdx.x / tiles, tile = blockIdx.x % tiles, lane = threadIdx.x % LANES;
+    int tiles = ceil_div(T, TILE), bh = blockIdx.x / tiles, tile = blockIdx.x % tiles,
+        lane = threadIdx.x % LANES;
     stats += (i64)blockIdx.x * STATS;
 #pragma unroll
     for (int row = threadIdx.x / LANES; row < TILE; row += ROW_THREADS / LANES) {
@@ -201,12 +210,15 @@ DEVICE queries next_of(queries a, int T)
     return a;
 }
 /* Starts copying a tile of queries, their dO and statistics. */
-DEVICE void load_queries(const float *dy, const float *qkv, const float *stats, int T, int H, queries at, int turn)
+DEVICE void load_queries(const float *dy, const float *qkv, const float *stats, int T, int H,
+                         queries at, int turn)
 {
     int b = at.head / H, h = at.head % H, tiles = ceil_div(T, TILE);
     u32 stage = AT_STAGES + turn % STAGES * STAGE_BYTES;
-    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), at.tile * TILE, T, opaque_in_turn(threadIdx.x, turn));
-    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, at.tile * TILE, T, opaque_in_turn(threadIdx.x, turn));
+    load_tile<TILE>(stage, qkv + (i64)b * T * packed_row(H) + h * D, packed_row(H), at.tile * TILE,
+                    T, opaque_in_turn(threadIdx.x, turn));
+    load_tile<TILE>(stage + TILE_BYTES, dy + ((i64)b * T * H + h) * D, H * D, at.tile * TILE, T,
+                    opaque_in_turn(threadIdx.x, turn));
     load_stats(stage + 2 * TILE_BYTES, stats + ((i64)at.head * tiles + at.tile) * STATS);
     cp_async_commit();
 }
@@ -219,8 +231,9 @@ DEVICE float2 stats_of(u32 stats, int n, int lane)
 
 /* dK and dV. Grid as head_here() expects it: blocks of keys of `heads` heads. */
 KERNEL_MIN(THREADS, 8 / WARPS)
-attention_grad_keys(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
-                    float factor, float keep_scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
+attention_grad_keys(const float *dy, const float *qkv, const float *stats, const int *step_number,
+                    float *dqkv, float scale, float factor, float keep_scale, int T, int H,
+                    int heads, u32 seed, u32 site, int threshold)
 {
     int head = head_here(), KV = H / GROUP;
     int turns = GROUP * (ceil_div(T, TILE) - first_tile());
@@ -228,8 +241,10 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
     if (head >= heads) return;
     u32 base = shared_address(shared_memory), own = base + lane_down(threadIdx.x);
     i64 batch = (i64)(head / KV) * T * packed_row(H);
-    load_tile<BLOCK>(0, qkv + batch + keys_at(H, head % KV), packed_row(H), blockIdx.y * BLOCK, T, threadIdx.x);
-    load_tile<BLOCK>(OWN_BYTES, qkv + batch + values_at(H, head % KV), packed_row(H), blockIdx.y * BLOCK, T, threadIdx.x);
+    load_tile<BLOCK>(0, qkv + batch + keys_at(H, head % KV), packed_row(H), blockIdx.y * BLOCK, T,
+                     threadIdx.x);
+    load_tile<BLOCK>(OWN_BYTES, qkv + batch + values_at(H, head % KV), packed_row(H),
+                     blockIdx.y * BLOCK, T, threadIdx.x);
     cp_async_commit();
     load_queries(dy, qkv, stats, T, H, at, 0);
     cp_async_wait<1>();
@@ -251,11 +266,13 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
         round_tile<TILE>(stage, opaque_in_turn(threadIdx.x, turn));
         round_tile<TILE>(stage + TILE_BYTES, opaque_in_turn(threadIdx.x, turn));
         __syncthreads(); /* this tile has arrived and is rounded, the previous one is read */
-        if (STAGES == 2 && turn + 1 < turns) load_queries(dy, qkv, stats, T, H, next_of(at, T), turn + 1);
+        if (STAGES == 2 && turn + 1 < turns)
+            load_queries(dy, qkv, stats, T, H, next_of(at, T), turn + 1);
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
             int thread = opaque_in_turn(threadIdx.x, turn), lane = thread % WARP;
-            int first_key = blockIdx.y * BLOCK + thread / WARP * OWN, first_query = at.tile * TILE + step * STEP;
+            int first_key = blockIdx.y * BLOCK + thread / WARP * OWN,
+                first_query = at.tile * TILE + step * STEP;
             if (CAUSAL && first_query + STEP <= first_key) continue; /* nothing is seen */
             u32 q_rows = stage + step * STEP * ROW_BYTES, dy_rows = q_rows + TILE_BYTES;
             u32 stats_at = stage + 2 * TILE_BYTES + step * STEP * 4;
@@ -268,7 +285,8 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
 #pragma unroll
                 for (int m = 0; m < M; m++)
 #pragma unroll
-                    for (int i = 0; i < 4; i++) s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
+                    for (int i = 0; i < 4; i++)
+                        s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
             }
             /* Keys from T on compute rows that are not stored. */
             if (CAUSAL && first_query < first_key + OWN - 1) {
@@ -282,10 +300,10 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
                             if (beyond > 8 * n + i % 2 - 16 * m - i / 2 * 8) s[m][n][i] = 0;
             }
 #if DROPOUT
-            for_random_bytes<true>(seed, site, (u32)*step_number, at.head, first_query, first_key, threshold, lane,
-                            [&](int m, int n, int i, bool kept) {
-                                if (!kept) s[m][n][i] = -s[m][n][i];
-                            });
+            for_random_bytes<true>(seed, site, (u32)*step_number, at.head, first_query, first_key,
+                                   threshold, lane, [&](int m, int n, int i, bool kept) {
+                                       if (!kept) s[m][n][i] = -s[m][n][i];
+                                   });
 #endif
             add_by_columns<DROPOUT>(dv, s, dy_rows, lane);
             /* Never taken. The branch stops loads from moving up, which would take registers. */
@@ -297,9 +315,11 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
 #pragma unroll
                 for (int m = 0; m < M; m++)
 #pragma unroll
-                    for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : i % 2 ? -delta.y : -delta.x;
+                    for (int i = 0; i < 4; i++)
+                        dp[m][n][i] = DROPOUT ? 0 : i % 2 ? -delta.y : -delta.x;
             }
-            add_rows_by_rows(dp, v, base + OWN_BYTES + lane_down(thread), base + dy_rows + lane_across(lane));
+            add_rows_by_rows(dp, v, base + OWN_BYTES + lane_down(thread),
+                             base + dy_rows + lane_across(lane));
 #pragma unroll
             for (int n = 0; n < 2 * N; n++) {
                 float2 delta = DROPOUT ? stats_of(stats_at + TILE * 4, n, lane) : make_float2(0, 0);
@@ -308,7 +328,9 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
 #pragma unroll
                     for (int i = 0; i < 4; i++) {
                         float d = dp[m][n][i];
-                        if (DROPOUT) d = (negative(s[m][n][i]) ? 0 : d * keep_scale) - (i % 2 ? delta.y : delta.x);
+                        if (DROPOUT)
+                            d = (negative(s[m][n][i]) ? 0 : d * keep_scale) -
+                                (i % 2 ? delta.y : delta.x);
                         s[m][n][i] = fabsf(s[m][n][i]) * d;
                     }
             }
@@ -323,7 +345,8 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
     int kv = head % KV, first_key = blockIdx.y * BLOCK + threadIdx.x / WARP * OWN;
     dqkv += (i64)(head / KV) * T * packed_row(H);
     store_sums(dqkv + keys_at(H, kv), packed_row(H), first_key, T, dk, scale, threadIdx.x % WARP);
-    store_sums(dqkv + values_at(H, kv), packed_row(H), first_key, T, dv, keep_scale, threadIdx.x % WARP);
+    store_sums(dqkv + values_at(H, kv), packed_row(H), first_key, T, dv, keep_scale,
+               threadIdx.x % WARP);
 }
 
 /* Starts copying a tile of keys and values for a query head. */
@@ -332,24 +355,29 @@ DEVICE void load_keys(const float *qkv, int T, int H, int tile)
     int head = opaque_in_turn(head_here(), tile), kv = head % H / GROUP;
     u32 stage = AT_STAGES + tile % STAGES * STAGE_BYTES;
     qkv += (i64)(head / H) * T * packed_row(H);
-    load_tile<TILE>(stage, qkv + keys_at(H, kv), packed_row(H), tile * TILE, T, opaque_in_turn(threadIdx.x, tile));
-    load_tile<TILE>(stage + TILE_BYTES, qkv + values_at(H, kv), packed_row(H), tile * TILE, T, opaque_in_turn(threadIdx.x, tile));
+    load_tile<TILE>(stage, qkv + keys_at(H, kv), packed_row(H), tile * TILE, T,
+                    opaque_in_turn(threadIdx.x, tile));
+    load_tile<TILE>(stage + TILE_BYTES, qkv + values_at(H, kv), packed_row(H), tile * TILE, T,
+                    opaque_in_turn(threadIdx.x, tile));
     cp_async_commit();
 }
 
 /* dQ. Grid as head_here() expects it: blocks of queries of `heads` heads. */
 KERNEL_MIN(THREADS, 8 / WARPS)
-attention_grad_queries(const float *dy, const float *qkv, const float *stats, const int *step_number, float *dqkv, float scale,
-                       float factor, float keep_scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
+attention_grad_queries(const float *dy, const float *qkv, const float *stats,
+                       const int *step_number, float *dqkv, float scale, float factor,
+                       float keep_scale, int T, int H, int heads, u32 seed, u32 site, int threshold)
 {
     int head = head_here(), block = gridDim.y - 1 - blockIdx.y;
     if (head >= heads) return;
     int first_query = block * BLOCK + threadIdx.x / WARP * OWN;
-    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T, tiles = ceil_div(seen, TILE);
+    int seen = CAUSAL && (block + 1) * BLOCK < T ? (block + 1) * BLOCK : T,
+        tiles = ceil_div(seen, TILE);
     u32 base = shared_address(shared_memory), own = base + lane_down(threadIdx.x);
     i64 rows = (i64)(head / H) * T * packed_row(H) + head % H * D;
     load_tile<BLOCK>(0, qkv + rows, packed_row(H), block * BLOCK, T, threadIdx.x);
-    load_tile<BLOCK>(OWN_BYTES, dy + ((i64)(head / H) * T * H + head % H) * D, H * D, block * BLOCK, T, threadIdx.x);
+    load_tile<BLOCK>(OWN_BYTES, dy + ((i64)(head / H) * T * H + head % H) * D, H * D, block * BLOCK,
+                     T, threadIdx.x);
     cp_async_commit();
     load_keys(qkv, T, H, 0);
     float lse[M][2], delta[M][2]; /* rows g and g + 8; rows from T on see nothing */
@@ -384,8 +412,10 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
             int thread = opaque_in_turn(threadIdx.x, tile), lane = thread % WARP;
-            int first_query = block * BLOCK + thread / WARP * OWN, first_key = tile * TILE + step * STEP;
-            if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break; /* no visible keys remain */
+            int first_query = block * BLOCK + thread / WARP * OWN,
+                first_key = tile * TILE + step * STEP;
+            /* Stops when no visible keys remain. */
+            if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break;
             u32 k_rows = stage + step * STEP * ROW_BYTES, left = base + lane_down(thread);
             scores s, dp;
             clear(s);
@@ -396,7 +426,8 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
                 for (int n = 0; n < 2 * N; n++)
 #pragma unroll
                     for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : -delta[m][i / 2];
-            add_rows_by_rows(dp, dout, left + OWN_BYTES, base + k_rows + TILE_BYTES + lane_across(lane));
+            add_rows_by_rows(dp, dout, left + OWN_BYTES,
+                             base + k_rows + TILE_BYTES + lane_across(lane));
             if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
 #pragma unroll
                 for (int m = 0; m < M; m++)
@@ -410,10 +441,11 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats, co
                         }
             }
 #if DROPOUT
-            for_random_bytes<false>(seed, site, (u32)*step_number, opaque_in_turn(head_here(), tile), first_query, first_key, threshold, lane,
-                             [&](int m, int n, int i, bool kept) {
-                                 dp[m][n][i] = (kept ? dp[m][n][i] * keep_scale : 0) - delta[m][i / 2];
-                             });
+            for_random_bytes<false>(
+                seed, site, (u32)*step_number, opaque_in_turn(head_here(), tile), first_query,
+                first_key, threshold, lane, [&](int m, int n, int i, bool kept) {
+                    dp[m][n][i] = (kept ? dp[m][n][i] * keep_scale : 0) - delta[m][i / 2];
+                });
 #endif
 #pragma unroll
             for (int m = 0; m < M; m++)

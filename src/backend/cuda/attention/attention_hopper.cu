@@ -82,15 +82,18 @@ DEVICE u32 own_barrier(u32 barriers, int w, int n)
     return barriers + 8 * (2 * w + n % 2);
 }
 /* Loads the rows of a tile, all panels. */
-template <int N> DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int row, int b)
+template <int N>
+DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int row, int b)
 {
     mbarrier_expect(barrier, N * HEAD * 2);
 #pragma unroll
-    for (int p = 0; p < PANELS; p++) tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
+    for (int p = 0; p < PANELS; p++)
+        tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
 /* One thread: loads a head's tiles of keys or values. begun: the first is already requested. */
-DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, int head, int b, int tiles, bool begun)
+DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, int head, int b,
+                       int tiles, bool begun)
 {
     u32 full = base + (values ? V_FULL : K_FULL), empty = base + (values ? V_EMPTY : K_EMPTY);
     u32 at = base + (values ? AT_V : AT_K);
@@ -104,10 +107,12 @@ DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, in
 /* Loads the rows of a consumer that has processed `items` items. */
 DEVICE void load_queries(u32 base, const tensor_map *map, const item &i, int w, int items)
 {
-    load_rows<64>(own_rows(base, w, items), map, own_barrier(base + Q_FULL, w, items), i.h, i.row + 64 * w, i.b);
+    load_rows<64>(own_rows(base, w, items), map, own_barrier(base + Q_FULL, w, items), i.h,
+                  i.row + 64 * w, i.b);
 }
 /* Requests the first wgmma's operands early: all blocks do so at once, so these loads are slow. */
-DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
+DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH,
+                  int group)
 {
     item i = item_at(blockIdx.x, 0, T, H, BH, group);
 #pragma unroll
@@ -116,7 +121,8 @@ DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, in
     load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
 }
 /* One thread: takes items and loads their queries and keys, except what begin() requested. */
-DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH, int group)
+DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H,
+                         int BH, int group)
 {
     ring r = {0, 0};
     int items[CONSUMERS] = {}, n = blockIdx.x;
@@ -178,10 +184,12 @@ template <int E> DEVICE void start_scores(float (&s)[E], const position &c)
 /* o += p v */
 DEVICE void start_values(rows &r, const position &c, const ring &at)
 {
-    u64 v = wgmma_descriptor<SWIZZLE>(c.base + AT_V + at.stage * TILE_BYTES, KEYS * PITCH, 8 * PITCH);
+    u64 v =
+        wgmma_descriptor<SWIZZLE>(c.base + AT_V + at.stage * TILE_BYTES, KEYS * PITCH, 8 * PITCH);
     wgmma_fence();
 #pragma unroll
-    for (int j = 0; j < KEYS / 16; j++) wgmma_rs<HEAD, 1>(r.o, r.p[j], offset_by(v, j * 16 * PITCH), true);
+    for (int j = 0; j < KEYS / 16; j++)
+        wgmma_rs<HEAD, 1>(r.o, r.p[j], offset_by(v, j * 16 * PITCH), true);
     wgmma_commit();
 }
 
@@ -204,7 +212,8 @@ DEVICE void release(u32 empty, const ring &r)
 }
 
 /* The first tile, of which N keys are used. Rows start at multiples of 64: no other is masked. */
-template <int N> DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, float scale)
+template <int N>
+DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, float scale)
 {
     kept a;
     float s[N / 2];
@@ -223,7 +232,8 @@ template <int N> DEVICE void first_tile(rows &r, position &c, const drop &d, int
     pack_weights(r, s, a);
 }
 /* Computes the scores of the next tile and the output of the previous one. */
-template <bool LIFT> DEVICE void next_tile(rows &r, position &c, const drop &d, int key, float scale)
+template <bool LIFT>
+DEVICE void next_tile(rows &r, position &c, const drop &d, int key, float scale)
 {
     kept a;
     ring before = c.v;
@@ -284,14 +294,15 @@ DEVICE bool outgrown(const rows &r, const position &c, item *of)
         bool far = !(r.sum[0] < LIMIT && r.sum[1] < LIMIT);
 #pragma unroll
         for (int n = 0; n < HEAD / 2; n++) nothing += 0 * r.o[n];
-        if (__any_sync(~0u, far || nothing != 0) && threadIdx.x % WARP == 0) atomicOr(&of->failed, 1u << c.w);
+        if (__any_sync(~0u, far || nothing != 0) && threadIdx.x % WARP == 0)
+            atomicOr(&of->failed, 1u << c.w);
     }
     named_barrier_sync(OWN + c.w, WARPGROUP);
     return warp_word(&of->failed) >> c.w & 1;
 }
 /* y = o / sum through shared memory; log-sum-exp. */
-DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *lse, int b, int h, int row, int T, float scale,
-                   float factor)
+DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *lse, int b, int h,
+                   int row, int T, float scale, float factor)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
     u32 to = own_rows(c.base, c.w, c.items);
@@ -309,20 +320,25 @@ DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *l
         constexpr int EACH = WIDTH / 16; /* per panel */
         u32 two[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) two[i] = pack_bf16(r.o[8 * j + 2 * i] * r.sum[i % 2], r.o[8 * j + 2 * i + 1] * r.sum[i % 2]);
-        stmatrix_x4(to + j / EACH * 64 * PITCH + panel_chunk<SWIZZLE>(16 * warp + lane % 16, j % EACH * 2 + lane / 16), two);
+        for (int i = 0; i < 4; i++)
+            two[i] =
+                pack_bf16(r.o[8 * j + 2 * i] * r.sum[i % 2], r.o[8 * j + 2 * i + 1] * r.sum[i % 2]);
+        stmatrix_x4(to + j / EACH * 64 * PITCH +
+                        panel_chunk<SWIZZLE>(16 * warp + lane % 16, j % EACH * 2 + lane / 16),
+                    two);
     }
     fence_async();
     named_barrier_sync(OWN + c.w, WARPGROUP);
     if (leader()) {
 #pragma unroll
-        for (int p = 0; p < PANELS; p++) tma_store(y_map, to + p * 64 * PITCH, p * WIDTH, h, row, b, 0);
+        for (int p = 0; p < PANELS; p++)
+            tma_store(y_map, to + p * 64 * PITCH, p * WIDTH, h, row, b, 0);
         tma_store_commit();
     }
 }
 
-DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T, int H, float scale, drop d,
-                    float factor)
+DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T, int H, float scale,
+                    drop d, float factor)
 {
     position c = {{0, 0}, {0, 0}, base, w, 0};
     rows r;
@@ -360,10 +376,12 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         }
         if (!i.redo)
 #pragma unroll 1
-            for (int tile = tiles - 2; tile >= 0; tile--) next_tile<false>(r, c, d, tile * KEYS, scale);
+            for (int tile = tiles - 2; tile >= 0; tile--)
+                next_tile<false>(r, c, d, tile * KEYS, scale);
         else
 #pragma unroll 1
-            for (int tile = tiles - 2; tile >= 0; tile--) next_tile<true>(r, c, d, tile * KEYS, scale);
+            for (int tile = tiles - 2; tile >= 0; tile--)
+                next_tile<true>(r, c, d, tile * KEYS, scale);
         last_tile(r, c);
         if (!outgrown(r, c, item_in_slot(count))) {
             i = warp_item(count); /* reloaded: saves registers */
@@ -379,9 +397,11 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
 /* scale includes log2(e); less and carry: see dropout_kept; keep_scale: factor of kept elements.
  * Boxes have WIDTH columns and 64 rows (q_map, y_map) or KEYS (k_map). */
 KERNEL_MIN(THREADS, 1)
-attention_forward(const __grid_constant__ tensor_map q_map, const __grid_constant__ tensor_map k_map,
-                  const __grid_constant__ tensor_map y_map, const int *step, float *lse, int T, int H, int BH, int group,
-                  float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
+attention_forward(const __grid_constant__ tensor_map q_map,
+                  const __grid_constant__ tensor_map k_map,
+                  const __grid_constant__ tensor_map y_map, const int *step, float *lse, int T,
+                  int H, int BH, int group, float scale, u32 seed, u32 site, u32 less, u32 carry,
+                  float keep_scale)
 {
     u32 base = shared_address(shared_memory);
     int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);

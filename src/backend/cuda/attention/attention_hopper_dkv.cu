@@ -13,7 +13,8 @@
 #include "attention_hopper_keys.cuh"
 #include "attention_hopper_counter.cuh"
 /* Between heads a warpgroup skips tiles while it still holds one and waits for the next. */
-static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0), "a warpgroup would wait for itself");
+static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0),
+              "a warpgroup would wait for itself");
 
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
@@ -43,7 +44,8 @@ DEVICE sizes sizes_of(int T, int H, int heads, int items)
  * taken earlier, the item would be kept from blocks that are idle at the end. */
 DEVICE volatile int *number_of(u32 base, int round)
 {
-    return (volatile int *)(shared_memory + (base - shared_address(shared_memory)) + AT_NUMBERS) + ring_of(round).stage;
+    return (volatile int *)(shared_memory + (base - shared_address(shared_memory)) + AT_NUMBERS) +
+           ring_of(round).stage;
 }
 DEVICE void wait_for_number(u32 base, int round)
 {
@@ -73,7 +75,8 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
     finish_items();
 }
 /* One thread requests tiles. */
-DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *stats)
+DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy,
+                          const tensor_map *stats)
 {
     ring<STAGES> at = {0, 1};
     int KV = s.H / GROUP;
@@ -86,7 +89,8 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
         int b = it.head / KV, h = (it.head - b * KV) * GROUP;
 #pragma unroll 1 /* registers are scarce here */
         do {
-            int tile = first_tile(it.rank * BLOCK), strip = (b * s.H + h) * s.tiles; /* of statistics */
+            int tile = first_tile(it.rank * BLOCK);
+            int strip = (b * s.H + h) * s.tiles; /* of statistics */
 #pragma unroll 1
             for (; tile < s.tiles; tile++, at.next()) {
                 u32 stage = base + AT_TILES + at.stage * STAGE_BYTES;
@@ -94,7 +98,8 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
                 u32 full = base + QUERIES_FULL + 8 * at.stage;
                 mbarrier_expect(full, TILE_BYTES + STATS_BYTES);
                 load_rows<TILE>(stage, rows, full, h, tile * TILE, b);
-                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full, 0, strip + tile, 0, 0, 0);
+                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full, 0, strip + tile, 0,
+                         0, 0);
                 full = base + DO_FULL + 8 * at.stage;
                 mbarrier_expect(full, TILE_BYTES);
                 load_rows<TILE>(stage + TILE_BYTES, dy, full, h, tile * TILE, b);
@@ -136,7 +141,8 @@ DEVICE void advance(const keys &own, position &p)
 /* Releases the previous item's rows. */
 DEVICE void release_last(const keys &own)
 {
-    if (ITEM_STAGES > 1 && own.round > 0) release_rows(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
+    if (ITEM_STAGES > 1 && own.round > 0)
+        release_rows(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
 }
 
 /* Processes a tile of queries. AHEAD: its S is complete on entry; if there is MORE, the next tile's
@@ -148,7 +154,9 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     int here = p.at.stage, tile = p.tile, lane = own.thread % WARP;
     u32 queries = own.base + AT_TILES + here * STAGE_BYTES;
     const float *stats =
-        (const float *)(shared_memory + (own.base - shared_address(shared_memory)) + AT_STATS + here * STATS_BYTES) + lane % 4 * 2;
+        (const float *)(shared_memory + (own.base - shared_address(shared_memory)) + AT_STATS +
+                        here * STATS_BYTES) +
+        lane % 4 * 2;
     if (!AHEAD) {
         begin(s, own, p.at);
         wgmma_commit();
@@ -227,7 +235,8 @@ DEVICE void walk(sums &dk, sums &dv, keys &own, position &p, int left)
     p.before = -1;
 }
 
-DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map, float scale, float drop_scale)
+DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map, float scale,
+                    float drop_scale)
 {
     position p = {{0, 0}, 0, 0, -1};
     int KV = s.H / GROUP;
@@ -281,7 +290,8 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
 
 KERNEL_MIN(THREADS, 1)
 attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
-                     const __grid_constant__ tensor_map dqkv, const __grid_constant__ tensor_map stats, const int *step_number, float scale,
+                     const __grid_constant__ tensor_map dqkv,
+                     const __grid_constant__ tensor_map stats, const int *step_number, float scale,
                      int T, int H, int heads, int items, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_base();

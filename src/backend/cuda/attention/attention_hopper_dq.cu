@@ -63,18 +63,22 @@ DEVICE u32 rows_barrier(u32 barriers, int group, int stage)
     return barriers + 8 * (stage * CONSUMERS + group);
 }
 /* Loads rows `first` ... of one kind (0: Q, 1: dO, 2: y) once the stage's old rows are read. */
-DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group, const tensor_map *map, int h, int first, int b)
+DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group,
+                     const tensor_map *map, int h, int first, int b)
 {
     int barrier = SEPARATE ? kind * ROWS : 0;
     u32 full = rows_barrier(base + Q_FULL + barrier, group, at.stage);
     if (SEPARATE || kind == 0) {
-        mbarrier_wait(rows_barrier(base + (SEPARATE ? Q_FREE + barrier : Y_FREE), group, at.stage), at.phase ^ 1);
+        mbarrier_wait(rows_barrier(base + (SEPARATE ? Q_FREE + barrier : Y_FREE), group, at.stage),
+                      at.phase ^ 1);
         mbarrier_expect(full, SEPARATE ? OWN_BYTES : 3 * OWN_BYTES);
     }
-    load_rows<OWN>(base + at.stage * ITEM_BYTES + kind * BLOCK_BYTES + group * OWN_BYTES, map, full, h, first, b);
+    load_rows<OWN>(base + at.stage * ITEM_BYTES + kind * BLOCK_BYTES + group * OWN_BYTES, map, full,
+                   h, first, b);
 }
 /* One thread requests the rows of items. */
-DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *y)
+DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy,
+                         const tensor_map *y)
 {
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         item it = item_of(i, s.heads);
@@ -82,7 +86,11 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const
 #pragma unroll 1
         for (int j = 0; j < 3 * CONSUMERS; j++) { /* kind by kind, if waited for separately */
             int kind = SEPARATE ? j / CONSUMERS : j % 3, group = SEPARATE ? j % CONSUMERS : j / 3;
-            load_own(base, ring_of(round), kind, group, kind == 0 ? rows : kind == 1 ? dy : y, h, first + OWN * part_in_round(group, round), b);
+            load_own(base, ring_of(round), kind, group,
+                     kind == 0   ? rows
+                     : kind == 1 ? dy
+                                 : y,
+                     h, first + OWN * part_in_round(group, round), b);
         }
     }
 }
@@ -92,7 +100,8 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
     ring<STAGES> at = {0, 1};
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         item it = item_of(i, s.heads);
-        int b = it.head / s.H, kv = (it.head - b * s.H) / GROUP, KV = s.H / GROUP, first = first_query(s, it.rank);
+        int b = it.head / s.H, kv = (it.head - b * s.H) / GROUP, KV = s.H / GROUP,
+            first = first_query(s, it.rank);
 #pragma unroll 1
         for (int tile = (seen_by(first, BLOCK, s.T) - 1) / TILE; tile >= 0; tile--, at.next()) {
             u32 keys = base + AT_TILES + at.stage * 2 * TILE_BYTES;
@@ -100,7 +109,8 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
             mbarrier_expect(base + KEYS_FULL + 8 * at.stage, TILE_BYTES);
             load_rows<TILE>(keys, tiles, base + KEYS_FULL + 8 * at.stage, s.H + kv, tile * TILE, b);
             mbarrier_expect(base + VALUES_FULL + 8 * at.stage, TILE_BYTES);
-            load_rows<TILE>(keys + TILE_BYTES, tiles, base + VALUES_FULL + 8 * at.stage, s.H + KV + kv, tile * TILE, b);
+            load_rows<TILE>(keys + TILE_BYTES, tiles, base + VALUES_FULL + 8 * at.stage,
+                            s.H + KV + kv, tile * TILE, b);
         }
     }
 }
@@ -132,7 +142,9 @@ DEVICE void sum_rows(queries &own, u32 y)
         for (int c = 0; c < D / 8; c += 4) {
             int chunk = c + lane % 4;
             if (D % 32 && chunk >= D / 8) break;
-            u32 at = chunk / (PANEL / 8) * OWN * PITCH + panel_chunk<SWIZZLE>(row + 8 * half, chunk % (PANEL / 8)), a[4], e[4];
+            u32 at = chunk / (PANEL / 8) * OWN * PITCH +
+                     panel_chunk<SWIZZLE>(row + 8 * half, chunk % (PANEL / 8)),
+                a[4], e[4];
             load_shared_16(a, own.dout + at);
             load_shared_16(e, y + at);
 #pragma unroll
@@ -151,7 +163,8 @@ DEVICE void load_lse(float (&lse)[2], const queries &own, int i, int items, int 
 {
     if (i >= items) return;
     item it = item_of(i, own.heads);
-    int t = round_up(own.T, OWN) - BLOCK * (it.rank + 1) + OWN * part + own.thread / WARP * 16 + own.thread % WARP / 4;
+    int t = round_up(own.T, OWN) - BLOCK * (it.rank + 1) + OWN * part + own.thread / WARP * 16 +
+            own.thread % WARP / 4;
     lse[0] = lse[1] = INFINITY_F;
     const float *at = own.lse_of + (i64)it.head * own.T + t;
     if (t >= 0 && t < own.T) lse[0] = at[0];
@@ -169,7 +182,9 @@ DEVICE void wait_own(const queries &own, u32 barriers)
 /* Releases the space of y, where the previous item's dQ is. */
 DEVICE void release_last(const queries &own)
 {
-    if (ITEM_STAGES > 1 && own.round > 0) release_rows(rows_barrier(own.base + Y_FREE, own.group, ring_of(own.round - 1).stage), own.thread);
+    if (ITEM_STAGES > 1 && own.round > 0)
+        release_rows(rows_barrier(own.base + Y_FREE, own.group, ring_of(own.round - 1).stage),
+                     own.thread);
 }
 /* During an item's first matmuls: delta, statistics for the next kernel, release of the last. */
 DEVICE void settle(queries &own)
@@ -180,7 +195,8 @@ DEVICE void settle(queries &own)
     sum_rows(own, own.dout + BLOCK_BYTES);
     if (lane % 4 < 2) {
         int strips = ceil_div(own.T, STATS);
-        float *to = own.stats + ((i64)own.head * strips + own.first / STATS) * 2 * STATS + own.thread / WARP * 16 + lane / 4 + lane % 2 * 8;
+        float *to = own.stats + ((i64)own.head * strips + own.first / STATS) * 2 * STATS +
+                    own.thread / WARP * 16 + lane / 4 + lane % 2 * 8;
         to[0] = lane % 2 ? own.lse[1] : own.lse[0];
         to[STATS] = lane % 2 ? own.delta[1] : own.delta[0];
     }
@@ -209,11 +225,13 @@ DEVICE void drop_gradients(scores &dp, const queries &own, int tile)
     int warp = own.thread / WARP, lane = own.thread % WARP;
 #pragma unroll
     for (int j = 0; j < TILE / 32; j++) {
-        drop_bytes d = random_bytes<false>(own.seed, own.site, own.step, own.head, own.first / 16 + warp, tile * TILE / 16 + 2 * j, lane);
+        drop_bytes d = random_bytes<false>(own.seed, own.site, own.step, own.head,
+                                           own.first / 16 + warp, tile * TILE / 16 + 2 * j, lane);
 #pragma unroll
         for (int i = 0; i < 16; i++)
-            dp[16 * j + i] =
-                drop_byte<false>(d, 0, i / 4, i % 4) >= own.threshold ? dp[16 * j + i] * own.drop_scale : 0;
+            dp[16 * j + i] = drop_byte<false>(d, 0, i / 4, i % 4) >= own.threshold
+                                 ? dp[16 * j + i] * own.drop_scale
+                                 : 0;
     }
 }
 #endif
@@ -230,7 +248,8 @@ DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &a
  * the next tile's S is started, and complete at the end. LATE: dQ of the previous tile, at the
  * stage `before` (-1: none), may be in flight on entry, and dQ of this one at the end. */
 template <bool MORE>
-DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring<STAGES> &at, int &before, int tile)
+DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring<STAGES> &at,
+                 int &before, int tile)
 {
     scores dp, p;
     kept_scores a;
@@ -255,7 +274,8 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
         wgmma_wait<1>();
         wgmma_hold(s);
     }
-    if (CAUSAL ? tile * TILE + TILE - 1 > own.first : tile * TILE + TILE > own.T) mask(s, own, tile);
+    if (CAUSAL ? tile * TILE + TILE - 1 > own.first : tile * TILE + TILE > own.T)
+        mask(s, own, tile);
 #pragma unroll
     for (int i = 0; i < TILE / 2; i++) p[i] = ex2_approx(s[i] * own.factor - own.lse[i / 2 % 2]);
     if (AHEAD && !EARLY && MORE) {
@@ -327,7 +347,8 @@ DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
     if (LATE) release(base + FREE + 8 * before, own.thread % WARP);
 }
 
-DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const tensor_map *map, float scale)
+DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const tensor_map *map,
+                    float scale)
 {
     ring<STAGES> at = {0, 0};
     int lane = own.thread % WARP;
@@ -337,7 +358,8 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
         ring<ITEM_STAGES> of = ring_of(round);
         own.round = round, own.base = base, own.group = group;
         item it = item_of(i, s.heads);
-        int first = first_query(s, it.rank), tile = (seen_by(first, BLOCK, s.T) - 1) / TILE, part = part_in_round(group, round);
+        int first = first_query(s, it.rank), tile = (seen_by(first, BLOCK, s.T) - 1) / TILE,
+            part = part_in_round(group, round);
         own.head = it.head;
         own.first = first + OWN * part;
         int mine = own.first < 0 ? -1 : (seen_by(own.first, OWN, s.T) - 1) / TILE;
@@ -345,7 +367,9 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
         own.dout = own.q + BLOCK_BYTES;
         if (!LSE_AHEAD) load_lse(next_lse, own, i, s.items, part);
         own.lse[0] = next_lse[0] * LOG2_E, own.lse[1] = next_lse[1] * LOG2_E;
-        if (LSE_AHEAD) load_lse(next_lse, own, item_in_round(round + 1), s.items, part_in_round(group, round + 1));
+        if (LSE_AHEAD)
+            load_lse(next_lse, own, item_in_round(round + 1), s.items,
+                     part_in_round(group, round + 1));
         wait_own(own, Q_FULL);
         for (; tile > mine; tile--, at.next()) { /* seen by later queries only */
             mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
@@ -375,10 +399,11 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
 }
 
 KERNEL_MIN(THREADS, 1)
-attention_hopper_dq(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map tiles,
-                    const __grid_constant__ tensor_map dy, const __grid_constant__ tensor_map y,
-                    const __grid_constant__ tensor_map dqkv, const float *lse, float *stats, const int *step_number,
-                    float scale, int T, int H, int heads, int items, u32 seed, u32 site, int threshold)
+attention_hopper_dq(const __grid_constant__ tensor_map rows,
+                    const __grid_constant__ tensor_map tiles, const __grid_constant__ tensor_map dy,
+                    const __grid_constant__ tensor_map y, const __grid_constant__ tensor_map dqkv,
+                    const float *lse, float *stats, const int *step_number, float scale, int T,
+                    int H, int heads, int items, u32 seed, u32 site, int threshold)
 {
     u32 base = shared_base();
     sizes s = sizes_of(T, H, heads, items);
@@ -393,7 +418,8 @@ attention_hopper_dq(const __grid_constant__ tensor_map rows, const __grid_consta
     if (threadIdx.x == 0) {
         for (int i = 0; i < 3 * CONSUMERS * ITEM_STAGES; i++) {
             mbarrier_init(base + Q_FULL + 8 * i, 1);
-            mbarrier_init(base + Q_FREE + 8 * i, i < 2 * CONSUMERS * ITEM_STAGES ? WARPGROUP / WARP : 1);
+            mbarrier_init(base + Q_FREE + 8 * i,
+                          i < 2 * CONSUMERS * ITEM_STAGES ? WARPGROUP / WARP : 1);
         }
         for (int i = 0; i < STAGES; i++) {
             mbarrier_init(base + KEYS_FULL + 8 * i, 1);

@@ -78,8 +78,10 @@ DEVICE sizes sizes_of(int T, int H, int heads, int section, int items)
 }
 DEVICE item item_of(int i, const sizes &s)
 {
-    int ranks = ceil_div(s.T, BLOCK), section = i / (s.section * ranks), before = section * s.section;
-    int heads = before + s.section < s.heads ? s.section : s.heads - before, in = i - before * ranks;
+    int ranks = ceil_div(s.T, BLOCK), section = i / (s.section * ranks),
+        before = section * s.section;
+    int heads = before + s.section < s.heads ? s.section : s.heads - before,
+        in = i - before * ranks;
     item r = {before + in % heads, in / heads};
     return r;
 }
@@ -106,16 +108,19 @@ DEVICE void produce_items(u32 base, const sizes &s, const tensor_map *rows, int 
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
         mbarrier_expect(of + K_FULL, BLOCK_BYTES);
         for (int group = 0; group < CONSUMERS; group++)
-            load_rows<OWN>(to + group * OWN_BYTES, rows, of + K_FULL, s.H + kv, first + OWN * group, b);
+            load_rows<OWN>(to + group * OWN_BYTES, rows, of + K_FULL, s.H + kv, first + OWN * group,
+                           b);
         mbarrier_wait(of + V_FREE, before);
         mbarrier_expect(of + V_FULL, BLOCK_BYTES);
         for (int group = 0; group < CONSUMERS; group++)
-            load_rows<OWN>(to + BLOCK_BYTES + group * OWN_BYTES, rows, of + V_FULL, s.H + KV + kv, first + OWN * group, b);
+            load_rows<OWN>(to + BLOCK_BYTES + group * OWN_BYTES, rows, of + V_FULL, s.H + KV + kv,
+                           first + OWN * group, b);
     }
 }
 
 /* One thread requests tiles of queries. */
-DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy, const tensor_map *stats)
+DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy,
+                          const tensor_map *stats)
 {
     ring<STAGES> at = {0, 1};
     dependents_wait();
@@ -125,7 +130,8 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
         int i = word_at(base + ITEM_AT + 4 * of.stage);
         if (i == STOP) return;
         item it = item_of(i, s);
-        int first = first_tile(it.rank * BLOCK), head = it.head * GROUP, b = head / s.H, h = head - b * s.H;
+        int first = first_tile(it.rank * BLOCK), head = it.head * GROUP, b = head / s.H,
+            h = head - b * s.H;
         int strip = head * s.tiles; /* index into statistics */
 #pragma unroll 1
         for (int member = 0; member < GROUP; member++, h++) {
@@ -136,7 +142,8 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
                 mbarrier_wait(full + FREE, at.phase);
                 mbarrier_expect(full + QUERIES_FULL, TILE_BYTES + STATS_BYTES);
                 load_rows<TILE>(stage, rows, full + QUERIES_FULL, h, tile * TILE, b);
-                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full + QUERIES_FULL, 0, strip, 0, 0, 0);
+                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full + QUERIES_FULL, 0,
+                         strip, 0, 0, 0);
                 mbarrier_expect(full + DO_FULL, TILE_BYTES);
                 load_rows<TILE>(stage + TILE_BYTES, dy, full + DO_FULL, h, tile * TILE, b);
             }
@@ -165,7 +172,8 @@ DEVICE void store_results(u32 base, const sizes &s, int group, const tensor_map 
             item it = item_of(STORE - order, s);
             int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK + OWN * group;
             store_rows(from, map, s.H + kv, first, b);
-            store_rows(base + of.stage * ITEM_BYTES + BLOCK_BYTES + group * OWN_BYTES, map, s.H + KV + kv, first, b);
+            store_rows(base + of.stage * ITEM_BYTES + BLOCK_BYTES + group * OWN_BYTES, map,
+                       s.H + KV + kv, first, b);
         }
         tma_store_commit();
         tma_store_wait_read<0>();
@@ -236,7 +244,8 @@ DEVICE void load_values(position &p)
 {
     int lane = p.thread % WARP, row = 16 * (p.thread / WARP) + lane % 16;
 #pragma unroll
-    for (int k = 0; k < 4; k++) ldmatrix_x4(p.values[k], p.v + panel_chunk<SWIZZLE>(row, 2 * k + lane / 16));
+    for (int k = 0; k < 4; k++)
+        ldmatrix_x4(p.values[k], p.v + panel_chunk<SWIZZLE>(row, 2 * k + lane / 16));
 }
 /* Advances to the next tile, which may belong to the next head. */
 DEVICE void advance(position &p)
@@ -257,10 +266,12 @@ DEVICE void unpack(scores &pr, const kept_scores &a, int k)
     }
 }
 /* Stores dS (rows: the warpgroup's keys) to a slot, 16 queries at a time to save registers. */
-DEVICE void keep_scores(const position &p, int to_slot, kept_scores &e, const kept_scores &a, const scores &dp, const float *stats)
+DEVICE void keep_scores(const position &p, int to_slot, kept_scores &e, const kept_scores &a,
+                        const scores &dp, const float *stats)
 {
     scores pr;
-    int thread = opaque(p.thread), lane = thread % WARP, row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
+    int thread = opaque(p.thread), lane = thread % WARP,
+        row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
     u32 to = p.base + AT_DS + to_slot * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
 #pragma unroll
     for (int k = 0; k < TILE / 16; k++) {
@@ -282,7 +293,8 @@ DEVICE void begin_queries(dq_tile &dq, const position &p, int of_slot, bool left
     if (left) named_barrier_sync(DS_READY + p.group + 2 * of_slot, CONSUMERS * WARPGROUP);
     /* Not where dS is stored: there more wgmma is in flight, and the fence takes longer. */
     if (PAIRS) fence_async();
-    u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_slot) * DS_BYTES, 16, 1024);
+    u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_slot) * DS_BYTES,
+                                           16, 1024);
     u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
     wgmma_forget(dq);
     wgmma_fence();
@@ -320,7 +332,8 @@ DEVICE void wait_for_space(position &p)
 DEVICE void add_queries(const dq_tile &dq, position &p, int piece)
 {
     wait_for_space(p);
-    float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ + p.group * DQ_BYTES);
+    float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ +
+                            p.group * DQ_BYTES);
     to += opaque(p.thread);
 #pragma unroll
     for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
@@ -341,14 +354,16 @@ DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
  * tile's S is complete at the end, and dK in flight. Heads of 128: on entry S is in flight, and dK
  * if there is a tile BEFORE; nothing is at the end. */
 template <int PART, bool MORE, bool BEFORE = true>
-DEVICE void step(scores &s, kept_scores &e, dq_tile &dq, sums &dk, sums &dv, position &p, int last = -1)
+DEVICE void step(scores &s, kept_scores &e, dq_tile &dq, sums &dk, sums &dv, position &p,
+                 int last = -1)
 {
     scores dp;
     kept_scores a;
     ring<STAGES> at = p.at;
     u32 queries = p.base + AT_TILES + at.stage * STAGE_BYTES;
-    const float *stats =
-        (const float *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_STATS + at.stage * STATS_BYTES) + p.thread % 4 * 2;
+    const float *stats = (const float *)(shared_memory + (p.base - shared_address(shared_memory)) +
+                                         AT_STATS + at.stage * STATS_BYTES) +
+                         p.thread % 4 * 2;
     mbarrier_wait(p.base + DO_FULL + 8 * at.stage, at.phase);
     begin_values(dp, p, queries + TILE_BYTES);
     if (!PAIRS) {
@@ -527,9 +542,11 @@ DEVICE void consume(const sizes &s, position &p, float scale)
 }
 
 KERNEL_MIN(THREADS, 1)
-attention_hopper_dqkv(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
-                      const __grid_constant__ tensor_map dqkv, const __grid_constant__ tensor_map stats, float *dq, int *counter, float scale, int T,
-                      int H, int heads, int section, int items)
+attention_hopper_dqkv(const __grid_constant__ tensor_map rows,
+                      const __grid_constant__ tensor_map dy,
+                      const __grid_constant__ tensor_map dqkv,
+                      const __grid_constant__ tensor_map stats, float *dq, int *counter,
+                      float scale, int T, int H, int heads, int section, int items)
 {
     u32 base = shared_base();
     sizes s = sizes_of(T, H, heads, section, items);

@@ -50,11 +50,13 @@ DEVICE u32 shared_base()
 /* s = a b^T: own rows and the rows of a tile, both in panels. */
 DEVICE void rows_by_rows(scores &s, u32 own, u32 tile)
 {
-    u64 a = wgmma_descriptor<SWIZZLE>(own, 16, 8 * PITCH), b = wgmma_descriptor<SWIZZLE>(tile, 16, 8 * PITCH);
+    u64 a = wgmma_descriptor<SWIZZLE>(own, 16, 8 * PITCH),
+        b = wgmma_descriptor<SWIZZLE>(tile, 16, 8 * PITCH);
 #pragma unroll
     for (int k = 0; k < D / 16; k++) {
         int panel = k * 16 / PANEL, bytes = k * 32 % PITCH;
-        wgmma_ss<TILE, 0, 0>(s, a + (panel * OWN * PITCH + bytes) / 16, b + (panel * TILE * PITCH + bytes) / 16, k > 0);
+        wgmma_ss<TILE, 0, 0>(s, a + (panel * OWN * PITCH + bytes) / 16,
+                             b + (panel * TILE * PITCH + bytes) / 16, k > 0);
     }
 }
 /* sum += a b; b: the rows of a tile. */
@@ -76,10 +78,12 @@ DEVICE void clear(sums &sum)
 }
 
 /* Called by one thread: copies the rows first ... of a head, panel by panel. */
-template <int ROWS> DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int first, int b)
+template <int ROWS>
+DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int first, int b)
 {
 #pragma unroll
-    for (int p = 0; p < PANELS; p++) tma_load(to + p * ROWS * PITCH, map, barrier, p * PANEL, head, first, b, 0);
+    for (int p = 0; p < PANELS; p++)
+        tma_load(to + p * ROWS * PITCH, map, barrier, p * PANEL, head, first, b, 0);
 }
 /* Stores a warpgroup's scaled sums to its 64 rows in shared memory, which are no longer read. */
 DEVICE void keep_rows(u32 to, const sums &sum, float scale, int thread)
@@ -89,7 +93,8 @@ DEVICE void keep_rows(u32 to, const sums &sum, float scale, int thread)
     for (int j = 0; j < D / 16; j++) {
         u32 r[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) r[i] = pack_bf16(sum[8 * j + 2 * i] * scale, sum[8 * j + 2 * i + 1] * scale);
+        for (int i = 0; i < 4; i++)
+            r[i] = pack_bf16(sum[8 * j + 2 * i] * scale, sum[8 * j + 2 * i + 1] * scale);
         int panel = 16 * j / PANEL, chunk = 2 * j % (PANEL / 8) + lane / 16;
         stmatrix_x4(to + panel * OWN * PITCH + panel_chunk<SWIZZLE>(row, chunk), r);
     }
@@ -98,7 +103,8 @@ DEVICE void keep_rows(u32 to, const sums &sum, float scale, int thread)
 DEVICE void store_rows(u32 from, const tensor_map *map, int head, int first, int b)
 {
 #pragma unroll
-    for (int p = 0; p < PANELS; p++) tma_store(map, from + p * OWN * PITCH, p * PANEL, head, first, b, 0);
+    for (int p = 0; p < PANELS; p++)
+        tma_store(map, from + p * OWN * PITCH, p * PANEL, head, first, b, 0);
 }
 /* A warpgroup's thread 0 releases an item's rows once its stores have read shared memory. To hide
  * the time, during the next item's first matmuls, unless those need the rows. */

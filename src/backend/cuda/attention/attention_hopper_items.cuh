@@ -29,7 +29,8 @@ DEVICE int items_of(int T, int BH)
 DEVICE item item_at(int n, int count, int T, int H, int BH, int group)
 {
     if (n >= items_of(T, BH)) return {};
-    int row_tiles = ceil_div(T, ROWS), section = n / (group * row_tiles), rest = n % (group * row_tiles);
+    int row_tiles = ceil_div(T, ROWS), section = n / (group * row_tiles),
+        rest = n % (group * row_tiles);
     int heads = min(group, BH - section * group), bh = section * group + rest % heads;
     int end = (T + 63) / 64 * 64 - rest / heads * ROWS, row = end - ROWS;
     if (row < 0) row = -64 * (count % (1 - row / 64)); /* assigns its rows to varying consumers */

@@ -3,7 +3,7 @@
  *
  * A block loads one head ahead. Each of four warpgroups has a strip of 64 queries of a head, and in
  * the next head the strip that sees as much less as this one saw more. It walks over the keys from
- * the first on; the next 64 keys' scores are computed concurrently with the product of these keys'
+ * the first on; the next 64 keys' scores are computed concurrently with the matmul of these keys'
  * weights and values. (Two warpgroups with two strips each take a tenth longer.)
  *
  * Bound by memory (4 HEAD_SIZE elements a row), exponentials and random bits. HEAD_SIZE <= 64. */
@@ -53,9 +53,11 @@ DEVICE void produce(u32 base, const tensor_map *map, int T, int H, int heads)
         for (int strip = 0; strip * KEYS < T; strip++) {
             u32 full = full_of(base, strip, n);
             mbarrier_expect(full, PARTS * TILE_BYTES);
-            tma_load(slot_address(base, strip, KEYS_OF, n), map, full, 0, H + h, strip * KEYS, b, 0);
+            tma_load(slot_address(base, strip, KEYS_OF, n), map, full, 0, H + h, strip * KEYS, b,
+                     0);
             tma_load(slot_address(base, strip, QUERIES, n), map, full, 0, h, strip * KEYS, b, 0);
-            tma_load(slot_address(base, strip, VALUES_OF, n), map, full, 0, 2 * H + h, strip * KEYS, b, 0);
+            tma_load(slot_address(base, strip, VALUES_OF, n), map, full, 0, 2 * H + h, strip * KEYS,
+                     b, 0);
         }
     }
 }
@@ -63,7 +65,8 @@ DEVICE void produce(u32 base, const tensor_map *map, int T, int H, int heads)
 /* s = q k^T */
 DEVICE void start_scores(float (&s)[KEYS / 2], u32 queries, u32 keys)
 {
-    u64 q = wgmma_descriptor<SWIZZLE>(queries, 16, 8 * PITCH), k = wgmma_descriptor<SWIZZLE>(keys, 16, 8 * PITCH);
+    u64 q = wgmma_descriptor<SWIZZLE>(queries, 16, 8 * PITCH),
+        k = wgmma_descriptor<SWIZZLE>(keys, 16, 8 * PITCH);
     wgmma_forget(s);
     wgmma_fence();
 #pragma unroll
@@ -98,7 +101,8 @@ DEVICE void release_head(position &c)
 DEVICE void begin(float (&s)[KEYS / 2], const position &c, int tile)
 {
     mbarrier_wait(full_of(c.base, tile, c.n), c.n / 2 % 2);
-    start_scores(s, slot_address(c.base, c.strip, QUERIES, c.n), slot_address(c.base, tile, KEYS_OF, c.n));
+    start_scores(s, slot_address(c.base, c.strip, QUERIES, c.n),
+                 slot_address(c.base, tile, KEYS_OF, c.n));
 }
 /* Processes one more tile, concurrently with the previous tile's weights times values. */
 DEVICE void step(rows &r, const position &c, const drop &d, int tile, int T, float scale)
@@ -119,7 +123,8 @@ DEVICE void step(rows &r, const position &c, const drop &d, int tile, int T, flo
     pack_weights(r, s, a);
 }
 /* y = o / sum through shared memory; log-sum-exp. */
-DEVICE void finish(rows &r, const position &c, const tensor_map *map, float *lse, int h, int b, int T, float scale, float factor)
+DEVICE void finish(rows &r, const position &c, const tensor_map *map, float *lse, int h, int b,
+                   int T, float scale, float factor)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
     u32 to = slot_address(c.base, c.strip, QUERIES, c.n);
@@ -136,7 +141,9 @@ DEVICE void finish(rows &r, const position &c, const tensor_map *map, float *lse
     for (int j = 0; j < HEAD / 16; j++) {
         u32 two[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) two[i] = pack_bf16(r.o[8 * j + 2 * i] * r.sum[i % 2], r.o[8 * j + 2 * i + 1] * r.sum[i % 2]);
+        for (int i = 0; i < 4; i++)
+            two[i] =
+                pack_bf16(r.o[8 * j + 2 * i] * r.sum[i % 2], r.o[8 * j + 2 * i + 1] * r.sum[i % 2]);
         stmatrix_x4(to + panel_chunk<SWIZZLE>(16 * warp + lane % 16, j * 2 + lane / 16), two);
     }
     fence_async();
@@ -146,7 +153,8 @@ DEVICE void finish(rows &r, const position &c, const tensor_map *map, float *lse
         tma_store_commit();
     }
 }
-DEVICE void consume(position &c, const tensor_map *map, float *lse, int T, int H, int heads, float scale, drop d, float factor)
+DEVICE void consume(position &c, const tensor_map *map, float *lse, int T, int H, int heads,
+                    float scale, drop d, float factor)
 {
     rows r;
     c.n = 0;
@@ -192,9 +200,9 @@ DEVICE void consume(position &c, const tensor_map *map, float *lse, int T, int H
 /* scale includes log2(e); less and carry: see dropout_kept; keep_scale: factor of kept elements.
  * Boxes have HEAD_SIZE columns and 64 rows. */
 KERNEL_MIN(THREADS, 1)
-attention_hopper_short(const __grid_constant__ tensor_map qkv, const __grid_constant__ tensor_map y, const int *step_number,
-                       float *lse, int T, int H, int heads, float scale, u32 seed, u32 site, u32 less,
-                       u32 carry, float keep_scale)
+attention_hopper_short(const __grid_constant__ tensor_map qkv, const __grid_constant__ tensor_map y,
+                       const int *step_number, float *lse, int T, int H, int heads, float scale,
+                       u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
 {
     u32 base = (shared_address(shared_memory) + 1023) & ~1023u;
     int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);

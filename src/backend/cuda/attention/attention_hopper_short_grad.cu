@@ -6,7 +6,7 @@
  * A block has several heads in turn. Of the ten tiles of 64 x 64 pairs on and below the diagonal
  * each of two warpgroups has five: those of two strips of keys in turn, so that dK and dV are sums
  * in its registers. dS goes through shared memory. In the step that follows each computes one
- * tile's product for dQ, so that all queries' sums, too, are made in registers in turn:
+ * tile's matmul for dQ, so that all queries' sums, too, are made in registers in turn:
  *
  *     step                            0      1     2            3        4            after
  *     warpgroup 0   queries, keys     0,0    1,0   2,0          3,0      3,3
@@ -34,7 +34,7 @@ enum {
     TILES = 4,
     ROWS = TILES * TILE,
     STEPS = 5,
-    KEYS = 0, VALUES, DOUT, QUERIES, /* of a strip */
+    KEYS = 0, VALUES, DOUT, QUERIES, /* slots of a strip */
     DOUBLED = 7,                     /* the first 7 of the strips' slots exist twice */
     SLOTS = 4 * TILES + DOUBLED,
     DS_BYTES = 2 * TILE * TILE,
@@ -46,7 +46,8 @@ enum {
     STATS_FULL = FULL + 2 * 8 * COPIES, /* of each strip */
     STEP_DONE = STATS_FULL + 8 * TILES, /* of each warpgroup, even steps and odd ones */
     FREE = STEP_DONE + 8 * 2 * CONSUMERS,
-    Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES, /* Q of strip 1; Q and dO of 2, of 3; all of a head */
+    /* freed: Q of strip 1; Q and dO of 2, of 3; all of a head */
+    Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES,
     HELPERS = 3, /* warps */
     HELPER_REGISTERS = 88,
     WORKER_REGISTERS = 208,
@@ -80,9 +81,11 @@ DEVICE u32 ds_of(u32 base, int group, int count)
 }
 
 /* --- the thread that requests copies --- */
-DEVICE void request(u32 base, const tensor_map *map, int copy, int strip, int what, int n, int head, int b)
+DEVICE void request(u32 base, const tensor_map *map, int copy, int strip, int what, int n, int head,
+                    int b)
 {
-    load_rows<TILE>(slot_address(base, strip, what, n), map, full_of(base, copy, n), head, strip * TILE, b);
+    load_rows<TILE>(slot_address(base, strip, what, n), map, full_of(base, copy, n), head,
+                    strip * TILE, b);
 }
 DEVICE void produce(u32 base, const problem &s, const tensor_map *rows, const tensor_map *dy)
 {
@@ -173,7 +176,8 @@ DEVICE void summarize(u32 base, const problem &s, int thread)
 #pragma unroll
                 for (int k = 0; k < 4; k++) {
                     sum[i] += __uint_as_float(a[k] << 16) * __uint_as_float(e[k] << 16);
-                    sum[i] += __uint_as_float(a[k] & 0xffff0000u) * __uint_as_float(e[k] & 0xffff0000u);
+                    sum[i] +=
+                        __uint_as_float(a[k] & 0xffff0000u) * __uint_as_float(e[k] & 0xffff0000u);
                 }
             }
             float lse = w.lse * LOG2_E;
@@ -188,7 +192,8 @@ DEVICE void summarize(u32 base, const problem &s, int thread)
             if (here < TILE) to[here] = lse;
 #pragma unroll
             for (int i = 0; i < TIMES; i++)
-                if (chunk == 0 && row + i * HELPERS * PASS < TILE) to[STATS + row + i * HELPERS * PASS] = sum[i] * s.unscaled;
+                if (chunk == 0 && row + i * HELPERS * PASS < TILE)
+                    to[STATS + row + i * HELPERS * PASS] = sum[i] * s.unscaled;
             release(base + STATS_FULL + 8 * strip, here % WARP);
         }
     }
@@ -214,9 +219,11 @@ DEVICE void random_tile(kept &a, const worker &o, int head, int queries, int key
     int warp = o.thread / WARP, lane = o.thread % WARP;
 #pragma unroll
     for (int j = 0; j < TILE / 32; j++) {
-        drop_bytes r = random_bytes<true>(o.d.seed, o.d.site, o.d.step, head, queries * 4 + 2 * j, keys * 4 + warp, lane);
+        drop_bytes r = random_bytes<true>(o.d.seed, o.d.site, o.d.step, head, queries * 4 + 2 * j,
+                                          keys * 4 + warp, lane);
 #pragma unroll
-        for (int i = 0; i < 4; i++) a.w[4 * j + i] = dropout_kept(r.w[i / 2][i % 2], o.d.less, o.d.carry);
+        for (int i = 0; i < 4; i++)
+            a.w[4 * j + i] = dropout_kept(r.w[i / 2][i % 2], o.d.less, o.d.carry);
     }
     computed(a.w);
 #endif
@@ -230,7 +237,8 @@ DEVICE void mask(scores &s, const worker &o)
         if (i / 4 * 8 + i % 2 < row + i / 2 % 2 * 8) s[i] = -INFINITY_F;
 }
 /* P, negative where dropped; packing turns those into zeros. */
-DEVICE void probabilities(scores &s, kept_scores &a, const kept &keep, const float *stats, float factor)
+DEVICE void probabilities(scores &s, kept_scores &a, const kept &keep, const float *stats,
+                          float factor)
 {
 #pragma unroll
     for (int n = 0; n < TILE / 8; n++) {
@@ -239,14 +247,16 @@ DEVICE void probabilities(scores &s, kept_scores &a, const kept &keep, const flo
         for (int i = 0; i < 4; i++) {
             float p = ex2_approx(s[4 * n + i] * factor - (i % 2 ? lse.y : lse.x));
 #if DROPOUT
-            p = __uint_as_float(__float_as_uint(p) ^ (~(keep.w[n] << 8 * (3 - (i % 2 * 2 + i / 2))) & 0x80000000u));
+            p = __uint_as_float(__float_as_uint(p) ^
+                                (~(keep.w[n] << 8 * (3 - (i % 2 * 2 + i / 2))) & 0x80000000u));
 #endif
             s[4 * n + i] = p;
         }
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             float low = s[4 * n + 2 * i], high = s[4 * n + 2 * i + 1];
-            a[n / 2][n % 2 * 2 + i] = DROPOUT ? pack_bf16_positive(low, high) : pack_bf16(low, high);
+            a[n / 2][n % 2 * 2 + i] =
+                DROPOUT ? pack_bf16_positive(low, high) : pack_bf16(low, high);
         }
     }
 }
@@ -260,7 +270,8 @@ DEVICE void gradients(kept_scores &e, const scores &p, const scores &dp, const f
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             float less = i % 2 ? delta.y : delta.x, a = p[4 * n + i];
-            ds[i] = DROPOUT ? fmaxf(a, 0) * dp[4 * n + i] - fabsf(a) * less : a * (dp[4 * n + i] - less);
+            ds[i] = DROPOUT ? fmaxf(a, 0) * dp[4 * n + i] - fabsf(a) * less
+                            : a * (dp[4 * n + i] - less);
         }
 #pragma unroll
         for (int i = 0; i < 2; i++) e[n / 2][n % 2 * 2 + i] = pack_bf16(ds[2 * i], ds[2 * i + 1]);
@@ -277,9 +288,11 @@ DEVICE void keep_scores(u32 to, const kept_scores &e, int thread)
 /* dQ of 64 queries: dS (rows: keys) times the rows of K. */
 DEVICE void add_queries(sums &dq, u32 ds, u32 keys, bool add)
 {
-    u64 a = wgmma_descriptor(ds, 16, 1024), b = wgmma_descriptor<SWIZZLE>(keys, TILE * PITCH, 8 * PITCH);
+    u64 a = wgmma_descriptor(ds, 16, 1024),
+        b = wgmma_descriptor<SWIZZLE>(keys, TILE * PITCH, 8 * PITCH);
 #pragma unroll
-    for (int k = 0; k < TILE / 16; k++) wgmma_ss<D, 1, 1>(dq, a + k * 128, b + k * PITCH, add || k > 0);
+    for (int k = 0; k < TILE / 16; k++)
+        wgmma_ss<D, 1, 1>(dq, a + k * 128, b + k * PITCH, add || k > 0);
 }
 /* sum (+)= a b; b: the rows of a strip. */
 DEVICE void add_strip(sums &sum, const kept_scores &a, u32 rows, bool add)
@@ -301,7 +314,8 @@ DEVICE void wait_full(const worker &o, int copy, int n)
 /* Stores complete sums to memory through rows that are no longer read. Each warp stores its 16 rows
  * as soon as its matmuls end, without waiting for the others: it overwrites its own rows of left
  * operands only, and other slots were last read by an earlier step's wgmma. */
-DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums &sum, float scale, int head, int strip, int b)
+DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums &sum, float scale,
+                      int head, int strip, int b)
 {
     keep_rows(to, sum, scale, o.thread);
     fence_async();
@@ -310,17 +324,19 @@ DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums
     if (o.thread % WARP == 0) tma_store(map, to + row * PITCH, 0, head, strip * TILE + row, b, 0);
 }
 /* what: 1 dQ, 2 dK and dV; of these queries and keys. */
-DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries, int keys, int H, const sums &dq, const sums &dk,
-                  const sums &dv)
+DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries, int keys, int H,
+                  const sums &dq, const sums &dk, const sums &dv)
 {
     int b = o.head / H, h = o.head - b * H, g = o.group;
     if (o.thread % WARP == 0) tma_store_wait_read<0>();
     __syncwarp();
     if (what & 1) keep_sums(o, map, slot_address(o.base, g, DOUT, o.n), dq, o.scale, h, queries, b);
     if (what & 2) {
-        u32 to = keys == 3 ? slot_address(o.base, 3, VALUES, o.n) : slot_address(o.base, 0, g ? QUERIES : DOUT, o.n);
+        u32 to = keys == 3 ? slot_address(o.base, 3, VALUES, o.n)
+                           : slot_address(o.base, 0, g ? QUERIES : DOUT, o.n);
         keep_sums(o, map, to, dk, o.scale, H + h, keys, b);
-        keep_sums(o, map, slot_address(o.base, g, VALUES, o.n), dv, o.keep_scale, 2 * H + h, keys, b);
+        keep_sums(o, map, slot_address(o.base, g, VALUES, o.n), dv, o.keep_scale, 2 * H + h, keys,
+                  b);
     }
     if (o.thread % WARP == 0) tma_store_commit();
 }
@@ -331,7 +347,8 @@ struct position {
 };
 DEVICE position position_at(int group, int n, int i, int head)
 {
-    position p = {n, i, head, in_table(0x33210, 0x32321, group, i), in_table(0x30000, 0x22111, group, i)};
+    position p = {n, i, head, in_table(0x33210, 0x32321, group, i),
+                  in_table(0x30000, 0x22111, group, i)};
     return p;
 }
 /* Starts the scores of a tile once its operands and those of the step's dQ have arrived. */
@@ -341,19 +358,23 @@ DEVICE void begin(scores &s, const worker &o, const position &p)
     wait_full(o, in_table(0x43210, 0x44021, o.group, p.i), p.n);
     wgmma_forget(s);
     wgmma_fence();
-    rows_by_rows(s, slot_address(o.base, p.keys, KEYS, p.n), slot_address(o.base, p.queries, QUERIES, p.n));
+    rows_by_rows(s, slot_address(o.base, p.keys, KEYS, p.n),
+                 slot_address(o.base, p.queries, QUERIES, p.n));
     wgmma_commit();
 }
 /* A tile whose scores and random bytes are complete; at the end the next one's are. DQ: adds dQ. */
 template <bool DQ>
-DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const worker &o, const position &p, const position &next)
+DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const worker &o,
+                 const position &p, const position &next)
 {
     scores dp;
     kept_scores a, e;
     int g = o.group, i = p.i, count = o.n * STEPS + i, lane = o.thread % WARP;
-    u32 at_q = slot_address(o.base, p.queries, QUERIES, o.n), at_do = slot_address(o.base, p.queries, DOUT, o.n);
-    const float *stats = (const float *)(shared_memory - shared_address(shared_memory) + o.base + AT_STATS) + p.queries * 2 * STATS +
-                         lane % 4 * 2;
+    u32 at_q = slot_address(o.base, p.queries, QUERIES, o.n),
+        at_do = slot_address(o.base, p.queries, DOUT, o.n);
+    const float *stats =
+        (const float *)(shared_memory - shared_address(shared_memory) + o.base + AT_STATS) +
+        p.queries * 2 * STATS + lane % 4 * 2;
     wgmma_forget(dp);
     wgmma_fence();
     rows_by_rows(dp, slot_address(o.base, p.keys, VALUES, o.n), at_do);
@@ -368,7 +389,8 @@ DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const work
     wgmma_commit();
     if (DQ) {
         u32 keys = slot_address(o.base, in_table(0x20100, 0x01010, g, i), KEYS, o.n);
-        add_queries(dq, ds_of(o.base, i % 2 ? g : 1 - g, count - 1), keys, in_table(0x11000, 0x10100, g, i));
+        add_queries(dq, ds_of(o.base, i % 2 ? g : 1 - g, count - 1), keys,
+                    in_table(0x11000, 0x10100, g, i));
         wgmma_commit();
     }
     wgmma_wait<1 + DQ>();
@@ -438,10 +460,11 @@ DEVICE void work(const problem &s, worker &o, const tensor_map *map)
 }
 
 KERNEL_MIN(THREADS, 1)
-attention_hopper_short_grad(const __grid_constant__ tensor_map rows, const __grid_constant__ tensor_map dy,
-                            const __grid_constant__ tensor_map dqkv, const bf16 *y, const float *lse, const int *step_number,
-                            int T, int H, int heads, float scale, u32 seed, u32 site, u32 less,
-                            u32 carry, float keep_scale)
+attention_hopper_short_grad(const __grid_constant__ tensor_map rows,
+                            const __grid_constant__ tensor_map dy,
+                            const __grid_constant__ tensor_map dqkv, const bf16 *y,
+                            const float *lse, const int *step_number, int T, int H, int heads,
+                            float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
 {
     u32 base = shared_base();
     problem s = {y, lse, T, H, heads, 1 / keep_scale};
@@ -449,7 +472,8 @@ attention_hopper_short_grad(const __grid_constant__ tensor_map rows, const __gri
     if (threadIdx.x == 0) {
         for (int i = 0; i < 2 * COPIES; i++) mbarrier_init(base + FULL + 8 * i, 1);
         for (int i = 0; i < TILES; i++) mbarrier_init(base + STATS_FULL + 8 * i, HELPERS);
-        for (int i = 0; i < 2 * CONSUMERS; i++) mbarrier_init(base + STEP_DONE + 8 * i, WARPGROUP / WARP);
+        for (int i = 0; i < 2 * CONSUMERS; i++)
+            mbarrier_init(base + STEP_DONE + 8 * i, WARPGROUP / WARP);
         for (int i = 0; i < FREES; i++) mbarrier_init(base + FREE + 8 * i, ARRIVALS);
         fence_barrier_init();
     }
@@ -470,7 +494,8 @@ attention_hopper_short_grad(const __grid_constant__ tensor_map rows, const __gri
         o.factor = scale * LOG2_E;
         o.scale = scale * keep_scale;
         o.keep_scale = keep_scale;
-        o.d.seed = seed, o.d.site = site, o.d.step = DROPOUT ? (u32)*step_number : 0, o.d.less = less, o.d.carry = carry;
+        o.d.seed = seed, o.d.site = site, o.d.step = DROPOUT ? (u32)*step_number : 0,
+        o.d.less = less, o.d.carry = carry;
         work(s, o, &dqkv);
     }
 }

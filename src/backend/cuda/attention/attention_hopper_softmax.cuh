@@ -95,7 +95,8 @@ DEVICE void random_tile(kept &a, const rows &r, const drop &d, int first)
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll
-            for (int h = 0; h < 2; h++) a.w[j + i][h] = dropout_kept(bytes.w[i][h], d.less, d.carry);
+            for (int h = 0; h < 2; h++)
+                a.w[j + i][h] = dropout_kept(bytes.w[i][h], d.less, d.carry);
 #pragma unroll
         for (int i = 0; i < 2; i++)
             computed(a.w[j + i]);

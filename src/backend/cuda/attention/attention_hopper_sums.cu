@@ -30,11 +30,12 @@ DEVICE float dot(const uint4 &a, const uint4 &b)
 }
 
 KERNEL(THREADS)
-attention_hopper_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq, int *counter, int T, int H,
-                      int D, int tiles)
+attention_hopper_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq,
+                      int *counter, int T, int H, int D, int tiles)
 {
     dependents_start();
-    int tile = blockIdx.x % tiles, head = blockIdx.x / tiles, b = head / H, lane = threadIdx.x % LANES;
+    int tile = blockIdx.x % tiles, head = blockIdx.x / tiles, b = head / H,
+        lane = threadIdx.x % LANES;
     uint4 a[ROWS * LANES / THREADS], e[ROWS * LANES / THREADS];
 #pragma unroll
     for (int i = 0; i < ROWS * LANES / THREADS; i++) {
@@ -47,7 +48,8 @@ attention_hopper_rows(const bf16 *dy, const bf16 *y, const float *lse, float *st
     if (blockIdx.x == 0 && threadIdx.x == 0) *counter = 0;
     float4 *sums = (float4 *)(dq + (i64)blockIdx.x * PIECES * PIECE);
 #pragma unroll
-    for (int i = 0; i < PIECES * PIECE / 4 / THREADS; i++) sums[i * THREADS + threadIdx.x] = make_float4(0, 0, 0, 0);
+    for (int i = 0; i < PIECES * PIECE / 4 / THREADS; i++)
+        sums[i * THREADS + threadIdx.x] = make_float4(0, 0, 0, 0);
 #pragma unroll
     for (int i = 0; i < ROWS * LANES / THREADS; i++) {
         int row = (i * THREADS + threadIdx.x) / LANES, t = tile * ROWS + row;
@@ -78,13 +80,16 @@ DEVICE void transpose_four(u32 (&w)[4], int lane)
 
 /* Half of the threads process a piece, or half of one. */
 KERNEL(THREADS)
-attention_hopper_convert(const float *dq, bf16 *dqkv, float scale, int T, int H, int D, int pitch, int tiles)
+attention_hopper_convert(const float *dq, bf16 *dqkv, float scale, int T, int H, int D, int pitch,
+                         int tiles)
 {
     enum { OF = 4 * PIECES }; /* 8x8 tiles of columns */
     dependents_wait();
-    int tile = blockIdx.x % tiles, head = blockIdx.x / tiles, b = head / H, half = threadIdx.x / 128, thread = threadIdx.x % 128;
+    int tile = blockIdx.x % tiles, head = blockIdx.x / tiles, b = head / H,
+        half = threadIdx.x / 128, thread = threadIdx.x % 128;
     int piece = PIECES == 2 ? half : 0, from = PIECES == 2 ? 0 : half * OF, lane = thread % 4;
-    const float4 *sums = (const float4 *)(dq + ((i64)blockIdx.x * PIECES + piece) * PIECE) + from * 128 + thread;
+    const float4 *sums =
+        (const float4 *)(dq + ((i64)blockIdx.x * PIECES + piece) * PIECE) + from * 128 + thread;
     float4 f[OF];
 #pragma unroll
     for (int i = 0; i < OF; i++) f[i] = sums[i * 128];
@@ -95,10 +100,13 @@ attention_hopper_convert(const float *dq, bf16 *dqkv, float scale, int T, int H,
             u32 w[4];
 #pragma unroll
             for (int k = 0; k < 4; k++)
-                w[k] = down ? pack_bf16(f[i + k].z * scale, f[i + k].w * scale) : pack_bf16(f[i + k].x * scale, f[i + k].y * scale);
+                w[k] = down ? pack_bf16(f[i + k].z * scale, f[i + k].w * scale)
+                            : pack_bf16(f[i + k].x * scale, f[i + k].y * scale);
             transpose_four(w, lane);
-            int t = tile * ROWS + thread / WARP * 16 + thread % WARP / 4 + 8 * down, column = piece * 64 + (from + i + lane) * 8;
+            int t = tile * ROWS + thread / WARP * 16 + thread % WARP / 4 + 8 * down,
+                column = piece * 64 + (from + i + lane) * 8;
             if (t < T && column < D)
-                *(uint4 *)(dqkv + (i64)(b * (i64)T + t) * pitch + head % H * D + column) = make_uint4(w[0], w[1], w[2], w[3]);
+                *(uint4 *)(dqkv + (i64)(b * (i64)T + t) * pitch + head % H * D + column) =
+                    make_uint4(w[0], w[1], w[2], w[3]);
         }
 }

@@ -22,8 +22,8 @@ DEVICE float keep(const drop &d, int k)
 }
 
 /* Keys first ... first + 31, then those `jump` further, up to n; o (D) starts as zero. */
-DEVICE softmax_state attend(const T_X *q, const T_X *keys, const T_X *values, i64 stride, int first, int jump, int n, int D,
-                     float scale, const drop &d, float *o)
+DEVICE softmax_state attend(const T_X *q, const T_X *keys, const T_X *values, i64 stride, int first,
+                            int jump, int n, int D, float scale, const drop &d, float *o)
 {
     softmax_state a = {LOWEST_F, 0};
     int lane = threadIdx.x % WARP;
@@ -33,7 +33,8 @@ DEVICE softmax_state attend(const T_X *q, const T_X *keys, const T_X *values, i6
         if (k < n)
             for (int i = 0; i < D; i++) s += to_float(q[i]) * to_float(keys[k * stride + i]);
         s *= scale;
-        float top = fmaxf(a.top, warp_max(s)), factor = expf(a.top - top), p = k < n ? expf(s - top) : 0;
+        float top = fmaxf(a.top, warp_max(s)), factor = expf(a.top - top),
+              p = k < n ? expf(s - top) : 0;
         a.sum = a.sum * factor + warp_sum(p);
         a.top = top;
         if (k < n) p *= keep(d, k);
@@ -50,8 +51,9 @@ DEVICE softmax_state attend(const T_X *q, const T_X *keys, const T_X *values, i6
 }
 
 /* One warp per query. */
-KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, float *lse, int B, int T, int H, int KV, int D, int causal,
-                            float scale, u32 seed, u32 site, int threshold, float keep_scale)
+KERNEL_MIN(128, 4)
+attention_plain(const T_X *qkv, const int *step, T_X *y, float *lse, int B, int T, int H, int KV,
+                int D, int causal, float scale, u32 seed, u32 site, int threshold, float keep_scale)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -63,7 +65,8 @@ KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, floa
     const T_X *keys = qkv + (i64)(bh / H) * T * stride + C + bh % H / (H / KV) * D;
     drop d = {seed, site, threshold ? (u32)*step : 0, (u32)bh, (u32)t, threshold, keep_scale};
     for (int i = lane; i < D; i += WARP) o[i] = 0;
-    softmax_state a = attend(q, keys, keys + KV * D, stride, 0, WARP, causal ? t + 1 : T, D, scale, d, o);
+    softmax_state a =
+        attend(q, keys, keys + KV * D, stride, 0, WARP, causal ? t + 1 : T, D, scale, d, o);
     y += ((i64)(bh / H) * T + t) * C + bh % H * D;
     for (int i = lane; i < D; i += WARP) y[i] = to<T_X>(o[i] / a.sum);
     if (lane == 0) lse[at] = a.top + logf(a.sum);
@@ -72,13 +75,15 @@ KERNEL_MIN(128, 4) attention_plain(const T_X *qkv, const int *step, T_X *y, floa
 /* cache (2,B,Tmax,KV*D), qkv (B,1,(H+2*KV)*D) -> the cache with k and v at the position, y (B,1,C):
  * attention to the positions up to it. One block per head, whose warps share the keys. Blocks of a
  * group write the same k and v; each waits for its own. Positions outside change nothing. */
-KERNEL_MIN(256, 2) attention_cached(T_X *cache, const T_X *qkv, const int *position, T_X *y, int B, int Tmax, int H, int KV, int D,
-                             float scale)
+KERNEL_MIN(256, 2)
+attention_cached(T_X *cache, const T_X *qkv, const int *position, T_X *y, int B, int Tmax, int H,
+                 int KV, int D, float scale)
 {
     enum { WARPS = 256 / WARP };
     extern __shared__ __align__(1024) u8 shared_memory[];
     __shared__ softmax_state part[WARPS];
-    int warp = threadIdx.x / WARP, b = (int)blockIdx.x / H, h = (int)blockIdx.x % H, now = *position;
+    int warp = threadIdx.x / WARP, b = (int)blockIdx.x / H, h = (int)blockIdx.x % H,
+        now = *position;
     int kv = h / (H / KV);
     i64 C = (i64)H * D, wide = (i64)KV * D;
     T_X *keys = cache + (i64)b * Tmax * wide + kv * D, *values = keys + (i64)B * Tmax * wide;
@@ -92,7 +97,8 @@ KERNEL_MIN(256, 2) attention_cached(T_X *cache, const T_X *qkv, const int *posit
     for (int i = threadIdx.x; i < WARPS * D; i += 256) o[i] = 0;
     __syncthreads();
     drop none = {};
-    softmax_state a = attend(qkv + h * D, keys, values, wide, warp * WARP, 256, now + 1, D, scale, none, o + warp * D);
+    softmax_state a = attend(qkv + h * D, keys, values, wide, warp * WARP, 256, now + 1, D, scale,
+                             none, o + warp * D);
     if (threadIdx.x % WARP == 0) part[warp] = a;
     __syncthreads();
     float top = LOWEST_F, sum = 0;

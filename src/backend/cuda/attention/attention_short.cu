@@ -31,7 +31,8 @@ DEVICE void load_queries(strip &r, const bf16 *q, int pitch, int first, int T, i
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const bf16 *row = q + (i64)min(first + 16 * m + 8 * h + lane / 4, T - 1) * pitch + lane % 4 * 2;
+            const bf16 *row =
+                q + (i64)min(first + 16 * m + 8 * h + lane / 4, T - 1) * pitch + lane % 4 * 2;
 #pragma unroll
             for (int k = 0; k < D / 16; k++) {
                 r.q.r[m][k][h] = *(const u32 *)(row + 16 * k);
@@ -70,7 +71,8 @@ DEVICE void lift_top(strip &r, const scores (&s)[TIMES], float scale)
 #pragma unroll
             for (int j = 0; j < TIMES; j++)
 #pragma unroll
-                for (int n = 0; n < 2; n++) a = fmaxf(a, fmaxf(s[j][m][n][2 * h], s[j][m][n][2 * h + 1]));
+                for (int n = 0; n < 2; n++)
+                    a = fmaxf(a, fmaxf(s[j][m][n][2 * h], s[j][m][n][2 * h + 1]));
             max[m][h] = a;
             far |= (a - r.top[m][h]) * scale > 8;
         }
@@ -85,25 +87,30 @@ DEVICE void lift_top(strip &r, const scores (&s)[TIMES], float scale)
             r.top[m][h] = top;
             r.sum[m][h] *= factor;
 #pragma unroll
-            for (int n = 0; n < D / 8; n++) r.o[m][n][2 * h] *= factor, r.o[m][n][2 * h + 1] *= factor;
+            for (int n = 0; n < D / 8; n++)
+                r.o[m][n][2 * h] *= factor, r.o[m][n][2 * h + 1] *= factor;
         }
 }
 
 /* Processes KEYS keys from `key` on. EDGE: some are masked or beyond T. */
-template <bool EDGE> DEVICE void step_keys(strip &r, int query, int key, int T, float scale, const drop &d)
+template <bool EDGE>
+DEVICE void step_keys(strip &r, int query, int key, int T, float scale, const drop &d)
 {
     int lane = threadIdx.x % WARP;
-    u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES, v_rows = k_rows + AT_SECOND + lane_down(lane);
+    u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES,
+        v_rows = k_rows + AT_SECOND + lane_down(lane);
     scores s[TIMES];
 #pragma unroll
-    for (int j = 0; j < TIMES; j++) rows_by_rows(s[j], r.q, 0, k_rows + j * 16 * ROW_BYTES + lane_across(lane));
+    for (int j = 0; j < TIMES; j++)
+        rows_by_rows(s[j], r.q, 0, k_rows + j * 16 * ROW_BYTES + lane_across(lane));
     if (EDGE) mask(s, query, key, T, lane);
     lift_top(r, s, scale);
 #pragma unroll
     for (int j = 0; j < TIMES; j++) {
         kept_scores a;
 #if DROPOUT
-        drop_bytes bytes = random_bytes<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
+        drop_bytes bytes =
+            random_bytes<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
 #endif
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -129,7 +136,8 @@ template <bool EDGE> DEVICE void step_keys(strip &r, int query, int key, int T, 
 }
 
 /* y = o / sum; log-sum-exp. */
-DEVICE void finish(strip &r, bf16 *y, float *lse, int pitch, int first, int T, u32 piece, float scale, float factor, int lane)
+DEVICE void finish(strip &r, bf16 *y, float *lse, int pitch, int first, int T, u32 piece,
+                   float scale, float factor, int lane)
 {
 #pragma unroll
     for (int m = 0; m < M; m++)
@@ -149,8 +157,8 @@ DEVICE void finish(strip &r, bf16 *y, float *lse, int pitch, int first, int T, u
 
 /* Grid BH. scale is that of the scores times log2(e). */
 KERNEL_MIN(THREADS, BLOCKS)
-attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, int H, float scale, u32 seed, u32 site, u32 less,
-                u32 carry, float keep_scale)
+attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, int H, float scale,
+                u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
 {
     int b = blockIdx.x / H, head = blockIdx.x % H, pitch = 3 * H * D;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, blockIdx.x, less, carry};
@@ -164,7 +172,8 @@ attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, in
         load_queries(r, q, pitch, query, T, lane);
         if (query >= BLOCK) {
 #pragma unroll 1
-            for (int part = 0; part < PARTS; part++) load_part(q + H * D, pitch, q + 2 * H * D, pitch, part, T);
+            for (int part = 0; part < PARTS; part++)
+                load_part(q + H * D, pitch, q + 2 * H * D, pitch, part, T);
             int next = ROWS - OWN - query + lane; /* prefetches the other strip's queries */
             if (next < T)
                 for (int at = 0; at < D; at += 32) prefetch_l2(q + (i64)next * pitch + at);

@@ -23,17 +23,25 @@ template <int N, int BY> struct walk {
     static_assert(N % PASS == 0, "whole passes");
     int row, chunk;
     u32 at;
-    __device__ __forceinline__ walk(int thread) : row(thread / CHUNKS), chunk(thread % CHUNKS), at(swizzle<CHUNKS>(row, chunk)) {}
-    __device__ __forceinline__ u32 offset(int i) const { return (at ^ (PASS % 8 && i % 2 ? 64 : 0)) + i * PASS * ROW_BYTES; }
+    __device__ __forceinline__ walk(int thread)
+        : row(thread / CHUNKS), chunk(thread % CHUNKS), at(swizzle<CHUNKS>(row, chunk))
+    {
+    }
+    __device__ __forceinline__ u32 offset(int i) const
+    {
+        return (at ^ (PASS % 8 && i % 2 ? 64 : 0)) + i * PASS * ROW_BYTES;
+    }
 };
-template <int N, int BY> DEVICE void copy_rows(u32 to, const bf16 *rows, int pitch, int first, int T, int thread)
+template <int N, int BY>
+DEVICE void copy_rows(u32 to, const bf16 *rows, int pitch, int first, int T, int thread)
 {
     walk<N, BY> w(thread);
     int left = T - first - w.row; /* from -N on */
     const bf16 *p = rows + (i64)(first + w.row) * pitch + w.chunk * 8;
     if (first + N <= T) {
 #pragma unroll
-        for (int i = 0; i < w.TIMES; i++) cp_async_16(to + w.offset(i), p + (i64)i * w.PASS * pitch, 16);
+        for (int i = 0; i < w.TIMES; i++)
+            cp_async_16(to + w.offset(i), p + (i64)i * w.PASS * pitch, 16);
         return;
     }
 #pragma unroll
@@ -43,7 +51,8 @@ template <int N, int BY> DEVICE void copy_rows(u32 to, const bf16 *rows, int pit
     }
 }
 /* Copies a part of two matrices of the head as one group. */
-DEVICE void load_part(const bf16 *first, int pitch, const bf16 *second, int second_pitch, int part, int T)
+DEVICE void load_part(const bf16 *first, int pitch, const bf16 *second, int second_pitch, int part,
+                      int T)
 {
     u32 to = shared_address(shared_memory) + part * TILE_BYTES;
     int thread = opaque(threadIdx.x);
@@ -67,7 +76,8 @@ DEVICE void wait_for(int part)
 
 /* Stores scaled sums in whole chunks, PIECE rows at a time through the warp's space at `piece`. */
 template <int PIECE>
-DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, const sums &sum, float scale, int lane)
+DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, const sums &sum,
+                        float scale, int lane)
 {
     walk<PIECE, WARP> w(lane);
     bf16 *p = rows + (i64)(first + w.row) * pitch + w.chunk * 8;
@@ -77,10 +87,12 @@ DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, cons
         if (m * 16 % PIECE == 0) __syncwarp();
 #pragma unroll
         for (int n = 0; n < D / 8; n++) {
-            u8 *at = shared_memory + piece + swizzle<CHUNKS>(lane / 4, n) + lane % 4 * 4 + m * 16 % PIECE * ROW_BYTES;
+            u8 *at = shared_memory + piece + swizzle<CHUNKS>(lane / 4, n) + lane % 4 * 4 +
+                     m * 16 % PIECE * ROW_BYTES;
 #pragma unroll
             for (int r = 0; r < 2; r++)
-                *(u32 *)(at + 8 * r * ROW_BYTES) = pack_bf16(sum[m][n][2 * r] * scale, sum[m][n][2 * r + 1] * scale);
+                *(u32 *)(at + 8 * r * ROW_BYTES) =
+                    pack_bf16(sum[m][n][2 * r] * scale, sum[m][n][2 * r + 1] * scale);
         }
         if ((m + 1) * 16 % PIECE) continue;
         __syncwarp();
@@ -88,12 +100,14 @@ DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, cons
         if (first + OWN <= T) {
 #pragma unroll
             for (int i = 0; i < w.TIMES; i++)
-                *(uint4 *)(p + (i64)(done + i * w.PASS) * pitch) = *(const uint4 *)(from + w.offset(i));
+                *(uint4 *)(p + (i64)(done + i * w.PASS) * pitch) =
+                    *(const uint4 *)(from + w.offset(i));
         } else {
 #pragma unroll 1
             for (int i = 0; i < w.TIMES; i++)
                 if (first + done + w.row + i * w.PASS < T)
-                    *(uint4 *)(p + (i64)(done + i * w.PASS) * pitch) = *(const uint4 *)(from + w.offset(i));
+                    *(uint4 *)(p + (i64)(done + i * w.PASS) * pitch) =
+                        *(const uint4 *)(from + w.offset(i));
         }
     }
 }

@@ -47,7 +47,8 @@ DEVICE u32 own_at(int warp)
 {
     return AT_OWN + warp * 2 * OWN_BYTES;
 }
-DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, int second_pitch, int row, int T, int lane)
+DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, int second_pitch,
+                     int row, int T, int lane)
 {
     copy_rows<OWN, WARP>(to, first, pitch, row, T, lane);
     copy_rows<OWN, WARP>(to + OWN_BYTES, second, second_pitch, row, T, lane);
@@ -78,7 +79,8 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
             lse = h.lse[(i64)(blockIdx.z * h.H + blockIdx.y) * h.T + t] * LOG2_E;
 #pragma unroll
             for (int c = 0; c < CHUNKS / 2; c++) {
-                floats<8> a = load<8>((const bf16 *)(shared_memory + dout + swizzle<CHUNKS>(r, half * (CHUNKS / 2) + c)));
+                floats<8> a = load<8>((const bf16 *)(shared_memory + dout +
+                                                     swizzle<CHUNKS>(r, half * (CHUNKS / 2) + c)));
                 floats<8> b = load<8>(y + c * 8);
 #pragma unroll
                 for (int k = 0; k < 8; k++) sum += a[k] * b[k];
@@ -91,8 +93,8 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
 
 /* A step of dK and dV: STEP queries from `query`, a strip of keys from `key`. EDGE: mask keys. */
 template <bool EDGE>
-DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_rows<KEPT> &v, int query, int key,
-                      float factor, const u32 (&bytes)[2], const drop &d)
+DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_rows<KEPT> &v,
+                      int query, int key, float factor, const u32 (&bytes)[2], const drop &d)
 {
     int thread = opaque(threadIdx.x), lane = thread % WARP;
     u32 own = shared_address(shared_memory) + own_at(thread / WARP) + lane_down(lane);
@@ -114,7 +116,8 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_r
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 p[i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
-                int unseen = key + 16 * m + i / 2 * 8 + lane / 4 - (query + 8 * n + lane % 4 * 2 + i % 2);
+                int unseen =
+                    key + 16 * m + i / 2 * 8 + lane / 4 - (query + 8 * n + lane % 4 * 2 + i % 2);
                 if (EDGE && unseen > 0) p[i] = 0;
                 float all = p[i];
 #if DROPOUT
@@ -135,9 +138,9 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_r
 
 /* A step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: mask keys. */
 template <bool EDGE>
-DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dout, const float (&lse)[M][2],
-                         const float (&delta)[M][2], int query, int key, int T, float factor,
-                         const u32 (&bytes)[2], const drop &d)
+DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dout,
+                         const float (&lse)[M][2], const float (&delta)[M][2], int query, int key,
+                         int T, float factor, const u32 (&bytes)[2], const drop &d)
 {
     int thread = opaque(threadIdx.x), lane = thread % WARP;
     u32 own = shared_address(shared_memory) + own_at(thread / WARP) + lane_down(lane);
@@ -158,8 +161,10 @@ DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D
                 float ds[2];
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
-                    int at = key + 8 * n + lane % 4 * 2 + i, row = query + 16 * m + 8 * r + lane / 4;
-                    float p = ex2_approx(s[m][n][2 * r + i] * factor - lse[m][r]), g = dp[m][n][2 * r + i];
+                    int at = key + 8 * n + lane % 4 * 2 + i,
+                        row = query + 16 * m + 8 * r + lane / 4;
+                    float p = ex2_approx(s[m][n][2 * r + i] * factor - lse[m][r]),
+                          g = dp[m][n][2 * r + i];
                     if (EDGE && ((CAUSAL && at > row) || at >= T)) p = 0;
 #if DROPOUT
                     g = keep(g, kept, n % 2 * 2 + i);
@@ -178,7 +183,8 @@ template <bool ROWS_ARE_KEYS> DEVICE drop_bytes draw_span(const drop &d, int que
 {
     drop_bytes r;
 #if DROPOUT
-    r = random_bytes<ROWS_ARE_KEYS>(d.seed, d.site, d.step, d.bh, query / 16, key / 16, opaque(threadIdx.x) % WARP);
+    r = random_bytes<ROWS_ARE_KEYS>(d.seed, d.site, d.step, d.bh, query / 16, key / 16,
+                                    opaque(threadIdx.x) % WARP);
 #endif
     return r;
 }
@@ -199,14 +205,17 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float keep_scal
         prefetch_y<ROWS, THREADS>(h, 0, thread);
 #pragma unroll 1
         for (int i = 0; i < PARTS; i++)
-            if (i * TILE < h.T) load_part(h.qkv + head_offset(h, 3, 0), pitch, h.dy + head_offset(h, 1, 0), h.H * D, i, h.T);
+            if (i * TILE < h.T)
+                load_part(h.qkv + head_offset(h, 3, 0), pitch, h.dy + head_offset(h, 1, 0), h.H * D,
+                          i, h.T);
     }
 #pragma unroll 1
     for (;; key = ROWS - OWN - key) {
         int thread = opaque(threadIdx.x), lane = thread % WARP, pitch = 3 * h.H * D;
         u32 at_own = own_at(thread / WARP);
         __syncwarp();
-        load_own(base + at_own, h.qkv + head_offset(h, 3, 1), pitch, h.qkv + head_offset(h, 3, 2), pitch, key, h.T, lane);
+        load_own(base + at_own, h.qkv + head_offset(h, 3, 1), pitch, h.qkv + head_offset(h, 3, 2),
+                 pitch, key, h.T, lane);
         if (key < BLOCK) {
             cp_async_wait<1>();
             __syncthreads();
@@ -250,7 +259,8 @@ DEVICE void grad_keys(const head &h, const drop &d, float scale, float keep_scal
         lane = thread % WARP;
         at_own = own_at(thread / WARP);
         store_strip<OWN>(h.dqkv + head_offset(h, 3, 1), pitch, key, h.T, at_own, dk, scale, lane);
-        store_strip<OWN>(h.dqkv + head_offset(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv, keep_scale, lane);
+        store_strip<OWN>(h.dqkv + head_offset(h, 3, 2), pitch, key, h.T, at_own + OWN_BYTES, dv,
+                         keep_scale, lane);
         if (key >= BLOCK) break;
     }
 }
@@ -266,11 +276,13 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
         u32 at_own = own_at(thread / WARP);
         prefetch_y<OWN, WARP>(h, query, lane);
         __syncwarp();
-        load_own(base + at_own, h.qkv + head_offset(h, 3, 0), pitch, h.dy + head_offset(h, 1, 0), h.H * D, query, h.T, lane);
+        load_own(base + at_own, h.qkv + head_offset(h, 3, 0), pitch, h.dy + head_offset(h, 1, 0),
+                 h.H * D, query, h.T, lane);
         if (query >= BLOCK) {
 #pragma unroll 1
             for (int i = 0; i < PARTS; i++)
-                load_part(h.qkv + head_offset(h, 3, 1), pitch, h.qkv + head_offset(h, 3, 2), pitch, i, h.T);
+                load_part(h.qkv + head_offset(h, 3, 1), pitch, h.qkv + head_offset(h, 3, 2), pitch,
+                          i, h.T);
             cp_async_wait<PARTS>();
         } else
             cp_async_wait<0>();
@@ -291,7 +303,8 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
         for (int m = 0; m < M; m++)
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                const float *at = (const float *)(shared_memory + AT_LSE) + query + 16 * m + 8 * r + lane / 4;
+                const float *at =
+                    (const float *)(shared_memory + AT_LSE) + query + 16 * m + 8 * r + lane / 4;
                 lse[m][r] = at[0];
                 delta[m][r] = at[ROWS];
             }
@@ -304,7 +317,8 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
 #pragma unroll 1
             for (int j = 0; j < 2; j++) {
                 step_bytes(bytes, all, j);
-                step_queries<false>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor, bytes, d);
+                step_queries<false>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor,
+                                    bytes, d);
             }
         }
 #pragma unroll 1
@@ -314,11 +328,13 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
             for (int j = 0; j < 2; j++) {
                 if (key + j * STEP >= end) break;
                 step_bytes(bytes, all, j);
-                step_queries<true>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor, bytes, d);
+                step_queries<true>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor,
+                                   bytes, d);
             }
         }
         thread = opaque(threadIdx.x);
-        store_strip<OWN>(h.dqkv + head_offset(h, 3, 0), pitch, query, h.T, own_at(thread / WARP), dq, scale, thread % WARP);
+        store_strip<OWN>(h.dqkv + head_offset(h, 3, 0), pitch, query, h.T, own_at(thread / WARP),
+                         dq, scale, thread % WARP);
         if (query < BLOCK) break;
     }
 }
@@ -326,8 +342,9 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
 /* Grid (2, H, B): a head's two blocks are adjacent, as they read the same data. After `half` (the
  * number of SMs / 2) heads the two kinds swap, so that an SM gets one of each. */
 KERNEL_MIN(THREADS, BLOCKS)
-attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse, const int *step, bf16 *dqkv, int T,
-                     int H, int half, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
+attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse,
+                     const int *step, bf16 *dqkv, int T, int H, int half, float scale, u32 seed,
+                     u32 site, u32 less, u32 carry, float keep_scale)
 {
     int bh = blockIdx.z * H + blockIdx.y;
     head h = {qkv, dy, y, lse, dqkv, H, T, scale * LOG2_E, 1 / keep_scale};

@@ -32,10 +32,11 @@
  * the operands in shared memory must not change. All 128 threads, on a uniform path. */
 enum { SWIZZLE_128B = 1, SWIZZLE_64B = 2, SWIZZLE_32B = 3 };
 /* LBO and SBO are in bytes. To advance by x bytes add x / 16. */
-template <int SWIZZLE = SWIZZLE_128B> DEVICE u64 wgmma_descriptor(u32 shared, int lbo_bytes, int sbo_bytes)
+template <int SWIZZLE = SWIZZLE_128B>
+DEVICE u64 wgmma_descriptor(u32 shared, int lbo_bytes, int sbo_bytes)
 {
-    return (u64)((shared & 0x3ffff) >> 4) | (u64)(lbo_bytes >> 4 & 0x3fff) << 16 | (u64)(sbo_bytes >> 4 & 0x3fff) << 32 |
-           (u64)SWIZZLE << 62;
+    return (u64)((shared & 0x3ffff) >> 4) | (u64)(lbo_bytes >> 4 & 0x3fff) << 16 |
+           (u64)(sbo_bytes >> 4 & 0x3fff) << 32 | (u64)SWIZZLE << 62;
 }
 /* Byte offset of chunk c (16 bytes) of a row from the panel's start. */
 template <int SWIZZLE = SWIZZLE_128B> DEVICE u32 panel_chunk(int row, int c)
@@ -94,12 +95,14 @@ template <int N> DEVICE void computed(u32 (&a)[N])
 #define WGMMA_D96 WGMMA_D64 \
     ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
     ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define WGMMA_D128 WGMMA_D96 \
+#define WGMMA_D128                                                                                 \
+    WGMMA_D96                                                                                      \
     ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
-    ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define WGMMA_F8(i)                                                                                            \
-    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
-        "+f"(d[i + 7])
+    ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, " \
+    "%127"
+#define WGMMA_F8(i)                                                                             \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+        "+f"(d[i + 6]), "+f"(d[i + 7])
 #define WGMMA_F16_AT(i) WGMMA_F8(i), WGMMA_F8(i + 8)
 #define WGMMA_F32_AT(i) WGMMA_F16_AT(i), WGMMA_F16_AT(i + 16)
 #define WGMMA_F8_ALL    WGMMA_F8(0)
@@ -110,23 +113,25 @@ template <int N> DEVICE void computed(u32 (&a)[N])
 #define WGMMA_F96_ALL   WGMMA_F64_ALL, WGMMA_F32_AT(64)
 #define WGMMA_F128_ALL  WGMMA_F96_ALL, WGMMA_F32_AT(96)
 /* o0 ... are the numbers of the operands after d. `accumulate` is turned into a predicate. */
-#define WGMMA_SS(n, half, o0, o1, o2, o3, o4)                                                            \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #o2 ", 0;\n"                                       \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" WGMMA_D##half "}, %" #o0   \
-                 ", %" #o1 ", p, 1, 1, %" #o3 ", %" #o4 ";\n}"                                           \
-                 : WGMMA_F##half##_ALL                                                                   \
-                 : "l"(a), "l"(b), "r"((int)accumulate), "n"((int)TA), "n"((int)TB)                      \
+#define WGMMA_SS(n, half, o0, o1, o2, o3, o4)                                               \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #o2 ", 0;\n"                          \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" WGMMA_D##half \
+                 "}, %" #o0 ", %" #o1 ", p, 1, 1, %" #o3 ", %" #o4 ";\n}"                   \
+                 : WGMMA_F##half##_ALL                                                      \
+                 : "l"(a), "l"(b), "r"((int)accumulate), "n"((int)TA), "n"((int)TB)         \
                  : "memory")
-#define WGMMA_RS(n, half, o0, o1, o2, o3, o4, o5, o6)                                                    \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #o5 ", 0;\n"                                       \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" WGMMA_D##half "}, {%" #o0  \
-                 ", %" #o1 ", %" #o2 ", %" #o3 "}, %" #o4 ", p, 1, 1, %" #o6 ";\n}"                      \
-                 : WGMMA_F##half##_ALL                                                                   \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate), "n"((int)TB) \
+#define WGMMA_RS(n, half, o0, o1, o2, o3, o4, o5, o6)                                           \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #o5 ", 0;\n"                              \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" WGMMA_D##half     \
+                 "}, {%" #o0 ", %" #o1 ", %" #o2 ", %" #o3 "}, %" #o4 ", p, 1, 1, %" #o6 ";\n}" \
+                 : WGMMA_F##half##_ALL                                                          \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate),    \
+                   "n"((int)TB)                                                                 \
                  : "memory")
 
 /* a and b are in shared memory. Without `accumulate` d is overwritten. */
-template <int N, bool TA, bool TB> DEVICE void wgmma_ss(float (&d)[N / 2], u64 a, u64 b, bool accumulate)
+template <int N, bool TA, bool TB>
+DEVICE void wgmma_ss(float (&d)[N / 2], u64 a, u64 b, bool accumulate)
 {
     if constexpr (N == 16) WGMMA_SS(16, 8, 8, 9, 10, 11, 12);
     else if constexpr (N == 32) WGMMA_SS(32, 16, 16, 17, 18, 19, 20);
@@ -138,7 +143,8 @@ template <int N, bool TA, bool TB> DEVICE void wgmma_ss(float (&d)[N / 2], u64 a
     else static_assert(N == 0, "no wgmma of this width");
 }
 /* a is in registers. */
-template <int N, bool TB> DEVICE void wgmma_rs(float (&d)[N / 2], const u32 (&a)[4], u64 b, bool accumulate)
+template <int N, bool TB>
+DEVICE void wgmma_rs(float (&d)[N / 2], const u32 (&a)[4], u64 b, bool accumulate)
 {
     if constexpr (N == 16) WGMMA_RS(16, 8, 8, 9, 10, 11, 12, 13, 14);
     else if constexpr (N == 32) WGMMA_RS(32, 16, 16, 17, 18, 19, 20, 21, 22);
@@ -168,7 +174,8 @@ DEVICE void fence_barrier_init()
 /* Arrives, and announces bytes: those of whole boxes, also of parts outside the tensor. */
 DEVICE void mbarrier_expect(u32 barrier, int bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
 }
 DEVICE void mbarrier_arrive(u32 barrier)
 {
@@ -202,19 +209,21 @@ struct __align__(64) tensor_map {
     u64 words[16];
 };
 /* Arriving bytes are counted at `barrier`. */
-DEVICE void tma_load(u32 to, const tensor_map *map, u32 barrier, int c0, int c1, int c2, int c3, int c4)
+DEVICE void tma_load(u32 to, const tensor_map *map, u32 barrier, int c0, int c1, int c2, int c3,
+                     int c4)
 {
-    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, "
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, "
                  "%5, %6, %7}], [%2];" ::"r"(to),
                  "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
                  : "memory");
 }
 DEVICE void tma_store(const tensor_map *map, u32 from, int c0, int c1, int c2, int c3, int c4)
 {
-    asm volatile(
-        "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(map),
-        "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
-        : "memory");
+    asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, "
+                 "%6}], [%1];" ::"l"(map),
+                 "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+                 : "memory");
 }
 /* Closes a group of this thread's stores and bulk_adds. */
 DEVICE void tma_store_commit()
@@ -238,9 +247,11 @@ DEVICE void tma_prefetch_map(const tensor_map *map)
 /* Flat copies; addresses and sizes are multiples of 16 bytes. */
 DEVICE void bulk_load(u32 to, const void *from, int bytes, u32 barrier)
 {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(to),
+        "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
+        : "memory");
 }
 /* Adds floats of shared memory to those at `to`; the order between blocks is undefined. */
 DEVICE void bulk_add_f32(float *to, u32 from, int bytes)
@@ -286,16 +297,17 @@ template <int N> DEVICE void registers_dec()
  * packed, r[0], r[1] (rows g, g+8) and r[2], r[3]. */
 DEVICE void stmatrix_x4(u32 address, const u32 (&r)[4])
 {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r[0]), "r"(r[1]),
-                 "r"(r[2]), "r"(r[3])
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");
 }
 /* The same with each matrix transposed: r[i] has column g, elements of rows 2q, 2q+1. */
 DEVICE void stmatrix_x4_trans(u32 address, const u32 (&r)[4])
 {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r[0]),
-                 "r"(r[1]), "r"(r[2]), "r"(r[3])
-                 : "memory");
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+        "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+        : "memory");
 }
 
 /* --- programmatic dependent launch (launch.h: dependent) --- */

@@ -38,10 +38,11 @@ DEVICE void ldmatrix_x4_trans(u32 (&r)[4], u32 address)
  * matrix (n,k) untransposed, and rows k of a matrix (k,n) transposed. */
 DEVICE void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 /* d (16x8, float) += a (16x8, tf32) b (8x8, tf32); d as above.
@@ -49,10 +50,11 @@ DEVICE void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
  *     b0 = column g, row q; b1 = column g, row q+4 */
 DEVICE void mma_m16n8k8_tf32(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 /* Rounds to the 10 mantissa bits of tf32; without this, mma truncates. */
 DEVICE u32 cvt_rna_tf32(float a)
@@ -66,8 +68,8 @@ DEVICE u32 cvt_rna_tf32(float a)
  * read, the rest is zero. With 0 nothing is read, but the address must be valid. */
 DEVICE void cp_async_16(u32 to, const void *from, int bytes)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)),
-                 "r"(bytes)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                 "l"(__cvta_generic_to_global(from)), "r"(bytes)
                  : "memory");
 }
 /* Closes a group of copies of this thread. */
@@ -84,7 +86,8 @@ template <int N> DEVICE void cp_async_wait()
 /* Stores 16 bytes in one access; the compiler may split a plain store of a struct into four. */
 DEVICE void store_16(void *p, u32 a, u32 b, u32 c, u32 d)
 {
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(a), "r"(b), "r"(c), "r"(d)
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)),
+                 "r"(a), "r"(b), "r"(c), "r"(d)
                  : "memory");
 }
 /* Reads 16 bytes of shared memory at this point; they are not kept in registers between uses. */
@@ -164,14 +167,15 @@ template <int CHUNKS> DEVICE u32 swizzle(int row, int chunk)
 /* Adds to a float in memory without returning a value; the order of threads is undefined. */
 DEVICE void red_add(float *p, float a)
 {
-    asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "f"(a) : "memory");
+    asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "f"(a)
+                 : "memory");
 }
 /* Adds four floats, 16-byte aligned; one instruction on sm_90 and newer. */
 DEVICE void red_add_x4(float *p, const float (&a)[4])
 {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "f"(a[0]),
-                 "f"(a[1]), "f"(a[2]), "f"(a[3])
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)),
+                 "f"(a[0]), "f"(a[1]), "f"(a[2]), "f"(a[3])
                  : "memory");
 #else
 #pragma unroll

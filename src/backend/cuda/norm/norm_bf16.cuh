@@ -54,7 +54,7 @@ struct dropout_args {
     u32 seed, site, step, less, carry;
     float scale;
 };
-/* Of a lane's columns in each step: the sign bits of the bytes mark the kept elements. */
+/* For a lane's columns in each step, the sign bits of the bytes mark the kept elements. */
 struct keep_bits {
     u32 w[STEPS][2];
 };

@@ -1,9 +1,10 @@
 /* cleared.h - small matmul workspaces of a captured graph, all cleared by one node. Private to
  * backend/cuda.
  *
- * Many kernels of cuBLASLt count their tiles in four bytes of their workspace, and the library clears these before each product: a
- * node of its own in a recording, a microsecond of work and one to begin. Within a recording each product gets a piece of its own;
- * when it has ended, the first of these nodes clears all pieces, and the others are taken out. */
+ * Many cuBLASLt kernels count their tiles in four bytes of their workspace, and the library clears
+ * these before each matmul with a separate node of the captured graph, which takes a microsecond to
+ * start and one to run. Here each matmul of a capture gets a separate piece of one pool. After the
+ * capture the first of these nodes is made to clear all pieces, and the others are removed. */
 #ifndef BACKEND_CUDA_RUNTIME_CLEARED_H
 #define BACKEND_CUDA_RUNTIME_CLEARED_H
 

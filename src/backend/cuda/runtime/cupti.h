@@ -1,9 +1,9 @@
 /* cupti.h - records of kernels, copies and fills made by CUPTI, and of the calls that launched
  * them.
  *
- * CONCURRENT_KERNEL: nothing is made to wait for anything else. Records of calls are wanted because only with them a call
- * carries the number that was set (external correlation), also one that a library makes by itself. CUPTI is never taken
- * down again: there are versions that tell nothing after that. Private to backend/cuda. */
+ * CONCURRENT_KERNEL does not serialise kernels. Calls are recorded because only then do they carry
+ * the number that was set (external correlation), even if a library makes them. CUPTI is never
+ * finalised, because some versions record nothing after that. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_CUPTI_H
 #define BACKEND_CUDA_RUNTIME_CUPTI_H
 

@@ -1,7 +1,8 @@
 /* driver.h - the CUDA driver and NVRTC, opened at run time; the program works without them.
  *
- * One table of function pointers for each library, made of one list. Names are the toolkit's; its headers may turn
- * cuMemAlloc into cuMemAlloc_v2, for the member as for the symbol. */
+ * One table of function pointers for each library, generated from one list. Names are the
+ * toolkit's. Its headers may define cuMemAlloc as cuMemAlloc_v2, which renames both member and
+ * symbol. */
 #ifndef BACKEND_CUDA_RUNTIME_DRIVER_H
 #define BACKEND_CUDA_RUNTIME_DRIVER_H
 

@@ -23,7 +23,8 @@ static void default_target(struct target *t)
     snprintf(t->name, sizeof t->name, "NVIDIA H200");
 }
 
-/* The version of cuBLASLt, 130001; 0: it is not there, or does not start, since it is of a newer CUDA than the driver serves. */
+/* The version of cuBLASLt, 130001; 0: it is missing, or needs a newer CUDA than the driver
+ * supports. */
 static int64_t usable_library(const struct cuda_driver *d)
 {
     int driver = 0; /* 13000 of CUDA 13.0 */

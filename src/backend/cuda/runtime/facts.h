@@ -1,5 +1,5 @@
-/* facts.h - what a machine's GPUs, their driver and its libraries are, as struct backend asks. Private to
- * backend/cuda. */
+/* facts.h - properties of a machine's GPUs, their driver and libraries, for struct backend. Private
+ * to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_FACTS_H
 #define BACKEND_CUDA_RUNTIME_FACTS_H
 

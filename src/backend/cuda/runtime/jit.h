@@ -2,10 +2,10 @@
  * is built in, and then identified by its file name `text`, or generated for one call (launch.h),
  * and then passed as `source`, which is NULL for built-in ones.
  *
- * A module is one text with one set of constants. It is asked for while plans are made and compiled when the first
- * of its functions is wanted, all that are missing together, on all threads. Compiled modules are files in
- * ~/.cache/strobe/kernels, named by the SHA-256 of text, headers, options, architecture and compiler; each carries
- * the SHA-256 of its content, and a file that does not match is compiled again. */
+ * A module is one source with one set of constants. Planning requests modules; the first use of one
+ * of their functions compiles all missing modules in parallel on all threads. Compiled modules are
+ * files in ~/.cache/strobe/kernels, named by the SHA-256 of source, headers, options, architecture
+ * and compiler. Each file contains the SHA-256 of its content; on a mismatch it is recompiled. */
 #ifndef BACKEND_CUDA_RUNTIME_JIT_H
 #define BACKEND_CUDA_RUNTIME_JIT_H
 

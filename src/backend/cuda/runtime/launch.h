@@ -1,9 +1,9 @@
 /* launch.h - how all GPU kernels are launched.
  *
- * A row of the kernel table says, for a call, which texts are compiled with which constants and how they are
- * started: a pure function of types, attributes and the device, so it also runs where there is no GPU, and the
- * tests compile every row there. Preparing a call compiles what it asks for (jit.h) and keeps the functions;
- * running it fills in addresses and starts them in order, on the stream of the context. */
+ * For each call a row of the kernel table selects sources, constants and launch shapes. This is a
+ * pure function of types, attributes and the device, so it works without a GPU, and tests compile
+ * every row there. Preparing a call compiles the sources (jit.h) and keeps the functions; running
+ * it fills in addresses and launches them in order on the stream of the context. */
 #ifndef BACKEND_CUDA_RUNTIME_LAUNCH_H
 #define BACKEND_CUDA_RUNTIME_LAUNCH_H
 
@@ -105,7 +105,7 @@ int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c);
 enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
 void cuda_release(struct kernel_call *c);
 enum status cuda_run(const struct kernel_call *c);
-/* Appends the texts that are written for this call alone, each with its options and how it is started; false: none. */
+/* Appends the sources generated for this call, each with its options and launch; false: none. */
 bool cuda_generated(const struct kernel *k, const struct kernel_call *c, struct str *s);
 /* The device that a call is planned for. */
 static inline const struct target *cuda_device_of(const struct kernel_call *c)
@@ -113,7 +113,8 @@ static inline const struct target *cuda_device_of(const struct kernel_call *c)
     BUG_IF(!c->target, "a call that is planned for no device");
     return c->target;
 }
-/* Whether kernels that use hopper.cuh run there: compute capability 9.0, and a driver that makes tensor maps. */
+/* Whether kernels that use hopper.cuh run on the call's device: compute capability 9.0, and a
+ * driver with tensor maps. */
 bool cuda_hopper(const struct kernel_call *c);
 
 /* Adds a launch with blocks of 1 to 1024 threads. A grid of 0 blocks is not launched. */

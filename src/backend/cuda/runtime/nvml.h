@@ -1,8 +1,8 @@
 /* nvml.h - NVML, the driver's telemetry library, opened at run time. Training does not need it;
  * without it clock, power and utilisation are unknown.
  *
- * Its header is not among those of every toolkit, so the few things that are used are declared here. Functions are told
- * apart by what is known of all drivers that serve CUDA 12 and newer; one that a driver lacks costs its figure alone. */
+ * Some toolkits lack its header, so the few declarations that are used are repeated here, as in
+ * all drivers for CUDA 12 and newer. If the driver lacks a function, only its value is missing. */
 #ifndef BACKEND_CUDA_RUNTIME_NVML_H
 #define BACKEND_CUDA_RUNTIME_NVML_H
 

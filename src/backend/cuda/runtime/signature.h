@@ -7,8 +7,9 @@
  *     KERNEL(THREADS) entry(const float *x, int rows, const __grid_constant__ tensor_map map, ...)
  *     #define MACRO(entry, ...) ... KERNEL(THREADS) entry(...)      and then      MACRO(scale, ...)
  *
- * In a list of parameters `#if NAME` or `#if !NAME`, `#else` and `#endif` may stand, where NAME is a number of the launch's
- * options or of a #define of the text. A parameter is a pointer, an int, u32, i64, float or tensor map. */
+ * A parameter list may contain `#if NAME` or `#if !NAME`, `#else` and `#endif`, where NAME is a
+ * number from the launch's options or from a #define of the source. A parameter is a pointer, an
+ * int, u32, i64, float or tensor map. */
 #ifndef BACKEND_CUDA_RUNTIME_SIGNATURE_H
 #define BACKEND_CUDA_RUNTIME_SIGNATURE_H
 

@@ -1,7 +1,7 @@
 /* tracer.h - a trace of one GPU: tracks the marks of everything launched, captured and replayed
  * while CUPTI records.
  *
- * A NULL tracer takes no notes: every function but tracer_begin then does nothing. Private to backend/cuda. */
+ * With a NULL tracer every function except tracer_begin does nothing. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_TRACER_H
 #define BACKEND_CUDA_RUNTIME_TRACER_H
 

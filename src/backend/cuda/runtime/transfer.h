@@ -1,8 +1,8 @@
 /* transfer.h - copies between the host and one GPU, with pinned memory and a second stream. Private
  * to backend/cuda.
  *
- * Uploads and downloads take their turn on the stream of the kernels; the host goes on at once. What is staged has a
- * stream of its own, so it is copied beside kernels. */
+ * Uploads and downloads are ordered with the kernels on their stream; the host does not wait.
+ * Staged copies have a separate stream, so they run concurrently with kernels. */
 #ifndef BACKEND_CUDA_RUNTIME_TRANSFER_H
 #define BACKEND_CUDA_RUNTIME_TRANSFER_H
 
