@@ -65,7 +65,7 @@ assert rows["llmc fp32 slow"]["step_ms"]["median"] == 432.5, rows["llmc fp32 slo
 assert ("strobe fp32 slow", "llmc fp32 slow") in ratios and ("llmc fp32 slow", "strobe fp32 slow") not in ratios
 PY
 expect 0 '432.50' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=2 --least=6 --turn=0 \
-    --rows=strobe:float32:flash,strobe:float32:slow,torch:float32:slow --torch=/nonexistent --llmc=clone --json=out.json plain.conf
+    --rows=strobe:float32:flash,strobe:float32:slow,torch:float32:slow --torch=/nonexistent/python3 --llmc=clone --json=out.json plain.conf
 python3 compare.py || fail "wrong JSON of a comparison"
 expect 0 '| 1 |' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=9 --budget=0.001 \
     --rows=strobe:float32:flash plain.conf
