@@ -1,5 +1,5 @@
-/* weights.h - the parameters and optimizer state of an engine: initialised at random, or as tensors in
- * host memory. */
+/* weights.h - initialises the weights of an engine, and exposes them with the optimizer state as tensors
+ * in host memory. */
 #ifndef ENGINE_WEIGHTS_H
 #define ENGINE_WEIGHTS_H
 
@@ -15,18 +15,18 @@ struct weights_tensor {
     int rank;
     int64_t dim[WEIGHTS_RANK_MAX];
     float *weight;
-    /* The optimizer's state. A tensor is named as the parameter with the suffix appended; data NULL: the
-     * tensor is neither saved nor loaded. */
+    /* The optimizer's state, named as the parameter plus the suffix; data NULL: neither saved nor
+     * loaded. */
     struct {
         const char *suffix;
         float *data;
     } state[OPTIMIZER_STATES];
 };
 
-/* Generates initial weights; optimizer state becomes zero. */
+/* Generates random initial weights and zeroes the optimizer state. */
 enum status weights_draw(struct engine *e);
-/* One row per parameter. Rows point into the engine's memory if the host can read it, else into copies that
- * weights_fetch and weights_bring synchronise. State is NULL if the engine has no GRAPH_UPDATE. */
+/* One row per parameter. Rows point into the engine's memory if the host can access it, else into copies
+ * that weights_fetch and weights_bring synchronise. State is NULL if there is no GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
 /* Copies from the device. Call before reading the rows. */
 enum status weights_fetch(const struct engine *e, const struct weights_tensor *tensors);

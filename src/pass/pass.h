@@ -14,7 +14,7 @@ enum pass_region { REGION_NONE, REGION_GELU, REGION_BLOCK };
 
 struct pass_options {
     enum pass_rung rung;
-    enum pass_region again;
+    enum pass_region region;
     int region_blocks; /* for REGION_BLOCK: blocks per region; 0 means 1 */
     bool flash;        /* keep attention as one operator; else expand it into T x T matrices */
     /* DT_F32; DT_BF16: mixed precision; DT_F64: for gradient checks */
