@@ -16,7 +16,7 @@ enum graph_kind {
     GRAPH_MICRO,      /* forward, backward, gradients stored: the first micro-step */
     GRAPH_MICRO_MORE, /* the same, gradients accumulated: the further micro-steps */
     GRAPH_UPDATE,     /* gradient norm, clipping, the optimizer */
-    GRAPH_REFRESH,    /* rebuilds copies of the weights (copies.h) after they were initialised or loaded */
+    GRAPH_REFRESH, /* rebuilds copies of the weights (copies.h) after they were initialised or loaded */
     GRAPH_EVAL,   /* the loss alone */
     GRAPH_LOGITS, /* logits of one window of block_size tokens */
     GRAPH_DECODE, /* logits of one more token, with a cache of keys and values */

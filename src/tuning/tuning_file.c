@@ -102,7 +102,8 @@ enum status tuning_read(const char *path, struct tuning *ret, struct arena *a)
     TRY(file_read(path, a, &text, &bytes));
     json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
     if (!root)
-        return fail(ST_FORMAT, "%s is not a tuning file: line %d: %s", path, error.line, error.text);
+        return fail(ST_FORMAT, "%s is not a tuning file: line %d: %s", path, error.line,
+                    error.text);
     *ret = (struct tuning){.arena = a};
     int64_t version = json_integer_value(json_object_get(root, "v"));
     bool fine = version == FILE_VERSION && read_target(root, &ret->target) &&
