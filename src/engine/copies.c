@@ -31,7 +31,7 @@ static bool target_packs(const struct config *c, const struct type *matrix,
     return target->backend->kernels.find(OP_PACK, &call, 0) != NULL;
 }
 
-/* Packing costs time once per update and saves time in each matmul (measured: docs/MEASURING.md). */
+/* Packing takes time once per update and saves time in each matmul (docs/MEASURING.md). */
 static bool packing_pays(const struct config *c)
 {
     enum { LEAST_TOKENS = 2048 };

@@ -1,9 +1,9 @@
-/* copies.h - what matmuls read instead of the f32 weights: a bf16 copy, and packed weights, stored in
- * the order in which a matmul's inner loop reads them.
+/* copies.h - what matmuls read instead of the f32 weights: a bf16 copy, and packed weights, in the
+ * order in which a matmul's inner loop reads them.
  *
- * Both need fusion=full: the copy is kept if dtype is bfloat16, packed weights if the backend can pack
- * and pack_weights enables it. They are state derived from the weights: the update graph writes them
- * after AdamW, and GRAPH_REFRESH rebuilds them from weights that were initialised or loaded. */
+ * Both need fusion=full: the copy is kept if dtype is bfloat16, packed weights if the backend can
+ * pack and pack_weights enables it. They are state derived from the weights: the update graph
+ * writes them after AdamW, and GRAPH_REFRESH rebuilds them from initial or loaded weights. */
 #ifndef ENGINE_COPIES_H
 #define ENGINE_COPIES_H
 

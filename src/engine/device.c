@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* There is a device and its libraries are installed. Warns once if a GPU is unused for lack of one. */
+/* There is a device and its libraries are installed. Warns once if a library is missing. */
 static bool is_usable(const struct backend *b)
 {
     static bool warned;

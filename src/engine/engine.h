@@ -1,7 +1,7 @@
 /* engine.h - a program with an open device and allocated memory, ready to run.
  *
- * An engine compiles a configuration (program.h), measures missing tuning entries (tune.h), opens the
- * device and allocates. Its plans share weights, gradients, moments and one arena; sequence.h runs them. */
+ * An engine compiles a configuration (program.h), measures missing tuning entries (tune.h), opens
+ * the device, allocates. Its plans share all memory; sequence.h runs them. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
@@ -16,9 +16,9 @@ struct engine {
     int64_t used_before; /* bytes of the process or the device before storage was allocated */
 };
 
-/* Compiles the plans of `kinds` (a mask, 1 << kind) for the configuration's device, measures missing
- * tuning entries, fails if memory is too small, and allocates. `backend` is its name. Weights are zero;
- * the caller generates or loads them, then calls engine_refresh. `c` must outlive the engine. */
+/* Compiles the plans of `kinds` (a mask, 1 << kind) for the configuration's device, measures
+ * missing tuning entries, and allocates. `backend` is its name. Weights are zero; the caller
+ * generates or loads them, then calls engine_refresh. `c` must outlive the engine. */
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a);
 void engine_close(struct engine *e);

@@ -9,8 +9,8 @@ struct find_nan {
     char chunk[1 << 16];
 };
 
-/* Checks every float output of a step: NaN and +infinity are ST_NUMERIC; the message has the phase and
- * the element, and plan_run adds the node. -infinity is allowed: masks use it. */
+/* Checks every float output of a step: NaN and +infinity are ST_NUMERIC; the message has the phase
+ * and the element, and plan_run adds the node. -infinity is allowed: masks use it. */
 struct plan_hooks find_nan_hooks(struct find_nan *f);
 
 #endif

@@ -21,8 +21,8 @@ static enum status bytes_at(struct fit *f, int64_t batch_size, int64_t *ret)
 
 enum { LINEAR_GUESSES = 6 }; /* before the search bisects */
 
-/* Bytes grow almost linearly with the batch, so the line through the last two guesses reaches the largest
- * batch in a few steps. The search ends when a batch fits and the next larger one does not. */
+/* Bytes grow almost linearly with the batch, so a line through the last two guesses needs a few
+ * steps. Ends when a batch fits and the next does not. */
 enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret)

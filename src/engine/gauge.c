@@ -56,7 +56,7 @@ struct gauge {
     int queries;
 };
 
-/* --- sums over samples ------------------------------------------------------------------------- */
+/* --- sums over samples ------------------------------------------------------------------------ */
 
 static void weigh(struct weighted *w, double x, double ms)
 {
@@ -106,7 +106,7 @@ static double share(double ms, double of)
     return of > 0 ? ms / of : -1;
 }
 
-/* --- samples and readings ---------------------------------------------------------------------- */
+/* --- samples and readings --------------------------------------------------------------------- */
 
 /* Closes the open reading, unless `most` readings are pending: then the open one continues. */
 static void close_reading(struct gauge *g, int most)
@@ -154,7 +154,7 @@ static enum status sample(struct gauge *g)
     return st;
 }
 
-/* --- the thread -------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 static void add_ms(struct timespec *t, int64_t ms)
 {
@@ -236,7 +236,7 @@ void gauge_close(struct gauge *g)
     free(g);
 }
 
-/* --- printing ---------------------------------------------------------------------------------- */
+/* --- printing --------------------------------------------------------------------------------- */
 
 const char *gauge_name(enum gauge_value v)
 {
@@ -278,7 +278,7 @@ void gauge_print_last(struct gauge *g, char *text, int bytes)
             n += snprintf(text + n, (size_t)(bytes - n), part[i].format, part[i].known);
 }
 
-/* --- calls from the training thread ------------------------------------------------------------ */
+/* --- calls from the training thread ----------------------------------------------------------- */
 
 void gauge_work(struct gauge *g, bool working)
 {

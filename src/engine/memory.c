@@ -83,7 +83,7 @@ int memory_columns(const struct memory_course *c, int columns, int *ret)
     return at;
 }
 
-/* --- tensors ----------------------------------------------------------------------------------- */
+/* --- tensors ---------------------------------------------------------------------------------- */
 
 static int larger_first(const void *a, const void *b)
 {
@@ -211,7 +211,7 @@ void memory_saved(const struct program *program, int layer, struct memory_tensor
     sort(ret);
 }
 
-/* --- variants ---------------------------------------------------------------------------------- */
+/* --- variants --------------------------------------------------------------------------------- */
 
 static enum status plan_variant(const struct config *c, int64_t vocab, unsigned kinds,
                                 const struct target *target, const struct tuning *tuning,

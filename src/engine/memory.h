@@ -1,5 +1,5 @@
-/* memory.h - the memory of a training step, derived from its plans: over time, per tensor, and for each
- * variant of recomputation. */
+/* memory.h - the memory of a training step, derived from its plans: over time, per tensor, and for
+ * each variant of recomputation. */
 #ifndef ENGINE_MEMORY_H
 #define ENGINE_MEMORY_H
 
@@ -26,8 +26,8 @@ struct memory_course {
     int64_t total;     /* allocated bytes */
 };
 void memory_course(const struct program *program, struct memory_course *ret, struct arena *a);
-/* Divides the course into `columns` columns of about equal length, at least one per graph and at most one
- * per moment. ret[i] is the moment of peak use in column i. Returns the number of columns. */
+/* Divides the course into `columns` columns of about equal length, at least one per graph and at
+ * most one per moment. ret[i] is the moment of peak use in column i. Returns their number. */
 int memory_columns(const struct memory_course *c, int columns, int *ret);
 
 struct memory_tensor {
@@ -60,8 +60,9 @@ struct memory_variant {
     int64_t batch;        /* the largest batch that fits in the limit; 0: none */
     double flops;         /* of a step */
 };
-/* None, GELUs, regions of 1, 2, 4 ... all blocks, and the configuration's own value. Variants that
- * recompute nothing are left out. `limit` in bytes, 0: none. `each` reports progress; may be NULL. */
+/* None, GELUs, regions of 1, 2, 4 ... all blocks, and the configuration's own value. Those that
+ * recompute nothing are left out. `limit` in bytes, 0: none. `each` (NULL: none) reports
+ * progress. */
 enum { MEMORY_VARIANTS = 16 };
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
                             const struct target *target, const struct tuning *tuning, int64_t limit,

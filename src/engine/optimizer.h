@@ -1,7 +1,8 @@
-/* optimizer.h - THE table of optimizers, and the update graph: gradient norm, clipping, optimizer.
+/* optimizer.h - THE table of optimizers, and the update graph.
  *
- * A new optimizer: a word in config/fields.c, a row in optimizer.c, an operator that updates one parameter
- * (graph/op_list.h, its kernels), and a row in pass/fuse_update.c, which fuses all updates at `full`. */
+ * A new optimizer: a word in config/fields.c, a row in optimizer.c, an operator that updates one
+ * parameter (graph/op_list.h, its kernels), and a row in pass/fuse_update.c, which fuses them at
+ * `full`. */
 #ifndef ENGINE_OPTIM_H
 #define ENGINE_OPTIM_H
 
@@ -27,17 +28,17 @@ struct optimizer {
     int states, inputs;
     struct optimizer_state state[OPTIMIZER_STATES];
     struct optimizer_input input[OPTIMIZER_INPUTS];
-    /* Updates one parameter. Inputs: weights, state, gradient, the inputs above, clip coefficient. */
+    /* Updates one parameter: weights, state, gradient, the inputs above, clip coefficient. */
     enum op op;
     union attr (*attr)(const struct config_train *c, int64_t decay_elements);
 };
 
 const struct optimizer *optimizer_of(const struct config *c);
 
-/* Appends the update of every parameter. Inputs: the optimizer's, one element each. Output: grad_norm
- * (1), before clipping. Clips as torch.nn.utils.clip_grad_norm_ does: the gradient is scaled by
- * min(1, grad_clip / (norm + 1e-6)); grad_clip = 0 turns clipping off. If a bf16 copy of the weights is
- * kept (copies.h), each update also stores its parameter's copy. */
+/* Appends the update of every parameter. Inputs: the optimizer's, one element each. Output:
+ * grad_norm (1), before clipping. Clips as torch.nn.utils.clip_grad_norm_ does: the gradient is
+ * scaled by min(1, grad_clip / (norm + 1e-6)); grad_clip = 0 turns clipping off. If a bf16 copy of
+ * the weights is kept (copies.h), each update also stores its parameter's copy. */
 void optimizer_update(struct graph *g, const struct model *m, const struct config *c);
 
 #endif

@@ -71,7 +71,7 @@ static value weight_at(const struct graph *g, int64_t offset)
     return (value){0};
 }
 
-/* The weight leaves in the order of the parameters; the pass `join` may have joined several into one. */
+/* The weight leaves in the order of the parameters; the pass `join` joins some. */
 static enum status weights_of(const struct graph *g, const struct model *m, value *ret, int *ret_n)
 {
     int64_t end = 0;

@@ -1,7 +1,7 @@
 /* program.h - a compiled configuration: graphs and their plans for one target (docs/engine.md).
  *
- * Compiling is a pure function of configuration, target and tuning table: the same three give the same
- * plans, byte for byte, with or without the device. It opens no device and measures nothing.
+ * Compiling is a pure function of configuration, target and tuning table: the same three give the
+ * same plans, byte for byte, with or without the device. It opens no device and measures nothing.
  * `strobe graph`, `plan` and `memory` show a program; an engine (engine.h) runs one. */
 #ifndef ENGINE_PROGRAM_H
 #define ENGINE_PROGRAM_H
@@ -16,10 +16,10 @@ enum graph_kind {
     GRAPH_MICRO,      /* forward, backward, gradients stored: the first micro-step */
     GRAPH_MICRO_MORE, /* the same, gradients accumulated: the further micro-steps */
     GRAPH_UPDATE,     /* gradient norm, clipping, the optimizer */
-    GRAPH_REFRESH, /* rebuilds copies of the weights (copies.h) after they were initialised or loaded */
-    GRAPH_EVAL,   /* the loss alone */
-    GRAPH_LOGITS, /* logits of one window of block_size tokens */
-    GRAPH_DECODE, /* logits of one more token, with a cache of keys and values */
+    GRAPH_REFRESH,    /* rebuilds copies of changed weights (copies.h) */
+    GRAPH_EVAL,       /* the loss alone */
+    GRAPH_LOGITS,     /* logits of one window of block_size tokens */
+    GRAPH_DECODE,     /* logits of one more token, with a cache of keys and values */
     GRAPH_COUNT
 };
 /* "micro", "micro_more", "update", "refresh", "eval", "logits", "decode" */
@@ -38,8 +38,8 @@ struct program {
     int64_t bytes[STORAGE_COUNT]; /* needed to run any of the plans */
 };
 
-/* Compiles the graphs of `kinds` (a mask, 1 << kind), and GRAPH_REFRESH if needed. The program lives in
- * `a`; configuration and table must outlive it. */
+/* Compiles the graphs of `kinds` (a mask, 1 << kind), and GRAPH_REFRESH if needed. The program
+ * lives in `a`; configuration and table must outlive it. */
 enum status program_compile(struct program *ret, const struct config *c, int64_t vocab,
                             const struct target *target, const struct tuning *tuning,
                             unsigned kinds, struct arena *a);

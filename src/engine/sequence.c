@@ -13,7 +13,7 @@ struct sequence_input {
     int64_t offset, bytes; /* in the image */
 };
 
-/* --- the parts of a sequence and their inputs -------------------------------------------------- */
+/* --- the parts of a sequence and their inputs ------------------------------------------------- */
 
 static struct sequence_part whole(const struct program *p, enum graph_kind kind, const char *result)
 {
@@ -129,7 +129,7 @@ enum status sequence_feed(struct sequence *s, int part, const char *input, const
     return ST_OK;
 }
 
-/* --- running on the device --------------------------------------------------------------------- */
+/* --- running on the device -------------------------------------------------------------------- */
 
 /* Parts of the staging memory: inputs of the next run, inputs of the current run, its results. */
 enum staged { NEXT, CURRENT, RESULTS };
@@ -139,7 +139,7 @@ static char *staged(const struct sequence *s, enum staged what)
     return (char *)s->engine->storage.base[STORAGE_STAGED] + what * s->image_bytes;
 }
 
-/* Copies input *i into the plan, together with the following inputs if they are contiguous there. */
+/* Copies input *i into the plan, with the following inputs if they are contiguous there. */
 static enum status copy_in(struct sequence *s, const struct plan *p, int *i)
 {
     const struct sequence_input *first = &s->input[*i], *last = first;

@@ -1,12 +1,13 @@
 /* sequence.h - plans, or parts of them, that run one after another; captured once, then replayed.
  *
- * A training step is the sequence micro, micro_more ..., update. Evaluation is the plan eval, a sampled
- * token the plan decode, a line of `bench` some steps of a plan. With replay=true the first run compiles
- * and launches kernel by kernel, the second is captured, and later runs replay the captured graph.
+ * A training step is the sequence micro, micro_more ..., update. Evaluation is the plan eval, a
+ * sampled token the plan decode, a line of `bench` a part of a plan. With replay=true the first run
+ * launches its kernels, the second is captured, later runs replay the graph.
  *
- * The inputs of a single part are copied directly into its plan. The inputs of several parts are staged:
- * one copy brings them to the device while the previous run executes, and each part copies its own from
- * there. Results are read after the run, so the host can start the next run first (lookahead). */
+ * The inputs of a single part are copied directly into its plan. The inputs of several parts are
+ * staged: one copy brings them to the device while the previous run executes, and each part copies
+ * its own from there. Results are read after the run, so the host can start the next run first
+ * (lookahead). */
 #ifndef ENGINE_SEQUENCE_H
 #define ENGINE_SEQUENCE_H
 
@@ -42,8 +43,8 @@ struct step_result {
 /* Bytes of STORAGE_STAGED that a training step of this program needs. */
 int64_t sequence_step_bytes(const struct program *p);
 
-/* The engine must be open and have the plans of these parts; only a training step may have several parts.
- * The staging buffer is allocated in `a`. */
+/* The engine must be open and have the plans of these parts; only a training step may have several
+ * parts. The staging buffer is allocated in `a`. */
 void sequence_init(struct sequence *s, struct engine *e, const struct sequence_part *part,
                    int parts, struct arena *a);
 /* A training step: parts 0 ... parts - 2 are the micro-steps, the last part is the update. */
@@ -54,8 +55,8 @@ void sequence_init_plan(struct sequence *s, struct engine *e, enum graph_kind ki
 /* Waits for runs in flight. Call before the engine is closed. *s may be all zeros. */
 void sequence_close(struct sequence *s);
 
-/* Sets an input of a part; an input that its plan does not have is skipped. Staged inputs keep their value
- * from run to run. In a sequence of one part feed all inputs before each run: the plan reuses their memory. */
+/* Sets an input of a part; an input that its plan does not have is skipped. Staged inputs keep
+ * their value from run to run. In a sequence of one part feed all inputs before each run. */
 enum status sequence_feed(struct sequence *s, int part, const char *input, const void *data,
                           int64_t bytes);
 /* Starts a run; returns before the device is done. `hooks` may be NULL. */
@@ -69,8 +70,8 @@ enum status sequence_wait_step(struct sequence *s, struct step_result *ret);
 int64_t sequence_in_flight(const struct sequence *s);
 /* The most runs in flight when the next one starts; 0 on the CPU, where nothing would overlap. */
 int64_t sequence_lookahead(const struct sequence *s);
-/* Whether a run with these hooks, which may be NULL, is captured and replayed: not if poison is set or the
- * hooks do more than record events (plan_hooks.recorded). Such hooks run during capture, not in replays. */
+/* Whether a run with these hooks, which may be NULL, is captured and replayed: not if poison is set
+ * or the hooks do more than record events (plan_hooks.recorded). Hooks do not run in replays. */
 bool sequence_replays(const struct sequence *s, const struct plan_hooks *hooks);
 
 #endif

@@ -1,5 +1,5 @@
-/* weights.h - initialises the weights of an engine, and exposes them with the optimizer state as tensors
- * in host memory. */
+/* weights.h - initialises the weights of an engine, and exposes them with the optimizer state as
+ * tensors in host memory. */
 #ifndef ENGINE_WEIGHTS_H
 #define ENGINE_WEIGHTS_H
 
@@ -25,12 +25,12 @@ struct weights_tensor {
 
 /* Generates random initial weights and zeroes the optimizer state. */
 enum status weights_draw(struct engine *e);
-/* One row per parameter. Rows point into the engine's memory if the host can access it, else into copies
- * that weights_fetch and weights_bring synchronise. State is NULL if there is no GRAPH_UPDATE. */
+/* One row per parameter. Rows point into the engine's memory if the host can access it, else into
+ * copies that weights_fetch and weights_bring synchronise. State: NULL without GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
 /* Copies from the device. Call before reading the rows. */
 enum status weights_fetch(const struct engine *e, const struct weights_tensor *tensors);
-/* Copies to the device and rebuilds what is derived from the weights. Call after writing the rows. */
+/* Copies to the device; rebuilds what is derived from the weights. Call after writing the rows. */
 enum status weights_bring(struct engine *e, const struct weights_tensor *tensors);
 
 #endif

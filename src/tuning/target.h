@@ -1,7 +1,7 @@
 /* target.h - what a program is compiled for: a backend and the properties of a device, as a value.
  *
- * A target comes from a device of this machine (backend_target), from the header of a tuning file, or is
- * the backend's default if there is no device. Compiling uses no other information about a device. */
+ * A target comes from a device of this machine (backend_target), from the header of a tuning file,
+ * or is the backend's default. Compiling knows nothing else of a device. */
 #ifndef TUNING_TARGET_H
 #define TUNING_TARGET_H
 

@@ -1,8 +1,9 @@
 /* tuning.h - tuning tables: how long each variant of a matmul takes on one device.
  *
- * A separate stage (engine/tune.h) measures the table and keeps it in a file (docs/FORMATS.md). Compiling
- * only reads it, so plans depend only on configuration, target and table. The compiler records each lookup
- * as a question. The stage measures the questions without an entry; `strobe plan` prints all. */
+ * A separate stage (engine/tune.h) measures the table and keeps it in a file (docs/FORMATS.md).
+ * Compiling only reads it, so plans depend only on configuration, target and table. The compiler
+ * records each lookup as a question. The stage measures those without an entry; `strobe plan`
+ * prints all. */
 #ifndef TUNING_TUNING_H
 #define TUNING_TUNING_H
 
@@ -77,14 +78,14 @@ struct tuning_question *tuning_ask(struct tuning_questions *q, const char *key);
 /* The number of questions without an entry. */
 int tuning_missing(const struct tuning_questions *q);
 
-/* tuning_file.c. The path of a device's table in the user's cache; NULL: there is no cache folder. */
+/* tuning_file.c. The path of a device's table in the user's cache; NULL: no cache folder. */
 const char *tuning_path(const char *device, struct arena *a);
 /* ST_FORMAT if the file is damaged or of another version. Leaves the target's backend NULL. */
 enum status tuning_read(const char *path, struct tuning *ret, struct arena *a);
 /* Replaces the file atomically; keeps entries that another process added for the same target. */
 enum status tuning_write(const char *path, const struct tuning *t);
-/* Whether the table is valid for that target: same device, same version of cuBLASLt. If not, *ret_why
- * states the difference. */
+/* Whether the table is valid for that target: same device, same version of cuBLASLt. If not,
+ * *ret_why states the difference. */
 bool tuning_holds(const struct tuning *t, const struct target *target, const char **ret_why);
 
 #endif

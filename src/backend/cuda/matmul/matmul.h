@@ -1,8 +1,8 @@
 /* matmul.h - matmuls on a GPU: their description, cuBLASLt, and the choice of a variant. Private to
  * backend/cuda.
  *
- * cuBLASLt is column-major. A row-major C (M,N) is its (N,M), so its A is our B and its B is our A, with
- * unchanged transpose flags. */
+ * cuBLASLt is column-major. A row-major C (M,N) is its (N,M), so its A is our B and its B is our A,
+ * with unchanged transpose flags. */
 #ifndef BACKEND_CUDA_MATMUL_MATMUL_H
 #define BACKEND_CUDA_MATMUL_MATMUL_H
 
@@ -36,7 +36,7 @@ struct matmul {
     bool deterministic; /* nothing may depend on measured times */
 };
 
-/* The matmul of a call of `op`. False if the library does not support it; also for packed weights. */
+/* The matmul of a call of `op`. False: the library does not support it, or weights are packed. */
 bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret);
 bool matmul_has_bias(enum op op, const struct kernel_call *c);
 /* 8-bit operands with a scale each, contiguous along K; M, N and K are multiples of 16. */
@@ -46,8 +46,8 @@ bool matmul_has_second(const struct matmul *p);
 enum { MATMUL_TEXT = 160 };
 void matmul_text(const struct matmul *p, char ret_text[MATMUL_TEXT]);
 
-/* matmul_padding.c: our own kernels before and after a matmul. The library is several times slower if rows
- * are not multiples of 16 bytes, so large matrices of such rows are copied and padded with zeros. */
+/* matmul_padding.c: our own kernels before and after a matmul. The library is several times slower
+ * if rows are not multiples of 16 bytes, so large matrices are padded with zeros. */
 /* The matmul that the library computes: `p`, or `p` with dimensions rounded up. */
 struct matmul matmul_padded(const struct matmul *p);
 /* Offsets of the copies in scratch; COPY_NONE: the matrix itself is used. */
@@ -100,8 +100,8 @@ struct matmul_decision {
     bool separate_first;      /* a matmul and a separate epilogue kernel are faster than both */
     const char *algorithm;    /* of cuBLASLt, from the table; NULL: its first guess */
 };
-/* Without an entry in the table: our own row for matmuls with GELU and for long plain ones, else the
- * library's first guess, with a fused epilogue. deterministic=true reads no entry and uses no own row. */
+/* Without an entry in the table: our own row for matmuls with GELU and for long plain ones, else
+ * the library's first guess, with a fused epilogue. deterministic=true uses neither. */
 struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c);
 /* The matmul is large enough that our own row may be faster. */
 bool matmul_is_long(const struct matmul *p);

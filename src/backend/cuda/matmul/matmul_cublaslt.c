@@ -27,7 +27,7 @@ struct prepared {
     struct kernel_call before, after; /* kernels that copy, if there are copies */
 };
 
-/* cuBLASLt can compute it, judging by types, attributes and table; `prepare` queries the library. */
+/* cuBLASLt can compute it, by types, attributes and table; `prepare` queries the library. */
 static bool has_algorithm(enum op op, const struct kernel_call *c)
 {
     struct matmul_decision d = matmul_decide(op, c);

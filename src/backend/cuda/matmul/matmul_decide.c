@@ -1,5 +1,5 @@
-/* Decides which variant computes a matmul: cuBLASLt, our own kernel for compute capability 9.0, or, if it
- * has an epilogue, a matmul and a separate kernel. Measures nothing: times come from the tuning table. */
+/* Decides which variant computes a matmul: cuBLASLt, our own kernel for compute capability 9.0, or,
+ * if it has an epilogue, a matmul and a separate kernel. Times come from the tuning table. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/jit.h"

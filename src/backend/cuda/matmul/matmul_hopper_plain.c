@@ -1,5 +1,5 @@
-/* Plain matmuls with WGMMA (compute capability 9.0). The gradient of a weight has few tiles and a large K,
- * which is split so that every SM has the same amount of work. */
+/* Plain matmuls with WGMMA (compute capability 9.0). The gradient of a weight has few tiles and a
+ * large K, which is split so that every SM has the same amount of work. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/tensor_map.h"
@@ -8,8 +8,8 @@
 enum { WARPGROUP = 128, MATMUL_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 4 };
 
-/* Compile-time constants of the kernel: `consumers` warpgroups with 64 * `tiles` rows each. They either
- * alternate between tiles or share one. */
+/* Compile-time constants of the kernel: `consumers` warpgroups with 64 * `tiles` rows each. They
+ * either alternate between tiles or share one. */
 struct tiling {
     int consumers, tiles, columns;
     bool alternate;
@@ -79,7 +79,7 @@ static struct schedule schedule_in(const struct tiling *t, const struct matmul *
     return w;
 }
 
-/* A tile takes columns + OVERHEAD units of time (fit to an H200); a block computes its tiles in turn. */
+/* A block computes its tiles in turn; a tile takes columns + OVERHEAD units (fit to an H200). */
 static int64_t time_of(const struct schedule *w, int64_t blocks)
 {
     enum { OVERHEAD = 40 };
@@ -95,10 +95,10 @@ static struct schedule schedule_whole(const struct matmul *p, int64_t processors
     return w;
 }
 
-/* Few tiles, large K. If equal parts of one tile each keep nearly all SMs busy, these run in phase, and
- * operands are read from memory once. Else the blocks of one column of tiles run in phase, so the longer
- * dimension becomes M, if necessary by computing the transpose. That is written in pieces of 32 bytes,
- * which is efficient for f32 only. */
+/* Few tiles, large K. If equal parts of one tile each keep nearly all SMs busy, these run in phase,
+ * and operands are read from memory once. Else the blocks of one column of tiles run in phase, so
+ * the longer dimension becomes M, if necessary by computing the transpose. That is written in
+ * pieces of 32 bytes, which is efficient for f32 only. */
 static struct schedule schedule_split(const struct matmul *p, int64_t processors)
 {
     enum { NEARLY = 94, ALL = 100 };

@@ -26,9 +26,10 @@ static bool types_fit(enum op op, const struct kernel_call *c)
     return in == DT_BF16 ? out == DT_BF16 || out == DT_F32 : in == DT_F32 && out == DT_F32;
 }
 
-/* The library's epilogue for a call; false if it is not accurate enough. Its GELU is the tanh form. If a
- * row of an operand is not a multiple of 8 elements, it rounds the sums to bf16 before GELU (in PyTorch,
- * too: error 3.0e-3 at K = 129, 1.7e-3 at 128). Its derivative of GELU in f32 is off by 2.6e-6. */
+/* The library's epilogue; false if it is not accurate enough. Its GELU is the tanh form.
+ * If a row of an operand is not a multiple of 8 elements, it rounds the sums to bf16 before GELU
+ * (in PyTorch, too: error 3.0e-3 at K = 129, 1.7e-3 at 128). Its derivative of GELU in f32 is off
+ * by 2.6e-6. */
 static bool epilogue_of(enum op op, const struct kernel_call *c, enum matmul_epilogue *ret)
 {
     enum { ROWS = 8 };
@@ -226,7 +227,7 @@ void matmul_close(struct matmul_parts *parts)
     *parts = (struct matmul_parts){0};
 }
 
-/* Allows split-K only with f32 partial sums and a fixed order of addition, so that runs are equal. */
+/* Allows split-K only with f32 partial sums in a fixed order, so that runs are equal. */
 static cublasStatus_t open_preference(cublasLtMatmulPreference_t *ret, int64_t workspace_bytes)
 {
     const struct cublaslt *t = cublaslt(NULL);

@@ -1,8 +1,8 @@
-/* Copies for cuBLASLt: of a bias, rounded to the output's type, and of large matrices whose rows are not
- * multiples of 16 bytes, such as logits over a vocabulary of 50257. */
+/* Copies for cuBLASLt: of a bias, rounded to the output's type, and of large matrices whose rows
+ * are not multiples of 16 bytes, such as logits over a vocabulary of 50257. */
 #include "backend/cuda/matmul/matmul.h"
 
-/* Matrices below COPIED_BYTES are not copied, nor any if M, N or K is below LENGTH_LEAST: no gain. */
+/* Below COPIED_BYTES, or if M, N or K is below LENGTH_LEAST, copies do not pay. */
 enum { ROW_BYTES = 16, COPIED_BYTES = 1 << 20, LENGTH_LEAST = 128, SCRATCH_ALIGN = 256 };
 
 /* A row-major matrix in memory. */
@@ -41,8 +41,8 @@ static bool differ(struct matrix a, struct matrix b)
     return a.rows != b.rows || a.columns != b.columns;
 }
 
-/* Pads matmuls on tensor cores only: these need aligned rows. A dimension has the same length in every
- * matrix that has it: if K is padded, both a and b get zeros. */
+/* Pads matmuls on tensor cores only: these need aligned rows. A dimension has the same length in
+ * every matrix that has it: if K is padded, both a and b get zeros. */
 struct matmul matmul_padded(const struct matmul *p)
 {
     struct matmul padded = *p;
@@ -58,8 +58,8 @@ struct matmul matmul_padded(const struct matmul *p)
     return padded;
 }
 
-/* The library requires a bias of the output's type. An f32 bias of a bf16 matmul is rounded first, as
- * PyTorch's autocast does. */
+/* The library requires a bias of the output's type. An f32 bias of a bf16 matmul is rounded first,
+ * as PyTorch's autocast does. */
 static bool rounds_bias(enum op op, const struct kernel_call *c)
 {
     return matmul_has_bias(op, c) && c->in_type[2].dtype == DT_F32 &&

@@ -1,6 +1,6 @@
-/* Measures the variants of a matmul: the algorithms that cuBLASLt suggests (its first is often a few per
- * cent slower than the best), our own kernel, and, for a matmul with an epilogue, a matmul and a separate
- * kernel. The contenders run in turn, so that a rising or falling clock affects all of them alike. */
+/* Measures the variants of a matmul: the algorithms that cuBLASLt suggests (its first is often a
+ * few per cent slower than the best), our own kernel, and, for a matmul with an epilogue, a matmul
+ * and a separate kernel. The contenders run in turn, so that a changing clock affects all alike. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/context.h"
@@ -39,8 +39,8 @@ static size_t aligned(int64_t bytes)
     return (size_t)round_up(bytes, MATMUL_WORKSPACE_ALIGN);
 }
 
-/* Random numbers from -1 to 1, or 8-bit codes below 2; repeats the same 1 MiB. With zeros a GPU would use
- * less power and run faster than in training. */
+/* Random numbers from -1 to 1, or 8-bit codes below 2; repeats the same 1 MiB. With zeros a GPU
+ * would use less power and run faster than in training. */
 static CUresult fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -181,7 +181,7 @@ static void add_contender(struct tuning_entry *e, const char *variant, const str
                  "%016" PRIx64, c->algorithm->data[i]);
 }
 
-/* Adds cuBLASLt's fastest algorithm and our own row to the entry. `library` or `own` may be NULL. */
+/* Adds cuBLASLt's fastest algorithm and our own row to the entry; either may be NULL. */
 static enum status measure_kernels(const struct matmul *library, const struct kernel *own,
                                    const struct kernel_call *c, struct tuning_entry *ret)
 {
