@@ -41,12 +41,13 @@ struct backend_kernels {
     /* Whether a fused operator is faster than the operators it replaces. The pass `fuse` (pass.h)
      * asks this for operators that do not always gain. NULL: never. */
     bool (*gains)(int op, const struct kernel_call *call);
-    /* Measures on an open device the variants that answer a question about this call (tuning.h); takes memory
-     * meanwhile. A failure says why they could not be measured. NULL: timing decides nothing in this backend. */
+    /* Measures the variants for this call (tuning.h) on an open device, with temporary memory. A
+     * failure states why they could not be measured. NULL: this backend tunes nothing. */
     enum status (*tune)(void *ctx, int op, const struct kernel_call *call,
                         struct tuning_entry *ret);
-    /* The instruction set that its matmul library uses, as the library calls it; NULL: none is used.
-     * From then on the library is bound to the limit that was set (base/isa.h). NULL: it has no library. */
+    /* The library's name for the instruction set that the matmul library uses; NULL: none is used.
+     * Freezes the limit of base/isa.h for the library. The function is NULL: there is no
+     * library. */
     const char *(*library_isa)(void);
 };
 
@@ -60,10 +61,10 @@ struct backend_devices {
     int64_t (*free_memory)(int device);
     /* Library i of those that the backend opens, needed ones first; false after the last. */
     bool (*library)(int i, struct device_library *ret);
-    /* What programs are compiled for on that device; for backend_target. NULL: nothing is known of a device. */
+    /* The target of a device, for backend_target. NULL: targets have no properties of a device. */
     enum status (*target)(int device, struct target *ret);
-    /* Why this target does not compute in that type (tf32: in f32 rounded to TF32), NULL if it does.
-     * NULL: every device computes in every type. */
+    /* Why this target does not support that type (tf32: f32 rounded to TF32), NULL if it does.
+     * The function is NULL: every device supports every type. */
     const char *(*refuses)(const struct target *t, enum dtype dtype, bool tf32);
 };
 
@@ -164,10 +165,10 @@ struct device {
 };
 /* The backend of that name ("cpu", "null"); NULL if there is none. */
 const struct backend *backend_find(const char *name);
-/* What programs are compiled for on that device, which need not be opened; TARGET_ANY: the first, or, where there is none,
- * a device that stands for it. A failure says why there is no such device. */
+/* The target of a device, which need not be open; TARGET_ANY: of the first device, or the default
+ * target if there is none. A failure states why there is no such device. */
 enum status backend_target(const struct backend *b, int device, struct target *ret);
-/* The library of that name that a backend opens; false: it opens none such. */
+/* The library of that name that a backend opens; false: it opens no such library. */
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret);
 /* Backend i of the list; NULL after the last. */
 const struct backend *backend_at(int i);

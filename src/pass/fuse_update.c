@@ -73,8 +73,8 @@ bool fuse_sum_squares(struct fuse *f, int id)
     return true;
 }
 
-/* THE list of operators that update one parameter, with their form that also writes the bf16 copy. Their
- * inputs are: the weights, the state, the gradient, numbers; of the other form the copy stands before the
+/* THE list of operators that update one parameter, with the form that also writes the bf16 copy.
+ * Inputs: weights, state, gradient, scalars; in the other form the copy comes before the
  * gradient. */
 static const struct update {
     enum op op, copying;

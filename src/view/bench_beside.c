@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static void show(void *user, int done)
+static void show_progress(void *user, int done)
 {
     progress_show(user, done, "");
 }
@@ -61,7 +61,7 @@ enum status bench_beside(const struct config *c, int64_t vocab, int warmup, int 
     struct progress progress;
     TRY(random_step_open(&e, c, vocab, a));
     progress_start(&progress, "bench", 0, warmup + steps);
-    enum status st = bench_step_run(&e, warmup, steps, show, &progress, &b);
+    enum status st = bench_step_run(&e, warmup, steps, show_progress, &progress, &b);
     progress_end(&progress);
     if (st == ST_OK && json)
         print_json(&b);
