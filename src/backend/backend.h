@@ -45,9 +45,8 @@ struct backend_kernels {
      * failure states why they could not be measured. NULL: this backend tunes nothing. */
     enum status (*tune)(void *ctx, int op, const struct kernel_call *call,
                         struct tuning_entry *ret);
-    /* The library's name for the instruction set that the matmul library uses; NULL: none is used.
-     * Freezes the limit of base/isa.h for the library. The function is NULL: there is no
-     * library. */
+    /* The instruction set that the matmul library uses, by its name; NULL: none. Fixes the limit of
+     * base/isa.h for the library. The function is NULL: there is no library. */
     const char *(*library_isa)(void);
 };
 

@@ -10,7 +10,7 @@ struct plan;
 
 struct bench_step {
     struct stats step;     /* ms: forward, backward, update */
-    struct stats products; /* ms: the matmuls of the same plans, nothing else */
+    struct stats matmuls;  /* ms: the matmuls of the same plans, nothing else */
     struct stats ratio;    /* step / matmuls, per pair */
     double matmul_flops;   /* FLOPs of the matmuls of one step */
     double first_ms, loss; /* of the very first step */

@@ -42,8 +42,7 @@ static enum status check(const struct config *c, struct target *ret)
     const char *backend = device_backend(c);
     TRY(device_target(c, backend, true, ret));
     if (!ret->backend->kernels.tune)
-        return fail(ST_UNSUPPORTED, "nothing on device %s is tuned, only matmuls on a GPU",
-                    backend);
+        return fail(ST_UNSUPPORTED, "nothing on device %s is tuned; use --device=cuda", backend);
     if (c->plan.tune == TUNE_OFF) return fail(ST_USAGE, "tune=off uses no table; leave it at auto");
     if (c->plan.deterministic)
         return fail(ST_USAGE, "deterministic=true uses no tuning table; leave it out");
@@ -63,7 +62,7 @@ static void print(const struct program *program, const char *config, const struc
     str_release(&s);
 }
 
-/* Every graph of a training run. `words`: a file and overrides. --remake deletes the table first. */
+/* All graphs of a training run. `words`: a file, overrides. --remake deletes the table first. */
 static enum status tune_config(char **words, int n, const struct options *o, bool first)
 {
     struct planned p;

@@ -36,9 +36,8 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
         return ST_OK;
     }
     *ret = strstr(d->dataset, "char") ? CHARACTERS : BYTE_PAIRS;
-    log_info(
-        "the data set %s does not exist; assuming a vocabulary of %lld (set it with --vocab=N)",
-        d->dataset, (long long)*ret);
+    log_info("the data set %s does not exist; assuming a vocabulary of %lld (set --vocab=N)",
+             d->dataset, (long long)*ret);
     return ST_OK;
 }
 

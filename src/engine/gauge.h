@@ -1,9 +1,8 @@
 /* gauge.h - telemetry of a device (backend/sample.h), sampled at intervals by a separate thread.
  *
  * A sample covers the time since the previous one. A reading averages one or more samples: after
- * every GAUGE_READINGS readings the number of samples per reading doubles, which bounds the log of
- * a long run. A sample is taken when work begins and when it ends, so the samples between cover
- * that work only. The thread never makes the work wait. */
+ * every GAUGE_READINGS readings that number doubles, which bounds the log of a long run. Samples
+ * are also taken when work begins and ends. The thread never makes the work wait. */
 #ifndef ENGINE_GAUGE_H
 #define ENGINE_GAUGE_H
 
@@ -54,7 +53,7 @@ struct gauge_summary {
  * are taken only when work begins and ends. The context must outlive the gauge. */
 enum status gauge_open(struct gauge **ret, const struct backend *b, void *context,
                        int64_t interval_ms);
-/* Marks the beginning or the end of work. No effect if work has begun or ended already. */
+/* Marks the beginning or the end of work, and takes a sample. Repeated calls change nothing. */
 void gauge_work(struct gauge *g, bool working);
 /* Sets the current iteration. */
 void gauge_at(struct gauge *g, int64_t iter);

@@ -61,8 +61,7 @@ struct memory_variant {
     double flops;         /* of a step */
 };
 /* None, GELUs, regions of 1, 2, 4 ... all blocks, and the configuration's own value. Those that
- * recompute nothing are left out. `limit` in bytes, 0: none. `each` (NULL: none) reports
- * progress. */
+ * recompute nothing are left out. `limit` in bytes, 0: none. `each` reports progress or is NULL. */
 enum { MEMORY_VARIANTS = 16 };
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
                             const struct target *target, const struct tuning *tuning, int64_t limit,

@@ -1,10 +1,9 @@
 /* optimizer.h - THE table of optimizers, and the update graph.
  *
  * A new optimizer: a word in config/fields.c, a row in optimizer.c, an operator that updates one
- * parameter (graph/op_list.h, its kernels), and a row in pass/fuse_update.c, which fuses them at
- * `full`. */
-#ifndef ENGINE_OPTIM_H
-#define ENGINE_OPTIM_H
+ * parameter (graph/op_list.h, its kernels), and a row in pass/fuse_update.c, which fuses them. */
+#ifndef ENGINE_OPTIMIZER_H
+#define ENGINE_OPTIMIZER_H
 
 #include "config/config.h"
 #include "model/model.h"

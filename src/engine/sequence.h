@@ -6,8 +6,7 @@
  *
  * The inputs of a single part are copied directly into its plan. The inputs of several parts are
  * staged: one copy brings them to the device while the previous run executes, and each part copies
- * its own from there. Results are read after the run, so the host can start the next run first
- * (lookahead). */
+ * its own from there. The host can start the next run before it waits for results (lookahead). */
 #ifndef ENGINE_SEQUENCE_H
 #define ENGINE_SEQUENCE_H
 

@@ -1,5 +1,4 @@
-/* weights.h - initialises the weights of an engine, and exposes them with the optimizer state as
- * tensors in host memory. */
+/* weights.h - an engine's weights and optimizer state: initialises them, maps them to host tensors. */
 #ifndef ENGINE_WEIGHTS_H
 #define ENGINE_WEIGHTS_H
 
@@ -15,8 +14,7 @@ struct weights_tensor {
     int rank;
     int64_t dim[WEIGHTS_RANK_MAX];
     float *weight;
-    /* The optimizer's state, named as the parameter plus the suffix; data NULL: neither saved nor
-     * loaded. */
+    /* Optimizer state, named as the parameter plus the suffix; data NULL: not saved or loaded. */
     struct {
         const char *suffix;
         float *data;

@@ -19,8 +19,8 @@ struct plan_options {
     /* fill bytes with NaN before they are written and after their value dies */
     bool poison;
     const char *variant;                /* prefer kernels of this variant ("ref"); NULL: the best */
-    const struct tuning *tuning;        /* NULL: nothing was measured */
-    struct tuning_questions *questions; /* what is asked of it is noted here; NULL: nowhere */
+    const struct tuning *tuning;        /* NULL: no tuning table */
+    struct tuning_questions *questions; /* records the lookups in it; NULL: not recorded */
 };
 
 struct step {

@@ -1,9 +1,8 @@
 /* tuning.h - tuning tables: how long each variant of a matmul takes on one device.
  *
  * A separate stage (engine/tune.h) measures the table and keeps it in a file (docs/FORMATS.md).
- * Compiling only reads it, so plans depend only on configuration, target and table. The compiler
- * records each lookup as a question. The stage measures those without an entry; `strobe plan`
- * prints all. */
+ * Compiling only reads it, so plans depend only on configuration, target and table. Each lookup is
+ * recorded as a question. The stage measures those without an entry; `strobe plan` prints all. */
 #ifndef TUNING_TUNING_H
 #define TUNING_TUNING_H
 

@@ -8,8 +8,8 @@
 enum { WARPGROUP = 128, MATMUL_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 4 };
 
-/* Compile-time constants of the kernel: `consumers` warpgroups with 64 * `tiles` rows each. They
- * either alternate between tiles or share one. */
+/* Compile-time constants: `consumers` warpgroups with 64 * `tiles` rows each share or alternate
+ * tiles. */
 struct tiling {
     int consumers, tiles, columns;
     bool alternate;
@@ -96,9 +96,8 @@ static struct schedule schedule_whole(const struct matmul *p, int64_t processors
 }
 
 /* Few tiles, large K. If equal parts of one tile each keep nearly all SMs busy, these run in phase,
- * and operands are read from memory once. Else the blocks of one column of tiles run in phase, so
- * the longer dimension becomes M, if necessary by computing the transpose. That is written in
- * pieces of 32 bytes, which is efficient for f32 only. */
+ * and operands are read from memory once. Else the blocks of a column of tiles run in phase, so the
+ * longer dimension becomes M. The transpose is written in pieces of 32 bytes, efficient for f32. */
 static struct schedule schedule_split(const struct matmul *p, int64_t processors)
 {
     enum { NEARLY = 94, ALL = 100 };

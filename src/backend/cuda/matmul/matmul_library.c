@@ -26,10 +26,9 @@ static bool types_fit(enum op op, const struct kernel_call *c)
     return in == DT_BF16 ? out == DT_BF16 || out == DT_F32 : in == DT_F32 && out == DT_F32;
 }
 
-/* The library's epilogue; false if it is not accurate enough. Its GELU is the tanh form.
- * If a row of an operand is not a multiple of 8 elements, it rounds the sums to bf16 before GELU
- * (in PyTorch, too: error 3.0e-3 at K = 129, 1.7e-3 at 128). Its derivative of GELU in f32 is off
- * by 2.6e-6. */
+/* The library's epilogue; false if it is not accurate enough. Its GELU is the tanh form. If rows of
+ * an operand are not multiples of 8 elements, it rounds the sums to bf16 before GELU (in PyTorch,
+ * too: error 3.0e-3 at K = 129, 1.7e-3 at 128). Its GELU derivative in f32 is off by 2.6e-6. */
 static bool epilogue_of(enum op op, const struct kernel_call *c, enum matmul_epilogue *ret)
 {
     enum { ROWS = 8 };
