@@ -1,4 +1,4 @@
-/* weights.h - an engine's weights and optimizer state: initialises them, maps them to host tensors. */
+/* weights.h - weights and optimizer state of an engine: initialised, or as tensors on the host. */
 #ifndef ENGINE_WEIGHTS_H
 #define ENGINE_WEIGHTS_H
 

@@ -58,7 +58,7 @@ struct matmul matmul_padded(const struct matmul *p)
     return padded;
 }
 
-/* The library requires a bias of the output type: an f32 bias is rounded, as in PyTorch autocast. */
+/* The library requires a bias of the output type: an f32 bias is rounded, as in PyTorch. */
 static bool rounds_bias(enum op op, const struct kernel_call *c)
 {
     return matmul_has_bias(op, c) && c->in_type[2].dtype == DT_F32 &&
