@@ -23,7 +23,7 @@ struct facts {
 
 /* `program` has the plans of training. */
 struct facts facts_of(const struct program *program);
-/* A few lines for people. */
+/* Prints a few lines of text. */
 void facts_print(const struct facts *f, struct str *s);
 /* The memory fields as an object with the same names. */
 json_t *facts_memory(const struct facts *f);

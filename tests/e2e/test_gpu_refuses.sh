@@ -51,7 +51,7 @@ expect 0 'the CPU is used, not the GPU: NVRTC: libnvrtc.so.13 is not on this mac
 [ "$(grep -c 'the CPU is used' out)" = 1 ] || fail "it is printed more than once: $(cat out)"
 grep -q '"device": null' run/env.json || fail "not trained on the CPU: $(cat run/env.json)"
 
-# --- no cuBLASLt: our own products
+# --- no cuBLASLt: our own matmuls
 expect 0 'cuBLASLt   missing: libcublasLt.so.13 is not on this machine; matmuls run on built-in kernels without tensor cores, many times slower' \
     without libcublasLt "$STROBE" info
 expect 0 '1 iterations' without libcublasLt $train --device=cuda
