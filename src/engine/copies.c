@@ -52,7 +52,7 @@ const struct pass_packing *copies_packing(const struct config *c, const struct m
     struct type matrix;
     for (int i = 0; i < m->parameters; i += model_matrix(m, i, &matrix)) {
         const struct parameter *p = &m->parameter[i];
-        if (!p->product) continue;
+        if (!p->matmul) continue;
         model_matrix(m, i, &matrix);
         if (!target_packs(c, &matrix, target)) return NULL;
         struct type t = packed_type(c, &matrix);
@@ -108,7 +108,7 @@ void copies_pack(struct graph *g, const struct config *c, const struct model *m,
     struct type t;
     for (int i = 0; w && i < m->parameters; i += model_matrix(m, i, &t)) {
         const struct parameter *p = &m->parameter[i];
-        if (!p->product) continue;
+        if (!p->matmul) continue;
         model_matrix(m, i, &t);
         t.dtype = matmul_dtype(c);
         /* A leaf added after the update has the value that the update wrote. */

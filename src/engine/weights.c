@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum status weights_draw(struct engine *e)
+enum status weights_init(struct engine *e)
 {
     if (!e->program.model.parameters) return ST_OK;
     float *weights = malloc((size_t)e->program.model.elements * sizeof *weights);
@@ -17,7 +17,7 @@ enum status weights_draw(struct engine *e)
         if (range)
             TRY_OUT(st, e->backend->memory.fill(e->context, range, 0, e->storage.bytes[zeroed[i]]));
     }
-    model_draw(&e->program.model, weights);
+    model_init_weights(&e->program.model, weights);
     TRY_OUT(st, e->backend->memory.upload(e->context, e->storage.base[STORAGE_WEIGHTS], weights,
                                           e->storage.bytes[STORAGE_WEIGHTS]));
     TRY_OUT(st, engine_refresh(e));

@@ -22,7 +22,7 @@ struct weights_tensor {
 };
 
 /* Generates random initial weights and zeroes the optimizer state. */
-enum status weights_draw(struct engine *e);
+enum status weights_init(struct engine *e);
 /* One row per parameter. Rows point into the engine's memory if the host can access it, else into
  * copies that weights_fetch and weights_bring synchronise. State: NULL without GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
