@@ -15,11 +15,11 @@ struct kernel_call {
     struct type in_type[MAX_IN], out_type[MAX_OUT];
     void *in[MAX_IN], *out[MAX_OUT]; /* set when the plan is bound; never NULL while running */
     void *scratch;                   /* kernel->scratch_bytes, 64-byte aligned, undefined content */
-    void *state;                     /* what prepare made: a primitive, a function handle */
-    void *context;                   /* of the backend that runs it; NULL while it is planned */
-    const struct target *target;     /* what it is planned for */
-    const struct tuning *tuning;     /* what timing decided there; NULL: nothing */
-    /* Where questions to the table are noted; NULL: nowhere. */
+    void *state;                     /* created by prepare: a primitive, a function handle */
+    void *context;                   /* the open device; NULL during planning */
+    const struct target *target;     /* the target of the plan */
+    const struct tuning *tuning;     /* the tuning table; NULL: none */
+    /* Records lookups in the table; NULL: they are not recorded. */
     struct tuning_questions *questions;
 };
 

@@ -5,7 +5,7 @@
  * is NULL, or `begin` fails, times come from events of the backend, which may span several kernels.
  *
  * Captured graphs. Marks set during a capture hold for each replay: a graph is captured from one
- * stream, so the i-th activity of a replay is the i-th captured one. Replays are told apart by
+ * stream, so the i-th activity of a replay is the i-th captured one. Replays are identified by
  * their order and by the number of activities of their graph. If the number does not match, the
  * activities of that replay have no mark, and `why` says so. Marks are known only for graphs
  * captured between a trace's begin and end; of other graphs the library may not even see the

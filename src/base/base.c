@@ -25,10 +25,10 @@ enum status fail_in(enum status st, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(last.message, sizeof last.message, format, args);
     va_end(args);
-    int room = (int)sizeof last.message - n - (int)sizeof ": ";
-    if (n >= 0 && room > 0) {
+    int space = (int)sizeof last.message - n - (int)sizeof ": ";
+    if (n >= 0 && space > 0) {
         memcpy(last.message + n, ": ", 2);
-        snprintf(last.message + n + 2, (size_t)room + 1, "%.*s", room, old);
+        snprintf(last.message + n + 2, (size_t)space + 1, "%.*s", space, old);
     }
     return st;
 }

@@ -44,8 +44,8 @@ static int64_t free_at(const char *directory, const struct files *f)
     snprintf(path, sizeof path, "%s/memory.stat", directory);
     const char *line = read_text(path, text, sizeof text) ? strstr(text, f->idle_key) : NULL;
     if (line) idle = strtoll(line + strlen(f->idle_key), NULL, 10);
-    int64_t room = limit - used + idle;
-    return room > 0 ? room : 0;
+    int64_t space = limit - used + idle;
+    return space > 0 ? space : 0;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -60,9 +60,9 @@ static int64_t free_upwards(const char *mount, const char *group, const struct f
 {
     char directory[2200];
     snprintf(directory, sizeof directory, "%s%s", mount, group);
-    for (int64_t room = -1;;) {
-        room = least(room, free_at(directory, f));
-        if (strlen(directory) <= strlen(mount)) return room;
+    for (int64_t space = -1;;) {
+        space = least(space, free_at(directory, f));
+        if (strlen(directory) <= strlen(mount)) return space;
         *strrchr(directory, '/') = '\0';
     }
 }
@@ -70,7 +70,7 @@ static int64_t free_upwards(const char *mount, const char *group, const struct f
 /* Lines are "0::/group" (version 2) and "4:memory:/group" (version 1). */
 int64_t free_in_groups(const char *groups, const char *root)
 {
-    int64_t room = -1;
+    int64_t space = -1;
     while (*groups) {
         char line[1024], mount[1100];
         int length = (int)strcspn(groups, "\n");
@@ -83,17 +83,17 @@ int64_t free_in_groups(const char *groups, const char *root)
         if (!second && !first) continue;
         group += strcmp(group, ":/") ? 1 : 2;
         snprintf(mount, sizeof mount, "%s%s", root, first ? "/memory" : "");
-        room = least(room, free_upwards(mount, group, &files[first]));
+        space = least(space, free_upwards(mount, group, &files[first]));
     }
-    return room;
+    return space;
 }
 
 int64_t free_memory_bytes(void)
 {
     char text[8192];
-    int64_t room = -1;
-    if (read_text("/proc/meminfo", text, sizeof text)) room = free_in_meminfo(text);
+    int64_t space = -1;
+    if (read_text("/proc/meminfo", text, sizeof text)) space = free_in_meminfo(text);
     if (read_text("/proc/self/cgroup", text, sizeof text))
-        room = least(room, free_in_groups(text, "/sys/fs/cgroup"));
-    return room;
+        space = least(space, free_in_groups(text, "/sys/fs/cgroup"));
+    return space;
 }

@@ -1,4 +1,4 @@
-/* room.h - host memory that the program can still allocate. */
+/* free_memory.h - host memory that the program can still allocate. */
 #ifndef BASE_ROOM_H
 #define BASE_ROOM_H
 

@@ -1,17 +1,17 @@
-/* interrupt.h - Ctrl-C as a question that a loop asks at a moment that suits it.
+/* interrupt.h - Ctrl-C as a flag that a loop polls.
  *
- * SIGINT and SIGTERM are only noted. A SIGINT after that kills at once, as if nobody had caught it: who
- * presses Ctrl-C twice means it. A SIGTERM does not: one often comes to a process and to its group. */
+ * SIGINT and SIGTERM only set the flag. A second SIGINT kills the process, so pressing Ctrl-C twice
+ * works. A second SIGTERM does not: one often reaches both a process and its group. */
 #ifndef BASE_INTERRUPT_H
 #define BASE_INTERRUPT_H
 
 #include "base/base.h"
 
-/* From here on the signals are noted; forgets an earlier one. */
+/* Installs the handlers and clears the flag. */
 void interrupt_catch(void);
-/* The signal that was noted since interrupt_catch; 0: none. */
+/* The signal received since interrupt_catch; 0: none. */
 int interrupt_noted(void);
-/* The signals do again what they did before interrupt_catch. */
+/* Restores the handlers from before interrupt_catch. */
 void interrupt_release(void);
 
 #endif

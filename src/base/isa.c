@@ -118,8 +118,8 @@ enum status isa_limit_word(const char *word)
     struct str words = {0};
     for (enum isa i = ISA_AUTO; i < ISA_COUNT; i++)
         str_printf(&words, "%s%s", i ? ", " : "", isa_words[i]);
-    enum status st =
-        fail(ST_USAGE, "isa must be one of: %s; got %s", str_text(&words), *word ? word : "nothing");
+    if (!*word) word = "nothing";
+    enum status st = fail(ST_USAGE, "isa must be one of: %s; got %s", str_text(&words), word);
     str_release(&words);
     return st;
 }

@@ -21,8 +21,8 @@ struct opt {
  * remaining arguments (words without dashes, --options for which `keep` returns true, and
  * everything after a lone `--`) move to the front of argv, and *argc becomes their number. An
  * unknown option is ST_USAGE; the message suggests the nearest one. With `keep`, an unknown option
- * that resembles none in the table also remains: whoever parses the remaining arguments can report
- * it better.
+ * that resembles none in the table also remains: the code that parses the remaining arguments can
+ * report it better.
  *
  * -h or --help is ST_HELP: no member is set, and opt_help returns the description of the
  * options. */

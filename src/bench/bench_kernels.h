@@ -44,9 +44,9 @@ struct bench_call {
 struct bench_kernels {
     struct bench_call *call; /* longest per step first */
     int calls, rows;
-    struct products products; /* matmuls of a micro-step; the update has none */
-    struct stats matmuls_ms;  /* of these matmuls, one after the other */
-    int64_t micro_steps;      /* per step */
+    struct matmuls products; /* matmuls of a micro-step; the update has none */
+    struct stats matmuls_ms; /* of these matmuls, one after the other */
+    int64_t micro_steps;     /* per step */
 };
 
 struct bench_kernels_options {

@@ -10,9 +10,9 @@ bool matmuls_include(enum op op)
            op == OP_MATMUL_GELU_GRAD || op == OP_MATMUL_SUM || op == OP_MATMUL_SCALED;
 }
 
-enum status matmuls_run(struct plan *p, struct products *ret)
+enum status matmuls_run(struct plan *p, struct matmuls *ret)
 {
-    struct products sum = {0};
+    struct matmuls sum = {0};
     for (int id = 0; id < p->steps; id++) {
         struct step *s = &p->step[id];
         if (!s->kernel || !matmuls_include(p->graph->node[id].op)) continue;
@@ -29,8 +29,8 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
 {
     struct arena a = {0};
     struct random_step random_step = {0};
-    struct products sum = {0};
-    double *step = ARENA_NEW(&a, double, steps), *products = ARENA_NEW(&a, double, steps);
+    struct matmuls sum = {0};
+    double *step = ARENA_NEW(&a, double, steps), *matmuls = ARENA_NEW(&a, double, steps);
     double *ratio = ARENA_NEW(&a, double, steps), step_ms;
     enum status st = ST_OK;
     TRY_OUT(st, random_step_init(&random_step, e, &a));
@@ -46,11 +46,11 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
         if (each) each(user, i + warmup + 1);
         if (i < 0) continue;
         step[i] = step_ms;
-        products[i] = matmuls_ms;
+        matmuls[i] = matmuls_ms;
         ratio[i] = step_ms / matmuls_ms;
     }
     ret->step = stats_of(step, steps);
-    ret->products = stats_of(products, steps);
+    ret->matmuls = stats_of(matmuls, steps);
     ret->ratio = stats_of(ratio, steps);
     ret->matmul_flops = sum.flops;
 out:

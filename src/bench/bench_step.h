@@ -10,7 +10,7 @@ struct plan;
 
 struct bench_step {
     struct stats step;     /* ms: forward, backward, update */
-    struct stats products; /* ms: the matmuls of the same plans, nothing else */
+    struct stats matmuls;  /* ms: the matmuls of the same plans, nothing else */
     struct stats ratio;    /* step / matmuls, per pair */
     double matmul_flops;   /* FLOPs of the matmuls of one step */
     double first_ms, loss; /* of the very first step */
@@ -20,11 +20,11 @@ struct bench_step {
 bool matmuls_include(enum op op);
 
 /* Runs only the matmuls of a plan, on the current contents of its memory. */
-struct products {
+struct matmuls {
     int kernels;
     double flops;
 };
-enum status matmuls_run(struct plan *p, struct products *ret);
+enum status matmuls_run(struct plan *p, struct matmuls *ret);
 
 /* Runs `warmup` and then `steps` pairs of a step and its matmuls, on random tokens. The engine
  * holds the plans of training with one micro-step; its weights are initialised here and must not be

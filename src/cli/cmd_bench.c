@@ -38,8 +38,8 @@ static enum status check_word(const char *word)
     return ST_OK;
 }
 
-/* One configuration and no list of values: a step next to its matmuls. */
-static enum status run_beside(const struct bench_words *w, struct arena *a)
+/* One configuration and no list of values: a step and its matmuls alone. */
+static enum status run_step(const struct bench_words *w, struct arena *a)
 {
     int64_t vocab, steps = w->steps > 0 ? w->steps : 50;
     struct bench_grid g = {0};
@@ -52,7 +52,7 @@ static enum status run_beside(const struct bench_words *w, struct arena *a)
                               "--gradient_accumulation_steps=1");
     threads_set(c.plan.threads);
     TRY(planned_vocabulary(&c, w->vocab, &vocab, a));
-    return bench_beside(&c, vocab, g.warmup[0], (int)steps, w->form.json, a);
+    return bench_step_view(&c, vocab, g.warmup[0], (int)steps, w->form.json, a);
 }
 
 static enum status run(const struct bench_words *w, struct arena *a)
@@ -68,7 +68,7 @@ static enum status run(const struct bench_words *w, struct arena *a)
     if (w->suite && !strcmp(w->suite, "list")) return bench_sheet_list(&w->form, a);
     if (w->suite || bench_words_are_grid(w) || w->form.csv || w->form.markdown)
         return bench_sheet_run(w, a);
-    return run_beside(w, a);
+    return run_step(w, a);
 }
 
 static enum status read(struct bench_words *w, const struct opt *options, int argc, char **argv)

@@ -1,4 +1,4 @@
-/* strobe graph CONFIG: the graph of a step, whole or as it stands after one of the passes. */
+/* strobe graph CONFIG: prints the graph of a step, after all passes or up to one of them. */
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -58,7 +58,7 @@ static void print_json(const struct graph *g, const char *kind, struct str *s)
     json_t *all =
         json_pack("{s:i, s:s, s:o, s:o}", "v", 1, "kind", kind, "nodes", nodes, "outputs", outputs);
     char *text = json_dumps(all, JSON_COMPACT);
-    BUG_IF(!text, "the graph is no JSON");
+    BUG_IF(!text, "cannot encode the graph as JSON");
     str_printf(s, "%s\n", text);
     free(text);
     json_decref(all);
@@ -74,12 +74,13 @@ static enum status find_kind(const char *name, enum graph_kind *ret_kind)
     struct str known = {0};
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         str_printf(&known, "%s%s", kind ? ", " : "", graph_kind_name((enum graph_kind)kind));
-    enum status st = fail(ST_USAGE, "there is no graph %s; there are %s", name, str_text(&known));
+    enum status st =
+        fail(ST_USAGE, "there is no graph %s; the graphs are %s", name, str_text(&known));
     str_release(&known);
     return st;
 }
 
-/* The graph that was asked for, else those of a training step; planned, for kernels are chosen by plans. */
+/* Prints generated kernels: of one graph, or of those of a training step. */
 static enum status print_kernels(struct planned *p, bool one, enum graph_kind kind)
 {
     struct str s = {0};
@@ -116,17 +117,17 @@ enum status cmd_graph(int argc, char **argv)
     int64_t vocab = 0;
     const char *tuning = NULL;
     const struct opt options[] = {
-        {"after", OPT_TEXT, &after, "PASS", "as it stands after that pass; `model`: before any"},
+        {"after", OPT_TEXT, &after, "PASS", "stop after that pass; `model`: before all passes"},
         {"kind", OPT_TEXT, &kind_name, "KIND",
          "micro, micro_more, update, eval, logits or decode (micro: a training step)"},
         {"update", OPT_FLAG, &update, NULL, "short for --kind=update: clipping and the optimizer"},
-        {"eval", OPT_FLAG, &eval, NULL, "short for --kind=eval: the loss alone"},
+        {"eval", OPT_FLAG, &eval, NULL, "short for --kind=eval: the loss only"},
         {"dot", OPT_FLAG, &dot, NULL, "for Graphviz: strobe graph CONFIG --dot | dot -Tsvg"},
-        {"json", OPT_FLAG, &json, NULL, "for programs"},
+        {"json", OPT_FLAG, &json, NULL, "print JSON"},
         {"kernels", OPT_FLAG, &kernels, NULL,
-         "the texts of kernels that are written for it instead (--device=cuda), of all graphs of "
-         "training"},
-        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+         "print the source of its generated kernels instead (--device=cuda); of all graphs of "
+         "training if no graph is given"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (the data set's)"},
         PLANNED_TUNING(&tuning),
         {0},
     };
@@ -137,7 +138,7 @@ enum status cmd_graph(int argc, char **argv)
     if (update + eval + (kind_name != NULL) > 1)
         return fail(ST_USAGE, "give one of --kind, --update and --eval");
     if (kernels && (dot || json || after))
-        return fail(ST_USAGE, "--kernels goes without --after, --dot and --json");
+        return fail(ST_USAGE, "--kernels cannot be combined with --after, --dot or --json");
     TRY(find_kind(kind_name ? kind_name : update ? "update" : eval ? "eval" : "micro", &kind));
     TRY(planned_read(&p, argc, argv, vocab));
     p.tuning_file = tuning;

@@ -1,4 +1,4 @@
-/* strobe plan CONFIG: what a training step will run, in order, before anything runs. */
+/* strobe plan CONFIG: prints the kernels of a training step in order, without running them. */
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How often a step runs the plan. */
+/* How often a training step runs the plan. */
 static int64_t runs_of(const struct config *c, enum graph_kind kind)
 {
     if (kind == GRAPH_REFRESH) return 0;
@@ -27,7 +27,7 @@ static void print_text(struct planned *p, bool summary, struct str *s)
         long long runs = runs_of(&p->config, (enum graph_kind)kind);
         str_printf(s, "\n# %s, ", graph_kind_name((enum graph_kind)kind));
         str_printf(s,
-                   runs == 0   ? "once, when weights were drawn or loaded\n"
+                   runs == 0   ? "once, after weights were initialised or loaded\n"
                    : runs == 1 ? "once a step\n"
                                : "%lld times a step\n",
                    runs);
@@ -71,7 +71,7 @@ static void print_json(const struct planned *p, struct str *s)
     json_object_set_new(all, "plans", plans);
     json_object_set_new(all, "tuning", tune_json(&p->program));
     char *text = json_dumps(all, JSON_COMPACT);
-    BUG_IF(!text, "the plan is no JSON");
+    BUG_IF(!text, "cannot encode the plan as JSON");
     str_printf(s, "%s\n", text);
     free(text);
     json_decref(all);
@@ -83,11 +83,11 @@ enum status cmd_plan(int argc, char **argv)
     bool json = false, summary = false;
     int64_t vocab = 0;
     const struct opt options[] = {
-        {"summary", OPT_FLAG, &summary, NULL, "without the tables of steps"},
+        {"summary", OPT_FLAG, &summary, NULL, "leave out the tables of kernels"},
         {"backend", OPT_TEXT, &backend, "NAME",
-         "whose kernels (those that would train; `null` has every operator and runs nothing)"},
-        {"json", OPT_FLAG, &json, NULL, "for programs"},
-        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (that of the data set)"},
+         "plan for that backend (that of the device; `null` has every operator and runs nothing)"},
+        {"json", OPT_FLAG, &json, NULL, "print JSON"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (the data set's)"},
         PLANNED_TUNING(&tuning),
         {0},
     };

@@ -1,4 +1,4 @@
-/* strobe tune CONFIG...: the table of the fastest variants of matmuls, made before anything is compiled for good. */
+/* strobe tune CONFIG...: measures the variants of all matmuls and fills the tuning table. */
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -17,7 +17,7 @@ struct options {
     int64_t vocab;
 };
 
-/* One configuration on the GPU that it asks for; what was measured of it joins the table's file. */
+/* Measures the missing matmuls of a configuration on its GPU and adds them to the table's file. */
 static enum status tune(const struct planned *p, unsigned kinds, const struct target *target,
                         struct program *ret, struct arena *a)
 {
@@ -42,10 +42,10 @@ static enum status check(const struct config *c, struct target *ret)
     const char *backend = device_backend(c);
     TRY(device_target(c, backend, true, ret));
     if (!ret->backend->kernels.tune)
-        return fail(ST_UNSUPPORTED, "nothing on device %s is tuned: matmuls of a GPU are", backend);
+        return fail(ST_UNSUPPORTED, "nothing on device %s is tuned; use --device=cuda", backend);
     if (c->plan.tune == TUNE_OFF) return fail(ST_USAGE, "tune=off uses no table; leave it at auto");
     if (c->plan.deterministic)
-        return fail(ST_USAGE, "deterministic=true uses nothing that timing decided; leave it out");
+        return fail(ST_USAGE, "deterministic=true uses no tuning table; leave it out");
     return ST_OK;
 }
 
@@ -62,7 +62,7 @@ static void print(const struct program *program, const char *config, const struc
     str_release(&s);
 }
 
-/* All that a training compiles. `words`: a file and the overrides. The old table goes before the first. */
+/* All graphs of a training run. `words`: a file, overrides. --remake deletes the table first. */
 static enum status tune_config(char **words, int n, const struct options *o, bool first)
 {
     struct planned p;
@@ -88,9 +88,9 @@ enum status cmd_tune(int argc, char **argv)
 {
     struct options o = {.remake = false};
     const struct opt options[] = {
-        {"remake", OPT_FLAG, &o.remake, NULL, "measure all again, into a new table"},
-        {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
-        {"json", OPT_FLAG, &o.json, NULL, "an object for each configuration"},
+        {"remake", OPT_FLAG, &o.remake, NULL, "delete the table and measure everything"},
+        {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (the data set's)"},
+        {"json", OPT_FLAG, &o.json, NULL, "print a JSON object for each configuration"},
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));

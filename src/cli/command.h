@@ -3,7 +3,7 @@
  * A new command:
  *   1. src/cli/cmd_NAME.c: cmd_NAME() parses its options with opt_parse (base/opt.h, which also
  *      handles -h), calls functions of other folders, and prints. It has no logic of its own.
- *      Results go to stdout, everything else to stderr. Add --json where a program may read the output.
+ *      Results go to stdout, everything else to stderr. Add --json if programs may read the output.
  *   2. Its declaration below, its row in commands.c.
  *   3. `make test T=cli` runs the help of every row of the table. */
 #ifndef CLI_COMMAND_H

@@ -1,6 +1,6 @@
 /* generated.h - prints the source of kernels that are generated for a plan. */
-#ifndef CLI_WRITTEN_H
-#define CLI_WRITTEN_H
+#ifndef CLI_GENERATED_H
+#define CLI_GENERATED_H
 
 struct program;
 struct str;

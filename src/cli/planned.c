@@ -36,7 +36,7 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
         return ST_OK;
     }
     *ret = strstr(d->dataset, "char") ? CHARACTERS : BYTE_PAIRS;
-    log_info("the data set %s is not there; a vocabulary of %lld is taken (--vocab=N for another)",
+    log_info("the data set %s does not exist; assuming a vocabulary of %lld (set --vocab=N)",
              d->dataset, (long long)*ret);
     return ST_OK;
 }
@@ -54,7 +54,7 @@ out:
     return st;
 }
 
-/* Of the device that the file was measured on. */
+/* The target of the device that the file was measured on. */
 static enum status read_tuning(struct planned *p, const struct backend *b, struct target *ret)
 {
     if (!b->kernels.tune)
@@ -68,7 +68,7 @@ static enum status read_tuning(struct planned *p, const struct backend *b, struc
     return ST_OK;
 }
 
-/* What is compiled for, and with which table, NULL: none. */
+/* The target to compile for, and the table; NULL: none. */
 static enum status find_target(struct planned *p, const char *backend, struct target *ret,
                                const struct tuning **ret_tuning)
 {

@@ -1,11 +1,11 @@
-/* planned.h - what graph, plan and memory share: they look at a run without running it, so they need
- * neither the data set nor the memory. */
+/* planned.h - shared by the commands graph, plan and memory, which compile a run without running
+ * it: they need neither the data set nor its memory. */
 #ifndef CLI_PLANNED_H
 #define CLI_PLANNED_H
 
 #include "engine/program.h"
 
-/* The option of commands that compile. */
+/* The option --tuning. */
 #define PLANNED_TUNING(to)                                                            \
     {                                                                                 \
         "tuning", OPT_TEXT, (to), "FILE",                                             \
@@ -16,23 +16,23 @@ struct planned {
     struct arena arena;
     struct config config;
     int64_t vocab;
-    const char *
-        tuning_file; /* --tuning: its table and its device are compiled for; NULL: those kept here */
+    /* --tuning: compile for the device of this file, with its table; NULL: this machine's */
+    const char *tuning_file;
     struct tuning tuning;
     struct program program; /* after planned_plan, planned_train or planned_graph */
 };
 
-/* The size of the vocabulary, 0 of a model that reads no text: the user's word for it (`given`); 0: that of the data set, or, where it was
- * not made yet, the size that such a data set has as a rule, which is then said. */
+/* The vocabulary size: `given`, or if that is 0 the data set's. If the data set does not exist, the
+ * usual size for its name, with a message. *ret is 0 for a model that reads no text. */
 enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *ret,
                                struct arena *a);
-/* Reads and checks what is left of the words: CONFIG and overrides. `vocab` as above. */
+/* Reads and checks the remaining arguments: CONFIG and overrides. `vocab` as above. */
 enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab);
-/* Compiles the graphs of `kinds` (a mask, 1 << kind). `backend` NULL: the one that would train. */
+/* Compiles the graphs of `kinds` (a mask, 1 << kind). `backend` NULL: the configuration's. */
 enum status planned_plan(struct planned *p, unsigned kinds, const char *backend);
-/* The same of the graphs that training needs. */
+/* The same for the graphs that training needs. */
 enum status planned_train(struct planned *p, const char *backend);
-/* One graph, as it stands after that pass (program.h). */
+/* Builds one graph up to and including that pass (program.h). */
 enum status planned_graph(struct planned *p, enum graph_kind kind, const char *after);
 void planned_release(struct planned *p);
 

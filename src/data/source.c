@@ -82,7 +82,8 @@ static enum status read_bible(struct source_text *t, struct arena *a)
         st = fail(ST_IO, "`%s` gave %lld bytes and ended with %d", bible_command, (long long)s.len,
                   end);
     else if ((int64_t)strlen(str_text(&s)) != s.len)
-        st = fail(ST_FORMAT, "`%s` gave a zero byte: this is no text", bible_command);
+        st = fail(ST_FORMAT, "the output of `%s` contains a zero byte: it is not text",
+                  bible_command);
     else
         *t = (struct source_text){.text = arena_strdup(a, str_text(&s)),
                                   .bytes = s.len,

@@ -31,7 +31,7 @@ static bool target_packs(const struct config *c, const struct type *matrix,
     return target->backend->kernels.find(OP_PACK, &call, 0) != NULL;
 }
 
-/* Packing costs once an update what it saves with each product: measured, docs/MEASURING.md. */
+/* Packing takes time once per update and saves time in each matmul (docs/MEASURING.md). */
 static bool packing_pays(const struct config *c)
 {
     enum { LEAST_TOKENS = 2048 };
@@ -52,7 +52,7 @@ const struct pass_packing *copies_packing(const struct config *c, const struct m
     struct type matrix;
     for (int i = 0; i < m->parameters; i += model_matrix(m, i, &matrix)) {
         const struct parameter *p = &m->parameter[i];
-        if (!p->product) continue;
+        if (!p->matmul) continue;
         model_matrix(m, i, &matrix);
         if (!target_packs(c, &matrix, target)) return NULL;
         struct type t = packed_type(c, &matrix);
@@ -85,8 +85,8 @@ void copies_store(struct graph *g, const struct parameter *p, value w)
 {
     struct type t = p->type;
     t.dtype = DT_BF16;
-    value narrow = g_cast(g, w, DT_BF16);
-    g_store(g, leaf(g, STORAGE_COPY, p->name, t, p->offset), narrow);
+    value cast = g_cast(g, w, DT_BF16);
+    g_store(g, leaf(g, STORAGE_COPY, p->name, t, p->offset), cast);
 }
 
 static void pack_one(struct graph *g, const struct config *c, const struct parameter *p, value from,
@@ -108,10 +108,10 @@ void copies_pack(struct graph *g, const struct config *c, const struct model *m,
     struct type t;
     for (int i = 0; w && i < m->parameters; i += model_matrix(m, i, &t)) {
         const struct parameter *p = &m->parameter[i];
-        if (!p->product) continue;
+        if (!p->matmul) continue;
         model_matrix(m, i, &t);
         t.dtype = matmul_dtype(c);
-        /* A leaf that stands behind the update shows what the update wrote. */
+        /* A leaf added after the update has the value that the update wrote. */
         enum storage storage = copies_bf16(c) ? STORAGE_COPY : STORAGE_WEIGHTS;
         value from = leaf(g, storage, p->name, t, p->offset);
         g->scope = p->name;

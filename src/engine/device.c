@@ -7,17 +7,17 @@
 
 #include <string.h>
 
-/* There is a device, and what it needs. A device that idles for want of a library is worth a line. */
+/* There is a device and its libraries are installed. Warns once if a library is missing. */
 static bool is_usable(const struct backend *b)
 {
-    static bool said;
+    static bool warned;
     struct device_library l;
     if (!b || b->devices.count() == 0) return false;
     for (int i = 0; b->devices.library(i, &l) && l.needed; i++) {
         if (!l.why) continue;
-        if (!said)
+        if (!warned)
             log_warning("the CPU is used, not the GPU: %s: %s; %s", l.name, l.why, l.without);
-        said = true;
+        warned = true;
         return false;
     }
     return true;
@@ -38,8 +38,8 @@ static enum status check_there(const struct backend *b, const char *name)
 {
     if (!b && !strcmp(name, "cuda"))
         return fail(ST_UNSUPPORTED,
-                    "device=cuda: this build has no CUDA backend (the CUDA toolkit's headers "
-                    "were not there); use device=cpu");
+                    "device=cuda: this build has no CUDA backend (it was built without the CUDA "
+                    "toolkit's headers); use device=cpu");
     BUG_IF(!b, "backend %s", name);
     return ST_OK;
 }
@@ -57,11 +57,11 @@ enum status device_check(const struct config *c, const struct backend *b, const 
     if (strcmp(name, "cpu")) return ST_OK;
     if (c->plan.dtype == PRECISION_TFLOAT32)
         return fail(ST_UNSUPPORTED,
-                    "dtype=tfloat32 needs a CUDA device, and there is none here; use "
+                    "dtype=tfloat32 needs a CUDA device, and this run uses the CPU; use "
                     "dtype=float32");
     if (c->plan.replay)
-        return fail(ST_UNSUPPORTED, "replay=true needs a CUDA device, and there is none here; use "
-                                    "replay=false");
+        return fail(ST_UNSUPPORTED, "replay=true needs a CUDA device, and this run uses the CPU; "
+                                    "use replay=false");
     return ST_OK;
 }
 
@@ -90,30 +90,28 @@ enum status device_check_type(const struct config *c, const struct target *targe
     const char *why =
         b->devices.refuses(target, of[precision].dtype, precision == PRECISION_TFLOAT32);
     if (!why) return ST_OK;
-    return fail(ST_UNSUPPORTED, "dtype=%s is not for this device: %s; use dtype=%s",
+    return fail(ST_UNSUPPORTED, "this device does not support dtype=%s: %s; use dtype=%s",
                 of[precision].word, why, of[precision].instead);
 }
 
 enum status device_check_memory(const struct program *p, unsigned kinds)
 {
     const struct backend *b = p->target->backend;
-    char needed[32], there[32], missing[32];
-    int64_t bytes = program_bytes(p), room = b->devices.free_memory(device_number(p->config)),
-            batch = 0;
-    if (b->host_memory || room < 0 || bytes <= room) return ST_OK;
+    char needed[32], available[32], missing[32];
+    int64_t bytes = program_bytes(p), space = b->devices.free_memory(device_number(p->config));
+    int64_t batch = 0;
+    if (b->host_memory || space < 0 || bytes <= space) return ST_OK;
     str_bytes(needed, (double)bytes);
-    str_bytes(there, (double)room);
-    str_bytes(missing, (double)(bytes - room));
-    TRY(fit_batch(p->config, p->model.vocab, kinds, p->target, p->tuning, room, &batch));
+    str_bytes(available, (double)space);
+    str_bytes(missing, (double)(bytes - space));
+    TRY(fit_batch(p->config, p->model.vocab, kinds, p->target, p->tuning, space, &batch));
     if (batch == 0)
         return fail(ST_UNSUPPORTED,
                     "this needs %s of the device's memory and %s are free: %s are missing, and no "
-                    "batch fits; try a "
-                    "smaller model or block_size",
-                    needed, there, missing);
+                    "batch fits; try a smaller model or block_size",
+                    needed, available, missing);
     return fail(ST_UNSUPPORTED,
                 "this needs %s of the device's memory and %s are free: %s are missing; "
-                "--batch_size=%lld is the largest "
-                "that fits",
-                needed, there, missing, (long long)batch);
+                "--batch_size=%lld is the largest that fits",
+                needed, available, missing, (long long)batch);
 }

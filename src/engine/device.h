@@ -1,25 +1,24 @@
-/* device.h - where a configuration runs, and whether it can run there. */
+/* device.h - the device that a configuration runs on, and whether it can run there. */
 #ifndef ENGINE_DEVICE_H
 #define ENGINE_DEVICE_H
 
 #include "backend/backend.h"
 #include "engine/program.h"
 
-/* The name of the backend that the configuration asks for; device=auto is a GPU where there is one that can be
- * used. */
+/* The name of the configuration's backend; device=auto is a GPU if one can be used. */
 const char *device_backend(const struct config *c);
 /* The number of the device among its kind. */
 int device_number(const struct config *c);
-/* The device that it asks for; a failure says that this build has no such backend. */
+/* The configuration's device. Fails if this build has no such backend. */
 enum status device_of(const struct config *c, struct device *ret);
-/* Fails if the backend of that name lacks what the configuration asks for, or does not exist (b NULL). */
+/* Fails if the backend of that name cannot run the configuration, or does not exist (b NULL). */
 enum status device_check(const struct config *c, const struct backend *b, const char *name);
 /* The same for the types that a target computes in. */
 enum status device_check_type(const struct config *c, const struct target *target);
-/* Too little memory is ST_UNSUPPORTED, with what is missing and what would fit. */
+/* Too little memory: ST_UNSUPPORTED; the message has the missing bytes, the batch that fits. */
 enum status device_check_memory(const struct program *p, unsigned kinds);
-/* The target to compile for: the configuration's device. `there`: it must exist; otherwise the backend's
- * default is used where there is none. Limits the CPU's instruction sets as the configuration asks. */
+/* The target to compile for: the configuration's device. `there`: the device must exist; otherwise
+ * the backend's default target stands in for it. Limits the CPU's instruction sets to plan.isa. */
 enum status device_target(const struct config *c, const char *backend, bool there,
                           struct target *ret);
 

@@ -5,16 +5,16 @@
 #include "engine/device.h"
 #include "engine/tune.h"
 
-/* The bytes in use of the memory that holds the storage, up to a constant; -1: unknown. */
-static int64_t taken_bytes(const struct engine *e)
+/* Bytes in use of the memory that holds the storage, up to a constant; -1: unknown. */
+static int64_t used_bytes(const struct engine *e)
 {
     if (e->backend->host_memory) return host_anonymous_bytes();
     enum { FAR = 50 }; /* no device has 2^50 bytes */
-    int64_t room = e->backend->devices.free_memory(device_number(e->program.config));
-    return room < 0 ? -1 : ((int64_t)1 << FAR) - room;
+    int64_t space = e->backend->devices.free_memory(device_number(e->program.config));
+    return space < 0 ? -1 : ((int64_t)1 << FAR) - space;
 }
 
-/* What would not fit is reported before anything is measured or compiled for the device. */
+/* A program that does not fit in memory is reported before any kernel is measured or compiled. */
 static enum status compile(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                            const char *backend, struct tuning *t, struct arena *a)
 {
@@ -37,7 +37,7 @@ enum status engine_open(struct engine *e, const struct config *c, int64_t vocab,
     e->backend = b;
     TRY_OUT(st, tune_program(&e->program, kinds, e->context, t, a));
     TRY_OUT(st, device_check_memory(&e->program, kinds));
-    e->taken_before = taken_bytes(e);
+    e->used_before = used_bytes(e);
     e->storage = (struct storage_blocks){.backend = b, .context = e->context};
     for (int i = 0; i < STORAGE_COUNT; i++) e->storage.bytes[i] = e->program.bytes[i];
     TRY_OUT(st, storage_alloc(&e->storage));
@@ -68,6 +68,6 @@ enum status engine_refresh(struct engine *e)
 
 int64_t engine_measured_bytes(const struct engine *e)
 {
-    int64_t now = taken_bytes(e);
-    return now < 0 || e->taken_before < 0 ? -1 : now - e->taken_before;
+    int64_t now = used_bytes(e);
+    return now < 0 || e->used_before < 0 ? -1 : now - e->used_before;
 }

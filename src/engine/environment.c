@@ -22,7 +22,7 @@ enum { ENVIRONMENT_VERSION = 1 };
 
 static const char unknown[] = "unknown";
 
-/* What stands behind `key` and a separator in a file of such lines; quotes around it are dropped. */
+/* The value after `key` and a separator in a file of such lines, without quotes around it. */
 static const char *line_value(const char *path, const char *key, char separator, struct arena *a)
 {
     char *text;
@@ -99,7 +99,7 @@ enum status environment_write(const struct environment *e, const char *path)
         "threads", e->threads, "memory_bytes", (json_int_t)e->memory_bytes, "isa", e->isa,
         "isa_library", e->isa_library, "device", e->device, "driver", e->driver, "os", e->os,
         "kernel", e->kernel, "date", e->date, "libraries", libraries);
-    if (!root) return fail(ST_FORMAT, "%s: the system's names are no UTF-8", path);
+    if (!root) return fail(ST_FORMAT, "%s: names reported by the system are not valid UTF-8", path);
     char *text = json_dumps(root, JSON_INDENT(2));
     json_decref(root);
     BUG_IF(!text, "out of host memory");

@@ -22,7 +22,7 @@ struct facts facts_of(const struct program *program)
         .copies = bytes[STORAGE_COPY] + bytes[STORAGE_PACKED] + bytes[STORAGE_AMAX],
         .magnitudes = bytes[STORAGE_AMAX],
         .inputs = bytes[STORAGE_STAGED] + bytes[STORAGE_RANDOM],
-        .drawn = bytes[STORAGE_RANDOM],
+        .random = bytes[STORAGE_RANDOM],
         .activations = bytes[STORAGE_ARENA],
         .total = program_bytes(program),
     };
@@ -53,7 +53,7 @@ void facts_print(const struct facts *f, struct str *s)
     int64_t copies = f->copies - f->magnitudes;
     if (copies) str_printf(s, ", copies of weights %s", str_bytes(a, (double)copies));
     if (f->magnitudes) str_printf(s, ", magnitudes %s", str_bytes(a, (double)f->magnitudes));
-    if (f->drawn) str_printf(s, ", what is drawn %s", str_bytes(a, (double)f->drawn));
+    if (f->random) str_printf(s, ", random inputs %s", str_bytes(a, (double)f->random));
     str_printf(s, ", activations %s: %s\n", str_bytes(a, (double)f->activations),
                str_bytes(b, (double)f->total));
 }
@@ -74,7 +74,7 @@ json_t *facts_json(const struct facts *f)
                                (json_int_t)f->sequences, "tokens_per_step", (json_int_t)f->tokens,
                                "kernels_per_step", (json_int_t)f->kernels, "flops_per_step",
                                f->flops, "bytes_per_step", f->bytes, "memory", facts_memory(f));
-    BUG_IF(!object, "the facts are no JSON");
+    BUG_IF(!object, "cannot encode the facts as JSON");
     return object;
 }
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The first bad element of a chunk; `n` if there is none. */
+/* The index of the first NaN or +infinity of a chunk; `n` if there is none. */
 static int64_t first_bad_f32(const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -63,7 +63,7 @@ static enum status look_at(struct find_nan *f, const struct plan *p, const struc
 static enum status after_step(void *user, const struct plan *p, int step)
 {
     const struct node *n = &p->graph->node[step];
-    /* A kernel that fails is this node's, whatever its outputs are. */
+    /* Waits here, so that a kernel that fails is reported with its own node. */
     TRY(p->backend->stream.sync(p->context));
     for (int i = 0; i < n->n_out; i++) {
         if (!dtype_is_float(graph_type(p->graph, n->out[i])->dtype)) continue;

@@ -19,16 +19,16 @@ static enum status bytes_at(struct fit *f, int64_t batch_size, int64_t *ret)
     return st;
 }
 
-enum { STRAIGHT = 6 }; /* guesses along a line before the rest is halved */
+enum { LINEAR_GUESSES = 6 }; /* before the search bisects */
 
-/* Bytes grow with the batch by nearly the same for each sequence, so the line through the last two guesses leads to the
- * batch in a few steps; the last of them shows that one sequence more does not fit. */
+/* Bytes grow almost linearly with the batch, so a line through the last two guesses needs a few
+ * steps. Ends when a batch fits and the next does not. */
 enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret)
 {
     struct fit f = {*c, vocab, bytes, kinds, target, tuning};
-    int64_t most = INT32_MAX / c->model.block_size; /* what model_check lets through */
+    int64_t most = INT32_MAX / c->model.block_size; /* the limit of model_check */
     if (most > BATCH_SIZE_MOST) most = BATCH_SIZE_MOST;
     int64_t good = 1, bad = most + 1, of_good, now, last = 1, of_last;
     *ret = 0;
@@ -48,7 +48,7 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
             bad = next;
         double on = each > 0 ? (double)(bytes - of_good) / each : (double)most;
         next = good + (on < (double)most ? (int64_t)on : most);
-        if (i >= STRAIGHT) next = good + (bad - good) / 2;
+        if (i >= LINEAR_GUESSES) next = good + (bad - good) / 2;
     }
     *ret = good;
     return ST_OK;

@@ -14,20 +14,20 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Readings that wait to be taken; the last places are for those that end because work begins or ends. */
-enum { PENDING = 64, CHANGES = 16, ROOM = PENDING + CHANGES };
+/* Capacity for pending readings; CHANGES of them are reserved for the begin and end of work. */
+enum { PENDING = 64, CHANGES = 16, CAPACITY = PENDING + CHANGES };
 
-/* Values weighted by the time for which they stand. */
+/* Values weighted by the time that they cover. */
 struct weighted {
     double sum, ms, min, max;
 };
 
-/* What several samples come to. */
+/* Sums over several samples. */
 struct sum {
     double ms, throttle_ms, by[THROTTLE_COUNT], throttle_known_ms, energy_j, energy_ms;
     struct weighted value[GAUGE_VALUES];
     int reasons, samples;
-    bool idle; /* a part of it was not the work */
+    bool idle; /* part of it was not work */
 };
 
 struct gauge {
@@ -37,26 +37,26 @@ struct gauge {
     atomic_llong iter;
     pthread_t thread;
     bool has_thread;
-    /* Held while the device is asked; the device takes its time. */
-    pthread_mutex_t asking;
-    /* Held while what follows is looked at, for a moment: the work never waits for a sample. */
+    /* Held while the device is queried, which may take long. */
+    pthread_mutex_t sampling;
+    /* Guards the members below; held only briefly, so the work never waits for a sample. */
     pthread_mutex_t lock;
     pthread_cond_t stop_changed;
     bool stop;
     bool working;
     struct device_sample last;
     int64_t last_ns;
-    struct sum open; /* of the reading that has begun */
-    struct sum all;  /* of the work */
-    int stride;      /* samples of a reading */
+    struct sum open; /* the open reading */
+    struct sum all;  /* all work */
+    int stride;      /* samples per reading */
     int readings;    /* since the stride changed */
-    struct gauge_reading pending[ROOM];
+    struct gauge_reading pending[CAPACITY];
     int first, pendings;
-    double asked_ms;
-    int asked;
+    double queried_ms; /* time spent in `queries` */
+    int queries;
 };
 
-/* --- what samples come to ---------------------------------------------------------------------- */
+/* --- sums over samples ------------------------------------------------------------------------ */
 
 static void weigh(struct weighted *w, double x, double ms)
 {
@@ -72,7 +72,7 @@ static double mean(const struct weighted *w)
     return w->ms > 0 ? w->sum / w->ms : -1;
 }
 
-/* A count that fell back was begun anew. */
+/* If the counter decreased, it was reset: power times time is used instead. */
 static double energy_between(const struct device_sample *from, const struct device_sample *to,
                              double ms)
 {
@@ -106,10 +106,10 @@ static double share(double ms, double of)
     return of > 0 ? ms / of : -1;
 }
 
-/* --- samples and readings ---------------------------------------------------------------------- */
+/* --- samples and readings --------------------------------------------------------------------- */
 
-/* Where nobody takes readings, and there are `room` already, the one that has begun goes on. */
-static void hand_out(struct gauge *g, int room)
+/* Closes the open reading, unless `most` readings are pending: then the open one continues. */
+static void close_reading(struct gauge *g, int most)
 {
     struct sum *s = &g->open;
     struct gauge_reading r = {.iter = atomic_load(&g->iter),
@@ -119,9 +119,9 @@ static void hand_out(struct gauge *g, int room)
                               .power_limit_w = g->last.power_limit_w,
                               .throttled = share(s->throttle_ms, s->throttle_known_ms),
                               .throttle = s->reasons};
-    if (s->samples == 0 || g->pendings >= room) return;
+    if (s->samples == 0 || g->pendings >= most) return;
     for (int i = 0; i < GAUGE_VALUES; i++) r.value[i] = mean(&s->value[i]);
-    g->pending[(g->first + g->pendings++) % ROOM] = r;
+    g->pending[(g->first + g->pendings++) % CAPACITY] = r;
     *s = (struct sum){0};
     if (++g->readings < GAUGE_READINGS) return;
     g->readings = 0;
@@ -131,7 +131,7 @@ static void hand_out(struct gauge *g, int room)
 static enum status sample(struct gauge *g)
 {
     struct device_sample x;
-    pthread_mutex_lock(&g->asking);
+    pthread_mutex_lock(&g->sampling);
     int64_t from_ns = clock_ns();
     enum status st = g->backend->telemetry->sample(g->context, &x);
     int64_t now_ns = clock_ns();
@@ -142,19 +142,19 @@ static enum status sample(struct gauge *g)
         g->open.idle |= !g->working;
         if (g->last_ns && g->working) add(&g->all, &g->last, &x, ms);
         if (g->last_ns) { /* the first one opens the library */
-            g->asked_ms += clock_ms(from_ns, now_ns);
-            g->asked++;
+            g->queried_ms += clock_ms(from_ns, now_ns);
+            g->queries++;
         }
         g->last = x;
         g->last_ns = now_ns;
-        if (g->open.samples >= g->stride) hand_out(g, PENDING);
+        if (g->open.samples >= g->stride) close_reading(g, PENDING);
         pthread_mutex_unlock(&g->lock);
     }
-    pthread_mutex_unlock(&g->asking);
+    pthread_mutex_unlock(&g->sampling);
     return st;
 }
 
-/* --- the thread -------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 static void add_ms(struct timespec *t, int64_t ms)
 {
@@ -164,7 +164,7 @@ static void add_ms(struct timespec *t, int64_t ms)
     t->tv_nsec = ns % SECOND_NS;
 }
 
-/* A device that says nothing for once is asked again: what the next sample says stands for the whole time. */
+/* A failed sample is ignored: the next one covers its time, too. */
 static void *watch(void *argument)
 {
     struct gauge *g = argument;
@@ -184,7 +184,7 @@ static void *watch(void *argument)
     return NULL;
 }
 
-/* Signals are for the thread that trains. */
+/* Blocks all signals in the new thread: the training thread handles them. */
 static enum status start(struct gauge *g)
 {
     sigset_t all, before;
@@ -192,13 +192,13 @@ static enum status start(struct gauge *g)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     g->has_thread = pthread_create(&g->thread, NULL, watch, g) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return g->has_thread ? ST_OK : fail(ST_IO, "the system gives no thread");
+    return g->has_thread ? ST_OK : fail(ST_IO, "cannot start a thread for telemetry");
 }
 
 enum status gauge_open(struct gauge **ret, const struct backend *b, void *context,
                        int64_t interval_ms)
 {
-    if (!b->telemetry) return fail(ST_UNSUPPORTED, "%s devices say nothing of themselves", b->name);
+    if (!b->telemetry) return fail(ST_UNSUPPORTED, "%s devices have no telemetry", b->name);
     struct gauge *g = calloc(1, sizeof *g);
     BUG_IF(!g, "no host memory");
     g->backend = b;
@@ -209,7 +209,7 @@ enum status gauge_open(struct gauge **ret, const struct backend *b, void *contex
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&g->asking, NULL);
+    pthread_mutex_init(&g->sampling, NULL);
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->stop_changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
@@ -230,13 +230,13 @@ void gauge_close(struct gauge *g)
     pthread_cond_signal(&g->stop_changed);
     pthread_mutex_unlock(&g->lock);
     if (g->has_thread) pthread_join(g->thread, NULL);
-    pthread_mutex_destroy(&g->asking);
+    pthread_mutex_destroy(&g->sampling);
     pthread_mutex_destroy(&g->lock);
     pthread_cond_destroy(&g->stop_changed);
     free(g);
 }
 
-/* --- in words ---------------------------------------------------------------------------------- */
+/* --- printing --------------------------------------------------------------------------------- */
 
 const char *gauge_name(enum gauge_value v)
 {
@@ -278,13 +278,13 @@ void gauge_print_last(struct gauge *g, char *text, int bytes)
             n += snprintf(text + n, (size_t)(bytes - n), part[i].format, part[i].known);
 }
 
-/* --- for whoever works ------------------------------------------------------------------------- */
+/* --- calls from the training thread ----------------------------------------------------------- */
 
 void gauge_work(struct gauge *g, bool working)
 {
     (void)sample(g);
     pthread_mutex_lock(&g->lock);
-    if (working != g->working) hand_out(g, ROOM);
+    if (working != g->working) close_reading(g, CAPACITY);
     g->working = working;
     pthread_mutex_unlock(&g->lock);
 }
@@ -297,11 +297,11 @@ void gauge_at(struct gauge *g, int64_t iter)
 bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret)
 {
     pthread_mutex_lock(&g->lock);
-    if (all && !g->pendings) hand_out(g, PENDING);
+    if (all && !g->pendings) close_reading(g, PENDING);
     bool found = g->pendings > 0;
     if (found) {
         *ret = g->pending[g->first];
-        g->first = (g->first + 1) % ROOM;
+        g->first = (g->first + 1) % CAPACITY;
         g->pendings--;
     }
     pthread_mutex_unlock(&g->lock);
@@ -322,7 +322,7 @@ struct gauge_summary gauge_summarize(struct gauge *g)
     const struct sum *s = &g->all;
     struct gauge_summary r = {.seconds = s->ms * 1e-3,
                               .samples = s->samples,
-                              .sample_ms = g->asked ? g->asked_ms / g->asked : -1,
+                              .sample_ms = g->queries ? g->queried_ms / g->queries : -1,
                               .clock_max_mhz = g->last.clock_max_mhz,
                               .power_limit_w = g->last.power_limit_w,
                               .energy_j = s->energy_ms > 0 ? s->energy_j : -1,

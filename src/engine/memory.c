@@ -22,7 +22,7 @@ unsigned memory_kinds(const struct config *c, enum memory_extent extent)
     return extent == EXTENT_STEP ? kinds | 1u << GRAPH_UPDATE : kinds;
 }
 
-/* Of a step, in the order in which they run. Copies of weights are made before the first one. */
+/* The graphs of a step in the order of execution; GRAPH_REFRESH runs before the first step. */
 static const enum graph_kind order[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
 
 void memory_course(const struct program *program, struct memory_course *ret, struct arena *a)
@@ -50,7 +50,7 @@ void memory_course(const struct program *program, struct memory_course *ret, str
     arena_release(&scratch);
 }
 
-/* How many moments from here on are of one graph. */
+/* The number of consecutive moments of the same graph, starting at `from`. */
 static int run_length(const struct memory_course *c, int from)
 {
     int n = 1;
@@ -83,7 +83,7 @@ int memory_columns(const struct memory_course *c, int columns, int *ret)
     return at;
 }
 
-/* --- tensors ----------------------------------------------------------------------------------- */
+/* --- tensors ---------------------------------------------------------------------------------- */
 
 static int larger_first(const void *a, const void *b)
 {
@@ -126,13 +126,13 @@ static int layer_of_parameter(const char *name)
     return strncmp(name, "h.", 2) == 0 ? (int)strtol(name + 2, NULL, 10) : -1;
 }
 
-/* Weights, and whatever there is of the same layout. */
+/* Weights, and the ranges with the same layout. */
 static void add_parameters(const struct program *program, int last, struct memory_tensors *list)
 {
     const struct {
         enum storage storage;
         enum memory_part part;
-        int64_t size; /* bytes of an element: all state of an optimizer is one tensor */
+        int64_t size; /* bytes per element; all optimizer state of a parameter is one tensor */
     } ranges[] = {{STORAGE_WEIGHTS, MEMORY_WEIGHTS, 4},
                   {STORAGE_GRADIENTS, MEMORY_GRADIENTS, 4},
                   {STORAGE_MOMENT1, MEMORY_OPTIMIZER, 4 * optimizer_of(program->config)->states},
@@ -192,7 +192,7 @@ void memory_tensors(const struct program *program, const struct memory_moment *m
     add_block(program, STORAGE_AMAX, MEMORY_COPIES, "largest magnitudes", p->steps, ret);
     add_block(program, STORAGE_CACHE, MEMORY_CACHE, "cache", p->steps, ret);
     add_block(program, STORAGE_STAGED, MEMORY_INPUTS, "inputs of the next step", p->steps, ret);
-    add_block(program, STORAGE_RANDOM, MEMORY_INPUTS, "what is drawn", p->steps, ret);
+    add_block(program, STORAGE_RANDOM, MEMORY_INPUTS, "random inputs", p->steps, ret);
     sort(ret);
 }
 
@@ -211,7 +211,7 @@ void memory_saved(const struct program *program, int layer, struct memory_tensor
     sort(ret);
 }
 
-/* --- variants ---------------------------------------------------------------------------------- */
+/* --- variants --------------------------------------------------------------------------------- */
 
 static enum status plan_variant(const struct config *c, int64_t vocab, unsigned kinds,
                                 const struct target *target, const struct tuning *tuning,
@@ -234,7 +234,7 @@ static enum status plan_variant(const struct config *c, int64_t vocab, unsigned 
     return st;
 }
 
-/* Does it compute something again? */
+/* False if the variant recomputes nothing. */
 static bool differs(const struct memory_variant *v, const struct memory_variant *none)
 {
     return v->flops != none->flops || v->total != none->total || v->saved != none->saved;

@@ -1,67 +1,67 @@
-/* memory.h - where the bytes of a training step go, read off its plans: moment by moment, tensor by tensor, and what
- * computing again would make of it. */
+/* memory.h - the memory of a training step, derived from its plans: over time, per tensor, and for
+ * each variant of recomputation. */
 #ifndef ENGINE_MEMORY_H
 #define ENGINE_MEMORY_H
 
 #include "engine/program.h"
 #include "plan/timeline.h"
 
-/* How much of a step: the loss alone, with nothing saved; forward and backward, gradients included; all of it. */
+/* The loss only, nothing saved; forward and backward with gradients; a whole step. */
 enum memory_extent { EXTENT_INFERENCE, EXTENT_BACKWARD, EXTENT_STEP, EXTENTS };
 /* "inference", "backward", "step" */
 const char *memory_extent_name(enum memory_extent extent);
-/* The graphs that it takes, a mask. */
+/* A mask of the graphs that it needs. */
 unsigned memory_kinds(const struct config *c, enum memory_extent extent);
 
-/* A kernel that runs, and what there is meanwhile. */
+/* The memory in use while one kernel runs. */
 struct memory_moment {
     enum graph_kind kind;
     int step; /* of that graph's plan */
     int64_t bytes[MEMORY_PARTS], used;
 };
-/* Every kernel of the engine's plans of a step, in the order in which they run; further micro-steps stand here once. */
+/* Every kernel of a step's plans in the order of execution; GRAPH_MICRO_MORE appears once. */
 struct memory_course {
     struct memory_moment *moment;
-    int moments, peak; /* the first moment at which most is used */
-    int64_t total;     /* bytes that are allocated */
+    int moments, peak; /* the first moment of peak use */
+    int64_t total;     /* allocated bytes */
 };
 void memory_course(const struct program *program, struct memory_course *ret, struct arena *a);
-/* Cuts the course into `columns` of about as many moments each, a graph into one or more; ret[i] is the moment of column i at
- * which most is used. At most as many columns as moments, and no fewer than graphs; returns how many. */
+/* Divides the course into `columns` columns of about equal length, at least one per graph and at
+ * most one per moment. ret[i] is the moment of peak use in column i. Returns their number. */
 int memory_columns(const struct memory_course *c, int columns, int *ret);
 
 struct memory_tensor {
-    const char *name; /* "h.3.attn.c_attn": who made it; of a weight: its own */
-    const char *op;   /* who made it: "ATTENTION"; "" for what is there from the beginning */
-    int output;       /* which of its outputs */
-    int layer;        /* -1: outside of blocks */
+    const char *name; /* the scope of its producer, "h.3.attn.c_attn", or the parameter's name */
+    const char *op;   /* its producer: "ATTENTION"; "" if no operator computes it */
+    int output;       /* the index among the producer's outputs */
+    int layer;        /* -1: outside the blocks */
     enum memory_part part;
-    struct type type; /* of rank 0 where it is none: workspace, packed weights */
+    struct type type; /* rank 0 if it has none: workspace, packed weights */
     int64_t bytes;
-    int64_t offset;  /* in the arena, -1 elsewhere */
-    int first, last; /* steps of the moment's plan; 0 and all of them for what is always there */
+    int64_t offset;  /* in the arena; -1 elsewhere */
+    int first, last; /* steps of the moment's plan in which it is live */
 };
 struct memory_tensors {
     struct memory_tensor *tensor; /* largest first */
     int n;
-    int64_t bytes; /* of all */
+    int64_t bytes; /* total */
 };
-/* All that is there at a moment. */
+/* All tensors in memory at a moment. */
 void memory_tensors(const struct program *program, const struct memory_moment *m,
                     struct memory_tensors *ret, struct arena *a);
-/* What operators of a block save for the backward pass; layer -1: of what is outside. */
+/* The tensors that a block saves for the backward pass; layer -1: those outside the blocks. */
 void memory_saved(const struct program *program, int layer, struct memory_tensors *ret,
                   struct arena *a);
 
-/* The same training with something else computed again. */
+/* The same training with another value of `recompute`. */
 struct memory_variant {
     enum recompute recompute;
-    int64_t total, saved; /* bytes; the second where most is */
-    int64_t batch;        /* the largest that fits, if there is a limit; 0: none */
+    int64_t total, saved; /* bytes; `saved` at its maximum */
+    int64_t batch;        /* the largest batch that fits in the limit; 0: none */
     double flops;         /* of a step */
 };
-/* None, GELUs, 1, 2, 4 ... blocks at a time, and all of them, and what the configuration has; what computes nothing again is left out.
- * `limit` in bytes, 0: none. `each`, which may be NULL, is called after each of `all` (progress). */
+/* None, GELUs, regions of 1, 2, 4 ... all blocks, and the configuration's own value. Those that
+ * recompute nothing are left out. `limit` in bytes, 0: none. `each` reports progress or is NULL. */
 enum { MEMORY_VARIANTS = 16 };
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
                             const struct target *target, const struct tuning *tuning, int64_t limit,

@@ -19,7 +19,7 @@ static union attr sgd_attr(const struct config_train *c, int64_t decay_elements)
     return (union attr){.sgd = {c->momentum, c->weight_decay, decay_elements}};
 }
 
-/* 1 - beta^t, t from 1: moments begin at zero, and this is what they lack. */
+/* 1 - beta^t, t from 1: corrects the bias of moments that start at zero. */
 static double bias1_at(const struct config_train *c, int64_t iter)
 {
     return 1 - pow(c->beta1, (double)(iter + 1));
@@ -52,7 +52,7 @@ const struct optimizer *optimizer_of(const struct config *c)
     return &optimizers[c->train.optimizer];
 }
 
-/* scope "h.0.attn.c_attn.weight" keeps the names of leaves and of the nodes that update them */
+/* A leaf with the parameter's full name, "h.0.attn.c_attn.weight", whatever the current scope. */
 static value leaf(struct graph *g, const struct parameter *p, enum storage storage)
 {
     struct graph_scope outside = {g->scope, g->layer};

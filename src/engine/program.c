@@ -26,17 +26,17 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
 {
     static const enum pass_rung rungs[] = {
         [FUSION_PRIMITIVE] = RUNG_PRIMITIVE, [FUSION_OP] = RUNG_OP, [FUSION_FULL] = RUNG_FULL};
-    static const enum pass_region again[] = {[RECOMPUTE_NONE] = REGION_NONE,
-                                             [RECOMPUTE_GELU] = REGION_GELU,
-                                             [RECOMPUTE_BLOCK] = REGION_BLOCK};
+    static const enum pass_region regions[] = {[RECOMPUTE_NONE] = REGION_NONE,
+                                               [RECOMPUTE_GELU] = REGION_GELU,
+                                               [RECOMPUTE_BLOCK] = REGION_BLOCK};
     int blocks = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
     enum dtype compute = precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
-    bool trains =
-        kind == GRAPH_MICRO || kind == GRAPH_MICRO_MORE; /* what is only read off stays in bf16 */
+    /* Evaluation and sampling with dtype=float8 compute in bf16. */
+    bool trains = kind == GRAPH_MICRO || kind == GRAPH_MICRO_MORE;
     enum dtype gradients = c->plan.float8_gradients == FLOAT8_E4M3 ? DT_E4M3 : DT_E5M2;
     return (struct pass_options){
         .rung = rungs[c->plan.fusion],
-        .again = again[blocks > 1 ? RECOMPUTE_BLOCK : c->plan.recompute],
+        .region = regions[blocks > 1 ? RECOMPUTE_BLOCK : c->plan.recompute],
         .region_blocks = blocks,
         .flash = c->plan.flash,
         .compute = compute,
@@ -48,7 +48,7 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
         .kernels = kernels};
 }
 
-/* The gradient of the loss that the backward pass begins with. */
+/* The gradient of the loss with which the backward pass starts. */
 static value first_gradient(struct graph *g, const struct config *c)
 {
     g->phase = PHASE_BACKWARD;
@@ -59,7 +59,7 @@ static value first_gradient(struct graph *g, const struct config *c)
     return dloss;
 }
 
-/* The leaf of weights that begins there; no value if none does. */
+/* The weight leaf that starts at that offset; no value if there is none. */
 static value weight_at(const struct graph *g, int64_t offset)
 {
     for (int id = 0; id < g->nodes; id++) {
@@ -71,7 +71,7 @@ static value weight_at(const struct graph *g, int64_t offset)
     return (value){0};
 }
 
-/* The leaves that the parameters are, in their order: some together one, where the pass `join` made them so. */
+/* The weight leaves in the order of the parameters; the pass `join` joins some. */
 static enum status weights_of(const struct graph *g, const struct model *m, value *ret, int *ret_n)
 {
     int64_t end = 0;
@@ -90,7 +90,7 @@ static enum status weights_of(const struct graph *g, const struct model *m, valu
     return ST_OK;
 }
 
-/* Every parameter's gradient goes to its place in the range of gradients. */
+/* Stores every parameter's gradient in the gradient range, or adds it there. */
 static enum status differentiate(struct graph *g, const struct config *c, const struct model *m,
                                  value loss, bool accumulate)
 {
@@ -116,8 +116,8 @@ static enum status differentiate(struct graph *g, const struct config *c, const 
     return graph_status(g);
 }
 
-/* A model without parameters: the gradient of what it works on. */
-static enum status differentiate_drawn(struct graph *g, const struct config *c, value loss)
+/* For a model without parameters: the gradient of its random input. */
+static enum status differentiate_input(struct graph *g, const struct config *c, value loss)
 {
     value x = graph_find_leaf(g, STORAGE_RANDOM, "x"), dx;
     value dloss = first_gradient(g, c);
@@ -129,7 +129,7 @@ static enum status differentiate_drawn(struct graph *g, const struct config *c, 
 static enum status check_logits(const struct model *m, enum graph_kind kind)
 {
     if (model_has_logits(m)) return ST_OK;
-    return fail(ST_UNSUPPORTED, "model = %s samples no text: it has no graph %s",
+    return fail(ST_UNSUPPORTED, "model = %s cannot generate text: it has no graph %s",
                 model_words[m->config.kind], graph_kind_name(kind));
 }
 
@@ -171,7 +171,7 @@ static enum status fail_unknown_pass(const char *name)
     struct str known = {0};
     for (const struct pass *p = passes; p->name; p++) str_printf(&known, ", %s", p->name);
     enum status st =
-        fail(ST_USAGE, "there is no pass %s; there are model%s", name, str_text(&known));
+        fail(ST_USAGE, "there is no pass %s; the passes are model%s", name, str_text(&known));
     str_release(&known);
     return st;
 }
@@ -197,7 +197,7 @@ enum status program_graph(enum graph_kind kind, const struct config *c, const st
     if (go_on && loss.i && kind != GRAPH_EVAL) {
         loss = graph_find_output(&g, "loss");
         TRY(m->parameters ? differentiate(&g, c, m, loss, kind == GRAPH_MICRO_MORE)
-                          : differentiate_drawn(&g, c, loss));
+                          : differentiate_input(&g, c, loss));
         TRY(graph_verify(&g));
     }
     if (go_on) TRY(passes_run(AFTER_GRADIENT, &g, &o, last));
@@ -205,16 +205,16 @@ enum status program_graph(enum graph_kind kind, const struct config *c, const st
     return ST_OK;
 }
 
-/* Answers the passes that ask whether a fused operator is faster: the target's kernels decide. */
+/* Tells the passes whether a fused operator is faster on the target. */
 struct gains {
     const struct program *program;
     struct tuning_questions *questions;
 };
 
-static bool gain(const void *who, const struct node *n, const struct type *in,
+static bool gain(const void *user, const struct node *n, const struct type *in,
                  const struct type *out)
 {
-    const struct gains *g = who;
+    const struct gains *g = user;
     const struct backend *b = g->program->target->backend;
     struct kernel_call call = {.attr = &n->attr,
                                .numerics = n->numerics,
@@ -228,14 +228,14 @@ static bool gain(const void *who, const struct node *n, const struct type *in,
     return b->kernels.gains && b->kernels.gains((int)n->op, &call);
 }
 
-static void warn_of_no_float8(const struct program *p, enum graph_kind kind)
+static void warn_if_no_float8(const struct program *p, enum graph_kind kind)
 {
     if (kind != GRAPH_MICRO || p->config->plan.dtype != PRECISION_FLOAT8) return;
     for (int id = 0; id < p->graph[kind].nodes; id++)
         if (p->graph[kind].node[id].op == OP_MATMUL_SCALED) return;
     log_warning(
-        "no product of this model is in 8 bits, all stay in bfloat16: lengths in blocks, and "
-        "batch_size times block_size, are to be multiples of 16");
+        "dtype=float8 has no effect, all matmuls stay in bfloat16: float8 needs matrix sizes, and "
+        "batch_size times block_size, that are multiples of 16");
 }
 
 static enum status build_graph(struct program *p, enum graph_kind kind, const char *last,
@@ -256,7 +256,7 @@ static enum status build(struct program *p, enum graph_kind kind, struct arena *
                              .questions = &p->questions};
     struct storage_blocks storage = {.backend = p->target->backend};
     TRY(build_graph(p, kind, NULL, a));
-    warn_of_no_float8(p, kind);
+    warn_if_no_float8(p, kind);
     TRY(plan_build(&p->plan[kind], &p->graph[kind], p->target, &o, a));
     p->built[kind] = true;
     storage_reserve(&storage, &p->plan[kind]);
@@ -265,7 +265,7 @@ static enum status build(struct program *p, enum graph_kind kind, struct arena *
     return ST_OK;
 }
 
-/* Whoever writes a whole range writes the zeros behind its last parameter, too. */
+/* Code that writes a whole range also writes the padding after its last parameter. */
 static void reserve_ranges(struct program *p)
 {
     for (int i = STORAGE_WEIGHTS; i <= STORAGE_COPY; i++) {
@@ -277,7 +277,7 @@ static void reserve_ranges(struct program *p)
 
 static const unsigned many_rows = 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_EVAL;
 
-/* Checks the configuration and fills in what all graphs share. */
+/* Checks the configuration and sets what all graphs share. */
 static enum status begin(struct program *p, const struct config *c, int64_t vocab,
                          const struct target *target, const struct tuning *tuning, unsigned kinds,
                          struct arena *a)
@@ -291,8 +291,8 @@ static enum status begin(struct program *p, const struct config *c, int64_t voca
     if (kinds & many_rows) p->packing = copies_packing(c, &p->model, kept, a);
     if (kinds & many_rows && c->plan.pack_weights == PACKING_TRUE && !p->packing)
         return fail(ST_UNSUPPORTED,
-                    "pack_weights=true: nothing here packs weights (oneDNN does, `strobe info` "
-                    "says whether it is used); leave it at auto");
+                    "pack_weights=true: this device has no kernel that packs weights (oneDNN has; "
+                    "`strobe info` shows whether it is used); use pack_weights=auto");
     return ST_OK;
 }
 

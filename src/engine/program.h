@@ -1,8 +1,8 @@
 /* program.h - a compiled configuration: graphs and their plans for one target (docs/engine.md).
  *
- * Compiling is a pure function of configuration, target and tuning table: the same three give the same
- * plans byte for byte, with or without the device. It opens no device, allocates no device memory and
- * measures nothing. `strobe graph`, `plan` and `memory` show a program; an engine (engine.h) runs one. */
+ * Compiling is a pure function of configuration, target and tuning table: the same three give the
+ * same plans, byte for byte, with or without the device. It opens no device and measures nothing.
+ * `strobe graph`, `plan` and `memory` show a program; an engine (engine.h) runs one. */
 #ifndef ENGINE_PROGRAM_H
 #define ENGINE_PROGRAM_H
 
@@ -16,10 +16,10 @@ enum graph_kind {
     GRAPH_MICRO,      /* forward, backward, gradients stored: the first micro-step */
     GRAPH_MICRO_MORE, /* the same, gradients accumulated: the further micro-steps */
     GRAPH_UPDATE,     /* gradient norm, clipping, the optimizer */
-    GRAPH_REFRESH, /* copies of the weights made anew (copies.h), after weights were generated or loaded */
-    GRAPH_EVAL,   /* the loss alone */
-    GRAPH_LOGITS, /* logits of one window of block_size tokens */
-    GRAPH_DECODE, /* logits of one more token, with a cache of keys and values */
+    GRAPH_REFRESH,    /* rebuilds copies of changed weights (copies.h) */
+    GRAPH_EVAL,       /* the loss alone */
+    GRAPH_LOGITS,     /* logits of one window of block_size tokens */
+    GRAPH_DECODE,     /* logits of one more token, with a cache of keys and values */
     GRAPH_COUNT
 };
 /* "micro", "micro_more", "update", "refresh", "eval", "logits", "decode" */
@@ -35,23 +35,23 @@ struct program {
     bool built[GRAPH_COUNT];
     struct graph graph[GRAPH_COUNT];
     struct plan plan[GRAPH_COUNT];
-    int64_t bytes[STORAGE_COUNT]; /* needed by the plans together */
+    int64_t bytes[STORAGE_COUNT]; /* needed to run any of the plans */
 };
 
-/* Compiles the graphs of `kinds` (a mask, 1 << kind), and GRAPH_REFRESH where it is needed. The program
+/* Compiles the graphs of `kinds` (a mask, 1 << kind), and GRAPH_REFRESH if needed. The program
  * lives in `a`; configuration and table must outlive it. */
 enum status program_compile(struct program *ret, const struct config *c, int64_t vocab,
                             const struct target *target, const struct tuning *tuning,
                             unsigned kinds, struct arena *a);
-/* Builds one graph up to and including the pass named `last` ("model": no pass; NULL: all); no plan. */
+/* Builds one graph up to and including the pass `last` ("model": no pass; NULL: all); no plan. */
 enum status program_compile_to(struct program *ret, const struct config *c, int64_t vocab,
                                const struct target *target, const struct tuning *tuning,
                                enum graph_kind kind, const char *last, struct arena *a);
 /* The bytes of all storage blocks. */
 int64_t program_bytes(const struct program *p);
 
-/* Builds one graph and runs its passes; `last` as above. `packing` comes from copies_packing, NULL: weights
- * are not packed; `kernels` may be NULL, too. */
+/* Builds one graph and runs its passes; `last` as above. `packing` comes from copies_packing; NULL:
+ * weights are not packed. `kernels` may be NULL. */
 enum status program_graph(enum graph_kind kind, const struct config *c, const struct model *m,
                           const struct pass_packing *packing, const struct pass_kernels *kernels,
                           const char *last, struct graph *ret_g, struct arena *a);

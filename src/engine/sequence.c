@@ -13,7 +13,7 @@ struct sequence_input {
     int64_t offset, bytes; /* in the image */
 };
 
-/* --- what a sequence consists of --------------------------------------------------------------- */
+/* --- the parts of a sequence and their inputs ------------------------------------------------- */
 
 static struct sequence_part whole(const struct program *p, enum graph_kind kind, const char *result)
 {
@@ -31,7 +31,7 @@ static struct sequence_part *step_parts(const struct program *p, int *ret_parts,
     return part;
 }
 
-/* Lists the inputs of all parts, if `input` is not NULL, and how many bytes they are. */
+/* Counts the inputs of all parts and their bytes; lists them if `input` is not NULL. */
 static int list_inputs(const struct program *p, const struct sequence_part *part, int parts,
                        struct sequence_input *input, int64_t *ret_bytes)
 {
@@ -83,7 +83,7 @@ void sequence_init(struct sequence *s, struct engine *e, const struct sequence_p
     if (!is_staged(s)) return;
     int inputs = list_inputs(&e->program, part, parts, NULL, &s->image_bytes);
     BUG_IF(2 * s->image_bytes + result_bytes(parts) > e->storage.bytes[STORAGE_STAGED],
-           "no memory was planned for staged inputs");
+           "no memory is reserved for staged inputs");
     s->input = ARENA_NEW(a, struct sequence_input, inputs);
     s->inputs = list_inputs(&e->program, part, parts, s->input, &s->image_bytes);
     s->image = ARENA_NEW(a, char, s->image_bytes);
@@ -129,24 +129,25 @@ enum status sequence_feed(struct sequence *s, int part, const char *input, const
     return ST_OK;
 }
 
-/* --- what happens on the device ---------------------------------------------------------------- */
+/* --- running on the device -------------------------------------------------------------------- */
 
-/* The block of staged memory: the image as it comes, the image of the run at work, its results. */
-enum staged { COMING, TAKEN, RESULTS };
+/* Parts of the staging memory: inputs of the next run, inputs of the current run, its results. */
+enum staged { NEXT, CURRENT, RESULTS };
 
 static char *staged(const struct sequence *s, enum staged what)
 {
     return (char *)s->engine->storage.base[STORAGE_STAGED] + what * s->image_bytes;
 }
 
-/* Copies input *i from the image, and with it those behind it that lie behind it in the plan, too. */
-static enum status take(struct sequence *s, const struct plan *p, int *i)
+/* Copies input *i into the plan, with the following inputs if they are contiguous there. */
+static enum status copy_in(struct sequence *s, const struct plan *p, int *i)
 {
     const struct sequence_input *first = &s->input[*i], *last = first;
     char *to = plan_address(p, first->v);
     for (; *i + 1 < s->inputs && last[1].part == first->part; last++, ++*i)
         if ((char *)plan_address(p, last[1].v) - to != last[1].offset - first->offset) break;
-    return s->engine->backend->memory.copy(s->engine->context, to, staged(s, TAKEN) + first->offset,
+    return s->engine->backend->memory.copy(s->engine->context, to,
+                                           staged(s, CURRENT) + first->offset,
                                            last->offset + last->bytes - first->offset);
 }
 
@@ -156,7 +157,7 @@ static enum status run_part(struct sequence *s, int number, const struct plan_ho
     const struct sequence_part *part = &s->part[number];
     struct plan *p = &e->program.plan[part->kind];
     for (int i = 0; i < s->inputs; i++)
-        if (s->input[i].part == number) TRY(take(s, p, &i));
+        if (s->input[i].part == number) TRY(copy_in(s, p, &i));
     TRY(plan_run_part(p, part->from, part->to, hooks));
     if (!is_staged(s)) return ST_OK;
     return e->backend->memory.copy(e->context, staged(s, RESULTS) + result_bytes(number),
@@ -204,8 +205,8 @@ static enum status start_staged(struct sequence *s, const struct plan_hooks *hoo
     int slot = (int)(s->started % SEQUENCE_IN_FLIGHT);
     BUG_IF(sequence_in_flight(s) == SEQUENCE_IN_FLIGHT, "%d runs are in flight",
            SEQUENCE_IN_FLIGHT);
-    TRY(b->memory.stage(e->context, staged(s, COMING), s->image, s->image_bytes));
-    TRY(b->memory.unstage(e->context, staged(s, TAKEN), staged(s, COMING), s->image_bytes));
+    TRY(b->memory.stage(e->context, staged(s, NEXT), s->image, s->image_bytes));
+    TRY(b->memory.unstage(e->context, staged(s, CURRENT), staged(s, NEXT), s->image_bytes));
     TRY(run_or_replay(s, hooks));
     TRY(b->memory.download_later(e->context, s->result[slot], staged(s, RESULTS),
                                  result_bytes(s->parts)));

@@ -36,7 +36,7 @@ static void name_driver(struct tuning *t)
         snprintf(t->driver, sizeof t->driver, "%s", l.version);
 }
 
-/* If the file cannot be written, the next program measures again. */
+/* If the file cannot be written, the next program repeats the measurements. */
 static void keep(const struct tuning *t, const char *path)
 {
     struct arena a = {0};
@@ -60,7 +60,7 @@ static bool measure(const struct program *p, const struct tuning_question *q, vo
     return p->target->backend->kernels.tune(context, (int)q->op, &call, ret) == ST_OK;
 }
 
-/* Returns how many could be measured. */
+/* Returns the number of entries measured. */
 static int measure_missing(const struct program *p, void *context, struct tuning *t)
 {
     struct arena a = {0};
@@ -100,7 +100,7 @@ enum status tune_program(struct program *p, unsigned kinds, void *context, struc
     return ST_OK;
 }
 
-/* The fastest of the others; NULL: there is none. */
+/* The fastest variant except the chosen one; NULL: there is none. */
 static const struct tuning_candidate *next_of(const struct tuning_question *q)
 {
     for (int i = 0; q->entry && i < q->entry->n; i++)

@@ -1,7 +1,7 @@
 /* tune.h - the tuning stage: measures the matmuls that a program's tuning table does not contain.
  *
- * The table of a GPU is a file in the user's cache (tuning.h), shared by all configurations. tune=off uses
- * no table, and neither does deterministic=true, whose results must not depend on timing. */
+ * The table of a GPU is a file in the user's cache (tuning.h), shared by all configurations.
+ * tune=off uses no table, and neither does deterministic=true. */
 #ifndef ENGINE_TUNE_H
 #define ENGINE_TUNE_H
 
@@ -11,12 +11,12 @@
 
 struct str;
 
-/* Reads the table of the target from the cache. It is empty if there is no file, or if the file is damaged
- * or not valid for this device or library, which is reported. False: the configuration uses no table. */
+/* Reads the target's table from the cache. It is empty if there is no file; or, with a message, if
+ * it is damaged or not valid here. False: the configuration uses no table. */
 bool tune_read(const struct config *c, const struct target *target, struct tuning *ret,
                struct arena *a);
-/* Measures the program's missing entries on an open device, writes each to the table's file, and compiles
- * `kinds` again into `p`, until no entry is missing that can be measured. Nothing missing: no change. */
+/* Measures the program's missing entries on an open device, writes each to the table's file, and
+ * recompiles `kinds` into `p`, until no measurable entry is missing. */
 enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,
                          struct arena *a);
 /* Prints the program's questions: the chosen variant, its time, and the next best variant. */
@@ -24,11 +24,11 @@ void tune_print(const struct program *p, struct str *s);
 /* The same as an array. */
 json_t *tune_json(const struct program *p);
 
-/* The target and the table for a program that will not run: the configuration's device, or the default of
- * its kind if there is none, and the table in the cache (NULL: none is used). `backend`: its name. */
+/* The target and table for a program that will not run: the configuration's device, or the
+ * backend's default target if there is none, and the cached table (NULL: none). */
 enum status tune_target(const struct config *c, const char *backend, struct target *ret,
                         const struct tuning **ret_tuning, struct arena *a);
-/* Compiles for that target with that table. */
+/* Compiles for the target and table of tune_target. */
 enum status program_for(struct program *ret, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a);
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum status weights_draw(struct engine *e)
+enum status weights_init(struct engine *e)
 {
     if (!e->program.model.parameters) return ST_OK;
     float *weights = malloc((size_t)e->program.model.elements * sizeof *weights);
@@ -17,7 +17,7 @@ enum status weights_draw(struct engine *e)
         if (range)
             TRY_OUT(st, e->backend->memory.fill(e->context, range, 0, e->storage.bytes[zeroed[i]]));
     }
-    model_draw(&e->program.model, weights);
+    model_init_weights(&e->program.model, weights);
     TRY_OUT(st, e->backend->memory.upload(e->context, e->storage.base[STORAGE_WEIGHTS], weights,
                                           e->storage.bytes[STORAGE_WEIGHTS]));
     TRY_OUT(st, engine_refresh(e));
@@ -26,7 +26,7 @@ out:
     return st;
 }
 
-/* Where a range is on the host: the engine's own memory, or a copy of it. */
+/* The host address of a range: the engine's memory, or a new copy of it. */
 static float *host_range(const struct engine *e, enum storage s, struct arena *a)
 {
     if (!e->storage.base[s]) return NULL;
@@ -54,7 +54,7 @@ struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a)
     return all;
 }
 
-/* A whole range; `host` is the place of the first parameter's tensor in its copy. */
+/* Copies a whole range; `host` points to the first parameter in the host copy. */
 static enum status copy_range(const struct engine *e, enum storage s, float *host, bool to_host)
 {
     void *device = e->storage.base[s];

@@ -1,5 +1,4 @@
-/* weights.h - the parameters and optimizer state of an engine: initialised at random, or as tensors in
- * host memory. */
+/* weights.h - weights and optimizer state of an engine: initialised, or as tensors on the host. */
 #ifndef ENGINE_WEIGHTS_H
 #define ENGINE_WEIGHTS_H
 
@@ -15,22 +14,21 @@ struct weights_tensor {
     int rank;
     int64_t dim[WEIGHTS_RANK_MAX];
     float *weight;
-    /* The optimizer's state. A tensor is named as the parameter with the suffix appended; data NULL: the
-     * tensor is neither saved nor loaded. */
+    /* Optimizer state, named as the parameter plus the suffix; data NULL: not saved or loaded. */
     struct {
         const char *suffix;
         float *data;
     } state[OPTIMIZER_STATES];
 };
 
-/* Generates initial weights; optimizer state becomes zero. */
-enum status weights_draw(struct engine *e);
-/* One row per parameter. Rows point into the engine's memory if the host can read it, else into copies that
- * weights_fetch and weights_bring synchronise. State is NULL if the engine has no GRAPH_UPDATE. */
+/* Generates random initial weights and zeroes the optimizer state. */
+enum status weights_init(struct engine *e);
+/* One row per parameter. Rows point into the engine's memory if the host can access it, else into
+ * copies that weights_fetch and weights_bring synchronise. State: NULL without GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
 /* Copies from the device. Call before reading the rows. */
 enum status weights_fetch(const struct engine *e, const struct weights_tensor *tensors);
-/* Copies to the device and rebuilds what is derived from the weights. Call after writing the rows. */
+/* Copies to the device; rebuilds what is derived from the weights. Call after writing the rows. */
 enum status weights_bring(struct engine *e, const struct weights_tensor *tensors);
 
 #endif

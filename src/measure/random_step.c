@@ -102,7 +102,7 @@ enum status random_step_init(struct random_step *n, struct engine *e, struct are
     if (e->program.built[GRAPH_MICRO] && e->program.built[GRAPH_UPDATE])
         sequence_init_step(&n->step, e, a);
     TRY(fill_state(e));
-    return weights_draw(e);
+    return weights_init(e);
 }
 
 void random_step_close(struct random_step *n)

@@ -1,7 +1,7 @@
 /* random_step.h - training steps on random tokens, for timing only.
  *
- * A model that works on floats gets random normals, generated once (STORAGE_RANDOM). The weights are
- * trained on random tokens and must not be used afterwards. */
+ * A model that works on floats gets random normals, generated once (STORAGE_RANDOM). The weights
+ * are trained on random tokens and must not be used afterwards. */
 #ifndef MEASURE_RANDOM_STEP_H
 #define MEASURE_RANDOM_STEP_H
 

@@ -49,7 +49,7 @@ static void lay_out(struct model *m, struct model_parameters *l)
     struct arena *a = l->arena;
     m->vocab = m->padded_vocab = 0;
     const char *name = arena_printf(a, "%s.attn.%s", BLOCK, PROJECTION);
-    model_layer(l, name, type_2d(DT_F32, C, 3 * C), 1 / sqrt(3 * (double)C), true)->product = false;
+    model_layer(l, name, type_2d(DT_F32, C, 3 * C), 1 / sqrt(3 * (double)C), true)->matmul = false;
     model_layer(l, arena_printf(a, "%s.%s", BLOCK, NORM), type_1d(DT_F32, C), 0, true);
 }
 

@@ -132,7 +132,7 @@ static void lay_out(struct model *m, struct model_parameters *l)
         model_parameter(l, "wte.weight", type_2d(DT_F32, m->padded_vocab, C), 0, 1);
     p->rows = m->vocab;
     p->cut = CUT;
-    p->product = false;
+    p->matmul = false;
     for (int i = 0; i < c->n_layer; i++) {
         model_layer(l, arena_printf(a, "h.%d.ln_1", i), type_1d(DT_F32, C), 0, false);
         matrix(l, arena_printf(a, "h.%d.attn.q_proj.weight", i), C, C)->joined = 3;

@@ -105,7 +105,7 @@ static void lay_out(struct model *m, struct model_parameters *l)
         model_parameter(l, "wte.weight", type_2d(DT_F32, m->padded_vocab, C), 0, INIT_STD);
     p->rows = m->vocab;
     p = model_parameter(l, "wpe.weight", type_2d(DT_F32, c->block_size, C), 0, INIT_STD);
-    p->product = false;
+    p->matmul = false;
     p->positions = true;
     for (int i = 0; i < L; i++) {
         model_layer(l, arena_printf(a, "h.%d.ln_1", i), type_1d(DT_F32, C), 0, c->bias);

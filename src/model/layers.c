@@ -14,7 +14,7 @@ struct parameter *model_parameter(struct model_parameters *l, const char *name, 
     ARENA_GROW(l->arena, m->parameter, m->parameters, l->capacity);
     struct parameter *p = &m->parameter[m->parameters++];
     *p = (struct parameter){.name = name, .type = type, .decay = type.rank >= 2};
-    p->product = p->decay;
+    p->matmul = p->decay;
     p->mean = mean;
     p->std = std;
     p->rows = type.dim[0];

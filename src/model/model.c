@@ -141,7 +141,7 @@ static void generate(const struct model *m, int i, int64_t k, int64_t n, float *
 
 enum { CHUNK_ELEMENTS = 4096 };
 
-void model_draw(const struct model *m, float *weights)
+void model_init_weights(const struct model *m, float *weights)
 {
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];

@@ -15,7 +15,7 @@ struct parameter {
     struct type type;
     int64_t offset; /* in elements; the same in weights, gradients and moments */
     bool decay;     /* weight decay applies: it has two dimensions */
-    bool product;   /* one matmul of the forward pass and one of the backward pass read it */
+    bool matmul;    /* one matmul of the forward pass and one of the backward pass read it */
     /* this parameter and the next joined - 1, each (out,in), form one matrix for the pass `join`;
      * 0: not joined */
     int joined;
@@ -88,7 +88,7 @@ int64_t model_count(const struct model *m, bool with_positions);
 double model_flops_per_token(const struct model *m, int64_t T);
 /* Generates the initial values: normal, with the mean and deviation of each parameter, truncated at
  * its `cut`. */
-void model_draw(const struct model *m, float *weights);
+void model_init_weights(const struct model *m, float *weights);
 
 /* Appends the forward graph. A trained model has the inputs tokens (B,T), positions (T), step (1),
  * and for the loss targets (B,T). A timed model has random floats x in STORAGE_RANDOM; its targets,

@@ -36,7 +36,7 @@ static void lay_out(struct model *m, struct model_parameters *l)
     int64_t C = m->config.n_embd;
     m->vocab = m->padded_vocab = C;
     double from_input = 1 / sqrt(3 * (double)C), from_hidden = 1 / sqrt(3.0 * HIDDEN);
-    model_layer(l, "fc1", type_2d(DT_F32, C, HIDDEN), from_input, false)->product = false;
+    model_layer(l, "fc1", type_2d(DT_F32, C, HIDDEN), from_input, false)->matmul = false;
     model_layer(l, "ln", type_1d(DT_F32, HIDDEN), 0, true);
     model_layer(l, "fc2", type_2d(DT_F32, HIDDEN, C), from_hidden, false);
 }

@@ -12,37 +12,37 @@ bool fuse_linear_gelu(struct fuse *f, int id)
 {
     const struct node *gelu = &f->in->node[id];
     if (gelu->op != OP_GELU) return false;
-    const struct node *product = graph_producer(f->in, gelu->in[0]);
-    bool matmul = product->op == OP_MATMUL && !product->attr.matmul.ta;
-    if ((!matmul && product->op != OP_LINEAR) || !fuse_quiet(f, product, id)) return false;
-    if (graph_type(f->in, product->in[1])->rank != 2) return false;
-    union attr attr = product->attr;
-    if (matmul) attr = (union attr){.linear = {.tb = product->attr.matmul.tb}};
+    const struct node *matmul = graph_producer(f->in, gelu->in[0]);
+    bool plain = matmul->op == OP_MATMUL && !matmul->attr.matmul.ta;
+    if ((!plain && matmul->op != OP_LINEAR) || !fuse_quiet(f, matmul, id)) return false;
+    if (graph_type(f->in, matmul->in[1])->rank != 2) return false;
+    union attr attr = matmul->attr;
+    if (plain) attr = (union attr){.linear = {.tb = matmul->attr.matmul.tb}};
     attr.linear.tanh = gelu->attr.gelu.tanh;
-    attr.linear.keep = f->uses[product->out[0].i] > 1;
+    attr.linear.keep = f->uses[matmul->out[0].i] > 1;
     value in[3] = {{0}};
-    for (int i = 0; i < product->n_in; i++) in[i] = moved(f, product->in[i]);
-    const struct type *t = graph_type(f->in, product->out[0]);
-    f->out->numerics = product->numerics;
-    if (!pass_gains(f->options, f->out, OP_LINEAR_GELU, &attr, product->n_in, in, t)) return false;
-    value first = graph_add(f->out, OP_LINEAR_GELU, &attr, product->n_in, in, t);
+    for (int i = 0; i < matmul->n_in; i++) in[i] = moved(f, matmul->in[i]);
+    const struct type *t = graph_type(f->in, matmul->out[0]);
+    f->out->numerics = matmul->numerics;
+    if (!pass_gains(f->options, f->out, OP_LINEAR_GELU, &attr, matmul->n_in, in, t)) return false;
+    value first = graph_add(f->out, OP_LINEAR_GELU, &attr, matmul->n_in, in, t);
     f->map[gelu->out[0].i] = first;
-    if (attr.linear.keep) f->map[product->out[0].i] = graph_out(first, 1);
+    if (attr.linear.keep) f->map[matmul->out[0].i] = graph_out(first, 1);
     return true;
 }
 
 /* gelu_grad(matmul(dy, w), x) -> matmul_gelu_grad, unless GELU_BOTH has computed the slope */
 bool fuse_matmul_gelu_grad(struct fuse *f, int id)
 {
-    const struct node *grad = &f->in->node[id], *product;
+    const struct node *grad = &f->in->node[id], *matmul;
     if (grad->op != OP_GELU_GRAD || f->slope[grad->in[1].i].i) return false;
-    if (!(product = fuse_only_for(f, grad->in[0], OP_MATMUL)) || product->attr.matmul.ta)
+    if (!(matmul = fuse_only_for(f, grad->in[0], OP_MATMUL)) || matmul->attr.matmul.ta)
         return false;
-    union attr attr = product->attr;
+    union attr attr = matmul->attr;
     attr.matmul.tanh = grad->attr.gelu.tanh;
-    value in[] = {moved(f, product->in[0]), moved(f, product->in[1]), moved(f, grad->in[1])};
-    const struct type *t = graph_type(f->in, product->out[0]);
-    f->out->numerics = product->numerics;
+    value in[] = {moved(f, matmul->in[0]), moved(f, matmul->in[1]), moved(f, grad->in[1])};
+    const struct type *t = graph_type(f->in, matmul->out[0]);
+    f->out->numerics = matmul->numerics;
     if (!pass_gains(f->options, f->out, OP_MATMUL_GELU_GRAD, &attr, 3, in, t)) return false;
     f->map[grad->out[0].i] = graph_add(f->out, OP_MATMUL_GELU_GRAD, &attr, 3, in, t);
     return true;
@@ -124,18 +124,18 @@ static const struct node *weight_gradient(const struct fuse *f, value d, int id)
  * bias */
 bool fuse_matmul_sum(struct fuse *f, int id)
 {
-    const struct node *sum = &f->in->node[id], *product;
+    const struct node *sum = &f->in->node[id], *matmul;
     if (sum->op != OP_SUM_LEADING) return false;
     value d = behind_views(f->in, sum->in[0]);
     const struct type *t = graph_type(f->in, sum->out[0]);
-    if (t->rank != 1 || !(product = weight_gradient(f, d, id))) return false;
-    const struct type *w = graph_type(f->in, product->out[0]);
+    if (t->rank != 1 || !(matmul = weight_gradient(f, d, id))) return false;
+    const struct type *w = graph_type(f->in, matmul->out[0]);
     if (w->dtype != t->dtype || type_columns(w) != t->dim[0]) return false;
-    value in[] = {moved(f, product->in[0]), moved(f, product->in[1])};
-    f->out->numerics = product->numerics;
-    if (!pass_gains(f->options, f->out, OP_MATMUL_SUM, &product->attr, 2, in, w)) return false;
-    value first = graph_add(f->out, OP_MATMUL_SUM, &product->attr, 2, in, w);
-    f->map[product->out[0].i] = first;
+    value in[] = {moved(f, matmul->in[0]), moved(f, matmul->in[1])};
+    f->out->numerics = matmul->numerics;
+    if (!pass_gains(f->options, f->out, OP_MATMUL_SUM, &matmul->attr, 2, in, w)) return false;
+    value first = graph_add(f->out, OP_MATMUL_SUM, &matmul->attr, 2, in, w);
+    f->map[matmul->out[0].i] = first;
     f->map[sum->out[0].i] = graph_out(first, 1);
     return true;
 }

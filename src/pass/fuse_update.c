@@ -73,9 +73,8 @@ bool fuse_sum_squares(struct fuse *f, int id)
     return true;
 }
 
-/* THE list of operators that update one parameter, with their form that also writes the bf16 copy. Their
- * inputs are: the weights, the state, the gradient, numbers; of the other form the copy stands before the
- * gradient. */
+/* THE list of operators that update one parameter, with the form that also writes the bf16 copy.
+ * Inputs: weights, state, gradient, scalars; that form has the copy before the gradient. */
 static const struct update {
     enum op op, copying;
     size_t decay_elements; /* where union attr has the number of elements that decay */
@@ -174,7 +173,7 @@ bool fuse_update(struct fuse *f, int id)
     int64_t decayed;
     int last, n_in = 0, state = op_writes(n->op);
     if (!u || !update_fits(f, &all, &decayed, &last)) return false;
-    if (id != last) return true; /* the last one stands for all */
+    if (id != last) return true; /* the last update is replaced by one for all */
     enum dtype dtype = graph_type(f->in, n->in[0])->dtype;
     bool copy = all_copied(f->in);
     union attr attr = n->attr;

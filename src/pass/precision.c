@@ -58,7 +58,7 @@ static enum dtype wider(const struct precision *p, const struct node *n)
     return repeated || a == b ? a : DT_F32;
 }
 
-/* The type of the first float input; of the first input where none is float. */
+/* The type of the first float input; of the first input if there is no float input. */
 static enum dtype input_type(const struct precision *p, const struct node *n)
 {
     for (int i = 0; i < n->n_in; i++)

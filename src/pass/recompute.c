@@ -24,8 +24,8 @@ enum status pass_regions(const struct graph *in, struct graph *out, const struct
     int blocks_per_region = o->region_blocks > 1 ? o->region_blocks : 1;
     for (int id = 0; id < in->nodes; id++) {
         struct node n = in->node[id];
-        if (o->again == REGION_GELU) n.region = region_of_gelu(&n, of_value, &count);
-        if (o->again == REGION_BLOCK && n.layer >= 0) n.region = 1 + n.layer / blocks_per_region;
+        if (o->region == REGION_GELU) n.region = region_of_gelu(&n, of_value, &count);
+        if (o->region == REGION_BLOCK && n.layer >= 0) n.region = 1 + n.layer / blocks_per_region;
         value first = graph_copy(out, in, &n, map);
         for (int i = 0; i < n.n_out; i++) map[n.out[i].i] = graph_out(first, i);
     }

@@ -19,8 +19,8 @@ struct plan_options {
     /* fill bytes with NaN before they are written and after their value dies */
     bool poison;
     const char *variant;                /* prefer kernels of this variant ("ref"); NULL: the best */
-    const struct tuning *tuning;        /* NULL: nothing was measured */
-    struct tuning_questions *questions; /* what is asked of it is noted here; NULL: nowhere */
+    const struct tuning *tuning;        /* NULL: no tuning table */
+    struct tuning_questions *questions; /* records the lookups in it; NULL: not recorded */
 };
 
 struct step {
@@ -69,9 +69,9 @@ struct plan_hooks {
     enum status (*after)(void *user, const struct plan *p, int step);
 };
 
-/* Pure: the same graph, target and tuning give the same plan. `target` and what the options point to
- * must outlive it. ST_UNSUPPORTED, with the node's name, if the backend has no kernel for a node. The
- * plan lives in `a`. */
+/* Pure: the same graph, target and tuning give the same plan. `target` and what the options point
+ * to must outlive it. ST_UNSUPPORTED, with the node's name, if the backend has no kernel for a
+ * node. The plan lives in `a`. */
 enum status plan_build(struct plan *p, const struct graph *g, const struct target *target,
                        const struct plan_options *options, struct arena *a);
 /* Undoes plan_bind. */
@@ -98,8 +98,8 @@ int plan_backward_start(const struct plan *p);
 void *plan_input(const struct plan *p, const char *name);
 void *plan_output(const struct plan *p, const char *name);
 void *plan_address(const struct plan *p, value v);
-/* Copies into an input; one that the plan does not have is skipped. Inputs give their bytes away once they are read,
- * so all are fed before every run. */
+/* Copies into an input; an input that the plan does not have is skipped. The plan reuses the memory
+ * of inputs after they were read, so feed all of them before every run. */
 enum status plan_feed(const struct plan *p, const char *input, const void *data, int64_t bytes);
 /* Waits for the device and copies `bytes` of an output out, from byte `from` of it on. */
 enum status plan_read(const struct plan *p, const char *output, int64_t from, void *ret_data,

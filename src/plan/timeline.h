@@ -47,7 +47,7 @@ struct timeline {
     int peak;                        /* the first step with the fewest unused bytes */
     int64_t peak_bytes, total_bytes; /* all parts except MEMORY_UNUSED at the peak; all parts */
 };
-/* `storage`: the bytes of the STORAGE_COUNT blocks that contain the plan, which other plans may have
+/* `storage`: bytes of the STORAGE_COUNT blocks that contain the plan, which other plans may have
  * enlarged; NULL: its arena only. */
 void plan_timeline(const struct plan *p, const int64_t *storage, struct timeline *ret,
                    struct arena *a);

@@ -23,7 +23,8 @@ static const struct suite_small smaller_types[SUITE_SMALLS] = {
 static const struct suite_grid
     e2e = {
         .sizes = cs336_sizes, .words = cs336_words, .small_sizes = cs336_small_sizes,
-        .phase = "forward,backward,step", .warmup = "5", .steps = 10, .vocab = CS336_VOCABULARY, .small = cs336_smaller,
+        .phase = "forward,backward,step", .warmup = "5", .steps = 10, .vocab = CS336_VOCABULARY,
+        .small = cs336_smaller,
     },
     precision = {
         .sizes = cs336_sizes, .words = cs336_words, .small_sizes = cs336_small_sizes,

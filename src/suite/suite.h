@@ -20,15 +20,15 @@ struct suite_request {
     enum bench_order order;
     const char *out_dir;                                      /* for suites that leave runs */
     bool full;                                                /* the published size on a CPU, too */
-    const struct machine *machine;                            /* of a suite that asks for it */
+    const struct machine *machine;                            /* if the suite requires it */
     void (*each)(void *user, double share, const char *what); /* progress, 0 ... 1 */
-    /* Runs a command of this program in a process of its own; what it prints goes to stderr, or,
-     * `quiet`, nowhere. */
+    /* Runs a command of this program in a separate process; its output goes to stderr, or nowhere
+     * if `quiet` is set. */
     enum status (*command)(void *user, char *const *word, int words, bool quiet);
     void *user;
 };
 
-/* Options besides keys, a mask: those that a suite has a use for. */
+/* A mask of the options, other than configuration keys, that a suite accepts. */
 enum suite_option {
     SUITE_SIZE = 1,
     SUITE_WARMUP = 2,

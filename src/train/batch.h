@@ -12,7 +12,7 @@ struct batch {
 };
 
 void batch_init(struct batch *b, int64_t B, int64_t T, struct arena *a);
-/* Draws the loader's next batch and feeds it to a part of a sequence; `step` is the counter of dropout. */
+/* Loads the next random batch and feeds it to a part of a sequence; `step` is dropout's counter. */
 enum status batch_feed(struct batch *b, struct loader *l, struct sequence *s, int part,
                        int64_t step);
 

@@ -10,8 +10,8 @@
 #include "base/arena.h"
 #include "engine/weights.h"
 
-/* What a run needs besides its tensors to go on as if it had never stopped: all else is a function of
- * the seed and of these numbers. */
+/* What a run needs besides its tensors to resume exactly: everything else is a function of the
+ * seed and these numbers. */
 struct checkpoint_state {
     int64_t iter; /* updates done, which is the index of the next one */
     int64_t seed;
@@ -26,9 +26,9 @@ struct checkpoint {
     struct checkpoint_state state; /* its strings live in the arena */
 };
 
-/* Writes run_dir/ckpt/ITER; then removes the others but the one before it and the best one, and those of
- * a later iteration, which belong to a past that this run has left. A full disk: ST_IO, and nothing that
- * was there is lost. */
+/* Writes run_dir/ckpt/ITER, then removes the others except the previous and the best one; later
+ * iterations, from before the run was resumed, are removed too. On a full disk ST_IO, and all
+ * existing checkpoints are kept. */
 enum status checkpoint_save(const char *run_dir, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state);
 

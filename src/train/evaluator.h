@@ -20,8 +20,7 @@ enum status evaluator_init(struct evaluator *v, struct engine *e, const struct d
                            const struct plan_hooks *hooks, struct arena *a);
 /* Before the engine is closed. */
 void evaluator_close(struct evaluator *v);
-/* The mean loss of each split. ST_INTERRUPTED if Ctrl-C was noted in between; ST_NUMERIC if a loss is
- * no number. */
+/* The mean loss of each split. ST_INTERRUPTED after Ctrl-C; ST_NUMERIC: a loss is not finite. */
 enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPLIT_COUNT]);
 
 #endif

@@ -21,7 +21,7 @@ static enum status open_parts(struct learner *l, unsigned more, struct arena *a)
     sequence_init_step(&l->step, &l->engine, a);
     batch_init(&l->batch, B, T, a);
     if (c->train.check_nan) l->hooks = find_nan_hooks(ARENA_NEW(a, struct find_nan, 1));
-    return weights_draw(&l->engine);
+    return weights_init(&l->engine);
 }
 
 enum status learner_open(struct learner *l, const struct config *c, unsigned more, struct arena *a)

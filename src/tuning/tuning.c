@@ -30,7 +30,7 @@ const struct tuning_entry *tuning_find(const struct tuning *t, const char *key)
     return t && i < t->n && !strcmp(t->entry[i].key, key) ? &t->entry[i] : NULL;
 }
 
-/* Rounds to the digits that the file keeps: a fresh entry decides as one that is read. */
+/* Rounds to the digits kept in the file, so that a fresh entry equals a read one. */
 static double nanoseconds(double us)
 {
     return round(us * 1e3) / 1e3;

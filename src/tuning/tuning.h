@@ -1,8 +1,8 @@
 /* tuning.h - tuning tables: how long each variant of a matmul takes on one device.
  *
- * A separate stage (engine/tune.h) measures the table and keeps it in a file (docs/FORMATS.md). Compiling
- * only reads it, so a plan is a function of configuration, target and table. The compiler records each
- * lookup as a question. The stage measures the questions without an entry; `strobe plan` prints all. */
+ * A separate stage (engine/tune.h) measures the table and keeps it in a file (docs/FORMATS.md).
+ * Compiling only reads it, so plans depend only on configuration, target and table. Each lookup is
+ * recorded as a question. The stage measures those without an entry; `strobe plan` prints all. */
 #ifndef TUNING_TUNING_H
 #define TUNING_TUNING_H
 
@@ -18,14 +18,14 @@ enum {
     TUNING_LAUNCH = 17
 };
 
-/* One variant that does the work of an entry, and its time. */
+/* One variant that computes the matmul of an entry, and its time. */
 struct tuning_candidate {
     /* "cublaslt", "wgmma"; "separate": a matmul and a kernel for its epilogue */
     char variant[TUNING_VARIANT];
     double us, spread_us; /* the median of the samples; the largest minus the smallest */
-    /* cuBLASLt's own bytes; empty for other variants */
+    /* cuBLASLt's opaque algorithm in hexadecimal; empty for other variants */
     char algorithm[TUNING_ALGORITHM];
-    /* digest of the kernel texts and launches that were measured; empty for variants of a library */
+    /* digest of the measured kernel sources and launches; empty for variants of a library */
     char launch[TUNING_LAUNCH];
 };
 
@@ -70,21 +70,21 @@ struct tuning_questions {
     struct tuning_question *question;
     struct arena *arena;
 };
-/* The question with that key; NULL if it was not asked yet. */
+/* The question with that key; NULL if there is none yet. */
 struct tuning_question *tuning_asked(const struct tuning_questions *q, const char *key);
 /* Adds a question that is zero except for its key. */
 struct tuning_question *tuning_ask(struct tuning_questions *q, const char *key);
 /* The number of questions without an entry. */
 int tuning_missing(const struct tuning_questions *q);
 
-/* tuning_file.c. The path of a device's table in the user's cache; NULL if there is no cache folder. */
+/* tuning_file.c. The path of a device's table in the user's cache; NULL: no cache folder. */
 const char *tuning_path(const char *device, struct arena *a);
-/* A damaged file, or one of another version, is ST_FORMAT. Leaves the target's backend NULL. */
+/* ST_FORMAT if the file is damaged or of another version. Leaves the target's backend NULL. */
 enum status tuning_read(const char *path, struct tuning *ret, struct arena *a);
-/* Replaces the file atomically; keeps entries that another program with the same header added meanwhile. */
+/* Replaces the file atomically; keeps entries that another process added for the same target. */
 enum status tuning_write(const char *path, const struct tuning *t);
-/* Whether the table is valid for that target: the same device and version of cuBLASLt. If not, *ret_why
- * states the difference. */
+/* Whether the table is valid for that target: same device, same version of cuBLASLt. If not,
+ * *ret_why states the difference. */
 bool tuning_holds(const struct tuning *t, const struct target *target, const char **ret_why);
 
 #endif

@@ -1,4 +1,4 @@
-/* The tuning file: {"v":1, "device":{...}, "library":130001, "driver":"...", "matmuls":{KEY:[...]}}. */
+/* The tuning file: {"v":1,"device":{...},"library":130001,"driver":"...","matmuls":{KEY:[...]}}. */
 #include "base/file.h"
 #include "tuning/tuning.h"
 
@@ -102,7 +102,8 @@ enum status tuning_read(const char *path, struct tuning *ret, struct arena *a)
     TRY(file_read(path, a, &text, &bytes));
     json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
     if (!root)
-        return fail(ST_FORMAT, "%s is no tuning file: line %d: %s", path, error.line, error.text);
+        return fail(ST_FORMAT, "%s is not a tuning file: line %d: %s", path, error.line,
+                    error.text);
     *ret = (struct tuning){.arena = a};
     int64_t version = json_integer_value(json_object_get(root, "v"));
     bool fine = version == FILE_VERSION && read_target(root, &ret->target) &&
@@ -112,14 +113,14 @@ enum status tuning_read(const char *path, struct tuning *ret, struct arena *a)
     if (fine) return ST_OK;
     return version == FILE_VERSION
                ? fail(ST_FORMAT, "%s is a damaged tuning file; `strobe tune` makes a new one", path)
-               : fail(ST_FORMAT, "%s is no tuning file of version %d; `strobe tune` makes one",
+               : fail(ST_FORMAT, "%s is not a tuning file of version %d; `strobe tune` makes one",
                       path, FILE_VERSION);
 }
 
 bool tuning_holds(const struct tuning *t, const struct target *target, const char **ret_why)
 {
     const struct target *m = &t->target;
-    *ret_why = strcmp(m->name, target->name) != 0 ? "it is of another device"
+    *ret_why = strcmp(m->name, target->name) != 0 ? "it is for another device"
                : m->library != target->library    ? "it was made with another version of cuBLASLt"
                : m->arch != target->arch || m->processors != target->processors ||
                        m->shared_bytes != target->shared_bytes || m->l2_bytes != target->l2_bytes ||
@@ -181,7 +182,7 @@ enum status tuning_write(const char *path, const struct tuning *t)
     merge(&all, path, t, &a);
     json_t *root = table_json(&all);
     char *text = json_dumps(root, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
-    BUG_IF(!text, "the tuning table is no JSON");
+    BUG_IF(!text, "cannot encode the tuning table as JSON");
     enum status st = file_write(path, text, (int64_t)strlen(text));
     free(text);
     json_decref(root);

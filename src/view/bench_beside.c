@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static void show(void *user, int done)
+static void show_progress(void *user, int done)
 {
     progress_show(user, done, "");
 }
@@ -25,10 +25,10 @@ static void print_text(const struct engine *e, const struct bench_step *b)
     printf("%-28s %9s %9s %9s %9s %9s\n", "", "median", "mean", "std", "min", "p95");
     print_row("training step", &b->step, "ms");
     if (b->matmul_flops > 0) {
-        print_row("its matmuls alone", &b->products, "ms");
+        print_row("its matmuls alone", &b->matmuls, "ms");
         print_row("step / matmuls", &b->ratio, "x");
         printf("%.3g GFLOP in matmuls, %.0f GFLOP/s; ", b->matmul_flops * 1e-9,
-               b->matmul_flops * 1e-6 / b->products.median);
+               b->matmul_flops * 1e-6 / b->matmuls.median);
     }
     printf("%.0f %s/s; first step %.1f ms, loss %.4f\n", units * 1e3 / b->step.median, unit,
            b->first_ms, b->loss);
@@ -46,22 +46,22 @@ static void print_json(const struct bench_step *b)
     printf("{\"v\":1,");
     print_json_row("step_ms", &b->step);
     if (b->matmul_flops > 0) {
-        print_json_row("products_ms", &b->products);
+        print_json_row("products_ms", &b->matmuls);
         print_json_row("ratio", &b->ratio);
     }
     printf("\"product_flops\":%.9g,\"first_ms\":%.6g,\"loss\":%.9g}\n", b->matmul_flops,
            b->first_ms, b->loss);
 }
 
-enum status bench_beside(const struct config *c, int64_t vocab, int warmup, int steps, bool json,
-                         struct arena *a)
+enum status bench_step_view(const struct config *c, int64_t vocab, int warmup, int steps, bool json,
+                            struct arena *a)
 {
     struct engine e;
     struct bench_step b;
     struct progress progress;
     TRY(random_step_open(&e, c, vocab, a));
     progress_start(&progress, "bench", 0, warmup + steps);
-    enum status st = bench_step_run(&e, warmup, steps, show, &progress, &b);
+    enum status st = bench_step_run(&e, warmup, steps, show_progress, &progress, &b);
     progress_end(&progress);
     if (st == ST_OK && json)
         print_json(&b);

@@ -7,7 +7,7 @@
 struct config;
 
 /* Times and prints; `vocab` is the result of planned_vocabulary. */
-enum status bench_beside(const struct config *c, int64_t vocab, int warmup, int steps, bool json,
-                         struct arena *a);
+enum status bench_step_view(const struct config *c, int64_t vocab, int warmup, int steps, bool json,
+                            struct arena *a);
 
 #endif

@@ -32,7 +32,7 @@ static void test_the_update_gets_its_learning_rate(void **state)
     }
     assert_true(moved > n / 2);
     assert_int_equal(b.step.n, STEPS);
-    assert_true(b.step.min > 0 && b.products.min > 0 && b.matmul_flops > 0);
+    assert_true(b.step.min > 0 && b.matmuls.min > 0 && b.matmul_flops > 0);
     tiny_close(&t);
 }
 

@@ -141,7 +141,7 @@ static void test_they_are_not_trained(void **state)
         assert_int_equal(run("compare", i, "--flash=true,false --out_dir=run"), 1);
         says(failed, sentence);
         assert_int_equal(run("graph", i, "--kind=decode"), 1);
-        says(failed, "samples no text");
+        says(failed, "cannot generate text");
     }
 }
 

@@ -57,7 +57,7 @@ static void test_vocabulary(void **state)
     says("vocabulary=65\n");
     says("parameters   795,904 (804,096 with positions)");
     assert_non_null(
-        strstr(failed, "the data set shakespeare_char is not there; a vocabulary of 65"));
+        strstr(failed, "the data set shakespeare_char does not exist; assuming a vocabulary of 65"));
     assert_int_equal(strobe("plan", "--summary --dataset=words"), 0);
     says("vocabulary=50257\n");
     assert_int_equal(strobe("plan", "--summary --vocab=100"), 0);
@@ -120,7 +120,7 @@ static void test_graph(void **state)
     assert_string_equal(said + strlen(said) - 2, "}\n");
 }
 
-/* The texts of kernels that are written for a graph, as a compiler shows its output. */
+/* The source of the kernels generated for a graph. */
 static void test_kernels_that_are_written(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_graph_refuses(void **state)
     (void)state;
     assert_int_equal(strobe("graph", "--after=fuze --vocab=65"), 2);
     assert_string_equal(
-        failed, "strobe: there is no pass fuze; there are model, regions, join, "
+        failed, "strobe: there is no pass fuze; the passes are model, regions, join, "
                 "expand, precision, recompute, numerics, float8, fuse, chain, pack, dead\n");
     assert_int_equal(strobe("graph", "--kind=whole"), 2);
     assert_non_null(strstr(failed, "there is no graph whole"));

@@ -51,18 +51,18 @@ expect 0 'the CPU is used, not the GPU: NVRTC: libnvrtc.so.13 is not on this mac
 [ "$(grep -c 'the CPU is used' out)" = 1 ] || fail "it is printed more than once: $(cat out)"
 grep -q '"device": null' run/env.json || fail "not trained on the CPU: $(cat run/env.json)"
 
-# --- no cuBLASLt: our own products
+# --- no cuBLASLt: our own matmuls
 expect 0 'cuBLASLt   missing: libcublasLt.so.13 is not on this machine; matmuls run on built-in kernels without tensor cores, many times slower' \
     without libcublasLt "$STROBE" info
 expect 0 '1 iterations' without libcublasLt $train --device=cuda
 grep -q tiles run/plan.txt || fail "no matmuls without the library: $(cat run/plan.txt)"
 
 # --- a GPU below 8.0
-sentence 1 'dtype=bfloat16 is not for this device: emulated GPU has compute capability 7.5 and 8.0 is needed; use dtype=float32' \
+sentence 1 'this device does not support dtype=bfloat16: emulated GPU has compute capability 7.5 and 8.0 is needed; use dtype=float32' \
     env EMU_ARCH=75 $train --device=cuda --dtype=bfloat16
-sentence 1 'dtype=float8 is not for this device: emulated GPU has compute capability 8.6 and 8.9 is needed; use dtype=bfloat16' \
+sentence 1 'this device does not support dtype=float8: emulated GPU has compute capability 8.6 and 8.9 is needed; use dtype=bfloat16' \
     env EMU_ARCH=86 $train --device=cuda --dtype=float8
-sentence 1 "dtype=float8 is not for this device: its products are cuBLASLt's, which is not there; use dtype=bfloat16" \
+sentence 1 "this device does not support dtype=float8: its matmuls need cuBLASLt, which is not installed; use dtype=bfloat16" \
     without libcublasLt $train --device=cuda --dtype=float8
 expect 0 '1 iterations' env EMU_ARCH=75 $train --device=cuda
 sentence 1 'emulated GPU is too old (compute capability 6.1; 7.5 is needed); use device=cpu' env EMU_ARCH=61 $train --device=cuda

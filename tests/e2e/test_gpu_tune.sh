@@ -64,13 +64,13 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
     sed 's/"launch": "[0-9a-f]*"/"launch": "0123456789abcdef"/' kept.json >"$file"
     expect 0 ' 13 measured, 2 by default' "$STROBE" plan $model
     head -c 1000 kept.json >"$file"
-    expect 0 'is no tuning file: line ' "$STROBE" plan $model
-    expect 1 'is no tuning file: line ' "$STROBE" plan $model --tuning="$file"
+    expect 0 'is not a tuning file: line ' "$STROBE" plan $model
+    expect 1 'is not a tuning file: line ' "$STROBE" plan $model --tuning="$file"
     expect 2 'nothing on device cpu is tuned' "$STROBE" plan $model --device=cpu --dtype=float32 --tuning=kept.json
     expect 1 'nothing on device cpu is tuned' "$STROBE" tune $model --device=cpu --dtype=float32
 
-    # --- an algorithm that the library refuses: its first guess, which is said
+    # --- an algorithm that the library rejects: its first guess is used, with a warning
     sed 's/"algorithm": "0000000000000002/"algorithm": "00000000000000ff/' kept.json >"$file"
-    expect 0 'cuBLASLt refuses the algorithm of the tuning table for ' $run
+    expect 0 'cuBLASLt rejects the tuning table'"'"'s algorithm for ' $run
 }
 echo ok

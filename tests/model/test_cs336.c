@@ -307,7 +307,7 @@ static void test_initial_values(void **state)
     c.model.d_ff = 320;
     model_init(&m, &c.model, 300, 5, &a);
     float *w = ARENA_NEW(&a, float, m.elements);
-    model_draw(&m, w);
+    model_init_weights(&m, w);
     for (int i = 0; i < m.parameters; i++) {
         const struct parameter *p = &m.parameter[i];
         int64_t n = type_elements(&p->type);

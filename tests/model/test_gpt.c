@@ -254,7 +254,7 @@ static void test_initial_values(void **state)
     init(&m, &s, &a);
     float *w = ARENA_NEW(&a, float, m.elements), *again = ARENA_NEW(&a, float, m.elements);
     memset(w, 0xff, sizeof(float) * (size_t)m.elements);
-    model_draw(&m, w);
+    model_init_weights(&m, w);
     for (int i = 0; i < m.parameters; i++) {
         const struct parameter *p = &m.parameter[i];
         int64_t n = type_elements(&p->type);
@@ -270,10 +270,10 @@ static void test_initial_values(void **state)
             assert_true(is.mean == mean && is.std == 0);
         }
     }
-    model_draw(&m, again);
+    model_init_weights(&m, again);
     assert_memory_equal(w, again, sizeof(float) * (size_t)m.elements);
     m.seed++;
-    model_draw(&m, again);
+    model_init_weights(&m, again);
     assert_true(hand_distance(again, w, m.parameter[0].type.dim[0] * 128) > 1);
     /* Two tensors of the same shape have different values. */
     const struct parameter *fc = NULL;
@@ -298,8 +298,8 @@ static void test_padding_keeps_initial_values(void **state)
     init(&padded, &s, &a);
     assert_int_equal(padded.padded_vocab, 128);
     float *w = ARENA_NEW(&a, float, plain.elements), *v = ARENA_NEW(&a, float, padded.elements);
-    model_draw(&plain, w);
-    model_draw(&padded, v);
+    model_init_weights(&plain, w);
+    model_init_weights(&padded, v);
     for (int i = 0; i < plain.parameters; i++) {
         const struct parameter *p = &plain.parameter[i], *q = &padded.parameter[i];
         assert_memory_equal(w + p->offset, v + q->offset,
@@ -366,7 +366,7 @@ static void test_gaps_stay_zero(void **state)
     tiny_close(&t);
 }
 
-/* A range is large enough for all that model_draw writes, including the zeros after the last
+/* A range is large enough for all that model_init_weights writes, including the zeros after the last
  * parameter. */
 static void test_ranges_are_large_enough(void **state)
 {

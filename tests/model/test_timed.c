@@ -265,7 +265,7 @@ static void test_memory_adds_up(void **state)
         const struct program *program = &t.engine.program;
         struct facts f = facts_of(program);
         memory_course(program, &course, &t.arena);
-        assert_true(f.drawn > 0 && f.inputs >= f.drawn);
+        assert_true(f.random > 0 && f.inputs >= f.random);
         assert_int_equal(f.total, f.weights + f.gradients + f.optimizer + f.copies + f.inputs +
                                       f.activations);
         assert_int_equal(course.total, f.total);

@@ -45,7 +45,7 @@ void tiny_open(struct tiny *t, const struct config *c, unsigned kinds)
 {
     tiny_open_bare(t, c, TINY_VOCAB, kinds);
     float *weights = tiny_range(t, STORAGE_WEIGHTS);
-    if (weights) model_draw(&t->engine.program.model, weights);
+    if (weights) model_init_weights(&t->engine.program.model, weights);
     hand_ok(engine_refresh(&t->engine));
 }
 

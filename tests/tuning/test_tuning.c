@@ -145,7 +145,7 @@ static void test_damage_is_refused(void **state)
     workdir_open();
     hand_ok(file_write(workdir_path("good.json"), FILE_OF(""), strlen(FILE_OF(""))));
     hand_ok(tuning_read(workdir_path("good.json"), &t, &a));
-    refuse("{", "is no tuning file: line 1");
+    refuse("{", "is not a tuning file: line 1");
     refuse("[]", "version 1");
     refuse("{\"v\":1}", "damaged");
     refuse("{\"v\":2," HEADER "\"matmuls\":{}}", "version 1");

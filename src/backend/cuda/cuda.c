@@ -19,13 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first with bf16 and TF32, with products of 8 bits. */
+/* The oldest supported; the first with bf16 and TF32; the first with 8-bit matmuls. */
 enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80, FLOAT8_ARCH = 89 };
 
 struct cuda_context {
     CUdevice handle;
     CUstream stream;
-    int64_t launches; /* of kernels so far */
+    int64_t launches; /* kernel launches so far */
     struct {
         CUevent event;     /* created when it is first recorded */
         int64_t downloads; /* begun before it */
@@ -33,8 +33,8 @@ struct cuda_context {
     struct jit *jit;
     struct transfer *transfer;
     struct nvml_gpu telemetry;
-    struct tracer *tracer;   /* made when a trace first begins */
-    struct cleared *cleared; /* made when a recording first begins */
+    struct tracer *tracer;   /* created when a trace first begins */
+    struct cleared *cleared; /* created when a capture first begins */
 };
 
 CUstream cuda_stream(const void *context)
@@ -95,17 +95,16 @@ static enum status check_arch(const struct target *d)
             "%s is too old (compute capability %d.%d; %d.%d is needed%s); use device=cpu", d->name,
             d->arch / 10, d->arch % 10, (oldest > OLDEST_ARCH ? oldest : OLDEST_ARCH) / 10,
             (oldest > OLDEST_ARCH ? oldest : OLDEST_ARCH) % 10,
-            d->arch < OLDEST_ARCH ? "" : " by the NVRTC that is installed, an older one may do");
+            d->arch < OLDEST_ARCH ? "" : " by the installed NVRTC; an older one may support it");
     if (newest && d->arch > newest)
         return fail(ST_UNSUPPORTED,
-                    "%s is newer (compute capability %d.%d) than the NVRTC that is installed, "
-                    "which knows up to "
-                    "%d.%d: install a newer one, or use device=cpu",
+                    "%s is newer (compute capability %d.%d) than the installed NVRTC, which "
+                    "supports up to %d.%d: install a newer one, or use device=cpu",
                     d->name, d->arch / 10, d->arch % 10, newest / 10, newest % 10);
     return ST_OK;
 }
 
-/* Plans are made for the first GPU there is, else for one imagined. */
+/* Checks the device and its libraries, and opens everything except the tracer. */
 static enum status open_parts(struct cuda_context *ctx, int number)
 {
     struct target device;
@@ -116,10 +115,10 @@ static enum status open_parts(struct cuda_context *ctx, int number)
     const struct cuda_driver *d = cuda_driver(NULL);
     CUcontext primary;
     TRY(cuda_check(d->cuDevicePrimaryCtxRetain(&primary, ctx->handle), "start a context"));
-    TRY(cuda_check(d->cuCtxSetCurrent(primary), "take its context"));
-    TRY(cuda_check(d->cuStreamCreate(&ctx->stream, CU_STREAM_NON_BLOCKING), "open a stream"));
+    TRY(cuda_check(d->cuCtxSetCurrent(primary), "select its context"));
+    TRY(cuda_check(d->cuStreamCreate(&ctx->stream, CU_STREAM_NON_BLOCKING), "create a stream"));
     TRY(transfer_open(ctx->stream, &ctx->transfer));
-    (void)cublaslt_handle(); /* says what its lack costs */
+    (void)cublaslt_handle(); /* warns if cuBLASLt is missing */
     struct arena a = {0};
     const char *folder = file_cache_folder(&a);
     if (folder) folder = arena_printf(&a, "%s/kernels", folder);
@@ -171,8 +170,9 @@ static const char *cuda_refuses(const struct target *d, enum dtype dtype, bool t
                  d->arch / 10, d->arch % 10, needed / 10, needed % 10);
         return why;
     }
-    return dtype_is_float8(dtype) && !d->library ? "its products are cuBLASLt's, which is not there"
-                                                 : NULL;
+    return dtype_is_float8(dtype) && !d->library
+               ? "its matmuls need cuBLASLt, which is not installed"
+               : NULL;
 }
 
 static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
@@ -189,9 +189,9 @@ static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
                     "batch_size or model",
                     (double)size / (1 << 30), (double)left / (1 << 30));
     }
-    TRY(cuda_check(r, "give memory"));
+    TRY(cuda_check(r, "allocate memory"));
     if (size > 0) r = d->cuMemsetD8Async(p, 0, (size_t)size, ctx->stream);
-    /* What is staged comes by another stream, and must not be cleared when it is there. */
+    /* Staged data arrives on another stream; wait, so that it is not cleared. */
     if (r == CUDA_SUCCESS) r = d->cuStreamSynchronize(ctx->stream);
     if (r == CUDA_SUCCESS)
         *ret_mem = (void *)p;
@@ -267,7 +267,7 @@ static enum status cuda_event_record(void *context, int event)
     const struct cuda_driver *d = cuda_driver(NULL);
     BUG_IF(event < 0 || event >= BACKEND_EVENTS, "event %d", event);
     CUevent *e = &ctx->event[event].event;
-    if (!*e) TRY(cuda_check(d->cuEventCreate(e, CU_EVENT_DEFAULT), "make an event"));
+    if (!*e) TRY(cuda_check(d->cuEventCreate(e, CU_EVENT_DEFAULT), "create an event"));
     ctx->event[event].downloads = transfer_downloads(ctx->transfer);
     return cuda_check(d->cuEventRecord(*e, ctx->stream), "record an event");
 }
@@ -295,7 +295,7 @@ static enum status cuda_event_elapsed(void *context, int from, int to, double *r
     return ST_OK;
 }
 
-/* CUPTI serves one profiler, and one that listens to our ranges is there already. */
+/* CUPTI serves one profiler. A profiler that receives our NVTX ranges already uses it. */
 static enum status cuda_trace_begin(void *context)
 {
     struct cuda_context *ctx = context;

@@ -1,6 +1,6 @@
 #include "backend/cuda/cuda_kernels.h"
 
-/* THE table of the GPU's kernels, best first: the library's products, then families of our own. */
+/* THE table of the GPU's own kernels by family, best first; cuBLASLt's rows come before them. */
 static const struct cuda_row *const families[] = {
     attention_hopper_short_rows,
     attention_short_rows,

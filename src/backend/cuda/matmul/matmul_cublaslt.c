@@ -1,4 +1,4 @@
-/* Matrix products by cuBLASLt: f32, f32 rounded to TF32, bf16 with sums in f32, and 8 bits with a scale for each operand. */
+/* Matmuls by cuBLASLt: f32, TF32, bf16 with f32 sums, and 8 bits with a scale for each operand. */
 #include "backend/cuda/matmul/matmul.h"
 
 #include "backend/cuda/cuda_kernels.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the library asks for at most, of its manual; one place in the arena serves all products. */
+/* Workspace sizes that NVIDIA recommends; all matmuls share one place in the arena. */
 enum { HOPPER = 90, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 8 << 20 };
 
 int64_t matmul_workspace_bytes(const struct kernel_call *c)
@@ -17,17 +17,17 @@ int64_t matmul_workspace_bytes(const struct kernel_call *c)
     return cuda_device_of(c)->arch >= HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
 }
 
-/* What prepare makes. */
+/* The state that prepare creates. */
 struct prepared {
-    struct matmul product;
+    struct matmul matmul;
     struct matmul_parts parts;
     struct matmul_choice choice;
     int64_t workspace_bytes;
     struct matmul_copies copies;
-    struct kernel_call before, after; /* launches, where there are copies */
+    struct kernel_call before, after; /* kernels that copy, if there are copies */
 };
 
-/* cuBLASLt multiplies it, as far as types, attributes and the table say; it is asked itself when the call is bound. */
+/* cuBLASLt can compute it, by types, attributes and table; `prepare` queries the library. */
 static bool has_algorithm(enum op op, const struct kernel_call *c)
 {
     struct matmul_decision d = matmul_decide(op, c);
@@ -64,7 +64,7 @@ static bool fits_matmul_sum(const struct kernel_call *c)
     return has_algorithm(OP_MATMUL_SUM, c);
 }
 
-/* The workspace starts at a multiple of more than scratch does. */
+/* The workspace needs a larger alignment than scratch has. */
 static int64_t scratch_bytes(const struct kernel *k, const struct kernel_call *c)
 {
     return matmul_copies(k->op, c).bytes + matmul_workspace_bytes(c) + MATMUL_WORKSPACE_ALIGN;
@@ -85,7 +85,7 @@ static enum status prepare_launches(const struct cuda_row *row, enum op op,
                                     const struct kernel_call *c, struct kernel_call *ret)
 {
     while (row->kernel.run && row->kernel.op != op) row++;
-    BUG_IF(!row->kernel.run, "no launches beside %s", op_def(op)->name);
+    BUG_IF(!row->kernel.run, "no copy kernels for %s", op_def(op)->name);
     *ret = *c;
     ret->state = NULL;
     return cuda_prepare(&row->kernel, ret);
@@ -99,7 +99,7 @@ static enum status run_launches(struct kernel_call *launches, const struct kerne
     return cuda_run(launches);
 }
 
-/* 16 digits for each word; the file's reader has made sure of them. */
+/* 16 digits per word; tuning_read has checked them. */
 static void read_algorithm(const char *digits, cublasLtMatmulAlgo_t *ret)
 {
     enum { DIGITS = 16 };
@@ -111,7 +111,7 @@ static void read_algorithm(const char *digits, cublasLtMatmulAlgo_t *ret)
     }
 }
 
-/* The algorithm of the table, if this library takes it; else the library's first guess. */
+/* The table's algorithm if this library accepts it, else the library's first guess. */
 static enum status choose(enum op op, const struct kernel_call *c, struct prepared *r)
 {
     struct matmul_decision d = matmul_decide(op, c);
@@ -125,14 +125,12 @@ static enum status choose(enum op op, const struct kernel_call *c, struct prepar
             r->choice.workspace_bytes = (int64_t)first.workspaceSize;
             return ST_OK;
         }
-        log_warning("cuBLASLt refuses the algorithm of the tuning table for %s; its first guess is "
-                    "taken",
+        log_warning("cuBLASLt rejects the tuning table's algorithm for %s; its first guess is used",
                     d.key);
     }
     if (matmul_candidates(&r->parts, r->workspace_bytes, 1, &first) == 0)
         return fail(ST_UNSUPPORTED,
-                    "cuBLASLt has no algorithm for %s; with tune=auto another kernel is planned",
-                    d.key);
+                    "cuBLASLt has no algorithm for %s; tune=auto selects another kernel", d.key);
     r->choice = (struct matmul_choice){first.algo, (int64_t)first.workspaceSize};
     return ST_OK;
 }
@@ -143,12 +141,12 @@ static enum status prepare(const struct kernel *k, struct kernel_call *c)
     BUG_IF(!r, "no host memory");
     c->state = r;
     r->workspace_bytes = matmul_workspace_bytes(c);
-    bool fine = gemm_of(k->op, c, &r->product);
-    BUG_IF(!fine, "a product that does not fit");
+    bool fine = gemm_of(k->op, c, &r->matmul);
+    BUG_IF(!fine, "a matmul that does not fit its kernel");
     enum status st = ST_OK;
-    r->product = matmul_padded(&r->product);
+    r->matmul = matmul_padded(&r->matmul);
     r->copies = matmul_copies(k->op, c);
-    TRY_OUT(st, matmul_open(&r->parts, &r->product));
+    TRY_OUT(st, matmul_open(&r->parts, &r->matmul));
     TRY_OUT(st, choose(k->op, c, r));
     if (r->copies.bias >= 0 || r->copies.a >= 0 || r->copies.b >= 0)
         TRY_OUT(st, prepare_launches(matmul_before, k->op, c, &r->before));
@@ -172,7 +170,7 @@ static void *copy_of(const struct kernel_call *c, int64_t offset, void *itself)
 static enum status run(const struct kernel_call *c)
 {
     struct prepared *r = c->state;
-    enum matmul_epilogue epilogue = r->product.epilogue;
+    enum matmul_epilogue epilogue = r->matmul.epilogue;
     struct matmul_memory m = {.a = copy_of(c, r->copies.a, c->in[0]),
                               .b = copy_of(c, r->copies.b, c->in[1]),
                               .out = copy_of(c, r->copies.out, c->out[0]),
@@ -180,12 +178,12 @@ static enum status run(const struct kernel_call *c)
                               .workspace_bytes = r->workspace_bytes};
     void *piece = cuda_cleared_piece(c->context, r->choice.workspace_bytes);
     if (piece) m.workspace = piece, m.workspace_bytes = r->choice.workspace_bytes;
-    bool scaled = matmul_is_scaled(&r->product);
+    bool scaled = matmul_is_scaled(&r->matmul);
     if (scaled) m.scale_a = c->in[2], m.scale_b = c->in[3];
-    if (r->product.bias) m.bias = scaled ? c->in[4] : copy_of(c, r->copies.bias, c->in[2]);
+    if (r->matmul.bias) m.bias = scaled ? c->in[4] : copy_of(c, r->copies.bias, c->in[2]);
     if (epilogue == EPILOGUE_SUM) m.bias = c->out[1];
-    if (epilogue == EPILOGUE_GELU_KEEP) m.beside = c->out[1];
-    if (epilogue == EPILOGUE_GELU_GRAD) m.beside = c->in[2];
+    if (epilogue == EPILOGUE_GELU_KEEP) m.second = c->out[1];
+    if (epilogue == EPILOGUE_GELU_GRAD) m.second = c->in[2];
     if (r->before.state) TRY(run_launches(&r->before, c));
     cuda_count_launch(c->context, "of cuBLASLt");
     TRY(matmul_run(&r->parts, &r->choice.algorithm, &m, cuda_stream(c->context)));

@@ -1,5 +1,5 @@
-/* Decides which variant computes a matmul: cuBLASLt, our own kernel for compute capability 9.0, or, if it has
- * an epilogue, a matmul and a separate kernel. Measures nothing: times come from the tuning table. */
+/* Decides which variant computes a matmul: cuBLASLt, our own kernel for compute capability 9.0, or,
+ * if it has an epilogue, a matmul and a separate kernel. Times come from the tuning table. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/jit.h"
@@ -18,7 +18,7 @@ bool matmul_is_long(const struct matmul *p)
     return 2.0 * (double)p->M * (double)p->N * (double)p->K >= LONG;
 }
 
-/* The digest of a text and all headers. Computed once per text; there are few texts. */
+/* The digest of a kernel source and all headers. Computed once per source; there are few. */
 static const char *text_digest(const char *text)
 {
     enum { TEXTS = 8 };
@@ -134,8 +134,8 @@ bool cuda_gains(int op, const struct kernel_call *c)
     if (op == OP_QUANTISE_GELU || op == OP_QUANTISE_GELU_GRAD || op == OP_QUANTISE_ADD_LAYERNORM)
         /* save writing and reading bf16 */
         return cuda_kernel(op, c, 0) != NULL;
-    if (op == OP_GELU_BOTH) return false; /* bound by bytes, of which the slope is a third */
-    /* Saves reading the gradient once more, where rows are not too long for it. */
+    if (op == OP_GELU_BOTH) return false; /* memory-bound, and the slope is a third of its bytes */
+    /* Reads the gradient once instead of twice, if rows are short enough. */
     if (op == OP_LAYERNORM_GRAD_DROP) return cuda_kernel(op, c, 0) != NULL;
     if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && gemm_of(OP_LINEAR, c, &p);
     struct matmul_decision d = matmul_decide((enum op)op, c);

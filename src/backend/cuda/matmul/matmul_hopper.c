@@ -1,13 +1,13 @@
-/* Products with GELU or its gradient by the products of warpgroups of compute capability 9.0. */
+/* Matmuls with GELU or its gradient as the epilogue, with WGMMA (compute capability 9.0). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/tensor_map.h"
 
-/* As matmul_hopper.cu has them. */
+/* The same as in matmul_hopper.cu. */
 enum { WARPGROUP = 128, CONSUMERS = 2, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8 };
 
-/* What the text is compiled for; `group` tiles below one another share columns of b while they are in the second cache. */
+/* Compile-time constants of the kernel. `group` consecutive tiles of a column reuse b from L2. */
 struct tiling {
     int tiles, columns, stages, panels, group;
 };
@@ -29,15 +29,15 @@ static int64_t tiles_of(const struct tiling *t, const struct matmul *p)
     return ceil_div(p->M, rows_of(t)) * ceil_div(p->N, t->columns);
 }
 
-/* A block takes tile after tile, and one takes as long as its columns and some more; measured on an H200. */
+/* The tiling with the shortest time; a tile takes columns + OVERHEAD units (fit to an H200). */
 static const struct tiling *tiling_of(const struct matmul *p, int64_t blocks)
 {
-    enum { SOME_MORE = 40 };
+    enum { OVERHEAD = 40 };
     const struct tiling *best = NULL;
     int64_t least = INT64_MAX;
     for (int i = 0; i < COUNT_OF(tilings); i++) {
         int64_t rounds = ceil_div(tiles_of(&tilings[i], p), blocks);
-        int64_t time = rounds * (tilings[i].columns + SOME_MORE);
+        int64_t time = rounds * (tilings[i].columns + OVERHEAD);
         if (time < least) least = time, best = &tilings[i];
     }
     return best;
@@ -55,7 +55,7 @@ static bool is_whole(int64_t n)
     return n > 0 && n % ROW_ELEMENTS == 0 && n <= INT32_MAX / 2;
 }
 
-/* What a call asks for: as gemm_of, but either form of GELU, since it is none of the library's. */
+/* As gemm_of, but with both forms of GELU. */
 bool matmul_hopper_of(enum op op, const struct kernel_call *c, struct matmul *ret)
 {
     const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];
@@ -104,7 +104,7 @@ static void launch(enum op op, const struct kernel_call *c, struct cuda_launches
 {
     struct matmul p;
     bool fine = matmul_hopper_of(op, c, &p);
-    BUG_IF(!fine, "a product that does not fit");
+    BUG_IF(!fine, "a matmul that does not fit its kernel");
     bool grad = op == OP_MATMUL_GELU_GRAD, keep = p.epilogue == EPILOGUE_GELU_KEEP;
     int64_t blocks = cuda_device_of(c)->processors;
     const struct tiling *t = tiling_of(&p, blocks);

@@ -1,17 +1,18 @@
-/* Plain products by the products of warpgroups of compute capability 9.0. A gradient of a weight has few tiles and a long sum, which
- * is cut so that every multiprocessor has the same work. */
+/* Plain matmuls with WGMMA (compute capability 9.0). The gradient of a weight has few tiles and a
+ * large K, which is split so that every SM has the same amount of work. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/tensor_map.h"
 
-/* As matmul_hopper_plain.cu has them. */
+/* The same as in matmul_hopper_plain.cu. */
 enum { WARPGROUP = 128, MATMUL_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 4 };
 
-/* What the text is compiled for: `consumers` warpgroups with `tiles` times 64 rows each, which take turns or share a tile. */
+/* Compile-time constants: `consumers` warpgroups with 64 * `tiles` rows each share or alternate
+ * tiles. */
 struct tiling {
     int consumers, tiles, columns;
-    bool turns;
+    bool alternate;
 };
 enum { WIDE, NARROW, SQUARE, TALL };
 static const struct tiling tilings[] = {
@@ -21,18 +22,18 @@ static const struct tiling tilings[] = {
     [TALL] = {2, 2, 128, false},
 };
 
-/* How a call is multiplied: in these tiles, of the product or of the turned one, whole or cut. */
-struct way {
+/* How a call is computed: the tiling, of the output or its transpose, with whole or split K. */
+struct schedule {
     const struct tiling *t;
-    int64_t M, N, K; /* of the turned product, if it is that */
+    int64_t M, N, K; /* of the transposed output if `transposed` */
     int64_t tiles, blocks, group;
-    bool turned, split;
-    int parts; /* of a block */
+    bool transposed, split;
+    int parts; /* per block */
 };
 
 static int rows_of(const struct tiling *t)
 {
-    return MATMUL_ROWS * t->tiles * (t->turns ? 1 : t->consumers);
+    return MATMUL_ROWS * t->tiles * (t->alternate ? 1 : t->consumers);
 }
 
 static int64_t tile_bytes(const struct tiling *t)
@@ -40,7 +41,7 @@ static int64_t tile_bytes(const struct tiling *t)
     return 4 * (int64_t)rows_of(t) * t->columns;
 }
 
-/* Of each warp; as many as leave room for four stages or more. */
+/* Output panels per warp: as many as leave shared memory for at least four stages. */
 static int panels_of(const struct tiling *t, const struct matmul *p)
 {
     if (p->out == DT_F32) return 0;
@@ -69,43 +70,45 @@ static int64_t shared_bytes(const struct tiling *t, const struct matmul *p)
     return stages_of(t, p) * stage_bytes(t) + panel_bytes(t, p) + BARRIERS_BYTES;
 }
 
-static struct way way_in(const struct tiling *t, const struct matmul *p, bool turned)
+static struct schedule schedule_in(const struct tiling *t, const struct matmul *p, bool transposed)
 {
-    struct way w = {.t = t, .M = p->M, .N = p->N, .K = p->K, .turned = turned, .group = GROUP};
-    if (turned) w.M = p->N, w.N = p->M;
+    struct schedule w = {
+        .t = t, .M = p->M, .N = p->N, .K = p->K, .transposed = transposed, .group = GROUP};
+    if (transposed) w.M = p->N, w.N = p->M;
     w.tiles = ceil_div(w.M, rows_of(t)) * ceil_div(w.N, t->columns);
     return w;
 }
 
-/* A block takes tile after tile, and one takes as long as its columns and some more; measured on an H200. */
-static int64_t time_of(const struct way *w, int64_t blocks)
+/* A block computes its tiles in turn; a tile takes columns + OVERHEAD units (fit to an H200). */
+static int64_t time_of(const struct schedule *w, int64_t blocks)
 {
-    enum { SOME_MORE = 40 };
-    return ceil_div(w->tiles, blocks) * (w->t->columns + SOME_MORE);
+    enum { OVERHEAD = 40 };
+    return ceil_div(w->tiles, blocks) * (w->t->columns + OVERHEAD);
 }
 
-static struct way whole_way(const struct matmul *p, int64_t processors)
+static struct schedule schedule_whole(const struct matmul *p, int64_t processors)
 {
-    struct way wide = way_in(&tilings[WIDE], p, false), narrow = way_in(&tilings[NARROW], p, false);
-    struct way w = time_of(&narrow, processors) < time_of(&wide, processors) ? narrow : wide;
+    struct schedule w = schedule_in(&tilings[WIDE], p, false);
+    struct schedule narrow = schedule_in(&tilings[NARROW], p, false);
+    if (time_of(&narrow, processors) < time_of(&w, processors)) w = narrow;
     w.blocks = w.tiles < processors ? w.tiles : processors;
     return w;
 }
 
-/* Few tiles of a long sum. Where nearly all multiprocessors get an equal part of one tile each, they are in phase: operands come from
- * memory once. Else blocks of one column of tiles are, so the longer side goes down, for which the product may be turned; its
- * result is then written in pieces of 32 bytes, which is well for floats alone. */
-static struct way split_way(const struct matmul *p, int64_t processors)
+/* Few tiles, large K. If equal parts of one tile each keep nearly all SMs busy, these run in phase,
+ * and operands are read from memory once. Else the blocks of a column of tiles run in phase, so the
+ * longer dimension becomes M. The transpose is written in pieces of 32 bytes, efficient for f32. */
+static struct schedule schedule_split(const struct matmul *p, int64_t processors)
 {
     enum { NEARLY = 94, ALL = 100 };
-    struct way w = way_in(&tilings[SQUARE], p, false);
+    struct schedule w = schedule_in(&tilings[SQUARE], p, false);
     int64_t steps = ceil_div(p->K, DEPTH), each = processors / w.tiles;
     if (each > steps) each = steps;
     w.split = each > 1;
     w.blocks = w.tiles * each;
     w.parts = 1;
     if (w.blocks * ALL < processors * NEARLY && w.tiles * steps > processors) {
-        w = way_in(&tilings[TALL], p, p->M < p->N && p->out == DT_F32);
+        w = schedule_in(&tilings[TALL], p, p->M < p->N && p->out == DT_F32);
         w.split = w.tiles % processors != 0;
         w.blocks = w.tiles * steps < processors ? w.tiles * steps : processors;
         w.parts = 2;
@@ -114,9 +117,9 @@ static struct way split_way(const struct matmul *p, int64_t processors)
     return w;
 }
 
-static struct way way_of(const struct matmul *p, int64_t processors)
+static struct schedule schedule_of(const struct matmul *p, int64_t processors)
 {
-    return p->ta ? split_way(p, processors) : whole_way(p, processors);
+    return p->ta ? schedule_split(p, processors) : schedule_whole(p, processors);
 }
 
 static bool is_length(int64_t n)
@@ -124,7 +127,7 @@ static bool is_length(int64_t n)
     return n > 0 && n <= INT32_MAX / 2;
 }
 
-/* Rows of so many elements are multiples of what a copy by tensor maps asks for. */
+/* Rows of n elements have the alignment that tensor maps require. */
 static bool is_whole(int64_t n)
 {
     return n % ROW_ELEMENTS == 0;
@@ -147,7 +150,7 @@ static bool fits(const struct kernel_call *c)
     return cuda_hopper(c) && matmul_hopper_plain_of(c, &p);
 }
 
-static void define(struct cuda_launch *k, const struct matmul *p, const struct way *w)
+static void define(struct cuda_launch *k, const struct matmul *p, const struct schedule *w)
 {
     k->arch = 90;
     launch_define(k, "CONSUMERS", w->t->consumers);
@@ -155,15 +158,15 @@ static void define(struct cuda_launch *k, const struct matmul *p, const struct w
     launch_define(k, "COLUMNS", w->t->columns);
     launch_define(k, "STAGES", stages_of(w->t, p));
     launch_define(k, "PANELS", panels_of(w->t, p));
-    launch_define(k, "TURNS", w->t->turns);
+    launch_define(k, "TURNS", w->t->alternate);
     launch_define(k, "A_TURNED", p->ta);
     launch_define(k, "B_TURNED", p->tb);
-    launch_define(k, "Y_TURNED", w->turned);
+    launch_define(k, "Y_TURNED", w->transposed);
     launch_define(k, "SPLIT", w->split);
     launch_define_type(k, "T_Y", p->out);
 }
 
-static void args_lengths(struct cuda_launch *k, const struct way *w)
+static void args_lengths(struct cuda_launch *k, const struct schedule *w)
 {
     arg_i32(k, "M", w->M);
     arg_i32(k, "N", w->N);
@@ -171,7 +174,7 @@ static void args_lengths(struct cuda_launch *k, const struct way *w)
     arg_i32(k, "group", w->group);
 }
 
-static void launch_sums(struct cuda_launches *l, const struct matmul *p, const struct way *w,
+static void launch_sums(struct cuda_launches *l, const struct matmul *p, const struct schedule *w,
                         int64_t parts)
 {
     int64_t quads = w->tiles * tile_bytes(w->t) / 16;
@@ -189,20 +192,20 @@ static void launch(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct matmul p;
     bool fine = matmul_hopper_plain_of(c, &p);
-    BUG_IF(!fine, "a product that does not fit");
-    struct way w = way_of(&p, cuda_device_of(c)->processors);
+    BUG_IF(!fine, "a matmul that does not fit its kernel");
+    struct schedule w = schedule_of(&p, cuda_device_of(c)->processors);
     int64_t parts = launch_scratch(l, w.split ? w.parts * w.blocks * tile_bytes(w.t) : 0);
     struct cuda_launch *k = launch_add(l, "matmul_hopper_plain.cu", "matmul_plain", w.blocks,
                                        WARPGROUP * (w.t->consumers + 1));
     define(k, &p, &w);
     if (p.ta)
-        arg_matrix(k, "a_map", ARG_IN, w.turned, w.K, w.M, DEPTH, CHUNK);
+        arg_matrix(k, "a_map", ARG_IN, w.transposed, w.K, w.M, DEPTH, CHUNK);
     else
         arg_matrix(k, "a_map", ARG_IN, 0, w.M, w.K, rows_of(w.t), DEPTH);
     if (p.tb)
         arg_matrix(k, "b_map", ARG_IN, 1, w.N, w.K, w.t->columns, DEPTH);
     else
-        arg_matrix(k, "b_map", ARG_IN, !w.turned, w.K, w.N, DEPTH, CHUNK);
+        arg_matrix(k, "b_map", ARG_IN, !w.transposed, w.K, w.N, DEPTH, CHUNK);
     if (panels_of(w.t, &p)) arg_matrix(k, "y_map", ARG_OUT, 0, w.M, w.N, PANEL_ROWS, CHUNK);
     arg_out(k, "y", 0);
     arg_scratch(k, "part", parts);

@@ -1,4 +1,4 @@
-/* From a call to a product, and from a product to what the library calls it. */
+/* Describes a call as a struct matmul, and a struct matmul with cuBLASLt's descriptors. */
 #include "backend/cuda/matmul/matmul.h"
 
 #include <stdio.h>
@@ -26,21 +26,21 @@ static bool types_fit(enum op op, const struct kernel_call *c)
     return in == DT_BF16 ? out == DT_BF16 || out == DT_F32 : in == DT_F32 && out == DT_F32;
 }
 
-/* What the library does with sums. GELU is its approximation by tanh; where a row of an operand is no multiple of 8 it rounds the
- * sums to bf16 before GELU (PyTorch's call of it, too: 3.0e-3 off at K = 129, 1.7e-3 at 128), and the slope that it takes in
- * f32 is 2.6e-6 off: those are left to kernels of our own. */
-static bool end_of(enum op op, const struct kernel_call *c, enum matmul_epilogue *ret)
+/* The library's epilogue; false if it is not accurate enough. Its GELU is the tanh form. If rows of
+ * an operand are not multiples of 8 elements, it rounds the sums to bf16 before GELU (in PyTorch,
+ * too: error 3.0e-3 at K = 129, 1.7e-3 at 128). Its GELU derivative in f32 is off by 2.6e-6. */
+static bool epilogue_of(enum op op, const struct kernel_call *c, enum matmul_epilogue *ret)
 {
     enum { ROWS = 8 };
     const struct type *x = &c->in_type[0];
-    bool even = type_columns(&c->out_type[0]) % ROWS == 0 && type_columns(x) % ROWS == 0;
+    bool aligned = type_columns(&c->out_type[0]) % ROWS == 0 && type_columns(x) % ROWS == 0;
     switch (op) {
     case OP_LINEAR_GELU:
         *ret = c->attr->linear.keep ? EPILOGUE_GELU_KEEP : EPILOGUE_GELU;
-        return c->attr->linear.tanh && even;
+        return c->attr->linear.tanh && aligned;
     case OP_MATMUL_GELU_GRAD:
         *ret = EPILOGUE_GELU_GRAD;
-        return c->attr->matmul.tanh && even && c->in_type[1].rank == 2 &&
+        return c->attr->matmul.tanh && aligned && c->in_type[1].rank == 2 &&
                (x->dtype == DT_BF16 || c->numerics.tf32);
     case OP_MATMUL_SUM:
         *ret = EPILOGUE_SUM;
@@ -51,13 +51,13 @@ static bool end_of(enum op op, const struct kernel_call *c, enum matmul_epilogue
     }
 }
 
-static bool is_even(int64_t n)
+static bool is_aligned(int64_t n)
 {
     enum { WORD = 16 };
     return n % WORD == 0;
 }
 
-/* The library does not multiply two of e5m2. */
+/* The library does not support e5m2 for both operands. */
 static bool scaled_of(const struct kernel_call *c, struct matmul *ret)
 {
     enum dtype a = c->in_type[0].dtype, b = c->in_type[1].dtype, y = c->out_type[0].dtype;
@@ -70,8 +70,8 @@ static bool scaled_of(const struct kernel_call *c, struct matmul *ret)
     ret->deterministic = c->numerics.deterministic;
     if (!dtype_is_float8(a) || !dtype_is_float8(b) || (a == DT_E5M2 && b == DT_E5M2)) return false;
     if (bias && (y != DT_BF16 || c->in_type[4].dtype != DT_BF16)) return false;
-    return (y == DT_BF16 || y == DT_F32) && c->in_type[2].dtype == DT_F32 && is_even(ret->M) &&
-           is_even(ret->N) && is_even(ret->K);
+    return (y == DT_BF16 || y == DT_F32) && c->in_type[2].dtype == DT_F32 && is_aligned(ret->M) &&
+           is_aligned(ret->N) && is_aligned(ret->K);
 }
 
 bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret)
@@ -81,9 +81,9 @@ bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret)
     bool linear = op == OP_LINEAR || op == OP_LINEAR_GELU;
     enum matmul_epilogue epilogue;
     if (linear ? c->attr->linear.packed : c->attr->matmul.packed) return false;
-    if (!types_fit(op, c) || !end_of(op, c, &epilogue)) return false;
-    *ret = (struct matmul){
-        .in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1, .epilogue = epilogue};
+    if (!types_fit(op, c) || !epilogue_of(op, c, &epilogue)) return false;
+    *ret = (struct matmul){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1};
+    ret->epilogue = epilogue;
     ret->bias = matmul_has_bias(op, c);
     ret->ta = !linear && c->attr->matmul.ta;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
@@ -92,7 +92,7 @@ bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret)
     ret->N = type_columns(y);
     ret->K = a->dim[a->rank - (ret->ta ? 2 : 1)];
     ret->M = type_rows(y);
-    if (b->rank > 2) { /* else one matrix serves all rows of the other */
+    if (b->rank > 2) { /* else the matrix b is shared by all rows of a */
         ret->M = y->dim[y->rank - 2];
         ret->batch = type_rows(y) / ret->M;
     }
@@ -132,7 +132,7 @@ static cublasStatus_t set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t
     return cublaslt(NULL)->cublasLtMatmulDescSetAttribute(d, which, from, bytes);
 }
 
-/* A row-major (rows, columns) as the library sees it, `batch` of them behind each other. */
+/* The layout of `batch` contiguous row-major matrices (rows, columns). */
 static cublasStatus_t open_layout(cublasLtMatrixLayout_t *ret, enum dtype dtype, int64_t rows,
                                   int64_t columns, int64_t batch)
 {
@@ -159,12 +159,12 @@ static cublasStatus_t set_scales(cublasLtMatmulDesc_t d, const void *scale_a, co
                : s;
 }
 
-static cublasStatus_t set_pointers(cublasLtMatmulDesc_t d, const void *bias, const void *beside)
+static cublasStatus_t set_pointers(cublasLtMatmulDesc_t d, const void *bias, const void *second)
 {
     cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
     if (bias) s = set(d, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
-    if (beside && s == CUBLAS_STATUS_SUCCESS)
-        s = set(d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &beside, sizeof beside);
+    if (second && s == CUBLAS_STATUS_SUCCESS)
+        s = set(d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &second, sizeof second);
     return s;
 }
 
@@ -183,7 +183,7 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t d, const struct matmul *
     if (matmul_has_second(p) && s == CUBLAS_STATUS_SUCCESS)
         s = set(d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &columns, sizeof columns);
     if (s != CUBLAS_STATUS_SUCCESS) return s;
-    /* The heuristics read off them how these are aligned. */
+    /* The heuristics read the alignment from these addresses. */
     const void *somewhere = (const void *)(uintptr_t)MATMUL_ALIGNMENT;
     bool vector = p->bias || p->epilogue == EPILOGUE_SUM;
     return set_pointers(d, vector ? somewhere : NULL, matmul_has_second(p) ? somewhere : NULL);
@@ -213,7 +213,7 @@ enum status matmul_open(struct matmul_parts *parts, const struct matmul *p)
         s = open_layout(&parts->b, p->in_b, p->tb ? p->N : p->K, p->tb ? p->K : p->N, p->batch);
     if (s == CUBLAS_STATUS_SUCCESS) s = open_layout(&parts->out, p->out, p->M, p->N, p->batch);
     if (s != CUBLAS_STATUS_SUCCESS) matmul_close(parts);
-    return cublaslt_check(s, "describe a product");
+    return cublaslt_check(s, "describe a matmul");
 }
 
 void matmul_close(struct matmul_parts *parts)
@@ -226,7 +226,7 @@ void matmul_close(struct matmul_parts *parts)
     *parts = (struct matmul_parts){0};
 }
 
-/* Sums that are split are added in f32, in an order that is fixed: the same bits in every run. */
+/* Allows split-K only with f32 partial sums in a fixed order, so that runs are equal. */
 static cublasStatus_t open_preference(cublasLtMatmulPreference_t *ret, int64_t workspace_bytes)
 {
     const struct cublaslt *t = cublaslt(NULL);
@@ -272,7 +272,7 @@ enum status matmul_run(const struct matmul_parts *parts, const cublasLtMatmulAlg
                        const struct matmul_memory *m, CUstream stream)
 {
     const float one = 1, zero = 0;
-    cublasStatus_t s = set_pointers(parts->operation, m->bias, m->beside);
+    cublasStatus_t s = set_pointers(parts->operation, m->bias, m->second);
     if (s == CUBLAS_STATUS_SUCCESS && m->scale_a)
         s = set_scales(parts->operation, m->scale_a, m->scale_b);
     if (s == CUBLAS_STATUS_SUCCESS)

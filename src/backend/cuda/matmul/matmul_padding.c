@@ -1,11 +1,11 @@
-/* Copies that a product works on: of a bias in the output's type, and of large matrices whose rows are no multiple
- * of 16 bytes, such as logits over a vocabulary of 50257. */
+/* Copies for cuBLASLt: of a bias, rounded to the output's type, and of large matrices whose rows
+ * are not multiples of 16 bytes, such as logits over a vocabulary of 50257. */
 #include "backend/cuda/matmul/matmul.h"
 
-/* A matrix is large from COPIED_BYTES on; where a length is below LENGTH_LEAST the copies cost more than they bring. */
+/* Below COPIED_BYTES, or if M, N or K is below LENGTH_LEAST, copies do not pay. */
 enum { ROW_BYTES = 16, COPIED_BYTES = 1 << 20, LENGTH_LEAST = 128, SCRATCH_ALIGN = 256 };
 
-/* As it lies in memory, row after row. */
+/* A row-major matrix in memory. */
 struct matrix {
     enum dtype dtype;
     int64_t rows, columns;
@@ -41,68 +41,67 @@ static bool differ(struct matrix a, struct matrix b)
     return a.rows != b.rows || a.columns != b.columns;
 }
 
-/* Only where the tensor units multiply, which is where the library wants such rows. It asks that of the lengths
- * themselves, so a length is the same in all matrices that have it: a longer K takes zeros in a and in b. */
+/* Pads matmuls on tensor cores only: these need aligned rows. A dimension has the same length in
+ * every matrix that has it: if K is padded, both a and b get zeros. */
 struct matmul matmul_padded(const struct matmul *p)
 {
-    struct matmul even = *p;
+    struct matmul padded = *p;
     bool tensor = p->in == DT_BF16 || p->tf32, plain = p->epilogue == EPILOGUE_STORE && !p->bias;
-    if (!tensor || !plain || p->batch > 1) return even;
-    if (p->M < LENGTH_LEAST || p->N < LENGTH_LEAST || p->K < LENGTH_LEAST) return even;
+    if (!tensor || !plain || p->batch > 1) return padded;
+    if (p->M < LENGTH_LEAST || p->N < LENGTH_LEAST || p->K < LENGTH_LEAST) return padded;
     if (!is_misaligned(a_of(p)) && !is_misaligned(b_of(p)) && !is_misaligned(out_of(p)))
-        return even;
+        return padded;
     int64_t n = ROW_BYTES / dtype_size(p->in);
-    even.N = round_up(p->N, n);
-    if (p->ta) even.M = round_up(p->M, n);
-    if (!p->ta || p->tb) even.K = round_up(p->K, n);
-    return even;
+    padded.N = round_up(p->N, n);
+    if (p->ta) padded.M = round_up(p->M, n);
+    if (!p->ta || p->tb) padded.K = round_up(p->K, n);
+    return padded;
 }
 
-/* A bias of the output's type is what the library takes; one in f32 for a product in bf16 is rounded first, as an
- * eager framework's autocast does. */
-static bool narrows(enum op op, const struct kernel_call *c)
+/* The library requires a bias of the output type: an f32 bias is rounded, as in PyTorch. */
+static bool rounds_bias(enum op op, const struct kernel_call *c)
 {
     return matmul_has_bias(op, c) && c->in_type[2].dtype == DT_F32 &&
            c->out_type[0].dtype == DT_BF16;
 }
 
-static int64_t take(struct matmul_copies *r, int64_t bytes)
+static int64_t reserve(struct matmul_copies *r, int64_t bytes)
 {
     int64_t at = r->bytes;
     r->bytes += round_up(bytes, SCRATCH_ALIGN);
     return at;
 }
 
-static int64_t take_matrix(struct matmul_copies *r, struct matrix asked, struct matrix even)
+static int64_t reserve_matrix(struct matmul_copies *r, struct matrix given, struct matrix padded)
 {
-    return differ(asked, even) ? take(r, bytes_of(even)) : COPY_NONE;
+    return differ(given, padded) ? reserve(r, bytes_of(padded)) : COPY_NONE;
 }
 
 struct matmul_copies matmul_copies(enum op op, const struct kernel_call *c)
 {
     struct matmul_copies r = {COPY_NONE, COPY_NONE, COPY_NONE, COPY_NONE, 0};
-    struct matmul p, even;
+    struct matmul p, padded;
     if (!gemm_of(op, c, &p)) return r;
-    even = matmul_padded(&p);
-    if (narrows(op, c)) r.bias = take(&r, p.N * dtype_size(DT_BF16));
-    r.a = take_matrix(&r, a_of(&p), a_of(&even));
-    r.b = take_matrix(&r, b_of(&p), b_of(&even));
-    r.out = take_matrix(&r, out_of(&p), out_of(&even));
+    padded = matmul_padded(&p);
+    if (rounds_bias(op, c)) r.bias = reserve(&r, p.N * dtype_size(DT_BF16));
+    r.a = reserve_matrix(&r, a_of(&p), a_of(&padded));
+    r.b = reserve_matrix(&r, b_of(&p), b_of(&padded));
+    r.out = reserve_matrix(&r, out_of(&p), out_of(&padded));
     return r;
 }
 
 int64_t matmul_copied_bytes(const struct matmul *p)
 {
-    struct matmul even = matmul_padded(p);
+    struct matmul padded = matmul_padded(p);
     int64_t bytes = 0;
-    if (differ(a_of(p), a_of(&even))) bytes += bytes_of(a_of(p)) + bytes_of(a_of(&even));
-    if (differ(b_of(p), b_of(&even))) bytes += bytes_of(b_of(p)) + bytes_of(b_of(&even));
-    if (differ(out_of(p), out_of(&even))) bytes += 2 * bytes_of(out_of(p));
+    if (differ(a_of(p), a_of(&padded))) bytes += bytes_of(a_of(p)) + bytes_of(a_of(&padded));
+    if (differ(b_of(p), b_of(&padded))) bytes += bytes_of(b_of(p)) + bytes_of(b_of(&padded));
+    if (differ(out_of(p), out_of(&padded))) bytes += 2 * bytes_of(out_of(p));
     return bytes;
 }
 
-/* A launch of a few hundred elements. */
-static void launch_narrow(struct cuda_launches *l, int64_t n, int64_t to)
+/* Rounds n elements to bf16. */
+static void launch_round_bias(struct cuda_launches *l, int64_t n, int64_t to)
 {
     enum { THREADS = 256 };
     struct cuda_launch *k = launch_add(l, "bias.cu", "narrow", ceil_div(n, THREADS), THREADS);
@@ -113,7 +112,7 @@ static void launch_narrow(struct cuda_launches *l, int64_t n, int64_t to)
 
 enum { PAD_THREADS = 256, PAD_TIMES = 4 };
 
-/* For so many words of 16 bytes. */
+/* A launch over that many words of 16 bytes. */
 static struct cuda_launch *launch_words(struct cuda_launches *l, const char *entry, int64_t words,
                                         enum dtype dtype)
 {
@@ -124,19 +123,20 @@ static struct cuda_launch *launch_words(struct cuda_launches *l, const char *ent
 }
 
 static void launch_pad(struct cuda_launches *l, int in, int64_t to, struct matrix from,
-                       struct matrix even)
+                       struct matrix padded)
 {
-    int64_t words = bytes_of(even) / ROW_BYTES;
+    int64_t words = bytes_of(padded) / ROW_BYTES;
     struct cuda_launch *k = launch_words(l, "pad", words, from.dtype);
     arg_in(k, "x", in);
     arg_scratch(k, "y", to);
     arg_u32(k, "words", words);
     arg_u32(k, "rows", from.rows);
     arg_u32(k, "columns", from.columns);
-    arg_u32(k, "width", even.columns);
+    arg_u32(k, "width", padded.columns);
 }
 
-static void launch_cut(struct cuda_launches *l, int64_t from, struct matrix even, struct matrix to)
+static void launch_cut(struct cuda_launches *l, int64_t from, struct matrix padded,
+                       struct matrix to)
 {
     int64_t words = ceil_div(bytes_of(to), ROW_BYTES);
     struct cuda_launch *k = launch_words(l, "cut", words, to.dtype);
@@ -144,18 +144,18 @@ static void launch_cut(struct cuda_launches *l, int64_t from, struct matrix even
     arg_out(k, "y", 0);
     arg_i64(k, "n", to.rows * to.columns);
     arg_u32(k, "columns", to.columns);
-    arg_u32(k, "width", even.columns);
+    arg_u32(k, "width", padded.columns);
 }
 
 static void launch_before(enum op op, const struct kernel_call *c, struct cuda_launches *l)
 {
     struct matmul_copies at = matmul_copies(op, c);
-    struct matmul p, even;
+    struct matmul p, padded;
     if (!gemm_of(op, c, &p)) return;
-    even = matmul_padded(&p);
-    if (at.bias != COPY_NONE) launch_narrow(l, p.N, at.bias);
-    if (at.a != COPY_NONE) launch_pad(l, 0, at.a, a_of(&p), a_of(&even));
-    if (at.b != COPY_NONE) launch_pad(l, 1, at.b, b_of(&p), b_of(&even));
+    padded = matmul_padded(&p);
+    if (at.bias != COPY_NONE) launch_round_bias(l, p.N, at.bias);
+    if (at.a != COPY_NONE) launch_pad(l, 0, at.a, a_of(&p), a_of(&padded));
+    if (at.b != COPY_NONE) launch_pad(l, 1, at.b, b_of(&p), b_of(&padded));
 }
 
 static void before_matmul(const struct kernel_call *c, struct cuda_launches *l)
@@ -176,10 +176,10 @@ static void before_linear_gelu(const struct kernel_call *c, struct cuda_launches
 static void after_matmul(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct matmul_copies at = matmul_copies(OP_MATMUL, c);
-    struct matmul p, even;
+    struct matmul p, padded;
     if (at.out == COPY_NONE || !gemm_of(OP_MATMUL, c, &p)) return;
-    even = matmul_padded(&p);
-    launch_cut(l, at.out, out_of(&even), out_of(&p));
+    padded = matmul_padded(&p);
+    launch_cut(l, at.out, out_of(&padded), out_of(&p));
 }
 
 const struct cuda_row matmul_before[] = {

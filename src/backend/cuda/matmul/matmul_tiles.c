@@ -1,4 +1,4 @@
-/* Matmuls without cuBLASLt: any shape, on FMA units (kernels/matmul.cu). */
+/* Matmuls without cuBLASLt: any shape, with FMAs instead of tensor cores (matmul_tiles.cu). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/matmul.h"
 

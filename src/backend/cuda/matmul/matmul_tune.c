@@ -1,6 +1,6 @@
-/* Measures the variants of a matmul: the algorithms that cuBLASLt suggests, of which the first is often a few per
- * cent slower than the best, our own kernel, and, for a matmul with an epilogue, a matmul and a separate kernel.
- * The contenders take turns, so that a rising or falling clock affects all of them alike. */
+/* Measures the variants of a matmul: the algorithms that cuBLASLt suggests (its first is often a
+ * few per cent slower than the best), our own kernel, and, for a matmul with an epilogue, a matmul
+ * and a separate kernel. The contenders run in turn, so that a changing clock affects all alike. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/context.h"
@@ -39,8 +39,8 @@ static size_t aligned(int64_t bytes)
     return (size_t)round_up(bytes, MATMUL_WORKSPACE_ALIGN);
 }
 
-/* Random numbers from -1 to 1, or 8-bit codes below 2; repeats the same 1 MiB. With zeros a GPU would use less
- * power and run faster than in training. */
+/* Random numbers from -1 to 1, or 8-bit codes below 2; repeats the same 1 MiB. With zeros a GPU
+ * would use less power and run faster than in training. */
 static CUresult fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -75,19 +75,19 @@ static CUresult give_library_memory(struct trial *t, const struct matmul *p)
     int64_t in = dtype_size(p->in), out = dtype_size(p->out);
     size_t a = aligned(p->batch * p->M * p->K * in), b = aligned(p->batch * p->K * p->N * in);
     size_t y = aligned(p->batch * p->M * p->N * out), bias = aligned(p->N * out);
-    size_t beside = matmul_has_second(p) ? y : 0, filled = a + b + bias + beside;
+    size_t second = matmul_has_second(p) ? y : 0, filled = a + b + bias + second;
     CUresult r = d->cuMemAlloc(&t->library_block, filled + y + (size_t)t->memory.workspace_bytes);
     if (r != CUDA_SUCCESS) return r;
     CUdeviceptr at = t->library_block;
     t->memory.a = (const void *)at;
     t->memory.b = (const void *)(at + a);
     t->memory.bias = p->bias || p->epilogue == EPILOGUE_SUM ? (void *)(at + a + b) : NULL;
-    t->memory.beside = beside ? (void *)(at + a + b + bias) : NULL;
+    t->memory.second = second ? (void *)(at + a + b + bias) : NULL;
     t->memory.out = (void *)(at + filled);
     t->memory.workspace = (void *)(at + filled + y);
     r = fill(at, a, p->in, t->stream);
     if (r == CUDA_SUCCESS) r = fill(at + a, b, p->in_b, t->stream);
-    return r == CUDA_SUCCESS ? fill(at + a + b, bias + beside, p->out, t->stream) : r;
+    return r == CUDA_SUCCESS ? fill(at + a + b, bias + second, p->out, t->stream) : r;
 }
 
 static CUresult give_own_memory(struct trial *t, const struct kernel *k)
@@ -142,7 +142,7 @@ static double measure(const struct trial *t, const struct contender *c, int time
     return d->cuEventElapsedTime(&ms, t->from, t->to) == CUDA_SUCCESS ? (double)ms : INFINITY;
 }
 
-/* The first run loads or compiles the kernel; the second determines the number of runs per sample. */
+/* The first run loads or compiles the kernel; the second sets the number of runs per sample. */
 static void race(const struct trial *t, struct contender *c, int n)
 {
     double spent = 0;
@@ -181,7 +181,7 @@ static void add_contender(struct tuning_entry *e, const char *variant, const str
                  "%016" PRIx64, c->algorithm->data[i]);
 }
 
-/* Adds cuBLASLt's fastest algorithm and our own row to the entry. `library` or `own` may be NULL. */
+/* Adds cuBLASLt's fastest algorithm and our own row to the entry; either may be NULL. */
 static enum status measure_kernels(const struct matmul *library, const struct kernel *own,
                                    const struct kernel_call *c, struct tuning_entry *ret)
 {
@@ -198,10 +198,10 @@ static enum status measure_kernels(const struct matmul *library, const struct ke
         for (int i = 0; i < n; i++) all[i].algorithm = &proposed[i].algo;
     }
     if (n)
-        TRY_OUT(st,
-                cuda_check(give_library_memory(&t, library), "give memory to measure a matmul"));
+        TRY_OUT(st, cuda_check(give_library_memory(&t, library),
+                               "allocate memory to measure a matmul"));
     if (own) {
-        TRY_OUT(st, cuda_check(give_own_memory(&t, own), "give memory to measure a matmul"));
+        TRY_OUT(st, cuda_check(give_own_memory(&t, own), "allocate memory to measure a matmul"));
         TRY_OUT(st, cuda_prepare(own, &t.own));
     }
     race(&t, all, n + (own != NULL));
@@ -246,7 +246,7 @@ static double copy_us(int64_t bytes, void *context)
     return us_per_byte * (double)bytes;
 }
 
-/* The bytes that separate kernels for the epilogue would move. */
+/* Bytes read and written by a separate kernel for the epilogue. */
 static int64_t epilogue_bytes(const struct matmul *p)
 {
     int64_t y = p->M * p->N * dtype_size(p->out);
@@ -264,19 +264,19 @@ static int64_t epilogue_bytes(const struct matmul *p)
     return 0;
 }
 
-/* Two kernels: cuBLASLt's matmul, and one that moves its bytes at nine tenths of a copy's bandwidth. */
+/* Two kernels: cuBLASLt's matmul, and one that runs at SHARE of the copy bandwidth. */
 static enum status measure_separate(const struct matmul *p, const struct kernel_call *c,
                                     struct tuning_entry *ret)
 {
     static const double SHARE = 0.9, LAUNCH_US = 1.5;
     struct tuning_entry alone = {.n = 0};
-    struct matmul plain = *p, even;
+    struct matmul plain = *p, padded;
     plain.epilogue = EPILOGUE_STORE;
     plain.erf = false;
     int64_t bytes = epilogue_bytes(p) + matmul_copied_bytes(&plain);
-    even = matmul_padded(&plain);
+    padded = matmul_padded(&plain);
     matmul_text(&plain, alone.key);
-    TRY(measure_kernels(&even, NULL, c, &alone));
+    TRY(measure_kernels(&padded, NULL, c, &alone));
     double copy = copy_us(bytes, c->context);
     if (!alone.n || copy <= 0) return ST_OK;
     add(ret, MATMUL_SEPARATE, alone.candidate[0].us + copy / SHARE + LAUNCH_US,
@@ -288,7 +288,7 @@ enum status cuda_tune(void *context, int op, const struct kernel_call *call,
                       struct tuning_entry *ret)
 {
     struct kernel_call c = *call;
-    struct matmul p, even;
+    struct matmul p, padded;
     /* Measure variants that this run forbids too: the entry serves other runs. */
     c.numerics.portable = false;
     c.context = context;
@@ -298,10 +298,10 @@ enum status cuda_tune(void *context, int op, const struct kernel_call *call,
     bool library = cuda_device_of(&c)->library && cublaslt_handle() && gemm_of((enum op)op, &c, &p);
     const struct kernel *own = matmul_hopper_row(op, &c);
     if (!library && (!own || !matmul_hopper_of((enum op)op, &c, &p)))
-        return fail(ST_UNSUPPORTED, "no variant of it is known");
+        return fail(ST_UNSUPPORTED, "there is no variant to measure");
     matmul_text(&p, ret->key);
     if (op == OP_MATMUL && !matmul_is_long(&p)) own = NULL;
-    even = matmul_padded(&p);
-    TRY(measure_kernels(library ? &even : NULL, own, &c, ret));
+    padded = matmul_padded(&p);
+    TRY(measure_kernels(library ? &padded : NULL, own, &c, ret));
     return p.epilogue == EPILOGUE_STORE ? ST_OK : measure_separate(&p, &c, ret);
 }
