@@ -44,8 +44,10 @@ expect 1 'has no line `int T' python3 "$reference/llmc_model.py" other llmc tiny
 python3 "$reference/llmc_model.py" clone llmc tiny.conf
 parameters=$((2 * (12 * 32 * 32 + 13 * 32) + (128 + 32) * 32 + 2 * 32))
 [ "$(wc -c <llmc/gpt2_124M.bin)" = $((1024 + 4 * parameters)) ] || fail "size of llm.c's model"
-[ "$(od -An -tu4 -N32 llmc/gpt2_124M.bin | tr -s ' \n' ' ')" = ' 20240326 3 32 65 2 2 32 128 ' ] || fail "llm.c's header"
-[ "$(wc -c <llmc/dev/data/tinyshakespeare/tiny_shakespeare_train.bin)" = $((1024 + 2 * (64 * 4 * 32 + 1))) ] ||
+[ "$(od -An -tu4 -N32 llmc/gpt2_124M.bin | tr -s ' \n' ' ')" = ' 20240326 3 32 65 2 2 32 128 ' ] ||
+    fail "llm.c's header"
+[ "$(wc -c <llmc/dev/data/tinyshakespeare/tiny_shakespeare_train.bin)" = \
+    $((1024 + 2 * (64 * 4 * 32 + 1))) ] ||
     fail "size of llm.c's tokens"
 
 # --- order of runs, ratios, refusals
@@ -64,15 +66,20 @@ assert abs(found["median"] - sum(each) / 2) < 1e-9, found
 assert rows["llmc fp32 slow"]["step_ms"]["median"] == 432.5, rows["llmc fp32 slow"]
 assert ("strobe fp32 slow", "llmc fp32 slow") in ratios and ("llmc fp32 slow", "strobe fp32 slow") not in ratios
 PY
-expect 0 '432.50' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=2 --least=6 --turn=0 \
-    --rows=strobe:float32:flash,strobe:float32:slow,torch:float32:slow --torch=/nonexistent --llmc=clone --json=out.json plain.conf
+expect 0 '432.50' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=2 \
+    --least=6 --turn=0 \
+    --rows=strobe:float32:flash,strobe:float32:slow,torch:float32:slow --torch=/nonexistent \
+    --llmc=clone --json=out.json plain.conf
 python3 compare.py || fail "wrong JSON of a comparison"
-expect 0 '| 1 |' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=9 --budget=0.001 \
+expect 0 '| 1 |' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=9 \
+    --budget=0.001 \
     --rows=strobe:float32:flash plain.conf
-expect 0 'has no dropout' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=1 --least=1 --turn=0 \
+expect 0 'has no dropout' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 \
+    --rounds=1 --least=1 --turn=0 \
     --rows=strobe:float32:flash --llmc=clone tiny.conf
 expect 1 'do not fit' python3 "$reference/compare_cpu.py" --threads=5000 tiny.conf
-expect 1 'expected strobe' python3 "$reference/compare_cpu.py" --rows=strobe:float16:flash --threads=1 tiny.conf
+expect 1 'expected strobe' python3 "$reference/compare_cpu.py" --rows=strobe:float16:flash \
+    --threads=1 tiny.conf
 
 # --- PyTorch: the timed model is the model of the golden files
 for python in python3 /usr/bin/python3 ''; do
@@ -93,8 +100,10 @@ for bias in (False, True):
             a, b = float(m(ids[:, :-1], ids[:, 1:])), float(gpt_torch.loss(s, w, ids[:, :-1], ids[:, 1:]))
             assert abs(a - b) < 1e-12, (bias, gelu, flash, a, b)
 PY
-expect 0 '"median"' "$python" "$reference/bench_torch.py" tiny.conf --attention=slow --threads=1 --steps=2 --warmup=1
-expect 0 'torch bf16 slow | ' "$python" "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=1 --least=2 --turn=0 \
+expect 0 '"median"' "$python" "$reference/bench_torch.py" tiny.conf --attention=slow --threads=1 \
+    --steps=2 --warmup=1
+expect 0 'torch bf16 slow | ' "$python" "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 \
+    --rounds=1 --least=2 --turn=0 \
     --rows=strobe:float32:flash,torch:float32:slow,torch:bfloat16:slow --json=torch.json plain.conf
 python3 - <<'PY' || fail "wrong number of PyTorch's steps"
 import json

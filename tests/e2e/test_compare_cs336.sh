@@ -37,7 +37,8 @@ PY
 chmod +x torch strobe
 compare() { # REFUSES: three rounds, in the second Strobe is first
     rm -f starts alive
-    expect 0 '' env REFUSES="$1" python3 "$reference/compare_cs336.py" --strobe=./strobe --torch="$work/torch" --sizes=small --rungs=flash --rounds=3 --steps=3 --json=rows.json
+    expect 0 '' env REFUSES="$1" python3 "$reference/compare_cs336.py" --strobe=./strobe \
+        --torch="$work/torch" --sizes=small --rungs=flash --rounds=3 --steps=3 --json=rows.json
     starts=$(wc -c <starts)
     if kill -0 "$(cat alive)" 2>/dev/null; then fail "$1: PyTorch is still running"; fi
 }
@@ -48,7 +49,9 @@ grep -qF "$ratio" out || fail "no ratio: $(cat out)"
 grep -q 'do not fit at once' out && fail "both fit: $(cat out)"
 compare beside
 grep -qF "$ratio" out || fail "no ratio if both do not fit: $(cat out)"
-grep -q 'both do not fit at once: PyTorch was started anew' out || fail "no message about it: $(cat out)"
+grep -q 'both do not fit at once: PyTorch was started anew' out ||
+    fail "no message about it: $(cat out)"
 [ "$starts" -eq 3 ] || fail "PyTorch was started $starts times, not for each of its three turns"
 compare always
-grep -q '| small | flash | needs 60.3 GiB of memory, 51.0 GiB are free |' out || fail "no reason: $(cat out)"
+grep -q '| small | flash | needs 60.3 GiB of memory, 51.0 GiB are free |' out ||
+    fail "no reason: $(cat out)"

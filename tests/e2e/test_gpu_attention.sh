@@ -27,23 +27,28 @@ cat >cache/strobe/machine.json <<END_OF_RECORD
  {"bytes_per_thread":1073741824,"bytes_per_s":1e9,"bytes_per_s_one_thread":1e9}]}]}
 END_OF_RECORD
 bench() {
-    timeout 300 "$STROBE" bench attention --device=cuda --tokens=128 --heads=2 --kv_heads=1 --samples=2 --flash_only --csv "$@" 2>log ||
+    timeout 300 "$STROBE" bench attention --device=cuda --tokens=128 --heads=2 --kv_heads=1 \
+        --samples=2 --flash_only --csv "$@" 2>log ||
         fail "$*: $(cat log)"
 }
 # column NAME: of the table in the file csv, without the heading
 column() {
-    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; if (!at) exit 1; next } { print $at }' csv ||
+    awk -F, -v name="$1" \
+        'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; if (!at) exit 1; next } { print $at }' csv ||
         fail "no column $1: $(head -1 csv)"
 }
 is() { # is COLUMN VALUES
-    [ "$(column "$1" | tr '\n' ' ' | sed 's/ $//')" = "$2" ] || fail "$1: $(column "$1" | tr '\n' ' ')instead of $2"
+    [ "$(column "$1" | tr '\n' ' ' | sed 's/ $//')" = "$2" ] ||
+        fail "$1: $(column "$1" | tr '\n' ' ')instead of $2"
 }
 
 # --- two head sizes, both masks, every variant of flash attention
-bench --T=64 --head_size=64,128 --causal=true,false --hopper=true,false --deterministic=false,true >csv
+bench --T=64 --head_size=64,128 --causal=true,false --hopper=true,false --deterministic=false,true \
+    >csv
 is head_size '64 64 64 64 64 64 64 64 128 128 128 128 128 128 128 128'
 is causal 'true true true true false false false false true true true true false false false false'
-is attention "$(for i in 1 2 3 4; do printf '%s ' flash 'flash portable' 'flash deterministic' 'flash portable deterministic'; done | sed 's/ $//')"
+is attention "$(for i in 1 2 3 4; do printf '%s ' flash 'flash portable' 'flash deterministic' \
+    'flash portable deterministic'; done | sed 's/ $//')"
 rows="wgmma mma wgmma mma"
 is forward_kernel "$rows $rows $rows $rows"
 rows="wgmma mma_sums wgmma mma"
@@ -71,7 +76,8 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
       if (!flash()) near("beside flash", of("forward_times_flash"), f / of("forward_ms"))
       if (!flash()) near("beside flash", of("backward_times_flash"), b / of("backward_ms")) }
     END { exit bad || NR != 17 }' csv >wrong || fail "$(cat wrong; cat csv)"
-grep -q 'GFLOP/s</title>' attention.svg && grep -q 'flash portable deterministic, bf16, D 128, full' attention.svg ||
+grep -q 'GFLOP/s</title>' attention.svg &&
+    grep -q 'flash portable deterministic, bf16, D 128, full' attention.svg ||
     fail "wrong picture: $(head -c 2000 attention.svg)"
 
 # --- a GPU without telemetry has its nominal clock; errors are checked only on request
@@ -83,9 +89,12 @@ is error_y ''
 is forward_times_flash ''
 
 # --- Markdown: the names of the variants are explained in a separate paragraph
-timeout 300 "$STROBE" bench attention --device=cuda --tokens=128 --heads=2 --samples=2 --flash_only --T=64 --head_size=64 --hopper=true,false \
+timeout 300 "$STROBE" bench attention --device=cuda --tokens=128 --heads=2 --samples=2 \
+    --flash_only --T=64 --head_size=64 --hopper=true,false \
     --markdown >table.md 2>log || fail "--markdown: $(cat log)"
-grep -B1 '^portable: without the kernels of compute capability 9.0' table.md | head -1 | grep -qx '' || fail "no such paragraph: $(cat table.md)"
-grep -q '^20.*, emulated GPU, strobe .* ([0-9a-f]\{7,\}.*)\.$' table.md || fail "no line with machine and commit: $(cat table.md)"
+grep -B1 '^portable: without the kernels of compute capability 9.0' table.md | head -1 |
+    grep -qx '' || fail "no such paragraph: $(cat table.md)"
+grep -q '^20.*, emulated GPU, strobe .* ([0-9a-f]\{7,\}.*)\.$' table.md ||
+    fail "no line with machine and commit: $(cat table.md)"
 
 echo ok

@@ -19,7 +19,8 @@ profile="$STROBE profile tiny.conf --device=cuda --n_layer=1 --block_size=16 --f
 
 # expect_text FILE TEXT: checks that a profile has the text
 expect_text() {
-    grep -qF -- "$2" "$1/profile.json" || fail "$1/profile.json has no $2: $(cut -c1-2000 "$1/profile.json")"
+    grep -qF -- "$2" "$1/profile.json" ||
+        fail "$1/profile.json has no $2: $(cut -c1-2000 "$1/profile.json")"
 }
 
 # --- by the device's own record, if the emulator has a library for it
@@ -38,7 +39,8 @@ kernels=$(grep -o '"kernels_per_step":[0-9]*' $by.false/profile.json | cut -d: -
 has() {
     gzip -dc "$1/trace.json.gz" >trace
     "$trace" trace >facts || fail "$1: $(cat facts)"
-    grep -q "host $((3 * $2 + $3))," facts || fail "$1: not $((3 * $2 + $3)) of the host: $(cat facts)"
+    grep -q "host $((3 * $2 + $3))," facts ||
+        fail "$1: not $((3 * $2 + $3)) of the host: $(cat facts)"
     seen=$(sed 's/kernels \([0-9]*\),.*/\1/' facts)
     [ "$seen" -ge $(($2 * kernels)) ] || fail "$1: fewer than $2 x $kernels kernels: $(cat facts)"
 }
@@ -47,7 +49,8 @@ cp facts facts.started
 if [ $by = cupti ]; then
     has $by.true 3 0
     for what in kernels ranges; do
-        [ "$(grep -o "$what [0-9]*" facts)" = "$(grep -o "$what [0-9]*" facts.started)" ] || fail "$what differ: $(cat facts facts.started)"
+        [ "$(grep -o "$what [0-9]*" facts)" = "$(grep -o "$what [0-9]*" facts.started)" ] ||
+            fail "$what differ: $(cat facts facts.started)"
     done
     # A captured graph clears the counters of all its matmuls at once.
     awk '/copies/ { n[++i] = substr($0, index($0, "copies ") + 7) + 0 } END { exit !(n[1] < n[2] && n[1] > 0) }' facts facts.started ||
@@ -65,7 +68,8 @@ cmp -s started played || fail "a replay has other kernels: $(diff started played
 
 # --- by events, if that library is missing, with a message
 if [ $by = cupti ]; then
-    expect 0 'libcupti.so.13 is not on this machine' env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti \
+    expect 0 'libcupti.so.13 is not on this machine' env LD_PRELOAD="$emulator/without.so" \
+        EMU_WITHOUT=libcupti \
         $profile --out_dir=without --replay=true
     expect_text without '"times_by":"events"'
     expect_text without '"replay":false'
@@ -74,18 +78,22 @@ fi
 
 # --- an attached NVIDIA profiler has CUPTI for itself, records only the measured steps, and receives the profile's ranges
 if [ -e "$emulator/listener.so" ]; then
-    env NVTX_INJECTION64_PATH="$emulator/listener.so" EMU_VERBOSE=1 $profile --out_dir=heard --replay=true --trace-steps=1 >out 2>heard.log ||
+    env NVTX_INJECTION64_PATH="$emulator/listener.so" EMU_VERBOSE=1 $profile --out_dir=heard \
+        --replay=true --trace-steps=1 >out 2>heard.log ||
         fail "$(cat heard.log)"
     expect_text heard '"times_by":"events"'
     has heard 1 $kernels
     sed -n 's/.*\(cuProfilerStart\|cuProfilerStop\|listener: [0-9].*\)/\1/p' heard.log >ranges
-    [ "$(head -n 1 ranges)" = cuProfilerStart ] && [ "$(tail -n 1 ranges)" = cuProfilerStop ] && [ "$(grep -c cuProfiler ranges)" = 2 ] ||
+    [ "$(head -n 1 ranges)" = cuProfilerStart ] && [ "$(tail -n 1 ranges)" = cuProfilerStop ] &&
+        [ "$(grep -c cuProfiler ranges)" = 2 ] ||
         fail "not between one start and one stop: $(cat ranges)"
     [ "$(grep -c '^listener: 0 step$' ranges)" = 3 ] || fail "not 3 steps: $(cat ranges)"
-    for words in '0 generate tokens' '0 wait' '1 forward' '1 backward' '1 update' '2 block 0' '3 attention' '4 scores' '4 softmax' '4 weighted sum'; do
+    for words in '0 generate tokens' '0 wait' '1 forward' '1 backward' '1 update' '2 block 0' \
+        '3 attention' '4 scores' '4 softmax' '4 weighted sum'; do
         grep -qx "listener: $words" ranges || fail "'$words' is not heard: $(cat ranges)"
     done
     # The same names, as often as in the trace.
     names() { grep "$1" trace | grep -o '"name":"scores"' | wc -l; }
-    [ "$(grep -cx 'listener: 4 scores' ranges)" = $((3 * $(names '"cat":"range"'))) ] || fail "other ranges than in the trace: $(cat ranges)"
+    [ "$(grep -cx 'listener: 4 scores' ranges)" = $((3 * $(names '"cat":"range"'))) ] ||
+        fail "other ranges than in the trace: $(cat ranges)"
 fi

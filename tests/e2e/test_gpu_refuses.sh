@@ -25,17 +25,21 @@ $(cat out)"
 
 # --- no GPU
 none='no NVIDIA GPU can be used'
-sentence 1 "$none: libcuda.so.1 is not on this machine; use device=cpu" without libcuda $train --device=cuda
-sentence 1 "$none: the driver reports: no CUDA-capable device is detected; use device=cpu" env EMU_DEVICES=0 $train --device=cuda
+sentence 1 "$none: libcuda.so.1 is not on this machine; use device=cpu" without libcuda $train \
+    --device=cuda
+sentence 1 "$none: the driver reports: no CUDA-capable device is detected; use device=cpu" env \
+    EMU_DEVICES=0 $train --device=cuda
 sentence 1 'there is no cuda:1; this machine has 1 GPU, counted from 0' $train --device=cuda:1
-expect 0 "gpu        none: $none: libcuda.so.1 is not on this machine; use device=cpu" without libcuda "$STROBE" info
+expect 0 "gpu        none: $none: libcuda.so.1 is not on this machine; use device=cpu" without \
+    libcuda "$STROBE" info
 without 'libcuda libcublasLt' "$STROBE" info --json >info.json
 grep -q "\"gpu\": \"none: $none: libcuda.so.1 is not on this machine; use device=cpu\"" info.json ||
     fail "info --json: $(cat info.json)"
 
 # --- an old driver: missing functions; a CUDA version that it does not support
 mkdir old
-echo 'int cuInit(unsigned flags) { return (int)flags; }' | ${CC:-cc} -shared -fPIC -x c -o old/libcuda.so.1 -
+echo 'int cuInit(unsigned flags) { return (int)flags; }' |
+    ${CC:-cc} -shared -fPIC -x c -o old/libcuda.so.1 -
 sentence 1 "$none: libcuda.so.1 is too old: it has no cuDriverGetVersion; install a newer one; use device=cpu" \
     env LD_LIBRARY_PATH="$work/old:$LD_LIBRARY_PATH" $train --device=cuda
 mkdir newer
@@ -65,7 +69,8 @@ sentence 1 'dtype=float8 is not for this device: emulated GPU has compute capabi
 sentence 1 "dtype=float8 is not for this device: its products are cuBLASLt's, which is not there; use dtype=bfloat16" \
     without libcublasLt $train --device=cuda --dtype=float8
 expect 0 '1 iterations' env EMU_ARCH=75 $train --device=cuda
-sentence 1 'emulated GPU is too old (compute capability 6.1; 7.5 is needed); use device=cpu' env EMU_ARCH=61 $train --device=cuda
+sentence 1 'emulated GPU is too old (compute capability 6.1; 7.5 is needed); use device=cpu' env \
+    EMU_ARCH=61 $train --device=cuda
 
 # --- not enough memory: reported before any is allocated, with a batch size that fits; that batch size runs
 small="env EMU_MEMORY=48000000 $train --device=cuda --n_layer=4 --n_embd=64"
@@ -74,7 +79,8 @@ batch=$(sed -n 's/.* are missing; --batch_size=\([0-9]*\) is the largest that fi
 [ -n "$batch" ] || fail "no batch size that fits is printed: $(cat out)"
 expect 0 '' $small --batch_size="$batch"
 expect 1 ' are missing; ' $small --batch_size=$((batch + 1))
-expect 1 'are missing, and no batch fits; try a smaller model or block_size' env EMU_MEMORY=100000 $train --device=cuda
+expect 1 'are missing, and no batch fits; try a smaller model or block_size' env EMU_MEMORY=100000 \
+    $train --device=cuda
 
 # --- damaged compiled kernels are compiled again
 $train --device=cuda --out_dir=whole >log 2>&1 || fail "$(cat log)"
@@ -87,7 +93,8 @@ for module in cache/strobe/kernels/*; do
     esac
 done
 $train --device=cuda >log 2>&1 || fail "damaged kernels: $(cat log)"
-cmp whole/ckpt/000001/model.safetensors run/ckpt/000001/model.safetensors || fail "damaged kernels were used"
+cmp whole/ckpt/000001/model.safetensors run/ckpt/000001/model.safetensors ||
+    fail "damaged kernels were used"
 expect 0 '' $train --device=cuda
 grep -q kernels out && fail "kernels that were compiled again are not cached: $(cat out)"
 
@@ -102,16 +109,20 @@ expect_message() {
     grep -qx -- "strobe: $pattern" out || fail "'$pattern' is not printed by: $*
 $(cat out)"
 }
-expect_message "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot launch it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
+expect_message \
+    "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot launch it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
     env EMU_FAIL=attention_grad_keys $train --device=cuda
 
 # --- a fault while a kernel runs: the kernel is unknown; the message says how to find it, and that works
 illegal='an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)'
 for replay in false true; do
-    expect_message "\(iteration [01]: \)\{0,1\}one of the kernels in flight on the GPU failed: $illegal; run again with --check_nan=true, which waits for each kernel and names the one that fails" \
+    expect_message \
+        "\(iteration [01]: \)\{0,1\}one of the kernels in flight on the GPU failed: $illegal; run again with --check_nan=true, which waits for each kernel and names the one that fails" \
         env EMU_FAULT=attention_grad_keys $train --device=cuda --replay=$replay
 done
-expect_message "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \
+expect_message \
+    "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \
     env EMU_FAULT=attention_grad_keys $train --device=cuda --check_nan=true
-expect_message "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$STROBE" check --device=cuda --op=gelu
+expect_message "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$STROBE" check \
+    --device=cuda --op=gelu
 echo ok

@@ -13,7 +13,8 @@ train() {
     run=$1
     shift
     # shellcheck disable=SC2086
-    "$STROBE" train tiny.conf --out_dir="$run" $short "$@" >"$run.log" 2>&1 || fail "$run: $(cat "$run.log")"
+    "$STROBE" train tiny.conf --out_dir="$run" $short "$@" >"$run.log" 2>&1 ||
+        fail "$run: $(cat "$run.log")"
     [ "$(losses "$run" | wc -l)" = $steps ] || fail "$run: not $steps losses"
 }
 losses() {
@@ -26,14 +27,16 @@ near() {
     losses "$2" >b
     worst=$(paste a b | awk 'function abs(x) { return x < 0 ? -x : x }
         { d = abs($1 - $2); if (d > w) w = d } END { printf "%.2e", w }')
-    awk -v w="$worst" -v m="$3" 'BEGIN { exit !(w <= m) }' || fail "losses of $1 and $2 differ by $worst, limit $3"
+    awk -v w="$worst" -v m="$3" 'BEGIN { exit !(w <= m) }' ||
+        fail "losses of $1 and $2 differ by $worst, limit $3"
     echo "$1, $2: losses differ by at most $worst"
 }
 same() {
     timeless "$1" >a
     timeless "$2" >b
     cmp a b || fail "$2: the log differs from that of $1"
-    cmp "$1/ckpt/00000$steps/model.safetensors" "$2/ckpt/00000$steps/model.safetensors" || fail "$2: the weights differ from those of $1"
+    cmp "$1/ckpt/00000$steps/model.safetensors" "$2/ckpt/00000$steps/model.safetensors" ||
+        fail "$2: the weights differ from those of $1"
 }
 
 # --- fp32, at every rung, with dropout: the masks are the same as well
@@ -83,7 +86,8 @@ wide="--n_embd=128 --gelu=tanh --bias=false --pad_vocab=64 --gradient_accumulati
     cp faster "$file"
     train own --device=cuda --dtype=bfloat16 $wide
     near cpu_plain own 2e-2
-    [ "$(grep -c 'MATMUL *wgmma' own/plan.txt)" -ge 20 ] || fail "matmuls that measured faster are not used"
+    [ "$(grep -c 'MATMUL *wgmma' own/plan.txt)" -ge 20 ] ||
+        fail "matmuls that measured faster are not used"
     train own_replay --device=cuda --dtype=bfloat16 --replay=true $wide
     same own own_replay
     train portable --device=cuda --dtype=bfloat16 --hopper=false $wide
@@ -92,16 +96,22 @@ wide="--n_embd=128 --gelu=tanh --bias=false --pad_vocab=64 --gradient_accumulati
 
 # --- matmuls of blocks in 8 bits: quantized values are the CPU's to the last bit, sums are close
 for gradients in e5m2 e4m3; do
-    narrow="--gradient_accumulation_steps=2 $([ $gradients = e5m2 ] && echo "--bias=true --n_embd=128" || echo "--bias=false")"
+    narrow="--gradient_accumulation_steps=2 $([ $gradients = e5m2 ] &&
+        echo "--bias=true --n_embd=128" || echo "--bias=false")"
     # shellcheck disable=SC2086
     {
         train cpu8_$gradients --device=cpu --dtype=float8 --float8_gradients=$gradients $narrow
-        train float8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients --deterministic=true $narrow
+        train float8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients \
+            --deterministic=true $narrow
         near cpu8_$gradients float8_$gradients 1e-2
-        [ "$(grep -c 'MATMUL_SCALED *cublaslt' float8_$gradients/plan.txt)" -ge 24 ] || fail "matmuls of two blocks are not in 8 bits"
-        [ $gradients = e4m3 ] || grep -q 'QUANTISE_ADD_LAYERNORM *bf16' float8_e5m2/plan.txt || fail "a norm does not quantize its output itself"
-        [ $gradients = e5m2 ] || grep -q 'QUANTISE_GELU_GRAD *tiles' float8_e4m3/plan.txt || fail "the gradient of GELU is not quantized in the same kernel"
-        train replay8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients --deterministic=true --replay=true $narrow
+        [ "$(grep -c 'MATMUL_SCALED *cublaslt' float8_$gradients/plan.txt)" -ge 24 ] ||
+            fail "matmuls of two blocks are not in 8 bits"
+        [ $gradients = e4m3 ] || grep -q 'QUANTISE_ADD_LAYERNORM *bf16' float8_e5m2/plan.txt ||
+            fail "a norm does not quantize its output itself"
+        [ $gradients = e5m2 ] || grep -q 'QUANTISE_GELU_GRAD *tiles' float8_e4m3/plan.txt ||
+            fail "the gradient of GELU is not quantized in the same kernel"
+        train replay8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients \
+            --deterministic=true --replay=true $narrow
         same float8_$gradients replay8_$gradients
     }
 done
@@ -122,14 +132,17 @@ cs336="--model=cs336 --n_embd=64 --d_ff=96 --dropout=0"
     near cpu_cs336 cs336_primitive 1e-4
     train cs336_bf16 --device=cuda --dtype=bfloat16 --deterministic=true $cs336
     near cpu_cs336 cs336_bf16 2e-2
-    grep -q 'RMSNORM_GRAD_ADD *beside' cs336_bf16/plan.txt || fail "dw of an RMS norm takes a second launch"
+    grep -q 'RMSNORM_GRAD_ADD *beside' cs336_bf16/plan.txt ||
+        fail "dw of an RMS norm takes a second launch"
     train cs336_replay --device=cuda --dtype=bfloat16 --deterministic=true --replay=true $cs336
     same cs336_bf16 cs336_replay
 }
 
 # --- a run that stopped half-way resumes and ends in the same bits
-"$STROBE" train tiny.conf --out_dir=half $short --device=cuda --max_iters=3 >log 2>&1 || fail "half: $(cat log)"
-"$STROBE" train half --init_from=resume --max_iters=$steps >log 2>&1 || fail "half does not resume: $(cat log)"
+"$STROBE" train tiny.conf --out_dir=half $short --device=cuda --max_iters=3 >log 2>&1 ||
+    fail "half: $(cat log)"
+"$STROBE" train half --init_from=resume --max_iters=$steps >log 2>&1 ||
+    fail "half does not resume: $(cat log)"
 same f32 half
 
 # --- evaluated and sampled
@@ -137,7 +150,8 @@ same f32 half
 logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' f32/log.jsonl)
 grep -q "\"val_loss\": $logged" eval.json || fail "eval has $(cat eval.json), the log $logged"
 for cache in true false; do
-    "$STROBE" sample f32 --device=cuda --num_samples=1 --max_new_tokens=40 --start=a --cache=$cache >text.$cache 2>log ||
+    "$STROBE" sample f32 --device=cuda --num_samples=1 --max_new_tokens=40 --start=a \
+        --cache=$cache >text.$cache 2>log ||
         fail "sample: $(cat log)"
 done
 cmp text.true text.false || fail "the cache changes the text"
@@ -146,7 +160,8 @@ cmp text.true text.false || fail "the cache changes the text"
 for phase in inference backward step; do
     for options in --replay=true "--recompute=block:2 --gradient_accumulation_steps=2"; do
         # shellcheck disable=SC2086
-        "$STROBE" memory tiny.conf --device=cuda --measure --json --phase=$phase $options >memory.json 2>log || fail "memory: $(cat log)"
+        "$STROBE" memory tiny.conf --device=cuda --measure --json --phase=$phase $options \
+            >memory.json 2>log || fail "memory: $(cat log)"
         foretold=$(sed -n 's/.*"predicted": *\([0-9][0-9]*\).*/\1/p' memory.json)
         taken=$(sed -n 's/.*"measured": *\([0-9][0-9]*\).*/\1/p' memory.json)
         grep -q '"by": "driver"' memory.json || fail "memory: not measured by the driver"

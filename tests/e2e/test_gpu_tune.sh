@@ -17,11 +17,13 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
 {
     "$STROBE" plan $model >default.txt 2>log
     [ ! -e "$file" ] || fail "a plan writes a table"
-    grep -q '^# tuning, 15 matmuls: 0 measured, 15 by default$' default.txt || fail "the plan does not say what is a default: $(tail -20 default.txt)"
+    grep -q '^# tuning, 15 matmuls: 0 measured, 15 by default$' default.txt ||
+        fail "the plan does not say what is a default: $(tail -20 default.txt)"
 
     # --- made, and all there
     expect 0 'tuning 26 matmuls for emulated GPU, kept in ' "$STROBE" tune $model
-    grep -q '^# tuning, 26 matmuls: 26 measured, 0 by default$' out || fail "tune measures less than all: $(cat out)"
+    grep -q '^# tuning, 26 matmuls: 26 measured, 0 by default$' out ||
+        fail "tune measures less than all: $(cat out)"
     cp "$file" made.json
     expect 0 'all 26 matmuls are measured; --remake measures them again' "$STROBE" tune $model
     cmp "$file" made.json || fail "the table changes though nothing was missing"
@@ -36,12 +38,14 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
         "$STROBE" plan $model $form --tuning=kept.json >file.txt 2>log
         cmp here.txt file.txt || fail "--tuning plans something else than the table that is kept"
         rm "$file"
-        $without_gpu "$STROBE" plan $model $form --tuning=kept.json >away.txt 2>log || fail "$(cat log)"
+        $without_gpu "$STROBE" plan $model $form --tuning=kept.json >away.txt 2>log ||
+            fail "$(cat log)"
         cmp here.txt away.txt || fail "without a GPU the plan is another one"
         cp kept.json "$file"
     done
     "$STROBE" plan $model >here.txt 2>log
-    grep -q '^# tuning, 15 matmuls: 15 measured, 0 by default$' here.txt || fail "entries are not used: $(tail -20 here.txt)"
+    grep -q '^# tuning, 15 matmuls: 15 measured, 0 by default$' here.txt ||
+        fail "entries are not used: $(tail -20 here.txt)"
     grep -q ' wgmma  *[0-9.]* ' here.txt || fail "what was measured is not printed"
 
     # --- a training measures what is missing, and says so in one line; the next one does not
@@ -66,7 +70,8 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
     head -c 1000 kept.json >"$file"
     expect 0 'is no tuning file: line ' "$STROBE" plan $model
     expect 1 'is no tuning file: line ' "$STROBE" plan $model --tuning="$file"
-    expect 2 'nothing on device cpu is tuned' "$STROBE" plan $model --device=cpu --dtype=float32 --tuning=kept.json
+    expect 2 'nothing on device cpu is tuned' "$STROBE" plan $model --device=cpu --dtype=float32 \
+        --tuning=kept.json
     expect 1 'nothing on device cpu is tuned' "$STROBE" tune $model --device=cpu --dtype=float32
 
     # --- an algorithm that the library refuses: its first guess, which is said
