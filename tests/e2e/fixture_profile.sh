@@ -15,27 +15,23 @@ function range(words,   n, word, i, text) {
     return "[" text "]"
 }
 # A kernel that runs for `us` microseconds, half a microsecond after the previous one.
-function run(words, phase, layer, scope, op, family, shape, flops, bytes, us, kernel,   floor,
-    bound, ms) {
+function run(words, phase, layer, scope, op, family, shape, flops, bytes, us, kernel, \
+        floor, bound, ms) {
     floor = flops / 8e14 * 1e3; bound = "compute"
     if (bytes / 4e12 * 1e3 > floor) { floor = bytes / 4e12 * 1e3; bound = "memory" }
     if (us < 10 && floor * 1e3 < us / 4) bound = "latency"
     ms = us / 1e3
     row[rows] = sprintf("{\"plan\":\"%s\",\"node\":%d,\"op\":\"%s\",\"dtype\":\"bf16\"," \
-        "\"peak_of\":\"bf16\"," \
-        "\"shape\":\"%s\",\"types\":\"bf16 (%s) -> bf16\",\"phase\":\"%s\",\"layer\":%s," \
-        "\"scope\":\"%s\",\"range\":%s," \
-        "\"family\":\"%s\",\"kernel\":\"%s\",\"device_kernel\":\"%s\",\"flops\":%.0f," \
-        "\"bytes\":%.0f,\"floor_ms\":%.7g," \
-        "\"bound\":\"%s\",\"per_step\":1,\"ms_per_step\":%.7g,\"hidden_ms_per_step\":0," \
-        "\"run_ms\":{\"n\":20," \
+        "\"peak_of\":\"bf16\",\"shape\":\"%s\",\"types\":\"bf16 (%s) -> bf16\"," \
+        "\"phase\":\"%s\",\"layer\":%s,\"scope\":\"%s\",\"range\":%s," \
+        "\"family\":\"%s\",\"kernel\":\"%s\",\"device_kernel\":\"%s\"," \
+        "\"flops\":%.0f,\"bytes\":%.0f,\"floor_ms\":%.7g,\"bound\":\"%s\"," \
+        "\"per_step\":1,\"ms_per_step\":%.7g,\"hidden_ms_per_step\":0,\"run_ms\":{\"n\":20," \
         "\"median\":%.7g,\"mean\":%.7g,\"std\":%.7g,\"min\":%.7g,\"max\":%.7g,\"p95\":%.7g}," \
-        "\"threads\":null}",
-        phase == "update" ? "update" : "micro", rows, op, shape, shape, phase,
-        layer < 0 ? "null" : layer, scope,
-        range(phase "/" words), family, kernel, kernel "_" tolower(op), flops, bytes, floor, bound,
-        ms,
-        ms * .99, ms, ms * .02, ms * .95, ms * 1.1, ms * 1.08)
+        "\"threads\":null}", phase == "update" ? "update" : "micro", rows, op, shape, shape,
+        phase, layer < 0 ? "null" : layer, scope, range(phase "/" words),
+        family, kernel, kernel "_" tolower(op), flops, bytes, floor, bound,
+        ms, ms * .99, ms, ms * .02, ms * .95, ms * 1.1, ms * 1.08)
     now += .5
     moment[rows] = sprintf("[%d,%.7g,%.7g,0]", rows, now, now + us)
     now += us; idle += .5; in_phase[phase] += us + .5; idle_in[phase] += .5

@@ -12,15 +12,13 @@ tiny="--device=cpu --threads=1 --n_layer=1 --n_head=2 --n_embd=16"
 # --- a grid: two configurations, two types, each with its lines
 sed 's/n_layer = 2/n_layer = 1/' tiny.conf >flat.conf
 expect 0 'backward, by difference' "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 \
-    --device=cpu --steps=2 --warmup=1 \
-    --phase=forward,backward,step --out_dir=grid
+    --device=cpu --steps=2 --warmup=1 --phase=forward,backward,step --out_dir=grid
 for words in 'forward + backward' 'The cells were interleaved' 'x first' 'flat' \
     'wrote grid/bench.json; see it as a page with strobe report grid'; do
     grep -qF "$words" out || fail "no '$words' in: $(cat out)"
 done
 "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 \
-    --phase=forward,backward,step \
-    --csv --save=grid.json 2>said >grid.csv
+    --phase=forward,backward,step --csv --save=grid.json 2>said >grid.csv
 [ "$(wc -l <grid.csv)" -eq $((1 + 4 * 5)) ] ||
     fail "the CSV has $(wc -l <grid.csv) lines: $(cat grid.csv)"
 [ -s grid.json ] || fail "--save is ignored"
@@ -46,8 +44,7 @@ expect 0 'the last cell ran only once' "$STROBE" bench tiny.conf --dtype=float32
 
 # --- a cell that does not fit reports what it would need, and the others run
 expect 0 'of memory, the limit is 2.0 MiB' "$STROBE" bench tiny.conf --block_size=16,2048 \
-    --flash=false --phase=forward --steps=1 --warmup=1 \
-    --device=cpu --mem-limit=2MiB --out_dir=grid
+    --flash=false --phase=forward --steps=1 --warmup=1 --device=cpu --mem-limit=2MiB --out_dir=grid
 grep -q '^tiny  *16  *forward ' out || fail "the cell that fits did not run: $(cat out)"
 
 # --- if no cell ran, the table is printed all the same, with a message and a nonzero exit code
@@ -157,9 +154,8 @@ for page in e2e/report.html both.html; do
         echo '</script>'; } >acted.html
     sed -i 's/<body/<body data-memory="none"/' acted.html
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
-        --disable-component-update --disable-sync \
-        --host-resolver-rules='MAP * ~NOTFOUND' --user-data-dir="$work/profile" \
-        --enable-logging=stderr --virtual-time-budget=20000 \
+        --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \
+        --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=20000 \
         --dump-dom "file://$work/acted.html" >dom.html 2>browser.log ||
         fail "$page: the browser failed: $(tail -3 browser.log)"
     if grep CONSOLE browser.log; then fail "$page: errors in the browser's console"; fi

@@ -67,16 +67,13 @@ assert rows["llmc fp32 slow"]["step_ms"]["median"] == 432.5, rows["llmc fp32 slo
 assert ("strobe fp32 slow", "llmc fp32 slow") in ratios and ("llmc fp32 slow", "strobe fp32 slow") not in ratios
 PY
 expect 0 '432.50' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=2 \
-    --least=6 --turn=0 \
-    --rows=strobe:float32:flash,strobe:float32:slow,torch:float32:slow --torch=/nonexistent \
-    --llmc=clone --json=out.json plain.conf
+    --least=6 --turn=0 --rows=strobe:float32:flash,strobe:float32:slow,torch:float32:slow \
+    --torch=/nonexistent --llmc=clone --json=out.json plain.conf
 python3 compare.py || fail "wrong JSON of a comparison"
 expect 0 '| 1 |' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 --rounds=9 \
-    --budget=0.001 \
-    --rows=strobe:float32:flash plain.conf
+    --budget=0.001 --rows=strobe:float32:flash plain.conf
 expect 0 'has no dropout' python3 "$reference/compare_cpu.py" --strobe="$STROBE" --threads=1 \
-    --rounds=1 --least=1 --turn=0 \
-    --rows=strobe:float32:flash --llmc=clone tiny.conf
+    --rounds=1 --least=1 --turn=0 --rows=strobe:float32:flash --llmc=clone tiny.conf
 expect 1 'do not fit' python3 "$reference/compare_cpu.py" --threads=5000 tiny.conf
 expect 1 'expected strobe' python3 "$reference/compare_cpu.py" --rows=strobe:float16:flash \
     --threads=1 tiny.conf

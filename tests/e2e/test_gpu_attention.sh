@@ -90,8 +90,8 @@ is forward_times_flash ''
 
 # --- Markdown: the names of the variants are explained in a separate paragraph
 timeout 300 "$STROBE" bench attention --device=cuda --tokens=128 --heads=2 --samples=2 \
-    --flash_only --T=64 --head_size=64 --hopper=true,false \
-    --markdown >table.md 2>log || fail "--markdown: $(cat log)"
+    --flash_only --T=64 --head_size=64 --hopper=true,false --markdown >table.md 2>log ||
+    fail "--markdown: $(cat log)"
 grep -B1 '^portable: without the kernels of compute capability 9.0' table.md | head -1 |
     grep -qx '' || fail "no such paragraph: $(cat table.md)"
 grep -q '^20.*, emulated GPU, strobe .* ([0-9a-f]\{7,\}.*)\.$' table.md ||

@@ -67,8 +67,7 @@ for case in "EMU_NVML=refuses:libnvidia-ml.so.1 reports: Driver/library version 
     [ "$(grep -c 'not sampled' out)" = 1 ] || fail "printed more than once: $(cat out)"
     [ -z "$(samples silent)" ] || fail "samples: $(samples silent)"
     grep -q '"gauges": null' silent/summary.json || fail "gauges: $(cat silent/summary.json)"
-    expect 0 "NVML       missing: ${case#*:}; the GPU's utilisation, clock, power and temperature are unknown" \
-        env ${case%%:*} "$STROBE" info
+    expect 0 "NVML       missing: ${case#*:}; the GPU's utilisation, clock, power and temperature are unknown" env ${case%%:*} "$STROBE" info
 done
 expect 0 '6 iterations' $train --out_dir=off --sample_interval=0
 [ -z "$(samples off)" ] || fail "sampled although switched off: $(samples off)"

@@ -69,8 +69,7 @@ cmp -s started played || fail "a replay has other kernels: $(diff started played
 # --- by events, if that library is missing, with a message
 if [ $by = cupti ]; then
     expect 0 'libcupti.so.13 is not on this machine' env LD_PRELOAD="$emulator/without.so" \
-        EMU_WITHOUT=libcupti \
-        $profile --out_dir=without --replay=true
+        EMU_WITHOUT=libcupti $profile --out_dir=without --replay=true
     expect_text without '"times_by":"events"'
     expect_text without '"replay":false'
     has without 3 $((3 * kernels))

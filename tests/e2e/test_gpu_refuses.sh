@@ -40,34 +40,26 @@ grep -q "\"gpu\": \"none: $none: libcuda.so.1 is not on this machine; use device
 mkdir old
 echo 'int cuInit(unsigned flags) { return (int)flags; }' |
     ${CC:-cc} -shared -fPIC -x c -o old/libcuda.so.1 -
-sentence 1 "$none: libcuda.so.1 is too old: it has no cuDriverGetVersion; install a newer one; use device=cpu" \
-    env LD_LIBRARY_PATH="$work/old:$LD_LIBRARY_PATH" $train --device=cuda
+sentence 1 "$none: libcuda.so.1 is too old: it has no cuDriverGetVersion; install a newer one; use device=cpu" env LD_LIBRARY_PATH="$work/old:$LD_LIBRARY_PATH" $train --device=cuda
 mkdir newer
 ln -s "$emulator/libnvrtc.so.13" newer/libnvrtc.so.12 # of CUDA 13 all the same
-expect 1 'the driver is too old for this NVRTC: it supports CUDA 12.4, kernels were compiled for CUDA 13, and it reports: device kernel image is invalid (CUDA_ERROR_INVALID_IMAGE); update the driver, or install the NVRTC of CUDA 12' \
-    env EMU_DRIVER=12040 LD_LIBRARY_PATH="$work/newer:$LD_LIBRARY_PATH" $train --device=cuda
+expect 1 'the driver is too old for this NVRTC: it supports CUDA 12.4, kernels were compiled for CUDA 13, and it reports: device kernel image is invalid (CUDA_ERROR_INVALID_IMAGE); update the driver, or install the NVRTC of CUDA 12' env EMU_DRIVER=12040 LD_LIBRARY_PATH="$work/newer:$LD_LIBRARY_PATH" $train --device=cuda
 
 # --- no NVRTC: refused; device=auto uses the CPU and says why
-sentence 1 'kernels cannot be compiled: libnvrtc.so.13 is not on this machine (NVRTC of CUDA 12 or 13, Debian: libnvrtc); use device=cpu' \
-    without libnvrtc $train --device=cuda
-expect 0 'the CPU is used, not the GPU: NVRTC: libnvrtc.so.13 is not on this machine; kernels cannot be compiled, so no GPU can be used' \
-    without libnvrtc $train
+sentence 1 'kernels cannot be compiled: libnvrtc.so.13 is not on this machine (NVRTC of CUDA 12 or 13, Debian: libnvrtc); use device=cpu' without libnvrtc $train --device=cuda
+expect 0 'the CPU is used, not the GPU: NVRTC: libnvrtc.so.13 is not on this machine; kernels cannot be compiled, so no GPU can be used' without libnvrtc $train
 [ "$(grep -c 'the CPU is used' out)" = 1 ] || fail "it is printed more than once: $(cat out)"
 grep -q '"device": null' run/env.json || fail "not trained on the CPU: $(cat run/env.json)"
 
 # --- no cuBLASLt: our own products
-expect 0 'cuBLASLt   missing: libcublasLt.so.13 is not on this machine; matmuls run on built-in kernels without tensor cores, many times slower' \
-    without libcublasLt "$STROBE" info
+expect 0 'cuBLASLt   missing: libcublasLt.so.13 is not on this machine; matmuls run on built-in kernels without tensor cores, many times slower' without libcublasLt "$STROBE" info
 expect 0 '1 iterations' without libcublasLt $train --device=cuda
 grep -q tiles run/plan.txt || fail "no matmuls without the library: $(cat run/plan.txt)"
 
 # --- a GPU below 8.0
-sentence 1 'dtype=bfloat16 is not for this device: emulated GPU has compute capability 7.5 and 8.0 is needed; use dtype=float32' \
-    env EMU_ARCH=75 $train --device=cuda --dtype=bfloat16
-sentence 1 'dtype=float8 is not for this device: emulated GPU has compute capability 8.6 and 8.9 is needed; use dtype=bfloat16' \
-    env EMU_ARCH=86 $train --device=cuda --dtype=float8
-sentence 1 "dtype=float8 is not for this device: its products are cuBLASLt's, which is not there; use dtype=bfloat16" \
-    without libcublasLt $train --device=cuda --dtype=float8
+sentence 1 'dtype=bfloat16 is not for this device: emulated GPU has compute capability 7.5 and 8.0 is needed; use dtype=float32' env EMU_ARCH=75 $train --device=cuda --dtype=bfloat16
+sentence 1 'dtype=float8 is not for this device: emulated GPU has compute capability 8.6 and 8.9 is needed; use dtype=bfloat16' env EMU_ARCH=86 $train --device=cuda --dtype=float8
+sentence 1 "dtype=float8 is not for this device: its products are cuBLASLt's, which is not there; use dtype=bfloat16" without libcublasLt $train --device=cuda --dtype=float8
 expect 0 '1 iterations' env EMU_ARCH=75 $train --device=cuda
 sentence 1 'emulated GPU is too old (compute capability 6.1; 7.5 is needed); use device=cpu' env \
     EMU_ARCH=61 $train --device=cuda
@@ -110,19 +102,16 @@ expect_message() {
 $(cat out)"
 }
 expect_message \
-    "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot launch it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
-    env EMU_FAIL=attention_grad_keys $train --device=cuda
+    "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot launch it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" env EMU_FAIL=attention_grad_keys $train --device=cuda
 
 # --- a fault while a kernel runs: the kernel is unknown; the message says how to find it, and that works
 illegal='an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)'
 for replay in false true; do
     expect_message \
-        "\(iteration [01]: \)\{0,1\}one of the kernels in flight on the GPU failed: $illegal; run again with --check_nan=true, which waits for each kernel and names the one that fails" \
-        env EMU_FAULT=attention_grad_keys $train --device=cuda --replay=$replay
+        "\(iteration [01]: \)\{0,1\}one of the kernels in flight on the GPU failed: $illegal; run again with --check_nan=true, which waits for each kernel and names the one that fails" env EMU_FAULT=attention_grad_keys $train --device=cuda --replay=$replay
 done
 expect_message \
-    "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \
-    env EMU_FAULT=attention_grad_keys $train --device=cuda --check_nan=true
+    "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" env EMU_FAULT=attention_grad_keys $train --device=cuda --check_nan=true
 expect_message "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$STROBE" check \
     --device=cuda --op=gelu
 echo ok

@@ -81,8 +81,7 @@ wide="--n_embd=128 --gelu=tanh --bias=false --pad_vocab=64 --gradient_accumulati
     awk 'NR == FNR { if (/^=/) launch[key] = substr($0, 2); else key = $0; next }
         { print }
         /^  ".*": \[$/ { key = $0; gsub(/^  "|": \[$/, "", key)
-            if (key in launch) printf "{\"variant\":\"wgmma\",\"us\":0.001,\"spread_us\":0,\"launch\":\"%s\"},\n", launch[key] }' \
-        launches "$file" >faster
+            if (key in launch) printf "{\"variant\":\"wgmma\",\"us\":0.001,\"spread_us\":0,\"launch\":\"%s\"},\n", launch[key] }' launches "$file" >faster
     cp faster "$file"
     train own --device=cuda --dtype=bfloat16 $wide
     near cpu_plain own 2e-2

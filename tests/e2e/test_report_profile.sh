@@ -75,8 +75,7 @@ act() {
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
         --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \
         --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=20000 \
-        --window-size="$2" \
-        --dump-dom "file://$work/acted.html" >dom.html 2>browser.log ||
+        --window-size="$2" --dump-dom "file://$work/acted.html" >dom.html 2>browser.log ||
         die "$1: the browser failed: $(tail -3 browser.log)"
     if grep CONSOLE browser.log; then die "$1: the browser complains"; fi
     body=$(grep -o '<body[^>]*>' dom.html)

@@ -65,8 +65,7 @@ cmp runs/shared/ckpt/000060/model.safetensors runs/half/ckpt/000060/model.safete
 cmp with without || fail "the cache changes the text of a model whose heads share keys"
 expect 2 'n_kv_head = 2, not 4' "$STROBE" eval runs/shared --n_kv_head=4
 expect 2 'n_head = 4 is not divisible by n_kv_head = 3' "$STROBE" train tiny.conf \
-    --out_dir=runs/none \
-    --n_head=4 --n_kv_head=3
+    --out_dir=runs/none --n_head=4 --n_kv_head=3
 
 # --- SGD with momentum: trained, resumed to the same weights and momentum, half of AdamW's state
 sgd="--optimizer=sgd --learning_rate=0.1 --min_lr=0.01 --max_iters=60 --lr_decay_iters=60 --eval_interval=30"
