@@ -18,7 +18,7 @@ for words in 'forward + backward' 'The cells were interleaved' 'x first' 'flat' 
     grep -qF "$words" out || fail "no '$words' in: $(cat out)"
 done
 "$STROBE" bench tiny.conf flat.conf --dtype=float32,bfloat16 --device=cpu --steps=2 --warmup=1 \
-    --phase=forward,backward,step --csv --save=grid.json 2>said >grid.csv
+    --phase=forward,backward,step --csv --save=grid.json 2>log >grid.csv
 [ "$(wc -l <grid.csv)" -eq $((1 + 4 * 5)) ] ||
     fail "the CSV has $(wc -l <grid.csv) lines: $(cat grid.csv)"
 [ -s grid.json ] || fail "--save is ignored"
@@ -30,7 +30,8 @@ expect 0 '"note": null' "$STROBE" bench tiny.conf --phase=step --device=cpu --st
 expect 0 '| tiny | step |' "$STROBE" bench tiny.conf --phase=step --device=cpu --steps=1 \
     --warmup=1 --markdown "--out_dir=it's here"
 eval "set -- $(sed -n 's/^ "command": "\(.*\)",*$/\1/p' "it's here/bench.json" | sed 's/\\\\/\\/g')"
-[ "$*" = "strobe bench tiny.conf --phase=step --device=cpu --steps=1 --warmup=1 --markdown --out_dir=it's here" ] || fail "the recorded command is $*"
+options="--phase=step --device=cpu --steps=1 --warmup=1 --markdown --out_dir=it's here"
+[ "$*" = "strobe bench tiny.conf $options" ] || fail "the recorded command is $*"
 [ $# -eq 9 ] || fail "the recorded command has $# words"
 grep -q '^ "commit": "[0-9a-f]\{7,\}' "it's here/bench.json" ||
     fail "no commit in: $(head -12 "it's here/bench.json")"
@@ -150,8 +151,9 @@ sed 's/"v": 1/"v": 9/' grid.json >future.json
 expect 1 'is a result of version 9' "$STROBE" report future.json
 . "$here/browser.sh"
 for page in e2e/report.html both.html; do
-    { cat "$page" && echo '<script>' && cat "$here/report_actions.js" &&
-        echo '</script>'; } >acted.html
+    {
+        cat "$page" && echo '<script>' && cat "$here/report_actions.js" && echo '</script>'
+    } >acted.html
     sed -i 's/<body/<body data-memory="none"/' acted.html
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
         --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \

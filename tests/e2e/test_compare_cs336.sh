@@ -1,7 +1,7 @@
 #!/bin/sh
 # reference/compare_cs336.py: if Strobe and PyTorch do not fit in memory together, PyTorch is
-# stopped while Strobe measures. Programs of a few lines replace both: one writes down its process
-# number while it lives, the other refuses during that time.
+# stopped while Strobe measures. Programs of a few lines replace both: one records its process id,
+# the other refuses to measure while that process is alive.
 # test: slow release; it tests a program in Python
 . "$(dirname "$0")/tiny.sh"
 reference=$PWD/reference
@@ -16,7 +16,8 @@ open(f"{work}/alive", "w").write(str(os.getpid()))
 open(f"{work}/starts", "a").write("x")
 print(json.dumps({"torch": "none"}), flush=True)
 for line in sys.stdin:
-    print(json.dumps({"ms": {part: [4.0] * int(line) for part in ("inference", "forward + backward", "step")}}), flush=True)
+    parts = ("inference", "forward + backward", "step")
+    print(json.dumps({"ms": {part: [4.0] * int(line) for part in parts}}), flush=True)
 PY
 cat >strobe <<'PY'
 #!/usr/bin/env python3
@@ -27,10 +28,13 @@ def lives():
     except (OSError, ValueError):
         return False
     return True
-refuses = {"never": False, "always": True, "beside": lives()}[os.environ["REFUSES"]]
-row = dict(median_ms=None, mean_ms=None, std_ms=None) if refuses else dict(median_ms=3.0, mean_ms=3.0, std_ms=0.1)
+refuses = {"never": False, "always": True, "together": lives()}[os.environ["REFUSES"]]
+row = dict(median_ms=3.0, mean_ms=3.0, std_ms=0.1)
+if refuses:
+    row = dict(median_ms=None, mean_ms=None, std_ms=None)
 row["note"] = "needs 60.3 GiB of memory, 51.0 GiB are free" if refuses else None
-print(json.dumps({"tables": [{"rows": [dict(row, phase=phase) for phase in ("inference", "forward", "forward + backward", "update", "step")]}]}))
+phases = ("inference", "forward", "forward + backward", "update", "step")
+print(json.dumps({"tables": [{"rows": [dict(row, phase=phase) for phase in phases]}]}))
 if refuses:
     sys.exit("strobe: nothing was measured")
 PY
@@ -47,7 +51,7 @@ compare never
 grep -qF "$ratio" out || fail "no ratio: $(cat out)"
 [ "$starts" -eq 1 ] || fail "PyTorch was started $starts times, not once"
 grep -q 'do not fit at once' out && fail "both fit: $(cat out)"
-compare beside
+compare together
 grep -qF "$ratio" out || fail "no ratio if both do not fit: $(cat out)"
 grep -q 'both do not fit at once: PyTorch was started anew' out ||
     fail "no message about it: $(cat out)"

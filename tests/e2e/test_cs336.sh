@@ -21,7 +21,8 @@ expect 0 'SWIGLU_GRAD' "$STROBE" profile "$configs/cs336_small.conf" $small --st
 expect 0 'block 1 saves' "$STROBE" memory "$configs/cs336_small.conf" $small
 
 # --- training: rows of the token table that the text does not use are padding
-train="--dataset=tiny --data_dir=$work/data --max_iters=200 --eval_interval=100 --eval_iters=2 --learning_rate=1e-2"
+train="--dataset=tiny --data_dir=$work/data --max_iters=200 --eval_interval=100"
+train="$train --eval_iters=2 --learning_rate=1e-2"
 # shellcheck disable=SC2086
 expect 2 'more than vocab_size = 5' "$STROBE" train "$configs/cs336_small.conf" $small $train \
     --vocab_size=5 --out_dir=refused

@@ -40,11 +40,16 @@ not whole
 # --- CUPTI is unavailable: one message, and everything else works
 expect_text 'refused: libcupti.so.13 is not on this machine' env LD_PRELOAD="$emulator/without.so" \
     EMU_WITHOUT=libcupti "$trace" once
-expect_text 'refused: CUPTI cannot begin: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: another profiler is attached to this process' env EMU_CUPTI_REFUSE=39 "$trace" once
-expect_text 'refused: CUPTI cannot begin: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: this user, or this container, may not profile' env EMU_CUPTI_REFUSE=35 "$trace" once
+refused='refused: CUPTI cannot begin:'
+why='CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: another profiler is attached to this process'
+expect_text "$refused $why" env EMU_CUPTI_REFUSE=39 "$trace" once
+why='CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: this user, or this container, may not profile'
+expect_text "$refused $why" env EMU_CUPTI_REFUSE=35 "$trace" once
 expect_text 'refused: CUPTI recorded no kernels although some ran' env EMU_CUPTI_SILENT=1 "$trace" \
     once
-expect_text 'CUPTI      missing: libcupti.so.13 is not on this machine; profiles time kernels by events between them' env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti "$STROBE" info
+by_events='profiles time kernels by events between them'
+expect_text "CUPTI      missing: libcupti.so.13 is not on this machine; $by_events" \
+    env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti "$STROBE" info
 expect_text 'CUPTI      13.' "$STROBE" info
 
 # --- an attached profiler receives the ranges and the steps to record, and has CUPTI for itself
@@ -56,7 +61,8 @@ for words in 'listener: Strobe' 'listener: 1 forward' 'emulator: cuProfilerStart
     grep -qF "$words" "$work/out" || fail "'$words' is not printed: $(cat "$work/out")"
 done
 
-# --- reference/cupti_kernels.c: each of five replayed steps has every kernel of the layers equally often
+# --- reference/cupti_kernels.c: each of five replayed steps has every kernel of the layers equally
+# often
 headers=${CUDA:-/usr/local/cuda}
 if ${CC:-cc} -O2 -Wall -Wextra -Werror -shared -fPIC -isystem "$headers/include" \
     -isystem "$headers/extras/CUPTI/include" "$(dirname "$0")/../../reference/cupti_kernels.c" \

@@ -64,24 +64,26 @@ wide="--n_embd=128 --gelu=tanh --bias=true --pad_vocab=64 --gradient_accumulatio
     same bf16 replay
 }
 
-# --- matmuls of our own where they measured faster; hopper=false leaves them out
+# --- built-in matmuls where they measured faster; hopper=false leaves them out
 kernels=$XDG_CACHE_HOME/strobe/kernels
-mkdir -p "$kernels" winners/strobe
-ln -s "$kernels" winners/strobe/kernels
+mkdir -p "$kernels" tuned/strobe
+ln -s "$kernels" tuned/strobe/kernels
 wide="--n_embd=128 --gelu=tanh --bias=false --pad_vocab=64 --gradient_accumulation_steps=2"
 # shellcheck disable=SC2086
 (
-    export XDG_CACHE_HOME="$work/winners"
+    export XDG_CACHE_HOME="$work/tuned"
     train cpu_plain --device=cpu $wide
     train measured --device=cuda --dtype=bfloat16 $wide
-    file=winners/strobe/tuning-emulated-GPU.json
+    file=tuned/strobe/tuning-emulated-GPU.json
     "$STROBE" plan tiny.conf --device=cuda --dtype=bfloat16 $wide --json | tr '{' '\n' |
-        sed -n 's/^.*"matmul": *"\([^"]*\)".*"candidates".*$/\1/p; s/^.*"launch": *"\([0-9a-f]*\)".*$/=\1/p' >launches
-    # A candidate of our own in front of those of each matmul that has one.
+        sed -n -e 's/^.*"matmul": *"\([^"]*\)".*"candidates".*$/\1/p' \
+            -e 's/^.*"launch": *"\([0-9a-f]*\)".*$/=\1/p' >launches
+    # Puts a built-in candidate in front of the others of each matmul that has one.
     awk 'NR == FNR { if (/^=/) launch[key] = substr($0, 2); else key = $0; next }
         { print }
         /^  ".*": \[$/ { key = $0; gsub(/^  "|": \[$/, "", key)
-            if (key in launch) printf "{\"variant\":\"wgmma\",\"us\":0.001,\"spread_us\":0,\"launch\":\"%s\"},\n", launch[key] }' launches "$file" >faster
+            if (key in launch) printf "{\"variant\":\"wgmma\",\"us\":0.001,\"spread_us\":0," \
+                "\"launch\":\"%s\"},\n", launch[key] }' launches "$file" >faster
     cp faster "$file"
     train own --device=cuda --dtype=bfloat16 $wide
     near cpu_plain own 2e-2
@@ -144,7 +146,7 @@ cs336="--model=cs336 --n_embd=64 --d_ff=96 --dropout=0"
     fail "half does not resume: $(cat log)"
 same f32 half
 
-# --- evaluated and sampled
+# --- the trained model is evaluated and sampled
 "$STROBE" eval f32 --device=cuda --json >eval.json 2>log || fail "eval: $(cat log)"
 logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' f32/log.jsonl)
 grep -q "\"val_loss\": $logged" eval.json || fail "eval has $(cat eval.json), the log $logged"

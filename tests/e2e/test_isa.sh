@@ -14,7 +14,8 @@ losses() {
 # follows A B MOST: checks that the losses of two runs differ by at most MOST, step by step
 follows() {
     paste "$1.losses" "$2.losses" | awk -v most="$3" '
-        { d = $1 - $2; if (d < 0) d = -d; if (d > most) { print "step " NR " is off by " d; bad = 1 } }
+        { d = $1 - $2; if (d < 0) d = -d }
+        d > most { print "step " NR " is off by " d; bad = 1 }
         END { exit bad || NR != 40 }' || fail "the losses of $2 differ from those of $1"
 }
 
@@ -35,7 +36,7 @@ for isa in $sets; do
     follows "$isa" "$isa.bf16" 5e-2
 done
 
-# the limit applies to plans as well
+# The limit applies to plans as well.
 "$STROBE" plan tiny.conf --isa=plain | grep -qE 'onednn|avx|sse' &&
     fail "a plan in plain C has other kernels"
 grep -q '"isa_library": null' runs/plain/env.json || fail "plain C ran with a library"

@@ -8,7 +8,10 @@ export XDG_CACHE_HOME="$work/cache"
 # shares: the sum of the column time_percent of a CSV table over the lines that are not nested in
 # another
 shares() {
-    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "time_percent") share = i; else if ($i == "name") name = i }
+    awk -F, 'NR == 1 {
+            for (i = 1; i <= NF; i++) if ($i == "time_percent") share = i
+            for (i = 1; i <= NF; i++) if ($i == "name") name = i
+        }
         NR > 1 && $name !~ /^"? / { sum += $share } END { printf "%.2f", sum }' "$1"
 }
 
@@ -31,8 +34,9 @@ expect 0 '"words": [' "$STROBE" profile tiny.conf --out_dir=runs/none --steps=2 
 trace="${STROBE_BUILD:-$PWD/build/release}/tests/profile/test_trace_file"
 # plain: the trace as JSON, in the file `trace`
 plain() {
-    if [ -e "$1/trace.json.gz" ]; then gzip -dc "$1/trace.json.gz"; else cat "$1/trace.json"; fi \
-        >trace
+    if [ -e "$1/trace.json.gz" ]; then gzip -dc "$1/trace.json.gz" >trace; else
+        cat "$1/trace.json" >trace
+    fi
 }
 expect 0 'trace.json' "$STROBE" profile tiny.conf --out_dir=runs/traced --steps=3 --trace-steps=2
 grep -q ': 2 steps, [0-9]* events' out || fail "the trace's steps are not printed: $(cat out)"

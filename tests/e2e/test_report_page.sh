@@ -10,15 +10,15 @@ die() { echo "$0: $*" >&2; exit 1; }
 "$here/fixture_run.sh" "$work/runs/slow" flash=false ms=180 activations=250000000
 "$here/fixture_run.sh" "$work/runs/fast" flash=true ms=90
 "$here/fixture_run.sh" "$work/runs/twin" flash=true ms=90 \
-    # the same figures: its curves cover the other's
+    # the same numbers: its curves cover the other's
 "$here/fixture_run.sh" "$work/warm/slow" flash=false ms=180 watt=640
 "$here/fixture_run.sh" "$work/warm/fast" ms=90 watt=560 mhz=1900
 cd "$work"
 
 # --- what it prints
-"$STROBE" report runs/slow runs/fast --csv=table.csv >text 2>said ||
-    die "report failed: $(cat said)"
-grep -q 'runs/report.html' said || die "the path of the page is not printed: $(cat said)"
+"$STROBE" report runs/slow runs/fast --csv=table.csv >text 2>messages ||
+    die "report failed: $(cat messages)"
+grep -q 'runs/report.html' messages || die "the path of the page is not printed: $(cat messages)"
 [ -s runs/report.html ] || die "no page beside the last run"
 grep -q '^fast is 2\.00 times as fast as slow' text || die "no verdict in: $(cat text)"
 [ "$(wc -l <table.csv)" -eq 3 ] || die "the CSV has $(wc -l <table.csv) lines, not 3"
@@ -45,9 +45,9 @@ mkdir -p runs/none runs/empty runs/future
 echo '{"v":99,"kind":"step","iter":1}' >runs/future/log.jsonl
 for case in 'runs/absent:No such file' 'runs/none:has no log.jsonl' 'runs/empty:is empty' \
     'runs/future:version 99' 'table.csv:is not a profile'; do
-    if "$STROBE" report "${case%%:*}" >/dev/null 2>said; then die "${case%%:*} was accepted"; fi
-    grep -q "${case#*:}" said || die "${case%%:*}: \"${case#*:}\" is not in: $(cat said)"
-    [ "$(grep -c . said)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat said)"
+    if "$STROBE" report "${case%%:*}" >/dev/null 2>messages; then die "${case%%:*} was accepted"; fi
+    grep -q "${case#*:}" messages || die "${case%%:*}: \"${case#*:}\" is not in: $(cat messages)"
+    [ "$(grep -c . messages)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat messages)"
 done
 
 # --- the page in a browser

@@ -17,9 +17,9 @@ mkdir -p runs/slow runs/flash other
 cp runs/flash/profile.json other/alone.json
 
 # --- what it prints
-"$STROBE" report runs/slow runs/flash --svg=roof.svg >text 2>said ||
-    die "report failed: $(cat said)"
-grep -q 'runs/report.html' said || die "the path of the page is not printed: $(cat said)"
+"$STROBE" report runs/slow runs/flash --svg=roof.svg >text 2>messages ||
+    die "report failed: $(cat messages)"
+grep -q 'runs/report.html' messages || die "the path of the page is not printed: $(cat messages)"
 [ -s runs/report.html ] || die "no page beside the profiles"
 grep -q '^slow: a step takes 45.627 ms on average' text || die "no step in: $(cat text)"
 grep -q '^vanished .*forward / block / attention / softmax .*-3.960' text ||
@@ -35,11 +35,11 @@ grep -q '^ .* step  *45.627  *28.851  *-16.776' text || die "no sum in: $(cat te
     die "what is named twice is there twice"
 "$STROBE" report runs/slow runs/flash --markdown 2>/dev/null | grep -q '^| vanished' ||
     die "no changes in Markdown"
-"$STROBE" report other/alone.json >text 2>said || die "a profile is refused: $(cat said)"
+"$STROBE" report other/alone.json >text 2>messages || die "a profile is refused: $(cat messages)"
 grep -q '^alone: a step takes' text || die "the profile has not its file's name: $(cat text)"
 [ -s other/report.html ] || die "no page beside the profile"
 "$STROBE" report runs/trained >text 2>&1 || die "a run with a profile is refused: $(cat text)"
-grep -q '17 device activities were dropped' text || die "what was dropped is not said: $(cat text)"
+grep -q '17 device activities were dropped' text || die "the dropped activities are not reported: $(cat text)"
 [ ! -e runs/flash/report.html ] || die "a page in a folder that was not asked for"
 [ "$(grep -c '<circle' roof.svg)" -gt 30 ] ||
     die "the roofline has $(grep -c '<circle' roof.svg) circles"
@@ -58,15 +58,16 @@ for case in 'bad/cut:is not valid JSON (line ' \
     'bad/none:is not a profile' 'roof.svg:is not a profile' \
     'bad/run --svg=x.svg:needs a profile, and there is none'; do
     # shellcheck disable=SC2086
-    if "$STROBE" report ${case%%:*} >/dev/null 2>said; then die "${case%%:*} was accepted"; fi
-    grep -q "${case#*:}" said || die "${case%%:*}: \"${case#*:}\" is not in: $(cat said)"
-    [ "$(grep -c . said)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat said)"
+    if "$STROBE" report ${case%%:*} >/dev/null 2>messages; then die "${case%%:*} was accepted"; fi
+    grep -q "${case#*:}" messages || die "${case%%:*}: \"${case#*:}\" is not in: $(cat messages)"
+    [ "$(grep -c . messages)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat messages)"
 done
 
 # --- the page in a browser
 . "$here/browser.sh"
 
-# usage: act PAGE SIZE LEAST [brief]: opens the page in a window of that size and performs at least LEAST user actions
+# usage: act PAGE SIZE LEAST [brief]: opens the page in a window of that size and performs at least
+# LEAST user actions
 act() {
     { cat "$1" && echo '<script>' && cat "$here/report_actions.js" &&
         echo '</script>'; } >acted.html

@@ -75,7 +75,7 @@ for signal in INT TERM; do
     code=0
     wait $child || code=$?
     [ $code = 130 ] || fail "SIG$signal: exit code $code instead of 130: $(cat log)"
-    grep -q 'the checkpoint is saved' log || fail "SIG$signal: nothing is said: $(cat log)"
+    grep -q 'the checkpoint is saved' log || fail "SIG$signal: no message: $(cat log)"
     command=$(sed -n 's/^  strobe //p' log)
     "$STROBE" $command >log 2>&1 || fail "$command: $(cat log)"
     same cut "SIG$signal"

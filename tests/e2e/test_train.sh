@@ -38,7 +38,8 @@ cmp -s $model $run/ckpt/000300/model.safetensors && fail "the byte did not chang
 expect 1 'model.safetensors is corrupt' "$STROBE" eval runs/flipped/ckpt/000300
 expect 0 'skipping checkpoint 300' "$STROBE" eval runs/flipped
 
-# --- sample: the same with and without the cache, from the run and from its checkpoint, also in another folder
+# --- sample: the same with and without the cache, from the run and from its checkpoint, also in
+# another folder
 "$STROBE" sample $run --num_samples=2 --max_new_tokens=80 --start='a' >with
 "$STROBE" sample --num_samples=2 --max_new_tokens=80 --start='a' $run/ckpt/000300 \
     --cache=false >without
@@ -53,7 +54,8 @@ cmp -s with other && fail "another seed gives the same text"
 "$STROBE" sample $run --json --num_samples=3 --max_new_tokens=4 | grep -c '^    "' | grep -qx 3 ||
     fail "the JSON does not have three texts"
 
-# --- heads that share keys and values: trained, resumed to the same weights, sampled with a smaller cache
+# --- heads that share keys and values: trained, resumed to the same weights, sampled with a smaller
+# cache
 shared="--n_head=4 --n_kv_head=2 --max_iters=60 --lr_decay_iters=60 --eval_interval=30"
 expect 0 '60 iterations' "$STROBE" train tiny.conf --out_dir=runs/shared $shared
 expect 0 '30 iterations' "$STROBE" train tiny.conf --out_dir=runs/half $shared --max_iters=30
@@ -68,7 +70,8 @@ expect 2 'n_head = 4 is not divisible by n_kv_head = 3' "$STROBE" train tiny.con
     --out_dir=runs/none --n_head=4 --n_kv_head=3
 
 # --- SGD with momentum: trained, resumed to the same weights and momentum, half of AdamW's state
-sgd="--optimizer=sgd --learning_rate=0.1 --min_lr=0.01 --max_iters=60 --lr_decay_iters=60 --eval_interval=30"
+sgd="--optimizer=sgd --learning_rate=0.1 --min_lr=0.01"
+sgd="$sgd --max_iters=60 --lr_decay_iters=60 --eval_interval=30"
 expect 0 '60 iterations' "$STROBE" train tiny.conf --out_dir=runs/sgd $sgd
 expect 0 '30 iterations' "$STROBE" train tiny.conf --out_dir=runs/sgd_half $sgd --max_iters=30
 expect 2 'optimizer = sgd, not adamw' "$STROBE" train runs/sgd_half --init_from=resume \
