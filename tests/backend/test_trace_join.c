@@ -1,4 +1,5 @@
-/* Whose the things are that a GPU did: calls, plays of recordings, and what is missing; names for people. */
+/* Matching of a GPU's activities to nodes: single calls, replays of captured graphs, missing
+ * records; and short names. */
 #include "../support/cases.h"
 #include "base/arena.h"
 
@@ -23,7 +24,7 @@ static struct trace_record played(uint32_t call, int64_t start)
     return (struct trace_record){ACTIVITY_KERNEL, true, call, "played", start, start + 5, 0};
 }
 
-/* The marks, one after the other, with the play: "7 -1 1:8". */
+/* The marks in order, with the number of the replay: "7 -1 1:8". */
 static const char *marks(const struct trace *t, struct arena *a)
 {
     char *text = arena_strdup(a, "");
@@ -35,7 +36,7 @@ static const char *marks(const struct trace *t, struct arena *a)
     return text;
 }
 
-static void test_a_mark_is_that_of_the_call(void **state)
+static void test_an_activity_has_the_mark_of_its_call(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -54,7 +55,7 @@ static void test_a_mark_is_that_of_the_call(void **state)
     arena_release(&a);
 }
 
-static void test_a_call_without_a_record_is_told(void **state)
+static void test_a_call_without_a_record_is_reported(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -72,8 +73,8 @@ static void test_a_call_without_a_record_is_told(void **state)
 static const int first[] = {10, 11, 11}, second[] = {20};
 static const struct trace_play three[] = {{first, 3}, {second, 1}, {first, 3}};
 
-/* Numbers of calls are all the same: they are not needed where nothing is missing. */
-static void test_plays_take_their_own_in_order(void **state)
+/* All calls have the same number: numbers are not needed if no record is missing. */
+static void test_replays_are_matched_in_order(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -87,8 +88,8 @@ static void test_plays_take_their_own_in_order(void **state)
     arena_release(&a);
 }
 
-/* One of the first play is missing: the others are known all the same. */
-static void test_a_play_that_is_not_whole_is_nobodys(void **state)
+/* A record of the first replay is missing; the other replays are matched. */
+static void test_an_incomplete_replay_is_unmatched(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -105,8 +106,8 @@ static void test_a_play_that_is_not_whole_is_nobodys(void **state)
     arena_release(&a);
 }
 
-/* A play of an unknown recording, whose call's record is lost: nothing is known of it. */
-static void test_a_play_without_its_call_is_nobodys(void **state)
+/* A replay of an unknown graph, and the record of its call is lost: it stays unmatched. */
+static void test_a_replay_without_its_call_is_unmatched(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -120,8 +121,9 @@ static void test_a_play_without_its_call_is_nobodys(void **state)
     arena_release(&a);
 }
 
-/* One is missing, and two plays share a number or come in another order: nothing is guessed. */
-static void test_what_cannot_be_told_apart_is_nobodys(void **state)
+/* A record is missing, and two replays share a number or come in another order: nothing is
+ * guessed. */
+static void test_ambiguous_replays_are_unmatched(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -138,8 +140,8 @@ static void test_what_cannot_be_told_apart_is_nobodys(void **state)
     arena_release(&a);
 }
 
-/* Whether the library saw it or not. */
-static void test_a_recording_from_before_is_nobodys(void **state)
+/* Whether or not the library recorded it. */
+static void test_an_earlier_capture_is_unmatched(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -160,8 +162,8 @@ static void test_a_recording_from_before_is_nobodys(void **state)
     arena_release(&a);
 }
 
-/* What fills memory and a kernel that is called so are two. */
-static void test_a_name_is_of_its_kind(void **state)
+/* A memory fill and a kernel of the same name are different. */
+static void test_a_name_belongs_to_its_kind(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -175,7 +177,7 @@ static void test_a_name_is_of_its_kind(void **state)
     arena_release(&a);
 }
 
-static void test_nothing_is_a_trace(void **state)
+static void test_an_empty_trace(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -218,15 +220,15 @@ static void test_names_are_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_mark_is_that_of_the_call),
-        cmocka_unit_test(test_a_call_without_a_record_is_told),
-        cmocka_unit_test(test_plays_take_their_own_in_order),
-        cmocka_unit_test(test_a_play_that_is_not_whole_is_nobodys),
-        cmocka_unit_test(test_a_play_without_its_call_is_nobodys),
-        cmocka_unit_test(test_what_cannot_be_told_apart_is_nobodys),
-        cmocka_unit_test(test_a_recording_from_before_is_nobodys),
-        cmocka_unit_test(test_a_name_is_of_its_kind),
-        cmocka_unit_test(test_nothing_is_a_trace),
+        cmocka_unit_test(test_an_activity_has_the_mark_of_its_call),
+        cmocka_unit_test(test_a_call_without_a_record_is_reported),
+        cmocka_unit_test(test_replays_are_matched_in_order),
+        cmocka_unit_test(test_an_incomplete_replay_is_unmatched),
+        cmocka_unit_test(test_a_replay_without_its_call_is_unmatched),
+        cmocka_unit_test(test_ambiguous_replays_are_unmatched),
+        cmocka_unit_test(test_an_earlier_capture_is_unmatched),
+        cmocka_unit_test(test_a_name_belongs_to_its_kind),
+        cmocka_unit_test(test_an_empty_trace),
         cmocka_unit_test(test_names_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
