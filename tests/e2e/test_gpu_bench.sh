@@ -23,7 +23,8 @@ for line in inference backward step; do
     near "$line" "$cpu" "$(losses --device=cuda --phase=$line)"
     near "$line, replayed" "$cpu" "$(losses --device=cuda --replay=true --phase=$line)"
 done
-near "all lines, replayed" "$(losses --device=cpu $all)" "$(losses --device=cuda --replay=true $all)"
+near "all lines, replayed" "$(losses --device=cpu $all)" \
+    "$(losses --device=cuda --replay=true $all)"
 [ "$(grep -c '"samples": 2' "$work/json")" -eq 7 ] || fail "not seven lines: $(cat "$work/json")"
 losses --device=cuda --replay=true --flash=true,false --phase=forward >"$work/none"
 grep -q 'again in reversed order' "$work/json" ||

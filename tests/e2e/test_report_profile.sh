@@ -39,7 +39,8 @@ grep -q '^ .* step  *45.627  *28.851  *-16.776' text || die "no sum in: $(cat te
 grep -q '^alone: a step takes' text || die "the profile has not its file's name: $(cat text)"
 [ -s other/report.html ] || die "no page beside the profile"
 "$STROBE" report runs/trained >text 2>&1 || die "a run with a profile is refused: $(cat text)"
-grep -q '17 device activities were dropped' text || die "the dropped activities are not reported: $(cat text)"
+grep -q '17 device activities were dropped' text ||
+    die "the dropped activities are not reported: $(cat text)"
 [ ! -e runs/flash/report.html ] || die "a page in a folder that was not asked for"
 [ "$(grep -c '<circle' roof.svg)" -gt 30 ] ||
     die "the roofline has $(grep -c '<circle' roof.svg) circles"
