@@ -178,7 +178,7 @@ static void try_large(void)
 static const struct {
     const char *name;
     void (*run)(void);
-    bool asked; /* only on request */
+    bool on_request; /* runs only if it is named */
 } tests[] = {
     {"tails", try_tails, false},     {"heads", try_heads, false},
     {"groups", try_groups, false},   {"extremes", try_extremes, false},
@@ -192,7 +192,7 @@ static bool wanted(int i)
 {
     for (int n = 0; n < names; n++)
         if (!strcmp(name[n], tests[i].name)) return true;
-    return names == 0 && !tests[i].asked;
+    return names == 0 && !tests[i].on_request;
 }
 
 /* First all kernels that will run are listed, so that they are compiled together. */

@@ -17,7 +17,7 @@
 static const char text[] =
     "#include \"device.cuh\"\n"
     "#define PACKED 1\n"
-    "/* first (x, y) is called by nobody. */\n"
+    "/* first (x, y) is never called. */\n"
     "DEVICE void first_of(int first) { first(first); }\n"
     "KERNEL_MIN(THREADS, (2 * 1)) first(const float *x, T_X *__restrict__ y, /* n, or */ int "
     "rows,\n"

@@ -89,15 +89,16 @@ static bool emulated(const struct hand *s)
 
 /* The activities from number `from` on belong to one run: in the order of the steps, at least one
  * for each, built-in kernels by name. Returns the number after the last. */
-static int64_t check_run(const struct hand *s, const struct trace *t, int64_t from, int play)
+static int64_t check_run(const struct hand *s, const struct trace *t, int64_t from, int replay)
 {
     int64_t i = from;
     for (int step = 0; step < s->plan.steps; step++) {
         if (!s->plan.step[step].kernel) continue;
         int64_t first = i;
-        while (i < t->activities && t->activity[i].mark == step && t->activity[i].play == play) i++;
+        while (i < t->activities && t->activity[i].mark == step && t->activity[i].play == replay)
+            i++;
         if (i == first)
-            fail_msg("step %d, %s: nothing; number %lld is of mark %d, play %d", step,
+            fail_msg("step %d, %s: nothing; number %lld is of mark %d, replay %d", step,
                      op_def(s->plan.step[step].kernel->op)->name, (long long)i,
                      i < t->activities ? t->activity[i].mark : -2,
                      i < t->activities ? t->activity[i].play : -2);
@@ -167,8 +168,8 @@ static void test_replays_have_the_marks_of_the_capture(void **state)
     run(&s);
     begin(&s);
     void *recording = record(&s);
-    for (int play = 0; play < REPLAYS; play++) {
-        s.backend->trace->mark(s.context, OUTSIDE + play);
+    for (int replay = 0; replay < REPLAYS; replay++) {
+        s.backend->trace->mark(s.context, OUTSIDE + replay);
         hand_ok(s.backend->memory.upload(s.context, hand_input(&s, "x"), x, sizeof x));
         hand_ok(s.backend->recording->replay(s.context, recording));
         hand_ok(s.backend->memory.download(s.context, x, hand_output(&s, "h"), sizeof x));
@@ -176,13 +177,13 @@ static void test_replays_have_the_marks_of_the_capture(void **state)
     s.backend->recording->free(s.context, recording);
     end(&s, &t);
     int64_t i = 0;
-    for (int play = 0; play < REPLAYS; play++) {
-        assert_int_equal(t.activity[i].mark, OUTSIDE + play);
+    for (int replay = 0; replay < REPLAYS; replay++) {
+        assert_int_equal(t.activity[i].mark, OUTSIDE + replay);
         assert_int_equal(t.activity[i].kind, ACTIVITY_COPY);
         assert_int_equal(t.activity[i].bytes, sizeof x);
         assert_string_equal(t.activity[i++].name, "copy host to device");
-        i = check_run(&s, &t, i, play);
-        assert_int_equal(t.activity[i].mark, OUTSIDE + play);
+        i = check_run(&s, &t, i, replay);
+        assert_int_equal(t.activity[i].mark, OUTSIDE + replay);
         assert_string_equal(t.activity[i++].short_name, "copy device to host");
     }
     assert_int_equal(i, t.activities);

@@ -19,9 +19,9 @@ static struct trace_record alone(uint32_t call, int64_t start)
     return (struct trace_record){ACTIVITY_KERNEL, false, call, "alone", start, start + 5, 0};
 }
 
-static struct trace_record played(uint32_t call, int64_t start)
+static struct trace_record replayed(uint32_t call, int64_t start)
 {
-    return (struct trace_record){ACTIVITY_KERNEL, true, call, "played", start, start + 5, 0};
+    return (struct trace_record){ACTIVITY_KERNEL, true, call, "replayed", start, start + 5, 0};
 }
 
 /* The marks in order, with the number of the replay: "7 -1 1:8". */
@@ -30,8 +30,8 @@ static const char *marks(const struct trace *t, struct arena *a)
     char *text = arena_strdup(a, "");
     for (int64_t i = 0; i < t->activities; i++) {
         const struct activity *x = &t->activity[i];
-        char *play = x->play < 0 ? arena_strdup(a, "") : arena_printf(a, "%d:", x->play);
-        text = arena_printf(a, "%s%s%s%d", text, i ? " " : "", play, x->mark);
+        char *replay = x->play < 0 ? arena_strdup(a, "") : arena_printf(a, "%d:", x->play);
+        text = arena_printf(a, "%s%s%s%d", text, i ? " " : "", replay, x->mark);
     }
     return text;
 }
@@ -79,8 +79,8 @@ static void test_replays_are_matched_in_order(void **state)
     (void)state;
     struct arena a = {0};
     struct trace t;
-    struct trace_record r[] = {played(8, 50), played(8, 10), alone(1, 35),  played(8, 20),
-                               played(8, 60), played(8, 30), played(8, 40), played(8, 70)};
+    struct trace_record r[] = {replayed(8, 50), replayed(8, 10), alone(1, 35),    replayed(8, 20),
+                               replayed(8, 60), replayed(8, 30), replayed(8, 40), replayed(8, 70)};
     struct trace_call c[] = {{1, 5, NO_REPLAY}, {8, -1, 2}};
     trace_join(&(struct trace_input){r, 8, c, 2, three, 3}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:10 0:11 0:11 5 1:20 2:10 2:11 2:11");
@@ -94,8 +94,8 @@ static void test_an_incomplete_replay_is_unmatched(void **state)
     (void)state;
     struct arena a = {0};
     struct trace t;
-    struct trace_record r[] = {played(3, 10), played(3, 20), played(4, 30),
-                               played(5, 40), played(5, 50), played(5, 60)};
+    struct trace_record r[] = {replayed(3, 10), replayed(3, 20), replayed(4, 30),
+                               replayed(5, 40), replayed(5, 50), replayed(5, 60)};
     struct trace_call c[] = {{3, -1, 0}, {4, -1, 1}, {5, -1, 2}};
     trace_join(&(struct trace_input){r, 6, c, 3, three, 3}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:-1 0:-1 1:20 2:10 2:11 2:11");
@@ -113,7 +113,7 @@ static void test_a_replay_without_its_call_is_unmatched(void **state)
     struct arena a = {0};
     struct trace t;
     static const struct trace_play late[] = {{NULL, 0}, {first, 3}};
-    struct trace_record r[] = {played(3, 10), played(4, 20), played(4, 30), played(4, 40)};
+    struct trace_record r[] = {replayed(3, 10), replayed(4, 20), replayed(4, 30), replayed(4, 40)};
     struct trace_call c[] = {{4, -1, 1}};
     trace_join(&(struct trace_input){r, 4, c, 1, late, 2}, &t, &a);
     assert_string_equal(marks(&t, &a), "-1 1:10 1:11 1:11");
@@ -128,8 +128,8 @@ static void test_ambiguous_replays_are_unmatched(void **state)
     (void)state;
     struct arena a = {0};
     struct trace t;
-    struct trace_record r[] = {played(3, 10), played(3, 20), played(3, 30),
-                               played(5, 40), played(5, 50), played(5, 60)};
+    struct trace_record r[] = {replayed(3, 10), replayed(3, 20), replayed(3, 30),
+                               replayed(5, 40), replayed(5, 50), replayed(5, 60)};
     struct trace_call shared[] = {{3, -1, 0}, {5, -1, 2}}, turned[] = {{3, -1, 2}, {5, -1, 0}};
     for (int i = 0; i < 2; i++) {
         trace_join(&(struct trace_input){r, 6, i ? turned : shared, 2, three, 3}, &t, &a);
@@ -147,9 +147,9 @@ static void test_an_earlier_capture_is_unmatched(void **state)
     struct arena a = {0};
     struct trace t;
     static const struct trace_play two[] = {{NULL, 0}, {first, 3}};
-    struct trace_record seen[] = {played(3, 10), played(3, 20), played(4, 30), played(4, 40),
-                                  played(4, 50)};
-    struct trace_record unseen[] = {played(4, 30), played(4, 40), played(4, 50)};
+    struct trace_record seen[] = {replayed(3, 10), replayed(3, 20), replayed(4, 30),
+                                  replayed(4, 40), replayed(4, 50)};
+    struct trace_record unseen[] = {replayed(4, 30), replayed(4, 40), replayed(4, 50)};
     struct trace_call c[] = {{3, -1, 0}, {4, -1, 1}};
     trace_join(&(struct trace_input){seen, 5, c, 2, two, 2}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:-1 0:-1 1:10 1:11 1:11");

@@ -89,10 +89,10 @@ static void test_machine(void **state)
     assert_string_equal(text(m, "path"), record());
     assert_true(file_exists(record()));
     assert_true(number(m, "threads") == 1 && json_is_true(json_object_get(m, "quick")));
-    const json_t *products = json_object_get(m, "products"), *copies = json_object_get(m, "copies");
-    assert_true(json_array_size(products) >= 1 && json_array_size(copies) > 4);
-    assert_string_equal(text(json_array_get(products, 0), "dtype"), "f32");
-    assert_true(number(json_array_get(products, 0), "flops_per_s") > 1e7);
+    const json_t *matmuls = json_object_get(m, "products"), *copies = json_object_get(m, "copies");
+    assert_true(json_array_size(matmuls) >= 1 && json_array_size(copies) > 4);
+    assert_string_equal(text(json_array_get(matmuls, 0), "dtype"), "f32");
+    assert_true(number(json_array_get(matmuls, 0), "flops_per_s") > 1e7);
     json_decref(m);
     refuses("machine now", 2, "machine takes only options; found now");
     refuses("machine --threads=-1", 2, "--threads must be 0 to 4096");
@@ -167,11 +167,11 @@ static void test_bench_kernels(void **state)
     (void)state;
     json_t *k =
         json_of(arena_printf(&arena, "bench kernels --json --samples=2 --limit=1 %s", TINY));
-    const json_t *rows = json_object_get(k, "rows"), *products = json_object_get(k, "products");
+    const json_t *rows = json_object_get(k, "rows"), *matmuls = json_object_get(k, "products");
     double step_us = 0, matmul_us = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *r = json_array_get(rows, i);
-        bool product = !strcmp(text(r, "op"), "MATMUL") || !strcmp(text(r, "op"), "LINEAR");
+        bool is_matmul = !strcmp(text(r, "op"), "MATMUL") || !strcmp(text(r, "op"), "LINEAR");
         double share = number(r, "share_percent");
         assert_true(number(r, "us_median") > 0 && share > 0 && share < 1000);
         assert_true(!strcmp(text(r, "ceiling"), "copy") || !strcmp(text(r, "ceiling"), "matmul"));
@@ -179,14 +179,14 @@ static void test_bench_kernels(void **state)
         double us = number(r, "us_per_step");
         assert_true(us > 0.99 * number(r, "us_median") * number(r, "calls_per_step"));
         step_us += us;
-        if (product) matmul_us += us;
+        if (is_matmul) matmul_us += us;
     }
     assert_true(step_us > 0.999e3 * number(k, "ms_per_step"));
     assert_true(step_us < 1.001e3 * number(k, "ms_per_step"));
-    assert_true(matmul_us > 0.999e3 * number(products, "ms_of_rows"));
-    assert_true(matmul_us < 1.001e3 * number(products, "ms_of_rows"));
-    assert_int_equal((int)number(products, "calls"), 3 + 4 * 3);
-    assert_true(number(products, "ms_median") > 0);
+    assert_true(matmul_us > 0.999e3 * number(matmuls, "ms_of_rows"));
+    assert_true(matmul_us < 1.001e3 * number(matmuls, "ms_of_rows"));
+    assert_int_equal((int)number(matmuls, "calls"), 3 + 4 * 3);
+    assert_true(number(matmuls, "ms_median") > 0);
     json_decref(k);
 }
 

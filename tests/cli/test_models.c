@@ -57,8 +57,7 @@ static void test_they_are_planned_and_timed(void **state)
         says(said, " = LEAF [drawn]  f32");
         assert_int_equal(run("memory", i, ""), 0);
         says(said, model);
-        assert_int_equal(strstr(said, "\nblock 0 saves") != NULL,
-                         i < 2); /* only these have blocks */
+        assert_int_equal(strstr(said, "\nblock 0 saves") != NULL, i < 2); /* has blocks */
         assert_int_equal(run("memory", i, "--limit=256MiB"), 0);
         bool tiny = strcmp(models[i].name, "toy") == 0; /* more fits than the key allows */
         says(said, tiny ? "the largest value of the key" : "is the largest that fits");

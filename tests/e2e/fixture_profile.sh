@@ -42,13 +42,13 @@ function run(words, phase, layer, scope, op, family, shape, flops, bytes, us, ke
     if (saved > used[peak]) peak = rows
     rows++
 }
-function product(words, phase, layer, scope, m, n, k, us) {
+function matmul(words, phase, layer, scope, m, n, k, us) {
     run(words, phase, layer, scope, "MATMUL", "matrix products", m " x " n " x " k, 2 * m * n * k,
         2 * (m * n + m * k + n * k), us, "cublaslt")
 }
 function grad(words, layer, scope, m, n, k, us) { # of both inputs
-    product(words, "backward", layer, scope, m, k, n, us)
-    product(words, "backward", layer, scope, k, n, m, us * 1.1)
+    matmul(words, "backward", layer, scope, m, k, n, us)
+    matmul(words, "backward", layer, scope, k, n, m, us * 1.1)
 }
 BEGIN {
     T = 16384; C = 768; peak = 0; rows = 0
@@ -58,24 +58,24 @@ BEGIN {
         b = "block " l "/"; h = "h." l
         run(b "norm 1", "forward", l, h ".ln_1", "ADD_LAYERNORM", "norms", "16,1024,768", 8 * T * C,
             8 * T * C, 21, "registers")
-        product(b "attention/q, k, v", "forward", l, h ".attn.c_attn", T, 3 * C, C, 105 + l % 3)
+        matmul(b "attention/q, k, v", "forward", l, h ".attn.c_attn", T, 3 * C, C, 105 + l % 3)
         if (flash == "true")
             run(b "attention/flash attention", "forward", l, h ".attn", "ATTENTION", "attention",
                 "16,1024,2304", 2 * T * 1024 * C, 8 * T * C, 131, "mma")
         else {
-            product(b "attention/scores", "forward", l, h ".attn.scores", 192 * 1024, 1024, 64, 190)
+            matmul(b "attention/scores", "forward", l, h ".attn.scores", 192 * 1024, 1024, 64, 190)
             run(b "attention/softmax", "forward", l, h ".attn.softmax", "SCORE_SOFTMAX", "softmax",
                 "16,12,1024,1024", 1e9, 8e8, 330, "registers")
-            product(b "attention/weighted sum", "forward", l, h ".attn.weighted_sum", 192 * 1024,
+            matmul(b "attention/weighted sum", "forward", l, h ".attn.weighted_sum", 192 * 1024,
                 64, 1024, 180)
         }
-        product(b "attention/projection", "forward", l, h ".attn.c_proj", T, C, C, 37)
+        matmul(b "attention/projection", "forward", l, h ".attn.c_proj", T, C, C, 37)
         run(b "norm 2", "forward", l, h ".ln_2", "ADD_LAYERNORM", "norms", "16,1024,768", 8 * T * C,
             8 * T * C, 21, "registers")
-        product(b "MLP/up", "forward", l, h ".mlp.c_fc", T, 4 * C, C, 120)
-        product(b "MLP/down", "forward", l, h ".mlp.c_proj", T, C, 4 * C, 105)
+        matmul(b "MLP/up", "forward", l, h ".mlp.c_fc", T, 4 * C, C, 120)
+        matmul(b "MLP/down", "forward", l, h ".mlp.c_proj", T, C, 4 * C, 105)
     }
-    product("head", "forward", -1, "lm_head", T, 50304, C, 1900)
+    matmul("head", "forward", -1, "lm_head", T, 50304, C, 1900)
     run("loss", "forward", -1, "loss", "CROSS_ENTROPY_BOTH", "loss", "16384,50304", 5 * T * 50304,
         4 * T * 50304, 900, "held")
     grad("head", -1, "lm_head", T, 50304, C, 1800)

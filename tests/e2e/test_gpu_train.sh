@@ -163,11 +163,11 @@ for phase in inference backward step; do
         # shellcheck disable=SC2086
         "$STROBE" memory tiny.conf --device=cuda --measure --json --phase=$phase $options \
             >memory.json 2>log || fail "memory: $(cat log)"
-        foretold=$(sed -n 's/.*"predicted": *\([0-9][0-9]*\).*/\1/p' memory.json)
-        taken=$(sed -n 's/.*"measured": *\([0-9][0-9]*\).*/\1/p' memory.json)
+        predicted=$(sed -n 's/.*"predicted": *\([0-9][0-9]*\).*/\1/p' memory.json)
+        used=$(sed -n 's/.*"measured": *\([0-9][0-9]*\).*/\1/p' memory.json)
         grep -q '"by": "driver"' memory.json || fail "memory: not measured by the driver"
-        awk -v f="$foretold" -v t="$taken" 'BEGIN { exit !(t >= f && t <= 1.02 * f + 4096) }' ||
-            fail "memory, $phase, $options: $foretold bytes predicted, $taken used"
+        awk -v f="$predicted" -v t="$used" 'BEGIN { exit !(t >= f && t <= 1.02 * f + 4096) }' ||
+            fail "memory, $phase, $options: $predicted bytes predicted, $used used"
     done
 done
 echo ok

@@ -20,7 +20,7 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
     "$STROBE" plan $model >default.txt 2>log
     [ ! -e "$file" ] || fail "a plan writes a table"
     grep -q '^# tuning, 15 matmuls: 0 measured, 15 by default$' default.txt ||
-        fail "the plan does not say what is a default: $(tail -20 default.txt)"
+        fail "the plan does not report defaults: $(tail -20 default.txt)"
 
     # --- the table is written, with an entry for every matmul
     expect 0 'tuning 26 matmuls for emulated GPU, kept in ' "$STROBE" tune $model
@@ -38,7 +38,7 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
         "$STROBE" plan $model $form >twice.txt 2>log
         cmp here.txt twice.txt || fail "two plans of the same inputs differ"
         "$STROBE" plan $model $form --tuning=kept.json >file.txt 2>log
-        cmp here.txt file.txt || fail "--tuning plans something else than the table that is kept"
+        cmp here.txt file.txt || fail "--tuning gives another plan than the stored table"
         rm "$file"
         $without_gpu "$STROBE" plan $model $form --tuning=kept.json >away.txt 2>log ||
             fail "$(cat log)"

@@ -19,12 +19,12 @@ cd "$work"
 "$STROBE" report runs/slow runs/fast --csv=table.csv >text 2>messages ||
     die "report failed: $(cat messages)"
 grep -q 'runs/report.html' messages || die "the path of the page is not printed: $(cat messages)"
-[ -s runs/report.html ] || die "no page beside the last run"
+[ -s runs/report.html ] || die "no page next to the last run"
 grep -q '^fast is 2\.00 times as fast as slow' text || die "no verdict in: $(cat text)"
 [ "$(wc -l <table.csv)" -eq 3 ] || die "the CSV has $(wc -l <table.csv) lines, not 3"
 "$STROBE" report runs/fast --json >one.json 2>/dev/null
 [ -s runs/fast/report.html ] || die "no page in the run"
-grep -q '"tokens_per_s"' one.json || die "no figures in the JSON"
+grep -q '"tokens_per_s"' one.json || die "no numbers in the JSON"
 "$STROBE" report runs/slow runs/fast --markdown --html=elsewhere.html 2>/dev/null |
     grep -q '^|---' ||
     die "no Markdown table"

@@ -20,7 +20,7 @@ cp runs/flash/profile.json other/alone.json
 "$STROBE" report runs/slow runs/flash --svg=roof.svg >text 2>messages ||
     die "report failed: $(cat messages)"
 grep -q 'runs/report.html' messages || die "the path of the page is not printed: $(cat messages)"
-[ -s runs/report.html ] || die "no page beside the profiles"
+[ -s runs/report.html ] || die "no page next to the profiles"
 grep -q '^slow: a step takes 45.627 ms on average' text || die "no step in: $(cat text)"
 grep -q '^vanished .*forward / block / attention / softmax .*-3.960' text ||
     die "softmax did not vanish in: $(cat text)"
@@ -32,16 +32,16 @@ grep -q '^ .* step  *45.627  *28.851  *-16.776' text || die "no sum in: $(cat te
 "$STROBE" report runs/slow runs/flash --json 2>/dev/null | grep -q '"step_ms_mean": 45.62' ||
     die "no profiles in the JSON"
 [ "$("$STROBE" report runs/slow runs/slow 2>/dev/null | grep -c 'ms on average')" = 1 ] ||
-    die "what is named twice is there twice"
+    die "a run that is named twice is listed twice"
 "$STROBE" report runs/slow runs/flash --markdown 2>/dev/null | grep -q '^| vanished' ||
     die "no changes in Markdown"
 "$STROBE" report other/alone.json >text 2>messages || die "a profile is refused: $(cat messages)"
 grep -q '^alone: a step takes' text || die "the profile has not its file's name: $(cat text)"
-[ -s other/report.html ] || die "no page beside the profile"
+[ -s other/report.html ] || die "no page next to the profile"
 "$STROBE" report runs/trained >text 2>&1 || die "a run with a profile is refused: $(cat text)"
 grep -q '17 device activities were dropped' text ||
     die "the dropped activities are not reported: $(cat text)"
-[ ! -e runs/flash/report.html ] || die "a page in a folder that was not asked for"
+[ ! -e runs/flash/report.html ] || die "a page in a folder that was not requested"
 [ "$(grep -c '<circle' roof.svg)" -gt 30 ] ||
     die "the roofline has $(grep -c '<circle' roof.svg) circles"
 grep -q 'bf16 800 TFLOP/s' roof.svg || die "the roofline has no ceiling"

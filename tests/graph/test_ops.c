@@ -110,7 +110,7 @@ static void test_no_gradient_flows_through_detach(void **state)
     arena_release(&arena);
 }
 
-/* A gradient rule whose every case is excused would never be tried. */
+/* A gradient rule whose cases are all exempt would never be tried. */
 static void test_every_operator_has_a_case(void **state)
 {
     (void)state;

@@ -55,17 +55,17 @@ static void test_points(void **state)
     struct profile_file p = read_rows(f, profile_slow);
     const char *text = picture_of(f, &p);
     assert_int_equal(count_of(text, "<title>"), 3);
-    const char *softmax = strstr(text, "<circle"), *product = strstr(softmax + 1, "<circle");
+    const char *softmax = strstr(text, "<circle"), *matmul = strstr(softmax + 1, "<circle");
     assert_non_null(
         strstr(text, "<title>SOFTMAX f32 (4,8) avx512\nsoftmax, 7 ms per step (56 %), 2 times"));
     static const char largest[] = "<circle class=\"chart-point\" style=\"--c:var(--family-2)\"";
     assert_memory_equal(softmax, largest, sizeof largest - 1);
     /* Area is time: 7 ms against 2 ms. */
-    double large = number_behind(softmax, " r=\""), small = number_behind(product, " r=\"");
+    double large = number_behind(softmax, " r=\""), small = number_behind(matmul, " r=\"");
     assert_float_equal(large * large / (small * small), 3.5, 0.06);
     /* 64 FLOP per byte are to the right of 1/8, and 32 MFLOP/s above 286 kFLOP/s. */
-    assert_true(number_behind(product, " cx=\"") > number_behind(softmax, " cx=\"") + 100);
-    assert_true(number_behind(product, " cy=\"") < number_behind(softmax, " cy=\"") - 50);
+    assert_true(number_behind(matmul, " cx=\"") > number_behind(softmax, " cx=\"") + 100);
+    assert_true(number_behind(matmul, " cy=\"") < number_behind(softmax, " cy=\"") - 50);
     assert_non_null(strstr(text, "Not shown: 1 kernel, 1 of 12.5 ms"));
     /* The rate of work that needed other kernels as well is lower. */
     p.kernel[p.row[1].kernel].work_ms *= 2;

@@ -179,10 +179,10 @@ static void test_memory(void **state)
     assert_true(sum > 99.9999 && sum < 100.0001);
     const double weights = 4.0 * (4.0 * 768 * 768 + 3.0 * 768 * 3072 + 2 * 768);
     assert_true(number(saved, saved->rows - 1, "bytes") == weights);
-    const struct table *again = &s.table[2].table;
-    assert_string_equal(text(again, 0, "recompute"), "none");
-    for (int i = 1; i < again->rows; i++)
-        assert_true(number(again, i, "saved_bytes") < number(again, 0, "saved_bytes"));
+    const struct table *variants = &s.table[2].table;
+    assert_string_equal(text(variants, 0, "recompute"), "none");
+    for (int i = 1; i < variants->rows; i++)
+        assert_true(number(variants, i, "saved_bytes") < number(variants, 0, "saved_bytes"));
 }
 
 /* Every phase of a step by wall clock and by profiler; the optimizer is a phase. */
