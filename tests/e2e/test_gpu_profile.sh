@@ -43,7 +43,7 @@ has() {
     gzip -dc "$1/trace.json.gz" >trace
     "$trace" trace >facts || fail "$1: $(cat facts)"
     grep -q "host $((3 * $2 + $3))," facts ||
-        fail "$1: not $((3 * $2 + $3)) of the host: $(cat facts)"
+        fail "$1: not $((3 * $2 + $3)) host launches: $(cat facts)"
     seen=$(sed 's/kernels \([0-9]*\),.*/\1/' facts)
     [ "$seen" -ge $(($2 * kernels)) ] || fail "$1: fewer than $2 x $kernels kernels: $(cat facts)"
 }
@@ -94,7 +94,7 @@ if [ -e "$emulator/listener.so" ]; then
     [ "$(grep -c '^listener: 0 step$' ranges)" = 3 ] || fail "not 3 steps: $(cat ranges)"
     for words in '0 generate tokens' '0 wait' '1 forward' '1 backward' '1 update' '2 block 0' \
         '3 attention' '4 scores' '4 softmax' '4 weighted sum'; do
-        grep -qx "listener: $words" ranges || fail "'$words' is not heard: $(cat ranges)"
+        grep -qx "listener: $words" ranges || fail "'$words' was not received: $(cat ranges)"
     done
     # The same names, as often as in the trace.
     names() { grep "$1" trace | grep -o '"name":"scores"' | wc -l; }

@@ -28,7 +28,7 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
         fail "tune measures less than all: $(cat out)"
     cp "$file" made.json
     expect 0 'all 26 matmuls are measured; --remake measures them again' "$STROBE" tune $model
-    cmp "$file" made.json || fail "the table changes though nothing was missing"
+    cmp "$file" made.json || fail "the table changed although nothing was missing"
     expect 0 'tuning 26 matmuls' "$STROBE" tune $model --remake
 
     # --- the same three inputs give the same plan
@@ -42,13 +42,13 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
         rm "$file"
         $without_gpu "$STROBE" plan $model $form --tuning=kept.json >away.txt 2>log ||
             fail "$(cat log)"
-        cmp here.txt away.txt || fail "without a GPU the plan is another one"
+        cmp here.txt away.txt || fail "the plan without a GPU differs"
         cp kept.json "$file"
     done
     "$STROBE" plan $model >here.txt 2>log
     grep -q '^# tuning, 15 matmuls: 15 measured, 0 by default$' here.txt ||
         fail "entries are not used: $(tail -20 here.txt)"
-    grep -q ' wgmma  *[0-9.]* ' here.txt || fail "what was measured is not printed"
+    grep -q ' wgmma  *[0-9.]* ' here.txt || fail "measured times are not printed"
 
     # --- a training measures the missing entries and reports it in one line; the next one does not
     rm "$file"

@@ -23,9 +23,9 @@ grep -q 'runs/report.html' messages || die "the path of the page is not printed:
 [ -s runs/report.html ] || die "no page next to the profiles"
 grep -q '^slow: a step takes 45.627 ms on average' text || die "no step in: $(cat text)"
 grep -q '^vanished .*forward / block / attention / softmax .*-3.960' text ||
-    die "softmax did not vanish in: $(cat text)"
+    die "softmax is not listed as vanished in: $(cat text)"
 grep -q '^came .*forward / block / attention / flash attention .*+1.572' text ||
-    die "attention did not come in: $(cat text)"
+    die "flash attention is not listed as new in: $(cat text)"
 grep -q '^ .* step  *45.627  *28.851  *-16.776' text || die "no sum in: $(cat text)"
 "$STROBE" report runs/slow runs/flash --json 2>/dev/null | grep -q '"ms_difference": -3.96' ||
     die "no changes in the JSON"

@@ -362,9 +362,9 @@ static void test_verify_state_read_through_another_leaf(void **state)
 {
     (void)state;
     value x = g_input(&g, "x", type_1d(DT_F32, 16)), w = state_1d("w", 16, 16);
-    value beside = state_1d("beside", 16, 0), all = state_1d("all", 32, 0);
+    value other = state_1d("other", 16, 0), all = state_1d("all", 32, 0);
     g_store(&g, w, x);
-    g_exp(&g, beside);
+    g_exp(&g, other);
     hand_ok(graph_verify(&g));
     g_exp(&g, all);
     refuses(graph_verify(&g), "input 0 is already overwritten");
