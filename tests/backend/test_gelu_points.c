@@ -1,4 +1,4 @@
-/* GELU and its gradient as matmul epilogues compute them (kernels/gelu.cuh): the error at single
+/* GELU and its gradient as matmul epilogues compute them (pointwise/gelu.cuh): the error at single
  * points, which a check of whole matmuls by norm cannot see. Runs on a GPU of compute capability
  * 9.0, or on an emulated one (tests/e2e/test_gpu_hopper.sh). */
 #include "backend/backend.h"
