@@ -1,11 +1,14 @@
-/* Attention's rows for compute capability 9.0 beside double precision: lengths about the edges of tiles, head sizes, groups, extremes,
- * dropout's mask element by element, sequences that must not see each other, equal bits beside other work, and lengths and tensors that 32
- * bits do not count. Inputs, outputs and scratch lie in NaN, and what is beside outputs must stay as it is (row_run.h).
+/* Attention's kernel rows for compute capability 9.0 against double precision: lengths near the
+ * edges of tiles, head sizes, groups, extreme values, the dropout mask element by element,
+ * sequences that must not affect each other, equal bits next to concurrent work, and lengths and
+ * tensors beyond 32 bits. Inputs, outputs and scratch are surrounded by NaN, and the surroundings
+ * of outputs must not change (row_run.h).
  *
- *     test_attention_gpu [--small] [NAME...]   of the tests below; --small: what an emulated GPU does in a minute
+ *     test_attention_gpu [--small] [NAME...]   runs the tests named; --small: for an emulated GPU
  *
- * "races" is for compute-sanitizer: few and short launches. Limits are of errors by norm: of all of an output, and of its worst row; a row whose
- * terms cancel is held against the norm that terms of random signs would have. */
+ * "races" is for compute-sanitizer: few and short launches. Limits apply to errors by norm: of a
+ * whole output, and of its worst row. A row whose terms cancel is compared with the norm that terms
+ * of random signs would have. */
 #include "backend/backend.h"
 #include "base/rng.h"
 
@@ -28,7 +31,7 @@ static bool small;
 static int names;
 static char **name;
 
-/* --- beside double precision -------------------------------------------------------------------- */
+/* --- against double precision --- */
 
 #define SET(b, t, h, kv, d, ...)                                        \
     {                                                                   \
@@ -104,7 +107,7 @@ static void try_long(void)
     TRY_SET(1, 65536, 2, 2, 128, true, .rows = 12);
 }
 
-/* Few blocks and tiles, and items that are done again; then more items than multiprocessors. */
+/* Few blocks and tiles, and items that are repeated; then more items than SMs. */
 static void try_races(void)
 {
     for (int D = 64; D <= 128; D += 64) {
@@ -114,7 +117,7 @@ static void try_races(void)
     }
 }
 
-/* --- dropout's mask ----------------------------------------------------------------------------- */
+/* --- the dropout mask --- */
 
 static void try_masks(void)
 {
@@ -136,9 +139,9 @@ static void try_masks(void)
         attention_wrong(&gpu, &(struct attention_setting){.threshold = 51}, "the mean");
 }
 
-/* --- bits --------------------------------------------------------------------------------------- */
+/* --- equal bits --- */
 
-/* Sequence 1 of three is of no use; the others must have the bits that they have alone. */
+/* Sequence 1 of three has no valid values; the others must have the same bits as alone. */
 static void try_leak(void)
 {
     static const float worthless[] = {1e4f, NAN};
@@ -162,7 +165,7 @@ static void try_determinism(void)
     }
 }
 
-/* More than 2^31 elements of q, k, v: the first and the last sequence have numbers, all else is zero. */
+/* More than 2^31 elements of q, k, v: only the first and the last sequence are not zero. */
 static void try_large(void)
 {
     struct attention_setting s = SET(138, 4096, 20, 20, 64, true);
@@ -170,12 +173,12 @@ static void try_large(void)
     attention_alone(&gpu, &s, 0);
 }
 
-/* --- all ---------------------------------------------------------------------------------------- */
+/* --- all tests --- */
 
 static const struct {
     const char *name;
     void (*run)(void);
-    bool asked; /* only where it is named */
+    bool on_request; /* runs only if it is named */
 } tests[] = {
     {"tails", try_tails, false},     {"heads", try_heads, false},
     {"groups", try_groups, false},   {"extremes", try_extremes, false},
@@ -189,10 +192,10 @@ static bool wanted(int i)
 {
     for (int n = 0; n < names; n++)
         if (!strcmp(name[n], tests[i].name)) return true;
-    return names == 0 && !tests[i].asked;
+    return names == 0 && !tests[i].on_request;
 }
 
-/* First everything that will run is named, so that it is compiled at once. */
+/* First all kernels that will run are listed, so that they are compiled together. */
 static void test_all(void **state)
 {
     (void)state;

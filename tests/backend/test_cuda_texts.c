@@ -1,12 +1,12 @@
 /* Compiles every kernel of the GPU's table without a GPU: for all cases of `strobe check`, for
- * compute capability 8.0 and 9.0, or the one that a kernel is for. The arguments of each launch must
- * match the parameters of the kernel by name and type. Kernels must not spill registers
- * unless their row allows it, and NVRTC must not serialize the matmuls of warpgroups.
+ * compute capability 8.0 and 9.0, or the one that a kernel requires. The arguments of each launch
+ * must match the parameters of the kernel by name and type. Kernels must not spill registers unless
+ * their row allows it, and NVRTC must not serialize WGMMA instructions.
  *
- * What passed is kept in the user's cache (~/.cache/strobe/nvrtc_verdicts), one line for each hash of
- * the text, the headers that it includes, the options and NVRTC's version, and is not compiled again.
- * NO_VERDICTS=1 compiles all.
- * test: shards=4 slow timeout=1200; NVRTC takes minutes where nothing is in the cache */
+ * A kernel that passed is not compiled again: the user's cache (~/.cache/strobe/nvrtc_verdicts) has
+ * one line for each hash of the source, the headers that it includes, the options and NVRTC's
+ * version. NO_VERDICTS=1 compiles all kernels.
+ * test: shards=4 slow timeout=1200; NVRTC takes minutes if the cache is empty */
 #include "../support/cases.h"
 #include "backend/backend.h"
 #include "base/arena.h"
@@ -35,13 +35,13 @@ enum { MODULES = 4096 };
 
 static struct module {
     char text[64], options[LAUNCH_OPTIONS], entry[64];
-    char *source; /* NULL: it is built in */
+    char *source; /* NULL: built in */
     bool spills;
-    int arch; /* 0: for each */
+    int arch; /* 0: every one */
 } module[MODULES];
 static int modules, written, mismatches;
 
-/* What a launch writes for the call; NULL: its text is built in. */
+/* The source that a launch generates for the call; NULL: it is built in. */
 static char *source_of(const struct cuda_launch *k, const struct kernel_call *call)
 {
     struct str s = {0};
@@ -89,7 +89,7 @@ static void note_launches(const struct cuda_row *row, const struct kernel_call *
     for (int i = 0; i < l.n; i++) note(&l.launch[i], call);
 }
 
-/* A product by the library is no launch; there may be some before and after it. */
+/* A matmul of the library is not a launch; there may be launches before and after it. */
 static void note_beside(const struct cuda_row *rows, const struct kernel_call *call, int op)
 {
     for (const struct cuda_row *row = rows; row->kernel.run; row++)
@@ -109,7 +109,7 @@ static void note_rows(const struct backend *cuda, const struct kernel_call *call
     }
 }
 
-/* What is planned for where there is no GPU; the texts are compiled for others, too. */
+/* The target of plans on a machine without a GPU; sources are compiled for other GPUs as well. */
 static const struct target *h200(void)
 {
     static struct target target;
@@ -129,7 +129,8 @@ static void note_case(const struct op_case *c, enum dtype dtype)
     note_rows(backend_find("cuda"), &call, (int)node.op);
 }
 
-/* Of so many tiles as a step has, where no case has, the widest are chosen, and these have the most registers. */
+/* Matmuls with as many tiles as in a training step, unlike the cases: the widest tiles are
+ * selected, which use the most registers. */
 #define MATRIX(...) .type = {DT_F32, 2, {__VA_ARGS__}}
 static const struct op_case large[] = {
     {OP_LINEAR_GELU, .attr.linear = {.keep = true},
@@ -151,7 +152,8 @@ static void note_cases(void)
     for (int i = 0; i < COUNT_OF(large); i++) note_case(&large[i], DT_BF16);
 }
 
-/* "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" of every kernel of a module. */
+/* "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" of every kernel of a
+ * module. */
 static bool has_spills(const char *log)
 {
     for (const char *at = log; (at = strstr(at, " bytes spill stores")); at++) {
@@ -162,17 +164,18 @@ static bool has_spills(const char *log)
     return false;
 }
 
-/* The compiler numbers its remarks about products of warpgroups and registers given up: 7503 ... 7520. All say that the
- * text does not do what it was written for (products one after the other, registers not moved). */
+/* The compiler numbers its remarks about WGMMA instructions and setmaxnreg: 7503 ... 7520. Each
+ * means that an optimization of the source was lost (WGMMAs are serialized, registers are not
+ * moved). */
 static bool has_remarks(const char *log)
 {
     return strstr(log, "(C75") != NULL;
 }
 
-/* A verdict is kept under the hash of all that it follows from. */
+/* A verdict is kept under the hash of everything that it depends on. */
 enum { MOST_HEADERS = 32, VERDICTS_MOST_BYTES = 8 << 20 };
 
-/* Adds a text and, once each, the headers that it includes, those of headers too. */
+/* Adds a source and, once each, the headers that it includes, directly or through others. */
 static void hash_text(struct hash *h, const char *text, const char *seen[], int *n)
 {
     static const char include[] = "#include \"";
@@ -217,7 +220,7 @@ static const char *verdicts_path(struct arena *a)
     return arena_printf(a, "%s/nvrtc_verdicts", folder);
 }
 
-/* Lines are short and appended in one write each, so programs that run at once do not mix them. */
+/* Each short line is appended by one write, so concurrent programs do not mix their lines. */
 static void keep_verdict(const char *path, const char *hex)
 {
     FILE *f = path ? fopen(path, "a") : NULL;
@@ -226,7 +229,7 @@ static void keep_verdict(const char *path, const char *hex)
     fclose(f);
 }
 
-/* All verdicts as one text; a file that grew too large is begun anew. */
+/* All verdicts as one string. A file that grew too large is removed. */
 static const char *read_verdicts(const char *path, struct arena *a)
 {
     struct stat s;
@@ -249,9 +252,9 @@ static const char *compile(const struct module *m, const char *arch)
     if (jit_compile(m->text, m->source, m->options, arch, &image, &bytes, &log) != ST_OK)
         return strdup(fail_message());
     const char *problem = NULL;
-    if (!strstr(log, "spill stores")) problem = "the compiler does not tell registers";
+    if (!strstr(log, "spill stores")) problem = "the compiler does not report registers";
     if (has_spills(log) && !m->spills) problem = "spills registers";
-    if (has_remarks(log)) problem = "has remarks about its products of warpgroups (C75xx)";
+    if (has_remarks(log)) problem = "has remarks about WGMMA instructions (C75xx)";
     free(image);
     free(log);
     return problem ? strdup(problem) : NULL;
@@ -260,7 +263,7 @@ static const char *compile(const struct module *m, const char *arch)
 static void test_all_compile(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__ /* NVRTC is not ours: a few texts exercise the host's side */
+#ifdef __SANITIZE_ADDRESS__ /* NVRTC is not under test: a few sources exercise the host's side */
     static const char *const archs[] = {"sm_90a"};
     enum { EVERY = 8 };
 #else
@@ -297,20 +300,19 @@ static void test_all_compile(void **state)
             print_error("%s %s %s: %s\n", module[i].text, archs[k], module[i].options, problem);
             free((char *)problem);
         }
-    print_message("%d modules in all; %d texts compiled, %d known to compile\n", modules, compiled,
-                  kept);
+    print_message("%d modules in all; %d compiled, %d known to compile\n", modules, compiled, kept);
     arena_release(&arena);
     for (int i = 0; i < modules; i++) free(module[i].source);
     assert_int_equal(failed, 0);
 }
 
-/* A row may stand at two places of the table, for some calls here and for others there. */
+/* The table may list a row twice, at each place for other calls. */
 static bool same_row(const struct kernel *a, const struct kernel *b)
 {
     return a->op == b->op && !strcmp(a->variant, b->variant);
 }
 
-/* What no case meets is never compared with anything, nor compiled here. */
+/* A row without a case would never be compared with a reference, nor compiled here. */
 static void test_every_row_has_a_case(void **state)
 {
     (void)state;
@@ -339,7 +341,7 @@ static void test_every_row_has_a_case(void **state)
     assert_int_equal(missing, 0);
 }
 
-static void test_a_text_that_is_wrong(void **state)
+static void test_invalid_source(void **state)
 {
     (void)state;
     char *image;
@@ -350,7 +352,7 @@ static void test_a_text_that_is_wrong(void **state)
         ST_DEVICE);
     assert_non_null(strstr(fail_message(), "pointwise.cu"));
 }
-/* A register of a product is touched before the product was waited for. */
+/* The accumulator of a WGMMA is touched before the wait for it. */
 static void test_remarks_are_seen(void **state)
 {
     (void)state;
@@ -373,7 +375,7 @@ static void test_remarks_are_seen(void **state)
     assert_non_null(problem);
     assert_non_null(strstr(problem, "C75"));
     free((char *)problem);
-    assert_null(compile(&m, "sm_80")); /* it is for the other alone */
+    assert_null(compile(&m, "sm_80")); /* it is only for sm_90a */
 }
 #else
 static void test_all_compile(void **state)
@@ -381,7 +383,7 @@ static void test_all_compile(void **state)
     (void)state;
     SKIP("built without the CUDA toolkit's headers");
 }
-#define test_a_text_that_is_wrong test_all_compile
+#define test_invalid_source       test_all_compile
 #define test_every_row_has_a_case test_all_compile
 #define test_remarks_are_seen     test_all_compile
 #endif
@@ -390,7 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_row_has_a_case),
-        cmocka_unit_test(test_a_text_that_is_wrong),
+        cmocka_unit_test(test_invalid_source),
         cmocka_unit_test(test_remarks_are_seen),
         cmocka_unit_test(test_all_compile),
     };

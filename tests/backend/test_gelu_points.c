@@ -1,6 +1,6 @@
-/* GELU and its gradient as the ends of products compute them (kernels/gelu.cuh): how far they are off at points, which a check
- * of whole products by norm cannot see. On a GPU of compute capability 9.0, or on one that is emulated
- * (tests/e2e/test_gpu_hopper.sh). */
+/* GELU and its gradient as matmul epilogues compute them (pointwise/gelu.cuh): the error at single
+ * points, which a check of whole matmuls by norm cannot see. Runs on a GPU of compute capability
+ * 9.0, or on an emulated one (tests/e2e/test_gpu_hopper.sh). */
 #include "backend/backend.h"
 #include "base/str.h"
 
@@ -60,14 +60,14 @@ static double slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
 }
 
-/* From -12 to 12, and what is so large that its square is infinite. */
+/* From -12 to 12, and numbers so large that their squares are infinite. */
 static float point(int i)
 {
     static const float large[] = {-3e38f, -1e20f, 1e20f, 3e38f};
     return i < COUNT_OF(large) ? large[i] : 24.0f * (float)i / POINTS - 12.0f;
 }
 
-/* Of the hardware's tanh that of compute capability 9.0 was measured: 8e-6 off. */
+/* The hardware's tanh of compute capability 9.0 was measured to be off by 8e-6. */
 static void compare(const float *y, const float *grad)
 {
     const double most = approximate ? 3e-5 : 1.2e-4;

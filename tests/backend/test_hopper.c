@@ -1,6 +1,7 @@
-/* The functions of kernels/hopper.cuh and what launch.h has for them: a product by all of them (hopper.cu) beside plain
- * loops, on small whole numbers, which both sum up exactly. On a GPU of compute capability 9.0, or on one that is emulated
- * (tests/e2e/test_gpu_hopper.sh); with a number, the product without something that it needs, for that script. */
+/* The functions of common/hopper.cuh and their launch arguments (launch.h): a matmul that uses all
+ * of them (hopper.cu) against plain loops, on small integers, which both add exactly. Runs on a GPU
+ * of compute capability 9.0, or on an emulated one (tests/e2e/test_gpu_hopper.sh). With a number as
+ * argument, for that script, the matmul omits a necessary part. */
 #include "backend/backend.h"
 #include "base/arena.h"
 #include "base/file.h"
@@ -23,17 +24,17 @@
 
 enum {
     BATCH = 2,
-    ROWS = 100, /* of the 128 that the kernel has */
+    ROWS = 100, /* of the kernel's 128 */
     ROWS_PITCH = 104,
-    SUM = 150, /* of the 192 that it has */
+    SUM = 150, /* of the kernel's 192 */
     SUM_PITCH = 152,
     COLUMNS_MOST = 192,
     NO_NUMBER = 0x7fff,
     UNTOUCHED = 0xffff
 };
 
-/* One product: its columns, the swizzle of both operands in bytes, whose rows are those of the sum, and whether a goes through
- * registers. */
+/* One matmul: its columns, the swizzle of both operands in bytes, whether k is the row of each
+ * operand, and whether a goes through registers. */
 static const struct shape {
     int columns, span;
     bool a_by_sum, b_by_sum, a_registers;
@@ -85,8 +86,8 @@ static int64_t elements_b(void)
     return BATCH * (int64_t)now->columns * (now->b_by_sum ? SUM : SUM_PITCH);
 }
 
-/* Behind the ends of rows there is what must not be read. */
-static void draw(struct world *w)
+/* The padding of rows must not be read: it holds NO_NUMBER. */
+static void generate(struct world *w)
 {
     w->a = malloc(2 * (size_t)elements_a());
     w->b = malloc(2 * (size_t)elements_b());
@@ -127,7 +128,7 @@ static void write_text(const struct kernel_call *c, struct str *s)
 static void add(struct cuda_launches *l)
 {
     int n = now->columns, wide = now->span / 2, out = n % 64 == 0 ? 64 : n % 32 == 0 ? 32 : 16;
-    struct cuda_launch *k = launch_add(l, "hopper.cu", "product", BATCH, 384);
+    struct cuda_launch *k = launch_add(l, "hopper.cu", "matmul", BATCH, 384);
     k->write = write_text;
     k->arch = 90;
     launch_define(k, "COLUMNS", n);
@@ -153,7 +154,7 @@ static void add(struct cuda_launches *l)
     k->dependent = true;
 }
 
-/* Twice, so that the second may begin before the first has ended. */
+/* Two launches, so that the second may begin before the first has ended. */
 static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     (void)c;
@@ -163,7 +164,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
 }
 static const struct cuda_row row = CUDA_ROW(LEAF, "hopper", NULL, launches);
 
-/* All outputs; behind the last row nothing was written. */
+/* Compares all outputs; nothing may be written after the last row. */
 static void compare(struct world *w)
 {
     int n = now->columns;
@@ -199,8 +200,8 @@ static void compare(struct world *w)
     for (int i = 0; i < 3; i++) free(host[i]);
 }
 
-/* Outputs anew, filled with what nothing writes. */
-static void give_outputs(struct world *w)
+/* Allocates the outputs and fills them with a value that no kernel writes. */
+static void alloc_outputs(struct world *w)
 {
     const int64_t bytes[3] = {(int64_t)BATCH * ROWS * now->columns * 2,
                               (int64_t)BATCH * now->columns * ROWS_PITCH * 2,
@@ -215,7 +216,7 @@ static void free_outputs(struct world *w, void *const *out)
     for (int i = 0; i < 3; i++) w->backend->memory.free(w->call.context, out[i]);
 }
 
-static void give_inputs(struct world *w)
+static void alloc_inputs(struct world *w)
 {
     const int64_t bytes[3] = {2 * elements_a(), 2 * elements_b(), 4ll * now->columns};
     const void *from[3] = {w->a, w->b, w->bias};
@@ -226,18 +227,18 @@ static void give_inputs(struct world *w)
     }
 }
 
-/* Run, run at other addresses, recorded and played. */
+/* Runs, runs at other addresses, captures and replays. */
 static void run_shape(struct world *w)
 {
     void *recording, *first[3];
-    draw(w);
-    give_inputs(w);
-    give_outputs(w);
+    generate(w);
+    alloc_inputs(w);
+    alloc_outputs(w);
     hand_ok(cuda_prepare(&row.kernel, &w->call));
     hand_ok(cuda_run(&w->call));
     compare(w);
     memcpy(first, w->call.out, sizeof first);
-    give_outputs(w);
+    alloc_outputs(w);
     hand_ok(cuda_run(&w->call));
     compare(w);
     hand_ok(w->backend->recording->begin(w->call.context));

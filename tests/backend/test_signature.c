@@ -1,5 +1,5 @@
-/* The parameters of a kernel are read from its text, and arguments are matched with them by name and type: each kind of mistake
- * is a failure that names text, entry and parameter. */
+/* The parameters of a kernel are read from its source, and arguments are matched with them by name
+ * and type: each kind of mistake is a failure that names source, entry and parameter. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 static const char text[] =
     "#include \"device.cuh\"\n"
     "#define PACKED 1\n"
-    "/* first (x, y) is called by nobody. */\n"
+    "/* first (x, y) is never called. */\n"
     "DEVICE void first_of(int first) { first(first); }\n"
     "KERNEL_MIN(THREADS, (2 * 1)) first(const float *x, T_X *__restrict__ y, /* n, or */ int "
     "rows,\n"
@@ -87,7 +87,7 @@ static void test_kinds(void **state)
     assert_int_equal(s.parameters, 0);
 }
 
-static void test_kernels_of_macros(void **state)
+static void test_kernels_declared_by_macros(void **state)
 {
     (void)state;
     struct signature s = read("each_exp", "");
@@ -96,7 +96,7 @@ static void test_kernels_of_macros(void **state)
     assert_parameter(&s, 2, PARAMETER_I64, "n");
 }
 
-/* norm_parts.cuh declares the kernel, the text that includes it BIAS. */
+/* norm_parts.cuh declares the kernel; the source that includes it defines BIAS. */
 static void test_included_kernels(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void refuse_read(const char *entry, const char *words)
         fail_msg("%s: %s", words, fail_message());
 }
 
-static void test_texts_that_are_not_understood(void **state)
+static void test_invalid_sources(void **state)
 {
     (void)state;
     refuse_read("absent", "declares no kernel");
@@ -143,7 +143,7 @@ static void test_texts_that_are_not_understood(void **state)
     refuse_read("endless", "no end");
 }
 
-/* Arguments of `first`, in another order; those of `kinds` that are false are left out. */
+/* Arguments of `first`, in another order, without those that `left_out` marks. */
 enum { X, Y, ROWS, SEED, N, SCALE, MAP, KINDS };
 static struct cuda_launch arguments(const bool *left_out)
 {
@@ -159,7 +159,7 @@ static struct cuda_launch arguments(const bool *left_out)
     return k;
 }
 
-static void test_order_is_that_of_the_text(void **state)
+static void test_order_is_that_of_the_source(void **state)
 {
     (void)state;
     struct signature s = read("first", "");
@@ -232,7 +232,7 @@ static void test_wrong_types(void **state)
     refuse_match(&k, "parameter y ", "is a pointer, its argument an input");
 }
 
-static void test_inputs_that_the_call_lacks(void **state)
+static void test_inputs_missing_from_the_call(void **state)
 {
     (void)state;
     struct kernel_call c = {.n_in = 1, .n_out = 1};
@@ -251,15 +251,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_kernels_of_macros),
+        cmocka_unit_test(test_kernels_declared_by_macros),
         cmocka_unit_test(test_included_kernels),
         cmocka_unit_test(test_conditions),
-        cmocka_unit_test(test_texts_that_are_not_understood),
-        cmocka_unit_test(test_order_is_that_of_the_text),
+        cmocka_unit_test(test_invalid_sources),
+        cmocka_unit_test(test_order_is_that_of_the_source),
         cmocka_unit_test(test_missing_arguments),
         cmocka_unit_test(test_unknown_and_doubled_arguments),
         cmocka_unit_test(test_wrong_types),
-        cmocka_unit_test(test_inputs_that_the_call_lacks),
+        cmocka_unit_test(test_inputs_missing_from_the_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* What a GPU is seen to do: each kernel is of the node that started it, by itself or in the play of a recording. On a GPU, or on
- * one that is emulated (tests/e2e/test_gpu_trace.sh); with a word, what one trace says, for that script. */
+/* Traces of a GPU: each kernel is matched to the node that launched it, directly or in the replay
+ * of a captured graph. Runs on a GPU, or on an emulated one (tests/e2e/test_gpu_trace.sh). With an
+ * argument, prints one trace for that script. */
 #include "../support/cases.h"
 #include "backend/backend.h"
 #include "backend/range.h"
@@ -19,7 +20,8 @@
 
 enum { ROWS = 64, COLUMNS = 96, OUTSIDE = 1000 };
 
-/* A product, which is of the library and may be several kernels, and kernels of ours; the sum of rows is two. */
+/* A matmul of the library, which may be several kernels, and built-in kernels; the sum of rows is
+ * two kernels. */
 static void open(struct hand *s)
 {
     hand_init(s);
@@ -58,7 +60,7 @@ static void *record(struct hand *s)
     return recording;
 }
 
-/* Tests of another kind of machine. */
+/* Whether this machine can run the tests. */
 static bool there(void)
 {
     const struct backend *b = backend_find("cuda");
@@ -85,16 +87,18 @@ static bool emulated(const struct hand *s)
     return strstr(f.name, "emulated") != NULL;
 }
 
-/* Activities from number `from` on are those of one run: in the order of the steps, at least one of each, ours by name. */
-static int64_t check_run(const struct hand *s, const struct trace *t, int64_t from, int play)
+/* The activities from number `from` on belong to one run: in the order of the steps, at least one
+ * for each, built-in kernels by name. Returns the number after the last. */
+static int64_t check_run(const struct hand *s, const struct trace *t, int64_t from, int replay)
 {
     int64_t i = from;
     for (int step = 0; step < s->plan.steps; step++) {
         if (!s->plan.step[step].kernel) continue;
         int64_t first = i;
-        while (i < t->activities && t->activity[i].mark == step && t->activity[i].play == play) i++;
+        while (i < t->activities && t->activity[i].mark == step && t->activity[i].play == replay)
+            i++;
         if (i == first)
-            fail_msg("step %d, %s: nothing; number %lld is of mark %d, play %d", step,
+            fail_msg("step %d, %s: nothing; number %lld is of mark %d, replay %d", step,
                      op_def(s->plan.step[step].kernel->op)->name, (long long)i,
                      i < t->activities ? t->activity[i].mark : -2,
                      i < t->activities ? t->activity[i].play : -2);
@@ -127,13 +131,13 @@ static void end(struct hand *s, struct trace *t)
     check_order(t);
 }
 
-static void test_each_kernel_is_of_its_node(void **state)
+static void test_each_kernel_is_matched_to_its_node(void **state)
 {
     (void)state;
     struct hand s;
     struct trace t;
     open(&s);
-    run(&s); /* compiles; and without a trace a mark is nothing */
+    run(&s); /* compiles; without a trace, marks have no effect */
     hand_ok(s.backend->stream.sync(s.context));
     int64_t from = clock_ns();
     begin(&s);
@@ -152,11 +156,11 @@ static void test_each_kernel_is_of_its_node(void **state)
     hand_close(&s);
 }
 
-/* What goes to the device and comes back meanwhile is of its own mark. */
-static void test_plays_have_the_marks_of_the_recording(void **state)
+/* Uploads and downloads between replays keep their own marks. */
+static void test_replays_have_the_marks_of_the_capture(void **state)
 {
     (void)state;
-    enum { PLAYS = 3 };
+    enum { REPLAYS = 3 };
     struct hand s;
     struct trace t;
     float x[COLUMNS] = {0};
@@ -164,8 +168,8 @@ static void test_plays_have_the_marks_of_the_recording(void **state)
     run(&s);
     begin(&s);
     void *recording = record(&s);
-    for (int play = 0; play < PLAYS; play++) {
-        s.backend->trace->mark(s.context, OUTSIDE + play);
+    for (int replay = 0; replay < REPLAYS; replay++) {
+        s.backend->trace->mark(s.context, OUTSIDE + replay);
         hand_ok(s.backend->memory.upload(s.context, hand_input(&s, "x"), x, sizeof x));
         hand_ok(s.backend->recording->replay(s.context, recording));
         hand_ok(s.backend->memory.download(s.context, x, hand_output(&s, "h"), sizeof x));
@@ -173,13 +177,13 @@ static void test_plays_have_the_marks_of_the_recording(void **state)
     s.backend->recording->free(s.context, recording);
     end(&s, &t);
     int64_t i = 0;
-    for (int play = 0; play < PLAYS; play++) {
-        assert_int_equal(t.activity[i].mark, OUTSIDE + play);
+    for (int replay = 0; replay < REPLAYS; replay++) {
+        assert_int_equal(t.activity[i].mark, OUTSIDE + replay);
         assert_int_equal(t.activity[i].kind, ACTIVITY_COPY);
         assert_int_equal(t.activity[i].bytes, sizeof x);
         assert_string_equal(t.activity[i++].name, "copy host to device");
-        i = check_run(&s, &t, i, play);
-        assert_int_equal(t.activity[i].mark, OUTSIDE + play);
+        i = check_run(&s, &t, i, replay);
+        assert_int_equal(t.activity[i].mark, OUTSIDE + replay);
         assert_string_equal(t.activity[i++].short_name, "copy device to host");
     }
     assert_int_equal(i, t.activities);
@@ -187,8 +191,8 @@ static void test_plays_have_the_marks_of_the_recording(void **state)
     hand_close(&s);
 }
 
-/* A library may see nothing of it; if it does, it is nobody's. */
-static void test_a_recording_from_before_is_not_guessed(void **state)
+/* The library may not see its kernels; if it does, they are unmatched. */
+static void test_an_earlier_capture_is_unmatched(void **state)
 {
     (void)state;
     struct hand s;
@@ -212,8 +216,8 @@ static void test_a_recording_from_before_is_not_guessed(void **state)
     hand_close(&s);
 }
 
-/* One that was made in a trace is known in the next. */
-static void test_a_recording_serves_later_traces(void **state)
+/* A graph captured during one trace is known in the next. */
+static void test_a_capture_serves_later_traces(void **state)
 {
     (void)state;
     struct hand s;
@@ -224,7 +228,7 @@ static void test_a_recording_serves_later_traces(void **state)
     void *recording = record(&s);
     end(&s, &t);
     assert_int_equal(t.activities, 0);
-    hand_ok(s.backend->recording->replay(s.context, recording)); /* which nobody notes */
+    hand_ok(s.backend->recording->replay(s.context, recording)); /* not traced */
     begin(&s);
     hand_ok(s.backend->recording->replay(s.context, recording));
     end(&s, &t);
@@ -234,7 +238,7 @@ static void test_a_recording_serves_later_traces(void **state)
     hand_close(&s);
 }
 
-/* What one trace of two runs and two plays says. */
+/* Prints one trace of two runs and two replays. */
 static int once(void)
 {
     struct hand s;
@@ -261,7 +265,7 @@ static int once(void)
         printf("%lld activities, %lld dropped, %lld unmatched, by %s: %s\n",
                (long long)t.activities, (long long)t.dropped, (long long)t.unmatched, t.by,
                t.why ? t.why : "whole");
-    run(&s); /* all else goes on */
+    run(&s); /* everything else works */
     hand_close(&s);
     return 0;
 }
@@ -272,10 +276,10 @@ int main(int words, char **word)
     if (words > 1) return once();
     if (!there()) return EXIT_SKIPPED;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_kernel_is_of_its_node),
-        cmocka_unit_test(test_plays_have_the_marks_of_the_recording),
-        cmocka_unit_test(test_a_recording_from_before_is_not_guessed),
-        cmocka_unit_test(test_a_recording_serves_later_traces),
+        cmocka_unit_test(test_each_kernel_is_matched_to_its_node),
+        cmocka_unit_test(test_replays_have_the_marks_of_the_capture),
+        cmocka_unit_test(test_an_earlier_capture_is_unmatched),
+        cmocka_unit_test(test_a_capture_serves_later_traces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Whose the things are that a GPU did: calls, plays of recordings, and what is missing; names for people. */
+/* Matching of a GPU's activities to nodes: single calls, replays of captured graphs, missing
+ * records; and short names. */
 #include "../support/cases.h"
 #include "base/arena.h"
 
@@ -18,24 +19,24 @@ static struct trace_record alone(uint32_t call, int64_t start)
     return (struct trace_record){ACTIVITY_KERNEL, false, call, "alone", start, start + 5, 0};
 }
 
-static struct trace_record played(uint32_t call, int64_t start)
+static struct trace_record replayed(uint32_t call, int64_t start)
 {
-    return (struct trace_record){ACTIVITY_KERNEL, true, call, "played", start, start + 5, 0};
+    return (struct trace_record){ACTIVITY_KERNEL, true, call, "replayed", start, start + 5, 0};
 }
 
-/* The marks, one after the other, with the play: "7 -1 1:8". */
+/* The marks in order, with the number of the replay: "7 -1 1:8". */
 static const char *marks(const struct trace *t, struct arena *a)
 {
     char *text = arena_strdup(a, "");
     for (int64_t i = 0; i < t->activities; i++) {
         const struct activity *x = &t->activity[i];
-        char *play = x->play < 0 ? arena_strdup(a, "") : arena_printf(a, "%d:", x->play);
-        text = arena_printf(a, "%s%s%s%d", text, i ? " " : "", play, x->mark);
+        char *replay = x->play < 0 ? arena_strdup(a, "") : arena_printf(a, "%d:", x->play);
+        text = arena_printf(a, "%s%s%s%d", text, i ? " " : "", replay, x->mark);
     }
     return text;
 }
 
-static void test_a_mark_is_that_of_the_call(void **state)
+static void test_an_activity_has_the_mark_of_its_call(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -54,7 +55,7 @@ static void test_a_mark_is_that_of_the_call(void **state)
     arena_release(&a);
 }
 
-static void test_a_call_without_a_record_is_told(void **state)
+static void test_a_call_without_a_record_is_reported(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -72,14 +73,14 @@ static void test_a_call_without_a_record_is_told(void **state)
 static const int first[] = {10, 11, 11}, second[] = {20};
 static const struct trace_play three[] = {{first, 3}, {second, 1}, {first, 3}};
 
-/* Numbers of calls are all the same: they are not needed where nothing is missing. */
-static void test_plays_take_their_own_in_order(void **state)
+/* All calls have the same number: numbers are not needed if no record is missing. */
+static void test_replays_are_matched_in_order(void **state)
 {
     (void)state;
     struct arena a = {0};
     struct trace t;
-    struct trace_record r[] = {played(8, 50), played(8, 10), alone(1, 35),  played(8, 20),
-                               played(8, 60), played(8, 30), played(8, 40), played(8, 70)};
+    struct trace_record r[] = {replayed(8, 50), replayed(8, 10), alone(1, 35),    replayed(8, 20),
+                               replayed(8, 60), replayed(8, 30), replayed(8, 40), replayed(8, 70)};
     struct trace_call c[] = {{1, 5, NO_REPLAY}, {8, -1, 2}};
     trace_join(&(struct trace_input){r, 8, c, 2, three, 3}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:10 0:11 0:11 5 1:20 2:10 2:11 2:11");
@@ -87,14 +88,14 @@ static void test_plays_take_their_own_in_order(void **state)
     arena_release(&a);
 }
 
-/* One of the first play is missing: the others are known all the same. */
-static void test_a_play_that_is_not_whole_is_nobodys(void **state)
+/* A record of the first replay is missing; the other replays are matched. */
+static void test_an_incomplete_replay_is_unmatched(void **state)
 {
     (void)state;
     struct arena a = {0};
     struct trace t;
-    struct trace_record r[] = {played(3, 10), played(3, 20), played(4, 30),
-                               played(5, 40), played(5, 50), played(5, 60)};
+    struct trace_record r[] = {replayed(3, 10), replayed(3, 20), replayed(4, 30),
+                               replayed(5, 40), replayed(5, 50), replayed(5, 60)};
     struct trace_call c[] = {{3, -1, 0}, {4, -1, 1}, {5, -1, 2}};
     trace_join(&(struct trace_input){r, 6, c, 3, three, 3}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:-1 0:-1 1:20 2:10 2:11 2:11");
@@ -105,14 +106,14 @@ static void test_a_play_that_is_not_whole_is_nobodys(void **state)
     arena_release(&a);
 }
 
-/* A play of an unknown recording, whose call's record is lost: nothing is known of it. */
-static void test_a_play_without_its_call_is_nobodys(void **state)
+/* A replay of an unknown graph, and the record of its call is lost: it stays unmatched. */
+static void test_a_replay_without_its_call_is_unmatched(void **state)
 {
     (void)state;
     struct arena a = {0};
     struct trace t;
     static const struct trace_play late[] = {{NULL, 0}, {first, 3}};
-    struct trace_record r[] = {played(3, 10), played(4, 20), played(4, 30), played(4, 40)};
+    struct trace_record r[] = {replayed(3, 10), replayed(4, 20), replayed(4, 30), replayed(4, 40)};
     struct trace_call c[] = {{4, -1, 1}};
     trace_join(&(struct trace_input){r, 4, c, 1, late, 2}, &t, &a);
     assert_string_equal(marks(&t, &a), "-1 1:10 1:11 1:11");
@@ -120,14 +121,15 @@ static void test_a_play_without_its_call_is_nobodys(void **state)
     arena_release(&a);
 }
 
-/* One is missing, and two plays share a number or come in another order: nothing is guessed. */
-static void test_what_cannot_be_told_apart_is_nobodys(void **state)
+/* A record is missing, and two replays share a number or come in another order: nothing is
+ * guessed. */
+static void test_ambiguous_replays_are_unmatched(void **state)
 {
     (void)state;
     struct arena a = {0};
     struct trace t;
-    struct trace_record r[] = {played(3, 10), played(3, 20), played(3, 30),
-                               played(5, 40), played(5, 50), played(5, 60)};
+    struct trace_record r[] = {replayed(3, 10), replayed(3, 20), replayed(3, 30),
+                               replayed(5, 40), replayed(5, 50), replayed(5, 60)};
     struct trace_call shared[] = {{3, -1, 0}, {5, -1, 2}}, turned[] = {{3, -1, 2}, {5, -1, 0}};
     for (int i = 0; i < 2; i++) {
         trace_join(&(struct trace_input){r, 6, i ? turned : shared, 2, three, 3}, &t, &a);
@@ -138,16 +140,16 @@ static void test_what_cannot_be_told_apart_is_nobodys(void **state)
     arena_release(&a);
 }
 
-/* Whether the library saw it or not. */
-static void test_a_recording_from_before_is_nobodys(void **state)
+/* Whether or not the library recorded it. */
+static void test_an_earlier_capture_is_unmatched(void **state)
 {
     (void)state;
     struct arena a = {0};
     struct trace t;
     static const struct trace_play two[] = {{NULL, 0}, {first, 3}};
-    struct trace_record seen[] = {played(3, 10), played(3, 20), played(4, 30), played(4, 40),
-                                  played(4, 50)};
-    struct trace_record unseen[] = {played(4, 30), played(4, 40), played(4, 50)};
+    struct trace_record seen[] = {replayed(3, 10), replayed(3, 20), replayed(4, 30),
+                                  replayed(4, 40), replayed(4, 50)};
+    struct trace_record unseen[] = {replayed(4, 30), replayed(4, 40), replayed(4, 50)};
     struct trace_call c[] = {{3, -1, 0}, {4, -1, 1}};
     trace_join(&(struct trace_input){seen, 5, c, 2, two, 2}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:-1 0:-1 1:10 1:11 1:11");
@@ -160,8 +162,8 @@ static void test_a_recording_from_before_is_nobodys(void **state)
     arena_release(&a);
 }
 
-/* What fills memory and a kernel that is called so are two. */
-static void test_a_name_is_of_its_kind(void **state)
+/* A memory fill and a kernel of the same name are different. */
+static void test_a_name_belongs_to_its_kind(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -175,7 +177,7 @@ static void test_a_name_is_of_its_kind(void **state)
     arena_release(&a);
 }
 
-static void test_nothing_is_a_trace(void **state)
+static void test_an_empty_trace(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -218,15 +220,15 @@ static void test_names_are_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_mark_is_that_of_the_call),
-        cmocka_unit_test(test_a_call_without_a_record_is_told),
-        cmocka_unit_test(test_plays_take_their_own_in_order),
-        cmocka_unit_test(test_a_play_that_is_not_whole_is_nobodys),
-        cmocka_unit_test(test_a_play_without_its_call_is_nobodys),
-        cmocka_unit_test(test_what_cannot_be_told_apart_is_nobodys),
-        cmocka_unit_test(test_a_recording_from_before_is_nobodys),
-        cmocka_unit_test(test_a_name_is_of_its_kind),
-        cmocka_unit_test(test_nothing_is_a_trace),
+        cmocka_unit_test(test_an_activity_has_the_mark_of_its_call),
+        cmocka_unit_test(test_a_call_without_a_record_is_reported),
+        cmocka_unit_test(test_replays_are_matched_in_order),
+        cmocka_unit_test(test_an_incomplete_replay_is_unmatched),
+        cmocka_unit_test(test_a_replay_without_its_call_is_unmatched),
+        cmocka_unit_test(test_ambiguous_replays_are_unmatched),
+        cmocka_unit_test(test_an_earlier_capture_is_unmatched),
+        cmocka_unit_test(test_a_name_belongs_to_its_kind),
+        cmocka_unit_test(test_an_empty_trace),
         cmocka_unit_test(test_names_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

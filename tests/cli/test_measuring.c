@@ -1,4 +1,4 @@
-/* The commands that measure, from outside and at tiny size: what they print, keep and refuse.
+/* The commands that measure, run as a user does at tiny sizes: what they print, store and refuse.
  * test: slow */
 #include "../support/program.h"
 #include "../support/workdir.h"
@@ -17,7 +17,7 @@
 static const char TINY[] = "--n_layer=1 --n_head=2 --n_embd=16 --block_size=16 --batch_size=2 "
                            "--threads=1 --device=cpu --data_dir=/nowhere";
 
-/* All tests share the folder of the cache, so the machine is measured once. */
+/* All tests share a cache directory, so the machine is measured once. */
 static int strobe(const char *words)
 {
     return program_run(arena_printf(&arena, "XDG_CACHE_HOME=%s", workdir_path("cache")), words);
@@ -80,7 +80,7 @@ static int lines_of(const char *s)
     return n;
 }
 
-/* --- machine ------------------------------------------------------------------------------------- */
+/* --- machine --- */
 
 static void test_machine(void **state)
 {
@@ -89,10 +89,10 @@ static void test_machine(void **state)
     assert_string_equal(text(m, "path"), record());
     assert_true(file_exists(record()));
     assert_true(number(m, "threads") == 1 && json_is_true(json_object_get(m, "quick")));
-    const json_t *products = json_object_get(m, "products"), *copies = json_object_get(m, "copies");
-    assert_true(json_array_size(products) >= 1 && json_array_size(copies) > 4);
-    assert_string_equal(text(json_array_get(products, 0), "dtype"), "f32");
-    assert_true(number(json_array_get(products, 0), "flops_per_s") > 1e7);
+    const json_t *matmuls = json_object_get(m, "products"), *copies = json_object_get(m, "copies");
+    assert_true(json_array_size(matmuls) >= 1 && json_array_size(copies) > 4);
+    assert_string_equal(text(json_array_get(matmuls, 0), "dtype"), "f32");
+    assert_true(number(json_array_get(matmuls, 0), "flops_per_s") > 1e7);
     json_decref(m);
     refuses("machine now", 2, "machine takes only options; found now");
     refuses("machine --threads=-1", 2, "--threads must be 0 to 4096");
@@ -101,8 +101,8 @@ static void test_machine(void **state)
     refuses_the_eighth_gpu("machine");
 }
 
-/* As if so many processors had been busy with other programs while the record was made: whether some were is
- * chance. */
+/* Sets the number of processors that other programs kept busy during the measurement, which is
+ * otherwise random. */
 static void set_others(const char *processors)
 {
     static const char key[] = "\"others\": ";
@@ -115,8 +115,9 @@ static void set_others(const char *processors)
     workdir_text("cache/strobe/machine.json", arena_printf(&arena, "%s%s", whole, at));
 }
 
-/* The record is used where it is of this machine, and made anew where it is not or cannot be read. */
-static void test_the_record_is_used_or_made_anew(void **state)
+/* The record of this machine is used; if it is another machine's or unreadable, a new one is
+ * made. */
+static void test_the_record_is_used_or_replaced(void **state)
 {
     (void)state;
     const char *words = arena_printf(&arena, "bench kernels --op=matmul --samples=1 %s", TINY);
@@ -133,12 +134,13 @@ static void test_the_record_is_used_or_made_anew(void **state)
     workdir_text("cache/strobe/machine.json", other);
     assert_int_equal(strobe(words), 0);
     assert_non_null(strstr(failed, measuring));
-    assert_true(lines_of(program_text(record())) > lines_of(good)); /* the other's is kept */
+    /* The other machine's record is kept. */
+    assert_true(lines_of(program_text(record())) > lines_of(good));
 
     assert_int_equal(strobe(arena_printf(&arena, "%s --threads=2", words)), 0);
     assert_non_null(strstr(failed, "with 2 threads are not known yet"));
 
-    set_others("7.5"); /* what was measured beside other programs is measured again */
+    set_others("7.5"); /* a record made while other programs ran is made again */
     assert_int_equal(strobe(words), 0);
     assert_non_null(strstr(failed, "while other programs were busy"));
 
@@ -149,7 +151,7 @@ static void test_the_record_is_used_or_made_anew(void **state)
     assert_int_equal(strobe(words), 0);
     assert_null(strstr(failed, "measur"));
 
-    /* No place to keep it is no reason to fail. */
+    /* The commands work even if the record cannot be stored. */
     assert_int_equal(program_run("HOME= XDG_CACHE_HOME=relative", words), 0);
     assert_non_null(strstr(failed, "neither XDG_CACHE_HOME nor HOME is set"));
     workdir_text("in_the_way", "");
@@ -158,18 +160,18 @@ static void test_the_record_is_used_or_made_anew(void **state)
     assert_non_null(strstr(failed, "warning: the peaks are not stored"));
 }
 
-/* --- bench kernels ------------------------------------------------------------------------------- */
+/* --- bench kernels --- */
 
 static void test_bench_kernels(void **state)
 {
     (void)state;
     json_t *k =
         json_of(arena_printf(&arena, "bench kernels --json --samples=2 --limit=1 %s", TINY));
-    const json_t *rows = json_object_get(k, "rows"), *products = json_object_get(k, "products");
+    const json_t *rows = json_object_get(k, "rows"), *matmuls = json_object_get(k, "products");
     double step_us = 0, matmul_us = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *r = json_array_get(rows, i);
-        bool product = !strcmp(text(r, "op"), "MATMUL") || !strcmp(text(r, "op"), "LINEAR");
+        bool is_matmul = !strcmp(text(r, "op"), "MATMUL") || !strcmp(text(r, "op"), "LINEAR");
         double share = number(r, "share_percent");
         assert_true(number(r, "us_median") > 0 && share > 0 && share < 1000);
         assert_true(!strcmp(text(r, "ceiling"), "copy") || !strcmp(text(r, "ceiling"), "matmul"));
@@ -177,18 +179,18 @@ static void test_bench_kernels(void **state)
         double us = number(r, "us_per_step");
         assert_true(us > 0.99 * number(r, "us_median") * number(r, "calls_per_step"));
         step_us += us;
-        if (product) matmul_us += us;
+        if (is_matmul) matmul_us += us;
     }
     assert_true(step_us > 0.999e3 * number(k, "ms_per_step"));
     assert_true(step_us < 1.001e3 * number(k, "ms_per_step"));
-    assert_true(matmul_us > 0.999e3 * number(products, "ms_of_rows"));
-    assert_true(matmul_us < 1.001e3 * number(products, "ms_of_rows"));
-    assert_int_equal((int)number(products, "calls"), 3 + 4 * 3);
-    assert_true(number(products, "ms_median") > 0);
+    assert_true(matmul_us > 0.999e3 * number(matmuls, "ms_of_rows"));
+    assert_true(matmul_us < 1.001e3 * number(matmuls, "ms_of_rows"));
+    assert_int_equal((int)number(matmuls, "calls"), 3 + 4 * 3);
+    assert_true(number(matmuls, "ms_median") > 0);
     json_decref(k);
 }
 
-static void test_forms_of_bench_kernels(void **state)
+static void test_formats_of_bench_kernels(void **state)
 {
     (void)state;
     const char *words = arena_printf(&arena, "bench kernels --op=adamw --samples=1 %s", TINY);
@@ -218,7 +220,7 @@ static void test_bench_refuses(void **state)
     refuses("bench kernels --n_layer=4 --n_embd=65536 --n_head=64 --vocab=65", 1, "of memory, and");
 }
 
-/* --- bench attention ----------------------------------------------------------------------------- */
+/* --- bench attention --- */
 
 static void test_bench_attention(void **state)
 {
@@ -240,7 +242,7 @@ static void test_bench_attention(void **state)
         double ms = number(r, "forward_ms") + number(r, "backward_ms");
         double slow_ms = number(slow, "forward_ms") + number(slow, "backward_ms");
         assert_true(ms > 0 && number(r, "bytes") > 0 && number(r, "times_slow_op") > 0);
-        assert_true(number(r, "samples") == 2); /* two medians do not add up to that of the sum */
+        assert_true(number(r, "samples") == 2); /* medians do not add up */
         assert_true(number(r, "times_slow_op") > 0.5 * slow_ms / ms);
         assert_true(number(r, "times_slow_op") < 2 * slow_ms / ms);
     }
@@ -272,7 +274,7 @@ static void test_grid_of_bench_attention(void **state)
         arena_printf(&arena,
                      "bench attention --device=cpu --T=16,32 --tokens=32 --heads=2 --head_size=8,4 "
                      "--causal=false,true --check=true --samples=2 --dtype=float32,bfloat16 "
-                     "--threads=1 --flash_only --layout=packed --svg=%s", /* as scripts may say */
+                     "--threads=1 --flash_only --layout=packed --svg=%s",
                      workdir_path("grid.svg"));
     json_t *all = json_of_version(arena_printf(&arena, "%s --json", words), 2);
     const json_t *rows = json_object_get(all, "rows");
@@ -334,7 +336,7 @@ static void test_bench_attention_refuses(void **state)
     refuses("bench attention --isa=mmx", 2, "mmx");
 }
 
-/* --- ladder -------------------------------------------------------------------------------------- */
+/* --- ladder --- */
 
 static void test_ladder(void **state)
 {
@@ -351,7 +353,7 @@ static void test_ladder(void **state)
     for (size_t i = 0; i < json_array_size(rungs); i++) {
         const json_t *r = json_array_get(rungs, i);
         assert_memory_equal(text(r, "differs"), "--", 2);
-        if (!json_is_null(json_object_get(r, "note"))) continue; /* as text() would say */
+        if (!json_is_null(json_object_get(r, "note"))) continue; /* as text() requires */
         if (i) times *= number(r, "times_before");
         double apart = times / number(r, "times_first");
         assert_true(apart > 0.999 && apart < 1.001);
@@ -397,7 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_machine), /* first: the others use its record */
         cmocka_unit_test(test_bench_kernels),
-        cmocka_unit_test(test_forms_of_bench_kernels),
+        cmocka_unit_test(test_formats_of_bench_kernels),
         cmocka_unit_test(test_bench_refuses),
         cmocka_unit_test(test_bench_attention),
         cmocka_unit_test(test_grid_of_bench_attention),
@@ -405,7 +407,7 @@ int main(void)
         cmocka_unit_test(test_ladder),
         cmocka_unit_test(test_ladder_refuses),
         cmocka_unit_test(test_help_of_the_parts),
-        cmocka_unit_test(test_the_record_is_used_or_made_anew),
+        cmocka_unit_test(test_the_record_is_used_or_replaced),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);
 }

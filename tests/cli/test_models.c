@@ -1,4 +1,5 @@
-/* Models that are only timed, from outside: each command that looks at a step or times one takes them, and none that trains.
+/* Models that are only timed: commands that inspect or time a step accept them; training refuses
+ * them.
  * test: slow */
 #include "../support/program.h"
 
@@ -12,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Its configuration, made small; what its plan and the time of its step are said to be. */
+/* A small configuration of each model, and expected text of its plan and of its timing. */
 static const struct {
     const char *name, *words, *plan, *rate;
 } models[] = {
@@ -51,21 +52,21 @@ static void test_they_are_planned_and_timed(void **state)
         says(said, models[i].plan);
         says_not(said, "tokens");
         says_not(said, "vocabulary");
-        says_not(failed, "data set"); /* it asks for none */
+        says_not(failed, "data set"); /* none is required */
         assert_int_equal(run("graph", i, "--fusion=op"), 0);
         says(said, " = LEAF [drawn]  f32");
         assert_int_equal(run("memory", i, ""), 0);
         says(said, model);
-        assert_int_equal(strstr(said, "\nblock 0 saves") != NULL, i < 2); /* the others have none */
+        assert_int_equal(strstr(said, "\nblock 0 saves") != NULL, i < 2); /* has blocks */
         assert_int_equal(run("memory", i, "--limit=256MiB"), 0);
-        bool tiny = strcmp(models[i].name, "toy") == 0; /* what fits is more than the key takes */
+        bool tiny = strcmp(models[i].name, "toy") == 0; /* more fits than the key allows */
         says(said, tiny ? "the largest value of the key" : "is the largest that fits");
         assert_int_equal(run("bench", i, "--warmup=0 --steps=2"), 0);
         says(said, models[i].rate);
     }
 }
 
-/* What measures the machine first is asked once. */
+/* Commands that first measure the machine run once. */
 static void test_they_are_measured(void **state)
 {
     (void)state;
@@ -89,7 +90,7 @@ static void test_they_are_measured(void **state)
     says_not(said, "12 L C T = ");
 }
 
-/* A step without products has no ratio to them, and the file for programs is one. */
+/* A step without matmuls has no ratio to them, and its JSON is valid. */
 static void test_a_step_without_matmuls(void **state)
 {
     (void)state;
@@ -104,7 +105,7 @@ static void test_a_step_without_matmuls(void **state)
     }
 }
 
-static void test_one_kernel_or_several(void **state)
+static void test_fused_and_primitive_kernels(void **state)
 {
     (void)state;
     assert_int_equal(run("plan", 2, ""), 0);
@@ -116,8 +117,8 @@ static void test_one_kernel_or_several(void **state)
     says_not(said, " ELU ");
 }
 
-/* Heads that do not divide the width, where there are heads. */
-static void test_keys_that_are_not_read(void **state)
+/* A number of heads that does not divide the width is refused only by models with heads. */
+static void test_unused_keys_are_not_checked(void **state)
 {
     (void)state;
     assert_int_equal(run("plan", 0, "--n_head=7"), 2);
@@ -153,9 +154,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_they_are_measured, program_setup, program_teardown),
         cmocka_unit_test_setup_teardown(test_a_step_without_matmuls, program_setup,
                                         program_teardown),
-        cmocka_unit_test_setup_teardown(test_one_kernel_or_several, program_setup,
+        cmocka_unit_test_setup_teardown(test_fused_and_primitive_kernels, program_setup,
                                         program_teardown),
-        cmocka_unit_test_setup_teardown(test_keys_that_are_not_read, program_setup,
+        cmocka_unit_test_setup_teardown(test_unused_keys_are_not_checked, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_they_are_not_trained, program_setup, program_teardown),
     };

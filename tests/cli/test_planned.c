@@ -1,4 +1,5 @@
-/* graph, plan and memory from outside: what they print without a data set, without running anything.
+/* The commands graph, plan and memory: what they print without a data set and without running a
+ * step.
  * test: slow */
 #include "../support/program.h"
 #include "../support/workdir.h"
@@ -68,7 +69,7 @@ static void test_vocabulary(void **state)
     assert_string_equal(failed, ""); /* no data set is looked for */
     assert_int_equal(strobe("plan", "--summary --vocab_size=1000 --vocab=65"), 0);
     says("vocabulary=65\n");
-    says("parameters   795,904"); /* the other rows are padding */
+    says("parameters   795,904"); /* the remaining rows are padding */
     assert_int_equal(strobe("plan", "--vocab_size=1000 --vocab=1001"), 2);
     assert_non_null(strstr(failed, "1001 distinct tokens, more than vocab_size = 1000"));
     assert_int_equal(strobe("plan", "--vocab=-1"), 2);
@@ -120,8 +121,8 @@ static void test_graph(void **state)
     assert_string_equal(said + strlen(said) - 2, "}\n");
 }
 
-/* The source of the kernels generated for a graph. */
-static void test_kernels_that_are_written(void **state)
+/* The sources of kernels that are generated for a graph. */
+static void test_generated_kernels(void **state)
 {
     (void)state;
     assert_int_equal(strobe("graph", "--kernels --device=cpu"), 0);
@@ -219,7 +220,7 @@ static int64_t sum_of(json_t *object)
     return sum;
 }
 
-/* The sum of a column of rows; those that have it not count nothing. */
+/* The sum of a column over rows; rows without it count as zero. */
 static int64_t sum_of_rows(const json_t *rows, const char *key)
 {
     double sum = 0;
@@ -286,7 +287,8 @@ static void test_memory(void **state)
     assert_int_equal(strobe("memory", "--markdown --csv"), 2);
 }
 
-/* Each line of the plot lies between the axis and 84 columns, and nothing is wider than a terminal. */
+/* Each line of the plot ends within 84 columns after the axis, and no line is wider than a
+ * terminal. */
 static void test_memory_plot(void **state)
 {
     (void)state;
@@ -309,7 +311,8 @@ static void test_memory_plot(void **state)
         assert_true(strcspn(at, "\n") <= 120);
 }
 
-/* The ring of magnitudes is in the sum and has a name of its own, with copies of the weights and without. */
+/* The amax history is part of the total and has a separate name, with packed weights and
+ * without. */
 static void test_memory_of_float8(void **state)
 {
     (void)state;
@@ -410,7 +413,8 @@ static void test_memory_limit(void **state)
     }
 }
 
-/* What two steps took is near what was foretold, where that is more than the libraries' own few MiB. */
+/* The memory of two steps is near the prediction if that is more than the few MiB of the
+ * libraries. */
 static void test_memory_measured(void **state)
 {
     (void)state;
@@ -421,12 +425,12 @@ static void test_memory_measured(void **state)
                                                      "--flash=false --block_size=128 --phase=%s",
                                                      phases[phase]));
         const json_t *measured = json_object_get(all, "measured");
-        int64_t foretold = number(measured, "predicted"), took = number(measured, "measured");
-        assert_int_equal(foretold, number(json_object_get(all, "memory"), "total"));
+        int64_t predicted = number(measured, "predicted"), used = number(measured, "measured");
+        assert_int_equal(predicted, number(json_object_get(all, "memory"), "total"));
         assert_string_equal(json_string_value(json_object_get(measured, "by")), "process");
-        if (took < foretold - foretold / 50 || took > foretold + foretold / 50 + (16 << 20))
-            fail_msg("%s: %lld bytes foretold, %lld measured", phases[phase], (long long)foretold,
-                     (long long)took);
+        if (used < predicted - predicted / 50 || used > predicted + predicted / 50 + (16 << 20))
+            fail_msg("%s: %lld bytes predicted, %lld measured", phases[phase], (long long)predicted,
+                     (long long)used);
         json_decref(all);
     }
     assert_int_equal(strobe("memory", "--measure --backend=null"), 2);
@@ -451,7 +455,7 @@ int main(void)
         cmocka_unit_test(test_vocabulary),
         cmocka_unit_test(test_vocabulary_of_the_data_set),
         cmocka_unit_test(test_graph),
-        cmocka_unit_test(test_kernels_that_are_written),
+        cmocka_unit_test(test_generated_kernels),
         cmocka_unit_test(test_graph_refuses),
         cmocka_unit_test(test_graph_json),
         cmocka_unit_test(test_plan),

@@ -40,7 +40,7 @@ static enum status read_text(const char *text)
     return config_read(&c, workdir_text("x.conf", text), &arena);
 }
 
-/* The failure is the path of x.conf and then `rest`: ":3: there is no key ...". */
+/* The message is the path of x.conf and then `rest`: ":3: there is no key ...". */
 static void assert_refused(const char *text, const char *rest)
 {
     assert_int_equal(read_text(text), ST_USAGE);
@@ -119,7 +119,7 @@ static void test_quotes_and_escapes(void **state)
     assert_string_equal(c.data.data_dir, "");
 }
 
-static void test_refusals_say_where(void **state)
+static void test_errors_name_the_line(void **state)
 {
     (void)state;
     assert_refused("n_layer = 2\n\nn_layers = 3\n", ":3: there is no key n_layers; the nearest is "
@@ -209,14 +209,14 @@ static void test_check(void **state)
     static const struct {
         const char *set[2];
         enum status st;
-        const char *names[2]; /* both stand in the sentence */
+        const char *names[2]; /* both are in the message */
     } cases[] = {
         {{"batch_size=65536", "block_size=262144"}, ST_USAGE, {"batch_size", "block_size"}},
         {{"warmup_iters=20", "lr_decay_iters=10"}, ST_USAGE, {"warmup_iters", "lr_decay_iters"}},
         {{"learning_rate=1e-5", "min_lr=1e-4"}, ST_USAGE, {"min_lr", "learning_rate"}},
         {{"out_dir="}, ST_USAGE, {"out_dir is empty"}},
         {{"data_dir="}, ST_USAGE, {"data_dir is empty"}},
-        {{"device=cuda"}, ST_OK, {0}}, /* whether it is there is seen when it is opened */
+        {{"device=cuda"}, ST_OK, {0}}, /* checked only when the device is opened */
         {{"dtype=tfloat32"}, ST_OK, {0}},
         {{"dtype=tfloat32", "device=cpu"}, ST_UNSUPPORTED, {"--device=cuda", "dtype=float32"}},
         {{"dtype=bfloat16"}, ST_OK, {0}},
@@ -241,7 +241,7 @@ static void test_check(void **state)
     }
 }
 
-/* A word with a number: what it is, what it is printed as, and what is refused. */
+/* Values of a word and a number: reading, printing and refusing them. */
 static void test_words_with_a_number(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void test_value_text(void **state)
     assert_null(config_value_text(&c, "flas", &arena));
 }
 
-/* The table itself: no key twice, every one with help, and in the reference. */
+/* The table of keys: unique, with help, and documented in the reference. */
 static void test_table(void **state)
 {
     (void)state;
@@ -375,7 +375,7 @@ static void test_every_file_in_configs(void **state)
     globfree(&found);
 }
 
-/* What resuming a run refuses to change, and what says only where it is. */
+/* Keys that resuming a run refuses to change, and keys that only name paths. */
 static void test_key_flags(void **state)
 {
     (void)state;
@@ -401,7 +401,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_defaults_are_nanogpts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quotes_and_escapes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refusals_say_where, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_errors_name_the_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_include, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overrides, setup, teardown),
         cmocka_unit_test_setup_teardown(test_check, setup, teardown),

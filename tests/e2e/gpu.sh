@@ -3,7 +3,7 @@
 STROBE_BUILD=${STROBE_BUILD:-$PWD/build/release}
 emulator=$STROBE_BUILD/emulator
 if [ ! -e "$emulator/without.so" ]; then
-    echo "skipped: the emulated GPU needs a release build, the CUDA toolkit's headers and a C++ compiler"
+    echo "skipped: the emulated GPU needs a release build, CUDA's headers and a C++ compiler"
     exit 77
 fi
 export LD_LIBRARY_PATH="$emulator${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

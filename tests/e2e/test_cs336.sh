@@ -21,13 +21,16 @@ expect 0 'SWIGLU_GRAD' "$STROBE" profile "$configs/cs336_small.conf" $small --st
 expect 0 'block 1 saves' "$STROBE" memory "$configs/cs336_small.conf" $small
 
 # --- training: rows of the token table that the text does not use are padding
-train="--dataset=tiny --data_dir=$work/data --max_iters=200 --eval_interval=100 --eval_iters=2 --learning_rate=1e-2"
+train="--dataset=tiny --data_dir=$work/data --max_iters=200 --eval_interval=100"
+train="$train --eval_iters=2 --learning_rate=1e-2"
 # shellcheck disable=SC2086
-expect 2 'more than vocab_size = 5' "$STROBE" train "$configs/cs336_small.conf" $small $train --vocab_size=5 --out_dir=refused
+expect 2 'more than vocab_size = 5' "$STROBE" train "$configs/cs336_small.conf" $small $train \
+    --vocab_size=5 --out_dir=refused
 # shellcheck disable=SC2086
 "$STROBE" train "$configs/cs336_small.conf" $small $train --out_dir=whole >log
 last=$(sed -n '$s/.*"val_loss":\([0-9]*\)\..*/\1/p' whole/log.jsonl)
-[ "$last" = 1 ] || [ "$last" = 0 ] || fail "the loss of the trained model is $last: $(tail -n 1 whole/log.jsonl)"
+[ "$last" = 1 ] || [ "$last" = 0 ] ||
+    fail "the loss of the trained model is $last: $(tail -n 1 whole/log.jsonl)"
 [ -s whole/samples.txt ] || fail "no text was generated"
 expect 0 'val loss' "$STROBE" eval whole
 expect 0 'a' "$STROBE" sample whole --start=ab --num_samples=1 --max_new_tokens=20 --temperature=0
@@ -36,6 +39,7 @@ expect 0 'a' "$STROBE" sample whole --start=ab --num_samples=1 --max_new_tokens=
 # shellcheck disable=SC2086
 "$STROBE" train "$configs/cs336_small.conf" $small $train --out_dir=half --max_iters=100 >log
 "$STROBE" train half --init_from=resume --max_iters=200 >log
-cmp whole/ckpt/000200/model.safetensors half/ckpt/000200/model.safetensors || fail "the resumed run differs"
+cmp whole/ckpt/000200/model.safetensors half/ckpt/000200/model.safetensors ||
+    fail "the resumed run differs"
 # shellcheck disable=SC2086
 expect 2 'd_ff' "$STROBE" train half --init_from=resume --d_ff=96

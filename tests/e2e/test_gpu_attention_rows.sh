@@ -11,7 +11,8 @@ trap 'rm -f "$log"' EXIT
 
 for how in EMU_SMS=3 EMU_SMS=1 'EMU_EARLY=1 EMU_REVERSE=1'; do
     # shellcheck disable=SC2086
-    env $how "$test" --small tails heads groups extremes dropout masks leak determinism large races >"$log" 2>&1 &&
+    env $how "$test" --small tails heads groups extremes dropout masks leak determinism large \
+        races >"$log" 2>&1 &&
         grep -q '^10 tests, 0 failures$' "$log" || {
         echo "FAIL: with $how"
         cat "$log"

@@ -11,7 +11,8 @@ fail() {
 
 # loss OPTIONS...: of the first step
 loss() {
-    "$STROBE" bench "$@" --warmup=1 --steps=1 --json 2>"$STROBE_BUILD/models.log" | sed -n 's/.*"loss":\([0-9.e+-]*\)}.*/\1/p'
+    "$STROBE" bench "$@" --warmup=1 --steps=1 --json 2>"$STROBE_BUILD/models.log" |
+        sed -n 's/.*"loss":\([0-9.e+-]*\)}.*/\1/p'
 }
 
 # near MOST CONFIG...: compares CPU and GPU; the GPU runs with the options in $here
@@ -21,7 +22,8 @@ near() {
     on_cpu=$(loss "$@" --device=cpu)
     # shellcheck disable=SC2086
     on_gpu=$(loss "$@" --device=cuda $here)
-    awk -v a="$on_cpu" -v b="$on_gpu" -v most="$most" 'BEGIN { d = a - b; exit !(a > 0 && d * d <= most * most * a * a) }' ||
+    awk -v a="$on_cpu" -v b="$on_gpu" -v most="$most" \
+        'BEGIN { d = a - b; exit !(a > 0 && d * d <= most * most * a * a) }' ||
         fail "$* $here: the loss is $on_gpu, on the CPU $on_cpu: $(cat "$STROBE_BUILD/models.log")"
     echo "$* $here: $on_gpu"
 }
@@ -46,4 +48,5 @@ done
 # Heads of 256: forward by FMAs, backward by the row that accepts every size.
 here=
 near 1e-5 configs/attention_block.conf --batch_size=1 --block_size=12
-"$STROBE" plan configs/attention_block.conf --device=cuda | grep -q "ATTENTION_GRAD  *plain" || fail "heads of 256 have a faster row"
+"$STROBE" plan configs/attention_block.conf --device=cuda | grep -q "ATTENTION_GRAD  *plain" ||
+    fail "heads of 256 have a faster row"

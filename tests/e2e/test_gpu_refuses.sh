@@ -25,56 +25,71 @@ $(cat out)"
 
 # --- no GPU
 none='no NVIDIA GPU can be used'
-sentence 1 "$none: libcuda.so.1 is not on this machine; use device=cpu" without libcuda $train --device=cuda
-sentence 1 "$none: the driver reports: no CUDA-capable device is detected; use device=cpu" env EMU_DEVICES=0 $train --device=cuda
+sentence 1 "$none: libcuda.so.1 is not on this machine; use device=cpu" without libcuda $train \
+    --device=cuda
+sentence 1 "$none: the driver reports: no CUDA-capable device is detected; use device=cpu" \
+    env EMU_DEVICES=0 $train --device=cuda
 sentence 1 'there is no cuda:1; this machine has 1 GPU, counted from 0' $train --device=cuda:1
-expect 0 "gpu        none: $none: libcuda.so.1 is not on this machine; use device=cpu" without libcuda "$STROBE" info
+expect 0 "gpu        none: $none: libcuda.so.1 is not on this machine; use device=cpu" \
+    without libcuda "$STROBE" info
 without 'libcuda libcublasLt' "$STROBE" info --json >info.json
 grep -q "\"gpu\": \"none: $none: libcuda.so.1 is not on this machine; use device=cpu\"" info.json ||
     fail "info --json: $(cat info.json)"
 
 # --- an old driver: missing functions; a CUDA version that it does not support
 mkdir old
-echo 'int cuInit(unsigned flags) { return (int)flags; }' | ${CC:-cc} -shared -fPIC -x c -o old/libcuda.so.1 -
-sentence 1 "$none: libcuda.so.1 is too old: it has no cuDriverGetVersion; install a newer one; use device=cpu" \
+echo 'int cuInit(unsigned flags) { return (int)flags; }' |
+    ${CC:-cc} -shared -fPIC -x c -o old/libcuda.so.1 -
+old="it has no cuDriverGetVersion; install a newer one"
+sentence 1 "$none: libcuda.so.1 is too old: $old; use device=cpu" \
     env LD_LIBRARY_PATH="$work/old:$LD_LIBRARY_PATH" $train --device=cuda
 mkdir newer
 ln -s "$emulator/libnvrtc.so.13" newer/libnvrtc.so.12 # of CUDA 13 all the same
-expect 1 'the driver is too old for this NVRTC: it supports CUDA 12.4, kernels were compiled for CUDA 13, and it reports: device kernel image is invalid (CUDA_ERROR_INVALID_IMAGE); update the driver, or install the NVRTC of CUDA 12' \
+message='the driver is too old for this NVRTC: it supports CUDA 12.4, kernels were compiled for'
+message="$message CUDA 13, and it reports: device kernel image is invalid"
+message="$message (CUDA_ERROR_INVALID_IMAGE); update the driver, or install the NVRTC of CUDA 12"
+expect 1 "$message" \
     env EMU_DRIVER=12040 LD_LIBRARY_PATH="$work/newer:$LD_LIBRARY_PATH" $train --device=cuda
 
 # --- no NVRTC: refused; device=auto uses the CPU and says why
-sentence 1 'kernels cannot be compiled: libnvrtc.so.13 is not on this machine (NVRTC of CUDA 12 or 13, Debian: libnvrtc); use device=cpu' \
-    without libnvrtc $train --device=cuda
-expect 0 'the CPU is used, not the GPU: NVRTC: libnvrtc.so.13 is not on this machine; kernels cannot be compiled, so no GPU can be used' \
-    without libnvrtc $train
+missing='libnvrtc.so.13 is not on this machine'
+why="$missing (NVRTC of CUDA 12 or 13, Debian: libnvrtc)"
+sentence 1 "kernels cannot be compiled: $why; use device=cpu" without libnvrtc $train --device=cuda
+why="$missing; kernels cannot be compiled, so no GPU can be used"
+expect 0 "the CPU is used, not the GPU: NVRTC: $why" without libnvrtc $train
 [ "$(grep -c 'the CPU is used' out)" = 1 ] || fail "it is printed more than once: $(cat out)"
 grep -q '"device": null' run/env.json || fail "not trained on the CPU: $(cat run/env.json)"
 
-# --- no cuBLASLt: our own matmuls
-expect 0 'cuBLASLt   missing: libcublasLt.so.13 is not on this machine; matmuls run on built-in kernels without tensor cores, many times slower' \
+# --- no cuBLASLt: matmuls run on built-in kernels
+slower='matmuls run on built-in kernels without tensor cores, many times slower'
+expect 0 "cuBLASLt   missing: libcublasLt.so.13 is not on this machine; $slower" \
     without libcublasLt "$STROBE" info
 expect 0 '1 iterations' without libcublasLt $train --device=cuda
 grep -q tiles run/plan.txt || fail "no matmuls without the library: $(cat run/plan.txt)"
 
 # --- a GPU below 8.0
-sentence 1 'this device does not support dtype=bfloat16: emulated GPU has compute capability 7.5 and 8.0 is needed; use dtype=float32' \
+why='emulated GPU has compute capability 7.5 and 8.0 is needed'
+sentence 1 "this device does not support dtype=bfloat16: $why; use dtype=float32" \
     env EMU_ARCH=75 $train --device=cuda --dtype=bfloat16
-sentence 1 'this device does not support dtype=float8: emulated GPU has compute capability 8.6 and 8.9 is needed; use dtype=bfloat16' \
+why='emulated GPU has compute capability 8.6 and 8.9 is needed'
+sentence 1 "this device does not support dtype=float8: $why; use dtype=bfloat16" \
     env EMU_ARCH=86 $train --device=cuda --dtype=float8
-sentence 1 "this device does not support dtype=float8: its matmuls need cuBLASLt, which is not installed; use dtype=bfloat16" \
+why="its matmuls need cuBLASLt, which is not installed"
+sentence 1 "this device does not support dtype=float8: $why; use dtype=bfloat16" \
     without libcublasLt $train --device=cuda --dtype=float8
 expect 0 '1 iterations' env EMU_ARCH=75 $train --device=cuda
-sentence 1 'emulated GPU is too old (compute capability 6.1; 7.5 is needed); use device=cpu' env EMU_ARCH=61 $train --device=cuda
+sentence 1 'emulated GPU is too old (compute capability 6.1; 7.5 is needed); use device=cpu' \
+    env EMU_ARCH=61 $train --device=cuda
 
-# --- not enough memory: reported before any is allocated, with a batch size that fits; that batch size runs
+# --- not enough memory: reported before any is allocated, with a batch size that fits and runs
 small="env EMU_MEMORY=48000000 $train --device=cuda --n_layer=4 --n_embd=64"
 expect 1 'of the device'"'"'s memory and 45.8 MiB are free: ' $small --batch_size=64
 batch=$(sed -n 's/.* are missing; --batch_size=\([0-9]*\) is the largest that fits$/\1/p' out)
 [ -n "$batch" ] || fail "no batch size that fits is printed: $(cat out)"
 expect 0 '' $small --batch_size="$batch"
 expect 1 ' are missing; ' $small --batch_size=$((batch + 1))
-expect 1 'are missing, and no batch fits; try a smaller model or block_size' env EMU_MEMORY=100000 $train --device=cuda
+expect 1 'are missing, and no batch fits; try a smaller model or block_size' \
+    env EMU_MEMORY=100000 $train --device=cuda
 
 # --- damaged compiled kernels are compiled again
 $train --device=cuda --out_dir=whole >log 2>&1 || fail "$(cat log)"
@@ -87,13 +102,15 @@ for module in cache/strobe/kernels/*; do
     esac
 done
 $train --device=cuda >log 2>&1 || fail "damaged kernels: $(cat log)"
-cmp whole/ckpt/000001/model.safetensors run/ckpt/000001/model.safetensors || fail "damaged kernels were used"
+cmp whole/ckpt/000001/model.safetensors run/ckpt/000001/model.safetensors ||
+    fail "damaged kernels were used"
 expect 0 '' $train --device=cuda
 grep -q kernels out && fail "kernels that were compiled again are not cached: $(cat out)"
 
 # --- a failed launch: its node, the shapes, CUDA's message
 train="$train --eval_interval=2 --max_iters=2"
-node='node [0-9]* ATTENTION_GRAD h\.1\.attn f32 (4,32,32), f32 (4,32,96), f32 (4,32,32), f32 (4,2,32), i32 (1) -> f32 (4,32,96)'
+node='node [0-9]* ATTENTION_GRAD h\.1\.attn f32 (4,32,32), f32 (4,32,96), f32 (4,32,32)'
+node="$node, f32 (4,2,32), i32 (1) -> f32 (4,32,96)"
 # expect_message PATTERN COMMAND...: checks the whole message
 expect_message() {
     pattern=$1
@@ -102,16 +119,23 @@ expect_message() {
     grep -qx -- "strobe: $pattern" out || fail "'$pattern' is not printed by: $*
 $(cat out)"
 }
-expect_message "iteration 0: $node: kernel attention_grad_keys of attention_grad_f32\.cu: the GPU cannot launch it: too many resources requested for launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
+launch='the GPU cannot launch it: too many resources requested for launch'
+launch="kernel attention_grad_keys of attention_grad_f32\.cu: $launch"
+expect_message "iteration 0: $node: $launch (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)" \
     env EMU_FAIL=attention_grad_keys $train --device=cuda
 
-# --- a fault while a kernel runs: the kernel is unknown; the message says how to find it, and that works
+# --- a fault while a kernel runs: the kernel is unknown; the message says how to find it, and that
+# works
 illegal='an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)'
+advice='run again with --check_nan=true, which waits for each kernel and names the one that fails'
+failed="one of the kernels in flight on the GPU failed: $illegal; $advice"
 for replay in false true; do
-    expect_message "\(iteration [01]: \)\{0,1\}one of the kernels in flight on the GPU failed: $illegal; run again with --check_nan=true, which waits for each kernel and names the one that fails" \
+    expect_message "\(iteration [01]: \)\{0,1\}$failed" \
         env EMU_FAULT=attention_grad_keys $train --device=cuda --replay=$replay
 done
-expect_message "iteration 0: $node: one of the kernels attention_grad_delta, attention_grad_queries, attention_grad_keys failed: $illegal" \
+kernels='attention_grad_delta, attention_grad_queries, attention_grad_keys'
+expect_message "iteration 0: $node: one of the kernels $kernels failed: $illegal" \
     env EMU_FAULT=attention_grad_keys $train --device=cuda --check_nan=true
-expect_message "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$STROBE" check --device=cuda --op=gelu
+expect_message "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$STROBE" check \
+    --device=cuda --op=gelu
 echo ok

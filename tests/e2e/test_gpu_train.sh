@@ -13,7 +13,8 @@ train() {
     run=$1
     shift
     # shellcheck disable=SC2086
-    "$STROBE" train tiny.conf --out_dir="$run" $short "$@" >"$run.log" 2>&1 || fail "$run: $(cat "$run.log")"
+    "$STROBE" train tiny.conf --out_dir="$run" $short "$@" >"$run.log" 2>&1 ||
+        fail "$run: $(cat "$run.log")"
     [ "$(losses "$run" | wc -l)" = $steps ] || fail "$run: not $steps losses"
 }
 losses() {
@@ -26,14 +27,16 @@ near() {
     losses "$2" >b
     worst=$(paste a b | awk 'function abs(x) { return x < 0 ? -x : x }
         { d = abs($1 - $2); if (d > w) w = d } END { printf "%.2e", w }')
-    awk -v w="$worst" -v m="$3" 'BEGIN { exit !(w <= m) }' || fail "losses of $1 and $2 differ by $worst, limit $3"
+    awk -v w="$worst" -v m="$3" 'BEGIN { exit !(w <= m) }' ||
+        fail "losses of $1 and $2 differ by $worst, limit $3"
     echo "$1, $2: losses differ by at most $worst"
 }
 same() {
     timeless "$1" >a
     timeless "$2" >b
     cmp a b || fail "$2: the log differs from that of $1"
-    cmp "$1/ckpt/00000$steps/model.safetensors" "$2/ckpt/00000$steps/model.safetensors" || fail "$2: the weights differ from those of $1"
+    cmp "$1/ckpt/00000$steps/model.safetensors" "$2/ckpt/00000$steps/model.safetensors" ||
+        fail "$2: the weights differ from those of $1"
 }
 
 # --- fp32, at every rung, with dropout: the masks are the same as well
@@ -61,29 +64,31 @@ wide="--n_embd=128 --gelu=tanh --bias=true --pad_vocab=64 --gradient_accumulatio
     same bf16 replay
 }
 
-# --- matmuls of our own where they measured faster; hopper=false leaves them out
+# --- built-in matmuls where they measured faster; hopper=false leaves them out
 kernels=$XDG_CACHE_HOME/strobe/kernels
-mkdir -p "$kernels" winners/strobe
-ln -s "$kernels" winners/strobe/kernels
+mkdir -p "$kernels" tuned/strobe
+ln -s "$kernels" tuned/strobe/kernels
 wide="--n_embd=128 --gelu=tanh --bias=false --pad_vocab=64 --gradient_accumulation_steps=2"
 # shellcheck disable=SC2086
 (
-    export XDG_CACHE_HOME="$work/winners"
+    export XDG_CACHE_HOME="$work/tuned"
     train cpu_plain --device=cpu $wide
     train measured --device=cuda --dtype=bfloat16 $wide
-    file=winners/strobe/tuning-emulated-GPU.json
+    file=tuned/strobe/tuning-emulated-GPU.json
     "$STROBE" plan tiny.conf --device=cuda --dtype=bfloat16 $wide --json | tr '{' '\n' |
-        sed -n 's/^.*"matmul": *"\([^"]*\)".*"candidates".*$/\1/p; s/^.*"launch": *"\([0-9a-f]*\)".*$/=\1/p' >launches
-    # A candidate of our own in front of those of each matmul that has one.
+        sed -n -e 's/^.*"matmul": *"\([^"]*\)".*"candidates".*$/\1/p' \
+            -e 's/^.*"launch": *"\([0-9a-f]*\)".*$/=\1/p' >launches
+    # Puts a built-in candidate in front of the others of each matmul that has one.
     awk 'NR == FNR { if (/^=/) launch[key] = substr($0, 2); else key = $0; next }
         { print }
         /^  ".*": \[$/ { key = $0; gsub(/^  "|": \[$/, "", key)
-            if (key in launch) printf "{\"variant\":\"wgmma\",\"us\":0.001,\"spread_us\":0,\"launch\":\"%s\"},\n", launch[key] }' \
-        launches "$file" >faster
+            if (key in launch) printf "{\"variant\":\"wgmma\",\"us\":0.001,\"spread_us\":0," \
+                "\"launch\":\"%s\"},\n", launch[key] }' launches "$file" >faster
     cp faster "$file"
     train own --device=cuda --dtype=bfloat16 $wide
     near cpu_plain own 2e-2
-    [ "$(grep -c 'MATMUL *wgmma' own/plan.txt)" -ge 20 ] || fail "matmuls that measured faster are not used"
+    [ "$(grep -c 'MATMUL *wgmma' own/plan.txt)" -ge 20 ] ||
+        fail "matmuls that measured faster are not used"
     train own_replay --device=cuda --dtype=bfloat16 --replay=true $wide
     same own own_replay
     train portable --device=cuda --dtype=bfloat16 --hopper=false $wide
@@ -92,16 +97,22 @@ wide="--n_embd=128 --gelu=tanh --bias=false --pad_vocab=64 --gradient_accumulati
 
 # --- matmuls of blocks in 8 bits: quantized values are the CPU's to the last bit, sums are close
 for gradients in e5m2 e4m3; do
-    narrow="--gradient_accumulation_steps=2 $([ $gradients = e5m2 ] && echo "--bias=true --n_embd=128" || echo "--bias=false")"
+    narrow="--gradient_accumulation_steps=2 $([ $gradients = e5m2 ] &&
+        echo "--bias=true --n_embd=128" || echo "--bias=false")"
     # shellcheck disable=SC2086
     {
         train cpu8_$gradients --device=cpu --dtype=float8 --float8_gradients=$gradients $narrow
-        train float8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients --deterministic=true $narrow
+        train float8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients \
+            --deterministic=true $narrow
         near cpu8_$gradients float8_$gradients 1e-2
-        [ "$(grep -c 'MATMUL_SCALED *cublaslt' float8_$gradients/plan.txt)" -ge 24 ] || fail "matmuls of two blocks are not in 8 bits"
-        [ $gradients = e4m3 ] || grep -q 'QUANTISE_ADD_LAYERNORM *bf16' float8_e5m2/plan.txt || fail "a norm does not quantize its output itself"
-        [ $gradients = e5m2 ] || grep -q 'QUANTISE_GELU_GRAD *tiles' float8_e4m3/plan.txt || fail "the gradient of GELU is not quantized in the same kernel"
-        train replay8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients --deterministic=true --replay=true $narrow
+        [ "$(grep -c 'MATMUL_SCALED *cublaslt' float8_$gradients/plan.txt)" -ge 24 ] ||
+            fail "matmuls of two blocks are not in 8 bits"
+        [ $gradients = e4m3 ] || grep -q 'QUANTISE_ADD_LAYERNORM *bf16' float8_e5m2/plan.txt ||
+            fail "a norm does not quantize its output itself"
+        [ $gradients = e5m2 ] || grep -q 'QUANTISE_GELU_GRAD *tiles' float8_e4m3/plan.txt ||
+            fail "the gradient of GELU is not quantized in the same kernel"
+        train replay8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients \
+            --deterministic=true --replay=true $narrow
         same float8_$gradients replay8_$gradients
     }
 done
@@ -122,22 +133,26 @@ cs336="--model=cs336 --n_embd=64 --d_ff=96 --dropout=0"
     near cpu_cs336 cs336_primitive 1e-4
     train cs336_bf16 --device=cuda --dtype=bfloat16 --deterministic=true $cs336
     near cpu_cs336 cs336_bf16 2e-2
-    grep -q 'RMSNORM_GRAD_ADD *beside' cs336_bf16/plan.txt || fail "dw of an RMS norm takes a second launch"
+    grep -q 'RMSNORM_GRAD_ADD *beside' cs336_bf16/plan.txt ||
+        fail "dw of an RMS norm takes a second launch"
     train cs336_replay --device=cuda --dtype=bfloat16 --deterministic=true --replay=true $cs336
     same cs336_bf16 cs336_replay
 }
 
 # --- a run that stopped half-way resumes and ends in the same bits
-"$STROBE" train tiny.conf --out_dir=half $short --device=cuda --max_iters=3 >log 2>&1 || fail "half: $(cat log)"
-"$STROBE" train half --init_from=resume --max_iters=$steps >log 2>&1 || fail "half does not resume: $(cat log)"
+"$STROBE" train tiny.conf --out_dir=half $short --device=cuda --max_iters=3 >log 2>&1 ||
+    fail "half: $(cat log)"
+"$STROBE" train half --init_from=resume --max_iters=$steps >log 2>&1 ||
+    fail "half does not resume: $(cat log)"
 same f32 half
 
-# --- evaluated and sampled
+# --- the trained model is evaluated and sampled
 "$STROBE" eval f32 --device=cuda --json >eval.json 2>log || fail "eval: $(cat log)"
 logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' f32/log.jsonl)
 grep -q "\"val_loss\": $logged" eval.json || fail "eval has $(cat eval.json), the log $logged"
 for cache in true false; do
-    "$STROBE" sample f32 --device=cuda --num_samples=1 --max_new_tokens=40 --start=a --cache=$cache >text.$cache 2>log ||
+    "$STROBE" sample f32 --device=cuda --num_samples=1 --max_new_tokens=40 --start=a \
+        --cache=$cache >text.$cache 2>log ||
         fail "sample: $(cat log)"
 done
 cmp text.true text.false || fail "the cache changes the text"
@@ -146,12 +161,13 @@ cmp text.true text.false || fail "the cache changes the text"
 for phase in inference backward step; do
     for options in --replay=true "--recompute=block:2 --gradient_accumulation_steps=2"; do
         # shellcheck disable=SC2086
-        "$STROBE" memory tiny.conf --device=cuda --measure --json --phase=$phase $options >memory.json 2>log || fail "memory: $(cat log)"
-        foretold=$(sed -n 's/.*"predicted": *\([0-9][0-9]*\).*/\1/p' memory.json)
-        taken=$(sed -n 's/.*"measured": *\([0-9][0-9]*\).*/\1/p' memory.json)
+        "$STROBE" memory tiny.conf --device=cuda --measure --json --phase=$phase $options \
+            >memory.json 2>log || fail "memory: $(cat log)"
+        predicted=$(sed -n 's/.*"predicted": *\([0-9][0-9]*\).*/\1/p' memory.json)
+        used=$(sed -n 's/.*"measured": *\([0-9][0-9]*\).*/\1/p' memory.json)
         grep -q '"by": "driver"' memory.json || fail "memory: not measured by the driver"
-        awk -v f="$foretold" -v t="$taken" 'BEGIN { exit !(t >= f && t <= 1.02 * f + 4096) }' ||
-            fail "memory, $phase, $options: $foretold bytes predicted, $taken used"
+        awk -v f="$predicted" -v t="$used" 'BEGIN { exit !(t >= f && t <= 1.02 * f + 4096) }' ||
+            fail "memory, $phase, $options: $predicted bytes predicted, $used used"
     done
 done
 echo ok

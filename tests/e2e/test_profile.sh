@@ -8,7 +8,10 @@ export XDG_CACHE_HOME="$work/cache"
 # shares: the sum of the column time_percent of a CSV table over the lines that are not nested in
 # another
 shares() {
-    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "time_percent") share = i; else if ($i == "name") name = i }
+    awk -F, 'NR == 1 {
+            for (i = 1; i <= NF; i++) if ($i == "time_percent") share = i
+            for (i = 1; i <= NF; i++) if ($i == "name") name = i
+        }
         NR > 1 && $name !~ /^"? / { sum += $share } END { printf "%.2f", sum }' "$1"
 }
 
@@ -31,7 +34,9 @@ expect 0 '"words": [' "$STROBE" profile tiny.conf --out_dir=runs/none --steps=2 
 trace="${STROBE_BUILD:-$PWD/build/release}/tests/profile/test_trace_file"
 # plain: the trace as JSON, in the file `trace`
 plain() {
-    if [ -e "$1/trace.json.gz" ]; then gzip -dc "$1/trace.json.gz"; else cat "$1/trace.json"; fi >trace
+    if [ -e "$1/trace.json.gz" ]; then gzip -dc "$1/trace.json.gz" >trace; else
+        cat "$1/trace.json" >trace
+    fi
 }
 expect 0 'trace.json' "$STROBE" profile tiny.conf --out_dir=runs/traced --steps=3 --trace-steps=2
 grep -q ': 2 steps, [0-9]* events' out || fail "the trace's steps are not printed: $(cat out)"
@@ -39,22 +44,28 @@ plain runs/traced
 expect 0 'host 6,' "$trace" trace
 kernels=$(grep -o '"kernels_per_step":[0-9]*' runs/traced/profile.json | cut -d: -f2)
 expect 0 "kernels $((2 * kernels)), copies 0" "$trace" trace
-expect 0 'more would exceed the limit of 1.0 MiB' "$STROBE" profile tiny.conf --out_dir=runs/traced --steps=20 --trace-steps=20 --trace-limit=1
+expect 0 'more would exceed the limit of 1.0 MiB' "$STROBE" profile tiny.conf \
+    --out_dir=runs/traced --steps=20 --trace-steps=20 --trace-limit=1
 plain runs/traced
 [ "$(wc -c <trace)" -le 1048576 ] || fail "the trace is larger than its limit: $(wc -c <trace)"
 expect 0 'kernels ' "$trace" trace
-expect 0 'profile.json' "$STROBE" profile tiny.conf --out_dir=runs/untraced --steps=2 --trace-steps=0
-[ ! -e runs/untraced/trace.json ] && [ ! -e runs/untraced/trace.json.gz ] || fail "--trace-steps=0 wrote a trace"
+expect 0 'profile.json' "$STROBE" profile tiny.conf --out_dir=runs/untraced --steps=2 \
+    --trace-steps=0
+[ ! -e runs/untraced/trace.json ] && [ ! -e runs/untraced/trace.json.gz ] ||
+    fail "--trace-steps=0 wrote a trace"
 expect 2 '--trace-limit must be 1 to' "$STROBE" profile tiny.conf --trace-limit=0
 
-expect 2 '--by must be kernel, op, family, layer, phase or range; found layers' "$STROBE" profile tiny.conf --by=layers
-expect 2 '--phase must be forward, backward, update or step; found middle' "$STROBE" profile tiny.conf --phase=middle
+expect 2 '--by must be kernel, op, family, layer, phase or range; found layers' \
+    "$STROBE" profile tiny.conf --by=layers
+expect 2 '--phase must be forward, backward, update or step; found middle' \
+    "$STROBE" profile tiny.conf --phase=middle
 expect 2 '--steps must be 1 to 100000; found 0' "$STROBE" profile tiny.conf --steps=0
 expect 2 '--limit must be 0 to' "$STROBE" profile tiny.conf --limit=-1
 
 # The output path is checked before anything is measured.
 : >blocked
-expect 1 'the profile cannot be written to out_dir' "$STROBE" profile tiny.conf --out_dir=blocked/a --steps=1
+expect 1 'the profile cannot be written to out_dir' "$STROBE" profile tiny.conf \
+    --out_dir=blocked/a --steps=1
 
 # A run can begin in a directory with a profile.
 expect 0 '20 iterations' "$STROBE" train tiny.conf --out_dir=runs/a --max_iters=20

@@ -9,21 +9,24 @@ die() { echo "$0: $*" >&2; exit 1; }
 
 "$here/fixture_run.sh" "$work/runs/slow" flash=false ms=180 activations=250000000
 "$here/fixture_run.sh" "$work/runs/fast" flash=true ms=90
-"$here/fixture_run.sh" "$work/runs/twin" flash=true ms=90 # the same figures: its curves cover the other's
+"$here/fixture_run.sh" "$work/runs/twin" flash=true ms=90 \
+    # the same numbers: its curves cover the other's
 "$here/fixture_run.sh" "$work/warm/slow" flash=false ms=180 watt=640
 "$here/fixture_run.sh" "$work/warm/fast" ms=90 watt=560 mhz=1900
 cd "$work"
 
 # --- what it prints
-"$STROBE" report runs/slow runs/fast --csv=table.csv >text 2>said || die "report failed: $(cat said)"
-grep -q 'runs/report.html' said || die "the path of the page is not printed: $(cat said)"
-[ -s runs/report.html ] || die "no page beside the last run"
+"$STROBE" report runs/slow runs/fast --csv=table.csv >text 2>messages ||
+    die "report failed: $(cat messages)"
+grep -q 'runs/report.html' messages || die "the path of the page is not printed: $(cat messages)"
+[ -s runs/report.html ] || die "no page next to the last run"
 grep -q '^fast is 2\.00 times as fast as slow' text || die "no verdict in: $(cat text)"
 [ "$(wc -l <table.csv)" -eq 3 ] || die "the CSV has $(wc -l <table.csv) lines, not 3"
 "$STROBE" report runs/fast --json >one.json 2>/dev/null
 [ -s runs/fast/report.html ] || die "no page in the run"
-grep -q '"tokens_per_s"' one.json || die "no figures in the JSON"
-"$STROBE" report runs/slow runs/fast --markdown --html=elsewhere.html 2>/dev/null | grep -q '^|---' ||
+grep -q '"tokens_per_s"' one.json || die "no numbers in the JSON"
+"$STROBE" report runs/slow runs/fast --markdown --html=elsewhere.html 2>/dev/null |
+    grep -q '^|---' ||
     die "no Markdown table"
 [ -s elsewhere.html ] || die "--html is not followed"
 
@@ -42,9 +45,9 @@ mkdir -p runs/none runs/empty runs/future
 echo '{"v":99,"kind":"step","iter":1}' >runs/future/log.jsonl
 for case in 'runs/absent:No such file' 'runs/none:has no log.jsonl' 'runs/empty:is empty' \
     'runs/future:version 99' 'table.csv:is not a profile'; do
-    if "$STROBE" report "${case%%:*}" >/dev/null 2>said; then die "${case%%:*} was accepted"; fi
-    grep -q "${case#*:}" said || die "${case%%:*}: \"${case#*:}\" is not in: $(cat said)"
-    [ "$(grep -c . said)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat said)"
+    if "$STROBE" report "${case%%:*}" >/dev/null 2>messages; then die "${case%%:*} was accepted"; fi
+    grep -q "${case#*:}" messages || die "${case%%:*}: \"${case#*:}\" is not in: $(cat messages)"
+    [ "$(grep -c . messages)" -eq 1 ] || die "${case%%:*}: more than one sentence: $(cat messages)"
 done
 
 # --- the page in a browser
@@ -62,7 +65,8 @@ expect() {
     page=$1 curves=$2
     shift 2
     dump "$work/$page" >dom.html || die "$page: the browser failed: $(tail -3 browser.log)"
-    grep -q 'data-ready="true"' dom.html || die "$page: its script did not end: $(grep CONSOLE browser.log)"
+    grep -q 'data-ready="true"' dom.html ||
+        die "$page: its script did not end: $(grep CONSOLE browser.log)"
     grep -q 'data-errors="0"' dom.html || die "$page: errors: $(grep CONSOLE browser.log)"
     if grep CONSOLE browser.log; then die "$page: the browser complains"; fi
     grep -q "data-curves=\"$curves\"" dom.html ||
@@ -73,7 +77,8 @@ expect() {
             die "$page: ${chart%%:*}: not \"$drawn\": $(grep -o '<div class="chart[^>]*>' dom.html)"
     done
 }
-expect runs/report.html 7 loss:0.train,1.train,0.val,1.val difference:1.difference step-time:0.ms,1.ms
+expect runs/report.html 7 loss:0.train,1.train,0.val,1.val difference:1.difference \
+    step-time:0.ms,1.ms
 expect runs/fast/report.html 3 loss:0.train,0.val step-time:0.ms
 "$STROBE" report runs/slow runs/fast runs/twin >/dev/null 2>&1
 expect runs/report.html 11 loss:0.train,1.train,2.train,0.val,1.val,2.val
@@ -81,10 +86,12 @@ expect runs/report.html 11 loss:0.train,1.train,2.train,0.val,1.val,2.val
 cp -r runs/twin warm/twin
 "$STROBE" report warm/slow warm/fast warm/twin >text 2>/dev/null
 grep -q '^slow .* 98 % .* 25\.3 % ' text || die "busy and slowed are not in: $(cat text)"
-grep -q '^Note: fast ran at a clock [45] % lower than slow' text || die "no note of the clock in: $(cat text)"
-expect warm/report.html 19 gauge-utilization:0.utilization,1.utilization gauge-clock:0.clock,1.clock \
-    gauge-power:0.power,1.power gauge-memory:0.memory,1.memory
+grep -q '^Note: fast ran at a clock [45] % lower than slow' text ||
+    die "no note of the clock in: $(cat text)"
+expect warm/report.html 19 gauge-utilization:0.utilization,1.utilization \
+    gauge-clock:0.clock,1.clock gauge-power:0.power,1.power gauge-memory:0.memory,1.memory
 # The same in iterations without evaluations, and with a loss that is not a number.
-grep -v eval runs/slow/log.jsonl | sed '200s/"loss":[0-9.]*/"loss":null/' >log && mv log runs/slow/log.jsonl
+grep -v eval runs/slow/log.jsonl | sed '200s/"loss":[0-9.]*/"loss":null/' >log &&
+    mv log runs/slow/log.jsonl
 "$STROBE" report runs/slow runs/fast >/dev/null 2>&1
 expect runs/report.html 5 loss:0.train,1.train,1.val step-time:0.ms,1.ms

@@ -75,7 +75,7 @@ for signal in INT TERM; do
     code=0
     wait $child || code=$?
     [ $code = 130 ] || fail "SIG$signal: exit code $code instead of 130: $(cat log)"
-    grep -q 'the checkpoint is saved' log || fail "SIG$signal: nothing is said: $(cat log)"
+    grep -q 'the checkpoint is saved' log || fail "SIG$signal: no message: $(cat log)"
     command=$(sed -n 's/^  strobe //p' log)
     "$STROBE" $command >log 2>&1 || fail "$command: $(cat log)"
     same cut "SIG$signal"
@@ -91,7 +91,8 @@ for signal in INT TERM; do
     code=0
     wait $child || code=$?
     [ $code = 130 ] || fail "compare, SIG$signal: exit code $code instead of 130: $(cat log)"
-    grep -q 'the checkpoint is saved' log || fail "compare, SIG$signal: its training did not save: $(cat log)"
+    grep -q 'the checkpoint is saved' log ||
+        fail "compare, SIG$signal: its training did not save: $(cat log)"
     "$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both --init_from=resume >log 2>&1 ||
         fail "compare, SIG$signal, does not resume: $(cat log)"
     same both/seed=1337 "compare, SIG$signal"

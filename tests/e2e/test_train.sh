@@ -38,9 +38,11 @@ cmp -s $model $run/ckpt/000300/model.safetensors && fail "the byte did not chang
 expect 1 'model.safetensors is corrupt' "$STROBE" eval runs/flipped/ckpt/000300
 expect 0 'skipping checkpoint 300' "$STROBE" eval runs/flipped
 
-# --- sample: the same with and without the cache, from the run and from its checkpoint, also in another folder
+# --- sample: the same with and without the cache, from the run and from its checkpoint, also in
+# another folder
 "$STROBE" sample $run --num_samples=2 --max_new_tokens=80 --start='a' >with
-"$STROBE" sample --num_samples=2 --max_new_tokens=80 --start='a' $run/ckpt/000300 --cache=false >without
+"$STROBE" sample --num_samples=2 --max_new_tokens=80 --start='a' $run/ckpt/000300 \
+    --cache=false >without
 cmp with without || fail "the cache changes the text"
 [ "$(head -c 1 with)" = a ] || fail "the prompt is not in the text"
 printf deed >prompt
@@ -52,7 +54,8 @@ cmp -s with other && fail "another seed gives the same text"
 "$STROBE" sample $run --json --num_samples=3 --max_new_tokens=4 | grep -c '^    "' | grep -qx 3 ||
     fail "the JSON does not have three texts"
 
-# --- heads that share keys and values: trained, resumed to the same weights, sampled with a smaller cache
+# --- heads that share keys and values: trained, resumed to the same weights, sampled with a smaller
+# cache
 shared="--n_head=4 --n_kv_head=2 --max_iters=60 --lr_decay_iters=60 --eval_interval=30"
 expect 0 '60 iterations' "$STROBE" train tiny.conf --out_dir=runs/shared $shared
 expect 0 '30 iterations' "$STROBE" train tiny.conf --out_dir=runs/half $shared --max_iters=30
@@ -63,24 +66,30 @@ cmp runs/shared/ckpt/000060/model.safetensors runs/half/ckpt/000060/model.safete
 "$STROBE" sample runs/shared --num_samples=1 --max_new_tokens=80 --start='a' --cache=false >without
 cmp with without || fail "the cache changes the text of a model whose heads share keys"
 expect 2 'n_kv_head = 2, not 4' "$STROBE" eval runs/shared --n_kv_head=4
-expect 2 'n_head = 4 is not divisible by n_kv_head = 3' "$STROBE" train tiny.conf --out_dir=runs/none \
-    --n_head=4 --n_kv_head=3
+expect 2 'n_head = 4 is not divisible by n_kv_head = 3' "$STROBE" train tiny.conf \
+    --out_dir=runs/none --n_head=4 --n_kv_head=3
 
 # --- SGD with momentum: trained, resumed to the same weights and momentum, half of AdamW's state
-sgd="--optimizer=sgd --learning_rate=0.1 --min_lr=0.01 --max_iters=60 --lr_decay_iters=60 --eval_interval=30"
+sgd="--optimizer=sgd --learning_rate=0.1 --min_lr=0.01"
+sgd="$sgd --max_iters=60 --lr_decay_iters=60 --eval_interval=30"
 expect 0 '60 iterations' "$STROBE" train tiny.conf --out_dir=runs/sgd $sgd
 expect 0 '30 iterations' "$STROBE" train tiny.conf --out_dir=runs/sgd_half $sgd --max_iters=30
-expect 2 'optimizer = sgd, not adamw' "$STROBE" train runs/sgd_half --init_from=resume --optimizer=adamw
+expect 2 'optimizer = sgd, not adamw' "$STROBE" train runs/sgd_half --init_from=resume \
+    --optimizer=adamw
 expect 0 '30 iterations' "$STROBE" train runs/sgd_half --init_from=resume --max_iters=60
 for file in model optimizer; do
     cmp runs/sgd/ckpt/000060/$file.safetensors runs/sgd_half/ckpt/000060/$file.safetensors ||
         fail "resumed training with SGD ends with another $file"
 done
-grep -aq 'wte.weight.momentum' runs/sgd/ckpt/000060/optimizer.safetensors || fail "the momentum has no name"
-of_adamw=$(wc -c <$run/ckpt/000300/optimizer.safetensors) of_sgd=$(wc -c <runs/sgd/ckpt/000060/optimizer.safetensors)
+grep -aq 'wte.weight.momentum' runs/sgd/ckpt/000060/optimizer.safetensors ||
+    fail "the momentum has no name"
+of_adamw=$(wc -c <$run/ckpt/000300/optimizer.safetensors) \
+    of_sgd=$(wc -c <runs/sgd/ckpt/000060/optimizer.safetensors)
 [ $((of_sgd * 10)) -lt $((of_adamw * 6)) ] || fail "SGD keeps $of_sgd bytes, AdamW $of_adamw"
-state_of() { "$STROBE" memory tiny.conf "$@" --json | sed -n 's/.*"optimizer": *\([0-9]*\).*/\1/p' | head -n 1; }
-[ "$(state_of)" = $((2 * $(state_of --optimizer=sgd))) ] || fail "strobe memory: $(state_of), $(state_of --optimizer=sgd)"
+state_of() { "$STROBE" memory tiny.conf "$@" --json | sed -n 's/.*"optimizer": *\([0-9]*\).*/\1/p' |
+    head -n 1; }
+[ "$(state_of)" = $((2 * $(state_of --optimizer=sgd))) ] ||
+    fail "strobe memory: $(state_of), $(state_of --optimizer=sgd)"
 expect 0 'val loss' "$STROBE" eval runs/sgd
 
 # --- a run that is older than those keys
@@ -95,8 +104,10 @@ expect 0 '1 iterations' "$STROBE" train runs/old --init_from=resume --max_iters=
 expect 2 'no configuration given' "$STROBE" train
 expect 1 'nowhere.conf' "$STROBE" train nowhere.conf
 expect 2 'already contains a run' "$STROBE" train tiny.conf --out_dir=$run
-expect 2 'n_embd = 32, not 64' "$STROBE" train tiny.conf --out_dir=$run --n_embd=64 --init_from=resume
-expect 2 'runs/none contains no run to continue' "$STROBE" train tiny.conf --out_dir=runs/none --init_from=resume
+expect 2 'n_embd = 32, not 64' "$STROBE" train tiny.conf --out_dir=$run --n_embd=64 \
+    --init_from=resume
+expect 2 'runs/none contains no run to continue' "$STROBE" train tiny.conf --out_dir=runs/none \
+    --init_from=resume
 expect 2 'contradict each other' "$STROBE" train tiny.conf --overwrite --init_from=resume
 expect 2 'n_layers' "$STROBE" train tiny.conf --n_layers=3
 expect 1 'strobe data' "$STROBE" train tiny.conf --out_dir=runs/none --dataset=absent
@@ -111,7 +122,8 @@ expect 2 'two runs' "$STROBE" sample $run $run
 tr a z <text >other_text
 "$STROBE" data tiny --data_dir=other_data --from other_text >/dev/null
 expect 2 'differs from that of the run' "$STROBE" eval $run --data_dir=other_data
-expect 2 'differs from that of the run' "$STROBE" train $run --init_from=resume --data_dir=other_data
+expect 2 'differs from that of the run' "$STROBE" train $run --init_from=resume \
+    --data_dir=other_data
 grep -q '"z"' $run/vocabulary.json && fail "what was refused changed the run"
 
 # --- replaced on request
@@ -129,10 +141,13 @@ grep -q 'node [0-9]* [A-Z_]* ' out || fail "the operator is not printed: $(cat o
 
 # --- comparisons
 expect 0 'flash=true' "$STROBE" compare tiny.conf --flash=false,true --max_iters=20 --out_dir=runs/c
-[ -s runs/c/flash=false/summary.json ] && [ -s runs/c/flash=true/summary.json ] || fail "a run is missing"
+[ -s runs/c/flash=false/summary.json ] && [ -s runs/c/flash=true/summary.json ] ||
+    fail "a run is missing"
 [ -s runs/c/report.html ] || fail "no page"
 expect 2 'already contains a run' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
 expect 2 'what shall differ?' "$STROBE" compare tiny.conf --flash=false
-expect 2 'flash must be one of: true, false' "$STROBE" compare tiny.conf --flash=false,maybe --out_dir=runs/d
-expect 2 'more than 16 runs' "$STROBE" compare tiny.conf --seed=1,2,3,4,5,6 --n_head=1,2,4 --out_dir=runs/d
+expect 2 'flash must be one of: true, false' "$STROBE" compare tiny.conf --flash=false,maybe \
+    --out_dir=runs/d
+expect 2 'more than 16 runs' "$STROBE" compare tiny.conf --seed=1,2,3,4,5,6 --n_head=1,2,4 \
+    --out_dir=runs/d
 echo ok

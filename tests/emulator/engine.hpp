@@ -5,8 +5,9 @@
  * LD_LIBRARY_PATH=build/release/emulator it finds these libraries instead, without any change. They
  * are C++, unlike the program, because kernel sources are.
  *
- *     libcuda.so.1        cuda.cpp, streams.cpp, engine.cpp: memory, streams, graphs; blocks, threads;
- *                         wgmma.cpp, barriers.cpp, tensors.cpp: compute capability 9.0 (hopper.hpp)
+ *     libcuda.so.1        cuda.cpp, streams.cpp, engine.cpp: memory, streams, graphs; blocks,
+ *                         threads; wgmma.cpp, barriers.cpp, tensors.cpp: compute capability 9.0
+ *                         (hopper.hpp)
  *     libnvrtc.so.13      nvrtc.cpp: g++ compiles a source, after kernel.hpp, ptx.hpp and
  *                         hopper.hpp, to a shared object
  *     libcublasLt.so.13   cublaslt.cpp: matmuls and their epilogues
@@ -36,14 +37,14 @@
  *     EMU_DEVICES=1        devices; 0: the driver finds none
  *     EMU_DRIVER=13000     the CUDA version that the driver supports
  *     EMU_REVERSE=1        threads and blocks run in the reverse order
- *     EMU_EARLY=1          copies, kernels and asynchronous copies to shared memory complete at once
+ *     EMU_EARLY=1          all copies and kernels complete at once
  *     EMU_FAIL=ENTRY       a kernel that cannot be launched: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
- *     EMU_FAULT=ENTRY      a kernel that fails while it runs: CUDA_ERROR_ILLEGAL_ADDRESS, from then on
+ *     EMU_FAULT=ENTRY      a kernel that fails as it runs: CUDA_ERROR_ILLEGAL_ADDRESS from then on
  *     EMU_NVML=MODE        refuses: NVML does not start; poor: only clocks; old: no energy
  *     EMU_NVML_MS=0        milliseconds for one sample
  *     EMU_THROTTLE=N       samples N and N + 1, from 0, have a throttled clock
  *     EMU_CUPTI_DROP=N     every N-th record of CUPTI is dropped, and counted
- *     EMU_CUPTI_REFUSE=N   CUPTI refuses to start; N is its result (39: another profiler is attached)
+ *     EMU_CUPTI_REFUSE=N   CUPTI does not start; N is its result (39: another profiler is attached)
  *     EMU_CUPTI_LATE=1     like some versions, it misses graphs instantiated before it started
  *     EMU_CUPTI_SILENT=1   it starts but reports nothing
  *     EMU_WITHOUT=NAMES    libraries, by parts of their names, that dlopen does not find

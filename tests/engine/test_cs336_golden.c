@@ -15,8 +15,7 @@
 /* Observed errors: losses 1e-7, logits 2e-6, gradients 3e-6; PyTorch's float32 has the same. */
 static const double TOLERANCE = 1e-5;
 
-/* --- weights, generated like in the script
- * -------------------------------------------------------- */
+/* --- weights, generated as in the script --- */
 
 static uint32_t seed_of(const char *name)
 {
@@ -70,8 +69,7 @@ static void feed(struct tiny *t, enum graph_kind kind, int64_t B)
     hand_ok(plan_run(&t->engine.program.plan[kind], NULL));
 }
 
-/* --- comparisons
- * ---------------------------------------------------------------------------------- */
+/* --- comparisons --- */
 
 static double number(const json_t *all, const char *key)
 {

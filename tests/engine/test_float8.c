@@ -57,10 +57,10 @@ static void test_loss_is_close_to_bf16(void **state)
             compare(&c);
         }
     for (int fusion = FUSION_OP; fusion <= FUSION_FULL; fusion++)
-        for (int again = RECOMPUTE_GELU; again <= RECOMPUTE_BLOCK; again++) {
+        for (int recompute = RECOMPUTE_GELU; recompute <= RECOMPUTE_BLOCK; recompute++) {
             struct config c = tiny_config();
             c.plan.fusion = (enum fusion)fusion;
-            c.plan.recompute = (enum recompute)again;
+            c.plan.recompute = (enum recompute)recompute;
             compare(&c);
         }
 }

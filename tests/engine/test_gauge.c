@@ -1,4 +1,4 @@
-/* What a device says of itself beside the work: on devices whose figures are written down here.
+/* Telemetry of a device during the work, on a device whose samples are given here.
  * test: alone; it samples at intervals */
 #include "engine/gauge.h"
 
@@ -17,29 +17,29 @@
 
 #include <cmocka.h>
 
-/* The device: what it says, for how long it thinks, and how often it was asked. */
-static struct device_sample says;
-static atomic_int asked, thinks_ms;
-static bool is_mute;
+/* The device: its sample, the milliseconds that a query takes, and the number of queries. */
+static struct device_sample sample;
+static atomic_int queries, query_ms;
+static bool is_silent;
 
-static enum status ask(void *ctx, struct device_sample *ret)
+static enum status query(void *ctx, struct device_sample *ret)
 {
     (void)ctx;
-    if (is_mute) return (fail)(ST_UNSUPPORTED, "no gauges here");
-    atomic_fetch_add(&asked, 1);
-    if (thinks_ms) poll(NULL, 0, thinks_ms);
-    *ret = says;
+    if (is_silent) return (fail)(ST_UNSUPPORTED, "no gauges here");
+    atomic_fetch_add(&queries, 1);
+    if (query_ms) poll(NULL, 0, query_ms);
+    *ret = sample;
     return ST_OK;
 }
 
-static const struct backend_telemetry telemetry = {.sample = ask};
+static const struct backend_telemetry telemetry = {.sample = query};
 static const struct backend device = {.name = "device", .telemetry = &telemetry},
                             without = {.name = "without"};
 
 static int set_up(void **state)
 {
     (void)state;
-    says = (struct device_sample){
+    sample = (struct device_sample){
         .utilization = 50,
         .clock_mhz = 1000,
         .clock_max_mhz = 2000,
@@ -49,8 +49,8 @@ static int set_up(void **state)
         .memory_bytes = 1e9,
         .temperature_c = 40,
     };
-    asked = thinks_ms = 0;
-    is_mute = false;
+    queries = query_ms = 0;
+    is_silent = false;
     return 0;
 }
 
@@ -71,21 +71,21 @@ static void near(double x, double wanted, double most)
     if (!(fabs(x - wanted) <= most)) fail_msg("%g instead of %g", x, wanted);
 }
 
-/* Twice as long at 1000 MHz as at 1600: the mean is one of time, not of samples. */
-static void test_means_are_of_time(void **state)
+/* Twice as long at 1000 MHz as at 1600: means are weighted by time, not by samples. */
+static void test_means_are_over_time(void **state)
 {
     (void)state;
     struct gauge *g = open_gauge(0);
     gauge_work(g, true);
     wait_ms(200);
     gauge_work(g, true);
-    says.clock_mhz = 1600;
-    says.throttle = 1 << THROTTLE_POWER | 1 << THROTTLE_SET;
+    sample.clock_mhz = 1600;
+    sample.throttle = 1 << THROTTLE_POWER | 1 << THROTTLE_SET;
     wait_ms(100);
     gauge_work(g, false);
-    says.clock_mhz = 0;
+    sample.clock_mhz = 0;
     wait_ms(50);
-    gauge_work(g, true); /* what was before it is nobody's work */
+    gauge_work(g, true); /* the time before it is not work */
     struct gauge_summary s = gauge_summarize(g);
     near(s.seconds, 0.3, 0.1);
     double slow = s.seconds > 0 ? s.throttled : 0;
@@ -96,7 +96,7 @@ static void test_means_are_of_time(void **state)
     near(s.by[THROTTLE_SET], slow, 1e-9);
     assert_true(s.by[THROTTLE_HEAT] == 0);
     assert_int_equal(s.samples, 2);
-    near(s.energy_j, 100 * s.seconds, 0.1); /* it counts none: power times time */
+    near(s.energy_j, 100 * s.seconds, 0.1); /* without a counter: power times time */
     struct str words = {0};
     gauge_print(&s, &words);
     assert_non_null(strstr(str_text(&words), "50 % busy, 1"));
@@ -117,12 +117,12 @@ static void test_the_live_line(void **state)
     gauge_close(g);
 }
 
-/* A clock that somebody chose is told, and does not count as slowed. */
+/* A clock limit set by a user is reported, and does not count as throttled. */
 static void test_a_set_clock_is_not_slowed(void **state)
 {
     (void)state;
     struct gauge *g = open_gauge(0);
-    says.throttle = 1 << THROTTLE_SET;
+    sample.throttle = 1 << THROTTLE_SET;
     gauge_work(g, true);
     wait_ms(5);
     gauge_work(g, false);
@@ -131,19 +131,19 @@ static void test_a_set_clock_is_not_slowed(void **state)
     gauge_close(g);
 }
 
-static void test_energy_is_the_devices_own(void **state)
+static void test_energy_by_the_devices_counter(void **state)
 {
     (void)state;
-    says.energy_j = 5000;
+    sample.energy_j = 5000;
     struct gauge *g = open_gauge(0);
     gauge_work(g, true);
     wait_ms(20);
-    says.energy_j = 5012;
+    sample.energy_j = 5012;
     gauge_work(g, true);
-    says.energy_j = 3; /* begun anew: that time is of its power */
+    sample.energy_j = 3; /* the counter restarted: power times time for this interval */
     wait_ms(20);
     gauge_work(g, true);
-    says.energy_j = 10;
+    sample.energy_j = 10;
     gauge_work(g, false);
     struct gauge_summary s = gauge_summarize(g);
     near(s.energy_j, 12 + 100 * 0.02 + 7, 1.5);
@@ -151,17 +151,17 @@ static void test_energy_is_the_devices_own(void **state)
     gauge_close(g);
 }
 
-static void test_what_is_not_known_stays_so(void **state)
+static void test_unknown_values_stay_unknown(void **state)
 {
     (void)state;
-    says = sample_unknown;
-    says.clock_mhz = 1500;
+    sample = sample_unknown;
+    sample.clock_mhz = 1500;
     struct gauge *g = open_gauge(0);
     struct gauge_reading r;
     gauge_work(g, true);
     wait_ms(5);
     gauge_work(g, true);
-    says.temperature_c = 60; /* of a part of the time alone */
+    sample.temperature_c = 60; /* known only for a part of the time */
     gauge_work(g, false);
     struct gauge_summary s = gauge_summarize(g);
     near(s.value[GAUGE_CLOCK].mean, 1500, 1e-6);
@@ -177,7 +177,7 @@ static void test_what_is_not_known_stays_so(void **state)
     gauge_close(g);
 }
 
-/* Readings are of one kind of time, in order, and none is lost. */
+/* A reading covers either work or other time; readings are in order, and none is lost. */
 static void test_readings(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void test_readings(void **state)
     gauge_at(g, 7);
     gauge_work(g, true);
     gauge_at(g, 9);
-    says.throttle = 1 << THROTTLE_HEAT;
+    sample.throttle = 1 << THROTTLE_HEAT;
     wait_ms(10);
     gauge_work(g, false);
     for (int i = 0; gauge_take(g, true, &r); i++, ms += r.ms) {
@@ -201,7 +201,7 @@ static void test_readings(void **state)
     gauge_close(g);
 }
 
-/* A run without end: its readings become longer, each twice as long as one of the block before. */
+/* An endless run: each block's readings cover twice the time of the previous block's. */
 static void test_readings_become_fewer(void **state)
 {
     (void)state;
@@ -214,19 +214,19 @@ static void test_readings_become_fewer(void **state)
         while (gauge_take(g, false, &r)) readings++;
     }
     near(readings, GAUGE_READINGS * (1 + 1 + 1 + 1. / 8), 2);
-    /* What is between work and something else is in neither. */
+    /* Work and other time do not mix at a change. */
     gauge_work(g, false);
     while (gauge_take(g, true, &r)) {}
     for (int i = 0; i < 6; i++) {
-        says.clock_mhz = i % 2 ? 1500 : 300; /* of the time before: others, then work */
+        sample.clock_mhz = i % 2 ? 1500 : 300; /* of the previous interval: other time, then work */
         gauge_work(g, i % 2 == 0);
         while (gauge_take(g, false, &r)) near(r.value[GAUGE_CLOCK], r.working ? 1500 : 300, 1e-6);
     }
     gauge_close(g);
 }
 
-/* Nobody takes them: what there is no room for is in the ones that follow. */
-static void test_readings_wait(void **state)
+/* Readings are not taken: those that do not fit are merged into later ones. */
+static void test_readings_that_are_not_taken(void **state)
 {
     (void)state;
     struct gauge *g = open_gauge(0);
@@ -244,61 +244,61 @@ static void test_readings_wait(void **state)
     gauge_close(g);
 }
 
-/* A long time of something else, of which nobody takes readings, leaves nothing in those of the work; nor does work in those
- * of something else, where even the room for such changes is full. */
-static void test_kinds_of_time_stay_apart(void **state)
+/* If no readings are taken for a long time, readings of work contain nothing of the other time,
+ * even after so many changes that they no longer fit. */
+static void test_work_and_other_time_stay_apart(void **state)
 {
     (void)state;
     struct gauge *g = open_gauge(0);
     struct gauge_reading r;
     int working = 0;
-    says.clock_mhz = 300;
+    sample.clock_mhz = 300;
     for (int i = 0; i < 200; i++) gauge_work(g, false);
     gauge_work(g, true);
-    says.clock_mhz = 1500;
+    sample.clock_mhz = 1500;
     for (int i = 0; i < 5; i++) gauge_work(g, true);
     for (; gauge_take(g, true, &r); working += r.working)
         near(r.value[GAUGE_CLOCK], r.working ? 1500 : 300, 1e-6);
     assert_true(working > 0);
     for (int i = 0; i < 300; i++) {
         gauge_work(g, i % 3 == 0);
-        says.clock_mhz = i % 3 ? 300 : 1500;
+        sample.clock_mhz = i % 3 ? 300 : 1500;
     }
     while (gauge_take(g, true, &r))
         if (r.working) near(r.value[GAUGE_CLOCK], 1500, 1e-6);
     gauge_close(g);
 }
 
-/* The thread samples at its interval, and ends at once when it is told to. */
+/* The thread samples at its interval, and ends at once on request. */
 static void test_a_thread_samples(void **state)
 {
     (void)state;
     struct gauge *g = open_gauge(10);
     gauge_work(g, true);
-    for (int i = 0; i < 500 && asked < 7; i++) wait_ms(10);
+    for (int i = 0; i < 500 && queries < 7; i++) wait_ms(10);
     gauge_work(g, false);
     assert_true(gauge_summarize(g).samples >= 5);
     gauge_close(g);
-    int before = asked;
+    int before = queries;
     wait_ms(30);
-    assert_int_equal(asked, before);
+    assert_int_equal(queries, before);
     g = open_gauge(3600000);
-    wait_ms(100); /* it waits by now */
+    wait_ms(100); /* the thread waits by now */
     int64_t from_ns = clock_ns();
     gauge_close(g);
     assert_true(clock_ms(from_ns, clock_ns()) < 1000);
 }
 
-/* A device that takes its time is not waited for by whoever works. */
-static void test_nobody_waits_for_a_sample(void **state)
+/* The working thread does not wait for a slow device. */
+static void test_no_caller_waits_for_a_sample(void **state)
 {
     (void)state;
     enum { SLOW_MS = 400 };
     struct gauge *g = open_gauge(1);
     struct gauge_reading r;
-    thinks_ms = SLOW_MS;
-    int before = asked;
-    while (asked < before + 2) wait_ms(1); /* the second slow one has begun */
+    query_ms = SLOW_MS;
+    int before = queries;
+    while (queries < before + 2) wait_ms(1); /* the second slow query has begun */
     int64_t from_ns = clock_ns();
     for (int i = 0; i < 1000; i++) {
         gauge_at(g, i);
@@ -310,36 +310,36 @@ static void test_nobody_waits_for_a_sample(void **state)
     gauge_close(g);
 }
 
-static void test_who_says_nothing_says_why(void **state)
+static void test_missing_telemetry_has_a_reason(void **state)
 {
     (void)state;
     struct gauge *g = NULL;
     assert_int_equal(gauge_open(&g, &without, NULL, 1), ST_UNSUPPORTED);
     assert_null(g);
-    is_mute = true;
+    is_silent = true;
     assert_int_equal(gauge_open(&g, &device, NULL, 1), ST_UNSUPPORTED);
     assert_null(g);
     assert_string_equal(fail_message(), "no gauges here");
     gauge_close(g);
 }
 
-/* Of a device that falls silent the last word stands for the time until its next one. */
-static void test_a_silence(void **state)
+/* If queries fail, the last sample covers the time until the next one. */
+static void test_failed_queries(void **state)
 {
     (void)state;
     struct gauge *g = open_gauge(0);
     gauge_work(g, true);
-    is_mute = true;
+    is_silent = true;
     wait_ms(20);
     gauge_work(g, true);
     assert_true(gauge_summarize(g).seconds < 0.01);
-    is_mute = false;
+    is_silent = false;
     gauge_work(g, true);
     assert_true(gauge_summarize(g).seconds >= 0.02);
     gauge_close(g);
 }
 
-/* The processor on which this runs. */
+/* The processor that runs this test. */
 static void test_the_cpu(void **state)
 {
     (void)state;
@@ -364,19 +364,19 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        TEST(test_means_are_of_time),
+        TEST(test_means_are_over_time),
         TEST(test_the_live_line),
         TEST(test_a_set_clock_is_not_slowed),
-        TEST(test_energy_is_the_devices_own),
-        TEST(test_what_is_not_known_stays_so),
+        TEST(test_energy_by_the_devices_counter),
+        TEST(test_unknown_values_stay_unknown),
         TEST(test_readings),
         TEST(test_readings_become_fewer),
-        TEST(test_readings_wait),
-        TEST(test_kinds_of_time_stay_apart),
+        TEST(test_readings_that_are_not_taken),
+        TEST(test_work_and_other_time_stay_apart),
         TEST(test_a_thread_samples),
-        TEST(test_nobody_waits_for_a_sample),
-        TEST(test_who_says_nothing_says_why),
-        TEST(test_a_silence),
+        TEST(test_no_caller_waits_for_a_sample),
+        TEST(test_missing_telemetry_has_a_reason),
+        TEST(test_failed_queries),
         TEST(test_the_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

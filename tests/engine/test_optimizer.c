@@ -1,4 +1,5 @@
-/* Optimizers are rows of a table: SGD with momentum against its formula, and what else follows from its row. */
+/* Optimizers are rows of a table: SGD with momentum against its formula, and the operators, state
+ * and checkpoint tensors that follow from its row. */
 #include "engine/optimizer.h"
 
 #include "../support/hand.h"
@@ -27,8 +28,8 @@ static struct config sgd_config(enum fusion fusion)
     return c;
 }
 
-/* torch.optim.SGD(momentum, weight_decay) in double behind clip_grad_norm_, on the gradients that the
- * engine has. */
+/* clip_grad_norm_ and torch.optim.SGD(momentum, weight_decay) in double, on the engine's
+ * gradients. */
 static void formula(const struct tiny *t, double norm, double *w, double *v)
 {
     const struct config_train *c = &t->config.train;
@@ -83,7 +84,7 @@ static void ten_steps(enum fusion fusion)
     }
     for (int k = 0; k < t.engine.program.model.parameters; k++)
         *(t.engine.program.model.parameter[k].decay ? &decayed : &plain) = true;
-    assert_true(clipped && decayed && plain); /* else the formula is not all tried */
+    assert_true(clipped && decayed && plain); /* every part of the formula is tried */
     near_doubles(&t, STORAGE_WEIGHTS, w);
     near_doubles(&t, STORAGE_MOMENT1, v);
     tiny_close(&t);
@@ -108,7 +109,7 @@ static void test_sgd_learns(void **state)
     tiny_close(&t);
 }
 
-/* At `full` one operator updates all parameters, and writes the bf16 copy where there is one. */
+/* At `full` one operator updates all parameters, and writes their bf16 copy if there is one. */
 static void test_one_operator_updates_all(void **state)
 {
     (void)state;
@@ -157,7 +158,7 @@ static void test_state(void **state)
     tiny_close(&t);
 }
 
-/* Every optimizer's update takes what its row says. */
+/* The update operator of every optimizer has the inputs and outputs of its row. */
 static void test_rows_fit_their_operators(void **state)
 {
     (void)state;

@@ -168,31 +168,31 @@ struct course {
     int steps;
 };
 
-static void train_at(enum fusion fusion, bool flash, const struct course *way, float *ret_loss)
+static void train_at(enum fusion fusion, bool flash, const struct course *course, float *ret_loss)
 {
     struct config c = tiny_config();
     struct tiny t;
     c.model.bias = true;
-    c.model.dropout = way->dropout;
-    c.model.n_head = way->heads;
-    c.model.n_kv_head = way->kv_heads;
+    c.model.dropout = course->dropout;
+    c.model.n_head = course->heads;
+    c.model.n_kv_head = course->kv_heads;
     c.plan.fusion = fusion;
     c.plan.flash = flash;
     tiny_open(&t, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
-    for (int step = 0; step < way->steps; step++) ret_loss[step] = tiny_step(&t, step, 3e-3);
+    for (int step = 0; step < course->steps; step++) ret_loss[step] = tiny_step(&t, step, 3e-3);
     tiny_close(&t);
 }
 
-static void same_course(const struct course *way)
+static void same_course(const struct course *course)
 {
     static float first[LONG], other[LONG];
     double near = 0, far = 0;
-    int steps = way->steps;
-    train_at(FUSION_PRIMITIVE, false, way, first);
+    int steps = course->steps;
+    train_at(FUSION_PRIMITIVE, false, course, first);
     assert_true(steps < LONG || first[steps - 1] < first[0] - 1); /* it learns */
     for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++)
         for (int flash = 0; flash < 2; flash++) {
-            train_at((enum fusion)fusion, flash, way, other);
+            train_at((enum fusion)fusion, flash, course, other);
             for (int step = 0; step < steps; step++) {
                 double apart = fabs((double)other[step] / (double)first[step] - 1);
                 if (step < SHORT && apart > near) near = apart;
@@ -202,8 +202,8 @@ static void same_course(const struct course *way)
                              flash, (double)other[step], (double)first[step], step);
             }
         }
-    print_message("dropout %g: losses differ by %.1e in %d steps, %.1e in %d\n", way->dropout, near,
-                  SHORT, far, steps);
+    print_message("dropout %g: losses differ by %.1e in %d steps, %.1e in %d\n", course->dropout,
+                  near, SHORT, far, steps);
 }
 
 static void test_rungs_agree(void **state)
@@ -245,7 +245,7 @@ static void test_accumulation(void **state)
         const float *second = tiny_range(&one, STORAGE_GRADIENTS);
         for (int64_t i = 0; i < n; i++) mean[i] = (mean[i] + second[i]) / 2;
         /* the first micro-step must overwrite old contents */
-        for (int again = 0; again < 2; again++) {
+        for (int repeat = 0; repeat < 2; repeat++) {
             assert_true(tiny_loss(&sum, GRAPH_MICRO, 1) == first_loss);
             tiny_loss(&sum, GRAPH_MICRO_MORE, 2);
             assert_true(hand_distance(tiny_range(&sum, STORAGE_GRADIENTS), mean, n) < 1e-6);

@@ -1,4 +1,4 @@
-/* Steps that are started before the last one was waited for, whole steps against their parts, what is captured. */
+/* Several steps in flight, whole steps against their parts, and the capture of steps. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
@@ -52,7 +52,7 @@ static void feed(struct sequence *s, int step)
     hand_ok(sequence_feed(s, s->parts - 1, "bias2", &bias2, sizeof bias2));
 }
 
-/* STEPS steps, of which `ahead` are started before the first is waited for. */
+/* Runs STEPS steps with up to `ahead` of them in flight. */
 static void take_steps(int ahead, struct step_result result[STEPS], float **ret_weights,
                        struct arena *a)
 {
@@ -74,7 +74,7 @@ static void take_steps(int ahead, struct step_result result[STEPS], float **ret_
     tiny_close(&t);
 }
 
-static void test_ahead_is_the_same(void **state)
+static void test_steps_in_flight_give_the_same(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -111,7 +111,7 @@ static void test_loss_is_the_mean(void **state)
     sequence_init_step(&s, &t.engine, &t.arena);
     double sum = 0;
     float lr = 0;
-    for (int batch = 0; batch < MICRO_STEPS; batch++) { /* all micro-steps on the batch of one */
+    for (int batch = 0; batch < MICRO_STEPS; batch++) { /* all micro-steps on the same batch */
         struct step_result r;
         feed(&s, 0);
         hand_ok(sequence_feed(&s, MICRO_STEPS, "lr", &lr, sizeof lr));
@@ -126,7 +126,7 @@ static void test_loss_is_the_mean(void **state)
     arena_release(&a);
 }
 
-/* What is not fed again stays, and on the host's own processor there is no lookahead. */
+/* An input that is not fed again keeps its value; on the CPU only one step is in flight. */
 static void test_inputs_stay(void **state)
 {
     (void)state;
@@ -159,8 +159,9 @@ static enum status counting_copy(void *context, void *dst, const void *src, int6
     return counted->memory.copy(context, dst, src, size);
 }
 
-/* A part's inputs lie in its plan as they lie in the image, so it takes them by one copy, and its result by another. */
-static void test_inputs_come_at_once(void **state)
+/* The inputs of a part have the same layout in its plan and in the image, so one copy suffices for
+ * them, and another one for the result. */
+static void test_inputs_are_copied_at_once(void **state)
 {
     (void)state;
     struct config c = three_micro_steps();
@@ -183,7 +184,7 @@ static void test_inputs_come_at_once(void **state)
     tiny_close(&t);
 }
 
-/* --- one plan ---------------------------------------------------------------------------------- */
+/* --- one plan --- */
 
 static int captures, replays, freed;
 
@@ -225,7 +226,8 @@ static enum status look(void *user, const struct plan *p, int step)
     return ST_OK;
 }
 
-/* With replay the first run compiles, the second is captured, all from there on are replayed, but for those that are watched. */
+/* With replay, the first run compiles, the second is captured, and all from then on are replayed,
+ * except for runs with hooks. */
 static void test_captured_once(void **state)
 {
     (void)state;
@@ -236,7 +238,7 @@ static void test_captured_once(void **state)
     int seen = 0;
     struct plan_hooks watching = {.user = &seen, .after = look};
     tiny_open(&t, &c, 1u << GRAPH_EVAL);
-    t.config.plan.replay = true; /* which no backend of a CPU takes: this one counts */
+    t.config.plan.replay = true; /* no CPU backend supports it; this one counts */
     const struct backend *real = t.engine.backend;
     struct backend counting = *real;
     counting.recording = &counting_recording;
@@ -260,7 +262,7 @@ static void test_captured_once(void **state)
     tiny_close(&t);
 }
 
-/* A plan that is cut in two is the plan, and needs no staged memory. */
+/* Two halves of a plan compute the same as the plan, and need no staged memory. */
 static void test_parts_of_a_plan(void **state)
 {
     (void)state;
@@ -294,9 +296,12 @@ static void test_parts_of_a_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ahead_is_the_same), cmocka_unit_test(test_loss_is_the_mean),
-        cmocka_unit_test(test_inputs_stay),       cmocka_unit_test(test_inputs_come_at_once),
-        cmocka_unit_test(test_captured_once),     cmocka_unit_test(test_parts_of_a_plan),
+        cmocka_unit_test(test_steps_in_flight_give_the_same),
+        cmocka_unit_test(test_loss_is_the_mean),
+        cmocka_unit_test(test_inputs_stay),
+        cmocka_unit_test(test_inputs_are_copied_at_once),
+        cmocka_unit_test(test_captured_once),
+        cmocka_unit_test(test_parts_of_a_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

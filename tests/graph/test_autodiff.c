@@ -1,5 +1,5 @@
-/* What differentiation promises beside being right (test_ops.c compares every rule with slopes):
- * a missing gradient is an error and never a zero, and uses of one value add up. */
+/* Properties of differentiation apart from correct rules (test_ops.c compares every rule with
+ * slopes): a missing gradient is an error and never zero, and the uses of a value add up. */
 #include "../support/hand.h"
 
 #include <math.h>
@@ -58,8 +58,8 @@ static void test_missing_rule_names_the_operator(void **state)
     refuses(differentiate(loss, 1, &x, &d), ST_UNSUPPORTED, "AT_MOST clip has no gradient");
 }
 
-/* The same operator where no gradient has to pass is no failure. */
-static void test_missing_rule_beside_the_path(void **state)
+/* The same operator is accepted where no gradient has to pass. */
+static void test_missing_rule_off_the_path(void **state)
 {
     (void)state;
     value x = vector("x"), y = vector("y"), d;
@@ -98,7 +98,7 @@ static void test_integers_get_none(void **state)
     refuses(differentiate(loss, 2, wrt, d), ST_USAGE, "the loss does not depend on ids");
 }
 
-/* A second output that has something to say would be dropped by the rule: refused, not forgotten. */
+/* The rule would drop the gradient of the second output, so this is refused. */
 static void test_adjoint_of_a_later_output_is_not_dropped(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void test_a_later_output_alone(void **state)
     refuses(differentiate(loss, 1, &x, &d), ST_UNSUPPORTED, "only the first output");
 }
 
-/* Of three parts only the last is used: the others have the gradient zero, written down as such. */
+/* Only the last of three parts is used: the gradients of the others are explicit zeros. */
 static void test_one_of_several_equal_outputs(void **state)
 {
     (void)state;
@@ -154,7 +154,8 @@ static void test_uses_add_up(void **state)
     for (int i = 0; i < N; i++) assert_float_equal(dx[i], 2 * at[i] + expf(at[i]) + 3, 1e-5);
 }
 
-/* One table as embedding and as head, as GPT ties them: (rows seen) + (product), each known alone. */
+/* One table as embedding and as head, as GPT ties them: its gradient is the sum of both, each of
+ * which is known. */
 static void test_tied_table(void **state)
 {
     (void)state;
@@ -206,7 +207,7 @@ static void test_marks(void **state)
     assert_int_equal(n->phase, PHASE_BACKWARD);
     assert_int_equal(n->layer, 5);
     assert_string_equal(n->scope, "h.5");
-    assert_int_equal(g->phase, PHASE_FORWARD); /* as before */
+    assert_int_equal(g->phase, PHASE_FORWARD); /* restored */
     assert_string_equal(g->scope, "");
     assert_int_equal(g->layer, -1);
 }
@@ -217,7 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_missing_rule_names_the_operator),
-        TEST(test_missing_rule_beside_the_path),
+        TEST(test_missing_rule_off_the_path),
         TEST(test_stopped_gradient_is_an_error_not_zero),
         TEST(test_unreachable_is_an_error),
         TEST(test_integers_get_none),

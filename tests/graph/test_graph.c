@@ -1,4 +1,4 @@
-/* What a graph promises while it is built, and what verification does not let through. */
+/* Building of graphs, and the errors that verification finds. */
 #include "../support/hand.h"
 #include "base/str.h"
 #include "graph/attr.h"
@@ -101,7 +101,7 @@ static void test_first_failure_sticks(void **state)
     graph_leave(&g, here);
     assert_int_equal(wrong.i, 0);
     int nodes = g.nodes;
-    /* What model code goes on to do with the missing value is harmless and makes nothing. */
+    /* Operations of model code on the missing value are harmless and add no nodes. */
     value later = g_gelu(&g, g_matmul(&g, wrong, a, false, true), false);
     later = g_sum_leading(&g, g_cast(&g, later, DT_F64), type_1d(DT_F32, 7));
     graph_output(&g, "later", later);
@@ -190,7 +190,7 @@ static void test_shape_rules_refuse(void **state)
             break;
         case 13:
             g_mul(&g, x, g_cast(&g, v3, DT_F64));
-            break; /* types must meet, too */
+            break; /* types must match, too */
         case 14:
             g_store(&g, state_1d("w", 3, 0), v2);
             break;
@@ -362,9 +362,9 @@ static void test_verify_state_read_through_another_leaf(void **state)
 {
     (void)state;
     value x = g_input(&g, "x", type_1d(DT_F32, 16)), w = state_1d("w", 16, 16);
-    value beside = state_1d("beside", 16, 0), all = state_1d("all", 32, 0);
+    value other = state_1d("other", 16, 0), all = state_1d("all", 32, 0);
     g_store(&g, w, x);
-    g_exp(&g, beside);
+    g_exp(&g, other);
     hand_ok(graph_verify(&g));
     g_exp(&g, all);
     refuses(graph_verify(&g), "input 0 is already overwritten");
@@ -382,7 +382,7 @@ static void test_verify_writes_only_state(void **state)
     refuses(graph_verify(&g), "writes a value that is not state");
 }
 
-/* Of a table only the rows that are looked up are read. */
+/* A lookup reads only the rows that it selects. */
 static void test_cost_of_a_lookup(void **state)
 {
     (void)state;
@@ -397,7 +397,7 @@ static double bytes_of(value v)
     return graph_node_cost(&g, graph_producer(&g, v)).bytes;
 }
 
-/* What is only written does not count as read. */
+/* State that is only written does not count as read. */
 static void test_cost_of_state(void **state)
 {
     (void)state;
@@ -415,7 +415,7 @@ static void test_cost_of_state(void **state)
     assert_true(bytes_of(g_accumulate(&g, in[0], in[4])) == 12 * N);
 }
 
-/* Of masked scores the half that is open is read; all of the result is written. */
+/* Of masked scores only the half that is not masked is read; the whole result is written. */
 static void test_cost_of_masked_scores(void **state)
 {
     (void)state;
@@ -467,7 +467,7 @@ static void test_print_attributes(void **state)
     union attr attention = {.attention = {12, true, {DROPOUT_ATTENTION, 51, 1337, 3}}};
     assert_string_equal(attr_text(OP_ATTENTION, attention, none),
                         " [heads 12 causal drop 51/256 site 3 seed 1337 of scores]");
-    attention.attention.drop.threshold = 0; /* nothing is dropped: its site says nothing */
+    attention.attention.drop.threshold = 0; /* nothing is dropped, so its site is not printed */
     attention.attention.kv_heads = 4;
     assert_string_equal(attr_text(OP_ATTENTION, attention, all),
                         " [heads 12 kv_heads 4 causal tf32 deterministic portable]");

@@ -1,5 +1,5 @@
-/* Each row of the list of operator cases: kernels, gradients and expansions, one case per operator;
- * and what the list may not leave out.
+/* Every row of the list of operator cases: kernels, gradients and expansions, one case per
+ * operator; and what the list must contain.
  * test: shards=4 */
 #include "../support/cases.h"
 #include "backend/backend.h"
@@ -24,7 +24,8 @@ static bool moves_no_bytes(enum op op)
     return op == OP_LEAF || op_def(op)->flags & OP_VIEW;
 }
 
-/* What PACK makes is known to the product that takes it alone: it is tried with the cases of products. */
+/* Only the matmul that reads it knows the layout that PACK writes: PACK runs in the cases of
+ * matmuls. */
 static bool has_own_layout(enum op op)
 {
     return op == OP_PACK;
@@ -37,14 +38,14 @@ struct tally {
 
 static void note(void *user, const struct check_result *r)
 {
-    static const char *const ways[CHECK_WAYS] = {"apart", "in place of 0", "in place of 1"};
+    static const char *const modes[CHECK_WAYS] = {"apart", "in place of 0", "in place of 1"};
     struct tally *t = user;
     t->rows++;
     if (strcmp(r->kernel->variant, "ref") == 0) t->reference[r->c->op][r->dtype] = true;
     if (!r->problem) return;
     t->problems++;
     print_error("%s, %s: %s %s %s %s: error %.2e, allowed %.0e\n", op_def(r->c->op)->name,
-                r->c->what, r->kernel->variant, dtype_name(r->dtype), ways[r->way], r->problem,
+                r->c->what, r->kernel->variant, dtype_name(r->dtype), modes[r->way], r->problem,
                 r->error, r->tolerance);
 }
 
@@ -70,7 +71,7 @@ static void test_kernels_are_near_the_reference(void **state)
         fail_msg("%s has no CPU reference kernel that was tried", op_def(op)->name);
 }
 
-/* Calls check with every case of the operator that is wanted; its error must be at most `most`. */
+/* Calls check with every case of the operator; its error must be at most `most`. */
 static void check_cases(enum op op, enum status (*check)(int i, double *ret_error), double most)
 {
     const struct op_case *c;
@@ -109,7 +110,7 @@ static void test_no_gradient_flows_through_detach(void **state)
     arena_release(&arena);
 }
 
-/* A gradient rule whose every case is excused would never be tried. */
+/* A gradient rule whose cases are all exempt would never be tried. */
 static void test_every_operator_has_a_case(void **state)
 {
     (void)state;
@@ -144,15 +145,15 @@ static void test_costs_are_positive(void **state)
     }
 }
 
-/* Of one step of two parts: logits are normalised once, and GELU and its slope share an exponential. Behind a mask nothing is
- * computed. */
+/* Operators that fuse two parts and compute less: logits are normalised once, GELU and its slope
+ * share an exponential, masked elements are not computed. */
 static bool saves_arithmetic(const struct op_case *c)
 {
     return c->op == OP_CROSS_ENTROPY_BOTH || c->op == OP_GELU_BOTH ||
            ((c->op == OP_SCORE_SOFTMAX || c->op == OP_SCORE_SOFTMAX_GRAD) && c->attr.score.causal);
 }
 
-/* Fusing takes no arithmetic away: an operator counts what its parts do. */
+/* Fusion removes no arithmetic: an operator counts the FLOPs of its parts. */
 static void test_fused_flops_are_those_of_the_parts(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The program as its users see it: a command line in, text and an exit code out. */
+/* The program as users see it: command lines, printed text and exit codes. */
 #include "cli/command.h"
 
 #include "../support/cases.h"
@@ -139,7 +139,7 @@ static void test_info(void **state)
     assert_true(json_integer_value(json_object_get(j, "memory_bytes")) > 1 << 20);
     assert_string_equal(json_string_value(json_array_get(json_object_get(j, "backends"), 0)),
                         "cpu");
-    /* "none", with the reason, where none is listed */
+    /* "none", with the reason, if no device is listed */
     bool none = !strncmp(json_string_value(json_object_get(j, "gpu")), "none: ", 6);
     assert_true(none == (json_array_size(json_object_get(j, "gpus")) == 0));
     assert_true(none == !strncmp(gpu + 12, "none: ", 6));
@@ -149,7 +149,8 @@ static void test_info(void **state)
     json_decref(j);
 }
 
-/* The number of threads does not depend on binding, although OpenMP binds the first thread before main. */
+/* The number of threads does not depend on binding, although OpenMP binds the first thread before
+ * main. */
 static void test_info_on_bound_threads(void **state)
 {
     (void)state;
@@ -191,7 +192,8 @@ static void test_threads_spin_less(void **state)
     }
 }
 
-/* --isa limits the program to one set and the narrower ones; the wider ones are listed as missing. */
+/* --isa limits the program to one set and the narrower ones; the wider ones are listed as
+ * missing. */
 static void test_info_on_instruction_sets(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Layers of bytes as a picture: each where it belongs, on top of those below. */
+/* Layers of bytes as a picture: each on top of the previous ones. */
 #include "base/str.h"
 #include "present/area.h"
 
@@ -75,7 +75,7 @@ static void test_layers_stand_on_each_other(void **state)
     struct area a = picture();
     double x[2][16], y[2][16];
     area_print_svg(&a, &s);
-    assert_int_equal(count("<polygon"), 2); /* not the one that is nowhere */
+    assert_int_equal(count("<polygon"), 2); /* not the layer without bytes */
     assert_int_equal(points(0, x[0], y[0]), 12);
     assert_int_equal(points(1, x[1], y[1]), 12);
     double zero = y[0][11], unit = zero - y[0][0]; /* 1 MiB */

@@ -63,7 +63,7 @@ static void test_values(void **state)
         assert_string_equal(chart_value_text(text, cases[i].unit, cases[i].value), cases[i].text);
 }
 
-/* Few enough to read, whatever the range; each on its grid line. */
+/* Few ticks for every range, each on its grid line. */
 static void test_ticks(void **state)
 {
     (void)state;
@@ -78,7 +78,7 @@ static void test_ticks(void **state)
     assert_int_equal(count("<path"), 5);
     assert_int_equal(count(">0 B</text>"), 1);
     assert_int_equal(count(">32 MiB</text>"), 1);
-    /* Nothing that a file may hold makes it go on for ever. */
+    /* No value from a file causes an endless loop. */
     static const double odd[] = {INFINITY, NAN, 1e308, 0};
     for (int i = 0; i < COUNT_OF(odd); i++) {
         str_clear(&s);

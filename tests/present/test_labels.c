@@ -15,7 +15,8 @@ static int count_of(const char *text, const char *word)
     return n;
 }
 
-/* Names of points that lie on each other are all somewhere, none on another, none on a point or a level. */
+/* The labels of coinciding points are all placed, without overlapping each other, a point or a
+ * level. */
 static void test_a_crowd(void **state)
 {
     (void)state;
@@ -54,7 +55,7 @@ static void test_no_memory(void **state)
     str_release(&s);
 }
 
-/* The number of labels is bounded, whatever room there is. */
+/* The number of labels is bounded, however much space there is. */
 static void test_most(void **state)
 {
     (void)state;

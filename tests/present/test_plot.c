@@ -1,4 +1,4 @@
-/* The picture: every point where the logarithm puts it, and text that stays text. */
+/* Plots: points at logarithmic coordinates, and escaped text. */
 #include "present/plot.h"
 
 #include "base/str.h"
@@ -30,7 +30,7 @@ static int count(const char *what)
     return n;
 }
 
-/* The number behind the n-th `name="`. */
+/* The number after the n-th `name="`. */
 static double attribute(const char *element, const char *name, int n)
 {
     const char *at = str_text(&s);
@@ -76,7 +76,7 @@ static void test_points_lie_on_logarithms(void **state)
     assert_int_equal(count("slow, 64: 1 ms</title>"), 1);
     assert_int_equal(count(">100 ms</text>"), 1); /* a line of the grid */
     assert_int_equal(count("<g style=\"--c:var(--run-2)\">"), 2);
-    assert_int_equal(count("--run-2: light-dark("), 1); /* the file brings its colours */
+    assert_int_equal(count("--run-2: light-dark("), 1); /* the file defines its colours */
 }
 
 static void test_rates_and_long_names(void **state)
@@ -92,7 +92,7 @@ static void test_rates_and_long_names(void **state)
     assert_int_equal(count("short, 64: 20 GFLOP/s</title>"), 1);
     assert_int_equal(count("short, 128: 420 TFLOP/s</title>"), 1);
     assert_int_equal(count(">1 TFLOP/s</text>"), 1); /* a line of the grid */
-    /* there is no room for two names in a row: each begins where the other does */
+    /* two names do not fit in one line: both begin at the same column */
     const char *at = strstr(str_text(&s), " attention are</text>");
     const char *other = strstr(str_text(&s), ">short</text>");
     assert_non_null(at);
@@ -102,7 +102,7 @@ static void test_rates_and_long_names(void **state)
     assert_true(strtod(at + 4, NULL) == strtod(other + 4, NULL));
 }
 
-static void test_what_cannot_be_shown_is_left_out(void **state)
+static void test_invalid_values_are_left_out(void **state)
 {
     (void)state;
     const struct plot_point odd[] = {{64, 0, false}, {128, NAN, false}, {256, INFINITY, false}};
@@ -156,7 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_points_lie_on_logarithms, release),
         cmocka_unit_test_teardown(test_rates_and_long_names, release),
-        cmocka_unit_test_teardown(test_what_cannot_be_shown_is_left_out, release),
+        cmocka_unit_test_teardown(test_invalid_values_are_left_out, release),
         cmocka_unit_test_teardown(test_a_level_is_drawn_where_it_matters, release),
         cmocka_unit_test_teardown(test_text_is_escaped, release),
     };

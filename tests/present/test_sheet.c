@@ -1,4 +1,4 @@
-/* A sheet written and read back is the same sheet; what is broken is refused, or left out. */
+/* A sheet that is written and read back is unchanged; invalid parts are refused or left out. */
 #include "present/sheet.h"
 
 #include "../support/hand.h"
@@ -54,7 +54,7 @@ static const char *printed(const struct sheet *s, void (*print)(const struct tab
     return text;
 }
 
-/* What is no number is no text either. */
+/* NaN gives neither a number nor text. */
 static void test_no_number_is_an_empty_cell(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void test_curves(void **state)
     sheet_print_curves(&s.table[0], &out, &arena);
     assert_non_null(strstr(str_text(&out), "slow, \"old\", 64: 1.25 ms"));
     assert_non_null(strstr(str_text(&out), "slow, \"old\", 128: 3.75 ms"));
-    assert_null(strstr(str_text(&out), "flash, 128")); /* was not run */
+    assert_null(strstr(str_text(&out), "flash, 128")); /* not run */
     str_clear(&out);
     s.table[0].chart.panel = "T";
     sheet_print_curves(&s.table[0], &out, &arena);
@@ -112,7 +112,7 @@ static void refused(const char *text, const char *sentence)
     if (!strstr(fail_message(), sentence)) fail_msg("%s", fail_message());
 }
 
-static void test_what_is_refused(void **state)
+static void test_invalid_sheets(void **state)
 {
     (void)state;
     struct sheet s;
@@ -122,7 +122,7 @@ static void test_what_is_refused(void **state)
     refused("{\"v\":1,\"kind\":\"bench\",\"tables\":[{}]}", "a table of 0 columns");
     assert_false(sheet_is(workdir_text("other.json", "{\"v\":1,\"rows\":[]}")));
     assert_false(sheet_is(workdir_path("nowhere")));
-    /* A chart of columns that are not there is none; cells that are not there are empty. */
+    /* A chart of missing columns is left out; missing cells are empty. */
     hand_ok(sheet_read(workdir_text("odd.json",
                                     "{\"v\":1,\"kind\":\"bench\",\"tables\":[{\"columns\":[{\"id\":"
                                     "\"a\",\"is_number\":true}],\"rows\":[{},{\"a\":1}],\"shown\":["
@@ -133,7 +133,7 @@ static void test_what_is_refused(void **state)
     assert_true(table_at(&s.table[0].table, 1, 0)->number == 1);
 }
 
-/* As many digits as were asked for, of what is shown. */
+/* The requested number of digits of the displayed number. */
 static void test_digits(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ int main(void)
         cmocka_unit_test(test_no_number_is_an_empty_cell),
         cmocka_unit_test(test_written_and_read),
         cmocka_unit_test(test_curves),
-        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_invalid_sheets),
         cmocka_unit_test(test_digits),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);

@@ -88,7 +88,7 @@ static void test_against_itself(void **state)
         assert_float_equal(c.change[i].after.ms, c.change[i].before.ms, 0);
 }
 
-/* Several kernels in the place of one are held against it together. */
+/* Several kernels that replace one are compared with it together. */
 static void test_many_for_one(void **state)
 {
     struct fixture *f = *state;
@@ -111,8 +111,8 @@ static void test_many_for_one(void **state)
     assert_float_equal(norm->before.per_step, 3, 1e-9);
 }
 
-/* Time of the step that is in no row is a line, so that the lines add up all the same. */
-static void test_what_is_in_no_row(void **state)
+/* Time of the step that is in no row gets a line, so the lines always add up. */
+static void test_time_in_no_row(void **state)
 {
     struct fixture *f = *state;
     struct profile_file p = read_rows(f, "slow", profile_slow), lossy = p;
@@ -123,8 +123,9 @@ static void test_what_is_in_no_row(void **state)
     assert_float_equal(find(&c, "in no row")->after.ms, 2, 1e-9);
 }
 
-/* A line that varies by more than it differs says nothing; one that came has nothing to differ from. */
-static void test_what_is_noise(void **state)
+/* A line that varies by more than it differs is noise; a new line has nothing to be compared
+ * with. */
+static void test_noise(void **state)
 {
     struct fixture *f = *state;
     struct profile_file slow = read_rows(f, "slow", profile_slow),
@@ -134,7 +135,7 @@ static void test_what_is_noise(void **state)
     changes_find(&slow, &flash, &f->arena, &c);
     const struct change *x = find(&c, place);
     double differs = fabs(x->after.ms - x->before.ms);
-    assert_true(differs > 0 && !change_is_noise(x)); /* nobody knows how much it varies */
+    assert_true(differs > 0 && !change_is_noise(x)); /* its variation is unknown */
     for (int i = 0; i < slow.rows; i++) slow.row[i].std = 2 * differs;
     changes_find(&slow, &flash, &f->arena, &c);
     assert_true(change_is_noise(find(&c, place)));
@@ -171,9 +172,12 @@ static void test_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_slow_against_flash), WITH_FIXTURE(test_against_itself),
-        WITH_FIXTURE(test_many_for_one),       WITH_FIXTURE(test_what_is_in_no_row),
-        WITH_FIXTURE(test_what_is_noise),      WITH_FIXTURE(test_table),
+        WITH_FIXTURE(test_slow_against_flash),
+        WITH_FIXTURE(test_against_itself),
+        WITH_FIXTURE(test_many_for_one),
+        WITH_FIXTURE(test_time_in_no_row),
+        WITH_FIXTURE(test_noise),
+        WITH_FIXTURE(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,11 +35,11 @@ static struct comparison two_runs(struct fixture *f)
     return compare(f, dirs, 2);
 }
 
-static void test_names_what_differs(void **state)
+static void test_differing_keys_are_named(void **state)
 {
     struct fixture *f = *state;
     struct comparison c = two_runs(f);
-    assert_int_equal(c.settings, 1); /* out_dir differs too, and means nothing */
+    assert_int_equal(c.settings, 1); /* out_dir differs too, and is ignored */
     assert_string_equal(c.setting[0].key, "flash");
     assert_string_equal(c.setting[0].value[0], "false");
     assert_string_equal(c.setting[0].value[1], "true");
@@ -56,7 +56,7 @@ static void test_a_key_that_one_run_lacks_differs(void **state)
     fixture_write(f, "b/env.json", "{\"cpu\":\"Another\",\"threads\":4}");
     fixture_write(f, "c/log.jsonl",
                   "{\"v\":1,\"kind\":\"step\",\"iter\":1,\"loss\":null,\"ms\":3}\n");
-    dirs[2] = fixture_path(f, "c"); /* has no config.conf: silent, not different */
+    dirs[2] = fixture_path(f, "c"); /* has no config.conf: unknown, not different */
     struct comparison c = compare(f, dirs, 3);
     assert_int_equal(c.settings, 1);
     assert_string_equal(c.setting[0].key, "new_key");
@@ -72,7 +72,7 @@ static void test_a_key_that_one_run_lacks_differs(void **state)
     str_release(&notes);
 }
 
-static void test_headline_figures(void **state)
+static void test_headline_numbers(void **state)
 {
     struct fixture *f = *state;
     struct comparison c = two_runs(f);
@@ -93,8 +93,8 @@ static void test_headline_figures(void **state)
                         "losses differ by at most 0.01 over 2 evaluations (-0.01 at the last).");
 }
 
-/* A distance that the spread of the steps explains is not called a difference. */
-static void test_noise_is_called_noise(void **state)
+/* A difference within the spread of the steps is reported as noise. */
+static void test_noise_is_reported(void **state)
 {
     struct fixture *f = *state;
     char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
@@ -106,8 +106,8 @@ static void test_noise_is_called_noise(void **state)
                         "validation losses are equal over 2 evaluations.");
 }
 
-/* Times of a machine that others used, and of a handful of steps, are not held against each other. */
-static void test_what_cannot_be_trusted(void **state)
+/* Times are not compared if other programs used the machine, or of only a few steps. */
+static void test_unreliable_times(void **state)
 {
     struct fixture *f = *state;
     char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
@@ -128,7 +128,7 @@ static void test_what_cannot_be_trusted(void **state)
     assert_string_equal(compare(f, dirs, 2).verdict[0], "b runs with the same memory.");
 }
 
-/* A summary with what the device said. */
+/* A summary with telemetry of the device. */
 static void write_gauges(struct fixture *f, const char *name, double mhz, double throttled)
 {
     fixture_write(f, arena_printf(&f->arena, "%s/summary.json", name),
@@ -140,7 +140,7 @@ static void write_gauges(struct fixture *f, const char *name, double mhz, double
                                mhz, throttled, throttled));
 }
 
-/* Clocks stand beside times; where they explain a difference, it is said. */
+/* Clocks are printed next to times, with a note if they explain a difference. */
 static void test_clocks(void **state)
 {
     struct fixture *f = *state;
@@ -166,7 +166,7 @@ static void test_clocks(void **state)
         "While b ran, the clock of its device was lowered 30 % of the time: power limit.");
     assert_string_equal(c.note[1], "b ran at a clock 10 % lower than a, which explains part of the "
                                    "difference in time.");
-    /* Clocks of two devices have nothing to do with each other. */
+    /* Clocks of two devices are not compared. */
     fixture_write(f, "b/env.json", "{\"cpu\":\"Another\",\"threads\":4}");
     c = compare(f, dirs, 2);
     for (int i = 0; i < c.notes; i++) assert_null(strstr(c.note[i], "ran at a clock"));
@@ -200,12 +200,12 @@ static void test_one_run_has_no_ratios(void **state)
     assert_null(strstr(str_text(&s), "speed"));
     assert_non_null(strstr(str_text(&s), "ms/iter"));
     str_clear(&s);
-    table_print_csv(&c.table, &s); /* for programs every column stays */
+    table_print_csv(&c.table, &s); /* CSV has every column */
     assert_non_null(strstr(str_text(&s), ",speed,"));
     str_release(&s);
 }
 
-static void test_forms_agree(void **state)
+static void test_formats_agree(void **state)
 {
     struct fixture *f = *state;
     static const struct table_column column[] = {
@@ -238,15 +238,15 @@ static void test_forms_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_names_what_differs),
+        WITH_FIXTURE(test_differing_keys_are_named),
         WITH_FIXTURE(test_a_key_that_one_run_lacks_differs),
-        WITH_FIXTURE(test_headline_figures),
-        WITH_FIXTURE(test_noise_is_called_noise),
-        WITH_FIXTURE(test_what_cannot_be_trusted),
+        WITH_FIXTURE(test_headline_numbers),
+        WITH_FIXTURE(test_noise_is_reported),
+        WITH_FIXTURE(test_unreliable_times),
         WITH_FIXTURE(test_clocks),
         WITH_FIXTURE(test_text_is_aligned),
         WITH_FIXTURE(test_one_run_has_no_ratios),
-        WITH_FIXTURE(test_forms_agree),
+        WITH_FIXTURE(test_formats_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,7 +138,7 @@ static void test_page_loads_nothing(void **state)
     assert_int_equal(count_of(page, "<link"), 1);
     assert_non_null(strstr(page, "<link rel=\"icon\" href=\"data:,\">"));
     assert_non_null(strstr(page, "default-src 'none'"));
-    /* Of our own texts none names a server. */
+    /* The page's own scripts and styles name no server. */
     static const char *const names[] = {"page.html",   "page.css",   "page.js",
                                         "charts.js",   "colors.css", "tables.js",
                                         "timeline.js", "profile.js", "profile.css"};
@@ -151,7 +151,7 @@ static void test_page_loads_nothing(void **state)
     }
 }
 
-static void test_unwritable_place(void **state)
+static void test_unwritable_path(void **state)
 {
     struct fixture *f = *state;
     struct comparison c = two_runs(f);
@@ -171,7 +171,7 @@ int main(void)
         WITH_FIXTURE(test_long_runs_are_thinned),
         WITH_FIXTURE(test_page_is_whole),
         WITH_FIXTURE(test_page_loads_nothing),
-        WITH_FIXTURE(test_unwritable_place),
+        WITH_FIXTURE(test_unwritable_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

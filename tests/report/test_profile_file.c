@@ -37,13 +37,13 @@ static void test_rows_are_read(void **state)
     assert_string_equal(p.machine, "A processor");
     assert_int_equal(p.products, 1);
     assert_float_equal(p.product[0].rate, 4e11, 1);
-    /* 1 MiB is half of the cache; what is larger is memory's. */
+    /* 1 MiB is half of the cache; larger tensors are in memory. */
     assert_int_equal(p.copies, 2);
     assert_float_equal(p.copy[0].rate, 4e10, 1);
     assert_float_equal(p.copy[1].rate, 2e11, 1);
 }
 
-/* Block 1's softmax is another instance of block 0's kernel; the product of another shape is not. */
+/* Block 1's softmax is another instance of block 0's kernel; a matmul of another shape is not. */
 static void test_rows_are_joined_to_kernels(void **state)
 {
     struct fixture *f = *state;
@@ -61,7 +61,7 @@ static void test_rows_are_joined_to_kernels(void **state)
     assert_float_equal(k->floor_ms, 1, 1e-9);
 }
 
-/* What two kernels of one node did is the longer one's work, and took both. */
+/* The work of a node with two kernels counts for the longer one, in the time of both. */
 static void test_work_is_of_all_kernels_of_a_node(void **state)
 {
     struct fixture *f = *state;
@@ -80,7 +80,7 @@ static void test_timeline_and_memory(void **state)
 {
     struct fixture *f = *state;
     struct profile_file p = read_text(f, profile_text(profile_slow, &f->arena));
-    /* Of four moments one names a row that there is not, one ends before it begins. */
+    /* One of four moments names a missing row, and one ends before it begins. */
     assert_int_equal(p.moments, 2);
     assert_float_equal(p.moment[1].start_us, 2000.5, 1e-9);
     const struct profile_file_memory *m = &p.memory;
@@ -95,8 +95,8 @@ static void test_timeline_and_memory(void **state)
     assert_string_equal(p.answer[0].about, "top kernel");
 }
 
-/* What an older or another program did not write is not there; nothing else comes of it. */
-static void test_what_is_missing(void **state)
+/* Fields that an older or another program did not write are missing, without further effect. */
+static void test_missing_fields(void **state)
 {
     struct fixture *f = *state;
     struct profile_file p =
@@ -116,7 +116,7 @@ static void test_what_is_missing(void **state)
         strstr(profile_file_words(&p, &f->arena), "a: a step takes 0.000 ms on average"));
 }
 
-static void test_what_is_refused(void **state)
+static void test_invalid_files(void **state)
 {
     struct fixture *f = *state;
     static const struct {
@@ -146,8 +146,8 @@ int main(void)
         WITH_FIXTURE(test_rows_are_joined_to_kernels),
         WITH_FIXTURE(test_work_is_of_all_kernels_of_a_node),
         WITH_FIXTURE(test_timeline_and_memory),
-        WITH_FIXTURE(test_what_is_missing),
-        WITH_FIXTURE(test_what_is_refused),
+        WITH_FIXTURE(test_missing_fields),
+        WITH_FIXTURE(test_invalid_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static char *picture_of(struct fixture *f, const struct profile_file *p)
     return text;
 }
 
-/* The number behind `word`, in the element that begins at `at`. */
+/* The number after `word`, in the element that begins at `at`. */
 static double number_behind(const char *at, const char *word)
 {
     const char *found = strstr(at, word);
@@ -47,26 +47,27 @@ static double number_behind(const char *at, const char *word)
     return strtod(found + strlen(word), NULL);
 }
 
-/* Three kernels do arithmetic; the copy does not. The softmax takes longest, so it is drawn first and is the largest. */
+/* Three kernels do arithmetic; the copy does not. The softmax takes longest, so it is drawn first
+ * and is the largest. */
 static void test_points(void **state)
 {
     struct fixture *f = *state;
     struct profile_file p = read_rows(f, profile_slow);
     const char *text = picture_of(f, &p);
     assert_int_equal(count_of(text, "<title>"), 3);
-    const char *softmax = strstr(text, "<circle"), *product = strstr(softmax + 1, "<circle");
+    const char *softmax = strstr(text, "<circle"), *matmul = strstr(softmax + 1, "<circle");
     assert_non_null(
         strstr(text, "<title>SOFTMAX f32 (4,8) avx512\nsoftmax, 7 ms per step (56 %), 2 times"));
     static const char largest[] = "<circle class=\"chart-point\" style=\"--c:var(--family-2)\"";
     assert_memory_equal(softmax, largest, sizeof largest - 1);
     /* Area is time: 7 ms against 2 ms. */
-    double large = number_behind(softmax, " r=\""), small = number_behind(product, " r=\"");
+    double large = number_behind(softmax, " r=\""), small = number_behind(matmul, " r=\"");
     assert_float_equal(large * large / (small * small), 3.5, 0.06);
     /* 64 FLOP per byte are to the right of 1/8, and 32 MFLOP/s above 286 kFLOP/s. */
-    assert_true(number_behind(product, " cx=\"") > number_behind(softmax, " cx=\"") + 100);
-    assert_true(number_behind(product, " cy=\"") < number_behind(softmax, " cy=\"") - 50);
+    assert_true(number_behind(matmul, " cx=\"") > number_behind(softmax, " cx=\"") + 100);
+    assert_true(number_behind(matmul, " cy=\"") < number_behind(softmax, " cy=\"") - 50);
     assert_non_null(strstr(text, "Not shown: 1 kernel, 1 of 12.5 ms"));
-    /* Work that took other kernels too was done at a lower rate. */
+    /* The rate of work that needed other kernels as well is lower. */
     p.kernel[p.row[1].kernel].work_ms *= 2;
     text = picture_of(f, &p);
     assert_non_null(strstr(text, "floor 1 ms; it takes 14 times as long"));
@@ -82,7 +83,7 @@ static void test_ceilings_and_date(void **state)
     assert_non_null(strstr(text, ">L2 200 GB/s<"));
     assert_non_null(strstr(text, ">f32 400 GFLOP/s<"));
     assert_non_null(strstr(text, "Peaks measured 2026-01-02, A processor."));
-    /* Without them it is still a picture. */
+    /* The picture is valid without ceilings. */
     p.products = p.copies = 0;
     p.machine = NULL;
     text = picture_of(f, &p);
@@ -100,7 +101,7 @@ static void test_labels(void **state)
     assert_non_null(strstr(text, ">SOFTMAX f32 (4,8), 56 %</text>"));
 }
 
-/* Whatever stands in a file, no coordinate is no number and no text is an element. */
+/* Whatever a file contains, every coordinate is a number and no text becomes an element. */
 static void test_odd_numbers(void **state)
 {
     struct fixture *f = *state;
@@ -116,7 +117,7 @@ static void test_odd_numbers(void **state)
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
     assert_null(strstr(text, "<b>"));
-    assert_int_equal(count_of(text, "&lt;b>&amp; 8"), 2); /* in its tooltip and beside it */
+    assert_int_equal(count_of(text, "&lt;b>&amp; 8"), 2); /* in its tooltip and next to it */
     static const struct profile_text_row none[] = {
         {"forward/z", "norms", "C", "8", "k", -1, 0, 5, 5}, {0}};
     p = read_rows(f, none);
@@ -124,7 +125,7 @@ static void test_odd_numbers(void **state)
     assert_null(strstr(picture_of(f, &p), "nan"));
 }
 
-static void test_file_brings_its_colours(void **state)
+static void test_file_has_its_colours(void **state)
 {
     struct fixture *f = *state;
     struct profile_file p[2] = {read_rows(f, profile_slow), read_rows(f, profile_flash)};
@@ -136,12 +137,12 @@ static void test_file_brings_its_colours(void **state)
     assert_int_equal(count_of(text, ">a&lt;b</text>"), 2);
     assert_int_equal(count_of(text, "<svg"), 1);
     assert_null(strstr(text, "url("));
-    /* The same scale for both: the copy of the machine's line stands once in each. */
+    /* Both have the same scale, and the machine's copy bandwidth once each. */
     assert_int_equal(count_of(text, ">memory 40 GB/s<"), 2);
     str_release(&s);
 }
 
-/* What the page is given says the same as the file; a text that repeats stands once. */
+/* The page's data equal the file; a repeated string is written once. */
 static void test_page_data(void **state)
 {
     struct fixture *f = *state;
@@ -174,7 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_points),    WITH_FIXTURE(test_ceilings_and_date),
         WITH_FIXTURE(test_labels),    WITH_FIXTURE(test_odd_numbers),
-        WITH_FIXTURE(test_page_data), WITH_FIXTURE(test_file_brings_its_colours),
+        WITH_FIXTURE(test_page_data), WITH_FIXTURE(test_file_has_its_colours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static struct run *read_one(struct fixture *f, char *dir)
     return run;
 }
 
-/* Reading must fail, with each of the words in the sentence. */
+/* Reading must fail, with each of the words in the message. */
 static void expect_refused(struct fixture *f, char *dir, const char *word, const char *other)
 {
     struct run *run;
@@ -58,10 +58,10 @@ static void test_reads_everything(void **state)
     assert_string_equal(r->samples, "ROMEO:\n\xef\xbf\xbd ends");
     assert_true(r->figures.complete);
     near(r->figures.memory_planned, 4000);
-    near(r->figures.memory_peak, 9000); /* the plan measured none: what the process took */
+    near(r->figures.memory_peak, 9000); /* without the plan's value: the memory of the process */
 }
 
-static void test_derives_what_no_summary_says(void **state)
+static void test_values_without_a_summary(void **state)
 {
     struct fixture *f = *state;
     char *dir = fixture_run(f, "a", "true", 20, 4000, 3.25);
@@ -77,7 +77,7 @@ static void test_derives_what_no_summary_says(void **state)
     near(r->figures.final_val_loss, 3.25);
 }
 
-static void test_summary_wins(void **state)
+static void test_summary_takes_precedence(void **state)
 {
     struct fixture *f = *state;
     char *dir = fixture_run(f, "a", "true", 20, 4000, 3.25);
@@ -110,7 +110,7 @@ static void test_log_alone_is_enough(void **state)
     "{\"v\":1,\"kind\":\"sample\",\"iter\":" #iter ",\"ms\":" #ms ",\"steady\":" #steady rest "}" \
     "\n"
 
-/* Means are of time, of steady time; the summary knows better. */
+/* Means are over steady time; the summary takes precedence. */
 static void test_gauges(void **state)
 {
     struct fixture *f = *state;
@@ -123,7 +123,7 @@ static void test_gauges(void **state)
                     SAMPLE(2, 100, true, ""));
     struct run *r = read_one(f, fixture_path(f, "a"));
     const struct gauges *g = &r->gauges;
-    assert_int_equal(g->points, 4); /* that of iteration 9 was made once more */
+    assert_int_equal(g->points, 4); /* the resumed run repeats iteration 9 */
     near(g->point[2].seconds, 0.4);
     near(g->figures.clock_mhz, 1700);
     near(g->figures.power_w, 400);
@@ -144,7 +144,7 @@ static void test_gauges(void **state)
     assert_string_equal(g->figures.throttled_by, "heat, power limit");
 }
 
-static void test_half_a_last_line_is_forgiven(void **state)
+static void test_incomplete_last_line_is_ignored(void **state)
 {
     struct fixture *f = *state;
     fixture_write(f, "a/log.jsonl", STEP(1, 5) STEP(2, 5) "{\"v\":1,\"kind\":\"st");
@@ -153,7 +153,7 @@ static void test_half_a_last_line_is_forgiven(void **state)
     expect_refused(f, fixture_path(f, "a"), "log.jsonl line 2", "damaged");
 }
 
-static void test_what_is_no_number(void **state)
+static void test_values_that_are_not_numbers(void **state)
 {
     struct fixture *f = *state;
     fixture_write(
@@ -167,7 +167,7 @@ static void test_what_is_no_number(void **state)
     near(r->figures.ms_median, 7);
 }
 
-static void test_a_resumed_run_replaces(void **state)
+static void test_a_resumed_run_replaces_lines(void **state)
 {
     struct fixture *f = *state;
     fixture_write(f, "a/log.jsonl",
@@ -179,7 +179,7 @@ static void test_a_resumed_run_replaces(void **state)
     near(r->step[1].ms, 9);
 }
 
-static void test_refuses_with_a_sentence(void **state)
+static void test_refuses_with_a_message(void **state)
 {
     struct fixture *f = *state;
     expect_refused(f, fixture_path(f, "nowhere"), "nowhere", "No such file");
@@ -227,14 +227,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_reads_everything),
-        WITH_FIXTURE(test_derives_what_no_summary_says),
-        WITH_FIXTURE(test_summary_wins),
+        WITH_FIXTURE(test_values_without_a_summary),
+        WITH_FIXTURE(test_summary_takes_precedence),
         WITH_FIXTURE(test_log_alone_is_enough),
         WITH_FIXTURE(test_gauges),
-        WITH_FIXTURE(test_half_a_last_line_is_forgiven),
-        WITH_FIXTURE(test_what_is_no_number),
-        WITH_FIXTURE(test_a_resumed_run_replaces),
-        WITH_FIXTURE(test_refuses_with_a_sentence),
+        WITH_FIXTURE(test_incomplete_last_line_is_ignored),
+        WITH_FIXTURE(test_values_that_are_not_numbers),
+        WITH_FIXTURE(test_a_resumed_run_replaces_lines),
+        WITH_FIXTURE(test_refuses_with_a_message),
         WITH_FIXTURE(test_runs_of_one_name_keep_their_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The list of suites, and what they make of words: tables whose rows fit together, variants that say so. */
+/* The list of suites, and their results for given arguments: consistent tables, and notes about
+ * smaller variants. */
 #include "suite/suite.h"
 
 #include "../support/hand.h"
@@ -81,7 +82,8 @@ static void test_the_list(void **state)
     assert_non_null(strstr(fail_message(), "did you mean cs336-flash?"));
 }
 
-/* A size is its configuration file, taken into the program, whichever folder that runs in; and each file is a size. */
+/* Each size is a configuration file compiled into the program, independent of the working
+ * directory; and each file is a size. */
 static void test_sizes_are_files(void **state)
 {
     (void)state;
@@ -111,8 +113,8 @@ static void test_sizes_are_files(void **state)
     assert_true(kept == 2 && !strcmp(size[0].name, "10b"));
 }
 
-/* Keys of the user count in all cells; a list of his takes the place of the suite's. */
-static void test_a_grid_and_its_words(void **state)
+/* The user's keys apply to all cells; the user's list replaces the suite's. */
+static void test_a_grid_and_its_arguments(void **state)
 {
     (void)state;
     char *words[] = {"--device=cpu", "--n_layer=1",    "--n_embd=16",
@@ -135,7 +137,8 @@ static void test_a_grid_and_its_words(void **state)
             assert_null(text(t, i, "times_first"));
         }
     }
-    assert_true(number(t, 0, "memory_bytes") == number(t, 2, "memory_bytes")); /* the same words */
+    /* rows of the same arguments */
+    assert_true(number(t, 0, "memory_bytes") == number(t, 2, "memory_bytes"));
     assert_true(has_note(&s, "The variant for CPUs. On") &&
                 has_note(&s, "The cells were interleaved"));
     r.size = "d512";
@@ -145,7 +148,7 @@ static void test_a_grid_and_its_words(void **state)
     assert_non_null(strstr(fail_message(), "the sizes are d128, d256, d384"));
 }
 
-/* Read off plans: at the published size, on any machine. */
+/* Taken from plans: at the published size, on any machine. */
 static void test_memory(void **state)
 {
     (void)state;
@@ -169,20 +172,20 @@ static void test_memory(void **state)
         assert_true(step > 3 * alone && saving > 3 * alone && saving <= step);
         assert_non_null(text(t, i - 1, "saved_bytes"));
     }
-    /* what a block saves: shares of all, and the rest of it */
+    /* the bytes that a block saves: shares of the total, and the remainder */
     const struct table *saved = &s.table[1].table;
     double sum = 0;
     for (int i = 0; i + 1 < saved->rows; i++) sum += number(saved, i, "percent");
     assert_true(sum > 99.9999 && sum < 100.0001);
     const double weights = 4.0 * (4.0 * 768 * 768 + 3.0 * 768 * 3072 + 2 * 768);
     assert_true(number(saved, saved->rows - 1, "bytes") == weights);
-    const struct table *again = &s.table[2].table;
-    assert_string_equal(text(again, 0, "recompute"), "none");
-    for (int i = 1; i < again->rows; i++)
-        assert_true(number(again, i, "saved_bytes") < number(again, 0, "saved_bytes"));
+    const struct table *variants = &s.table[2].table;
+    assert_string_equal(text(variants, 0, "recompute"), "none");
+    for (int i = 1; i < variants->rows; i++)
+        assert_true(number(variants, i, "saved_bytes") < number(variants, 0, "saved_bytes"));
 }
 
-/* Every part of a step by both clocks; the optimizer is one. */
+/* Every phase of a step by wall clock and by profiler; the optimizer is a phase. */
 static void test_profile(void **state)
 {
     (void)state;
@@ -223,7 +226,7 @@ static void test_attention(void **state)
                     both < 1.001 * number(t, i, "both_ms"));
     }
     assert_true(has_note(&s, "The variant for CPUs: 25 seconds in total instead of 300."));
-    /* the plan's, and q, k, v and the gradient that it is fed from */
+    /* the plan's memory, plus its inputs q, k, v and the gradient */
     r.limit = (int64_t)number(t, t->rows - 1, "memory_bytes") + 4LL * 8 * 64 * (3 * 16 + 16);
     s = run("cs336-attention", &r);
     t = &s.table[0].table;
@@ -241,7 +244,7 @@ static void test_attention(void **state)
     assert_non_null(strstr(fail_message(), "no float8 matmuls; use bfloat16"));
 }
 
-/* Totals of both ways, and notes that say what was run, not what would have been. */
+/* Totals of forward and backward, and notes about the sizes that ran. */
 static void test_block(void **state)
 {
     (void)state;
@@ -265,7 +268,7 @@ static void test_block(void **state)
             if (number(k, row, "T") == number(t, i, "T") &&
                 !strcmp(text(k, row, "attention"), text(t, i, "attention")))
                 sum += number(k, row, "ms_per_step");
-        assert_true(sum > 0.5 * both && sum < 1.0001 * both); /* the longest of it */
+        assert_true(sum > 0.5 * both && sum < 1.0001 * both); /* only long kernels are listed */
     }
     assert_true(has_note(&s, "2 heads of size 128, batch 2, float32"));
     assert_true(has_note(&s, "The variant for CPUs. On a GPU"));
@@ -297,7 +300,7 @@ static enum status run_until(const char *name, double share, struct suite_reques
     return st;
 }
 
-static void test_ctrl_c_leaves_what_was_measured(void **state)
+static void test_ctrl_c_keeps_results(void **state)
 {
     (void)state;
     char *words[] = {"--device=cpu", "--block_size=16,64", "--n_embd=8,16"};
@@ -320,7 +323,8 @@ static void test_ctrl_c_leaves_what_was_measured(void **state)
         strstr(text(&s.table[0].table, s.table[0].table.rows - 1, "note"), "not reached"));
 }
 
-/* Commands that were begun, and which of them a Ctrl-C comes to, without their own process knowing of it. */
+/* The number of commands started, and the one during which Ctrl-C arrives, which itself does not
+ * see the signal. */
 static int commands, stopped_command, overwrites, resumes;
 
 static enum status run_command(void *user, char *const *word, int words, bool quiet)
@@ -335,7 +339,7 @@ static enum status run_command(void *user, char *const *word, int words, bool qu
     return ST_OK;
 }
 
-static void test_no_command_behind_ctrl_c(void **state)
+static void test_no_command_after_ctrl_c(void **state)
 {
     (void)state;
     char *words[] = {"--device=cpu"};
@@ -352,8 +356,9 @@ static void test_no_command_behind_ctrl_c(void **state)
     }
 }
 
-/* The advice can be followed: trainings go on where they were, and a profile, which begins nothing, is not asked to. */
-static void test_goes_on_as_it_advises(void **state)
+/* The printed advice works: trainings resume, and a profile, which has nothing to resume, does not
+ * get the option. */
+static void test_resumes_as_advised(void **state)
 {
     (void)state;
     char *words[] = {"--device=cpu", "--init_from=resume"};
@@ -374,14 +379,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_the_list, release),
         cmocka_unit_test_teardown(test_sizes_are_files, release),
-        cmocka_unit_test_teardown(test_a_grid_and_its_words, release),
+        cmocka_unit_test_teardown(test_a_grid_and_its_arguments, release),
         cmocka_unit_test_teardown(test_memory, release),
         cmocka_unit_test_teardown(test_profile, release),
         cmocka_unit_test_teardown(test_attention, release),
         cmocka_unit_test_teardown(test_block, release),
-        cmocka_unit_test_teardown(test_ctrl_c_leaves_what_was_measured, release),
-        cmocka_unit_test_teardown(test_no_command_behind_ctrl_c, release),
-        cmocka_unit_test_teardown(test_goes_on_as_it_advises, release),
+        cmocka_unit_test_teardown(test_ctrl_c_keeps_results, release),
+        cmocka_unit_test_teardown(test_no_command_after_ctrl_c, release),
+        cmocka_unit_test_teardown(test_resumes_as_advised, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Tables of what timing decided: entries, questions, the file. */
+/* Tuning tables: entries, requests, the file. */
 #include "base/file.h"
 #include "tuning/tuning.h"
 
@@ -37,7 +37,7 @@ static void set(struct tuning *t, const char *key, double library_us, double own
     tuning_set(t, &e);
 }
 
-/* Whatever the order in which they come: entries by key, candidates by time. */
+/* In whatever order they are added: entries are sorted by key, candidates by time. */
 static void test_tables_are_sorted(void **state)
 {
     (void)state;
@@ -62,7 +62,7 @@ static void test_tables_are_sorted(void **state)
     arena_release(&a);
 }
 
-/* What is read decides as what was measured, and is written again byte for byte. */
+/* A table that was read selects the same candidates, and is written again byte for byte. */
 static void test_files_keep_all(void **state)
 {
     (void)state;
@@ -92,8 +92,8 @@ static void test_files_keep_all(void **state)
     workdir_close();
 }
 
-/* Both have read the file before either writes. */
-static void test_two_programs_keep_what_both_found(void **state)
+/* Both programs read the file before either writes. */
+static void test_two_programs_keep_the_results_of_both(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -162,7 +162,7 @@ static void test_damage_is_refused(void **state)
     workdir_close();
 }
 
-static void test_tables_of_others_do_not_hold(void **state)
+static void test_tables_of_other_devices_are_not_used(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -182,12 +182,12 @@ static void test_tables_of_others_do_not_hold(void **state)
     assert_false(tuning_holds(&t, &other, &why));
     assert_non_null(strstr(why, "device"));
     other = gpu;
-    other.bytes++; /* part of it may be taken by others: no kernel depends on it */
+    other.bytes++; /* other programs may use some of it, so no kernel depends on it */
     assert_true(tuning_holds(&t, &other, &why));
     arena_release(&a);
 }
 
-static void test_questions_are_noted_once(void **state)
+static void test_requests_are_recorded_once(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -209,10 +209,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tables_are_sorted),
         cmocka_unit_test(test_files_keep_all),
-        cmocka_unit_test(test_two_programs_keep_what_both_found),
+        cmocka_unit_test(test_two_programs_keep_the_results_of_both),
         cmocka_unit_test(test_damage_is_refused),
-        cmocka_unit_test(test_tables_of_others_do_not_hold),
-        cmocka_unit_test(test_questions_are_noted_once),
+        cmocka_unit_test(test_tables_of_other_devices_are_not_used),
+        cmocka_unit_test(test_requests_are_recorded_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Figures of others: read from their file, beside rungs that the ladder has. */
+/* Published numbers: read from their file, next to rungs of the ladder. */
 #include "bench/ladder.h"
 #include "view/published.h"
 
@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <string.h>
 
-static void test_figures(void **state)
+static void test_numbers(void **state)
 {
     (void)state;
     struct arena a = {0};
@@ -44,7 +44,7 @@ static bool is_rung(const char *name, struct arena *a)
     return false;
 }
 
-/* A rung that is renamed would else lose its figures in silence. */
+/* Otherwise a renamed rung would lose its published numbers silently. */
 static void test_every_rung_is_on_the_ladder(void **state)
 {
     (void)state;
@@ -64,7 +64,7 @@ static void test_every_rung_is_on_the_ladder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_every_rung_is_on_the_ladder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
