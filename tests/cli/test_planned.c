@@ -57,8 +57,8 @@ static void test_vocabulary(void **state)
     assert_int_equal(strobe("plan", "--summary"), 0);
     says("vocabulary=65\n");
     says("parameters   795,904 (804,096 with positions)");
-    assert_non_null(
-        strstr(failed, "the data set shakespeare_char does not exist; assuming a vocabulary of 65"));
+    assert_non_null(strstr(
+        failed, "the data set shakespeare_char does not exist; assuming a vocabulary of 65"));
     assert_int_equal(strobe("plan", "--summary --dataset=words"), 0);
     says("vocabulary=50257\n");
     assert_int_equal(strobe("plan", "--summary --vocab=100"), 0);
