@@ -67,7 +67,7 @@ static void refuses(enum status st, const char *sentence)
     if (!strstr(fail_message(), sentence)) fail_msg("%s", fail_message());
 }
 
-/* --- the grid ------------------------------------------------------------------------------------ */
+/* --- the grid -------------------------------------------------------------------------------*/
 
 static void test_lists_make_a_grid(void **state)
 {
@@ -147,7 +147,7 @@ static void test_a_vocabulary_of_each_cell(void **state)
     }
 }
 
-/* --- the cells ----------------------------------------------------------------------------------- */
+/* --- the cells ------------------------------------------------------------------------------*/
 
 struct heard {
     double share;
@@ -365,7 +365,7 @@ static void test_ctrl_c_keeps_samples(void **state)
     assert_true(cell[0].reason && cell[1].reason);
 }
 
-/* --- parts of a plan ----------------------------------------------------------------------------- */
+/* --- parts of a plan ------------------------------------------------------------------------*/
 
 static void test_parts_make_the_whole(void **state)
 {

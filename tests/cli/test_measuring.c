@@ -140,7 +140,7 @@ static void test_the_record_is_used_or_replaced(void **state)
     assert_int_equal(strobe(arena_printf(&arena, "%s --threads=2", words)), 0);
     assert_non_null(strstr(failed, "with 2 threads are not known yet"));
 
-    set_others("7.5"); /* a record made while other programs ran is made again */
+    set_others("7.5"); /* a record made while other programs ran is measured again */
     assert_int_equal(strobe(words), 0);
     assert_non_null(strstr(failed, "while other programs were busy"));
 

@@ -1,6 +1,6 @@
 "use strict";
 /* What a person does with the sections about profiles of a report, done by a script that a test puts at the
- * end of the page: what went wrong stands in the body's data-failed, how much was tried in data-tried. */
+ * end of the page: what went wrong is in the body's data-failed, how much was tried in data-tried. */
 (() => {
 const failed = [];
 let tried = 0;

@@ -100,7 +100,7 @@ expect 2 'the nearest is cs336-e2e' "$STROBE" bench --suite=cs336-e2
 expect 2 'a suite has its own configurations' "$STROBE" bench tiny.conf --suite=cs336-e2e
 expect 2 'there are d128, d256, d384' "$STROBE" bench --suite=cs336-e2e --size=huge --device=cpu
 expect 2 'this suite takes no list of it' "$STROBE" bench --suite=ladder --n_layer=1,2
-expect 2 'd128 is asked for twice' "$STROBE" bench --suite=cs336-e2e --size=d128,d128 --device=cpu
+expect 2 'd128 is given twice' "$STROBE" bench --suite=cs336-e2e --size=d128,d128 --device=cpu
 expect 2 'has no use for --warmup' "$STROBE" bench --suite=cs336-attention --warmup=banana \
     --device=cpu
 expect 2 'has no use for --phase' "$STROBE" bench --suite=ladder --phase=nonsense --device=cpu

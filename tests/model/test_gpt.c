@@ -366,7 +366,7 @@ static void test_gaps_stay_zero(void **state)
     tiny_close(&t);
 }
 
-/* A range is large enough for all that model_init_weights writes, including the zeros after the last
+/* A range holds all that model_init_weights writes, including the zeros after the last
  * parameter. */
 static void test_ranges_are_large_enough(void **state)
 {

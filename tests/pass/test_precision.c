@@ -159,7 +159,7 @@ static void test_packed_leaves_meet(void **state)
             const struct node *leaf = &micro.node[id];
             if (leaf->op != OP_LEAF || leaf->attr.leaf.storage != STORAGE_PACKED) continue;
             value v = graph_find_leaf(&writer, STORAGE_PACKED, leaf->scope);
-            if (!v.i) fail_msg("nobody writes %s", leaf->scope);
+            if (!v.i) fail_msg("no step writes %s", leaf->scope);
             assert_int_equal(graph_producer(&writer, v)->attr.leaf.offset, leaf->attr.leaf.offset);
             assert_true(type_same(graph_type(&writer, v), graph_type(&micro, leaf->out[0])));
             packed++;

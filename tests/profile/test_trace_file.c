@@ -241,7 +241,7 @@ static void test_limit_is_respected(void **state)
     assert_true(said.events > 0);
 }
 
-/* --- overlapping activities ---------------------------------------------------------------------- */
+/* --- overlapping activities -----------------------------------------------------------------*/
 
 static struct activity activity(int mark, enum activity_kind kind, int64_t start, int64_t end)
 {

@@ -37,7 +37,7 @@ float tiny_step(struct tiny *t, int32_t step, double lr);
 /* Iteration `iter` of a learner, from its start to its end. */
 enum status tiny_learn(struct learner *l, int64_t iter, struct learner_step *ret_step);
 
-/* The values of one parameter in a range, and the whole range (engine.program.model.elements long). */
+/* One parameter in a range, and the whole range (engine.program.model.elements long). */
 float *tiny_parameter(const struct tiny *t, enum storage storage, const struct parameter *p);
 float *tiny_range(const struct tiny *t, enum storage storage);
 /* A copy of a range that outlives the engine, in `a`. */

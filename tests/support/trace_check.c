@@ -136,7 +136,7 @@ const char *trace_check(const char *text, size_t n, struct trace_facts *ret)
     }
     for (int k = 0; k < ret->events; k++)
         if (!s.process[ret->event[k].pid] || !s.row[ret->event[k].pid][ret->event[k].tid])
-            WRONG("%s stands in a row without a name", trace_name(&ret->event[k]));
+            WRONG("%s is in a row without a name", trace_name(&ret->event[k]));
     qsort(ret->event, (size_t)ret->events, sizeof *ret->event, in_order);
     return check_nesting(ret);
 }

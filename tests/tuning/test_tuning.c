@@ -37,7 +37,7 @@ static void set(struct tuning *t, const char *key, double library_us, double own
     tuning_set(t, &e);
 }
 
-/* In whatever order they are added: entries are sorted by key, candidates by time. */
+/* In any order of insertion: entries are sorted by key, candidates by time. */
 static void test_tables_are_sorted(void **state)
 {
     (void)state;
