@@ -5,8 +5,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "data/dataset.h"
-#include "data/kind.h"
 #include "data/download.h"
+#include "data/kind.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
