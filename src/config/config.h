@@ -43,7 +43,7 @@ enum tune { TUNE_AUTO, TUNE_OFF };
 /* RECOMPUTE_BLOCK + n - 1: n blocks at a time. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
 enum { RECOMPUTE_MOST = 1024 }; /* blocks */
-/* The table of optimizers, in train/optim.c, has this order. */
+/* The table of optimizers, in engine/optimizer.c, has this order. */
 enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_COUNT };
 extern const char *const optimizer_words[]; /* "adamw" ...; ends with NULL */
 enum init_from { INIT_SCRATCH, INIT_RESUME };

@@ -26,14 +26,14 @@ enum status dataset_open(struct dataset *d, const char *data_dir, const char *na
                          struct arena *a);
 void dataset_close(struct dataset *d);
 
-/* Writes a character-level data set from a text. The vocabulary is the sorted set of characters;
- * the first 90 % of the text (int(0.9 n), as in nanoGPT) is the training split, the rest the
- * validation split. Atomic: the folder appears complete or not at all. */
+/* Writes a data set from a text. The first 90 % of its tokens (int(0.9 n), as in nanoGPT) are the
+ * training split, the rest the validation split. Atomic: the folder appears complete or not at all. */
 struct dataset_facts {
-    int64_t characters, count[SPLIT_COUNT];
+    int64_t tokens, count[SPLIT_COUNT];
     int vocabulary;
 };
-enum status dataset_write_characters(const char *data_dir, const char *name, const char *text,
-                                     int64_t bytes, const char *source, struct dataset_facts *ret);
+enum status dataset_write(const struct data_kind *kind, const char *data_dir, const char *name,
+                          const char *text, int64_t bytes, const char *source,
+                          struct dataset_facts *ret);
 
 #endif

@@ -1,7 +1,7 @@
 #include "data/meta.h"
 
 #include "base/file.h"
-#include "base/utf8.h"
+#include "data/kind.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -20,29 +20,27 @@ static void hash_vocabulary(const struct vocabulary *v, char ret_hex[HASH_HEX])
     hash_close(h, ret_hex);
 }
 
-static enum status read_vocabulary(struct meta *m, const char *path, json_t *root, struct arena *a)
+static enum status read_vocabulary(struct meta *m, const struct data_kind *kind, const char *path,
+                                   json_t *root, struct arena *a)
 {
+    if (kind->vocabulary) {
+        kind->vocabulary(&m->vocabulary, a);
+        return ST_OK;
+    }
     json_t *list = json_object_get(root, "vocabulary");
     int64_t size = (int64_t)json_array_size(list); /* 0 if it is not an array */
     if (size < 1 || size > META_VOCABULARY_MAX)
-        return fail(ST_FORMAT, "%s: \"vocabulary\" is not a list of 1 to %d characters", path,
-                    META_VOCABULARY_MAX);
+        return fail(ST_FORMAT, "%s: \"vocabulary\" is not a list of 1 to %d %s", path,
+                    META_VOCABULARY_MAX, kind->name);
     const char **text = ARENA_NEW(a, const char *, size);
-    int32_t previous = -1;
     for (int64_t i = 0; i < size; i++) {
-        json_t *item = json_array_get(list, (size_t)i);
-        int64_t bytes = (int64_t)json_string_length(item); /* 0 if it is not a string */
-        int n = 0;
-        int32_t code = bytes ? utf8_decode(json_string_value(item), bytes, &n) : -1;
-        if (code < 0 || n != bytes || code <= previous)
-            return fail(ST_FORMAT,
-                        "%s: entry %lld of the vocabulary is not a single character, or is out "
-                        "of order",
-                        path, (long long)i);
-        previous = code;
-        text[i] = arena_strdup(a, json_string_value(item));
+        const char *entry = json_string_value(json_array_get(list, (size_t)i));
+        text[i] = arena_strdup(a, entry ? entry : "");
     }
-    m->vocabulary = (struct vocabulary){.size = (int)size, .text = text};
+    m->vocabulary = (struct vocabulary){kind, (int)size, text};
+    int wrong = kind->invalid_entry(&m->vocabulary);
+    if (wrong >= 0)
+        return fail(ST_FORMAT, "%s: entry %d of the vocabulary %s", path, wrong, kind->invalid);
 
     char digest[HASH_HEX];
     hash_vocabulary(&m->vocabulary, digest);
@@ -75,13 +73,15 @@ static enum status read_fields(struct meta *m, const char *path, json_t *root, s
                     "%s: \"v\" is not %d: this file was written by another version of strobe or is "
                     "corrupt",
                     path, META_VERSION);
-    const char *kind = json_string_value(json_object_get(root, "kind"));
-    if (!kind || strcmp(kind, "characters") != 0)
-        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%s%s; only \"characters\" is supported",
-                    path, kind ? "\"" : "", kind ? kind : "missing", kind ? "\"" : "");
+    const char *name = json_string_value(json_object_get(root, "kind"));
+    const struct data_kind *kind = name ? data_kind_find(name) : NULL;
+    if (!kind)
+        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%s%s; only %s is supported", path,
+                    name ? "\"" : "", name ? name : "missing", name ? "\"" : "",
+                    data_kind_names("\"", a));
     const char *source = json_string_value(json_object_get(root, "source"));
     m->source = arena_strdup(a, source ? source : "");
-    TRY(read_vocabulary(m, path, root, a));
+    TRY(read_vocabulary(m, kind, path, root, a));
     for (int s = 0; s < SPLIT_COUNT; s++) TRY(read_split(m, path, root, s));
     return ST_OK;
 }
@@ -103,17 +103,22 @@ enum status meta_read(struct meta *m, const char *path, struct arena *a)
 
 enum status meta_write(const struct meta *m, const char *path)
 {
-    json_t *list = json_array();
-    for (int i = 0; i < m->vocabulary.size; i++)
-        json_array_append_new(list, json_string(m->vocabulary.text[i]));
-    char digest[HASH_HEX];
-    hash_vocabulary(&m->vocabulary, digest);
+    const struct vocabulary *v = &m->vocabulary;
     const struct meta_split *train = &m->split[SPLIT_TRAIN], *val = &m->split[SPLIT_VAL];
-    json_t *root = json_pack("{s:i, s:s, s:s, s:o, s:s, s:{s:I, s:s}, s:{s:I, s:s}}",      /**/
-                             "v", META_VERSION, "kind", "characters", "source", m->source, /**/
-                             "vocabulary", list, "vocabulary_sha256", digest,              /**/
-                             "train", "tokens", (json_int_t)train->tokens, "sha256", train->sha256,
-                             "val", "tokens", (json_int_t)val->tokens, "sha256", val->sha256);
+    json_t *list = NULL;
+    char digest[HASH_HEX];
+    if (!v->kind->vocabulary) {
+        list = json_array();
+        for (int i = 0; i < v->size; i++) json_array_append_new(list, json_string(v->text[i]));
+        hash_vocabulary(v, digest);
+    }
+    /* "s:o*" and "s:s*" leave out what is NULL */
+    json_t *root =
+        json_pack("{s:i, s:s, s:s, s:o*, s:s*, s:{s:I, s:s}, s:{s:I, s:s}}",             /**/
+                  "v", META_VERSION, "kind", v->kind->name, "source", m->source,         /**/
+                  "vocabulary", list, "vocabulary_sha256", list ? digest : NULL,         /**/
+                  "train", "tokens", (json_int_t)train->tokens, "sha256", train->sha256, /**/
+                  "val", "tokens", (json_int_t)val->tokens, "sha256", val->sha256);
     if (!root) return fail(ST_USAGE, "the name of the text file is not valid UTF-8: rename it");
     char *text = json_dumps(root, JSON_COMPACT);
     json_decref(root);

@@ -129,16 +129,17 @@ static int layer_of_parameter(const char *name)
 /* Weights, and the ranges with the same layout. */
 static void add_parameters(const struct program *program, int last, struct memory_tensors *list)
 {
+    const struct optimizer *o = optimizer_of(program->config);
     const struct {
         enum storage storage;
         enum memory_part part;
         int64_t size; /* bytes per element; all optimizer state of a parameter is one tensor */
     } ranges[] = {{STORAGE_WEIGHTS, MEMORY_WEIGHTS, 4},
                   {STORAGE_GRADIENTS, MEMORY_GRADIENTS, 4},
-                  {STORAGE_MOMENT1, MEMORY_OPTIMIZER, 4 * optimizer_of(program->config)->states},
+                  {o->state[0].storage, MEMORY_OPTIMIZER, 4 * o->states},
                   {STORAGE_COPY, MEMORY_COPIES, 2}};
     for (int r = 0; r < COUNT_OF(ranges); r++) {
-        if (!program->bytes[ranges[r].storage]) continue;
+        if (!ranges[r].size || !program->bytes[ranges[r].storage]) continue;
         for (int i = 0; i < program->model.parameters; i++) {
             const struct parameter *p = &program->model.parameter[i];
             struct memory_tensor t = {.name = p->name,

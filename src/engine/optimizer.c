@@ -5,6 +5,7 @@
 #include "graph/build.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double ADAM_EPS = 1e-8;
 static const double CLIP_EPS = 1e-6;
@@ -19,7 +20,7 @@ static union attr sgd_attr(const struct config_train *c, int64_t decay_elements)
     return (union attr){.sgd = {c->momentum, c->weight_decay, decay_elements}};
 }
 
-/* 1 - beta^t, t from 1: corrects the bias of moments that start at zero. */
+/* 1 - beta^t, t from 1: moments begin at zero, and this is what they lack. */
 static double bias1_at(const struct config_train *c, int64_t iter)
 {
     return 1 - pow(c->beta1, (double)(iter + 1));
@@ -52,7 +53,7 @@ const struct optimizer *optimizer_of(const struct config *c)
     return &optimizers[c->train.optimizer];
 }
 
-/* A leaf with the parameter's full name, "h.0.attn.c_attn.weight", whatever the current scope. */
+/* scope "h.0.attn.c_attn.weight" keeps the names of leaves and of the nodes that update them */
 static value leaf(struct graph *g, const struct parameter *p, enum storage storage)
 {
     struct graph_scope outside = {g->scope, g->layer};
@@ -83,11 +84,36 @@ static value clip_coefficient(struct graph *g, value norm, double clip)
     return g_at_most(g, ratio, 1);
 }
 
-void optimizer_update(struct graph *g, const struct model *m, const struct config *config)
+static struct optimizer_operands operands_of(struct graph *g, const struct optimizer *o,
+                                             const struct parameter *p)
+{
+    struct optimizer_operands in = {.weights = leaf(g, p, STORAGE_WEIGHTS)};
+    for (int k = 0; k < o->states; k++) in.state[k] = leaf(g, p, o->state[k].storage);
+    in.gradient = graph_find_leaf(g, STORAGE_GRADIENTS, p->name);
+    return in;
+}
+
+/* The update of one parameter as one operator. */
+static value update_by_operator(struct graph *g, const struct optimizer *o,
+                                const struct config_train *c, const struct parameter *p,
+                                const struct optimizer_operands *in)
+{
+    union attr attr = o->attr(c, p->decay ? type_elements(&p->type) : 0);
+    value list[MAX_IN];
+    int n = 0;
+    list[n++] = in->weights;
+    for (int k = 0; k < o->states; k++) list[n++] = in->state[k];
+    list[n++] = in->gradient;
+    for (int k = 0; k < o->inputs; k++) list[n++] = in->input[k];
+    list[n++] = in->clip;
+    return graph_add(g, o->op, &attr, n, list, NULL);
+}
+
+void optimizer_update(struct graph *g, const struct model *m, const struct config *config,
+                      const struct optimizer *o)
 {
     const struct config_train *c = &config->train;
     g->phase = PHASE_UPDATE;
-    const struct optimizer *o = optimizer_of(config);
     value input[OPTIMIZER_INPUTS] = {{0}};
     for (int i = 0; i < o->inputs; i++)
         input[i] = g_input(g, o->input[i].name, type_scalar(DT_F32));
@@ -98,16 +124,11 @@ void optimizer_update(struct graph *g, const struct model *m, const struct confi
     graph_leave(g, top);
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
-        union attr attr = o->attr(c, p->decay ? type_elements(&p->type) : 0);
-        value in[MAX_IN];
-        int n = 0;
-        in[n++] = leaf(g, p, STORAGE_WEIGHTS);
-        for (int k = 0; k < o->states; k++) in[n++] = leaf(g, p, o->state[k].storage);
-        in[n++] = graph_find_leaf(g, STORAGE_GRADIENTS, p->name);
-        for (int k = 0; k < o->inputs; k++) in[n++] = input[k];
-        in[n++] = clip;
+        struct optimizer_operands in = operands_of(g, o, p);
+        memcpy(in.input, input, sizeof input);
+        in.clip = clip;
         g->scope = p->name;
-        value w = graph_add(g, o->op, &attr, n, in, NULL);
+        value w = o->build ? o->build(g, c, p, &in) : update_by_operator(g, o, c, p, &in);
         if (copies_bf16(config)) copies_store(g, p, w);
         graph_leave(g, top);
     }

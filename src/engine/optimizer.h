@@ -1,7 +1,9 @@
-/* optimizer.h - THE table of optimizers, and the update graph.
+/* optimizer.h - THE table of optimizers, and the update as a graph: gradient norm, clipping, the
+ * optimizer.
  *
- * A new optimizer: a word in config/fields.c, a row in optimizer.c, an operator that updates one
- * parameter (graph/op_list.h, its kernels), and a row in pass/fuse_update.c, which fuses them. */
+ * A new optimizer is a word in config/fields.c, a value of `enum optimizer_kind` (config/config.h) and
+ * a row in optimizer.c with a function that builds its update from operators. A fused operator for it
+ * is optional: docs/ADDING.md says what that takes. */
 #ifndef ENGINE_OPTIMIZER_H
 #define ENGINE_OPTIMIZER_H
 
@@ -10,34 +12,48 @@
 
 enum { OPTIMIZER_STATES = 2, OPTIMIZER_INPUTS = 3 };
 
-/* Optimizer state: for each parameter a tensor of its shape, initially zero. */
+/* What an optimizer keeps for each parameter: a tensor of its shape, zero at first. */
 struct optimizer_state {
     enum storage storage;
-    const char *suffix; /* appended to the parameter's name in checkpoints: ".m" */
+    const char *suffix; /* of its name in checkpoints: ".m" */
 };
 
-/* A number that changes from step to step: an input of the update graph with that name. */
+/* A number that differs from step to step, an input of the update of that name. */
 struct optimizer_input {
     const char *name;
     double (*at)(const struct config_train *c, int64_t iter);
-    double timed; /* the value used when an update is only timed */
+    double timed; /* its value where an update is only timed */
+};
+
+/* What the update of one parameter reads. */
+struct optimizer_operands {
+    value weights, state[OPTIMIZER_STATES]; /* leaves */
+    value gradient;                         /* a leaf, before clipping */
+    value input[OPTIMIZER_INPUTS];
+    value clip; /* the coefficient of the gradient, of one element */
 };
 
 struct optimizer {
     int states, inputs;
     struct optimizer_state state[OPTIMIZER_STATES];
     struct optimizer_input input[OPTIMIZER_INPUTS];
-    /* Updates one parameter: weights, state, gradient, the inputs above, clip coefficient. */
+    /* Appends the update of one parameter: stores the weights and each state tensor with g_store, after
+     * everything that reads them, and returns the stored weights. NULL: `op` is the update. */
+    value (*build)(struct graph *g, const struct config_train *c, const struct parameter *p,
+                   const struct optimizer_operands *in);
+    /* Without `build`: the operator that updates one parameter, whose expansion is the formula. Its inputs
+     * are the members of optimizer_operands, in their order. */
     enum op op;
     union attr (*attr)(const struct config_train *c, int64_t decay_elements);
 };
 
 const struct optimizer *optimizer_of(const struct config *c);
 
-/* Appends the update of every parameter. Inputs: the optimizer's, one element each. Output:
- * grad_norm (1), before clipping. Clips as torch.nn.utils.clip_grad_norm_ does: the gradient is
- * scaled by min(1, grad_clip / (norm + 1e-6)); grad_clip = 0 turns clipping off. If a bf16 copy of
- * the weights is kept (copies.h), each update also stores its parameter's copy. */
-void optimizer_update(struct graph *g, const struct model *m, const struct config *c);
+/* Appends the update of every parameter by `o`. Inputs: the optimizer's, of one element each; output
+ * grad_norm (1), before clipping. Clipping as torch.nn.utils.clip_grad_norm_: the gradient is scaled by
+ * min(1, grad_clip / (norm + 1e-6)); grad_clip = 0 turns it off. Where a bf16 copy of the weights is kept
+ * (copies.h), each update is followed by the store of its parameter's copy. */
+void optimizer_update(struct graph *g, const struct model *m, const struct config *c,
+                      const struct optimizer *o);
 
 #endif

@@ -154,7 +154,7 @@ static enum status forward_graph(enum graph_kind kind, const struct config *c,
         graph_output(g, "logits", model_logits(m, g, 1, 1, MODEL_CACHED));
         break;
     case GRAPH_UPDATE:
-        optimizer_update(g, m, c);
+        optimizer_update(g, m, c, optimizer_of(c));
         copies_pack(g, c, m, packing);
         break;
     case GRAPH_REFRESH:

@@ -2,6 +2,7 @@
 
 #include "../support/workdir.h"
 #include "base/file.h"
+#include "data/kind.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,10 +34,10 @@ static const char text[] = "hello w\xc3\xb6rld \xe2\x82\xac \xf0\x9f\x8e\xb2!\n"
 static void write_named(const char *name)
 {
     struct dataset_facts facts;
-    assert_int_equal(dataset_write_characters(workdir_path("data"), name, text,
-                                              (int64_t)strlen(text), "a test", &facts),
+    assert_int_equal(dataset_write(&data_characters, workdir_path("data"), name, text,
+                                   (int64_t)strlen(text), "a test", &facts),
                      ST_OK);
-    assert_int_equal(facts.characters, 17);
+    assert_int_equal(facts.tokens, 17);
     assert_int_equal(facts.count[SPLIT_TRAIN], 15); /* int(0.9 * 17) */
     assert_int_equal(facts.count[SPLIT_VAL], 2);
     assert_int_equal(facts.vocabulary, 13);
@@ -100,8 +101,8 @@ static void test_numbers_of_shakespeare(void **state)
     (void)state;
     const char *alphabet = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA\n !$&',-.3:;?";
     struct dataset_facts facts;
-    assert_int_equal(dataset_write_characters(workdir_path("data"), "s", alphabet,
-                                              (int64_t)strlen(alphabet), "", &facts),
+    assert_int_equal(dataset_write(&data_characters, workdir_path("data"), "s", alphabet,
+                                   (int64_t)strlen(alphabet), "", &facts),
                      ST_OK);
     assert_int_equal(facts.vocabulary, 65);
     struct dataset d;
@@ -154,8 +155,8 @@ static void test_invalid_text_is_rejected(void **state)
     };
     for (int i = 0; i < COUNT_OF(cases); i++) {
         struct dataset_facts facts;
-        enum status st = dataset_write_characters(workdir_path("data"), "bad", cases[i].text,
-                                                  cases[i].bytes, "", &facts);
+        enum status st = dataset_write(&data_characters, workdir_path("data"), "bad", cases[i].text,
+                                       cases[i].bytes, "", &facts);
         if (st == ST_OK) fail_msg("case %d was taken", i);
         assert_message_has(cases[i].part);
         assert_false(file_exists(workdir_path("data/bad")));
@@ -278,10 +279,43 @@ static void test_other_versions_are_rejected(void **state)
     }
 }
 
+/* A text of each kind is read back from its tokens, and a prompt gets the same tokens. */
+static void test_every_kind(void **state)
+{
+    (void)state;
+    const struct data_kind *kind;
+    for (int i = 0; (kind = data_kind_at(i)); i++) {
+        assert_ptr_equal(data_kind_find(kind->name), kind);
+        assert_true(!kind->vocabulary == !!kind->invalid_entry); /* fixed, or listed and checked */
+        struct dataset_facts facts;
+        assert_int_equal(dataset_write(kind, workdir_path("data"), kind->name, text,
+                                       (int64_t)strlen(text), "a test", &facts),
+                         ST_OK);
+        struct dataset d;
+        assert_int_equal(open_named(&d, kind->name), ST_OK);
+        assert_ptr_equal(d.vocabulary.kind, kind);
+        assert_int_equal(d.vocabulary.size, facts.vocabulary);
+        int32_t *ids;
+        int64_t count, at = 0;
+        assert_int_equal(vocabulary_encode(&d.vocabulary, text, &arena, &ids, &count), ST_OK);
+        assert_int_equal(count, facts.tokens);
+        char back[sizeof text] = "";
+        for (int split = 0; split < SPLIT_COUNT; split++)
+            for (int64_t k = 0; k < d.count[split]; k++) {
+                assert_int_equal(d.tokens[split][k], ids[at++]);
+                strcat(back, vocabulary_text(&d.vocabulary, d.tokens[split][k]));
+            }
+        assert_string_equal(back, text);
+        dataset_close(&d);
+    }
+    assert_null(data_kind_find("words"));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(test_every_kind),
         TEST(test_round_trip),
         TEST(test_numbers_of_shakespeare),
         TEST(test_unknown_character_is_named),

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "data/dataset.h"
 #include "data/download.h"
+#include "data/kind.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -123,8 +124,8 @@ static void test_the_real_text(void **state)
     assert_int_equal(source_shakespeare(&t, NULL, false, &arena), ST_OK);
     assert_non_null(strstr(t.from, "the cache"));
     struct dataset_facts facts;
-    assert_int_equal(dataset_write_characters(workdir_path("data"), "shakespeare_char", t.text,
-                                              t.bytes, t.from, &facts),
+    assert_int_equal(dataset_write(&data_characters, workdir_path("data"), "shakespeare_char",
+                                   t.text, t.bytes, t.from, &facts),
                      ST_OK);
     assert_int_equal(facts.vocabulary, 65);
     assert_int_equal(facts.count[SPLIT_TRAIN], 1003854);
@@ -168,10 +169,10 @@ static void test_fall_back_is_the_bible(void **state)
     static const char first[] = "Ge1:1 In the beginning God created the heaven and the earth.\n";
     assert_memory_equal(t.text, first, strlen(first));
     struct dataset_facts facts;
-    assert_int_equal(
-        dataset_write_characters(workdir_path("data"), "kjv", t.text, t.bytes, t.from, &facts),
-        ST_OK);
-    assert_int_equal(facts.characters, t.bytes);
+    assert_int_equal(dataset_write(&data_characters, workdir_path("data"), "kjv", t.text, t.bytes,
+                                   t.from, &facts),
+                     ST_OK);
+    assert_int_equal(facts.tokens, t.bytes);
 }
 
 int main(void)

@@ -1,5 +1,4 @@
-/* Optimizers are rows of a table: SGD with momentum against its formula, and the operators, state
- * and checkpoint tensors that follow from its row. */
+/* Optimizers are rows of a table: SGD with momentum against its formula, and what else follows from its row. */
 #include "engine/optimizer.h"
 
 #include "../support/hand.h"
@@ -28,8 +27,8 @@ static struct config sgd_config(enum fusion fusion)
     return c;
 }
 
-/* clip_grad_norm_ and torch.optim.SGD(momentum, weight_decay) in double, on the engine's
- * gradients. */
+/* torch.optim.SGD(momentum, weight_decay) in double behind clip_grad_norm_, on the gradients that the
+ * engine has. */
 static void formula(const struct tiny *t, double norm, double *w, double *v)
 {
     const struct config_train *c = &t->config.train;
@@ -84,7 +83,7 @@ static void ten_steps(enum fusion fusion)
     }
     for (int k = 0; k < t.engine.program.model.parameters; k++)
         *(t.engine.program.model.parameter[k].decay ? &decayed : &plain) = true;
-    assert_true(clipped && decayed && plain); /* every part of the formula is tried */
+    assert_true(clipped && decayed && plain); /* else the formula is not all tried */
     near_doubles(&t, STORAGE_WEIGHTS, w);
     near_doubles(&t, STORAGE_MOMENT1, v);
     tiny_close(&t);
@@ -109,7 +108,7 @@ static void test_sgd_learns(void **state)
     tiny_close(&t);
 }
 
-/* At `full` one operator updates all parameters, and writes their bf16 copy if there is one. */
+/* At `full` one operator updates all parameters, and writes the bf16 copy where there is one. */
 static void test_one_operator_updates_all(void **state)
 {
     (void)state;
@@ -158,16 +157,77 @@ static void test_state(void **state)
     tiny_close(&t);
 }
 
-/* The update operator of every optimizer has the inputs and outputs of its row. */
-static void test_rows_fit_their_operators(void **state)
+/* SGD with momentum once more, built from operators: what a row without an operator of its own has. */
+static value build_sgd(struct graph *g, const struct config_train *c, const struct parameter *p,
+                       const struct optimizer_operands *in)
+{
+    value d = g_mul(g, in->gradient, in->clip);
+    if (p->decay) d = g_add(g, d, g_scale(g, in->weights, c->weight_decay));
+    value v = g_add(g, g_scale(g, in->state[0], c->momentum), d);
+    value w = g_sub(g, in->weights, g_mul(g, v, in->input[0]));
+    g_store(g, in->state[0], v);
+    return g_store(g, in->weights, w);
+}
+
+enum { WEIGHTS_N = 5 * 7, BIAS_N = 11, RANGES_N = WEIGHTS_N + BIAS_N };
+
+/* One update of a matrix, which decays, and a vector, which does not; copies out weights, then state. */
+static void update_by_row(const struct optimizer *o, const struct config *c,
+                          float ret_values[2][RANGES_N])
+{
+    static const enum storage written[] = {STORAGE_WEIGHTS, STORAGE_MOMENT1};
+    struct parameter p[] = {
+        {.name = "fc.weight", .type = type_2d(DT_F32, 5, 7), .decay = true},
+        {.name = "fc.bias", .type = type_1d(DT_F32, BIAS_N), .offset = 3 * RANGE_ALIGNMENT}};
+    const struct model m = {.parameters = COUNT_OF(p), .parameter = p};
+    struct hand s;
+    hand_init(&s);
+    optimizer_update(&s.graph, &m, c, o);
+    hand_plan(&s, &(struct plan_options){0});
+    *(float *)hand_input(&s, "lr") = (float)LR;
+    for (int i = 0; i < COUNT_OF(p); i++) {
+        int64_t n = type_elements(&p[i].type);
+        hand_fill(hand_leaf(&s, STORAGE_GRADIENTS, p[i].name), n, (uint32_t)i);
+        for (int k = 0; k < COUNT_OF(written); k++)
+            hand_fill(hand_leaf(&s, written[k], p[i].name), n, (uint32_t)(2 + 2 * k + i));
+    }
+    hand_run(&s);
+    assert_true(*hand_output(&s, "grad_norm") > c->train.grad_clip); /* else nothing is clipped */
+    for (int k = 0; k < COUNT_OF(written); k++) {
+        memcpy(ret_values[k], hand_leaf(&s, written[k], p[0].name), WEIGHTS_N * sizeof(float));
+        memcpy(ret_values[k] + WEIGHTS_N, hand_leaf(&s, written[k], p[1].name),
+               BIAS_N * sizeof(float));
+    }
+    hand_close(&s);
+}
+
+static void test_update_built_from_operators(void **state)
+{
+    (void)state;
+    struct config c = sgd_config(FUSION_FULL);
+    const struct optimizer *sgd = optimizer_of(&c);
+    struct optimizer built = *sgd;
+    built.build = build_sgd;
+    built.attr = NULL;
+    float fused[2][RANGES_N], composed[2][RANGES_N];
+    update_by_row(sgd, &c, fused);
+    update_by_row(&built, &c, composed);
+    for (int k = 0; k < 2; k++) assert_true(hand_distance(composed[k], fused[k], RANGES_N) <= 1e-6);
+}
+
+/* Every optimizer's update takes what its row says. */
+static void test_rows_fit_their_updates(void **state)
 {
     (void)state;
     for (int kind = 0; kind < OPTIMIZER_COUNT; kind++) {
         struct config c = tiny_config();
         c.train.optimizer = (enum optimizer_kind)kind;
         const struct optimizer *o = optimizer_of(&c);
-        assert_int_equal(op_writes(o->op), 1 + o->states);
-        assert_int_equal(op_def(o->op)->least_in, 1 + o->states + 1 + o->inputs + 1);
+        assert_true(!o->build == !!o->attr); /* one of the two forms of an update */
+        if (!o->build) {
+            assert_int_equal(op_writes(o->op), 1 + o->states);
+            assert_int_equal(op_def(o->op)->least_in, 1 + o->states + 1 + o->inputs + 1);
+        }
         for (int i = 0; i < o->inputs; i++)
             assert_true(isfinite(o->input[i].at(&c.train, 0)) && o->input[i].timed > 0);
     }
@@ -176,9 +236,12 @@ static void test_rows_fit_their_operators(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sgd_is_its_formula),       cmocka_unit_test(test_sgd_learns),
-        cmocka_unit_test(test_one_operator_updates_all), cmocka_unit_test(test_state),
-        cmocka_unit_test(test_rows_fit_their_operators),
+        cmocka_unit_test(test_sgd_is_its_formula),
+        cmocka_unit_test(test_sgd_learns),
+        cmocka_unit_test(test_one_operator_updates_all),
+        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_rows_fit_their_updates),
+        cmocka_unit_test(test_update_built_from_operators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/threads.h"
 #include "data/dataset.h"
+#include "data/kind.h"
 #include "workdir.h"
 
 #include <stdio.h>
@@ -25,7 +26,8 @@ void small_make(void)
     snprintf(out_dir, sizeof out_dir, "%s", workdir_path("run"));
     log_set_level(LOG_ERROR);
     struct dataset_facts facts;
-    enum status st = dataset_write_characters(data_dir, "tiny", s.data, s.len, "a test", &facts);
+    enum status st =
+        dataset_write(&data_characters, data_dir, "tiny", s.data, s.len, "a test", &facts);
     BUG_IF(st != ST_OK, "%s", fail_message());
     str_release(&s);
 }

@@ -1,0 +1,41 @@
+/* kind.h - THE table of kinds of data sets: what a token is, and how text becomes tokens.
+ *
+ * A new kind: its functions and its row in a file of its own, beside characters.c; its declaration below;
+ * its place in the table of kind.c. */
+#ifndef DATA_KIND_H
+#define DATA_KIND_H
+
+#include "data/vocabulary.h"
+
+/* A whole text as tokens. */
+struct tokenized {
+    struct vocabulary vocabulary;
+    uint16_t *token;
+    int64_t count;
+};
+
+struct data_kind {
+    const char *name; /* "characters": what tokens are; the value of "kind" in meta.json */
+    /* ST_FORMAT: the text cannot be data of this kind; ST_UNSUPPORTED: 16 bits do not suffice. */
+    enum status (*tokenize)(const char *text, int64_t bytes, struct arena *a,
+                            struct tokenized *ret);
+    enum status (*encode)(const struct vocabulary *v, const char *text, struct arena *a,
+                          int32_t **ret_ids, int64_t *ret_count);
+    /* The vocabulary of every data set of this kind. NULL: each has its own, listed in meta.json. */
+    void (*vocabulary)(struct vocabulary *ret, struct arena *a);
+    /* Of a listed vocabulary: the first entry that is not valid, or -1; what is wrong with it. */
+    int (*invalid_entry)(const struct vocabulary *v);
+    const char *invalid;
+};
+
+/* The first row of the table is the default. */
+extern const struct data_kind data_characters;
+
+/* Row i of the table, NULL after the last. */
+const struct data_kind *data_kind_at(int i);
+/* NULL if there is none of that name. */
+const struct data_kind *data_kind_find(const char *name);
+/* The names of all kinds, comma-separated, each in `quote`. */
+const char *data_kind_names(const char *quote, struct arena *a);
+
+#endif
