@@ -1,5 +1,5 @@
-/* Data sets of characters: a token is one Unicode code point; the vocabulary is the sorted set of those
- * that the text has. */
+/* Data sets of characters: a token is one Unicode code point; the vocabulary is the sorted set
+ * of those that the text has. */
 #include "base/utf8.h"
 #include "data/kind.h"
 #include "data/meta.h"

@@ -26,8 +26,9 @@ enum status dataset_open(struct dataset *d, const char *data_dir, const char *na
                          struct arena *a);
 void dataset_close(struct dataset *d);
 
-/* Writes a data set from a text. The first 90 % of its tokens (int(0.9 n), as in nanoGPT) are the
- * training split, the rest the validation split. Atomic: the folder appears complete or not at all. */
+/* Writes a data set from a text. The first 90 % of its tokens (int(0.9 n), as in nanoGPT) are
+ * the training split, the rest the validation split. Atomic: the folder appears complete or not
+ * at all. */
 struct dataset_facts {
     int64_t tokens, count[SPLIT_COUNT];
     int vocabulary;

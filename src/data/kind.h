@@ -1,7 +1,7 @@
 /* kind.h - THE table of kinds of data sets: what a token is, and how text becomes tokens.
  *
- * A new kind: its functions and its row in a file of its own, beside characters.c; its declaration below;
- * its place in the table of kind.c. */
+ * A new kind: its functions and its row in a file of its own, beside characters.c; its
+ * declaration below; its place in the table of kind.c. */
 #ifndef DATA_KIND_H
 #define DATA_KIND_H
 
@@ -21,7 +21,8 @@ struct data_kind {
                             struct tokenized *ret);
     enum status (*encode)(const struct vocabulary *v, const char *text, struct arena *a,
                           int32_t **ret_ids, int64_t *ret_count);
-    /* The vocabulary of every data set of this kind. NULL: each has its own, listed in meta.json. */
+    /* The vocabulary of every data set of this kind. NULL: each has its own, listed in
+     * meta.json. */
     void (*vocabulary)(struct vocabulary *ret, struct arena *a);
     /* Of a listed vocabulary: the first entry that is not valid, or -1; what is wrong with it. */
     int (*invalid_entry)(const struct vocabulary *v);

@@ -9,7 +9,7 @@
 
 struct saved {
     const char *run_dir;
-    struct config config; /* of the run; overrides may change keys other than the model's */
+    struct config config; /* of the run; overrides may change keys that do not define the model */
     struct checkpoint checkpoint;
     struct vocabulary vocabulary;
 };
@@ -17,17 +17,17 @@ struct saved {
 /* Opens a run directory with its last checkpoint (`best`: the one with the lowest validation loss),
  * or a single checkpoint such as runs/NAME/ckpt/000500. */
 enum status saved_open(struct saved *s, const char *path, bool best, struct arena *a);
-/* Applies overrides; ST_USAGE if one changes a key of the model. */
+/* Applies overrides; ST_USAGE if one changes a key that defines the model. */
 enum status saved_override(struct saved *s, int words, char *const *word, struct arena *a);
 /* Opens an engine with the plans of `kinds` and the weights of this run. */
 enum status saved_engine(const struct saved *s, unsigned kinds, struct engine *ret_engine,
                          struct arena *a);
 
-/* ST_USAGE if the tokens of the data set differ from those of the run. */
+/* ST_USAGE if the vocabulary of the data set differs from that of the run. */
 enum status saved_check_vocabulary(const struct vocabulary *of_run, const struct dataset *d,
                                    const char *run_dir);
-/* ST_USAGE if the configurations differ in a key that defines the model or, with `training`, the
- * training. */
+/* ST_USAGE if the configurations differ in a key that defines the model or, if `training` is set,
+ * in one that defines the training. */
 enum status saved_check_keys(const struct config *before, const struct config *now, bool training,
                              const char *run_dir);
 

@@ -1,4 +1,4 @@
-/* ladder_view.h - what `strobe ladder` prints: one row per rung, and the meaning of the columns. */
+/* ladder_view.h - the output of `strobe ladder`: one row per rung, and a legend of the columns. */
 #ifndef VIEW_LADDER_VIEW_H
 #define VIEW_LADDER_VIEW_H
 

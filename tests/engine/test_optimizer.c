@@ -1,4 +1,5 @@
-/* Optimizers are rows of a table: SGD with momentum against its formula, and what else follows from its row. */
+/* Optimizers are rows of a table: SGD with momentum against its formula, and what else follows
+ * from its row. */
 #include "engine/optimizer.h"
 
 #include "../support/hand.h"
@@ -27,8 +28,8 @@ static struct config sgd_config(enum fusion fusion)
     return c;
 }
 
-/* torch.optim.SGD(momentum, weight_decay) in double behind clip_grad_norm_, on the gradients that the
- * engine has. */
+/* torch.optim.SGD(momentum, weight_decay) in double behind clip_grad_norm_, on the gradients
+ * that the engine has. */
 static void formula(const struct tiny *t, double norm, double *w, double *v)
 {
     const struct config_train *c = &t->config.train;
@@ -157,7 +158,8 @@ static void test_state(void **state)
     tiny_close(&t);
 }
 
-/* SGD with momentum once more, built from operators: what a row without an operator of its own has. */
+/* SGD with momentum once more, built from operators: what a row without an operator of its own
+ * has. */
 static value build_sgd(struct graph *g, const struct config_train *c, const struct parameter *p,
                        const struct optimizer_operands *in)
 {
@@ -171,7 +173,8 @@ static value build_sgd(struct graph *g, const struct config_train *c, const stru
 
 enum { WEIGHTS_N = 5 * 7, BIAS_N = 11, RANGES_N = WEIGHTS_N + BIAS_N };
 
-/* One update of a matrix, which decays, and a vector, which does not; copies out weights, then state. */
+/* One update of a matrix, which decays, and a vector, which does not; copies out weights, then
+ * state. */
 static void update_by_row(const struct optimizer *o, const struct config *c,
                           float ret_values[2][RANGES_N])
 {

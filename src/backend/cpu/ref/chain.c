@@ -1,5 +1,5 @@
-/* The reference of CHAIN (fused pointwise operators): element by element and step by step, in
- * double; each result is rounded to its type. */
+/* The reference kernel of CHAIN (fused pointwise operators): for each element, runs the steps of
+ * the chain in order, in double; the result of each step is rounded to its type. */
 #include "graph/chain.h"
 
 #include "backend/cpu/cpu_kernels.h"
@@ -11,7 +11,7 @@ struct state {
     const struct kernel_call *call;
     const struct chain *chain;
     enum dtype dtype[CHAIN_STEPS];
-    double result[CHAIN_STEPS]; /* for one element */
+    double result[CHAIN_STEPS]; /* of each step, for the current element */
 };
 
 /* Operand `which` of step k for element i. */

@@ -1,4 +1,4 @@
-/* functions.h - the pointwise operators, for one element in double. */
+/* functions.h - the pointwise operators as scalar functions, in double. */
 #ifndef BACKEND_CPU_REF_FUNCTIONS_H
 #define BACKEND_CPU_REF_FUNCTIONS_H
 
@@ -106,7 +106,7 @@ static inline double silu_grad(double dy, double x)
     return dy * s * (1 + x * (1 - s));
 }
 
-/* gelu(x) = x Phi(x), Phi the standard normal distribution function; or its tanh approximation. */
+/* gelu(x) = x * Phi(x), with Phi the standard normal CDF; or the tanh approximation of gelu. */
 static inline double gelu(double x, bool approximate)
 {
     if (!approximate) return 0.5 * x * (1 + erf(x * M_SQRT1_2));

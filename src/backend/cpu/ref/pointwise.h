@@ -1,12 +1,12 @@
-/* pointwise.h - the reference: element by element. Included by ref_f32.c and ref_f64.c. */
+/* pointwise.h - reference kernels of pointwise operators. Included by ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_POINTWISE_H
 #define BACKEND_CPU_REF_POINTWISE_H
 
 #include "backend/cpu/ref/functions.h"
 #include "backend/cpu/ref/ref.h"
 
-/* out[i] = f(a[i], b[...]): b has the same shape, one element, one element per row, or is
- * repeated. */
+/* out[i] = f(a[i], b[j]): b has the shape of a, or is broadcast: a single element, one element per
+ * row, or the trailing dimensions of a. */
 static enum status binary(const struct kernel_call *c, double (*f)(double, double))
 {
     const real *a = c->in[0], *b = c->in[1];
@@ -108,8 +108,8 @@ static enum status run_silu_grad(const struct kernel_call *c)
     return binary(c, silu_grad);
 }
 
-/* Gate and up, (rows,F) each: halves of rows of 2F, or two tensors. `stride` is the distance of
- * rows. */
+/* Gate and up, (rows,F) each: the halves of each row of one (rows,2F) tensor, or two tensors.
+ * `stride` is the distance between rows, in elements. */
 struct gated {
     const real *gate, *up;
     int64_t stride, rows, F;
@@ -136,7 +136,7 @@ static enum status run_swiglu(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* dy (...,F), gate and up -> their gradients, which may overwrite gate and up */
+/* dy (...,F), gate, up -> the gradients of gate and up, which may overwrite gate and up */
 static enum status run_swiglu_grad(const struct kernel_call *c)
 {
     const struct gated x = gated_of(c, 1);
@@ -152,7 +152,7 @@ static enum status run_swiglu_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* x (...,T,T): elements above the diagonal, where k > q, become the constant. */
+/* x (...,T,T): elements above the diagonal (key k > query row % T) become the constant. */
 static enum status run_causal_mask(const struct kernel_call *c)
 {
     const real *x = c->in[0];
@@ -164,7 +164,7 @@ static enum status run_causal_mask(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* x (...,C): columns from attr.columns on become the constant. */
+/* x (...,C): columns from column_mask.columns on become column_mask.value. */
 static enum status run_column_mask(const struct kernel_call *c)
 {
     const real *x = c->in[0];
@@ -208,7 +208,7 @@ static enum status run_gelu_both(const struct kernel_call *c)
     const real *x = c->in[0];
     real *y = c->out[0], *slope = c->out[1];
     for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++) {
-        double at = (double)x[i]; /* y may be x */
+        double at = (double)x[i]; /* read before the stores: y may alias x */
         y[i] = (real)gelu(at, c->attr->gelu.tanh);
         slope[i] = (real)gelu_slope(at, c->attr->gelu.tanh);
     }

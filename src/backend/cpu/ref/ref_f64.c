@@ -1,4 +1,4 @@
-/* The reference kernels in double: the headers of ref/ with real = double. */
+/* The reference kernels in double precision: the headers of ref/, compiled with REAL = double. */
 #define REAL       double
 #define REAL_DTYPE DT_F64
 #define REF(name)  name##_f64

@@ -1,6 +1,6 @@
-/* act.h - the type of activations. A source that includes this is compiled twice for each
- * instruction set, with ACT_TYPE defined as f32 and as bf16; ACT() appends the type to every
- * symbol that leaves the file.
+/* act.h - the activation type. A source file that includes this is compiled twice for each
+ * instruction set, once with ACT_TYPE=f32 and once with ACT_TYPE=bf16; ACT() appends the type to
+ * every symbol with external linkage.
  *
  * `act` is the type in memory; arithmetic, statistics, parameters, losses and sums are fp32. */
 #ifndef BACKEND_CPU_VECTOR_ACT_H

@@ -1,4 +1,4 @@
-/* Attention of one new position over the key-value cache, for sampling: the cache is read once. */
+/* Attention of one new position over the KV cache, for sampling; reads the cache only once. */
 #include "backend/cpu/vector/attention_tile.h"
 #include "backend/cpu/vector/common.h"
 
@@ -11,7 +11,7 @@ static float dot(const float *a, const float *b, int64_t n)
     return vf_sum(sum);
 }
 
-/* y = y * factor + sum over k of p[k] v[k] */
+/* y = y * factor + sum over keys k of p[k] * v[k], where v[k] is a row of n elements. */
 static void add_values(float *y, float factor, const float *p, const float *v, int64_t stride,
                        int64_t keys, int64_t n)
 {
@@ -70,8 +70,8 @@ static enum status run_attention_cached(const struct kernel_call *c)
         memcpy(values + (b * T_max + at) * kv_columns, now + kv_columns,
                (size_t)kv_columns * sizeof(float));
     }
-    /* All threads or one, as in parallel.c. Waking them takes as long as reading this many
-     * numbers. */
+    /* Uses all threads or only one, as parallel.c does: waking the threads takes about as long as
+     * reading this threshold's number of floats. */
 #pragma omp parallel for if (s.B * s.C * at > 32768)
     for (int64_t bh = 0; bh < s.B * s.H; bh++) {
         int64_t b = bh / s.H, h = bh % s.H;

@@ -1,4 +1,4 @@
-/* Matmuls without cuBLASLt: any shape, with FMAs instead of tensor cores (matmul_tiles.cu). */
+/* Launches matmul_tiles.cu: matmuls of any shape without cuBLASLt, on FMAs, not tensor cores. */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/matmul.h"
 
