@@ -182,8 +182,8 @@ $(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call i
 $(BUILD)/src/base/gzip.o: DEFINES := $(if $(call has,zlib),-DHAVE_ZLIB)
 $(BUILD)/src/cli/version.o: DEFINES := -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
-# The compiler does not list what .incbin includes.
-# Kernel sources and their headers, as F(folder, name) for runtime/texts.c.
+# What .incbin includes is a dependency that the compiler does not list: kernel sources and their
+# headers, as F(folder, name) for runtime/texts.c, configurations, the page's files.
 KERNELS := $(wildcard src/backend/cuda/*/*.cu)
 KERNEL_HEADERS := $(wildcard src/backend/cuda/*/*.cuh)
 kernel_list = $(foreach f,$(1),F($(notdir $(patsubst %/,%,$(dir $(f)))),$(basename $(notdir $(f)))))
@@ -219,7 +219,7 @@ EMULATOR := $(if $(and $(HAS_CUDA),$(CXX_THERE),$(filter release,$(MODE))),$(add
                  $(if $(CUPTI),libcupti.so.13) $(if $(NVTX),listener.so)))
 EMULATED := tests/emulator
 EMULATOR_HEADERS := $(wildcard $(EMULATED)/*.hpp)
-SHARED = $(CXX) -std=c++17 -O3 -g -Wall -Wextra -Werror -fPIC -shared -isystem $(CUDA)/include -isystem $(CUPTI) -o $@ $(filter %.cpp %.so.1,$^)
+SHARED = $(CXX) -std=c++17 -O3 -g -Wall -Wextra -Werror -fPIC -shared -isystem $(CUDA)/include $(addprefix -isystem ,$(CUPTI)) -o $@ $(filter %.cpp %.so.1,$^)
 $(BUILD)/emulator/%: $(EMULATOR_HEADERS) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  c++ $@")

@@ -4,6 +4,8 @@
 cd "$(dirname "$0")/.." || exit 1
 . tools/steps.sh
 
+git rev-parse --is-inside-work-tree >/dev/null || exit 1 # the checks list files by git
+
 formatted() {
     git ls-files '*.c' '*.h' '*.cpp' '*.hpp' |
         xargs -P "$(nproc)" -n 64 clang-format --dry-run -Werror

@@ -17,6 +17,7 @@ say "dependencies"
 tools/install_deps.sh
 
 say "build"
+unset MAKEFLAGS MFLAGS MAKELEVEL
 make -j "$(nproc)"
 
 say "data"

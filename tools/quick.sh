@@ -5,10 +5,16 @@
 cd "$(dirname "$0")/.." || exit 1
 . tools/steps.sh
 
+git rev-parse --is-inside-work-tree >/dev/null || exit 1 # the checks list files by git
+
 changed() {
     { git diff --name-only HEAD && git ls-files --others --exclude-standard; } | grep -E "$1"
 }
 formatted() {
+    command -v clang-format >/dev/null || {
+        echo "clang-format is missing; tools/install_deps.sh --check installs it"
+        return 1
+    }
     changed '\.(c|h|cpp|hpp)$' | while read -r file; do [ ! -f "$file" ] || echo "$file"; done |
         xargs -r clang-format --dry-run -Werror
 }

@@ -30,8 +30,7 @@ static struct safetensor as_safetensor(const struct weights_tensor *t, const cha
     return s;
 }
 
-/* --- writing
- * ------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static enum status write_model(const char *folder, const struct weights_tensor *tensors, int count,
                                struct safetensors_facts *ret, struct arena *a)
@@ -68,8 +67,7 @@ static enum status write_files(const char *folder, const struct weights_tensor *
     return state_write(folder, state, files);
 }
 
-/* --- finding
- * ------------------------------------------------------------------------------------- */
+/* --- finding ---------------------------------------------------------------------------------- */
 
 static int newest_first(const void *a, const void *b)
 {
@@ -191,8 +189,7 @@ bool checkpoint_find_best(const char *run_dir, struct arena *a, struct checkpoin
     return find(run_dir, true, a, ret);
 }
 
-/* --- pruning
- * ------------------------------------------------------------------------------------- */
+/* --- pruning ---------------------------------------------------------------------------------- */
 
 /* The newest checkpoint that had the best loss when it was saved; -1: none. */
 static int64_t best_of(const char *run_dir, const int64_t *iters, int count, struct arena *a)
@@ -279,8 +276,7 @@ enum status checkpoint_save(const char *run_dir, const struct weights_tensor *te
                          (long long)state->iter);
 }
 
-/* --- loading
- * ------------------------------------------------------------------------------------- */
+/* --- loading ---------------------------------------------------------------------------------- */
 
 static enum status load_tensor(const struct safetensors *s, const char *path,
                                const struct weights_tensor *t, const char *name, float *ret_values)

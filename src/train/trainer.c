@@ -14,8 +14,7 @@
 
 enum { WARM_UP = 5 }; /* initial steps that medians exclude */
 
-/* --- telemetry of the device
- * -------------------------------------------------------------------- */
+/* --- telemetry of the device ------------------------------------------------------------------ */
 
 static void open_gauge(struct trainer *t)
 {
@@ -50,8 +49,7 @@ static bool is_warm(const struct trainer *t)
     return t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
 }
 
-/* --- the loop
- * ------------------------------------------------------------------------------------ */
+/* --- the loop --------------------------------------------------------------------------------- */
 
 static bool evaluation_due(const struct trainer *t)
 {
@@ -181,8 +179,7 @@ static enum status loop(struct trainer *t)
     }
 }
 
-/* --- the end of a run
- * ---------------------------------------------------------------------------- */
+/* --- the end of a run ------------------------------------------------------------------------- */
 
 static double others_busy(const struct trainer *t)
 {

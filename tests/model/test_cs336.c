@@ -25,8 +25,7 @@ static struct config small(void)
     return c;
 }
 
-/* --- gradients, in double precision
- * --------------------------------------------------------------- */
+/* --- gradients, in double precision ----------------------------------------------------------- */
 
 struct wide {
     struct hand h;
@@ -129,8 +128,7 @@ static void test_gradients_match_differences(void **state)
     }
 }
 
-/* --- rungs
- * ---------------------------------------------------------------------------------------- */
+/* --- rungs ------------------------------------------------------------------------------------ */
 
 static const unsigned TRAINING = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
 
@@ -293,8 +291,7 @@ static void test_decoding(void **state)
     decode(2);
 }
 
-/* --- sizes and initial values
- * --------------------------------------------------------------------- */
+/* --- sizes and initial values ----------------------------------------------------------------- */
 
 /* Normal, truncated at three deviations, which leaves 0.98658 of the deviation. */
 static void test_initial_values(void **state)

@@ -24,8 +24,7 @@ static struct config small(int kind)
     return c;
 }
 
-/* --- gradients, in double precision
- * --------------------------------------------------------------- */
+/* --- gradients, in double precision ----------------------------------------------------------- */
 
 struct wide {
     struct hand h;
@@ -128,8 +127,7 @@ static void test_gradients_match_differences(void **state)
         }
 }
 
-/* --- rungs
- * ---------------------------------------------------------------------------------------- */
+/* --- rungs ------------------------------------------------------------------------------------ */
 
 static const unsigned TRAINING = 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE;
 
@@ -274,8 +272,7 @@ static void test_memory_adds_up(void **state)
     }
 }
 
-/* --- errors
- * --------------------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------- */
 
 static void test_training_is_an_error(void **state)
 {

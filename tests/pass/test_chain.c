@@ -73,8 +73,7 @@ static void is_chain(const struct graph *g, int steps, int ins, int outs)
                  n->n_out);
 }
 
-/* --- chains that are found
- * ------------------------------------------------------------------------ */
+/* --- chains that are found -------------------------------------------------------------------- */
 
 static void test_a_diamond(void **state)
 {
@@ -143,8 +142,7 @@ static void test_results_used_outside(void **state)
     is_chain(&f, 3, 1, 3);
 }
 
-/* --- nodes that must stay separate
- * ---------------------------------------------------------------- */
+/* --- nodes that must stay separate ------------------------------------------------------------ */
 
 /* The sum needs the first node and produces an input of the last: one chain of both would be a
  * cycle. */
@@ -211,8 +209,7 @@ static void test_masks_of_attention(void **state)
     assert_int_equal(hand_count(&f, OP_CHAIN), 0);
 }
 
-/* --- limits
- * --------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
 static void check_limits(const struct graph *g)
 {
@@ -283,8 +280,7 @@ static void test_many_dropouts(void **state)
     assert_int_equal(hand_count(&f, OP_CHAIN), 2);
 }
 
-/* --- bitwise equality
- * ----------------------------------------------------------------------------- */
+/* --- bitwise equality ------------------------------------------------------------------------- */
 
 /* A random graph of pointwise operators and a few sums over rows. */
 struct maker {

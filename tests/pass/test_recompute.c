@@ -1,5 +1,5 @@
 /* The passes `regions` and `recompute` on the graph of a small GPT: what is recomputed, where, and
- * that nothing else of a block is kept. tests/train/test_recompute.c checks bitwise equality. */
+ * that nothing else of a block is kept. tests/engine/test_recompute.c checks bitwise equality. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "engine/tune.h"

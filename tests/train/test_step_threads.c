@@ -16,8 +16,7 @@
 
 #include <cmocka.h>
 
-/* --- counts every thread that is created
- * ---------------------------------------------------------- */
+/* --- counts every thread that is created ------------------------------------------------------ */
 
 static volatile long started;
 

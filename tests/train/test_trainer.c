@@ -20,8 +20,7 @@
 
 #include <cmocka.h>
 
-/* --- counts every allocation of this program
- * ------------------------------------------------------ */
+/* --- counts every allocation of this program -------------------------------------------------- */
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
@@ -104,8 +103,7 @@ static void test_a_step_allocates_nothing(void **state)
 #endif
 }
 
-/* --- training
- * ------------------------------------------------------------------------------------- */
+/* --- training --------------------------------------------------------------------------------- */
 
 enum { STEPS = 20 };
 
@@ -206,8 +204,7 @@ static void test_memory_does_not_matter(void **state)
     assert_memory_equal(plain, other, sizeof plain);
 }
 
-/* --- the loop
- * ------------------------------------------------------------------------------------- */
+/* --- the loop --------------------------------------------------------------------------------- */
 
 static struct run_summary train(const struct config *c, float *ret_weights, int64_t elements)
 {
@@ -406,8 +403,7 @@ static void test_interrupted_evaluation_is_repeated(void **state)
     arena_release(&a);
 }
 
-/* --- NaN and infinity
- * ----------------------------------------------------------------------------- */
+/* --- NaN and infinity ------------------------------------------------------------------------- */
 
 static void poison(struct learner *l, const char *name)
 {

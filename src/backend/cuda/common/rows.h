@@ -1,4 +1,4 @@
-/* rows.h - shared by the host sides of kernels over rows (kernels/rows.cuh). */
+/* rows.h - shared by the host sides of kernels over rows (rows.cuh). */
 #ifndef BACKEND_CUDA_COMMON_ROWS_H
 #define BACKEND_CUDA_COMMON_ROWS_H
 

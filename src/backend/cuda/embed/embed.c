@@ -1,4 +1,4 @@
-/* Launches of kernels/embed.cu, embed_grad.cu, embed_grad_sum.cu and embed_few.cu. */
+/* Launches of embed.cu, embed_grad.cu, embed_grad_sum.cu and embed_few.cu. */
 #include "backend/cuda/embed/embed.h"
 
 #include "backend/cuda/common/rows.h"
@@ -56,7 +56,7 @@ static void sum_arguments(const struct kernel_call *c, struct cuda_launch *k, in
     arg_dropout(k, &c->attr->drop);
 }
 
-/* Constants of kernels/embed.cu. With enough blocks, a thread loops ROUNDS times. */
+/* Constants of embed.cu. With enough blocks, a thread loops ROUNDS times. */
 enum { SUMMED = 8, TOGETHER = 4, ROUNDS = 2, PHILOX_BYTES = 16, MOST_BLOCKS = 65535 };
 void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
 {

@@ -99,7 +99,7 @@ static void both_two_pass(const struct kernel_call *c, struct cuda_launches *l)
     both(c, l, 0);
 }
 
-/* Constants of kernels/loss_few.cu. */
+/* Constants of loss_few.cu. */
 enum { FEW_THREADS = 256, FEW_MEAN_THREADS = 512, WARP = 32 };
 static void both_few(const struct kernel_call *c, struct cuda_launches *l)
 {

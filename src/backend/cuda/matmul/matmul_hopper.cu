@@ -10,7 +10,7 @@
  *
  * The tensor cores need ROWS * COLUMNS / 32 clocks per stage, for which ROWS + COLUMNS rows of 128
  * bytes come from L2. That is the bound: 49 bytes a clock for 128 x 192. The epilogue
- * (matmul_hopper_ends.cuh) is 8 to 15 instructions per element.
+ * (matmul_hopper_epilogue.cuh) is 8 to 15 instructions per element.
  *
  *     TILES     64-row units of a tile: ROWS / 64
  *     COLUMNS   of a tile: 64, 128, 192 or 256

@@ -1,4 +1,4 @@
-/* matmul_hopper_ends.cuh - epilogues of matmul_hopper.cu: bias and GELU, or GELU's slope.
+/* matmul_hopper_epilogue.cuh - epilogues of matmul_hopper.cu: bias and GELU, or GELU's slope.
  *
  * A warp processes chunks of 16 rows by 64 columns, from registers into its own panel of shared
  * memory and from there by TMA, so no warp waits for another. The other consumer's WGMMAs run

@@ -1,4 +1,4 @@
-/* Launches of kernels/norm_bf16.cu, kernels/norm_codes.cu and kernels/norm_bf16_grad.cu. */
+/* Launches of norm_bf16.cu, norm_codes.cu and norm_bf16_grad.cu. */
 #include "backend/cuda/norm/norm_bf16.h"
 #include "backend/cuda/common/rows.h"
 

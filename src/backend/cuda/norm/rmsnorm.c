@@ -4,7 +4,7 @@
 #include "backend/cuda/cuda_kernels.h"
 
 enum { MOST_COLUMNS = 16384, MOST_GRAD_COLUMNS = 8192, BLOCK_THREADS = 512, GROUPS = 8 };
-enum { COLUMN_LANES = 2 }; /* as in kernels/rmsnorm_beside.cu */
+enum { COLUMN_LANES = 2 }; /* as in rmsnorm_beside.cu */
 
 /* True if rows are whole 16-byte accesses. */
 static bool is_whole(const struct type *x)

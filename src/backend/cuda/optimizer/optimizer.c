@@ -2,7 +2,7 @@
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
-enum { THREADS = 256, EACH = 8, SQUARES_THREADS = 512 }; /* as in kernels/optimizer.cu */
+enum { THREADS = 256, EACH = 8, SQUARES_THREADS = 512 }; /* as in optimizer.cu */
 
 /* Blocks of a sum of squares: enough to fill the device, each with a full round of work. */
 static int64_t square_blocks(int64_t n, const struct target *d)

@@ -6,7 +6,7 @@
 #include "backend/cuda/pointwise/chain_text.h"
 #include <stdio.h>
 
-enum { THREADS = 256, WARP = 32 }; /* as in kernels/elements.cuh */
+enum { THREADS = 256, WARP = 32 }; /* as in elements.cuh */
 
 static bool fits(const struct kernel_call *c)
 {

@@ -1,8 +1,8 @@
-/* SwiGLU of two tensors, or of the halves of one, and its gradient (kernels/gated.cu). */
+/* SwiGLU of two tensors, or of the halves of one, and its gradient (gated.cu). */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
-enum { THREADS = 256 }; /* as in kernels/gated.cu */
+enum { THREADS = 256 }; /* as in gated.cu */
 
 /* `first`: index of the gate input. */
 static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *entry,

@@ -1,7 +1,7 @@
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
-enum { THREADS = 256, EACH = 16 }; /* as in kernels/gelu.cu */
+enum { THREADS = 256, EACH = 16 }; /* as in gelu.cu */
 
 static bool fits(const struct kernel_call *c)
 {

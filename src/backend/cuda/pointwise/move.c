@@ -1,4 +1,4 @@
-/* Heads, parts of rows, embeddings, picks (kernels/move.cu, kernels/parts.cu; embed.h). */
+/* Heads, parts of rows, embeddings, picks (move.cu, parts.cu; embed.h). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/embed/embed.h"
 #include "backend/cuda/runtime/types.h"

@@ -1,8 +1,8 @@
-/* Arithmetic on elements, masks, casts, state (kernels/pointwise.cu, kernels/mask.cu). */
+/* Arithmetic on elements, masks, casts, state (pointwise.cu, mask.cu). */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
-/* As in kernels/elements.cuh: a thread has 16 bytes of each vector. */
+/* As in elements.cuh: a thread has 16 bytes of each vector. */
 enum { THREADS = 256, BYTES = 16, COPIES = 4, PER_THREAD = 16, PAIRS_PER_THREAD = 8 };
 enum { TILE = 16, TILES = 16 };
 

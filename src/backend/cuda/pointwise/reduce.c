@@ -1,4 +1,4 @@
-/* Sums and maxima of rows, sums of columns (kernels/reduce.cu). */
+/* Sums and maxima of rows, sums of columns (reduce.cu). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/types.h"
 

@@ -1,4 +1,4 @@
-/* Rotary position embedding and its table of angles (kernels/rope.cu, kernels/rope_table.cu). */
+/* Rotary position embedding and its table of angles (rope.cu, rope_table.cu). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/types.h"
 

@@ -1,8 +1,8 @@
-/* 8-bit operands of matmuls (kernels/quantise.cu). */
+/* 8-bit operands of matmuls (quantise.cu). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/types.h"
 
-/* As in kernels/quantise.cu: a warp has 16 rows of a tile. */
+/* As in quantise.cu: a warp has 16 rows of a tile. */
 enum { WARP = 32, COLUMNS = 64, ROWS = 16, WORD = 16 };
 
 static bool is_aligned(int64_t n)

@@ -12,7 +12,7 @@
 
 struct str;
 
-/* The properties of a GPU that kernels depend on. */
+/* A value that a kernel takes. Addresses are known when the call runs. */
 enum cuda_arg_kind {
     ARG_IN,
     ARG_OUT,
@@ -120,7 +120,7 @@ bool cuda_hopper(const struct kernel_call *c);
 /* Adds a launch with blocks of 1 to 1024 threads. A grid of 0 blocks is not launched. */
 struct cuda_launch *launch_add(struct cuda_launches *l, const char *text, const char *entry,
                                int64_t grid_x, int block);
-/* Sets `bytes` bytes of scratch (at an offset from launch_scratch) or of an output to zero. */
+/* Sets the first `bytes` bytes of output `index` to zero. */
 void launch_zero_out(struct cuda_launches *l, int index, int64_t bytes);
 void launch_grid(struct cuda_launch *k, int64_t x, int64_t y, int64_t z);
 void launch_define(struct cuda_launch *k, const char *name, int64_t number); /* -DNAME=VALUE */
