@@ -100,6 +100,11 @@ static void test_points(void **state)
     if (!b || b->devices.count() == 0) {
         SKIP("there is no GPU");
     }
+    struct target target;
+    hand_ok(backend_target(b, 0, &target));
+    call.target = &target;
+    call.n_in = 1;
+    call.n_out = 2;
     hand_ok(b->open(0, &call.context));
     if (!cuda_hopper(&call)) {
         b->close(call.context);

@@ -51,6 +51,7 @@ static char *text;
 
 struct world {
     const struct backend *backend;
+    struct target target;
     struct kernel_call call;
     uint16_t *a, *b;
     float *bias;
@@ -259,6 +260,8 @@ static bool open(struct world *w)
 {
     *w = (struct world){.backend = backend_find("cuda")};
     if (!w->backend || w->backend->devices.count() == 0) return false;
+    hand_ok(backend_target(w->backend, 0, &w->target));
+    w->call.target = &w->target;
     hand_ok(w->backend->open(0, &w->call.context));
     if (cuda_hopper(&w->call)) return true;
     w->backend->close(w->call.context);
