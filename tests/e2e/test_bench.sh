@@ -75,9 +75,9 @@ stop_it() { # NAME OPTIONS...: stops it after it began to measure
     kill -INT $child
     wait $child && fail "$name exits with 0: $(cat "$name.out")"
     [ $? -eq 130 ] || fail "$name does not exit with 130: $(cat "$name.out" "$name.log")"
-    grep -q 'Stopped by Ctrl-C: this is what was measured until then' "$name.out" ||
+    grep -q 'Stopped by Ctrl-C: these are the cells measured so far' "$name.out" ||
         fail "no table: $(cat "$name.out" "$name.log")"
-    grep -q 'stopped: the table is of what was measured until then' "$name.log" ||
+    grep -q 'stopped: the table has the cells measured so far' "$name.log" ||
         fail "no message: $(cat "$name.log")"
     [ -s "$name/bench.json" ] || fail "$name writes no result"
 }
@@ -89,24 +89,24 @@ stop_it stopped_suite --suite=cs336-e2e --size=d128 --n_layer=1 --block_size=8 -
 grep -q '^d128  *forward ' stopped_suite.out || fail "no line of the cell: $(cat stopped_suite.out)"
 
 # --- invalid requests are refused
-expect 2 'which configuration?' "$STROBE" bench --phase=step
+expect 2 'no configuration given' "$STROBE" bench --phase=step
 expect 2 'not sideways' "$STROBE" bench tiny.conf --phase=forward,sideways
 expect 2 '--warmup takes' "$STROBE" bench tiny.conf --warmup=1,x --phase=step
 expect 2 '--steps must be 1 to' "$STROBE" bench tiny.conf --steps=0 --phase=step
 expect 2 '--mem-limit takes a size' "$STROBE" bench tiny.conf --mem-limit=80
-expect 2 '--order is auto, rounds, twice or once' "$STROBE" bench tiny.conf --order=random
+expect 2 '--order must be auto, rounds, twice or once' "$STROBE" bench tiny.conf --order=random
 expect 2 'given twice' "$STROBE" bench tiny.conf --dtype=float32,float32
-expect 2 'the nearest is cs336-e2e' "$STROBE" bench --suite=cs336-e2
-expect 2 'a suite has its own configurations' "$STROBE" bench tiny.conf --suite=cs336-e2e
-expect 2 'there are d128, d256, d384' "$STROBE" bench --suite=cs336-e2e --size=huge --device=cpu
-expect 2 'this suite takes no list of it' "$STROBE" bench --suite=ladder --n_layer=1,2
+expect 2 'did you mean cs336-e2e?' "$STROBE" bench --suite=cs336-e2
+expect 2 'a suite has fixed configurations' "$STROBE" bench tiny.conf --suite=cs336-e2e
+expect 2 'the sizes are d128, d256, d384' "$STROBE" bench --suite=cs336-e2e --size=huge --device=cpu
+expect 2 'this suite takes only one value of it' "$STROBE" bench --suite=ladder --n_layer=1,2
 expect 2 'd128 is given twice' "$STROBE" bench --suite=cs336-e2e --size=d128,d128 --device=cpu
-expect 2 'has no use for --warmup' "$STROBE" bench --suite=cs336-attention --warmup=banana \
+expect 2 'does not take --warmup' "$STROBE" bench --suite=cs336-attention --warmup=banana \
     --device=cpu
-expect 2 'has no use for --phase' "$STROBE" bench --suite=ladder --phase=nonsense --device=cpu
-expect 2 'has no use for --order' "$STROBE" bench --suite=cs336-warmup --order=once --device=cpu
-expect 2 'has no use for --steps' "$STROBE" bench --suite=nanogpt-attention --steps=3 --device=cpu
-expect 2 '--size is of suites' "$STROBE" bench tiny.conf --size=small --phase=step
+expect 2 'does not take --phase' "$STROBE" bench --suite=ladder --phase=nonsense --device=cpu
+expect 2 'does not take --order' "$STROBE" bench --suite=cs336-warmup --order=once --device=cpu
+expect 2 'does not take --steps' "$STROBE" bench --suite=nanogpt-attention --steps=3 --device=cpu
+expect 2 '--size needs --suite=NAME' "$STROBE" bench tiny.conf --size=small --phase=step
 expect 2 'this suite trains with flash=false and flash=true' "$STROBE" bench \
     --suite=nanogpt-attention --flash=true --device=cpu
 expect 1 'tiny.conf' "$STROBE" bench tiny.conf --phase=step --device=cpu --out_dir=tiny.conf/inside

@@ -145,7 +145,7 @@ expect 0 'flash=true' "$STROBE" compare tiny.conf --flash=false,true --max_iters
     fail "a run is missing"
 [ -s runs/c/report.html ] || fail "no page"
 expect 2 'already contains a run' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
-expect 2 'what shall differ?' "$STROBE" compare tiny.conf --flash=false
+expect 2 'nothing to compare' "$STROBE" compare tiny.conf --flash=false
 expect 2 'flash must be one of: true, false' "$STROBE" compare tiny.conf --flash=false,maybe \
     --out_dir=runs/d
 expect 2 'more than 16 runs' "$STROBE" compare tiny.conf --seed=1,2,3,4,5,6 --n_head=1,2,4 \
