@@ -230,7 +230,7 @@ $(BUILD)/emulator/libcuda.so.1: EMULATOR_FLAGS := -Wl,-soname,libcuda.so.1
 $(BUILD)/emulator/libnvrtc.so.13: $(EMULATED)/nvrtc.cpp
 # Its content is part of its version, so modules in the cache from an older one are not used.
 $(BUILD)/emulator/libnvrtc.so.13: EMULATOR_FLAGS = -DEMU_FOLDER='"$(CURDIR)/$(EMULATED)"' -DEMU_CXX='"$(CXX)"' \
-    -DEMU_CONTENT=$(firstword $(shell cat $(EMULATED)/nvrtc.cpp $(EMULATOR_HEADERS) | cksum))u
+    -DEMU_CONTENT=$(firstword $(shell { $(CXX) --version; cat $(EMULATED)/nvrtc.cpp $(EMULATOR_HEADERS); } | cksum))u
 $(BUILD)/emulator/libcublasLt.so.13: $(EMULATED)/cublaslt.cpp $(BUILD)/emulator/libcuda.so.1
 $(BUILD)/emulator/libcublasLt.so.13: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/emulator/libnvidia-ml.so.1: $(EMULATED)/nvml.cpp $(BUILD)/emulator/libcuda.so.1

@@ -1,5 +1,5 @@
 /* Flash attention against plain loops in double that store the matrix of scores.
- * test: slow */
+ * test: slow release; test_ops runs the same kernels with sanitizers */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

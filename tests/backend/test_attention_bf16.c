@@ -1,5 +1,5 @@
 /* Flash attention of bf16 activations against loops in double over the same numbers.
- * test: slow */
+ * test: slow release; test_ops runs the same kernels with sanitizers */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

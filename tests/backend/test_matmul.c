@@ -1,6 +1,6 @@
 /* Every row of MATMUL and LINEAR against plain loops, with sizes for which tiles and vectors are
  * full, partly filled and empty.
- * test: slow */
+ * test: slow release; test_ops runs the same kernels with sanitizers */
 #include "../support/calls.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Every row of the GPU's kernels on every case of `strobe check`, on an emulated GPU, one process
-# per operator, as many at once as there are processors. Then the rows that share work among blocks,
-# on an older and smaller GPU, with threads, blocks and copies in another order.
-# test: slow shards=4 timeout=1800; the GPU is emulated
+# per operator, as many at once as there are processors. Then the rows that share work among threads
+# or blocks, on an older and smaller GPU, with threads, blocks and copies in another order.
+# test: slow shards=6 timeout=1800; the GPU is emulated
 set -u
 . "$(dirname "$0")/gpu.sh"
 STROBE=${STROBE:-$PWD/strobe}
@@ -11,19 +11,27 @@ trap 'rm -rf "$work"' EXIT
 export STROBE STROBE_LOG=warning work
 jobs=$([ -n "${TEST_SHARD-}" ] && echo 1 || nproc) # the runner runs several shards at once
 
-# The operators of this shard: every N-th.
-part() {
-    printf '%s\n' "$@" |
-        awk -v shard="${TEST_SHARD:-1/1}" '{ split(shard, of, "/") } NR % of[2] == of[1] - 1'
+# Keeps in $mine those operators that this shard checks: every N-th of all calls.
+shard=${TEST_SHARD:-1/1} item=0
+take() {
+    mine=
+    for op in "$@"; do
+        item=$((item + 1))
+        [ $((item % ${shard#*/})) != $((${shard%/*} - 1)) ] || mine="$mine $op"
+    done
 }
 
-# check_all NAME OPERATOR...
+# check_all NAME OPERATOR...: all rows, or those of the name $row
+row=
 check_all() {
     name=$1
     shift
-    part "$@" | xargs -P "$jobs" -I{} sh -c \
-        '"$STROBE" check --device=cuda --op={} >"$work/$1.{}" 2>&1 || touch "$work/failed.$1.{}"' \
-        sh "$name"
+    take "$@"
+    # shellcheck disable=SC2086
+    printf '%s\n' $mine | xargs -r -P "$jobs" -I{} sh -c \
+        '"$STROBE" check --device=cuda --op={} $2 >"$work/$1.{}" 2>&1 ||
+            touch "$work/failed.$1.{}"' \
+        sh "$name" "${row:+--row=$row}"
     for log in "$work"/failed.*; do
         [ -e "$log" ] || continue
         log=$work/${log#"$work/failed."}
@@ -69,14 +77,27 @@ tried hopper few EMBED_GRAD CROSS_ENTROPY_BOTH
 tried hopper held CROSS_ENTROPY_BOTH
 tried hopper places EMBED_GRAD_SUM
 
-# One SM: a block processes many items, and its rings wrap.
-EMU_SMS=1 EMU_EARLY=1 check_all alone ATTENTION ATTENTION_GRAD LINEAR_GELU MATMUL_GELU_GRAD
-tried alone wgmma ATTENTION ATTENTION_GRAD LINEAR_GELU MATMUL_GELU_GRAD
-tried alone wgmma_head ATTENTION ATTENTION_GRAD
-tried alone wgmma_sums ATTENTION_GRAD
+# every ROW OPERATOR...: checks only rows of this name, and that each operator has one
+every() {
+    row=$1
+    shift
+    check_all "$how.$row" "$@"
+    tried "$how.$row" "$row" "$@"
+    row=
+}
+# One SM: a block of the persistent kernels processes many items, and its rings wrap.
+how=alone
+export EMU_SMS=1 EMU_EARLY=1
+every wgmma ATTENTION ATTENTION_GRAD LINEAR_GELU MATMUL_GELU_GRAD
+every wgmma_head ATTENTION ATTENTION_GRAD
+every wgmma_sums ATTENTION_GRAD
 
-export EMU_ARCH=80 EMU_SMS=3 EMU_REVERSE=1 EMU_EARLY=1
-check_all ampere ATTENTION ATTENTION_GRAD EMBED_GRAD LAYERNORM_GRAD LAYERNORM_GRAD_ADD \
-    LAYERNORM_GRAD_DROP RMSNORM_GRAD RMSNORM_GRAD_ADD SUM_LEADING SUM_SQUARES CROSS_ENTROPY_BOTH
-tried ampere mma ATTENTION ATTENTION_GRAD
+how=ampere
+export EMU_ARCH=80 EMU_SMS=3 EMU_REVERSE=1
+every mma ATTENTION ATTENTION_GRAD
+every mma_short ATTENTION ATTENTION_GRAD
+every mma_sums ATTENTION_GRAD
+every mma_tf32 ATTENTION_GRAD
+check_all ampere EMBED_GRAD LAYERNORM_GRAD LAYERNORM_GRAD_ADD LAYERNORM_GRAD_DROP RMSNORM_GRAD \
+    RMSNORM_GRAD_ADD SUM_LEADING SUM_SQUARES CROSS_ENTROPY_BOTH
 echo "ok: $(cat "$work"/*.* | grep -c ' ok$') rows"

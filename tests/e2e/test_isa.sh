@@ -1,6 +1,7 @@
 #!/bin/sh
 # The same training on every instruction set of this machine: the same curve, and each run records
 # its instruction set.
+# test: release; test_ops runs the kernels of every instruction set with sanitizers
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 sets=$("$STROBE" info --json | sed -n '/"available"/,/]/s/^ *"\([a-z0-9_]*\)",*$/\1/p')

@@ -1,5 +1,6 @@
 /* The CS336 model against PyTorch in float64 (reference/cs336.py), at every rung: loss, logits,
- * gradients. */
+ * gradients.
+ * test: release; it compares numbers of whole steps, which test_cs336.sh runs with sanitizers */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 

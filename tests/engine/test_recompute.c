@@ -1,5 +1,6 @@
 /* Recomputation does not change results: losses, gradients and weights are bitwise the same whether
- * values are kept or recomputed. */
+ * values are kept or recomputed.
+ * test: release; it compares bits of whole steps, which test_train.sh runs with sanitizers */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/isa.h"

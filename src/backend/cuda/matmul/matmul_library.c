@@ -27,8 +27,9 @@ static bool types_fit(enum op op, const struct kernel_call *c)
 }
 
 /* The library's epilogue; false if it is not accurate enough. Its GELU is the tanh form. If rows of
- * an operand are not multiples of 8 elements, it rounds the sums to bf16 before GELU (in PyTorch,
- * too: error 3.0e-3 at K = 129, 1.7e-3 at 128). Its GELU derivative in f32 is off by 2.6e-6. */
+ * an operand are not multiples of 8 elements, it rounds the sums to bf16 before it adds the bias or
+ * applies GELU (in PyTorch, too: error 3.0e-3 at K = 129, 1.7e-3 at 128). Its GELU derivative in
+ * f32 is off by 2.6e-6. */
 static bool epilogue_of(enum op op, const struct kernel_call *c, enum matmul_epilogue *ret)
 {
     enum { ROWS = 8 };
@@ -47,7 +48,7 @@ static bool epilogue_of(enum op op, const struct kernel_call *c, enum matmul_epi
         return true;
     default:
         *ret = EPILOGUE_STORE;
-        return true;
+        return aligned || c->out_type[0].dtype != DT_BF16 || !matmul_has_bias(op, c);
     }
 }
 
