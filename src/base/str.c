@@ -126,6 +126,11 @@ bool str_read_bytes(const char *text, int64_t *ret_bytes)
     return true;
 }
 
+bool str_same(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
 int str_distance(const char *a, const char *b)
 {
     int width = (int)strlen(b);

@@ -29,6 +29,8 @@ const char *str_bytes(char *buffer, double bytes);
 /* Parses "80GiB", "1.5 gb", "512 MiB", "640B" into bytes; false if it is not a size with a unit, or
  * too large. */
 bool str_read_bytes(const char *text, int64_t *ret_bytes);
+/* Whether two texts are equal; either may be NULL. */
+bool str_same(const char *a, const char *b);
 /* The edit distance of two words (Levenshtein), for "did you mean". */
 int str_distance(const char *a, const char *b);
 

@@ -1,9 +1,7 @@
 #include "cli/bench_sheet.h"
 
-#include "backend/backend.h"
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
@@ -12,8 +10,6 @@
 #include "cli/planned.h"
 #include "cli/version.h"
 #include "engine/device.h"
-#include "present/sheet.h"
-#include "present/table_cells.h"
 #include "suite/grid.h"
 #include "view/ceilings.h"
 
@@ -149,18 +145,6 @@ static enum status make_grid(const struct bench_words *w, struct bench_grid *g, 
 
 /* --- the sheet -------------------------------------------------------------------------------- */
 
-static void print_sheet(const struct sheet *s, const struct table_form *f)
-{
-    struct str out = {0};
-    if (f->json)
-        json_print(sheet_json(s), &out);
-    else
-        table_form_sheet(f, s, &out);
-    fputs(str_text(&out), stdout);
-    fflush(stdout);
-    str_release(&out);
-}
-
 /* The path of the result; NULL: it is not written. */
 static const char *path_of(const struct bench_words *w, const char *folder, struct arena *a)
 {
@@ -249,7 +233,8 @@ static enum status measure(const struct subject *x, const struct bench_words *w,
     bool whole = !interrupt_noted();
     if (!whole) sheet_note(&s, "Stopped by Ctrl-C: these are the cells measured so far.");
     TRY(name_machine(&s, &x->device, w->command, a));
-    print_sheet(&s, &w->form);
+    command_print_sheet(&s, &w->form);
+    fflush(stdout);
     TRY(keep(&s, w, folder, a));
     if (!whole) return fail(ST_INTERRUPTED, stopped);
     const char *why = table_why_empty(&s.table[0].table);
@@ -311,6 +296,6 @@ enum status bench_sheet_list(const struct table_form *f, struct arena *a)
         table_set_text(t, i, 1, suites[i].title);
         table_set_text(t, i, 2, suites[i].text);
     }
-    print_sheet(&s, f);
+    command_print_sheet(&s, f);
     return ST_OK;
 }

@@ -3,7 +3,6 @@
  * strobe bench --suite=NAME: a ready-made experiment.
  * strobe bench kernels|attention: parts of a step alone. */
 #include "base/file.h"
-#include "base/opt.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "cli/bench_sheet.h"

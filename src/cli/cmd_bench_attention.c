@@ -9,12 +9,9 @@
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/version.h"
-#include "present/table.h"
-#include "present/table_form.h"
 #include "view/attention_view.h"
 #include "view/ceilings.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,9 +253,8 @@ static enum status run(struct options *o, struct arena *a)
     TRY(machine_identify(&now, &o->run.device, a));
     struct table t = attention_table(&v, a);
     attention_view_print(&v, &t, &o->form, &s, a);
-    fputs(str_text(&s), stdout);
+    command_print(&s);
     fflush(stdout);
-    str_release(&s);
     TRY(draw(&v, a));
     if (v.stopped) return fail(ST_INTERRUPTED, "stopped: the table has the cells measured so far");
     const char *why = table_why_empty(&t);
@@ -288,9 +284,7 @@ static void drop_layout(int *argc, char **argv)
 
 enum status cmd_bench_attention(int argc, char **argv)
 {
-    struct options o = {
-        .svg = "attention.svg",
-    };
+    struct options o = {.svg = "attention.svg"};
     struct words w = {.causal = "true",
                       .hopper = "true",
                       .deterministic = "false",

@@ -1,15 +1,12 @@
 /* strobe bench kernels: times every kernel that accepts a call of a training step, on the shapes
  * and types of that step. */
-#include "backend/kernel.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "bench/bench_kernels.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/device.h"
 #include "measure/random_step.h"
-#include "present/table_form.h"
 #include "view/ceilings.h"
 #include "view/kernels_view.h"
 
@@ -98,8 +95,7 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
     struct str s = {0};
     struct kernels_view view = {&k, &m, words_of(&c, vocab, a), o->op == OP_COUNT};
     kernels_view_print(&view, f, &s, a);
-    fputs(str_text(&s), stdout);
-    str_release(&s);
+    command_print(&s);
     return ST_OK;
 }
 

@@ -67,8 +67,7 @@ static void print_text(const struct request *r, const struct dataset *d, const s
     str_append(&s, "  begins      ");
     append_beginning(&s, d);
     str_append(&s, "\n");
-    fputs(str_text(&s), stdout);
-    str_release(&s);
+    command_print(&s);
 }
 
 static void print_json(const struct request *r, const struct dataset *d, const struct meta *m,

@@ -1,5 +1,4 @@
 /* strobe eval: the training and validation loss of a checkpoint, estimated as during training. */
-#include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
@@ -23,14 +22,10 @@ static void print_text(const struct saved *s, const double *loss)
 
 static void print_json(const struct saved *s, const double *loss)
 {
-    json_t *object =
-        json_pack("{s:i, s:s, s:I, s:f, s:f, s:I}", "v", 1, "checkpoint", s->checkpoint.path,
-                  "iter", (json_int_t)s->checkpoint.state.iter, "train_loss", loss[SPLIT_TRAIN],
-                  "val_loss", loss[SPLIT_VAL], "batches", (json_int_t)s->config.train.eval_iters);
-    struct str text = {0};
-    json_print(object, &text);
-    fputs(str_text(&text), stdout);
-    str_release(&text);
+    command_print_json(json_pack("{s:i, s:s, s:I, s:f, s:f, s:I}", "v", 1, "checkpoint",
+                                 s->checkpoint.path, "iter", (json_int_t)s->checkpoint.state.iter,
+                                 "train_loss", loss[SPLIT_TRAIN], "val_loss", loss[SPLIT_VAL],
+                                 "batches", (json_int_t)s->config.train.eval_iters));
 }
 
 static enum status eval(const struct saved *s, bool json, struct arena *a)

@@ -4,13 +4,9 @@
 #include "cli/command.h"
 #include "cli/generated.h"
 #include "cli/planned.h"
-#include "engine/copies.h"
-#include "engine/device.h"
-#include "train/learner.h"
+#include "present/table_form.h"
 
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* "61 nodes: 12 STORE, 10 MATMUL, ...": most frequent first. */
@@ -57,11 +53,7 @@ static void print_json(const struct graph *g, const char *kind, struct str *s)
         json_object_set_new(outputs, g->output[i].name, json_integer(g->output[i].v.i));
     json_t *all =
         json_pack("{s:i, s:s, s:o, s:o}", "v", 1, "kind", kind, "nodes", nodes, "outputs", outputs);
-    char *text = json_dumps(all, JSON_COMPACT);
-    BUG_IF(!text, "cannot encode the graph as JSON");
-    str_printf(s, "%s\n", text);
-    free(text);
-    json_decref(all);
+    json_print_as(all, JSON_COMPACT, s);
 }
 
 static enum status find_kind(const char *name, enum graph_kind *ret_kind)
@@ -86,8 +78,7 @@ static enum status print_kernels(struct planned *p, bool one, enum graph_kind ki
     struct str s = {0};
     TRY(one ? planned_plan(p, 1u << kind, NULL) : planned_train(p, NULL));
     generated_print(&p->program, &s);
-    fputs(str_text(&s), stdout);
-    str_release(&s);
+    command_print(&s);
     return ST_OK;
 }
 
@@ -105,8 +96,7 @@ static enum status print_graph(struct planned *p, enum graph_kind kind, const ch
         graph_print(g, &s);
         print_counts(g, &s);
     }
-    fputs(str_text(&s), stdout);
-    str_release(&s);
+    command_print(&s);
     return ST_OK;
 }
 

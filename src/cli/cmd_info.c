@@ -3,23 +3,12 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "check/chosen.h"
 #include "check/ops_doc.h"
 #include "cli/command.h"
 #include "cli/version.h"
-#include "config/config.h"
-#include "engine/environment.h"
 #include "view/info_view.h"
 
 #include <stdio.h>
-
-static void print_ops(void)
-{
-    struct str s = {0};
-    ops_doc_print(&s);
-    fputs(str_text(&s), stdout);
-    str_release(&s);
-}
 
 enum status cmd_info(int argc, char **argv)
 {
@@ -33,8 +22,10 @@ enum status cmd_info(int argc, char **argv)
     };
     TRY(opt_parse(options, &argc, argv, NULL));
     if (argc) return fail(ST_USAGE, "info takes only options; found %s", argv[0]);
+    struct str s = {0};
     if (ops) {
-        print_ops();
+        ops_doc_print(&s);
+        command_print(&s);
         return ST_OK;
     }
     TRY(isa_limit_word(isa));
@@ -45,10 +36,8 @@ enum status cmd_info(int argc, char **argv)
     e.commit = version_commit;
     e.mode = version_mode;
     e.threads = (int)threads_available();
-    struct str s = {0};
     info_view_print(&e, json, &s, &a);
-    fputs(str_text(&s), stdout);
-    str_release(&s);
+    command_print(&s);
     arena_release(&a);
     return ST_OK;
 }

@@ -1,5 +1,4 @@
 /* strobe lab PART: small numerical experiments. */
-#include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "lab/accumulate.h"
@@ -66,15 +65,9 @@ static enum status accumulate(int argc, char **argv)
     if (argc) return fail(ST_USAGE, "lab accumulate takes only options; found %s", argv[0]);
     TRY(table_form_check(&f));
     struct arena a = {0};
-    struct str out = {0};
     struct sheet s;
     make_sheet(&s, &a);
-    if (f.json)
-        json_print(sheet_json(&s), &out);
-    else
-        table_form_sheet(&f, &s, &out);
-    fputs(str_text(&out), stdout);
-    str_release(&out);
+    command_print_sheet(&s, &f);
     arena_release(&a);
     return ST_OK;
 }

@@ -4,35 +4,20 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "bench/ladder.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/device.h"
-#include "present/table_form.h"
+#include "suite/others.h"
 #include "view/ceilings.h"
 #include "view/ladder_view.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { STEPS_MOST = 100000, SECONDS_MOST = 1000000, PERMILLE = 1000 };
 
 static void show(void *user, double share, const char *what)
 {
     progress_show(user, (int64_t)(share * PERMILLE), what);
-}
-
-/* Refuses overrides of keys that the ladder sets. */
-static enum status check_words(int argc, char **argv)
-{
-    for (int i = 0; i < argc; i++) {
-        const char *key = argv[i] + strspn(argv[i], "-");
-        int length = (int)strcspn(key, "=");
-        if (ladder_sets(key, length))
-            return fail(ST_USAGE, "the ladder sets %.*s itself; leave that override out", length,
-                        key);
-    }
-    return ST_OK;
 }
 
 struct options {
@@ -48,7 +33,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct machine m;
     struct ladder l;
     struct progress progress;
-    TRY(check_words(argc, argv));
+    TRY(suite_check_ladder(argv, argc));
     TRY(command_read_config(&c, argc, argv, true, a));
     TRY(model_check(&c));
     TRY(planned_vocabulary(&c, o->vocab, &o->run.vocab, a));
@@ -72,8 +57,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct ladder_view view = {&l, &c, o->run.vocab, &m};
     struct str s = {0};
     ladder_view_print(&view, &o->form, &s, a);
-    fputs(str_text(&s), stdout);
-    str_release(&s);
+    command_print(&s);
     return ST_OK;
 }
 

@@ -105,8 +105,7 @@ static void print(const struct memory_view *v, const struct options *o, struct a
     } else {
         memory_view_print(v, &o->form, &s, a);
     }
-    fputs(str_text(&s), stdout);
-    str_release(&s);
+    command_print(&s);
 }
 
 static enum status run(struct planned *p, struct memory_view *v, const struct options *o)

@@ -5,10 +5,10 @@
 #include "cli/planned.h"
 #include "engine/facts.h"
 #include "engine/tune.h"
+#include "present/table_form.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* How often a training step runs the plan. */
 static int64_t runs_of(const struct config *c, enum graph_kind kind)
@@ -70,11 +70,7 @@ static void print_json(const struct planned *p, struct str *s)
     json_object_set_new(all, "vocabulary", json_integer(p->vocab));
     json_object_set_new(all, "plans", plans);
     json_object_set_new(all, "tuning", tune_json(&p->program));
-    char *text = json_dumps(all, JSON_COMPACT);
-    BUG_IF(!text, "cannot encode the plan as JSON");
-    str_printf(s, "%s\n", text);
-    free(text);
-    json_decref(all);
+    json_print_as(all, JSON_COMPACT, s);
 }
 
 enum status cmd_plan(int argc, char **argv)

@@ -1,6 +1,5 @@
 /* strobe report RUN...: tables, verdicts and an HTML page about runs, profiles and benchmark
  * results. */
-#include "base/arena.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -18,9 +17,8 @@ static void print(const struct report *r, const struct options *o, struct arena 
 {
     struct str s = {0};
     report_print(r, o->json ? REPORT_JSON : o->markdown ? REPORT_MARKDOWN : REPORT_TEXT, &s, a);
-    fputs(str_text(&s), stdout);
+    command_print(&s);
     fflush(stdout);
-    str_release(&s);
 }
 
 static enum status run(char *const *words, int n, const struct options *o, struct arena *a)

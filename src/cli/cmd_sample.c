@@ -1,6 +1,5 @@
 /* strobe sample: generates text with a checkpoint. */
 #include "base/file.h"
-#include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
@@ -77,10 +76,7 @@ static void print_json(const struct saved *s, json_t *texts)
 {
     json_t *object = json_pack("{s:i, s:s, s:I, s:O}", "v", 1, "checkpoint", s->checkpoint.path,
                                "iter", (json_int_t)s->checkpoint.state.iter, "samples", texts);
-    struct str text = {0};
-    json_print(object, &text);
-    fputs(str_text(&text), stdout);
-    str_release(&text);
+    command_print_json(object);
 }
 
 static enum status sample(const struct saved *s, bool cache, bool json, struct arena *a)

@@ -83,8 +83,7 @@ static void print_json(const struct trainer *t)
 {
     struct str s = {0};
     run_summary_print_json(&t->summary, &s);
-    fputs(str_text(&s), stdout);
-    str_release(&s);
+    command_print(&s);
 }
 
 /* Writes the page of the run. A failure is only a warning: the training itself succeeded. */

@@ -1,6 +1,5 @@
 /* strobe tune CONFIG...: measures the variants of all matmuls and fills the tuning table. */
 #include "base/log.h"
-#include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
@@ -58,8 +57,7 @@ static void print(const struct program *program, const char *config, const struc
                    &s);
     else
         tune_print(program, &s);
-    fputs(str_text(&s), stdout);
-    str_release(&s);
+    command_print(&s);
 }
 
 /* All graphs of a training run. `words`: a file, overrides. --remake deletes the table first. */

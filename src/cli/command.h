@@ -13,6 +13,10 @@
 #include "graph/op.h"
 
 struct config;
+struct json_t;
+struct sheet;
+struct str;
+struct table_form;
 
 struct command {
     const char *name;
@@ -42,6 +46,12 @@ extern const char command_welcome[];
  * model_check. */
 enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
                                 struct arena *a);
+
+/* Both print to stdout and release what they print. */
+void command_print(struct str *s);
+void command_print_json(struct json_t *j);
+/* Prints a sheet to stdout in one of its forms. */
+void command_print_sheet(const struct sheet *s, const struct table_form *f);
 
 /* Finds an operator by name, ignoring case; OP_COUNT if `name` is NULL. */
 enum status command_find_op(const char *name, enum op *ret_op);

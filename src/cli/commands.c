@@ -1,9 +1,10 @@
 #include "cli/command.h"
 
 #include "base/file.h"
-#include "base/opt.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "present/sheet.h"
+#include "present/table_form.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -147,6 +148,29 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
     for (int i = 0; i < argc; i++)
         if (argv[i] != path) TRY(config_set(c, argv[i], a));
     return ST_OK;
+}
+
+void command_print(struct str *s)
+{
+    fputs(str_text(s), stdout);
+    str_release(s);
+}
+
+void command_print_json(struct json_t *j)
+{
+    struct str s = {0};
+    json_print(j, &s);
+    command_print(&s);
+}
+
+void command_print_sheet(const struct sheet *s, const struct table_form *f)
+{
+    struct str out = {0};
+    if (f->json)
+        json_print(sheet_json(s), &out);
+    else
+        table_form_sheet(f, s, &out);
+    command_print(&out);
 }
 
 enum status command_find_op(const char *name, enum op *ret_op)

@@ -1,7 +1,6 @@
 #include "cli/device.h"
 
 #include "engine/device.h"
-#include "engine/engine.h"
 
 enum status device_of_word(const char *word, struct device *ret)
 {

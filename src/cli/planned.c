@@ -9,7 +9,6 @@
 #include "engine/device.h"
 #include "engine/memory.h"
 #include "engine/tune.h"
-#include "train/learner.h"
 
 #include <string.h>
 

@@ -2,8 +2,6 @@
 #ifndef PRESENT_AREA_H
 #define PRESENT_AREA_H
 
-#include "base/base.h"
-
 struct str;
 
 struct area_layer {

@@ -2,8 +2,6 @@
 #ifndef PRESENT_LABELS_H
 #define PRESENT_LABELS_H
 
-#include "base/base.h"
-
 struct str;
 
 enum { LABELS_MOST = 8, LABEL_LINES = 8 };

@@ -75,13 +75,3 @@ double lenient_number(const struct json_t *object, const char *key)
     const json_t *member = json_object_get(object, key);
     return json_is_number(member) ? json_number_value(member) : NAN;
 }
-
-json_t *lenient_text_json(const char *text)
-{
-    return text ? json_string(text) : json_null();
-}
-
-json_t *lenient_number_json(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}

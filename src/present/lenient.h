@@ -14,8 +14,5 @@ char *lenient_utf8(const char *text, int64_t n, struct arena *a);
 struct json_t *lenient_object(const char *text, int64_t n);
 /* The number of a key; NAN if it is absent, null or not a number. */
 double lenient_number(const struct json_t *object, const char *key);
-/* JSON of a text or number; NULL and non-finite numbers become null. */
-struct json_t *lenient_text_json(const char *text);
-struct json_t *lenient_number_json(double x);
 
 #endif

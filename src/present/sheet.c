@@ -3,9 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "present/lenient.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +16,14 @@ struct sheet_table *sheet_add(struct sheet *s, const char *title, const struct t
     t->table = (struct table){.column = column, .columns = columns, .rows = rows};
     t->table.cell = ARENA_NEW(a, struct table_cell, (int64_t)columns * rows);
     return t;
+}
+
+void sheet_bars(struct sheet_table *t, const char *title, const char *y, const char *spread,
+                const char *const label[SHEET_LABELS])
+{
+    struct sheet_chart *c = &t->chart;
+    *c = (struct sheet_chart){.kind = SHEET_BARS, .title = title, .y = y, .spread = spread};
+    for (int i = 0; i < SHEET_LABELS && label[i]; i++) c->label[c->labels++] = label[i];
 }
 
 void sheet_note(struct sheet *s, const char *text)
@@ -58,7 +64,7 @@ static json_t *shown_json(const struct table *t)
     for (int row = 0; row < t->rows; row++) {
         json_t *cells = json_array();
         for (int c = 0; c < t->columns; c++)
-            json_array_append_new(cells, lenient_text_json(table_at(t, row, c)->text));
+            json_array_append_new(cells, text_or_null(table_at(t, row, c)->text));
         json_array_append_new(all, cells);
     }
     return all;
@@ -75,9 +81,9 @@ static json_t *chart_json(const struct sheet_chart *c)
     }
     for (int i = 0; i < c->labels; i++) json_array_append_new(labels, json_string(c->label[i]));
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:s}", "kind", kinds[c->kind], "title",
-                     lenient_text_json(c->title), "labels", labels, "x", lenient_text_json(c->x),
-                     "panel", lenient_text_json(c->panel), "y", c->y, "spread",
-                     lenient_text_json(c->spread), "unit", c->bytes ? "bytes" : "ms");
+                     text_or_null(c->title), "labels", labels, "x", text_or_null(c->x), "panel",
+                     text_or_null(c->panel), "y", c->y, "spread", text_or_null(c->spread), "unit",
+                     c->bytes ? "bytes" : "ms");
 }
 
 struct json_t *sheet_json(const struct sheet *s)
@@ -87,16 +93,16 @@ struct json_t *sheet_json(const struct sheet *s)
     for (int i = 0; i < s->tables; i++) {
         const struct sheet_table *t = &s->table[i];
         json_array_append_new(
-            tables, json_pack("{s:o, s:o, s:o, s:o, s:o}", "title", lenient_text_json(t->title),
+            tables, json_pack("{s:o, s:o, s:o, s:o, s:o}", "title", text_or_null(t->title),
                               "columns", columns_json(&t->table), "rows", table_json(&t->table),
                               "shown", shown_json(&t->table), "chart", chart_json(&t->chart)));
     }
     return json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v",
                      SHEET_VERSION, "kind", "bench", "name", s->name, "title",
-                     lenient_text_json(s->title), "text", lenient_text_json(s->text), "device",
-                     lenient_text_json(s->device), "date", lenient_text_json(s->date), "version",
-                     lenient_text_json(s->version), "commit", lenient_text_json(s->commit),
-                     "command", lenient_text_json(s->command), "tables", tables, "notes", notes);
+                     text_or_null(s->title), "text", text_or_null(s->text), "device",
+                     text_or_null(s->device), "date", text_or_null(s->date), "version",
+                     text_or_null(s->version), "commit", text_or_null(s->commit), "command",
+                     text_or_null(s->command), "tables", tables, "notes", notes);
 }
 
 enum status sheet_write(const struct sheet *s, const char *path)

@@ -47,6 +47,9 @@ struct sheet {
 /* Adds a table with empty cells; columns must outlive the sheet. */
 struct sheet_table *sheet_add(struct sheet *s, const char *title, const struct table_column *column,
                               int columns, int rows, struct arena *a);
+/* Draws the table as bars. Fewer labels end with NULL. */
+void sheet_bars(struct sheet_table *t, const char *title, const char *y, const char *spread,
+                const char *const label[SHEET_LABELS]);
 void sheet_note(struct sheet *s, const char *text);
 
 /* Prints the tables one below the other with `print`; with `words` also titles and notes. */

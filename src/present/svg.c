@@ -5,16 +5,13 @@
 
 void svg_escape(struct str *s, const char *text)
 {
-    for (; *text; text++) switch (*text) {
-        case '&':
-            str_append(s, "&amp;");
-            break;
-        case '<':
-            str_append(s, "&lt;");
-            break;
-        default:
+    for (; *text; text++) {
+        const char *entity = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : NULL;
+        if (entity)
+            str_append(s, entity);
+        else
             str_append_bytes(s, text, 1);
-        }
+    }
 }
 
 void svg_text(struct str *s, const char *classes, double x, double y, const char *anchor,

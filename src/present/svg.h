@@ -6,8 +6,6 @@
 #ifndef PRESENT_SVG_H
 #define PRESENT_SVG_H
 
-#include "base/base.h"
-
 struct str;
 
 /* `top` is the y coordinate of the upper edge. `title`: of a file; NULL: the picture is part of a

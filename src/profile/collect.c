@@ -1,10 +1,7 @@
 #include "profile/collect.h"
 
-#include "backend/backend.h"
-#include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/threads.h"
-#include "measure/random_step.h"
 
 #include <string.h>
 

@@ -1,5 +1,7 @@
 #include "profile/profile.h"
 
+#include "base/str.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,16 +53,11 @@ double profile_family_ms(const struct profile *p, unsigned phases, enum family f
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-static bool same_text(const char *x, const char *y)
-{
-    return x == y || (x && y && !strcmp(x, y));
-}
-
 static bool same_kernel(const struct profile_row *x, const struct profile_row *y)
 {
     return x->op == y->op && (x->node < 0) == (y->node < 0) && x->products == y->products &&
-           x->dtype == y->dtype && same_text(x->variant, y->variant) &&
-           same_text(x->device_kernel, y->device_kernel) && same_text(x->shape, y->shape);
+           x->dtype == y->dtype && str_same(x->variant, y->variant) &&
+           str_same(x->device_kernel, y->device_kernel) && str_same(x->shape, y->shape);
 }
 
 const char *profile_kernel_name(const struct profile_row *r, struct arena *a)

@@ -1,7 +1,6 @@
 /* Records the host's actions in profiled steps, and sends them as NVTX ranges. */
 #include "profile/collect.h"
 
-#include "backend/backend.h"
 #include "backend/range.h"
 #include "base/clock.h"
 

@@ -34,6 +34,7 @@ struct range {
     int layer; /* block of the model, -1 outside; set for stored gradients, too */
 };
 struct range range_of(const struct node *n, struct arena *a);
+bool range_has(const struct range *r, const char *word);
 
 /* What limits the speed of a kernel. */
 enum bound {

@@ -105,6 +105,13 @@ static bool copies_data(enum op op)
     return op == OP_CAST || op == OP_PACK || op == OP_STORE || op == OP_FILL;
 }
 
+bool range_has(const struct range *r, const char *word)
+{
+    for (int i = 0; i < r->words; i++)
+        if (!strcmp(r->word[i], word)) return true;
+    return false;
+}
+
 struct range range_of(const struct node *n, struct arena *a)
 {
     struct range r = {.layer = -1};

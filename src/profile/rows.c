@@ -4,7 +4,7 @@
  * step, whatever overlaps. */
 #include "profile/collect.h"
 
-#include "backend/kernel.h"
+#include "base/str.h"
 #include "bench/call.h"
 
 #include <math.h>
@@ -84,11 +84,6 @@ static void describe_unmatched(struct profile_row *r, enum phase phase, const ch
     r->variant = name ? name : "";
 }
 
-static bool same_name(const char *x, const char *y)
-{
-    return x == y || (x && y && !strcmp(x, y));
-}
-
 static int new_row(struct making *m)
 {
     struct profile *p = m->p;
@@ -109,7 +104,7 @@ static int find_row(struct making *m, const struct activity *x, enum phase phase
     struct profile *p = m->p;
     int head = x->mark >= 0 ? x->mark : m->c->marks.marks + (int)phase, *link = &m->first[head];
     for (; *link >= 0; link = &m->next[*link])
-        if (same_name(p->row[*link].device_kernel, x->name)) return *link;
+        if (str_same(p->row[*link].device_kernel, x->name)) return *link;
     int row = new_row(m);
     double *step_ms = p->row[row].step_ms;
     if (x->mark >= 0)

@@ -1,6 +1,5 @@
 #include "profile/rung.h"
 
-#include "backend/backend.h"
 #include "bench/call.h"
 #include "bench/ladder.h"
 

@@ -1,7 +1,5 @@
 #include "profile/trace_draw.h"
 
-#include "backend/backend.h"
-
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

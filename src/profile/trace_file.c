@@ -1,6 +1,5 @@
 #include "profile/trace_file.h"
 
-#include "backend/backend.h"
 #include "base/file.h"
 #include "base/gzip.h"
 #include "profile/trace_draw.h"

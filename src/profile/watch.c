@@ -3,7 +3,6 @@
  * counts for the kernel between them. */
 #include "profile/collect.h"
 
-#include "backend/backend.h"
 #include "base/clock.h"
 #include "base/threads.h"
 

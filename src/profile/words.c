@@ -1,10 +1,8 @@
 #include "profile/words.h"
 
-#include "backend/backend.h"
 #include "base/str.h"
 #include "profile/rung.h"
 
-#include <math.h>
 #include <string.h>
 
 enum {
@@ -25,6 +23,8 @@ static void add(struct writer *s, const char *about, const char *text)
     s->ret->word[s->ret->words++] = (struct profile_word){about, text};
 }
 
+#define ADD(s, about, ...) add(s, about, arena_printf((s)->a, __VA_ARGS__))
+
 static double percent(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;
@@ -40,12 +40,6 @@ static const char *number(struct writer *s, double x, int digits)
 {
     char text[32];
     return arena_strdup(s->a, str_number(text, x, digits));
-}
-
-/* "1 takes", "2 take" */
-static const char *verb_end(int n)
-{
-    return n == 1 ? "s" : "";
 }
 
 /* --- how it was measured ---------------------------------------------------------------------- */
@@ -71,13 +65,11 @@ static void add_time(struct writer *s)
                      : p->by == PROFILE_EVENTS ? "device events, one after each kernel"
                                                : p->traced_by;
     const char *replay = p->replay ? ", replayed from a captured graph" : "";
-    add(s, "step",
-        arena_printf(
-            s->a,
-            "median %s ms over %d profiled step%s (%s ms over %d unprofiled)%s%s; timed by %s",
-            number(s, p->step_ms.median, 4), p->steps, plural(p->steps),
-            number(s, p->plain_ms.median, 4), p->plain_ms.n, replay, spread,
-            by ? by : "the device trace"));
+    ADD(s, "step",
+        "median %s ms over %d profiled step%s (%s ms over %d unprofiled)%s%s; timed by %s",
+        number(s, p->step_ms.median, 4), p->steps, plural(p->steps),
+        number(s, p->plain_ms.median, 4), p->plain_ms.n, replay, spread,
+        by ? by : "the device trace");
     add_phases(s);
     const char *half = arena_printf(
         s->a,
@@ -86,9 +78,8 @@ static void add_time(struct writer *s)
             : "%.2g %%, from one pair of a profiled and an unprofiled step",
         100 * p->overhead, 100 * p->overhead_low, 100 * p->overhead_high);
     bool lost = p->overhead_low < 0;
-    add(s, "overhead",
-        arena_printf(s->a, "%s%s",
-                     lost ? "profiling overhead is within the noise: " : "profiling adds ", half));
+    ADD(s, "overhead", "%s%s",
+        lost ? "profiling overhead is within the noise: " : "profiling adds ", half);
 }
 
 static void add_events(struct writer *s)
@@ -99,11 +90,9 @@ static void add_events(struct writer *s)
                                ? " Unprofiled steps are replayed from a captured graph and "
                                  "profiled steps cannot be: the overhead includes that."
                                : "";
-    add(s, "events",
-        arena_printf(s->a,
-                     "there is no device trace: %s. The gap before a kernel counts as time of that "
-                     "kernel.%s",
-                     p->why, unplayed));
+    ADD(s, "events",
+        "there is no device trace: %s. The gap before a kernel counts as time of that kernel.%s",
+        p->why, unplayed);
 }
 
 /* An idle system uses up to a tenth of a processor. Other processes do not slow a GPU's kernels. */
@@ -111,22 +100,19 @@ static void add_others(struct writer *s)
 {
     const char *longer = s->p->engine->backend->host_memory ? "times are" : "host times are";
     if (s->p->others > 0.1)
-        add(s, "others",
-            arena_printf(
-                s->a,
-                "other processes kept %.2g processor%s busy during the measurement: %s longer "
-                "than on an idle machine",
-                s->p->others, s->p->others > 0.95 && s->p->others < 1.05 ? "" : "s", longer));
+        ADD(s, "others",
+            "other processes kept %.2g processor%s busy during the measurement: %s longer than on "
+            "an idle machine",
+            s->p->others, s->p->others > 0.95 && s->p->others < 1.05 ? "" : "s", longer);
 }
 
 static void add_dropped(struct writer *s)
 {
     const struct profile *p = s->p;
     if (!p->dropped && !p->unmatched) return;
-    add(s, "dropped",
-        arena_printf(s->a, "%lld device activities were lost and %lld match no known kernel%s%s",
-                     (long long)p->dropped, (long long)p->unmatched, p->dropped_why ? ": " : "",
-                     p->dropped_why ? p->dropped_why : ""));
+    ADD(s, "dropped", "%lld device activities were lost and %lld match no known kernel%s%s",
+        (long long)p->dropped, (long long)p->unmatched, p->dropped_why ? ": " : "",
+        p->dropped_why ? p->dropped_why : "");
 }
 
 /* --- what takes the time ---------------------------------------------------------------------- */
@@ -177,12 +163,10 @@ static void add_top(struct writer *s)
                                      forward.shown, forward.runs, plural(forward.runs),
                                      percent(forward.ms, profile_ms(p, FORWARD)));
     double share = percent(both.ms, profile_ms(p, LEARNING));
-    add(s, "top kernel",
-        strcmp(forward.name, both.name) == 0
-            ? arena_printf(s->a, "%s. With backward included, it still does (%d run%s, %.3g %%)",
-                           first, both.runs, plural(both.runs), share)
-            : arena_printf(s->a, "%s. With backward included, %s does (%d run%s, %.3g %%)", first,
-                           both.shown, both.runs, plural(both.runs), share));
+    ADD(s, "top kernel", "%s. With backward included, %s (%d run%s, %.3g %%)", first,
+        strcmp(forward.name, both.name) == 0 ? "it still does"
+                                             : arena_printf(s->a, "%s does", both.shown),
+        both.runs, plural(both.runs), share);
 }
 
 static double share_of(const struct profile *p, unsigned phases, enum family family)
@@ -213,13 +197,6 @@ struct work {
     double ms, flops;
 };
 
-static bool in_range(const struct profile_row *r, const char *word)
-{
-    for (int i = 0; i < r->range.words; i++)
-        if (!strcmp(r->range.word[i], word)) return true;
-    return false;
-}
-
 /* The work of one family inside attention, without the projections to q, k, v and of the output.
  * Forward work that the backward pass recomputes does not count as backward work. */
 static struct work work_inside(const struct profile *p, enum phase phase, enum family family)
@@ -230,7 +207,7 @@ static struct work work_inside(const struct profile *p, enum phase phase, enum f
         const char *last = r->range.words ? r->range.word[r->range.words - 1] : "";
         bool inside = strcmp(last, "q, k, v") != 0 && strcmp(last, "projection") != 0;
         if (r->node < 0 || r->phase != phase || r->family != family || !inside) continue;
-        if (!in_range(r, "attention") || in_range(r, "recomputed")) continue;
+        if (!range_has(&r->range, "attention") || range_has(&r->range, "recomputed")) continue;
         sum.ms += r->ms;
         sum.flops += r->cost.flops * r->runs / p->steps;
     }
@@ -262,11 +239,10 @@ static int family_runs(const struct profile *p, unsigned phases, enum family fam
 static void add_flash(struct writer *s, double ms)
 {
     int runs = family_runs(s->p, LEARNING, FAMILY_ATTENTION);
-    add(s, "attention",
-        arena_printf(s->a,
-                     "flash attention: one operator per pass, %d kernel%s per step, %.3g %% of "
-                     "forward + backward; --flash=false shows softmax and the matmuls separately",
-                     runs, plural(runs), percent(ms, profile_ms(s->p, LEARNING))));
+    ADD(s, "attention",
+        "flash attention: one operator per pass, %d kernel%s per step, %.3g %% of forward + "
+        "backward; --flash=false shows softmax and the matmuls separately",
+        runs, plural(runs), percent(ms, profile_ms(s->p, LEARNING)));
 }
 
 static void add_attention(struct writer *s)
@@ -275,9 +251,9 @@ static void add_attention(struct writer *s)
     const char *backward = softmax_words(s, PHASE_BACKWARD, 4);
     double flash = profile_family_ms(s->p, LEARNING, FAMILY_ATTENTION);
     if (forward && backward)
-        add(s, "attention", arena_printf(s->a, "inside slow attention, %s; %s", forward, backward));
+        ADD(s, "attention", "inside slow attention, %s; %s", forward, backward);
     else if (forward)
-        add(s, "attention", arena_printf(s->a, "inside slow attention, %s", forward));
+        ADD(s, "attention", "inside slow attention, %s", forward);
     else if (flash > 0)
         add_flash(s, flash);
 }
@@ -293,19 +269,17 @@ static void add_host(struct writer *s)
                      percent(idle, step), (long long)p->gaps, plural((int)p->gaps),
                      number(s, p->gaps ? 1e3 * idle / (double)p->gaps : 0, 3));
     if (p->engine->backend->host_memory) {
-        add(s, "idle", arena_printf(s->a, "no kernel runs for %s", gaps));
+        ADD(s, "idle", "no kernel runs for %s", gaps);
         return;
     }
     double device = p->plain_ms.median;
-    add(s, "host",
-        arena_printf(s->a, "the host takes %s ms to launch a step that takes %s ms (medians)%s",
-                     number(s, p->host_ms, 3), number(s, device, 4),
-                     p->host_ms > 0.9 * device ? ": the device waits for the host"
-                                               : ": the host runs ahead of the device"));
+    ADD(s, "host", "the host takes %s ms to launch a step that takes %s ms (medians): %s",
+        number(s, p->host_ms, 3), number(s, device, 4),
+        p->host_ms > 0.9 * device ? "the device waits for the host"
+                                  : "the host runs ahead of the device");
     if (p->by == PROFILE_TRACE)
-        add(s, "idle",
-            arena_printf(s->a, "the device is idle for %s%s", gaps,
-                         p->dropped ? "; that includes activities that the trace lost" : ""));
+        ADD(s, "idle", "the device is idle for %s%s", gaps,
+            p->dropped ? "; that includes activities that the trace lost" : "");
 }
 
 static void add_threads(struct writer *s)
@@ -330,13 +304,11 @@ static void add_threads(struct writer *s)
     if (p->threads == 1)
         add(s, "threads", "one thread: there is no imbalance");
     else if (seen > 0)
-        add(s, "threads",
-            arena_printf(
-                s->a,
-                "%d threads are busy for %.3g %% of the time of Strobe's own kernels (%s ms) "
-                "on average; the busiest works %.3g %% longer than the mean%s",
-                p->threads, percent(busy, seen), number(s, seen, 3), percent(busiest - busy, busy),
-                library));
+        ADD(s, "threads",
+            "%d threads are busy for %.3g %% of the time of Strobe's own kernels (%s ms) on "
+            "average; the busiest works %.3g %% longer than the mean%s",
+            p->threads, percent(busy, seen), number(s, seen, 3), percent(busiest - busy, busy),
+            library);
 }
 
 /* "1.123 TFLOP", "64.2 MFLOP" */
@@ -354,12 +326,11 @@ static void add_floor(struct writer *s)
     struct profile_groups g;
     profile_groups(p, BY_PHASE, PHASES_ALL, &g, s->a);
     if (!(g.floor_ms > 0)) return;
-    add(s, "floor",
-        arena_printf(s->a,
-                     "%s and %s per step take at least %s ms at this machine's measured peaks: the "
-                     "mean step takes %s times as long",
-                     amount(s, g.flops, "FLOP"), amount(s, g.bytes, "B"), number(s, g.floor_ms, 4),
-                     number(s, p->step_ms.mean / g.floor_ms, 3)));
+    ADD(s, "floor",
+        "%s and %s per step take at least %s ms at this machine's measured peaks: the mean step "
+        "takes %s times as long",
+        amount(s, g.flops, "FLOP"), amount(s, g.bytes, "B"), number(s, g.floor_ms, 4),
+        number(s, p->step_ms.mean / g.floor_ms, 3));
 }
 
 /* --- the ladder ------------------------------------------------------------------------------- */
@@ -387,7 +358,7 @@ static const char *replaced_words(struct writer *s, const char *text, const stru
                         "%s: %s instead of %d kernel%s that take%s %s ms per step (%.3g %%): %s; "
                         "the time of the new kernel%s is not known until %s",
                         text, ops_words(s, r->come_op, r->come_ops), r->gone, plural(r->gone),
-                        verb_end(r->gone), ms, share, gone, plural(r->come),
+                        r->gone == 1 ? "s" : "", ms, share, gone, plural(r->come),
                         r->come == 1 ? "it runs" : "they run");
 }
 
@@ -414,7 +385,7 @@ static void add_rung(struct writer *s)
     }
     const char *text = arena_printf(s->a, "%s (%s)", r.name, r.differs);
     if (r.reason) {
-        add(s, "next rung", arena_printf(s->a, "%s is not available: %s", text, r.reason));
+        ADD(s, "next rung", "%s is not available: %s", text, r.reason);
         return;
     }
     if (!r.gone && !r.come && !r.retyped)
@@ -426,9 +397,10 @@ static void add_rung(struct writer *s)
         text = arena_printf(s->a, "%s: adds %d kernel%s: %s", text, r.come, plural(r.come),
                             ops_words(s, r.come_op, r.come_ops));
     if (r.retyped)
-        text = arena_printf(s->a, "%s%s%d kernel%s run%s on other types, %s ms%s", text,
-                            r.gone || r.come ? "; " : ": ", r.retyped, plural(r.retyped),
-                            verb_end(r.retyped), number(s, r.retyped_ms, 3), gain_words(s, &r));
+        text =
+            arena_printf(s->a, "%s%s%d kernel%s run%s on other types, %s ms%s", text,
+                         r.gone || r.come ? "; " : ": ", r.retyped, plural(r.retyped),
+                         r.retyped == 1 ? "s" : "", number(s, r.retyped_ms, 3), gain_words(s, &r));
     add(s, "next rung", text);
 }
 

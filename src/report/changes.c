@@ -47,11 +47,6 @@ static const char *place_of(const struct profile_file_row *r, struct arena *a)
     return text;
 }
 
-static bool same_text(const char *x, const char *y)
-{
-    return x == y || (x && y && strcmp(x, y) == 0);
-}
-
 static bool same_place(const struct unit *x, const struct unit *y)
 {
     return strcmp(x->place, y->place) == 0;
@@ -60,8 +55,7 @@ static bool same_place(const struct unit *x, const struct unit *y)
 static bool same_kernel(const struct unit *x, const struct unit *y)
 {
     return strcmp(x->kernel->name, y->kernel->name) == 0 &&
-           same_text(x->like->dtype, y->like->dtype) &&
-           same_text(x->like->peak_of, y->like->peak_of);
+           str_same(x->like->dtype, y->like->dtype) && str_same(x->like->peak_of, y->like->peak_of);
 }
 
 static struct units units_of(const struct profile_file *p, struct arena *a)

@@ -20,11 +20,6 @@ static const struct run_pair *pairs_of(const struct run *r, bool environment, in
     return environment ? r->environment : r->setting;
 }
 
-static bool same_text(const char *x, const char *y)
-{
-    return x && y ? strcmp(x, y) == 0 : x == y;
-}
-
 static int find_differences(const struct run *run, int n, bool environment, struct arena *a,
                             struct difference **ret_difference)
 {
@@ -42,7 +37,7 @@ static int find_differences(const struct run *run, int n, bool environment, stru
                 const struct run_pair *other = pairs_of(&run[i], environment, &others);
                 value[i] = run_pair_find(other, others, pair[p].key);
                 /* A run without the file does not count as different. */
-                if (others && !same_text(value[i], pair[p].value)) differs = true;
+                if (others && !str_same(value[i], pair[p].value)) differs = true;
             }
             if (!differs) continue;
             ARENA_GROW(a, list, count, capacity);
@@ -70,49 +65,33 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
 
 /* --- the table of results --------------------------------------------------------------------- */
 
-enum column {
-    COLUMN_RUN,
-    COLUMN_ITERS,
-    COLUMN_FINAL_VAL,
-    COLUMN_BEST_VAL,
-    COLUMN_MS,
-    COLUMN_STD,
-    COLUMN_TOKENS,
-    COLUMN_SPEED,
-    COLUMN_PLANNED,
-    COLUMN_PLANNED_RATIO,
-    COLUMN_PEAK,
-    COLUMN_BUSY,
-    COLUMN_CLOCK,
-    COLUMN_POWER,
-    COLUMN_JOULE,
-    COLUMN_SLOWED,
-    COLUMN_PARAMETERS,
-    COLUMN_COUNT
-};
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(COLUMN_RUN, "run", "run", "name of the run directory", false) \
+    X(COLUMN_ITERS, "iters", "iters", "iterations run", true) \
+    X(COLUMN_FINAL_VAL, "final_val_loss", "val loss", "validation loss at the last evaluation", true) \
+    X(COLUMN_BEST_VAL, "best_val_loss", "best", "lowest validation loss of all evaluations", true) \
+    X(COLUMN_MS, "ms_median", "ms/iter", "median time of an iteration, without the first ones", true) \
+    X(COLUMN_STD, "ms_std", "± std", "standard deviation of the time of an iteration", true) \
+    X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "training tokens per second", true) \
+    X(COLUMN_SPEED, "speed", "speed", "speedup over the first run, from tokens/s", true) \
+    X(COLUMN_PLANNED, "memory_planned", "memory planned", "memory of the plan", true) \
+    X(COLUMN_PLANNED_RATIO, "memory_ratio", "vs first", \
+      "planned memory compared with the first run", true) \
+    X(COLUMN_PEAK, "memory_peak", "memory peak", "largest memory measured during the run", true) \
+    X(COLUMN_BUSY, "utilization", "busy", "share of the time in which the device was busy", true) \
+    X(COLUMN_CLOCK, "clock_mhz", "MHz", "mean clock of the device", true) \
+    X(COLUMN_POWER, "power_w", "W", "mean power of the device", true) \
+    X(COLUMN_JOULE, "tokens_per_joule", "tokens/J", "training tokens per joule of the device", true) \
+    X(COLUMN_SLOWED, "throttled", "slowed", \
+      "share of the time in which power, heat or another limit lowered the clock", true) \
+    X(COLUMN_PARAMETERS, "parameters", "parameters", "trained parameters", true)
+/* clang-format on */
 
-static const struct table_column columns[COLUMN_COUNT] = {
-    {"run", "run", "name of the run directory", false},
-    {"iters", "iters", "iterations run", true},
-    {"final_val_loss", "val loss", "validation loss at the last evaluation", true},
-    {"best_val_loss", "best", "lowest validation loss of all evaluations", true},
-    {"ms_median", "ms/iter", "median time of an iteration, without the first ones", true},
-    {"ms_std", "± std", "standard deviation of the time of an iteration", true},
-    {"tokens_per_s", "tokens/s", "training tokens per second", true},
-    {"speed", "speed", "speedup over the first run, from tokens/s", true},
-    {"memory_planned", "memory planned", "memory of the plan", true},
-    {"memory_ratio", "vs first", "planned memory compared with the first run", true},
-    {"memory_peak", "memory peak", "largest memory measured during the run", true},
-    {"utilization", "busy", "share of the time in which the device was busy", true},
-    {"clock_mhz", "MHz", "mean clock of the device", true},
-    {"power_w", "W", "mean power of the device", true},
-    {"tokens_per_joule", "tokens/J", "training tokens per joule of the device", true},
-    {"throttled", "slowed",
-     "share of the time in which power, heat or another limit lowered the clock", true},
-    {"parameters", "parameters", "trained parameters", true},
-};
+enum { COLUMN_LIST(TABLE_ID) COLUMN_COUNT };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
-static void put(struct table *t, int row, enum column column, double number, const char *text)
+static void put(struct table *t, int row, int column, double number, const char *text)
 {
     *table_at(t, row, column) = (struct table_cell){isfinite(number) ? text : NULL, number};
 }
@@ -196,8 +175,7 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
 
 enum { STEPS_FEW = 8 }; /* with fewer steps, speeds are not compared */
 
-/* Compares two medians; they count as equal if their difference is within the spread of the
- * steps. */
+/* Medians count as equal if their difference is within the spread of the steps. */
 static const char *speed_words(const struct run *first, const struct run *r, struct arena *a)
 {
     double ms0 = first->figures.ms_median, ms = r->figures.ms_median;
@@ -249,10 +227,17 @@ static const char *verdict_of(const struct run *first, const struct run *r, stru
     return said ? arena_printf(a, "%s.", text) : NULL;
 }
 
-static void note(struct comparison *c, int *capacity, struct arena *a, const char *text)
+/* Adds a sentence of caution. */
+struct noting {
+    struct comparison *c;
+    int capacity;
+    struct arena *a;
+};
+#define NOTE(n, ...) note(n, arena_printf((n)->a, __VA_ARGS__))
+static void note(struct noting *n, const char *text)
 {
-    ARENA_GROW(a, c->note, c->notes, *capacity);
-    c->note[c->notes++] = text;
+    ARENA_GROW(n->a, n->c->note, n->c->notes, n->capacity);
+    n->c->note[n->c->notes++] = text;
 }
 
 static bool differs(const struct difference *list, int n, const char *key)
@@ -265,9 +250,10 @@ static bool differs(const struct difference *list, int n, const char *key)
 static const double BUSY = 0.1; /* times are doubtful if other programs use a larger share */
 
 /* Notes about clocks, because they change the times. */
-static void add_gauge_notes(struct comparison *c, int *capacity, struct arena *a)
+static void add_gauge_notes(struct noting *n)
 {
     static const double slowed = 0.05, other_clock = 0.02;
+    const struct comparison *c = n->c;
     const struct run *first = &c->run[0];
     bool same_device = !differs(c->environment, c->environments, "device") &&
                        !differs(c->environment, c->environments, "cpu");
@@ -276,56 +262,46 @@ static void add_gauge_notes(struct comparison *c, int *capacity, struct arena *a
         const struct gauge_figures *g = &run->gauges.figures;
         double change = g->clock_mhz / first->gauges.figures.clock_mhz - 1;
         if (g->throttled > slowed)
-            note(c, capacity, a,
-                 arena_printf(
-                     a,
-                     "While %s ran, the clock of its device was lowered %.0f %% of the time%s%s.",
-                     run->name, g->throttled * 100, g->throttled_by ? ": " : "",
-                     g->throttled_by ? g->throttled_by : ""));
+            NOTE(n, "While %s ran, the clock of its device was lowered %.0f %% of the time%s%s.",
+                 run->name, g->throttled * 100, g->throttled_by ? ": " : "",
+                 g->throttled_by ? g->throttled_by : "");
         if (fabs(change) > other_clock && same_device)
-            note(c, capacity, a,
-                 arena_printf(
-                     a,
-                     "%s ran at a clock %.0f %% %s than %s, which explains part of the difference "
-                     "in time.",
-                     run->name, fabs(change) * 100, change < 0 ? "lower" : "higher", first->name));
+            NOTE(n,
+                 "%s ran at a clock %.0f %% %s than %s, which explains part of the difference in "
+                 "time.",
+                 run->name, fabs(change) * 100, change < 0 ? "lower" : "higher", first->name);
     }
 }
 
 static void add_notes(struct comparison *c, struct arena *a)
 {
-    int capacity = 0;
+    struct noting notes = {.c = c, .a = a}, *n = &notes;
     for (int r = 0; r < c->runs; r++) {
         const struct run *run = &c->run[r];
         int no_number = 0;
         for (int i = 0; i < run->steps; i++) no_number += !isfinite(run->step[i].loss);
         if (!run->figures.complete)
-            note(c, &capacity, a,
-                 arena_printf(a, "%s is not finished: it ends at iteration %lld.", run->name,
-                              (long long)run->figures.iters));
+            NOTE(n, "%s is not finished: it ends at iteration %lld.", run->name,
+                 (long long)run->figures.iters);
         if (run->figures.others_busy > BUSY)
-            note(c, &capacity, a,
-                 arena_printf(a,
-                              "Other programs used %.0f %% of the processors while %s ran: do not "
-                              "trust its times.",
-                              run->figures.others_busy * 100, run->name));
+            NOTE(n,
+                 "Other programs used %.0f %% of the processors while %s ran: do not trust its "
+                 "times.",
+                 run->figures.others_busy * 100, run->name);
         if (no_number)
-            note(c, &capacity, a,
-                 arena_printf(a, "The loss of %s is NaN or infinite in %d of its %d logged steps.",
-                              run->name, no_number, run->steps));
+            NOTE(n, "The loss of %s is NaN or infinite in %d of its %d logged steps.", run->name,
+                 no_number, run->steps);
     }
-    add_gauge_notes(c, &capacity, a);
+    add_gauge_notes(n);
     static const char *const keys[] = {"cpu", "device", "commit", "compiler", "mode"};
     static const char *const words[] = {"processors", "devices", "versions of the program",
                                         "compilers", "builds"};
     for (int k = 0; k < COUNT_OF(keys); k++)
         if (differs(c->environment, c->environments, keys[k]))
-            note(c, &capacity, a,
-                 arena_printf(a, "The runs used different %s, so not only the settings differ.",
-                              words[k]));
+            NOTE(n, "The runs used different %s, so not only the settings differ.", words[k]);
     if (differs(c->environment, c->environments, "threads") &&
         !differs(c->setting, c->settings, "threads"))
-        note(c, &capacity, a, "The runs had different numbers of threads.");
+        note(n, "The runs had different numbers of threads.");
 }
 
 void compare_runs(const struct run *run, int n, struct arena *a, struct comparison *ret_comparison)

@@ -3,9 +3,7 @@
 #include "base/json.h"
 #include "present/lenient.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 void gauges_init(struct gauges *g)

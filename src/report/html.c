@@ -3,12 +3,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "present/lenient.h"
 #include "present/page.h"
 #include "present/svg.h"
 
-#include <jansson.h>
-#include <math.h>
 #include <string.h>
 
 /* The most points of a curve: more than a screen can show only make the page slow. */
@@ -19,7 +16,7 @@ enum { POINTS_MAX = 12000 };
 static json_t *texts(const char *const *text, int n)
 {
     json_t *array = json_array();
-    for (int i = 0; i < n; i++) json_array_append_new(array, lenient_text_json(text[i]));
+    for (int i = 0; i < n; i++) json_array_append_new(array, text_or_null(text[i]));
     return array;
 }
 
@@ -118,7 +115,7 @@ static json_t *table_shown_json(const struct table *t)
         json_t *cells = json_array();
         for (int c = 0; c < t->columns; c++)
             if (table_column_used(t, c))
-                json_array_append_new(cells, lenient_text_json(table_at(t, row, c)->text));
+                json_array_append_new(cells, text_or_null(table_at(t, row, c)->text));
         json_array_append_new(rows, cells);
     }
     return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
@@ -128,7 +125,7 @@ static json_t *table_shown_json(const struct table *t)
 static json_t *bench_json(const struct sheet *x, struct arena *a)
 {
     json_t *j = sheet_json(x), *tables = json_object_get(j, "tables");
-    json_object_set_new(j, "path", lenient_text_json(x->path));
+    json_object_set_new(j, "path", text_or_null(x->path));
     for (int i = 0; i < x->tables; i++) {
         struct str curves = {0};
         if (x->table[i].chart.kind != SHEET_LINES) continue;

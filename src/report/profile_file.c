@@ -6,7 +6,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The names that `strobe profile` uses. The last one stands for unknown names. */
@@ -135,7 +134,6 @@ static void read_row(struct profile_file_row *r, const json_t *j, struct arena *
         .scope = text_of(j, "scope", a),
         .variant = text_of(j, "kernel", a),
         .device_kernel = text_of(j, "device_kernel", a),
-        .device_short = text_of(j, "device_short", a),
         .bound = text_of(j, "bound", a),
         .family = profile_file_family(json_string_value(json_object_get(j, "family"))),
         .layer = index_of(j, "layer", LAYERS_MOST),
@@ -145,9 +143,9 @@ static void read_row(struct profile_file_row *r, const json_t *j, struct arena *
         .per_step = lenient_number(j, "per_step"),
         .ms = or_zero(lenient_number(j, "ms_per_step")),
         .run_ms = times_of(j, "run_ms"),
+        .std = lenient_number(j, "std_per_step"),
+        .work_ms = lenient_number(j, "work_ms_per_step"),
     };
-    r->std = lenient_number(j, "std_per_step");
-    r->work_ms = lenient_number(j, "work_ms_per_step");
     if (isnan(r->work_ms)) r->work_ms = r->ms; /* older files */
     const json_t *range = json_object_get(j, "range"), *word;
     size_t i;
@@ -159,16 +157,11 @@ static void read_row(struct profile_file_row *r, const json_t *j, struct arena *
     if (!r->words) r->word[r->words++] = r->phase ? r->phase : "step";
 }
 
-static bool same_text(const char *x, const char *y)
-{
-    return x == y || (x && y && strcmp(x, y) == 0);
-}
-
 static bool same_kernel(const struct profile_file_row *x, const struct profile_file_row *y)
 {
-    return same_text(x->op, y->op) && same_text(x->shape, y->shape) &&
-           same_text(x->dtype, y->dtype) && same_text(x->peak_of, y->peak_of) &&
-           same_text(x->variant, y->variant) && same_text(x->device_kernel, y->device_kernel);
+    return str_same(x->op, y->op) && str_same(x->shape, y->shape) && str_same(x->dtype, y->dtype) &&
+           str_same(x->peak_of, y->peak_of) && str_same(x->variant, y->variant) &&
+           str_same(x->device_kernel, y->device_kernel);
 }
 
 static void name_kernel(struct profile_file_kernel *k, const struct profile_file_row *r,
@@ -181,7 +174,7 @@ static void name_kernel(struct profile_file_kernel *k, const struct profile_file
         return;
     }
     k->label = r->shape ? arena_printf(a, "%s %s", r->op, r->shape) : r->op;
-    if (r->device_kernel) variant = r->device_short ? r->device_short : r->device_kernel;
+    if (r->device_kernel) variant = r->device_kernel;
     k->name = arena_printf(a, "%s %.*s", k->label, NAME_MOST, variant);
 }
 

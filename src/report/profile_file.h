@@ -27,7 +27,7 @@ struct profile_file_row {
     const char *plan; /* NULL (like other fields of nodes) if the row is not a node */
     int node;
     const char *op, *dtype, *peak_of, *shape, *types;
-    const char *phase, *scope, *variant, *device_kernel, *device_short, *bound;
+    const char *phase, *scope, *variant, *device_kernel, *bound;
     int family, layer; /* layer: a block of the model, or -1 */
     const char *word[PROFILE_FILE_DEPTH];
     int words;
@@ -118,7 +118,7 @@ struct profile_file {
 /* `name`: how tables and pages name the profile. */
 enum status profile_file_read(const char *path, const char *name, struct arena *a,
                               struct profile_file *ret_profile);
-/* Mean step time, as the sum of rows and idle time; the sum of the lower bounds. */
+/* Mean step time as the sum of rows and idle time; the sum of the lower bounds. */
 double profile_file_ms(const struct profile_file *p);
 double profile_file_floor(const struct profile_file *p);
 /* One sentence: the step time, its lower bound and the idle time. */

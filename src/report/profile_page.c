@@ -2,11 +2,9 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "present/lenient.h"
 #include "report/changes.h"
 #include "report/roofline.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,15 +160,15 @@ static json_t *head_json(const struct profile_file *p)
     return json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o, s:o, s:o, s:o, s:o}",
-        "name", p->name, "path", p->path, "run", p->run, "device", lenient_text_json(p->device),
-        "version", lenient_text_json(p->version), "date", lenient_text_json(p->date), "times_by",
-        lenient_text_json(p->times_by), "times_why", lenient_text_json(p->times_why), "replay",
+        "name", p->name, "path", p->path, "run", p->run, "device", text_or_null(p->device),
+        "version", text_or_null(p->version), "date", text_or_null(p->date), "times_by",
+        text_or_null(p->times_by), "times_why", text_or_null(p->times_why), "replay",
         (int)p->replay, "threads", number(p->threads), "warmup", number(p->warmup), "steps",
         number(p->steps), "overhead", number(p->overhead), "host_ms", number(p->host_ms), "dropped",
         number(p->dropped), "plain_ms", number(p->plain_ms), "unmatched", number(p->unmatched),
-        "dropped_why", lenient_text_json(p->dropped_why), "traced_by",
-        lenient_text_json(p->traced_by), "others", number(p->others), "command",
-        lenient_text_json(p->command), "model", lenient_text_json(p->model));
+        "dropped_why", text_or_null(p->dropped_why), "traced_by", text_or_null(p->traced_by),
+        "others", number(p->others), "command", text_or_null(p->command), "model",
+        text_or_null(p->model));
 }
 
 static json_t *picture_json(const struct profile_file *p, const struct roofline_frame *frame)
@@ -186,14 +184,13 @@ static json_t *profile_json_of(const struct profile_file *p, const struct roofli
 {
     struct texts t = {json_array(), json_object()};
     json_t *j = head_json(p);
-    json_t *more =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
-                  times_json(&p->step_ms), "idle_ms", number(p->idle_ms), "gaps", number(p->gaps),
-                  "phases", phases_json(p), "machine", lenient_text_json(p->machine),
-                  "machine_date", lenient_text_json(p->machine_date), "products",
-                  peaks_json(p->product, p->products), "copies", peaks_json(p->copy, p->copies),
-                  "answers", answers_json(p), "table", rows_json(p, &t), "moments", moments_json(p),
-                  "memory", memory_json(p), "roofline", picture_json(p, frame));
+    json_t *more = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
+        times_json(&p->step_ms), "idle_ms", number(p->idle_ms), "gaps", number(p->gaps), "phases",
+        phases_json(p), "machine", text_or_null(p->machine), "machine_date",
+        text_or_null(p->machine_date), "products", peaks_json(p->product, p->products), "copies",
+        peaks_json(p->copy, p->copies), "answers", answers_json(p), "table", rows_json(p, &t),
+        "moments", moments_json(p), "memory", memory_json(p), "roofline", picture_json(p, frame));
     BUG_IF(!j || !more, "a profile of the page is not JSON");
     json_object_update(j, more);
     json_decref(more);

@@ -1,14 +1,14 @@
 #include "report/report.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/str.h"
-#include "present/lenient.h"
+#include "present/table_form.h"
 #include "report/changes.h"
 #include "report/html.h"
 #include "report/roofline.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 
 enum { CHANGES_MOST = 15 };
 
@@ -106,9 +106,9 @@ static json_t *profiles_json(const struct profile_set *set)
                 json_object_set_new(families, profile_file_family_name(k), json_real(ms[k]));
         json_array_append_new(
             all, json_pack("{s:s, s:s, s:o, s:o, s:f, s:f, s:o}", "name", p->name, "path", p->path,
-                           "step_ms_mean", lenient_number_json(p->step_ms.mean), "step_ms_median",
-                           lenient_number_json(p->step_ms.median), "floor_ms",
-                           profile_file_floor(p), "idle_ms", p->idle_ms, "families_ms", families));
+                           "step_ms_mean", number_or_null(p->step_ms.mean), "step_ms_median",
+                           number_or_null(p->step_ms.median), "floor_ms", profile_file_floor(p),
+                           "idle_ms", p->idle_ms, "families_ms", families));
     }
     return all;
 }
@@ -129,11 +129,7 @@ static void print_json(const struct report *x, struct arena *a, struct str *s)
                   "differs", table_json(&differs), "verdict", texts_json(c->verdict, c->verdicts),
                   "notes", texts_json(c->note, c->notes), "changes", changes_json(x, a), "profiles",
                   profiles_json(&x->of.profiles), "benches", benches_json(x));
-    char *printed = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
-    BUG_IF(!printed, "the report is not JSON");
-    str_printf(s, "%s\n", printed);
-    free(printed);
-    json_decref(object);
+    json_print_as(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10), s);
 }
 
 enum status report_write_svg(const struct report *x, const char *path)

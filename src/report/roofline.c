@@ -62,20 +62,13 @@ static double peak_most(const struct profile_file_peak *peak, int n)
     return most;
 }
 
-static double step_ms(const struct profile_file *p)
-{
-    double ms = p->idle_ms;
-    for (int i = 0; i < p->kernels; i++) ms += p->kernel[i].ms;
-    return ms;
-}
-
 /* Kernels with almost no time do not widen the frame. */
 struct roofline_frame roofline_frame_of(const struct profile_file *profile, int n)
 {
     double x_low = INFINITY, x_high = 0, y_low = INFINITY, y_high = 0, ms = 0;
     for (int i = 0; i < n; i++) {
         const struct profile_file *p = &profile[i];
-        double least = SHARE_LEAST * step_ms(p);
+        double least = SHARE_LEAST * profile_file_ms(p);
         for (int k = 0; k < p->kernels; k++) {
             const struct profile_file_kernel *x = &p->kernel[k];
             if (!is_point(x) || x->ms < least) continue;
@@ -221,7 +214,7 @@ static void print_labels(struct str *s, const struct panel *a, const struct prof
     const struct chart_axis *x_axis = &a->chart.x, *y_axis = &a->chart.y;
     struct labels labels = {
         .inside = {x_axis->at_low, y_axis->at_high, x_axis->at_high, y_axis->at_low}, .point = box};
-    double whole = step_ms(p);
+    double whole = profile_file_ms(p);
     for (int i = 0; i < p->products; i++)
         if (is_used(p, p->product[i].name))
             labels_keep_off(&labels, chart_place(y_axis, p->product[i].rate));
@@ -247,7 +240,7 @@ static void print_points(struct str *s, const struct panel *a, const struct prof
     for (int i = 0; i < p->kernels; i++)
         if (is_inside(a, &p->kernel[i])) point[n++] = &p->kernel[i];
     qsort(point, (size_t)n, sizeof *point, longest_first);
-    double whole = step_ms(p);
+    double whole = profile_file_ms(p);
     for (int i = 0; i < n; i++) print_point(s, a, p, point[i], whole);
     print_labels(s, a, p, point, n);
     free(point);
@@ -290,7 +283,7 @@ static void print_note(struct str *s, const struct panel *a, const struct profil
     if (n)
         str_printf(&note,
                    " Not shown: %d kernel%s, %.3g of %.4g ms, without arithmetic or too short.", n,
-                   n == 1 ? "" : "s", ms, step_ms(p));
+                   n == 1 ? "" : "s", ms, profile_file_ms(p));
     svg_text(s, "chart-soft", a->chart.x.at_low, y + 14, "start", str_text(&note));
     str_release(&note);
 }

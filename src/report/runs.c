@@ -2,7 +2,6 @@
 
 #include "base/file.h"
 #include "base/stats.h"
-#include "base/str.h"
 #include "present/lenient.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* cs336-attention and cs336-flash: attention alone over lengths and head sizes. */
 #include "suite/attention.h"
 
-#include "backend/backend.h"
 #include "base/clock.h"
 #include "bench/bench_attention.h"
 #include "present/table_cells.h"
@@ -151,7 +150,7 @@ static void show(void *user, double done, double all, const struct attention_cel
     (void)done, (void)all;
     snprintf(words, sizeof words, "%s, T %lld", machine_precision_name(c->precision),
              (long long)c->T);
-    if (x->request->each) x->request->each(x->request->user, x->done / x->all, words);
+    suite_show(x->request, x->done / x->all, words);
 }
 
 /* Weight of a length, by which the remaining time is shared. */

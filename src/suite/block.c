@@ -100,11 +100,8 @@ static void open_tables(struct blocks *x, struct sheet *ret, int lengths)
 {
     struct sheet_table *t = sheet_add(ret, NULL, columns, COLUMNS, lengths * COUNT_OF(ways), x->a);
     t->table.rows = 0; /* grows as rows are added */
-    t->chart = (struct sheet_chart){.kind = SHEET_BARS,
-                                    .title = "forward and backward",
-                                    .label = {"attention", "T"},
-                                    .labels = 2,
-                                    .y = "both_ms"};
+    sheet_bars(t, "forward and backward", "both_ms", NULL,
+               (const char *[SHEET_LABELS]){"attention", "T"});
     x->totals = &t->table;
     kernel_lines_open(&x->lines, ret, "The longest kernels of each phase", &columns[WAY],
                       lengths * COUNT_OF(ways) * 2, TOP, x->a);
@@ -125,9 +122,8 @@ enum status suite_run_block(const struct suite *s, const struct suite_request *r
     open_tables(&x, ret, lengths);
     for (int i = 0; i < lengths; i++)
         for (int way = 0; way < COUNT_OF(ways) && !suite_stopped(); way++) {
-            if (r->each)
-                r->each(r->user, (double)(i * COUNT_OF(ways) + way) / (lengths * COUNT_OF(ways)),
-                        arena_printf(a, "T %lld %s", (long long)length[i], ways[way]));
+            suite_show(r, (double)(i * COUNT_OF(ways) + way) / (lengths * COUNT_OF(ways)),
+                       arena_printf(a, "T %lld %s", (long long)length[i], ways[way]));
             TRY(add_one(&x, length[i], way));
         }
     kernel_lines_close(&x.lines);

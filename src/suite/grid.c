@@ -1,8 +1,6 @@
 #include "suite/grid.h"
 
-#include "base/str.h"
 #include "present/table_cells.h"
-#include "suite/parts.h"
 
 #include <string.h>
 
@@ -103,18 +101,19 @@ static int rows_of(const struct bench_cell *cell, int cells)
 
 static void chart_of(struct sheet_table *t, const struct bench_grid *g)
 {
-    struct sheet_chart *c = &t->chart;
-    *c = (struct sheet_chart){
-        .kind = SHEET_BARS, .title = "mean time", .y = "mean_ms", .spread = "std_ms"};
-    if (g->subjects > 1) c->label[c->labels++] = "config";
-    for (int i = 0; i < g->axes && c->labels < SHEET_LABELS - 2; i++)
-        if (g->axis[i].values > 1) c->label[c->labels++] = g->axis[i].key;
-    if (g->warmups > 1) c->label[c->labels++] = "warmup";
-    c->label[c->labels++] = "phase";
+    const char *label[SHEET_LABELS] = {0};
+    int n = 0;
+    if (g->subjects > 1) label[n++] = "config";
+    for (int i = 0; i < g->axes && n < SHEET_LABELS - 2; i++)
+        if (g->axis[i].values > 1) label[n++] = g->axis[i].key;
+    if (g->warmups > 1) label[n++] = "warmup";
+    label[n++] = "phase";
+    sheet_bars(t, "mean time", "mean_ms", "std_ms", label);
 }
 
-void grid_table(const struct bench_grid *g, const struct bench_cell *cell, int cells,
-                struct sheet *ret, struct arena *a)
+/* Adds the table: a row for each line of each cell that ran, and one for each cell that did not. */
+static void add_table(const struct bench_grid *g, const struct bench_cell *cell, int cells,
+                      struct sheet *ret, struct arena *a)
 {
     struct columns c = columns_of(g, a);
     struct sheet_table *sheet = sheet_add(ret, NULL, c.column, c.n, rows_of(cell, cells), a);
@@ -136,18 +135,13 @@ void grid_table(const struct bench_grid *g, const struct bench_cell *cell, int c
     chart_of(sheet, g);
 }
 
-const char *grid_order_words(enum bench_order order)
-{
-    static const char *const words[BENCH_ORDERS] = {
-        [BENCH_ROUNDS] = "The cells were interleaved step by step, so clock drift favors none.",
-        [BENCH_TWICE] =
-            "The cells ran one after the other and then again in reversed order, with a warm-up "
-            "each time and half of the steps in each pass; the last cell ran only once, with all "
-            "its steps.",
-        [BENCH_ONCE] = "The cells ran one after the other, each once.",
-    };
-    return words[order];
-}
+static const char *const order_words[BENCH_ORDERS] = {
+    [BENCH_ROUNDS] = "The cells were interleaved step by step, so clock drift favors none.",
+    [BENCH_TWICE] =
+        "The cells ran one after the other and then again in reversed order, with a warm-up each "
+        "time and half of the steps in each pass; the last cell ran only once, with all its steps.",
+    [BENCH_ONCE] = "The cells ran one after the other, each once.",
+};
 
 /* Adds notes about the effects of the order and the warm-up of cells. */
 static void note_order(const struct bench_grid *g, const struct bench_cell *cell, int cells,
@@ -163,8 +157,7 @@ static void note_order(const struct bench_grid *g, const struct bench_cell *cell
         sheet_note(ret,
                    "The cells were not interleaved, because they do not fit in memory together.");
     if (run > 1)
-        sheet_note(ret,
-                   grid_order_words(order == BENCH_TWICE && g->steps == 1 ? BENCH_ONCE : order));
+        sheet_note(ret, order_words[order == BENCH_TWICE && g->steps == 1 ? BENCH_ONCE : order]);
     if (captured)
         sheet_note(ret,
                    "With replay=true the second step of a GPU captures its graph; with fewer than "
@@ -189,7 +182,7 @@ static const char *name_of(void *user, const struct bench_cell *c)
 static void show(void *user, double share, const char *what)
 {
     const struct named *n = user;
-    if (n->request->each) n->request->each(n->request->user, share, what);
+    suite_show(n->request, share, what);
 }
 
 enum status grid_run(const struct bench_grid *g, const struct suite_request *r, struct sheet *ret,
@@ -210,7 +203,7 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     bool measured = false;
     for (int i = 0; i < cells; i++) measured |= !cell[i].reason;
     TRY(suite_check_stopped(measured));
-    grid_table(g, cell, cells, ret, a);
+    add_table(g, cell, cells, ret, a);
     note_order(g, cell, cells, r->order, order, ret);
     if (g->lines >> BENCH_BACKWARD & 1)
         sheet_note(ret, "backward, by difference: forward + backward minus forward, step by step; "

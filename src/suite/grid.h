@@ -1,4 +1,4 @@
-/* grid.h - suites that consist of one grid of cells, as data; and the table of any grid. */
+/* grid.h - suites that consist of one grid of cells, as data; and running any grid. */
 #ifndef SUITE_GRID_H
 #define SUITE_GRID_H
 
@@ -19,11 +19,6 @@ struct suite_grid {
 
 enum status suite_run_grid(const struct suite *s, const struct suite_request *r, struct sheet *ret,
                            struct arena *a);
-/* Adds the table: a row for each line of each cell that ran, and one for each cell that did not. */
-void grid_table(const struct bench_grid *g, const struct bench_cell *cell, int cells,
-                struct sheet *ret, struct arena *a);
-/* The order of the cells, in a sentence. */
-const char *grid_order_words(enum bench_order order);
 /* Runs a grid with progress, and adds its table and notes to the sheet. */
 enum status grid_run(const struct bench_grid *g, const struct suite_request *r, struct sheet *ret,
                      struct arena *a);

@@ -26,11 +26,8 @@ void kernel_lines_open(struct kernel_lines *l, struct sheet *s, const char *titl
     own[SUBJECT] = *subject;
     *l = (struct kernel_lines){.most = phases * (top + 1), .top = top, .a = a};
     l->table = sheet_add(s, title, own, COLUMNS, l->most, a);
-    l->table->chart = (struct sheet_chart){.kind = SHEET_BARS,
-                                           .title = "time per step, by kernel",
-                                           .label = {subject->id, "T", "phase", "kernel"},
-                                           .labels = 4,
-                                           .y = "ms_per_step"};
+    sheet_bars(l->table, "time per step, by kernel", "ms_per_step", NULL,
+               (const char *[SHEET_LABELS]){subject->id, "T", "phase", "kernel"});
 }
 
 static int next_row(struct kernel_lines *l, const char *subject, int64_t T)

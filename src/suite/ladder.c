@@ -1,7 +1,6 @@
 /* ladder: what each optimization gains on GPT-2 124M, measured as by `strobe ladder`. */
 #include "suite/others.h"
 
-#include "backend/backend.h"
 #include "bench/ladder.h"
 #include "present/table_cells.h"
 #include "suite/parts.h"
@@ -67,13 +66,10 @@ static void set_row(struct table *t, int row, const struct ladder_rung *r, struc
     table_set(t, row, LOSS, 5, r->loss, a);
 }
 
-/* Refuses overrides of keys that the ladder sets. */
-static enum status check(const struct suite_request *r)
+enum status suite_check_ladder(char *const *word, int words)
 {
-    static const char *const none[] = {NULL};
-    TRY(suite_check_lists(r, none));
-    for (int i = 0; i < r->words; i++) {
-        const char *key = r->word[i] + strspn(r->word[i], "-");
+    for (int i = 0; i < words; i++) {
+        const char *key = word[i] + strspn(word[i], "-");
         int length = (int)strcspn(key, "=");
         if (ladder_sets(key, length))
             return fail(ST_USAGE, "the ladder sets %.*s itself; leave that override out", length,
@@ -85,12 +81,14 @@ static enum status check(const struct suite_request *r)
 enum status suite_run_ladder(const struct suite *s, const struct suite_request *r,
                              struct sheet *ret, struct arena *a)
 {
+    static const char *const none[] = {NULL};
     struct config c;
     struct device d;
     struct ladder l;
     bool small;
     (void)s;
-    TRY(check(r));
+    TRY(suite_check_lists(r, none));
+    TRY(suite_check_ladder(r->word, r->words));
     TRY(suite_is_small(r, &small));
     TRY(suite_device(r, &d));
     TRY(suite_config(r, NULL, small ? laptop_words : gpt2_words, NULL, &c, a));
@@ -107,12 +105,7 @@ enum status suite_run_ladder(const struct suite *s, const struct suite_request *
     TRY(ladder_run(&o, &l, a));
     struct sheet_table *t = sheet_add(ret, NULL, columns, COLUMNS, l.rungs, a);
     for (int i = 0; i < l.rungs; i++) set_row(&t->table, i, &l.rung[i], a);
-    t->chart = (struct sheet_chart){.kind = SHEET_BARS,
-                                    .title = "mean time of a step",
-                                    .label = {"rung"},
-                                    .labels = 1,
-                                    .y = "ms_mean",
-                                    .spread = "ms_std"};
+    sheet_bars(t, "mean time of a step", "ms_mean", "ms_std", (const char *[SHEET_LABELS]){"rung"});
     if (small) suite_say_small(ret, r, laptop, a);
     return ST_OK;
 }

@@ -3,7 +3,6 @@
 #include "suite/attention.h"
 #include "suite/grid.h"
 #include "suite/others.h"
-#include "suite/parts.h"
 
 #include <string.h>
 

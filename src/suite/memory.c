@@ -1,8 +1,6 @@
 /* cs336-memory: peak memory, saved values and recomputation, computed from plans. */
 #include "suite/others.h"
 
-#include "backend/backend.h"
-#include "base/str.h"
 #include "engine/memory.h"
 #include "engine/tune.h"
 #include "present/table_cells.h"
@@ -50,11 +48,9 @@ static enum status configure(const struct looking *x, struct point *p)
 
 static void show(struct looking *x, const struct point *p)
 {
-    const struct suite_request *r = x->request;
-    if (r->each)
-        r->each(r->user, (double)x->done++ / x->all,
-                arena_printf(x->a, "%s %s T %lld", x->size[p->size].name, x->type.value[p->type],
-                             (long long)x->length[p->length]));
+    suite_show(x->request, (double)x->done++ / x->all,
+               arena_printf(x->a, "%s %s T %lld", x->size[p->size].name, x->type.value[p->type],
+                            (long long)x->length[p->length]));
 }
 
 static void name_point(struct table *t, int row, const struct looking *x, const struct point *p)
@@ -178,12 +174,9 @@ static enum status add_peaks(struct looking *x)
                 for (int i = 0; i < COUNT_OF(peaks); i++) TRY(add_peak(x, &t->table, row++, &p, i));
             }
     t->table.rows = row;
-    t->chart = (struct sheet_chart){.kind = SHEET_BARS,
-                                    .title = "peak of memory",
-                                    .label = {"config", "dtype", "T", "phase"},
-                                    .labels = 4,
-                                    .y = "peak_bytes",
-                                    .bytes = true};
+    sheet_bars(t, "peak of memory", "peak_bytes", NULL,
+               (const char *[SHEET_LABELS]){"config", "dtype", "T", "phase"});
+    t->chart.bytes = true;
     return ST_OK;
 }
 

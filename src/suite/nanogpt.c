@@ -1,6 +1,5 @@
 /* nanogpt-attention: the same training with unfused ("slow") and flash attention, each in a
  * separate process: run directories, profiles, and the report on both. */
-#include "base/str.h"
 #include "present/table_cells.h"
 #include "report/changes.h"
 #include "report/runs.h"
@@ -10,16 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    WORDS_MOST = 64,
-    USER_WORDS = 48,
-    CHANGES = 15,
-    ITERS = 6000,
-    SMALL_ITERS = 250,
-    EVALS = 24
-};
-static const char config[] = "configs/shakespeare_char.conf",
-                  small_config[] = "configs/shakespeare_char_cpu.conf";
+enum { WORDS_MOST = 64, USER_WORDS = 48, CHANGES = 15 };
+enum { ITERS = 6000, SMALL_ITERS = 250, EVALS = 24 };
 static const struct suite_small smaller[SUITE_SMALLS] = {
     {"", "the model of configs/shakespeare_char_cpu.conf"},
     {"iters max_iters", "250 iterations instead of 6000"},
@@ -48,18 +39,10 @@ static void add_number(struct words *w, const char *key, int64_t x)
 /* Adds the configuration, and on a GPU bf16 and graph replay. */
 static void add_config(struct words *w, bool small)
 {
-    add(w, small ? small_config : config);
-    if (!small) {
-        add(w, "--dtype=bfloat16");
-        add(w, "--replay=true");
-    }
-}
-
-static bool is_key(const char *word, const char *key)
-{
-    size_t n = strlen(key);
-    word += strspn(word, "-");
-    return !strncmp(word, key, n) && word[n] == '=';
+    add(w, small ? "configs/shakespeare_char_cpu.conf" : "configs/shakespeare_char.conf");
+    if (small) return;
+    add(w, "--dtype=bfloat16");
+    add(w, "--replay=true");
 }
 
 /* Adds the user's words last, so that they override the others. out_dir is already used for the
@@ -67,7 +50,8 @@ static bool is_key(const char *word, const char *key)
 static void add_user(struct words *w, const struct suite_request *r, bool trains)
 {
     for (int i = 0; i < r->words; i++)
-        if (!is_key(r->word[i], "out_dir") && (trains || !is_key(r->word[i], "init_from")))
+        if (!suite_word_sets(r->word[i], "out_dir") &&
+            (trains || !suite_word_sets(r->word[i], "init_from")))
             add(w, r->word[i]);
 }
 
@@ -86,7 +70,7 @@ static enum status check(const struct suite_request *r)
     TRY(suite_check_lists(r, none));
     if (r->words > USER_WORDS) return fail(ST_USAGE, "more than %d keys", USER_WORDS);
     for (int i = 0; i < r->words; i++)
-        if (is_key(r->word[i], "flash"))
+        if (suite_word_sets(r->word[i], "flash"))
             return fail(ST_USAGE,
                         "this suite trains with flash=false and flash=true; leave flash out");
     return ST_OK;
@@ -216,12 +200,8 @@ static enum status read_runs(const struct suite_request *r, struct sheet *ret, s
     TRY(runs_read(dir, COUNT_OF(ways), a, &run));
     struct sheet_table *t = sheet_add(ret, NULL, columns, COLUMNS, COUNT_OF(ways), a);
     for (int i = 0; i < COUNT_OF(ways); i++) set_run(&t->table, i, &run[i], &run[0], a);
-    t->chart = (struct sheet_chart){.kind = SHEET_BARS,
-                                    .title = "time of an iteration",
-                                    .label = {"run"},
-                                    .labels = 1,
-                                    .y = "ms_median",
-                                    .spread = "ms_std"};
+    sheet_bars(t, "time of an iteration", "ms_median", "ms_std",
+               (const char *[SHEET_LABELS]){"run"});
     return ST_OK;
 }
 
@@ -240,11 +220,6 @@ static enum status read_profiles(const struct suite_request *r, struct sheet *re
     return ST_OK;
 }
 
-static void show(const struct suite_request *r, double share, const char *what)
-{
-    if (r->each) r->each(r->user, share, what);
-}
-
 enum status suite_run_nanogpt(const struct suite *s, const struct suite_request *r,
                               struct sheet *ret, struct arena *a)
 {
@@ -252,10 +227,10 @@ enum status suite_run_nanogpt(const struct suite *s, const struct suite_request 
     (void)s;
     TRY(check(r));
     TRY(suite_is_small(r, &small));
-    show(r, 0, "two trainings");
+    suite_show(r, 0, "two trainings");
     TRY(train(r, small, a));
     for (int i = 0; i < COUNT_OF(ways); i++) {
-        show(r, 0.9 + 0.05 * i, ways[i]);
+        suite_show(r, 0.9 + 0.05 * i, ways[i]);
         TRY(profile(r, small, ways[i], a));
     }
     TRY(read_runs(r, ret, a));

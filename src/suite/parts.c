@@ -1,8 +1,6 @@
 #include "suite/parts.h"
 
-#include "backend/backend.h"
 #include "base/interrupt.h"
-#include "base/str.h"
 #include "engine/device.h"
 #include "suite/texts.h"
 
@@ -38,7 +36,12 @@ const char cs336_words[] = "dtype=float32 fusion=op flash=false";
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-static bool is_of(const char *word, const char *key)
+void suite_show(const struct suite_request *r, double share, const char *what)
+{
+    if (r->each) r->each(r->user, share, what);
+}
+
+bool suite_word_sets(const char *word, const char *key)
 {
     size_t n = strlen(key);
     word += strspn(word, "-");
@@ -76,7 +79,7 @@ enum status suite_values(const struct suite_request *r, const char *key, const c
     struct bench_grid g = {0};
     TRY(bench_add_axis(&g, arena_printf(a, "%s=%s", key, words), a));
     for (int i = 0; i < r->words; i++)
-        if (is_of(r->word[i], key)) TRY(bench_add_axis(&g, r->word[i], a));
+        if (suite_word_sets(r->word[i], key)) TRY(bench_add_axis(&g, r->word[i], a));
     *ret = g.axis[0];
     return ST_OK;
 }
@@ -102,7 +105,7 @@ enum status suite_check_lists(const struct suite_request *r, const char *const *
     for (int i = 0; i < r->words; i++) {
         int k = 0;
         if (!bench_is_list(r->word[i])) continue;
-        while (keys[k] && !is_of(r->word[i], keys[k])) k++;
+        while (keys[k] && !suite_word_sets(r->word[i], keys[k])) k++;
         if (!keys[k])
             return fail(ST_USAGE, "%s: this suite takes only one value of it",
                         r->word[i] + strspn(r->word[i], "-"));
@@ -161,7 +164,7 @@ static bool has_key(const struct suite_request *r, const char *key)
     if (!strcmp(key, "size")) return r->size;
     if (!strcmp(key, "iters")) return r->iters;
     for (int i = 0; i < r->words; i++)
-        if (is_of(r->word[i], key)) return true;
+        if (suite_word_sets(r->word[i], key)) return true;
     return false;
 }
 

@@ -37,6 +37,10 @@ enum status suite_config(const struct suite_request *r, const char *file, const 
                          const char *more, struct config *ret, struct arena *a);
 /* The vocabulary of a configuration: its vocab_size, otherwise `own`, the default of the suite. */
 int64_t suite_vocabulary(const struct config *c, int64_t own);
+/* Reports progress, 0 ... 1, if the request asks for it. */
+void suite_show(const struct suite_request *r, double share, const char *what);
+/* Whether a word of a request, "--flash=true", sets that key. */
+bool suite_word_sets(const char *word, const char *key);
 /* The values of a key: of the request, otherwise of `words` ("128,256"). */
 enum status suite_values(const struct suite_request *r, const char *key, const char *words,
                          struct bench_axis *ret, struct arena *a);

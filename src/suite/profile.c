@@ -4,8 +4,6 @@
 #include "suite/kernels.h"
 #include "suite/others.h"
 
-#include <string.h>
-
 enum { LENGTHS_MOST = 8, STEPS = 10, WARMUP = 5, TOP = 5 };
 static const double limit_ms = 30e3, small_limit_ms = 2e3;
 static const char lengths[] = "128,256,512,1024", small_lengths[] = "32,64,128";
@@ -123,13 +121,6 @@ static const struct table_column inside_columns[INSIDE_COLUMNS] = {
     [FLOPS_TIMES] = {"softmax_over_products_flops", "by FLOPs", "softmax / matmuls", true},
 };
 
-static bool has_word(const struct range *r, const char *word)
-{
-    for (int i = 0; i < r->words; i++)
-        if (!strcmp(r->word[i], word)) return true;
-    return false;
-}
-
 static void add_inside(struct profiling *x, const char *name, int64_t T, const struct profile *p)
 {
     double ms[2] = {0}, flops[2] = {0};
@@ -137,9 +128,9 @@ static void add_inside(struct profiling *x, const char *name, int64_t T, const s
     struct arena *a = x->a;
     for (int i = 0; i < p->rows; i++) {
         const struct profile_row *r = &p->row[i];
-        bool inner = has_word(&r->range, "scores") || has_word(&r->range, "weighted sum");
+        bool inner = range_has(&r->range, "scores") || range_has(&r->range, "weighted sum");
         int softmax = r->family != FAMILY_MATMUL;
-        if (r->phase != PHASE_FORWARD || !(inner || has_word(&r->range, "softmax"))) continue;
+        if (r->phase != PHASE_FORWARD || !(inner || range_has(&r->range, "softmax"))) continue;
         ms[softmax] += r->ms;
         flops[softmax] += r->cost.flops * r->runs / p->steps;
     }
@@ -208,9 +199,8 @@ static enum status add_all(struct profiling *x)
             struct config c;
             const char *more =
                 arena_printf(x->a, "%s block_size=%lld", x->size[s].words, (long long)x->length[i]);
-            if (r->each)
-                r->each(r->user, (double)(s * x->lengths + i) / (x->sizes * x->lengths),
-                        arena_printf(x->a, "%s T %lld", x->size[s].name, (long long)x->length[i]));
+            suite_show(r, (double)(s * x->lengths + i) / (x->sizes * x->lengths),
+                       arena_printf(x->a, "%s T %lld", x->size[s].name, (long long)x->length[i]));
             TRY(suite_config(r, x->size[s].file, cs336_words, more, &c, x->a));
             c.model.block_size = x->length[i];
             TRY(model_check(&c));
@@ -240,11 +230,8 @@ enum status suite_run_profile(const struct suite *s, const struct suite_request 
     kernel_lines_close(&x.kernels);
     x.phases->table.rows = x.rows;
     x.inside->table.rows = x.inside_rows;
-    x.phases->chart = (struct sheet_chart){.kind = SHEET_BARS,
-                                           .title = "time by the profiler",
-                                           .label = {"config", "T", "phase"},
-                                           .labels = 3,
-                                           .y = "profiler_ms"};
+    sheet_bars(x.phases, "time by the profiler", "profiler_ms", NULL,
+               (const char *[SHEET_LABELS]){"config", "T", "phase"});
     sheet_note(ret,
                "By the clock: each part alone, with the device idle before and after it. By the "
                "profiler: the same kernels within whole steps.");

@@ -1,6 +1,5 @@
 #include "suite/profiled.h"
 
-#include "backend/backend.h"
 #include "engine/device.h"
 
 enum { WARMUP_HOST = 2, WARMUP_DEVICE = 10 };

@@ -85,11 +85,8 @@ static void join(const struct collecting *x, struct sheet *ret)
                 *table_at(&t->table, row, c + 1) = *table_at(from, k, c);
         }
     }
-    t->chart = first->chart;
-    t->chart.labels = 0;
-    t->chart.label[t->chart.labels++] = "config";
-    t->chart.label[t->chart.labels++] = "warmup";
-    t->chart.label[t->chart.labels++] = "phase";
+    sheet_bars(t, first->chart.title, first->chart.y, first->chart.spread,
+               (const char *[SHEET_LABELS]){"config", "warmup", "phase"});
 }
 
 enum status suite_run_warmup(const struct suite *s, const struct suite_request *r,
@@ -110,9 +107,8 @@ enum status suite_run_warmup(const struct suite *s, const struct suite_request *
     x.part = ARENA_NEW(a, struct part, sizes * g.warmups);
     for (int i = 0; i < sizes; i++)
         for (int k = 0; k < g.warmups && !suite_stopped(); k++) {
-            if (r->each)
-                r->each(r->user, (double)x.parts / (sizes * g.warmups),
-                        arena_printf(a, "%s warm-up %d", size[i].name, g.warmup[k]));
+            suite_show(r, (double)x.parts / (sizes * g.warmups),
+                       arena_printf(a, "%s warm-up %d", size[i].name, g.warmup[k]));
             TRY(run_part(&x, size[i].name, g.warmup[k]));
         }
     TRY(suite_check_stopped(x.parts > 0));

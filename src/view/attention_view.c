@@ -1,10 +1,8 @@
 #include "view/attention_view.h"
 
-#include "backend/backend.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "present/plot.h"
-#include "present/table_cells.h"
 #include "view/ceilings.h"
 
 #include <jansson.h>

@@ -4,8 +4,6 @@
 #include "base/file.h"
 #include "base/log.h"
 
-#include <stdlib.h>
-
 enum { PERMILLE = 1000 };
 
 /* NULL if the user has no cache folder. */

@@ -1,6 +1,5 @@
 #include "view/kernels_view.h"
 
-#include "backend/kernel.h"
 #include "base/str.h"
 #include "view/ceilings.h"
 

@@ -1,6 +1,5 @@
 #include "view/memory_view.h"
 
-#include "backend/backend.h"
 #include "base/str.h"
 #include "engine/facts.h"
 

@@ -3,7 +3,6 @@
 #define VIEW_MEMORY_VIEW_H
 
 #include "bench/memory_run.h"
-#include "engine/engine.h"
 #include "engine/memory.h"
 #include "present/table_form.h"
 

@@ -1,7 +1,6 @@
 #include "view/published.h"
 
 #include <jansson.h>
-#include <string.h>
 
 /* The path is relative to the root of the repository, where the build runs. */
 __asm__(".section .rodata\n"
