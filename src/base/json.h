@@ -8,5 +8,6 @@
 json_t *text_or_null(const char *text);
 /* null for infinities and NaN, which JSON does not have. */
 json_t *number_or_null(double x);
+json_t *texts_json(const char *const *text, int n);
 
 #endif

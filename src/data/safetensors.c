@@ -115,7 +115,8 @@ static enum status check_metadata(const char *path, json_t *metadata)
     const char *key;
     json_t *value;
     bool valid = json_is_object(metadata);
-    if (valid) json_object_foreach(metadata, key, value) valid = valid && json_is_string(value);
+    if (valid)
+        json_object_foreach(metadata, key, value) valid = valid && json_is_string(value);
     return valid ? ST_OK
                  : fail(ST_FORMAT, "%s: \"__metadata__\" is not an object of strings", path);
 }
@@ -154,8 +155,7 @@ static enum status read_header(struct safetensors *s, const char *path, json_t *
     int count = 0;
     const char *name;
     json_t *fields;
-    json_object_foreach(root, name, fields)
-    {
+    json_object_foreach(root, name, fields) {
         if (strcmp(name, "__metadata__") == 0)
             TRY(check_metadata(path, fields));
         else

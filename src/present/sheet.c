@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "present/table_cells.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,7 @@ struct sheet_table *sheet_add(struct sheet *s, const char *title, const struct t
 {
     BUG_IF(s->tables == SHEET_TABLES, "more than %d tables", SHEET_TABLES);
     struct sheet_table *t = &s->table[s->tables++];
-    *t = (struct sheet_table){.title = title};
-    t->table = (struct table){.column = column, .columns = columns, .rows = rows};
-    t->table.cell = ARENA_NEW(a, struct table_cell, (int64_t)columns * rows);
+    *t = (struct sheet_table){.title = title, .table = table_new(column, columns, rows, a)};
     return t;
 }
 
@@ -74,22 +73,16 @@ static const char *const kinds[] = {"none", "bars", "lines"};
 
 static json_t *chart_json(const struct sheet_chart *c)
 {
-    json_t *labels = json_array();
-    if (c->kind == SHEET_NO_CHART) {
-        json_decref(labels);
-        return json_null();
-    }
-    for (int i = 0; i < c->labels; i++) json_array_append_new(labels, json_string(c->label[i]));
+    if (c->kind == SHEET_NO_CHART) return json_null();
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:s}", "kind", kinds[c->kind], "title",
-                     text_or_null(c->title), "labels", labels, "x", text_or_null(c->x), "panel",
-                     text_or_null(c->panel), "y", c->y, "spread", text_or_null(c->spread), "unit",
-                     c->bytes ? "bytes" : "ms");
+                     text_or_null(c->title), "labels", texts_json(c->label, c->labels), "x",
+                     text_or_null(c->x), "panel", text_or_null(c->panel), "y", c->y, "spread",
+                     text_or_null(c->spread), "unit", c->bytes ? "bytes" : "ms");
 }
 
 struct json_t *sheet_json(const struct sheet *s)
 {
-    json_t *tables = json_array(), *notes = json_array();
-    for (int i = 0; i < s->notes; i++) json_array_append_new(notes, json_string(s->note[i]));
+    json_t *tables = json_array();
     for (int i = 0; i < s->tables; i++) {
         const struct sheet_table *t = &s->table[i];
         json_array_append_new(
@@ -97,12 +90,12 @@ struct json_t *sheet_json(const struct sheet *s)
                               "columns", columns_json(&t->table), "rows", table_json(&t->table),
                               "shown", shown_json(&t->table), "chart", chart_json(&t->chart)));
     }
-    return json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v",
-                     SHEET_VERSION, "kind", "bench", "name", s->name, "title",
-                     text_or_null(s->title), "text", text_or_null(s->text), "device",
-                     text_or_null(s->device), "date", text_or_null(s->date), "version",
-                     text_or_null(s->version), "commit", text_or_null(s->commit), "command",
-                     text_or_null(s->command), "tables", tables, "notes", notes);
+    return json_pack(
+        "{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", SHEET_VERSION, "kind",
+        "bench", "name", s->name, "title", text_or_null(s->title), "text", text_or_null(s->text),
+        "device", text_or_null(s->device), "date", text_or_null(s->date), "version",
+        text_or_null(s->version), "commit", text_or_null(s->commit), "command",
+        text_or_null(s->command), "tables", tables, "notes", texts_json(s->note, s->notes));
 }
 
 enum status sheet_write(const struct sheet *s, const char *path)

@@ -72,8 +72,7 @@ static void read_chart(struct sheet_table *t, const json_t *chart, struct arena 
     size_t i;
     c.kind = !strcmp(kind, "bars") ? SHEET_BARS : !strcmp(kind, "lines") ? SHEET_LINES : c.kind;
     c.bytes = !strcmp(word_of(chart, "unit", a), "bytes");
-    json_array_foreach(labels, i, label)
-    {
+    json_array_foreach(labels, i, label) {
         const char *id = json_string_value(label);
         if (id && c.labels < SHEET_LABELS) c.label[c.labels++] = arena_strdup(a, id);
     }
@@ -114,14 +113,9 @@ static enum status read_sheet(struct sheet *s, const json_t *j, const char *path
                         .commit = text_of(j, "commit", a),
                         .command = text_of(j, "command", a),
                         .path = arena_strdup(a, path)};
-    json_array_foreach(tables, i, x)
-    {
-        TRY(read_table(s, x, path, a));
-    }
+    json_array_foreach(tables, i, x) TRY(read_table(s, x, path, a));
     json_array_foreach(notes, i, x)
-    {
         if (json_is_string(x)) sheet_note(s, arena_strdup(a, json_string_value(x)));
-    }
     return ST_OK;
 }
 

@@ -6,6 +6,12 @@
 
 #include <math.h>
 
+struct table table_new(const struct table_column *column, int columns, int rows, struct arena *a)
+{
+    return (struct table){column, ARENA_NEW(a, struct table_cell, (int64_t)rows * columns), columns,
+                          rows};
+}
+
 void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a)
 {
     if (!isfinite(x)) return;

@@ -7,6 +7,8 @@
 struct arena;
 struct stats;
 
+/* A table of empty cells. */
+struct table table_new(const struct table_column *column, int columns, int rows, struct arena *a);
 /* A number with `digits` significant digits, never with an exponent; integer digits are never
  * rounded. */
 void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a);

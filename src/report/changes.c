@@ -1,6 +1,7 @@
 #include "report/changes.h"
 
 #include "base/str.h"
+#include "present/table_cells.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -273,9 +274,7 @@ static const struct table_column columns[] = {
 
 static struct table_cell number_cell(const char *format, int decimals, double x, struct arena *a)
 {
-    char text[48];
-    snprintf(text, sizeof text, format, decimals, x);
-    return (struct table_cell){arena_strdup(a, text), x};
+    return (struct table_cell){arena_printf(a, format, decimals, x), x};
 }
 
 /* Fewer decimals for long steps, where thousandths of a millisecond mean nothing. */
@@ -289,20 +288,19 @@ static void set_row(struct table *t, int row, const char *kind, const char *plac
                     const struct change_side *before, const struct change_side *after,
                     const char *kernel, int decimals, struct arena *a)
 {
-    *table_at(t, row, 0) = (struct table_cell){.text = kind};
-    *table_at(t, row, 1) = (struct table_cell){.text = place};
+    table_set_text(t, row, 0, kind);
+    table_set_text(t, row, 1, place);
     if (before->kernel) *table_at(t, row, 2) = number_cell("%.*f", decimals, before->ms, a);
     if (after->kernel) *table_at(t, row, 3) = number_cell("%.*f", decimals, after->ms, a);
     *table_at(t, row, 4) = number_cell("%+.*f", decimals, after->ms - before->ms, a);
-    *table_at(t, row, 6) = (struct table_cell){.text = kernel};
+    table_set_text(t, row, 6, kernel);
 }
 
 struct table changes_table(const struct changes *c, int most, struct arena *a)
 {
-    int decimals = decimals_of(c), shown = most && most < c->n ? most : c->n,
-        rows = shown + (shown < c->n) + 1;
-    struct table t = {.column = columns, .columns = COUNT_OF(columns), .rows = rows};
-    t.cell = ARENA_NEW(a, struct table_cell, (int64_t)rows * t.columns);
+    int decimals = decimals_of(c), shown = most && most < c->n ? most : c->n;
+    int rows = shown + (shown < c->n) + 1;
+    struct table t = table_new(columns, COUNT_OF(columns), rows, a);
     struct change_side before = {.kernel = "rest"}, after = {.kernel = "rest"};
     for (int i = 0; i < c->n; i++) {
         const struct change *x = &c->change[i];

@@ -1,6 +1,7 @@
 #include "report/compare.h"
 
 #include "base/str.h"
+#include "present/table_cells.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -54,8 +55,7 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
     column[0] = (struct table_column){"key", "differs", "", false};
     for (int r = 0; r < c->runs; r++)
         column[r + 1] = (struct table_column){c->run[r].name, c->run[r].name, "", false};
-    struct table t = {column, ARENA_NEW(a, struct table_cell, c->settings * (c->runs + 1)),
-                      c->runs + 1, c->settings};
+    struct table t = table_new(column, c->runs + 1, c->settings, a);
     for (int s = 0; s < c->settings; s++) {
         table_at(&t, s, 0)->text = c->setting[s].key;
         for (int r = 0; r < c->runs; r++) table_at(&t, s, r + 1)->text = c->setting[s].value[r];
@@ -153,23 +153,17 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
                      double *ret_last)
 {
     int shared = 0;
-    double largest = 0, last = 0;
+    *ret_largest = *ret_last = 0;
     for (int i = 0, j = 0; i < a->evals && j < b->evals;) {
-        if (a->eval[i].iter != b->eval[j].iter) {
-            if (a->eval[i].iter < b->eval[j].iter)
-                i++;
-            else
-                j++;
-            continue;
-        }
-        double d = b->eval[j++].val_loss - a->eval[i++].val_loss;
-        if (!isfinite(d)) continue;
+        int64_t x = a->eval[i].iter, y = b->eval[j].iter;
+        double d = b->eval[j].val_loss - a->eval[i].val_loss;
+        i += x <= y;
+        j += y <= x;
+        if (x != y || !isfinite(d)) continue;
         shared++;
-        last = d;
-        largest = fmax(largest, fabs(d));
+        *ret_last = d;
+        *ret_largest = fmax(*ret_largest, fabs(d));
     }
-    *ret_largest = largest;
-    *ret_last = last;
     return shared;
 }
 
@@ -215,16 +209,14 @@ static const char *verdict_of(const struct run *first, const struct run *r, stru
 {
     const char *part[] = {speed_words(first, r, a), memory_words(first, r, a),
                           loss_words(first, r, a)};
-    const char *between[] = {" is ", ", ", "; "};
+    static const char *const begin[] = {" is ", " runs ", ": "}, *const between[] = {"", ", ",
+                                                                                     "; "};
     const char *text = r->name;
-    bool said = false;
-    for (int i = 0; i < COUNT_OF(part); i++) {
-        if (!part[i]) continue;
-        const char *link = said ? between[i] : i == 0 ? " is " : i == 1 ? " runs " : ": ";
-        text = arena_printf(a, "%s%s%s", text, link, part[i]);
-        said = true;
-    }
-    return said ? arena_printf(a, "%s.", text) : NULL;
+    for (int i = 0; i < COUNT_OF(part); i++)
+        if (part[i])
+            text =
+                arena_printf(a, "%s%s%s", text, text == r->name ? begin[i] : between[i], part[i]);
+    return text == r->name ? NULL : arena_printf(a, "%s.", text);
 }
 
 /* Adds a sentence of caution. */
@@ -309,8 +301,7 @@ void compare_runs(const struct run *run, int n, struct arena *a, struct comparis
     struct comparison c = {.run = run, .runs = n};
     c.settings = find_differences(run, n, false, a, &c.setting);
     c.environments = find_differences(run, n, true, a, &c.environment);
-    c.table =
-        (struct table){columns, ARENA_NEW(a, struct table_cell, n * COLUMN_COUNT), COLUMN_COUNT, n};
+    c.table = table_new(columns, COLUMN_COUNT, n, a);
     c.verdict = ARENA_NEW(a, const char *, n);
     for (int r = 0; r < n; r++) {
         fill_row(&c.table, r, run, a);

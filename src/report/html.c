@@ -13,13 +13,6 @@ enum { POINTS_MAX = 12000 };
 
 /* --- the data --------------------------------------------------------------------------------- */
 
-static json_t *texts(const char *const *text, int n)
-{
-    json_t *array = json_array();
-    for (int i = 0; i < n; i++) json_array_append_new(array, text_or_null(text[i]));
-    return array;
-}
-
 static json_t *pairs(const struct run_pair *pair, int n)
 {
     json_t *array = json_array();
@@ -33,7 +26,7 @@ static json_t *differences(const struct difference *list, int n, int runs)
     json_t *array = json_array();
     for (int i = 0; i < n; i++)
         json_array_append_new(array, json_pack("{s:s, s:o}", "key", list[i].key, "values",
-                                               texts(list[i].value, runs)));
+                                               texts_json(list[i].value, runs)));
     return array;
 }
 
@@ -153,8 +146,8 @@ void html_print_data(const struct html_page *p, struct arena *a, struct str *s)
                              table_shown_json(&c->table), "settings",
                              differences(c->setting, c->settings, c->runs), "environment",
                              differences(c->environment, c->environments, c->runs), "verdict",
-                             texts(c->verdict, c->verdicts), "notes", texts(c->note, c->notes),
-                             "benches", benches_json(p, a));
+                             texts_json(c->verdict, c->verdicts), "notes",
+                             texts_json(c->note, c->notes), "benches", benches_json(p, a));
     json_t *more = profile_page_json(p->profiles, a);
     json_object_update(data, more);
     json_decref(more);

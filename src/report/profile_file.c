@@ -149,8 +149,7 @@ static void read_row(struct profile_file_row *r, const json_t *j, struct arena *
     if (isnan(r->work_ms)) r->work_ms = r->ms; /* older files */
     const json_t *range = json_object_get(j, "range"), *word;
     size_t i;
-    json_array_foreach(range, i, word)
-    {
+    json_array_foreach(range, i, word) {
         const char *text = word_of(word, a);
         if (text && r->words < PROFILE_FILE_DEPTH) r->word[r->words++] = text;
     }
@@ -206,10 +205,7 @@ static void read_rows(struct profile_file *p, const json_t *rows, struct arena *
     p->row = ARENA_NEW(a, struct profile_file_row, (int64_t)json_array_size(rows) + 1);
     size_t i;
     const json_t *row;
-    json_array_foreach(rows, i, row)
-    {
-        read_row(&p->row[p->rows++], row, a);
-    }
+    json_array_foreach(rows, i, row) read_row(&p->row[p->rows++], row, a);
     join_kernels(p, a);
 }
 
@@ -220,8 +216,7 @@ static void read_timeline(struct profile_file *p, const json_t *timeline, struct
     const json_t *moments = json_object_get(timeline, "moments"), *m;
     p->moment = ARENA_NEW(a, struct profile_file_moment, (int64_t)json_array_size(moments) + 1);
     size_t i;
-    json_array_foreach(moments, i, m)
-    {
+    json_array_foreach(moments, i, m) {
         int row = index_at(m, 0, p->rows), lane = index_at(m, 3, PROFILE_FILE_LANES);
         double start = number_at(m, 1), end = number_at(m, 2);
         if (row < 0 || lane < 0 || !(start <= end)) continue;
@@ -249,15 +244,13 @@ static void read_memory(struct profile_file *p, const json_t *memory, struct are
     const json_t *parts = json_object_get(memory, "parts"), *one;
     const json_t *moments = json_object_get(memory, "moments");
     size_t i;
-    json_array_foreach(parts, i, one)
-    {
+    json_array_foreach(parts, i, one) {
         const char *id = word_of(one, a);
         if (m->parts == PROFILE_FILE_PARTS || !id) break;
         m->part[m->parts++] = (struct profile_file_part){id, part_name(id)};
     }
     m->column = ARENA_NEW(a, struct profile_file_column, (int64_t)json_array_size(moments) + 1);
-    json_array_foreach(moments, i, one)
-    {
+    json_array_foreach(moments, i, one) {
         struct profile_file_column *c = &m->column[m->columns++];
         c->row = index_at(one, 0, p->rows);
         c->time_us = NAN;
@@ -274,8 +267,7 @@ static void read_answers(struct profile_file *p, const json_t *words, struct are
     p->answer = ARENA_NEW(a, struct profile_file_answer, (int64_t)json_array_size(words) + 1);
     size_t i;
     const json_t *one;
-    json_array_foreach(words, i, one)
-    {
+    json_array_foreach(words, i, one) {
         const char *about = text_of(one, "about", a), *text = text_of(one, "text", a);
         if (about && text) p->answer[p->answers++] = (struct profile_file_answer){about, text};
     }
@@ -286,8 +278,7 @@ static void read_phases(struct profile_file *p, const json_t *file, struct arena
     json_t *phases = json_object_get(file, "phase_ms"), *value;
     const json_t *idle = json_object_get(json_object_get(file, "idle"), "phases");
     const char *name;
-    json_object_foreach(phases, name, value)
-    {
+    json_object_foreach(phases, name, value) {
         if (p->phases == PROFILE_FILE_PHASES || !json_is_number(value)) continue;
         p->phase[p->phases++] = (struct profile_file_phase){
             arena_strdup(a, name), json_number_value(value), or_zero(lenient_number(idle, name))};
@@ -300,8 +291,7 @@ static void read_matmuls(struct profile_file *p, const json_t *products, struct 
 {
     size_t i;
     const json_t *one;
-    json_array_foreach(products, i, one)
-    {
+    json_array_foreach(products, i, one) {
         const char *name = text_of(one, "dtype", a);
         double rate = lenient_number(one, "flops_per_s");
         if (name && rate > 0 && p->products < PROFILE_FILE_PEAKS)
@@ -316,8 +306,7 @@ static void read_copies(struct profile_file *p, const json_t *machine)
     const json_t *copies = json_object_get(machine, "copies"), *one;
     double cache = lenient_number(machine, "l2_bytes"), in_cache = NAN, large = NAN, fastest = 0;
     size_t i;
-    json_array_foreach(copies, i, one)
-    {
+    json_array_foreach(copies, i, one) {
         double bytes = lenient_number(one, "bytes_per_thread");
         double rate = lenient_number(one, "bytes_per_s");
         if (!(bytes > 0 && rate > 0)) continue;

@@ -81,11 +81,10 @@ static json_t *row_json(const struct profile_file *p, const struct profile_file_
 
 static json_t *rows_json(const struct profile_file *p, struct texts *t)
 {
-    json_t *fields = json_array(), *rows = json_array();
-    for (int i = 0; i < COUNT_OF(row_fields); i++)
-        json_array_append_new(fields, json_string(row_fields[i]));
+    json_t *rows = json_array();
     for (int i = 0; i < p->rows; i++) json_array_append_new(rows, row_json(p, &p->row[i], t));
-    return json_pack("{s:o, s:o}", "fields", fields, "rows", rows);
+    return json_pack("{s:o, s:o}", "fields", texts_json(row_fields, COUNT_OF(row_fields)), "rows",
+                     rows);
 }
 
 static json_t *moments_json(const struct profile_file *p)
@@ -233,8 +232,7 @@ struct json_t *profile_page_json(const struct profile_set *all, struct arena *a)
         json_array_append_new(profiles, profile_json_of(&all->profile[i], &frame));
         if (i > 0) json_array_append_new(changes, changes_json(all, i, a));
     }
-    json_t *words = json_array();
-    for (int i = 0; i < all->words; i++) json_array_append_new(words, json_string(all->word[i]));
-    return json_pack("{s:o, s:o, s:o, s:o}", "words", words, "families", families, "profiles",
-                     profiles, "changes", changes);
+    return json_pack("{s:o, s:o, s:o, s:o}", "words",
+                     texts_json((const char *const *)all->word, all->words), "families", families,
+                     "profiles", profiles, "changes", changes);
 }

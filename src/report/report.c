@@ -73,13 +73,6 @@ static void print_tables(const struct report *x, const struct style *style, stru
         str_printf(s, "%s%s\n", i ? style->next_note : style->note, c->note[i]);
 }
 
-static json_t *texts_json(const char **text, int n)
-{
-    json_t *array = json_array();
-    for (int i = 0; i < n; i++) json_array_append_new(array, json_string(text[i]));
-    return array;
-}
-
 static json_t *changes_json(const struct report *x, struct arena *a)
 {
     json_t *all = json_array();

@@ -60,8 +60,7 @@ static void flatten(struct run *r, json_t *object, const char *prefix, int *capa
 {
     const char *key;
     json_t *value;
-    json_object_foreach(object, key, value)
-    {
+    json_object_foreach(object, key, value) {
         const char *name = arena_printf(a, "%s%s", prefix, key);
         if (json_is_object(value)) flatten(r, value, arena_printf(a, "%s.", name), capacity, a);
         const char *text = value_text(value, a);

@@ -81,8 +81,7 @@ static bool read_entries(const json_t *matmuls, struct tuning *t)
     const char *key;
     const json_t *list;
     if (!json_is_object(matmuls)) return false;
-    json_object_foreach((json_t *)(uintptr_t)matmuls, key, list)
-    {
+    json_object_foreach((json_t *)(uintptr_t)matmuls, key, list) {
         struct tuning_entry e = {.n = (int)json_array_size(list)};
         if (!json_is_array(list) || e.n > TUNING_VARIANTS || strlen(key) >= sizeof e.key)
             return false;

@@ -125,9 +125,8 @@ static int processors_of(const struct attention_options *o)
 struct table attention_table(const struct attention_view *v, struct arena *a)
 {
     int n = v->cells / ATTENTION_VARIANTS * __builtin_popcount(v->o->ways), row = 0;
-    struct table t = {.column = columns, .columns = COLUMNS, .rows = n};
+    struct table t = table_new(columns, COLUMNS, n, a);
     int processors = processors_of(v->o);
-    t.cell = ARENA_NEW(a, struct table_cell, n * COLUMNS);
     if (!v->o->device.backend->host_memory) table_form_tera(&t, a);
     for (int i = 0; i < v->cells; i++) {
         const struct attention_cell *c = &v->cell[i], *slow = cell_of_variant(c, SLOW_OP);

@@ -57,9 +57,8 @@ static void set_row(struct table *t, int at, const struct bench_call *c, const s
 
 static struct table make_table(const struct bench_kernels *k, bool gpu, struct arena *a)
 {
-    struct table t = {.column = columns, .columns = COLUMNS, .rows = k->rows};
+    struct table t = table_new(columns, COLUMNS, k->rows, a);
     if (gpu) table_form_tera(&t, a);
-    t.cell = ARENA_NEW(a, struct table_cell, k->rows * COLUMNS);
     int at = 0;
     for (int i = 0; i < k->calls; i++)
         for (int row = 0; row < k->call[i].rows; row++)

@@ -81,9 +81,7 @@ static const struct table_column *columns_with(const struct published *p, struct
 
 static struct table make_table(const struct ladder *l, const struct published *p, struct arena *a)
 {
-    struct table t = {
-        .column = columns_with(p, a), .columns = COLUMNS + p->sources, .rows = l->rungs};
-    t.cell = ARENA_NEW(a, struct table_cell, t.rows * t.columns);
+    struct table t = table_new(columns_with(p, a), COLUMNS + p->sources, l->rungs, a);
     for (int i = 0; i < t.rows; i++) {
         const struct ladder_rung *r = &l->rung[i];
         table_set_text(&t, i, COLUMN_RUNG, r->name);

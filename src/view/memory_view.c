@@ -1,5 +1,6 @@
 #include "view/memory_view.h"
 
+#include "backend/backend.h"
 #include "base/str.h"
 #include "engine/facts.h"
 
@@ -28,12 +29,6 @@ const char *memory_phase_words(const struct memory_view *v, const struct memory_
 }
 
 /* --- tables ----------------------------------------------------------------------------------- */
-
-static struct table table_of(const struct table_column *column, int columns, int rows,
-                             struct arena *a)
-{
-    return (struct table){column, ARENA_NEW(a, struct table_cell, rows * columns), columns, rows};
-}
 
 static void set_share(struct table *t, int row, int column, int64_t bytes, int64_t of,
                       struct arena *a)
@@ -74,7 +69,7 @@ static struct table parts_table(const struct memory_view *v, struct arena *a)
     const struct memory_moment *m = &v->course.moment[v->course.peak];
     int rows = 1;
     for (int i = 0; i < MEMORY_PARTS; i++) rows += m->bytes[i] > 0;
-    struct table t = table_of(part_columns, PART_COLUMNS, rows, a);
+    struct table t = table_new(part_columns, PART_COLUMNS, rows, a);
     int row = 0;
     for (int i = 0; i < MEMORY_PARTS; i++) {
         if (!m->bytes[i]) continue;
@@ -114,7 +109,7 @@ static const struct table_column tensor_columns[] = {TENSOR_LIST(TABLE_COLUMN)};
 static struct table tensors_table(const struct memory_tensors *list, int rows, bool all,
                                   struct arena *a)
 {
-    struct table t = table_of(tensor_columns, TENSOR_COLUMNS, rows < list->n ? rows : list->n, a);
+    struct table t = table_new(tensor_columns, TENSOR_COLUMNS, rows < list->n ? rows : list->n, a);
     for (int i = 0; i < t.rows; i++) {
         const struct memory_tensor *x = &list->tensor[i];
         char type[TYPE_TEXT];
@@ -151,7 +146,7 @@ enum { VARIANT_LIST(TABLE_ID) VARIANT_COLUMNS };
 static const struct table_column variant_columns[] = {VARIANT_LIST(TABLE_COLUMN)};
 static struct table variants_table(const struct memory_view *v, struct arena *a)
 {
-    struct table t = table_of(variant_columns, VARIANT_COLUMNS, v->variants, a);
+    struct table t = table_new(variant_columns, VARIANT_COLUMNS, v->variants, a);
     for (int i = 0; i < t.rows; i++) {
         const struct memory_variant *x = &v->variant[i], *none = &v->variant[0];
         struct config c = *v->config;
@@ -185,7 +180,7 @@ struct table memory_view_timeline(const struct memory_view *v, struct arena *a)
         column[TIME_PARTS + i] = (struct table_column){
             memory_part_id((enum memory_part)i), memory_part_name((enum memory_part)i), "", true};
     column[TIME_USED] = (struct table_column){"used", "used", "all parts except unused", true};
-    struct table t = table_of(column, TIME_COLUMNS, v->course.moments, a);
+    struct table t = table_new(column, TIME_COLUMNS, v->course.moments, a);
     for (int i = 0; i < t.rows; i++) {
         const struct memory_moment *m = &v->course.moment[i];
         const struct node *n = node_of(v, m);

@@ -133,22 +133,20 @@ static void set_work(struct table *t, int at, const struct profile_group *g,
 /* The lines that are not shown, added up to one. Idle time (the last group) is always shown. */
 static struct profile_group rest_of(const struct profile_groups *g, int from, struct arena *a)
 {
-    struct profile_group rest = {.name = ""};
-    for (int i = from; i < g->groups - 1; i++) {
-        const struct profile_group *x = &g->group[i];
+    int n = g->groups - 1 - from;
+    struct profile_group rest = {.name = arena_printf(a, "%d more (--rows=0 shows all)", n)};
+    for (const struct profile_group *x = &g->group[from]; x < &g->group[from + n]; x++) {
         rest.ms += x->ms;
         rest.share += x->share;
         rest.runs += x->runs;
     }
-    rest.name = arena_printf(a, "%d more (--rows=0 shows all)", g->groups - 1 - from);
     return rest;
 }
 
 static struct profile_groups shown_groups(const struct profile_groups *g, int rows, struct arena *a)
 {
-    bool flat = g->by != BY_RANGE;
     struct profile_groups shown = *g;
-    if (!flat || !rows || g->groups - 1 <= rows) return shown;
+    if (g->by == BY_RANGE || !rows || g->groups - 1 <= rows) return shown;
     shown.group = ARENA_NEW(a, struct profile_group, rows + 2);
     memcpy(shown.group, g->group, (size_t)rows * sizeof *g->group);
     shown.group[rows] = rest_of(g, rows, a);
@@ -160,11 +158,10 @@ static struct profile_groups shown_groups(const struct profile_groups *g, int ro
 static struct table make_table(const struct profile_groups *g, bool people, bool gpu,
                                struct arena *a)
 {
-    struct table t = {.column = columns, .columns = COLUMNS, .rows = g->groups};
+    struct table t = table_new(columns, COLUMNS, g->groups, a);
     if (gpu) table_form_tera(&t, a);
     struct scale scale = people ? scale_of(g) : (struct scale){1, 1};
     if (people) set_units(&t, &scale, a);
-    t.cell = ARENA_NEW(a, struct table_cell, t.rows * t.columns);
     for (int i = 0; i < t.rows; i++) {
         set_times(&t, i, &g->group[i], a);
         set_work(&t, i, &g->group[i], &scale, a);
@@ -176,15 +173,13 @@ static struct table make_table(const struct profile_groups *g, bool people, bool
 
 static struct table some_columns(const struct table *t, const int *column, int n, struct arena *a)
 {
-    struct table some = {.columns = n, .rows = t->rows};
     struct table_column *of = ARENA_NEW(a, struct table_column, n);
-    some.cell = ARENA_NEW(a, struct table_cell, t->rows * n);
+    struct table some = table_new(of, n, t->rows, a);
     for (int k = 0; k < n; k++) {
         of[k] = t->column[column[k]];
         for (int row = 0; row < t->rows; row++)
             *table_at(&some, row, k) = *table_at(t, row, column[k]);
     }
-    some.column = of;
     return some;
 }
 

@@ -280,8 +280,7 @@ static void test_file_is_complete(void **state)
     double ms = json_number_value(json_object_get(json_object_get(j, "idle"), "ms_per_step"));
     double flops = 0, mean = p.step_ms.mean;
     size_t i;
-    json_array_foreach(rows, i, row)
-    {
+    json_array_foreach(rows, i, row) {
         ms += json_number_value(json_object_get(row, "ms_per_step"));
         flops += json_number_value(json_object_get(row, "per_step")) *
                  (double)json_integer_value(json_object_get(row, "flops"));
@@ -296,8 +295,7 @@ static void test_file_is_complete(void **state)
     const json_t *memory = json_object_get(j, "memory"), *moment;
     double total = json_number_value(json_object_get(memory, "total_bytes")), sum;
     assert_true(total == (double)program_bytes(&engine.program));
-    json_array_foreach(json_object_get(memory, "moments"), i, moment)
-    {
+    json_array_foreach(json_object_get(memory, "moments"), i, moment) {
         sum = 0;
         for (size_t k = 1; k < json_array_size(moment); k++)
             sum += json_number_value(json_array_get(moment, k));

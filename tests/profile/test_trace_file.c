@@ -166,8 +166,7 @@ static double most(const char *counter, const char *unit)
     const json_t *e, *all = json_object_get(facts.trace, "traceEvents");
     double x = 0;
     size_t i;
-    json_array_foreach(all, i, e)
-    {
+    json_array_foreach(all, i, e) {
         const char *name = json_string_value(json_object_get(e, "name"));
         if (!strcmp(name, counter))
             x = fmax(x, json_number_value(json_object_get(json_object_get(e, "args"), unit)));

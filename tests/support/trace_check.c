@@ -51,8 +51,8 @@ static const char *check_counter(struct seen *s, const json_t *e)
     json_t *args = json_object_get(e, "args"), *x;
     int i = 0;
     if (!json_object_size(args)) WRONG("counter %s has no values", name);
-    json_object_foreach(args, key, x) if (!json_is_number(x))
-        WRONG("counter %s: %s is not a number", name, key);
+    json_object_foreach(args, key, x)
+        if (!json_is_number(x)) WRONG("counter %s: %s is not a number", name, key);
     while (i < s->counters && strcmp(s->counter[i].name, name) != 0) i++;
     if (i == COUNTERS) WRONG("more than %d counters", COUNTERS);
     if (i == s->counters) s->counter[s->counters++].name = name;
@@ -129,8 +129,7 @@ const char *trace_check(const char *text, size_t n, struct trace_facts *ret)
     if (!json_is_array(all)) WRONG("no traceEvents");
     if (!unit || (strcmp(unit, "ms") != 0 && strcmp(unit, "ns") != 0)) WRONG("displayTimeUnit");
     ret->event = calloc(json_array_size(all) + 1, sizeof *ret->event);
-    json_array_foreach(all, i, e)
-    {
+    json_array_foreach(all, i, e) {
         const char *why = check_event(&s, e);
         if (why) return why;
     }
