@@ -156,6 +156,11 @@ void progress_show(struct progress *p, int64_t done, const char *detail)
     str_release(&line);
 }
 
+void progress_share(void *progress, double share, const char *detail)
+{
+    progress_show(progress, (int64_t)(share * PROGRESS_WHOLE), detail);
+}
+
 void progress_end(struct progress *p)
 {
     (void)p;

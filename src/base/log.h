@@ -25,6 +25,9 @@ struct progress {
 void progress_start(struct progress *p, const char *what, int64_t done, int64_t total);
 /* Prints the bar, done/total, `detail` and the time left. */
 void progress_show(struct progress *p, int64_t done, const char *detail);
+/* The same for a share of the work, 0 to 1, if the total is PROGRESS_WHOLE. */
+enum { PROGRESS_WHOLE = 1000 };
+void progress_share(void *progress, double share, const char *detail);
 /* Ends the line, so that the next output starts on a new one. */
 void progress_end(struct progress *p);
 

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PERMILLE = 1000, GRID_STEPS = 10, ITERS_MOST = 1000000000 };
+enum { GRID_STEPS = 10, ITERS_MOST = 1000000000 };
 
 bool bench_words_are_grid(const struct bench_words *w)
 {
@@ -31,11 +31,6 @@ bool bench_words_are_grid(const struct bench_words *w)
 }
 
 /* --- the request ------------------------------------------------------------------------------ */
-
-static void show(void *user, double share, const char *what)
-{
-    progress_show(user, (int64_t)(share * PERMILLE), what);
-}
 
 static enum status run_command(void *user, char *const *word, int words, bool quiet)
 {
@@ -68,7 +63,7 @@ static enum status make_request(const struct bench_words *w, struct suite_reques
                                 .steps = w->steps > 0 ? w->steps : 0,
                                 .iters = w->iters,
                                 .full = w->full,
-                                .each = show,
+                                .each = progress_share,
                                 .command = run_command};
     if (w->limit && (!str_read_bytes(w->limit, &r->limit) || r->limit < 1))
         return fail(ST_USAGE,
@@ -217,7 +212,7 @@ static enum status run(const struct subject *x, struct sheet *s, struct arena *a
     const char *name = x->suite ? x->suite->name : "bench";
     *s = (struct sheet){.name = name};
     r.user = &progress;
-    progress_start(&progress, name, 0, PERMILLE);
+    progress_start(&progress, name, 0, PROGRESS_WHOLE);
     enum status st = x->suite ? suite_run(x->suite, &r, s, a) : grid_run(&x->grid, &r, s, a);
     progress_end(&progress);
     return st;

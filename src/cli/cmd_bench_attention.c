@@ -70,50 +70,50 @@ static enum status parse_sizes(struct attention_options *o, const char *words)
                 ATTENTION_SIZES, words);
 }
 
+/* Reads known words separated by commas, each at most once: their indices in the given order.
+ * Returns their number; 0: malformed. */
+static int read_words(const char *words, const char *const *known, int n, int *ret)
+{
+    int found = 0;
+    for (const char *at = words;; at++) {
+        size_t length = strcspn(at, ",");
+        int i = 0;
+        while (i < n && (strlen(known[i]) != length || strncmp(at, known[i], length))) i++;
+        for (int k = 0; k < found; k++)
+            if (ret[k] == i) return 0;
+        if (i == n) return 0;
+        ret[found++] = i;
+        at += length;
+        if (!*at) return found;
+    }
+}
+
 /* Reads true, false or both, in any order, into a mask of 1 << false and 1 << true. */
 static enum status parse_bools(const char *key, const char *words, unsigned *ret)
 {
     static const char *const known[] = {"false", "true"};
+    int index[2], n = read_words(words, known, 2, index);
     *ret = 0;
-    for (const char *at = words;; at++) {
-        size_t n = strcspn(at, ",");
-        int i = 0;
-        while (i < 2 && (strlen(known[i]) != n || strncmp(at, known[i], n))) i++;
-        if (i == 2 || *ret >> i & 1)
-            return fail(ST_USAGE, "--%s takes true, false or both, as in true,false; found %s", key,
-                        words);
-        *ret |= 1u << i;
-        at += n;
-        if (!*at) return ST_OK;
-    }
+    for (int i = 0; i < n; i++) *ret |= 1u << index[i];
+    if (n) return ST_OK;
+    return fail(ST_USAGE, "--%s takes true, false or both, as in true,false; found %s", key, words);
 }
 
 static enum status parse_dtypes(struct attention_options *o, const char *words)
 {
-    static const struct {
-        const char *name;
-        enum machine_precision precision;
-    } known[] = {{"float32", MACHINE_F32}, {"tfloat32", MACHINE_TF32}, {"bfloat16", MACHINE_BF16}};
-    for (const char *at = words;; at++) {
-        size_t n = strcspn(at, ",");
-        int i = 0;
-        while (i < COUNT_OF(known) && (strlen(known[i].name) != n || strncmp(at, known[i].name, n)))
-            i++;
-        bool twice = false;
-        for (int k = 0; k < o->precisions && i < COUNT_OF(known); k++)
-            twice |= o->precision[k] == known[i].precision;
-        if (i == COUNT_OF(known) || twice)
-            return fail(ST_USAGE,
-                        "--dtype takes float32, bfloat16 and, on a GPU, tfloat32, as in "
-                        "float32,bfloat16; found %s",
-                        words);
-        o->precision[o->precisions++] = known[i].precision;
-        at += n;
-        if (!*at) return ST_OK;
-    }
+    static const char *const known[] = {"float32", "tfloat32", "bfloat16"};
+    static const enum machine_precision types[] = {MACHINE_F32, MACHINE_TF32, MACHINE_BF16};
+    int index[COUNT_OF(known)];
+    o->precisions = read_words(words, known, COUNT_OF(known), index);
+    for (int i = 0; i < o->precisions; i++) o->precision[i] = types[index[i]];
+    if (o->precisions) return ST_OK;
+    return fail(ST_USAGE,
+                "--dtype takes float32, bfloat16 and, on a GPU, tfloat32, as in float32,bfloat16; "
+                "found %s",
+                words);
 }
 
-/* Options that still need parsing or defaults. */
+/* Options before they are parsed and have defaults. */
 struct words {
     const char *lengths, *sizes, *causal, *dtypes, *hopper, *deterministic, *check;
     const char *device, *isa;

@@ -4,7 +4,6 @@
 #include "cli/run_word.h"
 #include "present/table_form.h"
 #include "train/evaluator.h"
-#include "train/saved.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -61,12 +60,9 @@ enum status cmd_eval(int argc, char **argv)
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
-    const char *run;
-    TRY(run_word_take(&argc, argv, "eval", &run));
     struct arena a = {0};
     struct saved s;
-    enum status st = saved_open(&s, run, best, &a);
-    if (st == ST_OK) st = saved_override(&s, argc, argv, &a);
+    enum status st = run_word_open(&s, argc, argv, "eval", best, &a);
     if (st == ST_OK) st = eval(&s, json, &a);
     arena_release(&a);
     return st;

@@ -30,9 +30,7 @@ static const struct table_column columns[COLUMNS] = {
 static void set_exact(struct table *t, int row, int column, const char *format, double x,
                       struct arena *a)
 {
-    char text[64];
-    snprintf(text, sizeof text, format, x);
-    *table_at(t, row, column) = (struct table_cell){arena_strdup(a, text), x};
+    *table_at(t, row, column) = (struct table_cell){arena_printf(a, format, x), x};
 }
 
 static void make_sheet(struct sheet *s, struct arena *a)

@@ -13,12 +13,7 @@
 
 #include <stdio.h>
 
-enum { STEPS_MOST = 100000, SECONDS_MOST = 1000000, PERMILLE = 1000 };
-
-static void show(void *user, double share, const char *what)
-{
-    progress_show(user, (int64_t)(share * PERMILLE), what);
-}
+enum { STEPS_MOST = 100000, SECONDS_MOST = 1000000 };
 
 struct options {
     struct ladder_options run;
@@ -48,9 +43,9 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     o->run.room = free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
     o->run.config = &c;
     o->run.machine = &m;
-    o->run.each = show;
+    o->run.each = progress_share;
     o->run.user = &progress;
-    progress_start(&progress, "ladder", 0, PERMILLE);
+    progress_start(&progress, "ladder", 0, PROGRESS_WHOLE);
     enum status st = ladder_run(&o->run, &l, a);
     progress_end(&progress);
     TRY(st);

@@ -5,7 +5,6 @@
 #include "cli/run_word.h"
 #include "present/table_form.h"
 #include "train/sampler.h"
-#include "train/saved.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -111,12 +110,9 @@ enum status cmd_sample(int argc, char **argv)
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
-    const char *run;
-    TRY(run_word_take(&argc, argv, "sample", &run));
     struct arena a = {0};
     struct saved s;
-    enum status st = saved_open(&s, run, best, &a);
-    if (st == ST_OK) st = saved_override(&s, argc, argv, &a);
+    enum status st = run_word_open(&s, argc, argv, "sample", best, &a);
     if (st == ST_OK) st = sample(&s, cache, json, &a);
     arena_release(&a);
     return st;

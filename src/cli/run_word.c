@@ -2,11 +2,12 @@
 
 #include "config/config.h"
 
-enum status run_word_take(int *argc, char **argv, const char *command, const char **ret_run)
+enum status run_word_open(struct saved *s, int argc, char **argv, const char *command, bool best,
+                          struct arena *a)
 {
     const char *run = NULL;
     int kept = 0;
-    for (int i = 0; i < *argc; i++) {
+    for (int i = 0; i < argc; i++) {
         if (config_is_override(argv[i])) {
             argv[kept++] = argv[i];
             continue;
@@ -18,7 +19,6 @@ enum status run_word_take(int *argc, char **argv, const char *command, const cha
         return fail(ST_USAGE,
                     "no run given; name one, for example strobe %s runs/shakespeare_char_cpu",
                     command);
-    *argc = kept;
-    *ret_run = run;
-    return ST_OK;
+    TRY(saved_open(s, run, best, a));
+    return saved_override(s, kept, argv, a);
 }

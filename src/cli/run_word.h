@@ -1,11 +1,12 @@
-/* run_word.h - finds the word of a command line that names a run or a checkpoint. */
+/* run_word.h - opens the run or checkpoint that a command line names. */
 #ifndef CLI_RUN_WORD_H
 #define CLI_RUN_WORD_H
 
-#include "base/base.h"
+#include "train/saved.h"
 
-/* Removes the one word that is not an override from argv. Fails if there is none or a second one;
- * `command` is named in the error message. */
-enum status run_word_take(int *argc, char **argv, const char *command, const char **ret_run);
+/* Opens what the one word names that is not an override, and applies the overrides. Fails if there
+ * is none or a second one; `command` is named in the error message. `best`: as in saved_open. */
+enum status run_word_open(struct saved *s, int argc, char **argv, const char *command, bool best,
+                          struct arena *a);
 
 #endif

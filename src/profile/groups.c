@@ -97,12 +97,11 @@ static const char *name_of(enum profile_by by, const struct profile_row *r, stru
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
-static int new_part(struct grouping *g, const char *name, const struct profile_row *like,
-                    int parent)
+static int new_part(struct grouping *g, const char *name, const struct profile_row *row, int parent)
 {
     int at = g->parts;
     ARENA_GROW(g->a, g->part, g->parts, g->capacity);
-    g->part[at] = (struct part){.like = like, .parent = parent};
+    g->part[at] = (struct part){.like = row, .parent = parent};
     g->part[at].group = ARENA_NEW(g->a, struct profile_group, 1);
     g->part[at].group->name = name;
     g->part[at].group->depth = parent < 0 ? 0 : g->part[parent].group->depth + 1;

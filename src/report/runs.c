@@ -55,13 +55,12 @@ static const char *value_text(const json_t *value, struct arena *a)
     return NULL;
 }
 
-static void flatten(struct run *r, json_t *object, const char *prefix, int *capacity,
-                    struct arena *a)
+static void flatten(struct run *r, json_t *object, const char *path, int *capacity, struct arena *a)
 {
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
-        const char *name = arena_printf(a, "%s%s", prefix, key);
+        const char *name = arena_printf(a, "%s%s", path, key);
         if (json_is_object(value)) flatten(r, value, arena_printf(a, "%s.", name), capacity, a);
         const char *text = value_text(value, a);
         if (!text || strcmp(name, "v") == 0) continue;
@@ -237,8 +236,7 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
 
 /* Reads a JSON file of the run; `versioned`: its version is required. *ret_object is NULL if
  * there is no such file. */
-static enum status read_object(const char *path, bool versioned, struct arena *a,
-                               json_t **ret_object)
+static enum status read_object(const char *path, bool strict, struct arena *a, json_t **ret_object)
 {
     *ret_object = NULL;
     if (!file_exists(path)) return ST_OK;
@@ -248,7 +246,7 @@ static enum status read_object(const char *path, bool versioned, struct arena *a
     json_t *object = lenient_object(data, size);
     if (!object)
         return fail(ST_FORMAT, "%s is not a JSON object; to report without it, delete it", path);
-    bool check = versioned || json_object_get(object, "v");
+    bool check = strict || json_object_get(object, "v");
     enum status st = check ? check_version(object, path) : ST_OK;
     if (st == ST_OK)
         *ret_object = object;

@@ -246,16 +246,12 @@ static enum status run(const struct attention_suite *s, const struct suite_reque
     return ST_OK;
 }
 
-enum status suite_run_attention(const struct suite *s, const struct suite_request *r,
-                                struct sheet *ret, struct arena *a)
+enum status suite_run_attention(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
-    (void)s;
     return run(&attention, r, ret, a);
 }
 
-enum status suite_run_flash(const struct suite *s, const struct suite_request *r, struct sheet *ret,
-                            struct arena *a)
+enum status suite_run_flash(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
-    (void)s;
     return run(&flash, r, ret, a);
 }

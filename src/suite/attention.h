@@ -5,9 +5,7 @@
 
 #include "suite/suite.h"
 
-enum status suite_run_attention(const struct suite *s, const struct suite_request *r,
-                                struct sheet *ret, struct arena *a);
-enum status suite_run_flash(const struct suite *s, const struct suite_request *r, struct sheet *ret,
-                            struct arena *a);
+enum status suite_run_attention(const struct suite_request *r, struct sheet *ret, struct arena *a);
+enum status suite_run_flash(const struct suite_request *r, struct sheet *ret, struct arena *a);
 
 #endif

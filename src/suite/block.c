@@ -107,14 +107,12 @@ static void open_tables(struct blocks *x, struct sheet *ret, int lengths)
                       lengths * COUNT_OF(ways) * 2, TOP, x->a);
 }
 
-enum status suite_run_block(const struct suite *s, const struct suite_request *r, struct sheet *ret,
-                            struct arena *a)
+enum status suite_run_block(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
     static const char *const lists[] = {"block_size", NULL};
     int64_t length[LENGTHS_MOST];
     struct blocks x = {.request = r, .a = a};
     int lengths;
-    (void)s;
     TRY(suite_check_lists(r, lists));
     TRY(suite_is_small(r, &x.small));
     TRY(suite_lengths(r, "block_size", x.small ? "100,300" : "100,1000", LENGTHS_MOST, length,

@@ -230,10 +230,9 @@ static enum status add_axes(struct bench_grid *g, const struct suite_request *r,
     return ST_OK;
 }
 
-enum status suite_run_grid(const struct suite *s, const struct suite_request *r, struct sheet *ret,
-                           struct arena *a)
+enum status suite_run_grid(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
-    const struct suite_grid *x = s->grid;
+    const struct suite_grid *x = r->grid;
     const struct suite_size *size;
     struct bench_grid g = {.steps = r->steps ? (int)r->steps : x->steps};
     bool small;

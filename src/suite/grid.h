@@ -17,8 +17,7 @@ struct suite_grid {
     const char *note;                /* how to read the table; NULL: no note */
 };
 
-enum status suite_run_grid(const struct suite *s, const struct suite_request *r, struct sheet *ret,
-                           struct arena *a);
+enum status suite_run_grid(const struct suite_request *r, struct sheet *ret, struct arena *a);
 /* Runs a grid with progress, and adds its table and notes to the sheet. */
 enum status grid_run(const struct bench_grid *g, const struct suite_request *r, struct sheet *ret,
                      struct arena *a);

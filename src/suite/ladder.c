@@ -78,15 +78,13 @@ enum status suite_check_ladder(char *const *word, int words)
     return ST_OK;
 }
 
-enum status suite_run_ladder(const struct suite *s, const struct suite_request *r,
-                             struct sheet *ret, struct arena *a)
+enum status suite_run_ladder(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
     static const char *const none[] = {NULL};
     struct config c;
     struct device d;
     struct ladder l;
     bool small;
-    (void)s;
     TRY(suite_check_lists(r, none));
     TRY(suite_check_ladder(r->word, r->words));
     TRY(suite_is_small(r, &small));

@@ -87,5 +87,7 @@ enum status suite_run(const struct suite *s, const struct suite_request *r, stru
 {
     TRY(suite_check_options(s, r));
     *ret = (struct sheet){.name = s->name, .title = s->title, .text = s->text};
-    return s->run(s, r, ret, a);
+    struct suite_request request = *r;
+    request.grid = s->grid;
+    return s->run(&request, ret, a);
 }

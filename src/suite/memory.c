@@ -326,13 +326,11 @@ static enum status find_backend(struct looking *x)
     return ST_OK;
 }
 
-enum status suite_run_memory(const struct suite *s, const struct suite_request *r,
-                             struct sheet *ret, struct arena *a)
+enum status suite_run_memory(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
     static const char *const lists[] = {"block_size", "dtype", NULL};
     struct looking x = {.request = r, .sheet = ret, .a = a};
     struct suite_request of_text = *r;
-    (void)s;
     if (!r->size) of_text.size = size_of_text;
     TRY(suite_check_lists(r, lists));
     TRY(suite_sizes(&of_text, cs336_sizes, &x.size, &x.sizes, a));

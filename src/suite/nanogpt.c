@@ -220,11 +220,9 @@ static enum status read_profiles(const struct suite_request *r, struct sheet *re
     return ST_OK;
 }
 
-enum status suite_run_nanogpt(const struct suite *s, const struct suite_request *r,
-                              struct sheet *ret, struct arena *a)
+enum status suite_run_nanogpt(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
     bool small;
-    (void)s;
     TRY(check(r));
     TRY(suite_is_small(r, &small));
     suite_show(r, 0, "two trainings");

@@ -6,24 +6,18 @@
 
 /* Peak memory of inference, of a step and of its forward pass, what a block saves, and the
  * effect of recomputation; computed from plans, without a device. */
-enum status suite_run_memory(const struct suite *s, const struct suite_request *r,
-                             struct sheet *ret, struct arena *a);
+enum status suite_run_memory(const struct suite_request *r, struct sheet *ret, struct arena *a);
 /* Where the time of each part of a step goes, for sizes and lengths; softmax compared with the
  * matmuls of attention. */
-enum status suite_run_profile(const struct suite *s, const struct suite_request *r,
-                              struct sheet *ret, struct arena *a);
+enum status suite_run_profile(const struct suite_request *r, struct sheet *ret, struct arena *a);
 /* The kernels of one attention block, unfused and flash. */
-enum status suite_run_block(const struct suite *s, const struct suite_request *r, struct sheet *ret,
-                            struct arena *a);
+enum status suite_run_block(const struct suite_request *r, struct sheet *ret, struct arena *a);
 /* The grid of cs336-e2e after 0, 1, 2 and 5 warm-up steps, each in a separate process. */
-enum status suite_run_warmup(const struct suite *s, const struct suite_request *r,
-                             struct sheet *ret, struct arena *a);
+enum status suite_run_warmup(const struct suite_request *r, struct sheet *ret, struct arena *a);
 /* Refuses overrides of keys that the ladder sets. */
 enum status suite_check_ladder(char *const *word, int words);
-enum status suite_run_ladder(const struct suite *s, const struct suite_request *r,
-                             struct sheet *ret, struct arena *a);
+enum status suite_run_ladder(const struct suite_request *r, struct sheet *ret, struct arena *a);
 /* Compares two trainings, with unfused and flash attention; the runs stay in out_dir. */
-enum status suite_run_nanogpt(const struct suite *s, const struct suite_request *r,
-                              struct sheet *ret, struct arena *a);
+enum status suite_run_nanogpt(const struct suite_request *r, struct sheet *ret, struct arena *a);
 
 #endif

@@ -209,12 +209,10 @@ static enum status add_all(struct profiling *x)
     return ST_OK;
 }
 
-enum status suite_run_profile(const struct suite *s, const struct suite_request *r,
-                              struct sheet *ret, struct arena *a)
+enum status suite_run_profile(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
     static const char *const lists[] = {"block_size", NULL};
     struct profiling x = {.request = r, .a = a};
-    (void)s;
     TRY(suite_check_lists(r, lists));
     TRY(suite_is_small(r, &x.small));
     TRY(suite_sizes(r, x.small ? cs336_small_sizes : cs336_sizes, &x.size, &x.sizes, a));

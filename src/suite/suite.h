@@ -26,6 +26,7 @@ struct suite_request {
      * if `quiet` is set. */
     enum status (*command)(void *user, char *const *word, int words, bool quiet);
     void *user;
+    const struct suite_grid *grid; /* of the suite; set by suite_run */
 };
 
 /* A mask of the options, other than configuration keys, that a suite accepts. */
@@ -47,8 +48,7 @@ struct suite {
     unsigned takes;    /* mask of enum suite_option; other options are refused */
     bool machine;      /* it compares times with the measured peaks */
     bool runs;         /* it writes run directories to out_dir */
-    enum status (*run)(const struct suite *s, const struct suite_request *r, struct sheet *ret,
-                       struct arena *a);
+    enum status (*run)(const struct suite_request *r, struct sheet *ret, struct arena *a);
     const struct suite_grid *grid; /* of suites with run == suite_run_grid */
 };
 

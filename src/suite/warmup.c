@@ -89,8 +89,7 @@ static void join(const struct collecting *x, struct sheet *ret)
                (const char *[SHEET_LABELS]){"config", "warmup", "phase"});
 }
 
-enum status suite_run_warmup(const struct suite *s, const struct suite_request *r,
-                             struct sheet *ret, struct arena *a)
+enum status suite_run_warmup(const struct suite_request *r, struct sheet *ret, struct arena *a)
 {
     static const char *const none[] = {NULL};
     const struct suite_size *size;
@@ -98,7 +97,6 @@ enum status suite_run_warmup(const struct suite *s, const struct suite_request *
     struct collecting x = {.request = r, .a = a};
     bool small;
     int sizes;
-    (void)s;
     TRY(suite_check_lists(r, none));
     TRY(suite_is_small(r, &small));
     TRY(suite_sizes(r, small ? cs336_small_sizes : cs336_sizes, &size, &sizes, a));

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-enum { PERMILLE = 1000 };
+;
 
 /* NULL if the user has no cache folder. */
 static const char *record_path(struct arena *a)
@@ -13,17 +13,12 @@ static const char *record_path(struct arena *a)
     return folder ? arena_printf(a, "%s/machine.json", folder) : NULL;
 }
 
-static void show(void *user, double done, const char *what)
-{
-    progress_show(user, (int64_t)(done * PERMILLE), what);
-}
-
 enum status ceilings_measure(struct machine *m, bool quick, const char **ret_path, struct arena *a)
 {
     struct progress progress;
     const char *path = record_path(a);
-    progress_start(&progress, "machine", 0, PERMILLE);
-    enum status st = machine_measure(m, quick, show, &progress, a);
+    progress_start(&progress, "machine", 0, PROGRESS_WHOLE);
+    enum status st = machine_measure(m, quick, progress_share, &progress, a);
     progress_end(&progress);
     TRY(st);
     if (!path) log_warning("the peaks are not stored: neither XDG_CACHE_HOME nor HOME is set");

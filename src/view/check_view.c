@@ -139,10 +139,9 @@ static enum status try_all(struct check_lines *t, const struct device *d, enum o
     return check_rules(t, op);
 }
 
-enum status check_run(struct check_lines *t, const struct device *d, enum op op,
-                      const char *variant)
+enum status check_run(struct check_lines *t, const struct device *d, enum op op, const char *row)
 {
-    TRY(try_all(t, d, op, variant));
+    TRY(try_all(t, d, op, row));
     for (int i = 0; i < t->lines; i++) t->failed += t->line[i].failed > 0;
     return ST_OK;
 }

@@ -30,11 +30,10 @@ const char *memory_phase_words(const struct memory_view *v, const struct memory_
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-static void set_share(struct table *t, int row, int column, int64_t bytes, int64_t of,
-                      struct arena *a)
+static void set_share(struct table *t, int row, int col, int64_t bytes, int64_t of, struct arena *a)
 {
     double share = of ? (double)bytes / (double)of : 0;
-    *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.1f %%", 100 * share), share};
+    *table_at(t, row, col) = (struct table_cell){arena_printf(a, "%.1f %%", 100 * share), share};
 }
 
 enum { PART_NAME, PART_BYTES, PART_SHARE, PART_NOTE, PART_COLUMNS };

@@ -155,13 +155,12 @@ static struct profile_groups shown_groups(const struct profile_groups *g, int ro
     return shown;
 }
 
-static struct table make_table(const struct profile_groups *g, bool people, bool gpu,
-                               struct arena *a)
+static struct table make_table(const struct profile_groups *g, bool text, bool gpu, struct arena *a)
 {
     struct table t = table_new(columns, COLUMNS, g->groups, a);
     if (gpu) table_form_tera(&t, a);
-    struct scale scale = people ? scale_of(g) : (struct scale){1, 1};
-    if (people) set_units(&t, &scale, a);
+    struct scale scale = text ? scale_of(g) : (struct scale){1, 1};
+    if (text) set_units(&t, &scale, a);
     for (int i = 0; i < t.rows; i++) {
         set_times(&t, i, &g->group[i], a);
         set_work(&t, i, &g->group[i], &scale, a);
