@@ -1,5 +1,4 @@
-/* bench_sheet.h - grids and suites of `strobe bench`: reads the request, runs it, prints and keeps
- * the sheet. */
+/* bench_sheet.h - grids and suites of `strobe bench`: reads, runs, prints and keeps them. */
 #ifndef CLI_BENCH_SHEET_H
 #define CLI_BENCH_SHEET_H
 

@@ -14,8 +14,7 @@ enum { POLL_MS = 50 };
 
 extern char **environ;
 
-/* Passes any signal on as SIGTERM: the child has already received a terminal's SIGINT, and a second
- * SIGINT would kill it. */
+/* Passes any signal on as SIGTERM: a second SIGINT after a terminal's would kill the child. */
 static int wait_for(pid_t child)
 {
     int status = 0;

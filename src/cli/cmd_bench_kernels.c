@@ -1,5 +1,4 @@
-/* strobe bench kernels: times every kernel that accepts a call of a training step, on the shapes
- * and types of that step. */
+/* strobe bench kernels: times every kernel that accepts a call of a training step. */
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"

@@ -28,8 +28,7 @@ enum status cmd_config(int argc, char **argv)
     else
         config_print(&c, &s);
     fputs(str_text(&s), stdout);
-    /* An invalid configuration is printed before it is refused, so the user can see what is
-     * wrong. */
+    /* An invalid configuration is printed before it is refused, so that it can be read. */
     if (!reference) TRY_OUT(st, model_check(&c));
 out:
     str_release(&s);

@@ -1,5 +1,4 @@
-/* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary gain, added one
- * by one. */
+/* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary each gain. */
 #include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"

@@ -1,5 +1,4 @@
-/* strobe machine: measures the peaks of this machine and stores them for commands that print shares
- * of them. */
+/* strobe machine: measures the peaks of this machine and stores them for other commands. */
 #include "base/isa.h"
 #include "base/opt.h"
 #include "base/str.h"

@@ -43,8 +43,7 @@ struct waiting {
     int64_t start_ns;
 };
 
-/* Planning a large model for each recompute setting takes seconds; show progress after one
- * second. */
+/* Planning a large model for each recompute setting takes seconds. */
 static void show(void *user, int done, int all)
 {
     struct waiting *w = user;

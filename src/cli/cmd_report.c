@@ -1,5 +1,4 @@
-/* strobe report RUN...: tables, verdicts and an HTML page about runs, profiles and benchmark
- * results. */
+/* strobe report RUN...: tables, verdicts and a page about runs, profiles and benchmark results. */
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"

@@ -19,8 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A run directory in place of CONFIG stands for its config.conf, with out_dir set to the
- * directory. */
+/* A run directory in place of CONFIG stands for its config.conf, with out_dir set to it. */
 static enum status read_config(struct config *c, int argc, char **argv, struct arena *a)
 {
     char **word = ARENA_NEW(a, char *, 2 * argc);

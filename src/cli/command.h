@@ -20,8 +20,7 @@ struct table_form;
 
 struct command {
     const char *name;
-    /* argv: the words after the command's name. On ST_HELP, command_run prints the help of this
-     * row. */
+    /* argv: the words after the name. On ST_HELP, command_run prints the help of this row. */
     enum status (*run)(int argc, char **argv);
     const char *usage; /* "CONFIG [--key=value ...]" */
     const char *help;  /* one line */

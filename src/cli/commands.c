@@ -110,8 +110,7 @@ enum status command_run(const struct command *c, int argc, char **argv)
     return ST_OK;
 }
 
-/* The path of a configuration: `path` itself if it exists, else the installed copy in
- * PREFIX/share/strobe (the program is in PREFIX/bin). */
+/* `path` if it exists, else the copy in PREFIX/share/strobe (the program is in PREFIX/bin). */
 static const char *find_config(const char *path, struct arena *a)
 {
     char self[4096];

@@ -1,5 +1,4 @@
-/* device.h - the option --device of commands without a configuration; it takes the values of the
- * key. */
+/* device.h - the option --device of commands without a configuration: values of the key. */
 #ifndef CLI_DEVICE_H
 #define CLI_DEVICE_H
 

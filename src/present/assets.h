@@ -12,8 +12,7 @@ struct asset {
     int64_t size;
 };
 
-/* Finds a file of web/, "dygraph.min.js" or "dygraph.min.css". ST_UNSUPPORTED if the chart
- * library is missing. */
+/* A file of web/, "dygraph.min.js" or ".css". ST_UNSUPPORTED: the chart library is missing. */
 enum status asset_find(const char *name, struct arena *a, struct asset *ret_asset);
 
 #endif

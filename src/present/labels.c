@@ -34,8 +34,7 @@ static bool is_free(const struct labels *l, const struct label_box *b)
     return true;
 }
 
-/* Tries positions: right of the point, left, above, below; then further up and down, with a leader
- * line. */
+/* Positions to try: right, left, above, below; then farther up and down, with a leader. */
 static const struct {
     int side, lines;
 } places[] = {{1, 0},   {-1, 0}, {0, -1}, {0, 1},  {1, -2},  {-1, -2}, {1, 2},  {-1, 2}, {1, -3},

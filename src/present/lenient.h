@@ -6,8 +6,7 @@
 
 struct json_t;
 
-/* A copy of `n` bytes with U+FFFD for everything that is not UTF-8, because a model may generate
- * any bytes. */
+/* A copy of `n` bytes, of any kind, with U+FFFD for everything that is not UTF-8. */
 char *lenient_utf8(const char *text, int64_t n, struct arena *a);
 /* Parses one JSON object of `n` bytes; NULL if it is malformed. NaN and Infinity, which JSON
  * lacks, are read as null. The caller releases it with json_decref. */

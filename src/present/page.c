@@ -23,8 +23,7 @@ void page_print_data(const struct json_t *data, struct str *s)
     free(text);
 }
 
-/* Appends an asset without the comment that names the source map of the library, which the page
- * lacks. */
+/* Leaves out the comment that names the library's source map, which the page lacks. */
 static enum status print_asset(const char *name, struct arena *a, struct str *s)
 {
     struct asset asset;

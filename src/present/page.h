@@ -1,5 +1,4 @@
-/* page.h - the HTML page as one file: the frame web/page.html with styles, scripts and the chart
- * library. */
+/* page.h - the HTML page as one file: web/page.html with styles, scripts and the chart library. */
 #ifndef PRESENT_PAGE_H
 #define PRESENT_PAGE_H
 

@@ -1,5 +1,4 @@
-/* plot.h - curves over logarithmic axes as one SVG file (svg.h). Points carry their values as
- * tooltips. */
+/* plot.h - curves over logarithmic axes as one SVG file (svg.h), with values as tooltips. */
 #ifndef PRESENT_PLOT_H
 #define PRESENT_PLOT_H
 
@@ -29,8 +28,7 @@ struct plot_panel {
     const char *level_name;
 };
 
-/* Panels are side by side; the legend names the lines of the first. `title` is above and `note`
- * below them. Texts may contain any character. */
+/* Panels side by side; the legend is of the first. `title` above and `note` below: any text. */
 void plot_print_svg(const char *title, const char *note, const struct plot_panel *panel, int panels,
                     struct str *s);
 

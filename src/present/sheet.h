@@ -12,8 +12,7 @@ struct str;
 
 enum { SHEET_VERSION = 1, SHEET_LABELS = 8, SHEET_TABLES = 8, SHEET_NOTES = 16 };
 
-/* How a table is drawn: a bar for each row, or curves over a column of numbers. Columns are named
- * by their ids. */
+/* How a table is drawn: a bar for each row, or curves over a column. Columns are named by ids. */
 enum sheet_chart_kind { SHEET_NO_CHART, SHEET_BARS, SHEET_LINES };
 struct sheet_chart {
     enum sheet_chart_kind kind;

@@ -1,5 +1,4 @@
-/* Curves of a sheet's table: one for each text of its labels, and a panel for each text of another
- * column. */
+/* Curves of a sheet's table: one for each text of its labels, a panel for each of another. */
 #include "present/sheet.h"
 
 #include "base/str.h"

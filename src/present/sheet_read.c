@@ -1,5 +1,4 @@
-/* Reads bench.json. As with other files, unknown fields are ignored, and an unknown version is
- * an error that names the file. */
+/* Reads bench.json: unknown fields are ignored, an unknown version is an error. */
 #include "present/sheet.h"
 
 #include "base/file.h"

@@ -8,8 +8,7 @@
 
 struct str;
 
-/* `top` is the y coordinate of the upper edge. `title`: of a file; NULL: the picture is part of a
- * page. */
+/* `top`: y of the upper edge. `title`: of a file; NULL: the picture is part of a page. */
 void svg_open(struct str *s, int top, int width, int height, const char *title);
 void svg_close(struct str *s);
 /* Appends text with markup characters escaped. */

@@ -9,8 +9,7 @@ struct stats;
 
 /* A table of empty cells. */
 struct table table_new(const struct table_column *column, int columns, int rows, struct arena *a);
-/* A number with `digits` significant digits, never with an exponent; integer digits are never
- * rounded. */
+/* A number with `digits` significant digits and no exponent; integer digits are not rounded. */
 void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a);
 /* The standard deviation; the cell stays empty with only one sample. */
 void table_set_std(struct table *t, int row, int column, const struct stats *s, struct arena *a);

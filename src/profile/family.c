@@ -10,8 +10,7 @@ static bool within(const char *scope, const char *word)
     return false;
 }
 
-/* Element-wise operators and sums belong to the family of the layer that contains them, or to the
- * pointwise family if the layer has none. */
+/* Element-wise operators and sums belong to the family of the layer that contains them. */
 enum family family_of(const struct node *n, bool primitive)
 {
     enum family family = op_def(n->op)->family;

@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const by_names[PROFILE_BYS] = {"kernel", "op",    "family",
-                                                  "layer",  "phase", "range"};
-
 const char *profile_by_name(enum profile_by by)
 {
-    return by_names[by];
+    static const char *const names[] = {"kernel", "op", "family", "layer", "phase", "range"};
+    return names[by];
 }
 
 struct part { /* a group under construction */
@@ -24,7 +22,7 @@ struct grouping {
     const struct profile *p;
     struct profile_groups *ret;
     struct part *part;
-    int parts, capacity, group_capacity;
+    int parts, capacity;
     struct arena *a;
 };
 
@@ -63,9 +61,8 @@ static bool same_kernel(const struct profile_row *x, const struct profile_row *y
 const char *profile_kernel_name(const struct profile_row *r, struct arena *a)
 {
     if (r->node < 0) return arena_printf(a, "%s (%s)", r->variant, family_name(r->family));
-    const char *name = arena_printf(a, "%s %s", op_def(r->op)->name, r->shape);
-    if (r->device_short) return arena_printf(a, "%s %s", name, r->device_short);
-    return arena_printf(a, "%s %s", name, r->variant);
+    return arena_printf(a, "%s %s %s", op_def(r->op)->name, r->shape,
+                        r->device_short ? r->device_short : r->variant);
 }
 
 static const char *layer_name(const struct profile_row *r, struct arena *a)
@@ -77,34 +74,21 @@ static const char *layer_name(const struct profile_row *r, struct arena *a)
 
 static const char *name_of(enum profile_by by, const struct profile_row *r, struct arena *a)
 {
-    switch (by) {
-    case BY_KERNEL:
-        return profile_kernel_name(r, a);
-    case BY_OP:
-        return r->node < 0 ? family_name(r->family) : op_def(r->op)->name;
-    case BY_FAMILY:
-        return family_name(r->family);
-    case BY_LAYER:
-        return layer_name(r, a);
-    case BY_PHASE:
-        return phase_name(r->phase);
-    case BY_RANGE:
-    case PROFILE_BYS:
-        break;
-    }
-    return "";
+    if (by == BY_KERNEL) return profile_kernel_name(r, a);
+    if (by == BY_OP && r->node >= 0) return op_def(r->op)->name;
+    if (by == BY_LAYER) return layer_name(r, a);
+    return by == BY_PHASE ? phase_name(r->phase) : family_name(r->family);
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
 static int new_part(struct grouping *g, const char *name, const struct profile_row *row, int parent)
 {
-    int at = g->parts;
+    struct profile_group *group = ARENA_NEW(g->a, struct profile_group, 1);
+    group->name = name;
+    group->depth = parent < 0 ? 0 : g->part[parent].group->depth + 1;
     ARENA_GROW(g->a, g->part, g->parts, g->capacity);
-    g->part[at] = (struct part){.like = row, .parent = parent};
-    g->part[at].group = ARENA_NEW(g->a, struct profile_group, 1);
-    g->part[at].group->name = name;
-    g->part[at].group->depth = parent < 0 ? 0 : g->part[parent].group->depth + 1;
+    g->part[g->parts] = (struct part){.group = group, .like = row, .parent = parent};
     return g->parts++;
 }
 

@@ -15,18 +15,16 @@ static const double LATENCY_MS = 0.01, EXPLAINED = 0.25;
 /* So are kernels with a floor below LITTLE_MS and below NOT_EXPLAINED of their time. */
 static const double LITTLE_MS = 0.005, NOT_EXPLAINED = 0.01;
 
-static const char *const bounds[] = {"", "compute", "memory", "latency"};
-
 const char *bound_name(enum bound bound)
 {
-    return bounds[bound];
+    static const char *const names[] = {"", "compute", "memory", "latency"};
+    return names[bound];
 }
-
-static const char *const times[] = {"clock", "events", "cupti"};
 
 const char *profile_times_name(enum profile_times by)
 {
-    return times[by];
+    static const char *const names[] = {"clock", "events", "cupti"};
+    return names[by];
 }
 
 struct making {
@@ -87,12 +85,9 @@ static void describe_unmatched(struct profile_row *r, enum phase phase, const ch
 static int new_row(struct making *m)
 {
     struct profile *p = m->p;
-    int rows = p->rows;
     ARENA_GROW(m->a, p->row, p->rows, m->capacity);
-    ARENA_GROW(m->a, m->next, rows, m->nexts);
-    ARENA_GROW(m->a, m->room, rows, m->rooms);
-    p->row[p->rows] = (struct profile_row){.node = -1};
-    p->row[p->rows].step_ms = ARENA_NEW(m->a, double, p->steps);
+    ARENA_GROW(m->a, m->next, p->rows, m->nexts);
+    ARENA_GROW(m->a, m->room, p->rows, m->rooms);
     m->next[p->rows] = -1;
     m->room[p->rows] = 0;
     return p->rows++;
@@ -106,14 +101,15 @@ static int find_row(struct making *m, const struct activity *x, enum phase phase
     for (; *link >= 0; link = &m->next[*link])
         if (str_same(p->row[*link].device_kernel, x->name)) return *link;
     int row = new_row(m);
-    double *step_ms = p->row[row].step_ms;
+    struct profile_row *r = &p->row[row];
+    *r = (struct profile_row){.node = -1};
     if (x->mark >= 0)
-        describe_node(m, &p->row[row], x->mark);
+        describe_node(m, r, x->mark);
     else
-        describe_unmatched(&p->row[row], phase, x->name);
-    p->row[row].step_ms = step_ms;
-    p->row[row].device_kernel = x->name;
-    p->row[row].device_short = x->short_name ? x->short_name : x->name;
+        describe_unmatched(r, phase, x->name);
+    r->step_ms = ARENA_NEW(m->a, double, p->steps);
+    r->device_kernel = x->name;
+    r->device_short = x->short_name ? x->short_name : x->name;
     /* new_row may have moved the array that `link` points into. */
     if (m->first[head] < 0) {
         m->first[head] = row;

@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kinds[CHANGE_KINDS] = {"vanished", "came", "other kernel", "same kernel"};
-
 const char *change_kind_name(enum change_kind kind)
 {
-    return kinds[kind];
+    static const char *const names[] = {"vanished", "came", "other kernel", "same kernel"};
+    return names[kind];
 }
 
 /* --- lines of one profile --------------------------------------------------------------------- */
@@ -305,7 +304,7 @@ struct table changes_table(const struct changes *c, int most, struct arena *a)
     for (int i = 0; i < c->n; i++) {
         const struct change *x = &c->change[i];
         if (i < shown) {
-            set_row(&t, i, kinds[x->kind], x->place, &x->before, &x->after,
+            set_row(&t, i, change_kind_name(x->kind), x->place, &x->before, &x->after,
                     x->after.kernel ? x->after.kernel : x->before.kernel, decimals, a);
             if (change_is_noise(x)) table_at(&t, i, 5)->text = "within";
             continue;

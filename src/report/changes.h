@@ -50,8 +50,7 @@ void changes_find(const struct profile_file *before, const struct profile_file *
                   struct arena *a, struct changes *ret_changes);
 /* The changes in a sentence. */
 const char *changes_words(const struct changes *c, struct arena *a);
-/* The `most` largest changes (0: all), a line with the sum of the others, and a line for the
- * step. */
+/* The `most` largest changes (0: all), and lines for the sum of the others and for the step. */
 struct table changes_table(const struct changes *c, int most, struct arena *a);
 
 #endif

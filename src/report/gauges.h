@@ -36,8 +36,7 @@ struct gauges {
 void gauges_init(struct gauges *g);
 /* Adds one line of the log, of iteration `iter`. */
 void gauges_take(struct gauges *g, const struct json_t *line, int64_t iter, struct arena *a);
-/* Computes the means: from the member "gauges" of the summary (NULL: absent), otherwise from the
- * points. */
+/* Computes the means: from "gauges" of the summary, or from the points if that is NULL. */
 void gauges_conclude(struct gauges *g, const struct json_t *summary, struct arena *a);
 /* {"seconds": [], "iter": [], "utilization": [] ...}, of at most `most` points each, which are
  * means of neighbouring samples. */

@@ -54,17 +54,10 @@ static const char *const row_fields[] = {
 static json_t *row_json(const struct profile_file *p, const struct profile_file_row *r,
                         struct texts *t)
 {
-    const char *const text[] = {r->phase,
-                                r->op,
-                                r->shape,
-                                r->types,
-                                r->dtype,
-                                r->peak_of,
-                                r->variant,
-                                r->device_kernel,
-                                r->scope,
-                                r->bound,
-                                p->kernel[r->kernel].name};
+    const char *name = p->kernel[r->kernel].name;
+    const char *const text[] = {r->phase, r->op,      r->shape,   r->types,
+                                r->dtype, r->peak_of, r->variant, r->device_kernel,
+                                r->scope, r->bound,   name};
     const double numbers[] = {r->layer,      r->family,     r->kernel,        r->flops,
                               r->bytes,      r->floor_ms,   r->per_step,      r->ms,
                               r->work_ms,    r->run_ms.n,   r->run_ms.median, r->run_ms.mean,

@@ -1,5 +1,4 @@
-/* report.h - what `strobe report` makes of runs, profiles and results of `strobe bench`: tables and
- * verdicts, CSV, a picture of the rooflines, and the page. */
+/* report.h - the tables, verdicts, CSV, picture and page of `strobe report`. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 

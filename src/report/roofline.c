@@ -81,13 +81,10 @@ struct roofline_frame roofline_frame_of(const struct profile_file *profile, int 
         if (top > 0 && p->copies) x_high = fmax(x_high, 1.5 * top / p->copy[0].rate);
     }
     if (!(ms > 0)) return (struct roofline_frame){.01, 100, 1e9, 1e12, 1};
-    return (struct roofline_frame){
-        .x_low = pow(10, floor(log10(x_low))),
-        .x_high = 1.6 * x_high,
-        .y_low = pow(10, floor(log10(y_low))),
-        .y_high = 6 * y_high, /* leaves space for names */
-        .ms_most = ms,
-    };
+    x_low = pow(10, floor(log10(x_low)));
+    y_low = pow(10, floor(log10(y_low)));
+    /* The height leaves space for names. */
+    return (struct roofline_frame){x_low, 1.6 * x_high, y_low, 6 * y_high, ms};
 }
 
 /* --- ceilings --------------------------------------------------------------------------------- */
@@ -120,8 +117,7 @@ static void print_copy(struct str *s, const struct chart *c, const struct profil
     str_printf(s, " %s</text>\n", chart_value_text(text, CHART_BANDWIDTH, copy->rate));
 }
 
-/* The matmul peak of a type: a horizontal line, named in the margin. *free: bottom of the names so
- * far. */
+/* The matmul peak of a type, named in the margin. *free: bottom of the names so far. */
 static void print_matmul(struct str *s, const struct chart *c, const struct profile_file *p,
                          const struct profile_file_peak *product, double *free)
 {

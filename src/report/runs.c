@@ -210,8 +210,7 @@ static void derive_figures(struct run *r, struct arena *a)
         f->final_train_loss = r->eval[r->evals - 1].train_loss;
         f->final_val_loss = r->eval[r->evals - 1].val_loss;
     }
-    /* The iter of a step is the number of updates before it, that of an evaluation the number so
-     * far. */
+    /* A step's iter counts the updates before it, an evaluation's those so far. */
     int64_t stepped = r->steps ? r->step[r->steps - 1].iter + 1 : 0;
     int64_t evaluated = r->evals ? r->eval[r->evals - 1].iter : 0;
     f->iters = stepped > evaluated ? stepped : evaluated;
@@ -234,8 +233,7 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
 
 /* --- the directory ---------------------------------------------------------------------------- */
 
-/* Reads a JSON file of the run; `versioned`: its version is required. *ret_object is NULL if
- * there is no such file. */
+/* `strict`: its version is required. *ret_object is NULL if there is no such file. */
 static enum status read_object(const char *path, bool strict, struct arena *a, json_t **ret_object)
 {
     *ret_object = NULL;

@@ -65,8 +65,7 @@ static struct found file_found(char *path, struct arena *a)
     return f;
 }
 
-/* Adds a directory that contains a run, a profile or a result. Returns whether it has a run or
- * profile. */
+/* Adds a directory that has a run, a profile or a result. Whether it has a run or profile. */
 static bool add_dir(struct finding *f, char *dir)
 {
     struct found found = {.dir = dir,
@@ -159,8 +158,7 @@ static enum status read_sheets(const struct finding *f, struct subjects *s, stru
     return ST_OK;
 }
 
-/* Whether this is the result of a suite in the folder of its runs; the page goes into that
- * folder. */
+/* Whether this is the result of a suite in the folder of its runs, where the page goes. */
 static bool holds_another(const struct finding *f, int i)
 {
     const struct found *x = &f->found[i];

@@ -1,5 +1,4 @@
-/* attention.h - suites of attention alone. In a request, `block_size` is the length and `n_embd`
- * the head size. */
+/* attention.h - suites of attention: `block_size` is the length and `n_embd` the head size. */
 #ifndef SUITE_ATTENTION_H
 #define SUITE_ATTENTION_H
 

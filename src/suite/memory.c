@@ -69,38 +69,24 @@ static void name_point(struct table *t, int row, const struct looking *x, const 
 
 /* --- peaks ------------------------------------------------------------------------------------ */
 
-enum {
-    PHASE = 3,
-    PEAK,
-    TOTAL,
-    WEIGHTS,
-    GRADIENTS,
-    OPTIMIZER,
-    SAVED,
-    AT,
-    RESIDUAL,
-    FITS,
-    NOTE,
-    PEAK_COLUMNS
-};
+/* clang-format off */
+#define PEAK_LIST(X) \
+    X(PHASE, "phase", "phase", \
+      "inference: the loss, with nothing saved; the forward pass of a step; or the step", false) \
+    X(PEAK, "peak_bytes", "peak", "memory in use at the peak", true) \
+    X(TOTAL, "total_bytes", "allocated", "memory allocated before the first step, with gaps", true) \
+    X(WEIGHTS, "weights_bytes", "weights", "weights and their copies, at the peak", true) \
+    X(GRADIENTS, "gradients_bytes", "gradients", "gradients at the peak", true) \
+    X(OPTIMIZER, "optimizer_bytes", "AdamW", "moments of AdamW", true) \
+    X(SAVED, "saved_bytes", "saved", "saved for the backward pass, at the peak", true) \
+    X(AT, "at", "where", "the kernel that runs at the peak", false) \
+    X(RESIDUAL, "residual_bytes", "one (B,T,C)", "a tensor of the residual stream in fp32", true) \
+    X(FITS, "fits", "fits", "whether it fits within --mem-limit", false) \
+    X(NOTE, "note", "note", "why there is no plan", false)
+/* clang-format on */
 
-static const struct table_column peak_columns[PEAK_COLUMNS] = {
-    POINT_COLUMNS,
-    [PHASE] = {"phase", "phase",
-               "inference: the loss, with nothing saved; the forward pass of a step; or the step",
-               false},
-    [PEAK] = {"peak_bytes", "peak", "memory in use at the peak", true},
-    [TOTAL] = {"total_bytes", "allocated", "memory allocated before the first step, with gaps",
-               true},
-    [WEIGHTS] = {"weights_bytes", "weights", "weights and their copies, at the peak", true},
-    [GRADIENTS] = {"gradients_bytes", "gradients", "gradients at the peak", true},
-    [OPTIMIZER] = {"optimizer_bytes", "AdamW", "moments of AdamW", true},
-    [SAVED] = {"saved_bytes", "saved", "saved for the backward pass, at the peak", true},
-    [AT] = {"at", "where", "the kernel that runs at the peak", false},
-    [RESIDUAL] = {"residual_bytes", "one (B,T,C)", "a tensor of the residual stream in fp32", true},
-    [FITS] = {"fits", "fits", "whether it fits within --mem-limit", false},
-    [NOTE] = {"note", "note", "why there is no plan", false},
-};
+enum { BEFORE_PEAKS = 2, PEAK_LIST(TABLE_ID) PEAK_COLUMNS };
+static const struct table_column peak_columns[] = {POINT_COLUMNS, PEAK_LIST(TABLE_COLUMN)};
 
 /* The peak of the forward pass. */
 static const struct memory_moment *peak_of_forward(const struct memory_course *c,
@@ -193,8 +179,7 @@ static const struct table_column saved_columns[SAVED_COLUMNS] = {
     [SHARE] = {"percent", "%", "share of what the block saves", true},
 };
 
-/* The largest saved tensors of one block, a line for the others, and one for the block's
- * gradients. */
+/* The largest saved tensors of a block, a line for the others, one for its gradients. */
 static void set_saved(struct sheet_table *s, int *row, const struct looking *x,
                       const struct point *p, const struct memory_tensors *saved, int64_t weights)
 {

@@ -7,8 +7,7 @@
 /* Peak memory of inference, of a step and of its forward pass, what a block saves, and the
  * effect of recomputation; computed from plans, without a device. */
 enum status suite_run_memory(const struct suite_request *r, struct sheet *ret, struct arena *a);
-/* Where the time of each part of a step goes, for sizes and lengths; softmax compared with the
- * matmuls of attention. */
+/* Where the time of a step goes, by size and length; softmax compared with its matmuls. */
 enum status suite_run_profile(const struct suite_request *r, struct sheet *ret, struct arena *a);
 /* The kernels of one attention block, unfused and flash. */
 enum status suite_run_block(const struct suite_request *r, struct sheet *ret, struct arena *a);

@@ -9,8 +9,7 @@ struct suite_size {
     const char *name, *file, *words;
     bool asked; /* run only if --size names it */
 };
-/* A reduction on a CPU, and the keys that override it ("n_layer n_embd"; also "size", "iters"); "":
- * none. */
+/* A reduction on a CPU, and the keys that override it ("n_layer", "size", "iters"); "": none. */
 struct suite_small {
     const char *keys, *what;
 };

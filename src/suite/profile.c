@@ -98,28 +98,22 @@ static void set_part(const struct profiling *x, int row, int part, const struct 
 
 /* --- inside attention ------------------------------------------------------------------------- */
 
-enum {
-    INSIDE_MATMULS = 2,
-    INSIDE_SOFTMAX,
-    INSIDE_TIMES,
-    MATMUL_FLOPS,
-    SOFTMAX_FLOPS,
-    FLOPS_TIMES,
-    INSIDE_COLUMNS
-};
+/* clang-format off */
+#define INSIDE_LIST(X) \
+    X(INSIDE_CONFIG, "config", "config", "the model", false) \
+    X(INSIDE_LENGTH, "T", "T", "tokens per sequence", true) \
+    X(INSIDE_MATMULS, "products_ms", "matmuls ms", \
+      "scores and the weighted sum, forward, of all blocks", true) \
+    X(INSIDE_SOFTMAX, "softmax_ms", "softmax ms", \
+      "softmax with mask and scale, forward, of all blocks", true) \
+    X(INSIDE_TIMES, "softmax_over_products", "softmax / matmuls", "by time", true) \
+    X(MATMUL_FLOPS, "products_gflop", "matmuls GFLOP", "FLOPs of the plan", true) \
+    X(SOFTMAX_FLOPS, "softmax_gflop", "softmax GFLOP", "FLOPs of the plan", true) \
+    X(FLOPS_TIMES, "softmax_over_products_flops", "by FLOPs", "softmax / matmuls", true)
+/* clang-format on */
 
-static const struct table_column inside_columns[INSIDE_COLUMNS] = {
-    [CONFIG] = {"config", "config", "the model", false},
-    [LENGTH] = {"T", "T", "tokens per sequence", true},
-    [INSIDE_MATMULS] = {"products_ms", "matmuls ms",
-                        "scores and the weighted sum, forward, of all blocks", true},
-    [INSIDE_SOFTMAX] = {"softmax_ms", "softmax ms",
-                        "softmax with mask and scale, forward, of all blocks", true},
-    [INSIDE_TIMES] = {"softmax_over_products", "softmax / matmuls", "by time", true},
-    [MATMUL_FLOPS] = {"products_gflop", "matmuls GFLOP", "FLOPs of the plan", true},
-    [SOFTMAX_FLOPS] = {"softmax_gflop", "softmax GFLOP", "FLOPs of the plan", true},
-    [FLOPS_TIMES] = {"softmax_over_products_flops", "by FLOPs", "softmax / matmuls", true},
-};
+enum { INSIDE_LIST(TABLE_ID) INSIDE_COLUMNS };
+static const struct table_column inside_columns[] = {INSIDE_LIST(TABLE_COLUMN)};
 
 static void add_inside(struct profiling *x, const char *name, int64_t T, const struct profile *p)
 {
@@ -136,8 +130,8 @@ static void add_inside(struct profiling *x, const char *name, int64_t T, const s
     }
     if (!(ms[0] > 0 && ms[1] > 0)) return; /* flash attention has neither */
     int row = x->inside_rows++;
-    table_set_text(t, row, CONFIG, name);
-    table_set(t, row, LENGTH, 0, (double)T, a);
+    table_set_text(t, row, INSIDE_CONFIG, name);
+    table_set(t, row, INSIDE_LENGTH, 0, (double)T, a);
     table_set(t, row, INSIDE_MATMULS, 4, ms[0], a);
     table_set(t, row, INSIDE_SOFTMAX, 4, ms[1], a);
     table_set(t, row, INSIDE_TIMES, 3, ms[1] / ms[0], a);

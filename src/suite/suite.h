@@ -22,8 +22,7 @@ struct suite_request {
     bool full;                                                /* the published size on a CPU, too */
     const struct machine *machine;                            /* if the suite requires it */
     void (*each)(void *user, double share, const char *what); /* progress, 0 ... 1 */
-    /* Runs a command of this program in a separate process; its output goes to stderr, or nowhere
-     * if `quiet` is set. */
+    /* Runs a command in a separate process; its output goes to stderr, or with `quiet` nowhere. */
     enum status (*command)(void *user, char *const *word, int words, bool quiet);
     void *user;
     const struct suite_grid *grid; /* of the suite; set by suite_run */

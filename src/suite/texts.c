@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* Paths are relative to the root of the repository, where the build runs. A text ends with a
- * zero. */
+/* Paths are relative to the root of the repository, where the build runs. Texts end with a zero. */
 #define EMBED(symbol, name)                                                                \
     __asm__(".section .rodata\n" #symbol "_text:\n.incbin \"configs/" name "\"\n.byte 0\n" \
             ".previous\n");                                                                \

@@ -1,5 +1,4 @@
-/* texts.h - configuration files that suites are made of, taken into the program: it may run where
- * they are not. */
+/* texts.h - configuration files that suites are made of, embedded in the program. */
 #ifndef SUITE_TEXTS_H
 #define SUITE_TEXTS_H
 

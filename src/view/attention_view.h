@@ -1,5 +1,4 @@
-/* attention_view.h - what `bench attention` prints: the table, what its columns mean, and the
- * picture. */
+/* attention_view.h - what `bench attention` prints: the table, notes on it, and the picture. */
 #ifndef VIEW_ATTENTION_VIEW_H
 #define VIEW_ATTENTION_VIEW_H
 

@@ -187,8 +187,7 @@ static json_t *gpus_json(void)
     return all;
 }
 
-/* "version" is null if a library is missing; then "missing" has the reason and "without" the
- * cost. */
+/* "version" is null if a library is missing; "missing" says why, "without" the cost. */
 static json_t *gpu_libraries_json(void)
 {
     json_t *all = json_object();

@@ -1,5 +1,4 @@
-/* kernels_view.h - what `strobe bench kernels` prints: one row per kernel of each call, and sums
- * over a step. */
+/* kernels_view.h - what `strobe bench kernels` prints: a row per kernel and call, and sums. */
 #ifndef VIEW_KERNELS_VIEW_H
 #define VIEW_KERNELS_VIEW_H
 

@@ -1,5 +1,4 @@
-/* published.h - throughput that others published (configs/published/), compiled into the
- * program. */
+/* published.h - throughput that others published (configs/published/), in the program. */
 #ifndef VIEW_PUBLISHED_H
 #define VIEW_PUBLISHED_H
 
