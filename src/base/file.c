@@ -119,6 +119,17 @@ enum status file_make_dirs(const char *path)
     return ST_OK;
 }
 
+enum status file_make_parent(const char *path)
+{
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return ST_OK;
+    if (slash - path >= (int64_t)sizeof folder)
+        return fail(ST_IO, "%s: the path is too long", path);
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    return file_make_dirs(folder);
+}
+
 static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
 {
     (void)info, (void)kind, (void)where;

@@ -20,6 +20,8 @@ void file_unmap(void *map, int64_t size);
 const char *file_cache_folder(struct arena *a);
 /* Creates a directory and its missing parents. */
 enum status file_make_dirs(const char *path);
+/* The same for the folder of a file. */
+enum status file_make_parent(const char *path);
 /* Removes a directory and its contents. A missing directory is ST_OK. */
 enum status file_remove_dir(const char *path);
 

@@ -4,12 +4,11 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "base/threads.h"
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "cli/planned.h"
 #include "cli/version.h"
-#include "engine/device.h"
 #include "suite/grid.h"
 #include "view/ceilings.h"
 
@@ -181,13 +180,6 @@ static enum status name_machine(struct sheet *s, const struct device *d, const c
     return ST_OK;
 }
 
-static enum status prepare(const struct config *c, struct device *ret)
-{
-    threads_set(c->plan.threads);
-    TRY(isa_limit(c->plan.isa));
-    return device_of(c, ret);
-}
-
 static enum status check_suite_words(const struct bench_words *w)
 {
     for (int i = 0; i < w->words; i++)
@@ -263,7 +255,7 @@ enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
     }
     if (!folder) folder = arena_printf(a, "runs/%s", x.suite ? x.suite->name : "bench");
     r->out_dir = folder;
-    TRY(prepare(&c, &x.device));
+    TRY(device_prepare(&c, &x.device));
     TRY(check_path(w, folder, a));
     if (x.suite && x.suite->machine) {
         TRY(ceilings_get(&m, &x.device, a));

@@ -1,10 +1,9 @@
 /* strobe bench kernels: times every kernel that accepts a call of a training step. */
 #include "base/log.h"
 #include "base/str.h"
-#include "base/threads.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "cli/planned.h"
-#include "engine/device.h"
 #include "measure/random_step.h"
 #include "view/ceilings.h"
 #include "view/kernels_view.h"
@@ -79,9 +78,7 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
     struct bench_kernels k;
     TRY(read_config(&c, argc, argv, a));
     TRY(planned_vocabulary(&c, vocab, &vocab, a));
-    threads_set(c.plan.threads);
-    TRY(isa_limit(c.plan.isa));
-    TRY(device_of(&c, &device));
+    TRY(device_prepare(&c, &device));
     TRY(random_step_check(&c, vocab, EXTENT_STEP));
     TRY(ceilings_get(&m, &device, a));
     with_peaks.machine = &m;

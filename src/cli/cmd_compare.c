@@ -47,20 +47,15 @@ static enum status sort_words(struct comparing *c, int argc, char **argv, struct
 static void make_variant(struct comparing *c, int n, struct arena *a)
 {
     struct variant *v = &c->variant[n];
-    struct str name = {0};
-    int rest = n, digit[BENCH_AXES] = {0};
+    v->name = "";
     for (int i = c->grid.axes - 1; i >= 0; i--) {
-        digit[i] = rest % c->grid.axis[i].values;
-        rest /= c->grid.axis[i].values;
+        const struct bench_axis *x = &c->grid.axis[i];
+        const char *word = arena_printf(a, "%s=%s", x->key, x->value[n % x->values]);
+        v->name = *v->name ? arena_printf(a, "%s,%s", word, v->name) : word;
+        v->word[i] = arena_printf(a, "--%s", word);
+        n /= x->values;
     }
-    for (int i = 0; i < c->grid.axes; i++) {
-        const char *key = c->grid.axis[i].key, *text = c->grid.axis[i].value[digit[i]];
-        str_printf(&name, "%s%s=%s", i ? "," : "", key, text);
-        v->word[i] = arena_printf(a, "--%s=%s", key, text);
-    }
-    v->name = arena_strdup(a, str_text(&name));
     v->dir = arena_printf(a, "%s/%s", c->out_dir, v->name);
-    str_release(&name);
 }
 
 /* Refuses what `strobe train` would refuse, before the first run starts. */
@@ -120,26 +115,18 @@ static char **words_of(const struct comparing *c, const struct variant *v, struc
     return word;
 }
 
-static enum status fail_stopped(const struct variant *v)
-{
-    return fail(ST_INTERRUPTED,
-                "stopped at %s; repeat the command with --init_from=resume to continue", v->name);
-}
-
-static enum status run_variant(const struct comparing *c, const struct variant *v, struct arena *a)
-{
-    enum status st = child_run(words_of(c, v, a), v->name, false);
-    return st == ST_INTERRUPTED ? fail_stopped(v) : st;
-}
-
 static enum status run_variants(const struct comparing *c, struct arena *a)
 {
     enum status st = ST_OK;
     interrupt_catch();
     for (int i = 0; i < c->variants && st == ST_OK; i++) {
-        log_info("\n=== %d of %d: %s", i + 1, c->variants, c->variant[i].name);
-        st = run_variant(c, &c->variant[i], a);
-        if (st == ST_OK && interrupt_noted()) st = fail_stopped(&c->variant[i]);
+        const struct variant *v = &c->variant[i];
+        log_info("\n=== %d of %d: %s", i + 1, c->variants, v->name);
+        st = child_run(words_of(c, v, a), v->name, false);
+        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted()))
+            st = fail(ST_INTERRUPTED,
+                      "stopped at %s; repeat the command with --init_from=resume to continue",
+                      v->name);
     }
     interrupt_release();
     return st;

@@ -32,22 +32,14 @@ static void append_text(struct str *s, const char *text)
 /* The same with control characters as C escapes, so that the text stays on one line. */
 static void append_visible(struct str *s, const char *text)
 {
-    if (strcmp(text, "\n") == 0)
-        str_append(s, "\\n");
-    else if (strcmp(text, "\t") == 0)
-        str_append(s, "\\t");
-    else if (strcmp(text, "\r") == 0)
-        str_append(s, "\\r");
+    static const char escaped[] = "\n\t\r", letters[] = "ntr";
+    const char *at = text[0] && !text[1] ? strchr(escaped, text[0]) : NULL;
+    if (at)
+        str_printf(s, "\\%c", letters[at - escaped]);
     else if (text[0] && (uint8_t)text[0] < ' ')
         str_printf(s, "\\x%02x", (uint8_t)text[0]);
     else
         append_text(s, text);
-}
-
-static void append_beginning(struct str *s, const struct dataset *d)
-{
-    for (int64_t i = 0; i < d->count[SPLIT_TRAIN] && i < SHOWN_CHARACTERS; i++)
-        append_visible(s, vocabulary_text(&d->vocabulary, d->tokens[SPLIT_TRAIN][i]));
 }
 
 static void print_text(const struct request *r, const struct dataset *d, const struct meta *m,
@@ -65,7 +57,8 @@ static void print_text(const struct request *r, const struct dataset *d, const s
         str_printf(&s, "  %-10s  %s tokens, SHA-256 %.12s...\n", split_name(i),
                    str_thousands(number, d->count[i]), m->split[i].sha256);
     str_append(&s, "  begins      ");
-    append_beginning(&s, d);
+    for (int64_t i = 0; i < d->count[SPLIT_TRAIN] && i < SHOWN_CHARACTERS; i++)
+        append_visible(&s, vocabulary_text(&d->vocabulary, d->tokens[SPLIT_TRAIN][i]));
     str_append(&s, "\n");
     command_print(&s);
 }

@@ -1,11 +1,9 @@
 /* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary each gain. */
-#include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "base/threads.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "cli/planned.h"
-#include "engine/device.h"
 #include "suite/others.h"
 #include "view/ceilings.h"
 #include "view/ladder_view.h"
@@ -34,9 +32,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     if (c.train.gradient_accumulation_steps > 1)
         log_info("a step has %lld micro-batches; to time one, add --gradient_accumulation_steps=1",
                  (long long)c.train.gradient_accumulation_steps);
-    threads_set(c.plan.threads);
-    TRY(isa_limit(c.plan.isa));
-    TRY(device_of(&c, &device));
+    TRY(device_prepare(&c, &device));
     TRY(ceilings_get(&m, &device, a));
     int64_t free = device.backend->devices.free_memory(device.number);
     o->run.room = free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */

@@ -78,13 +78,6 @@ static void print_after(const struct trainer *t)
     printf("\n");
 }
 
-static void print_json(const struct trainer *t)
-{
-    struct str s = {0};
-    run_summary_print_json(&t->summary, &s);
-    command_print(&s);
-}
-
 /* Writes the page of the run. A failure is only a warning: the training itself succeeded. */
 static void write_page(const char *dir, struct arena *a)
 {
@@ -160,10 +153,12 @@ static enum status train(const struct config *c, bool overwrite, bool json, stru
     print_before(&t);
     enum status st = trainer_run(&t);
     if (st == ST_OK) {
+        struct str s = {0};
         if (json)
-            print_json(&t);
+            run_summary_print_json(&t.summary, &s);
         else
             print_after(&t);
+        command_print(&s);
         write_page(c->train.out_dir, a);
         log_info("next: strobe sample %s", c->train.out_dir);
     }

@@ -1,6 +1,14 @@
 #include "cli/device.h"
 
+#include "base/threads.h"
 #include "engine/device.h"
+
+enum status device_prepare(const struct config *c, struct device *ret)
+{
+    threads_set(c->plan.threads);
+    TRY(isa_limit(c->plan.isa));
+    return device_of(c, ret);
+}
 
 enum status device_of_word(const char *word, struct device *ret)
 {

@@ -4,6 +4,8 @@
 
 #include "backend/backend.h"
 
+struct config;
+
 /* A row for the option table of a command. */
 #define DEVICE_OPTION(word)                                                                     \
     {                                                                                           \
@@ -12,5 +14,7 @@
 
 /* Finds the device; NULL: auto. */
 enum status device_of_word(const char *word, struct device *ret);
+/* Finds the device of a configuration and applies its number of threads and instruction set. */
+enum status device_prepare(const struct config *c, struct device *ret);
 
 #endif

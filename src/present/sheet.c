@@ -100,19 +100,12 @@ struct json_t *sheet_json(const struct sheet *s)
 
 enum status sheet_write(const struct sheet *s, const char *path)
 {
-    struct arena a = {0};
-    enum status st = ST_OK;
-    char *folder = arena_strdup(&a, path), *slash = strrchr(folder, '/');
-    if (slash && slash != folder) {
-        *slash = '\0';
-        st = file_make_dirs(folder);
-    }
+    enum status st = file_make_parent(path);
     json_t *j = sheet_json(s);
     char *text = json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     BUG_IF(!text, "a sheet is not JSON");
     if (st == ST_OK) st = file_write(path, text, (int64_t)strlen(text));
     free(text);
     json_decref(j);
-    arena_release(&a);
     return st;
 }

@@ -29,12 +29,6 @@ static json_t *whole(double x)
     return json_integer((json_int_t)(x + 0.5));
 }
 
-static json_t *plan_json(const struct program *program)
-{
-    struct facts f = facts_of(program);
-    return facts_json(&f);
-}
-
 static json_t *stats_json(const struct stats *s)
 {
     return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "n", s->n, "median", rounded(s->median),
@@ -47,13 +41,6 @@ static json_t *phases_json(const double *ms)
     json_t *j = json_object();
     for (int phase = 0; phase < PHASE_COUNT; phase++)
         json_object_set_new(j, phase_name((enum phase)phase), json_real(rounded(ms[phase])));
-    return j;
-}
-
-static json_t *range_json(const struct range *r)
-{
-    json_t *j = json_array();
-    for (int i = 0; i < r->words; i++) json_array_append_new(j, json_string(r->word[i]));
     return j;
 }
 
@@ -82,7 +69,7 @@ static void set_what(json_t *j, const struct profile_row *r)
     json_object_set_new(j, "layer",
                         r->range.layer < 0 ? json_null() : json_integer(r->range.layer));
     json_object_set_new(j, "scope", json_string(r->scope));
-    json_object_set_new(j, "range", range_json(&r->range));
+    json_object_set_new(j, "range", texts_json(r->range.word, r->range.words));
     json_object_set_new(j, "family", json_string(family_name(r->family)));
     json_object_set_new(j, "kernel", json_string(r->variant));
     json_object_set_new(j, "device_kernel", text_or_null(r->device_kernel));
@@ -159,10 +146,8 @@ static json_t *memory_json(const struct profile *p)
 static json_t *idle_json(const struct profile *p)
 {
     struct stats s = stats_of(p->idle_step_ms, p->steps);
-    json_t *j =
-        json_pack("{s:I, s:f, s:o, s:o}", "gaps_per_step", (json_int_t)p->gaps, "ms_per_step",
-                  s.mean, "phases", phases_json(p->idle_ms), "step_ms", stats_json(&s));
-    return j;
+    return json_pack("{s:I, s:f, s:o, s:o}", "gaps_per_step", (json_int_t)p->gaps, "ms_per_step",
+                     s.mean, "phases", phases_json(p->idle_ms), "step_ms", stats_json(&s));
 }
 
 static json_t *words_json(const struct profile *p)
@@ -202,12 +187,13 @@ json_t *profile_json(const struct profile *p, const char *version)
 {
     struct arena a = {0};
     struct environment now;
+    struct facts facts = facts_of(&p->engine->program);
     environment_gather(&now, &a);
-    json_t *j = json_pack(
-        "{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "v", VERSION, "version", version, "date",
-        now.date, "device", p->engine->backend->name, "config",
-        config_json(p->engine->program.config), "plan", plan_json(&p->engine->program), "machine",
-        p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
+    json_t *j =
+        json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "v", VERSION, "version", version,
+                  "date", now.date, "device", p->engine->backend->name, "config",
+                  config_json(p->engine->program.config), "plan", facts_json(&facts), "machine",
+                  p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
     BUG_IF(!j, "a profile is not valid JSON");
     json_object_set_new(j, "command", text_or_null(p->command));
     set_how(j, p);
@@ -226,17 +212,9 @@ json_t *profile_json(const struct profile *p, const char *version)
 enum status profile_write(const struct profile *p, const char *version, const char *path)
 {
     json_t *j = profile_json(p, version);
-    char *text = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)), folder[1024];
+    char *text = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
     BUG_IF(!text, "a profile is not valid JSON");
-    const char *slash = strrchr(path, '/');
-    int n = slash ? (int)(slash - path) : 0;
-    enum status st = ST_OK;
-    if (n >= (int)sizeof folder) st = fail(ST_IO, "%s: the path is too long", path);
-    if (st == ST_OK && n > 0) {
-        memcpy(folder, path, (size_t)n);
-        folder[n] = '\0';
-        st = file_make_dirs(folder);
-    }
+    enum status st = file_make_parent(path);
     if (st == ST_OK) st = file_write(path, text, (int64_t)strlen(text));
     free(text);
     json_decref(j);

@@ -43,16 +43,12 @@ int pace_least(const struct pace *p)
     return p->o->steps < STEPS_LEAST ? p->o->steps : STEPS_LEAST;
 }
 
-static int left(const struct pace *p)
-{
-    return p->total > p->done ? p->total - p->done : 0;
-}
-
 /* Until the number of steps is chosen, assumes that they use up the limit. */
 static double left_ms(const struct pace *p)
 {
     double now = p->step_begun_ns ? since(p->step_begun_ns) : 0;
-    double ms = left(p) * p->step_ms - now, room = p->o->limit_ms - spent_ms(p);
+    int left = p->total > p->done ? p->total - p->done : 0;
+    double ms = left * p->step_ms - now, room = p->o->limit_ms - spent_ms(p);
     int least = p->warm + pace_least(p) + 1 - p->done;
     if (p->chosen || ms < room) return ms > 0 ? ms : 0;
     return room > least * p->step_ms ? room : least * p->step_ms - now;

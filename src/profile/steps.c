@@ -45,12 +45,6 @@ static void see_inputs(struct finding *f, int64_t i, int iteration)
     f->next = iteration;
 }
 
-static void see_kernel(struct finding *f, int64_t i, bool begins)
-{
-    if (begins) begin_step(f, i);
-    f->inputs = -1;
-}
-
 /* An activity of a replay with unknown kernels; it may belong to the step of the last inputs. */
 static void see_unmatched(struct finding *f, int64_t i)
 {
@@ -74,7 +68,8 @@ int steps_find(const struct marks *m, struct trace *t, int first, struct seen_st
             if (x->play < 0) see_inputs(&f, i, given);
         } else if (x->mark >= 0) {
             bool update = mark_kind(m, x->mark, &node) == GRAPH_UPDATE;
-            see_kernel(&f, i, !update && updated);
+            if (!update && updated) begin_step(&f, i);
+            f.inputs = -1;
             updated = update;
         } else if (x->unmatched) {
             see_unmatched(&f, i);

@@ -130,24 +130,18 @@ static json_t *bench_json(const struct sheet *x, struct arena *a)
     return j;
 }
 
-static json_t *benches_json(const struct html_page *p, struct arena *a)
-{
-    json_t *all = json_array();
-    for (int i = 0; i < p->sheets; i++) json_array_append_new(all, bench_json(&p->sheet[i], a));
-    return all;
-}
-
 void html_print_data(const struct html_page *p, struct arena *a, struct str *s)
 {
     const struct comparison *c = p->runs;
-    json_t *runs = json_array();
+    json_t *runs = json_array(), *benches = json_array();
     for (int r = 0; r < c->runs; r++) json_array_append_new(runs, run_json(&c->run[r]));
+    for (int i = 0; i < p->sheets; i++) json_array_append_new(benches, bench_json(&p->sheet[i], a));
     json_t *data = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs, "table",
                              table_shown_json(&c->table), "settings",
                              differences(c->setting, c->settings, c->runs), "environment",
                              differences(c->environment, c->environments, c->runs), "verdict",
                              texts_json(c->verdict, c->verdicts), "notes",
-                             texts_json(c->note, c->notes), "benches", benches_json(p, a));
+                             texts_json(c->note, c->notes), "benches", benches);
     json_t *more = profile_page_json(p->profiles, a);
     json_object_update(data, more);
     json_decref(more);

@@ -106,22 +106,18 @@ static json_t *profiles_json(const struct profile_set *set)
     return all;
 }
 
-static json_t *benches_json(const struct report *x)
-{
-    json_t *all = json_array();
-    for (int i = 0; i < x->of.sheets; i++) json_array_append_new(all, sheet_json(&x->of.sheet[i]));
-    return all;
-}
-
 static void print_json(const struct report *x, struct arena *a, struct str *s)
 {
     const struct comparison *c = &x->runs;
     struct table differs = compare_settings_table(c, a);
+    json_t *benches = json_array();
+    for (int i = 0; i < x->of.sheets; i++)
+        json_array_append_new(benches, sheet_json(&x->of.sheet[i]));
     json_t *object =
         json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", 1, "runs", table_json(&c->table),
                   "differs", table_json(&differs), "verdict", texts_json(c->verdict, c->verdicts),
                   "notes", texts_json(c->note, c->notes), "changes", changes_json(x, a), "profiles",
-                  profiles_json(&x->of.profiles), "benches", benches_json(x));
+                  profiles_json(&x->of.profiles), "benches", benches);
     json_print_as(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10), s);
 }
 
