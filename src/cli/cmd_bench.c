@@ -56,9 +56,8 @@ static enum status run_step(const struct bench_words *w, struct arena *a)
 
 static enum status run(const struct bench_words *w, struct arena *a)
 {
-    if (w->steps < 1 && w->steps != NOT_GIVEN)
+    if ((w->steps < 1 && w->steps != NOT_GIVEN) || w->steps > STEPS_MOST)
         return fail(ST_USAGE, "--steps must be 1 to %d", STEPS_MOST);
-    if (w->steps > STEPS_MOST) return fail(ST_USAGE, "--steps must be 1 to %d", STEPS_MOST);
     if (!w->suite && (w->size || w->iters || w->full))
         return fail(ST_USAGE, "--%s needs --suite=NAME; --suite=list shows the suites",
                     w->size    ? "size"

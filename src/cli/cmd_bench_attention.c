@@ -285,13 +285,10 @@ static void drop_layout(int *argc, char **argv)
 enum status cmd_bench_attention(int argc, char **argv)
 {
     struct options o = {.svg = "attention.svg"};
-    struct words w = {.causal = "true",
-                      .hopper = "true",
-                      .deterministic = "false",
-                      .tokens = NOT_GIVEN,
-                      .heads = NOT_GIVEN,
-                      .samples = 20,
-                      .limit = 240};
+    struct words w = {.causal = "true", .hopper = "true", .deterministic = "false"};
+    w.tokens = w.heads = NOT_GIVEN;
+    w.samples = 20;
+    w.limit = 240;
     const struct opt options[] = {
         DEVICE_OPTION(&w.device),
         {"T", OPT_TEXT, &w.lengths, "N,N,...",

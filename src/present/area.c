@@ -5,17 +5,9 @@
 #include "present/chart.h"
 #include "present/svg.h"
 
-/* Lengths in CSS pixels. */
-enum {
-    WIDTH = 960,
-    LEFT = 84,
-    RIGHT = 24,
-    TOP = 64,
-    HEIGHT = 320, /* of the frame */
-    SPANS = 22,   /* below it: the names of spans */
-    SPAN_NAME = 100,
-    FOOT = 36 /* below the legend */
-};
+/* Lengths in CSS pixels; HEIGHT of the frame, SPANS of the names below it, FOOT below the legend. */
+enum { WIDTH = 960, LEFT = 84, RIGHT = 24, TOP = 64, HEIGHT = 320 };
+enum { SPANS = 22, SPAN_NAME = 100, FOOT = 36 };
 
 static double sum_at(const struct area *a, int column)
 {

@@ -6,12 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-enum {
-    TICKS_MOST = 8,
-    LEGEND_ROW = 22,
-    LEGEND_GAP = 18, /* after a name */
-    LETTER = 7       /* width of a wide letter */
-};
+/* LEGEND_GAP: after a name; LETTER: the width of a wide one. */
+enum { TICKS_MOST = 8, LEGEND_ROW = 22, LEGEND_GAP = 18, LETTER = 7 };
 
 /* --- axes ------------------------------------------------------------------------------------- */
 
@@ -59,13 +55,10 @@ const char *chart_value_text(char *buffer, enum chart_unit unit, double x)
     case CHART_BYTES:
         return bytes_text(buffer, x);
     case CHART_MILLISECONDS:
-        snprintf(buffer, 32, "%.3g %s",
-                 x * (x < 1     ? 1e3
-                      : x < 1e3 ? 1
-                                : 1e-3),
-                 x < 1     ? "µs"
-                 : x < 1e3 ? "ms"
-                           : "s");
+        if (x < 1)
+            snprintf(buffer, 32, "%.3g µs", x * 1e3);
+        else
+            snprintf(buffer, 32, x < 1e3 ? "%.3g ms" : "%.3g s", x < 1e3 ? x : x * 1e-3);
         return buffer;
     case CHART_NUMBER:
     case CHART_UNITS:

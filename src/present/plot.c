@@ -6,17 +6,10 @@
 
 #include <math.h>
 
-/* Lengths in CSS pixels. */
-enum {
-    WIDTH = 460,  /* of a panel, with its margins */
-    HEIGHT = 356, /* from the top of its title to the bottom of its x title */
-    LEFT = 78,
-    RIGHT = 24,
-    TOP = 40,
-    BOTTOM = 44,
-    HEAD = 34, /* above all panels */
-    FOOT = 36  /* below the legend */
-};
+/* Lengths in CSS pixels: of a panel with its margins, title and x title; above all; below the
+ * legend. */
+enum { WIDTH = 460, HEIGHT = 356, LEFT = 78, RIGHT = 24, TOP = 40, BOTTOM = 44 };
+enum { HEAD = 34, FOOT = 36 };
 
 static bool is_shown(const struct plot_point *p)
 {

@@ -64,9 +64,7 @@ static void record_end(struct host_watch *w, int64_t deed)
 /* Pops the ranges that `to` is not in, and pushes the rest of `to`. */
 static void move(struct host_watch *w, const struct range *to)
 {
-    int same = 0;
-    while (same < to->words && same < w->now.words && !strcmp(to->word[same], w->now.word[same]))
-        same++;
+    int same = range_shared(to, &w->now);
     for (int i = w->now.words; i > same; i--) range_pop();
     for (int i = same; i < to->words; i++) range_push(to->word[i]);
     w->now = *to;

@@ -35,6 +35,8 @@ struct range {
 };
 struct range range_of(const struct node *n, struct arena *a);
 bool range_has(const struct range *r, const char *word);
+/* The number of words that both begin with. */
+int range_shared(const struct range *x, const struct range *y);
 
 /* What limits the speed of a kernel. */
 enum bound {

@@ -112,6 +112,13 @@ bool range_has(const struct range *r, const char *word)
     return false;
 }
 
+int range_shared(const struct range *x, const struct range *y)
+{
+    int same = 0;
+    while (same < x->words && same < y->words && !strcmp(x->word[same], y->word[same])) same++;
+    return same;
+}
+
 struct range range_of(const struct node *n, struct arena *a)
 {
     struct range r = {.layer = -1};

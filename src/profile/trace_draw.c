@@ -124,13 +124,6 @@ struct range_spans {
     int64_t last;                     /* end of the last kernel so far */
 };
 
-static int same_words(const struct range *x, const struct range *y)
-{
-    int same = 0;
-    while (same < x->words && same < y->words && !strcmp(x->word[same], y->word[same])) same++;
-    return same;
-}
-
 static void write_span(struct drawing *d, const struct range_span *s, int step)
 {
     begin(d, "X", TRACE_DEVICE, TRACE_RANGES, s->start);
@@ -177,7 +170,7 @@ static void write_ranges(struct drawing *d, int step)
         const struct activity *x = &r->activity[i];
         const struct profile_row *row = &d->p->row[r->row[i]];
         if (row->node < 0) continue;
-        int same = same_words(now, &row->range);
+        int same = range_shared(now, &row->range);
         close_spans(&s, 1 + same, x->start_ns);
         for (int k = same; k < row->range.words; k++)
             open_span(d, &s, row->range.word[k], x->start_ns);

@@ -295,12 +295,11 @@ static void add_threads(struct writer *s)
         busy += r->busy_ms;
         busiest += r->busiest_ms;
     }
-    const char *library =
-        unseen > 0
-            ? arena_printf(
-                  s->a, "; the library's matmuls (%.3g %% of the step) do not report their threads",
-                  percent(unseen, p->step_ms.mean))
-            : "";
+    const char *library = "";
+    if (unseen > 0)
+        library = arena_printf(
+            s->a, "; the library's matmuls (%.3g %% of the step) do not report their threads",
+            percent(unseen, p->step_ms.mean));
     if (p->threads == 1)
         add(s, "threads", "one thread: there is no imbalance");
     else if (seen > 0)

@@ -43,12 +43,9 @@ static void print_profiles(const struct report *x, const struct style *style, st
                            struct str *s)
 {
     const struct profile_set *p = &x->of.profiles;
-    for (int i = 0; i < p->n; i++)
-        str_printf(s, "%s%s\n",
-                   i              ? style->next_line
-                   : x->runs.runs ? "\n"
-                                  : "",
-                   profile_file_words(&p->profile[i], a));
+    const char *before = x->runs.runs ? "\n" : "";
+    for (int i = 0; i < p->n; i++, before = style->next_line)
+        str_printf(s, "%s%s\n", before, profile_file_words(&p->profile[i], a));
 }
 
 static void print_tables(const struct report *x, const struct style *style, struct arena *a,

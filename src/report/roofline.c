@@ -10,18 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lengths in CSS pixels. */
-enum {
-    WIDTH = 1000,
-    HEIGHT = 622, /* of one profile, with title, legend and note */
-    LEFT = 78,
-    RIGHT = 126,
-    TITLE = 16, /* only in a file; the page has headings */
-    TOP = 44,
-    BOTTOM = 134,
-    LEGEND = 50, /* from the frame to the legend */
-    NAME_HEIGHT = 14,
-};
+/* Lengths in CSS pixels. HEIGHT: of one profile, with title, legend and note; TITLE: only in a file,
+ * because the page has headings; LEGEND: from the frame to the legend. */
+enum { WIDTH = 1000, HEIGHT = 622, LEFT = 78, RIGHT = 126, TITLE = 16, TOP = 44, BOTTOM = 134 };
+enum { LEGEND = 50, NAME_HEIGHT = 14 };
 static const double RADIUS_MOST = 23, RADIUS_LEAST = 2.5;
 static const double LABEL_SHARE = 0.015, SHARE_LEAST = 0.0003; /* shares of the step time */
 

@@ -132,13 +132,11 @@ static void make_table(const struct trial *x, struct sheet *ret, struct arena *a
                         x->head_size[g / x->lengths % x->head_sizes], a);
         }
     s->table.rows = row; /* fewer if the suite was stopped */
-    s->chart = (struct sheet_chart){.kind = SHEET_LINES,
-                                    .title = "forward and backward",
-                                    .label = {"dtype", "attention"},
-                                    .labels = 2,
-                                    .x = "T",
-                                    .panel = "d",
-                                    .y = "both_ms"};
+    sheet_bars(s, "forward and backward", "both_ms", NULL,
+               (const char *[SHEET_LABELS]){"dtype", "attention"});
+    s->chart.kind = SHEET_LINES;
+    s->chart.x = "T";
+    s->chart.panel = "d";
 }
 
 /* --- the measurement -------------------------------------------------------------------------- */
