@@ -64,10 +64,7 @@ static enum status make_request(const struct bench_words *w, struct suite_reques
                                 .full = w->full,
                                 .each = progress_share,
                                 .command = run_command};
-    if (w->limit && (!str_read_bytes(w->limit, &r->limit) || r->limit < 1))
-        return fail(ST_USAGE,
-                    "--mem-limit takes a size with its unit, as in 80GiB, 24GB or 512MiB; found %s",
-                    *w->limit ? w->limit : "nothing");
+    TRY(command_read_size("mem-limit", w->limit, &r->limit));
     if (w->iters < 0 || w->iters > ITERS_MOST)
         return fail(ST_USAGE, "--iters must be 1 to %d", ITERS_MOST);
     return find_order(w->order, &r->order);

@@ -58,11 +58,9 @@ static enum status run(const struct bench_words *w, struct arena *a)
 {
     if ((w->steps < 1 && w->steps != NOT_GIVEN) || w->steps > STEPS_MOST)
         return fail(ST_USAGE, "--steps must be 1 to %d", STEPS_MOST);
-    if (!w->suite && (w->size || w->iters || w->full))
-        return fail(ST_USAGE, "--%s needs --suite=NAME; --suite=list shows the suites",
-                    w->size    ? "size"
-                    : w->iters ? "iters"
-                               : "full");
+    const char *of_suite = w->size ? "size" : w->iters ? "iters" : w->full ? "full" : NULL;
+    if (!w->suite && of_suite)
+        return fail(ST_USAGE, "--%s needs --suite=NAME; --suite=list shows the suites", of_suite);
     if (w->suite && !strcmp(w->suite, "list")) return bench_sheet_list(&w->form, a);
     if (w->suite || bench_words_are_grid(w) || w->form.csv || w->form.markdown)
         return bench_sheet_run(w, a);

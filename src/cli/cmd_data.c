@@ -131,13 +131,12 @@ static enum status make_or_show(const struct request *r, struct arena *a)
     const char *folder = arena_printf(a, "%s/%s", r->data_dir, r->name);
     bool exists = file_exists(folder), can_make = r->from || is_shakespeare(r);
     if (exists && !r->force) {
-        if (r->from || r->fall_back || r->kind)
-            return fail(ST_USAGE,
-                        "%s already exists; replace it with --force, or leave %s out to verify it",
-                        folder,
-                        r->from        ? "--from"
-                        : r->fall_back ? "--fall_back"
-                                       : "--kind");
+        const char *given = r->from ? "from" : r->fall_back ? "fall_back" : r->kind ? "kind" : NULL;
+        if (given)
+            return fail(
+                ST_USAGE,
+                "%s already exists; replace it with --force, or leave --%s out to verify it",
+                folder, given);
         return show(r, false, a);
     }
     if (r->force && !can_make)

@@ -26,10 +26,7 @@ static enum status check(const struct options *o, struct memory_view *v)
     if (extent == EXTENTS)
         return fail(ST_USAGE, "--phase must be inference, backward or step; found %s", o->phase);
     v->extent = (enum memory_extent)extent;
-    if (o->limit && (!str_read_bytes(o->limit, &v->limit) || v->limit < 1))
-        return fail(ST_USAGE,
-                    "--limit takes a size with its unit, as in 80GiB, 24GB or 512MiB; found %s",
-                    *o->limit ? o->limit : "nothing");
+    TRY(command_read_size("limit", o->limit, &v->limit));
     if (o->rows < 0 || o->rows > 1000000) return fail(ST_USAGE, "--rows must be 0 to 1000000");
     if (o->measure && o->backend)
         return fail(ST_USAGE, "--measure runs on the device of the configuration; set --device "

@@ -46,6 +46,8 @@ extern const char command_welcome[];
 enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
                                 struct arena *a);
 
+/* Reads the value of an option, "80GiB", in bytes; NULL: it was not given. */
+enum status command_read_size(const char *option, const char *text, int64_t *ret);
 /* Both print to stdout and release what they print. */
 void command_print(struct str *s);
 void command_print_json(struct json_t *j);

@@ -149,6 +149,13 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
     return ST_OK;
 }
 
+enum status command_read_size(const char *option, const char *text, int64_t *ret)
+{
+    if (!text || (str_read_bytes(text, ret) && *ret >= 1)) return ST_OK;
+    return fail(ST_USAGE, "--%s takes a size with its unit, as in 80GiB, 24GB or 512MiB; found %s",
+                option, *text ? text : "nothing");
+}
+
 void command_print(struct str *s)
 {
     fputs(str_text(s), stdout);

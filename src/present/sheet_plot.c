@@ -47,10 +47,7 @@ static struct plot_line line_of(const struct sheet_table *t, const char *panel, 
     const struct table *x = &t->table;
     int at_panel = find(x, t->chart.panel), at_x = find(x, t->chart.x), at_y = find(x, t->chart.y);
     struct plot_point *point = ARENA_NEW(a, struct plot_point, x->rows);
-    struct plot_line line = {.name = label,
-                             .color = number % PLOT_COLORS,
-                             .dashed = number / PLOT_COLORS % 2 == 1,
-                             .point = point};
+    struct plot_line line = {label, number % PLOT_COLORS, number / PLOT_COLORS % 2 == 1, point, 0};
     for (int row = 0; row < x->rows; row++)
         if (!strcmp(text_at(x, row, at_panel), panel) && !strcmp(label_of(t, row, a), label) &&
             table_at(x, row, at_y)->text)
@@ -72,12 +69,11 @@ void sheet_print_curves(const struct sheet_table *t, struct str *out, struct are
     }
     for (int p = 0; p < panels; p++) {
         const char *of = at_panel < 0 ? "" : x->column[at_panel].title;
-        drawn[p] = (struct plot_panel){.title = *panel[p] ? arena_printf(a, "%s %s", of, panel[p])
-                                                          : x->column[find(x, t->chart.y)].title,
-                                       .x_title = x->column[find(x, t->chart.x)].title,
-                                       .unit = t->chart.bytes ? CHART_BYTES : CHART_MILLISECONDS,
-                                       .line = &line[p * LINES],
-                                       .lines = labels};
+        drawn[p] = (struct plot_panel){.line = &line[p * LINES], .lines = labels};
+        drawn[p].title = *panel[p] ? arena_printf(a, "%s %s", of, panel[p])
+                                   : x->column[find(x, t->chart.y)].title;
+        drawn[p].x_title = x->column[find(x, t->chart.x)].title;
+        drawn[p].unit = t->chart.bytes ? CHART_BYTES : CHART_MILLISECONDS;
         for (int l = 0; l < labels; l++) line[p * LINES + l] = line_of(t, panel[p], label[l], l, a);
     }
     plot_print_svg(t->chart.title ? t->chart.title : "", "", drawn, panels, out);

@@ -47,15 +47,13 @@ static struct places places_of(const struct program *program, const struct profi
             const struct node *n = &plan->graph->node[id];
             if (!plan->step[id].kernel) continue;
             ARENA_GROW(a, all.place, all.n, all.capacity);
-            all.place[all.n++] =
-                (struct place){.op = n->op,
-                               .phase = n->phase,
-                               .scope = n->scope,
-                               .type = *graph_type(plan->graph, n->out[0]),
-                               .runs = kinds[k] == GRAPH_MICRO_MORE ? (int)micro_steps - 1 : 1,
-                               .ms = time_of(p, kinds[k], id),
-                               .product = family_of(n, false) == FAMILY_MATMUL,
-                               .peak = call_precision(&plan->step[id].call)};
+            struct place *x = &all.place[all.n++];
+            *x = (struct place){.op = n->op, .phase = n->phase, .scope = n->scope};
+            x->type = *graph_type(plan->graph, n->out[0]);
+            x->runs = kinds[k] == GRAPH_MICRO_MORE ? (int)micro_steps - 1 : 1;
+            x->ms = time_of(p, kinds[k], id);
+            x->product = family_of(n, false) == FAMILY_MATMUL;
+            x->peak = call_precision(&plan->step[id].call);
         }
     }
     return all;
@@ -147,12 +145,11 @@ static bool changes(const struct rung *r, const struct config *from, const struc
 static enum status plan_next(const struct program *p, const struct ladder_rung *next,
                              struct program *ret, struct arena *a)
 {
-    unsigned kinds_built = 0;
+    unsigned built = 0;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        if (p->built[kind] && kind != GRAPH_REFRESH) kinds_built |= 1u << kind;
+        if (p->built[kind] && kind != GRAPH_REFRESH) built |= 1u << kind;
     TRY(model_check(&next->config));
-    return program_compile(ret, &next->config, p->model.vocab, p->target, p->tuning, kinds_built,
-                           a);
+    return program_compile(ret, &next->config, p->model.vocab, p->target, p->tuning, built, a);
 }
 
 void rung_find(const struct profile *p, struct rung *ret, struct arena *a)

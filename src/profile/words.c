@@ -36,7 +36,7 @@ static const char *plural(int n)
 }
 
 /* A number with that many digits and no exponent. */
-static const char *number(struct writer *s, double x, int digits)
+static const char *number(const struct writer *s, double x, int digits)
 {
     char text[32];
     return arena_strdup(s->a, str_number(text, x, digits));

@@ -173,11 +173,10 @@ static double rest_of(const struct profile_file *p, double *ret_step)
 static void add_times(struct finding *f, const char *place, const char *family, double before,
                       double after, double std_before, double std_after)
 {
-    add(f, (struct change){CHANGE_KEPT,
-                           place,
-                           profile_file_family(family),
-                           {.kernel = place, .ms = before, .std = std_before},
-                           {.kernel = place, .ms = after, .std = std_after}});
+    struct change c = {CHANGE_KEPT, place, profile_file_family(family), {0}, {0}};
+    c.before = (struct change_side){place, before, 0, std_before};
+    c.after = (struct change_side){place, after, 0, std_after};
+    add(f, c);
 }
 
 bool change_is_noise(const struct change *c)

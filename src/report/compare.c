@@ -186,11 +186,10 @@ static const char *speed_words(const struct run *first, const struct run *r, str
 
 static const char *memory_words(const struct run *first, const struct run *r, struct arena *a)
 {
-    double change = r->figures.memory_planned / first->figures.memory_planned - 1;
-    if (!isfinite(change)) return NULL;
-    if (fabs(change) < 5e-4) return "with the same memory";
-    return arena_printf(a, "with %.1f %% %s memory", fabs(change) * 100,
-                        change < 0 ? "less" : "more");
+    double more = r->figures.memory_planned / first->figures.memory_planned - 1;
+    if (!isfinite(more)) return NULL;
+    if (fabs(more) < 5e-4) return "with the same memory";
+    return arena_printf(a, "with %.1f %% %s memory", fabs(more) * 100, more < 0 ? "less" : "more");
 }
 
 static const char *loss_words(const struct run *first, const struct run *r, struct arena *a)

@@ -123,8 +123,6 @@ static void read_row(struct profile_file_row *r, const json_t *j, struct arena *
 {
     enum { LAYERS_MOST = 1 << 20 };
     *r = (struct profile_file_row){
-        .plan = text_of(j, "plan", a),
-        .node = index_of(j, "node", INT32_MAX),
         .op = text_of(j, "op", a),
         .dtype = text_of(j, "dtype", a),
         .peak_of = text_of(j, "peak_of", a),
@@ -221,7 +219,6 @@ static void read_timeline(struct profile_file *p, const json_t *timeline, struct
         double start = number_at(m, 1), end = number_at(m, 2);
         if (row < 0 || lane < 0 || !(start <= end)) continue;
         p->moment[p->moments++] = (struct profile_file_moment){row, lane, start, end};
-        if (lane >= p->lanes) p->lanes = lane + 1;
     }
 }
 

@@ -24,9 +24,7 @@ struct profile_file_times {
 };
 
 struct profile_file_row {
-    const char *plan; /* NULL (like other fields of nodes) if the row is not a node */
-    int node;
-    const char *op, *dtype, *peak_of, *shape, *types;
+    const char *op, *dtype, *peak_of, *shape, *types; /* NULL if the row is not a node */
     const char *phase, *scope, *variant, *device_kernel, *bound;
     int family, layer; /* layer: a block of the model, or -1 */
     const char *word[PROFILE_FILE_DEPTH];
@@ -110,8 +108,6 @@ struct profile_file {
     int kernels;
     struct profile_file_moment *moment;
     int moments;
-    const char *lane[PROFILE_FILE_LANES];
-    int lanes;
     struct profile_file_memory memory;
 };
 

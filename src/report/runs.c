@@ -182,22 +182,15 @@ static struct stats step_times(const struct run *r, struct arena *a)
 static void derive_figures(struct run *r, struct arena *a)
 {
     struct stats ms = step_times(r, a);
-    double none = NAN;
     struct run_figures *f = &r->figures;
-    *f = (struct run_figures){
-        .seconds = r->steps ? 0 : none,
-        .ms_median = ms.n ? ms.median : none,
-        .ms_std = ms.n > 1 ? ms.std : none,
-        .ms_spread = ms.n > 1 ? (ms.p75 - ms.p25) / 2 : none,
-        .timed = ms.n,
-        .others_busy = none,
-        .tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.median * 1e3 : none,
-        .final_train_loss = none,
-        .final_val_loss = none,
-        .best_val_loss = none,
-        .memory_planned = r->plan.total,
-        .memory_peak = none,
-    };
+    *f = (struct run_figures){.timed = ms.n, .memory_planned = r->plan.total};
+    f->others_busy = f->memory_peak = NAN;
+    f->final_train_loss = f->final_val_loss = f->best_val_loss = NAN;
+    f->seconds = r->steps ? 0 : NAN;
+    f->ms_median = ms.n ? ms.median : NAN;
+    f->ms_std = ms.n > 1 ? ms.std : NAN;
+    f->ms_spread = ms.n > 1 ? (ms.p75 - ms.p25) / 2 : NAN;
+    f->tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.median * 1e3 : NAN;
     for (int i = 0; i < r->steps; i++) { /* with log_interval=10, a line stands for ten steps */
         int64_t before = i ? r->step[i - 1].iter : r->step[i].iter - 1;
         f->seconds += r->step[i].ms * 1e-3 * (double)(r->step[i].iter - before);

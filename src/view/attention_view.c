@@ -116,10 +116,9 @@ static void set_shape(struct table *t, int row, const struct attention_cell *c, 
 /* SMs of the GPU; 0: not a GPU. */
 static int processors_of(const struct attention_options *o)
 {
-    struct device_facts facts;
+    struct device_facts f;
     if (o->device.backend->host_memory) return 0;
-    return o->device.backend->devices.describe(o->device.number, &facts) == ST_OK ? facts.processors
-                                                                                  : 0;
+    return o->device.backend->devices.describe(o->device.number, &f) == ST_OK ? f.processors : 0;
 }
 
 struct table attention_table(const struct attention_view *v, struct arena *a)

@@ -54,10 +54,9 @@ static const char *copies_note(const struct memory_view *v, struct arena *a)
 {
     const int64_t *bytes = v->program->bytes;
     bool mixed = precision_is_mixed(v->config->plan.dtype);
-    const char *weights = !bytes[STORAGE_PACKED] ? "bf16"
-                          : bytes[STORAGE_COPY]  ? "bf16 and packed"
-                          : mixed                ? "bf16, packed"
-                                                 : "f32, packed";
+    const char *weights = mixed ? "bf16, packed" : "f32, packed";
+    if (bytes[STORAGE_COPY]) weights = "bf16 and packed";
+    if (!bytes[STORAGE_PACKED]) weights = "bf16";
     if (!bytes[STORAGE_COPY] && !bytes[STORAGE_PACKED]) return "amax history for float8";
     return arena_printf(a, "weights as matmuls read them: %s%s", weights,
                         bytes[STORAGE_AMAX] ? "; amax history" : "");
@@ -262,9 +261,8 @@ static void print_limit(const struct memory_view *v, struct str *s)
 static void print_run(const struct memory_view *v, struct str *s)
 {
     const struct memory_run *r = &v->run;
-    char planned[32], measured[32];
-    str_printf(s, "\nmeasured in two steps: predicted %s, ",
-               str_bytes(planned, (double)r->planned));
+    char plan[32], measured[32];
+    str_printf(s, "\nmeasured in two steps: predicted %s, ", str_bytes(plan, (double)r->planned));
     if (r->measured < 0) {
         str_append(s, "measured: unknown on this device\n");
         return;

@@ -105,10 +105,9 @@ static void set_units(struct table *t, const struct scale *scale, struct arena *
 {
     struct table_column *column = ARENA_NEW(a, struct table_column, t->columns);
     memcpy(column, t->column, (size_t)t->columns * sizeof *column);
-    column[COLUMN_FLOPS].title = scale->flops > 1e3 ? "TFLOP"
-                                 : scale->flops > 1 ? "GFLOP"
-                                                    : "MFLOP";
-    column[COLUMN_BYTES].title = scale->bytes > 1e3 ? "TB" : scale->bytes > 1 ? "GB" : "MB";
+    double flops = scale->flops, bytes = scale->bytes;
+    column[COLUMN_FLOPS].title = flops > 1e3 ? "TFLOP" : flops > 1 ? "GFLOP" : "MFLOP";
+    column[COLUMN_BYTES].title = bytes > 1e3 ? "TB" : bytes > 1 ? "GB" : "MB";
     t->column = column;
 }
 
