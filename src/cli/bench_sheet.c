@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/log.h"
-#include "base/str.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/device.h"
@@ -56,14 +55,12 @@ static enum status find_order(const char *word, enum bench_order *ret)
 
 static enum status make_request(const struct bench_words *w, struct suite_request *r)
 {
-    *r = (struct suite_request){.size = w->size,
-                                .warmup = w->warmup,
-                                .phase = w->phase,
-                                .steps = w->steps > 0 ? w->steps : 0,
-                                .iters = w->iters,
-                                .full = w->full,
-                                .each = progress_share,
-                                .command = run_command};
+    *r = (struct suite_request){.size = w->size, .warmup = w->warmup, .phase = w->phase};
+    r->steps = w->steps > 0 ? w->steps : 0;
+    r->iters = w->iters;
+    r->full = w->full;
+    r->each = progress_share;
+    r->command = run_command;
     TRY(command_read_size("mem-limit", w->limit, &r->limit));
     if (w->iters < 0 || w->iters > ITERS_MOST)
         return fail(ST_USAGE, "--iters must be 1 to %d", ITERS_MOST);

@@ -230,13 +230,10 @@ static enum status run(struct options *o, struct arena *a)
     struct machine m, now; /* m: with peaks, maybe measured earlier; now: of this run */
     struct progress progress = {0};
     struct attention_cell *cell;
-    struct attention_view v = {.o = &o->run,
-                               .machine = &m,
-                               .now = &now,
-                               .svg = o->svg,
-                               .command = o->command,
-                               .version = version_number,
-                               .commit = version_commit};
+    struct attention_view v = {.o = &o->run, .machine = &m, .now = &now, .svg = o->svg};
+    v.command = o->command;
+    v.version = version_number;
+    v.commit = version_commit;
     struct str s = {0};
     TRY(ceilings_get(&m, &o->run.device, a));
     int64_t free = o->run.device.backend->devices.free_memory(o->run.device.number);

@@ -3,7 +3,6 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/opt.h"
-#include "base/str.h"
 #include "bench/bench_grid.h"
 #include "cli/child.h"
 #include "cli/command.h"

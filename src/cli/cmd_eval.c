@@ -1,13 +1,11 @@
 /* strobe eval: the training and validation loss of a checkpoint, estimated as during training. */
-#include "base/str.h"
+#include "base/opt.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
-#include "present/table_form.h"
 #include "train/evaluator.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 static void print_text(const struct saved *s, const double *loss)
 {

@@ -8,8 +8,6 @@
 #include "cli/version.h"
 #include "view/info_view.h"
 
-#include <stdio.h>
-
 enum status cmd_info(int argc, char **argv)
 {
     bool json = false, ops = false;

@@ -1,11 +1,9 @@
 /* strobe lab PART: small numerical experiments. */
-#include "base/str.h"
 #include "cli/command.h"
 #include "lab/accumulate.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static enum status accumulate(int argc, char **argv);

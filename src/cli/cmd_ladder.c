@@ -8,8 +8,6 @@
 #include "view/ceilings.h"
 #include "view/ladder_view.h"
 
-#include <stdio.h>
-
 enum { STEPS_MOST = 100000, SECONDS_MOST = 1000000 };
 
 struct options {

@@ -8,7 +8,6 @@
 #include "engine/fit.h"
 #include "view/memory_view.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct options {

@@ -1,9 +1,9 @@
 /* strobe sample: generates text with a checkpoint. */
 #include "base/file.h"
+#include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
-#include "present/table_form.h"
 #include "train/sampler.h"
 
 #include <jansson.h>

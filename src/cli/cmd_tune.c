@@ -8,7 +8,6 @@
 #include "engine/tune.h"
 #include "present/table_form.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 struct options {

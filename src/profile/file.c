@@ -3,7 +3,6 @@
 #include "backend/backend.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/str.h"
 #include "engine/environment.h"
 #include "engine/facts.h"
 #include "engine/memory.h"

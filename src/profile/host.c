@@ -4,8 +4,6 @@
 #include "backend/range.h"
 #include "base/clock.h"
 
-#include <string.h>
-
 struct host_watch {
     struct marks marks;
     bool host_memory, heard, on; /* heard: a profiler receives NVTX ranges */

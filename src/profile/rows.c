@@ -8,7 +8,6 @@
 #include "bench/call.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Shorter kernels are bound by latency if their floor is below EXPLAINED of their time. */
 static const double LATENCY_MS = 0.01, EXPLAINED = 0.25;

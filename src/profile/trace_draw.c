@@ -2,7 +2,6 @@
 
 #include <jansson.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const double MIB = 1 << 20;
 

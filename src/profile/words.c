@@ -57,19 +57,17 @@ static void add_phases(struct writer *s)
 static void add_time(struct writer *s)
 {
     const struct profile *p = s->p;
-    const char *spread =
-        p->steps > 1 ? arena_printf(s->a, "; mean %s ms, std %s", number(s, p->step_ms.mean, 4),
-                                    number(s, p->step_ms.std, 3))
-                     : "";
-    const char *by = p->by == PROFILE_CLOCK    ? "the host clock around each kernel"
-                     : p->by == PROFILE_EVENTS ? "device events, one after each kernel"
-                                               : p->traced_by;
+    const char *spread = "", *by = p->traced_by ? p->traced_by : "the device trace";
+    if (p->steps > 1)
+        spread = arena_printf(s->a, "; mean %s ms, std %s", number(s, p->step_ms.mean, 4),
+                              number(s, p->step_ms.std, 3));
+    if (p->by == PROFILE_CLOCK) by = "the host clock around each kernel";
+    if (p->by == PROFILE_EVENTS) by = "device events, one after each kernel";
     const char *replay = p->replay ? ", replayed from a captured graph" : "";
     ADD(s, "step",
         "median %s ms over %d profiled step%s (%s ms over %d unprofiled)%s%s; timed by %s",
         number(s, p->step_ms.median, 4), p->steps, plural(p->steps),
-        number(s, p->plain_ms.median, 4), p->plain_ms.n, replay, spread,
-        by ? by : "the device trace");
+        number(s, p->plain_ms.median, 4), p->plain_ms.n, replay, spread, by);
     add_phases(s);
     const char *half = arena_printf(
         s->a,

@@ -4,7 +4,6 @@
 #include "present/table_cells.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- what differs ----------------------------------------------------------------------------- */

@@ -6,8 +6,6 @@
 #include "present/page.h"
 #include "present/svg.h"
 
-#include <string.h>
-
 /* The most points of a curve: more than a screen can show only make the page slow. */
 enum { POINTS_MAX = 12000 };
 

@@ -163,28 +163,21 @@ static enum status run_one(struct trial *x, int precision, int head, int length,
     int64_t T = x->length[length], room = suite_free_memory(r, &x->device, x->suite->limit);
     double left = x->limit_ms - clock_ms(x->start_ns, clock_ns()), work = weight(x, T);
     int at = (precision * x->head_sizes + head) * x->lengths + length, cells;
-    struct attention_options o = {.device = x->device,
-                                  .heads = 1,
-                                  .head_size = {x->head_size[head]},
-                                  .head_sizes = 1,
-                                  .causal = {true},
-                                  .masks = 1,
-                                  .tokens = x->suite->batch * T,
-                                  .length = {T},
-                                  .lengths = 1,
-                                  .precision = {x->precision[precision]},
-                                  .precisions = 1,
-                                  .ways = x->suite->ways,
-                                  .samples = r->steps ? (int)r->steps : SAMPLES,
-                                  .limit_ms = left * work / (x->all - x->done),
-                                  .all_ms = x->limit_ms,
-                                  .before = length ? &x->cell[(at - 1) * ATTENTION_VARIANTS] : NULL,
-                                  .room = room,
-                                  .limited = r->limit || x->suite->limit,
-                                  .each = show,
-                                  .user = x};
+    struct attention_options o = {.device = x->device, .causal = {true}, .length = {T}};
     struct attention_cell *cell;
-    if (o.limit_ms < 0) o.limit_ms = 0;
+    o.heads = o.head_sizes = o.masks = o.lengths = o.precisions = 1;
+    o.head_size[0] = x->head_size[head];
+    o.precision[0] = x->precision[precision];
+    o.tokens = x->suite->batch * T;
+    o.ways = x->suite->ways;
+    o.samples = r->steps ? (int)r->steps : SAMPLES;
+    o.limit_ms = left > 0 ? left * work / (x->all - x->done) : 0;
+    o.all_ms = x->limit_ms;
+    o.before = length ? &x->cell[(at - 1) * ATTENTION_VARIANTS] : NULL;
+    o.room = room;
+    o.limited = r->limit || x->suite->limit;
+    o.each = show;
+    o.user = x;
     enum status st = bench_attention_run(&o, &cell, &cells, a);
     if (st == ST_INTERRUPTED) return ST_OK;
     TRY(st);

@@ -7,7 +7,6 @@
 #include "suite/parts.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { WORDS_MOST = 64, USER_WORDS = 48, CHANGES = 15 };
 enum { ITERS = 6000, SMALL_ITERS = 250, EVALS = 24 };
