@@ -45,12 +45,12 @@ static enum status run_command(void *user, char *const *word, int words, bool qu
 static enum status find_order(const char *word, enum bench_order *ret)
 {
     *ret = BENCH_AUTO;
-    for (int i = 0; word && i < BENCH_ORDERS; i++) {
+    if (!word) return ST_OK;
+    for (int i = 0; i < BENCH_ORDERS; i++) {
         *ret = (enum bench_order)i;
         if (!strcmp(word, bench_order_name(*ret))) return ST_OK;
     }
-    return word ? fail(ST_USAGE, "--order must be auto, rounds, twice or once; found %s", word)
-                : ST_OK;
+    return fail(ST_USAGE, "--order must be auto, rounds, twice or once; found %s", word);
 }
 
 static enum status make_request(const struct bench_words *w, struct suite_request *r)

@@ -255,8 +255,8 @@ static enum status run(struct options *o, struct arena *a)
     TRY(draw(&v, a));
     if (v.stopped) return fail(ST_INTERRUPTED, "stopped: the table has the cells measured so far");
     const char *why = table_why_empty(&t);
-    return why ? fail(ST_UNSUPPORTED, "nothing was measured; reason of the first cell: %s", why)
-               : ST_OK;
+    if (!why) return ST_OK;
+    return fail(ST_UNSUPPORTED, "nothing was measured; reason of the first cell: %s", why);
 }
 
 static enum status prepare(struct options *o, struct words *w)

@@ -5,7 +5,7 @@
 #include "present/chart.h"
 #include "present/svg.h"
 
-/* Lengths in CSS pixels; HEIGHT of the frame, SPANS of the names below it, FOOT below the legend. */
+/* Lengths in CSS pixels: HEIGHT of the frame, SPANS of names below it, FOOT below the legend. */
 enum { WIDTH = 960, LEFT = 84, RIGHT = 24, TOP = 64, HEIGHT = 320 };
 enum { SPANS = 22, SPAN_NAME = 100, FOOT = 36 };
 

@@ -45,7 +45,7 @@ static const char *shown(const struct table *t, int row, int column)
     return text ? text : "-";
 }
 
-static int column_width(const struct table *t, int column)
+int table_column_width(const struct table *t, int column)
 {
     int width = 0;
     for (int row = -1; row < t->rows; row++) {
@@ -70,7 +70,7 @@ void table_print_text(const struct table *t, struct str *s)
         for (int c = 0; c < t->columns; c++) {
             if (!table_column_used(t, c)) continue;
             const char *text = shown(t, row, c);
-            int blank = column_width(t, c) - table_width(text);
+            int blank = table_column_width(t, c) - table_width(text);
             str_append(s, gap);
             pad(s, owed + (t->column[c].is_number ? blank : 0), " ");
             str_append(s, text);

@@ -39,8 +39,9 @@ bool table_column_used(const struct table *t, int column);
 /* If every row has a note (column "note", the reason why it was not measured), the first note;
  * otherwise NULL: something was measured. */
 const char *table_why_empty(const struct table *t);
-/* Width of a text on a terminal: characters, not bytes. */
+/* Width of a text on a terminal: characters, not bytes; of a column with its title. */
 int table_width(const char *text);
+int table_column_width(const struct table *t, int column);
 
 void table_print_text(const struct table *t, struct str *s);
 void table_print_markdown(const struct table *t, struct str *s);

@@ -110,13 +110,8 @@ static int find_row(struct making *m, const struct activity *x, enum phase phase
     r->device_kernel = x->name;
     r->device_short = x->short_name ? x->short_name : x->name;
     /* new_row may have moved the array that `link` points into. */
-    if (m->first[head] < 0) {
-        m->first[head] = row;
-    } else {
-        int last = m->first[head];
-        while (m->next[last] >= 0) last = m->next[last];
-        m->next[last] = row;
-    }
+    for (link = &m->first[head]; *link >= 0; link = &m->next[*link]) continue;
+    *link = row;
     return row;
 }
 

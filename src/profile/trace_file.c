@@ -46,11 +46,11 @@ static const char *summary(const struct trace_said *said, const struct trace_opt
     if (said->missing)
         left = arena_printf(a, "; %d more would exceed the limit of %s", said->missing, limit);
     if (said->cut)
-        left =
-            arena_printf(a,
-                         "%s; %lld events of the step were left out: they exceed the limit of %s "
-                         "or overlap too many others",
-                         left, (long long)said->cut, limit);
+        left = arena_printf(
+            a,
+            "%s; %lld events of the step were left out: they exceed the limit of %s or overlap too "
+            "many others",
+            left, (long long)said->cut, limit);
     return arena_printf(a, "%d step%s, %lld events%s", said->steps, said->steps == 1 ? "" : "s",
                         (long long)said->events, left);
 }

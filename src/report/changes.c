@@ -131,10 +131,8 @@ static struct change_side take_rest(struct units *all, const struct unit *like, 
 
 static bool has_rest(const struct units *all, const struct unit *like)
 {
-    for (int i = 0; i < all->n; i++) {
-        const struct unit *u = &all->unit[i];
+    for (const struct unit *u = all->unit; u < all->unit + all->n; u++)
         if (!u->taken && same_place(u, like) && u->like->family == like->like->family) return true;
-    }
     return false;
 }
 

@@ -60,9 +60,9 @@ const char *profile_file_words(const struct profile_file *p, struct arena *a)
     if (p->others > OTHERS)
         text = arena_printf(a, "%s; other programs kept %s processors busy", text,
                             digits(p->others, 2, a));
-    return p->dropped > 0
-               ? arena_printf(a, "%s; %.0f device activities were dropped.", text, p->dropped)
-               : arena_printf(a, "%s.", text);
+    if (p->dropped > 0)
+        text = arena_printf(a, "%s; %.0f device activities were dropped", text, p->dropped);
+    return arena_printf(a, "%s.", text);
 }
 
 enum { NAME_MOST = 48 }; /* characters of a device kernel name that are shown */
@@ -86,16 +86,9 @@ static double number_at(const json_t *array, int i)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* An integer in [0, end), otherwise -1. */
-static int index_at(const json_t *array, int i, int end)
+/* `x` if it is an integer in [0, end), otherwise -1. */
+static int index_of(double x, int end)
 {
-    double x = number_at(array, i);
-    return x >= 0 && x < end && x == floor(x) ? (int)x : -1;
-}
-
-static int index_of(const json_t *object, const char *key, int end)
-{
-    double x = lenient_number(object, key);
     return x >= 0 && x < end && x == floor(x) ? (int)x : -1;
 }
 
@@ -134,7 +127,7 @@ static void read_row(struct profile_file_row *r, const json_t *j, struct arena *
         .device_kernel = text_of(j, "device_kernel", a),
         .bound = text_of(j, "bound", a),
         .family = profile_file_family(json_string_value(json_object_get(j, "family"))),
-        .layer = index_of(j, "layer", LAYERS_MOST),
+        .layer = index_of(lenient_number(j, "layer"), LAYERS_MOST),
         .flops = lenient_number(j, "flops"),
         .bytes = lenient_number(j, "bytes"),
         .floor_ms = lenient_number(j, "floor_ms"),
@@ -215,7 +208,8 @@ static void read_timeline(struct profile_file *p, const json_t *timeline, struct
     p->moment = ARENA_NEW(a, struct profile_file_moment, (int64_t)json_array_size(moments) + 1);
     size_t i;
     json_array_foreach(moments, i, m) {
-        int row = index_at(m, 0, p->rows), lane = index_at(m, 3, PROFILE_FILE_LANES);
+        int row = index_of(number_at(m, 0), p->rows);
+        int lane = index_of(number_at(m, 3), PROFILE_FILE_LANES);
         double start = number_at(m, 1), end = number_at(m, 2);
         if (row < 0 || lane < 0 || !(start <= end)) continue;
         p->moment[p->moments++] = (struct profile_file_moment){row, lane, start, end};
@@ -249,13 +243,13 @@ static void read_memory(struct profile_file *p, const json_t *memory, struct are
     m->column = ARENA_NEW(a, struct profile_file_column, (int64_t)json_array_size(moments) + 1);
     json_array_foreach(moments, i, one) {
         struct profile_file_column *c = &m->column[m->columns++];
-        c->row = index_at(one, 0, p->rows);
+        c->row = index_of(number_at(one, 0), p->rows);
         c->time_us = NAN;
         for (int k = 0; k < p->moments && c->row >= 0 && isnan(c->time_us); k++)
             if (p->moment[k].row == c->row) c->time_us = p->moment[k].start_us;
         for (int k = 0; k < m->parts; k++) c->bytes[k] = or_zero(number_at(one, 1 + k));
     }
-    m->peak = index_of(memory, "peak", m->columns);
+    m->peak = index_of(lenient_number(memory, "peak"), m->columns);
     m->total = lenient_number(memory, "total_bytes");
 }
 

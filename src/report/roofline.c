@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lengths in CSS pixels. HEIGHT: of one profile, with title, legend and note; TITLE: only in a file,
+/* Lengths in CSS pixels. HEIGHT: of a profile with title, legend and note; TITLE: only in a file,
  * because the page has headings; LEGEND: from the frame to the legend. */
 enum { WIDTH = 1000, HEIGHT = 622, LEFT = 78, RIGHT = 126, TITLE = 16, TOP = 44, BOTTOM = 134 };
 enum { LEGEND = 50, NAME_HEIGHT = 14 };

@@ -54,14 +54,12 @@ static struct found file_found(char *path, struct arena *a)
         f.bench = path;
         return f;
     }
-    const char *word = last_word(path, a);
-    size_t n = strlen(word);
-    if (strcmp(word, "profile.json") == 0)
+    f.name = last_word(path, a);
+    size_t n = strlen(f.name);
+    if (strcmp(f.name, "profile.json") == 0)
         f.name = last_word(f.dir, a);
-    else
-        f.name = n > 5 && strcmp(word + n - 5, ".json") == 0
-                     ? arena_printf(a, "%.*s", (int)(n - 5), word)
-                     : word;
+    else if (n > 5 && strcmp(f.name + n - 5, ".json") == 0)
+        f.name = arena_printf(a, "%.*s", (int)(n - 5), f.name);
     return f;
 }
 

@@ -36,12 +36,10 @@ enum status ceilings_get(struct machine *m, const struct device *device, struct 
     TRY(machine_identify(m, device, a));
     bool known = path && machine_read(m, path, a);
     if (known && !machine_was_disturbed(m)) return ST_OK;
-    if (known) {
+    if (known)
         log_info("the peaks of this machine were measured while other programs were busy; "
                  "measuring them again, quickly");
-        return ceilings_measure(m, true, &path, a);
-    }
-    if (m->gpu)
+    else if (m->gpu)
         log_info("the peaks of this %s are not known yet; measuring them once, quickly (`strobe "
                  "machine` measures thoroughly)",
                  m->name);
@@ -81,10 +79,9 @@ const char *ceilings_words(const struct machine *m, struct arena *a)
     const struct machine_copy *fastest = machine_copy_fastest(m);
     /* On a CPU a lower bound uses the bandwidth of a copy of as many bytes, which can exceed that
      * of the copy in L2 if the copy is small. */
-    const char *less =
-        !m->gpu && fastest->moved > in_cache->moved
-            ? arena_printf(a, ", up to %s for smaller copies", ceilings_bytes(fastest->moved, a))
-            : "";
+    const char *less = "";
+    if (!m->gpu && fastest->moved > in_cache->moved)
+        less = arena_printf(a, ", up to %s for smaller copies", ceilings_bytes(fastest->moved, a));
     return arena_printf(a,
                         "peaks: %scopy %s from memory, %s in L2%s; measured%s %.10s, %s%s; "
                         "`strobe machine` measures again",

@@ -218,14 +218,7 @@ static void print_wrapped(const char *text, int indent, struct str *s)
 static void cut_names(struct table *t, const struct table_form *f, struct arena *a)
 {
     int last = t->columns - 1, left = width_of_terminal();
-    for (int k = 0; k < last; k++) {
-        int width = table_width(t->column[k].title);
-        for (int row = 0; row < t->rows; row++) {
-            const char *text = table_at(t, row, k)->text;
-            if (text && table_width(text) > width) width = table_width(text);
-        }
-        left -= width + 2;
-    }
+    for (int k = 0; k < last; k++) left -= table_column_width(t, k) + 2;
     if (!width_of_terminal() || left > NAME_MOST) left = NAME_MOST;
     if (left < NAME_LEAST) left = NAME_LEAST;
     for (int row = 0; row < t->rows && !f->markdown; row++) {
