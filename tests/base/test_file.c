@@ -109,6 +109,9 @@ static void test_directories(void **state)
     assert_int_equal(file_make_dirs(workdir_path("a//b/c/")), ST_OK);
     assert_true(file_is_dir(workdir_path("a/b/c")));
     assert_int_equal(file_make_dirs(workdir_path("a/b/c")), ST_OK);
+    assert_int_equal(file_make_parent(workdir_path("a/d/f")), ST_OK);
+    assert_true(file_is_dir(workdir_path("a/d")) && !file_exists(workdir_path("a/d/f")));
+    assert_int_equal(file_make_parent("f"), ST_OK);
     workdir_text("a/b/c/f", "x");
     workdir_text("kept", "x");
     assert_int_equal(symlink(workdir_path("kept"), workdir_path("a/link")), 0);

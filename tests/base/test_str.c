@@ -117,6 +117,8 @@ static void test_distance(void **state)
     assert_int_equal(str_distance("kitten", "sitting"), 3);
     assert_int_equal(str_distance("sitting", "kitten"), 3);
     assert_int_equal(str_distance("batchsize", "batch_size"), 1);
+    assert_true(str_same("a", "a") && str_same(NULL, NULL));
+    assert_false(str_same("a", "b") || str_same("a", NULL) || str_same(NULL, "a"));
 }
 
 int main(void)
