@@ -92,7 +92,7 @@ static int read_words(const char *words, const char *const *known, int n, int *r
 static enum status parse_bools(const char *key, const char *words, unsigned *ret)
 {
     static const char *const known[] = {"false", "true"};
-    int index[2], n = read_words(words, known, 2, index);
+    int index[2] = {0}, n = read_words(words, known, 2, index);
     *ret = 0;
     for (int i = 0; i < n; i++) *ret |= 1u << index[i];
     if (n) return ST_OK;
@@ -103,7 +103,7 @@ static enum status parse_dtypes(struct attention_options *o, const char *words)
 {
     static const char *const known[] = {"float32", "tfloat32", "bfloat16"};
     static const enum machine_precision types[] = {MACHINE_F32, MACHINE_TF32, MACHINE_BF16};
-    int index[COUNT_OF(known)];
+    int index[COUNT_OF(known)] = {0};
     o->precisions = read_words(words, known, COUNT_OF(known), index);
     for (int i = 0; i < o->precisions; i++) o->precision[i] = types[index[i]];
     if (o->precisions) return ST_OK;

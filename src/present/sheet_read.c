@@ -112,9 +112,12 @@ static enum status read_sheet(struct sheet *s, const json_t *j, const char *path
                         .commit = text_of(j, "commit", a),
                         .command = text_of(j, "command", a),
                         .path = arena_strdup(a, path)};
-    json_array_foreach(tables, i, x) TRY(read_table(s, x, path, a));
-    json_array_foreach(notes, i, x)
+    json_array_foreach(tables, i, x) {
+        TRY(read_table(s, x, path, a));
+    }
+    json_array_foreach(notes, i, x) {
         if (json_is_string(x)) sheet_note(s, arena_strdup(a, json_string_value(x)));
+    }
     return ST_OK;
 }
 

@@ -63,9 +63,10 @@ static const char *reasons(json_t *by, struct arena *a)
 {
     const char *text = NULL, *key;
     json_t *part;
-    json_object_foreach(by, key, part)
-        if (strcmp(key, "set clock") != 0)
-            text = text ? arena_printf(a, "%s, %s", text, key) : arena_strdup(a, key);
+    json_object_foreach(by, key, part) {
+        if (!strcmp(key, "set clock")) continue;
+        text = text ? arena_printf(a, "%s, %s", text, key) : arena_strdup(a, key);
+    }
     return text;
 }
 

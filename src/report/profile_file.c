@@ -196,7 +196,9 @@ static void read_rows(struct profile_file *p, const json_t *rows, struct arena *
     p->row = ARENA_NEW(a, struct profile_file_row, (int64_t)json_array_size(rows) + 1);
     size_t i;
     const json_t *row;
-    json_array_foreach(rows, i, row) read_row(&p->row[p->rows++], row, a);
+    json_array_foreach(rows, i, row) {
+        read_row(&p->row[p->rows++], row, a);
+    }
     join_kernels(p, a);
 }
 
