@@ -13,7 +13,8 @@
 #define TYPE_bf16 DT_BF16
 #define ACT_DTYPE VEC_NAME(TYPE, ACT_TYPE)
 
-/* A kernel row; `in` and `out` are letters of types_are. Scratch, if any: its size comes last. */
+/* A kernel row; `in` and `out` are letters of types_are. More members, such as the size of scratch,
+ * come last. */
 #define ROW(op_name, in_letters, out_letters, run_fn, ...)                             \
     {                                                                                  \
         .op = OP_##op_name, .variant = ISA_NAME, .in = in_letters, .out = out_letters, \
