@@ -25,7 +25,10 @@ struct kernel_call {
 
 struct kernel {
     enum op op;
-    const char *variant;                      /* "ref", "avx512", "onednn" */
+    const char *variant; /* "ref", "avx512", "onednn" */
+    /* The types that it accepts, as in types_are; NULL: those that `fits` accepts. */
+    const char *in, *out;
+    enum dtype act;
     bool (*fits)(const struct kernel_call *); /* reads types and attributes only; NULL: always */
     /* These two also receive the row. NULL: no scratch, nothing to prepare. */
     int64_t (*scratch_bytes)(const struct kernel *, const struct kernel_call *);
@@ -33,5 +36,10 @@ struct kernel {
     void (*release)(struct kernel_call *);                               /* undoes prepare */
     enum status (*run)(const struct kernel_call *);
 };
+
+/* True if the types match, one letter each: a is `act`, or with DT_COUNT f32 or bf16, the same for
+ * all; f is f32, b bf16, i int32, 8 an 8-bit type. Surplus letters are optional tensors. */
+bool types_are(const struct kernel_call *c, enum dtype act, const char *in, const char *out);
+bool kernel_fits(const struct kernel *k, const struct kernel_call *c);
 
 #endif

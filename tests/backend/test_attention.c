@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../support/attention.h"
-#include "backend/cpu/vector/attention_tables.h"
+#include "backend/cpu/vector/tables.h"
 #include "base/rng.h"
 
 #include <cmocka.h>
@@ -103,7 +103,7 @@ static struct kernel_call call_of(struct problem *t, int what)
 
 static void run_row(const struct kernel *k, struct kernel_call *call, struct arena *a)
 {
-    assert_true(!k->fits || k->fits(call));
+    assert_true(kernel_fits(k, call));
     if (k->scratch_bytes) call->scratch = poisoned(a, k->scratch_bytes(k, call) / 4);
     if (k->prepare) assert_int_equal(k->prepare(k, call), ST_OK);
     assert_int_equal(k->run(call), ST_OK);

@@ -84,8 +84,8 @@ static void note(struct cuda_launch *k, const struct kernel_call *call)
 
 static void note_launches(const struct cuda_row *row, const struct kernel_call *call)
 {
-    struct cuda_launches l = {.device = cuda_device_of(call)};
-    row->launches(call, &l);
+    struct cuda_launches l;
+    cuda_launches_of(&row->kernel, call, &l);
     for (int i = 0; i < l.n; i++) note(&l.launch[i], call);
 }
 

@@ -46,7 +46,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     args_out(k, 0, "y grad");
     arg_in(k, "x", 0);
 }
-static const struct cuda_row row = CUDA_ROW(LEAF, "points", NULL, launches);
+static const struct cuda_row row = CUDA_ROW(LEAF, "points", NULL, NULL, NULL, launches);
 
 static double gelu(double x)
 {

@@ -163,7 +163,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     add(l);
     add(l);
 }
-static const struct cuda_row row = CUDA_ROW(LEAF, "hopper", NULL, launches);
+static const struct cuda_row row = CUDA_ROW(LEAF, "hopper", NULL, NULL, NULL, launches);
 
 /* Compares all outputs; nothing may be written after the last row. */
 static void compare(struct world *w)

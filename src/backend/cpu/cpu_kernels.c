@@ -37,7 +37,7 @@ const struct kernel *cpu_kernel(int op, const struct kernel_call *call, int n)
         if (!available(&groups[g])) continue;
         for (const struct kernel *const *table = groups[g].tables; *table; table++)
             for (const struct kernel *k = *table; k->run; k++)
-                if ((int)k->op == op && (!k->fits || k->fits(call)) && n-- == 0) return k;
+                if ((int)k->op == op && kernel_fits(k, call) && n-- == 0) return k;
     }
     return NULL;
 }

@@ -42,6 +42,6 @@ const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n)
     const struct kernel *k, *faster = cuda_faster(op, call);
     if (faster && n-- == 0) return faster;
     for (int i = 0; (k = cuda_row_at(i)); i++)
-        if ((int)k->op == op && k != faster && (!k->fits || k->fits(call)) && n-- == 0) return k;
+        if ((int)k->op == op && k != faster && kernel_fits(k, call) && n-- == 0) return k;
     return NULL;
 }

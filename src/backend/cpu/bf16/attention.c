@@ -325,6 +325,6 @@ static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call 
 }
 
 const struct kernel VEC(attention_rows)[] = {
-    {OP_ATTENTION, ISA_NAME, fits, scratch_bytes, attention_prepare, NULL, run_attention},
+    {OP_ATTENTION, ISA_NAME, .fits = fits, scratch_bytes, attention_prepare, NULL, run_attention},
     {.run = NULL},
 };

@@ -447,6 +447,7 @@ static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call 
 }
 
 const struct kernel VEC(attention_grad_rows)[] = {
-    {OP_ATTENTION_GRAD, ISA_NAME, fits, scratch_bytes, attention_prepare, NULL, run_attention_grad},
+    {OP_ATTENTION_GRAD, ISA_NAME, .fits = fits, scratch_bytes, attention_prepare, NULL,
+     run_attention_grad},
     {.run = NULL},
 };

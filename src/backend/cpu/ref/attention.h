@@ -187,21 +187,11 @@ static enum status run_attention_cached(const struct kernel_call *c)
 }
 
 const struct kernel REF(ref_attention)[] = {
-    {.op = OP_ATTENTION,
-     .variant = "ref",
-     .fits = fits_int_1,
-     .scratch_bytes = scratch_attention,
-     .run = run_attention},
-    {.op = OP_ATTENTION_GRAD,
-     .variant = "ref",
-     .fits = fits_int_4,
-     .scratch_bytes = scratch_attention_grad,
-     .run = run_attention_grad},
-    {.op = OP_ATTENTION_CACHED,
-     .variant = "ref",
-     .fits = fits_int_2,
-     .scratch_bytes = scratch_attention_cached,
-     .run = run_attention_cached},
+    ROW_TYPES(ATTENTION, "ai", "aa", run_attention, .scratch_bytes = scratch_attention),
+    ROW_TYPES(ATTENTION_GRAD, "aaaai", "a", run_attention_grad,
+              .scratch_bytes = scratch_attention_grad),
+    ROW_TYPES(ATTENTION_CACHED, "aai", "aa", run_attention_cached,
+              .scratch_bytes = scratch_attention_cached),
     {.run = NULL},
 };
 

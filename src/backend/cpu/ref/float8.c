@@ -189,8 +189,8 @@ const struct kernel float8_kernels[] = {
     {.op = OP_QUANTISE, .variant = "ref", .fits = fits_quantise, .run = run_quantise},
     {.op = OP_QUANTISE_GELU, .variant = "ref", .fits = fits_quantise, .run = run_quantise_gelu},
     {.op = OP_QUANTISE_GELU_GRAD, "ref", .fits = fits_quantise, .run = run_quantise_gelu_grad},
-    {OP_QUANTISE_ADD_LAYERNORM, "ref", fits_quantise, scratch_norm, NULL, NULL,
+    {OP_QUANTISE_ADD_LAYERNORM, "ref", .fits = fits_quantise, scratch_norm, NULL, NULL,
      run_quantise_add_layernorm},
-    {OP_MATMUL_SCALED, "ref", fits_matmul, scratch_matmul, NULL, NULL, run_matmul},
+    {OP_MATMUL_SCALED, "ref", .fits = fits_matmul, scratch_matmul, NULL, NULL, run_matmul},
     {.run = NULL},
 };

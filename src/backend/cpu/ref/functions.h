@@ -37,51 +37,27 @@ static inline double at_most(double x, double limit)
 {
     return x > limit ? limit : x; /* NaN stays NaN */
 }
-static inline double exp_of(double x, double unused)
-{
-    (void)unused;
-    return exp(x);
-}
-static inline double log_of(double x, double unused)
-{
-    (void)unused;
-    return log(x);
-}
-static inline double sqrt_of(double x, double unused)
-{
-    (void)unused;
-    return sqrt(x);
-}
-static inline double rsqrt_of(double x, double unused)
-{
-    (void)unused;
-    return 1 / sqrt(x);
-}
-static inline double tanh_of(double x, double unused)
-{
-    (void)unused;
-    return tanh(x);
-}
-static inline double erf_of(double x, double unused)
-{
-    (void)unused;
-    return erf(x);
-}
 
-static inline double relu(double x, double unused)
-{
-    (void)unused;
-    return x < 0 ? 0 : x; /* NaN stays NaN */
-}
+/* Functions of one operand have a second, unused one, so that all have one type. */
+#define OF_ONE(name, expression)                       \
+    static inline double name(double x, double unused) \
+    {                                                  \
+        (void)unused;                                  \
+        return expression;                             \
+    }
+OF_ONE(exp_of, exp(x))
+OF_ONE(log_of, log(x))
+OF_ONE(sqrt_of, sqrt(x))
+OF_ONE(rsqrt_of, 1 / sqrt(x))
+OF_ONE(tanh_of, tanh(x))
+OF_ONE(erf_of, erf(x))
+
+OF_ONE(relu, x < 0 ? 0 : x) /* NaN stays NaN */
 static inline double relu_grad(double dy, double y)
 {
     return y <= 0 ? 0 : dy;
 }
-static inline double elu(double x, double unused)
-{
-    (void)unused;
-    return x < 0 ? expm1(x) : x;
-}
+OF_ONE(elu, x < 0 ? expm1(x) : x)
 static inline double elu_grad(double dy, double y)
 {
     return y < 0 ? dy * (y + 1) : dy;
@@ -95,11 +71,7 @@ static inline double silu(double x)
 {
     return x * sigmoid(x);
 }
-static inline double silu_of(double x, double unused)
-{
-    (void)unused;
-    return silu(x);
-}
+OF_ONE(silu_of, silu(x))
 static inline double silu_grad(double dy, double x)
 {
     double s = sigmoid(x);

@@ -86,16 +86,10 @@ static enum status run_sum_squares(const struct kernel_call *c)
 }
 
 const struct kernel REF(ref_loss)[] = {
-    {.op = OP_CROSS_ENTROPY, .variant = "ref", .fits = fits_int_1, .run = run_cross_entropy},
-    {.op = OP_CROSS_ENTROPY_GRAD,
-     .variant = "ref",
-     .fits = fits_int_1,
-     .run = run_cross_entropy_grad},
-    {.op = OP_CROSS_ENTROPY_BOTH,
-     .variant = "ref",
-     .fits = fits_int_1,
-     .run = run_cross_entropy_both},
-    {.op = OP_SUM_SQUARES, .variant = "ref", .fits = fits_real, .run = run_sum_squares},
+    ROW_TYPES(CROSS_ENTROPY, "ai", "aa", run_cross_entropy),
+    ROW_TYPES(CROSS_ENTROPY_GRAD, "aiaa", "a", run_cross_entropy_grad),
+    ROW_TYPES(CROSS_ENTROPY_BOTH, "aia", "aa", run_cross_entropy_both),
+    ROW(SUM_SQUARES, run_sum_squares),
     {.run = NULL},
 };
 

@@ -70,8 +70,8 @@ static enum status run_linear(const struct kernel_call *c)
 }
 
 const struct kernel REF(ref_matmul)[] = {
-    {.op = OP_MATMUL, .variant = "ref", .fits = fits_real, .run = run_matmul},
-    {.op = OP_LINEAR, .variant = "ref", .fits = fits_real, .run = run_linear},
+    ROW(MATMUL, run_matmul),
+    ROW(LINEAR, run_linear),
     {.run = NULL},
 };
 

@@ -41,9 +41,9 @@ static enum status run_matmul_sum(const struct kernel_call *c)
 }
 
 const struct kernel REF(ref_matmul_fused)[] = {
-    {.op = OP_LINEAR_GELU, .variant = "ref", .fits = fits_real, .run = run_linear_gelu},
-    {.op = OP_MATMUL_GELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_matmul_gelu_grad},
-    {.op = OP_MATMUL_SUM, .variant = "ref", .fits = fits_real, .run = run_matmul_sum},
+    ROW(LINEAR_GELU, run_linear_gelu),
+    ROW(MATMUL_GELU_GRAD, run_matmul_gelu_grad),
+    ROW(MATMUL_SUM, run_matmul_sum),
     {.run = NULL},
 };
 

@@ -182,11 +182,6 @@ static enum status run_embed_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-static bool fits_embed_sum(const struct kernel_call *c)
-{
-    return fits_with_ints(c, 1 << 1 | 1 << 3 | 1 << 4);
-}
-
 /* tokens (V,C), ids (B,T), positions (P,C), position_ids (T), step -> dropout(token + position)
  * (B,T,C) */
 static enum status run_embed_sum(const struct kernel_call *c)
@@ -234,32 +229,20 @@ static enum status run_pick_grad(const struct kernel_call *c)
 }
 
 const struct kernel REF(ref_move)[] = {
-    {.op = OP_FILL, .variant = "ref", .fits = fits_real, .run = run_fill},
-    {.op = OP_SPLIT_HEADS, .variant = "ref", .fits = fits_real, .run = run_split_heads},
-    {.op = OP_MERGE_HEADS, .variant = "ref", .fits = fits_real, .run = run_merge_heads},
-    {.op = OP_SPLIT, .variant = "ref", .fits = fits_real, .run = run_split},
-    {.op = OP_CONCAT, .variant = "ref", .fits = fits_real, .run = run_concat},
-    {.op = OP_ROPE_TABLE, .variant = "ref", .fits = fits_int_0, .run = run_rope_table},
-    {.op = OP_ROPE, .variant = "ref", .fits = fits_real, .run = run_rope},
-    {.op = OP_EMBED, .variant = "ref", .fits = fits_int_1, .run = run_embed},
-    {.op = OP_EMBED_GRAD,
-     .variant = "ref",
-     .fits = fits_int_0,
-     .scratch_bytes = scratch_embed_grad,
-     .run = run_embed_grad},
-    {.op = OP_EMBED_GRAD_ADD,
-     .variant = "ref",
-     .fits = fits_int_1,
-     .scratch_bytes = scratch_embed_grad,
-     .run = run_embed_grad},
-    {.op = OP_EMBED_GRAD_SUM,
-     .variant = "ref",
-     .fits = fits_int_0,
-     .scratch_bytes = scratch_embed_grad,
-     .run = run_embed_grad},
-    {.op = OP_EMBED_SUM, .variant = "ref", .fits = fits_embed_sum, .run = run_embed_sum},
-    {.op = OP_PICK, .variant = "ref", .fits = fits_int_1, .run = run_pick},
-    {.op = OP_PICK_GRAD, .variant = "ref", .fits = fits_int_0, .run = run_pick_grad},
+    ROW(FILL, run_fill),
+    ROW(SPLIT_HEADS, run_split_heads),
+    ROW(MERGE_HEADS, run_merge_heads),
+    ROW(SPLIT, run_split),
+    ROW(CONCAT, run_concat),
+    ROW_TYPES(ROPE_TABLE, "i", "a", run_rope_table),
+    ROW(ROPE, run_rope),
+    ROW_TYPES(EMBED, "ai", "a", run_embed),
+    ROW_TYPES(EMBED_GRAD, "ia", "a", run_embed_grad, .scratch_bytes = scratch_embed_grad),
+    ROW_TYPES(EMBED_GRAD_ADD, "aia", "a", run_embed_grad, .scratch_bytes = scratch_embed_grad),
+    ROW_TYPES(EMBED_GRAD_SUM, "ia", "a", run_embed_grad, .scratch_bytes = scratch_embed_grad),
+    ROW_TYPES(EMBED_SUM, "aiaii", "a", run_embed_sum),
+    ROW_TYPES(PICK, "ai", "a", run_pick),
+    ROW_TYPES(PICK_GRAD, "ia", "a", run_pick_grad),
     {.run = NULL},
 };
 

@@ -30,8 +30,8 @@ static enum status normalise(const struct kernel_call *c, const real *x, int w, 
     return ST_OK;
 }
 
-/* x (...,C), w (C), [bias (C)] -> y (...,C), mean (...,1), rstd (...,1) */
-static enum status run_layernorm(const struct kernel_call *c)
+/* x (...,C), w (C), [bias (C)] -> y (...,C), mean (...,1), rstd (...,1); an RMSNorm has no mean */
+static enum status run_norm(const struct kernel_call *c)
 {
     return normalise(c, c->in[0], 1, 0);
 }
@@ -46,12 +46,6 @@ static enum status run_add_layernorm(const struct kernel_call *c)
         s[i] = (real)((double)a[i] +
                       (double)b[i] * keep_element(&c->attr->norm.drop, step, &c->in_type[1], i));
     return normalise(c, s, 3, 1);
-}
-
-/* x (...,C), w (C) -> y (...,C), rrms (...,1) */
-static enum status run_rmsnorm(const struct kernel_call *c)
-{
-    return normalise(c, c->in[0], 1, 0);
 }
 
 /* a, b (...,C), w (C) -> s = a + b, and y, rrms of s */
@@ -103,15 +97,15 @@ static void normalise_grad(const struct norm_grad *n)
     for (int64_t i = 0; n->dbias && i < C; i++) n->dbias[i] = (real)n->dbias_sum[i];
 }
 
-static int64_t scratch_layernorm_grad(const struct kernel *row, const struct kernel_call *c)
+static int64_t scratch_grad(const struct kernel *row, const struct kernel_call *c)
 {
     (void)row;
     return 2 * type_columns(&c->in_type[0]) * (int64_t)sizeof(double);
 }
 
-/* [residual,] dy, x (...,C), w (C), mean, rstd (...,1) -> dx (...,C), dw (C), [dbias (C)];
- * output `dw` is dw */
-static void layernorm_grad(const struct kernel_call *c, bool add, int dw)
+/* [residual,] dy, x (...,C), w (C), [mean,] rstd (...,1) -> dx (...,C), dw (C), [dbias (C)]; an
+ * RMSNorm has no mean; output `dw` is dw */
+static enum status norm_grad(const struct kernel_call *c, bool add, bool centred, int dw)
 {
     int64_t C = type_columns(&c->in_type[0]);
     normalise_grad(&(struct norm_grad){
@@ -119,58 +113,27 @@ static void layernorm_grad(const struct kernel_call *c, bool add, int dw)
         .dy = c->in[add + 0],
         .x = c->in[add + 1],
         .w = c->in[add + 2],
-        .mean = c->in[add + 3],
-        .rstd = c->in[add + 4],
+        .mean = centred ? c->in[add + 3] : NULL,
+        .rstd = c->in[add + 3 + centred],
         .dx = c->out[0],
         .dw = c->out[dw],
-        .dbias = c->attr->norm.bias ? c->out[dw + 1] : NULL,
+        .dbias = centred && c->attr->norm.bias ? c->out[dw + 1] : NULL,
         .dw_sum = c->scratch,
         .dbias_sum = (double *)c->scratch + C,
         .N = type_rows(&c->in_type[0]),
         .C = C,
     });
+    return ST_OK;
 }
 
 static enum status run_layernorm_grad(const struct kernel_call *c)
 {
-    layernorm_grad(c, false, 1);
-    return ST_OK;
-}
-
-static enum status run_layernorm_grad_add(const struct kernel_call *c)
-{
-    layernorm_grad(c, true, 1);
-    return ST_OK;
-}
-
-/* [residual,] dy, x (...,C), w (C), rrms (...,1) -> dx (...,C), dw (C) */
-static enum status rmsnorm_grad(const struct kernel_call *c, bool add)
-{
-    int64_t C = type_columns(&c->in_type[0]);
-    normalise_grad(&(struct norm_grad){
-        .residual = add ? c->in[0] : NULL,
-        .dy = c->in[add + 0],
-        .x = c->in[add + 1],
-        .w = c->in[add + 2],
-        .rstd = c->in[add + 3],
-        .dx = c->out[0],
-        .dw = c->out[1],
-        .dw_sum = c->scratch,
-        .dbias_sum = (double *)c->scratch + C,
-        .N = type_rows(&c->in_type[0]),
-        .C = C,
-    });
-    return ST_OK;
+    return norm_grad(c, c->n_in == 6, true, 1);
 }
 
 static enum status run_rmsnorm_grad(const struct kernel_call *c)
 {
-    return rmsnorm_grad(c, false);
-}
-
-static enum status run_rmsnorm_grad_add(const struct kernel_call *c)
-{
-    return rmsnorm_grad(c, true);
+    return norm_grad(c, c->n_in == 5, false, 1);
 }
 
 /* inputs of LAYERNORM_GRAD_ADD, step -> dx, dropout(dx), dw, [dbias] */
@@ -179,7 +142,7 @@ static enum status run_layernorm_grad_drop(const struct kernel_call *c)
     const int32_t *step = c->in[6];
     const real *dx = c->out[0];
     real *dropped = c->out[1];
-    layernorm_grad(c, true, 2);
+    TRY(norm_grad(c, true, true, 2));
     for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++)
         dropped[i] =
             (real)((double)dx[i] * keep_element(&c->attr->norm.drop, step, &c->in_type[0], i));
@@ -187,35 +150,16 @@ static enum status run_layernorm_grad_drop(const struct kernel_call *c)
 }
 
 const struct kernel REF(ref_norm)[] = {
-    {.op = OP_LAYERNORM, .variant = "ref", .fits = fits_real, .run = run_layernorm},
-    {.op = OP_RMSNORM, .variant = "ref", .fits = fits_real, .run = run_rmsnorm},
-    {.op = OP_ADD_RMSNORM, .variant = "ref", .fits = fits_real, .run = run_add_rmsnorm},
-    {.op = OP_RMSNORM_GRAD,
-     .variant = "ref",
-     .fits = fits_real,
-     .scratch_bytes = scratch_layernorm_grad,
-     .run = run_rmsnorm_grad},
-    {.op = OP_RMSNORM_GRAD_ADD,
-     .variant = "ref",
-     .fits = fits_real,
-     .scratch_bytes = scratch_layernorm_grad,
-     .run = run_rmsnorm_grad_add},
-    {.op = OP_ADD_LAYERNORM, .variant = "ref", .fits = fits_int_2, .run = run_add_layernorm},
-    {.op = OP_LAYERNORM_GRAD,
-     .variant = "ref",
-     .fits = fits_real,
-     .scratch_bytes = scratch_layernorm_grad,
-     .run = run_layernorm_grad},
-    {.op = OP_LAYERNORM_GRAD_ADD,
-     .variant = "ref",
-     .fits = fits_real,
-     .scratch_bytes = scratch_layernorm_grad,
-     .run = run_layernorm_grad_add},
-    {.op = OP_LAYERNORM_GRAD_DROP,
-     .variant = "ref",
-     .fits = fits_int_6,
-     .scratch_bytes = scratch_layernorm_grad,
-     .run = run_layernorm_grad_drop},
+    ROW(LAYERNORM, run_norm),
+    ROW(RMSNORM, run_norm),
+    ROW(ADD_RMSNORM, run_add_rmsnorm),
+    ROW(RMSNORM_GRAD, run_rmsnorm_grad, .scratch_bytes = scratch_grad),
+    ROW(RMSNORM_GRAD_ADD, run_rmsnorm_grad, .scratch_bytes = scratch_grad),
+    ROW_TYPES(ADD_LAYERNORM, "aaiaa", "aaaa", run_add_layernorm),
+    ROW(LAYERNORM_GRAD, run_layernorm_grad, .scratch_bytes = scratch_grad),
+    ROW(LAYERNORM_GRAD_ADD, run_layernorm_grad, .scratch_bytes = scratch_grad),
+    ROW_TYPES(LAYERNORM_GRAD_DROP, "aaaaaai", "aaaa", run_layernorm_grad_drop,
+              .scratch_bytes = scratch_grad),
     {.run = NULL},
 };
 

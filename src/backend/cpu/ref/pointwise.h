@@ -30,83 +30,35 @@ static enum status unary(const struct kernel_call *c, double (*f)(double x, doub
     return ST_OK;
 }
 
-static enum status run_add(const struct kernel_call *c)
-{
-    return binary(c, add);
-}
-static enum status run_sub(const struct kernel_call *c)
-{
-    return binary(c, sub);
-}
-static enum status run_mul(const struct kernel_call *c)
-{
-    return binary(c, mul);
-}
-static enum status run_div(const struct kernel_call *c)
-{
-    return binary(c, divide);
-}
-static enum status run_scale(const struct kernel_call *c)
-{
-    return unary(c, mul);
-}
-static enum status run_offset(const struct kernel_call *c)
-{
-    return unary(c, add);
-}
-static enum status run_at_most(const struct kernel_call *c)
-{
-    return unary(c, at_most);
-}
-static enum status run_exp(const struct kernel_call *c)
-{
-    return unary(c, exp_of);
-}
-static enum status run_log(const struct kernel_call *c)
-{
-    return unary(c, log_of);
-}
-static enum status run_sqrt(const struct kernel_call *c)
-{
-    return unary(c, sqrt_of);
-}
-static enum status run_rsqrt(const struct kernel_call *c)
-{
-    return unary(c, rsqrt_of);
-}
-static enum status run_tanh(const struct kernel_call *c)
-{
-    return unary(c, tanh_of);
-}
-static enum status run_erf(const struct kernel_call *c)
-{
-    return unary(c, erf_of);
-}
-static enum status run_relu(const struct kernel_call *c)
-{
-    return unary(c, relu);
-}
-static enum status run_relu_grad(const struct kernel_call *c)
-{
-    return binary(c, relu_grad);
-}
-static enum status run_elu(const struct kernel_call *c)
-{
-    return unary(c, elu);
-}
-static enum status run_elu_grad(const struct kernel_call *c)
-{
-    return binary(c, elu_grad);
-}
-
-static enum status run_silu(const struct kernel_call *c)
-{
-    return unary(c, silu_of);
-}
-static enum status run_silu_grad(const struct kernel_call *c)
-{
-    return binary(c, silu_grad);
-}
+#define UNARY(name, f)                                         \
+    static enum status run_##name(const struct kernel_call *c) \
+    {                                                          \
+        return unary(c, f);                                    \
+    }
+#define BINARY(name, f)                                        \
+    static enum status run_##name(const struct kernel_call *c) \
+    {                                                          \
+        return binary(c, f);                                   \
+    }
+BINARY(add, add)
+BINARY(sub, sub)
+BINARY(mul, mul)
+BINARY(div, divide)
+UNARY(scale, mul)
+UNARY(offset, add)
+UNARY(at_most, at_most)
+UNARY(exp, exp_of)
+UNARY(log, log_of)
+UNARY(sqrt, sqrt_of)
+UNARY(rsqrt, rsqrt_of)
+UNARY(tanh, tanh_of)
+UNARY(erf, erf_of)
+UNARY(relu, relu)
+BINARY(relu_grad, relu_grad)
+UNARY(elu, elu)
+BINARY(elu_grad, elu_grad)
+UNARY(silu, silu_of)
+BINARY(silu_grad, silu_grad)
 
 /* Gate and up, (rows,F) each: the halves of each row of one (rows,2F) tensor, or two tensors.
  * `stride` is the distance between rows, in elements. */
@@ -225,34 +177,34 @@ static enum status run_gelu_grad(const struct kernel_call *c)
 }
 
 const struct kernel REF(ref_pointwise)[] = {
-    {.op = OP_ADD, .variant = "ref", .fits = fits_real, .run = run_add},
-    {.op = OP_SUB, .variant = "ref", .fits = fits_real, .run = run_sub},
-    {.op = OP_MUL, .variant = "ref", .fits = fits_real, .run = run_mul},
-    {.op = OP_DIV, .variant = "ref", .fits = fits_real, .run = run_div},
-    {.op = OP_SCALE, .variant = "ref", .fits = fits_real, .run = run_scale},
-    {.op = OP_OFFSET, .variant = "ref", .fits = fits_real, .run = run_offset},
-    {.op = OP_AT_MOST, .variant = "ref", .fits = fits_real, .run = run_at_most},
-    {.op = OP_EXP, .variant = "ref", .fits = fits_real, .run = run_exp},
-    {.op = OP_LOG, .variant = "ref", .fits = fits_real, .run = run_log},
-    {.op = OP_SQRT, .variant = "ref", .fits = fits_real, .run = run_sqrt},
-    {.op = OP_RSQRT, .variant = "ref", .fits = fits_real, .run = run_rsqrt},
-    {.op = OP_TANH, .variant = "ref", .fits = fits_real, .run = run_tanh},
-    {.op = OP_ERF, .variant = "ref", .fits = fits_real, .run = run_erf},
-    {.op = OP_RELU, .variant = "ref", .fits = fits_real, .run = run_relu},
-    {.op = OP_RELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_relu_grad},
-    {.op = OP_ELU, .variant = "ref", .fits = fits_real, .run = run_elu},
-    {.op = OP_ELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_elu_grad},
-    {.op = OP_SILU, .variant = "ref", .fits = fits_real, .run = run_silu},
-    {.op = OP_SILU_GRAD, .variant = "ref", .fits = fits_real, .run = run_silu_grad},
-    {.op = OP_SWIGLU, .variant = "ref", .fits = fits_real, .run = run_swiglu},
-    {.op = OP_SWIGLU_GRAD, .variant = "ref", .fits = fits_real, .run = run_swiglu_grad},
-    {.op = OP_CAUSAL_MASK, .variant = "ref", .fits = fits_real, .run = run_causal_mask},
-    {.op = OP_COLUMN_MASK, .variant = "ref", .fits = fits_real, .run = run_column_mask},
-    {.op = OP_DROPOUT_MASK, .variant = "ref", .fits = fits_int_0, .run = run_dropout_mask},
-    {.op = OP_DROPOUT, .variant = "ref", .fits = fits_int_1, .run = run_dropout},
-    {.op = OP_GELU, .variant = "ref", .fits = fits_real, .run = run_gelu},
-    {.op = OP_GELU_GRAD, .variant = "ref", .fits = fits_real, .run = run_gelu_grad},
-    {.op = OP_GELU_BOTH, .variant = "ref", .fits = fits_real, .run = run_gelu_both},
+    ROW(ADD, run_add),
+    ROW(SUB, run_sub),
+    ROW(MUL, run_mul),
+    ROW(DIV, run_div),
+    ROW(SCALE, run_scale),
+    ROW(OFFSET, run_offset),
+    ROW(AT_MOST, run_at_most),
+    ROW(EXP, run_exp),
+    ROW(LOG, run_log),
+    ROW(SQRT, run_sqrt),
+    ROW(RSQRT, run_rsqrt),
+    ROW(TANH, run_tanh),
+    ROW(ERF, run_erf),
+    ROW(RELU, run_relu),
+    ROW(RELU_GRAD, run_relu_grad),
+    ROW(ELU, run_elu),
+    ROW(ELU_GRAD, run_elu_grad),
+    ROW(SILU, run_silu),
+    ROW(SILU_GRAD, run_silu_grad),
+    ROW(SWIGLU, run_swiglu),
+    ROW(SWIGLU_GRAD, run_swiglu_grad),
+    ROW(CAUSAL_MASK, run_causal_mask),
+    ROW(COLUMN_MASK, run_column_mask),
+    ROW_TYPES(DROPOUT_MASK, "i", "a", run_dropout_mask),
+    ROW_TYPES(DROPOUT, "ai", "a", run_dropout),
+    ROW(GELU, run_gelu),
+    ROW(GELU_GRAD, run_gelu_grad),
+    ROW(GELU_BOTH, run_gelu_both),
     {.run = NULL},
 };
 

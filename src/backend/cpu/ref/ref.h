@@ -22,46 +22,26 @@
 
 typedef REAL real;
 
-/* True if the inputs whose bit is set in `ints` are integers and everything else is real. */
-static inline bool fits_with_ints(const struct kernel_call *c, unsigned ints)
+static inline bool fits_real(const struct kernel_call *c)
 {
     for (int i = 0; i < c->n_in; i++)
-        if (c->in_type[i].dtype != (ints >> i & 1 ? DT_I32 : REAL_DTYPE)) return false;
+        if (c->in_type[i].dtype != REAL_DTYPE) return false;
     for (int i = 0; i < c->n_out; i++)
         if (c->out_type[i].dtype != REAL_DTYPE) return false;
     return true;
 }
 
-static inline bool fits_real(const struct kernel_call *c)
-{
-    return fits_with_ints(c, 0);
-}
-
-/* Only the input of that number is an integer tensor: ids, targets or the step. */
-static inline bool fits_int_0(const struct kernel_call *c)
-{
-    return fits_with_ints(c, 1 << 0);
-}
-
-static inline bool fits_int_1(const struct kernel_call *c)
-{
-    return fits_with_ints(c, 1 << 1);
-}
-
-static inline bool fits_int_2(const struct kernel_call *c)
-{
-    return fits_with_ints(c, 1 << 2);
-}
-
-static inline bool fits_int_6(const struct kernel_call *c)
-{
-    return fits_with_ints(c, 1 << 6);
-}
-
-static inline bool fits_int_4(const struct kernel_call *c)
-{
-    return fits_with_ints(c, 1 << 4);
-}
+/* A kernel row of real tensors. More members, such as the size of scratch, come last. */
+#define ROW(op_name, run_fn, ...)                                                           \
+    {                                                                                       \
+        .op = OP_##op_name, .variant = "ref", .fits = fits_real, .run = run_fn, __VA_ARGS__ \
+    }
+/* A kernel row with other tensors, too; `in` and `out` are letters of types_are, a is real. */
+#define ROW_TYPES(op_name, in_letters, out_letters, run_fn, ...)                    \
+    {                                                                               \
+        .op = OP_##op_name, .variant = "ref", .in = in_letters, .out = out_letters, \
+        .act = REAL_DTYPE, .run = run_fn, __VA_ARGS__                               \
+    }
 
 /* The factor of dropout for element i of a flattened tensor: 0, or the scale of a kept element. */
 static inline double keep_pointwise(const struct dropout *d, const int32_t *step, int64_t i)

@@ -122,16 +122,13 @@ static enum status run_score_softmax_grad(const struct kernel_call *c)
 }
 
 const struct kernel REF(ref_rows)[] = {
-    {.op = OP_SUM_ROW, .variant = "ref", .fits = fits_real, .run = run_sum_row},
-    {.op = OP_MAX_ROW, .variant = "ref", .fits = fits_real, .run = run_max_row},
-    {.op = OP_SUM_LEADING, .variant = "ref", .fits = fits_real, .run = run_sum_leading},
-    {.op = OP_SOFTMAX, .variant = "ref", .fits = fits_real, .run = run_softmax},
-    {.op = OP_SOFTMAX_GRAD, .variant = "ref", .fits = fits_real, .run = run_softmax_grad},
-    {.op = OP_SCORE_SOFTMAX, .variant = "ref", .fits = fits_int_1, .run = run_score_softmax},
-    {.op = OP_SCORE_SOFTMAX_GRAD,
-     .variant = "ref",
-     .fits = fits_int_2,
-     .run = run_score_softmax_grad},
+    ROW(SUM_ROW, run_sum_row),
+    ROW(MAX_ROW, run_max_row),
+    ROW(SUM_LEADING, run_sum_leading),
+    ROW(SOFTMAX, run_softmax),
+    ROW(SOFTMAX_GRAD, run_softmax_grad),
+    ROW_TYPES(SCORE_SOFTMAX, "ai", "aa", run_score_softmax),
+    ROW_TYPES(SCORE_SOFTMAX_GRAD, "aai", "a", run_score_softmax_grad),
     {.run = NULL},
 };
 

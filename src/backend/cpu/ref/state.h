@@ -21,10 +21,20 @@ static enum status run_accumulate(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Updates w, m, v in place. `in`: the gradient g, then lr, bias1 = 1 - beta1^t, bias2 = 1 -
- * beta2^t and clip, (1) each. */
-static void adamw(const struct kernel_call *c, void *const *in)
+/* Also writes the new weights in bf16 if the call has an output more than its state. */
+static void write_copy(const struct kernel_call *c, int states)
 {
+    const real *w = c->out[0];
+    uint16_t *copy = c->out[states];
+    for (int64_t i = 0; c->n_out > states && i < type_elements(&c->out_type[0]); i++)
+        copy[i] = bf16_store((double)w[i]);
+}
+
+/* Updates w, m, v [, copy] in place. Then: the gradient g, and lr, bias1 = 1 - beta1^t, bias2 = 1 -
+ * beta2^t and clip, (1) each. */
+static enum status run_adamw(const struct kernel_call *c)
+{
+    void *const *in = c->in + c->n_out;
     real *w = c->out[0], *m = c->out[1], *v = c->out[2];
     const real *g = in[0];
     double lr = (double)*(const real *)in[1], clip = (double)*(const real *)in[4];
@@ -40,41 +50,14 @@ static void adamw(const struct kernel_call *c, void *const *in)
         m[i] = (real)mi;
         v[i] = (real)vi;
     }
-}
-
-static enum status run_adamw(const struct kernel_call *c)
-{
-    adamw(c, c->in + 3);
+    write_copy(c, 3);
     return ST_OK;
 }
 
-/* The copy is the last output. */
-static bool fits_copy(const struct kernel_call *c)
+/* w, v [, copy] in place; g of the same type as w; lr, clip (1) */
+static enum status run_sgdm(const struct kernel_call *c)
 {
-    for (int i = 0; i < c->n_in; i++)
-        if (c->in_type[i].dtype != (i == c->n_out - 1 ? DT_BF16 : REAL_DTYPE)) return false;
-    return true;
-}
-
-/* The new weights in bf16. */
-static void write_copy(const struct kernel_call *c)
-{
-    const real *w = c->out[0];
-    uint16_t *copy = c->out[c->n_out - 1];
-    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++) copy[i] = bf16_store((double)w[i]);
-}
-
-/* w, m, v, copy; g and the scalars. */
-static enum status run_adamw_copy(const struct kernel_call *c)
-{
-    adamw(c, c->in + 4);
-    write_copy(c);
-    return ST_OK;
-}
-
-/* w, v in place; g of the same type; lr, clip (1) */
-static void sgdm(const struct kernel_call *c, void *const *in)
-{
+    void *const *in = c->in + c->n_out;
     real *w = c->out[0], *v = c->out[1];
     const real *g = in[0];
     double lr = (double)*(const real *)in[1], clip = (double)*(const real *)in[2];
@@ -85,29 +68,14 @@ static void sgdm(const struct kernel_call *c, void *const *in)
         w[i] = (real)(wi - lr * vi);
         v[i] = (real)vi;
     }
-}
-
-static enum status run_sgdm(const struct kernel_call *c)
-{
-    sgdm(c, c->in + 2);
-    return ST_OK;
-}
-
-/* w, v, copy; g and the scalars. */
-static enum status run_sgdm_copy(const struct kernel_call *c)
-{
-    sgdm(c, c->in + 3);
-    write_copy(c);
+    write_copy(c, 2);
     return ST_OK;
 }
 
 const struct kernel REF(ref_state)[] = {
-    {.op = OP_STORE, .variant = "ref", .fits = fits_real, .run = run_store},
-    {.op = OP_ACCUMULATE, .variant = "ref", .fits = fits_real, .run = run_accumulate},
-    {.op = OP_ADAMW, .variant = "ref", .fits = fits_real, .run = run_adamw},
-    {.op = OP_ADAMW_COPY, .variant = "ref", .fits = fits_copy, .run = run_adamw_copy},
-    {.op = OP_SGDM, .variant = "ref", .fits = fits_real, .run = run_sgdm},
-    {.op = OP_SGDM_COPY, .variant = "ref", .fits = fits_copy, .run = run_sgdm_copy},
+    ROW(STORE, run_store), ROW(ACCUMULATE, run_accumulate),
+    ROW(ADAMW, run_adamw), ROW_TYPES(ADAMW_COPY, "aaabaaaaa", "aaab", run_adamw),
+    ROW(SGDM, run_sgdm),   ROW_TYPES(SGDM_COPY, "aabaaa", "aab", run_sgdm),
     {.run = NULL},
 };
 

@@ -9,13 +9,7 @@
 #include "backend/cpu/vector/bf16.h"
 #include "backend/cpu/vector/common.h"
 
-#ifndef ACT_TYPE
-#define ACT_TYPE f32
-#endif
 #define ACT(name)    VEC(VEC_NAME(name, ACT_TYPE))
-#define TYPE_f32     DT_F32
-#define TYPE_bf16    DT_BF16
-#define ACT_DTYPE    VEC_NAME(TYPE, ACT_TYPE)
 #define IS_BF16_bf16 1
 #define ACT_IS_BF16  VEC_NAME(IS_BF16, ACT_TYPE)
 

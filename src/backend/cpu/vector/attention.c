@@ -173,11 +173,6 @@ static enum status run_attention(const struct kernel_call *k)
     return ST_OK;
 }
 
-static bool fits(const struct kernel_call *c)
-{
-    return c->in_type[0].dtype == ACT_DTYPE && c->out_type[1].dtype == DT_F32;
-}
-
 static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call *k)
 {
     (void)row;
@@ -186,6 +181,7 @@ static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call 
 }
 
 const struct kernel ACT(attention_rows)[] = {
-    {OP_ATTENTION, ISA_NAME, fits, scratch_bytes, attention_prepare, NULL, run_attention},
+    ROW(ATTENTION, "ai", "af", run_attention, .scratch_bytes = scratch_bytes,
+        .prepare = attention_prepare),
     {.run = NULL},
 };

@@ -83,6 +83,6 @@ static enum status run_attention_cached(const struct kernel_call *c)
 }
 
 const struct kernel VEC(attention_cached_rows)[] = {
-    {OP_ATTENTION_CACHED, ISA_NAME, VEC(all_f32), NULL, NULL, NULL, run_attention_cached},
+    ROW(ATTENTION_CACHED, "ffi", "ff", run_attention_cached),
     {.run = NULL},
 };

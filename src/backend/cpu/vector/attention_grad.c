@@ -246,11 +246,6 @@ static enum status run_attention_grad(const struct kernel_call *k)
     return ST_OK;
 }
 
-static bool fits(const struct kernel_call *c)
-{
-    return c->in_type[1].dtype == ACT_DTYPE && c->in_type[3].dtype == DT_F32;
-}
-
 static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call *k)
 {
     (void)row;
@@ -259,6 +254,7 @@ static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call 
 }
 
 const struct kernel ACT(attention_grad_rows)[] = {
-    {OP_ATTENTION_GRAD, ISA_NAME, fits, scratch_bytes, attention_prepare, NULL, run_attention_grad},
+    ROW(ATTENTION_GRAD, "aaafi", "a", run_attention_grad, .scratch_bytes = scratch_bytes,
+        .prepare = attention_prepare),
     {.run = NULL},
 };

@@ -8,7 +8,7 @@
 #define BACKEND_CPU_VECTOR_ATTENTION_TILE_H
 
 #include "backend/cpu/runtime/attention_call.h"
-#include "backend/cpu/vector/attention_tables.h"
+#include "backend/cpu/vector/tables.h"
 #include "backend/cpu/vector/vector.h"
 #include "base/rng.h"
 

@@ -135,8 +135,7 @@ static enum status run(const struct kernel_call *c)
 static bool fits(const struct kernel_call *c)
 {
     bool packed = c->n_in > 2 ? c->attr->linear.packed : c->attr->matmul.packed;
-    return !packed &&
-           (VEC(types_are)(c, ACT_DTYPE, "aaf", "a") || VEC(types_are)(c, ACT_DTYPE, "aaf", "f"));
+    return !packed && (types_are(c, ACT_DTYPE, "aaf", "a") || types_are(c, ACT_DTYPE, "aaf", "f"));
 }
 
 #define BLOCKED VEC_STRING(VEC(blocked))

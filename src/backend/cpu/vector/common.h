@@ -6,11 +6,27 @@
 #include "backend/cpu/vector/tables.h"
 #include "backend/cpu/vector/vector.h"
 
-/* True if every input and output is fp32, except ids and the step counter (int32). */
-bool VEC(all_f32)(const struct kernel_call *c);
-/* True if each input and output has the type of its letter: a is `act`, f fp32, i int32. The
- * last letters may stand for optional inputs and outputs. */
-bool VEC(types_are)(const struct kernel_call *c, enum dtype act, const char *in, const char *out);
+#ifndef ACT_TYPE
+#define ACT_TYPE f32
+#endif
+#define TYPE_f32  DT_F32
+#define TYPE_bf16 DT_BF16
+#define ACT_DTYPE VEC_NAME(TYPE, ACT_TYPE)
+
+/* A kernel row; `in` and `out` are letters of types_are. More members, such as the size of scratch,
+ * come last. */
+#define ROW(op_name, in_letters, out_letters, run_fn, ...)                             \
+    {                                                                                  \
+        .op = OP_##op_name, .variant = ISA_NAME, .in = in_letters, .out = out_letters, \
+        .act = ACT_DTYPE, .run = run_fn, __VA_ARGS__                                   \
+    }
+
+/* Defines run_NAME, which runs NAME_range on ranges of rows of the first input. */
+#define RUN_ROWS(name, weight)                                 \
+    static enum status run_##name(const struct kernel_call *c) \
+    {                                                          \
+        return VEC(over_rows)(c, weight, name##_range);        \
+    }
 /* Runs fn on ranges of rows of the first input. */
 enum status VEC(over_rows)(const struct kernel_call *c, int64_t weight, range_fn fn);
 

@@ -144,39 +144,20 @@ static enum status run_pick_grad(const struct kernel_call *c)
 
 static bool fits_embed(const struct kernel_call *c)
 {
-    return VEC(types_are)(c, ACT_DTYPE, "fi", "a") || VEC(types_are)(c, ACT_DTYPE, "ai", "a");
+    return types_are(c, ACT_DTYPE, "fi", "a") || types_are(c, ACT_DTYPE, "ai", "a");
 }
 static bool fits_embed_sum(const struct kernel_call *c)
 {
-    return VEC(types_are)(c, ACT_DTYPE, "fifii", "a") || VEC(types_are)(c, ACT_DTYPE, "aiaii", "a");
-}
-static bool fits_embed_grad(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "ia", "f");
-}
-static bool fits_embed_grad_add(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "fia", "f");
-}
-static bool fits_pick(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "ai", "a");
-}
-static bool fits_pick_grad(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "ia", "a");
+    return types_are(c, ACT_DTYPE, "fifii", "a") || types_are(c, ACT_DTYPE, "aiaii", "a");
 }
 
 const struct kernel ACT(embed_rows)[] = {
     {.op = OP_EMBED, .variant = ISA_NAME, .fits = fits_embed, .run = run_embed},
     {.op = OP_EMBED_SUM, .variant = ISA_NAME, .fits = fits_embed_sum, .run = run_embed_sum},
-    {.op = OP_EMBED_GRAD, .variant = ISA_NAME, .fits = fits_embed_grad, .run = run_embed_grad},
-    {.op = OP_EMBED_GRAD_SUM, .variant = ISA_NAME, .fits = fits_embed_grad, .run = run_embed_grad},
-    {.op = OP_EMBED_GRAD_ADD,
-     .variant = ISA_NAME,
-     .fits = fits_embed_grad_add,
-     .run = run_embed_grad},
-    {.op = OP_PICK, .variant = ISA_NAME, .fits = fits_pick, .run = run_pick},
-    {.op = OP_PICK_GRAD, .variant = ISA_NAME, .fits = fits_pick_grad, .run = run_pick_grad},
+    ROW(EMBED_GRAD, "ia", "f", run_embed_grad),
+    ROW(EMBED_GRAD_SUM, "ia", "f", run_embed_grad),
+    ROW(EMBED_GRAD_ADD, "fia", "f", run_embed_grad),
+    ROW(PICK, "ai", "a", run_pick),
+    ROW(PICK_GRAD, "ia", "a", run_pick_grad),
     {0},
 };

@@ -46,24 +46,12 @@ static void swiglu_grad_range(const struct kernel_call *c, int64_t first, int64_
         }
     }
 }
+RUN_ROWS(swiglu, 4)
 
-static enum status run_swiglu(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 4, swiglu_range);
-}
-
-static enum status run_swiglu_grad(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 6, swiglu_grad_range);
-}
-
-static bool fits(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aaa", "aa");
-}
+RUN_ROWS(swiglu_grad, 6)
 
 const struct kernel ACT(gated_rows)[] = {
-    {.op = OP_SWIGLU, .variant = ISA_NAME, .fits = fits, .run = run_swiglu},
-    {.op = OP_SWIGLU_GRAD, .variant = ISA_NAME, .fits = fits, .run = run_swiglu_grad},
+    ROW(SWIGLU, "aaa", "aa", run_swiglu),
+    ROW(SWIGLU_GRAD, "aaa", "aa", run_swiglu_grad),
     {0},
 };

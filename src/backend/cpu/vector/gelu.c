@@ -162,14 +162,9 @@ const block_fn ACT(gelu_blocks)[OP_COUNT] = {
     [OP_GELU_GRAD] = gelu_grad_block,
 };
 
-static bool fits(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aa", "aa");
-}
-
 const struct kernel ACT(gelu_rows)[] = {
-    {.op = OP_GELU, .variant = ISA_NAME, .fits = fits, .run = run_gelu},
-    {.op = OP_GELU_BOTH, .variant = ISA_NAME, .fits = fits, .run = run_gelu_both},
-    {.op = OP_GELU_GRAD, .variant = ISA_NAME, .fits = fits, .run = run_gelu_grad},
+    ROW(GELU, "aa", "aa", run_gelu),
+    ROW(GELU_BOTH, "aa", "aa", run_gelu_both),
+    ROW(GELU_GRAD, "aa", "aa", run_gelu_grad),
     {0},
 };

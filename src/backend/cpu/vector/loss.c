@@ -96,11 +96,7 @@ static void cross_entropy_grad_range(const struct kernel_call *c, int64_t first,
     const float *lse = c->in[2];
     for (int64_t r = first; r < last; r++) grad_row(c, r, lse[r], scale, scale);
 }
-
-static enum status run_cross_entropy_grad(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 3, cross_entropy_grad_range);
-}
+RUN_ROWS(cross_entropy_grad, 3)
 
 /* --- loss and gradient together; scratch holds the losses of the rows --- */
 
@@ -139,32 +135,9 @@ static enum status run_both(const struct kernel_call *c)
     return ST_OK;
 }
 
-static bool fits_cross_entropy(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "ai", "ff");
-}
-static bool fits_grad(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aiff", "a");
-}
-static bool fits_both(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aif", "af");
-}
-
 const struct kernel ACT(loss_rows)[] = {
-    {.op = OP_CROSS_ENTROPY,
-     .variant = ISA_NAME,
-     .fits = fits_cross_entropy,
-     .run = run_cross_entropy},
-    {.op = OP_CROSS_ENTROPY_GRAD,
-     .variant = ISA_NAME,
-     .fits = fits_grad,
-     .run = run_cross_entropy_grad},
-    {.op = OP_CROSS_ENTROPY_BOTH,
-     .variant = ISA_NAME,
-     .fits = fits_both,
-     .run = run_both,
-     .scratch_bytes = both_scratch},
+    ROW(CROSS_ENTROPY, "ai", "ff", run_cross_entropy),
+    ROW(CROSS_ENTROPY_GRAD, "aiff", "a", run_cross_entropy_grad),
+    ROW(CROSS_ENTROPY_BOTH, "aif", "af", run_both, .scratch_bytes = both_scratch),
     {0},
 };

@@ -51,11 +51,7 @@ static void merge_heads_range(const struct kernel_call *c, int64_t first, int64_
 {
     move_heads(c, first, last, false);
 }
-
-static enum status run_split_heads(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 1, split_heads_range);
-}
+RUN_ROWS(split_heads, 1)
 
 static enum status run_merge_heads(const struct kernel_call *c)
 {
@@ -91,11 +87,7 @@ static void concat_range(const struct kernel_call *c, int64_t first, int64_t las
 {
     move_parts(c, first, last, false);
 }
-
-static enum status run_split(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 1, split_range);
-}
+RUN_ROWS(split, 1)
 
 static enum status run_concat(const struct kernel_call *c)
 {
@@ -104,15 +96,10 @@ static enum status run_concat(const struct kernel_call *c)
     return ST_OK;
 }
 
-static bool fits(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aaaa", "aaaa");
-}
-
 const struct kernel ACT(move_rows)[] = {
-    {.op = OP_SPLIT_HEADS, .variant = ISA_NAME, .fits = fits, .run = run_split_heads},
-    {.op = OP_MERGE_HEADS, .variant = ISA_NAME, .fits = fits, .run = run_merge_heads},
-    {.op = OP_SPLIT, .variant = ISA_NAME, .fits = fits, .run = run_split},
-    {.op = OP_CONCAT, .variant = ISA_NAME, .fits = fits, .run = run_concat},
+    ROW(SPLIT_HEADS, "aaaa", "aaaa", run_split_heads),
+    ROW(MERGE_HEADS, "aaaa", "aaaa", run_merge_heads),
+    ROW(SPLIT, "aaaa", "aaaa", run_split),
+    ROW(CONCAT, "aaaa", "aaaa", run_concat),
     {0},
 };

@@ -59,11 +59,7 @@ static void layernorm_range(const struct kernel_call *c, int64_t first, int64_t 
     const struct norm_out out = {c->out[0], c->out[1], c->out[2]};
     norm_all(c, c->in[0], c->in[1], b, &out, first, last - first);
 }
-
-static enum status run_layernorm(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 3, layernorm_range);
-}
+RUN_ROWS(layernorm, 3)
 
 /* n elements of s = a + b, or a + dropout(b) unless `run` is NULL; `at` is their offset in the
  * dropout run. */
@@ -183,34 +179,10 @@ static enum status run_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-static bool fits_layernorm(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aff", "aff");
-}
-static bool fits_add_layernorm(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aaiff", "aaff");
-}
-static bool fits_grad(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, c->n_in == 5 ? "aafff" : "aaafff", "aff");
-}
-
 const struct kernel ACT(norm_rows)[] = {
-    {.op = OP_LAYERNORM, .variant = ISA_NAME, .fits = fits_layernorm, .run = run_layernorm},
-    {.op = OP_ADD_LAYERNORM,
-     .variant = ISA_NAME,
-     .fits = fits_add_layernorm,
-     .run = run_add_layernorm},
-    {.op = OP_LAYERNORM_GRAD,
-     .variant = ISA_NAME,
-     .fits = fits_grad,
-     .run = run_grad,
-     .scratch_bytes = grad_scratch},
-    {.op = OP_LAYERNORM_GRAD_ADD,
-     .variant = ISA_NAME,
-     .fits = fits_grad,
-     .run = run_grad,
-     .scratch_bytes = grad_scratch},
+    ROW(LAYERNORM, "aff", "aff", run_layernorm),
+    ROW(ADD_LAYERNORM, "aaiff", "aaff", run_add_layernorm),
+    ROW(LAYERNORM_GRAD, "aafff", "aff", run_grad, .scratch_bytes = grad_scratch),
+    ROW(LAYERNORM_GRAD_ADD, "aaafff", "aff", run_grad, .scratch_bytes = grad_scratch),
     {0},
 };

@@ -45,7 +45,7 @@ INLINE void adamw_run(const struct kernel_call *c, const float *gradient, uint16
 }
 
 /* Only the first decay_elements elements have weight decay. */
-INLINE void adamw_range(const struct kernel_call *c, int64_t first, int64_t last, bool has_copy)
+INLINE void adamw_of(const struct kernel_call *c, int64_t first, int64_t last, bool has_copy)
 {
     void *const *in = c->in + (has_copy ? 4 : 3);
     uint16_t *copy = has_copy ? c->in[3] : NULL;
@@ -56,24 +56,17 @@ INLINE void adamw_range(const struct kernel_call *c, int64_t first, int64_t last
     adamw_run(c, in[0], copy, first < decayed ? decayed : first, last, u);
 }
 
-static void adamw_plain_range(const struct kernel_call *c, int64_t first, int64_t last)
+static void adamw_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    adamw_range(c, first, last, false);
-}
-static void adamw_copy_range(const struct kernel_call *c, int64_t first, int64_t last)
-{
-    adamw_range(c, first, last, true);
+    if (c->n_out == 4)
+        adamw_of(c, first, last, true);
+    else
+        adamw_of(c, first, last, false);
 }
 
 static enum status run_adamw(const struct kernel_call *c)
 {
-    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 4, adamw_plain_range);
-    return ST_OK;
-}
-
-static enum status run_adamw_copy(const struct kernel_call *c)
-{
-    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 4, adamw_copy_range);
+    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 4, adamw_range);
     return ST_OK;
 }
 
@@ -101,7 +94,7 @@ INLINE void sgdm_run(const struct kernel_call *c, const float *gradient, uint16_
 }
 
 /* The first decay_elements decay. Behind the state, and the copy, stand: the gradient, lr, clip. */
-INLINE void sgdm_range(const struct kernel_call *c, int64_t first, int64_t last, bool copies)
+INLINE void sgdm_of(const struct kernel_call *c, int64_t first, int64_t last, bool copies)
 {
     void *const *in = c->in + (copies ? 3 : 2);
     uint16_t *copy = copies ? c->in[2] : NULL;
@@ -115,24 +108,17 @@ INLINE void sgdm_range(const struct kernel_call *c, int64_t first, int64_t last,
     sgdm_run(c, in[0], copy, first < decayed ? decayed : first, last, u);
 }
 
-static void sgdm_plain_range(const struct kernel_call *c, int64_t first, int64_t last)
+static void sgdm_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    sgdm_range(c, first, last, false);
-}
-static void sgdm_copy_range(const struct kernel_call *c, int64_t first, int64_t last)
-{
-    sgdm_range(c, first, last, true);
+    if (c->n_out == 3)
+        sgdm_of(c, first, last, true);
+    else
+        sgdm_of(c, first, last, false);
 }
 
 static enum status run_sgdm(const struct kernel_call *c)
 {
-    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 2, sgdm_plain_range);
-    return ST_OK;
-}
-
-static enum status run_sgdm_copy(const struct kernel_call *c)
-{
-    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 2, sgdm_copy_range);
+    parallel_ranges(c, type_elements(&c->in_type[0]), 1024, 2, sgdm_range);
     return ST_OK;
 }
 
@@ -200,34 +186,12 @@ static enum status run_accumulate(const struct kernel_call *c)
     return ST_OK;
 }
 
-static bool fits_adamw(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, DT_F32, "ffffffff", "fff");
-}
-static bool fits_adamw_copy(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, DT_BF16, "fffafffff", "fffa");
-}
-
-static bool fits_sgdm(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, DT_F32, "fffff", "ff");
-}
-static bool fits_sgdm_copy(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, DT_BF16, "ffafff", "ffa");
-}
-
 const struct kernel VEC(optimizer_rows)[] = {
-    {.op = OP_ADAMW, .variant = ISA_NAME, .fits = fits_adamw, .run = run_adamw},
-    {.op = OP_ADAMW_COPY, .variant = ISA_NAME, .fits = fits_adamw_copy, .run = run_adamw_copy},
-    {.op = OP_SGDM, .variant = ISA_NAME, .fits = fits_sgdm, .run = run_sgdm},
-    {.op = OP_SGDM_COPY, .variant = ISA_NAME, .fits = fits_sgdm_copy, .run = run_sgdm_copy},
-    {.op = OP_SUM_SQUARES,
-     .variant = ISA_NAME,
-     .fits = VEC(all_f32),
-     .run = run_sum_squares,
-     .scratch_bytes = sum_squares_scratch},
-    {.op = OP_ACCUMULATE, .variant = ISA_NAME, .fits = VEC(all_f32), .run = run_accumulate},
+    ROW(ADAMW, "ffffffff", "fff", run_adamw),
+    ROW(ADAMW_COPY, "fffbfffff", "fffb", run_adamw),
+    ROW(SGDM, "fffff", "ff", run_sgdm),
+    ROW(SGDM_COPY, "ffbfff", "ffb", run_sgdm),
+    ROW(SUM_SQUARES, "f", "f", run_sum_squares, .scratch_bytes = sum_squares_scratch),
+    ROW(ACCUMULATE, "ff", "f", run_accumulate),
     {0},
 };

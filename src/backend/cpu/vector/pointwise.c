@@ -147,11 +147,7 @@ static void causal_mask_range(const struct kernel_call *c, int64_t first, int64_
         for (int64_t k = open; k < T; k += W) store_act(y + k, masked, T - k);
     }
 }
-
-static enum status run_causal_mask(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 1, causal_mask_range);
-}
+RUN_ROWS(causal_mask, 1)
 
 /* The last columns of each row are masked. */
 static void column_mask_range(const struct kernel_call *c, int64_t first, int64_t last)
@@ -165,11 +161,7 @@ static void column_mask_range(const struct kernel_call *c, int64_t first, int64_
         for (int64_t i = open; i < n; i += W) store_act(y + i, masked, n - i);
     }
 }
-
-static enum status run_column_mask(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 1, column_mask_range);
-}
+RUN_ROWS(column_mask, 1)
 
 /* --- dropout; DROPOUT_MASK is dropout of ones --- */
 
@@ -253,24 +245,6 @@ static enum status run_dropout(const struct kernel_call *c)
     return dropped(c, dropout_elements, dropout_of_strips);
 }
 
-static bool fits(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aa", "a");
-}
-static bool fits_dropout(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "ai", "a");
-}
-static bool fits_dropout_mask(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "i", "a");
-}
-
-#define ROW(op_name, fits_fn, function)                                           \
-    {                                                                             \
-        .op = OP_##op_name, .variant = ISA_NAME, .fits = fits_fn, .run = function \
-    }
-
 const block_fn ACT(pointwise_blocks)[OP_COUNT] = {
     [OP_ADD] = add_block,
     [OP_SUB] = sub_block,
@@ -295,29 +269,29 @@ const block_fn ACT(pointwise_blocks)[OP_COUNT] = {
 };
 
 const struct kernel ACT(pointwise_rows)[] = {
-    ROW(ADD, fits, run_add),
-    ROW(SUB, fits, run_sub),
-    ROW(MUL, fits, run_mul),
-    ROW(DIV, fits, run_div),
-    ROW(SCALE, fits, run_scale),
-    ROW(OFFSET, fits, run_offset),
-    ROW(AT_MOST, fits, run_at_most_of),
-    ROW(EXP, fits, run_exp),
-    ROW(LOG, fits, run_log),
-    ROW(SQRT, fits, run_sqrt),
-    ROW(RSQRT, fits, run_rsqrt),
-    ROW(TANH, fits, run_tanh),
-    ROW(ERF, fits, run_erf),
-    ROW(RELU, fits, run_relu),
-    ROW(ELU, fits, run_elu),
-    ROW(RELU_GRAD, fits, run_relu_grad),
-    ROW(ELU_GRAD, fits, run_elu_grad),
-    ROW(SILU, fits, run_silu),
-    ROW(SILU_GRAD, fits, run_silu_grad),
-    ROW(FILL, fits, run_fill),
-    ROW(CAUSAL_MASK, fits, run_causal_mask),
-    ROW(COLUMN_MASK, fits, run_column_mask),
-    ROW(DROPOUT_MASK, fits_dropout_mask, run_dropout_mask),
-    ROW(DROPOUT, fits_dropout, run_dropout),
+    ROW(ADD, "aa", "a", run_add),
+    ROW(SUB, "aa", "a", run_sub),
+    ROW(MUL, "aa", "a", run_mul),
+    ROW(DIV, "aa", "a", run_div),
+    ROW(SCALE, "aa", "a", run_scale),
+    ROW(OFFSET, "aa", "a", run_offset),
+    ROW(AT_MOST, "aa", "a", run_at_most_of),
+    ROW(EXP, "aa", "a", run_exp),
+    ROW(LOG, "aa", "a", run_log),
+    ROW(SQRT, "aa", "a", run_sqrt),
+    ROW(RSQRT, "aa", "a", run_rsqrt),
+    ROW(TANH, "aa", "a", run_tanh),
+    ROW(ERF, "aa", "a", run_erf),
+    ROW(RELU, "aa", "a", run_relu),
+    ROW(ELU, "aa", "a", run_elu),
+    ROW(RELU_GRAD, "aa", "a", run_relu_grad),
+    ROW(ELU_GRAD, "aa", "a", run_elu_grad),
+    ROW(SILU, "aa", "a", run_silu),
+    ROW(SILU_GRAD, "aa", "a", run_silu_grad),
+    ROW(FILL, "aa", "a", run_fill),
+    ROW(CAUSAL_MASK, "aa", "a", run_causal_mask),
+    ROW(COLUMN_MASK, "aa", "a", run_column_mask),
+    ROW(DROPOUT_MASK, "i", "a", run_dropout_mask),
+    ROW(DROPOUT, "ai", "a", run_dropout),
     {0},
 };

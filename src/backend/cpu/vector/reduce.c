@@ -24,11 +24,7 @@ static void sum_row_range(const struct kernel_call *c, int64_t first, int64_t la
         store_act((act *)c->out[0] + row, vf_all((float)sum), 1);
     }
 }
-
-static enum status run_sum_row(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 1, sum_row_range);
-}
+RUN_ROWS(sum_row, 1)
 
 static void max_row_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
@@ -52,11 +48,7 @@ static void max_row_range(const struct kernel_call *c, int64_t first, int64_t la
         store_act((act *)c->out[0] + row, vf_all(any_nan ? NAN : row_max), 1);
     }
 }
-
-static enum status run_max_row(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 1, max_row_range);
-}
+RUN_ROWS(max_row, 1)
 
 /* --- sums over the leading dimensions: x (rows, n) to (n) --- */
 
@@ -120,21 +112,11 @@ static enum status run_sum_leading(const struct kernel_call *c)
     return ST_OK;
 }
 
-static bool fits_row(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "a", "a");
-}
-static bool fits_sum_leading(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "a", "f");
-}
-
 /* clang-format off */
 const struct kernel ACT(reduce_rows)[] = {
-    {.op = OP_SUM_ROW,     .variant = ISA_NAME, .fits = fits_row, .run = run_sum_row},
-    {.op = OP_MAX_ROW,     .variant = ISA_NAME, .fits = fits_row, .run = run_max_row},
-    {.op = OP_SUM_LEADING, .variant = ISA_NAME, .fits = fits_sum_leading, .run = run_sum_leading,
-     .scratch_bytes = sum_leading_scratch},
+    ROW(SUM_ROW, "a", "a", run_sum_row),
+    ROW(MAX_ROW, "a", "a", run_max_row),
+    ROW(SUM_LEADING, "a", "f", run_sum_leading, .scratch_bytes = sum_leading_scratch),
     {0},
 };
 /* clang-format on */

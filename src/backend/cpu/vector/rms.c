@@ -48,11 +48,7 @@ static void rmsnorm_range(const struct kernel_call *c, int64_t first, int64_t la
 {
     norm_all(c, c->in[0], c->in[1], c->out[0], c->out[1], first, last);
 }
-
-static enum status run_rmsnorm(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 2, rmsnorm_range);
-}
+RUN_ROWS(rmsnorm, 2)
 
 static void add_rmsnorm_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
@@ -66,11 +62,7 @@ static void add_rmsnorm_range(const struct kernel_call *c, int64_t first, int64_
         norm_all(c, s, c->in[2], c->out[1], c->out[2], row, row + rows); /* of the stored sums */
     }
 }
-
-static enum status run_add_rmsnorm(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 3, add_rmsnorm_range);
-}
+RUN_ROWS(add_rmsnorm, 3)
 
 /* --- gradients --- */
 
@@ -145,31 +137,10 @@ static enum status run_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-static bool fits_rmsnorm(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "af", "af");
-}
-static bool fits_add_rmsnorm(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aaf", "aaf");
-}
-static bool fits_grad(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, c->n_in == 4 ? "aaff" : "aaaff", "af");
-}
-
 const struct kernel ACT(rms_rows)[] = {
-    {.op = OP_RMSNORM, .variant = ISA_NAME, .fits = fits_rmsnorm, .run = run_rmsnorm},
-    {.op = OP_ADD_RMSNORM, .variant = ISA_NAME, .fits = fits_add_rmsnorm, .run = run_add_rmsnorm},
-    {.op = OP_RMSNORM_GRAD,
-     .variant = ISA_NAME,
-     .fits = fits_grad,
-     .run = run_grad,
-     .scratch_bytes = grad_scratch},
-    {.op = OP_RMSNORM_GRAD_ADD,
-     .variant = ISA_NAME,
-     .fits = fits_grad,
-     .run = run_grad,
-     .scratch_bytes = grad_scratch},
+    ROW(RMSNORM, "af", "af", run_rmsnorm),
+    ROW(ADD_RMSNORM, "aaf", "aaf", run_add_rmsnorm),
+    ROW(RMSNORM_GRAD, "aaff", "af", run_grad, .scratch_bytes = grad_scratch),
+    ROW(RMSNORM_GRAD_ADD, "aaaff", "af", run_grad, .scratch_bytes = grad_scratch),
     {0},
 };

@@ -29,16 +29,7 @@ static void rope_range(const struct kernel_call *c, int64_t first, int64_t last)
         if (x != y) memcpy(y + rotated, x + rotated, (size_t)(C - rotated) * sizeof *y);
     }
 }
-
-static enum status run_rope(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 2, rope_range);
-}
-
-static bool fits_rope(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "af", "a");
-}
+RUN_ROWS(rope, 2)
 
 #if !ACT_IS_BF16
 /* In double: in float the angle of a far position would have no accurate digits. */
@@ -63,16 +54,12 @@ static enum status run_table(const struct kernel_call *c)
     return ST_OK;
 }
 
-static bool fits_table(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "i", "f");
-}
 #endif
 
 const struct kernel ACT(rope_rows)[] = {
-    {.op = OP_ROPE, .variant = ISA_NAME, .fits = fits_rope, .run = run_rope},
+    ROW(ROPE, "af", "a", run_rope),
 #if !ACT_IS_BF16
-    {.op = OP_ROPE_TABLE, .variant = ISA_NAME, .fits = fits_table, .run = run_table},
+    ROW(ROPE_TABLE, "i", "f", run_table),
 #endif
     {0},
 };

@@ -44,11 +44,7 @@ static void softmax_range(const struct kernel_call *c, int64_t first, int64_t la
     act *y = c->out[0];
     for (int64_t r = first; r < last; r++) softmax_row(x + r * n, y + r * n, n, 1.0f);
 }
-
-static enum status run_softmax(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 5, softmax_range);
-}
+RUN_ROWS(softmax, 5)
 
 static void softmax_grad_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
@@ -58,11 +54,7 @@ static void softmax_grad_range(const struct kernel_call *c, int64_t first, int64
     for (int64_t r = first; r < last; r++)
         softmax_grad_row(dy + r * n, y + r * n, dx + r * n, n, 1.0f, 1.0f);
 }
-
-static enum status run_softmax_grad(const struct kernel_call *c)
-{
-    return VEC(over_rows)(c, 3, softmax_grad_range);
-}
+RUN_ROWS(softmax_grad, 3)
 
 /* --- attention scores (B,H,T,T), in strips of 16 rows of one head, as in the dropout mask --- */
 
@@ -165,29 +157,10 @@ static enum status run_score_softmax_grad(const struct kernel_call *c)
     return over_strips(c, score_softmax_grad_strips);
 }
 
-static bool fits_softmax(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aa", "a");
-}
-static bool fits_score_softmax(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "ai", "aa");
-}
-static bool fits_score_softmax_grad(const struct kernel_call *c)
-{
-    return VEC(types_are)(c, ACT_DTYPE, "aai", "a");
-}
-
 const struct kernel ACT(softmax_rows)[] = {
-    {.op = OP_SOFTMAX, .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax},
-    {.op = OP_SOFTMAX_GRAD, .variant = ISA_NAME, .fits = fits_softmax, .run = run_softmax_grad},
-    {.op = OP_SCORE_SOFTMAX,
-     .variant = ISA_NAME,
-     .fits = fits_score_softmax,
-     .run = run_score_softmax},
-    {.op = OP_SCORE_SOFTMAX_GRAD,
-     .variant = ISA_NAME,
-     .fits = fits_score_softmax_grad,
-     .run = run_score_softmax_grad},
+    ROW(SOFTMAX, "aa", "a", run_softmax),
+    ROW(SOFTMAX_GRAD, "aa", "a", run_softmax_grad),
+    ROW(SCORE_SOFTMAX, "ai", "aa", run_score_softmax),
+    ROW(SCORE_SOFTMAX_GRAD, "aai", "a", run_score_softmax_grad),
     {0},
 };

@@ -1,6 +1,5 @@
 #include "backend/cpu/vector/tables.h"
 
-#include "backend/cpu/vector/attention_tables.h"
 #include "backend/cpu/vector/vector.h"
 
 #if defined(__AVX512BF16__)

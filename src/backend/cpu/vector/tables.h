@@ -18,12 +18,17 @@
     extern const struct kernel move_rows_##act_isa[];      \
     extern const struct kernel embed_rows_##act_isa[];     \
     extern const struct kernel blocked_rows_##act_isa[];
-#define VECTOR_TABLES(isa)                                   \
-    extern const struct kernel *const vector_tables_##isa[]; \
-    extern const struct kernel cast_rows_##isa[];            \
-    extern const struct kernel chain_rows_##isa[];           \
-    extern const struct kernel optimizer_rows_##isa[];       \
-    ACT_TABLES(f32_##isa)                                    \
+#define VECTOR_TABLES(isa)                                       \
+    extern const struct kernel *const vector_tables_##isa[];     \
+    extern const struct kernel attention_rows_f32_##isa[];       \
+    extern const struct kernel attention_rows_bf16_##isa[];      \
+    extern const struct kernel attention_grad_rows_f32_##isa[];  \
+    extern const struct kernel attention_grad_rows_bf16_##isa[]; \
+    extern const struct kernel attention_cached_rows_##isa[];    \
+    extern const struct kernel cast_rows_##isa[];                \
+    extern const struct kernel chain_rows_##isa[];               \
+    extern const struct kernel optimizer_rows_##isa[];           \
+    ACT_TABLES(f32_##isa)                                        \
     ACT_TABLES(bf16_##isa)
 
 #if defined(__x86_64__)

@@ -33,22 +33,17 @@ static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
     return (4 * t->keys + 16 * t->tiles * t->warps) * row;
 }
 
-static bool fits_tensor_cores(const struct kernel_call *c, enum dtype dtype)
+static bool fits_tensor_cores(const struct kernel_call *c)
 {
-    if (!attention_is_of(c, dtype)) return false;
     const struct target *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
     struct tile t = tile_of(c, &h);
-    return d->arch >= TENSOR_CORES && h.D <= MAX_HEAD && h.D * dtype_size(dtype) % CHUNK == 0 &&
+    return d->arch >= TENSOR_CORES && h.D <= MAX_HEAD && h.D * dtype_size(h.dtype) % CHUNK == 0 &&
            tile_bytes(&h, &t) <= d->shared_bytes;
-}
-static bool fits_bf16(const struct kernel_call *c)
-{
-    return fits_tensor_cores(c, DT_BF16);
 }
 static bool fits_tf32(const struct kernel_call *c)
 {
-    return c->numerics.tf32 && fits_tensor_cores(c, DT_F32);
+    return c->numerics.tf32 && fits_tensor_cores(c);
 }
 
 static void arg_tensors(struct cuda_launch *k)
@@ -103,7 +98,6 @@ static int f32_keys(const struct kernel_call *c, const struct attention_shape *h
 }
 static bool fits_f32(const struct kernel_call *c)
 {
-    if (!attention_is_of(c, DT_F32)) return false;
     const struct target *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
     return d->arch >= TENSOR_CORES && h.D <= F32_MAX_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
@@ -129,8 +123,7 @@ static bool row_fits(const struct kernel_call *c, int64_t D, int warps)
 }
 static bool fits_plain(const struct kernel_call *c)
 {
-    return (attention_is_of(c, DT_F32) || attention_is_of(c, DT_BF16)) &&
-           row_fits(c, attention_shape_of(c, FORWARD_QKV).D, PLAIN_WARPS);
+    return row_fits(c, attention_shape_of(c, FORWARD_QKV).D, PLAIN_WARPS);
 }
 static void plain(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -154,11 +147,8 @@ static void plain(const struct kernel_call *c, struct cuda_launches *l)
 
 static bool fits_cached(const struct kernel_call *c)
 {
-    enum dtype t = c->in_type[0].dtype; /* (2,B,Tmax,KV*D) */
-    int64_t D = c->in_type[0].dim[3] / attention_kv_heads(c->attr);
-    return (t == DT_F32 || t == DT_BF16) && c->in_type[1].dtype == t &&
-           c->in_type[2].dtype == DT_I32 && c->out_type[1].dtype == t &&
-           row_fits(c, D, CACHED_WARPS);
+    int64_t D = c->in_type[0].dim[3] / attention_kv_heads(c->attr); /* cache (2,B,Tmax,KV*D) */
+    return row_fits(c, D, CACHED_WARPS);
 }
 static void cached(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -169,8 +159,7 @@ static void cached(const struct kernel_call *c, struct cuda_launches *l)
         launch_add(l, "attention_plain.cu", "attention_cached", B * H, 32 * CACHED_WARPS);
     launch_define_type(k, "T_X", cache->dtype);
     arg_out(k, "cache", 0);
-    arg_in(k, "qkv", 1);
-    arg_in(k, "position", 2);
+    args_in(k, 1, "qkv position");
     arg_out(k, "y", 1);
     arg_i32(k, "B", B);
     arg_i32(k, "Tmax", cache->dim[2]);
@@ -182,10 +171,10 @@ static void cached(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 const struct cuda_row attention_rows[] = {
-    CUDA_ROW(ATTENTION, "mma", fits_bf16, tensor_cores),
-    CUDA_ROW(ATTENTION, "mma_tf32", fits_tf32, tensor_cores),
-    CUDA_ROW(ATTENTION, "fma", fits_f32, multiply_add),
-    CUDA_ROW(ATTENTION, "plain", fits_plain, plain),
-    CUDA_ROW(ATTENTION_CACHED, "plain", fits_cached, cached),
+    CUDA_ROW(ATTENTION, "mma", "bi", "bf", fits_tensor_cores, tensor_cores),
+    CUDA_ROW(ATTENTION, "mma_tf32", "fi", "ff", fits_tf32, tensor_cores),
+    CUDA_ROW(ATTENTION, "fma", "fi", "ff", fits_f32, multiply_add),
+    CUDA_ROW(ATTENTION, "plain", "ai", "af", fits_plain, plain),
+    CUDA_ROW(ATTENTION_CACHED, "plain", "aai", "aa", fits_cached, cached),
     CUDA_ROWS_END,
 };

@@ -54,12 +54,10 @@ template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const T_X *from, int 
     int chunk = threadIdx.x % GRAIN, row = threadIdx.x / GRAIN;
     u32 at = to + swizzle<CHUNKS>(row, chunk);
     const T_X *p = from + (i64)row * stride + chunk * EACH;
-#pragma unroll
-    for (int i = 0; i < ceil_div(N, STEP); i++) {
+    UNROLL for (int i = 0; i < ceil_div(N, STEP); i++) {
         if (N % STEP && row + i * STEP >= N) break;
         bool read = WHOLE || row + i * STEP < there;
-#pragma unroll
-        for (int c = 0; c < CHUNKS; c += GRAIN) {
+        UNROLL for (int c = 0; c < CHUNKS; c += GRAIN) {
             bool full = read && (c + chunk) * EACH < HEAD;
             cp_async_16(at + (i * STEP * CHUNKS + c) * 16,
                         full ? p + i * STEP * (i64)stride + c * EACH : from, full ? 16 : 0);
@@ -80,11 +78,9 @@ template <int N> DEVICE void round_rows(u8 *tile)
     constexpr int STEP = THREADS / GRAIN;
     int chunk = threadIdx.x % GRAIN, row = threadIdx.x / GRAIN;
     u8 *at = tile + swizzle<CHUNKS>(row, chunk);
-#pragma unroll
-    for (int i = 0; i < ceil_div(N, STEP); i++) {
+    UNROLL for (int i = 0; i < ceil_div(N, STEP); i++) {
         if (N % STEP && row + i * STEP >= N) break;
-#pragma unroll
-        for (int c = 0; c < CHUNKS; c += GRAIN) {
+        UNROLL for (int c = 0; c < CHUNKS; c += GRAIN) {
             uint4 *p = (uint4 *)(at + (i * STEP * CHUNKS + c) * 16), a = *p;
             a.x = cvt_rna_tf32(__uint_as_float(a.x)), a.y = cvt_rna_tf32(__uint_as_float(a.y));
             a.z = cvt_rna_tf32(__uint_as_float(a.z)), a.w = cvt_rna_tf32(__uint_as_float(a.w));
@@ -102,28 +98,20 @@ DEVICE u32 chunk_at(u32 at, int chunk)
 /* s = q k^T */
 DEVICE void scores(float (&s)[TILES][KEYS / 8][4], const rows &r, u32 q_at, u32 k_at)
 {
-#pragma unroll
-    for (int m = 0; m < TILES; m++)
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) s[m][n][i] = 0;
-#pragma unroll
-    for (int d = 0; d < STEPS; d++) {
+    UNROLL for (int m = 0; m < TILES; m++)
+        UNROLL for (int n = 0; n < KEYS / 8; n++)
+            UNROLL for (int i = 0; i < 4; i++) s[m][n][i] = 0;
+    UNROLL for (int d = 0; d < STEPS; d++) {
         u32 q[TILES][4];
-#pragma unroll
-        for (int m = 0; m < TILES; m++)
+        UNROLL for (int m = 0; m < TILES; m++)
             if (KEEP_Q) {
-#pragma unroll
-                for (int i = 0; i < 4; i++) q[m][i] = r.q[m][KEEP_Q ? d : 0][i];
+                UNROLL for (int i = 0; i < 4; i++) q[m][i] = r.q[m][KEEP_Q ? d : 0][i];
             } else
                 ldmatrix_x4(q[m], chunk_at(q_at, 2 * d) + m * 256 * CHUNKS);
-#pragma unroll
-        for (int n = 0; n < KEYS / 16; n++) {
+        UNROLL for (int n = 0; n < KEYS / 16; n++) {
             u32 k[4];
             ldmatrix_x4(k, chunk_at(k_at, 2 * d) + n * 256 * CHUNKS);
-#pragma unroll
-            for (int m = 0; m < TILES; m++) {
+            UNROLL for (int m = 0; m < TILES; m++) {
                 multiply_add(s[m][2 * n], q[m], k[0], k[1]);
                 multiply_add(s[m][2 * n + 1], q[m], k[2], k[3]);
             }
@@ -135,14 +123,11 @@ DEVICE void scores(float (&s)[TILES][KEYS / 8][4], const rows &r, u32 q_at, u32 
 DEVICE void mask_scores(float (&s)[TILES][KEYS / 8][4], const rows &r, int first, int T)
 {
     int lane = threadIdx.x % WARP;
-#pragma unroll
-    for (int m = 0; m < TILES; m++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
+    UNROLL for (int m = 0; m < TILES; m++)
+        UNROLL for (int i = 0; i < 4; i++) {
             int row = r.first + 16 * m + lane / 4 + i / 2 * 8;
             int seen = (CAUSAL ? row + 1 : T) - first - lane % 4 * 2 - i % 2;
-#pragma unroll
-            for (int n = 0; n < KEYS / 8; n++)
+            UNROLL for (int n = 0; n < KEYS / 8; n++)
                 if (8 * n >= seen) s[m][n][i] = -INFINITY_F;
         }
 }
@@ -152,29 +137,23 @@ DEVICE void lift_top(rows &r, const float (&s)[TILES][KEYS / 8][4], float scale)
 {
     float max[TILES][2];
     bool far = false;
-#pragma unroll
-    for (int m = 0; m < TILES; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+    UNROLL for (int m = 0; m < TILES; m++)
+        UNROLL for (int h = 0; h < 2; h++) {
             float a = fmaxf(s[m][0][2 * h], s[m][0][2 * h + 1]);
-#pragma unroll
-            for (int n = 1; n < KEYS / 8; n++)
+            UNROLL for (int n = 1; n < KEYS / 8; n++)
                 a = fmaxf(a, fmaxf(s[m][n][2 * h], s[m][n][2 * h + 1]));
             a = fmaxf(a, __shfl_xor_sync(~0u, a, 1));
             max[m][h] = fmaxf(a, __shfl_xor_sync(~0u, a, 2));
             far |= (max[m][h] - r.top[m][h]) * scale > 8;
         }
     if (!__any_sync(~0u, far)) return;
-#pragma unroll
-    for (int m = 0; m < TILES; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+    UNROLL for (int m = 0; m < TILES; m++)
+        UNROLL for (int h = 0; h < 2; h++) {
             float top = fmaxf(max[m][h], r.top[m][h]),
                   factor = ex2_approx((r.top[m][h] - top) * scale);
             r.top[m][h] = top;
             r.sum[m][h] *= factor;
-#pragma unroll
-            for (int n = 0; n < COLUMNS; n++)
+            UNROLL for (int n = 0; n < COLUMNS; n++)
                 r.o[m][n][2 * h] *= factor, r.o[m][n][2 * h + 1] *= factor;
         }
 }
@@ -192,8 +171,7 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
                     const float (&less)[2], const drop &d, const drop_bytes &bytes)
 {
     if (BYTES == 2) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
+        UNROLL for (int i = 0; i < 4; i++) {
             float2 e =
                 exponentials(&s[2 * k + i / 2][i % 2 * 2], scale, less[i % 2], r.sum[m][i % 2]);
             p[i] = pack_bf16(e.x, e.y);
@@ -201,8 +179,7 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
                 drop_pair(p[i], dropout_kept(bytes.w[k % 2][i % 2], d.less, d.carry), i >= 2);
         }
     } else {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+        UNROLL for (int h = 0; h < 2; h++) {
             float2 e = exponentials(&s[k < KEYS / 8 ? k : 0][2 * h], scale, less[h], r.sum[m][h]);
             p[h] = cvt_rna_tf32(e.x), p[h + 2] = cvt_rna_tf32(e.y);
             if (DROPOUT) {
@@ -225,37 +202,29 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
     u32 odd = v + swizzle<CHUNKS>(lane % 4 * 2 + 1, lane / 16) + lane / 4 % 4 * 4;
     float less[TILES][2];
     drop_bytes bytes[TILES];
-#pragma unroll
-    for (int m = 0; m < TILES; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) less[m][h] = r.top[m][h] * scale;
-#pragma unroll
-    for (int k = 0; k < KEYS / STEP; k++) {
+    UNROLL for (int m = 0; m < TILES; m++)
+        UNROLL for (int h = 0; h < 2; h++) less[m][h] = r.top[m][h] * scale;
+    UNROLL for (int k = 0; k < KEYS / STEP; k++) {
         u32 p[TILES][4];
-#pragma unroll
-        for (int m = 0; m < TILES; m++) {
+        UNROLL for (int m = 0; m < TILES; m++) {
             if (DROPOUT && k * STEP % 32 == 0)
                 bytes[m] = random_bytes(d, r.first / 16 + m, (first + k * STEP) / 16);
             weights(p[m], r, m, s[m], k, scale, less[m], d, bytes[m]);
         }
         if (BYTES == 2) {
-#pragma unroll
-            for (int n = 0; n < STEPS; n++) {
+            UNROLL for (int n = 0; n < STEPS; n++) {
                 u32 w[4];
                 ldmatrix_x4_trans(w, chunk_at(at, 2 * n) + k * 256 * CHUNKS);
-#pragma unroll
-                for (int m = 0; m < TILES; m++) {
+                UNROLL for (int m = 0; m < TILES; m++) {
                     multiply_add(r.o[m][2 * n % COLUMNS], p[m], w[0], w[1]);
                     multiply_add(r.o[m][(2 * n + 1) % COLUMNS], p[m], w[2], w[3]);
                 }
             }
         } else {
-#pragma unroll
-            for (int n = 0; n < COLUMNS; n++) {
+            UNROLL for (int n = 0; n < COLUMNS; n++) {
                 u32 w0 = *(u32 *)(shared + chunk_at(even, 2 * n) + k * 128 * CHUNKS);
                 u32 w1 = *(u32 *)(shared + chunk_at(odd, 2 * n) + k * 128 * CHUNKS);
-#pragma unroll
-                for (int m = 0; m < TILES; m++) multiply_add(r.o[m][n], p[m], w0, w1);
+                UNROLL for (int m = 0; m < TILES; m++) multiply_add(r.o[m][n], p[m], w0, w1);
             }
         }
     }
@@ -265,17 +234,14 @@ DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared
 DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float scale, float factor)
 {
     int lane = threadIdx.x % WARP;
-#pragma unroll
-    for (int m = 0; m < TILES; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+    UNROLL for (int m = 0; m < TILES; m++)
+        UNROLL for (int h = 0; h < 2; h++) {
             float sum = r.sum[m][h];
             sum += __shfl_xor_sync(~0u, sum, 1);
             sum += __shfl_xor_sync(~0u, sum, 2);
             float by = factor / sum;
             int row = 16 * m + lane / 4 + 8 * h;
-#pragma unroll
-            for (int n = 0; n < COLUMNS; n++) {
+            UNROLL for (int n = 0; n < COLUMNS; n++) {
                 int byte = n * 8 * BYTES + lane % 4 * 2 * BYTES;
                 floats<2> two = {{r.o[m][n][2 * h] * by, r.o[m][n][2 * h + 1] * by}};
                 store<2>((T_X *)(stage + swizzle<CHUNKS>(row, byte / 16) + byte % 16), two);
@@ -284,8 +250,7 @@ DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float s
                 lse[r.first + row] = (r.top[m][h] * scale + lg2_approx(sum)) * LN_2;
         }
     __syncwarp();
-#pragma unroll
-    for (int i = lane; i < ROWS * CHUNKS; i += WARP) {
+    UNROLL for (int i = lane; i < ROWS * CHUNKS; i += WARP) {
         int row = i / CHUNKS, chunk = i % CHUNKS;
         if (r.first + row < T && chunk * EACH < HEAD)
             *(uint4 *)(y + (i64)(r.first + row) * C + chunk * EACH) =
@@ -326,12 +291,10 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
 
     rows r;
     r.first = row + warp * ROWS;
-#pragma unroll
-    for (int m = 0; m < TILES; m++) {
+    UNROLL for (int m = 0; m < TILES; m++) {
         r.top[m][0] = r.top[m][1] = LOWEST_F;
         r.sum[m][0] = r.sum[m][1] = 0;
-#pragma unroll
-        for (int n = 0; n < COLUMNS; n++)
+        UNROLL for (int n = 0; n < COLUMNS; n++)
             r.o[m][n][0] = r.o[m][n][1] = r.o[m][n][2] = r.o[m][n][3] = 0;
     }
 
@@ -352,10 +315,8 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         __syncthreads();
     }
     if (KEEP_Q)
-#pragma unroll
-        for (int m = 0; m < TILES; m++)
-#pragma unroll
-            for (int i = 0; i < (KEEP_Q ? STEPS : 0); i++)
+        UNROLL for (int m = 0; m < TILES; m++)
+            UNROLL for (int i = 0; i < (KEEP_Q ? STEPS : 0); i++)
                 ldmatrix_x4(r.q[m][i], chunk_at(q_at, 2 * i) + m * 256 * CHUNKS);
 #pragma unroll 1
     for (; key >= 0; key -= KEYS) {

@@ -12,7 +12,6 @@
 #define PAIRS ((HEAD + 31) / 32)  /* column pairs of a thread: 32u + 2 lane */
 #define CHUNKS (PAIRS * 8)        /* of four floats, per row in shared memory */
 #define TILE (KEYS * CHUNKS * 16) /* bytes */
-#define SHARED (ROWS * CHUNKS * 16 + 2 * TILE + ROWS * KEYS * 4)
 
 struct drop {
     u32 seed, site, step, bh;
@@ -24,10 +23,8 @@ template <int N, bool SWIZZLED>
 DEVICE void copy_rows(u32 to, const float *from, int stride, int there)
 {
     int chunk = threadIdx.x % 8, row = threadIdx.x / 8;
-#pragma unroll
-    for (int i = row; i < N; i += THREADS / 8)
-#pragma unroll
-        for (int c = chunk; c < CHUNKS; c += 8) {
+    UNROLL for (int i = row; i < N; i += THREADS / 8)
+        UNROLL for (int c = chunk; c < CHUNKS; c += 8) {
             bool full = i < there && c * 4 < HEAD;
             u32 at = SWIZZLED ? swizzle<CHUNKS>(i, c) : (u32)(i * CHUNKS + c) * 16;
             cp_async_16(to + at, full ? from + i * (i64)stride + c * 4 : from, full ? 16 : 0);
@@ -48,20 +45,15 @@ DEVICE int weight_at(int row, int four)
 DEVICE void scores(float (&s)[MINE][EACH], const u8 *q, const u8 *k)
 {
     int lane = threadIdx.x % 16, slot = threadIdx.x / 16;
-#pragma unroll
-    for (int i = 0; i < MINE; i++)
-#pragma unroll
-        for (int j = 0; j < EACH; j++) s[i][j] = 0;
+    UNROLL for (int i = 0; i < MINE; i++)
+        UNROLL for (int j = 0; j < EACH; j++) s[i][j] = 0;
 #pragma unroll 2
     for (int c = 0; c < (HEAD + 3) / 4; c++) {
         float4 b[EACH];
-#pragma unroll
-        for (int j = 0; j < EACH; j++) b[j] = chunk_of(k, lane + 16 * j, c);
-#pragma unroll
-        for (int i = 0; i < MINE; i++) {
+        UNROLL for (int j = 0; j < EACH; j++) b[j] = chunk_of(k, lane + 16 * j, c);
+        UNROLL for (int i = 0; i < MINE; i++) {
             float4 a = chunk_of(q, slot + 8 * i, c);
-#pragma unroll
-            for (int j = 0; j < EACH; j++) {
+            UNROLL for (int j = 0; j < EACH; j++) {
                 s[i][j] += a.x * b[j].x;
                 s[i][j] += a.y * b[j].y;
                 s[i][j] += a.z * b[j].z;
@@ -78,16 +70,12 @@ DEVICE void add_values(float (&o)[MINE][PAIRS][2], const float *p, const u8 *v)
 #pragma unroll 2
     for (int k = 0; k < KEYS; k += 4) {
         float2 b[4][PAIRS];
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-#pragma unroll
-            for (int u = 0; u < PAIRS; u++)
+        UNROLL for (int j = 0; j < 4; j++)
+            UNROLL for (int u = 0; u < PAIRS; u++)
                 b[j][u] = *(const float2 *)(v + ((k + j) * CHUNKS + 8 * u) * 16 + lane * 8);
-#pragma unroll
-        for (int i = 0; i < MINE; i++) {
+        UNROLL for (int i = 0; i < MINE; i++) {
             float4 a = *(const float4 *)(p + weight_at(slot + 8 * i, k / 4));
-#pragma unroll
-            for (int u = 0; u < PAIRS; u++) {
+            UNROLL for (int u = 0; u < PAIRS; u++) {
                 o[i][u][0] += a.x * b[0][u].x, o[i][u][1] += a.x * b[0][u].y;
                 o[i][u][0] += a.y * b[1][u].x, o[i][u][1] += a.y * b[1][u].y;
                 o[i][u][0] += a.z * b[2][u].x, o[i][u][1] += a.z * b[2][u].y;
@@ -104,19 +92,15 @@ DEVICE void drop_weights(float (&s)[MINE][EACH], const drop &d, int row, int fir
     int lane = threadIdx.x % WARP, odd = lane / 16, a = (int)threadIdx.x / WARP, b = lane % 8 / 2;
     int rank = odd * 4 + lane / 8 % 2 * 2 + lane % 2;
     int shift = 8 * (lane / 8 % 2 * 2 + lane % 2);
-#pragma unroll
-    for (int first_set = 0; first_set < MINE / 2 * EACH; first_set += 8) {
+    UNROLL for (int first_set = 0; first_set < MINE / 2 * EACH; first_set += 8) {
         int set = first_set + rank, i = set / EACH, j = set % EACH;
         words w =
             dropout_attention(d.seed, d.site, d.step, d.bh, row / 16 + i, first / 16 + j, a, b);
-#pragma unroll
-        for (int t = 0; t < 8; t++) {
+        UNROLL for (int t = 0; t < 8; t++) {
             int from = t / 4 * 16 + t / 2 % 2 * 8 + b * 2 + t % 2;
             u32 got[4];
-#pragma unroll
-            for (int n = 0; n < 4; n++) got[n] = __shfl_sync(~0u, w.w[n], from);
-#pragma unroll
-            for (int h = 0; h < 2; h++) {
+            UNROLL for (int n = 0; n < 4; n++) got[n] = __shfl_sync(~0u, w.w[n], from);
+            UNROLL for (int h = 0; h < 2; h++) {
                 u32 byte = (odd ? got[2 * h + 1] : got[2 * h]) >> shift & 255;
                 if ((int)byte < d.threshold)
                     s[(first_set + t) / EACH * 2 + h][(first_set + t) % EACH] = 0;
@@ -128,14 +112,12 @@ DEVICE void drop_weights(float (&s)[MINE][EACH], const drop &d, int row, int fir
 /* Reductions over the 16 lanes that share rows; all of them get the result. */
 DEVICE float half_max(float a)
 {
-#pragma unroll
-    for (int d = 8; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
+    UNROLL for (int d = 8; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
     return a;
 }
 DEVICE float half_sum(float a)
 {
-#pragma unroll
-    for (int d = 8; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    UNROLL for (int d = 8; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
     return a;
 }
 
@@ -159,8 +141,7 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     const float *keys = head + GROUP * C - (bh % H - bh % H / GROUP) * HEAD, *values = keys + C;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, threshold};
     float o[MINE][PAIRS][2] = {}, top[MINE], sum[MINE];
-#pragma unroll
-    for (int i = 0; i < MINE; i++) top[i] = LOWEST_F, sum[i] = 0;
+    UNROLL for (int i = 0; i < MINE; i++) top[i] = LOWEST_F, sum[i] = 0;
 
     copy_rows<ROWS, true>(shared_address(q), head + (i64)row * stride, stride, T - row);
     copy_rows<KEYS, true>(shared_address(k), keys, stride, T);
@@ -179,12 +160,10 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
             copy_rows<KEYS, true>(shared_address(k), keys + (i64)(key + KEYS) * stride, stride,
                                   T - key - KEYS);
         cp_async_commit();
-#pragma unroll
-        for (int i = 0; i < MINE; i++) {
+        UNROLL for (int i = 0; i < MINE; i++) {
             int seen = (CAUSAL ? row + slot + 8 * i + 1 : T) - key - lane;
             float max = -INFINITY_F;
-#pragma unroll
-            for (int j = 0; j < EACH; j++) {
+            UNROLL for (int j = 0; j < EACH; j++) {
                 if (16 * j >= seen) s[i][j] = -INFINITY_F;
                 max = fmaxf(max, s[i][j]);
             }
@@ -192,32 +171,26 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
             float factor = ex2_approx((top[i] - max) * scale), less = max * scale;
             top[i] = max;
             sum[i] *= factor;
-#pragma unroll
-            for (int j = 0; j < EACH; j++) {
+            UNROLL for (int j = 0; j < EACH; j++) {
                 s[i][j] = ex2_approx(s[i][j] * scale - less);
                 sum[i] += s[i][j];
             }
-#pragma unroll
-            for (int u = 0; u < PAIRS; u++) o[i][u][0] *= factor, o[i][u][1] *= factor;
+            UNROLL for (int u = 0; u < PAIRS; u++) o[i][u][0] *= factor, o[i][u][1] *= factor;
         }
         if (DROPOUT) drop_weights(s, d, row, key);
-#pragma unroll
-        for (int i = 0; i < MINE; i++)
-#pragma unroll
-            for (int j = 0; j < EACH; j++)
+        UNROLL for (int i = 0; i < MINE; i++)
+            UNROLL for (int j = 0; j < EACH; j++)
                 p[weight_at(slot + 8 * i, (lane + 16 * j) / 4) + lane % 4] = s[i][j];
         cp_async_wait<1>();
         __syncthreads();
         add_values(o, p, v);
     }
-#pragma unroll
-    for (int i = 0; i < MINE; i++) {
+    UNROLL for (int i = 0; i < MINE; i++) {
         int t = row + slot + 8 * i;
         float all = half_sum(sum[i]), by = keep_scale / all;
         if (t >= T) continue;
         float *to = y + ((i64)(bh / H) * T + t) * (GROUP * C) + bh % H * HEAD;
-#pragma unroll
-        for (int u = 0; u < PAIRS; u++)
+        UNROLL for (int u = 0; u < PAIRS; u++)
             if (32 * u + 2 * lane < HEAD)
                 *(float2 *)(to + 32 * u + 2 * lane) = make_float2(o[i][u][0] * by, o[i][u][1] * by);
         if (lane == 0) lse[(i64)bh * T + t] = (top[i] * scale + lg2_approx(all)) * LN_2;

@@ -28,19 +28,14 @@ DEVICE u32 along(u32 at, int chunks)
 
 template <int COLUMNS> DEVICE void clear(float (&s)[M][COLUMNS][4])
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < COLUMNS; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) s[m][n][i] = 0;
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int n = 0; n < COLUMNS; n++)
+            UNROLL for (int i = 0; i < 4; i++) s[m][n][i] = 0;
 }
 template <int KEPT> DEVICE void keep_rows(left_rows<KEPT> &a, u32 at)
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int k = 0; k < KEPT; k++)
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int k = 0; k < KEPT; k++)
             ldmatrix_x4(a.r[m][k], along(at + m * 16 * ROW_BYTES, 2 * k));
 }
 
@@ -55,22 +50,17 @@ DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
 template <int KEPT>
 DEVICE void add_rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
 {
-#pragma unroll
-    for (int k = 0; k < CHUNKS / 2; k++) {
+    UNROLL for (int k = 0; k < CHUNKS / 2; k++) {
         u32 b[N][4];
-#pragma unroll
-        for (int n = 0; n < N; n++) ldmatrix_x4(b[n], along(at + n * 16 * ROW_BYTES, 2 * k));
-#pragma unroll
-        for (int m = 0; m < M; m++) {
+        UNROLL for (int n = 0; n < N; n++) ldmatrix_x4(b[n], along(at + n * 16 * ROW_BYTES, 2 * k));
+        UNROLL for (int m = 0; m < M; m++) {
             u32 row[4];
             if (k >= KEPT) {
                 ldmatrix_x4(row, along(left + m * 16 * ROW_BYTES, 2 * k));
             } else {
-#pragma unroll
-                for (int i = 0; i < 4; i++) row[i] = a.r[m][k < KEPT ? k : 0][i];
+                UNROLL for (int i = 0; i < 4; i++) row[i] = a.r[m][k < KEPT ? k : 0][i];
             }
-#pragma unroll
-            for (int n = 0; n < N; n++) {
+            UNROLL for (int n = 0; n < N; n++) {
                 multiply(s[m][2 * n], row, b[n][0], b[n][1]);
                 multiply(s[m][2 * n + 1], row, b[n][2], b[n][3]);
             }

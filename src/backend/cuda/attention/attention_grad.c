@@ -23,6 +23,22 @@ static void grid_of_heads(struct cuda_launch *k, const struct kernel_call *c, bo
     launch_grid(k, n, ceil_div(s.T, block), ceil_div(heads, n));
     arg_i32(k, "heads", heads);
 }
+
+/* Arguments and grid of kernels on tensor cores whose blocks have `block` keys or queries. */
+static void arg_walk(struct cuda_launch *k, const struct kernel_call *c, int64_t stats, bool keys,
+                     int64_t block)
+{
+    struct attention_shape s = attention_shape_of(c, QKV);
+    args_in(k, DY, "dy qkv");
+    arg_scratch(k, "stats", stats);
+    arg_in(k, "step_number", STEP);
+    arg_out(k, "dqkv", 0);
+    arg_f32(k, "scale", 1 / sqrt((double)s.D));
+    arg_lengths(k, &s);
+    grid_of_heads(k, c, keys, block);
+    arg_dropout(k, &c->attr->attention.drop);
+}
+
 /* bf16 on tensor cores: as many warps and rows of a tile as shared memory can hold. */
 struct layout {
     int warps, tile;
@@ -60,8 +76,8 @@ static struct layout layout_for(const struct kernel_call *c, bool sums)
 static bool fits_mma(const struct kernel_call *c, bool sums)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    return attention_grad_is_of(c, DT_BF16) && cuda_device_of(c)->arch >= 80 &&
-           layout_for(c, sums).warps && s.B * s.H <= GRID_YZ && s.T <= GRID_YZ * (int64_t)16;
+    return cuda_device_of(c)->arch >= 80 && layout_for(c, sums).warps && s.B * s.H <= GRID_YZ &&
+           s.T <= GRID_YZ * (int64_t)16;
 }
 
 static struct cuda_launch *add_mma(struct cuda_launches *l, const struct kernel_call *c,
@@ -89,7 +105,6 @@ static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, b
     enum { ROW_THREADS = 256 };
     struct attention_shape s = attention_shape_of(c, QKV);
     struct layout y = layout_for(c, sums);
-    float scale = (float)(1 / sqrt((double)s.D));
     int64_t tiles = ceil_div(s.T, y.tile), blocks = ceil_div(s.T, y.block), BH = s.B * s.H;
     int64_t stats = launch_scratch(l, BH * tiles * 2 * y.tile * 4);
     int64_t dq = sums ? launch_scratch(l, BH * tiles * y.tile * s.D * 4) : stats;
@@ -97,44 +112,27 @@ static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, b
     struct cuda_launch *k = add_mma(l, c, &y, "attention_grad_rows", tiles, sums);
     k->block = ROW_THREADS;
     arg_in(k, "dy", DY);
-    arg_in(k, "y", Y);
-    arg_in(k, "lse", LSE);
+    args_in(k, Y, "y lse");
     arg_scratch(k, "stats", stats);
     arg_scratch(k, "dq", dq);
     arg_lengths(k, &s);
 
     k = add_mma(l, c, &y, "attention_grad_keys", blocks, sums);
     k->shared_bytes = y.keys_bytes;
-    arg_in(k, "dy", DY);
-    arg_in(k, "qkv", QKV);
-    arg_scratch(k, "stats", stats);
-    arg_in(k, "step_number", STEP);
     arg_scratch(k, "dq", dq);
-    arg_out(k, "dqkv", 0);
-    arg_f32(k, "scale", scale);
-    arg_lengths(k, &s);
-    grid_of_heads(k, c, true, y.block);
-    arg_dropout(k, &c->attr->attention.drop);
+    arg_walk(k, c, stats, true, y.block);
 
     if (sums) {
         k = add_mma(l, c, &y, "attention_grad_convert", tiles, sums);
         arg_scratch(k, "dq", dq);
         arg_out(k, "dqkv", 0);
-        arg_f32(k, "scale", scale);
+        arg_f32(k, "scale", 1 / sqrt((double)s.D));
         arg_lengths(k, &s);
         return;
     }
     k = add_mma(l, c, &y, "attention_grad_queries", blocks, sums);
     k->shared_bytes = y.queries_bytes;
-    arg_in(k, "dy", DY);
-    arg_in(k, "qkv", QKV);
-    arg_scratch(k, "stats", stats);
-    arg_in(k, "step_number", STEP);
-    arg_out(k, "dqkv", 0);
-    arg_f32(k, "scale", scale);
-    arg_lengths(k, &s);
-    grid_of_heads(k, c, false, y.block);
-    arg_dropout(k, &c->attr->attention.drop);
+    arg_walk(k, c, stats, false, y.block);
 }
 
 static bool fits_mma_sums(const struct kernel_call *c)
@@ -185,8 +183,7 @@ static const struct layout_tf32 *layout_tf32(const struct kernel_call *c)
 
 static bool fits_tf32(const struct kernel_call *c)
 {
-    return c->numerics.tf32 && attention_grad_is_of(c, DT_F32) && cuda_device_of(c)->arch >= 80 &&
-           layout_tf32(c) &&
+    return c->numerics.tf32 && cuda_device_of(c)->arch >= 80 && layout_tf32(c) &&
            attention_shape_of(c, QKV).B * attention_shape_of(c, QKV).H <= GRID_YZ &&
            attention_shape_of(c, QKV).T <= GRID_YZ * (int64_t)16;
 }
@@ -202,7 +199,6 @@ static struct cuda_launch *add_tf32(struct cuda_launches *l, const struct kernel
     launch_define(k, "WARPS", y->warps);
     launch_define(k, "TILE_ROWS", y->tile);
     launch_define(k, "STAGES", y->stages);
-    arg_in(k, "dy", DY);
     return k;
 }
 
@@ -211,29 +207,20 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
     enum { ROW_THREADS = 128 };
     static const char *const entries[] = {"attention_grad_queries", "attention_grad_keys"};
     const struct layout_tf32 *y = layout_tf32(c);
-    const struct dropout *drop = &c->attr->attention.drop;
     struct attention_shape s = attention_shape_of(c, QKV);
-    double scale = 1 / sqrt((double)s.D);
     int64_t tiles = s.B * s.H * ceil_div(s.T, y->tile);
     int64_t stats = launch_scratch(l, tiles * 2 * y->tile * 4);
     struct cuda_launch *k = add_tf32(l, c, "attention_grad_rows", tiles, ROW_THREADS);
-    arg_in(k, "y", Y);
-    arg_in(k, "lse", LSE);
+    arg_in(k, "dy", DY);
+    args_in(k, Y, "y lse");
     arg_scratch(k, "stats", stats);
     arg_lengths(k, &s);
     for (int i = 0; i < 2; i++) {
         k = add_tf32(l, c, entries[i], 1, 32 * y->warps);
         k->shared_bytes = bytes_tf32(y);
-        arg_in(k, "qkv", QKV);
-        arg_scratch(k, "stats", stats);
-        arg_in(k, "step_number", STEP);
-        arg_out(k, "dqkv", 0);
-        arg_f32(k, "scale", scale);
-        arg_f32(k, "factor", scale * M_LOG2E);
-        arg_f32(k, "keep_scale", (double)dropout_scale(drop->threshold));
-        arg_lengths(k, &s);
-        grid_of_heads(k, c, i == 1, y->warps * (s.D <= 64 ? 32 : 16));
-        arg_dropout(k, drop);
+        arg_f32(k, "factor", 1 / sqrt((double)s.D) * M_LOG2E);
+        arg_f32(k, "keep_scale", (double)dropout_scale(c->attr->attention.drop.threshold));
+        arg_walk(k, c, stats, i == 1, y->warps * (s.D <= 64 ? 32 : 16));
     }
 }
 
@@ -266,8 +253,7 @@ static struct cuda_launch *add_with_delta(struct cuda_launches *l, const struct 
     launch_define(k, "HEAD_SIZE", attention_shape_of(c, QKV).D);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", c->attr->attention.drop.threshold != 0);
-    arg_in(k, "dy", DY);
-    arg_in(k, "qkv", QKV);
+    args_in(k, DY, "dy qkv");
     arg_in(k, "lse", LSE);
     arg_scratch(k, "delta", delta);
     arg_in(k, "step", STEP);
@@ -292,8 +278,7 @@ static bool fits_fma(const struct kernel_call *c)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
     bool size = s.D == 16 || s.D == 32 || s.D == 64 || s.D == 96 || s.D == 128;
-    return attention_grad_is_of(c, DT_F32) && size && own_rows_fma(c) && s.B <= GRID_YZ &&
-           s.H <= GRID_YZ;
+    return size && own_rows_fma(c) && s.B <= GRID_YZ && s.H <= GRID_YZ;
 }
 static void launches_fma(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -313,10 +298,6 @@ static void launches_fma(const struct kernel_call *c, struct cuda_launches *l)
     }
 }
 
-static bool fits_plain(const struct kernel_call *c)
-{
-    return attention_grad_is_of(c, DT_F32) || attention_grad_is_of(c, DT_BF16);
-}
 static void launches_plain(const struct kernel_call *c, struct cuda_launches *l)
 {
     enum { WARPS = 4 };
@@ -337,10 +318,10 @@ static void launches_plain(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 const struct cuda_row attention_grad_rows[] = {
-    CUDA_ROW(ATTENTION_GRAD, "mma_sums", fits_mma_sums, launches_mma_sums),
-    CUDA_ROW(ATTENTION_GRAD, "mma", fits_mma_two, launches_mma_two),
-    CUDA_ROW(ATTENTION_GRAD, "mma_tf32", fits_tf32, launches_tf32),
-    CUDA_ROW(ATTENTION_GRAD, "fma", fits_fma, launches_fma),
-    CUDA_ROW(ATTENTION_GRAD, "plain", fits_plain, launches_plain),
+    CUDA_ROW(ATTENTION_GRAD, "mma_sums", "bbbfi", "b", fits_mma_sums, launches_mma_sums),
+    CUDA_ROW(ATTENTION_GRAD, "mma", "bbbfi", "b", fits_mma_two, launches_mma_two),
+    CUDA_ROW(ATTENTION_GRAD, "mma_tf32", "ffffi", "f", fits_tf32, launches_tf32),
+    CUDA_ROW(ATTENTION_GRAD, "fma", "ffffi", "f", fits_fma, launches_fma),
+    CUDA_ROW(ATTENTION_GRAD, "plain", "aaafi", "a", NULL, launches_plain),
     CUDA_ROWS_END,
 };

@@ -66,15 +66,12 @@ attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stat
         float sum = 0;
         if (t < T) {
             i64 at = (((i64)b * T + t) * H + h) * D + lane * 8;
-#pragma unroll
-            for (int i = 0; i < TIMES; i++) {
+            UNROLL for (int i = 0; i < TIMES; i++) {
                 floats<8> a = load<8>(dy + at + i * LANES * 8), c = load<8>(y + at + i * LANES * 8);
-#pragma unroll
-                for (int k = 0; k < 8; k++) sum += a[k] * c[k];
+                UNROLL for (int k = 0; k < 8; k++) sum += a[k] * c[k];
             }
         }
-#pragma unroll
-        for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+        UNROLL for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
         if (lane == 0) {
             stats[row] = t < T ? lse[(i64)bh * T + t] * LOG2_E : INFINITY_F;
             stats[TILE + row] = sum;
@@ -104,47 +101,36 @@ DEVICE void add_dq(float *tile, u32 ds, u32 keys, int thread)
     int lane = thread % WARP, rows = thread / WARP / DQ_COLUMNS,
         columns = thread / WARP % DQ_COLUMNS;
     u32 left = ds + swizzle<DS_CHUNKS>(lane / 16 * 8 + lane % 8, rows * DQ_M * 2 + lane / 8 % 2);
-#pragma unroll
-    for (int pass = 0; pass < PASSES; pass++) {
+    UNROLL for (int pass = 0; pass < PASSES; pass++) {
         u32 right[DQ_N];
         float sum[DQ_M][2 * DQ_N][4];
-#pragma unroll
-        for (int n = 0; n < DQ_N; n++)
+        UNROLL for (int n = 0; n < DQ_N; n++)
             right[n] =
                 keys + swizzle<CHUNKS>(lane % 16,
                                        ((pass * DQ_COLUMNS + columns) * DQ_N + n) * 2 + lane / 16);
-#pragma unroll
-        for (int m = 0; m < DQ_M; m++)
-#pragma unroll
-            for (int n = 0; n < 2 * DQ_N; n++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) sum[m][n][i] = 0;
+        UNROLL for (int m = 0; m < DQ_M; m++)
+            UNROLL for (int n = 0; n < 2 * DQ_N; n++)
+                UNROLL for (int i = 0; i < 4; i++) sum[m][n][i] = 0;
 #pragma unroll UNROLLED
         for (int k = 0; k < BLOCK / 16; k++) {
             u32 a[DQ_M][4], b[DQ_N][4];
-#pragma unroll
-            for (int m = 0; m < DQ_M; m++)
+            UNROLL for (int m = 0; m < DQ_M; m++)
                 ldmatrix_x4_trans(a[m], (left ^ 32u * m) + k * 16 * 2 * TILE);
-#pragma unroll
-            for (int n = 0; n < DQ_N; n++) ldmatrix_x4_trans(b[n], right[n] + k * 16 * ROW_BYTES);
-#pragma unroll
-            for (int m = 0; m < DQ_M; m++)
-#pragma unroll
-                for (int n = 0; n < DQ_N; n++) {
+            UNROLL for (int n = 0; n < DQ_N; n++)
+                ldmatrix_x4_trans(b[n], right[n] + k * 16 * ROW_BYTES);
+            UNROLL for (int m = 0; m < DQ_M; m++)
+                UNROLL for (int n = 0; n < DQ_N; n++) {
                     mma_m16n8k16(sum[m][2 * n], a[m], b[n][0], b[n][1]);
                     mma_m16n8k16(sum[m][2 * n + 1], a[m], b[n][2], b[n][3]);
                 }
         }
-#pragma unroll
-        for (int m = 0; m < DQ_M; m++)
-#pragma unroll
-            for (int n = 0; n < 2 * DQ_N; n++) {
+        UNROLL for (int m = 0; m < DQ_M; m++)
+            UNROLL for (int n = 0; n < 2 * DQ_N; n++) {
                 int i = (m * 2 * DQ_N + n) * 4;
 #if RED_VECTOR
                 red_add_x4(dq_at(tile, pass, i), sum[m][n]);
 #else
-#pragma unroll
-                for (int k = 0; k < 4; k++) red_add(dq_at(tile, pass, i + k), sum[m][n][k]);
+                UNROLL for (int k = 0; k < 4; k++) red_add(dq_at(tile, pass, i + k), sum[m][n][k]);
 #endif
             }
     }
@@ -158,29 +144,23 @@ KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T
     int warp = threadIdx.x / WARP, g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
     int first_row = warp / DQ_COLUMNS * DQ_M * 16, columns = warp % DQ_COLUMNS;
     dq += ((i64)(b * H + h) * gridDim.x + tile) * TILE * D;
-#pragma unroll
-    for (int pass = 0; pass < PASSES; pass++)
-#pragma unroll
-        for (int m = 0; m < DQ_M; m++)
-#pragma unroll
-            for (int n = 0; n < 2 * DQ_N; n++) {
+    UNROLL for (int pass = 0; pass < PASSES; pass++)
+        UNROLL for (int m = 0; m < DQ_M; m++)
+            UNROLL for (int n = 0; n < 2 * DQ_N; n++) {
                 int i = (m * 2 * DQ_N + n) * 4,
                     chunk = (pass * DQ_COLUMNS + columns) * DQ_N * 2 + n;
                 floats<4> a;
 #if RED_VECTOR
                 a = load<4>(dq_at(dq, pass, i));
 #else
-#pragma unroll
-                for (int k = 0; k < 4; k++) a[k] = *dq_at(dq, pass, i + k);
+                UNROLL for (int k = 0; k < 4; k++) a[k] = *dq_at(dq, pass, i + k);
 #endif
-#pragma unroll
-                for (int half = 0; half < 2; half++)
+                UNROLL for (int half = 0; half < 2; half++)
                     *(u32 *)(rounded + swizzle<CHUNKS>(first_row + 16 * m + 8 * half + g, chunk) +
                              4 * q) = pack_bf16(a[2 * half] * scale, a[2 * half + 1] * scale);
             }
     __syncthreads();
-#pragma unroll
-    for (int i = threadIdx.x; i < TILE * CHUNKS; i += THREADS) {
+    UNROLL for (int i = threadIdx.x; i < TILE * CHUNKS; i += THREADS) {
         int row = i / CHUNKS, chunk = i % CHUNKS, t = tile * TILE + row;
         if (t < T)
             *(uint4 *)(dqkv + (((i64)b * T + t) * (GROUP + 2) * KV + h) * D + chunk * 8) =
@@ -192,12 +172,9 @@ KERNEL(THREADS) attention_grad_convert(float *dq, bf16 *dqkv, float scale, int T
 /* Stores a warp's dS^T of a step to its rows of the buffer. */
 DEVICE void store_ds(u32 rows, const kept_scores &a, int step, int lane)
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < N; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int n = 0; n < N; n++)
+            UNROLL for (int i = 0; i < 4; i++)
                 *(u32 *)(shared_memory + rows + 4 * (lane % 4) +
                          swizzle<DS_CHUNKS>(16 * m + i % 2 * 8 + lane / 4,
                                             (step * N + n) * 2 + i / 2)) = a[m][n][i];
@@ -285,8 +262,7 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                 u32 ds_rows = AT_DS + tile % 2 * DS_BYTES + first * 2 * TILE;
                 kept_scores a;
                 if (CAUSAL && first_query + STEP <= first_key) { /* nothing is seen */
-#pragma unroll
-                    for (int i = 0; i < M * N * 4; i++) a[i / 4 / N][i / 4 % N][i % 4] = 0;
+                    UNROLL for (int i = 0; i < M * N * 4; i++) a[i / 4 / N][i / 4 % N][i % 4] = 0;
                     if (DQ_SUMS) store_ds(ds_rows, a, step, lane);
                     continue;
                 }
@@ -298,22 +274,16 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                                    step * STEP + lane % 4 * 2;
                 scores s, dp;
                 rows_by_rows(s, k, k_rows, q_rows + lane_across(lane));
-#pragma unroll
-                for (int n = 0; n < 2 * N; n++) {
+                UNROLL for (int n = 0; n < 2 * N; n++) {
                     float2 l = *(const float2 *)(lse + 8 * n);
-#pragma unroll
-                    for (int m = 0; m < M; m++)
-#pragma unroll
-                        for (int i = 0; i < 4; i++)
+                    UNROLL for (int m = 0; m < M; m++)
+                        UNROLL for (int i = 0; i < 4; i++)
                             s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
                 }
                 if ((CAUSAL && first_query < first_key + OWN - 1) || first_key + OWN > T) {
-#pragma unroll
-                    for (int m = 0; m < M; m++)
-#pragma unroll
-                        for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-                            for (int i = 0; i < 4; i++) {
+                    UNROLL for (int m = 0; m < M; m++)
+                        UNROLL for (int n = 0; n < 2 * N; n++)
+                            UNROLL for (int i = 0; i < 4; i++) {
                                 int key = first_key + 16 * m + i / 2 * 8 + lane / 4;
                                 int query = first_query + 8 * n + lane % 4 * 2 + i % 2;
                                 if ((CAUSAL && key > query) || key >= T) s[m][n][i] = 0;
@@ -331,13 +301,10 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
                 add_by_columns(dv, a, dy_rows + lane_down(lane));
                 if (LOAD_BARRIER && opaque(tile) < 0) break;
                 rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
-#pragma unroll
-                for (int n = 0; n < 2 * N; n++) {
+                UNROLL for (int n = 0; n < 2 * N; n++) {
                     float2 delta = *(const float2 *)(lse + TILE + 8 * n);
-#pragma unroll
-                    for (int m = 0; m < M; m++)
-#pragma unroll
-                        for (int i = 0; i < 4; i++) {
+                    UNROLL for (int m = 0; m < M; m++)
+                        UNROLL for (int i = 0; i < 4; i++) {
                             float d = !DROPOUT                 ? dp[m][n][i]
                                       : is_dropped(s[m][n][i]) ? 0
                                                                : dp[m][n][i] * drop_scale;

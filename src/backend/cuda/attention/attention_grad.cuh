@@ -45,8 +45,7 @@ DEVICE u32 lane_down(int lane)
 template <int ROWS> DEVICE void load_tile(u32 tile, const bf16 *rows, int pitch, int first, int T)
 {
     int thread = opaque(threadIdx.x);
-#pragma unroll
-    for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
+    UNROLL for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
         int i = at + thread;
         int row = i / CHUNKS, chunk = i % CHUNKS, t = first + row;
         cp_async_16(tile + swizzle<CHUNKS>(row, chunk),
@@ -66,14 +65,11 @@ template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a
 /* sum += a b; b: the rows at `at` (lane_down). */
 DEVICE void add_by_columns(sums &sum, const kept_scores &a, u32 at)
 {
-#pragma unroll
-    for (int n = 0; n < N; n++)
-#pragma unroll
-        for (int c = 0; c < D / 16; c++) {
+    UNROLL for (int n = 0; n < N; n++)
+        UNROLL for (int c = 0; c < D / 16; c++) {
             u32 b[4];
             ldmatrix_x4_trans(b, along(at + n * 16 * ROW_BYTES, 2 * c));
-#pragma unroll
-            for (int m = 0; m < M; m++) {
+            UNROLL for (int m = 0; m < M; m++) {
                 mma_m16n8k16(sum[m][2 * c], a[m][n], b[0], b[1]);
                 mma_m16n8k16(sum[m][2 * c + 1], a[m][n], b[2], b[3]);
             }
@@ -81,12 +77,9 @@ DEVICE void add_by_columns(sums &sum, const kept_scores &a, u32 at)
 }
 DEVICE void pack(kept_scores &a, const scores &s)
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < N; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int n = 0; n < N; n++)
+            UNROLL for (int i = 0; i < 4; i++)
                 a[m][n][i] =
                     pack_bf16(s[m][2 * n + i / 2][i % 2 * 2], s[m][2 * n + i / 2][i % 2 * 2 + 1]);
 }
@@ -96,17 +89,13 @@ DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const 
 {
     int g = lane / 4, q = lane % 4;
     __syncwarp();
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < D / 8; n++)
-#pragma unroll
-            for (int h = 0; h < 2; h++)
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int n = 0; n < D / 8; n++)
+            UNROLL for (int h = 0; h < 2; h++)
                 *(u32 *)(shared_memory + tile + swizzle<CHUNKS>(16 * m + 8 * h + g, n) + 4 * q) =
                     pack_bf16(sum[m][n][2 * h] * scale, sum[m][n][2 * h + 1] * scale);
     __syncwarp();
-#pragma unroll
-    for (int i = lane; i < OWN * CHUNKS; i += WARP) {
+    UNROLL for (int i = lane; i < OWN * CHUNKS; i += WARP) {
         int row = i / CHUNKS, chunk = i % CHUNKS;
         if (first + row < T)
             *(uint4 *)(rows + (i64)(first + row) * pitch + chunk * 8) =
@@ -118,12 +107,9 @@ DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const 
  * them into zeros (the kept ones are scaled later). */
 DEVICE void mark_dropped(scores &p, const drop_bytes &d, int threshold)
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int n = 0; n < 2 * N; n++)
+            UNROLL for (int i = 0; i < 4; i++)
                 if (drop_byte<true>(d, m, n, i) < threshold) p[m][n][i] = -p[m][n][i];
 }
 DEVICE bool is_dropped(float p)
@@ -133,21 +119,16 @@ DEVICE bool is_dropped(float p)
 DEVICE void pack_kept(kept_scores &a, const scores &p)
 {
     scores kept;
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) kept[m][n][i] = is_dropped(p[m][n][i]) ? 0 : p[m][n][i];
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int n = 0; n < 2 * N; n++)
+            UNROLL for (int i = 0; i < 4; i++)
+                kept[m][n][i] = is_dropped(p[m][n][i]) ? 0 : p[m][n][i];
     pack(a, kept);
 }
 DEVICE void drop_gradients(scores &dp, const drop_bytes &d, int threshold, float scale)
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int n = 0; n < 2 * N; n++)
+            UNROLL for (int i = 0; i < 4; i++)
                 dp[m][n][i] = drop_byte<false>(d, m, n, i) >= threshold ? dp[m][n][i] * scale : 0;
 }

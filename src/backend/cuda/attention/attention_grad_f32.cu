@@ -40,21 +40,15 @@ DEVICE void load_rows(float *tile, const float *rows, int pitch, int first, int 
 DEVICE void multiply(float (&s)[R][2], const float *own, const float *other)
 {
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
-#pragma unroll
-    for (int i = 0; i < R; i++) s[i][0] = s[i][1] = 0;
+    UNROLL for (int i = 0; i < R; i++) s[i][0] = s[i][1] = 0;
 #pragma unroll 4
     for (int d = 0; d < D; d += 4) {
         floats<4> a[R], b[2];
-#pragma unroll
-        for (int i = 0; i < R; i++) a[i] = load<4>(own + (y * R + i) * PITCH + d);
-#pragma unroll
-        for (int j = 0; j < 2; j++) b[j] = load<4>(other + (x + 16 * j) * PITCH + d);
-#pragma unroll
-        for (int i = 0; i < R; i++)
-#pragma unroll
-            for (int j = 0; j < 2; j++)
-#pragma unroll
-                for (int k = 0; k < 4; k++) s[i][j] += a[i][k] * b[j][k];
+        UNROLL for (int i = 0; i < R; i++) a[i] = load<4>(own + (y * R + i) * PITCH + d);
+        UNROLL for (int j = 0; j < 2; j++) b[j] = load<4>(other + (x + 16 * j) * PITCH + d);
+        UNROLL for (int i = 0; i < R; i++)
+            UNROLL for (int j = 0; j < 2; j++)
+                UNROLL for (int k = 0; k < 4; k++) s[i][j] += a[i][k] * b[j][k];
     }
 }
 /* sum += s^T (other rows), over the other rows; s is (others, own). */
@@ -64,34 +58,26 @@ DEVICE void accumulate(float (&sum)[R][COLUMNS], const float *s, const float *ot
 #pragma unroll 4
     for (int t = 0; t < TILE; t++) {
         floats<R> a = load<R>(s + t * SCORE_PITCH + y * R);
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c += WIDE) {
+        UNROLL for (int c = 0; c < COLUMNS; c += WIDE) {
             floats<WIDE> b = load<WIDE>(other + t * PITCH + c * 16 + x * WIDE);
-#pragma unroll
-            for (int i = 0; i < R; i++)
-#pragma unroll
-                for (int k = 0; k < WIDE; k++) sum[i][c + k] += a[i] * b[k];
+            UNROLL for (int i = 0; i < R; i++)
+                UNROLL for (int k = 0; k < WIDE; k++) sum[i][c + k] += a[i] * b[k];
         }
     }
 }
 DEVICE void clear(float (&sum)[R][COLUMNS])
 {
-#pragma unroll
-    for (int i = 0; i < R; i++)
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c++) sum[i][c] = 0;
+    UNROLL for (int i = 0; i < R; i++)
+        UNROLL for (int c = 0; c < COLUMNS; c++) sum[i][c] = 0;
 }
 DEVICE void store_sums(float *rows, int pitch, int first, int T, const float (&sum)[R][COLUMNS],
                        float scale)
 {
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
-#pragma unroll
-    for (int i = 0; i < R; i++)
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c += WIDE) {
+    UNROLL for (int i = 0; i < R; i++)
+        UNROLL for (int c = 0; c < COLUMNS; c += WIDE) {
             floats<WIDE> a;
-#pragma unroll
-            for (int k = 0; k < WIDE; k++) a[k] = sum[i][c + k] * scale;
+            UNROLL for (int k = 0; k < WIDE; k++) a[k] = sum[i][c + k] * scale;
             if (first + y * R + i < T)
                 store<WIDE>(rows + (i64)(first + y * R + i) * pitch + c * 16 + x * WIDE, a);
         }
@@ -131,8 +117,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
     load_rows<OWN>(dout, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, first_query, T);
     float sum[R][COLUMNS], row_lse[R], row_delta[R];
     clear(sum);
-#pragma unroll
-    for (int i = 0; i < R; i++) {
+    UNROLL for (int i = 0; i < R; i++) {
         int t = first_query + y * R + i;
         row_lse[i] = t < T ? lse[(i64)bh * T + t] : 0;
         row_delta[i] = t < T ? delta[(i64)bh * T + t] : 0;
@@ -144,12 +129,10 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
         float s[R][2], dp[R][2];
         multiply(s, q, k);
         multiply(dp, dout, v);
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
+        UNROLL for (int j = 0; j < 2; j++) {
             int key = first_key + x + 16 * j;
             floats<R> out;
-#pragma unroll
-            for (int i = 0; i < R; i++) {
+            UNROLL for (int i = 0; i < R; i++) {
                 int query = first_query + y * R + i;
                 float keep = DROPOUT ? keep_scale(seed, site, *step, bh, query, key, threshold) : 1;
                 gradient(s[i][j], dp[i][j], row_lse[i], row_delta[i], scale, keep,
@@ -195,12 +178,10 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
         float s[R][2], dp[R][2];
         multiply(s, k, q);
         multiply(dp, v, dout);
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
+        UNROLL for (int j = 0; j < 2; j++) {
             int row = x + 16 * j, query = first_query + row;
             floats<R> used, out;
-#pragma unroll
-            for (int i = 0; i < R; i++) {
+            UNROLL for (int i = 0; i < R; i++) {
                 int key = first_key + y * R + i;
                 float keep = DROPOUT ? keep_scale(seed, site, *step, bh, query, key, threshold) : 1;
                 gradient(s[i][j], dp[i][j], stats[row], stats[TILE + row], scale, keep,

@@ -15,14 +15,13 @@ DEVICE i64 row_of_warp()
 DEVICE void load_row(float (&a)[EACH], const element *row)
 {
     int lane = threadIdx.x % WARP;
-#pragma unroll
-    for (int i = 0; i < EACH; i++) a[i] = lane + i * WARP < D ? to_float(row[lane + i * WARP]) : 0;
+    UNROLL for (int i = 0; i < EACH; i++)
+        a[i] = lane + i * WARP < D ? to_float(row[lane + i * WARP]) : 0;
 }
 DEVICE void store_row(element *row, const float (&a)[EACH], float scale)
 {
     int lane = threadIdx.x % WARP;
-#pragma unroll
-    for (int i = 0; i < EACH; i++)
+    UNROLL for (int i = 0; i < EACH; i++)
         if (lane + i * WARP < D) row[lane + i * WARP] = to<element>(a[i] * scale);
 }
 /* Dot product of a row in registers with one in memory; all lanes get it. */
@@ -30,22 +29,19 @@ DEVICE float dot(const float (&a)[EACH], const element *row)
 {
     int lane = threadIdx.x % WARP;
     float sum = 0;
-#pragma unroll
-    for (int i = 0; i < EACH; i++)
+    UNROLL for (int i = 0; i < EACH; i++)
         if (lane + i * WARP < D) sum += a[i] * to_float(row[lane + i * WARP]);
     return warp_sum(sum);
 }
 DEVICE void add_row(float (&sum)[EACH], float factor, const element *row)
 {
     int lane = threadIdx.x % WARP;
-#pragma unroll
-    for (int i = 0; i < EACH; i++)
+    UNROLL for (int i = 0; i < EACH; i++)
         if (lane + i * WARP < D) sum[i] += factor * to_float(row[lane + i * WARP]);
 }
 DEVICE void clear(float (&a)[EACH])
 {
-#pragma unroll
-    for (int i = 0; i < EACH; i++) a[i] = 0;
+    UNROLL for (int i = 0; i < EACH; i++) a[i] = 0;
 }
 /* Factor of the probability of (q,k): 0 if dropped. */
 DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)

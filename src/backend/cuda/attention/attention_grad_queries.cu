@@ -48,10 +48,8 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
     load_tile<BLOCK>(base + QUERY_BYTES, dy + ((i64)b * T * H + h) * D, H * D, block * BLOCK, T);
     cp_async_commit();
     float lse[M][2], delta[M][2]; /* rows g and g + 8; rows from T on see nothing */
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int i = 0; i < 2; i++) {
             int t = first_query + 16 * m + 8 * i + lane / 4;
             const float *at = stats + ((i64)head * ceil_div(T, TILE) + t / TILE) * STATS;
             lse[m][i] = t < T ? at[t % TILE] : INFINITY_F;
@@ -83,12 +81,9 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
             rows_by_rows(s, q, 0, k_rows + lane_across(lane));
             rows_by_rows(dp, dout, 0, k_rows + TILE_BYTES + lane_across(lane));
             if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
-#pragma unroll
-                for (int m = 0; m < M; m++)
-#pragma unroll
-                    for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-                        for (int i = 0; i < 4; i++) {
+                UNROLL for (int m = 0; m < M; m++)
+                    UNROLL for (int n = 0; n < 2 * N; n++)
+                        UNROLL for (int i = 0; i < 4; i++) {
                             int key = first_key + 8 * n + lane % 4 * 2 + i % 2;
                             int query = first_query + 16 * m + i / 2 * 8 + lane / 4;
                             if ((CAUSAL && key > query) || key >= T) s[m][n][i] = -INFINITY_F;
@@ -99,12 +94,9 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
                                                    first_query / 16, first_key / 16, lane);
             drop_gradients(dp, bytes, threshold, drop_scale);
 #endif
-#pragma unroll
-            for (int m = 0; m < M; m++)
-#pragma unroll
-                for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++) {
+            UNROLL for (int m = 0; m < M; m++)
+                UNROLL for (int n = 0; n < 2 * N; n++)
+                    UNROLL for (int i = 0; i < 4; i++) {
                         float p = ex2_approx(s[m][n][i] * factor - lse[m][i / 2]);
                         s[m][n][i] = p * (dp[m][n][i] - delta[m][i / 2]);
                     }

@@ -69,8 +69,7 @@ DEVICE u32 lane_float(int lane, int odd)
 template <int ROWS>
 DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T, int thread)
 {
-#pragma unroll
-    for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
+    UNROLL for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
         int i = at + thread, row = i / CHUNKS, chunk = i % CHUNKS, t = first + row;
         cp_async_16(shared_address(shared_memory) + tile + swizzle<CHUNKS>(row, chunk),
                     rows + (i64)(t < T ? t : 0) * pitch + chunk * 4, t < T ? 16 : 0);
@@ -79,8 +78,7 @@ DEVICE void load_tile(u32 tile, const float *rows, int pitch, int first, int T, 
 /* Rounds the elements that this thread copied with load_tile. */
 template <int ROWS> DEVICE void round_tile(u32 tile, int thread)
 {
-#pragma unroll
-    for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
+    UNROLL for (int at = 0; at < ROWS * CHUNKS; at += THREADS) {
         int i = at + thread;
         uint4 *p = (uint4 *)(shared_memory + tile + swizzle<CHUNKS>(i / CHUNKS, i % CHUNKS)),
               a = *p;
@@ -105,22 +103,17 @@ DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
 {
     lane = opaque(lane);
     u32 even = tile + lane_float(lane, 0), odd = tile + lane_float(lane, 1);
-#pragma unroll
-    for (int n = 0; n < 2 * N; n++) {
+    UNROLL for (int n = 0; n < 2 * N; n++) {
         u32 left[M][4];
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
+        UNROLL for (int m = 0; m < M; m++)
+            UNROLL for (int i = 0; i < 4; i++) {
                 float x = a[m][n][i % 2 * 2 + i / 2];
                 left[m][i] = NO_NEGATIVES && negative(x) ? 0 : cvt_rna_tf32(x);
             }
-#pragma unroll
-        for (int c = 0; c < D / 8; c++) {
+        UNROLL for (int c = 0; c < D / 8; c++) {
             u32 b0 = *(const u32 *)(shared_memory + along(even, 2 * c) + n * 8 * ROW_BYTES);
             u32 b1 = *(const u32 *)(shared_memory + along(odd, 2 * c) + n * 8 * ROW_BYTES);
-#pragma unroll
-            for (int m = 0; m < M; m++) mma_m16n8k8_tf32(sum[m][c], left[m], b0, b1);
+            UNROLL for (int m = 0; m < M; m++) mma_m16n8k8_tf32(sum[m][c], left[m], b0, b1);
         }
     }
 }
@@ -129,15 +122,12 @@ DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
 DEVICE void store_sums(float *rows, int pitch, int first, int T, const sums &sum, float scale,
                        int lane)
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int h = 0; h < 2; h++) {
             int t = first + 16 * m + 8 * h + lane / 4;
             if (t >= T) continue;
             float *row = rows + (i64)t * pitch + lane % 4 * 2;
-#pragma unroll
-            for (int n = 0; n < D / 8; n++)
+            UNROLL for (int n = 0; n < D / 8; n++)
                 *(float2 *)(row + 8 * n) =
                     make_float2(sum[m][n][2 * h] * scale, sum[m][n][2 * h + 1] * scale);
         }
@@ -149,17 +139,13 @@ DEVICE void for_random_bytes(u32 seed, u32 site, u32 step, u32 bh, int query, in
                              int threshold, int lane, F act)
 {
     enum { COLUMNS = 4 / M }; /* 8-column tiles of scores that one call has bytes for */
-#pragma unroll
-    for (int first = 0; first < 2 * N; first += COLUMNS) {
+    UNROLL for (int first = 0; first < 2 * N; first += COLUMNS) {
         drop_bytes d = random_bytes<ROWS_ARE_KEYS>(
             seed, site, step, bh, query / 16 + (ROWS_ARE_KEYS ? first / 2 : 0),
             key / 16 + (ROWS_ARE_KEYS ? 0 : first / 2), lane);
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int n = 0; n < COLUMNS; n++)
-#pragma unroll
-                for (int i = 0; i < 4; i++)
+        UNROLL for (int m = 0; m < M; m++)
+            UNROLL for (int n = 0; n < COLUMNS; n++)
+                UNROLL for (int i = 0; i < 4; i++)
                     act(m, first + n, i, drop_byte<ROWS_ARE_KEYS>(d, m, n, i) >= threshold);
     }
 }
@@ -174,21 +160,17 @@ attention_grad_rows(const float *dy, const float *y, const float *lse, float *st
     int tiles = ceil_div(T, TILE), bh = blockIdx.x / tiles, tile = blockIdx.x % tiles,
         lane = threadIdx.x % LANES;
     stats += (i64)blockIdx.x * STATS;
-#pragma unroll
-    for (int row = threadIdx.x / LANES; row < TILE; row += ROW_THREADS / LANES) {
+    UNROLL for (int row = threadIdx.x / LANES; row < TILE; row += ROW_THREADS / LANES) {
         int t = tile * TILE + row;
         float sum = 0;
         if (t < T) {
             i64 at = (((i64)(bh / H) * T + t) * H + bh % H) * D + lane * 4;
-#pragma unroll
-            for (int i = 0; i < TIMES; i++) {
+            UNROLL for (int i = 0; i < TIMES; i++) {
                 floats<4> a = load<4>(dy + at + i * LANES * 4), c = load<4>(y + at + i * LANES * 4);
-#pragma unroll
-                for (int k = 0; k < 4; k++) sum += a[k] * c[k];
+                UNROLL for (int k = 0; k < 4; k++) sum += a[k] * c[k];
             }
         }
-#pragma unroll
-        for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+        UNROLL for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
         if (lane == 0) {
             stats[row] = t < T ? lse[(i64)bh * T + t] * LOG2_E : INFINITY_F;
             stats[TILE + row] = sum;
@@ -279,24 +261,18 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
             scores s, dp;
             clear(s);
             add_rows_by_rows(s, k, base + lane_down(thread), base + q_rows + lane_across(lane));
-#pragma unroll
-            for (int n = 0; n < 2 * N; n++) {
+            UNROLL for (int n = 0; n < 2 * N; n++) {
                 float2 l = stats_of(stats_at, n, lane);
-#pragma unroll
-                for (int m = 0; m < M; m++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++)
+                UNROLL for (int m = 0; m < M; m++)
+                    UNROLL for (int i = 0; i < 4; i++)
                         s[m][n][i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
             }
             /* Keys from T on compute rows that are not stored. */
             if (CAUSAL && first_query < first_key + OWN - 1) {
                 int beyond = first_key - first_query + lane / 4 - lane % 4 * 2;
-#pragma unroll
-                for (int m = 0; m < M; m++)
-#pragma unroll
-                    for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-                        for (int i = 0; i < 4; i++)
+                UNROLL for (int m = 0; m < M; m++)
+                    UNROLL for (int n = 0; n < 2 * N; n++)
+                        UNROLL for (int i = 0; i < 4; i++)
                             if (beyond > 8 * n + i % 2 - 16 * m - i / 2 * 8) s[m][n][i] = 0;
             }
 #if DROPOUT
@@ -309,24 +285,18 @@ attention_grad_keys(const float *dy, const float *qkv, const float *stats, const
             /* Never taken. The branch stops loads from moving up, which would take registers. */
             if (opaque(turn) < 0) break;
             thread = opaque_in_turn(threadIdx.x, turn), lane = thread % WARP;
-#pragma unroll
-            for (int n = 0; n < 2 * N; n++) {
+            UNROLL for (int n = 0; n < 2 * N; n++) {
                 float2 delta = stats_of(stats_at + TILE * 4, n, lane);
-#pragma unroll
-                for (int m = 0; m < M; m++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++)
+                UNROLL for (int m = 0; m < M; m++)
+                    UNROLL for (int i = 0; i < 4; i++)
                         dp[m][n][i] = DROPOUT ? 0 : i % 2 ? -delta.y : -delta.x;
             }
             add_rows_by_rows(dp, v, base + OWN_BYTES + lane_down(thread),
                              base + dy_rows + lane_across(lane));
-#pragma unroll
-            for (int n = 0; n < 2 * N; n++) {
+            UNROLL for (int n = 0; n < 2 * N; n++) {
                 float2 delta = DROPOUT ? stats_of(stats_at + TILE * 4, n, lane) : make_float2(0, 0);
-#pragma unroll
-                for (int m = 0; m < M; m++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++) {
+                UNROLL for (int m = 0; m < M; m++)
+                    UNROLL for (int i = 0; i < 4; i++) {
                         float d = dp[m][n][i];
                         if (DROPOUT)
                             d = (negative(s[m][n][i]) ? 0 : d * keep_scale) -
@@ -381,10 +351,8 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats,
     cp_async_commit();
     load_keys(qkv, T, H, 0);
     float lse[M][2], delta[M][2]; /* rows g and g + 8; rows from T on see nothing */
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int i = 0; i < 2; i++) {
             int t = first_query + 16 * m + 8 * i + threadIdx.x % WARP / 4;
             const float *at = stats + ((i64)head * ceil_div(T, TILE) + t / TILE) * STATS;
             lse[m][i] = t < T ? at[t % TILE] : INFINITY_F;
@@ -420,21 +388,15 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats,
             scores s, dp;
             clear(s);
             add_rows_by_rows(s, q, left, base + k_rows + lane_across(lane));
-#pragma unroll
-            for (int m = 0; m < M; m++)
-#pragma unroll
-                for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : -delta[m][i / 2];
+            UNROLL for (int m = 0; m < M; m++)
+                UNROLL for (int n = 0; n < 2 * N; n++)
+                    UNROLL for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : -delta[m][i / 2];
             add_rows_by_rows(dp, dout, left + OWN_BYTES,
                              base + k_rows + TILE_BYTES + lane_across(lane));
             if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
-#pragma unroll
-                for (int m = 0; m < M; m++)
-#pragma unroll
-                    for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-                        for (int i = 0; i < 4; i++) {
+                UNROLL for (int m = 0; m < M; m++)
+                    UNROLL for (int n = 0; n < 2 * N; n++)
+                        UNROLL for (int i = 0; i < 4; i++) {
                             int key = first_key + 8 * n + lane % 4 * 2 + i % 2;
                             int query = first_query + 16 * m + i / 2 * 8 + lane / 4;
                             if ((CAUSAL && key > query) || key >= T) s[m][n][i] = -INFINITY_F;
@@ -447,12 +409,9 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats,
                     dp[m][n][i] = (kept ? dp[m][n][i] * keep_scale : 0) - delta[m][i / 2];
                 });
 #endif
-#pragma unroll
-            for (int m = 0; m < M; m++)
-#pragma unroll
-                for (int n = 0; n < 2 * N; n++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++)
+            UNROLL for (int m = 0; m < M; m++)
+                UNROLL for (int n = 0; n < 2 * N; n++)
+                    UNROLL for (int i = 0; i < 4; i++)
                         s[m][n][i] = ex2_approx(s[m][n][i] * factor - lse[m][i / 2]) * dp[m][n][i];
             add_by_columns<false>(dq, s, k_rows, lane);
         }

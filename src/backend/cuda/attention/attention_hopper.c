@@ -54,7 +54,7 @@ static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
 static bool fits(const struct kernel_call *c)
 {
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
-    return cuda_hopper(c) && !c->numerics.portable && attention_is_of(c, DT_BF16) && h.width > 0;
+    return cuda_hopper(c) && !c->numerics.portable && h.width > 0;
 }
 
 static void launches(const struct kernel_call *c, struct cuda_launches *l)
@@ -91,6 +91,6 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 const struct cuda_row attention_hopper_rows[] = {
-    CUDA_ROW(ATTENTION, "wgmma", fits, launches),
+    CUDA_ROW(ATTENTION, "wgmma", "bi", "bf", fits, launches),
     CUDA_ROWS_END,
 };

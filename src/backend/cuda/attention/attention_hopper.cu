@@ -86,8 +86,7 @@ template <int N>
 DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int row, int b)
 {
     mbarrier_expect(barrier, N * HEAD * 2);
-#pragma unroll
-    for (int p = 0; p < PANELS; p++)
+    UNROLL for (int p = 0; p < PANELS; p++)
         tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
@@ -115,8 +114,7 @@ DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, in
                   int group)
 {
     item i = item_at(blockIdx.x, 0, T, H, BH, group);
-#pragma unroll
-    for (int w = 0; w < CONSUMERS; w++)
+    UNROLL for (int w = 0; w < CONSUMERS; w++)
         if (has_rows(i, w)) load_queries(base, q_map, i, w, 0);
     load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
 }
@@ -131,8 +129,7 @@ DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_
         put_item(base, count, n, T, H, BH, group);
         item i = *item_in_slot(count);
         if (!i.tiles) break;
-#pragma unroll
-        for (int w = 0; w < CONSUMERS; w++)
+        UNROLL for (int w = 0; w < CONSUMERS; w++)
             if (has_rows(i, w)) {
                 if (count) {
                     mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]), items[w] / 2 % 2 ^ 1);
@@ -173,8 +170,7 @@ template <int E> DEVICE void start_scores(float (&s)[E], const position &c)
     u64 q = wgmma_descriptor<SWIZZLE>(own_rows(c.base, c.w, c.items), 16, 8 * PITCH);
     u64 k = wgmma_descriptor<SWIZZLE>(c.base + AT_K + c.k.stage * TILE_BYTES, 16, 8 * PITCH);
     wgmma_fence();
-#pragma unroll
-    for (int j = 0; j < HEAD / 16; j++) {
+    UNROLL for (int j = 0; j < HEAD / 16; j++) {
         constexpr int STEPS = WIDTH / 16;
         wgmma_ss<2 * E, 0, 0>(s, offset_by(q, j / STEPS * 64 * PITCH + j % STEPS * 32),
                           offset_by(k, j / STEPS * KEYS * PITCH + j % STEPS * 32), j > 0);
@@ -187,8 +183,7 @@ DEVICE void start_values(rows &r, const position &c, const ring &at)
     u64 v =
         wgmma_descriptor<SWIZZLE>(c.base + AT_V + at.stage * TILE_BYTES, KEYS * PITCH, 8 * PITCH);
     wgmma_fence();
-#pragma unroll
-    for (int j = 0; j < KEYS / 16; j++)
+    UNROLL for (int j = 0; j < KEYS / 16; j++)
         wgmma_rs<HEAD, 1>(r.o, r.p[j], offset_by(v, j * 16 * PITCH), true);
     wgmma_commit();
 }
@@ -292,8 +287,7 @@ DEVICE bool outgrown(const rows &r, const position &c, item *of)
     if (!warp_word(&of->redo)) {
         float nothing = 0;
         bool far = !(r.sum[0] < LIMIT && r.sum[1] < LIMIT);
-#pragma unroll
-        for (int n = 0; n < HEAD / 2; n++) nothing += 0 * r.o[n];
+        UNROLL for (int n = 0; n < HEAD / 2; n++) nothing += 0 * r.o[n];
         if (__any_sync(~0u, far || nothing != 0) && threadIdx.x % WARP == 0)
             atomicOr(&of->failed, 1u << c.w);
     }
@@ -306,8 +300,7 @@ DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *l
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
     u32 to = own_rows(c.base, c.w, c.items);
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    UNROLL for (int i = 0; i < 2; i++) {
         float sum = r.sum[i];
         sum += __shfl_xor_sync(~0u, sum, 1);
         sum += __shfl_xor_sync(~0u, sum, 2);
@@ -315,12 +308,10 @@ DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *l
             lse[r.first + 8 * i] = (r.top[i] * scale + lg2_approx(sum)) * LN_2;
         r.sum[i] = factor / sum;
     }
-#pragma unroll
-    for (int j = 0; j < HEAD / 16; j++) {
+    UNROLL for (int j = 0; j < HEAD / 16; j++) {
         constexpr int EACH = WIDTH / 16; /* per panel */
         u32 two[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
+        UNROLL for (int i = 0; i < 4; i++)
             two[i] =
                 pack_bf16(r.o[8 * j + 2 * i] * r.sum[i % 2], r.o[8 * j + 2 * i + 1] * r.sum[i % 2]);
         stmatrix_x4(to + j / EACH * 64 * PITCH +
@@ -330,8 +321,7 @@ DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *l
     fence_async();
     named_barrier_sync(OWN + c.w, WARPGROUP);
     if (leader()) {
-#pragma unroll
-        for (int p = 0; p < PANELS; p++)
+        UNROLL for (int p = 0; p < PANELS; p++)
             tma_store(y_map, to + p * 64 * PITCH, p * WIDTH, h, row, b, 0);
         tma_store_commit();
     }
@@ -358,8 +348,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         }
         d.bh = i.b * H + i.h;
         r.first = row + threadIdx.x / WARP % 4 * 16 + threadIdx.x % WARP / 4;
-#pragma unroll
-        for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
+        UNROLL for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
         r.top[0] = r.top[1] = -INFINITY_F;
         r.sum[0] = r.sum[1] = 0;
         mbarrier_wait(own_barrier(base + Q_FULL, w, c.items), c.items / 2 % 2);
@@ -409,22 +398,19 @@ attention_forward(const __grid_constant__ tensor_map q_map,
         tma_prefetch_map(&q_map);
         tma_prefetch_map(&k_map);
         tma_prefetch_map(&y_map);
-#pragma unroll
-        for (int w = 0; w < CONSUMERS; w++) {
+        UNROLL for (int w = 0; w < CONSUMERS; w++) {
             mbarrier_init(base + Q_FULL + 16 * w, 1);
             mbarrier_init(base + Q_FULL + 16 * w + 8, 1);
             mbarrier_init(base + Q_EMPTY + 16 * w, 1);
             mbarrier_init(base + Q_EMPTY + 16 * w + 8, 1);
         }
-#pragma unroll
-        for (int s = 0; s < STAGES; s++) {
+        UNROLL for (int s = 0; s < STAGES; s++) {
             mbarrier_init(base + K_FULL + 8 * s, 1);
             mbarrier_init(base + V_FULL + 8 * s, 1);
             mbarrier_init(base + K_EMPTY + 8 * s, CONSUMERS);
             mbarrier_init(base + V_EMPTY + 8 * s, CONSUMERS);
         }
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+        UNROLL for (int i = 0; i < 2; i++) {
             mbarrier_init(base + ITEM_FULL + 8 * i, 1);
             mbarrier_init(base + ITEM_EMPTY + 8 * i, WARPGROUP / WARP * CONSUMERS + 1);
         }

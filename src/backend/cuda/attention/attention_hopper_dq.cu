@@ -135,11 +135,9 @@ struct queries {
 DEVICE void sum_rows(queries &own, u32 y)
 {
     int lane = own.thread % WARP, row = own.thread / WARP * 16 + lane / 4;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
+    UNROLL for (int half = 0; half < 2; half++) {
         float sum = 0;
-#pragma unroll
-        for (int c = 0; c < D / 8; c += 4) {
+        UNROLL for (int c = 0; c < D / 8; c += 4) {
             int chunk = c + lane % 4;
             if (D % 32 && chunk >= D / 8) break;
             u32 at = chunk / (PANEL / 8) * OWN * PITCH +
@@ -147,8 +145,7 @@ DEVICE void sum_rows(queries &own, u32 y)
                 a[4], e[4];
             load_shared_16(a, own.dout + at);
             load_shared_16(e, y + at);
-#pragma unroll
-            for (int i = 0; i < 4; i++)
+            UNROLL for (int i = 0; i < 4; i++)
                 sum += __uint_as_float(a[i] << 16) * __uint_as_float(e[i] << 16) +
                        __uint_as_float(a[i] & 0xffff0000u) * __uint_as_float(e[i] & 0xffff0000u);
         }
@@ -212,8 +209,7 @@ DEVICE void mask(scores &s, const queries &own, int tile)
 {
     int lane = own.thread % WARP, column = tile * TILE + lane % 4 * 2;
     int row = own.first + own.thread / WARP * 16 + lane / 4 - column, end = own.T - column;
-#pragma unroll
-    for (int i = 0; i < TILE / 2; i++) {
+    UNROLL for (int i = 0; i < TILE / 2; i++) {
         int at = i / 4 * 8 + i % 2;
         if (CAUSAL ? at > row + i / 2 % 2 * 8 : at >= end) s[i] = -INFINITY_F;
     }
@@ -223,12 +219,10 @@ DEVICE void mask(scores &s, const queries &own, int tile)
 DEVICE void drop_gradients(scores &dp, const queries &own, int tile)
 {
     int warp = own.thread / WARP, lane = own.thread % WARP;
-#pragma unroll
-    for (int j = 0; j < TILE / 32; j++) {
+    UNROLL for (int j = 0; j < TILE / 32; j++) {
         drop_bytes d = random_bytes<false>(own.seed, own.site, own.step, own.head,
                                            own.first / 16 + warp, tile * TILE / 16 + 2 * j, lane);
-#pragma unroll
-        for (int i = 0; i < 16; i++)
+        UNROLL for (int i = 0; i < 16; i++)
             dp[16 * j + i] = drop_byte<false>(d, 0, i / 4, i % 4) >= own.threshold
                                  ? dp[16 * j + i] * own.drop_scale
                                  : 0;
@@ -276,8 +270,8 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
     }
     if (CAUSAL ? tile * TILE + TILE - 1 > own.first : tile * TILE + TILE > own.T)
         mask(s, own, tile);
-#pragma unroll
-    for (int i = 0; i < TILE / 2; i++) p[i] = ex2_approx(s[i] * own.factor - own.lse[i / 2 % 2]);
+    UNROLL for (int i = 0; i < TILE / 2; i++)
+        p[i] = ex2_approx(s[i] * own.factor - own.lse[i / 2 % 2]);
     if (AHEAD && !EARLY && MORE) {
         begin(s, own, base, at);
         wgmma_commit();
@@ -291,8 +285,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
 #if DROPOUT
     drop_gradients(dp, own, tile);
 #endif
-#pragma unroll
-    for (int i = 0; i < TILE / 2; i++) p[i] *= dp[i] - own.delta[i / 2 % 2];
+    UNROLL for (int i = 0; i < TILE / 2; i++) p[i] *= dp[i] - own.delta[i / 2 % 2];
     pack(a, p);
     wgmma_fence();
     add_by_columns(dq, a, keys);

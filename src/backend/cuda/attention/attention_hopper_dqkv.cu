@@ -233,8 +233,7 @@ DEVICE void begin_values(scores &dp, const position &p, u32 dout)
     wgmma_fence();
     if constexpr (PAIRS) {
         u64 b = wgmma_descriptor<SWIZZLE>(dout, 16, 8 * PITCH);
-#pragma unroll
-        for (int k = 0; k < 4; k++) wgmma_rs<TILE, 0>(dp, p.values[k], b + 2 * k, k > 0);
+        UNROLL for (int k = 0; k < 4; k++) wgmma_rs<TILE, 0>(dp, p.values[k], b + 2 * k, k > 0);
     } else {
         rows_by_rows(dp, p.v, dout);
     }
@@ -243,8 +242,7 @@ DEVICE void begin_values(scores &dp, const position &p, u32 dout)
 DEVICE void load_values(position &p)
 {
     int lane = p.thread % WARP, row = 16 * (p.thread / WARP) + lane % 16;
-#pragma unroll
-    for (int k = 0; k < 4; k++)
+    UNROLL for (int k = 0; k < 4; k++)
         ldmatrix_x4(p.values[k], p.v + panel_chunk<SWIZZLE>(row, 2 * k + lane / 16));
 }
 /* Advances to the next tile, which may belong to the next head. */
@@ -259,8 +257,7 @@ DEVICE void advance(position &p)
 /* P as rounded for dV, columns 16 k ... k + 15. */
 DEVICE void unpack(scores &pr, const kept_scores &a, int k)
 {
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    UNROLL for (int i = 0; i < 4; i++) {
         pr[8 * k + 2 * i] = __uint_as_float(a[k][i] << 16);
         pr[8 * k + 2 * i + 1] = __uint_as_float(a[k][i] & 0xffff0000u);
     }
@@ -273,12 +270,11 @@ DEVICE void keep_scores(const position &p, int to_slot, kept_scores &e, const ke
     int thread = opaque(p.thread), lane = thread % WARP,
         row = 64 * p.group + 16 * (thread / WARP) + lane % 16;
     u32 to = p.base + AT_DS + to_slot * DS_BYTES + panel_chunk<SWIZZLE_128B>(row, lane / 16);
-#pragma unroll
-    for (int k = 0; k < TILE / 16; k++) {
+    UNROLL for (int k = 0; k < TILE / 16; k++) {
         unpack(pr, a, k);
         gradients(pr, dp, p, stats, 2 * k, 2 * k + 2);
-#pragma unroll
-        for (int i = 0; i < 4; i++) e[k][i] = pack_bf16(pr[8 * k + 2 * i], pr[8 * k + 2 * i + 1]);
+        UNROLL for (int i = 0; i < 4; i++)
+            e[k][i] = pack_bf16(pr[8 * k + 2 * i], pr[8 * k + 2 * i + 1]);
         stmatrix_x4(to ^ 32 * k, e[k]);
     }
 }
@@ -298,8 +294,7 @@ DEVICE void begin_queries(dq_tile &dq, const position &p, int of_slot, bool left
     u64 b = wgmma_descriptor<SWIZZLE_128B>(p.block + (PAIRS ? 0 : p.group * OWN * PITCH), 16, 1024);
     wgmma_forget(dq);
     wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < BLOCK / 16; k++)
+    UNROLL for (int k = 0; k < BLOCK / 16; k++)
         wgmma_ss<64, 1, 1>(dq, a + k * 128, b + (k / 4 * OWN_BYTES + k % 4 * 2048) / 16, k > 0);
     wgmma_commit();
 }
@@ -335,8 +330,7 @@ DEVICE void add_queries(const dq_tile &dq, position &p, int piece)
     float4 *to = (float4 *)(shared_memory + (p.base - shared_address(shared_memory)) + AT_DQ +
                             p.group * DQ_BYTES);
     to += opaque(p.thread);
-#pragma unroll
-    for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
+    UNROLL for (int c = 0; c < PIECE / WARPGROUP / 4; c++)
         to[c * WARPGROUP] = make_float4(dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
     submit(p, piece);
 }
@@ -375,8 +369,7 @@ DEVICE void step(scores &s, kept_scores &e, dq_tile &dq, sums &dk, sums &dv, pos
     probabilities(s, s, p, stats);
     pack(a, s);
     if (PAIRS) {
-#pragma unroll
-        for (int k = 0; k < TILE / 16; k++) computed(a[k]);
+        UNROLL for (int k = 0; k < TILE / 16; k++) computed(a[k]);
         if (MORE) advance(p);
         /* Also a branch: the compiler puts the wait for wgmma before code between branches. */
         wait_for_queries(p);

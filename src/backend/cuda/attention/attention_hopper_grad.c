@@ -70,8 +70,8 @@ static struct cuda_tensor stats_of(int64_t tiles)
 static bool fits(const struct kernel_call *c)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    return attention_grad_is_of(c, DT_BF16) && !c->numerics.portable && cuda_hopper(c) &&
-           layout_of(s.width, false) && s.T * s.B * s.H <= INT32_MAX;
+    return !c->numerics.portable && cuda_hopper(c) && layout_of(s.width, false) &&
+           s.T * s.B * s.H <= INT32_MAX;
 }
 
 static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call *c, bool keys)
@@ -230,8 +230,7 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
 
     struct cuda_launch *k = add_rows(l, &s, "attention_hopper_rows", blocks);
     arg_in(k, "dy", DY);
-    arg_in(k, "y", Y);
-    arg_in(k, "lse", LSE);
+    args_in(k, Y, "y lse");
     arg_scratch(k, "stats", stats);
     arg_scratch(k, "dq", dq);
     arg_scratch(k, "counter", counter);
@@ -265,8 +264,8 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
 
 /* Rows in order of speed. The second wgmma_sums only serves as a contender for short sequences. */
 const struct cuda_row attention_hopper_grad_rows[] = {
-    CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", fits_sums_long, launches_sums),
-    CUDA_ROW(ATTENTION_GRAD, "wgmma", fits, launches),
-    CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", fits_sums_short, launches_sums),
+    CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", "bbbfi", "b", fits_sums_long, launches_sums),
+    CUDA_ROW(ATTENTION_GRAD, "wgmma", "bbbfi", "b", fits, launches),
+    CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", "bbbfi", "b", fits_sums_short, launches_sums),
     CUDA_ROWS_END,
 };

@@ -52,8 +52,7 @@ DEVICE void rows_by_rows(scores &s, u32 own, u32 tile)
 {
     u64 a = wgmma_descriptor<SWIZZLE>(own, 16, 8 * PITCH),
         b = wgmma_descriptor<SWIZZLE>(tile, 16, 8 * PITCH);
-#pragma unroll
-    for (int k = 0; k < D / 16; k++) {
+    UNROLL for (int k = 0; k < D / 16; k++) {
         int panel = k * 16 / PANEL, bytes = k * 32 % PITCH;
         wgmma_ss<TILE, 0, 0>(s, a + (panel * OWN * PITCH + bytes) / 16,
                              b + (panel * TILE * PITCH + bytes) / 16, k > 0);
@@ -63,37 +62,32 @@ DEVICE void rows_by_rows(scores &s, u32 own, u32 tile)
 DEVICE void add_by_columns(sums &sum, const kept_scores &a, u32 tile)
 {
     u64 b = wgmma_descriptor<SWIZZLE>(tile, TILE * PITCH, 8 * PITCH);
-#pragma unroll
-    for (int k = 0; k < TILE / 16; k++) wgmma_rs<D, 1>(sum, a[k], b + k * 16 * PITCH / 16, true);
+    UNROLL for (int k = 0; k < TILE / 16; k++)
+        wgmma_rs<D, 1>(sum, a[k], b + k * 16 * PITCH / 16, true);
 }
 DEVICE void pack(kept_scores &a, const scores &s)
 {
-#pragma unroll
-    for (int i = 0; i < TILE / 4; i++) a[i / 4][i % 4] = pack_bf16(s[2 * i], s[2 * i + 1]);
+    UNROLL for (int i = 0; i < TILE / 4; i++) a[i / 4][i % 4] = pack_bf16(s[2 * i], s[2 * i + 1]);
 }
 DEVICE void clear(sums &sum)
 {
-#pragma unroll
-    for (int i = 0; i < D / 2; i++) sum[i] = 0;
+    UNROLL for (int i = 0; i < D / 2; i++) sum[i] = 0;
 }
 
 /* Called by one thread: copies the rows first ... of a head, panel by panel. */
 template <int ROWS>
 DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int first, int b)
 {
-#pragma unroll
-    for (int p = 0; p < PANELS; p++)
+    UNROLL for (int p = 0; p < PANELS; p++)
         tma_load(to + p * ROWS * PITCH, map, barrier, p * PANEL, head, first, b, 0);
 }
 /* Stores a warpgroup's scaled sums to its 64 rows in shared memory, which are no longer read. */
 DEVICE void keep_rows(u32 to, const sums &sum, float scale, int thread)
 {
     int warp = thread / WARP, lane = thread % WARP, row = 16 * warp + lane % 16;
-#pragma unroll
-    for (int j = 0; j < D / 16; j++) {
+    UNROLL for (int j = 0; j < D / 16; j++) {
         u32 r[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
+        UNROLL for (int i = 0; i < 4; i++)
             r[i] = pack_bf16(sum[8 * j + 2 * i] * scale, sum[8 * j + 2 * i + 1] * scale);
         int panel = 16 * j / PANEL, chunk = 2 * j % (PANEL / 8) + lane / 16;
         stmatrix_x4(to + panel * OWN * PITCH + panel_chunk<SWIZZLE>(row, chunk), r);
@@ -102,8 +96,7 @@ DEVICE void keep_rows(u32 to, const sums &sum, float scale, int thread)
 /* Called by one thread: stores them to memory, except rows outside the sequence. */
 DEVICE void store_rows(u32 from, const tensor_map *map, int head, int first, int b)
 {
-#pragma unroll
-    for (int p = 0; p < PANELS; p++)
+    UNROLL for (int p = 0; p < PANELS; p++)
         tma_store(map, from + p * OWN * PITCH, p * PANEL, head, first, b, 0);
 }
 /* A warpgroup's thread 0 releases an item's rows once its stores have read shared memory. To hide

@@ -61,8 +61,7 @@ DEVICE item warp_item(int count)
     item r;
     const u32 *from = (const u32 *)item_in_slot(count);
     u32 *to = (u32 *)&r;
-#pragma unroll
-    for (int i = 0; i < (int)(sizeof r / 4); i++) to[i] = warp_word(from + i);
+    UNROLL for (int i = 0; i < (int)(sizeof r / 4); i++) to[i] = warp_word(from + i);
     return r;
 }
 /* Signals that one thread has read the item, for itself or its warp. */

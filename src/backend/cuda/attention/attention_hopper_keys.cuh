@@ -27,8 +27,7 @@ DEVICE void mask(scores &s, const keys &own, int tile)
 {
     int lane = own.thread % WARP,
         row = own.first + own.thread / WARP * 16 + lane / 4 - tile * TILE - lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < TILE / 2; i++)
+    UNROLL for (int i = 0; i < TILE / 2; i++)
         if (i / 4 * 8 + i % 2 < row + i / 2 % 2 * 8) s[i] = -INFINITY_F;
 }
 
@@ -37,12 +36,10 @@ DEVICE void mask(scores &s, const keys &own, int tile)
 DEVICE void mark_dropped(scores &p, const keys &own, int member, int tile)
 {
     int warp = own.thread / WARP, lane = own.thread % WARP;
-#pragma unroll
-    for (int j = 0; j < TILE / 32; j++) {
+    UNROLL for (int j = 0; j < TILE / 32; j++) {
         drop_bytes d = random_bytes<true>(own.seed, own.site, own.step, own.head + member,
                                           tile * TILE / 16 + 2 * j, own.first / 16 + warp, lane);
-#pragma unroll
-        for (int i = 0; i < 16; i++)
+        UNROLL for (int i = 0; i < 16; i++)
             if (drop_byte<true>(d, 0, i / 4, i % 4) < own.threshold) p[16 * j + i] = -p[16 * j + i];
     }
 }
@@ -55,8 +52,7 @@ DEVICE bool is_dropped(float p)
 DEVICE void pack_kept(kept_scores &a, const scores &p)
 {
 #if DROPOUT
-#pragma unroll
-    for (int i = 0; i < TILE / 4; i++)
+    UNROLL for (int i = 0; i < TILE / 4; i++)
         a[i / 4][i % 4] = pack_bf16(is_dropped(p[2 * i]) ? 0 : p[2 * i],
                                     is_dropped(p[2 * i + 1]) ? 0 : p[2 * i + 1]);
 #else
@@ -67,22 +63,18 @@ DEVICE void pack_kept(kept_scores &a, const scores &p)
 /* P from S (may overwrite S); dS from P and dP (overwrites P). stats: of its first column. */
 DEVICE void probabilities(scores &p, const scores &s, const keys &own, const float *stats)
 {
-#pragma unroll
-    for (int n = 0; n < TILE / 8; n++) {
+    UNROLL for (int n = 0; n < TILE / 8; n++) {
         float2 lse = *(const float2 *)(stats + 8 * n);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
+        UNROLL for (int i = 0; i < 4; i++)
             p[4 * n + i] = ex2_approx(s[4 * n + i] * own.factor - (i % 2 ? lse.y : lse.x));
     }
 }
 DEVICE void gradients(scores &p, const scores &dp, const keys &own, const float *stats,
                       int from = 0, int to = TILE / 8)
 {
-#pragma unroll
-    for (int n = from; n < to; n++) {
+    UNROLL for (int n = from; n < to; n++) {
         float2 delta = *(const float2 *)(stats + STATS + 8 * n);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
+        UNROLL for (int i = 0; i < 4; i++) {
             float d = dp[4 * n + i], less = i % 2 ? delta.y : delta.x;
 #if DROPOUT
             d = is_dropped(p[4 * n + i]) ? 0 : d * own.drop_scale;

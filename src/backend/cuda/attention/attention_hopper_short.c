@@ -41,7 +41,7 @@ static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches
 static bool fits_forward(const struct kernel_call *c)
 {
     struct attention_shape s = attention_shape_of(c, FORWARD_QKV);
-    return attention_is_of(c, DT_BF16) && is_short(c, &s);
+    return is_short(c, &s);
 }
 static void launches_forward(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -63,7 +63,7 @@ static void launches_forward(const struct kernel_call *c, struct cuda_launches *
 static bool fits_grad(const struct kernel_call *c)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    return attention_grad_is_of(c, DT_BF16) && is_short(c, &s);
+    return is_short(c, &s);
 }
 static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -73,9 +73,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     arg_heads(k, "rows", ARG_IN, QKV, &s, 3 * s.H, TILE);
     arg_heads(k, "dy", ARG_IN, DY, &s, s.H, TILE);
     arg_heads(k, "dqkv", ARG_OUT, 0, &s, 3 * s.H, TILE / 4); /* rows of a warp */
-    arg_in(k, "y", Y);
-    arg_in(k, "lse", LSE);
-    arg_in(k, "step_number", STEP);
+    args_in(k, Y, "y lse step_number");
     arg_lengths(k, &s);
     arg_i32(k, "heads", s.B * s.H);
     arg_f32(k, "scale", 1 / sqrt((double)s.D));
@@ -85,7 +83,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 const struct cuda_row attention_hopper_short_rows[] = {
-    CUDA_ROW(ATTENTION, "wgmma_head", fits_forward, launches_forward),
-    CUDA_ROW(ATTENTION_GRAD, "wgmma_head", fits_grad, launches_grad),
+    CUDA_ROW(ATTENTION, "wgmma_head", "bi", "bf", fits_forward, launches_forward),
+    CUDA_ROW(ATTENTION_GRAD, "wgmma_head", "bbbfi", "b", fits_grad, launches_grad),
     CUDA_ROWS_END,
 };

@@ -69,8 +69,7 @@ DEVICE void start_scores(float (&s)[KEYS / 2], u32 queries, u32 keys)
         k = wgmma_descriptor<SWIZZLE>(keys, 16, 8 * PITCH);
     wgmma_forget(s);
     wgmma_fence();
-#pragma unroll
-    for (int j = 0; j < HEAD / 16; j++) wgmma_ss<KEYS, 0, 0>(s, q + 2 * j, k + 2 * j, j > 0);
+    UNROLL for (int j = 0; j < HEAD / 16; j++) wgmma_ss<KEYS, 0, 0>(s, q + 2 * j, k + 2 * j, j > 0);
     wgmma_commit();
 }
 /* o += p v */
@@ -78,8 +77,7 @@ DEVICE void start_values(rows &r, u32 values)
 {
     u64 v = wgmma_descriptor<SWIZZLE>(values, KEYS * PITCH, 8 * PITCH);
     wgmma_fence();
-#pragma unroll
-    for (int j = 0; j < KEYS / 16; j++) wgmma_rs<HEAD, 1>(r.o, r.p[j], v + j * PITCH, true);
+    UNROLL for (int j = 0; j < KEYS / 16; j++) wgmma_rs<HEAD, 1>(r.o, r.p[j], v + j * PITCH, true);
     wgmma_commit();
 }
 
@@ -128,8 +126,7 @@ DEVICE void finish(rows &r, const position &c, const tensor_map *map, float *lse
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
     u32 to = slot_address(c.base, c.strip, QUERIES, c.n);
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    UNROLL for (int i = 0; i < 2; i++) {
         float sum = r.sum[i];
         sum += __shfl_xor_sync(~0u, sum, 1);
         sum += __shfl_xor_sync(~0u, sum, 2);
@@ -137,11 +134,9 @@ DEVICE void finish(rows &r, const position &c, const tensor_map *map, float *lse
             lse[r.first + 8 * i] = (r.top[i] * scale + lg2_approx(sum)) * LN_2;
         r.sum[i] = factor / sum;
     }
-#pragma unroll
-    for (int j = 0; j < HEAD / 16; j++) {
+    UNROLL for (int j = 0; j < HEAD / 16; j++) {
         u32 two[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
+        UNROLL for (int i = 0; i < 4; i++)
             two[i] =
                 pack_bf16(r.o[8 * j + 2 * i] * r.sum[i % 2], r.o[8 * j + 2 * i + 1] * r.sum[i % 2]);
         stmatrix_x4(to + panel_chunk<SWIZZLE>(16 * warp + lane % 16, j * 2 + lane / 16), two);
@@ -166,8 +161,7 @@ DEVICE void consume(position &c, const tensor_map *map, float *lse, int T, int H
         c.strip = c.n % 2 ? TILES - 1 - c.w : c.w;
         if (c.strip * KEYS < T) {
             r.first = c.strip * KEYS + threadIdx.x / WARP % 4 * 16 + threadIdx.x % WARP / 4;
-#pragma unroll
-            for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
+            UNROLL for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
             r.top[0] = r.top[1] = -INFINITY_F;
             r.sum[0] = r.sum[1] = 0;
             {

@@ -141,8 +141,7 @@ DEVICE void load_part(part &w, const problem &s, int head, int strip, int thread
 {
     int b = head / s.H, h = head - b * s.H, row = thread / CHUNKS, left = s.T - strip * TILE;
     const bf16 *y = s.y + (i64)(b * s.T + strip * TILE) * (s.H * D) + h * D + thread % CHUNKS * 8;
-#pragma unroll
-    for (int i = 0; i < TIMES; i++) {
+    UNROLL for (int i = 0; i < TIMES; i++) {
         int r = row + i * HELPERS * PASS;
         w.y[i] = make_uint4(0, 0, 0, 0);
         if (r < TILE && r < left) w.y[i] = *(const uint4 *)(y + (i64)r * (s.H * D));
@@ -167,14 +166,12 @@ DEVICE void summarize(u32 base, const problem &s, int thread)
             float sum[TIMES], *to = stats + strip * 2 * STATS;
             mbarrier_wait(full_of(base, strip, n), n / 2 % 2);
             u32 dout = slot_address(base, strip, DOUT, n);
-#pragma unroll
-            for (int i = 0; i < TIMES; i++) {
+            UNROLL for (int i = 0; i < TIMES; i++) {
                 int r = row + i * HELPERS * PASS;
                 u32 a[4] = {w.y[i].x, w.y[i].y, w.y[i].z, w.y[i].w}, e[4];
                 load_shared_16(e, dout + panel_chunk<SWIZZLE>(r < TILE ? r : 0, chunk));
                 sum[i] = 0;
-#pragma unroll
-                for (int k = 0; k < 4; k++) {
+                UNROLL for (int k = 0; k < 4; k++) {
                     sum[i] += __uint_as_float(a[k] << 16) * __uint_as_float(e[k] << 16);
                     sum[i] +=
                         __uint_as_float(a[k] & 0xffff0000u) * __uint_as_float(e[k] & 0xffff0000u);
@@ -185,13 +182,10 @@ DEVICE void summarize(u32 base, const problem &s, int thread)
                 load_part(w, s, head, strip + 1, here);
             else if (head + (int)gridDim.x < s.heads)
                 load_part(w, s, head + gridDim.x, 0, here);
-#pragma unroll
-            for (int k = 1; k < CHUNKS; k *= 2)
-#pragma unroll
-                for (int i = 0; i < TIMES; i++) sum[i] += __shfl_xor_sync(~0u, sum[i], k);
+            UNROLL for (int k = 1; k < CHUNKS; k *= 2)
+                UNROLL for (int i = 0; i < TIMES; i++) sum[i] += __shfl_xor_sync(~0u, sum[i], k);
             if (here < TILE) to[here] = lse;
-#pragma unroll
-            for (int i = 0; i < TIMES; i++)
+            UNROLL for (int i = 0; i < TIMES; i++)
                 if (chunk == 0 && row + i * HELPERS * PASS < TILE)
                     to[STATS + row + i * HELPERS * PASS] = sum[i] * s.unscaled;
             release(base + STATS_FULL + 8 * strip, here % WARP);
@@ -217,12 +211,10 @@ DEVICE void random_tile(kept &a, const worker &o, int head, int queries, int key
 {
 #if DROPOUT
     int warp = o.thread / WARP, lane = o.thread % WARP;
-#pragma unroll
-    for (int j = 0; j < TILE / 32; j++) {
+    UNROLL for (int j = 0; j < TILE / 32; j++) {
         drop_bytes r = random_bytes<true>(o.d.seed, o.d.site, o.d.step, head, queries * 4 + 2 * j,
                                           keys * 4 + warp, lane);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
+        UNROLL for (int i = 0; i < 4; i++)
             a.w[4 * j + i] = dropout_kept(r.w[i / 2][i % 2], o.d.less, o.d.carry);
     }
     computed(a.w);
@@ -232,19 +224,16 @@ DEVICE void random_tile(kept &a, const worker &o, int head, int queries, int key
 DEVICE void mask(scores &s, const worker &o)
 {
     int lane = o.thread % WARP, row = o.thread / WARP * 16 + lane / 4 - lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < TILE / 2; i++)
+    UNROLL for (int i = 0; i < TILE / 2; i++)
         if (i / 4 * 8 + i % 2 < row + i / 2 % 2 * 8) s[i] = -INFINITY_F;
 }
 /* P, negative where dropped; packing turns those into zeros. */
 DEVICE void probabilities(scores &s, kept_scores &a, const kept &keep, const float *stats,
                           float factor)
 {
-#pragma unroll
-    for (int n = 0; n < TILE / 8; n++) {
+    UNROLL for (int n = 0; n < TILE / 8; n++) {
         float2 lse = *(const float2 *)(stats + 8 * n);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
+        UNROLL for (int i = 0; i < 4; i++) {
             float p = ex2_approx(s[4 * n + i] * factor - (i % 2 ? lse.y : lse.x));
 #if DROPOUT
             p = __uint_as_float(__float_as_uint(p) ^
@@ -252,8 +241,7 @@ DEVICE void probabilities(scores &s, kept_scores &a, const kept &keep, const flo
 #endif
             s[4 * n + i] = p;
         }
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+        UNROLL for (int i = 0; i < 2; i++) {
             float low = s[4 * n + 2 * i], high = s[4 * n + 2 * i + 1];
             a[n / 2][n % 2 * 2 + i] =
                 DROPOUT ? pack_bf16_positive(low, high) : pack_bf16(low, high);
@@ -263,18 +251,16 @@ DEVICE void probabilities(scores &s, kept_scores &a, const kept &keep, const flo
 /* dS, packed. */
 DEVICE void gradients(kept_scores &e, const scores &p, const scores &dp, const float *stats)
 {
-#pragma unroll
-    for (int n = 0; n < TILE / 8; n++) {
+    UNROLL for (int n = 0; n < TILE / 8; n++) {
         float2 delta = *(const float2 *)(stats + STATS + 8 * n);
         float ds[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
+        UNROLL for (int i = 0; i < 4; i++) {
             float less = i % 2 ? delta.y : delta.x, a = p[4 * n + i];
             ds[i] = DROPOUT ? fmaxf(a, 0) * dp[4 * n + i] - fabsf(a) * less
                             : a * (dp[4 * n + i] - less);
         }
-#pragma unroll
-        for (int i = 0; i < 2; i++) e[n / 2][n % 2 * 2 + i] = pack_bf16(ds[2 * i], ds[2 * i + 1]);
+        UNROLL for (int i = 0; i < 2; i++)
+            e[n / 2][n % 2 * 2 + i] = pack_bf16(ds[2 * i], ds[2 * i + 1]);
     }
 }
 /* Stores dS (rows: keys) where both warpgroups read it. */
@@ -282,24 +268,22 @@ DEVICE void keep_scores(u32 to, const kept_scores &e, int thread)
 {
     int lane = thread % WARP;
     to += panel_chunk(16 * (thread / WARP) + lane % 16, lane / 16);
-#pragma unroll
-    for (int k = 0; k < TILE / 16; k++) stmatrix_x4(to ^ 32 * k, e[k]);
+    UNROLL for (int k = 0; k < TILE / 16; k++) stmatrix_x4(to ^ 32 * k, e[k]);
 }
 /* dQ of 64 queries: dS (rows: keys) times the rows of K. */
 DEVICE void add_queries(sums &dq, u32 ds, u32 keys, bool add)
 {
     u64 a = wgmma_descriptor(ds, 16, 1024),
         b = wgmma_descriptor<SWIZZLE>(keys, TILE * PITCH, 8 * PITCH);
-#pragma unroll
-    for (int k = 0; k < TILE / 16; k++)
+    UNROLL for (int k = 0; k < TILE / 16; k++)
         wgmma_ss<D, 1, 1>(dq, a + k * 128, b + k * PITCH, add || k > 0);
 }
 /* sum (+)= a b; b: the rows of a strip. */
 DEVICE void add_strip(sums &sum, const kept_scores &a, u32 rows, bool add)
 {
     u64 b = wgmma_descriptor<SWIZZLE>(rows, TILE * PITCH, 8 * PITCH);
-#pragma unroll
-    for (int k = 0; k < TILE / 16; k++) wgmma_rs<D, 1>(sum, a[k], b + k * PITCH, add || k > 0);
+    UNROLL for (int k = 0; k < TILE / 16; k++)
+        wgmma_rs<D, 1>(sum, a[k], b + k * PITCH, add || k > 0);
 }
 /* Waits until the warpgroups have ended step `count`. */
 DEVICE void wait_step(const worker &o, int count)

@@ -20,13 +20,10 @@ struct rows {
 template <int FROM, int E> DEVICE void mask_scores(float (&s)[E], const rows &r, int first, int T)
 {
     int column = first + threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
+    UNROLL for (int h = 0; h < 2; h++) {
         int seen = (CAUSAL ? r.first + 8 * h + 1 : T) - column;
-#pragma unroll
-        for (int n = FROM / 8; n < E / 4; n++)
-#pragma unroll
-            for (int i = 0; i < 2; i++)
+        UNROLL for (int n = FROM / 8; n < E / 4; n++)
+            UNROLL for (int i = 0; i < 2; i++)
                 if (8 * n + i >= seen) s[4 * n + 2 * h + i] = -INFINITY_F;
     }
 }
@@ -37,18 +34,16 @@ template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], 
 {
     float max[2];
     bool far = false;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
+    UNROLL for (int h = 0; h < 2; h++) {
         float a = fmaxf(s[2 * h], s[2 * h + 1]);
-#pragma unroll
-        for (int n = 1; n < E / 4; n++) a = fmaxf(a, fmaxf(s[4 * n + 2 * h], s[4 * n + 2 * h + 1]));
+        UNROLL for (int n = 1; n < E / 4; n++)
+            a = fmaxf(a, fmaxf(s[4 * n + 2 * h], s[4 * n + 2 * h + 1]));
         max[h] = a;
         far |= (a - r.top[h]) * scale > LAG;
     }
     r.lifted = FIRST || __any_sync(~0u, far);
     if (!r.lifted) return;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
+    UNROLL for (int h = 0; h < 2; h++) {
         float a = fmaxf(max[h], __shfl_xor_sync(~0u, max[h], 1));
         a = fmaxf(fmaxf(a, __shfl_xor_sync(~0u, a, 2)), r.top[h]);
         r.factor[h] = r.top[h] == -INFINITY_F ? 0 : ex2_approx((r.top[h] - a) * scale);
@@ -59,23 +54,18 @@ template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], 
 DEVICE void lift_output(rows &r)
 {
     if (!r.lifted) return;
-#pragma unroll
-    for (int n = 0; n < HEAD / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) r.o[4 * n + i] *= r.factor[i / 2];
+    UNROLL for (int n = 0; n < HEAD / 8; n++)
+        UNROLL for (int i = 0; i < 4; i++) r.o[4 * n + i] *= r.factor[i / 2];
 }
 
 /* s = exp2(scale (s - top)), and their sums. NONE: `top` may be -inf and the sums are empty. */
 template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], float scale)
 {
     float less[2] = {r.top[0] * scale, r.top[1] * scale};
-#pragma unroll
-    for (int h = 0; NONE && h < 2; h++)
+    UNROLL for (int h = 0; NONE && h < 2; h++)
         if (r.top[h] == -INFINITY_F) less[h] = 0;
-#pragma unroll
-    for (int n = 0; n < E / 4; n++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+    UNROLL for (int n = 0; n < E / 4; n++)
+        UNROLL for (int h = 0; h < 2; h++) {
             float *a = &s[4 * n + 2 * h];
             a[0] = ex2_approx(a[0] * scale - less[h]), a[1] = ex2_approx(a[1] * scale - less[h]);
             r.sum[h] += a[0] + a[1];
@@ -89,16 +79,12 @@ struct kept {
 DEVICE void random_tile(kept &a, const rows &r, const drop &d, int first)
 {
 #if DROPOUT
-#pragma unroll
-    for (int j = 0; j < KEYS / 16; j += 2) {
+    UNROLL for (int j = 0; j < KEYS / 16; j += 2) {
         drop_bytes bytes = random_bytes(d, r.first / 16, first / 16 + j);
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-#pragma unroll
-            for (int h = 0; h < 2; h++)
+        UNROLL for (int i = 0; i < 2; i++)
+            UNROLL for (int h = 0; h < 2; h++)
                 a.w[j + i][h] = dropout_kept(bytes.w[i][h], d.less, d.carry);
-#pragma unroll
-        for (int i = 0; i < 2; i++)
+        UNROLL for (int i = 0; i < 2; i++)
             computed(a.w[j + i]);
     }
 #endif
@@ -106,10 +92,8 @@ DEVICE void random_tile(kept &a, const rows &r, const drop &d, int first)
 /* p = s in bf16, with dropped elements zero. */
 template <int E> DEVICE void pack_weights(rows &r, const float (&s)[E], const kept &a)
 {
-#pragma unroll
-    for (int j = 0; j < KEYS / 16; j++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
+    UNROLL for (int j = 0; j < KEYS / 16; j++)
+        UNROLL for (int i = 0; i < 4; i++) {
             if (8 * j >= E) {
                 r.p[j][i] = 0;
                 continue;

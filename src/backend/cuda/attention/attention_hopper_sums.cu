@@ -22,8 +22,7 @@ DEVICE float dot(const uint4 &a, const uint4 &b)
 {
     const u32 x[4] = {a.x, a.y, a.z, a.w}, y[4] = {b.x, b.y, b.z, b.w};
     float sum = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    UNROLL for (int i = 0; i < 4; i++)
         sum += __uint_as_float(x[i] << 16) * __uint_as_float(y[i] << 16) +
                __uint_as_float(x[i] & 0xffff0000u) * __uint_as_float(y[i] & 0xffff0000u);
     return sum;
@@ -37,8 +36,7 @@ attention_hopper_rows(const bf16 *dy, const bf16 *y, const float *lse, float *st
     int tile = blockIdx.x % tiles, head = blockIdx.x / tiles, b = head / H,
         lane = threadIdx.x % LANES;
     uint4 a[ROWS * LANES / THREADS], e[ROWS * LANES / THREADS];
-#pragma unroll
-    for (int i = 0; i < ROWS * LANES / THREADS; i++) {
+    UNROLL for (int i = 0; i < ROWS * LANES / THREADS; i++) {
         int t = tile * ROWS + (i * THREADS + threadIdx.x) / LANES;
         a[i] = e[i] = make_uint4(0, 0, 0, 0);
         if (t >= T || lane * 8 >= D) continue;
@@ -47,15 +45,12 @@ attention_hopper_rows(const bf16 *dy, const bf16 *y, const float *lse, float *st
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) *counter = 0;
     float4 *sums = (float4 *)(dq + (i64)blockIdx.x * PIECES * PIECE);
-#pragma unroll
-    for (int i = 0; i < PIECES * PIECE / 4 / THREADS; i++)
+    UNROLL for (int i = 0; i < PIECES * PIECE / 4 / THREADS; i++)
         sums[i * THREADS + threadIdx.x] = make_float4(0, 0, 0, 0);
-#pragma unroll
-    for (int i = 0; i < ROWS * LANES / THREADS; i++) {
+    UNROLL for (int i = 0; i < ROWS * LANES / THREADS; i++) {
         int row = (i * THREADS + threadIdx.x) / LANES, t = tile * ROWS + row;
         float delta = dot(a[i], e[i]);
-#pragma unroll
-        for (int d = LANES / 2; d; d /= 2) delta += __shfl_xor_sync(~0u, delta, d);
+        UNROLL for (int d = LANES / 2; d; d /= 2) delta += __shfl_xor_sync(~0u, delta, d);
         float *to = stats + (i64)blockIdx.x * 2 * ROWS + row;
         if (lane == 0) to[0] = t < T ? lse[(i64)head * T + t] * LOG2_E : INFINITY_F;
         if (lane == 0) to[ROWS] = delta;
@@ -65,10 +60,8 @@ attention_hopper_rows(const bf16 *dy, const bf16 *y, const float *lse, float *st
 /* Transposes among four lanes: w[i] of lane q becomes w[q] of lane i. */
 DEVICE void transpose_four(u32 (&w)[4], int lane)
 {
-#pragma unroll
-    for (int d = 1; d < 4; d *= 2)
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+    UNROLL for (int d = 1; d < 4; d *= 2)
+        UNROLL for (int i = 0; i < 2; i++) {
             int low = d == 1 ? 2 * i : i, high = low + d;
             u32 other = __shfl_xor_sync(~0u, lane & d ? w[low] : w[high], d);
             if (lane & d)
@@ -91,15 +84,11 @@ attention_hopper_convert(const float *dq, bf16 *dqkv, float scale, int T, int H,
     const float4 *sums =
         (const float4 *)(dq + ((i64)blockIdx.x * PIECES + piece) * PIECE) + from * 128 + thread;
     float4 f[OF];
-#pragma unroll
-    for (int i = 0; i < OF; i++) f[i] = sums[i * 128];
-#pragma unroll
-    for (int i = 0; i < OF; i += 4)
-#pragma unroll
-        for (int down = 0; down < 2; down++) {
+    UNROLL for (int i = 0; i < OF; i++) f[i] = sums[i * 128];
+    UNROLL for (int i = 0; i < OF; i += 4)
+        UNROLL for (int down = 0; down < 2; down++) {
             u32 w[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++)
+            UNROLL for (int k = 0; k < 4; k++)
                 w[k] = down ? pack_bf16(f[i + k].z * scale, f[i + k].w * scale)
                             : pack_bf16(f[i + k].x * scale, f[i + k].y * scale);
             transpose_four(w, lane);

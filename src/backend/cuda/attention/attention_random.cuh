@@ -25,21 +25,18 @@ DEVICE drop_bytes random_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, i
     u32 mine[2], theirs[2];
     if (ROWS_ARE_KEYS) { /* bytes e, e + 2 of each word: of two words, those of keys g, g+8 */
         u32 even = 0x6420, uneven = 0x7531;
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+        UNROLL for (int i = 0; i < 2; i++) {
             mine[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? uneven : even);
             theirs[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? even : uneven);
         }
     } else { /* words e and e + 2: queries g and g+8 */
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+        UNROLL for (int i = 0; i < 2; i++) {
             mine[i] = odd ? r.w[2 * i + 1] : r.w[2 * i];
             theirs[i] = odd ? r.w[2 * i] : r.w[2 * i + 1];
         }
     }
     drop_bytes d;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    UNROLL for (int i = 0; i < 2; i++) {
         u32 other = __shfl_xor_sync(~0u, theirs[i], 4);
         d.w[0][i] = odd ? other : mine[i];
         d.w[1][i] = odd ? mine[i] : other;

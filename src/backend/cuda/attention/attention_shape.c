@@ -17,19 +17,6 @@ struct attention_shape attention_shape_of(const struct kernel_call *c, int qkv)
     return (struct attention_shape){t->dim[0], t->dim[1], H, KV, D, width_of(D), t->dtype};
 }
 
-bool attention_is_of(const struct kernel_call *c, enum dtype dtype)
-{
-    return c->in_type[FORWARD_QKV].dtype == dtype && c->in_type[FORWARD_STEP].dtype == DT_I32 &&
-           c->out_type[0].dtype == dtype && c->out_type[1].dtype == DT_F32;
-}
-
-bool attention_grad_is_of(const struct kernel_call *c, enum dtype dtype)
-{
-    return c->in_type[DY].dtype == dtype && c->in_type[QKV].dtype == dtype &&
-           c->in_type[Y].dtype == dtype && c->out_type[0].dtype == dtype &&
-           c->in_type[LSE].dtype == DT_F32 && c->in_type[STEP].dtype == DT_I32;
-}
-
 int64_t attention_heads_at_once(const struct kernel_call *c, const struct attention_shape *s)
 {
     int64_t bytes = max_i64(1, 2 * s->T * s->D * dtype_size(s->dtype)), group = s->H / s->KV;

@@ -19,9 +19,6 @@ struct attention_shape {
 
 /* Shape of a call whose input number `qkv` is (B,T,(H+2KV)D). */
 struct attention_shape attention_shape_of(const struct kernel_call *c, int qkv);
-/* Whether tensors have that type, log-sum-exps are float and steps int. */
-bool attention_is_of(const struct kernel_call *c, enum dtype dtype);
-bool attention_grad_is_of(const struct kernel_call *c, enum dtype dtype);
 /* The number of heads whose keys and values fill at most half of L2: whole groups, at least one. */
 int64_t attention_heads_at_once(const struct kernel_call *c, const struct attention_shape *s);
 /* All heads of a bf16 tensor (B,T,heads,D), in boxes of `rows` rows of one head, a swizzle wide. */

@@ -46,7 +46,7 @@ static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches
 static bool fits_forward(const struct kernel_call *c)
 {
     struct attention_shape s = attention_shape_of(c, FORWARD_QKV);
-    return attention_is_of(c, DT_BF16) && is_short(c, &s, forward_bytes(&s));
+    return is_short(c, &s, forward_bytes(&s));
 }
 static void launches_forward(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -64,8 +64,7 @@ static void launches_forward(const struct kernel_call *c, struct cuda_launches *
 static bool fits_grad(const struct kernel_call *c)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    return attention_grad_is_of(c, DT_BF16) && is_short(c, &s, grad_bytes(&s)) && s.B <= GRID_YZ &&
-           s.H <= GRID_YZ;
+    return is_short(c, &s, grad_bytes(&s)) && s.B <= GRID_YZ && s.H <= GRID_YZ;
 }
 static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -84,7 +83,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 const struct cuda_row attention_short_rows[] = {
-    CUDA_ROW(ATTENTION, "mma_short", fits_forward, launches_forward),
-    CUDA_ROW(ATTENTION_GRAD, "mma_short", fits_grad, launches_grad),
+    CUDA_ROW(ATTENTION, "mma_short", "bi", "bf", fits_forward, launches_forward),
+    CUDA_ROW(ATTENTION_GRAD, "mma_short", "bbbfi", "b", fits_grad, launches_grad),
     CUDA_ROWS_END,
 };

@@ -27,14 +27,11 @@ struct strip {
 /* Loads the strip's queries as left operands; rows from T on duplicate row T - 1, never stored. */
 DEVICE void load_queries(strip &r, const bf16 *q, int pitch, int first, int T, int lane)
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int h = 0; h < 2; h++) {
             const bf16 *row =
                 q + (i64)min(first + 16 * m + 8 * h + lane / 4, T - 1) * pitch + lane % 4 * 2;
-#pragma unroll
-            for (int k = 0; k < D / 16; k++) {
+            UNROLL for (int k = 0; k < D / 16; k++) {
                 r.q.r[m][k][h] = *(const u32 *)(row + 16 * k);
                 r.q.r[m][k][h + 2] = *(const u32 *)(row + 16 * k + 8);
             }
@@ -44,16 +41,12 @@ DEVICE void load_queries(strip &r, const bf16 *q, int pitch, int first, int T, i
 /* Sets unseen scores to -inf. */
 DEVICE void mask(scores (&s)[TIMES], int query, int key, int T, int lane)
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int i = 0; i < 4; i++) {
             int row = query + 16 * m + i / 2 * 8 + lane / 4;
             int seen = (CAUSAL ? min(row + 1, T) : T) - key - lane % 4 * 2 - i % 2;
-#pragma unroll
-            for (int j = 0; j < TIMES; j++)
-#pragma unroll
-                for (int n = 0; n < 2; n++)
+            UNROLL for (int j = 0; j < TIMES; j++)
+                UNROLL for (int n = 0; n < 2; n++)
                     if (16 * j + 8 * n >= seen) s[j][m][n][i] = -INFINITY_F;
         }
 }
@@ -63,31 +56,24 @@ DEVICE void lift_top(strip &r, const scores (&s)[TIMES], float scale)
 {
     float max[M][2];
     bool far = false;
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int h = 0; h < 2; h++) {
             float a = -INFINITY_F;
-#pragma unroll
-            for (int j = 0; j < TIMES; j++)
-#pragma unroll
-                for (int n = 0; n < 2; n++)
+            UNROLL for (int j = 0; j < TIMES; j++)
+                UNROLL for (int n = 0; n < 2; n++)
                     a = fmaxf(a, fmaxf(s[j][m][n][2 * h], s[j][m][n][2 * h + 1]));
             max[m][h] = a;
             far |= (a - r.top[m][h]) * scale > 8;
         }
     if (!__any_sync(~0u, far)) return;
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int h = 0; h < 2; h++) {
             float top = fmaxf(max[m][h], __shfl_xor_sync(~0u, max[m][h], 1));
             top = fmaxf(fmaxf(top, __shfl_xor_sync(~0u, top, 2)), r.top[m][h]);
             float factor = ex2_approx((r.top[m][h] - top) * scale);
             r.top[m][h] = top;
             r.sum[m][h] *= factor;
-#pragma unroll
-            for (int n = 0; n < D / 8; n++)
+            UNROLL for (int n = 0; n < D / 8; n++)
                 r.o[m][n][2 * h] *= factor, r.o[m][n][2 * h + 1] *= factor;
         }
 }
@@ -100,28 +86,23 @@ DEVICE void step_keys(strip &r, int query, int key, int T, float scale, const dr
     u32 k_rows = shared_address(shared_memory) + key * ROW_BYTES,
         v_rows = k_rows + AT_SECOND + lane_down(lane);
     scores s[TIMES];
-#pragma unroll
-    for (int j = 0; j < TIMES; j++)
+    UNROLL for (int j = 0; j < TIMES; j++)
         rows_by_rows(s[j], r.q, 0, k_rows + j * 16 * ROW_BYTES + lane_across(lane));
     if (EDGE) mask(s, query, key, T, lane);
     lift_top(r, s, scale);
-#pragma unroll
-    for (int j = 0; j < TIMES; j++) {
+    UNROLL for (int j = 0; j < TIMES; j++) {
         kept_scores a;
 #if DROPOUT
         drop_bytes bytes =
             random_bytes<false>(d.seed, d.site, d.step, d.bh, query / 16, key / 16 + j, lane);
 #endif
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int h = 0; h < 2; h++) {
+        UNROLL for (int m = 0; m < M; m++)
+            UNROLL for (int h = 0; h < 2; h++) {
                 float less = r.top[m][h] * scale;
 #if DROPOUT
                 u32 kept = dropout_kept(bytes.w[m][h], d.less, d.carry);
 #endif
-#pragma unroll
-                for (int n = 0; n < 2; n++) {
+                UNROLL for (int n = 0; n < 2; n++) {
                     float low = ex2_approx(s[j][m][n][2 * h] * scale - less);
                     float high = ex2_approx(s[j][m][n][2 * h + 1] * scale - less);
                     r.sum[m][h] += low + high;
@@ -139,18 +120,16 @@ DEVICE void step_keys(strip &r, int query, int key, int T, float scale, const dr
 DEVICE void finish(strip &r, bf16 *y, float *lse, int pitch, int first, int T, u32 piece,
                    float scale, float factor, int lane)
 {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int h = 0; h < 2; h++) {
             float sum = r.sum[m][h];
             sum += __shfl_xor_sync(~0u, sum, 1);
             sum += __shfl_xor_sync(~0u, sum, 2);
             float by = factor / sum;
             int row = first + 16 * m + 8 * h + lane / 4;
             if (lane % 4 == 0 && row < T) lse[row] = (r.top[m][h] * scale + lg2_approx(sum)) * LN_2;
-#pragma unroll
-            for (int n = 0; n < D / 8; n++) r.o[m][n][2 * h] *= by, r.o[m][n][2 * h + 1] *= by;
+            UNROLL for (int n = 0; n < D / 8; n++)
+                r.o[m][n][2 * h] *= by, r.o[m][n][2 * h + 1] *= by;
         }
     store_strip<PIECE>(y, pitch, first, T, piece, r.o, 1, lane);
 }
@@ -179,8 +158,7 @@ attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, in
                 for (int at = 0; at < D; at += 32) prefetch_l2(q + (i64)next * pitch + at);
         }
         clear(r.o);
-#pragma unroll
-        for (int m = 0; m < M; m++) {
+        UNROLL for (int m = 0; m < M; m++) {
             r.top[m][0] = r.top[m][1] = LOWEST_F;
             r.sum[m][0] = r.sum[m][1] = 0;
         }

@@ -39,13 +39,11 @@ DEVICE void copy_rows(u32 to, const bf16 *rows, int pitch, int first, int T, int
     int left = T - first - w.row; /* from -N on */
     const bf16 *p = rows + (i64)(first + w.row) * pitch + w.chunk * 8;
     if (first + N <= T) {
-#pragma unroll
-        for (int i = 0; i < w.TIMES; i++)
+        UNROLL for (int i = 0; i < w.TIMES; i++)
             cp_async_16(to + w.offset(i), p + (i64)i * w.PASS * pitch, 16);
         return;
     }
-#pragma unroll
-    for (int i = 0; i < w.TIMES; i++) {
+    UNROLL for (int i = 0; i < w.TIMES; i++) {
         bool there = i * w.PASS < left;
         cp_async_16(to + w.offset(i), there ? p + (i64)i * w.PASS * pitch : rows, there ? 16 : 0);
     }
@@ -82,15 +80,12 @@ DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, cons
     walk<PIECE, WARP> w(lane);
     bf16 *p = rows + (i64)(first + w.row) * pitch + w.chunk * 8;
     const u8 *from = shared_memory + piece;
-#pragma unroll
-    for (int m = 0; m < M; m++) {
+    UNROLL for (int m = 0; m < M; m++) {
         if (m * 16 % PIECE == 0) __syncwarp();
-#pragma unroll
-        for (int n = 0; n < D / 8; n++) {
+        UNROLL for (int n = 0; n < D / 8; n++) {
             u8 *at = shared_memory + piece + swizzle<CHUNKS>(lane / 4, n) + lane % 4 * 4 +
                      m * 16 % PIECE * ROW_BYTES;
-#pragma unroll
-            for (int r = 0; r < 2; r++)
+            UNROLL for (int r = 0; r < 2; r++)
                 *(u32 *)(at + 8 * r * ROW_BYTES) =
                     pack_bf16(sum[m][n][2 * r] * scale, sum[m][n][2 * r + 1] * scale);
         }
@@ -98,8 +93,7 @@ DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, cons
         __syncwarp();
         int done = (m + 1) * 16 - PIECE;
         if (first + OWN <= T) {
-#pragma unroll
-            for (int i = 0; i < w.TIMES; i++)
+            UNROLL for (int i = 0; i < w.TIMES; i++)
                 *(uint4 *)(p + (i64)(done + i * w.PASS) * pitch) =
                     *(const uint4 *)(from + w.offset(i));
         } else {

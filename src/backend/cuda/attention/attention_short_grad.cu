@@ -59,8 +59,7 @@ DEVICE void load_own(u32 to, const bf16 *first, int pitch, const bf16 *second, i
 template <int N, int BY> DEVICE void prefetch_y(const head &h, int row, int thread)
 {
     const bf16 *y = h.y + head_offset(h, 1, 0) + thread % 2 * (D / 2);
-#pragma unroll
-    for (int i = 0; i < 2 * N / BY; i++) {
+    UNROLL for (int i = 0; i < 2 * N / BY; i++) {
         int t = row + i * (BY / 2) + thread / 2;
         if (t < h.T) prefetch_l2(y + (i64)t * h.H * D);
     }
@@ -70,20 +69,17 @@ template <int N, int BY> DEVICE void prefetch_y(const head &h, int row, int thre
 template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row, int thread)
 {
     float *stats = (float *)(shared_memory + AT_LSE) + row;
-#pragma unroll
-    for (int i = 0; i < 2 * N / BY; i++) {
+    UNROLL for (int i = 0; i < 2 * N / BY; i++) {
         int r = i * (BY / 2) + thread / 2, half = thread % 2, t = row + r;
         float sum = 0, lse = INFINITY_F;
         if (t < h.T) {
             const bf16 *y = h.y + head_offset(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
             lse = h.lse[(i64)(blockIdx.z * h.H + blockIdx.y) * h.T + t] * LOG2_E;
-#pragma unroll
-            for (int c = 0; c < CHUNKS / 2; c++) {
+            UNROLL for (int c = 0; c < CHUNKS / 2; c++) {
                 floats<8> a = load<8>((const bf16 *)(shared_memory + dout +
                                                      swizzle<CHUNKS>(r, half * (CHUNKS / 2) + c)));
                 floats<8> b = load<8>(y + c * 8);
-#pragma unroll
-                for (int k = 0; k < 8; k++) sum += a[k] * b[k];
+                UNROLL for (int k = 0; k < 8; k++) sum += a[k] * b[k];
             }
         }
         sum += __shfl_xor_sync(~0u, sum, 1);
@@ -104,17 +100,14 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_r
     kept_scores a, b;
     rows_by_rows(s, k, own, q_rows + lane_across(lane));
     rows_by_rows(dp, v, own + OWN_BYTES, dy_rows + lane_across(lane));
-#pragma unroll
-    for (int n = 0; n < 2 * N; n++) {
+    UNROLL for (int n = 0; n < 2 * N; n++) {
         float2 l = *(const float2 *)(lse + 8 * n), delta = *(const float2 *)(lse + ROWS + 8 * n);
-#pragma unroll
-        for (int m = 0; m < M; m++) {
+        UNROLL for (int m = 0; m < M; m++) {
 #if DROPOUT
             u32 kept = dropout_kept(bytes[n], d.less, d.carry);
 #endif
             float p[4], ds[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
+            UNROLL for (int i = 0; i < 4; i++) {
                 p[i] = ex2_approx(s[m][n][i] * factor - (i % 2 ? l.y : l.x));
                 int unseen =
                     key + 16 * m + i / 2 * 8 + lane / 4 - (query + 8 * n + lane % 4 * 2 + i % 2);
@@ -125,8 +118,7 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_r
 #endif
                 ds[i] = p[i] * dp[m][n][i] - all * (i % 2 ? delta.y : delta.x);
             }
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
+            UNROLL for (int i = 0; i < 2; i++) {
                 a[m][n / 2][2 * (n % 2) + i] = pack_bf16(p[2 * i], p[2 * i + 1]);
                 b[m][n / 2][2 * (n % 2) + i] = pack_bf16(ds[2 * i], ds[2 * i + 1]);
             }
@@ -149,18 +141,14 @@ DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D
     kept_scores a;
     rows_by_rows(s, q, own, k_rows + lane_across(lane));
     rows_by_rows(dp, dout, own + OWN_BYTES, k_rows + AT_SECOND + lane_across(lane));
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-#pragma unroll
-            for (int n = 0; n < 2 * N; n++) {
+    UNROLL for (int m = 0; m < M; m++)
+        UNROLL for (int r = 0; r < 2; r++) {
+            UNROLL for (int n = 0; n < 2 * N; n++) {
 #if DROPOUT
                 u32 kept = dropout_kept(bytes[r], d.less, d.carry);
 #endif
                 float ds[2];
-#pragma unroll
-                for (int i = 0; i < 2; i++) {
+                UNROLL for (int i = 0; i < 2; i++) {
                     int at = key + 8 * n + lane % 4 * 2 + i,
                         row = query + 16 * m + 8 * r + lane / 4;
                     float p = ex2_approx(s[m][n][2 * r + i] * factor - lse[m][r]),
@@ -191,8 +179,7 @@ template <bool ROWS_ARE_KEYS> DEVICE drop_bytes draw_span(const drop &d, int que
 /* Extracts those of one step. */
 DEVICE void step_bytes(u32 (&to)[2], const drop_bytes &all, int j)
 {
-#pragma unroll
-    for (int i = 0; i < 2; i++) to[i] = j ? all.w[1][i] : all.w[0][i];
+    UNROLL for (int i = 0; i < 2; i++) to[i] = j ? all.w[1][i] : all.w[0][i];
 }
 
 /* dK and dV of a head. */
@@ -299,10 +286,8 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
         keep_rows(q, base + at_own + lane_down(lane));
         keep_rows(dout, base + at_own + OWN_BYTES + lane_down(lane));
         clear(dq);
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
+        UNROLL for (int m = 0; m < M; m++)
+            UNROLL for (int r = 0; r < 2; r++) {
                 const float *at =
                     (const float *)(shared_memory + AT_LSE) + query + 16 * m + 8 * r + lane / 4;
                 lse[m][r] = at[0];

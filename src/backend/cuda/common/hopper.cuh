@@ -64,23 +64,20 @@ template <int N> DEVICE void wgmma_wait()
  * know that wgmma is asynchronous and could read d before the wait. */
 template <int N> DEVICE void wgmma_hold(float (&d)[N])
 {
-#pragma unroll
-    for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
+    UNROLL for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
 /* Marks the contents of d as dead, before a first wgmma that overwrites it. The compiler assumes
  * that every wgmma adds to d and would keep it alive through a loop. */
 template <int N> DEVICE void wgmma_forget(float (&d)[N])
 {
-#pragma unroll
-    for (int i = 0; i < N; i++) asm volatile("" : "=f"(d[i]));
+    UNROLL for (int i = 0; i < N; i++) asm volatile("" : "=f"(d[i]));
 }
 
 /* Forces `a` to be computed before the code that follows: while wgmma runs, not after the wait. */
 template <int N> DEVICE void computed(u32 (&a)[N])
 {
-#pragma unroll
-    for (int i = 0; i < N; i++) asm volatile("" : "+r"(a[i])::"memory");
+    UNROLL for (int i = 0; i < N; i++) asm volatile("" : "+r"(a[i])::"memory");
 }
 
 /* Operands of asm, by the number of registers of d. */

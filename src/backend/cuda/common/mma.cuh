@@ -178,8 +178,7 @@ DEVICE void red_add_x4(float *p, const float (&a)[4])
                  "f"(a[0]), "f"(a[1]), "f"(a[2]), "f"(a[3])
                  : "memory");
 #else
-#pragma unroll
-    for (int i = 0; i < 4; i++) red_add(p + i, a[i]);
+    UNROLL for (int i = 0; i < 4; i++) red_add(p + i, a[i]);
 #endif
 }
 

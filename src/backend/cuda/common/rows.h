@@ -3,7 +3,6 @@
 #define BACKEND_CUDA_COMMON_ROWS_H
 
 #include "backend/cuda/runtime/launch.h"
-#include "backend/cuda/runtime/types.h"
 
 /* Threads for a row of `columns`, `each` columns per thread: a multiple of a warp, at most 1024. */
 int row_lanes(int64_t columns, int64_t each);

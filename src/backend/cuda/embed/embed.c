@@ -33,8 +33,7 @@ void embed_launches(const struct kernel_call *c, struct cuda_launches *l)
     bool vectors = whole(c);
     struct cuda_launch *k = rows_launch(c, l, vectors ? "embed" : "embed_any", c->in_type[0].dtype,
                                         vectors ? PER_THREAD : 1);
-    arg_in(k, "table", 0);
-    arg_in(k, "ids", 1);
+    args_in(k, 0, "table ids");
     arg_out(k, "y", 0);
     arg_i64(k, "n", type_elements(&c->out_type[0]));
     arg_i32(k, "rows", type_rows(&c->in_type[0]));
@@ -79,8 +78,7 @@ void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
 void pick_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = rows_launch(c, l, "pick", c->in_type[0].dtype, 1);
-    arg_in(k, "x", 0);
-    arg_in(k, "ids", 1);
+    args_in(k, 0, "x ids");
     arg_out(k, "y", 0);
     arg_i64(k, "rows", type_rows(&c->in_type[0]));
     arg_i32(k, "V", type_columns(&c->in_type[0]));
@@ -89,8 +87,7 @@ void pick_launches(const struct kernel_call *c, struct cuda_launches *l)
 void pick_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = rows_launch(c, l, "pick_grad", c->in_type[1].dtype, PER_THREAD);
-    arg_in(k, "ids", 0);
-    arg_in(k, "dy", 1);
+    args_in(k, 0, "ids dy");
     arg_out(k, "y", 0);
     arg_i64(k, "n", type_elements(&c->out_type[0]));
     arg_i32(k, "V", type_columns(&c->out_type[0]));
@@ -137,8 +134,7 @@ void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = grad_launch(c, l, "embed_scan", type_rows(&c->out_type[0]), ADDERS);
     arg_onto(k, c);
-    arg_in(k, "ids", adds(c));
-    arg_in(k, "dy", adds(c) + 1);
+    args_in(k, adds(c), "ids dy");
     arg_out(k, "table", 0);
     arg_i32(k, "n", type_elements(ids_of(c)));
     arg_i32(k, "C", type_columns(&c->out_type[0]));
@@ -173,8 +169,7 @@ void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l)
     launch_define_type(k, "T_X", rows_of(c)->dtype);
     launch_define(k, "WARPS", warps);
     k->shared_bytes = (unsigned)(warps * (V + 1) * WIDE * (int64_t)sizeof(float));
-    arg_in(k, "ids", adds(c));
-    arg_in(k, "dy", adds(c) + 1);
+    args_in(k, adds(c), "ids dy");
     arg_scratch(k, "parts", sums);
     arg_i32(k, "n", n);
     arg_i32(k, "V", V);
@@ -270,8 +265,7 @@ void embed_grad_sum_launches(const struct kernel_call *c, struct cuda_launches *
                    n > V ? n : V, (int)whole_warps(across * groups, MOST_THREADS));
     launch_grid(k, n > V ? n : V, ceil_div(C, across * columns), 1);
     launch_define_type(k, "T_X", dy->dtype);
-    arg_in(k, "ids", 0);
-    arg_in(k, "dy", 1);
+    args_in(k, 0, "ids dy");
     arg_out(k, "table", 0);
     arg_i32(k, "n", n);
     arg_i32(k, "sequences", sequences);

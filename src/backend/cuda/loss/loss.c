@@ -64,8 +64,7 @@ static void cross_entropy(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_launch *k = begin(c, l, "cross_entropy", 0);
     arg_scratch(k, "losses", losses);
     arg_out(k, "lse", 1);
-    arg_in(k, "logits", 0);
-    arg_in(k, "targets", 1);
+    args_in(k, 0, "logits targets");
     finish(c, k);
     add_mean(c, l, losses, 0, 0);
 }
@@ -124,34 +123,22 @@ static void both_few(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "rows", (int32_t)rows);
 }
 
-static bool fits_cross_entropy(const struct kernel_call *c)
-{
-    return types_are(c, "ai", "ff");
-}
-static bool fits_grad(const struct kernel_call *c)
-{
-    return types_are(c, "aiff", "a");
-}
-static bool fits_both(const struct kernel_call *c)
-{
-    return types_are(c, "aif", "af");
-}
 static bool fits_held(const struct kernel_call *c)
 {
-    return fits_both(c) && held_bytes(c, cuda_device_of(c)) > 0;
+    return held_bytes(c, cuda_device_of(c)) > 0;
 }
 
 static bool fits_few(const struct kernel_call *c)
 {
     int64_t bytes = type_columns(&c->in_type[0]) * dtype_size(c->in_type[0].dtype);
-    return fits_both(c) && bytes % 16 == 0 && bytes <= 16 * WARP;
+    return bytes % 16 == 0 && bytes <= 16 * WARP;
 }
 
 const struct cuda_row loss_rows[] = {
-    CUDA_ROW(CROSS_ENTROPY, "once", fits_cross_entropy, cross_entropy),
-    CUDA_ROW(CROSS_ENTROPY_GRAD, "once", fits_grad, cross_entropy_grad),
-    CUDA_ROW(CROSS_ENTROPY_BOTH, "few", fits_few, both_few),
-    CUDA_ROW(CROSS_ENTROPY_BOTH, "held", fits_held, both_held),
-    CUDA_ROW(CROSS_ENTROPY_BOTH, "twice", fits_both, both_two_pass),
+    CUDA_ROW(CROSS_ENTROPY, "once", "ai", "ff", NULL, cross_entropy),
+    CUDA_ROW(CROSS_ENTROPY_GRAD, "once", "aiff", "a", NULL, cross_entropy_grad),
+    CUDA_ROW(CROSS_ENTROPY_BOTH, "few", "aif", "af", fits_few, both_few),
+    CUDA_ROW(CROSS_ENTROPY_BOTH, "held", "aif", "af", fits_held, both_held),
+    CUDA_ROW(CROSS_ENTROPY_BOTH, "twice", "aif", "af", NULL, both_two_pass),
     CUDA_ROWS_END,
 };

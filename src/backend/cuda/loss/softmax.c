@@ -13,10 +13,12 @@ struct softmax {
     int step;                   /* index of the input */
 };
 
-static struct softmax softmax_of(const struct kernel_call *c, bool score, int step)
+static struct softmax softmax_of(const struct kernel_call *c, const struct cuda_launches *l,
+                                 int step)
 {
-    if (!score) return (struct softmax){.scale = 1};
+    enum op op = l->row->kernel.op;
     const struct dropout *d = &c->attr->score.drop;
+    if (op == OP_SOFTMAX || op == OP_SOFTMAX_GRAD) return (struct softmax){.scale = 1};
     return (struct softmax){true, c->attr->score.causal, c->attr->score.scale,
                             d->threshold > 0 ? d : NULL, step};
 }
@@ -55,9 +57,9 @@ static void arg_step_and_dropout(struct cuda_launch *k, const struct softmax *s)
     arg_dropout(k, s->drop);
 }
 
-static void forward(const struct kernel_call *c, struct cuda_launches *l, bool score)
+static void softmax(const struct kernel_call *c, struct cuda_launches *l)
 {
-    const struct softmax s = softmax_of(c, score, 1);
+    const struct softmax s = softmax_of(c, l, 1);
     struct cuda_launch *k = begin(c, l, "softmax", &s);
     args_out(k, 0, s.drop ? "y dropped" : "y");
     arg_step_and_dropout(k, &s);
@@ -65,31 +67,14 @@ static void forward(const struct kernel_call *c, struct cuda_launches *l, bool s
     finish(c, k, &s);
 }
 
-static void backward(const struct kernel_call *c, struct cuda_launches *l, bool score)
+static void softmax_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
-    const struct softmax s = softmax_of(c, score, 2);
+    const struct softmax s = softmax_of(c, l, 2);
     struct cuda_launch *k = begin(c, l, "softmax_grad", &s);
     arg_out(k, "dx", 0);
     args_in(k, 0, "dy y");
     arg_step_and_dropout(k, &s);
     finish(c, k, &s);
-}
-
-static void softmax(const struct kernel_call *c, struct cuda_launches *l)
-{
-    forward(c, l, false);
-}
-static void softmax_grad(const struct kernel_call *c, struct cuda_launches *l)
-{
-    backward(c, l, false);
-}
-static void score_softmax(const struct kernel_call *c, struct cuda_launches *l)
-{
-    forward(c, l, true);
-}
-static void score_softmax_grad(const struct kernel_call *c, struct cuda_launches *l)
-{
-    backward(c, l, true);
 }
 
 /* --- rows of any length --- */
@@ -107,9 +92,9 @@ static void finish_long(const struct kernel_call *c, struct cuda_launch *k, cons
     arg_i32(k, "causal", s->causal);
 }
 
-static void forward_long(const struct kernel_call *c, struct cuda_launches *l, bool score)
+static void softmax_long(const struct kernel_call *c, struct cuda_launches *l)
 {
-    const struct softmax s = softmax_of(c, score, 1);
+    const struct softmax s = softmax_of(c, l, 1);
     struct cuda_launch *k =
         launch_add(l, "softmax_long.cu", "softmax_long", type_rows(&c->in_type[0]), 1024);
     arg_out(k, "y", 0);
@@ -118,9 +103,9 @@ static void forward_long(const struct kernel_call *c, struct cuda_launches *l, b
     finish_long(c, k, &s);
 }
 
-static void backward_long(const struct kernel_call *c, struct cuda_launches *l, bool score)
+static void softmax_grad_long(const struct kernel_call *c, struct cuda_launches *l)
 {
-    const struct softmax s = softmax_of(c, score, 2);
+    const struct softmax s = softmax_of(c, l, 2);
     struct cuda_launch *k =
         launch_add(l, "softmax_long.cu", "softmax_grad_long", type_rows(&c->in_type[0]), 1024);
     arg_out(k, "dx", 0);
@@ -128,62 +113,21 @@ static void backward_long(const struct kernel_call *c, struct cuda_launches *l, 
     finish_long(c, k, &s);
 }
 
-static void softmax_long(const struct kernel_call *c, struct cuda_launches *l)
-{
-    forward_long(c, l, false);
-}
-static void softmax_grad_long(const struct kernel_call *c, struct cuda_launches *l)
-{
-    backward_long(c, l, false);
-}
-static void score_softmax_long(const struct kernel_call *c, struct cuda_launches *l)
-{
-    forward_long(c, l, true);
-}
-static void score_softmax_grad_long(const struct kernel_call *c, struct cuda_launches *l)
-{
-    backward_long(c, l, true);
-}
-
-static bool fits_long(const struct kernel_call *c)
-{
-    return types_are(c, "aa", "a");
-}
-static bool fits_score_long(const struct kernel_call *c)
-{
-    return types_are(c, "ai", "aa");
-}
-static bool fits_score_grad_long(const struct kernel_call *c)
-{
-    return types_are(c, "aai", "a");
-}
-static bool few_columns(const struct kernel_call *c)
-{
-    return type_columns(&c->in_type[0]) <= MOST_COLUMNS;
-}
 static bool fits(const struct kernel_call *c)
 {
-    return few_columns(c) && fits_long(c);
-}
-static bool fits_score(const struct kernel_call *c)
-{
-    return few_columns(c) && fits_score_long(c);
-}
-static bool fits_score_grad(const struct kernel_call *c)
-{
-    return few_columns(c) && fits_score_grad_long(c);
+    return type_columns(&c->in_type[0]) <= MOST_COLUMNS;
 }
 
 /* clang-format off */
 const struct cuda_row softmax_rows[] = {
-    CUDA_ROW(SOFTMAX,            "registers", fits, softmax),
-    CUDA_ROW(SOFTMAX_GRAD,       "registers", fits, softmax_grad),
-    CUDA_ROW(SCORE_SOFTMAX,      "registers", fits_score, score_softmax),
-    CUDA_ROW(SCORE_SOFTMAX_GRAD, "registers", fits_score_grad, score_softmax_grad),
-    CUDA_ROW(SOFTMAX,            "long", fits_long, softmax_long),
-    CUDA_ROW(SOFTMAX_GRAD,       "long", fits_long, softmax_grad_long),
-    CUDA_ROW(SCORE_SOFTMAX,      "long", fits_score_long, score_softmax_long),
-    CUDA_ROW(SCORE_SOFTMAX_GRAD, "long", fits_score_grad_long, score_softmax_grad_long),
+    CUDA_ROW(SOFTMAX,            "registers", "aa",  "a",  fits, softmax),
+    CUDA_ROW(SOFTMAX_GRAD,       "registers", "aa",  "a",  fits, softmax_grad),
+    CUDA_ROW(SCORE_SOFTMAX,      "registers", "ai",  "aa", fits, softmax),
+    CUDA_ROW(SCORE_SOFTMAX_GRAD, "registers", "aai", "a",  fits, softmax_grad),
+    CUDA_ROW(SOFTMAX,            "long",      "aa",  "a",  NULL, softmax_long),
+    CUDA_ROW(SOFTMAX_GRAD,       "long",      "aa",  "a",  NULL, softmax_grad_long),
+    CUDA_ROW(SCORE_SOFTMAX,      "long",      "ai",  "aa", NULL, softmax_long),
+    CUDA_ROW(SCORE_SOFTMAX_GRAD, "long",      "aai", "a",  NULL, softmax_grad_long),
     CUDA_ROWS_END,
 };
 /* clang-format on */

@@ -5,7 +5,6 @@
 #include "backend/cuda/runtime/context.h"
 #include "base/log.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,11 +190,13 @@ static enum status run(const struct kernel_call *c)
 }
 
 const struct kernel matmul_cublaslt_rows[] = {
-    {OP_MATMUL, "cublaslt", fits_matmul, scratch_bytes, prepare, release, run},
-    {OP_LINEAR, "cublaslt", fits_linear, scratch_bytes, prepare, release, run},
-    {OP_MATMUL_SCALED, "cublaslt", fits_matmul_scaled, scratch_bytes, prepare, release, run},
-    {OP_LINEAR_GELU, "cublaslt", fits_linear_gelu, scratch_bytes, prepare, release, run},
-    {OP_MATMUL_GELU_GRAD, "cublaslt", fits_matmul_gelu_grad, scratch_bytes, prepare, release, run},
-    {OP_MATMUL_SUM, "cublaslt", fits_matmul_sum, scratch_bytes, prepare, release, run},
+    {OP_MATMUL, "cublaslt", .fits = fits_matmul, scratch_bytes, prepare, release, run},
+    {OP_LINEAR, "cublaslt", .fits = fits_linear, scratch_bytes, prepare, release, run},
+    {OP_MATMUL_SCALED, "cublaslt", .fits = fits_matmul_scaled, scratch_bytes, prepare, release,
+     run},
+    {OP_LINEAR_GELU, "cublaslt", .fits = fits_linear_gelu, scratch_bytes, prepare, release, run},
+    {OP_MATMUL_GELU_GRAD, "cublaslt", .fits = fits_matmul_gelu_grad, scratch_bytes, prepare,
+     release, run},
+    {OP_MATMUL_SUM, "cublaslt", .fits = fits_matmul_sum, scratch_bytes, prepare, release, run},
     {.run = NULL},
 };

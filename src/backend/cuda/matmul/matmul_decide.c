@@ -45,10 +45,10 @@ static const char *text_digest(const char *text)
 void matmul_launch_digest(const struct kernel *k, const struct kernel_call *c,
                           char ret[TUNING_LAUNCH])
 {
-    struct cuda_launches l = {.device = cuda_device_of(c)};
+    struct cuda_launches l;
     char hex[HASH_HEX], line[LAUNCH_OPTIONS + 256];
     struct hash *h = hash_open();
-    ((const struct cuda_row *)k)->launches(c, &l);
+    cuda_launches_of(k, c, &l);
     for (int i = 0; i < l.n; i++) {
         const struct cuda_launch *one = &l.launch[i];
         int n = snprintf(line, sizeof line, "%s %s %s %u %u %u %u %u\n",

@@ -99,9 +99,9 @@ static bool fits_gelu_grad(const struct kernel_call *c)
     return fits(OP_MATMUL_GELU_GRAD, c);
 }
 
-static void launch(enum op op, const struct kernel_call *c, struct cuda_launches *l,
-                   const char *entry)
+static void launch(const struct kernel_call *c, struct cuda_launches *l)
 {
+    enum op op = l->row->kernel.op;
     struct matmul p;
     bool fine = matmul_hopper_of(op, c, &p);
     BUG_IF(!fine, "a matmul that does not fit its kernel");
@@ -109,8 +109,9 @@ static void launch(enum op op, const struct kernel_call *c, struct cuda_launches
     int64_t blocks = cuda_device_of(c)->processors;
     const struct tiling *t = tiling_of(&p, blocks);
     int64_t tiles = tiles_of(t, &p);
-    struct cuda_launch *k = launch_add(
-        l, "matmul_hopper.cu", entry, tiles < blocks ? tiles : blocks, WARPGROUP * (CONSUMERS + 1));
+    struct cuda_launch *k =
+        launch_add(l, "matmul_hopper.cu", l->row->entry, tiles < blocks ? tiles : blocks,
+                   WARPGROUP * (CONSUMERS + 1));
     k->arch = 90;
     launch_define(k, "TILES", t->tiles);
     launch_define(k, "COLUMNS", t->columns);
@@ -139,19 +140,9 @@ static void launch(enum op op, const struct kernel_call *c, struct cuda_launches
     k->shared_bytes = (unsigned)shared_bytes(t);
 }
 
-static void launch_gelu(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launch(OP_LINEAR_GELU, c, l, "matmul_gelu");
-}
-
-static void launch_gelu_grad(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launch(OP_MATMUL_GELU_GRAD, c, l, "matmul_gelu_grad");
-}
-
 const struct cuda_row matmul_hopper_rows[] = {
-    CUDA_ROW(LINEAR_GELU, "wgmma", fits_gelu, launch_gelu),
-    CUDA_ROW(MATMUL_GELU_GRAD, "wgmma", fits_gelu_grad, launch_gelu_grad),
+    CUDA_ROW(LINEAR_GELU, "wgmma", NULL, NULL, fits_gelu, launch, "matmul_gelu"),
+    CUDA_ROW(MATMUL_GELU_GRAD, "wgmma", NULL, NULL, fits_gelu_grad, launch, "matmul_gelu_grad"),
     CUDA_ROWS_END,
 };
 
@@ -160,6 +151,6 @@ const struct kernel *matmul_hopper_row(int op, const struct kernel_call *c)
     static const struct cuda_row *const tables[] = {matmul_hopper_rows, matmul_hopper_plain_rows};
     for (int i = 0; i < COUNT_OF(tables); i++)
         for (const struct cuda_row *row = tables[i]; row->kernel.run; row++)
-            if ((int)row->kernel.op == op && row->kernel.fits(c)) return &row->kernel;
+            if ((int)row->kernel.op == op && kernel_fits(&row->kernel, c)) return &row->kernel;
     return NULL;
 }

@@ -215,6 +215,6 @@ static void launch(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 const struct cuda_row matmul_hopper_plain_rows[] = {
-    CUDA_ROW(MATMUL, "wgmma", fits, launch),
+    CUDA_ROW(MATMUL, "wgmma", NULL, NULL, fits, launch),
     CUDA_ROWS_END,
 };

@@ -2,7 +2,6 @@
 #include "backend/cuda/matmul/matmul.h"
 
 #include <stdio.h>
-#include <string.h>
 
 bool matmul_has_bias(enum op op, const struct kernel_call *c)
 {

@@ -147,8 +147,9 @@ static void launch_cut(struct cuda_launches *l, int64_t from, struct matrix padd
     arg_u32(k, "width", padded.columns);
 }
 
-static void launch_before(enum op op, const struct kernel_call *c, struct cuda_launches *l)
+static void before(const struct kernel_call *c, struct cuda_launches *l)
 {
+    enum op op = l->row->kernel.op;
     struct matmul_copies at = matmul_copies(op, c);
     struct matmul p, padded;
     if (!gemm_of(op, c, &p)) return;
@@ -158,22 +159,7 @@ static void launch_before(enum op op, const struct kernel_call *c, struct cuda_l
     if (at.b != COPY_NONE) launch_pad(l, 1, at.b, b_of(&p), b_of(&padded));
 }
 
-static void before_matmul(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launch_before(OP_MATMUL, c, l);
-}
-
-static void before_linear(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launch_before(OP_LINEAR, c, l);
-}
-
-static void before_linear_gelu(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launch_before(OP_LINEAR_GELU, c, l);
-}
-
-static void after_matmul(const struct kernel_call *c, struct cuda_launches *l)
+static void after(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct matmul_copies at = matmul_copies(OP_MATMUL, c);
     struct matmul p, padded;
@@ -183,13 +169,13 @@ static void after_matmul(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 const struct cuda_row matmul_before[] = {
-    CUDA_ROW(MATMUL, "before", NULL, before_matmul),
-    CUDA_ROW(LINEAR, "before", NULL, before_linear),
-    CUDA_ROW(LINEAR_GELU, "before", NULL, before_linear_gelu),
+    CUDA_ROW(MATMUL, "before", NULL, NULL, NULL, before),
+    CUDA_ROW(LINEAR, "before", NULL, NULL, NULL, before),
+    CUDA_ROW(LINEAR_GELU, "before", NULL, NULL, NULL, before),
     CUDA_ROWS_END,
 };
 
 const struct cuda_row matmul_after[] = {
-    CUDA_ROW(MATMUL, "after", NULL, after_matmul),
+    CUDA_ROW(MATMUL, "after", NULL, NULL, NULL, after),
     CUDA_ROWS_END,
 };

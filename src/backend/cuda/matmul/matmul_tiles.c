@@ -34,8 +34,7 @@ static void launch_matmul(const struct kernel_call *c, struct cuda_launches *l)
     launch_define_type(k, "T_BIAS", p.bias ? c->in_type[2].dtype : DT_F32);
     launch_define(k, "TA", p.ta);
     launch_define(k, "TB", p.tb);
-    arg_in(k, "a", 0);
-    arg_in(k, "b", 1);
+    args_in(k, 0, "a b");
     arg_in_if(k, p.bias, "bias", 2);
     arg_out(k, "c", 0);
     arg_i32(k, "M", p.M);
@@ -45,7 +44,7 @@ static void launch_matmul(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 const struct cuda_row matmul_tiles_rows[] = {
-    CUDA_ROW(MATMUL, "tiles", fits, launch_matmul),
-    CUDA_ROW(LINEAR, "tiles", fits, launch_matmul),
+    CUDA_ROW(MATMUL, "tiles", NULL, NULL, fits, launch_matmul),
+    CUDA_ROW(LINEAR, "tiles", NULL, NULL, fits, launch_matmul),
     CUDA_ROWS_END,
 };

@@ -1,7 +1,7 @@
 /* Layer norms and gradients: rows in registers, compiled for their length; longer ones reread. */
+#include "backend/cuda/norm/norm.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/norm/norm_bf16.h"
 
 enum { MOST_COLUMNS = 16384 };
 
@@ -17,7 +17,7 @@ static void define_rows(const struct kernel_call *c, struct cuda_launch *k, bool
     launch_define(k, "BIAS", bias);
 }
 
-static bool few_columns(const struct kernel_call *c)
+static bool fits(const struct kernel_call *c)
 {
     return type_columns(&c->in_type[0]) <= MOST_COLUMNS;
 }
@@ -117,110 +117,23 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "count", (int32_t)s.blocks);
 }
 
-/* --- rows of any length --- */
-
-enum { LONG_THREADS = 1024 };
-
-static struct cuda_launch *long_launch(const struct kernel_call *c, struct cuda_launches *l,
-                                       const char *entry, int64_t blocks)
-{
-    struct cuda_launch *k = launch_add(l, "norm_long.cu", entry, blocks, LONG_THREADS);
-    launch_define_type(k, "T_X", c->in_type[0].dtype);
-    return k;
-}
-
-static void layernorm_long(const struct kernel_call *c, struct cuda_launches *l)
-{
-    const struct type *x = &c->in_type[0];
-    struct cuda_launch *k = long_launch(c, l, "layernorm_long", type_rows(x));
-    args_out(k, 0, "y mean rstd");
-    args_in(k, 0, "x w");
-    arg_in_if(k, c->n_in > 2, "bias", 2);
-    arg_f32(k, "eps", c->attr->norm.eps);
-    arg_i32(k, "columns", type_columns(x));
-}
-
-static void add_layernorm_long(const struct kernel_call *c, struct cuda_launches *l)
-{
-    const struct type *x = &c->in_type[0];
-    struct cuda_launch *k = long_launch(c, l, "add_layernorm_long", type_rows(x));
-    args_out(k, 0, "s y mean rstd");
-    args_in(k, 0, "a b step w");
-    arg_in_if(k, c->n_in > 4, "bias", 4);
-    arg_dropout(k, &c->attr->norm.drop);
-    arg_f32(k, "eps", c->attr->norm.eps);
-    arg_i32(k, "columns", type_columns(x));
-}
-
-/* dw and dbias first: dx may overwrite dy. */
-static void layernorm_grad_long(const struct kernel_call *c, struct cuda_launches *l)
-{
-    enum { COLUMNS_OF_BLOCK = 32 };
-    const struct type *x = &c->in_type[0];
-    int64_t columns = type_columns(x), rows = type_rows(x);
-    int dy = c->n_in == 6; /* after `more` */
-    struct cuda_launch *k = long_launch(c, l, "norm_columns", ceil_div(columns, COLUMNS_OF_BLOCK));
-    arg_out(k, "dw", 1);
-    if (c->n_out > 2)
-        arg_out(k, "dbias", 2);
-    else
-        arg_null(k, "dbias");
-    args_in(k, dy, "dy x");
-    args_in(k, dy + 3, "mean rstd");
-    arg_i64(k, "rows", rows);
-    arg_i32(k, "columns", columns);
-
-    k = long_launch(c, l, "layernorm_grad_long", rows);
-    arg_out(k, "dx", 0);
-    arg_in_if(k, dy > 0, "more", 0);
-    args_in(k, dy, "dy x w mean rstd");
-    arg_i32(k, "columns", columns);
-}
-
-static bool fits_layernorm_long(const struct kernel_call *c)
-{
-    return types_are(c, "aff", "aff");
-}
-static bool fits_add_layernorm_long(const struct kernel_call *c)
-{
-    return types_are(c, "aaiff", "aaff");
-}
-static bool fits_grad_long(const struct kernel_call *c)
-{
-    return types_are(c, c->n_in == 5 ? "aafff" : "aaafff", "aff");
-}
-static bool fits_layernorm(const struct kernel_call *c)
-{
-    return few_columns(c) && fits_layernorm_long(c);
-}
-static bool fits_add_layernorm(const struct kernel_call *c)
-{
-    return few_columns(c) && fits_add_layernorm_long(c);
-}
-static bool fits_grad(const struct kernel_call *c)
-{
-    return few_columns(c) && fits_grad_long(c);
-}
-static bool fits_grad_drop(const struct kernel_call *c)
-{
-    return few_columns(c) && types_are(c, "aaafffi", "aaff");
-}
-
 const struct cuda_row norm_rows[] = {
-    CUDA_ROW(LAYERNORM, "bf16", fits_layernorm_bf16, layernorm_bf16),
-    CUDA_ROW(LAYERNORM, "registers", fits_layernorm, layernorm),
-    CUDA_ROW(LAYERNORM, "long", fits_layernorm_long, layernorm_long),
-    CUDA_ROW(ADD_LAYERNORM, "bf16", fits_add_layernorm_bf16, add_layernorm_bf16),
-    CUDA_ROW(ADD_LAYERNORM, "registers", fits_add_layernorm, add_layernorm),
-    CUDA_ROW(ADD_LAYERNORM, "long", fits_add_layernorm_long, add_layernorm_long),
-    CUDA_ROW(QUANTISE_ADD_LAYERNORM, "bf16", fits_quantise_add_layernorm, quantise_add_layernorm),
-    CUDA_ROW(LAYERNORM_GRAD, "bf16", fits_layernorm_grad_bf16, layernorm_grad_bf16),
-    CUDA_ROW(LAYERNORM_GRAD, "registers", fits_grad, layernorm_grad),
-    CUDA_ROW(LAYERNORM_GRAD, "long", fits_grad_long, layernorm_grad_long),
-    CUDA_ROW(LAYERNORM_GRAD_ADD, "bf16", fits_layernorm_grad_bf16, layernorm_grad_bf16),
-    CUDA_ROW(LAYERNORM_GRAD_ADD, "registers", fits_grad, layernorm_grad),
-    CUDA_ROW(LAYERNORM_GRAD_ADD, "long", fits_grad_long, layernorm_grad_long),
-    CUDA_ROW(LAYERNORM_GRAD_DROP, "bf16", fits_layernorm_grad_drop_bf16, layernorm_grad_bf16),
-    CUDA_ROW(LAYERNORM_GRAD_DROP, "registers", fits_grad_drop, layernorm_grad),
+    CUDA_ROW(LAYERNORM, "bf16", "bff", "bff", fits_norm_bf16, layernorm_bf16),
+    CUDA_ROW(LAYERNORM, "registers", "aff", "aff", fits, layernorm),
+    CUDA_ROW(LAYERNORM, "long", "aff", "aff", NULL, norm_long),
+    CUDA_ROW(ADD_LAYERNORM, "bf16", "bbiff", "bbff", fits_norm_bf16, add_layernorm_bf16),
+    CUDA_ROW(ADD_LAYERNORM, "registers", "aaiff", "aaff", fits, add_layernorm),
+    CUDA_ROW(ADD_LAYERNORM, "long", "aaiff", "aaff", NULL, add_norm_long),
+    CUDA_ROW(QUANTISE_ADD_LAYERNORM, "bf16", "fbibff", "f88fbff", fits_quantise_add_layernorm,
+             quantise_add_layernorm),
+    CUDA_ROW(LAYERNORM_GRAD, "bf16", "bbfff", "bf", fits_norm_grad_bf16, layernorm_grad_bf16),
+    CUDA_ROW(LAYERNORM_GRAD, "registers", "aafff", "aff", fits, layernorm_grad),
+    CUDA_ROW(LAYERNORM_GRAD, "long", "aafff", "aff", NULL, norm_grad_long),
+    CUDA_ROW(LAYERNORM_GRAD_ADD, "bf16", "bbbfff", "bf", fits_norm_grad_bf16, layernorm_grad_bf16),
+    CUDA_ROW(LAYERNORM_GRAD_ADD, "registers", "aaafff", "aff", fits, layernorm_grad),
+    CUDA_ROW(LAYERNORM_GRAD_ADD, "long", "aaafff", "aff", NULL, norm_grad_long),
+    CUDA_ROW(LAYERNORM_GRAD_DROP, "bf16", "bbbfffi", "bbf", fits_norm_grad_bf16,
+             layernorm_grad_bf16),
+    CUDA_ROW(LAYERNORM_GRAD_DROP, "registers", "aaafffi", "aaff", fits, layernorm_grad),
     CUDA_ROWS_END,
 };

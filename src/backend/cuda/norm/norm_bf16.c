@@ -1,6 +1,6 @@
 /* Launches of norm_bf16.cu, norm_codes.cu and norm_bf16_grad.cu. */
-#include "backend/cuda/norm/norm_bf16.h"
 #include "backend/cuda/common/rows.h"
+#include "backend/cuda/norm/norm.h"
 
 /* Constants of the kernel sources. */
 enum { WARP = 32, ACCESS = 8, NORM_THREADS = 128, WARPS = 8 };
@@ -22,13 +22,9 @@ static bool fits(const struct kernel_call *c, int steps)
 {
     return cuda_device_of(c)->arch >= TENSOR_CORES && lanes_of(&c->in_type[0], steps) > 0;
 }
-bool fits_layernorm_bf16(const struct kernel_call *c)
+bool fits_norm_bf16(const struct kernel_call *c)
 {
-    return fits(c, STEPS) && types_are(c, "bff", "bff");
-}
-bool fits_add_layernorm_bf16(const struct kernel_call *c)
-{
-    return fits(c, STEPS) && types_are(c, "bbiff", "bbff");
+    return fits(c, STEPS);
 }
 
 /* Transposed codes are written in runs of 16 rows. */
@@ -36,7 +32,7 @@ bool fits_quantise_add_layernorm(const struct kernel_call *c)
 {
     const struct type *x = &c->in_type[1];
     return cuda_device_of(c)->arch >= TENSOR_CORES && lanes_of(x, STEPS) > 0 &&
-           type_rows(x) % CHUNK == 0 && types_are(c, "fbibff", "f88fbff");
+           type_rows(x) % CHUNK == 0;
 }
 
 /* Shared memory of a block for prefetched rows; the sums of its warps reuse it at the end. */
@@ -48,18 +44,10 @@ static int64_t grad_bytes(const struct kernel_call *c)
     return coming > sums ? coming : sums;
 }
 /* There are no registers for the sums of a bias. */
-static bool fits_grad(const struct kernel_call *c)
+bool fits_norm_grad_bf16(const struct kernel_call *c)
 {
     return !c->attr->norm.bias && fits(c, GRAD_STEPS) &&
            grad_bytes(c) <= cuda_device_of(c)->shared_bytes;
-}
-bool fits_layernorm_grad_bf16(const struct kernel_call *c)
-{
-    return fits_grad(c) && types_are(c, c->n_in == 5 ? "bbfff" : "bbbfff", "bf");
-}
-bool fits_layernorm_grad_drop_bf16(const struct kernel_call *c)
-{
-    return fits_grad(c) && types_are(c, "bbbfffi", "bbf");
 }
 
 static struct cuda_launch *norm_launch(const struct kernel_call *c, struct cuda_launches *l,

@@ -1,7 +1,7 @@
-/* RMS norms and gradients: rows in registers, compiled for their length; longer ones by
- * norm_long.cu. */
+/* RMS norms and gradients: rows in registers, compiled for their length; longer ones reread. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/norm/norm.h"
 
 enum { MOST_COLUMNS = 16384, MOST_GRAD_COLUMNS = 8192, BLOCK_THREADS = 512, GROUPS = 8 };
 enum { COLUMN_LANES = 2 }; /* as in rmsnorm_beside.cu */
@@ -91,100 +91,13 @@ static void grad(const struct kernel_call *c, struct cuda_launches *l)
     }
 }
 
-/* --- rows of any length; a NULL mean is zero --- */
-
-enum { LONG_THREADS = 1024 };
-
-static struct cuda_launch *long_launch(const struct kernel_call *c, struct cuda_launches *l,
-                                       const char *entry, int64_t blocks)
-{
-    struct cuda_launch *k = launch_add(l, "norm_long.cu", entry, blocks, LONG_THREADS);
-    launch_define_type(k, "T_X", c->in_type[0].dtype);
-    return k;
-}
-
-static void rmsnorm_long(const struct kernel_call *c, struct cuda_launches *l)
-{
-    const struct type *x = &c->in_type[0];
-    struct cuda_launch *k = long_launch(c, l, "layernorm_long", type_rows(x));
-    arg_out(k, "y", 0);
-    arg_null(k, "mean");
-    arg_out(k, "rstd", 1);
-    args_in(k, 0, "x w");
-    arg_null(k, "bias");
-    arg_f32(k, "eps", c->attr->norm.eps);
-    arg_i32(k, "columns", type_columns(x));
-}
-
-static void add_rmsnorm_long(const struct kernel_call *c, struct cuda_launches *l)
-{
-    const struct type *x = &c->in_type[0];
-    struct cuda_launch *k = long_launch(c, l, "add_layernorm_long", type_rows(x));
-    args_out(k, 0, "s y");
-    arg_null(k, "mean");
-    arg_out(k, "rstd", 2);
-    args_in(k, 0, "a b");
-    arg_null(k, "step");
-    arg_in(k, "w", 2);
-    arg_null(k, "bias");
-    arg_dropout(k, &(struct dropout){0});
-    arg_f32(k, "eps", c->attr->norm.eps);
-    arg_i32(k, "columns", type_columns(x));
-}
-
-/* dw first: dx may overwrite dy. */
-static void grad_long(const struct kernel_call *c, struct cuda_launches *l)
-{
-    enum { COLUMNS_OF_BLOCK = 32 };
-    const struct type *x = &c->in_type[0];
-    int dy = c->n_in == 5; /* after `more` */
-    struct cuda_launch *k =
-        long_launch(c, l, "norm_columns", ceil_div(type_columns(x), COLUMNS_OF_BLOCK));
-    arg_out(k, "dw", 1);
-    arg_null(k, "dbias");
-    arg_in(k, "dy", dy);
-    arg_in(k, "x", dy + 1);
-    arg_null(k, "mean");
-    arg_in(k, "rstd", dy + 3);
-    arg_i64(k, "rows", type_rows(x));
-    arg_i32(k, "columns", type_columns(x));
-
-    k = long_launch(c, l, "layernorm_grad_long", type_rows(x));
-    arg_out(k, "dx", 0);
-    arg_in_if(k, dy > 0, "more", 0);
-    args_in(k, dy, "dy x w");
-    arg_null(k, "mean");
-    arg_in(k, "rstd", c->n_in - 1);
-    arg_i32(k, "columns", type_columns(x));
-}
-
-static bool at_most(const struct kernel_call *c, int64_t columns)
-{
-    return type_columns(&c->in_type[0]) <= columns;
-}
-static bool fits_norm_long(const struct kernel_call *c)
-{
-    return types_are(c, "af", "af");
-}
-static bool fits_add_long(const struct kernel_call *c)
-{
-    return types_are(c, "aaf", "aaf");
-}
-static bool fits_grad_long(const struct kernel_call *c)
-{
-    return types_are(c, c->n_in == 4 ? "aaff" : "aaaff", "af");
-}
 static bool fits_norm(const struct kernel_call *c)
 {
-    return at_most(c, MOST_COLUMNS) && fits_norm_long(c);
-}
-static bool fits_add(const struct kernel_call *c)
-{
-    return at_most(c, MOST_COLUMNS) && fits_add_long(c);
+    return type_columns(&c->in_type[0]) <= MOST_COLUMNS;
 }
 static bool fits_grad(const struct kernel_call *c)
 {
-    return at_most(c, MOST_GRAD_COLUMNS) && fits_grad_long(c);
+    return type_columns(&c->in_type[0]) <= MOST_GRAD_COLUMNS;
 }
 /* Rows of whole accesses, and two tensors within a third of L2. */
 static bool fits_beside(const struct kernel_call *c)
@@ -194,14 +107,14 @@ static bool fits_beside(const struct kernel_call *c)
 }
 
 const struct cuda_row rmsnorm_rows[] = {
-    CUDA_ROW(RMSNORM, "registers", fits_norm, rmsnorm),
-    CUDA_ROW(RMSNORM, "long", fits_norm_long, rmsnorm_long),
-    CUDA_ROW(ADD_RMSNORM, "registers", fits_add, add_rmsnorm),
-    CUDA_ROW(ADD_RMSNORM, "long", fits_add_long, add_rmsnorm_long),
-    CUDA_ROW(RMSNORM_GRAD, "registers", fits_grad, grad),
-    CUDA_ROW(RMSNORM_GRAD, "long", fits_grad_long, grad_long),
-    CUDA_ROW(RMSNORM_GRAD_ADD, "beside", fits_beside, grad_beside),
-    CUDA_ROW(RMSNORM_GRAD_ADD, "registers", fits_grad, grad),
-    CUDA_ROW(RMSNORM_GRAD_ADD, "long", fits_grad_long, grad_long),
+    CUDA_ROW(RMSNORM, "registers", "af", "af", fits_norm, rmsnorm),
+    CUDA_ROW(RMSNORM, "long", "af", "af", NULL, norm_long),
+    CUDA_ROW(ADD_RMSNORM, "registers", "aaf", "aaf", fits_norm, add_rmsnorm),
+    CUDA_ROW(ADD_RMSNORM, "long", "aaf", "aaf", NULL, add_norm_long),
+    CUDA_ROW(RMSNORM_GRAD, "registers", "aaff", "af", fits_grad, grad),
+    CUDA_ROW(RMSNORM_GRAD, "long", "aaff", "af", NULL, norm_grad_long),
+    CUDA_ROW(RMSNORM_GRAD_ADD, "beside", "aaaff", "af", fits_beside, grad_beside),
+    CUDA_ROW(RMSNORM_GRAD_ADD, "registers", "aaaff", "af", fits_grad, grad),
+    CUDA_ROW(RMSNORM_GRAD_ADD, "long", "aaaff", "af", NULL, norm_grad_long),
     CUDA_ROWS_END,
 };

@@ -61,32 +61,11 @@ static void sgdm(const struct kernel_call *c, struct cuda_launches *l)
     arg_i64(k, "n", n);
 }
 
-static bool fits_sum_squares(const struct kernel_call *c)
-{
-    return types_are(c, "f", "f");
-}
-static bool fits_adamw(const struct kernel_call *c)
-{
-    return types_are(c, "ffffffff", "fff");
-}
-static bool fits_adamw_copy(const struct kernel_call *c)
-{
-    return types_are(c, "fffbfffff", "fffb");
-}
-static bool fits_sgdm(const struct kernel_call *c)
-{
-    return types_are(c, "fffff", "ff");
-}
-static bool fits_sgdm_copy(const struct kernel_call *c)
-{
-    return types_are(c, "ffbfff", "ffb");
-}
-
 const struct cuda_row optimizer_rows[] = {
-    CUDA_ROW(SUM_SQUARES, "two stages", fits_sum_squares, sum_squares),
-    CUDA_ROW(ADAMW, "vector", fits_adamw, adamw),
-    CUDA_ROW(ADAMW_COPY, "vector", fits_adamw_copy, adamw),
-    CUDA_ROW(SGDM, "vector", fits_sgdm, sgdm),
-    CUDA_ROW(SGDM_COPY, "vector", fits_sgdm_copy, sgdm),
+    CUDA_ROW(SUM_SQUARES, "two stages", "f", "f", NULL, sum_squares),
+    CUDA_ROW(ADAMW, "vector", "ffffffff", "fff", NULL, adamw),
+    CUDA_ROW(ADAMW_COPY, "vector", "fffbfffff", "fffb", NULL, adamw),
+    CUDA_ROW(SGDM, "vector", "fffff", "ff", NULL, sgdm),
+    CUDA_ROW(SGDM_COPY, "vector", "ffbfff", "ffb", NULL, sgdm),
     CUDA_ROWS_END,
 };

@@ -61,6 +61,6 @@ static void chain(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 const struct cuda_row chain_rows[] = {
-    CUDA_ROW(CHAIN, "generated", fits, chain),
+    CUDA_ROW(CHAIN, "generated", NULL, NULL, fits, chain),
     CUDA_ROWS_END,
 };

@@ -4,17 +4,17 @@
 
 enum { THREADS = 256 }; /* as in gated.cu */
 
-/* `first`: index of the gate input. */
-static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *entry,
-                     int first)
+/* [dy,] gate [, up] -> y, or dgate [, dup]; `first`: index of the gate input. */
+static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
+    int first = l->row->kernel.op == OP_SWIGLU_GRAD;
     const struct type *gate = &c->in_type[first];
     bool packed = c->n_in == first + 1;
     int64_t F = packed ? type_columns(gate) / 2 : type_columns(gate);
     int64_t n = type_rows(gate) * F;
     int each = row_access(gate->dtype, packed ? F : n), times = each < 8 ? 4 : 2;
     int64_t block = (int64_t)THREADS * times * each;
-    struct cuda_launch *k = launch_add(l, "gated.cu", entry, ceil_div(n, block), THREADS);
+    struct cuda_launch *k = launch_add(l, "gated.cu", l->row->entry, ceil_div(n, block), THREADS);
     launch_define_type(k, "T_X", gate->dtype);
     launch_define(k, "PACKED", packed);
     launch_define(k, "EACH", each);
@@ -27,25 +27,8 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l, const
     arg_i32(k, "F", F);
 }
 
-/* gate and up -> y */
-static void swiglu(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launches(c, l, "swiglu", 0);
-}
-
-/* dy, gate and up -> dgate and dup */
-static void swiglu_grad(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launches(c, l, "swiglu_grad", 1);
-}
-
-static bool fits(const struct kernel_call *c)
-{
-    return types_are(c, "aaa", "aa");
-}
-
 const struct cuda_row gated_rows[] = {
-    CUDA_ROW(SWIGLU, "vector", fits, swiglu),
-    CUDA_ROW(SWIGLU_GRAD, "vector", fits, swiglu_grad),
+    CUDA_ROW(SWIGLU, "vector", "aaa", "aa", NULL, launches, "swiglu"),
+    CUDA_ROW(SWIGLU_GRAD, "vector", "aaa", "aa", NULL, launches, "swiglu_grad"),
     CUDA_ROWS_END,
 };

@@ -3,39 +3,22 @@
 
 enum { THREADS = 256, EACH = 16 }; /* as in gelu.cu */
 
-static bool fits(const struct kernel_call *c)
-{
-    return types_are(c, "aa", "aa");
-}
-
-static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *entry,
-                     const char *outputs, const char *inputs)
+/* x -> y [, slope], or dy, x -> dx */
+static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     int64_t n = type_elements(&c->in_type[0]), block = THREADS * EACH;
-    struct cuda_launch *k = launch_add(l, "gelu.cu", entry, ceil_div(n, block), THREADS);
+    bool grad = l->row->kernel.op == OP_GELU_GRAD;
+    struct cuda_launch *k = launch_add(l, "gelu.cu", l->row->entry, ceil_div(n, block), THREADS);
     launch_define_type(k, "T_X", c->in_type[0].dtype);
     launch_define(k, "TANH", c->attr->gelu.tanh);
-    args_out(k, 0, outputs);
-    args_in(k, 0, inputs);
+    args_out(k, 0, grad ? "dx" : c->n_out == 2 ? "y slope" : "y");
+    args_in(k, 0, grad ? "dy x" : "x");
     arg_i64(k, "n", n);
 }
 
-static void gelu(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launches(c, l, "gelu", "y", "x");
-}
-static void gelu_grad(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launches(c, l, "gelu_grad", "dx", "dy x");
-}
-static void gelu_both(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launches(c, l, "gelu_both", "y slope", "x");
-}
-
 const struct cuda_row gelu_rows[] = {
-    CUDA_ROW(GELU, "vector", fits, gelu),
-    CUDA_ROW(GELU_GRAD, "vector", fits, gelu_grad),
-    CUDA_ROW(GELU_BOTH, "vector", fits, gelu_both),
+    CUDA_ROW(GELU, "vector", "aa", "aa", NULL, launches, "gelu"),
+    CUDA_ROW(GELU_GRAD, "vector", "aa", "aa", NULL, launches, "gelu_grad"),
+    CUDA_ROW(GELU_BOTH, "vector", "aa", "aa", NULL, launches, "gelu_both"),
     CUDA_ROWS_END,
 };

@@ -1,7 +1,6 @@
 /* Heads, parts of rows, embeddings, picks (move.cu, parts.cu; embed.h). */
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/embed/embed.h"
-#include "backend/cuda/runtime/types.h"
 
 enum { THREADS = 256, TIMES = 4, LARGEST_WORD = 16 };
 
@@ -128,28 +127,27 @@ static bool fits_parts(const struct kernel_call *c)
     bool apart = c->n_in == 1;
     const struct type *whole = apart ? &c->in_type[0] : &c->out_type[0];
     int64_t word = apart ? parts_word(c->n_out, c->out_type) : parts_word(c->n_in, c->in_type);
-    return types_are(c, "aaaa", "aaaa") && type_bytes(whole) / word < INT32_MAX;
+    return type_bytes(whole) / word < INT32_MAX;
 }
 static bool fits_split(const struct kernel_call *c)
 {
-    return types_are(c, "a", "aaaa") && few_words(&c->in_type[0], &c->out_type[0]);
+    return few_words(&c->in_type[0], &c->out_type[0]);
 }
 static bool fits_merge(const struct kernel_call *c)
 {
-    return types_are(c, "aaa", "a") && few_words(&c->out_type[0], &c->in_type[0]);
+    return few_words(&c->out_type[0], &c->in_type[0]);
 }
 static bool fits_embed(const struct kernel_call *c)
 {
-    return types_are(c, "fi", "a") || types_are(c, "ai", "a");
+    return types_are(c, DT_COUNT, "fi", "a") || types_are(c, DT_COUNT, "ai", "a");
 }
 static bool fits_embed_sum(const struct kernel_call *c)
 {
-    return types_are(c, "fifii", "a") || types_are(c, "aiaii", "a");
+    return types_are(c, DT_COUNT, "fifii", "a") || types_are(c, DT_COUNT, "aiaii", "a");
 }
 static bool fits_embed_grad(const struct kernel_call *c)
 {
-    bool fit = c->n_in == 3 ? types_are(c, "fia", "f") : types_are(c, "ia", "f");
-    return fit && type_elements(&c->in_type[c->n_in - 2]) < INT32_MAX / 4;
+    return type_elements(&c->in_type[c->n_in - 2]) < INT32_MAX / 4;
 }
 static bool fits_embed_scan(const struct kernel_call *c)
 {
@@ -159,30 +157,21 @@ static bool fits_embed_few(const struct kernel_call *c)
 {
     return fits_embed_grad(c) && embed_grad_has_few_rows(c);
 }
-static bool fits_pick(const struct kernel_call *c)
-{
-    return types_are(c, "ai", "a");
-}
-static bool fits_pick_grad(const struct kernel_call *c)
-{
-    return types_are(c, "ia", "a");
-}
-
 const struct cuda_row move_rows[] = {
-    CUDA_ROW(SPLIT_HEADS, "cuda", fits_split, split_heads),
-    CUDA_ROW(MERGE_HEADS, "cuda", fits_merge, merge_heads),
-    CUDA_ROW(SPLIT, "cuda", fits_parts, split),
-    CUDA_ROW(CONCAT, "cuda", fits_parts, concat),
-    CUDA_ROW(EMBED, "cuda", fits_embed, embed_launches),
-    CUDA_ROW(EMBED_SUM, "cuda", fits_embed_sum, embed_sum_launches),
-    CUDA_ROW(EMBED_GRAD, "scan", fits_embed_scan, embed_scan_launches),
-    CUDA_ROW(EMBED_GRAD, "few", fits_embed_few, embed_few_launches),
-    CUDA_ROW(EMBED_GRAD, "sort", fits_embed_grad, embed_grad_launches),
-    CUDA_ROW(EMBED_GRAD_ADD, "scan", fits_embed_scan, embed_scan_launches),
-    CUDA_ROW(EMBED_GRAD_ADD, "few", fits_embed_few, embed_few_launches),
-    CUDA_ROW(EMBED_GRAD_ADD, "sort", fits_embed_grad, embed_grad_launches),
-    CUDA_ROW(EMBED_GRAD_SUM, "places", fits_embed_grad, embed_grad_sum_launches),
-    CUDA_ROW(PICK, "cuda", fits_pick, pick_launches),
-    CUDA_ROW(PICK_GRAD, "cuda", fits_pick_grad, pick_grad_launches),
+    CUDA_ROW(SPLIT_HEADS, "cuda", "a", "aaaa", fits_split, split_heads),
+    CUDA_ROW(MERGE_HEADS, "cuda", "aaa", "a", fits_merge, merge_heads),
+    CUDA_ROW(SPLIT, "cuda", "aaaa", "aaaa", fits_parts, split),
+    CUDA_ROW(CONCAT, "cuda", "aaaa", "aaaa", fits_parts, concat),
+    CUDA_ROW(EMBED, "cuda", NULL, NULL, fits_embed, embed_launches),
+    CUDA_ROW(EMBED_SUM, "cuda", NULL, NULL, fits_embed_sum, embed_sum_launches),
+    CUDA_ROW(EMBED_GRAD, "scan", "ia", "f", fits_embed_scan, embed_scan_launches),
+    CUDA_ROW(EMBED_GRAD, "few", "ia", "f", fits_embed_few, embed_few_launches),
+    CUDA_ROW(EMBED_GRAD, "sort", "ia", "f", fits_embed_grad, embed_grad_launches),
+    CUDA_ROW(EMBED_GRAD_ADD, "scan", "fia", "f", fits_embed_scan, embed_scan_launches),
+    CUDA_ROW(EMBED_GRAD_ADD, "few", "fia", "f", fits_embed_few, embed_few_launches),
+    CUDA_ROW(EMBED_GRAD_ADD, "sort", "fia", "f", fits_embed_grad, embed_grad_launches),
+    CUDA_ROW(EMBED_GRAD_SUM, "places", "ia", "f", fits_embed_grad, embed_grad_sum_launches),
+    CUDA_ROW(PICK, "cuda", "ai", "a", NULL, pick_launches),
+    CUDA_ROW(PICK_GRAD, "cuda", "ia", "a", NULL, pick_grad_launches),
     CUDA_ROWS_END,
 };

@@ -16,35 +16,15 @@ static struct cuda_launch *elements(const struct kernel_call *c, struct cuda_lau
     return k;
 }
 
-/* --- unary --- */
-
-static void unary(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
+/* Operators without a constant pass an arbitrary value, which the kernel does not read. */
+static void unary(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct cuda_launch *k = elements(c, l, "pointwise.cu", entry, PER_THREAD);
+    struct cuda_launch *k = elements(c, l, "pointwise.cu", l->row->entry, PER_THREAD);
     arg_in(k, "x", 0);
     arg_out(k, "y", 0);
     arg_i64(k, "n", type_elements(&c->out_type[0]));
     arg_f32(k, "constant", c->attr->constant.value);
 }
-
-/* Operators without a constant pass an arbitrary value, which the kernel does not read. */
-#define UNARY(name)                                                               \
-    static void each_##name(const struct kernel_call *c, struct cuda_launches *l) \
-    {                                                                             \
-        unary(c, l, "each_" #name);                                               \
-    }
-UNARY(scale)
-UNARY(offset)
-UNARY(at_most)
-UNARY(exp)
-UNARY(log)
-UNARY(sqrt)
-UNARY(rsqrt)
-UNARY(tanh)
-UNARY(erf)
-UNARY(relu)
-UNARY(elu)
-UNARY(silu)
 
 static void fill(const struct kernel_call *c, struct cuda_launches *l)
 {
@@ -61,8 +41,7 @@ static void binary(const struct kernel_call *c, struct cuda_launches *l, const c
 {
     enum broadcast how = type_broadcast(&c->in_type[0], &c->in_type[1]);
     struct cuda_launch *k = elements(c, l, "pointwise.cu", entry[how], PAIRS_PER_THREAD);
-    arg_in(k, "x", 0);
-    arg_in(k, "b", 1);
+    args_in(k, 0, "x b");
     arg_out(k, "y", 0);
     arg_i64(k, "n", type_elements(&c->out_type[0]));
     arg_i32(k, "period",
@@ -83,33 +62,14 @@ BINARY(sub)
 BINARY(mul)
 BINARY(div)
 
-static void same_shape(const struct kernel_call *c, struct cuda_launches *l, const char *entry)
+/* Operands of the same shape; the first of ACCUMULATE is its output. */
+static void same_shape(const struct kernel_call *c, struct cuda_launches *l)
 {
-    struct cuda_launch *k = elements(c, l, "pointwise.cu", entry, PAIRS_PER_THREAD);
-    arg_in(k, "x", 0);
-    arg_in(k, "b", 1);
-    arg_out(k, "y", 0);
-    arg_i64(k, "n", type_elements(&c->out_type[0]));
-    arg_i32(k, "period", 1);
-}
-static void relu_grad(const struct kernel_call *c, struct cuda_launches *l)
-{
-    same_shape(c, l, "relu_grad_same");
-}
-static void elu_grad(const struct kernel_call *c, struct cuda_launches *l)
-{
-    same_shape(c, l, "elu_grad_same");
-}
-static void silu_grad(const struct kernel_call *c, struct cuda_launches *l)
-{
-    same_shape(c, l, "silu_grad_same");
-}
-
-/* Input 0 is output 0. */
-static void accumulate(const struct kernel_call *c, struct cuda_launches *l)
-{
-    struct cuda_launch *k = elements(c, l, "pointwise.cu", "add_same", PAIRS_PER_THREAD);
-    arg_out(k, "x", 0);
+    struct cuda_launch *k = elements(c, l, "pointwise.cu", l->row->entry, PAIRS_PER_THREAD);
+    if (l->row->kernel.op == OP_ACCUMULATE)
+        arg_out(k, "x", 0);
+    else
+        arg_in(k, "x", 0);
     arg_in(k, "b", 1);
     arg_out(k, "y", 0);
     arg_i64(k, "n", type_elements(&c->out_type[0]));
@@ -176,9 +136,10 @@ static void column_mask(const struct kernel_call *c, struct cuda_launches *l)
     arg_f32(k, "value", c->attr->column_mask.value);
 }
 
-/* `mask_only`: input 0 is the step; else input 0 is x and input 1 the step. */
-static void dropout_launch(const struct kernel_call *c, struct cuda_launches *l, bool mask_only)
+/* DROPOUT_MASK: input 0 is the step; else input 0 is x and input 1 the step. */
+static void dropout(const struct kernel_call *c, struct cuda_launches *l)
 {
+    bool mask_only = l->row->kernel.op == OP_DROPOUT_MASK;
     const struct dropout *d = &c->attr->drop;
     const struct type *t = &c->out_type[0];
     bool matrices = d->pattern == DROPOUT_ATTENTION;
@@ -201,61 +162,38 @@ static void dropout_launch(const struct kernel_call *c, struct cuda_launches *l,
     arg_dropout(k, d);
 }
 
-static void dropout(const struct kernel_call *c, struct cuda_launches *l)
-{
-    dropout_launch(c, l, false);
-}
-
-static void dropout_mask(const struct kernel_call *c, struct cuda_launches *l)
-{
-    dropout_launch(c, l, true);
-}
-
-static bool fits(const struct kernel_call *c)
-{
-    return types_are(c, "aa", "a");
-}
 static bool fits_cast(const struct kernel_call *c)
 {
-    return types_are(c, "a", "a") || types_are(c, "a", "f") ||
+    return types_are(c, DT_COUNT, "a", "a") || types_are(c, DT_COUNT, "a", "f") ||
            (c->in_type[0].dtype == DT_F32 && c->out_type[0].dtype == DT_BF16);
 }
-static bool fits_dropout(const struct kernel_call *c)
-{
-    return types_are(c, "ai", "a");
-}
-static bool fits_dropout_mask(const struct kernel_call *c)
-{
-    return types_are(c, "i", "a");
-}
-
 const struct cuda_row pointwise_rows[] = {
-    CUDA_ROW(FILL, "cuda", fits, fill),
-    CUDA_ROW(ADD, "cuda", fits, add_two),
-    CUDA_ROW(SUB, "cuda", fits, sub_two),
-    CUDA_ROW(MUL, "cuda", fits, mul_two),
-    CUDA_ROW(DIV, "cuda", fits, div_two),
-    CUDA_ROW(SCALE, "cuda", fits, each_scale),
-    CUDA_ROW(OFFSET, "cuda", fits, each_offset),
-    CUDA_ROW(AT_MOST, "cuda", fits, each_at_most),
-    CUDA_ROW(EXP, "cuda", fits, each_exp),
-    CUDA_ROW(LOG, "cuda", fits, each_log),
-    CUDA_ROW(SQRT, "cuda", fits, each_sqrt),
-    CUDA_ROW(RSQRT, "cuda", fits, each_rsqrt),
-    CUDA_ROW(TANH, "cuda", fits, each_tanh),
-    CUDA_ROW(ERF, "cuda", fits, each_erf),
-    CUDA_ROW(RELU, "cuda", fits, each_relu),
-    CUDA_ROW(RELU_GRAD, "cuda", fits, relu_grad),
-    CUDA_ROW(ELU, "cuda", fits, each_elu),
-    CUDA_ROW(ELU_GRAD, "cuda", fits, elu_grad),
-    CUDA_ROW(SILU, "cuda", fits, each_silu),
-    CUDA_ROW(SILU_GRAD, "cuda", fits, silu_grad),
-    CUDA_ROW(CAUSAL_MASK, "cuda", fits, causal_mask),
-    CUDA_ROW(COLUMN_MASK, "cuda", fits, column_mask),
-    CUDA_ROW(DROPOUT_MASK, "cuda", fits_dropout_mask, dropout_mask),
-    CUDA_ROW(CAST, "cuda", fits_cast, cast),
-    CUDA_ROW(DROPOUT, "cuda", fits_dropout, dropout),
-    CUDA_ROW(STORE, "cuda", fits, store),
-    CUDA_ROW(ACCUMULATE, "cuda", fits, accumulate),
+    CUDA_ROW(FILL, "cuda", "aa", "a", NULL, fill),
+    CUDA_ROW(ADD, "cuda", "aa", "a", NULL, add_two),
+    CUDA_ROW(SUB, "cuda", "aa", "a", NULL, sub_two),
+    CUDA_ROW(MUL, "cuda", "aa", "a", NULL, mul_two),
+    CUDA_ROW(DIV, "cuda", "aa", "a", NULL, div_two),
+    CUDA_ROW(SCALE, "cuda", "aa", "a", NULL, unary, "each_scale"),
+    CUDA_ROW(OFFSET, "cuda", "aa", "a", NULL, unary, "each_offset"),
+    CUDA_ROW(AT_MOST, "cuda", "aa", "a", NULL, unary, "each_at_most"),
+    CUDA_ROW(EXP, "cuda", "aa", "a", NULL, unary, "each_exp"),
+    CUDA_ROW(LOG, "cuda", "aa", "a", NULL, unary, "each_log"),
+    CUDA_ROW(SQRT, "cuda", "aa", "a", NULL, unary, "each_sqrt"),
+    CUDA_ROW(RSQRT, "cuda", "aa", "a", NULL, unary, "each_rsqrt"),
+    CUDA_ROW(TANH, "cuda", "aa", "a", NULL, unary, "each_tanh"),
+    CUDA_ROW(ERF, "cuda", "aa", "a", NULL, unary, "each_erf"),
+    CUDA_ROW(RELU, "cuda", "aa", "a", NULL, unary, "each_relu"),
+    CUDA_ROW(RELU_GRAD, "cuda", "aa", "a", NULL, same_shape, "relu_grad_same"),
+    CUDA_ROW(ELU, "cuda", "aa", "a", NULL, unary, "each_elu"),
+    CUDA_ROW(ELU_GRAD, "cuda", "aa", "a", NULL, same_shape, "elu_grad_same"),
+    CUDA_ROW(SILU, "cuda", "aa", "a", NULL, unary, "each_silu"),
+    CUDA_ROW(SILU_GRAD, "cuda", "aa", "a", NULL, same_shape, "silu_grad_same"),
+    CUDA_ROW(CAUSAL_MASK, "cuda", "aa", "a", NULL, causal_mask),
+    CUDA_ROW(COLUMN_MASK, "cuda", "aa", "a", NULL, column_mask),
+    CUDA_ROW(DROPOUT_MASK, "cuda", "i", "a", NULL, dropout),
+    CUDA_ROW(CAST, "cuda", NULL, NULL, fits_cast, cast),
+    CUDA_ROW(DROPOUT, "cuda", "ai", "a", NULL, dropout),
+    CUDA_ROW(STORE, "cuda", "aa", "a", NULL, store),
+    CUDA_ROW(ACCUMULATE, "cuda", "aa", "a", NULL, same_shape, "add_same"),
     CUDA_ROWS_END,
 };

@@ -1,6 +1,5 @@
 /* Sums and maxima of rows, sums of columns (reduce.cu). */
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/runtime/types.h"
 
 enum {
     THREADS = 256,
@@ -22,56 +21,37 @@ static struct cuda_launch *reduce_launch(const struct kernel_call *c, struct cud
 }
 
 /* A warp or a block for each row. */
-static void whole_rows(const struct kernel_call *c, struct cuda_launches *l, const char *by_warps,
-                       const char *by_blocks)
+static void whole_rows(const struct kernel_call *c, struct cuda_launches *l)
 {
+    static const char *const entry[2][2] = {{"sum_row_blocks", "sum_row_warps"},
+                                            {"max_row_blocks", "max_row_warps"}};
     int64_t rows = type_rows(&c->in_type[0]), n = type_columns(&c->in_type[0]);
     bool warps = n <= SHORT_ROW;
-    struct cuda_launch *k =
-        reduce_launch(c, l, warps ? by_warps : by_blocks, warps ? ceil_div(rows, WARPS) : rows);
+    struct cuda_launch *k = reduce_launch(c, l, entry[l->row->kernel.op == OP_MAX_ROW][warps],
+                                          warps ? ceil_div(rows, WARPS) : rows);
     arg_in(k, "x", 0);
     arg_out(k, "y", 0);
     if (warps) arg_i64(k, "rows", rows);
     arg_i64(k, "n", n);
 }
 
-static void sum_row(const struct kernel_call *c, struct cuda_launches *l)
-{
-    whole_rows(c, l, "sum_row_warps", "sum_row_blocks");
-}
-
-static void max_row(const struct kernel_call *c, struct cuda_launches *l)
-{
-    whole_rows(c, l, "max_row_warps", "max_row_blocks");
-}
-
 /* Few long rows: each is divided among blocks, and a second launch reduces. */
-static void cut_rows(const struct kernel_call *c, struct cuda_launches *l, const char *cut,
-                     const char *join)
+static void cut_rows(const struct kernel_call *c, struct cuda_launches *l)
 {
+    bool max = l->row->kernel.op == OP_MAX_ROW;
     int64_t rows = type_rows(&c->in_type[0]), n = type_columns(&c->in_type[0]);
     int64_t count = min_i64(ceil_div(n, PART), ceil_div(8 * l->device->processors, rows));
     int64_t part = launch_scratch(l, rows * count * (int64_t)sizeof(float));
-    struct cuda_launch *k = reduce_launch(c, l, cut, count);
+    struct cuda_launch *k = reduce_launch(c, l, max ? "max_row_parts" : "sum_row_parts", count);
     launch_grid(k, count, rows, 1);
     arg_in(k, "x", 0);
     arg_scratch(k, "part", part);
     arg_i64(k, "n", n);
-    k = reduce_launch(c, l, join, ceil_div(rows, WARPS));
+    k = reduce_launch(c, l, max ? "max_row_join" : "sum_row_join", ceil_div(rows, WARPS));
     arg_scratch(k, "x", part);
     arg_out(k, "y", 0);
     arg_i64(k, "rows", rows);
     arg_i64(k, "n", count);
-}
-
-static void sum_row_cut(const struct kernel_call *c, struct cuda_launches *l)
-{
-    cut_rows(c, l, "sum_row_parts", "sum_row_join");
-}
-
-static void max_row_cut(const struct kernel_call *c, struct cuda_launches *l)
-{
-    cut_rows(c, l, "max_row_parts", "max_row_join");
 }
 
 /* --- columns --- */
@@ -106,25 +86,15 @@ static void sum_leading(const struct kernel_call *c, struct cuda_launches *l)
     arg_i64(k, "n", n);
 }
 
-static bool fits_row(const struct kernel_call *c)
-{
-    return types_are(c, "a", "a");
-}
 static bool fits_cut(const struct kernel_call *c)
 {
-    return fits_row(c) && type_columns(&c->in_type[0]) >= LONG_ROW &&
-           type_rows(&c->in_type[0]) <= FEW_ROWS;
+    return type_columns(&c->in_type[0]) >= LONG_ROW && type_rows(&c->in_type[0]) <= FEW_ROWS;
 }
-static bool fits_sum_leading(const struct kernel_call *c)
-{
-    return types_are(c, "a", "f");
-}
-
 const struct cuda_row reduce_rows[] = {
-    CUDA_ROW(SUM_ROW, "cut", fits_cut, sum_row_cut),
-    CUDA_ROW(SUM_ROW, "cuda", fits_row, sum_row),
-    CUDA_ROW(MAX_ROW, "cut", fits_cut, max_row_cut),
-    CUDA_ROW(MAX_ROW, "cuda", fits_row, max_row),
-    CUDA_ROW(SUM_LEADING, "cuda", fits_sum_leading, sum_leading),
+    CUDA_ROW(SUM_ROW, "cut", "a", "a", fits_cut, cut_rows),
+    CUDA_ROW(SUM_ROW, "cuda", "a", "a", NULL, whole_rows),
+    CUDA_ROW(MAX_ROW, "cut", "a", "a", fits_cut, cut_rows),
+    CUDA_ROW(MAX_ROW, "cuda", "a", "a", NULL, whole_rows),
+    CUDA_ROW(SUM_LEADING, "cuda", "a", "f", NULL, sum_leading),
     CUDA_ROWS_END,
 };

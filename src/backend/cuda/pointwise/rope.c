@@ -1,6 +1,5 @@
 /* Rotary position embedding and its table of angles (rope.cu, rope_table.cu). */
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/runtime/types.h"
 
 #include <stdio.h>
 
@@ -28,8 +27,7 @@ static void rope(const struct kernel_call *c, struct cuda_launches *l)
     launch_define(k, "D", D);
     launch_define(k, "EACH", each);
     arg_out(k, "y", 0);
-    arg_in(k, "x", 0);
-    arg_in(k, "table", 1);
+    args_in(k, 0, "x table");
     arg_i64(k, "rows", rows);
     arg_i32(k, "T", T);
     arg_i32(k, "C", C);
@@ -55,17 +53,8 @@ static void rope_table(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "D", table->dim[1]);
 }
 
-static bool fits_rope(const struct kernel_call *c)
-{
-    return types_are(c, "af", "a");
-}
-static bool fits_table(const struct kernel_call *c)
-{
-    return types_are(c, "i", "f");
-}
-
 const struct cuda_row rope_rows[] = {
-    CUDA_ROW(ROPE, "cuda", fits_rope, rope),
-    CUDA_ROW(ROPE_TABLE, "cuda", fits_table, rope_table),
+    CUDA_ROW(ROPE, "cuda", "af", "a", NULL, rope),
+    CUDA_ROW(ROPE_TABLE, "cuda", "i", "f", NULL, rope_table),
     CUDA_ROWS_END,
 };

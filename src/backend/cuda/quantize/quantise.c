@@ -1,6 +1,5 @@
 /* 8-bit operands of matmuls (quantise.cu). */
 #include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/runtime/types.h"
 
 /* As in quantise.cu: a warp has 16 rows of a tile. */
 enum { WARP = 32, COLUMNS = 64, ROWS = 16, WORD = 16 };
@@ -20,9 +19,10 @@ static bool fits(const struct kernel_call *c)
 }
 
 /* Tiles of 128 rows, or of 64 if there would be fewer than four tiles per SM. */
-static void launches(const struct kernel_call *c, struct cuda_launches *l, const char *what)
+static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     enum { MANY = 8, FEW = 4 };
+    enum op op = l->row->kernel.op;
     int64_t rows = type_rows(&c->in_type[1]), columns = type_columns(&c->in_type[1]);
     int64_t across = ceil_div(columns, COLUMNS);
     bool many = across * ceil_div(rows, MANY * ROWS) >= 4 * l->device->processors;
@@ -33,33 +33,22 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l, const
     launch_define(k, "E4M3", c->attr->quantise.to == DT_E4M3);
     launch_define(k, "WARPS", warps);
     launch_define(k, "WHOLE", rows % (warps * ROWS) == 0 && columns % COLUMNS == 0);
-    launch_define_word(k, "OF", what);
+    launch_define_word(k, "OF",
+                       op == OP_QUANTISE_GELU        ? "GELU"
+                       : op == OP_QUANTISE_GELU_GRAD ? "GELU_GRAD"
+                                                     : "X");
     launch_define(k, "TANH", c->attr->quantise.tanh);
     args_out(k, 0, "amax codes transposed scale");
-    arg_in(k, "x", 1);
-    arg_in(k, "step", 2);
+    args_in(k, 1, "x step");
     arg_in_if(k, c->n_in == 4, "y", 3);
     arg_i32(k, "rows", rows);
     arg_i32(k, "columns", columns);
     arg_i32(k, "first", c->attr->quantise.first);
 }
 
-static void quantise(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launches(c, l, "X");
-}
-static void quantise_gelu(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launches(c, l, "GELU");
-}
-static void quantise_gelu_grad(const struct kernel_call *c, struct cuda_launches *l)
-{
-    launches(c, l, "GELU_GRAD");
-}
-
 const struct cuda_row quantise_rows[] = {
-    CUDA_ROW(QUANTISE, "tiles", fits, quantise),
-    CUDA_ROW(QUANTISE_GELU, "tiles", fits, quantise_gelu),
-    CUDA_ROW(QUANTISE_GELU_GRAD, "tiles", fits, quantise_gelu_grad),
+    CUDA_ROW(QUANTISE, "tiles", NULL, NULL, fits, launches),
+    CUDA_ROW(QUANTISE_GELU, "tiles", NULL, NULL, fits, launches),
+    CUDA_ROW(QUANTISE_GELU_GRAD, "tiles", NULL, NULL, fits, launches),
     CUDA_ROWS_END,
 };

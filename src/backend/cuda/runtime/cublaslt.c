@@ -1,32 +1,18 @@
 #include "backend/cuda/runtime/cublaslt.h"
 
-#include "backend/cuda/runtime/driver.h"
 #include "backend/cuda/runtime/fault.h"
 #include "base/log.h"
-
-#include <string.h>
-
-#define TEXT_OF(name)     #name
-#define SYMBOL_TEXT(name) TEXT_OF(name),
 
 const struct cublaslt *cublaslt(const char **ret_why)
 {
     /* The toolkit's own folder comes last: its libraries are often not on the loader's path. */
     static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
                                         "/usr/local/cuda/lib64/libcublasLt.so", NULL};
-    static const char *const symbols[] = {CUBLASLT_LIST(SYMBOL_TEXT)};
+    static const char *const symbols[] = {CUBLASLT_LIST(LIBRARY_SYMBOL)};
     static struct cublaslt table;
-    static char why[LIBRARY_WHY];
-    static bool tried, found;
+    static struct library_state l;
     _Static_assert(sizeof table == sizeof symbols, "one pointer per name");
-    if (!tried) {
-        void *function[COUNT_OF(symbols)];
-        found = library_open(library_names(names), symbols, COUNT_OF(symbols), function, why);
-        if (found) memcpy(&table, function, sizeof table);
-        tried = true;
-    }
-    if (ret_why) *ret_why = found ? NULL : why;
-    return found ? &table : NULL;
+    return library_table(&l, names, true, symbols, COUNT_OF(symbols), &table, ret_why);
 }
 
 int64_t cublaslt_version(void)

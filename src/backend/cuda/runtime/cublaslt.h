@@ -5,7 +5,7 @@
 #ifndef BACKEND_CUDA_RUNTIME_CUBLASLT_H
 #define BACKEND_CUDA_RUNTIME_CUBLASLT_H
 
-#include "base/base.h"
+#include "backend/cuda/runtime/driver.h"
 
 #include <cublasLt.h>
 
@@ -19,11 +19,9 @@
     F(cublasLtMatmulAlgoGetHeuristic) F(cublasLtMatmulAlgoCheck)
 /* clang-format on */
 
-#define CUBLASLT_MEMBER(name) __typeof__(name) *name;
 struct cublaslt {
-    CUBLASLT_LIST(CUBLASLT_MEMBER)
+    CUBLASLT_LIST(LIBRARY_MEMBER)
 };
-#undef CUBLASLT_MEMBER
 
 /* NULL if the library is missing or too old; *ret_why (which may be NULL) then states what was
  * searched for. The first call opens it; it stays open. */

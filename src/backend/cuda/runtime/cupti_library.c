@@ -1,14 +1,9 @@
 #include "backend/cuda/runtime/cupti_library.h"
 
 #ifdef HAVE_CUPTI
-#include "backend/cuda/runtime/driver.h"
-
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-
-#define TEXT_OF(name)     #name
-#define SYMBOL_TEXT(name) TEXT_OF(name),
 
 enum { PATH = 1024 };
 
@@ -33,7 +28,7 @@ static bool open_library(struct cupti *ret, char ret_why[LIBRARY_WHY])
     static const char *const relative[] = {"", "/../extras/CUPTI/lib64", "/../../cuda_cupti/lib"};
     static const char *const absolute[] = {"/usr/local/cuda/lib64",
                                            "/usr/local/cuda/extras/CUPTI/lib64"};
-    static const char *const symbols[] = {CUPTI_LIST(SYMBOL_TEXT)};
+    static const char *const symbols[] = {CUPTI_LIST(LIBRARY_SYMBOL)};
     enum { PLAIN = 3, MOST = PLAIN * (1 + COUNT_OF(relative) + COUNT_OF(absolute)) };
     static char text[MOST][PATH + 64];
     const char *names[MOST + 1], *const *served = library_names(plain);

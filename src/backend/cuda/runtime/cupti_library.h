@@ -14,6 +14,8 @@ bool cupti_available(const char **ret_why);
 void cupti_version(char ret[48]);
 
 #ifdef HAVE_CUPTI
+#include "backend/cuda/runtime/driver.h"
+
 #include <cupti_activity.h>
 #include <cupti_result.h>
 #include <cupti_version.h>
@@ -26,11 +28,9 @@ void cupti_version(char ret[48]);
     F(cuptiActivityPushExternalCorrelationId) F(cuptiActivityPopExternalCorrelationId)
 /* clang-format on */
 
-#define CUPTI_MEMBER(name) __typeof__(name) *name;
 struct cupti {
-    CUPTI_LIST(CUPTI_MEMBER)
+    CUPTI_LIST(LIBRARY_MEMBER)
 };
-#undef CUPTI_MEMBER
 
 /* NULL if it is not available. */
 const struct cupti *cupti(const char **ret_why);

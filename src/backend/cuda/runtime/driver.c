@@ -27,27 +27,33 @@ bool library_open(const char *const *names, const char *const *symbols, int n, v
     return true;
 }
 
-#define TEXT_OF(name)       #name
-#define SYMBOL_TEXT(name)   TEXT_OF(name),
+void *library_table(struct library_state *l, const char *const *names, bool newest_by_driver,
+                    const char *const *symbols, int n, void *table, const char **ret_why)
+{
+    enum { MOST = 96 };
+    void *function[MOST];
+    BUG_IF(n > MOST, "%d functions of a library", n);
+    if (!l->tried) {
+        if (newest_by_driver) names = library_names(names);
+        l->found = library_open(names, symbols, n, function, l->why);
+        if (l->found) memcpy(table, function, (size_t)n * sizeof *function);
+        l->tried = true;
+    }
+    if (ret_why) *ret_why = l->found ? NULL : l->why;
+    return l->found ? table : NULL;
+}
+
 #define OPTIONAL_TEXT(name) "?" TEXT_OF(name),
 
 const struct cuda_driver *cuda_driver(const char **ret_why)
 {
     static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
-    static const char *const symbols[] = {DRIVER_LIST(SYMBOL_TEXT)
+    static const char *const symbols[] = {DRIVER_LIST(LIBRARY_SYMBOL)
                                               DRIVER_NEWER_LIST(OPTIONAL_TEXT)};
     static struct cuda_driver driver;
-    static char why[LIBRARY_WHY];
-    static bool tried, found;
+    static struct library_state l;
     _Static_assert(sizeof driver == sizeof symbols, "one pointer per name");
-    if (!tried) {
-        void *function[COUNT_OF(symbols)];
-        found = library_open(names, symbols, COUNT_OF(symbols), function, why);
-        if (found) memcpy(&driver, function, sizeof driver);
-        tried = true;
-    }
-    if (ret_why) *ret_why = found ? NULL : why;
-    return found ? &driver : NULL;
+    return library_table(&l, names, false, symbols, COUNT_OF(symbols), &driver, ret_why);
 }
 
 int cuda_driver_version(void)
@@ -62,19 +68,11 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why)
     /* The toolkit's own folder comes last: its libraries are often not on the loader's path. */
     static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
                                         "/usr/local/cuda/lib64/libnvrtc.so", NULL};
-    static const char *const symbols[] = {NVRTC_LIST(SYMBOL_TEXT)};
+    static const char *const symbols[] = {NVRTC_LIST(LIBRARY_SYMBOL)};
     static struct cuda_nvrtc nvrtc;
-    static char why[LIBRARY_WHY];
-    static bool tried, found;
+    static struct library_state l;
     _Static_assert(sizeof nvrtc == sizeof symbols, "one pointer per name");
-    if (!tried) {
-        void *function[COUNT_OF(symbols)];
-        found = library_open(library_names(names), symbols, COUNT_OF(symbols), function, why);
-        if (found) memcpy(&nvrtc, function, sizeof nvrtc);
-        tried = true;
-    }
-    if (ret_why) *ret_why = found ? NULL : why;
-    return found ? &nvrtc : NULL;
+    return library_table(&l, names, true, symbols, COUNT_OF(symbols), &nvrtc, ret_why);
 }
 
 const char *const *library_names(const char *const *names)

@@ -37,15 +37,17 @@
     F(nvrtcGetErrorString) F(nvrtcGetNumSupportedArchs) F(nvrtcGetSupportedArchs)
 /* clang-format on */
 
-#define DRIVER_MEMBER(name) __typeof__(name) *name;
+/* A function as a member of its library's table, and as a symbol. */
+#define LIBRARY_MEMBER(name) __typeof__(name) *name;
+#define TEXT_OF(name)        #name
+#define LIBRARY_SYMBOL(name) TEXT_OF(name),
 struct cuda_driver {
-    DRIVER_LIST(DRIVER_MEMBER)
-    DRIVER_NEWER_LIST(DRIVER_MEMBER)
+    DRIVER_LIST(LIBRARY_MEMBER)
+    DRIVER_NEWER_LIST(LIBRARY_MEMBER)
 };
 struct cuda_nvrtc {
-    NVRTC_LIST(DRIVER_MEMBER)
+    NVRTC_LIST(LIBRARY_MEMBER)
 };
-#undef DRIVER_MEMBER
 
 /* NULL if the library is missing or too old; *ret_why (which may be NULL) then states what was
  * searched for. The first call opens it; it stays open. */
@@ -69,5 +71,14 @@ const char *const *library_names(const char *const *names);
 enum { LIBRARY_WHY = 256 };
 bool library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
                   char ret_why[LIBRARY_WHY]);
+/* A library whose functions are all in one table. */
+struct library_state {
+    bool tried, found;
+    char why[LIBRARY_WHY];
+};
+/* The table, filled by the first call as library_open does; NULL if the library is not available,
+ * *ret_why (which may be NULL) then states why. `newest_by_driver`: names as of library_names. */
+void *library_table(struct library_state *l, const char *const *names, bool newest_by_driver,
+                    const char *const *symbols, int n, void *table, const char **ret_why);
 
 #endif

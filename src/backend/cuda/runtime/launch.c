@@ -208,16 +208,18 @@ int64_t launch_scratch(struct cuda_launches *l, int64_t bytes)
     return offset;
 }
 
-static void describe(const struct kernel *k, const struct kernel_call *c, struct cuda_launches *ret)
+void cuda_launches_of(const struct kernel *k, const struct kernel_call *c,
+                      struct cuda_launches *ret)
 {
-    *ret = (struct cuda_launches){.device = cuda_device_of(c)};
-    ((const struct cuda_row *)k)->launches(c, ret);
+    const struct cuda_row *row = (const struct cuda_row *)k;
+    *ret = (struct cuda_launches){.device = cuda_device_of(c), .row = row};
+    row->launches(c, ret);
 }
 
 int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c)
 {
     struct cuda_launches l;
-    describe(k, c, &l);
+    cuda_launches_of(k, c, &l);
     return l.scratch_bytes;
 }
 
@@ -225,7 +227,7 @@ enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
 {
     struct prepared *p = calloc(1, sizeof *p);
     BUG_IF(!p, "no host memory");
-    describe(k, c, &p->l);
+    cuda_launches_of(k, c, &p->l);
     c->state = p;
     for (int i = 0; i < p->l.n; i++)
         if (p->l.launch[i].maps && !p->map) p->map = tensor_maps_new(LAUNCHES * LAUNCH_MAPS);
@@ -248,7 +250,7 @@ bool cuda_generated(const struct kernel *k, const struct kernel_call *c, struct 
     if (k->prepare != cuda_prepare) return false; /* a matmul of the library */
     struct cuda_launches l;
     bool any = false;
-    describe(k, c, &l);
+    cuda_launches_of(k, c, &l);
     for (int i = 0; i < l.n; i++) {
         const struct cuda_launch *one = &l.launch[i];
         if (!one->write) continue;

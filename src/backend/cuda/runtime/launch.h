@@ -80,6 +80,7 @@ struct cuda_launch {
 
 struct cuda_launches {
     const struct target *device;
+    const struct cuda_row *row;
     int n;
     struct cuda_launch launch[LAUNCHES];
     int64_t scratch_bytes; /* the sum of the launch_scratch calls */
@@ -89,18 +90,32 @@ struct cuda_launches {
 struct cuda_row {
     struct kernel kernel;
     void (*launches)(const struct kernel_call *c, struct cuda_launches *l);
+    const char *entry; /* the kernel, where rows share `launches` */
 };
 
-/* Rows made of launches share prepare, scratch, release and run. `fits` may be NULL. */
-#define CUDA_ROW(op, variant, fits, launches)                                               \
+/* Rows made of launches share prepare, scratch, release and run. The letters of types (kernel.h)
+ * and `fits` may be NULL; an entry, if the row has one, comes last. */
+#define CUDA_ROW(op_name, variant_name, in_letters, out_letters, fits_fn, launches_fn, ...) \
     {                                                                                       \
-        {OP_##op, variant, fits, cuda_scratch_bytes, cuda_prepare, cuda_release, cuda_run}, \
-            launches                                                                        \
+        .kernel = {.op = OP_##op_name,                                                      \
+                   .variant = variant_name,                                                 \
+                   .in = in_letters,                                                        \
+                   .out = out_letters,                                                      \
+                   .act = DT_COUNT,                                                         \
+                   .fits = fits_fn,                                                         \
+                   .scratch_bytes = cuda_scratch_bytes,                                     \
+                   .prepare = cuda_prepare,                                                 \
+                   .release = cuda_release,                                                 \
+                   .run = cuda_run},                                                        \
+        .launches = launches_fn, __VA_ARGS__                                                \
     }
-#define CUDA_ROWS_END                                       \
-    {                                                       \
-        {OP_LEAF, NULL, NULL, NULL, NULL, NULL, NULL}, NULL \
+#define CUDA_ROWS_END    \
+    {                    \
+        .launches = NULL \
     }
+/* The launches of row k, which is a cuda_row, for that call. */
+void cuda_launches_of(const struct kernel *k, const struct kernel_call *c,
+                      struct cuda_launches *ret);
 int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c);
 enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
 void cuda_release(struct kernel_call *c);

@@ -1,6 +1,5 @@
 #include "backend/cuda/runtime/tensor_map.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static CUtensorMapDataType data_type(enum dtype dtype)

@@ -5,7 +5,6 @@
 #include "base/arena.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* A mark that was set during a capture, and the number of nodes captured by then. */

@@ -1,4 +1,4 @@
-#include "backend/cuda/runtime/types.h"
+#include "backend/kernel.h"
 
 static bool types_match(const struct type *t, int n, enum dtype act, const char *letters)
 {
@@ -14,11 +14,14 @@ static bool types_match(const struct type *t, int n, enum dtype act, const char 
     return true;
 }
 
-bool types_are(const struct kernel_call *c, const char *in, const char *out)
+bool types_are(const struct kernel_call *c, enum dtype act, const char *in, const char *out)
 {
-    for (enum dtype act = DT_F32; act <= DT_BF16; act += DT_BF16 - DT_F32)
-        if (types_match(c->in_type, c->n_in, act, in) &&
-            types_match(c->out_type, c->n_out, act, out))
-            return true;
-    return false;
+    if (act == DT_COUNT) return types_are(c, DT_F32, in, out) || types_are(c, DT_BF16, in, out);
+    return types_match(c->in_type, c->n_in, act, in) &&
+           types_match(c->out_type, c->n_out, act, out);
+}
+
+bool kernel_fits(const struct kernel *k, const struct kernel_call *c)
+{
+    return (!k->in || types_are(c, k->act, k->in, k->out)) && (!k->fits || k->fits(c));
 }

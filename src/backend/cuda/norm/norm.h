@@ -1,13 +1,12 @@
-/* norm_bf16.h - layer norms of bf16 rows of whole accesses: launches for the table in norm.c. */
-#ifndef BACKEND_CUDA_NORM_NORM_BF16_H
-#define BACKEND_CUDA_NORM_NORM_BF16_H
+/* norm.h - launches for the tables in norm.c and rmsnorm.c. */
+#ifndef BACKEND_CUDA_NORM_NORM_H
+#define BACKEND_CUDA_NORM_NORM_H
 
 #include "backend/cuda/runtime/launch.h"
 
-bool fits_layernorm_bf16(const struct kernel_call *c);
-bool fits_add_layernorm_bf16(const struct kernel_call *c);
-bool fits_layernorm_grad_bf16(const struct kernel_call *c); /* also with `more` added */
-bool fits_layernorm_grad_drop_bf16(const struct kernel_call *c);
+/* Layer norms of bf16 rows of whole accesses. */
+bool fits_norm_bf16(const struct kernel_call *c);
+bool fits_norm_grad_bf16(const struct kernel_call *c);
 bool fits_quantise_add_layernorm(const struct kernel_call *c);
 void layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l);
 void add_layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l);
@@ -15,5 +14,10 @@ void quantise_add_layernorm(const struct kernel_call *c, struct cuda_launches *l
 /* Adds the inputs of a layer norm's gradient: [more,] dy, x, w, mean, rstd [, step]. */
 void layernorm_grad_inputs(struct cuda_launch *k, const struct kernel_call *c);
 void layernorm_grad_bf16(const struct kernel_call *c, struct cuda_launches *l);
+
+/* Both norms, rows of any length. */
+void norm_long(const struct kernel_call *c, struct cuda_launches *l);
+void add_norm_long(const struct kernel_call *c, struct cuda_launches *l);
+void norm_grad_long(const struct kernel_call *c, struct cuda_launches *l);
 
 #endif
