@@ -119,9 +119,8 @@ enum status file_make_dirs(const char *path)
     return ST_OK;
 }
 
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
+static int remove_entry(const char *path, const struct stat *, int, struct FTW *)
 {
-    (void)info, (void)kind, (void)where;
     return remove(path);
 }
 

@@ -156,9 +156,8 @@ void progress_show(struct progress *p, int64_t done, const char *detail)
     str_release(&line);
 }
 
-void progress_end(struct progress *p)
+void progress_end(struct progress *)
 {
-    (void)p;
     if (line_live) fputc('\n', stderr);
     line_live = false;
 }

@@ -125,10 +125,9 @@ static enum status build(struct trial *t, struct arena *a)
     return passes_run(AFTER_GRADIENT, g, &p, NULL);
 }
 
-static enum status repeat(void *user, int i)
+static enum status repeat(void *user, int)
 {
     const struct step *s = *(const struct step **)user;
-    (void)i;
     return s->kernel->run(&s->call);
 }
 

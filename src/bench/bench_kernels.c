@@ -208,18 +208,16 @@ static enum status time_call(struct session *s, struct bench_call *c)
 }
 
 /* Hook before a step of the plan: its inputs are then those of training. */
-static void before(void *user, const struct plan *p, int step)
+static void before(void *user, const struct plan *, int step)
 {
     struct session *s = user;
-    (void)p;
     for (int i = 0; i < s->k->calls && s->st == ST_OK; i++)
         if (s->k->call[i].kind == s->kind && s->k->call[i].step == step)
             s->st = time_call(s, &s->k->call[i]);
 }
 
-static enum status after(void *user, const struct plan *p, int step)
+static enum status after(void *user, const struct plan *, int)
 {
-    (void)p, (void)step;
     return ((struct session *)user)->st;
 }
 

@@ -44,12 +44,9 @@ enum op_flag {
     OP_VIEW = 1,
     OP_INPLACE = 2,
     OP_INPLACE_1 = 4,
-    OP_WRITES = 8,
-    OP_WRITES_3 = 16,
-    OP_WRITES_4 = 32,
-    OP_GRAD_ALL = 64,
-    OP_NUMERICS = 128,
-    OP_WRITES_2 = 256,
+    OP_GRAD_ALL = 8,
+    OP_NUMERICS = 16,
+    OP_WRITES = 32, /* times the number of outputs that are inputs written in place */
 };
 
 /* THE list of operator families; a profile sums time by family. */
@@ -253,10 +250,7 @@ static inline const struct op_def *op_def(enum op op)
 /* The number of leading outputs that are inputs written in place. */
 static inline int op_writes(enum op op)
 {
-    unsigned flags = op_defs[op].flags;
-    if (flags & OP_WRITES_4) return 4;
-    if (flags & OP_WRITES_3) return 3;
-    return flags & OP_WRITES_2 ? 2 : flags & OP_WRITES ? 1 : 0;
+    return (int)(op_defs[op].flags / OP_WRITES);
 }
 
 int64_t dtype_size(enum dtype dtype);

@@ -12,10 +12,9 @@
  * largest finite value of the others. The code of that value is in the uppermost complete binade
  * of the type, so a tensor may grow by a factor of 1.75 before it saturates. If all slots are
  * zero the scale is 2^-first. */
-enum status shape_quantise(struct node *n, const struct type *in, const struct type *given,
+enum status shape_quantise(struct node *n, const struct type *in, const struct type *,
                            struct type *out)
 {
-    (void)given;
     char t[TYPE_TEXT];
     enum dtype to = n->attr.quantise.to;
     if (in[0].rank != 1 || in[0].dim[0] != AMAX_STEPS || type_elements(&in[2]) != 1)

@@ -66,15 +66,13 @@ void grad_scale(struct graph *g, const struct node *n, const value *dout, value 
     din[0] = g_scale(g, dout[0], n->attr.constant.value);
 }
 
-void grad_pass(struct graph *g, const struct node *n, const value *dout, value *din)
+void grad_pass(struct graph *, const struct node *, const value *dout, value *din)
 {
-    (void)g, (void)n;
     din[0] = dout[0];
 }
 
-void grad_stop(struct graph *g, const struct node *n, const value *dout, value *din)
+void grad_stop(struct graph *, const struct node *, const value *, value *din)
 {
-    (void)g, (void)n, (void)dout;
     din[0] = (value){0};
 }
 
@@ -116,9 +114,8 @@ void grad_erf(struct graph *g, const struct node *n, const value *dout, value *d
     din[0] = g_scale(g, g_mul(g, dout[0], bell), M_2_SQRTPI);
 }
 
-void grad_causal_mask(struct graph *g, const struct node *n, const value *dout, value *din)
+void grad_causal_mask(struct graph *g, const struct node *, const value *dout, value *din)
 {
-    (void)n;
     din[0] = g_causal_mask(g, dout[0], 0);
 }
 
@@ -220,26 +217,17 @@ void grad_elu(struct graph *g, const struct node *n, const value *dout, value *d
 }
 
 /* The argument of the exponential is min(x, 0) = x - max(x, 0), so it never overflows. */
-void expand_elu(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_elu(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     value right = g_relu(g, in[0]);
     value left = g_offset(g, g_exp(g, g_sub(g, in[0], right)), -1);
     out[0] = g_add(g, left, right);
 }
 
-void expand_elu_grad(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_elu_grad(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     value left = g_sub(g, in[1], g_relu(g, in[1]));
     out[0] = g_mul(g, in[0], g_offset(g, left, 1));
-}
-
-struct cost cost_elu(const struct node *n, const struct type *in, const struct type *out)
-{
-    struct cost c = cost_move(n, in, out);
-    c.flops = 5.0 * (double)type_elements(&out[0]);
-    return c;
 }
 
 /* The mask is regenerated from its counter, so the gradient is the same dropout of dy. */

@@ -66,10 +66,9 @@ static value decayed_part(struct graph *g, value x, int64_t decay_elements)
 }
 
 /* w, m, v, g, lr (1), 1 - beta1^t (1), 1 - beta2^t (1), clip coefficient (1) -> w, m, v */
-enum status shape_adamw(struct node *n, const struct type *in, const struct type *given,
+enum status shape_adamw(struct node *n, const struct type *in, const struct type *,
                         struct type *out)
 {
-    (void)given;
     return shape_update(n, 2, in, out);
 }
 
@@ -95,10 +94,9 @@ void expand_adamw(struct graph *g, const struct node *n, const value *in, value 
 }
 
 /* w, m, v, copy, g, scalars as above -> w, m, v, copy; the copy is the new weights in bf16 */
-enum status shape_adamw_copy(struct node *n, const struct type *in, const struct type *given,
+enum status shape_adamw_copy(struct node *n, const struct type *in, const struct type *,
                              struct type *out)
 {
-    (void)given;
     return shape_update_copy(n, 2, in, out);
 }
 
@@ -108,10 +106,8 @@ void expand_adamw_copy(struct graph *g, const struct node *n, const value *in, v
 }
 
 /* w, v, g, lr (1), clip coefficient (1) -> w, v */
-enum status shape_sgdm(struct node *n, const struct type *in, const struct type *given,
-                       struct type *out)
+enum status shape_sgdm(struct node *n, const struct type *in, const struct type *, struct type *out)
 {
-    (void)given;
     return shape_update(n, 1, in, out);
 }
 
@@ -132,10 +128,9 @@ void expand_sgdm(struct graph *g, const struct node *n, const value *in, value *
 }
 
 /* w, v, copy, g, lr, clip -> w, v, copy */
-enum status shape_sgdm_copy(struct node *n, const struct type *in, const struct type *given,
+enum status shape_sgdm_copy(struct node *n, const struct type *in, const struct type *,
                             struct type *out)
 {
-    (void)given;
     return shape_update_copy(n, 1, in, out);
 }
 
@@ -174,9 +169,8 @@ void grad_sum_squares(struct graph *g, const struct node *n, const value *dout, 
     din[0] = g_scale(g, g_mul(g, n->in[0], dout[0]), 2);
 }
 
-void expand_sum_squares(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_sum_squares(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     value square = g_mul(g, in[0], in[0]);
     const struct type t = *graph_type(g, square);
     out[0] = g_sum_row(g, g_reshape(g, square, type_1d(t.dtype, type_elements(&t))));

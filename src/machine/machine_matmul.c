@@ -140,10 +140,9 @@ static void close_trial(struct trial *t)
     if (t->call.out[0]) t->backend->memory.free(t->context, t->call.out[0]);
 }
 
-static enum status start(void *user, int i)
+static enum status start(void *user, int)
 {
     struct trial *t = user;
-    (void)i;
     return t->kernel->run(&t->call);
 }
 

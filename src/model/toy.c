@@ -17,10 +17,8 @@ static value logits(const struct model *m, struct graph *g, value x)
     return model_linear(m, g, "fc2", model_norm(m, g, "ln", x));
 }
 
-static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                  enum model_mode mode)
+static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T, enum model_mode)
 {
-    (void)mode;
     value x = g_leaf(g, STORAGE_RANDOM, "x", type_3d(DT_F32, B, T, m->config.n_embd), 0);
     value targets = g_input(g, "targets", type_2d(DT_I32, B, T));
     x = logits(m, g, x);

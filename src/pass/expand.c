@@ -18,14 +18,13 @@ static bool keeps(enum op op, const struct pass_options *o)
     return true;
 }
 
-static void expand_node(const struct graph *in, const struct node *n, struct graph *out, value *map)
+static void expand_node(const struct graph *, const struct node *n, struct graph *out, value *map)
 {
     value from[MAX_IN], to[MAX_OUT] = {{0}};
     for (int i = 0; i < n->n_in; i++) from[i] = map[n->in[i].i];
     pass_mark(out, n);
     op_def(n->op)->expand(out, n, from, to);
     for (int i = 0; i < n->n_out; i++) map[n->out[i].i] = to[i];
-    (void)in;
 }
 
 static bool expand_once(const struct graph *in, struct graph *out, const struct pass_options *o)

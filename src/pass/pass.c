@@ -93,9 +93,8 @@ static bool is_input(const struct node *n)
 
 /* A node is live if an output or a write needs it. Inputs are always kept, so callers can feed them
  * unconditionally. */
-enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o)
+enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *)
 {
-    (void)o;
     bool *live = ARENA_NEW(out->arena, bool, in->nodes);
     for (int i = 0; i < in->outputs; i++) live[in->info[in->output[i].v.i].producer] = true;
     for (int id = in->nodes - 1; id >= 0; id--) {

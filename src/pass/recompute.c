@@ -87,9 +87,9 @@ static void copy_backward(struct recompute *r, const struct node *n)
     for (int i = 0; i < n->n_out; i++) r->map[n->out[i].i] = graph_out(first, i);
 }
 
-enum status pass_recompute(const struct graph *in, struct graph *out, const struct pass_options *o)
+enum status pass_recompute(const struct graph *in, struct graph *out, const struct pass_options *)
 {
-    (void)o; /* the regions hold all options */
+    /* the regions hold all options */
     struct recompute r = {.in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
     r.recomputed = ARENA_NEW(out->arena, value, in->values);
     r.kept = ARENA_NEW(out->arena, bool, in->values);

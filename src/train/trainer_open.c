@@ -12,9 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static void log_change(void *user, const char *key, const char *before, const char *now)
+static void log_change(void *, const char *key, const char *before, const char *now)
 {
-    (void)user;
     if (!(config_key_flags(key) & KEY_PLACE))
         log_info("goes on with %s = %s; until now it was %s", key, now, before);
 }
