@@ -90,15 +90,21 @@ enum isa isa_widest(void)
 
 static enum isa limit = ISA_AUTO;
 
+static struct str list_from(enum isa first)
+{
+    struct str words = {0};
+    for (enum isa i = first; i < ISA_COUNT; i++)
+        str_printf(&words, "%s%s", i > first ? ", " : "", isa_words[i]);
+    return words;
+}
+
 enum status isa_check(enum isa wanted, enum isa widest)
 {
     if (wanted == ISA_AUTO || wanted >= widest) return ST_OK;
-    struct str supported = {0};
-    for (enum isa i = widest; i < ISA_COUNT; i++)
-        str_printf(&supported, "%s%s", i > widest ? ", " : "", isa_words[i]);
+    struct str words = list_from(widest);
     enum status st = fail(ST_UNSUPPORTED, "isa=%s: this processor supports only %s",
-                          isa_words[wanted], str_text(&supported));
-    str_release(&supported);
+                          isa_words[wanted], str_text(&words));
+    str_release(&words);
     return st;
 }
 
@@ -113,9 +119,7 @@ enum status isa_limit_word(const char *word)
 {
     for (enum isa i = ISA_AUTO; i < ISA_COUNT; i++)
         if (!strcmp(word, isa_words[i])) return isa_limit(i);
-    struct str words = {0};
-    for (enum isa i = ISA_AUTO; i < ISA_COUNT; i++)
-        str_printf(&words, "%s%s", i ? ", " : "", isa_words[i]);
+    struct str words = list_from(ISA_AUTO);
     if (!*word) word = "nothing";
     enum status st = fail(ST_USAGE, "isa must be one of: %s; got %s", str_text(&words), word);
     str_release(&words);

@@ -21,11 +21,6 @@ void log_set_level(enum log_level level)
     level_shown = level;
 }
 
-enum log_level log_level_shown(void)
-{
-    return level_shown;
-}
-
 static void print_message(enum log_level level, const char *prefix, const char *format,
                           va_list args)
 {
@@ -73,8 +68,7 @@ static void print_duration(struct str *s, double seconds)
         str_printf(s, "%lld h %02d min", (long long)(t / 3600), (int)(t / 60 % 60));
 }
 
-/* Estimates the remaining time from the rate since the start of this run; work done before does not
- * count. */
+/* From the rate since the start of this run; work done before does not count. */
 static void print_time_left(const struct progress *p, struct str *s, int64_t now_ns)
 {
     int64_t worked = p->done - p->done_first;

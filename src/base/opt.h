@@ -6,13 +6,13 @@
 
 struct str;
 
-enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_INT, OPT_REAL };
+enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_INT };
 
 struct opt {
     /* "json": given as --json, --json=true, or --from=FILE, --from FILE */
     const char *name;
     enum opt_kind kind;
-    void *member;           /* bool *, const char **, int64_t *, double * */
+    void *member;           /* bool *, const char **, int64_t * */
     const char *value_name; /* "FILE"; NULL for a flag */
     const char *help;
 };

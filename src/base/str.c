@@ -52,12 +52,6 @@ const char *str_text(const struct str *s)
     return s->data ? s->data : "";
 }
 
-void str_clear(struct str *s)
-{
-    s->len = 0;
-    if (s->data) s->data[0] = '\0';
-}
-
 void str_release(struct str *s)
 {
     free(s->data);

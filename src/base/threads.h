@@ -23,17 +23,15 @@ int64_t threads_cores(const int *processor, int n, const char *root);
  * /proc/self/cgroup, and `root` the mount point of the groups (/sys/fs/cgroup). */
 int64_t threads_group_limit(const char *groups, const char *root);
 
-/* Measures the work of threads in parallel regions. A region is measured if its threads call
- * threads_begin and threads_end and the opening thread then calls threads_joined. While disabled,
- * each of these is one pointer check. */
+/* Measures the work of threads in parallel regions: each thread calls threads_begin and threads_end,
+ * then the opening one threads_joined. While disabled, each is one pointer check. */
 struct threads_watch {
     int64_t regions;
     int64_t busy_ns;    /* sum over all threads */
     int64_t busiest_ns; /* sum over regions of the busiest thread's time */
     bool unseen;        /* a library opened regions of its own */
 };
-/* Adds the regions that this thread opens from now on to `w`; NULL disables it. One watch at a
- * time. */
+/* Adds the regions that this thread opens from now on to `w`; NULL disables it. */
 void threads_watch(struct threads_watch *w);
 int64_t threads_begin(void);
 void threads_end(int64_t begun);

@@ -446,7 +446,7 @@ static void test_print(void **state)
     assert_non_null(strstr(str_text(&s), "%3 = EXP %1  f32 (4)"));
     assert_non_null(strstr(str_text(&s), "LEAF [weights]  f32 (4)  w"));
     assert_non_null(strstr(str_text(&s), "output y = %4"));
-    str_clear(&s);
+    str_release(&s);
     graph_print_dot(&g, &s);
     assert_non_null(strstr(str_text(&s), "n2 -> n3"));
     str_release(&s);
@@ -455,7 +455,7 @@ static void test_print(void **state)
 static const char *attr_text(enum op op, union attr attr, struct numerics n)
 {
     static struct str s;
-    str_clear(&s);
+    str_release(&s);
     attr_print(op, &attr, &n, &s);
     return str_text(&s);
 }
