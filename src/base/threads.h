@@ -31,7 +31,7 @@ struct threads_watch {
     int64_t busiest_ns; /* sum over regions of the busiest thread's time */
     bool unseen;        /* a library opened regions of its own */
 };
-/* Adds the regions that this thread opens from now on to `w`; NULL disables it. */
+/* Adds the regions that this thread opens from now on to `w`, the one watch; NULL disables it. */
 void threads_watch(struct threads_watch *w);
 int64_t threads_begin(void);
 void threads_end(int64_t begun);

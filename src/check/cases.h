@@ -9,6 +9,7 @@
 #include "graph/op.h"
 
 struct arena;
+struct kernel_call;
 
 enum fill {
     FILL_NORMAL,   /* standard normal */
@@ -76,5 +77,9 @@ enum status case_copy(const struct case_data *data, int i, enum dtype dtype, str
 /* The node of the case, and its input and output types; fails if the operator refuses the types. */
 enum status case_node(const struct op_case *c, enum dtype dtype, struct node *ret_node,
                       struct type *ret_in, struct type *ret_out);
+/* The call of that node, without addresses; `node` holds its attributes. False if the operator
+ * refuses the types or no tensor of the call has the float type. */
+bool case_call(const struct op_case *c, enum dtype dtype, struct node *ret_node,
+               struct kernel_call *ret);
 
 #endif

@@ -61,8 +61,7 @@ static enum status tokenize(const char *text, int64_t bytes, struct arena *a, st
     return ST_OK;
 }
 
-/* Binary search: the vocabulary is sorted by code point, and byte order of UTF-8 equals code point
- * order. -1: not found. */
+/* Binary search: byte order of UTF-8 is the order of code points. -1: not found. */
 static int32_t find(const struct vocabulary *v, const char *character)
 {
     int32_t low = 0, high = v->size - 1;

@@ -31,9 +31,8 @@ struct safetensor {
     enum safetensors_type type;
     int rank; /* 0: a scalar */
     int64_t dim[SAFETENSORS_RANK_MAX];
-    /* may be misaligned in a file of another writer */
-    const void *data;
-    int64_t bytes; /* ignored by safetensors_write */
+    const void *data; /* may be misaligned in a file of another writer */
+    int64_t bytes;    /* ignored by safetensors_write */
 };
 
 struct safetensors {
@@ -55,8 +54,6 @@ void safetensors_close(struct safetensors *s);
 const struct safetensor *safetensors_find(const struct safetensors *s, const char *name);
 /* The shape as text, "(768,2304)"; the caller provides the buffer. */
 const char *safetensors_shape(const struct safetensor *t, char buffer[128]);
-/* Copies to fp32 from F32, F64, BF16 or F16; other types are ST_UNSUPPORTED. */
-enum status safetensors_read_floats(const struct safetensor *t, float *ret_values);
 
 /* Length and digest of the written file. */
 struct safetensors_facts {

@@ -1,9 +1,6 @@
 #include "engine/facts.h"
 
-#include "base/str.h"
-
-#include <jansson.h>
-#include <stdlib.h>
+#include "base/json.h"
 
 struct facts facts_of(const struct program *program)
 {
@@ -80,9 +77,5 @@ json_t *facts_json(const struct facts *f)
 
 void facts_print_json(const struct facts *f, struct str *s)
 {
-    json_t *object = facts_json(f);
-    char *text = json_dumps(object, JSON_INDENT(2));
-    str_printf(s, "%s\n", text);
-    free(text);
-    json_decref(object);
+    json_print(facts_json(f), JSON_INDENT(2), s);
 }

@@ -266,8 +266,10 @@ void gauge_print(const struct gauge_summary *g, struct str *s)
 
 void gauge_print_last(struct gauge *g, char *text, int bytes)
 {
-    struct device_sample x = gauge_last(g);
     int n = 0;
+    pthread_mutex_lock(&g->lock);
+    struct device_sample x = g->last;
+    pthread_mutex_unlock(&g->lock);
     const struct {
         const char *format;
         double known;
@@ -306,14 +308,6 @@ bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret)
     }
     pthread_mutex_unlock(&g->lock);
     return found;
-}
-
-struct device_sample gauge_last(struct gauge *g)
-{
-    pthread_mutex_lock(&g->lock);
-    struct device_sample s = g->last;
-    pthread_mutex_unlock(&g->lock);
-    return s;
 }
 
 struct gauge_summary gauge_summarize(struct gauge *g)

@@ -32,11 +32,9 @@ struct checkpoint {
 enum status checkpoint_save(const char *run_dir, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state);
 
-/* The newest intact checkpoint, with all files verified; logs a warning for each newer one that is
- * corrupt. False if there is none. */
-bool checkpoint_find_last(const char *run_dir, struct arena *a, struct checkpoint *ret);
-/* The same for the checkpoint with the lowest validation loss. */
-bool checkpoint_find_best(const char *run_dir, struct arena *a, struct checkpoint *ret);
+/* The newest intact checkpoint, or the one with the lowest validation loss, with all files verified;
+ * logs a warning for each newer one that is corrupt. False if there is none. */
+bool checkpoint_find(const char *run_dir, bool best, struct arena *a, struct checkpoint *ret);
 /* The checkpoint in the folder `path`, also verified; ST_FORMAT or ST_IO if it is corrupt. */
 enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret);
 /* True if there is any checkpoint, intact or not. */

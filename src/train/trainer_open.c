@@ -51,7 +51,7 @@ static enum status load_last(struct trainer *t)
 {
     const struct config_train *c = &t->config->train;
     struct checkpoint found;
-    if (!checkpoint_find_last(c->out_dir, t->arena, &found)) {
+    if (!checkpoint_find(c->out_dir, false, t->arena, &found)) {
         if (checkpoint_exists(c->out_dir))
             return fail(ST_FORMAT,
                         "all checkpoints in %s/ckpt are corrupt: replace the run (--overwrite)",

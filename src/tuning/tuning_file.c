@@ -1,11 +1,10 @@
 /* The tuning file: {"v":1,"device":{...},"library":130001,"driver":"...","matmuls":{KEY:[...]}}. */
 #include "base/file.h"
+#include "base/json.h"
 #include "tuning/tuning.h"
 
 #include <ctype.h>
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FILE_VERSION = 1 };
@@ -180,12 +179,8 @@ enum status tuning_write(const char *path, const struct tuning *t)
     struct arena a = {0};
     struct tuning all;
     merge(&all, path, t, &a);
-    json_t *root = table_json(&all);
-    char *text = json_dumps(root, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
-    BUG_IF(!text, "cannot encode the tuning table as JSON");
-    enum status st = file_write(path, text, (int64_t)strlen(text));
-    free(text);
-    json_decref(root);
+    size_t flags = JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15);
+    enum status st = json_write(table_json(&all), flags, path);
     arena_release(&a);
     return st;
 }
