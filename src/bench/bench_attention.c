@@ -472,12 +472,7 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
                            const struct attention_cell *before, double budget_ms, struct arena *a)
 {
     struct length l = {.o = r->o, .stock = r->stock, .backend = r->o->device.backend};
-    for (int w = 0; w < ATTENTION_VARIANTS; w++) {
-        cell[w].way = (enum attention_variant)w;
-        cell[w].B = r->o->tokens / cell[w].T;
-        cell[w].error_y = cell[w].error_dqkv = -1;
-        l.trial[w].cell = &cell[w];
-    }
+    for (int w = 0; w < ATTENTION_VARIANTS; w++) l.trial[w].cell = &cell[w];
     r->cell = cell;
     show(r, 0, 0);
     TRY(backend_target(l.backend, r->o->device.number, &l.target));
@@ -506,12 +501,8 @@ static double weight(const struct attention_options *o, int i)
 static void leave_out(const struct attention_options *o, struct attention_cell *cell)
 {
     for (int w = 0; w < ATTENTION_VARIANTS; w++) {
-        struct attention_cell *c = &cell[w];
-        c->way = (enum attention_variant)w;
-        c->B = o->tokens / c->T;
-        c->error_y = c->error_dqkv = -1;
-        if (!(o->ways >> w & 1)) c->reason = "not requested";
-        if (!c->reason) c->reason = "not reached: the run was stopped";
+        if (!(o->ways >> w & 1)) cell[w].reason = "not requested";
+        if (!cell[w].reason) cell[w].reason = "not reached: the run was stopped";
     }
 }
 
@@ -527,9 +518,12 @@ static enum status run_lengths(struct report *r, int size, bool causal, const st
             double left = o->limit_ms - clock_ms(start, clock_ns());
             for (int w = 0; w < ATTENTION_VARIANTS; w++) {
                 set_heads(&at[w], o, size);
+                at[w].way = (enum attention_variant)w;
                 at[w].causal = causal;
                 at[w].precision = o->precision[d];
                 at[w].T = o->length[i];
+                at[w].B = o->tokens / at[w].T;
+                at[w].error_y = at[w].error_dqkv = -1;
             }
             r->stock = &stock[d];
             r->weight = weight(o, i);

@@ -73,10 +73,5 @@ struct bench_options {
  * may be NULL. */
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
-/* Plans a cell: sets `bytes`, and `reason` if it cannot run within `room` bytes (-1: unknown, no
- * limit); `limited`: `room` is the user's limit. *ret_flops: FLOPs of one run of all lines;
- * ret_flops may be NULL. */
-enum status bench_cell_plan(struct bench_cell *c, int64_t room, bool limited, double *ret_flops,
-                            struct arena *a);
 
 #endif

@@ -50,6 +50,16 @@ value g_leaf(struct graph *g, enum storage storage, const char *name, struct typ
     return v;
 }
 
+value g_leaf_named(struct graph *g, enum storage storage, const char *name, struct type type,
+                   int64_t offset)
+{
+    const char *scope = g->scope;
+    g->scope = "";
+    value v = g_leaf(g, storage, name, type, offset);
+    g->scope = scope;
+    return v;
+}
+
 value g_input(struct graph *g, const char *name, struct type type)
 {
     return g_leaf(g, STORAGE_INPUT, name, type, 0);

@@ -38,7 +38,8 @@ void chain_dtypes(const struct chain *c, const struct type *in, enum dtype *ret_
     }
 }
 
-struct type chain_type(const struct chain *c, const enum dtype *dtype, int k)
+/* The type of the result of step k; `dtype` is from chain_dtypes. */
+static struct type chain_type(const struct chain *c, const enum dtype *dtype, int k)
 {
     struct type t = c->shape;
     t.dtype = dtype[k];

@@ -101,17 +101,6 @@ static value logits(const struct model *m, struct graph *g, int64_t B, int64_t T
     return linear(&f, "lm_head", norm(&f, "ln_final", x)); /* (B,T,V) */
 }
 
-static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                  enum model_mode mode)
-{
-    value x = logits(m, g, B, T, mode);
-    value targets = g_input(g, "targets", type_2d(DT_I32, B, T));
-    struct graph_scope top = graph_enter(g, "loss", -1);
-    x = g_cross_entropy(g, x, targets, m->vocab);
-    graph_leave(g, top);
-    return x;
-}
-
 /* (out,in), with the initial deviation of Glorot and Bengio (AISTATS 2010). */
 static struct parameter *matrix(struct model_parameters *l, const char *name, int64_t in,
                                 int64_t out)
@@ -171,7 +160,7 @@ const struct model_def model_cs336 = {
     .trained = true,
     .check = check,
     .lay_out = lay_out,
-    .loss = loss,
+    .loss = model_loss_of_logits,
     .logits = logits,
     .flops_per_token = model_flops_by_size,
 };

@@ -97,6 +97,21 @@ value model_attention(const struct model *m, struct graph *g, const struct model
     return g_attention_cached(g, cache, qkv, a->positions, (int)c->n_head, kv_heads);
 }
 
+value model_cross_entropy(const struct model *m, struct graph *g, value logits, value targets)
+{
+    struct graph_scope top = graph_enter(g, "loss", -1);
+    value loss = g_cross_entropy(g, logits, targets, m->vocab);
+    graph_leave(g, top);
+    return loss;
+}
+
+value model_loss_of_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
+                           enum model_mode mode)
+{
+    value logits = m->def->logits(m, g, B, T, mode);
+    return model_cross_entropy(m, g, logits, g_input(g, "targets", type_2d(DT_I32, B, T)));
+}
+
 enum status model_check_heads(const struct config_model *c)
 {
     if (c->n_embd % c->n_head == 0) return ST_OK;

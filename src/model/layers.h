@@ -50,6 +50,12 @@ struct model_attention {
 value model_attention(const struct model *m, struct graph *g, const struct model_attention *a,
                       value qkv);
 
+/* The mean cross-entropy of logits (B,T,V) and the input `targets` (B,T). */
+value model_cross_entropy(const struct model *m, struct graph *g, value logits, value targets);
+/* model_def.loss of a model with logits. */
+value model_loss_of_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
+                           enum model_mode mode);
+
 /* ST_USAGE if n_embd is not a multiple of n_head; model_check_groups also checks that n_head is a
  * multiple of n_kv_head. */
 enum status model_check_heads(const struct config_model *c);

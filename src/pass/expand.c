@@ -5,20 +5,14 @@
 
 static bool keeps(enum op op, const struct pass_options *o)
 {
+    static const enum pass_rung first[] = {
+        [LEVEL_PRIMITIVE] = RUNG_PRIMITIVE, [LEVEL_LAYER] = RUNG_OP, [LEVEL_FUSED] = RUNG_FULL};
     if (!op_def(op)->expand) return true;
     if (op == OP_ATTENTION || op == OP_ATTENTION_GRAD) return o->flash;
-    switch (op_def(op)->level) {
-    case LEVEL_PRIMITIVE:
-        return true;
-    case LEVEL_LAYER:
-        return o->rung >= RUNG_OP;
-    case LEVEL_FUSED:
-        return o->rung >= RUNG_FULL;
-    }
-    return true;
+    return o->rung >= first[op_def(op)->level];
 }
 
-static void expand_node(const struct graph *, const struct node *n, struct graph *out, value *map)
+static void expand_node(const struct node *n, struct graph *out, value *map)
 {
     value from[MAX_IN], to[MAX_OUT] = {{0}};
     for (int i = 0; i < n->n_in; i++) from[i] = map[n->in[i].i];
@@ -35,7 +29,7 @@ static bool expand_once(const struct graph *in, struct graph *out, const struct 
         if (keeps(in->node[id].op, o)) {
             pass_keep(in, id, out, map);
         } else {
-            expand_node(in, &in->node[id], out, map);
+            expand_node(&in->node[id], out, map);
             any = true;
         }
     }

@@ -83,13 +83,8 @@ static bool is_forward(const struct node *n)
 
 static value amax_leaf(struct float8 *f, const char *what)
 {
-    struct graph_scope here = {f->out->scope, f->out->layer};
-    const char *name = arena_printf(f->out->arena, "%s.%s", here.scope, what);
     struct type t = type_1d(DT_F32, AMAX_STEPS);
-    f->out->scope = "";
-    value v = g_leaf(f->out, STORAGE_AMAX, name, t, f->tensors++ * range_elements(&t));
-    graph_leave(f->out, here);
-    return v;
+    return g_leaf(f->out, STORAGE_AMAX, what, t, f->tensors++ * range_elements(&t));
 }
 
 /* The scale exponent before the first amax is known. Activations and weights: 2^3, for magnitudes

@@ -31,11 +31,7 @@ static bool range_is_whole(const struct range *r)
 static value range_leaf(struct fuse *f, enum storage storage, const struct range *r,
                         enum dtype dtype)
 {
-    const char *scope = f->out->scope;
-    f->out->scope = "";
-    value v = g_leaf(f->out, storage, "all", type_1d(dtype, r->last - r->first), r->first);
-    f->out->scope = scope;
-    return v;
+    return g_leaf_named(f->out, storage, "all", type_1d(dtype, r->last - r->first), r->first);
 }
 
 /* True if `v` is a sum of SUM_SQUARES of gradients; collects their leaves. */

@@ -32,11 +32,7 @@ static value copy_of(const struct precision *p, value old)
         return (value){0};
     struct type t = *graph_type(p->in, old);
     t.dtype = DT_BF16;
-    struct graph_scope here = {p->out->scope, p->out->layer};
-    p->out->scope = "";
-    value v = g_leaf(p->out, STORAGE_COPY, leaf->scope, t, leaf->attr.leaf.offset);
-    graph_leave(p->out, here);
-    return v;
+    return g_leaf_named(p->out, STORAGE_COPY, leaf->scope, t, leaf->attr.leaf.offset);
 }
 
 /* `old` cast to that type; integers are unchanged. */
