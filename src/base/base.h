@@ -25,8 +25,7 @@ enum [[nodiscard]] status{
     ST_HELP,                  /* -h or --help was given: print the help text, exit code 0 */
 };
 
-/* Sets the error message and returns `st`. The message belongs to the calling thread and lives
- * until the next fail(). */
+/* Sets the error message of this thread, which lives until the next fail(), and returns `st`. */
 enum status fail(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Prefixes the message of the error that is being passed up: "node 118 gelu h.3.mlp: ...". */
 enum status fail_in(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -45,9 +45,8 @@ static int64_t least(int64_t a, int64_t b)
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* Minimum free memory over a group and its ancestors. In a container the path may be the host's and
- * not exist under the mount; the walk ends at the mount itself, which is the container's own
- * group. */
+/* Least over a group and its ancestors. In a container the path may be the host's and not exist
+ * here; the walk ends at the mount, which is the container's own group. */
 static int64_t free_upwards(const char *mount, const char *group, const struct files *f)
 {
     char directory[2200];

@@ -13,8 +13,7 @@
 /* --- detection -------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
-/* The features that -march=x86-64-v3 and -march=x86-64-v4 use; the builtin also checks operating
- * system support. */
+/* What -march=x86-64-v3 and -v4 use; the builtin also checks operating system support. */
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -168,8 +167,7 @@ static bool has_word(const char *words, int length, const char *word)
     return false;
 }
 
-/* x86 lists the features as "flags", ARM as "Features". All processors of a machine are assumed to
- * be alike. */
+/* x86 lists them as "flags", ARM as "Features". All processors are assumed to be alike. */
 const char *isa_names_of(const char *cpuinfo, struct arena *a)
 {
     const char *line = strstr(cpuinfo, "\nflags");

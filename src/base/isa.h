@@ -41,9 +41,8 @@ enum isa isa_limited(void);
 bool isa_allows(enum isa isa);
 /* The widest set that isa_allows. */
 enum isa isa_used(void);
-/* True if bf16 matmuls are faster than fp32 ones: 5x with AMX; 2x with AVX512_BF16 on AMD's Zen 4.
- * On Intel processors with AVX512_BF16 only, a step takes 1.4 times as long as in fp32
- * (docs/MEASURING.md). */
+/* True if bf16 matmuls are faster than fp32 ones: 5x with AMX; 2x with AVX512_BF16 on AMD's Zen 4,
+ * but on Intel a step takes 1.4 times as long as in fp32 (docs/MEASURING.md). */
 bool isa_bf16_is_fast(void);
 /* The check of isa_limit for a processor whose widest set is `widest`. */
 enum status isa_check(enum isa limit, enum isa widest);

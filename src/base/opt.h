@@ -17,15 +17,13 @@ struct opt {
     const char *help;
 };
 
-/* Parses the options of the table (which ends with name == NULL) and removes them from argv. The
- * remaining arguments (words without dashes, --options for which `keep` returns true, and
- * everything after a lone `--`) move to the front of argv, and *argc becomes their number. An
- * unknown option is ST_USAGE; the message suggests the nearest one. With `keep`, an unknown option
- * that resembles none in the table also remains: the code that parses the remaining arguments can
- * report it better.
+/* Parses the options of the table (which ends with name == NULL) and removes them from argv. What
+ * remains (words without dashes, --options for which `keep` returns true, everything after a lone
+ * `--`) moves to the front of argv, and *argc becomes its length. An unknown option is ST_USAGE;
+ * the message suggests the nearest one. With `keep`, one that resembles none in the table remains
+ * too: the code that parses the rest can report it better.
  *
- * -h or --help is ST_HELP: no member is set, and opt_help returns the description of the
- * options. */
+ * -h or --help is ST_HELP: no member is set, and opt_help describes the options. */
 enum status opt_parse(const struct opt *table, int *argc, char **argv,
                       bool (*keep)(const char *word));
 /* The output of opt_print for the table of this thread's last ST_HELP. */

@@ -23,8 +23,7 @@ const char *str_thousands(char *buffer, int64_t value);
 const char *str_number(char *buffer, double x, int digits);
 /* 1536 -> "1.5 KiB" */
 const char *str_bytes(char *buffer, double bytes);
-/* Parses "80GiB", "1.5 gb", "512 MiB", "640B" into bytes; false if it is not a size with a unit, or
- * too large. */
+/* Parses "80GiB", "1.5 gb", "512 MiB", "640B"; false if it is no size with a unit, or too large. */
 bool str_read_bytes(const char *text, int64_t *ret_bytes);
 /* The edit distance of two words (Levenshtein), for "did you mean". */
 int str_distance(const char *a, const char *b);

@@ -27,8 +27,7 @@ static int64_t whole(double quota, double period)
     return quota < period ? 1 : (int64_t)(quota / period);
 }
 
-/* The limit of one group. Version 2 has "QUOTA PERIOD" or "max PERIOD" in cpu.max; version 1 has
- * two files. */
+/* The limit of one group. Version 2: "QUOTA PERIOD" or "max PERIOD"; version 1: two files. */
 static int64_t limit_at(const char *directory)
 {
     char path[2304], line[64];
@@ -44,9 +43,8 @@ static int64_t limit_at(const char *directory)
     return whole(quota, strtod(line, NULL));
 }
 
-/* The minimum limit over a group and its ancestors. In a container the path may be the host's and
- * not exist under the mount; the walk ends at the mount itself, which is the container's own
- * group. */
+/* Least over a group and its ancestors. In a container the path may be the host's and not exist
+ * here; the walk ends at the mount, which is the container's own group. */
 static int64_t limit_upwards(const char *mount, const char *group)
 {
     char directory[2200];

@@ -73,8 +73,7 @@ static bool spiked(const struct type *t, int64_t i)
     return 2 * row < type_elements(t) / columns && row % 61 == 7 && i % columns < columns * 2 / 3;
 }
 
-/* Element i of packed q, k, v (B,T,columns), FILL_SUNK: a head's first columns of q and k give 0
- * or overflow. */
+/* Element i of q, k, v (B,T,columns): a head's first columns of q and k give 0 or overflow. */
 static double sunk(const struct type *t, double head, int64_t i, double normal)
 {
     enum { LAST = 200, MIDDLE = 10 };

@@ -46,8 +46,7 @@ struct safetensors {
 /* For example "F32". */
 const char *safetensors_type_name(enum safetensors_type type);
 
-/* Maps a file. Tensors point into the mapping and are valid until safetensors_close; names live in
- * the arena. */
+/* Maps a file. Tensors are valid until safetensors_close; names live in the arena. */
 enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a);
 void safetensors_close(struct safetensors *s);
 /* NULL if there is no tensor of that name. */

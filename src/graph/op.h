@@ -20,9 +20,8 @@ typedef struct value {
     int32_t i;
 } value;
 
-/* E4M3 and E5M2 are 8-bit floats with that many bits of exponent and mantissa (Micikevicius et
- * al., arXiv 2209.05433): up to 448, without infinities, and up to 57344. QUANTISE produces them
- * for matmuls. */
+/* 8-bit floats with that many bits of exponent and mantissa (Micikevicius et al., arXiv
+ * 2209.05433): E4M3 up to 448, without infinities; E5M2 up to 57344. QUANTISE produces them. */
 enum dtype { DT_F32, DT_F64, DT_BF16, DT_I32, DT_E4M3, DT_E5M2, DT_COUNT };
 
 struct type {

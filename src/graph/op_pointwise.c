@@ -208,8 +208,7 @@ void grad_relu(struct graph *g, const struct node *n, const value *dout, value *
     din[0] = graph_add(g, OP_RELU_GRAD, NULL, 2, in, NULL);
 }
 
-/* ELU (Clevert et al., arXiv 1511.07289) with alpha 1: x if positive, else e^x - 1 (slope y +
- * 1). */
+/* ELU (Clevert et al., arXiv 1511.07289), alpha 1: x if positive, else e^x - 1 (slope y + 1). */
 void grad_elu(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     value in[] = {dout[0], n->out[0]};

@@ -1,9 +1,7 @@
-/* accumulate.h - adds 0.01 a thousand times in several formats, to show what rounding does to a
- * sum.
+/* accumulate.h - adds 0.01 a thousand times in several formats, to show what rounding does.
  *
- * fp16 and bf16 are emulated: double has at least twice their significand bits plus two, so
- * rounding a double sum or difference to the format gives the hardware's result (Figueroa, 1995).
- * Ties go to even. */
+ * fp16 and bf16 are emulated: double has at least twice their significand bits plus two, so a
+ * double sum rounded to the format is the hardware's result (Figueroa, 1995). Ties go to even. */
 #ifndef LAB_ACCUMULATE_H
 #define LAB_ACCUMULATE_H
 

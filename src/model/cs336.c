@@ -1,10 +1,9 @@
 /* The language model of Stanford's CS336 (assignments 1 and 2, BasicsTransformerLM): pre-norm
- * blocks with RMSNorm, rotary position embedding, separate q, k, v and output projections, SwiGLU
- * with three matrices, no biases, and an output head that is not tied to the token table.
+ * blocks with RMSNorm, rotary positions, separate q, k, v and output projections, SwiGLU with three
+ * matrices, no biases, and an output head that is not tied to the token table.
  *
- * Weights are (out,in), as in that course's files. Matrices that are adjacent in the range and read
- * the same input (q, k, v; gate, up) therefore form one larger matrix, which the pass `join`
- * uses. */
+ * Weights are (out,in), as in that course's files. Matrices adjacent in the range that read one
+ * input (q, k, v; gate, up) therefore form one matrix, which the pass `join` uses. */
 #include "graph/build.h"
 #include "model/layers.h"
 
@@ -45,8 +44,7 @@ static value norm(const struct forward *f, const char *name, value x)
     return x;
 }
 
-/* Applies rotary embedding to the query heads and the key heads that follow them, but not to
- * values. (B,T,C) -> (B,T,C) */
+/* Rotates the heads of queries and of the keys that follow. (B,T,C) -> (B,T,C) */
 static value attention(const struct forward *f, value x)
 {
     const struct config_model *c = &f->m->config;

@@ -1,5 +1,4 @@
-/* layers.h - helpers for model definitions: parameters in the table, layers in the graph. Private
- * to model/. */
+/* layers.h - helpers for models: the table of parameters, layers of graphs; private to model/. */
 #ifndef MODEL_LAYERS_H
 #define MODEL_LAYERS_H
 
@@ -29,8 +28,7 @@ void model_pad_vocabulary(struct model *m);
 
 /* --- the graph -------------------------------------------------------------------------------- */
 
-/* The parameter whose name is the current scope joined with `name`. Repeated calls return the same
- * leaf. */
+/* The parameter named by the current scope and `name`; the same leaf for repeated calls. */
 value model_weight(const struct model *m, struct graph *g, const char *name);
 /* x @ NAME.weight, plus NAME.bias if that parameter exists. */
 value model_linear(const struct model *m, struct graph *g, const char *name, value x);
@@ -56,8 +54,7 @@ value model_cross_entropy(const struct model *m, struct graph *g, value logits, 
 value model_loss_of_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
                            enum model_mode mode);
 
-/* ST_USAGE if n_embd is not a multiple of n_head; model_check_groups also checks that n_head is a
- * multiple of n_kv_head. */
+/* ST_USAGE if n_head does not divide n_embd; model_check_groups: or n_kv_head not n_head. */
 enum status model_check_heads(const struct config_model *c);
 enum status model_check_groups(const struct config_model *c);
 

@@ -1,11 +1,9 @@
 /* On the rung `full`, consecutive pointwise operators that no pattern of `fuse` matched become one
- * operator, CHAIN: a fused pointwise chain. Values used only inside a chain are never written to
- * memory.
+ * operator, CHAIN. Values used only inside a chain are never written to memory.
  *
  * Chains grow in node order: a node joins the chains that produce its inputs. A chain is placed
  * where its last node was. It therefore ends where another node uses one of its values, where state
- * it may have read is written, and at the end of a phase, beyond which its inputs would have to be
- * kept. */
+ * it may have read is written, and with a phase, beyond which its inputs would have to be kept. */
 #include "graph/chain.h"
 
 #include "pass/pass.h"
@@ -146,8 +144,7 @@ static bool merged(struct link *a, const struct link *b)
     return true;
 }
 
-/* Node `id` extends the links that produce its inputs, as far as they fit together; the other links
- * are closed. */
+/* Node `id` extends the links of its inputs as far as they fit together; the others are closed. */
 static void join(struct chaining *c, int id)
 {
     const struct node *n = &c->in->node[id];

@@ -1,6 +1,5 @@
-/* Replaces operators above the rung by their expansion into smaller operators, recursively. Runs
- * before differentiation: slow attention is the expansion of attention, so its gradient is the
- * gradient of its parts. */
+/* Replaces operators above the rung by their expansion, recursively. Runs before differentiation:
+ * slow attention is the expansion of attention, so its gradient is that of its parts. */
 #include "pass/pass.h"
 
 static bool keeps(enum op op, const struct pass_options *o)

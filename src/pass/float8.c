@@ -2,13 +2,12 @@
  * e4m3, accumulation in f32.
  *
  * Runs after mixed precision, where the matmuls of a block and their gradients are bf16: qkv, the
- * attention output, and the two or three of the feed-forward part. Each operand (activation, weight
- * or gradient) is quantised once, in both orders: x for x w and transposed for the gradient of w, w
- * likewise, and the gradient for both of its matmuls. A GPT-2 block thus has 12 quantised tensors.
- * Each has a scale that follows its largest magnitude (amax) in previous steps; the amax values are
- * state in device memory (STORAGE_AMAX). The head, attention and everything else are unchanged.
- * Runs after `recompute`, because recomputed values are quantised again and each amax is written
- * once per run. */
+ * attention output, and the two or three of the feed-forward part. Each operand is quantised once,
+ * in both orders: x for x w and transposed for the gradient of w, w likewise, and the gradient for
+ * both of its matmuls: 12 tensors in a GPT-2 block. Each has a scale that follows its largest
+ * magnitude (amax) in previous steps, which is state in device memory (STORAGE_AMAX). All else is
+ * unchanged. Runs after `recompute`: recomputed values are quantised again, and each amax is
+ * written once. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -40,8 +39,7 @@ static value origin_of(const struct graph *g, value v)
     return v;
 }
 
-/* Tensor cores read bytes in words of 16 from every matrix of a matmul, including transposed
- * ones. */
+/* Tensor cores read words of 16 bytes from every matrix of a matmul, transposed ones too. */
 static bool is_aligned(const struct type *t)
 {
     enum { WORD = 16 };

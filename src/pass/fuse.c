@@ -264,10 +264,9 @@ static bool embed_sum(struct fuse *f, int id)
     return true;
 }
 
-/* gelu(x), if its gradient is needed later -> gelu_both, which computes one exponential for both.
- * It writes the slope that the gradient would otherwise recompute, so memory-bound kernels do not
- * gain. If the GELU is recomputed, the second one produces the slope, so that no slope is kept
- * across the forward pass. */
+/* gelu(x), if its gradient is needed later -> gelu_both: one exponential for both. It writes the
+ * slope that the gradient would recompute, so memory-bound kernels do not gain. If the GELU is
+ * recomputed, the second one does this: no slope is kept across the forward pass. */
 static bool gelu_both(struct fuse *f, int id)
 {
     const struct node *gelu = &f->in->node[id];
@@ -314,8 +313,7 @@ static bool match(struct fuse *f, int id)
     return false;
 }
 
-/* Dead code (such as the log-sum-exp of slow attention) is removed first, because its uses would
- * prevent matches. */
+/* Dead code (the log-sum-exp of slow attention) goes first: its uses would prevent matches. */
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
     struct graph live = *in;

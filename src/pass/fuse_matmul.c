@@ -115,8 +115,7 @@ static const struct node *weight_gradient(const struct fuse *f, value d, int id)
     return NULL;
 }
 
-/* matmul(a^T, d) and the sum of d over its rows -> matmul_sum: the gradients of a weight and its
- * bias */
+/* matmul(a^T, d), sum of d over its rows -> matmul_sum: the gradients of a weight and its bias */
 bool fuse_matmul_sum(struct fuse *f, int id)
 {
     const struct node *sum = &f->in->node[id], *matmul;

@@ -20,8 +20,7 @@ struct join {
     bool *replaced; /* per old node: replaced by a joined matmul */
 };
 
-/* True if `v` is a matmul with a transposed weight, and neither the result nor the weight has
- * another use. */
+/* True if `v` is a matmul with a transposed weight, and both are used only here. */
 static bool is_joinable(const struct join *j, value v)
 {
     const struct graph *g = j->in;

@@ -18,8 +18,7 @@ static const struct packed_weight *find(const struct pass_packing *p, const stru
     return NULL;
 }
 
-/* The packed form of the second operand if `n` is a matmul with p->rows rows whose second operand
- * is in the list; else NULL. */
+/* The packed second operand if `n` is a matmul with p->rows rows and the list has it; else NULL. */
 static const struct packed_weight *match(const struct graph *g, const struct node *n,
                                          const struct pass_packing *p)
 {

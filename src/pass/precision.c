@@ -88,8 +88,7 @@ static bool is_parameter_gradient(const struct graph *g, const struct node *n)
     return n->op == OP_SUM_LEADING || n->op == OP_EMBED_GRAD;
 }
 
-/* A library matmul may accept a bias only in the type of its operands. A bf16 bias exists if the
- * optimizer keeps a copy. */
+/* A library may accept a bias only in the operands' type; the optimizer's copy has it in bf16. */
 static bool narrows_bias(const struct precision *p, const struct node *n)
 {
     const struct pass_kernels *k = p->options->kernels;

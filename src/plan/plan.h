@@ -77,9 +77,8 @@ enum status plan_build(struct plan *p, const struct graph *g, const struct targe
 /* Undoes plan_bind. */
 void plan_release(struct plan *p);
 
-/* Enlarges the block sizes to the needs of the plan. Call it for every plan, then storage_alloc
- * once. Two storage_blocks may share a block: an address that is already set is kept, and its owner
- * frees it. */
+/* Enlarges the block sizes to the needs of the plan; for every plan, then storage_alloc once.
+ * Blocks may be shared: an address that is set already is kept, and its owner frees it. */
 void storage_reserve(struct storage_blocks *s, const struct plan *p);
 enum status storage_alloc(struct storage_blocks *s);
 void storage_free(struct storage_blocks *s);
@@ -90,8 +89,7 @@ enum status plan_bind(struct plan *p, const struct storage_blocks *s);
 enum status plan_run(struct plan *p, const struct plan_hooks *hooks);
 /* Runs steps from ... to - 1; the steps before them must have run. */
 enum status plan_run_part(struct plan *p, int from, int to, const struct plan_hooks *hooks);
-/* The first step that runs a kernel outside the forward pass; the number of steps if there is
- * none. */
+/* The first step with a kernel outside the forward pass; else the number of steps. */
 int plan_backward_start(const struct plan *p);
 
 /* The address of an input leaf or an output; valid after plan_bind. */
@@ -111,8 +109,7 @@ struct cost plan_cost(const struct plan *p);
 
 /* Prints the table of steps: kernel, name, type, FLOPs, bytes. */
 void plan_print(const struct plan *p, struct str *s);
-/* Prints the values that are live at the memory peak, largest first, with name, layer and live
- * range. */
+/* Prints the values live at the memory peak, largest first: name, layer, live range. */
 void plan_print_memory(const struct plan *p, int rows, struct str *s);
 
 /* Assigns each span an offset, a multiple of 64, such that spans with overlapping live ranges do

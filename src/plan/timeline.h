@@ -24,9 +24,8 @@ enum memory_part {
 const char *memory_part_name(enum memory_part part);
 const char *memory_part_id(enum memory_part part);
 
-/* A value's use of arena bytes, from the step that produces it to the last step before the bytes
- * hold another value or are free. The stay of an in-place result starts where the stay of its input
- * ends; views have no stay. */
+/* A value's use of arena bytes, from the step that produces it to the last before they are free or
+ * hold another value, such as a result in place. Views have none. */
 struct stay {
     value v;
     int first, last;       /* steps of the plan; last is plan->steps for an output */

@@ -10,8 +10,7 @@
 #include "base/arena.h"
 #include "engine/weights.h"
 
-/* What a run needs besides its tensors to resume exactly: everything else is a function of the
- * seed and these numbers. */
+/* What a run needs besides its tensors to resume exactly; all else follows from these. */
 struct checkpoint_state {
     int64_t iter; /* updates done, which is the index of the next one */
     int64_t seed;
@@ -32,8 +31,8 @@ struct checkpoint {
 enum status checkpoint_save(const char *run_dir, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state);
 
-/* The newest intact checkpoint, or the one with the lowest validation loss, with all files verified;
- * logs a warning for each newer one that is corrupt. False if there is none. */
+/* The newest intact checkpoint, or that with the lowest validation loss, all files verified; warns
+ * of each newer one that is corrupt. False if there is none. */
 bool checkpoint_find(const char *run_dir, bool best, struct arena *a, struct checkpoint *ret);
 /* The checkpoint in the folder `path`, also verified; ST_FORMAT or ST_IO if it is corrupt. */
 enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret);

@@ -37,8 +37,7 @@ static enum status log_samples(struct trainer *t, bool all)
     return ST_OK;
 }
 
-/* The number of initial updates that statistics exclude, because they warm caches and compile
- * kernels. */
+/* Initial updates without statistics, because they warm caches and compile kernels. */
 static int64_t warm_up(int64_t updates)
 {
     return updates / 4 < WARM_UP ? updates / 4 : WARM_UP;
@@ -209,8 +208,7 @@ static void summarize(struct trainer *t)
         s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
 }
 
-/* Generates a text with the current weights, from the configured prompt if the data set has all of
- * its characters. */
+/* Generates a text, from the configured prompt if the data set has all of its characters. */
 static enum status sample_text(struct trainer *t, struct str *s)
 {
     enum { LENGTH = 300 };

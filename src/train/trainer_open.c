@@ -87,8 +87,7 @@ static enum status check_same_tokens(const struct trainer *t)
     return saved_check_vocabulary(&before, &t->learner.dataset, dir);
 }
 
-/* Stores the token texts in the run directory, so that text can be generated without the data
- * set. */
+/* Keeps the token texts in the run directory: text is then generated without the data set. */
 static enum status keep_vocabulary(const struct config *c, struct arena *a)
 {
     const char *path = arena_printf(a, "%s/%s/meta.json", c->data.data_dir, c->data.dataset);
