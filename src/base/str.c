@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ensures capacity for `more` bytes and the terminating zero. */
 static void reserve(struct str *s, int64_t more)
 {
     int64_t need = s->len + more + 1;

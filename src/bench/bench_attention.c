@@ -62,7 +62,6 @@ struct stock {
     int64_t qkv_bytes, dy_bytes;
 };
 
-/* All variants of one length and type. */
 struct length {
     const struct attention_options *o;
     const struct stock *stock;
@@ -88,7 +87,6 @@ static void set_heads(struct attention_cell *c, const struct attention_options *
     c->KV = o->kv_heads ? o->kv_heads : c->H;
 }
 
-/* Columns of packed q, k, v. */
 static int64_t packed_columns(const struct attention_cell *c)
 {
     return (c->H + 2 * c->KV) * c->D;
@@ -237,7 +235,6 @@ static enum status sample_pass(void *user, int calls, double *ret_ms)
     return l->backend->stream.event_elapsed(l->context, TURN, END, &ret_ms[1]);
 }
 
-/* Repeats the forward kernel, then the backward kernel. */
 static enum status sample_kernels(void *user, int calls, double *ret_ms)
 {
     struct trial *t = user;
@@ -506,7 +503,6 @@ static void leave_out(const struct attention_options *o, struct attention_cell *
     }
 }
 
-/* Runs all lengths and types of one head size and mask. */
 static enum status run_lengths(struct report *r, int size, bool causal, const struct stock *stock,
                                int64_t start, struct attention_cell *cell, struct arena *a)
 {

@@ -13,8 +13,6 @@
 
 struct arena;
 
-struct machine;
-
 /* Variants. Flash attention uses the kernel rows of training; without rows for a single compute
  * capability (hopper=false); with the same bits in every run (deterministic=true); or both. */
 enum attention_variant {

@@ -1,10 +1,7 @@
-/* Finds the distinct calls of a training step. */
 #include "backend/backend.h"
-#include "base/str.h"
 #include "bench/bench_kernels.h"
 #include "bench/call.h"
 #include "graph/attr.h"
-#include "graph/chain.h"
 
 static bool same_types(int n, const struct type *x, const struct type *y)
 {

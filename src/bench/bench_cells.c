@@ -179,7 +179,6 @@ static enum status open_cell(struct running_all *all, struct running *r)
     return ST_OK;
 }
 
-/* False for a closed cell and after Ctrl-C. */
 static bool can_step(const struct running *r)
 {
     return r->engine && !interrupt_noted();
@@ -191,7 +190,6 @@ static enum status warm_up(struct running_all *all, struct running *r)
     return ST_OK;
 }
 
-/* Takes samples up to number `to`. */
 static enum status sample_until(struct running_all *all, struct running *r, int to)
 {
     while (r->taken < to && can_step(r)) {

@@ -32,7 +32,6 @@ struct copied {
     int copies;
 };
 
-/* One kernel row on these copies. */
 struct running {
     const struct copied *copied;
     const struct kernel *kernel;
@@ -132,7 +131,6 @@ static const char *reason_to_leave_out(const struct bench_call *c, const struct 
     return reference && !row->taken && ms > REFERENCE_MS_MOST ? "would take too long" : NULL;
 }
 
-/* Computes rates and the share of the machine's peaks. */
 static void rate_row(const struct bench_call *c, const struct machine *m, struct bench_row *row)
 {
     double seconds = row->ms.median * 1e-3;

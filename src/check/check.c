@@ -247,7 +247,6 @@ static bool is_selected(const struct kernel *k, const char *variant)
     return !variant || !strcmp(k->variant, variant);
 }
 
-/* The arguments of check_kernels. */
 struct request {
     const struct target *target;
     void *context;
@@ -257,7 +256,6 @@ struct request {
     void *user;
 };
 
-/* Checks every row that fits case i with that float type. */
 static enum status check_case(const struct request *req, int i, enum dtype dtype, struct arena *a)
 {
     const struct backend *b = req->target->backend;

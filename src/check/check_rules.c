@@ -9,7 +9,6 @@
 #include "plan/plan.h"
 
 #include <math.h>
-#include <string.h>
 
 const double gradient_tolerance = 1e-6, expansion_tolerance = 1e-12;
 
@@ -49,7 +48,6 @@ static enum status bench_init(struct bench *w, int i)
     return graph_status(&w->graph);
 }
 
-/* Appends the operator of the case and returns its first output. */
 static value bench_node(struct bench *w)
 {
     const struct op_case *c = w->data.c;
@@ -117,7 +115,6 @@ static value weighted_sum(struct bench *w, value first)
     return sum;
 }
 
-/* The slope of the loss with respect to one element of an input. */
 static enum status slope_at(struct bench *w, double *x, double *ret_slope)
 {
     static const double h = 1e-4;
@@ -208,7 +205,6 @@ enum status check_gradient(int i, double *ret_error)
     return st;
 }
 
-/* Adds graph outputs: those of the operator, or of its expansion. */
 static enum status add_outputs(struct bench *w, bool expanded)
 {
     const struct op_case *c = w->data.c;
@@ -238,7 +234,6 @@ static enum status run_form(struct bench *w, bool expanded)
     return bench_run(w);
 }
 
-/* Output k of the last run, as doubles. */
 static enum status output_of(struct bench *w, int k, double **ret_x)
 {
     value v = w->graph.output[k].v;

@@ -1,7 +1,6 @@
 #include "config/config.h"
 
 #include "base/file.h"
-#include "base/str.h"
 #include "config/fields.h"
 
 #include <ctype.h>

@@ -45,7 +45,6 @@ const char *safetensors_shape(const struct safetensor *t, char buffer[128])
     return buffer;
 }
 
-/* False if the size in bytes overflows int64_t. */
 static bool count_bytes(const struct safetensor *t, int64_t *ret_bytes)
 {
     int64_t bytes = types[t->type].bytes;
@@ -244,7 +243,6 @@ static char *format_header(const struct safetensor *tensors, int count)
     return text;
 }
 
-/* Where the bytes of a file go. */
 struct sink {
     FILE *stream;
     struct hash *hash;

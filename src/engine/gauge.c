@@ -22,7 +22,6 @@ struct weighted {
     double sum, ms, min, max;
 };
 
-/* Sums over several samples. */
 struct sum {
     double ms, throttle_ms, by[THROTTLE_COUNT], throttle_known_ms, energy_j, energy_ms;
     struct weighted value[GAUGE_VALUES];

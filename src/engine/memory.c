@@ -50,7 +50,6 @@ void memory_course(const struct program *program, struct memory_course *ret, str
     arena_release(&scratch);
 }
 
-/* The number of consecutive moments of the same graph, starting at `from`. */
 static int run_length(const struct memory_course *c, int from)
 {
     int n = 1;
@@ -235,7 +234,6 @@ static enum status plan_variant(const struct config *c, int64_t vocab, unsigned 
     return st;
 }
 
-/* False if the variant recomputes nothing. */
 static bool differs(const struct memory_variant *v, const struct memory_variant *none)
 {
     return v->flops != none->flops || v->total != none->total || v->saved != none->saved;

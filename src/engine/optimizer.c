@@ -88,7 +88,6 @@ static struct optimizer_operands operands_of(struct graph *g, const struct optim
     return in;
 }
 
-/* The update of one parameter as one operator. */
 static value update_by_operator(struct graph *g, const struct optimizer *o,
                                 const struct config_train *c, const struct parameter *p,
                                 const struct optimizer_operands *in)

@@ -59,7 +59,6 @@ static value first_gradient(struct graph *g, const struct config *c)
     return dloss;
 }
 
-/* The weight leaf that starts at that offset; no value if there is none. */
 static value weight_at(const struct graph *g, int64_t offset)
 {
     for (int id = 0; id < g->nodes; id++) {

@@ -1,4 +1,3 @@
-/* Matmuls. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 

@@ -9,7 +9,6 @@
 
 enum { ACCUMULATE_TIMES = 1000, ACCUMULATIONS = 8, NARROW_TEXT = 40 };
 
-/* The formats. */
 enum narrow { NARROW_FP32, NARROW_FP16, NARROW_BF16, NARROW_FORMATS };
 /* The nearest number of the format, ties to even; infinity beyond the largest one. */
 double narrow_round(enum narrow f, double x);

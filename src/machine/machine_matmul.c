@@ -10,7 +10,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const int64_t shapes[][3] = {
     {256, 256, 256},    {1024, 1024, 1024}, {2048, 2048, 2048},
@@ -146,7 +145,6 @@ static enum status start(void *user, int)
     return t->kernel->run(&t->call);
 }
 
-/* The time of the fastest run. */
 static enum status time_trial(struct trial *t, const struct effort *p, double *ret_ms)
 {
     struct stopwatch w = {.backend = t->backend, .context = t->context, .start = start, .user = t};

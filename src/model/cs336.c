@@ -19,7 +19,6 @@ static int64_t feed_forward(const struct config_model *c)
     return c->d_ff ? c->d_ff : 4 * c->n_embd;
 }
 
-/* State while building one forward pass. */
 struct forward {
     const struct model *m;
     struct graph *g;

@@ -4,7 +4,6 @@
 #include "graph/build.h"
 #include "model/layers.h"
 
-/* The mean square of the output. */
 static value loss(const struct model *, struct graph *g, int64_t B, int64_t T, enum model_mode)
 {
     value x = g_leaf(g, STORAGE_RANDOM, "x", type_1d(DT_F32, B * T), 0);

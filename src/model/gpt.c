@@ -9,7 +9,6 @@
 
 static const double INIT_STD = 0.02;
 
-/* State while building one forward pass. */
 struct forward {
     const struct model *m;
     struct graph *g;

@@ -32,7 +32,6 @@ struct parameter *model_layer(struct model_parameters *l, const char *name, stru
     return &l->m->parameter[weight];
 }
 
-/* NULL if the scope has no parameter of that name. */
 static const struct parameter *find(const struct model *m, const struct graph *g, const char *name)
 {
     char full[128];

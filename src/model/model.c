@@ -124,7 +124,6 @@ static float truncate_normal(const struct model *m, int i, int64_t k, float norm
     return normal;
 }
 
-/* Generates the initial values of elements k ... k + n - 1 of parameter i. */
 static void generate(const struct model *m, int i, int64_t k, int64_t n, float *ret)
 {
     const struct parameter *p = &m->parameter[i];

@@ -27,7 +27,6 @@ struct chaining {
     int *of; /* per node: its link, or NONE */
 };
 
-/* The inputs and outputs of a chain. */
 struct interface {
     int ins, outs;
     value in[MAX_IN], out[MAX_PARTS];
@@ -124,7 +123,6 @@ static void close_all(struct chaining *c)
     for (int i = 0; i < c->links; i++) c->link[i].closed = true;
 }
 
-/* The open link that produces `v`, or NULL. */
 static struct link *producer_of(struct chaining *c, value v)
 {
     int at = c->of[c->in->info[v.i].producer];

@@ -63,7 +63,6 @@ bool fuse_quantise(struct fuse *f, int id)
     return true;
 }
 
-/* True if a node of `g` after `n` reads an output of `n`. */
 static bool is_read(const struct graph *g, const struct node *n)
 {
     for (const struct node *later = n + 1; later < g->node + g->nodes; later++)
@@ -96,7 +95,6 @@ bool fuse_quantise_norm(struct fuse *f, int id)
     return true;
 }
 
-/* The value behind any RESHAPE views. */
 static value behind_views(const struct graph *g, value v)
 {
     const struct node *n = graph_producer(g, v);

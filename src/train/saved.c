@@ -4,7 +4,6 @@
 #include "base/threads.h"
 #include "engine/device.h"
 #include "engine/weights.h"
-#include "train/learner.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 #include "train/trainer.h"
 
 #include "base/clock.h"
-#include "base/host.h"
 #include "base/interrupt.h"
 #include "base/stats.h"
 #include "base/str.h"

@@ -9,7 +9,6 @@
 #include "train/saved.h"
 
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 static void log_change(void *, const char *key, const char *before, const char *now)

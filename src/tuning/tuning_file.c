@@ -53,22 +53,19 @@ static bool read_target(const json_t *root, struct target *t)
     return true;
 }
 
-static bool is_hexadecimal(const char *text, size_t digits)
+/* Hexadecimal digits that fill `ret`; true also if there are none. */
+static bool read_digits(const json_t *object, const char *name, char *ret, size_t size)
 {
-    return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
+    if (!json_object_get(object, name)) return true;
+    return read_text(object, name, ret, size) && strspn(ret, "0123456789abcdef") == size - 1;
 }
 
 static bool read_candidate(const json_t *from, struct tuning_candidate *ret)
 {
     const json_t *us = json_object_get(from, "us");
-    if (!read_text(from, "variant", ret->variant, sizeof ret->variant)) return false;
-    if (json_object_get(from, "algorithm") &&
-        (!read_text(from, "algorithm", ret->algorithm, sizeof ret->algorithm) ||
-         !is_hexadecimal(ret->algorithm, sizeof ret->algorithm - 1)))
-        return false;
-    if (json_object_get(from, "launch") &&
-        (!read_text(from, "launch", ret->launch, sizeof ret->launch) ||
-         !is_hexadecimal(ret->launch, sizeof ret->launch - 1)))
+    if (!read_text(from, "variant", ret->variant, sizeof ret->variant) ||
+        !read_digits(from, "algorithm", ret->algorithm, sizeof ret->algorithm) ||
+        !read_digits(from, "launch", ret->launch, sizeof ret->launch))
         return false;
     ret->us = json_number_value(us);
     ret->spread_us = json_number_value(json_object_get(from, "spread_us"));
