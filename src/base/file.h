@@ -10,8 +10,7 @@
 
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
-/* Reads up to size - 1 bytes as text in one call, allocating nothing; false, with an empty text, if
- * there are none. */
+/* Up to size - 1 bytes as text in one read, without allocating; false and "" if there are none. */
 bool file_peek(const char *path, char *text, int size);
 /* Reads the whole file and appends a zero byte. */
 enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size);

@@ -33,9 +33,8 @@ static bool has_avx512_bf16(void)
     return has_avx512() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && eax >> 5 & 1;
 }
 
-/* The tile registers are large, so Linux enables them for a process only on request (since kernel
- * 5.16) and may refuse. Intel, Architecture Instruction Set Extensions, chapter 3; Linux,
- * Documentation/arch/x86/xstate. */
+/* Linux enables the large tile registers only on request (since kernel 5.16) and may refuse. Intel,
+ * Architecture Instruction Set Extensions, chapter 3; Linux, Documentation/arch/x86/xstate. */
 static bool has_amx(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18, AMX_BF16 = 22, AMX_TILE = 24 };

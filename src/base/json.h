@@ -10,8 +10,7 @@
 json_t *text_or_null(const char *text);
 /* null for infinities and NaN, which JSON does not have. */
 json_t *number_or_null(double x);
-/* Both release `root`; flags are those of json_dumps. A file is replaced atomically (file.h); text
- * is appended with a newline. */
+/* Release `root`; flags as of json_dumps. A file is replaced atomically, text gets a newline. */
 enum status json_write(json_t *root, size_t flags, const char *path);
 void json_print(json_t *root, size_t flags, struct str *s);
 

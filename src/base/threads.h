@@ -9,9 +9,8 @@
 void threads_set(int64_t n);
 /* The number set last; before any threads_set, threads_available(). */
 int64_t threads_count(void);
-/* One thread for each core that this process may use, by its affinity mask and the cpu limit of its
- * control groups. The second hardware thread of a core shares its vector units and delays every
- * barrier, so it is not counted. */
+/* One thread for each core that this process may use, by its affinity mask and control groups. A
+ * second hardware thread shares the vector units and delays every barrier: not counted. */
 int64_t threads_available(void);
 /* Lets this thread run on all processors of the process again after OpenMP bound it to one place.
  * Call it before starting a child process, which would otherwise inherit the single place. */

@@ -130,9 +130,8 @@ static enum status slope_at(struct bench *w, double *x, double *ret_slope)
     return ST_OK;
 }
 
-/* The element of a sample: in a small tensor every element is used; in a larger one it is
- * random, and every second time the steepest of FEW random ones, because most slopes of a sharp
- * softmax are lost in rounding. */
+/* The element of a sample: every one of a small tensor; of a larger one a random one, each second
+ * time the steepest of FEW, because most slopes of a sharp softmax are lost in rounding. */
 static int64_t choose(const double *gradient, int64_t n, int k, int sample, int samples)
 {
     enum { FEW = 64 };

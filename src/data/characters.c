@@ -1,5 +1,4 @@
-/* Data sets of characters: a token is one Unicode code point; the vocabulary is the sorted set
- * of those that the text has. */
+/* Data sets of characters: a token is a Unicode code point; the vocabulary is sorted. */
 #include "base/utf8.h"
 #include "data/kind.h"
 #include "data/meta.h"

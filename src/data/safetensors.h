@@ -59,8 +59,7 @@ struct safetensors_facts {
     int64_t bytes;
     char sha256[HASH_HEX];
 };
-/* Writes the tensors in the given order; the file appears complete or not at all. Duplicate names
- * are a BUG. `ret` may be NULL. */
+/* Writes the tensors in order, atomically. Duplicate names are a BUG. `ret` may be NULL. */
 enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,
                               struct safetensors_facts *ret);
 

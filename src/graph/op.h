@@ -219,8 +219,8 @@ struct cost {
  * determine it. Sets the message of a failure. */
 typedef enum status (*shape_fn)(struct node *n, const struct type *in, const struct type *given,
                                 struct type *out);
-/* Appends the gradient. dout[i] is the adjoint of output i (no value: zero). Sets din[i]; leaves
- * it no value if no gradient flows to input i. */
+/* Appends the gradient. dout[i] is the adjoint of output i (no value: zero). Sets din[i], no value
+ * before, if a gradient flows to input i. */
 typedef void (*grad_fn)(struct graph *g, const struct node *n, const value *dout, value *din);
 /* Appends smaller operators that compute the outputs `out` from `in`. */
 typedef void (*expand_fn)(struct graph *g, const struct node *n, const value *in, value *out);

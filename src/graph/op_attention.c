@@ -36,7 +36,6 @@ void grad_attention(struct graph *g, const struct node *n, const value *dout, va
 {
     value in[] = {dout[0], n->in[0], n->out[0], n->out[1], n->in[1]};
     din[0] = graph_add(g, OP_ATTENTION_GRAD, &n->attr, 5, in, NULL);
-    din[1] = (value){0};
 }
 
 struct heads {

@@ -94,14 +94,10 @@ void expand_swiglu_grad(struct graph *g, const struct node *n, const value *in, 
 
 struct cost cost_swiglu(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = 6.0 * (double)type_elements(&out[0]);
-    return c;
+    return cost_each(n, in, out, 6, &out[0]);
 }
 
 struct cost cost_swiglu_grad(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = 12.0 * (double)type_elements(&in[0]);
-    return c;
+    return cost_each(n, in, out, 12, &in[0]);
 }

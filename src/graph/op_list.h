@@ -58,7 +58,7 @@ OP(TANH,                   PRIMITIVE, BY_PLACE,   1, 1, none,          INPLACE,
 OP(ERF,                    PRIMITIVE, BY_PLACE,   1, 1, none,          INPLACE,
    F32,      0,                      shape_same,                  grad_erf,           no_expansion,                  cost_pointwise)
 OP(RELU,                   PRIMITIVE, BY_PLACE,   1, 1, none,          INPLACE,
-   AS_INPUT, 0,                      shape_same,                  grad_relu,          no_expansion,                  cost_pointwise)
+   AS_INPUT, 0,                      shape_same,                  grad_slope,         no_expansion,                  cost_pointwise)
 OP(RELU_GRAD,              PRIMITIVE, BY_PLACE,   2, 2, none,          INPLACE | INPLACE_1,
    AS_INPUT, 0,                      shape_slope,                 no_gradient,        no_expansion,                  cost_pointwise)
 OP(CAUSAL_MASK,            PRIMITIVE, BY_PLACE,   1, 1, constant,      INPLACE,
@@ -117,7 +117,7 @@ OP(GELU,                   LAYER,     BY_PLACE,   1, 1, gelu,          INPLACE,
 OP(GELU_GRAD,              LAYER,     BY_PLACE,   2, 2, gelu,          INPLACE | INPLACE_1,
    BF16,     0,                      shape_same,                  no_gradient,        expand_gelu_grad,              cost_gelu)
 OP(ELU,                    LAYER,     BY_PLACE,   1, 1, none,          INPLACE,
-   AS_INPUT, 0,                      shape_same,                  grad_elu,           expand_elu,                    cost_five)
+   AS_INPUT, 0,                      shape_same,                  grad_slope,         expand_elu,                    cost_five)
 OP(ELU_GRAD,               LAYER,     BY_PLACE,   2, 2, none,          INPLACE | INPLACE_1,
    AS_INPUT, 0,                      shape_slope,                 no_gradient,        expand_elu_grad,               cost_five)
 OP(SILU,                   LAYER,     BY_PLACE,   1, 1, none,          INPLACE,
@@ -147,9 +147,9 @@ OP(CROSS_ENTROPY_GRAD,     LAYER,     LOSS,       4, 4, loss,          INPLACE,
 OP(SUM_SQUARES,            LAYER,     BY_PLACE,   1, 1, none,          0,
    F32,      0,                      shape_scalar,                grad_sum_squares,   expand_sum_squares,            cost_sum_squares)
 OP(ADAMW,                  LAYER,     OPTIMIZER,  8, 8, adamw,         WRITES(3),
-   F32,      0,                      shape_adamw,                 no_gradient,        expand_adamw,                  cost_adamw)
+   F32,      0,                      shape_update,                no_gradient,        expand_adamw,                  cost_adamw)
 OP(SGDM,                   LAYER,     OPTIMIZER,  5, 5, sgd,           WRITES(2),
-   F32,      0,                      shape_sgdm,                  no_gradient,        expand_sgdm,                   cost_sgdm)
+   F32,      0,                      shape_update,                no_gradient,        expand_sgdm,                   cost_sgdm)
 /* flash attention: the T x T matrices are never stored */
 OP(ATTENTION,              LAYER,     ATTENTION,  2, 2, attention,     NUMERICS,
    BF16,     0,                      shape_attention,             grad_attention,     expand_attention,              cost_attention)
@@ -199,9 +199,9 @@ OP(QUANTISE_GELU_GRAD,     FUSED,     POINTWISE,  4, 4, quantise_gelu, WRITES(1)
 OP(QUANTISE_ADD_LAYERNORM, FUSED,     NORMS,      5, 6, quantise_norm, WRITES(1),
    F32,      0,                      shape_quantise_add_layernorm, no_gradient,        expand_quantise_add_layernorm, cost_quantise_norm)
 OP(ADAMW_COPY,             FUSED,     OPTIMIZER,  9, 9, adamw,         WRITES(4),
-   F32,      0,                      shape_adamw_copy,            no_gradient,        expand_adamw_copy,             cost_adamw)
+   F32,      0,                      shape_update_copy,           no_gradient,        expand_update_copy,            cost_adamw)
 OP(SGDM_COPY,              FUSED,     OPTIMIZER,  6, 6, sgd,           WRITES(3),
-   F32,      0,                      shape_sgdm_copy,             no_gradient,        expand_sgdm_copy,              cost_sgdm)
+   F32,      0,                      shape_update_copy,           no_gradient,        expand_update_copy,            cost_sgdm)
 /* adjacent pointwise operators, fused by the pass `chain` */
 OP(CHAIN,                  FUSED,     BY_PLACE,   1, 9, chain,         INPLACE,
    F32,      0,                      shape_chain,                 no_gradient,        expand_chain,                  cost_chain)

@@ -47,7 +47,6 @@ void grad_cross_entropy(struct graph *g, const struct node *n, const value *dout
 {
     value in[] = {n->in[0], n->in[1], n->out[1], dout[0]};
     din[0] = graph_add(g, OP_CROSS_ENTROPY_GRAD, &n->attr, 4, in, NULL);
-    din[1] = (value){0};
 }
 
 /* Sets padding columns to minus infinity, so they have no probability and no gradient. */

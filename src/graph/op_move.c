@@ -177,7 +177,6 @@ enum status shape_embed(struct node *n, const struct type *in, const struct type
 void grad_embed(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = g_embed_grad(g, n->in[1], dout[0], *graph_type(g, n->in[0]));
-    din[1] = (value){0};
 }
 
 /* Inputs are pairs of table and ids; only the rows selected by the ids are read. */
@@ -195,9 +194,7 @@ struct cost cost_embed(const struct node *n, const struct type *in, const struct
 
 struct cost cost_embed_grad(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = (double)type_elements(&in[1]);
-    return c;
+    return cost_each(n, in, out, 1, &in[1]);
 }
 
 /* ids (T), dy (...,T,C) -> (V,C): gradient of a table with the same ids in all sequences */
@@ -269,7 +266,6 @@ enum status shape_pick(struct node *n, const struct type *in, const struct type 
 void grad_pick(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = g_pick_grad(g, n->in[1], dout[0], *graph_type(g, n->in[0]));
-    din[1] = (value){0};
 }
 
 /* token table (V,C), ids (B,T), position table (Tmax,C), positions (T), step -> (B,T,C) */

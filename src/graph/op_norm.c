@@ -222,16 +222,12 @@ static double fused_flops(const struct node *n)
 
 struct cost cost_norm(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = ((is_rms(n->op) ? 4 : 8) + fused_flops(n)) * (double)type_elements(&in[0]);
-    return c;
+    return cost_each(n, in, out, (is_rms(n->op) ? 4 : 8) + fused_flops(n), &in[0]);
 }
 
 struct cost cost_norm_grad(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = ((is_rms(n->op) ? 9 : 16) + fused_flops(n)) * (double)type_elements(&in[0]);
-    return c;
+    return cost_each(n, in, out, (is_rms(n->op) ? 9 : 16) + fused_flops(n), &in[0]);
 }
 
 void grad_softmax(struct graph *g, const struct node *n, const value *dout, value *din)

@@ -4,16 +4,20 @@
 
 #include "graph/op.h"
 
-#define OP(name, level, family, least, most, attrs, flags, policy, f32, shaping, grad, expand, costs) \
-    enum status shaping(struct node *n, const struct type *in, const struct type *given,              \
-                        struct type *out);                                                            \
-    void grad(struct graph *g, const struct node *n, const value *dout, value *din);                  \
-    void expand(struct graph *g, const struct node *n, const value *in, value *out);                  \
+#define OP(name, level, family, least, most, attrs, flags, policy, f32, shaping, grad, expand, \
+           costs)                                                                              \
+    enum status shaping(struct node *n, const struct type *in, const struct type *given,       \
+                        struct type *out);                                                     \
+    void grad(struct graph *g, const struct node *n, const value *dout, value *din);           \
+    void expand(struct graph *g, const struct node *n, const value *in, value *out);           \
     struct cost costs(const struct node *n, const struct type *in, const struct type *out);
 #include "graph/op_list.h"
 #undef OP
 
 /* The dtype of a result that may be bf16 or f32 for any input: that of `given` unless NULL. */
 enum dtype result_dtype(enum dtype in, const struct type *given);
+/* Every input read and every output written once, and `flops` for each element of `t`. */
+struct cost cost_each(const struct node *n, const struct type *in, const struct type *out,
+                      double flops, const struct type *t);
 
 #endif

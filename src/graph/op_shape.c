@@ -65,22 +65,25 @@ struct cost cost_move(const struct node *n, const struct type *in, const struct 
     return (struct cost){0, bytes_of(in, n->n_in) + bytes_of(out, n->n_out)};
 }
 
+struct cost cost_each(const struct node *n, const struct type *in, const struct type *out,
+                      double flops, const struct type *t)
+{
+    struct cost c = cost_move(n, in, out);
+    c.flops = flops * (double)type_elements(t);
+    return c;
+}
+
 /* One operation for each element of the largest operand. */
 struct cost cost_pointwise(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = (double)type_elements(&out[0]);
-    if (n->n_in && type_elements(&in[0]) > type_elements(&out[0]))
-        c.flops = (double)type_elements(&in[0]);
-    return c;
+    bool reduces = n->n_in && type_elements(&in[0]) > type_elements(&out[0]);
+    return cost_each(n, in, out, 1, reduces ? &in[0] : &out[0]);
 }
 
 /* Five operations for each element of input 0: an exponential and a few simple ones. */
 struct cost cost_five(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = 5.0 * (double)type_elements(&in[0]);
-    return c;
+    return cost_each(n, in, out, 5, &in[0]);
 }
 
 /* One element of each row is read or written. */

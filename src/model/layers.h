@@ -18,8 +18,7 @@ struct model_parameters {
 /* Appends a parameter; its fields may be changed until the next one is appended. */
 struct parameter *model_parameter(struct model_parameters *l, const char *name, struct type type,
                                   double mean, double std);
-/* Appends NAME.weight, (in,out), or for a norm (out) with initial value 1; with `bias` also
- * NAME.bias (out), initially zero. */
+/* Appends NAME.weight (in,out), of a norm (out) and 1; with `bias` NAME.bias (out), zero. */
 struct parameter *model_layer(struct model_parameters *l, const char *name, struct type type,
                               double std, bool bias);
 

@@ -69,9 +69,8 @@ struct plan_hooks {
     enum status (*after)(void *user, const struct plan *p, int step);
 };
 
-/* Pure: the same graph, target and tuning give the same plan. `target` and what the options point
- * to must outlive it. ST_UNSUPPORTED, with the node's name, if the backend has no kernel for a
- * node. The plan lives in `a`. */
+/* Pure: the same graph, target and tuning give the same plan, in `a`. `target` and what the options
+ * point to must outlive it. ST_UNSUPPORTED, with the node, if a node has no kernel. */
 enum status plan_build(struct plan *p, const struct graph *g, const struct target *target,
                        const struct plan_options *options, struct arena *a);
 /* Undoes plan_bind. */

@@ -25,9 +25,8 @@ struct checkpoint {
     struct checkpoint_state state; /* its strings live in the arena */
 };
 
-/* Writes run_dir/ckpt/ITER, then removes the others except the previous and the best one; later
- * iterations, from before the run was resumed, are removed too. On a full disk ST_IO, and all
- * existing checkpoints are kept. */
+/* Writes run_dir/ckpt/ITER, then removes all but the previous and the best one, also later
+ * iterations from before the run was resumed. On a full disk ST_IO; the existing ones are kept. */
 enum status checkpoint_save(const char *run_dir, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state);
 
@@ -39,8 +38,7 @@ enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint
 /* True if there is any checkpoint, intact or not. */
 bool checkpoint_exists(const char *run_dir);
 
-/* Fills the tensors. The file must have exactly these names and shapes; otherwise ST_FORMAT, which
- * names the first that differs. */
+/* Fills the tensors. ST_FORMAT names the first whose name or shape differs in the file. */
 enum status checkpoint_load(const struct checkpoint *c, const struct weights_tensor *tensors,
                             int count);
 
