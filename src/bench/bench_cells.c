@@ -115,7 +115,6 @@ struct running_all {
     struct running *running;
     int n;
     double done, all;
-    int64_t room; /* bytes for all open cells */
     struct arena *a;
 };
 

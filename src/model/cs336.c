@@ -14,11 +14,6 @@ static const double NORM_EPS = 1e-5;
 /* Initial values are truncated at this many standard deviations. */
 static const double CUT = 3;
 
-static int64_t feed_forward(const struct config_model *c)
-{
-    return c->d_ff ? c->d_ff : 4 * c->n_embd;
-}
-
 struct forward {
     const struct model *m;
     struct graph *g;
@@ -112,7 +107,7 @@ static void lay_out(struct model *m, struct model_parameters *l)
 {
     const struct config_model *c = &m->config;
     struct arena *a = l->arena;
-    int64_t C = c->n_embd, F = feed_forward(c), KV = model_kv_heads(c) * (C / c->n_head);
+    int64_t C = c->n_embd, F = c->d_ff ? c->d_ff : 4 * C, KV = model_kv_heads(c) * (C / c->n_head);
     model_pad_vocabulary(m);
     struct parameter *p =
         model_parameter(l, "wte.weight", type_2d(DT_F32, m->padded_vocab, C), 0, 1);

@@ -118,11 +118,6 @@ static bool may_join(const struct graph *g, const struct node *n)
     return !is_constant(g, n->in[0]) || (n->n_in > 1 && !is_constant(g, n->in[1]));
 }
 
-static void close_all(struct chaining *c)
-{
-    for (int i = 0; i < c->links; i++) c->link[i].closed = true;
-}
-
 static struct link *producer_of(struct chaining *c, value v)
 {
     int at = c->of[c->in->info[v.i].producer];
@@ -167,7 +162,8 @@ static void find_chains(struct chaining *c)
         const struct node *n = &c->in->node[id];
         c->of[id] = NONE;
         if (n->op == OP_LEAF || n->op == OP_FILL) continue;
-        if (op_writes(n->op) || n->phase != phase) close_all(c);
+        bool ends = op_writes(n->op) || n->phase != phase;
+        for (int i = 0; ends && i < c->links; i++) c->link[i].closed = true;
         phase = n->phase;
         if (may_join(c->in, n)) {
             join(c, id);

@@ -42,11 +42,6 @@ static int64_t warm_up(int64_t updates)
     return updates / 4 < WARM_UP ? updates / 4 : WARM_UP;
 }
 
-static bool is_warm(const struct trainer *t)
-{
-    return t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
-}
-
 /* --- the loop --------------------------------------------------------------------------------- */
 
 static bool evaluation_due(const struct trainer *t)
@@ -143,7 +138,7 @@ static enum status run_to(struct trainer *t, int64_t last)
         }
         if (started == t->iter) return ST_OK;
         struct learner_step s;
-        bool warm = is_warm(t);
+        bool warm = t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
         if (t->gauge) gauge_at(t->gauge, t->iter);
         if (warm && !t->working) set_working(t, t->working = true);
         TRY(learner_finish(l, t->iter, &s));
