@@ -9,8 +9,7 @@ struct str;
 enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_INT };
 
 struct opt {
-    /* "json": given as --json, --json=true, or --from=FILE, --from FILE */
-    const char *name;
+    const char *name; /* "json": given as --json, --json=true, or --from=FILE, --from FILE */
     enum opt_kind kind;
     void *member;           /* bool *, const char **, int64_t * */
     const char *value_name; /* "FILE"; NULL for a flag */

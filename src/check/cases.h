@@ -1,5 +1,4 @@
-/* cases.h - THE list of operator cases, on which every kernel, gradient rule and expansion is
- * tested.
+/* cases.h - THE list of cases on which every kernel, gradient rule and expansion is tested.
  *
  * A case is one node: an operator, its attributes, the types of its inputs and their contents.
  * DT_F32 in a row means the float type under test. */

@@ -1,6 +1,5 @@
-/* safetensors.h - named tensors in one file, in Hugging Face's safetensors format: the length of
- * the header (8 bytes, little-endian), the header (JSON), the data. docs/FORMATS.md lists our
- * additions.
+/* safetensors.h - named tensors in one file, in Hugging Face's format: the length of the header (8
+ * bytes, little-endian), the header (JSON), the data. docs/FORMATS.md lists our additions.
  *
  * A file is checked completely when it is opened. ST_FORMAT: a truncated header, fields of the
  * wrong type, or offsets that overlap, leave gaps or do not match the shapes. */

@@ -36,8 +36,7 @@ struct gauge {
     atomic_llong iter;
     pthread_t thread;
     bool has_thread;
-    /* Held while the device is queried, which may take long. */
-    pthread_mutex_t sampling;
+    pthread_mutex_t sampling; /* Held while the device is queried, which may take long. */
     /* Guards the members below; held only briefly, so the work never waits for a sample. */
     pthread_mutex_t lock;
     pthread_cond_t stop_changed;

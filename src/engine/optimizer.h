@@ -1,9 +1,8 @@
-/* optimizer.h - THE table of optimizers, and the update as a graph: gradient norm, clipping, the
- * optimizer.
+/* optimizer.h - THE table of optimizers, and the update as a graph: norm, clipping, optimizer.
  *
- * A new optimizer is a word in config/fields.c, a value of `enum optimizer_kind`
- * (config/config.h) and a row in optimizer.c with a function that builds its update from
- * operators. A fused operator for it is optional: docs/ADDING.md says what that takes. */
+ * A new optimizer is a word in config/fields.c, a value of `enum optimizer_kind` (config/config.h)
+ * and a row in optimizer.c with a function that builds its update from operators. A fused operator
+ * for it is optional: docs/ADDING.md says what that takes. */
 #ifndef ENGINE_OPTIMIZER_H
 #define ENGINE_OPTIMIZER_H
 

@@ -1,13 +1,12 @@
 /* Matmuls of the transformer blocks in 8 bits (dtype=float8): forward in e4m3, gradients in e5m2 or
  * e4m3, accumulation in f32.
  *
- * Runs after mixed precision, where the matmuls of a block and their gradients are bf16: qkv, the
- * attention output, and the two or three of the feed-forward part. Each operand is quantised once,
- * in both orders: x for x w and transposed for the gradient of w, w likewise, and the gradient for
- * both of its matmuls: 12 tensors in a GPT-2 block. Each has a scale that follows its largest
- * magnitude (amax) in previous steps, which is state in device memory (STORAGE_AMAX). All else is
- * unchanged. Runs after `recompute`: recomputed values are quantised again, and each amax is
- * written once. */
+ * Runs after mixed precision, where these matmuls are bf16: qkv, the attention output, and the two
+ * or three of the feed-forward part. Each operand is quantised once, in both orders: x for x w and
+ * transposed for the gradient of w, w likewise, and the gradient for both of its matmuls: 12
+ * tensors in a GPT-2 block. Each has a scale that follows its largest magnitude (amax) in previous
+ * steps, which is state in device memory (STORAGE_AMAX). All else is unchanged. Runs after
+ * `recompute`: recomputed values are quantised again, and each amax is written once. */
 #include "graph/build.h"
 #include "pass/pass.h"
 

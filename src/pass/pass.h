@@ -15,17 +15,15 @@ enum pass_region { REGION_NONE, REGION_GELU, REGION_BLOCK };
 struct pass_options {
     enum pass_rung rung;
     enum pass_region region;
-    int region_blocks; /* for REGION_BLOCK: blocks per region; 0 means 1 */
-    bool flash;        /* keep attention as one operator; else expand it into T x T matrices */
-    /* DT_F32; DT_BF16: mixed precision; DT_F64: for gradient checks */
-    enum dtype compute;
+    int region_blocks;  /* for REGION_BLOCK: blocks per region; 0 means 1 */
+    bool flash;         /* keep attention as one operator; else expand it into T x T matrices */
+    enum dtype compute; /* DT_F32; DT_BF16: mixed precision; DT_F64: for gradient checks */
     /* Matmuls of the blocks run in 8 bits, with gradients quantised to DT_E5M2 or DT_E4M3; DT_F32:
      * disabled. Requires compute = DT_BF16. */
     enum dtype float8_gradients;
     struct numerics numerics;           /* tf32 applies to operators with f32 operands only */
     const struct pass_packing *packing; /* NULL: weights are not packed */
-    /* NULL: no fusion that is faster with some kernels only */
-    const struct pass_kernels *kernels;
+    const struct pass_kernels *kernels; /* NULL: no fusion that is faster with some kernels only */
 };
 
 /* Properties of the target's kernels, for fused operators whose expansion is often as fast. */

@@ -1,10 +1,9 @@
 /* plan.h - a graph with an execution order, kernels and addresses.
  *
- * plan_build chooses a kernel for each node, computes live ranges and assigns offsets; it needs no
- * device and allocates nothing on one. Addresses point into storage blocks: one block per storage
- * kind, shared by all plans of a program, which run one after the other. plan_bind prepares the
- * kernels and resolves addresses; plan_run is then a loop that allocates nothing. The plan borrows
- * the graph, which must outlive it. */
+ * plan_build chooses a kernel for each node, computes live ranges and assigns offsets, without a
+ * device. Addresses point into storage blocks: one block per storage kind, shared by all plans of a
+ * program, which run one after the other. plan_bind prepares the kernels and resolves addresses;
+ * plan_run is then a loop that allocates nothing. The graph must outlive the plan. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
@@ -16,8 +15,7 @@ struct str;
 
 struct plan_options {
     bool no_reuse; /* no two values share bytes */
-    /* fill bytes with NaN before they are written and after their value dies */
-    bool poison;
+    bool poison;   /* fill bytes with NaN before they are written and after their value dies */
     const char *variant;                /* prefer kernels of this variant ("ref"); NULL: the best */
     const struct tuning *tuning;        /* NULL: no tuning table */
     struct tuning_questions *questions; /* records the lookups in it; NULL: not recorded */
@@ -63,8 +61,7 @@ struct storage_blocks {
 
 struct plan_hooks {
     void *user;
-    /* the hooks only record events: a run with them may be captured and replayed */
-    bool recorded;
+    bool recorded; /* the hooks only record events: a run with them may be captured and replayed */
     void (*before)(void *user, const struct plan *p, int step);
     enum status (*after)(void *user, const struct plan *p, int step);
 };
