@@ -65,11 +65,6 @@ const struct pass_packing *copies_packing(const struct config *c, const struct m
     return packing->n ? packing : NULL;
 }
 
-bool copies_exist(const struct config *c, const struct pass_packing *packing)
-{
-    return packing || copies_bf16(c);
-}
-
 void copies_store(struct graph *g, const struct parameter *p, value w)
 {
     struct type t = p->type;

@@ -1,6 +1,6 @@
 #include "engine/facts.h"
 
-#include "base/json.h"
+#include "base/str.h"
 
 struct facts facts_of(const struct program *program)
 {
@@ -73,9 +73,4 @@ json_t *facts_json(const struct facts *f)
                                f->flops, "bytes_per_step", f->bytes, "memory", facts_memory(f));
     BUG_IF(!object, "cannot encode the facts as JSON");
     return object;
-}
-
-void facts_print_json(const struct facts *f, struct str *s)
-{
-    json_print(facts_json(f), JSON_INDENT(2), s);
 }

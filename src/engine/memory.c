@@ -41,7 +41,8 @@ void memory_course(const struct program *program, struct memory_course *ret, str
         for (int id = 0; id < p->steps; id++) {
             if (!p->step[id].kernel) continue;
             struct memory_moment *m = &ret->moment[ret->moments];
-            *m = (struct memory_moment){order[i], id, {0}, timeline_used(&t, id)};
+            *m = (struct memory_moment){
+                order[i], id, {0}, t.total_bytes - t.bytes[id][MEMORY_UNUSED]};
             memcpy(m->bytes, t.bytes[id], sizeof m->bytes);
             if (m->used > ret->moment[ret->peak].used) ret->peak = ret->moments;
             ret->moments++;

@@ -1,4 +1,4 @@
-/* op_list.h - THE list of operators. Makes the enum (op.h), the rules (op_rules.h), the table (op.c).
+/* op_list.h - THE list of operators: makes the enum (op.h), rules (op_rules.h) and table (op.c).
  *
  * OP(NAME, level, family, inputs (least, most), attributes, flags,
  *    precision, inputs that stay f32, shape rule, gradient rule, expansion, cost rule)

@@ -83,7 +83,6 @@ static void describe(struct trial *t, enum machine_precision p, const int64_t *s
     product.in_type[1] = type_2d(dtype, K, N);
     product.out_type[0] = type_2d(dtype, M, N);
     product.numerics.tf32 = p == MACHINE_TF32;
-    t->pack_attr.pack.tb = false;
     t->pack_attr.pack.rows = M;
     t->pack = (struct kernel_call){.attr = &t->pack_attr, .n_in = 1, .n_out = 1};
     t->pack.context = t->context;

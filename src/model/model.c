@@ -151,20 +151,3 @@ void model_init_weights(const struct model *m, float *weights)
         memset(at + n, 0, (size_t)(range_elements(&p->type) - n) * sizeof *at);
     }
 }
-
-value model_loss(const struct model *m, struct graph *g, int64_t B, int64_t T, enum model_mode mode)
-{
-    return m->def->loss(m, g, B, T, mode);
-}
-
-bool model_has_logits(const struct model *m)
-{
-    return m->def->logits;
-}
-
-value model_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                   enum model_mode mode)
-{
-    BUG_IF(!m->def->logits, "model %s has no logits", model_words[m->config.kind]);
-    return m->def->logits(m, g, B, T, mode);
-}

@@ -40,7 +40,10 @@ enum model_mode {
     MODEL_CACHED, /* no dropout; one position at a time, keys and values in STORAGE_CACHE */
 };
 
-/* Appends a forward graph of B sequences of T positions to `g`. */
+/* Appends the forward graph of B sequences of T positions, up to the loss (1) or the logits
+ * (B,T,V). A trained model has the inputs tokens (B,T), positions (T), step (1), and for the loss
+ * targets (B,T). A timed model has random floats x in STORAGE_RANDOM; its targets are there too or,
+ * if they are ids, an input. */
 typedef value (*model_graph_fn)(const struct model *m, struct graph *g, int64_t B, int64_t T,
                                 enum model_mode mode);
 struct model_parameters; /* layers.h */
@@ -84,14 +87,5 @@ int64_t model_count(const struct model *m, bool with_positions);
 double model_flops_per_token(const struct model *m, int64_t T);
 /* Generates the initial values: normal, with each parameter's mean, deviation and cut. */
 void model_init_weights(const struct model *m, float *weights);
-
-/* Appends the forward graph, up to the loss (1) or the logits (B,T,V). A trained model has the
- * inputs tokens (B,T), positions (T), step (1), and for the loss targets (B,T). A timed model has
- * random floats x in STORAGE_RANDOM; its targets are there too or, if they are ids, an input. */
-value model_loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                 enum model_mode mode);
-bool model_has_logits(const struct model *m);
-value model_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                   enum model_mode mode);
 
 #endif

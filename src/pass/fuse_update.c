@@ -97,7 +97,7 @@ static bool same_update(const struct update *u, const struct node *a, const stru
     union attr x = a->attr, y = b->attr;
     int numbers = op_writes(u->op) + 1;
     *decay_elements(u, &x) = *decay_elements(u, &y) = 0;
-    return a->op == b->op && attr_same(u->op, &x, &y) &&
+    return a->op == b->op && attr_same(u->op, &x, &y, true) &&
            !memcmp(a->in + numbers, b->in + numbers, (size_t)(a->n_in - numbers) * sizeof(value));
 }
 

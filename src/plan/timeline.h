@@ -50,7 +50,5 @@ struct timeline {
  * enlarged; NULL: its arena only. */
 void plan_timeline(const struct plan *p, const int64_t *storage, struct timeline *ret,
                    struct arena *a);
-/* All parts except MEMORY_UNUSED. */
-int64_t timeline_used(const struct timeline *t, int step);
 
 #endif

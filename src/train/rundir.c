@@ -118,7 +118,7 @@ enum status rundir_write_plan(const char *dir, const struct program *p)
     struct facts f = facts_of(p);
     struct str text = {0}, json = {0};
     print_plans(p, &text);
-    facts_print_json(&f, &json);
+    json_print(facts_json(&f), JSON_INDENT(2), &json);
     enum status st = rundir_write_text(dir, "plan.txt", str_text(&text));
     if (st == ST_OK) st = rundir_write_text(dir, "plan.json", str_text(&json));
     str_release(&text);

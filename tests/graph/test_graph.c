@@ -493,17 +493,17 @@ static void test_same_attributes(void **state)
 {
     (void)state;
     union attr a = {.drop = {DROPOUT_POINTWISE, 51, 1, 2}}, b = a;
-    assert_true(attr_same(OP_DROPOUT, &a, &b));
+    assert_true(attr_same(OP_DROPOUT, &a, &b, true));
     b.drop.site = 3;
-    assert_false(attr_same(OP_DROPOUT, &a, &b));
-    assert_true(attr_same_work(OP_DROPOUT, &a, &b));
+    assert_false(attr_same(OP_DROPOUT, &a, &b, true));
+    assert_true(attr_same(OP_DROPOUT, &a, &b, false));
     b.drop.threshold = 52;
-    assert_false(attr_same_work(OP_DROPOUT, &a, &b));
+    assert_false(attr_same(OP_DROPOUT, &a, &b, false));
     struct chain x = {.steps = 1, .step = {{.op = OP_SCALE, .attr.constant.value = 1}}}, y = x;
     union attr c = {.chain = &x}, d = {.chain = &y};
-    assert_true(attr_same(OP_CHAIN, &c, &d));
+    assert_true(attr_same(OP_CHAIN, &c, &d, true));
     y.step[0].attr.constant.value = 2;
-    assert_false(attr_same(OP_CHAIN, &c, &d));
+    assert_false(attr_same(OP_CHAIN, &c, &d, true));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, done)
