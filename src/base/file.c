@@ -55,8 +55,8 @@ static enum status open_regular(const char *path, int *ret_fd, int64_t *ret_size
     return ST_OK;
 }
 
-/* Reads to the end, because files in /proc report a size of 0. The buffer has one byte more than the
- * size, so that the end is reached without growing it. */
+/* Reads to the end, because files in /proc report a size of 0. The buffer has one byte more than
+ * the size, so that the end is reached without growing it. */
 enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size)
 {
     int fd;

@@ -22,8 +22,8 @@ int64_t threads_cores(const int *processor, int n, const char *root);
  * /proc/self/cgroup, and `root` the mount point of the groups (/sys/fs/cgroup). */
 int64_t threads_group_limit(const char *groups, const char *root);
 
-/* Measures the work of threads in parallel regions: each thread calls threads_begin and threads_end,
- * then the opening one threads_joined. While disabled, each is one pointer check. */
+/* Measures the work of threads in parallel regions: each calls threads_begin and threads_end, then
+ * the opening thread threads_joined. While disabled, each is one pointer check. */
 struct threads_watch {
     int64_t regions;
     int64_t busy_ns;    /* sum over all threads */

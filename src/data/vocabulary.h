@@ -13,7 +13,7 @@ struct vocabulary {
 };
 
 /* Converts text to token ids. Text that the vocabulary lacks is ST_USAGE, and the message names it;
- * text not of the kind (characters: invalid UTF-8) is ST_FORMAT, and the message states the byte. */
+ * text not of the kind (characters: invalid UTF-8) is ST_FORMAT, and the message has the byte. */
 enum status vocabulary_encode(const struct vocabulary *v, const char *text, struct arena *a,
                               int32_t **ret_ids, int64_t *ret_count);
 /* The text of one token; empty for an id without text (padding of the vocabulary). */
