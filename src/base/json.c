@@ -26,7 +26,7 @@ enum status json_write(json_t *root, size_t flags, const char *path)
     return st;
 }
 
-void json_print(json_t *root, size_t flags, struct str *s)
+void json_print_with(json_t *root, size_t flags, struct str *s)
 {
     char *text = json_dumps(root, flags);
     json_decref(root);

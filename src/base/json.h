@@ -12,6 +12,6 @@ json_t *text_or_null(const char *text);
 json_t *number_or_null(double x);
 /* Release `root`; flags as of json_dumps. A file is replaced atomically, text gets a newline. */
 enum status json_write(json_t *root, size_t flags, const char *path);
-void json_print(json_t *root, size_t flags, struct str *s);
+void json_print_with(json_t *root, size_t flags, struct str *s);
 
 #endif
