@@ -23,8 +23,7 @@ void arena_release(struct arena *a);
 
 #define ARENA_NEW(a, type, n) ((type *)arena_alloc((a), (int64_t)sizeof(type) * (n)))
 
-/* Ensures capacity for one more element in an array that lives in an arena; doubles the
- * capacity. */
+/* Doubles the capacity of a full array in an arena, for one more element. */
 #define ARENA_GROW(a, array, count, capacity)                                             \
     do {                                                                                  \
         if ((count) == (capacity))                                                        \

@@ -14,34 +14,22 @@
 #define COUNT_OF(array)          ((int)(sizeof(array) / sizeof((array)[0])))
 
 enum [[nodiscard]] status{
-    ST_OK,
-    /* invalid user input: exit code 2 */
-    ST_USAGE,
-    /* an operating system error */
-    ST_IO,
-    /* a file has invalid contents */
-    ST_FORMAT,
-    /* valid, but not supported here */
-    ST_UNSUPPORTED,
-    /* an error of a device or its driver */
-    ST_DEVICE,
-    /* out of device memory */
-    ST_MEMORY,
-    /* a NaN or infinite value */
-    ST_NUMERIC,
-    /* the user pressed Ctrl-C: exit code 130 */
-    ST_INTERRUPTED,
-    /* -h or --help was given: print the help text, exit code 0 */
-    ST_HELP,
+    ST_OK,          ST_USAGE, /* invalid user input: exit code 2 */
+    ST_IO,                    /* an operating system error */
+    ST_FORMAT,                /* a file has invalid contents */
+    ST_UNSUPPORTED,           /* valid, but not supported here */
+    ST_DEVICE,                /* an error of a device or its driver */
+    ST_MEMORY,                /* out of device memory */
+    ST_NUMERIC,               /* a NaN or infinite value */
+    ST_INTERRUPTED,           /* the user pressed Ctrl-C: exit code 130 */
+    ST_HELP,                  /* -h or --help was given: print the help text, exit code 0 */
 };
 
-/* Sets the error message and returns `st`. The message belongs to the calling thread and lives
- * until the next fail(). */
+/* Sets the error message of this thread, which lives until the next fail(), and returns `st`. */
 enum status fail(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Prefixes the message of the error that is being passed up: "node 118 gelu h.3.mlp: ...". */
 enum status fail_in(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Saves the current error while cleanup code runs that may fail too: call fail_keep before it and
- * fail_restore after it. */
+/* Save the current error before cleanup that may fail too, and restore it afterwards. */
 struct failure {
     char message[1024], trail[512];
 };
@@ -49,8 +37,7 @@ void fail_keep(struct failure *ret);
 void fail_restore(const struct failure *kept);
 /* The last error of this thread: one sentence without a newline. */
 const char *fail_message(void);
-/* The call sites the error passed on its way up: "via plan/run.c:40, train/trainer.c:77"; may be
- * empty. */
+/* Where the error passed on its way up: "via plan/run.c:40, train/trainer.c:77"; may be empty. */
 const char *fail_trail(void);
 enum status fail_via(enum status st, const char *file, int line);
 
@@ -89,8 +76,7 @@ static inline int64_t round_up(int64_t n, int64_t to)
         }                                              \
     } while (0)
 
-/* Prints the message and aborts if an invariant of the program is violated. Enabled in all
- * builds. */
+/* Prints the message and aborts if an invariant is violated; in all builds. */
 #define BUG_IF(condition, ...)                                                        \
     do {                                                                              \
         if (__builtin_expect(!!(condition), 0)) bug(__FILE__, __LINE__, __VA_ARGS__); \

@@ -26,6 +26,15 @@ bool file_is_dir(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool file_peek(const char *path, char *text, int size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, (size_t)size - 1);
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
 /* Opens a regular file for reading; the size is the one fstat reports. */
 static enum status open_regular(const char *path, int *ret_fd, int64_t *ret_size)
 {
@@ -46,8 +55,8 @@ static enum status open_regular(const char *path, int *ret_fd, int64_t *ret_size
     return ST_OK;
 }
 
-/* Reads until end of file instead of until the size, because files in /proc report a size of 0. The
- * buffer has one byte more than the size so that end of file is reached without growing it. */
+/* Reads to the end, because files in /proc report a size of 0. The buffer has one byte more than
+ * the size, so that the end is reached without growing it. */
 enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size)
 {
     int fd;
@@ -130,9 +139,8 @@ enum status file_make_parent(const char *path)
     return file_make_dirs(folder);
 }
 
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
+static int remove_entry(const char *path, const struct stat *, int, struct FTW *)
 {
-    (void)info, (void)kind, (void)where;
     return remove(path);
 }
 
@@ -163,16 +171,6 @@ enum status file_writer_open(struct file_writer *w, const char *path)
     return w->stream ? ST_OK : fail_errno(path);
 }
 
-static void parent_of(const char *path, char parent[1024])
-{
-    snprintf(parent, 1024, "%s", path);
-    char *slash = strrchr(parent, '/');
-    if (!slash)
-        strcpy(parent, ".");
-    else
-        slash[slash == parent] = '\0';
-}
-
 enum status file_writer_commit(struct file_writer *w)
 {
     FILE *stream = w->stream;
@@ -194,9 +192,7 @@ enum status file_writer_commit(struct file_writer *w)
         /* A write that failed earlier set the stream's error flag, but errno is lost. */
         return fail(ST_IO, "%s: %s", w->path, strerror(error ? error : EIO));
     }
-    char parent[1024];
-    parent_of(w->path, parent);
-    return file_sync_dir(parent);
+    return file_sync_parent(w->path);
 }
 
 void file_writer_discard(struct file_writer *w)
@@ -236,4 +232,13 @@ enum status file_sync_dir(const char *path)
     if (fsync(fd) != 0 && errno != EINVAL) st = fail_errno(path);
     close(fd);
     return st;
+}
+
+enum status file_sync_parent(const char *path)
+{
+    char parent[1024];
+    snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash) slash[slash == parent] = '\0';
+    return file_sync_dir(slash ? parent : ".");
 }

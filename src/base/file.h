@@ -10,6 +10,8 @@
 
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
+/* Up to size - 1 bytes as text in one read, without allocating; false and "" if there are none. */
+bool file_peek(const char *path, char *text, int size);
 /* Reads the whole file and appends a zero byte. */
 enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size);
 /* Maps a file read-only; an empty file is ST_FORMAT. Release the mapping with file_unmap. */
@@ -39,7 +41,8 @@ void file_writer_discard(struct file_writer *w);
 enum status file_write(const char *path, const void *data, int64_t size);
 /* Checks whether the file could be written now; leaves nothing behind. */
 enum status file_check_writable(const char *path);
-/* Syncs a directory, so that a rename in it survives a crash. */
+/* Syncs a directory, or the one that holds `path`, so that a rename in it survives a crash. */
 enum status file_sync_dir(const char *path);
+enum status file_sync_parent(const char *path);
 
 #endif

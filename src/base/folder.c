@@ -21,14 +21,6 @@ enum status folder_writer_open(struct folder_writer *w, const char *path)
     return file_make_dirs(w->temporary);
 }
 
-/* The parent directory; "." for a bare name. */
-static void parent_of(const char *path, char ret_parent[1024])
-{
-    const char *slash = strrchr(path, '/');
-    int n = slash ? (int)(slash - path) : 0;
-    snprintf(ret_parent, 1024, "%.*s", slash ? (n ? n : 1) : 1, slash ? path : ".");
-}
-
 /* Exchanges the old folder with the new one; the caller then removes the old one. If the file
  * system cannot exchange two names, the old folder is renamed first. */
 static enum status replace(struct folder_writer *w)
@@ -57,9 +49,7 @@ static enum status commit(struct folder_writer *w)
     } else if (rename(w->temporary, w->path) != 0) {
         return fail(ST_IO, "%s: %s", w->path, strerror(errno));
     }
-    char parent[1024];
-    parent_of(w->path, parent);
-    TRY(file_sync_dir(parent));
+    TRY(file_sync_parent(w->path));
     return file_remove_dir(w->temporary);
 }
 

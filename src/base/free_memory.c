@@ -1,18 +1,10 @@
 #include "base/free_memory.h"
 
+#include "base/file.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool read_text(const char *path, char *text, int size)
-{
-    FILE *f = fopen(path, "re");
-    if (!f) return false;
-    size_t n = fread(text, 1, (size_t)size - 1, f);
-    fclose(f);
-    text[n] = '\0';
-    return true;
-}
 
 int64_t free_in_meminfo(const char *meminfo)
 {
@@ -34,15 +26,15 @@ static int64_t free_at(const char *directory, const struct files *f)
 {
     char path[2400], text[8192];
     snprintf(path, sizeof path, "%s/%s", directory, f->limit);
-    if (!read_text(path, text, sizeof text)) return -1;
+    if (!file_peek(path, text, sizeof text)) return -1;
     char *end;
     int64_t limit = strtoll(text, &end, 10);
     if (end == text) return -1; /* "max" */
     snprintf(path, sizeof path, "%s/%s", directory, f->used);
-    if (!read_text(path, text, sizeof text)) return -1;
+    if (!file_peek(path, text, sizeof text)) return -1;
     int64_t used = strtoll(text, NULL, 10), idle = 0;
     snprintf(path, sizeof path, "%s/memory.stat", directory);
-    const char *line = read_text(path, text, sizeof text) ? strstr(text, f->idle_key) : NULL;
+    const char *line = file_peek(path, text, sizeof text) ? strstr(text, f->idle_key) : NULL;
     if (line) idle = strtoll(line + strlen(f->idle_key), NULL, 10);
     int64_t space = limit - used + idle;
     return space > 0 ? space : 0;
@@ -53,9 +45,8 @@ static int64_t least(int64_t a, int64_t b)
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* Minimum free memory over a group and its ancestors. In a container the path may be the host's and
- * not exist under the mount; the walk ends at the mount itself, which is the container's own
- * group. */
+/* Least over a group and its ancestors. In a container the path may be the host's and not exist
+ * here; the walk ends at the mount, which is the container's own group. */
 static int64_t free_upwards(const char *mount, const char *group, const struct files *f)
 {
     char directory[2200];
@@ -92,8 +83,8 @@ int64_t free_memory_bytes(void)
 {
     char text[8192];
     int64_t space = -1;
-    if (read_text("/proc/meminfo", text, sizeof text)) space = free_in_meminfo(text);
-    if (read_text("/proc/self/cgroup", text, sizeof text))
+    if (file_peek("/proc/meminfo", text, sizeof text)) space = free_in_meminfo(text);
+    if (file_peek("/proc/self/cgroup", text, sizeof text))
         space = least(space, free_in_groups(text, "/sys/fs/cgroup"));
     return space;
 }

@@ -5,8 +5,7 @@
 #include "base/str.h"
 
 bool gzip_there(void);
-/* Compresses `text` into a gzip file. The output depends only on the text. A BUG if gzip_there is
- * false. */
+/* Compresses `text`; the output depends on the text alone. A BUG if gzip_there is false. */
 void gzip_text(const struct str *text, struct str *ret);
 
 #endif

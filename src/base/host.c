@@ -1,5 +1,7 @@
 #include "base/host.h"
 
+#include "base/file.h"
+
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,21 +10,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Reads the start of a file as text; returns false if it cannot be read. */
-static bool read_text(const char *path, char *text, int size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, (size_t)size - 1);
-    if (fd >= 0) close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0;
-}
-
 int64_t host_anonymous_bytes(void)
 {
     char text[128];
     long long size, resident, shared; /* in pages; shared pages are backed by files */
-    if (!read_text("/proc/self/statm", text, sizeof text) ||
+    if (!file_peek("/proc/self/statm", text, sizeof text) ||
         sscanf(text, "%lld %lld %lld", &size, &resident, &shared) != 3)
         return -1;
     return (resident - shared) * sysconf(_SC_PAGESIZE);
@@ -41,7 +33,7 @@ struct host_work host_work_now(void)
     struct host_work w = {-1, host_own_seconds()};
     unsigned long long user, nice, system, idle, wait, irq, soft, steal;
     char text[256];
-    if (read_text("/proc/stat", text, sizeof text) &&
+    if (file_peek("/proc/stat", text, sizeof text) &&
         sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
                &wait, &irq, &soft, &steal) == 8)
         w.all = (double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK);
@@ -75,7 +67,7 @@ static double cpufreq(const char *root, int processor, const char *name)
 {
     char path[512], text[64];
     snprintf(path, sizeof path, "%s/cpu%d/cpufreq/%s", root, processor, name);
-    return read_text(path, text, sizeof text) ? strtod(text, NULL) * 1e-3 : -1;
+    return file_peek(path, text, sizeof text) ? strtod(text, NULL) * 1e-3 : -1;
 }
 
 /* Parses lines like "cpu MHz : 2600.000"; each processor has several kilobytes of text. */

@@ -20,9 +20,8 @@ struct host_work host_work_now(void);
 double host_others(struct host_work start, struct host_work end, double seconds);
 double host_own_seconds(void);
 /* Processor clock in MHz: the mean of the `n` fastest processors, because the others idle, and the
- * maximum of the machine; -1 if the system does not report it. `root` is /sys/devices/system/cpu.
- * Without cpufreq there, `cpuinfo` (/proc/cpuinfo) is read; in a virtual machine that may be the
- * nominal clock only. */
+ * maximum of the machine; -1: unknown. `root` is /sys/devices/system/cpu; without cpufreq there,
+ * `cpuinfo` (/proc/cpuinfo) is read, which in a virtual machine may be nominal. */
 struct host_clock {
     double mhz, most_mhz;
 };

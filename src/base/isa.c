@@ -13,8 +13,7 @@
 /* --- detection -------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
-/* The features that -march=x86-64-v3 and -march=x86-64-v4 use; the builtin also checks operating
- * system support. */
+/* What -march=x86-64-v3 and -v4 use; the builtin also checks operating system support. */
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -34,9 +33,8 @@ static bool has_avx512_bf16(void)
     return has_avx512() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && eax >> 5 & 1;
 }
 
-/* The tile registers are large, so Linux enables them for a process only on request (since kernel
- * 5.16) and may refuse. Intel, Architecture Instruction Set Extensions, chapter 3; Linux,
- * Documentation/arch/x86/xstate. */
+/* Linux enables the large tile registers only on request (since kernel 5.16) and may refuse. Intel,
+ * Architecture Instruction Set Extensions, chapter 3; Linux, Documentation/arch/x86/xstate. */
 static bool has_amx(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18, AMX_BF16 = 22, AMX_TILE = 24 };
@@ -90,15 +88,21 @@ enum isa isa_widest(void)
 
 static enum isa limit = ISA_AUTO;
 
+static struct str list_from(enum isa first)
+{
+    struct str words = {0};
+    for (enum isa i = first; i < ISA_COUNT; i++)
+        str_printf(&words, "%s%s", i > first ? ", " : "", isa_words[i]);
+    return words;
+}
+
 enum status isa_check(enum isa wanted, enum isa widest)
 {
     if (wanted == ISA_AUTO || wanted >= widest) return ST_OK;
-    struct str supported = {0};
-    for (enum isa i = widest; i < ISA_COUNT; i++)
-        str_printf(&supported, "%s%s", i > widest ? ", " : "", isa_words[i]);
+    struct str words = list_from(widest);
     enum status st = fail(ST_UNSUPPORTED, "isa=%s: this processor supports only %s",
-                          isa_words[wanted], str_text(&supported));
-    str_release(&supported);
+                          isa_words[wanted], str_text(&words));
+    str_release(&words);
     return st;
 }
 
@@ -113,9 +117,7 @@ enum status isa_limit_word(const char *word)
 {
     for (enum isa i = ISA_AUTO; i < ISA_COUNT; i++)
         if (!strcmp(word, isa_words[i])) return isa_limit(i);
-    struct str words = {0};
-    for (enum isa i = ISA_AUTO; i < ISA_COUNT; i++)
-        str_printf(&words, "%s%s", i ? ", " : "", isa_words[i]);
+    struct str words = list_from(ISA_AUTO);
     if (!*word) word = "nothing";
     enum status st = fail(ST_USAGE, "isa must be one of: %s; got %s", str_text(&words), word);
     str_release(&words);
@@ -164,8 +166,7 @@ static bool has_word(const char *words, int length, const char *word)
     return false;
 }
 
-/* x86 lists the features as "flags", ARM as "Features". All processors of a machine are assumed to
- * be alike. */
+/* x86 lists them as "flags", ARM as "Features". All processors are assumed to be alike. */
 const char *isa_names_of(const char *cpuinfo, struct arena *a)
 {
     const char *line = strstr(cpuinfo, "\nflags");

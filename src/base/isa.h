@@ -1,5 +1,4 @@
-/* isa.h - which instruction sets this processor has, among those that kernels are written for, and
- * which of them may be used.
+/* isa.h - the instruction sets of this processor that kernels are written for and may use.
  *
  * The sets form one list, widest first; a processor that has one also has all that follow it. A
  * limit excludes the sets before it, so that one machine can measure the benefit of each. */
@@ -34,8 +33,7 @@ enum isa isa_widest(void);
 /* Disables wider sets for the whole process; call it before kernels are chosen. ISA_AUTO removes
  * the limit. ST_UNSUPPORTED if the processor lacks the set; the message lists the sets it has. */
 enum status isa_limit(enum isa limit);
-/* The same, given a word of isa_words; ST_USAGE if it is none of them, with a message that lists
- * them. */
+/* The same, given a word of isa_words; otherwise ST_USAGE, and the message lists them. */
 enum status isa_limit_word(const char *word);
 /* The current limit; ISA_AUTO: no limit. */
 enum isa isa_limited(void);
@@ -43,15 +41,13 @@ enum isa isa_limited(void);
 bool isa_allows(enum isa isa);
 /* The widest set that isa_allows. */
 enum isa isa_used(void);
-/* True if bf16 matmuls are faster than fp32 ones: 5x with AMX; 2x with AVX512_BF16 on AMD's Zen 4.
- * On Intel processors with AVX512_BF16 only, a step takes 1.4 times as long as in fp32
- * (docs/MEASURING.md). */
+/* True if bf16 matmuls are faster than fp32 ones: 5x with AMX; 2x with AVX512_BF16 on AMD's Zen 4,
+ * but on Intel a step takes 1.4 times as long as in fp32 (docs/MEASURING.md). */
 bool isa_bf16_is_fast(void);
 /* The check of isa_limit for a processor whose widest set is `widest`. */
 enum status isa_check(enum isa limit, enum isa widest);
 
-/* For example "avx2 fma avx512f avx512_bf16 amx_bf16", with the names of /proc/cpuinfo; may be
- * empty. */
+/* "avx2 fma avx512f amx_bf16", for example, with the names of /proc/cpuinfo; may be empty. */
 const char *isa_names(struct arena *a);
 /* The same, parsed from the contents of /proc/cpuinfo. */
 const char *isa_names_of(const char *cpuinfo, struct arena *a);

@@ -1,6 +1,8 @@
-/* json.h - values of JSON that may be absent, with jansson. */
+/* json.h - JSON with jansson: values that may be absent, and output. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
+
+#include "base/str.h"
 
 #include <jansson.h>
 
@@ -9,5 +11,8 @@ json_t *text_or_null(const char *text);
 /* null for infinities and NaN, which JSON does not have. */
 json_t *number_or_null(double x);
 json_t *texts_json(const char *const *text, int n);
+/* Release `root`; flags as of json_dumps. A file is replaced atomically, text gets a newline. */
+enum status json_write(json_t *root, size_t flags, const char *path);
+void json_print_with(json_t *root, size_t flags, struct str *s);
 
 #endif

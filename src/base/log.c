@@ -6,7 +6,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -19,11 +18,6 @@ static bool line_live; /* an unfinished progress line is on the terminal */
 void log_set_level(enum log_level level)
 {
     level_shown = level;
-}
-
-enum log_level log_level_shown(void)
-{
-    return level_shown;
 }
 
 static void print_message(enum log_level level, const char *prefix, const char *format,
@@ -73,8 +67,7 @@ static void print_duration(struct str *s, double seconds)
         str_printf(s, "%lld h %02d min", (long long)(t / 3600), (int)(t / 60 % 60));
 }
 
-/* Estimates the remaining time from the rate since the start of this run; work done before does not
- * count. */
+/* From the rate since the start of this run; work done before does not count. */
 static void print_time_left(const struct progress *p, struct str *s, int64_t now_ns)
 {
     int64_t worked = p->done - p->done_first;
@@ -161,9 +154,8 @@ void progress_share(void *progress, double share, const char *detail)
     progress_show(progress, (int64_t)(share * PROGRESS_WHOLE), detail);
 }
 
-void progress_end(struct progress *p)
+void progress_end(struct progress *)
 {
-    (void)p;
     if (line_live) fputc('\n', stderr);
     line_live = false;
 }

@@ -8,19 +8,16 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
 /* Messages up to `level` are shown (STROBE_LOG; default LOG_INFO). main sets it. */
 void log_set_level(enum log_level level);
-enum log_level log_level_shown(void);
 void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_info(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* A progress line that is redrawn in place at most ten times a second; if stderr is not a terminal,
- * a plain line every few seconds. */
+/* A line redrawn in place, at most ten times a second; without a terminal one every few seconds. */
 struct progress {
     const char *what; /* "train" */
     int64_t total;
     int64_t done, done_first, start_ns, shown_ns;
-    /* estimated time left, if the caller knows better than the rate so far; 0: unknown */
-    double left_s;
+    double left_s; /* time left, if the caller knows better than the rate so far; 0: unknown */
 };
 void progress_start(struct progress *p, const char *what, int64_t done, int64_t total);
 /* Prints the bar, done/total, `detail` and the time left. */

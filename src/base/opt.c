@@ -47,13 +47,6 @@ static enum status set_value(const struct opt *o, const char *value)
         *(int64_t *)o->member = number;
         return ST_OK;
     }
-    case OPT_REAL: {
-        double number = strtod(value, &end);
-        if (end == value || *end || errno)
-            return fail(ST_USAGE, "--%s must be a number, not %s", o->name, value);
-        *(double *)o->member = number;
-        return ST_OK;
-    }
     }
     BUG_IF(true, "option --%s of kind %d", o->name, (int)o->kind);
 }

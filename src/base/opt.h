@@ -6,26 +6,23 @@
 
 struct str;
 
-enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_INT, OPT_REAL };
+enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_INT };
 
 struct opt {
-    /* "json": given as --json, --json=true, or --from=FILE, --from FILE */
-    const char *name;
+    const char *name; /* "json": given as --json, --json=true, or --from=FILE, --from FILE */
     enum opt_kind kind;
-    void *member;           /* bool *, const char **, int64_t *, double * */
+    void *member;           /* bool *, const char **, int64_t * */
     const char *value_name; /* "FILE"; NULL for a flag */
     const char *help;
 };
 
-/* Parses the options of the table (which ends with name == NULL) and removes them from argv. The
- * remaining arguments (words without dashes, --options for which `keep` returns true, and
- * everything after a lone `--`) move to the front of argv, and *argc becomes their number. An
- * unknown option is ST_USAGE; the message suggests the nearest one. With `keep`, an unknown option
- * that resembles none in the table also remains: the code that parses the remaining arguments can
- * report it better.
+/* Parses the options of the table (which ends with name == NULL) and removes them from argv. What
+ * remains (words without dashes, --options for which `keep` returns true, everything after a lone
+ * `--`) moves to the front of argv, and *argc becomes its length. An unknown option is ST_USAGE;
+ * the message suggests the nearest one. With `keep`, one that resembles none in the table remains
+ * too: the code that parses the rest can report it better.
  *
- * -h or --help is ST_HELP: no member is set, and opt_help returns the description of the
- * options. */
+ * -h or --help is ST_HELP: no member is set, and opt_help describes the options. */
 enum status opt_parse(const struct opt *table, int *argc, char **argv,
                       bool (*keep)(const char *word));
 /* The output of opt_print for the table of this thread's last ST_HELP. */

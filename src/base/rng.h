@@ -35,9 +35,8 @@ void rng_normals(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint6
 /* Number `i` of a sequence: uniform in 0 ... n-1, n > 0 (64 random bits scaled by n). */
 int64_t rng_below(uint32_t seed, enum rng_stream stream, uint32_t sequence, uint64_t i, int64_t n);
 
-/* Dropout keeps an element if its byte is >= the threshold round(256 p), and multiplies kept
- * elements by 256 / (256 - threshold). The mask is unbiased, and p is rounded to a multiple of
- * 1/256. */
+/* Dropout keeps an element if its byte is >= the threshold round(256 p), and multiplies it by
+ * 256 / (256 - threshold): unbiased, with p rounded to a multiple of 1/256. */
 static inline int dropout_threshold(double p)
 {
     return (int)(256.0 * p + 0.5);
@@ -47,16 +46,14 @@ static inline float dropout_scale(int threshold)
     return 256.0f / (float)(256 - threshold);
 }
 
-/* The 16 bytes of call `call` for one pointwise dropout site: element i uses byte i%16 of call
- * i/16. */
+/* 16 bytes of a pointwise dropout site: element i uses byte i%16 of call i/16. */
 struct rng_words dropout_pointwise(uint32_t seed, uint32_t site, uint32_t step, uint64_t call);
 /* The 16 bytes of one 4x4 set of elements of the attention matrix of head `bh` = b*H+h: inside the
  * 16x16 block (q16, k16), rows {2a,2a+1,2a+8,2a+9} x columns {2b,2b+1,2b+8,2b+9}, a, b = 0..3. Word
  * i belongs to the i-th row; its byte j (least significant first) to the j-th column. */
 struct rng_words dropout_attention(uint32_t seed, uint32_t site, uint32_t step, uint32_t bh,
                                    uint32_t q16, uint32_t k16, uint32_t a, uint32_t b);
-/* The byte of one element of an attention matrix, computed with dropout_attention: slow but
- * simple. */
+/* The byte of one element of an attention matrix, from dropout_attention: slow but simple. */
 uint8_t dropout_attention_byte(uint32_t seed, uint32_t site, uint32_t step, uint32_t bh, uint32_t q,
                                uint32_t k);
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ensures capacity for `more` bytes and the terminating zero. */
 static void reserve(struct str *s, int64_t more)
 {
     int64_t need = s->len + more + 1;
@@ -50,12 +49,6 @@ void str_append_bytes(struct str *s, const void *bytes, int64_t n)
 const char *str_text(const struct str *s)
 {
     return s->data ? s->data : "";
-}
-
-void str_clear(struct str *s)
-{
-    s->len = 0;
-    if (s->data) s->data[0] = '\0';
 }
 
 void str_release(struct str *s)

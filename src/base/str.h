@@ -1,7 +1,6 @@
 /* str.h - a growing string buffer for text output. A zeroed struct is an empty string.
  *
- * The owner calls str_release. `data` is NULL until the first write; str_text never returns
- * NULL. */
+ * The owner calls str_release. `data` may be NULL; str_text never returns NULL. */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 
@@ -16,18 +15,15 @@ void str_printf(struct str *s, const char *format, ...) PRINTF_LIKE(2, 3);
 void str_append(struct str *s, const char *text);
 void str_append_bytes(struct str *s, const void *bytes, int64_t n);
 const char *str_text(const struct str *s);
-void str_clear(struct str *s);
 void str_release(struct str *s);
 
-/* 1234567 -> "1,234,567". The caller provides the buffer (32 bytes suffice). */
+/* These write into the caller's buffer of 32 bytes and return it. 1234567 -> "1,234,567". */
 const char *str_thousands(char *buffer, int64_t value);
-/* Prints `digits` significant digits without an exponent: 0.01234 -> "0.0123", 2197.4 -> "2,200".
- * Same buffer. */
+/* `digits` significant digits without an exponent: 0.01234 -> "0.0123", 2197.4 -> "2,200". */
 const char *str_number(char *buffer, double x, int digits);
-/* 1536 -> "1.5 KiB". The caller provides the buffer (32 bytes suffice). */
+/* 1536 -> "1.5 KiB" */
 const char *str_bytes(char *buffer, double bytes);
-/* Parses "80GiB", "1.5 gb", "512 MiB", "640B" into bytes; false if it is not a size with a unit, or
- * too large. */
+/* Parses "80GiB", "1.5 gb", "512 MiB", "640B"; false if it is no size with a unit, or too large. */
 bool str_read_bytes(const char *text, int64_t *ret_bytes);
 /* Whether two texts are equal; either may be NULL. */
 bool str_same(const char *a, const char *b);

@@ -1,6 +1,7 @@
 #include "base/threads.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 
 #include <omp.h>
@@ -18,43 +19,32 @@ static struct {
 } busy[WATCHED_MOST];
 static struct threads_watch *watching; /* NULL: disabled */
 
-static bool read_line(const char *path, char *line, int size)
-{
-    FILE *f = fopen(path, "re");
-    if (!f) return false;
-    bool ok = fgets(line, size, f) != NULL;
-    fclose(f);
-    return ok;
-}
-
-/* Limits are rounded down to whole threads: a throttled team waits for its slowest thread at every
- * barrier and loses more than the fraction of a processor would gain. */
+/* Rounded down to whole threads: a throttled team waits for its slowest thread at every barrier and
+ * loses more than the fraction of a processor would gain. */
 static int64_t whole(double quota, double period)
 {
     if (quota <= 0 || period <= 0) return 0;
     return quota < period ? 1 : (int64_t)(quota / period);
 }
 
-/* The limit of one group. Version 2 has "QUOTA PERIOD" or "max PERIOD" in cpu.max; version 1 has
- * two files. */
+/* The limit of one group. Version 2: "QUOTA PERIOD" or "max PERIOD"; version 1: two files. */
 static int64_t limit_at(const char *directory)
 {
     char path[2304], line[64];
     double quota = 0, period = 0;
     snprintf(path, sizeof path, "%s/cpu.max", directory);
-    if (read_line(path, line, sizeof line))
+    if (file_peek(path, line, sizeof line))
         return sscanf(line, "%lf %lf", &quota, &period) == 2 ? whole(quota, period) : 0;
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
-    if (!read_line(path, line, sizeof line)) return 0;
+    if (!file_peek(path, line, sizeof line)) return 0;
     quota = strtod(line, NULL); /* -1: no limit */
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
-    if (!read_line(path, line, sizeof line)) return 0;
+    if (!file_peek(path, line, sizeof line)) return 0;
     return whole(quota, strtod(line, NULL));
 }
 
-/* The minimum limit over a group and its ancestors. In a container the path may be the host's and
- * not exist under the mount; the walk ends at the mount itself, which is the container's own
- * group. */
+/* Least over a group and its ancestors. In a container the path may be the host's and not exist
+ * here; the walk ends at the mount, which is the container's own group. */
 static int64_t limit_upwards(const char *mount, const char *group)
 {
     char directory[2200];
@@ -117,7 +107,7 @@ int64_t threads_cores(const int *processor, int n, const char *root)
         char path[2304], siblings[1024];
         bool counted = false;
         snprintf(path, sizeof path, "%s/cpu%d/topology/thread_siblings_list", root, processor[i]);
-        if (read_line(path, siblings, sizeof siblings))
+        if (file_peek(path, siblings, sizeof siblings))
             for (int k = 0; k < i && !counted; k++) counted = is_listed(siblings, processor[k]);
         cores += !counted;
     }
@@ -132,9 +122,8 @@ static int64_t cores_of_mask(const cpu_set_t *mask)
     return threads_cores(processor, n, "/sys/devices/system/cpu");
 }
 
-/* The processors of this process. If OpenMP binds threads (OMP_PROC_BIND), this thread is already
- * bound to its first place, so the union of all places is used. False if the machine has more
- * processors than a mask can hold. */
+/* The processors of this process. If OpenMP binds threads (OMP_PROC_BIND), this one is bound to one
+ * place already, so the union of all is used. False: more processors than a mask can hold. */
 static bool mask_of_process(cpu_set_t *ret_mask)
 {
     int places = omp_get_num_places();
@@ -161,12 +150,8 @@ int64_t threads_available(void)
     cpu_set_t mask;
     bool known = mask_of_process(&mask);
     int64_t n = known ? cores_of_mask(&mask) : omp_get_num_procs();
-    char groups[8192] = "";
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    if (f) {
-        groups[fread(groups, 1, sizeof groups - 1, f)] = '\0';
-        fclose(f);
-    }
+    char groups[8192];
+    file_peek("/proc/self/cgroup", groups, sizeof groups);
     int64_t limit = threads_group_limit(groups, "/sys/fs/cgroup");
     if (limit > 0 && limit < n) n = limit;
     return n > 0 ? n : 1;

@@ -9,9 +9,8 @@
 void threads_set(int64_t n);
 /* The number set last; before any threads_set, threads_available(). */
 int64_t threads_count(void);
-/* One thread for each core that this process may use, by its affinity mask and the cpu limit of its
- * control groups. The second hardware thread of a core shares its vector units and delays every
- * barrier, so it is not counted. */
+/* One thread for each core that this process may use, by its affinity mask and control groups. A
+ * second hardware thread shares the vector units and delays every barrier: not counted. */
 int64_t threads_available(void);
 /* Lets this thread run on all processors of the process again after OpenMP bound it to one place.
  * Call it before starting a child process, which would otherwise inherit the single place. */
@@ -23,17 +22,15 @@ int64_t threads_cores(const int *processor, int n, const char *root);
  * /proc/self/cgroup, and `root` the mount point of the groups (/sys/fs/cgroup). */
 int64_t threads_group_limit(const char *groups, const char *root);
 
-/* Measures the work of threads in parallel regions. A region is measured if its threads call
- * threads_begin and threads_end and the opening thread then calls threads_joined. While disabled,
- * each of these is one pointer check. */
+/* Measures the work of threads in parallel regions: each calls threads_begin and threads_end, then
+ * the opening thread threads_joined. While disabled, each is one pointer check. */
 struct threads_watch {
     int64_t regions;
     int64_t busy_ns;    /* sum over all threads */
     int64_t busiest_ns; /* sum over regions of the busiest thread's time */
     bool unseen;        /* a library opened regions of its own */
 };
-/* Adds the regions that this thread opens from now on to `w`; NULL disables it. One watch at a
- * time. */
+/* Adds the regions that this thread opens from now on to `w`, the one watch; NULL disables it. */
 void threads_watch(struct threads_watch *w);
 int64_t threads_begin(void);
 void threads_end(int64_t begun);

@@ -62,7 +62,6 @@ struct stock {
     int64_t qkv_bytes, dy_bytes;
 };
 
-/* All variants of one length and type. */
 struct length {
     const struct attention_options *o;
     const struct stock *stock;
@@ -88,7 +87,6 @@ static void set_heads(struct attention_cell *c, const struct attention_options *
     c->KV = o->kv_heads ? o->kv_heads : c->H;
 }
 
-/* Columns of packed q, k, v. */
 static int64_t packed_columns(const struct attention_cell *c)
 {
     return (c->H + 2 * c->KV) * c->D;
@@ -125,10 +123,9 @@ static enum status build(struct trial *t, struct arena *a)
     return passes_run(AFTER_GRADIENT, g, &p, NULL);
 }
 
-static enum status repeat(void *user, int i)
+static enum status repeat(void *user, int)
 {
     const struct step *s = *(const struct step **)user;
-    (void)i;
     return s->kernel->run(&s->call);
 }
 
@@ -238,7 +235,6 @@ static enum status sample_pass(void *user, int calls, double *ret_ms)
     return l->backend->stream.event_elapsed(l->context, TURN, END, &ret_ms[1]);
 }
 
-/* Repeats the forward kernel, then the backward kernel. */
 static enum status sample_kernels(void *user, int calls, double *ret_ms)
 {
     struct trial *t = user;
@@ -473,12 +469,7 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
                            const struct attention_cell *before, double budget_ms, struct arena *a)
 {
     struct length l = {.o = r->o, .stock = r->stock, .backend = r->o->device.backend};
-    for (int w = 0; w < ATTENTION_VARIANTS; w++) {
-        cell[w].way = (enum attention_variant)w;
-        cell[w].B = r->o->tokens / cell[w].T;
-        cell[w].error_y = cell[w].error_dqkv = -1;
-        l.trial[w].cell = &cell[w];
-    }
+    for (int w = 0; w < ATTENTION_VARIANTS; w++) l.trial[w].cell = &cell[w];
     r->cell = cell;
     show(r, 0, 0);
     TRY(backend_target(l.backend, r->o->device.number, &l.target));
@@ -507,16 +498,11 @@ static double weight(const struct attention_options *o, int i)
 static void leave_out(const struct attention_options *o, struct attention_cell *cell)
 {
     for (int w = 0; w < ATTENTION_VARIANTS; w++) {
-        struct attention_cell *c = &cell[w];
-        c->way = (enum attention_variant)w;
-        c->B = o->tokens / c->T;
-        c->error_y = c->error_dqkv = -1;
-        if (!(o->ways >> w & 1)) c->reason = "not requested";
-        if (!c->reason) c->reason = "not reached: the run was stopped";
+        if (!(o->ways >> w & 1)) cell[w].reason = "not requested";
+        if (!cell[w].reason) cell[w].reason = "not reached: the run was stopped";
     }
 }
 
-/* Runs all lengths and types of one head size and mask. */
 static enum status run_lengths(struct report *r, int size, bool causal, const struct stock *stock,
                                int64_t start, struct attention_cell *cell, struct arena *a)
 {
@@ -528,9 +514,12 @@ static enum status run_lengths(struct report *r, int size, bool causal, const st
             double left = o->limit_ms - clock_ms(start, clock_ns());
             for (int w = 0; w < ATTENTION_VARIANTS; w++) {
                 set_heads(&at[w], o, size);
+                at[w].way = (enum attention_variant)w;
                 at[w].causal = causal;
                 at[w].precision = o->precision[d];
                 at[w].T = o->length[i];
+                at[w].B = o->tokens / at[w].T;
+                at[w].error_y = at[w].error_dqkv = -1;
             }
             r->stock = &stock[d];
             r->weight = weight(o, i);

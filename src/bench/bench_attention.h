@@ -13,8 +13,6 @@
 
 struct arena;
 
-struct machine;
-
 /* Variants. Flash attention uses the kernel rows of training; without rows for a single compute
  * capability (hopper=false); with the same bits in every run (deterministic=true); or both. */
 enum attention_variant {
@@ -86,9 +84,8 @@ struct attention_cell {
 };
 
 /* Returns *ret_cells cells in `a`: one for each head size, mask, length, type and variant, in that
- * order. Variants that were not requested have cells, too, with that reason. Returns ST_INTERRUPTED
- * if Ctrl-C (base/interrupt.h) left some out: all cells are still valid, and those give it as the
- * reason. */
+ * order; a variant that was not requested has that reason. ST_INTERRUPTED if Ctrl-C
+ * (base/interrupt.h) left some out: all cells are still valid, and those give it as the reason. */
 enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
                                 int *ret_cells, struct arena *a);
 
@@ -96,9 +93,8 @@ enum { ATTENTION_TILE = 128 };
 /* Tiles of 128 x 128 scores, over all heads and sequences, that are not fully masked. */
 double attention_tiles(const struct attention_cell *c);
 /* Lower bound of attention in ms, forward (0) or backward (1): its FLOPs at the measured matmul
- * peak of its type, or its bytes at the bandwidth of a copy of that size (on a GPU: of a large
- * copy), whichever is longer. Bytes: q, k, v and y, and backward dy, dq, dk and dv, too, each once.
- * 0: no such peak is known. */
+ * peak of its type, or its bytes at the bandwidth of a copy (on a GPU of a large one). Bytes: q, k,
+ * v, y, and backward dy, dq, dk and dv, each once. 0: no such peak is known. */
 double attention_bound_ms(const struct attention_cell *c, const struct machine *m, int backward);
 
 #endif

@@ -1,10 +1,7 @@
-/* Finds the distinct calls of a training step. */
 #include "backend/backend.h"
-#include "base/str.h"
 #include "bench/bench_kernels.h"
 #include "bench/call.h"
 #include "graph/attr.h"
-#include "graph/chain.h"
 
 static bool same_types(int n, const struct type *x, const struct type *y)
 {
@@ -18,7 +15,7 @@ static bool same_call(enum op op, const struct kernel_call *x, const struct kern
     if (x->n_in != y->n_in || x->n_out != y->n_out) return false;
     if (!same_types(x->n_in, x->in_type, y->in_type)) return false;
     if (!same_types(x->n_out, x->out_type, y->out_type)) return false;
-    return numerics_same(&x->numerics, &y->numerics) && attr_same_work(op, x->attr, y->attr);
+    return numerics_same(&x->numerics, &y->numerics) && attr_same(op, x->attr, y->attr, false);
 }
 
 static struct bench_row *rows_of(const struct backend *b, enum op op, const struct step *s,

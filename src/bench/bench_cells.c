@@ -73,12 +73,14 @@ static const char *reason_of_memory(int64_t bytes, int64_t room, bool limited, s
         str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
 }
 
-enum status bench_cell_plan(struct bench_cell *c, int64_t room, bool limited, double *ret_flops,
-                            struct arena *a)
+/* Sets `bytes`, and `reason` if the cell cannot run within `room` bytes (-1: unknown, no limit).
+ * *ret_flops: FLOPs of one run of all lines. */
+static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, double *ret_flops,
+                             struct arena *a)
 {
     struct arena scratch = {0};
     struct program p;
-    double flops = 0;
+    *ret_flops = 0;
     threads_set(c->config.plan.threads);
     enum status st = program_for(&p, &c->config, c->vocab, bench_kinds(c->lines),
                                  device_backend(&c->config), &scratch);
@@ -88,12 +90,11 @@ enum status bench_cell_plan(struct bench_cell *c, int64_t room, bool limited, do
         c->bytes = program_bytes(&p);
         c->reason = reason_of_memory(c->bytes, room, limited, a);
         for (int kind = 0; kind < GRAPH_COUNT; kind++)
-            if (p.built[kind]) flops += plan_cost(&p.plan[kind]).flops;
+            if (p.built[kind]) *ret_flops += plan_cost(&p.plan[kind]).flops;
     } else if (st == ST_UNSUPPORTED) {
         c->reason = arena_strdup(a, fail_message());
         st = ST_OK;
     }
-    if (ret_flops) *ret_flops = flops;
     arena_release(&scratch);
     return st;
 }
@@ -114,7 +115,6 @@ struct running_all {
     struct running *running;
     int n;
     double done, all;
-    int64_t room; /* bytes for all open cells */
     struct arena *a;
 };
 
@@ -178,7 +178,6 @@ static enum status open_cell(struct running_all *all, struct running *r)
     return ST_OK;
 }
 
-/* False for a closed cell and after Ctrl-C. */
 static bool can_step(const struct running *r)
 {
     return r->engine && !interrupt_noted();
@@ -190,7 +189,6 @@ static enum status warm_up(struct running_all *all, struct running *r)
     return ST_OK;
 }
 
-/* Takes samples up to number `to`. */
 static enum status sample_until(struct running_all *all, struct running *r, int to)
 {
     while (r->taken < to && can_step(r)) {
@@ -283,7 +281,7 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
     for (int i = 0; i < cells; i++) {
         double flops = 0;
         if (!cell[i].reason && interrupt_noted()) cell[i].reason = not_reached;
-        if (!cell[i].reason) TRY(bench_cell_plan(&cell[i], room, limited, &flops, all->a));
+        if (!cell[i].reason) TRY(plan_cell(&cell[i], room, limited, &flops, all->a));
         if (cell[i].reason) continue;
         add_running(all, &cell[i], flops);
         sum += cell[i].bytes;

@@ -67,16 +67,10 @@ struct bench_options {
     const char *(*name)(void *user, const struct bench_cell *c); /* name of a cell, for `what` */
 };
 
-/* A cell that needs more memory than there is, or something that the device lacks, is skipped with
- * a reason; so is one that runs out of memory in a step. After Ctrl-C (base/interrupt.h) no step
- * begins: cells have their samples so far, or a reason. All cells use the same device. ret_order
- * may be NULL. */
+/* A cell that needs more memory than there is, also in a step, or something that the device lacks,
+ * is skipped with a reason. After Ctrl-C (base/interrupt.h) no step begins: cells have their
+ * samples so far, or a reason. All cells use the same device. ret_order may be NULL. */
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
-/* Plans a cell: sets `bytes`, and `reason` if it cannot run within `room` bytes (-1: unknown, no
- * limit); `limited`: `room` is the user's limit. *ret_flops: FLOPs of one run of all lines;
- * ret_flops may be NULL. */
-enum status bench_cell_plan(struct bench_cell *c, int64_t room, bool limited, double *ret_flops,
-                            struct arena *a);
 
 #endif

@@ -17,22 +17,17 @@ bool bench_is_list(const char *word)
     return equals && strchr(equals, ',');
 }
 
-static bool is_same(const char *a, const char *b)
-{
-    return !strcmp(a, b);
-}
-
 enum status bench_add_axis(struct bench_grid *g, const char *word, struct arena *a)
 {
     char *key = arena_strdup(a, word + strspn(word, "-")), *rest = strchr(key, '=');
     int at = 0, capacity = 0;
     *rest++ = '\0';
-    while (at < g->axes && !is_same(g->axis[at].key, key)) at++;
+    while (at < g->axes && strcmp(g->axis[at].key, key) != 0) at++;
     if (at == BENCH_AXES) return fail(ST_USAGE, "at most %d keys may vary", BENCH_AXES);
     struct bench_axis x = {.key = key};
     for (char *one; (one = strsep(&rest, ","));) {
         for (int i = 0; i < x.values; i++)
-            if (is_same(x.value[i], one))
+            if (!strcmp(x.value[i], one))
                 return fail(ST_USAGE, "%s=%s is given twice; give each value once", key, one);
         ARENA_GROW(a, x.value, x.values, capacity);
         x.value[x.values++] = one;
@@ -103,7 +98,7 @@ struct bench_place bench_grid_place(const struct bench_grid *g, int cell)
 static bool is_of_subject(const struct config *x, const struct config *y)
 {
     return x->model.vocab_size == y->model.vocab_size && x->model.kind == y->model.kind &&
-           is_same(x->data.dataset, y->data.dataset) && is_same(x->data.data_dir, y->data.data_dir);
+           !strcmp(x->data.dataset, y->data.dataset) && !strcmp(x->data.data_dir, y->data.data_dir);
 }
 
 static enum status set_vocabulary(const struct bench_grid *g, const struct bench_subject *s,

@@ -32,7 +32,6 @@ struct copied {
     int copies;
 };
 
-/* One kernel row on these copies. */
 struct running {
     const struct copied *copied;
     const struct kernel *kernel;
@@ -132,7 +131,6 @@ static const char *reason_to_leave_out(const struct bench_call *c, const struct 
     return reference && !row->taken && ms > REFERENCE_MS_MOST ? "would take too long" : NULL;
 }
 
-/* Computes rates and the share of the machine's peaks. */
 static void rate_row(const struct bench_call *c, const struct machine *m, struct bench_row *row)
 {
     double seconds = row->ms.median * 1e-3;
@@ -208,18 +206,16 @@ static enum status time_call(struct session *s, struct bench_call *c)
 }
 
 /* Hook before a step of the plan: its inputs are then those of training. */
-static void before(void *user, const struct plan *p, int step)
+static void before(void *user, const struct plan *, int step)
 {
     struct session *s = user;
-    (void)p;
     for (int i = 0; i < s->k->calls && s->st == ST_OK; i++)
         if (s->k->call[i].kind == s->kind && s->k->call[i].step == step)
             s->st = time_call(s, &s->k->call[i]);
 }
 
-static enum status after(void *user, const struct plan *p, int step)
+static enum status after(void *user, const struct plan *, int)
 {
-    (void)p, (void)step;
     return ((struct session *)user)->st;
 }
 

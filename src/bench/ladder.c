@@ -85,7 +85,6 @@ bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *
     return false;
 }
 
-/* A rung with its engine, while it is open. */
 struct climb {
     struct ladder_rung *rung;
     struct engine engine;
@@ -234,7 +233,6 @@ static int64_t taken(const struct climbing *c, const struct climb *one)
     return now >= 0 && now < one->room ? one->room - now : 0;
 }
 
-/* Runs the climbs first ... first + n - 1 in turn. */
 static enum status climb(struct climbing *c, int first, int n)
 {
     struct contender contender[LADDER_RUNGS];

@@ -1,5 +1,4 @@
-/* ladder.h - times one training step at each rung; each rung changes one setting of the previous
- * one.
+/* ladder.h - times a training step at each rung; each rung changes one setting of the one before.
  *
  * On a CPU the rungs run in interleaved rounds, so that clock drift favours none. On a GPU, or if
  * they do not all fit in memory, they run one after the other. All start from the same weights and

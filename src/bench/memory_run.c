@@ -4,7 +4,6 @@
 #include "engine/device.h"
 #include "measure/random_step.h"
 
-/* Runs the plans of an engine one after the other. */
 static enum status run_plans(struct random_step *r, struct sequence plan[GRAPH_COUNT],
                              int iteration)
 {

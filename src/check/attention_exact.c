@@ -84,7 +84,6 @@ static void add_scaled(double *to, const double *x, double scale, int64_t n)
     for (int64_t i = 0; i < n; i++) to[i] += scale * x[i];
 }
 
-/* Turns scores into probabilities of the keys that the row sees. */
 static void softmax(double *s, int64_t seen)
 {
     double max = -INFINITY, sum = 0;

@@ -1,13 +1,12 @@
 /* attention_exact.h - the error of attention and its gradient compared with double precision, at
  * any sequence length, in less than a second.
  *
- * The adjoint dy is zero except in a few query rows of two heads. Then y in these rows, and all
- * of dq, dk and dv of the two heads, need only the scores of these rows, however long the
- * sequence is. The rows are evenly spaced up to the last one, at different positions within
- * tiles. In a long sequence the very first rows are left out: a row that sees few keys has much
- * larger y and dv, which would dominate the norm. The heads are the first of the first sequence
- * and the last of the last one, so that wrong strides show. Formulas: Dao, arXiv 2307.08691,
- * 2.2. */
+ * The adjoint dy is zero except in a few query rows of two heads. Then y in these rows, and all of
+ * dq, dk and dv of the two heads, need only the scores of these rows. The rows are evenly spaced up
+ * to the last one, at different positions within tiles; the very first are left out, because a row
+ * that sees few keys has much larger y and dv, which would dominate the norm. The heads are the
+ * first of the first sequence and the last of the last one, so that wrong strides show. Formulas:
+ * Dao, arXiv 2307.08691, 2.2. */
 #ifndef CHECK_ATTENTION_EXACT_H
 #define CHECK_ATTENTION_EXACT_H
 

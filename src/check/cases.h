@@ -1,5 +1,4 @@
-/* cases.h - THE list of operator cases, on which every kernel, gradient rule and expansion is
- * tested.
+/* cases.h - THE list of cases on which every kernel, gradient rule and expansion is tested.
  *
  * A case is one node: an operator, its attributes, the types of its inputs and their contents.
  * DT_F32 in a row means the float type under test. */
@@ -9,6 +8,7 @@
 #include "graph/op.h"
 
 struct arena;
+struct kernel_call;
 
 enum fill {
     FILL_NORMAL,   /* standard normal */
@@ -76,5 +76,9 @@ enum status case_copy(const struct case_data *data, int i, enum dtype dtype, str
 /* The node of the case, and its input and output types; fails if the operator refuses the types. */
 enum status case_node(const struct op_case *c, enum dtype dtype, struct node *ret_node,
                       struct type *ret_in, struct type *ret_out);
+/* The call of that node, without addresses; `node` holds its attributes. False if the operator
+ * refuses the types or no tensor of the call has the float type. */
+bool case_call(const struct op_case *c, enum dtype dtype, struct node *ret_node,
+               struct kernel_call *ret);
 
 #endif

@@ -50,8 +50,20 @@ enum status case_node(const struct op_case *c, enum dtype dtype, struct node *re
                               .attr = c->attr,
                               .numerics = c->numerics};
     for (int i = 0; i < case_inputs(c); i++) ret_in[i] = case_type(c, i, dtype);
-    TRY(op_def(c->op)->shape(ret_node, ret_in, given.rank ? &given : NULL, ret_out));
-    return ST_OK;
+    return op_def(c->op)->shape(ret_node, ret_in, given.rank ? &given : NULL, ret_out);
+}
+
+bool case_call(const struct op_case *c, enum dtype dtype, struct node *ret_node,
+               struct kernel_call *ret)
+{
+    bool has_dtype = false;
+    *ret = (struct kernel_call){.attr = &ret_node->attr, .numerics = c->numerics};
+    if (case_node(c, dtype, ret_node, ret->in_type, ret->out_type) != ST_OK) return false;
+    ret->n_in = ret_node->n_in;
+    ret->n_out = ret_node->n_out;
+    for (int i = 0; i < ret->n_in; i++) has_dtype |= ret->in_type[i].dtype == dtype;
+    for (int i = 0; i < ret->n_out; i++) has_dtype |= ret->out_type[i].dtype == dtype;
+    return has_dtype;
 }
 
 /* True for elements that FILL_SPIKED scales: queries and keys of some rows, but no values. */
@@ -61,8 +73,7 @@ static bool spiked(const struct type *t, int64_t i)
     return 2 * row < type_elements(t) / columns && row % 61 == 7 && i % columns < columns * 2 / 3;
 }
 
-/* Element i of packed q, k, v (B,T,columns), FILL_SUNK: a head's first columns of q and k give 0
- * or overflow. */
+/* Element i of q, k, v (B,T,columns): a head's first columns of q and k give 0 or overflow. */
 static double sunk(const struct type *t, double head, int64_t i, double normal)
 {
     enum { LAST = 200, MIDDLE = 10 };

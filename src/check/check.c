@@ -232,26 +232,14 @@ static enum status check_row(struct trial *t, double *const *expected, check_fn 
     return ST_OK;
 }
 
-static bool touches(const struct kernel_call *call, enum dtype dtype)
-{
-    for (int i = 0; i < call->n_in; i++)
-        if (call->in_type[i].dtype == dtype) return true;
-    for (int i = 0; i < call->n_out; i++)
-        if (call->out_type[i].dtype == dtype) return true;
-    return false;
-}
-
-/* The call of case i with that float type, without addresses. False if the operator refuses the
- * types or the backend has no kernel for them. `node` holds the attributes. */
+/* As case_call; false also if the backend has no kernel for the call. */
 static bool call_of_case(const struct target *target, void *context, int i, enum dtype dtype,
                          struct node *node, struct kernel_call *ret)
 {
-    *ret = (struct kernel_call){.attr = &node->attr, .context = context, .target = target};
-    if (case_node(case_at(i), dtype, node, ret->in_type, ret->out_type) != ST_OK) return false;
-    ret->numerics = node->numerics;
-    ret->n_in = node->n_in;
-    ret->n_out = node->n_out;
-    return touches(ret, dtype) && target->backend->kernels.find((int)node->op, ret, 0);
+    if (!case_call(case_at(i), dtype, node, ret)) return false;
+    ret->context = context;
+    ret->target = target;
+    return target->backend->kernels.find((int)node->op, ret, 0);
 }
 
 static bool is_selected(const struct kernel *k, const char *variant)
@@ -259,7 +247,6 @@ static bool is_selected(const struct kernel *k, const char *variant)
     return !variant || !strcmp(k->variant, variant);
 }
 
-/* The arguments of check_kernels. */
 struct request {
     const struct target *target;
     void *context;
@@ -269,7 +256,6 @@ struct request {
     void *user;
 };
 
-/* Checks every row that fits case i with that float type. */
 static enum status check_case(const struct request *req, int i, enum dtype dtype, struct arena *a)
 {
     const struct backend *b = req->target->backend;

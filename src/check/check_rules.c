@@ -9,7 +9,6 @@
 #include "plan/plan.h"
 
 #include <math.h>
-#include <string.h>
 
 const double gradient_tolerance = 1e-6, expansion_tolerance = 1e-12;
 
@@ -49,7 +48,6 @@ static enum status bench_init(struct bench *w, int i)
     return graph_status(&w->graph);
 }
 
-/* Appends the operator of the case and returns its first output. */
 static value bench_node(struct bench *w)
 {
     const struct op_case *c = w->data.c;
@@ -117,7 +115,6 @@ static value weighted_sum(struct bench *w, value first)
     return sum;
 }
 
-/* The slope of the loss with respect to one element of an input. */
 static enum status slope_at(struct bench *w, double *x, double *ret_slope)
 {
     static const double h = 1e-4;
@@ -133,9 +130,8 @@ static enum status slope_at(struct bench *w, double *x, double *ret_slope)
     return ST_OK;
 }
 
-/* The element of a sample: in a small tensor every element is used; in a larger one it is
- * random, and every second time the steepest of FEW random ones, because most slopes of a sharp
- * softmax are lost in rounding. */
+/* The element of a sample: every one of a small tensor; of a larger one a random one, each second
+ * time the steepest of FEW, because most slopes of a sharp softmax are lost in rounding. */
 static int64_t choose(const double *gradient, int64_t n, int k, int sample, int samples)
 {
     enum { FEW = 64 };
@@ -208,7 +204,6 @@ enum status check_gradient(int i, double *ret_error)
     return st;
 }
 
-/* Adds graph outputs: those of the operator, or of its expansion. */
 static enum status add_outputs(struct bench *w, bool expanded)
 {
     const struct op_case *c = w->data.c;
@@ -238,7 +233,6 @@ static enum status run_form(struct bench *w, bool expanded)
     return bench_run(w);
 }
 
-/* Output k of the last run, as doubles. */
 static enum status output_of(struct bench *w, int k, double **ret_x)
 {
     value v = w->graph.output[k].v;

@@ -9,29 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_tensor_of(const struct kernel_call *call, enum dtype dtype)
-{
-    for (int i = 0; i < call->n_in; i++)
-        if (call->in_type[i].dtype == dtype) return true;
-    for (int i = 0; i < call->n_out; i++)
-        if (call->out_type[i].dtype == dtype) return true;
-    return false;
-}
-
-const char *chosen_variant(const struct backend *b, enum op op, enum dtype dtype)
+/* The variant of the best row for the first case of `op` (check/cases.h) with tensors of `dtype`;
+ * NULL if there is no such case or row. */
+static const char *chosen_variant(const struct backend *b, enum op op, enum dtype dtype)
 {
     const struct op_case *c;
+    struct node node;
+    struct kernel_call call;
     if (op_def(op)->flags & OP_VIEW) return NULL;
     for (int i = 0; (c = case_at(i)); i++) {
-        struct node node;
-        struct kernel_call call = {.attr = &node.attr};
-        if (c->op != op || case_node(c, dtype, &node, call.in_type, call.out_type) != ST_OK)
-            continue;
-        call.numerics = node.numerics;
-        call.n_in = node.n_in;
-        call.n_out = node.n_out;
-        const struct kernel *k = b->kernels.find((int)node.op, &call, 0);
-        if (k && has_tensor_of(&call, dtype)) return k->variant;
+        if (c->op != op || !case_call(c, dtype, &node, &call)) continue;
+        const struct kernel *k = b->kernels.find((int)op, &call, 0);
+        if (k) return k->variant;
     }
     return NULL;
 }

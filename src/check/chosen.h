@@ -13,9 +13,6 @@ struct chosen {
 
 enum { CHOSEN_MOST = 32 };
 
-/* The variant of the best row for the first case of `op` (check/cases.h) with tensors of
- * `dtype`; NULL if there is no such case or row. */
-const char *chosen_variant(const struct backend *b, enum op op, enum dtype dtype);
 /* Counts the operators of each variant, most operators first; returns the number of variants. */
 int chosen_variants(const struct backend *b, enum dtype dtype,
                     struct chosen ret_chosen[CHOSEN_MOST]);

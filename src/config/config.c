@@ -1,7 +1,6 @@
 #include "config/config.h"
 
 #include "base/file.h"
-#include "base/str.h"
 #include "config/fields.h"
 
 #include <ctype.h>
@@ -16,8 +15,8 @@ static bool ends_at(const char *in, const char *text, char quote, bool whole)
     return !*in || (comment && !whole);
 }
 
-/* Removes the quotes of a quoted value and resolves escapes, in place. A value without quotes
- * ends at a '#' that follows white space, unless `whole` is set (an override). */
+/* Removes quotes and resolves escapes, in place. A value without quotes ends at a '#' that follows
+ * white space, unless `whole` is set (an override). */
 static enum status unquote(const char *key, char *text, bool whole)
 {
     char quote = *text == '"' || *text == '\'' ? *text : '\0';

@@ -6,8 +6,6 @@
 
 #include "config/config.h"
 
-struct str;
-
 enum field_kind { FIELD_INT, FIELD_REAL, FIELD_BOOL, FIELD_TEXT, FIELD_ENUM };
 
 struct field {

@@ -4,7 +4,6 @@
 #include "config/fields.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* True for the first field of a group, whose name has *ret_group_length bytes. */

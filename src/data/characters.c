@@ -1,5 +1,4 @@
-/* Data sets of characters: a token is one Unicode code point; the vocabulary is the sorted set
- * of those that the text has. */
+/* Data sets of characters: a token is a Unicode code point; the vocabulary is sorted. */
 #include "base/utf8.h"
 #include "data/kind.h"
 #include "data/meta.h"
@@ -61,8 +60,7 @@ static enum status tokenize(const char *text, int64_t bytes, struct arena *a, st
     return ST_OK;
 }
 
-/* Binary search: the vocabulary is sorted by code point, and byte order of UTF-8 equals code point
- * order. -1: not found. */
+/* Binary search: byte order of UTF-8 is the order of code points. -1: not found. */
 static int32_t find(const struct vocabulary *v, const char *character)
 {
     int32_t low = 0, high = v->size - 1;

@@ -6,7 +6,6 @@
 #include "data/kind.h"
 #include "data/meta.h"
 
-#include <stdio.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

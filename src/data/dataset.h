@@ -26,9 +26,8 @@ enum status dataset_open(struct dataset *d, const char *data_dir, const char *na
                          struct arena *a);
 void dataset_close(struct dataset *d);
 
-/* Writes a data set from a text. The first 90 % of its tokens (int(0.9 n), as in nanoGPT) are
- * the training split, the rest the validation split. Atomic: the folder appears complete or not
- * at all. */
+/* Writes a data set from a text; the folder appears complete or not at all. The first int(0.9 n) of
+ * its n tokens, as in nanoGPT, are the training split, the others the validation split. */
 struct dataset_facts {
     int64_t tokens, count[SPLIT_COUNT];
     int vocabulary;

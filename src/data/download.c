@@ -99,9 +99,8 @@ enum status download(const struct remote_file *f, const char *path)
 
 #else
 
-enum status download(const struct remote_file *f, const char *path)
+enum status download(const struct remote_file *f, const char *)
 {
-    (void)path;
     return fail(ST_UNSUPPORTED, "%s: this program was built without libcurl", f->url);
 }
 

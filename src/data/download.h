@@ -10,9 +10,8 @@ struct remote_file {
     int64_t bytes;
 };
 
-/* Downloads to `path`; the file appears only if its length and digest match. Network errors: ST_IO.
- * Unexpected contents: ST_FORMAT, with the prefixes of both digests. Built without libcurl:
- * ST_UNSUPPORTED. */
+/* The file appears only if its length and digest match. Network errors: ST_IO. Other contents:
+ * ST_FORMAT, with prefixes of both digests. Built without libcurl: ST_UNSUPPORTED. */
 enum status download(const struct remote_file *f, const char *path);
 
 #endif

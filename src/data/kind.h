@@ -21,8 +21,7 @@ struct data_kind {
                             struct tokenized *ret);
     enum status (*encode)(const struct vocabulary *v, const char *text, struct arena *a,
                           int32_t **ret_ids, int64_t *ret_count);
-    /* The vocabulary of every data set of this kind. NULL: each has its own, listed in
-     * meta.json. */
+    /* The vocabulary of the kind. NULL: each data set has its own, listed in meta.json. */
     void (*vocabulary)(struct vocabulary *ret, struct arena *a);
     /* Of a listed vocabulary: the first entry that is not valid, or -1; what is wrong with it. */
     int (*invalid_entry)(const struct vocabulary *v);

@@ -1,10 +1,9 @@
 #include "data/meta.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "data/kind.h"
 
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *split_name(enum split split)
@@ -120,10 +119,5 @@ enum status meta_write(const struct meta *m, const char *path)
                   "train", "tokens", (json_int_t)train->tokens, "sha256", train->sha256, /**/
                   "val", "tokens", (json_int_t)val->tokens, "sha256", val->sha256);
     if (!root) return fail(ST_USAGE, "the name of the text file is not valid UTF-8: rename it");
-    char *text = json_dumps(root, JSON_COMPACT);
-    json_decref(root);
-    BUG_IF(!text, "%s: out of host memory", path);
-    enum status st = file_write(path, text, (int64_t)strlen(text));
-    free(text);
-    return st;
+    return json_write(root, JSON_COMPACT, path);
 }

@@ -20,8 +20,7 @@ struct meta {
 /* "train" or "val": the field name, and the file name before ".bin". */
 const char *split_name(enum split split);
 
-/* Reads meta.json and checks the version, the kind, the vocabulary and its digest. Errors are
- * ST_FORMAT and name the field. */
+/* Checks version, kind, vocabulary and its digest. Errors are ST_FORMAT and name the field. */
 enum status meta_read(struct meta *m, const char *path, struct arena *a);
 enum status meta_write(const struct meta *m, const char *path);
 

@@ -45,7 +45,6 @@ const char *safetensors_shape(const struct safetensor *t, char buffer[128])
     return buffer;
 }
 
-/* False if the size in bytes overflows int64_t. */
 static bool count_bytes(const struct safetensor *t, int64_t *ret_bytes)
 {
     int64_t bytes = types[t->type].bytes;
@@ -221,43 +220,6 @@ const struct safetensor *safetensors_find(const struct safetensors *s, const cha
     return NULL;
 }
 
-/* Uses memcpy for each element because the data may be misaligned. */
-enum status safetensors_read_floats(const struct safetensor *t, float *ret_values)
-{
-    const char *from = t->data;
-    int64_t n = t->bytes / types[t->type].bytes;
-    switch (t->type) {
-    case SAFETENSORS_F32:
-        if (n) memcpy(ret_values, from, (size_t)t->bytes);
-        return ST_OK;
-    case SAFETENSORS_F64:
-        for (int64_t i = 0; i < n; i++) {
-            double x;
-            memcpy(&x, from + i * 8, 8);
-            ret_values[i] = (float)x;
-        }
-        return ST_OK;
-    case SAFETENSORS_BF16:
-        for (int64_t i = 0; i < n; i++) {
-            uint16_t half;
-            memcpy(&half, from + i * 2, 2);
-            uint32_t bits = (uint32_t)half << 16;
-            memcpy(&ret_values[i], &bits, 4);
-        }
-        return ST_OK;
-    case SAFETENSORS_F16:
-        for (int64_t i = 0; i < n; i++) {
-            _Float16 x;
-            memcpy(&x, from + i * 2, 2);
-            ret_values[i] = (float)x;
-        }
-        return ST_OK;
-    default:
-        return fail(ST_UNSUPPORTED, "tensor %s has type %s, which is not a floating-point type",
-                    t->name, types[t->type].name);
-    }
-}
-
 /* The header as JSON. Hugging Face's model loaders require "format". */
 static char *format_header(const struct safetensor *tensors, int count)
 {
@@ -281,13 +243,11 @@ static char *format_header(const struct safetensor *tensors, int count)
     return text;
 }
 
-/* Writes bytes and updates the digest. Keeps the first errno, because committing the file would
- * lose it. */
 struct sink {
     FILE *stream;
     struct hash *hash;
     int64_t bytes;
-    int error; /* errno */
+    int error; /* the first errno, which committing the file would lose */
 };
 
 static void write_bytes(struct sink *s, const void *bytes, int64_t n)

@@ -1,6 +1,5 @@
-/* safetensors.h - named tensors in one file, in Hugging Face's safetensors format: the length of
- * the header (8 bytes, little-endian), the header (JSON), the data. docs/FORMATS.md lists our
- * additions.
+/* safetensors.h - named tensors in one file, in Hugging Face's format: the length of the header (8
+ * bytes, little-endian), the header (JSON), the data. docs/FORMATS.md lists our additions.
  *
  * A file is checked completely when it is opened. ST_FORMAT: a truncated header, fields of the
  * wrong type, or offsets that overlap, leave gaps or do not match the shapes. */
@@ -31,9 +30,8 @@ struct safetensor {
     enum safetensors_type type;
     int rank; /* 0: a scalar */
     int64_t dim[SAFETENSORS_RANK_MAX];
-    /* may be misaligned in a file of another writer */
-    const void *data;
-    int64_t bytes; /* ignored by safetensors_write */
+    const void *data; /* may be misaligned in a file of another writer */
+    int64_t bytes;    /* ignored by safetensors_write */
 };
 
 struct safetensors {
@@ -47,24 +45,20 @@ struct safetensors {
 /* For example "F32". */
 const char *safetensors_type_name(enum safetensors_type type);
 
-/* Maps a file. Tensors point into the mapping and are valid until safetensors_close; names live in
- * the arena. */
+/* Maps a file. Tensors are valid until safetensors_close; names live in the arena. */
 enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a);
 void safetensors_close(struct safetensors *s);
 /* NULL if there is no tensor of that name. */
 const struct safetensor *safetensors_find(const struct safetensors *s, const char *name);
 /* The shape as text, "(768,2304)"; the caller provides the buffer. */
 const char *safetensors_shape(const struct safetensor *t, char buffer[128]);
-/* Copies to fp32 from F32, F64, BF16 or F16; other types are ST_UNSUPPORTED. */
-enum status safetensors_read_floats(const struct safetensor *t, float *ret_values);
 
 /* Length and digest of the written file. */
 struct safetensors_facts {
     int64_t bytes;
     char sha256[HASH_HEX];
 };
-/* Writes the tensors in the given order; the file appears complete or not at all. Duplicate names
- * are a BUG. `ret` may be NULL. */
+/* Writes the tensors in order, atomically. Duplicate names are a BUG. `ret` may be NULL. */
 enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,
                               struct safetensors_facts *ret);
 

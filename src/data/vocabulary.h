@@ -12,9 +12,8 @@ struct vocabulary {
     const char *const *text; /* of each token; of characters in UTF-8, sorted by code point */
 };
 
-/* Converts text to token ids. Text that the vocabulary does not have is ST_USAGE, and the
- * message names it; text that is not of the kind (characters: invalid UTF-8) is ST_FORMAT, and
- * the message states the byte. */
+/* Converts text to token ids. Text that the vocabulary lacks is ST_USAGE, and the message names it;
+ * text not of the kind (characters: invalid UTF-8) is ST_FORMAT, and the message has the byte. */
 enum status vocabulary_encode(const struct vocabulary *v, const char *text, struct arena *a,
                               int32_t **ret_ids, int64_t *ret_count);
 /* The text of one token; empty for an id without text (padding of the vocabulary). */

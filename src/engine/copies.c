@@ -65,28 +65,12 @@ const struct pass_packing *copies_packing(const struct config *c, const struct m
     return packing->n ? packing : NULL;
 }
 
-bool copies_exist(const struct config *c, const struct pass_packing *packing)
-{
-    return packing || copies_bf16(c);
-}
-
-/* A leaf by its full name, whatever the scope. */
-static value leaf(struct graph *g, enum storage storage, const char *name, struct type t,
-                  int64_t offset)
-{
-    const char *scope = g->scope;
-    g->scope = "";
-    value v = g_leaf(g, storage, name, t, offset);
-    g->scope = scope;
-    return v;
-}
-
 void copies_store(struct graph *g, const struct parameter *p, value w)
 {
     struct type t = p->type;
     t.dtype = DT_BF16;
     value cast = g_cast(g, w, DT_BF16);
-    g_store(g, leaf(g, STORAGE_COPY, p->name, t, p->offset), cast);
+    g_store(g, g_leaf_named(g, STORAGE_COPY, p->name, t, p->offset), cast);
 }
 
 static void pack_one(struct graph *g, const struct config *c, const struct parameter *p, value from,
@@ -97,7 +81,7 @@ static void pack_one(struct graph *g, const struct config *c, const struct param
         union attr attr = {.pack = {tb, rows}};
         const char *name = arena_printf(g->arena, "%s%s", p->name, tb ? ".transposed" : "");
         value packed = graph_add(g, OP_PACK, &attr, 1, &from, NULL);
-        g_store(g, leaf(g, STORAGE_PACKED, name, t, at[tb]), packed);
+        g_store(g, g_leaf_named(g, STORAGE_PACKED, name, t, at[tb]), packed);
     }
 }
 
@@ -113,7 +97,7 @@ void copies_pack(struct graph *g, const struct config *c, const struct model *m,
         t.dtype = matmul_dtype(c);
         /* A leaf added after the update has the value that the update wrote. */
         enum storage storage = copies_bf16(c) ? STORAGE_COPY : STORAGE_WEIGHTS;
-        value from = leaf(g, storage, p->name, t, p->offset);
+        value from = g_leaf_named(g, storage, p->name, t, p->offset);
         g->scope = p->name;
         pack_one(g, c, p, from, packing->rows, w->at);
         g->scope = "";
@@ -127,7 +111,7 @@ void copies_refresh(struct graph *g, const struct config *c, const struct model 
     g->phase = PHASE_UPDATE;
     for (int i = 0; i < m->parameters && copies_bf16(c); i++) {
         const struct parameter *p = &m->parameter[i];
-        value w = leaf(g, STORAGE_WEIGHTS, p->name, p->type, p->offset);
+        value w = g_leaf_named(g, STORAGE_WEIGHTS, p->name, p->type, p->offset);
         g->scope = p->name;
         copies_store(g, p, w);
         g->scope = "";

@@ -17,8 +17,6 @@ bool copies_bf16(const struct config *c);
 /* The offset of each packed weight, allocated in `a`; NULL if no weights are packed. */
 const struct pass_packing *copies_packing(const struct config *c, const struct model *m,
                                           const struct target *target, struct arena *a);
-/* True if GRAPH_REFRESH has something to do. */
-bool copies_exist(const struct config *c, const struct pass_packing *packing);
 
 /* Appends a store of `w`, the new value of a parameter, to its bf16 copy. */
 void copies_store(struct graph *g, const struct parameter *p, value w);

@@ -1,6 +1,5 @@
 #include "engine/device.h"
 
-#include "backend/backend.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/fit.h"

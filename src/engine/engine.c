@@ -1,6 +1,5 @@
 #include "engine/engine.h"
 
-#include "backend/backend.h"
 #include "base/host.h"
 #include "engine/device.h"
 #include "engine/tune.h"

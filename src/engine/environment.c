@@ -1,6 +1,7 @@
 #include "engine/environment.h"
 
 #include "base/file.h"
+#include "base/json.h"
 
 #ifdef HAVE_CURL
 #include <curl/curl.h>
@@ -9,10 +10,8 @@
 #include <oneapi/dnnl/dnnl.h>
 #endif
 #include <gnu/libc-version.h>
-#include <jansson.h>
 #include <openssl/crypto.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -100,10 +99,5 @@ enum status environment_write(const struct environment *e, const char *path)
         "isa_library", e->isa_library, "device", e->device, "driver", e->driver, "os", e->os,
         "kernel", e->kernel, "date", e->date, "libraries", libraries);
     if (!root) return fail(ST_FORMAT, "%s: names reported by the system are not valid UTF-8", path);
-    char *text = json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    BUG_IF(!text, "out of host memory");
-    enum status st = file_write(path, text, (int64_t)strlen(text));
-    free(text);
-    return st;
+    return json_write(root, JSON_INDENT(2), path);
 }

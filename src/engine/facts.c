@@ -2,9 +2,6 @@
 
 #include "base/str.h"
 
-#include <jansson.h>
-#include <stdlib.h>
-
 struct facts facts_of(const struct program *program)
 {
     const struct config *c = program->config;
@@ -76,13 +73,4 @@ json_t *facts_json(const struct facts *f)
                                f->flops, "bytes_per_step", f->bytes, "memory", facts_memory(f));
     BUG_IF(!object, "cannot encode the facts as JSON");
     return object;
-}
-
-void facts_print_json(const struct facts *f, struct str *s)
-{
-    json_t *object = facts_json(f);
-    char *text = json_dumps(object, JSON_INDENT(2));
-    str_printf(s, "%s\n", text);
-    free(text);
-    json_decref(object);
 }

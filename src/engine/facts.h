@@ -29,6 +29,5 @@ void facts_print(const struct facts *f, struct str *s);
 json_t *facts_memory(const struct facts *f);
 /* plan.json (docs/FORMATS.md). The caller releases it with json_decref. */
 json_t *facts_json(const struct facts *f);
-void facts_print_json(const struct facts *f, struct str *s);
 
 #endif

@@ -2,44 +2,33 @@
 
 #include "backend/backend.h"
 
-#include <math.h>
+#include <float.h>
+#include <string.h>
 
-/* The index of the first NaN or +infinity of a chunk; `n` if there is none. */
-static int64_t first_bad_f32(const float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        if (isnan(x[i]) || (isinf(x[i]) && x[i] > 0)) return i;
-    return n;
-}
-
-static int64_t first_bad_f64(const double *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        if (isnan(x[i]) || (isinf(x[i]) && x[i] > 0)) return i;
-    return n;
-}
-
-/* bfloat16 is the upper half of a float32: all exponent bits set is NaN or an infinity. */
-static int64_t first_bad_bf16(const uint16_t *x, int64_t n)
-{
-    enum { EXPONENT = 0x7f80, MINUS_INFINITY = 0xff80 };
-    for (int64_t i = 0; i < n; i++)
-        if ((x[i] & EXPONENT) == EXPONENT && x[i] != MINUS_INFINITY) return i;
-    return n;
-}
-
-static int64_t first_bad(enum dtype dtype, const void *x, int64_t n)
+static double number_at(enum dtype dtype, const void *x, int64_t i)
 {
     switch (dtype) {
     case DT_F32:
-        return first_bad_f32(x, n);
+        return (double)((const float *)x)[i];
     case DT_F64:
-        return first_bad_f64(x, n);
-    case DT_BF16:
-        return first_bad_bf16(x, n);
-    default:
-        return n;
+        return ((const double *)x)[i];
+    case DT_BF16: { /* the upper half of a float32 */
+        uint32_t bits = (uint32_t)((const uint16_t *)x)[i] << 16;
+        float number;
+        memcpy(&number, &bits, sizeof number);
+        return (double)number;
     }
+    default:
+        return 0;
+    }
+}
+
+/* The index of the first NaN or +infinity of a chunk; `n` if there is none. */
+static int64_t first_bad(enum dtype dtype, const void *x, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && number_at(dtype, x, i) <= DBL_MAX) i++;
+    return i;
 }
 
 static enum status look_at(struct find_nan *f, const struct plan *p, const struct node *n, value v)

@@ -2,7 +2,7 @@
 
 struct fit {
     struct config config;
-    int64_t vocab, bytes;
+    int64_t vocab;
     unsigned kinds;
     const struct target *target;
     const struct tuning *tuning;
@@ -27,7 +27,7 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret)
 {
-    struct fit f = {*c, vocab, bytes, kinds, target, tuning};
+    struct fit f = {*c, vocab, kinds, target, tuning};
     int64_t most = INT32_MAX / c->model.block_size; /* the limit of model_check */
     if (most > BATCH_SIZE_MOST) most = BATCH_SIZE_MOST;
     int64_t good = 1, bad = most + 1, of_good, now, last = 1, of_last;

@@ -22,7 +22,6 @@ struct weighted {
     double sum, ms, min, max;
 };
 
-/* Sums over several samples. */
 struct sum {
     double ms, throttle_ms, by[THROTTLE_COUNT], throttle_known_ms, energy_j, energy_ms;
     struct weighted value[GAUGE_VALUES];
@@ -37,8 +36,7 @@ struct gauge {
     atomic_llong iter;
     pthread_t thread;
     bool has_thread;
-    /* Held while the device is queried, which may take long. */
-    pthread_mutex_t sampling;
+    pthread_mutex_t sampling; /* Held while the device is queried, which may take long. */
     /* Guards the members below; held only briefly, so the work never waits for a sample. */
     pthread_mutex_t lock;
     pthread_cond_t stop_changed;
@@ -266,8 +264,10 @@ void gauge_print(const struct gauge_summary *g, struct str *s)
 
 void gauge_print_last(struct gauge *g, char *text, int bytes)
 {
-    struct device_sample x = gauge_last(g);
     int n = 0;
+    pthread_mutex_lock(&g->lock);
+    struct device_sample x = g->last;
+    pthread_mutex_unlock(&g->lock);
     const struct {
         const char *format;
         double known;
@@ -306,14 +306,6 @@ bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret)
     }
     pthread_mutex_unlock(&g->lock);
     return found;
-}
-
-struct device_sample gauge_last(struct gauge *g)
-{
-    pthread_mutex_lock(&g->lock);
-    struct device_sample s = g->last;
-    pthread_mutex_unlock(&g->lock);
-    return s;
 }
 
 struct gauge_summary gauge_summarize(struct gauge *g)

@@ -59,8 +59,6 @@ void gauge_work(struct gauge *g, bool working);
 void gauge_at(struct gauge *g, int64_t iter);
 /* Removes the oldest pending reading; false: there is none. `all`: also one that is still open. */
 bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret);
-/* The last sample. */
-struct device_sample gauge_last(struct gauge *g);
 /* Covers all work up to its last sample. */
 struct gauge_summary gauge_summarize(struct gauge *g);
 struct str;

@@ -41,7 +41,8 @@ void memory_course(const struct program *program, struct memory_course *ret, str
         for (int id = 0; id < p->steps; id++) {
             if (!p->step[id].kernel) continue;
             struct memory_moment *m = &ret->moment[ret->moments];
-            *m = (struct memory_moment){order[i], id, {0}, timeline_used(&t, id)};
+            *m = (struct memory_moment){
+                order[i], id, {0}, t.total_bytes - t.bytes[id][MEMORY_UNUSED]};
             memcpy(m->bytes, t.bytes[id], sizeof m->bytes);
             if (m->used > ret->moment[ret->peak].used) ret->peak = ret->moments;
             ret->moments++;
@@ -50,7 +51,6 @@ void memory_course(const struct program *program, struct memory_course *ret, str
     arena_release(&scratch);
 }
 
-/* The number of consecutive moments of the same graph, starting at `from`. */
 static int run_length(const struct memory_course *c, int from)
 {
     int n = 1;
@@ -235,7 +235,6 @@ static enum status plan_variant(const struct config *c, int64_t vocab, unsigned 
     return st;
 }
 
-/* False if the variant recomputes nothing. */
 static bool differs(const struct memory_variant *v, const struct memory_variant *none)
 {
     return v->flops != none->flops || v->total != none->total || v->saved != none->saved;

@@ -53,14 +53,9 @@ const struct optimizer *optimizer_of(const struct config *c)
     return &optimizers[c->train.optimizer];
 }
 
-/* scope "h.0.attn.c_attn.weight" keeps the names of leaves and of the nodes that update them */
 static value leaf(struct graph *g, const struct parameter *p, enum storage storage)
 {
-    struct graph_scope outside = {g->scope, g->layer};
-    g->scope = "";
-    value v = g_leaf(g, storage, p->name, p->type, p->offset);
-    graph_leave(g, outside);
-    return v;
+    return g_leaf_named(g, storage, p->name, p->type, p->offset);
 }
 
 static value gradient_norm(struct graph *g, const struct model *m)
@@ -93,7 +88,6 @@ static struct optimizer_operands operands_of(struct graph *g, const struct optim
     return in;
 }
 
-/* The update of one parameter as one operator. */
 static value update_by_operator(struct graph *g, const struct optimizer *o,
                                 const struct config_train *c, const struct parameter *p,
                                 const struct optimizer_operands *in)

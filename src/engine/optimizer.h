@@ -1,9 +1,8 @@
-/* optimizer.h - THE table of optimizers, and the update as a graph: gradient norm, clipping, the
- * optimizer.
+/* optimizer.h - THE table of optimizers, and the update as a graph: norm, clipping, optimizer.
  *
- * A new optimizer is a word in config/fields.c, a value of `enum optimizer_kind`
- * (config/config.h) and a row in optimizer.c with a function that builds its update from
- * operators. A fused operator for it is optional: docs/ADDING.md says what that takes. */
+ * A new optimizer is a word in config/fields.c, a value of `enum optimizer_kind` (config/config.h)
+ * and a row in optimizer.c with a function that builds its update from operators. A fused operator
+ * for it is optional: docs/ADDING.md says what that takes. */
 #ifndef ENGINE_OPTIMIZER_H
 #define ENGINE_OPTIMIZER_H
 
@@ -37,9 +36,8 @@ struct optimizer {
     int states, inputs;
     struct optimizer_state state[OPTIMIZER_STATES];
     struct optimizer_input input[OPTIMIZER_INPUTS];
-    /* Appends the update of one parameter: stores the weights and each state tensor with
-     * g_store, after everything that reads them, and returns the stored weights. NULL: `op` is
-     * the update. */
+    /* Appends the update of one parameter: stores the weights and each state tensor with g_store,
+     * after all that reads them, and returns the stored weights. NULL: `op` does it. */
     value (*build)(struct graph *g, const struct config_train *c, const struct parameter *p,
                    const struct optimizer_operands *in);
     /* Without `build`: the operator that updates one parameter, whose expansion is the formula.
@@ -50,11 +48,9 @@ struct optimizer {
 
 const struct optimizer *optimizer_of(const struct config *c);
 
-/* Appends the update of every parameter by `o`. Inputs: the optimizer's, of one element each;
- * output grad_norm (1), before clipping. Clipping as torch.nn.utils.clip_grad_norm_: the
- * gradient is scaled by min(1, grad_clip / (norm + 1e-6)); grad_clip = 0 turns it off. Where a
- * bf16 copy of the weights is kept (copies.h), each update is followed by the store of its
- * parameter's copy. */
+/* Appends the update of every parameter by `o`, and the store of its bf16 copy if there is one
+ * (copies.h). Inputs: the optimizer's, of one element each; output grad_norm (1), before clipping,
+ * which is that of torch.nn.utils.clip_grad_norm_: min(1, grad_clip / (norm + 1e-6)); 0: none. */
 void optimizer_update(struct graph *g, const struct model *m, const struct config *c,
                       const struct optimizer *o);
 

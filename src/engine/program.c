@@ -59,7 +59,6 @@ static value first_gradient(struct graph *g, const struct config *c)
     return dloss;
 }
 
-/* The weight leaf that starts at that offset; no value if there is none. */
 static value weight_at(const struct graph *g, int64_t offset)
 {
     for (int id = 0; id < g->nodes; id++) {
@@ -128,7 +127,7 @@ static enum status differentiate_input(struct graph *g, const struct config *c, 
 
 static enum status check_logits(const struct model *m, enum graph_kind kind)
 {
-    if (model_has_logits(m)) return ST_OK;
+    if (m->def->logits) return ST_OK;
     return fail(ST_UNSUPPORTED, "model = %s cannot generate text: it has no graph %s",
                 model_words[m->config.kind], graph_kind_name(kind));
 }
@@ -142,16 +141,16 @@ static enum status forward_graph(enum graph_kind kind, const struct config *c,
     case GRAPH_MICRO:
     case GRAPH_MICRO_MORE:
     case GRAPH_EVAL:
-        *ret_loss = model_loss(m, g, B, T, kind == GRAPH_EVAL ? MODEL_EVAL : MODEL_TRAIN);
+        *ret_loss = m->def->loss(m, g, B, T, kind == GRAPH_EVAL ? MODEL_EVAL : MODEL_TRAIN);
         graph_output(g, "loss", *ret_loss);
         break;
     case GRAPH_LOGITS:
         TRY(check_logits(m, kind));
-        graph_output(g, "logits", model_logits(m, g, 1, T, MODEL_EVAL));
+        graph_output(g, "logits", m->def->logits(m, g, 1, T, MODEL_EVAL));
         break;
     case GRAPH_DECODE:
         TRY(check_logits(m, kind));
-        graph_output(g, "logits", model_logits(m, g, 1, 1, MODEL_CACHED));
+        graph_output(g, "logits", m->def->logits(m, g, 1, 1, MODEL_CACHED));
         break;
     case GRAPH_UPDATE:
         optimizer_update(g, m, c, optimizer_of(c));
@@ -301,7 +300,7 @@ enum status program_compile(struct program *p, const struct config *c, int64_t v
                             unsigned kinds, struct arena *a)
 {
     TRY(begin(p, c, vocab, target, tuning, kinds, a));
-    if (copies_exist(c, p->packing)) kinds |= 1u << GRAPH_REFRESH;
+    if (p->packing || copies_bf16(c)) kinds |= 1u << GRAPH_REFRESH;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (kinds >> kind & 1) TRY(build(p, (enum graph_kind)kind, a));
     reserve_ranges(p);

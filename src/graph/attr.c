@@ -186,8 +186,6 @@ void attr_print(enum op op, const union attr *attr, const struct numerics *n, st
 
 /* --- compare ---------------------------------------------------------------------------------- */
 
-static bool same(enum op op, const union attr *a, const union attr *b, bool sites);
-
 static bool same_dropout(const struct dropout *a, const struct dropout *b, bool sites)
 {
     return a->pattern == b->pattern && a->threshold == b->threshold && a->seed == b->seed &&
@@ -202,7 +200,8 @@ static bool same_operand(const struct chain_operand *a, const struct chain_opera
 static bool same_step(const struct chain_step *a, const struct chain_step *b, bool sites)
 {
     return a->op == b->op && a->to == b->to && same_operand(&a->operand[0], &b->operand[0]) &&
-           same_operand(&a->operand[1], &b->operand[1]) && same(a->op, &a->attr, &b->attr, sites);
+           same_operand(&a->operand[1], &b->operand[1]) &&
+           attr_same(a->op, &a->attr, &b->attr, sites);
 }
 
 static bool same_chain(const struct chain *a, const struct chain *b, bool sites)
@@ -216,7 +215,7 @@ static bool same_chain(const struct chain *a, const struct chain *b, bool sites)
     return true;
 }
 
-static bool same(enum op op, const union attr *a, const union attr *b, bool sites)
+bool attr_same(enum op op, const union attr *a, const union attr *b, bool sites)
 {
     for (const struct attr_field *f = op_def(op)->attrs; f->name; f++) {
         const void *x = (const char *)a + f->offset, *y = (const char *)b + f->offset;
@@ -226,16 +225,6 @@ static bool same(enum op op, const union attr *a, const union attr *b, bool site
         if (!equal) return false;
     }
     return true;
-}
-
-bool attr_same(enum op op, const union attr *a, const union attr *b)
-{
-    return same(op, a, b, true);
-}
-
-bool attr_same_work(enum op op, const union attr *a, const union attr *b)
-{
-    return same(op, a, b, false);
 }
 
 bool numerics_same(const struct numerics *a, const struct numerics *b)

@@ -45,10 +45,9 @@ ATTR_SCHEMAS(X)
 size_t attr_size(enum attr_kind kind);
 /* Prints every attribute that differs from its default: " [ta heads 12 eps 1e-05 tf32]". */
 void attr_print(enum op op, const union attr *attr, const struct numerics *n, struct str *s);
-/* True if all attributes are equal, including the steps of a chain. */
-bool attr_same(enum op op, const union attr *a, const union attr *b);
-/* The same, but dropouts may differ in their site: the work is the same. */
-bool attr_same_work(enum op op, const union attr *a, const union attr *b);
+/* True if all attributes are equal, including the steps of a chain; without `sites` dropouts may
+ * differ in their site: the work is the same. */
+bool attr_same(enum op op, const union attr *a, const union attr *b, bool sites);
 bool numerics_same(const struct numerics *a, const struct numerics *b);
 
 #endif

@@ -1,20 +1,44 @@
 #include "graph/build.h"
 
-static value one(struct graph *g, enum op op, value x)
-{
-    return graph_add(g, op, NULL, 1, &x, NULL);
-}
-
-static value two(struct graph *g, enum op op, value a, value b)
-{
-    return graph_add(g, op, NULL, 2, (value[]){a, b}, NULL);
-}
-
-static value with_constant(struct graph *g, enum op op, value x, double c)
-{
-    union attr attr = {.constant.value = c};
-    return graph_add(g, op, &attr, 1, &x, NULL);
-}
+/* clang-format off */
+/* Operators of one input, of two, and of one with a constant; all without other attributes. */
+#define ONE(name, op) \
+    value name(struct graph *g, value x) { return graph_add(g, op, NULL, 1, &x, NULL); }
+#define TWO(name, op) \
+    value name(struct graph *g, value a, value b) \
+    { return graph_add(g, op, NULL, 2, (value[]){a, b}, NULL); }
+#define CONSTANT(name, op) \
+    value name(struct graph *g, value x, double c) \
+    { return graph_add(g, op, &(union attr){.constant.value = c}, 1, &x, NULL); }
+ONE(g_detach, OP_DETACH)
+ONE(g_exp, OP_EXP)
+ONE(g_log, OP_LOG)
+ONE(g_sqrt, OP_SQRT)
+ONE(g_rsqrt, OP_RSQRT)
+ONE(g_tanh, OP_TANH)
+ONE(g_erf, OP_ERF)
+ONE(g_relu, OP_RELU)
+ONE(g_sum_row, OP_SUM_ROW)
+ONE(g_max_row, OP_MAX_ROW)
+ONE(g_elu, OP_ELU)
+ONE(g_silu, OP_SILU)
+ONE(g_softmax, OP_SOFTMAX)
+ONE(g_sum_squares, OP_SUM_SQUARES)
+TWO(g_add, OP_ADD)
+TWO(g_sub, OP_SUB)
+TWO(g_mul, OP_MUL)
+TWO(g_div, OP_DIV)
+TWO(g_embed, OP_EMBED)
+TWO(g_pick, OP_PICK)
+TWO(g_silu_grad, OP_SILU_GRAD)
+TWO(g_softmax_grad, OP_SOFTMAX_GRAD)
+TWO(g_store, OP_STORE)
+TWO(g_accumulate, OP_ACCUMULATE)
+CONSTANT(g_scale, OP_SCALE)
+CONSTANT(g_offset, OP_OFFSET)
+CONSTANT(g_at_most, OP_AT_MOST)
+CONSTANT(g_causal_mask, OP_CAUSAL_MASK)
+/* clang-format on */
 
 value g_leaf(struct graph *g, enum storage storage, const char *name, struct type type,
              int64_t offset)
@@ -23,6 +47,16 @@ value g_leaf(struct graph *g, enum storage storage, const char *name, struct typ
     struct graph_scope before = graph_enter(g, name, -1);
     value v = graph_add(g, OP_LEAF, &attr, 0, NULL, &type);
     graph_leave(g, before);
+    return v;
+}
+
+value g_leaf_named(struct graph *g, enum storage storage, const char *name, struct type type,
+                   int64_t offset)
+{
+    const char *scope = g->scope;
+    g->scope = "";
+    value v = g_leaf(g, storage, name, type, offset);
+    g->scope = scope;
     return v;
 }
 
@@ -42,97 +76,12 @@ value g_reshape(struct graph *g, value x, struct type shape)
     return graph_add(g, OP_RESHAPE, NULL, 1, &x, &shape);
 }
 
-value g_detach(struct graph *g, value x)
-{
-    return one(g, OP_DETACH, x);
-}
-
 value g_cast(struct graph *g, value x, enum dtype dtype)
 {
     struct type t = *graph_type(g, x);
     if (t.dtype == dtype) return x;
     t.dtype = dtype;
     return graph_add(g, OP_CAST, NULL, 1, &x, &t);
-}
-
-value g_add(struct graph *g, value a, value b)
-{
-    return two(g, OP_ADD, a, b);
-}
-
-value g_sub(struct graph *g, value a, value b)
-{
-    return two(g, OP_SUB, a, b);
-}
-
-value g_mul(struct graph *g, value a, value b)
-{
-    return two(g, OP_MUL, a, b);
-}
-
-value g_div(struct graph *g, value a, value b)
-{
-    return two(g, OP_DIV, a, b);
-}
-
-value g_scale(struct graph *g, value x, double c)
-{
-    return with_constant(g, OP_SCALE, x, c);
-}
-
-value g_offset(struct graph *g, value x, double c)
-{
-    return with_constant(g, OP_OFFSET, x, c);
-}
-
-value g_at_most(struct graph *g, value x, double c)
-{
-    return with_constant(g, OP_AT_MOST, x, c);
-}
-
-value g_exp(struct graph *g, value x)
-{
-    return one(g, OP_EXP, x);
-}
-
-value g_log(struct graph *g, value x)
-{
-    return one(g, OP_LOG, x);
-}
-
-value g_sqrt(struct graph *g, value x)
-{
-    return one(g, OP_SQRT, x);
-}
-
-value g_rsqrt(struct graph *g, value x)
-{
-    return one(g, OP_RSQRT, x);
-}
-
-value g_tanh(struct graph *g, value x)
-{
-    return one(g, OP_TANH, x);
-}
-
-value g_erf(struct graph *g, value x)
-{
-    return one(g, OP_ERF, x);
-}
-
-value g_relu(struct graph *g, value x)
-{
-    return one(g, OP_RELU, x);
-}
-
-value g_sum_row(struct graph *g, value x)
-{
-    return one(g, OP_SUM_ROW, x);
-}
-
-value g_max_row(struct graph *g, value x)
-{
-    return one(g, OP_MAX_ROW, x);
 }
 
 value g_sum_leading(struct graph *g, value x, struct type t)
@@ -178,29 +127,14 @@ value g_concat(struct graph *g, int n, const value *x)
     return graph_add(g, OP_CONCAT, NULL, n, x, NULL);
 }
 
-value g_embed(struct graph *g, value table, value ids)
-{
-    return two(g, OP_EMBED, table, ids);
-}
-
 value g_embed_grad(struct graph *g, value ids, value dy, struct type table)
 {
     return graph_add(g, OP_EMBED_GRAD, NULL, 2, (value[]){ids, dy}, &table);
 }
 
-value g_pick(struct graph *g, value x, value ids)
-{
-    return two(g, OP_PICK, x, ids);
-}
-
 value g_pick_grad(struct graph *g, value ids, value dy, struct type x)
 {
     return graph_add(g, OP_PICK_GRAD, NULL, 2, (value[]){ids, dy}, &x);
-}
-
-value g_causal_mask(struct graph *g, value x, double masked)
-{
-    return with_constant(g, OP_CAUSAL_MASK, x, masked);
 }
 
 value g_column_mask(struct graph *g, value x, int64_t columns, double masked)
@@ -227,11 +161,6 @@ value g_gelu(struct graph *g, value x, bool tanh)
     return graph_add(g, OP_GELU, &attr, 1, &x, NULL);
 }
 
-value g_elu(struct graph *g, value x)
-{
-    return one(g, OP_ELU, x);
-}
-
 value g_gelu_grad(struct graph *g, value dy, value x, bool tanh)
 {
     union attr attr = {.gelu.tanh = tanh};
@@ -250,16 +179,6 @@ value g_rmsnorm(struct graph *g, value x, value w, double eps)
     return graph_add(g, OP_RMSNORM, &attr, 2, (value[]){x, w}, NULL);
 }
 
-value g_silu(struct graph *g, value x)
-{
-    return one(g, OP_SILU, x);
-}
-
-value g_silu_grad(struct graph *g, value dy, value x)
-{
-    return two(g, OP_SILU_GRAD, dy, x);
-}
-
 value g_swiglu(struct graph *g, value gate, value up)
 {
     return graph_add(g, OP_SWIGLU, NULL, up.i ? 2 : 1, (value[]){gate, up}, NULL);
@@ -276,16 +195,6 @@ value g_rope(struct graph *g, value x, value table, int heads)
 {
     union attr attr = {.rope.heads = heads};
     return graph_add(g, OP_ROPE, &attr, 2, (value[]){x, table}, NULL);
-}
-
-value g_softmax(struct graph *g, value x)
-{
-    return one(g, OP_SOFTMAX, x);
-}
-
-value g_softmax_grad(struct graph *g, value dy, value y)
-{
-    return two(g, OP_SOFTMAX_GRAD, dy, y);
 }
 
 value g_cross_entropy(struct graph *g, value logits, value targets, int64_t vocab)
@@ -308,19 +217,4 @@ value g_attention_cached(struct graph *g, value cache, value qkv, value position
     value first =
         graph_add(g, OP_ATTENTION_CACHED, &attr, 3, (value[]){cache, qkv, position}, NULL);
     return graph_out(first, 1);
-}
-
-value g_sum_squares(struct graph *g, value x)
-{
-    return one(g, OP_SUM_SQUARES, x);
-}
-
-value g_store(struct graph *g, value leaf, value x)
-{
-    return two(g, OP_STORE, leaf, x);
-}
-
-value g_accumulate(struct graph *g, value leaf, value x)
-{
-    return two(g, OP_ACCUMULATE, leaf, x);
 }

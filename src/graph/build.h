@@ -11,6 +11,9 @@
 /* A leaf of a storage range, `offset` elements from its start; `name` is appended to the scope. */
 value g_leaf(struct graph *g, enum storage storage, const char *name, struct type type,
              int64_t offset);
+/* The same by its full name, whatever the scope. */
+value g_leaf_named(struct graph *g, enum storage storage, const char *name, struct type type,
+                   int64_t offset);
 value g_input(struct graph *g, const char *name, struct type type);
 value g_fill(struct graph *g, struct type type, double x);
 

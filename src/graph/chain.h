@@ -37,7 +37,5 @@ struct chain {
 int chain_operands(enum op op);
 /* The type of each result. */
 void chain_dtypes(const struct chain *c, const struct type *in, enum dtype *ret_dtype);
-/* The type of the result of step k; `dtype` is from chain_dtypes. */
-struct type chain_type(const struct chain *c, const enum dtype *dtype, int k);
 
 #endif

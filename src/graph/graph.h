@@ -1,9 +1,8 @@
 /* graph.h - a computation: nodes in a valid execution order, and their values.
  *
- * Nodes are only appended, inputs before users, so the array is topologically ordered by
- * construction. Everything is allocated in the arena. The first failure while a graph is built
- * sticks (g->st) and later calls do nothing, so only the builder's caller checks, by
- * graph_status. */
+ * Nodes are only appended, inputs before users, so the array is topologically ordered. The first
+ * failure while a graph is built sticks (g->st) and later calls do nothing, so only the builder's
+ * caller checks, by graph_status. Everything lives in the arena. */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
@@ -82,8 +81,7 @@ static inline value graph_out(value first, int i)
     return (value){first.i ? first.i + i : 0};
 }
 
-/* Appends a word to the scope, and sets the layer if `layer` >= 0. Returns what graph_leave
- * needs. */
+/* Appends a word to the scope; sets the layer if `layer` >= 0. Returns what graph_leave needs. */
 struct graph_scope {
     const char *scope;
     int layer;

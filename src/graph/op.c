@@ -6,16 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VIEW      OP_VIEW
-#define INPLACE   OP_INPLACE
-#define INPLACE_1 OP_INPLACE_1
-#define WRITES    OP_WRITES
-#define WRITES_2  OP_WRITES_2
-#define WRITES_3  OP_WRITES_3
-#define WRITES_4  OP_WRITES_4
-#define GRAD_ALL  OP_GRAD_ALL
-#define NUMERICS  OP_NUMERICS
-#define IN(i)     (1u << (i))
+#define VIEW         OP_VIEW
+#define INPLACE      OP_INPLACE
+#define INPLACE_1    OP_INPLACE_1
+#define WRITES(n)    ((n)*OP_WRITES)
+#define GRAD_ALL     OP_GRAD_ALL
+#define NUMERICS     OP_NUMERICS
+#define IN(i)        (1u << (i))
+/* op_rules.h declares these two as well; they are never defined. */
+#define no_gradient  NULL
+#define no_expansion NULL
 
 const struct op_def op_defs[OP_COUNT] = {
 #define OP(name, level, family, least, most, attrs, flags, policy, f32, shape, grad, expand, cost) \

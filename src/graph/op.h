@@ -20,9 +20,8 @@ typedef struct value {
     int32_t i;
 } value;
 
-/* E4M3 and E5M2 are 8-bit floats with that many bits of exponent and mantissa (Micikevicius et
- * al., arXiv 2209.05433): up to 448, without infinities, and up to 57344. QUANTISE produces them
- * for matmuls. */
+/* 8-bit floats with that many bits of exponent and mantissa (Micikevicius et al., arXiv
+ * 2209.05433): E4M3 up to 448, without infinities; E5M2 up to 57344. QUANTISE produces them. */
 enum dtype { DT_F32, DT_F64, DT_BF16, DT_I32, DT_E4M3, DT_E5M2, DT_COUNT };
 
 struct type {
@@ -44,12 +43,9 @@ enum op_flag {
     OP_VIEW = 1,
     OP_INPLACE = 2,
     OP_INPLACE_1 = 4,
-    OP_WRITES = 8,
-    OP_WRITES_3 = 16,
-    OP_WRITES_4 = 32,
-    OP_GRAD_ALL = 64,
-    OP_NUMERICS = 128,
-    OP_WRITES_2 = 256,
+    OP_GRAD_ALL = 8,
+    OP_NUMERICS = 16,
+    OP_WRITES = 32, /* times the number of outputs that are inputs written in place */
 };
 
 /* THE list of operator families; a profile sums time by family. */
@@ -223,8 +219,8 @@ struct cost {
  * determine it. Sets the message of a failure. */
 typedef enum status (*shape_fn)(struct node *n, const struct type *in, const struct type *given,
                                 struct type *out);
-/* Appends the gradient. dout[i] is the adjoint of output i (no value: zero). Sets din[i]; leaves
- * it no value if no gradient flows to input i. */
+/* Appends the gradient. dout[i] is the adjoint of output i (no value: zero). Sets din[i], no value
+ * before, if a gradient flows to input i. */
 typedef void (*grad_fn)(struct graph *g, const struct node *n, const value *dout, value *din);
 /* Appends smaller operators that compute the outputs `out` from `in`. */
 typedef void (*expand_fn)(struct graph *g, const struct node *n, const value *in, value *out);
@@ -253,10 +249,7 @@ static inline const struct op_def *op_def(enum op op)
 /* The number of leading outputs that are inputs written in place. */
 static inline int op_writes(enum op op)
 {
-    unsigned flags = op_defs[op].flags;
-    if (flags & OP_WRITES_4) return 4;
-    if (flags & OP_WRITES_3) return 3;
-    return flags & OP_WRITES_2 ? 2 : flags & OP_WRITES ? 1 : 0;
+    return (int)(op_defs[op].flags / OP_WRITES);
 }
 
 int64_t dtype_size(enum dtype dtype);

@@ -17,10 +17,9 @@ static int64_t head_size(const union attr *attr, int64_t columns)
 }
 
 /* qkv (B,T,(H+2*KV)*D), step (1) -> y (B,T,H*D), log-sum-exp (B,H,T) */
-enum status shape_attention(struct node *n, const struct type *in, const struct type *given,
+enum status shape_attention(struct node *n, const struct type *in, const struct type *,
                             struct type *out)
 {
-    (void)given;
     int64_t H = n->attr.attention.heads, D = head_size(&n->attr, type_columns(&in[0]));
     char t[TYPE_TEXT];
     if (in[0].rank != 3 || !D)
@@ -37,7 +36,6 @@ void grad_attention(struct graph *g, const struct node *n, const value *dout, va
 {
     value in[] = {dout[0], n->in[0], n->out[0], n->out[1], n->in[1]};
     din[0] = graph_add(g, OP_ATTENTION_GRAD, &n->attr, 5, in, NULL);
-    din[1] = (value){0};
 }
 
 struct heads {
@@ -83,10 +81,9 @@ void expand_attention(struct graph *g, const struct node *n, const value *in, va
 }
 
 /* dy, qkv, y, log-sum-exp, step -> dqkv */
-enum status shape_attention_grad(struct node *n, const struct type *in, const struct type *given,
+enum status shape_attention_grad(struct node *n, const struct type *in, const struct type *,
                                  struct type *out)
 {
-    (void)given;
     if (!type_same(&in[0], &in[2]) || in[3].rank != 3)
         return fail(ST_USAGE, "the adjoint and the output differ in shape");
     out[0] = in[1];
@@ -143,10 +140,9 @@ struct cost cost_attention_grad(const struct node *n, const struct type *in, con
 }
 
 /* cache (2,B,Tmax,KV*D), qkv (B,1,(H+2*KV)*D), position (1) -> cache, y (B,1,H*D) */
-enum status shape_attention_cached(struct node *n, const struct type *in, const struct type *given,
+enum status shape_attention_cached(struct node *n, const struct type *in, const struct type *,
                                    struct type *out)
 {
-    (void)given;
     int64_t D = head_size(&n->attr, type_columns(&in[1]));
     if (in[0].rank != 4 || in[0].dim[0] != 2 || in[1].rank != 3 || in[1].dim[1] != 1 || !D ||
         in[0].dim[1] != in[1].dim[0] || in[0].dim[3] != D * attention_kv_heads(&n->attr))
@@ -157,10 +153,8 @@ enum status shape_attention_cached(struct node *n, const struct type *in, const 
     return ST_OK;
 }
 
-struct cost cost_attention_cached(const struct node *n, const struct type *in,
-                                  const struct type *out)
+struct cost cost_attention_cached(const struct node *n, const struct type *in, const struct type *)
 {
-    (void)out;
     double elements = (double)type_elements(&in[0]);
     double shared = (double)n->attr.attention.heads / attention_kv_heads(&n->attr);
     return (struct cost){2 * elements * shared, (double)type_bytes(&in[0])};

@@ -38,7 +38,8 @@ void chain_dtypes(const struct chain *c, const struct type *in, enum dtype *ret_
     }
 }
 
-struct type chain_type(const struct chain *c, const enum dtype *dtype, int k)
+/* The type of the result of step k; `dtype` is from chain_dtypes. */
+static struct type chain_type(const struct chain *c, const enum dtype *dtype, int k)
 {
     struct type t = c->shape;
     t.dtype = dtype[k];
@@ -109,12 +110,11 @@ static enum status check_types(const struct chain *c, const struct type *in,
 }
 
 /* x, and others of its shape or broadcast to it -> up to 4 results of that shape */
-enum status shape_chain(struct node *n, const struct type *in, const struct type *given,
+enum status shape_chain(struct node *n, const struct type *in, const struct type *,
                         struct type *out)
 {
     const struct chain *c = n->attr.chain;
     enum dtype dtype[CHAIN_STEPS];
-    (void)given;
     BUG_IF(!c || c->steps < 1 || c->steps > CHAIN_STEPS, "a chain without steps or with too many");
     if (!dtype_is_float(in[0].dtype) || !type_same_shape(&in[0], &c->shape))
         return fail(ST_USAGE, "input 0 of a chain must have its shape");

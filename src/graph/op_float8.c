@@ -12,10 +12,9 @@
  * largest finite value of the others. The code of that value is in the uppermost complete binade
  * of the type, so a tensor may grow by a factor of 1.75 before it saturates. If all slots are
  * zero the scale is 2^-first. */
-enum status shape_quantise(struct node *n, const struct type *in, const struct type *given,
+enum status shape_quantise(struct node *n, const struct type *in, const struct type *,
                            struct type *out)
 {
-    (void)given;
     char t[TYPE_TEXT];
     enum dtype to = n->attr.quantise.to;
     if (in[0].rank != 1 || in[0].dim[0] != AMAX_STEPS || type_elements(&in[2]) != 1)
@@ -107,14 +106,11 @@ struct cost cost_quantise_gelu(const struct node *n, const struct type *in, cons
 
 struct cost cost_quantise(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = 2.0 * (double)type_elements(&in[1]); /* scale and compare */
-    return c;
+    return cost_each(n, in, out, 2, &in[1]); /* scale and compare */
 }
 
-/* a (M,K) and b (N,K) of 8 bits, their scales (1) and (1) [, bias (N)] -> a b^T scale_a scale_b
- * + bias, of type `given`: (...,N) with M rows, bf16 or f32. K is contiguous in both, as tensor
- * cores require for 8-bit operands. */
+/* a (M,K) and b (N,K) of 8 bits, scales (1) and (1) [, bias (N)] -> a b^T scale_a scale_b + bias,
+ * of type `given`: (...,N) with M rows, bf16 or f32. Tensor cores need K contiguous in both. */
 enum status shape_matmul_scaled(struct node *n, const struct type *in, const struct type *given,
                                 struct type *out)
 {

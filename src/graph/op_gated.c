@@ -13,36 +13,24 @@ static value sigmoid(struct graph *g, value x)
     return g_scale(g, g_offset(g, g_tanh(g, g_scale(g, x, 0.5)), 1), 0.5);
 }
 
-void expand_silu(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_silu(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     out[0] = g_mul(g, in[0], sigmoid(g, in[0]));
 }
 
 /* dy, x -> dy s (1 + x (1 - s)) */
-void expand_silu_grad(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_silu_grad(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     value s = sigmoid(g, in[1]);
     value rest = g_offset(g, g_scale(g, s, -1), 1);
     value bend = g_offset(g, g_mul(g, in[1], rest), 1);
     out[0] = g_mul(g, in[0], g_mul(g, s, bend));
 }
 
-static const double SILU_FLOPS = 5;
-
-struct cost cost_silu(const struct node *n, const struct type *in, const struct type *out)
-{
-    struct cost c = cost_move(n, in, out);
-    c.flops = SILU_FLOPS * (double)type_elements(&out[0]);
-    return c;
-}
-
 /* gate and up side by side (B,T,2F), or each (...,F) -> silu(gate) up (...,F) */
-enum status shape_swiglu(struct node *n, const struct type *in, const struct type *given,
+enum status shape_swiglu(struct node *n, const struct type *in, const struct type *,
                          struct type *out)
 {
-    (void)given;
     char t[TYPE_TEXT];
     if (n->n_in == 2 && !type_same(&in[0], &in[1]))
         return fail(ST_USAGE, "gate and up differ in shape");
@@ -106,14 +94,10 @@ void expand_swiglu_grad(struct graph *g, const struct node *n, const value *in, 
 
 struct cost cost_swiglu(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = (SILU_FLOPS + 1) * (double)type_elements(&out[0]);
-    return c;
+    return cost_each(n, in, out, 6, &out[0]);
 }
 
 struct cost cost_swiglu_grad(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = 2 * (SILU_FLOPS + 1) * (double)type_elements(&in[0]);
-    return c;
+    return cost_each(n, in, out, 12, &in[0]);
 }

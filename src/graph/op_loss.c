@@ -22,10 +22,9 @@ static enum status check_targets(const struct node *n, const struct type *in)
 }
 
 /* logits (...,V'), targets (...) -> loss (1), log-sum-exp (...) */
-enum status shape_cross_entropy(struct node *n, const struct type *in, const struct type *given,
+enum status shape_cross_entropy(struct node *n, const struct type *in, const struct type *,
                                 struct type *out)
 {
-    (void)given;
     TRY(check_targets(n, in));
     out[1] = float_like(&in[1], in[0].dtype);
     out[0] = type_scalar(out[1].dtype);
@@ -34,10 +33,9 @@ enum status shape_cross_entropy(struct node *n, const struct type *in, const str
 }
 
 /* logits (...,V'), targets (...), dloss (1) -> dlogits, loss (1) */
-enum status shape_cross_entropy_both(struct node *n, const struct type *in,
-                                     const struct type *given, struct type *out)
+enum status shape_cross_entropy_both(struct node *n, const struct type *in, const struct type *,
+                                     struct type *out)
 {
-    (void)given;
     TRY(check_targets(n, in));
     out[0] = in[0];
     out[1] = type_scalar(dtype_of_statistics(in[0].dtype));
@@ -49,7 +47,6 @@ void grad_cross_entropy(struct graph *g, const struct node *n, const value *dout
 {
     value in[] = {n->in[0], n->in[1], n->out[1], dout[0]};
     din[0] = graph_add(g, OP_CROSS_ENTROPY_GRAD, &n->attr, 4, in, NULL);
-    din[1] = (value){0};
 }
 
 /* Sets padding columns to minus infinity, so they have no probability and no gradient. */

@@ -1,4 +1,3 @@
-/* Matmuls. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -49,10 +48,8 @@ enum status shape_matmul(struct node *n, const struct type *in, const struct typ
 
 /* w (K,N), or (N,K) with tb -> the same numbers in the packed layout of a matmul with
  * attr.pack.rows rows. Only the kernels know that layout. */
-enum status shape_pack(struct node *n, const struct type *in, const struct type *given,
-                       struct type *out)
+enum status shape_pack(struct node *n, const struct type *in, const struct type *, struct type *out)
 {
-    (void)given;
     char t[TYPE_TEXT];
     if (in[0].rank != 2 || n->attr.pack.rows < 1)
         return fail(ST_USAGE, "%s is not a matrix that can be packed", type_text(t, &in[0]));
@@ -100,13 +97,19 @@ struct cost cost_matmul(const struct node *n, const struct type *in, const struc
     return c;
 }
 
+static struct node matmul_of(const struct node *linear)
+{
+    struct node matmul = {.op = OP_MATMUL, .n_in = 2};
+    matmul.attr.matmul.tb = linear->attr.linear.tb;
+    matmul.attr.matmul.packed = linear->attr.linear.packed;
+    return matmul;
+}
+
 /* x (...,K), w (K,N) or (N,K), bias (N) -> (...,N) */
 enum status shape_linear(struct node *n, const struct type *in, const struct type *given,
                          struct type *out)
 {
-    struct node matmul = {.op = OP_MATMUL, .n_in = 2};
-    matmul.attr.matmul.tb = n->attr.linear.tb;
-    matmul.attr.matmul.packed = n->attr.linear.packed;
+    struct node matmul = matmul_of(n);
     TRY(shape_matmul(&matmul, in, given, out));
     if (in[2].rank != 1 || in[2].dim[0] != type_columns(&out[0]))
         return fail(ST_USAGE, "the bias needs %lld elements", (long long)type_columns(&out[0]));
@@ -134,14 +137,6 @@ struct cost cost_linear(const struct node *n, const struct type *in, const struc
     struct cost c = cost_matmul(n, in, out);
     c.flops += (double)type_elements(&out[0]);
     return c;
-}
-
-static struct node matmul_of(const struct node *linear)
-{
-    struct node matmul = {.op = OP_MATMUL, .n_in = 2};
-    matmul.attr.matmul.tb = linear->attr.linear.tb;
-    matmul.attr.matmul.packed = linear->attr.linear.packed;
-    return matmul;
 }
 
 /* x (...,K), w (K,N) or (N,K) [, bias (N)] -> gelu(x w + bias) (...,N) [, x w + bias] */
@@ -201,9 +196,8 @@ enum status shape_matmul_sum(struct node *n, const struct type *in, const struct
     return ST_OK;
 }
 
-void expand_matmul_sum(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_matmul_sum(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     struct type b = *graph_type(g, in[1]);
     out[0] = g_matmul(g, in[0], in[1], true, false);
     out[1] = g_sum_leading(g, in[1], type_1d(b.dtype, type_columns(&b)));

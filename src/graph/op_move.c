@@ -22,24 +22,19 @@ void grad_reshape(struct graph *g, const struct node *n, const value *dout, valu
 }
 
 /* (...,C) -> (...,1) */
-enum status shape_per_row(struct node *n, const struct type *in, const struct type *given,
+enum status shape_per_row(struct node *n, const struct type *in, const struct type *,
                           struct type *out)
 {
-    (void)given;
     out[0] = in[0];
     out[0].dim[out[0].rank - 1] = 1;
     n->n_out = 1;
     return ST_OK;
 }
 
-static value repeat(struct graph *g, value d, struct type t)
+/* Of a sum: every element of the input gets the adjoint of its sum. */
+void grad_repeat(struct graph *g, const struct node *n, const value *dout, value *din)
 {
-    return g_mul(g, g_fill(g, t, 1), d);
-}
-
-void grad_sum_row(struct graph *g, const struct node *n, const value *dout, value *din)
-{
-    din[0] = repeat(g, dout[0], *graph_type(g, n->in[0]));
+    din[0] = g_mul(g, g_fill(g, *graph_type(g, n->in[0]), 1), dout[0]);
 }
 
 /* (...,given) -> given */
@@ -57,16 +52,10 @@ enum status shape_trailing(struct node *n, const struct type *in, const struct t
     return ST_OK;
 }
 
-void grad_sum_leading(struct graph *g, const struct node *n, const value *dout, value *din)
-{
-    din[0] = repeat(g, dout[0], *graph_type(g, n->in[0]));
-}
-
 /* (...,C) -> parts of each row: (...,columns[0]), (...,columns[1]), ... */
-enum status shape_split(struct node *n, const struct type *in, const struct type *given,
+enum status shape_split(struct node *n, const struct type *in, const struct type *,
                         struct type *out)
 {
-    (void)given;
     const int64_t *columns = n->attr.split.columns;
     int64_t sum = 0;
     n->n_out = 0;
@@ -91,10 +80,9 @@ void grad_split(struct graph *g, const struct node *n, const value *dout, value 
 }
 
 /* (...,C1), (...,C2), ... -> (...,C1+C2+...) */
-enum status shape_concat(struct node *n, const struct type *in, const struct type *given,
+enum status shape_concat(struct node *n, const struct type *in, const struct type *,
                          struct type *out)
 {
-    (void)given;
     out[0] = in[0];
     for (int i = 1; i < n->n_in; i++) {
         struct type t = in[i];
@@ -123,10 +111,9 @@ static int64_t packed_heads(const struct node *n, int64_t H, int64_t parts)
 
 /* (B,T,(H+(P-1)*KV)*D) -> P tensors (B,H,T,D): parts after the first have KV heads, and head h
  * of the result is head h / (H/KV) of these. */
-enum status shape_split_heads(struct node *n, const struct type *in, const struct type *given,
+enum status shape_split_heads(struct node *n, const struct type *in, const struct type *,
                               struct type *out)
 {
-    (void)given;
     int H = n->attr.heads.heads, P = n->attr.heads.parts;
     int64_t all = P < 1 || P > MAX_PARTS ? 0 : packed_heads(n, H, P);
     char a[TYPE_TEXT];
@@ -147,10 +134,9 @@ void grad_split_heads(struct graph *g, const struct node *n, const value *dout, 
 }
 
 /* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): after part 0, H/KV copies of a head are summed */
-enum status shape_merge_heads(struct node *n, const struct type *in, const struct type *given,
+enum status shape_merge_heads(struct node *n, const struct type *in, const struct type *,
                               struct type *out)
 {
-    (void)given;
     for (int i = 0; i < n->n_in; i++)
         if (in[i].rank != 4 || !type_same(&in[i], &in[0]))
             return fail(ST_USAGE, "heads must be tensors of four dimensions and the same type");
@@ -191,7 +177,6 @@ enum status shape_embed(struct node *n, const struct type *in, const struct type
 void grad_embed(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = g_embed_grad(g, n->in[1], dout[0], *graph_type(g, n->in[0]));
-    din[1] = (value){0};
 }
 
 /* Inputs are pairs of table and ids; only the rows selected by the ids are read. */
@@ -209,9 +194,7 @@ struct cost cost_embed(const struct node *n, const struct type *in, const struct
 
 struct cost cost_embed_grad(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = (double)type_elements(&in[1]);
-    return c;
+    return cost_each(n, in, out, 1, &in[1]);
 }
 
 /* ids (T), dy (...,T,C) -> (V,C): gradient of a table with the same ids in all sequences */
@@ -254,16 +237,14 @@ enum status shape_embed_grad_add(struct node *n, const struct type *in, const st
     return shape_same(n, in, given, out);
 }
 
-void expand_embed_grad_add(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_embed_grad_add(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     out[0] = g_add(g, in[0], g_embed_grad(g, in[1], in[2], *graph_type(g, in[0])));
 }
 
 /* Rows without an id are unchanged: at most one row per id is read and written. */
-struct cost cost_embed_grad_add(const struct node *n, const struct type *in, const struct type *out)
+struct cost cost_embed_grad_add(const struct node *, const struct type *in, const struct type *out)
 {
-    (void)n;
     int64_t ids = type_elements(&in[1]), V = in[0].dim[0];
     double rows = (double)(ids < V ? ids : V),
            row = (double)(type_columns(&out[0]) * dtype_size(out[0].dtype));
@@ -285,7 +266,6 @@ enum status shape_pick(struct node *n, const struct type *in, const struct type 
 void grad_pick(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = g_pick_grad(g, n->in[1], dout[0], *graph_type(g, n->in[0]));
-    din[1] = (value){0};
 }
 
 /* token table (V,C), ids (B,T), position table (Tmax,C), positions (T), step -> (B,T,C) */

@@ -11,10 +11,9 @@ static struct type statistic(struct type t)
 }
 
 /* x (...,C), w (C) [, bias (C)] -> y (...,C), mean (...,1), rstd (...,1) */
-enum status shape_layernorm(struct node *n, const struct type *in, const struct type *given,
+enum status shape_layernorm(struct node *n, const struct type *in, const struct type *,
                             struct type *out)
 {
-    (void)given;
     for (int i = 1; i < n->n_in; i++)
         if (in[i].rank != 1 || in[i].dim[0] != type_columns(&in[0]))
             return fail(ST_USAGE, "weight and bias need %lld elements",
@@ -26,10 +25,9 @@ enum status shape_layernorm(struct node *n, const struct type *in, const struct 
 }
 
 /* [dres,] dy, x, w, mean, rstd -> dx, dw [, dbias] */
-enum status shape_layernorm_grad(struct node *n, const struct type *in, const struct type *given,
+enum status shape_layernorm_grad(struct node *n, const struct type *in, const struct type *,
                                  struct type *out)
 {
-    (void)given;
     const struct type *w = &in[n->n_in - 3], *x = &in[n->n_in - 4];
     if (!type_same(&in[0], x) || w->rank != 1)
         return fail(ST_USAGE, "the adjoint and the input differ in shape");
@@ -141,10 +139,9 @@ enum status shape_rmsnorm(struct node *n, const struct type *in, const struct ty
 }
 
 /* [dres,] dy, x, w, rrms -> dx, dw */
-enum status shape_rmsnorm_grad(struct node *n, const struct type *in, const struct type *given,
+enum status shape_rmsnorm_grad(struct node *n, const struct type *in, const struct type *,
                                struct type *out)
 {
-    (void)given;
     const struct type *w = &in[n->n_in - 2], *x = &in[n->n_in - 3];
     if (!type_same(&in[0], x) || w->rank != 1)
         return fail(ST_USAGE, "the adjoint and the input differ in shape");
@@ -170,9 +167,8 @@ void expand_rmsnorm(struct graph *g, const struct node *n, const value *in, valu
 }
 
 /* xhat = x rrms, e = dy w: dx = rrms (e - xhat mean(e xhat)) */
-void expand_rmsnorm_grad(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_rmsnorm_grad(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     value dy = in[0], w = in[2];
     struct type tw = *graph_type(g, w);
     value xhat = g_mul(g, in[1], in[3]);
@@ -226,16 +222,12 @@ static double fused_flops(const struct node *n)
 
 struct cost cost_norm(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = ((is_rms(n->op) ? 4 : 8) + fused_flops(n)) * (double)type_elements(&in[0]);
-    return c;
+    return cost_each(n, in, out, (is_rms(n->op) ? 4 : 8) + fused_flops(n), &in[0]);
 }
 
 struct cost cost_norm_grad(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = ((is_rms(n->op) ? 9 : 16) + fused_flops(n)) * (double)type_elements(&in[0]);
-    return c;
+    return cost_each(n, in, out, (is_rms(n->op) ? 9 : 16) + fused_flops(n), &in[0]);
 }
 
 void grad_softmax(struct graph *g, const struct node *n, const value *dout, value *din)
@@ -244,24 +236,15 @@ void grad_softmax(struct graph *g, const struct node *n, const value *dout, valu
 }
 
 /* Softmax does not depend on the shift by the maximum, so no gradient flows through it. */
-void expand_softmax(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_softmax(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     value e = g_exp(g, g_sub(g, in[0], g_detach(g, g_max_row(g, in[0]))));
     out[0] = g_div(g, e, g_sum_row(g, e));
 }
 
 /* y (dy - sum(dy y)) */
-void expand_softmax_grad(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_softmax_grad(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     value dot = g_sum_row(g, g_mul(g, in[0], in[1]));
     out[0] = g_mul(g, g_sub(g, in[0], dot), in[1]);
-}
-
-struct cost cost_softmax(const struct node *n, const struct type *in, const struct type *out)
-{
-    struct cost c = cost_move(n, in, out);
-    c.flops = 5.0 * (double)type_elements(&in[0]);
-    return c;
 }

@@ -66,17 +66,12 @@ void grad_scale(struct graph *g, const struct node *n, const value *dout, value 
     din[0] = g_scale(g, dout[0], n->attr.constant.value);
 }
 
-void grad_pass(struct graph *g, const struct node *n, const value *dout, value *din)
+void grad_pass(struct graph *, const struct node *, const value *dout, value *din)
 {
-    (void)g, (void)n;
     din[0] = dout[0];
 }
 
-void grad_stop(struct graph *g, const struct node *n, const value *dout, value *din)
-{
-    (void)g, (void)n, (void)dout;
-    din[0] = (value){0};
-}
+void grad_stop(struct graph *, const struct node *, const value *, value *) {}
 
 void grad_exp(struct graph *g, const struct node *n, const value *dout, value *din)
 {
@@ -116,9 +111,8 @@ void grad_erf(struct graph *g, const struct node *n, const value *dout, value *d
     din[0] = g_scale(g, g_mul(g, dout[0], bell), M_2_SQRTPI);
 }
 
-void grad_causal_mask(struct graph *g, const struct node *n, const value *dout, value *din)
+void grad_causal_mask(struct graph *g, const struct node *, const value *dout, value *din)
 {
-    (void)n;
     din[0] = g_causal_mask(g, dout[0], 0);
 }
 
@@ -190,9 +184,7 @@ void expand_gelu_grad(struct graph *g, const struct node *n, const value *in, va
 
 struct cost cost_gelu(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = 10.0 * (double)type_elements(&out[0]);
-    return c;
+    return cost_each(n, in, out, 10, &out[0]);
 }
 
 /* dy, y -> dx, for functions whose slope can be computed from their output */
@@ -204,42 +196,26 @@ enum status shape_slope(struct node *n, const struct type *in, const struct type
     return shape_same(n, in, given, out);
 }
 
-/* RELU is max(x, 0); RELU_GRAD is dy, and 0 where y is 0. */
-void grad_relu(struct graph *g, const struct node *n, const value *dout, value *din)
+/* RELU is max(x, 0); RELU_GRAD is dy, and 0 where y is 0. ELU (Clevert et al., arXiv 1511.07289),
+ * alpha 1, is x if positive, else e^x - 1, of slope y + 1. */
+void grad_slope(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     value in[] = {dout[0], n->out[0]};
-    din[0] = graph_add(g, OP_RELU_GRAD, NULL, 2, in, NULL);
-}
-
-/* ELU (Clevert et al., arXiv 1511.07289) with alpha 1: x if positive, else e^x - 1 (slope y +
- * 1). */
-void grad_elu(struct graph *g, const struct node *n, const value *dout, value *din)
-{
-    value in[] = {dout[0], n->out[0]};
-    din[0] = graph_add(g, OP_ELU_GRAD, NULL, 2, in, NULL);
+    din[0] = graph_add(g, n->op == OP_RELU ? OP_RELU_GRAD : OP_ELU_GRAD, NULL, 2, in, NULL);
 }
 
 /* The argument of the exponential is min(x, 0) = x - max(x, 0), so it never overflows. */
-void expand_elu(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_elu(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     value right = g_relu(g, in[0]);
     value left = g_offset(g, g_exp(g, g_sub(g, in[0], right)), -1);
     out[0] = g_add(g, left, right);
 }
 
-void expand_elu_grad(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_elu_grad(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     value left = g_sub(g, in[1], g_relu(g, in[1]));
     out[0] = g_mul(g, in[0], g_offset(g, left, 1));
-}
-
-struct cost cost_elu(const struct node *n, const struct type *in, const struct type *out)
-{
-    struct cost c = cost_move(n, in, out);
-    c.flops = 5.0 * (double)type_elements(&out[0]);
-    return c;
 }
 
 /* The mask is regenerated from its counter, so the gradient is the same dropout of dy. */

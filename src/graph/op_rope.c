@@ -99,9 +99,7 @@ void expand_rope(struct graph *g, const struct node *n, const value *in, value *
 /* Per pair: a power, a multiplication, sine and cosine. */
 struct cost cost_rope_table(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = 2 * (double)type_elements(&out[0]);
-    return c;
+    return cost_each(n, in, out, 2, &out[0]);
 }
 
 struct cost cost_rope(const struct node *n, const struct type *in, const struct type *out)

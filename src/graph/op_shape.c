@@ -2,17 +2,10 @@
 #include "graph/graph.h"
 #include "graph/op_rules.h"
 
-enum status shape_leaf(struct node *n, const struct type *in, const struct type *given,
-                       struct type *out)
-{
-    return shape_given(n, in, given, out);
-}
-
 /* -> given */
-enum status shape_given(struct node *n, const struct type *in, const struct type *given,
+enum status shape_given(struct node *n, const struct type *, const struct type *given,
                         struct type *out)
 {
-    (void)in;
     BUG_IF(!given, "%s needs its type", op_def(n->op)->name);
     if (given->rank < 1 || type_elements(given) < 1)
         return fail(ST_USAGE, "a tensor without elements");
@@ -28,10 +21,8 @@ enum dtype result_dtype(enum dtype in, const struct type *given)
 }
 
 /* (...) -> (...), as input 0 */
-enum status shape_same(struct node *n, const struct type *in, const struct type *given,
-                       struct type *out)
+enum status shape_same(struct node *n, const struct type *in, const struct type *, struct type *out)
 {
-    (void)given;
     out[0] = in[0];
     n->n_out = 1;
     return ST_OK;
@@ -48,10 +39,9 @@ enum status shape_square(struct node *n, const struct type *in, const struct typ
 }
 
 /* (...) -> (1) */
-enum status shape_scalar(struct node *n, const struct type *in, const struct type *given,
+enum status shape_scalar(struct node *n, const struct type *in, const struct type *,
                          struct type *out)
 {
-    (void)given;
     out[0] = type_scalar(in[0].dtype);
     n->n_out = 1;
     return ST_OK;
@@ -64,9 +54,8 @@ static double bytes_of(const struct type *t, int n)
     return bytes;
 }
 
-struct cost cost_free(const struct node *n, const struct type *in, const struct type *out)
+struct cost cost_free(const struct node *, const struct type *, const struct type *)
 {
-    (void)n, (void)in, (void)out;
     return (struct cost){0, 0};
 }
 
@@ -76,19 +65,29 @@ struct cost cost_move(const struct node *n, const struct type *in, const struct 
     return (struct cost){0, bytes_of(in, n->n_in) + bytes_of(out, n->n_out)};
 }
 
-/* One operation for each element of the largest operand. */
-struct cost cost_pointwise(const struct node *n, const struct type *in, const struct type *out)
+struct cost cost_each(const struct node *n, const struct type *in, const struct type *out,
+                      double flops, const struct type *t)
 {
     struct cost c = cost_move(n, in, out);
-    c.flops = (double)type_elements(&out[0]);
-    if (n->n_in && type_elements(&in[0]) > type_elements(&out[0]))
-        c.flops = (double)type_elements(&in[0]);
+    c.flops = flops * (double)type_elements(t);
     return c;
 }
 
-/* One element of each row is read or written. */
-struct cost cost_rows(const struct node *n, const struct type *in, const struct type *out)
+/* One operation for each element of the largest operand. */
+struct cost cost_pointwise(const struct node *n, const struct type *in, const struct type *out)
 {
-    (void)n, (void)in;
+    bool reduces = n->n_in && type_elements(&in[0]) > type_elements(&out[0]);
+    return cost_each(n, in, out, 1, reduces ? &in[0] : &out[0]);
+}
+
+/* Five operations for each element of input 0: an exponential and a few simple ones. */
+struct cost cost_five(const struct node *n, const struct type *in, const struct type *out)
+{
+    return cost_each(n, in, out, 5, &in[0]);
+}
+
+/* One element of each row is read or written. */
+struct cost cost_rows(const struct node *, const struct type *, const struct type *out)
+{
     return (struct cost){0, 3.0 * (double)type_bytes(&out[0])};
 }

@@ -13,8 +13,8 @@ enum status shape_state(struct node *n, const struct type *in, const struct type
     return shape_same(n, in, given, out);
 }
 
-/* Inputs of every update: w, `states` tensors of its shape, g, then scalars. */
-static enum status shape_update(struct node *n, int states, const struct type *in, struct type *out)
+/* w, `states` tensors of its shape, g, then scalars */
+static enum status check_update(struct node *n, int states, const struct type *in, struct type *out)
 {
     int tensors = states + 2;
     for (int i = 1; i < tensors; i++)
@@ -27,26 +27,34 @@ static enum status shape_update(struct node *n, int states, const struct type *i
     return ST_OK;
 }
 
-/* The same with a bf16 copy of the weights after the state. */
-static enum status shape_update_copy(struct node *n, int states, const struct type *in,
-                                     struct type *out)
+/* ADAMW: w, m, v, g, lr (1), 1 - beta1^t (1), 1 - beta2^t (1), clip coefficient (1) -> w, m, v
+ * SGDM: w, v, g, lr (1), clip coefficient (1) -> w, v */
+enum status shape_update(struct node *n, const struct type *in, const struct type *,
+                         struct type *out)
 {
-    int copy = states + 1;
+    return check_update(n, op_writes(n->op) - 1, in, out);
+}
+
+/* The same with a bf16 copy of the weights after the state, which gets the new weights. */
+enum status shape_update_copy(struct node *n, const struct type *in, const struct type *,
+                              struct type *out)
+{
+    int states = op_writes(n->op) - 2, copy = states + 1;
     struct type plain[MAX_IN];
     struct node without = {.n_in = n->n_in - 1};
     if (in[copy].dtype != DT_BF16 || !type_same_shape(&in[copy], &in[0]))
         return fail(ST_USAGE, "the copy must be bf16, with the weights' shape");
     for (int i = 0; i < without.n_in; i++) plain[i] = in[i + (i >= copy)];
-    TRY(shape_update(&without, states, plain, out));
+    TRY(check_update(&without, states, plain, out));
     out[copy] = in[copy];
     n->n_out = states + 2;
     return ST_OK;
 }
 
-/* The update `op` without a copy, then a store of the copy. */
-static void expand_update_copy(struct graph *g, const struct node *n, enum op op, const value *in,
-                               value *out)
+/* The update without a copy, then a store of the copy. */
+void expand_update_copy(struct graph *g, const struct node *n, const value *in, value *out)
 {
+    enum op op = n->op == OP_ADAMW_COPY ? OP_ADAMW : OP_SGDM;
     int copy = op_writes(op);
     value plain[MAX_IN] = {{0}};
     for (int i = 0; i + 1 < n->n_in; i++) plain[i] = in[i + (i >= copy)];
@@ -63,14 +71,6 @@ static value decayed_part(struct graph *g, value x, int64_t decay_elements)
     if (decay_elements >= N) return x;
     value row = g_reshape(g, x, type_2d(t.dtype, 1, N));
     return g_reshape(g, g_column_mask(g, row, decay_elements, 0), t);
-}
-
-/* w, m, v, g, lr (1), 1 - beta1^t (1), 1 - beta2^t (1), clip coefficient (1) -> w, m, v */
-enum status shape_adamw(struct node *n, const struct type *in, const struct type *given,
-                        struct type *out)
-{
-    (void)given;
-    return shape_update(n, 2, in, out);
 }
 
 /* AdamW (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2), epsilon outside the root. */
@@ -94,27 +94,6 @@ void expand_adamw(struct graph *g, const struct node *n, const value *in, value 
     out[2] = g_store(g, in[2], v);
 }
 
-/* w, m, v, copy, g, scalars as above -> w, m, v, copy; the copy is the new weights in bf16 */
-enum status shape_adamw_copy(struct node *n, const struct type *in, const struct type *given,
-                             struct type *out)
-{
-    (void)given;
-    return shape_update_copy(n, 2, in, out);
-}
-
-void expand_adamw_copy(struct graph *g, const struct node *n, const value *in, value *out)
-{
-    expand_update_copy(g, n, OP_ADAMW, in, out);
-}
-
-/* w, v, g, lr (1), clip coefficient (1) -> w, v */
-enum status shape_sgdm(struct node *n, const struct type *in, const struct type *given,
-                       struct type *out)
-{
-    (void)given;
-    return shape_update(n, 1, in, out);
-}
-
 /* SGD with momentum as in torch.optim.SGD: weight decay is added to the gradient, and the
  * learning rate is outside the momentum. g += decay w; v = momentum v + g; w -= lr v. */
 void expand_sgdm(struct graph *g, const struct node *n, const value *in, value *out)
@@ -129,19 +108,6 @@ void expand_sgdm(struct graph *g, const struct node *n, const value *in, value *
     value w = g_sub(g, in[0], g_mul(g, v, in[3]));
     out[0] = g_store(g, in[0], w);
     out[1] = g_store(g, in[1], v);
-}
-
-/* w, v, copy, g, lr, clip -> w, v, copy */
-enum status shape_sgdm_copy(struct node *n, const struct type *in, const struct type *given,
-                            struct type *out)
-{
-    (void)given;
-    return shape_update_copy(n, 1, in, out);
-}
-
-void expand_sgdm_copy(struct graph *g, const struct node *n, const value *in, value *out)
-{
-    expand_update_copy(g, n, OP_SGDM, in, out);
 }
 
 /* The old state is not read. */
@@ -174,9 +140,8 @@ void grad_sum_squares(struct graph *g, const struct node *n, const value *dout, 
     din[0] = g_scale(g, g_mul(g, n->in[0], dout[0]), 2);
 }
 
-void expand_sum_squares(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_sum_squares(struct graph *g, const struct node *, const value *in, value *out)
 {
-    (void)n;
     value square = g_mul(g, in[0], in[0]);
     const struct type t = *graph_type(g, square);
     out[0] = g_sum_row(g, g_reshape(g, square, type_1d(t.dtype, type_elements(&t))));
@@ -184,7 +149,5 @@ void expand_sum_squares(struct graph *g, const struct node *n, const value *in, 
 
 struct cost cost_sum_squares(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_move(n, in, out);
-    c.flops = 2.0 * (double)type_elements(&in[0]);
-    return c;
+    return cost_each(n, in, out, 2, &in[0]);
 }

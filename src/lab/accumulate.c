@@ -6,12 +6,11 @@ static const double addend = 0.01;
 
 /* Significand bits with the leading one, and the exponent of the smallest normal number. */
 static const struct {
-    const char *name;
     int significand, least, most, width;
 } formats[NARROW_FORMATS] = {
-    [NARROW_FP32] = {"fp32", 24, -126, 127, 32},
-    [NARROW_FP16] = {"fp16", 11, -14, 15, 16},
-    [NARROW_BF16] = {"bf16", 8, -126, 127, 16},
+    [NARROW_FP32] = {24, -126, 127, 32},
+    [NARROW_FP16] = {11, -14, 15, 16},
+    [NARROW_BF16] = {8, -126, 127, 16},
 };
 
 /* clang-format off */
@@ -34,11 +33,6 @@ static const struct accumulation rows[ACCUMULATIONS] = {
      .why = "the same in bf16, which alone stops at 4: errors add up in the second number until they are large enough."},
 };
 /* clang-format on */
-
-const char *narrow_name(enum narrow f)
-{
-    return formats[f].name;
-}
 
 double narrow_round(enum narrow f, double x)
 {

@@ -1,9 +1,7 @@
-/* accumulate.h - adds 0.01 a thousand times in several formats, to show what rounding does to a
- * sum.
+/* accumulate.h - adds 0.01 a thousand times in several formats, to show what rounding does.
  *
- * fp16 and bf16 are emulated: double has at least twice their significand bits plus two, so
- * rounding a double sum or difference to the format gives the hardware's result (Figueroa, 1995).
- * Ties go to even. */
+ * fp16 and bf16 are emulated: double has at least twice their significand bits plus two, so a
+ * double sum rounded to the format is the hardware's result (Figueroa, 1995). Ties go to even. */
 #ifndef LAB_ACCUMULATE_H
 #define LAB_ACCUMULATE_H
 
@@ -11,10 +9,7 @@
 
 enum { ACCUMULATE_TIMES = 1000, ACCUMULATIONS = 8, NARROW_TEXT = 40 };
 
-/* The formats. */
 enum narrow { NARROW_FP32, NARROW_FP16, NARROW_BF16, NARROW_FORMATS };
-/* "fp32" */
-const char *narrow_name(enum narrow f);
 /* The nearest number of the format, ties to even; infinity beyond the largest one. */
 double narrow_round(enum narrow f, double x);
 /* The bits of a number of the format, 32 or 16, sign first. */

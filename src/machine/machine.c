@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The library of the best matmul kernels. */
 static const char *matmul_library(const struct environment *e, struct arena *a)
 {
     for (int i = 0; i < e->libraries; i++)

@@ -5,6 +5,7 @@
 #include "base/free_memory.h"
 #include "machine/machine_parts.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,6 @@ static const int64_t ENOUGH = INT64_C(4) << 30, LEAST = 64 << 20, QUICK = INT64_
 struct copying {
     char *from, *to;
     int64_t room; /* bytes of source and of destination per thread */
-    int threads;
 };
 
 /* Bytes for all threads: four times L3, but at most an eighth of the free memory. */
@@ -36,7 +36,7 @@ static int64_t largest(const struct machine_work *w)
 static enum status open_copying(struct copying *c, int64_t share, int threads)
 {
     int64_t room = round_up(share / 2, PAGE);
-    *c = (struct copying){.room = room, .threads = threads};
+    *c = (struct copying){.room = room};
     c->from = aligned_alloc(PAGE, (size_t)(room * threads));
     c->to = aligned_alloc(PAGE, (size_t)(room * threads));
     if (!c->from || !c->to)
@@ -90,11 +90,6 @@ static double rate(const struct copying *c, int threads, int64_t bytes, bool qui
     return best;
 }
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* A smaller copy can be slower because memcpy changes its method late. One thread can be faster
  * than all threads if other processes are busy. Neither lowers a ceiling. */
 void machine_make_ceilings(struct machine *m)
@@ -102,8 +97,8 @@ void machine_make_ceilings(struct machine *m)
     for (int i = m->copies - 1; i >= 0; i--) {
         struct machine_copy *c = &m->copy[i];
         bool last = i == m->copies - 1;
-        c->moved_one = larger(c->moved_one, last ? 0 : c[1].moved_one);
-        c->moved = larger(larger(c->moved, c->moved_one), last ? 0 : c[1].moved);
+        c->moved_one = fmax(c->moved_one, last ? 0 : c[1].moved_one);
+        c->moved = fmax(fmax(c->moved, c->moved_one), last ? 0 : c[1].moved);
     }
 }
 

@@ -16,10 +16,9 @@ struct copying {
     struct kernel_call call;
 };
 
-static enum status start(void *user, int i)
+static enum status start(void *user, int)
 {
     struct copying *c = user;
-    (void)i;
     if (c->kernel) return c->kernel->run(&c->call);
     return c->device->backend->memory.copy(c->context, c->to, c->from, c->bytes);
 }

@@ -1,12 +1,11 @@
 /* The file of records: {"v":1, "machines":[record, ...]}, newest last. */
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "machine/machine.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FILE_VERSION = 1, RECORDS_MOST = 32 };
@@ -175,10 +174,5 @@ enum status machine_write(const struct machine *m, const char *path)
     json_t *records, *file = load(path, &records);
     drop_old(records, m);
     json_array_append_new(records, machine_json(m));
-    char *text = json_dumps(file, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-    json_decref(file);
-    BUG_IF(!text, "machine records are not valid JSON");
-    enum status st = file_write(path, text, (int64_t)strlen(text));
-    free(text);
-    return st;
+    return json_write(file, JSON_INDENT(1) | JSON_REAL_PRECISION(6), path);
 }

@@ -10,7 +10,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const int64_t shapes[][3] = {
     {256, 256, 256},    {1024, 1024, 1024}, {2048, 2048, 2048},
@@ -84,7 +83,6 @@ static void describe(struct trial *t, enum machine_precision p, const int64_t *s
     product.in_type[1] = type_2d(dtype, K, N);
     product.out_type[0] = type_2d(dtype, M, N);
     product.numerics.tf32 = p == MACHINE_TF32;
-    t->pack_attr.pack.tb = false;
     t->pack_attr.pack.rows = M;
     t->pack = (struct kernel_call){.attr = &t->pack_attr, .n_in = 1, .n_out = 1};
     t->pack.context = t->context;
@@ -140,14 +138,12 @@ static void close_trial(struct trial *t)
     if (t->call.out[0]) t->backend->memory.free(t->context, t->call.out[0]);
 }
 
-static enum status start(void *user, int i)
+static enum status start(void *user, int)
 {
     struct trial *t = user;
-    (void)i;
     return t->kernel->run(&t->call);
 }
 
-/* The time of the fastest run. */
 static enum status time_trial(struct trial *t, const struct effort *p, double *ret_ms)
 {
     struct stopwatch w = {.backend = t->backend, .context = t->context, .start = start, .user = t};

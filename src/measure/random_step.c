@@ -47,7 +47,6 @@ enum status random_step_open(struct engine *e, const struct config *c, int64_t v
     return engine_open(e, c, vocab, memory_kinds(c, EXTENT_STEP), device_backend(c), a);
 }
 
-/* One named input of a micro-step. */
 struct random_step_input {
     const char *name;
     int64_t n, first; /* number of ids; index of the first in the random sequence of a run */

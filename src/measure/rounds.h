@@ -1,5 +1,4 @@
-/* rounds.h - times several contenders in interleaved rounds, so that clock drift affects all of
- * them alike.
+/* rounds.h - times contenders in interleaved rounds, so that clock drift affects all alike.
  *
  * Each contender is warmed up and then gives one sample per round. A slow contender gives fewer
  * samples, spread evenly over the rounds; a short one is run several times per sample. */

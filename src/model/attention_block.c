@@ -26,11 +26,9 @@ static value forward(const struct model *m, struct graph *g, value x)
 
 /* The mean square of output minus random targets. Without targets the mean square of a norm's
  * output is 1, and its gradient is zero. */
-static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                  enum model_mode mode)
+static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T, enum model_mode)
 {
     struct type t = type_3d(DT_F32, B, T, m->config.n_embd);
-    (void)mode;
     value x = g_leaf(g, STORAGE_RANDOM, "x", t, 0);
     value targets = g_leaf(g, STORAGE_RANDOM, "targets", t, range_elements(&t));
     value y = forward(m, g, x);

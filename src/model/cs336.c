@@ -1,10 +1,9 @@
 /* The language model of Stanford's CS336 (assignments 1 and 2, BasicsTransformerLM): pre-norm
- * blocks with RMSNorm, rotary position embedding, separate q, k, v and output projections, SwiGLU
- * with three matrices, no biases, and an output head that is not tied to the token table.
+ * blocks with RMSNorm, rotary positions, separate q, k, v and output projections, SwiGLU with three
+ * matrices, no biases, and an output head that is not tied to the token table.
  *
- * Weights are (out,in), as in that course's files. Matrices that are adjacent in the range and read
- * the same input (q, k, v; gate, up) therefore form one larger matrix, which the pass `join`
- * uses. */
+ * Weights are (out,in), as in that course's files. Matrices adjacent in the range that read one
+ * input (q, k, v; gate, up) therefore form one matrix, which the pass `join` uses. */
 #include "graph/build.h"
 #include "model/layers.h"
 
@@ -15,12 +14,6 @@ static const double NORM_EPS = 1e-5;
 /* Initial values are truncated at this many standard deviations. */
 static const double CUT = 3;
 
-static int64_t feed_forward(const struct config_model *c)
-{
-    return c->d_ff ? c->d_ff : 4 * c->n_embd;
-}
-
-/* State while building one forward pass. */
 struct forward {
     const struct model *m;
     struct graph *g;
@@ -45,8 +38,7 @@ static value norm(const struct forward *f, const char *name, value x)
     return x;
 }
 
-/* Applies rotary embedding to the query heads and the key heads that follow them, but not to
- * values. (B,T,C) -> (B,T,C) */
+/* Rotates the heads of queries and of the keys that follow. (B,T,C) -> (B,T,C) */
 static value attention(const struct forward *f, value x)
 {
     const struct config_model *c = &f->m->config;
@@ -101,17 +93,6 @@ static value logits(const struct model *m, struct graph *g, int64_t B, int64_t T
     return linear(&f, "lm_head", norm(&f, "ln_final", x)); /* (B,T,V) */
 }
 
-static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                  enum model_mode mode)
-{
-    value x = logits(m, g, B, T, mode);
-    value targets = g_input(g, "targets", type_2d(DT_I32, B, T));
-    struct graph_scope top = graph_enter(g, "loss", -1);
-    x = g_cross_entropy(g, x, targets, m->vocab);
-    graph_leave(g, top);
-    return x;
-}
-
 /* (out,in), with the initial deviation of Glorot and Bengio (AISTATS 2010). */
 static struct parameter *matrix(struct model_parameters *l, const char *name, int64_t in,
                                 int64_t out)
@@ -126,7 +107,7 @@ static void lay_out(struct model *m, struct model_parameters *l)
 {
     const struct config_model *c = &m->config;
     struct arena *a = l->arena;
-    int64_t C = c->n_embd, F = feed_forward(c), KV = model_kv_heads(c) * (C / c->n_head);
+    int64_t C = c->n_embd, F = c->d_ff ? c->d_ff : 4 * C, KV = model_kv_heads(c) * (C / c->n_head);
     model_pad_vocabulary(m);
     struct parameter *p =
         model_parameter(l, "wte.weight", type_2d(DT_F32, m->padded_vocab, C), 0, 1);
@@ -171,7 +152,7 @@ const struct model_def model_cs336 = {
     .trained = true,
     .check = check,
     .lay_out = lay_out,
-    .loss = loss,
+    .loss = model_loss_of_logits,
     .logits = logits,
     .flops_per_token = model_flops_by_size,
 };

@@ -4,11 +4,8 @@
 #include "graph/build.h"
 #include "model/layers.h"
 
-/* The mean square of the output. */
-static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                  enum model_mode mode)
+static value loss(const struct model *, struct graph *g, int64_t B, int64_t T, enum model_mode)
 {
-    (void)m, (void)mode;
     value x = g_leaf(g, STORAGE_RANDOM, "x", type_1d(DT_F32, B * T), 0);
     struct graph_scope top = graph_enter(g, "elu", -1);
     value y = g_elu(g, x);
@@ -19,9 +16,8 @@ static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
     return y;
 }
 
-static void lay_out(struct model *m, struct model_parameters *l)
+static void lay_out(struct model *m, struct model_parameters *)
 {
-    (void)l;
     m->vocab = m->padded_vocab = 0;
 }
 

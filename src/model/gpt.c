@@ -9,7 +9,6 @@
 
 static const double INIT_STD = 0.02;
 
-/* State while building one forward pass. */
 struct forward {
     const struct model *m;
     struct graph *g;
@@ -83,17 +82,6 @@ static value logits(const struct model *m, struct graph *g, int64_t B, int64_t T
     return x;
 }
 
-static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                  enum model_mode mode)
-{
-    value x = logits(m, g, B, T, mode);
-    value targets = g_input(g, "targets", type_2d(DT_I32, B, T));
-    struct graph_scope top = graph_enter(g, "loss", -1);
-    x = g_cross_entropy(g, x, targets, m->vocab);
-    graph_leave(g, top);
-    return x;
-}
-
 static void lay_out(struct model *m, struct model_parameters *l)
 {
     const struct config_model *c = &m->config;
@@ -133,7 +121,7 @@ const struct model_def model_gpt = {
     .trained = true,
     .check = model_check_groups,
     .lay_out = lay_out,
-    .loss = loss,
+    .loss = model_loss_of_logits,
     .logits = logits,
     .flops_per_token = model_flops_by_size,
 };

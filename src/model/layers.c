@@ -32,7 +32,6 @@ struct parameter *model_layer(struct model_parameters *l, const char *name, stru
     return &l->m->parameter[weight];
 }
 
-/* NULL if the scope has no parameter of that name. */
 static const struct parameter *find(const struct model *m, const struct graph *g, const char *name)
 {
     char full[128];
@@ -95,6 +94,21 @@ value model_attention(const struct model *m, struct graph *g, const struct model
     struct type t = type_4d(DT_F32, 2, a->B, c->block_size, columns);
     value cache = g_leaf(g, STORAGE_CACHE, "cache", t, g->layer * type_elements(&t));
     return g_attention_cached(g, cache, qkv, a->positions, (int)c->n_head, kv_heads);
+}
+
+value model_cross_entropy(const struct model *m, struct graph *g, value logits, value targets)
+{
+    struct graph_scope top = graph_enter(g, "loss", -1);
+    value loss = g_cross_entropy(g, logits, targets, m->vocab);
+    graph_leave(g, top);
+    return loss;
+}
+
+value model_loss_of_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
+                           enum model_mode mode)
+{
+    value logits = m->def->logits(m, g, B, T, mode);
+    return model_cross_entropy(m, g, logits, g_input(g, "targets", type_2d(DT_I32, B, T)));
 }
 
 enum status model_check_heads(const struct config_model *c)

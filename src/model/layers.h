@@ -1,5 +1,4 @@
-/* layers.h - helpers for model definitions: parameters in the table, layers in the graph. Private
- * to model/. */
+/* layers.h - helpers for models: the table of parameters, layers of graphs; private to model/. */
 #ifndef MODEL_LAYERS_H
 #define MODEL_LAYERS_H
 
@@ -19,8 +18,7 @@ struct model_parameters {
 /* Appends a parameter; its fields may be changed until the next one is appended. */
 struct parameter *model_parameter(struct model_parameters *l, const char *name, struct type type,
                                   double mean, double std);
-/* Appends NAME.weight, (in,out), or for a norm (out) with initial value 1; with `bias` also
- * NAME.bias (out), initially zero. */
+/* Appends NAME.weight (in,out), of a norm (out) and 1; with `bias` NAME.bias (out), zero. */
 struct parameter *model_layer(struct model_parameters *l, const char *name, struct type type,
                               double std, bool bias);
 
@@ -29,8 +27,7 @@ void model_pad_vocabulary(struct model *m);
 
 /* --- the graph -------------------------------------------------------------------------------- */
 
-/* The parameter whose name is the current scope joined with `name`. Repeated calls return the same
- * leaf. */
+/* The parameter named by the current scope and `name`; the same leaf for repeated calls. */
 value model_weight(const struct model *m, struct graph *g, const char *name);
 /* x @ NAME.weight, plus NAME.bias if that parameter exists. */
 value model_linear(const struct model *m, struct graph *g, const char *name, value x);
@@ -50,8 +47,13 @@ struct model_attention {
 value model_attention(const struct model *m, struct graph *g, const struct model_attention *a,
                       value qkv);
 
-/* ST_USAGE if n_embd is not a multiple of n_head; model_check_groups also checks that n_head is a
- * multiple of n_kv_head. */
+/* The mean cross-entropy of logits (B,T,V) and the input `targets` (B,T). */
+value model_cross_entropy(const struct model *m, struct graph *g, value logits, value targets);
+/* model_def.loss of a model with logits. */
+value model_loss_of_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
+                           enum model_mode mode);
+
+/* ST_USAGE if n_head does not divide n_embd; model_check_groups: or n_kv_head not n_head. */
 enum status model_check_heads(const struct config_model *c);
 enum status model_check_groups(const struct config_model *c);
 

@@ -113,8 +113,7 @@ double model_flops_per_token(const struct model *m, int64_t T)
     return m->def->flops_per_token ? m->def->flops_per_token(m, T) : 0;
 }
 
-/* Regenerates element k of parameter i, from sequences that no parameter uses, until it lies within
- * the truncation limit. */
+/* Regenerates element k, from sequences that no parameter uses, until it is within the cut. */
 static float truncate_normal(const struct model *m, int i, int64_t k, float normal)
 {
     int sequence = i;
@@ -125,7 +124,6 @@ static float truncate_normal(const struct model *m, int i, int64_t k, float norm
     return normal;
 }
 
-/* Generates the initial values of elements k ... k + n - 1 of parameter i. */
 static void generate(const struct model *m, int i, int64_t k, int64_t n, float *ret)
 {
     const struct parameter *p = &m->parameter[i];
@@ -152,21 +150,4 @@ void model_init_weights(const struct model *m, float *weights)
             generate(m, i, k, n - k < CHUNK_ELEMENTS ? n - k : CHUNK_ELEMENTS, at + k);
         memset(at + n, 0, (size_t)(range_elements(&p->type) - n) * sizeof *at);
     }
-}
-
-value model_loss(const struct model *m, struct graph *g, int64_t B, int64_t T, enum model_mode mode)
-{
-    return m->def->loss(m, g, B, T, mode);
-}
-
-bool model_has_logits(const struct model *m)
-{
-    return m->def->logits;
-}
-
-value model_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                   enum model_mode mode)
-{
-    BUG_IF(!m->def->logits, "model %s has no logits", model_words[m->config.kind]);
-    return m->def->logits(m, g, B, T, mode);
 }

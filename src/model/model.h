@@ -16,9 +16,7 @@ struct parameter {
     int64_t offset; /* in elements; the same in weights, gradients and moments */
     bool decay;     /* weight decay applies: it has two dimensions */
     bool matmul;    /* one matmul of the forward pass and one of the backward pass read it */
-    /* this parameter and the next joined - 1, each (out,in), form one matrix for the pass `join`;
-     * 0: not joined */
-    int joined;
+    int joined; /* this and the next joined - 1, each (out,in), are one matrix for `join`; 0: not */
     bool positions;   /* a table of positions, which nanoGPT's parameter count excludes */
     double mean, std; /* of the initial values */
     double cut;       /* initial values are truncated at this many deviations; 0: not truncated */
@@ -42,7 +40,10 @@ enum model_mode {
     MODEL_CACHED, /* no dropout; one position at a time, keys and values in STORAGE_CACHE */
 };
 
-/* Appends a forward graph of B sequences of T positions to `g`. */
+/* Appends the forward graph of B sequences of T positions, up to the loss (1) or the logits
+ * (B,T,V). A trained model has the inputs tokens (B,T), positions (T), step (1), and for the loss
+ * targets (B,T). A timed model has random floats x in STORAGE_RANDOM; its targets are there too or,
+ * if they are ids, an input. */
 typedef value (*model_graph_fn)(const struct model *m, struct graph *g, int64_t B, int64_t T,
                                 enum model_mode mode);
 struct model_parameters; /* layers.h */
@@ -74,30 +75,17 @@ bool model_reads(const struct config_model *c, const char *key);
 /* The number of transformer blocks. */
 int64_t model_layers(const struct config_model *c);
 
-/* Fills the parameter table. `vocab` is the vocabulary size of the text; models without a
- * vocabulary ignore it. */
+/* Fills the parameter table. Models without a vocabulary ignore `vocab`, that of the text. */
 void model_init(struct model *m, const struct config_model *config, int64_t vocab, uint32_t seed,
                 struct arena *a);
 /* The matrix that starts at parameter i after joining, and the number of parameters it comprises:
  * the `joined` parameters if they are contiguous, else 1. */
 int model_matrix(const struct model *m, int i, struct type *ret_type);
-/* The number of parameters without padding; with_positions = false also excludes position tables,
- * like nanoGPT's report. */
+/* The number of parameters without padding; without position tables it is what nanoGPT reports. */
 int64_t model_count(const struct model *m, bool with_positions);
 /* Training FLOPs per token by the formula of the literature; 0 if the model has no formula. */
 double model_flops_per_token(const struct model *m, int64_t T);
-/* Generates the initial values: normal, with the mean and deviation of each parameter, truncated at
- * its `cut`. */
+/* Generates the initial values: normal, with each parameter's mean, deviation and cut. */
 void model_init_weights(const struct model *m, float *weights);
-
-/* Appends the forward graph. A trained model has the inputs tokens (B,T), positions (T), step (1),
- * and for the loss targets (B,T). A timed model has random floats x in STORAGE_RANDOM; its targets,
- * if the loss needs them, are in STORAGE_RANDOM too or, if they are ids, an input. Returns the loss
- * (1) or the logits (B,T,V). */
-value model_loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                 enum model_mode mode);
-bool model_has_logits(const struct model *m);
-value model_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                   enum model_mode mode);
 
 #endif

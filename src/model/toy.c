@@ -17,17 +17,11 @@ static value logits(const struct model *m, struct graph *g, value x)
     return model_linear(m, g, "fc2", model_norm(m, g, "ln", x));
 }
 
-static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T,
-                  enum model_mode mode)
+static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T, enum model_mode)
 {
-    (void)mode;
     value x = g_leaf(g, STORAGE_RANDOM, "x", type_3d(DT_F32, B, T, m->config.n_embd), 0);
     value targets = g_input(g, "targets", type_2d(DT_I32, B, T));
-    x = logits(m, g, x);
-    struct graph_scope top = graph_enter(g, "loss", -1);
-    x = g_cross_entropy(g, x, targets, m->vocab);
-    graph_leave(g, top);
-    return x;
+    return model_cross_entropy(m, g, logits(m, g, x), targets);
 }
 
 /* Initial deviation of PyTorch's linear layers. The gradient of x is not needed. */

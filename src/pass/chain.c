@@ -1,11 +1,9 @@
 /* On the rung `full`, consecutive pointwise operators that no pattern of `fuse` matched become one
- * operator, CHAIN: a fused pointwise chain. Values used only inside a chain are never written to
- * memory.
+ * operator, CHAIN. Values used only inside a chain are never written to memory.
  *
  * Chains grow in node order: a node joins the chains that produce its inputs. A chain is placed
  * where its last node was. It therefore ends where another node uses one of its values, where state
- * it may have read is written, and at the end of a phase, beyond which its inputs would have to be
- * kept. */
+ * it may have read is written, and with a phase, beyond which its inputs would have to be kept. */
 #include "graph/chain.h"
 
 #include "pass/pass.h"
@@ -29,7 +27,6 @@ struct chaining {
     int *of; /* per node: its link, or NONE */
 };
 
-/* The inputs and outputs of a chain. */
 struct interface {
     int ins, outs;
     value in[MAX_IN], out[MAX_PARTS];
@@ -121,12 +118,6 @@ static bool may_join(const struct graph *g, const struct node *n)
     return !is_constant(g, n->in[0]) || (n->n_in > 1 && !is_constant(g, n->in[1]));
 }
 
-static void close_all(struct chaining *c)
-{
-    for (int i = 0; i < c->links; i++) c->link[i].closed = true;
-}
-
-/* The open link that produces `v`, or NULL. */
 static struct link *producer_of(struct chaining *c, value v)
 {
     int at = c->of[c->in->info[v.i].producer];
@@ -146,8 +137,7 @@ static bool merged(struct link *a, const struct link *b)
     return true;
 }
 
-/* Node `id` extends the links that produce its inputs, as far as they fit together; the other links
- * are closed. */
+/* Node `id` extends the links of its inputs as far as they fit together; the others are closed. */
 static void join(struct chaining *c, int id)
 {
     const struct node *n = &c->in->node[id];
@@ -172,7 +162,8 @@ static void find_chains(struct chaining *c)
         const struct node *n = &c->in->node[id];
         c->of[id] = NONE;
         if (n->op == OP_LEAF || n->op == OP_FILL) continue;
-        if (op_writes(n->op) || n->phase != phase) close_all(c);
+        bool ends = op_writes(n->op) || n->phase != phase;
+        for (int i = 0; ends && i < c->links; i++) c->link[i].closed = true;
         phase = n->phase;
         if (may_join(c->in, n)) {
             join(c, id);

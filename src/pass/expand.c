@@ -1,31 +1,23 @@
-/* Replaces operators above the rung by their expansion into smaller operators, recursively. Runs
- * before differentiation: slow attention is the expansion of attention, so its gradient is the
- * gradient of its parts. */
+/* Replaces operators above the rung by their expansion, recursively. Runs before differentiation:
+ * slow attention is the expansion of attention, so its gradient is that of its parts. */
 #include "pass/pass.h"
 
 static bool keeps(enum op op, const struct pass_options *o)
 {
+    static const enum pass_rung first[] = {
+        [LEVEL_PRIMITIVE] = RUNG_PRIMITIVE, [LEVEL_LAYER] = RUNG_OP, [LEVEL_FUSED] = RUNG_FULL};
     if (!op_def(op)->expand) return true;
     if (op == OP_ATTENTION || op == OP_ATTENTION_GRAD) return o->flash;
-    switch (op_def(op)->level) {
-    case LEVEL_PRIMITIVE:
-        return true;
-    case LEVEL_LAYER:
-        return o->rung >= RUNG_OP;
-    case LEVEL_FUSED:
-        return o->rung >= RUNG_FULL;
-    }
-    return true;
+    return o->rung >= first[op_def(op)->level];
 }
 
-static void expand_node(const struct graph *in, const struct node *n, struct graph *out, value *map)
+static void expand_node(const struct node *n, struct graph *out, value *map)
 {
     value from[MAX_IN], to[MAX_OUT] = {{0}};
     for (int i = 0; i < n->n_in; i++) from[i] = map[n->in[i].i];
     pass_mark(out, n);
     op_def(n->op)->expand(out, n, from, to);
     for (int i = 0; i < n->n_out; i++) map[n->out[i].i] = to[i];
-    (void)in;
 }
 
 static bool expand_once(const struct graph *in, struct graph *out, const struct pass_options *o)
@@ -36,7 +28,7 @@ static bool expand_once(const struct graph *in, struct graph *out, const struct 
         if (keeps(in->node[id].op, o)) {
             pass_keep(in, id, out, map);
         } else {
-            expand_node(in, &in->node[id], out, map);
+            expand_node(&in->node[id], out, map);
             any = true;
         }
     }

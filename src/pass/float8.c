@@ -1,14 +1,12 @@
 /* Matmuls of the transformer blocks in 8 bits (dtype=float8): forward in e4m3, gradients in e5m2 or
  * e4m3, accumulation in f32.
  *
- * Runs after mixed precision, where the matmuls of a block and their gradients are bf16: qkv, the
- * attention output, and the two or three of the feed-forward part. Each operand (activation, weight
- * or gradient) is quantised once, in both orders: x for x w and transposed for the gradient of w, w
- * likewise, and the gradient for both of its matmuls. A GPT-2 block thus has 12 quantised tensors.
- * Each has a scale that follows its largest magnitude (amax) in previous steps; the amax values are
- * state in device memory (STORAGE_AMAX). The head, attention and everything else are unchanged.
- * Runs after `recompute`, because recomputed values are quantised again and each amax is written
- * once per run. */
+ * Runs after mixed precision, where these matmuls are bf16: qkv, the attention output, and the two
+ * or three of the feed-forward part. Each operand is quantised once, in both orders: x for x w and
+ * transposed for the gradient of w, w likewise, and the gradient for both of its matmuls: 12
+ * tensors in a GPT-2 block. Each has a scale that follows its largest magnitude (amax) in previous
+ * steps, which is state in device memory (STORAGE_AMAX). All else is unchanged. Runs after
+ * `recompute`: recomputed values are quantised again, and each amax is written once. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -40,8 +38,7 @@ static value origin_of(const struct graph *g, value v)
     return v;
 }
 
-/* Tensor cores read bytes in words of 16 from every matrix of a matmul, including transposed
- * ones. */
+/* Tensor cores read words of 16 bytes from every matrix of a matmul, transposed ones too. */
 static bool is_aligned(const struct type *t)
 {
     enum { WORD = 16 };
@@ -83,13 +80,8 @@ static bool is_forward(const struct node *n)
 
 static value amax_leaf(struct float8 *f, const char *what)
 {
-    struct graph_scope here = {f->out->scope, f->out->layer};
-    const char *name = arena_printf(f->out->arena, "%s.%s", here.scope, what);
     struct type t = type_1d(DT_F32, AMAX_STEPS);
-    f->out->scope = "";
-    value v = g_leaf(f->out, STORAGE_AMAX, name, t, f->tensors++ * range_elements(&t));
-    graph_leave(f->out, here);
-    return v;
+    return g_leaf(f->out, STORAGE_AMAX, what, t, f->tensors++ * range_elements(&t));
 }
 
 /* The scale exponent before the first amax is known. Activations and weights: 2^3, for magnitudes

@@ -23,26 +23,20 @@ bool fuse_quiet(const struct fuse *f, const struct node *n, int id)
     return true;
 }
 
-const struct node *fuse_only_for(const struct fuse *f, value v, enum op op)
-{
-    const struct node *n = graph_producer(f->in, v);
-    return n->op == op && f->uses[v.i] == 1 ? n : NULL;
-}
-
 static const struct node *producer_with_op(const struct fuse *f, value v, enum op op)
 {
     const struct node *n = graph_producer(f->in, v);
     return n->op == op ? n : NULL;
 }
 
+const struct node *fuse_only_for(const struct fuse *f, value v, enum op op)
+{
+    return f->uses[v.i] == 1 ? producer_with_op(f, v, op) : NULL;
+}
+
 static bool same_shape(const struct fuse *f, value a, value b)
 {
     return type_same_shape(graph_type(f->in, a), graph_type(f->in, b));
-}
-
-static value mapped(const struct fuse *f, value old)
-{
-    return f->map[old.i];
 }
 
 static void replace(struct fuse *f, const struct node *old, int from, value first)
@@ -97,18 +91,19 @@ static const struct node *dropped_later(const struct fuse *f, value v, int id)
     return NULL;
 }
 
-/* residual gradient + layernorm_grad -> layernorm_grad_add, or layernorm_grad_drop if dropout is
- * applied to the sum */
-static bool layernorm_grad_add(struct fuse *f, int id)
+/* residual gradient + gradient of a norm -> layernorm_grad_add or rmsnorm_grad_add, or
+ * layernorm_grad_drop if dropout is applied to the sum */
+static bool norm_grad_add(struct fuse *f, int id)
 {
-    const struct node *add = &f->in->node[id], *grad;
-    if (add->op != OP_ADD || !(grad = fuse_only_for(f, add->in[1], OP_LAYERNORM_GRAD)))
-        return false;
+    const struct node *add = &f->in->node[id], *grad, *drop = NULL;
+    if (add->op != OP_ADD) return false;
+    bool rms = (grad = fuse_only_for(f, add->in[1], OP_RMSNORM_GRAD));
+    if (!rms && !(grad = fuse_only_for(f, add->in[1], OP_LAYERNORM_GRAD))) return false;
     if (add->in[1].i != grad->out[0].i || !same_shape(f, add->in[0], add->in[1])) return false;
     if (!fuse_quiet(f, grad, id)) return false;
     value in[7] = {mapped(f, add->in[0])};
-    for (int i = 0; i < 5; i++) in[i + 1] = mapped(f, grad->in[i]);
-    const struct node *drop = dropped_later(f, add->out[0], id);
+    for (int i = 0; i < grad->n_in; i++) in[i + 1] = mapped(f, grad->in[i]);
+    if (!rms) drop = dropped_later(f, add->out[0], id);
     if (drop) {
         union attr attr = grad->attr;
         attr.norm.drop = drop->attr.drop;
@@ -121,7 +116,8 @@ static bool layernorm_grad_add(struct fuse *f, int id)
             return true;
         }
     }
-    value first = graph_add(f->out, OP_LAYERNORM_GRAD_ADD, &grad->attr, 6, in, NULL);
+    enum op op = rms ? OP_RMSNORM_GRAD_ADD : OP_LAYERNORM_GRAD_ADD;
+    value first = graph_add(f->out, op, &grad->attr, grad->n_in + 1, in, NULL);
     replace(f, grad, 0, first);
     replace(f, add, 0, first);
     return true;
@@ -156,21 +152,6 @@ static bool embed_grad_sum(struct fuse *f, int id)
     union attr attr = {.table = {table->dim[0]}};
     value in[] = {mapped(f, grad->in[0]), mapped(f, sum->in[0])};
     replace(f, grad, 0, graph_add(f->out, OP_EMBED_GRAD_SUM, &attr, 2, in, table));
-    return true;
-}
-
-/* residual gradient + rmsnorm_grad -> rmsnorm_grad_add */
-static bool rmsnorm_grad_add(struct fuse *f, int id)
-{
-    const struct node *add = &f->in->node[id], *grad;
-    if (add->op != OP_ADD || !(grad = fuse_only_for(f, add->in[1], OP_RMSNORM_GRAD))) return false;
-    if (add->in[1].i != grad->out[0].i || !same_shape(f, add->in[0], add->in[1])) return false;
-    if (!fuse_quiet(f, grad, id)) return false;
-    value in[5] = {mapped(f, add->in[0])};
-    for (int i = 0; i < 4; i++) in[i + 1] = mapped(f, grad->in[i]);
-    value first = graph_add(f->out, OP_RMSNORM_GRAD_ADD, &grad->attr, 5, in, NULL);
-    replace(f, grad, 0, first);
-    replace(f, add, 0, first);
     return true;
 }
 
@@ -283,10 +264,9 @@ static bool embed_sum(struct fuse *f, int id)
     return true;
 }
 
-/* gelu(x), if its gradient is needed later -> gelu_both, which computes one exponential for both.
- * It writes the slope that the gradient would otherwise recompute, so memory-bound kernels do not
- * gain. If the GELU is recomputed, the second one produces the slope, so that no slope is kept
- * across the forward pass. */
+/* gelu(x), if its gradient is needed later -> gelu_both: one exponential for both. It writes the
+ * slope that the gradient would recompute, so memory-bound kernels do not gain. If the GELU is
+ * recomputed, the second one does this: no slope is kept across the forward pass. */
 static bool gelu_both(struct fuse *f, int id)
 {
     const struct node *gelu = &f->in->node[id];
@@ -319,12 +299,11 @@ static bool gelu_grad(struct fuse *f, int id)
 }
 
 static bool (*const matchers[])(struct fuse *, int) = {
-    add_layernorm,      layernorm_grad_add,    embed_grad_sum,   embed_grad_add,
-    add_rmsnorm,        rmsnorm_grad_add,      score_softmax,    score_softmax_grad,
-    cross_entropy_both, dropped_gradient,      embed_sum,        fuse_linear_gelu,
-    gelu_both,          fuse_matmul_gelu_grad, gelu_grad,        fuse_quantise,
-    fuse_quantise_norm, fuse_matmul_sum,       fuse_sum_squares, fuse_update,
-    fuse_update_copy,
+    add_layernorm,         norm_grad_add,    embed_grad_sum,     embed_grad_add,
+    add_rmsnorm,           score_softmax,    score_softmax_grad, cross_entropy_both,
+    dropped_gradient,      embed_sum,        fuse_linear_gelu,   gelu_both,
+    fuse_matmul_gelu_grad, gelu_grad,        fuse_quantise,      fuse_quantise_norm,
+    fuse_matmul_sum,       fuse_sum_squares, fuse_update,        fuse_update_copy,
 };
 
 static bool match(struct fuse *f, int id)
@@ -334,8 +313,7 @@ static bool match(struct fuse *f, int id)
     return false;
 }
 
-/* Dead code (such as the log-sum-exp of slow attention) is removed first, because its uses would
- * prevent matches. */
+/* Dead code (the log-sum-exp of slow attention) goes first: its uses would prevent matches. */
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
     struct graph live = *in;

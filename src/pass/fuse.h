@@ -16,6 +16,10 @@ struct fuse {
     value step;     /* the input `step` in `out`, once its leaf was copied */
 };
 
+static inline value mapped(const struct fuse *f, value old)
+{
+    return f->map[old.i];
+}
 /* True if no output of `n`, a node of `in`, is used between `n` and node `id`. */
 bool fuse_quiet(const struct fuse *f, const struct node *n, int id);
 /* The producer of `v` if its operator is `op` and `v` has no other use; else NULL. */

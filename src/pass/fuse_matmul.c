@@ -2,11 +2,6 @@
  * library may compute the second on the registers of the first. */
 #include "pass/fuse.h"
 
-static value moved(const struct fuse *f, value old)
-{
-    return f->map[old.i];
-}
-
 /* gelu(linear(x)) -> linear_gelu: y [, linear(x), if the gradient needs it] */
 bool fuse_linear_gelu(struct fuse *f, int id)
 {
@@ -21,7 +16,7 @@ bool fuse_linear_gelu(struct fuse *f, int id)
     attr.linear.tanh = gelu->attr.gelu.tanh;
     attr.linear.keep = f->uses[matmul->out[0].i] > 1;
     value in[3] = {{0}};
-    for (int i = 0; i < matmul->n_in; i++) in[i] = moved(f, matmul->in[i]);
+    for (int i = 0; i < matmul->n_in; i++) in[i] = mapped(f, matmul->in[i]);
     const struct type *t = graph_type(f->in, matmul->out[0]);
     f->out->numerics = matmul->numerics;
     if (!pass_gains(f->options, f->out, OP_LINEAR_GELU, &attr, matmul->n_in, in, t)) return false;
@@ -40,7 +35,7 @@ bool fuse_matmul_gelu_grad(struct fuse *f, int id)
         return false;
     union attr attr = matmul->attr;
     attr.matmul.tanh = grad->attr.gelu.tanh;
-    value in[] = {moved(f, matmul->in[0]), moved(f, matmul->in[1]), moved(f, grad->in[1])};
+    value in[] = {mapped(f, matmul->in[0]), mapped(f, matmul->in[1]), mapped(f, grad->in[1])};
     const struct type *t = graph_type(f->in, matmul->out[0]);
     f->out->numerics = matmul->numerics;
     if (!pass_gains(f->options, f->out, OP_MATMUL_GELU_GRAD, &attr, 3, in, t)) return false;
@@ -60,15 +55,14 @@ bool fuse_quantise(struct fuse *f, int id)
     enum op op = grad ? OP_QUANTISE_GELU_GRAD : OP_QUANTISE_GELU;
     union attr attr = n->attr;
     attr.quantise.tanh = gelu->attr.gelu.tanh;
-    value in[4] = {moved(f, n->in[0]), moved(f, gelu->in[0]), moved(f, n->in[2])};
-    if (grad) in[3] = moved(f, gelu->in[1]);
+    value in[4] = {mapped(f, n->in[0]), mapped(f, gelu->in[0]), mapped(f, n->in[2])};
+    if (grad) in[3] = mapped(f, gelu->in[1]);
     if (!pass_gains(f->options, f->out, op, &attr, grad ? 4 : 3, in, NULL)) return false;
     value first = graph_add(f->out, op, &attr, grad ? 4 : 3, in, NULL);
     for (int i = 0; i < n->n_out; i++) f->map[n->out[i].i] = graph_out(first, i);
     return true;
 }
 
-/* True if a node of `g` after `n` reads an output of `n`. */
 static bool is_read(const struct graph *g, const struct node *n)
 {
     for (const struct node *later = n + 1; later < g->node + g->nodes; later++)
@@ -83,12 +77,12 @@ bool fuse_quantise_norm(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *norm, *made;
     if (n->op != OP_QUANTISE || !(norm = fuse_only_for(f, n->in[1], OP_LAYERNORM))) return false;
-    made = graph_producer(f->out, moved(f, norm->out[0]));
+    made = graph_producer(f->out, mapped(f, norm->out[0]));
     if (made->op != OP_ADD_LAYERNORM || is_read(f->out, made)) return false;
     union attr attr = n->attr;
     attr.quantise.eps = made->attr.norm.eps;
     attr.quantise.drop = made->attr.norm.drop;
-    value in[6] = {moved(f, n->in[0]), made->in[0], moved(f, n->in[2]), made->in[1], made->in[3]};
+    value in[6] = {mapped(f, n->in[0]), made->in[0], mapped(f, n->in[2]), made->in[1], made->in[3]};
     if (made->n_in == 5) in[5] = made->in[4];
     int ins = made->n_in + 1;
     if (!pass_gains(f->options, f->out, OP_QUANTISE_ADD_LAYERNORM, &attr, ins, in, NULL))
@@ -101,7 +95,6 @@ bool fuse_quantise_norm(struct fuse *f, int id)
     return true;
 }
 
-/* The value behind any RESHAPE views. */
 static value behind_views(const struct graph *g, value v)
 {
     const struct node *n = graph_producer(g, v);
@@ -120,8 +113,7 @@ static const struct node *weight_gradient(const struct fuse *f, value d, int id)
     return NULL;
 }
 
-/* matmul(a^T, d) and the sum of d over its rows -> matmul_sum: the gradients of a weight and its
- * bias */
+/* matmul(a^T, d), sum of d over its rows -> matmul_sum: the gradients of a weight and its bias */
 bool fuse_matmul_sum(struct fuse *f, int id)
 {
     const struct node *sum = &f->in->node[id], *matmul;
@@ -131,7 +123,7 @@ bool fuse_matmul_sum(struct fuse *f, int id)
     if (t->rank != 1 || !(matmul = weight_gradient(f, d, id))) return false;
     const struct type *w = graph_type(f->in, matmul->out[0]);
     if (w->dtype != t->dtype || type_columns(w) != t->dim[0]) return false;
-    value in[] = {moved(f, matmul->in[0]), moved(f, matmul->in[1])};
+    value in[] = {mapped(f, matmul->in[0]), mapped(f, matmul->in[1])};
     f->out->numerics = matmul->numerics;
     if (!pass_gains(f->options, f->out, OP_MATMUL_SUM, &matmul->attr, 2, in, w)) return false;
     value first = graph_add(f->out, OP_MATMUL_SUM, &matmul->attr, 2, in, w);

@@ -31,11 +31,7 @@ static bool range_is_whole(const struct range *r)
 static value range_leaf(struct fuse *f, enum storage storage, const struct range *r,
                         enum dtype dtype)
 {
-    const char *scope = f->out->scope;
-    f->out->scope = "";
-    value v = g_leaf(f->out, storage, "all", type_1d(dtype, r->last - r->first), r->first);
-    f->out->scope = scope;
-    return v;
+    return g_leaf_named(f->out, storage, "all", type_1d(dtype, r->last - r->first), r->first);
 }
 
 /* True if `v` is a sum of SUM_SQUARES of gradients; collects their leaves. */
@@ -101,7 +97,7 @@ static bool same_update(const struct update *u, const struct node *a, const stru
     union attr x = a->attr, y = b->attr;
     int numbers = op_writes(u->op) + 1;
     *decay_elements(u, &x) = *decay_elements(u, &y) = 0;
-    return a->op == b->op && attr_same(u->op, &x, &y) &&
+    return a->op == b->op && attr_same(u->op, &x, &y, true) &&
            !memcmp(a->in + numbers, b->in + numbers, (size_t)(a->n_in - numbers) * sizeof(value));
 }
 

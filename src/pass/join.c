@@ -20,8 +20,7 @@ struct join {
     bool *replaced; /* per old node: replaced by a joined matmul */
 };
 
-/* True if `v` is a matmul with a transposed weight, and neither the result nor the weight has
- * another use. */
+/* True if `v` is a matmul with a transposed weight, and both are used only here. */
 static bool is_joinable(const struct join *j, value v)
 {
     const struct graph *g = j->in;
@@ -79,10 +78,9 @@ static void join(struct join *j, const struct node *to)
     for (int i = 1; i < to->n_in; i++)
         t.dim[0] += graph_type(g, graph_producer(g, to->in[i])->in[1])->dim[0];
     pass_mark(j->out, first);
-    j->out->scope = "";
-    value w = g_leaf(j->out, STORAGE_WEIGHTS, arena_printf(j->out->arena, "%s.weight", names), t,
-                     graph_producer(g, first->in[1])->attr.leaf.offset);
     j->out->scope = names;
+    value w = g_leaf(j->out, STORAGE_WEIGHTS, "weight", t,
+                     graph_producer(g, first->in[1])->attr.leaf.offset);
     value all = g_matmul(j->out, j->map[first->in[0].i], w, false, true);
     if (to->op == OP_SWIGLU) {
         pass_mark(j->out, to);

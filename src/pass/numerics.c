@@ -1,8 +1,7 @@
-/* Sets the numeric properties that types leave open: whether a matmul of f32 operands may round
- * them to TF32 (10 bits of mantissa), whether matmuls and attention must give the same bits in
- * every run, and whether kernels of a single compute capability are excluded. All are attributes,
- * so a printed graph shows them and a kernel's `fits` may check them. Runs after `precision`, which
- * decides what is f32. */
+/* Sets the numerics that types leave open: TF32 (10 bits of mantissa) for f32 operands of matmuls,
+ * the same bits in every run, no kernels of a single compute capability. They are attributes: a
+ * printed graph shows them, and a kernel's `fits` may ask. Runs after `precision`, which decides
+ * what is f32. */
 #include "pass/pass.h"
 
 enum status pass_numerics(const struct graph *in, struct graph *out, const struct pass_options *o)

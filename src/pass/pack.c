@@ -18,8 +18,7 @@ static const struct packed_weight *find(const struct pass_packing *p, const stru
     return NULL;
 }
 
-/* The packed form of the second operand if `n` is a matmul with p->rows rows whose second operand
- * is in the list; else NULL. */
+/* The packed second operand if `n` is a matmul with p->rows rows and the list has it; else NULL. */
 static const struct packed_weight *match(const struct graph *g, const struct node *n,
                                          const struct pass_packing *p)
 {
@@ -44,9 +43,8 @@ static void pack(const struct graph *in, const struct node *n, const struct pack
         attr.linear.packed = type_columns(c);
     else
         attr.matmul.packed = type_columns(c);
-    out->scope = "";
     const char *name = arena_printf(out->arena, "%s%s", leaf->scope, tb ? ".transposed" : "");
-    value from[MAX_IN] = {map[n->in[0].i], g_leaf(out, STORAGE_PACKED, name, t, w->at[tb])};
+    value from[MAX_IN] = {map[n->in[0].i], g_leaf_named(out, STORAGE_PACKED, name, t, w->at[tb])};
     pass_mark(out, n);
     if (n->n_in > 2) from[2] = map[n->in[2].i];
     map[n->out[0].i] = graph_add(out, n->op, &attr, n->n_in, from, c);

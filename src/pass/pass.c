@@ -91,11 +91,9 @@ static bool is_input(const struct node *n)
     return n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_INPUT;
 }
 
-/* A node is live if an output or a write needs it. Inputs are always kept, so callers can feed them
- * unconditionally. */
-enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o)
+/* A node is live if an output or a write needs it. Inputs are kept, so that all can be fed. */
+enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *)
 {
-    (void)o;
     bool *live = ARENA_NEW(out->arena, bool, in->nodes);
     for (int i = 0; i < in->outputs; i++) live[in->info[in->output[i].v.i].producer] = true;
     for (int id = in->nodes - 1; id >= 0; id--) {

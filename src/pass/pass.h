@@ -15,31 +15,27 @@ enum pass_region { REGION_NONE, REGION_GELU, REGION_BLOCK };
 struct pass_options {
     enum pass_rung rung;
     enum pass_region region;
-    int region_blocks; /* for REGION_BLOCK: blocks per region; 0 means 1 */
-    bool flash;        /* keep attention as one operator; else expand it into T x T matrices */
-    /* DT_F32; DT_BF16: mixed precision; DT_F64: for gradient checks */
-    enum dtype compute;
+    int region_blocks;  /* for REGION_BLOCK: blocks per region; 0 means 1 */
+    bool flash;         /* keep attention as one operator; else expand it into T x T matrices */
+    enum dtype compute; /* DT_F32; DT_BF16: mixed precision; DT_F64: for gradient checks */
     /* Matmuls of the blocks run in 8 bits, with gradients quantised to DT_E5M2 or DT_E4M3; DT_F32:
      * disabled. Requires compute = DT_BF16. */
     enum dtype float8_gradients;
     struct numerics numerics;           /* tf32 applies to operators with f32 operands only */
     const struct pass_packing *packing; /* NULL: weights are not packed */
-    /* NULL: no fusion that is faster with some kernels only */
-    const struct pass_kernels *kernels;
+    const struct pass_kernels *kernels; /* NULL: no fusion that is faster with some kernels only */
 };
 
 /* Properties of the target's kernels, for fused operators whose expansion is often as fast. */
 struct pass_kernels {
-    /* True if the target has a kernel for the node with those types that is faster than the
-     * expansion. */
+    /* True if the target has a kernel for the node and types that is faster than the expansion. */
     bool (*gain)(const void *who, const struct node *n, const struct type *in,
                  const struct type *out);
     const void *who;
 };
 
-/* Weights with an additional packed copy for matmuls of `rows` rows: the matrix of `elements`
- * elements at `weight` (in its range) is at at[tb] of STORAGE_PACKED, for matmuls with and without
- * transposed B. */
+/* Weights with a packed copy for matmuls of `rows` rows: the matrix of `elements` elements at
+ * `weight` (in its range) is at at[tb] of STORAGE_PACKED, for B as it is and transposed. */
 struct pass_packing {
     int64_t rows;
     int n;
@@ -64,13 +60,11 @@ const struct pass *pass_find(const char *name);
 /* Runs one pass and verifies its result, which lives in in's arena. */
 enum status pass_run(const struct pass *p, const struct graph *in, struct graph *ret_out,
                      const struct pass_options *o);
-/* Runs the passes of that time in order, replacing `g`; stops after the one named `last` if that is
- * not NULL. */
+/* Runs the passes of that time, replacing `g`; stops after the one named `last` unless NULL. */
 enum status passes_run(enum pass_time time, struct graph *g, const struct pass_options *o,
                        const char *last);
 
-/* For passes: copies node `id` and maps its outputs; pass_finish maps the outputs of the graph at
- * the end. */
+/* For passes: copies node `id` and maps its outputs; at the end maps those of the graph. */
 void pass_keep(const struct graph *in, int id, struct graph *out, value *map);
 void pass_finish(const struct graph *in, struct graph *out, const value *map);
 /* For passes: true if the kernels gain by such a node of `g`; call it before appending the node. */

@@ -32,11 +32,7 @@ static value copy_of(const struct precision *p, value old)
         return (value){0};
     struct type t = *graph_type(p->in, old);
     t.dtype = DT_BF16;
-    struct graph_scope here = {p->out->scope, p->out->layer};
-    p->out->scope = "";
-    value v = g_leaf(p->out, STORAGE_COPY, leaf->scope, t, leaf->attr.leaf.offset);
-    graph_leave(p->out, here);
-    return v;
+    return g_leaf_named(p->out, STORAGE_COPY, leaf->scope, t, leaf->attr.leaf.offset);
 }
 
 /* `old` cast to that type; integers are unchanged. */
@@ -92,8 +88,7 @@ static bool is_parameter_gradient(const struct graph *g, const struct node *n)
     return n->op == OP_SUM_LEADING || n->op == OP_EMBED_GRAD;
 }
 
-/* A library matmul may accept a bias only in the type of its operands. A bf16 bias exists if the
- * optimizer keeps a copy. */
+/* A library may accept a bias only in the operands' type; the optimizer's copy has it in bf16. */
 static bool narrows_bias(const struct precision *p, const struct node *n)
 {
     const struct pass_kernels *k = p->options->kernels;

@@ -59,8 +59,9 @@ static void find_kept(const struct recompute *r)
     for (int i = 0; i < g->outputs; i++) r->kept[g->output[i].v.i] = true;
 }
 
-/* The value that replaces `old` for a node of the backward pass. A recomputed node has the
- * attributes of the original except for its phase and the suffix of its scope. */
+static void append(struct recompute *r, const struct node *n, value *map);
+
+/* The value that replaces `old` for a node of the backward pass. */
 static value recomputed(struct recompute *r, value old)
 {
     const struct graph *g = r->in;
@@ -68,35 +69,34 @@ static value recomputed(struct recompute *r, value old)
     if (!region_of(g, old) || r->kept[old.i]) return r->map[old.i];
     if (r->recomputed[old.i].i) return r->recomputed[old.i];
     BUG_IF(op_writes(n->op), "%s %s: state cannot be recomputed", op_def(n->op)->name, n->scope);
+    append(r, n, r->recomputed);
+    return r->recomputed[old.i];
+}
+
+/* Appends a copy of `n` on recomputed inputs and sets `map` for its outputs. A copy of a node of
+ * the forward pass has its attributes except for the phase and the suffix of the scope. */
+static void append(struct recompute *r, const struct node *n, value *map)
+{
     value from[MAX_IN];
     for (int i = 0; i < n->n_in; i++) from[i] = recomputed(r, n->in[i]);
     pass_mark(r->out, n);
     r->out->phase = PHASE_BACKWARD;
-    r->out->scope = arena_printf(r->out->arena, "%s.recompute", n->scope);
-    value first = graph_add(r->out, n->op, &n->attr, n->n_in, from, graph_type(g, n->out[0]));
-    for (int i = 0; i < n->n_out; i++) r->recomputed[n->out[i].i] = graph_out(first, i);
-    return r->recomputed[old.i];
-}
-
-static void copy_backward(struct recompute *r, const struct node *n)
-{
-    value from[MAX_IN];
-    for (int i = 0; i < n->n_in; i++) from[i] = recomputed(r, n->in[i]);
-    pass_mark(r->out, n);
+    if (n->phase == PHASE_FORWARD)
+        r->out->scope = arena_printf(r->out->arena, "%s.recompute", n->scope);
     value first = graph_add(r->out, n->op, &n->attr, n->n_in, from, graph_type(r->in, n->out[0]));
-    for (int i = 0; i < n->n_out; i++) r->map[n->out[i].i] = graph_out(first, i);
+    for (int i = 0; i < n->n_out; i++) map[n->out[i].i] = graph_out(first, i);
 }
 
-enum status pass_recompute(const struct graph *in, struct graph *out, const struct pass_options *o)
+enum status pass_recompute(const struct graph *in, struct graph *out, const struct pass_options *)
 {
-    (void)o; /* the regions hold all options */
+    /* the regions hold all options */
     struct recompute r = {.in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
     r.recomputed = ARENA_NEW(out->arena, value, in->values);
     r.kept = ARENA_NEW(out->arena, bool, in->values);
     find_kept(&r);
     for (int id = 0; id < in->nodes; id++) {
         if (in->node[id].phase == PHASE_BACKWARD)
-            copy_backward(&r, &in->node[id]);
+            append(&r, &in->node[id], r.map);
         else
             pass_keep(in, id, out, r.map);
     }

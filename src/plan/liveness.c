@@ -64,8 +64,7 @@ static bool is_input(const struct liveness *l, int root)
     return n->op == OP_LEAF;
 }
 
-/* True if input `i` dies at node `id` and lies in the arena, so that output 0 may reuse its
- * bytes. */
+/* True if input `i` dies at node `id` in the arena, so that output 0 may reuse its bytes. */
 static bool may_reuse(const struct liveness *l, int id, int i)
 {
     const struct node *n = &l->g->node[id];
@@ -108,8 +107,7 @@ static void store_in_place(struct liveness *l, int id)
     l->p->step[id].kernel = NULL;
 }
 
-/* Visits nodes in order, so that each store knows the earlier reads of its leaf, including reads
- * through views. */
+/* In node order, so that each store knows the earlier reads of its leaf, also through views. */
 static void place_stores(struct liveness *l)
 {
     for (int v = 0; v < l->g->values; v++) l->read[v] = -1;

@@ -4,12 +4,10 @@
 
 #include "plan/plan.h"
 
-/* Fills p->span except for arena offsets, and removes the kernel of each store whose value can be
- * produced in place. */
+/* Fills p->span except arena offsets; a store whose value can be made in place loses its kernel. */
 void liveness_find(struct plan *p, struct arena *scratch);
 
-/* Small inputs are placed contiguously in graph order, so that one copy uploads them all; they
- * share one live range. */
+/* Small inputs lie side by side in graph order, for one upload, and share one live range. */
 bool is_small_input(const struct plan *p, int v);
 
 #endif

@@ -1,6 +1,5 @@
-/* Places the largest span first, each at the lowest gap that fits. For the live ranges of a
- * training step, where values saved for the backward pass dominate, the result meets the lower
- * bound. */
+/* Places the largest span first, each at the lowest gap that fits. For a training step, where
+ * values saved for the backward pass dominate, this meets the lower bound. */
 #include "plan/plan.h"
 
 #include <stdlib.h>

@@ -1,10 +1,9 @@
 /* plan.h - a graph with an execution order, kernels and addresses.
  *
- * plan_build chooses a kernel for each node, computes live ranges and assigns offsets; it needs no
- * device and allocates nothing on one. Addresses point into storage blocks: one block per storage
- * kind, shared by all plans of a program, which run one after the other. plan_bind prepares the
- * kernels and resolves addresses; plan_run is then a loop that allocates nothing. The plan borrows
- * the graph, which must outlive it. */
+ * plan_build chooses a kernel for each node, computes live ranges and assigns offsets, without a
+ * device. Addresses point into storage blocks: one block per storage kind, shared by all plans of a
+ * program, which run one after the other. plan_bind prepares the kernels and resolves addresses;
+ * plan_run is then a loop that allocates nothing. The graph must outlive the plan. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
@@ -16,8 +15,7 @@ struct str;
 
 struct plan_options {
     bool no_reuse; /* no two values share bytes */
-    /* fill bytes with NaN before they are written and after their value dies */
-    bool poison;
+    bool poison;   /* fill bytes with NaN before they are written and after their value dies */
     const char *variant;                /* prefer kernels of this variant ("ref"); NULL: the best */
     const struct tuning *tuning;        /* NULL: no tuning table */
     struct tuning_questions *questions; /* records the lookups in it; NULL: not recorded */
@@ -63,23 +61,20 @@ struct storage_blocks {
 
 struct plan_hooks {
     void *user;
-    /* the hooks only record events: a run with them may be captured and replayed */
-    bool recorded;
+    bool recorded; /* the hooks only record events: a run with them may be captured and replayed */
     void (*before)(void *user, const struct plan *p, int step);
     enum status (*after)(void *user, const struct plan *p, int step);
 };
 
-/* Pure: the same graph, target and tuning give the same plan. `target` and what the options point
- * to must outlive it. ST_UNSUPPORTED, with the node's name, if the backend has no kernel for a
- * node. The plan lives in `a`. */
+/* Pure: the same graph, target and tuning give the same plan, in `a`. `target` and what the options
+ * point to must outlive it. ST_UNSUPPORTED, with the node, if a node has no kernel. */
 enum status plan_build(struct plan *p, const struct graph *g, const struct target *target,
                        const struct plan_options *options, struct arena *a);
 /* Undoes plan_bind. */
 void plan_release(struct plan *p);
 
-/* Enlarges the block sizes to the needs of the plan. Call it for every plan, then storage_alloc
- * once. Two storage_blocks may share a block: an address that is already set is kept, and its owner
- * frees it. */
+/* Enlarges the block sizes to the needs of the plan; for every plan, then storage_alloc once.
+ * Blocks may be shared: an address that is set already is kept, and its owner frees it. */
 void storage_reserve(struct storage_blocks *s, const struct plan *p);
 enum status storage_alloc(struct storage_blocks *s);
 void storage_free(struct storage_blocks *s);
@@ -90,8 +85,7 @@ enum status plan_bind(struct plan *p, const struct storage_blocks *s);
 enum status plan_run(struct plan *p, const struct plan_hooks *hooks);
 /* Runs steps from ... to - 1; the steps before them must have run. */
 enum status plan_run_part(struct plan *p, int from, int to, const struct plan_hooks *hooks);
-/* The first step that runs a kernel outside the forward pass; the number of steps if there is
- * none. */
+/* The first step with a kernel outside the forward pass; else the number of steps. */
 int plan_backward_start(const struct plan *p);
 
 /* The address of an input leaf or an output; valid after plan_bind. */
@@ -111,8 +105,7 @@ struct cost plan_cost(const struct plan *p);
 
 /* Prints the table of steps: kernel, name, type, FLOPs, bytes. */
 void plan_print(const struct plan *p, struct str *s);
-/* Prints the values that are live at the memory peak, largest first, with name, layer and live
- * range. */
+/* Prints the values live at the memory peak, largest first: name, layer, live range. */
 void plan_print_memory(const struct plan *p, int rows, struct str *s);
 
 /* Assigns each span an offset, a multiple of 64, such that spans with overlapping live ranges do

@@ -40,9 +40,8 @@ void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
 {
     struct stay *stay = ARENA_NEW(a, struct stay, p->graph->values);
     struct arena scratch = {0};
-    int *latest = ARENA_NEW(&scratch, int, p->graph->values),
-        /* per root: 1 + the index of its latest stay */
-        n = 0;
+    int *latest = ARENA_NEW(&scratch, int, p->graph->values); /* per root: 1 + its latest stay */
+    int n = 0;
     for (int v = 1; v < p->graph->values; v++) {
         const struct span *s = &p->span[v];
         const struct node *by = graph_producer(p->graph, (value){v});
@@ -71,11 +70,6 @@ static void add_blocks(const int64_t *storage, int64_t *bytes)
     bytes[MEMORY_COPIES] += storage[STORAGE_AMAX];
     bytes[MEMORY_CACHE] = storage[STORAGE_CACHE];
     bytes[MEMORY_INPUTS] = storage[STORAGE_STAGED] + storage[STORAGE_RANDOM];
-}
-
-int64_t timeline_used(const struct timeline *t, int step)
-{
-    return t->total_bytes - t->bytes[step][MEMORY_UNUSED];
 }
 
 /* One sweep over the starts and ends of stays. */

@@ -24,9 +24,8 @@ enum memory_part {
 const char *memory_part_name(enum memory_part part);
 const char *memory_part_id(enum memory_part part);
 
-/* A value's use of arena bytes, from the step that produces it to the last step before the bytes
- * hold another value or are free. The stay of an in-place result starts where the stay of its input
- * ends; views have no stay. */
+/* A value's use of arena bytes, from the step that produces it to the last before they are free or
+ * hold another value, such as a result in place. Views have none. */
 struct stay {
     value v;
     int first, last;       /* steps of the plan; last is plan->steps for an output */
@@ -51,7 +50,5 @@ struct timeline {
  * enlarged; NULL: its arena only. */
 void plan_timeline(const struct plan *p, const int64_t *storage, struct timeline *ret,
                    struct arena *a);
-/* All parts except MEMORY_UNUSED. */
-int64_t timeline_used(const struct timeline *t, int step);
 
 #endif

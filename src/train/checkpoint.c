@@ -155,7 +155,7 @@ bool checkpoint_exists(const char *run_dir)
     return count > 0;
 }
 
-static bool find(const char *run_dir, bool best, struct arena *a, struct checkpoint *ret)
+bool checkpoint_find(const char *run_dir, bool best, struct arena *a, struct checkpoint *ret)
 {
     int64_t *iters;
     int count = list_iters(run_dir, a, &iters);
@@ -177,16 +177,6 @@ static bool find(const char *run_dir, bool best, struct arena *a, struct checkpo
         }
     }
     return found;
-}
-
-bool checkpoint_find_last(const char *run_dir, struct arena *a, struct checkpoint *ret)
-{
-    return find(run_dir, false, a, ret);
-}
-
-bool checkpoint_find_best(const char *run_dir, struct arena *a, struct checkpoint *ret)
-{
-    return find(run_dir, true, a, ret);
 }
 
 /* --- pruning ---------------------------------------------------------------------------------- */
@@ -294,7 +284,8 @@ static enum status load_tensor(const struct safetensors *s, const char *path,
                     safetensors_type_name(found->type), safetensors_shape(found, there),
                     safetensors_shape(&wanted, here));
     }
-    return safetensors_read_floats(found, ret_values);
+    memcpy(ret_values, found->data, (size_t)found->bytes);
+    return ST_OK;
 }
 
 static enum status load_model(const struct safetensors *s, const char *path,

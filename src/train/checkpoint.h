@@ -10,8 +10,7 @@
 #include "base/arena.h"
 #include "engine/weights.h"
 
-/* What a run needs besides its tensors to resume exactly: everything else is a function of the
- * seed and these numbers. */
+/* What a run needs besides its tensors to resume exactly; all else follows from these. */
 struct checkpoint_state {
     int64_t iter; /* updates done, which is the index of the next one */
     int64_t seed;
@@ -26,24 +25,20 @@ struct checkpoint {
     struct checkpoint_state state; /* its strings live in the arena */
 };
 
-/* Writes run_dir/ckpt/ITER, then removes the others except the previous and the best one; later
- * iterations, from before the run was resumed, are removed too. On a full disk ST_IO, and all
- * existing checkpoints are kept. */
+/* Writes run_dir/ckpt/ITER, then removes all but the previous and the best one, also later
+ * iterations from before the run was resumed. On a full disk ST_IO; the existing ones are kept. */
 enum status checkpoint_save(const char *run_dir, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state);
 
-/* The newest intact checkpoint, with all files verified; logs a warning for each newer one that is
- * corrupt. False if there is none. */
-bool checkpoint_find_last(const char *run_dir, struct arena *a, struct checkpoint *ret);
-/* The same for the checkpoint with the lowest validation loss. */
-bool checkpoint_find_best(const char *run_dir, struct arena *a, struct checkpoint *ret);
+/* The newest intact checkpoint, or that with the lowest validation loss, all files verified; warns
+ * of each newer one that is corrupt. False if there is none. */
+bool checkpoint_find(const char *run_dir, bool best, struct arena *a, struct checkpoint *ret);
 /* The checkpoint in the folder `path`, also verified; ST_FORMAT or ST_IO if it is corrupt. */
 enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret);
 /* True if there is any checkpoint, intact or not. */
 bool checkpoint_exists(const char *run_dir);
 
-/* Fills the tensors. The file must have exactly these names and shapes; otherwise ST_FORMAT, which
- * names the first that differs. */
+/* Fills the tensors. ST_FORMAT names the first whose name or shape differs in the file. */
 enum status checkpoint_load(const struct checkpoint *c, const struct weights_tensor *tensors,
                             int count);
 

@@ -29,8 +29,7 @@ struct learner_step {
 enum status learner_open(struct learner *l, const struct config *c, unsigned more, struct arena *a);
 void learner_close(struct learner *l);
 
-/* Launches the update of iteration `iter`, counted from 0. The device may still be running it when
- * this returns. */
+/* Launches the update of iteration `iter`, from 0; the device may still run it on return. */
 enum status learner_start(struct learner *l, int64_t iter);
 /* Waits for iteration `iter`, the oldest one in flight. ST_NUMERIC if the loss or the gradient norm
  * is NaN or infinite; the message names the iteration and, with check_nan, the operator. */

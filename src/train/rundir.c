@@ -2,14 +2,10 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -122,7 +118,7 @@ enum status rundir_write_plan(const char *dir, const struct program *p)
     struct facts f = facts_of(p);
     struct str text = {0}, json = {0};
     print_plans(p, &text);
-    facts_print_json(&f, &json);
+    json_print_with(facts_json(&f), JSON_INDENT(2), &json);
     enum status st = rundir_write_text(dir, "plan.txt", str_text(&text));
     if (st == ST_OK) st = rundir_write_text(dir, "plan.json", str_text(&json));
     str_release(&text);
@@ -169,11 +165,7 @@ void run_summary_print_json(const struct run_summary *s, struct str *out)
         "best_iter", (json_int_t)s->best_iter, "others_busy", number_or_null(s->others_busy),
         "peak_measured", s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured),
         "peak_rss", (json_int_t)s->peak_rss, "gauges", telemetry_json(s));
-    BUG_IF(!object, "the summary is not valid JSON");
-    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    str_printf(out, "%s\n", text);
-    free(text);
-    json_decref(object);
+    json_print_with(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9), out);
 }
 
 enum status rundir_write_summary(const char *dir, const struct run_summary *s)

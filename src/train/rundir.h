@@ -25,8 +25,7 @@ struct run_summary {
 
 /* True if the directory contains any file of a run. */
 bool rundir_has_run(const char *dir);
-/* Locks the directory against other training runs until the descriptor is closed or the process
- * ends. */
+/* Locks out other training runs until the descriptor is closed or the process ends. */
 enum status rundir_lock(const char *dir, int *ret_fd);
 /* True if the summary states that all iterations were done. */
 bool rundir_is_complete(const char *dir);
@@ -35,8 +34,7 @@ enum status rundir_clear(const char *dir);
 /* Removes the files that only a finished run has. */
 enum status rundir_reopen(const char *dir);
 
-/* config.conf: all keys, sufficient to train the same run again. init_from is
- * written as "scratch". */
+/* config.conf: all keys, to train the same run again; init_from is written as "scratch". */
 enum status rundir_write_config(const char *dir, const struct config *c);
 /* plan.txt and plan.json. */
 enum status rundir_write_plan(const char *dir, const struct program *p);

@@ -82,8 +82,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The minimum logit of a candidate token; ties with the k-th most likely token are candidates
- * too. */
+/* The least logit of a candidate: ties with the k-th most likely token are candidates. */
 static float least_logit(struct sampler *s)
 {
     int64_t k = s->options.top_k;

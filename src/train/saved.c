@@ -4,7 +4,6 @@
 #include "base/threads.h"
 #include "engine/device.h"
 #include "engine/weights.h"
-#include "train/learner.h"
 
 #include <string.h>
 
@@ -48,9 +47,7 @@ enum status saved_check_vocabulary(const struct vocabulary *of_run, const struct
 static enum status find_checkpoint(struct saved *s, bool best, struct arena *a)
 {
     const char *dir = s->run_dir;
-    bool found = best ? checkpoint_find_best(dir, a, &s->checkpoint)
-                      : checkpoint_find_last(dir, a, &s->checkpoint);
-    if (found) return ST_OK;
+    if (checkpoint_find(dir, best, a, &s->checkpoint)) return ST_OK;
     if (!best && checkpoint_exists(dir))
         return fail(ST_FORMAT, "all checkpoints in %s/ckpt are corrupt: train again (--overwrite)",
                     dir);

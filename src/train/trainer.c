@@ -1,7 +1,6 @@
 #include "train/trainer.h"
 
 #include "base/clock.h"
-#include "base/host.h"
 #include "base/interrupt.h"
 #include "base/stats.h"
 #include "base/str.h"
@@ -37,16 +36,10 @@ static enum status log_samples(struct trainer *t, bool all)
     return ST_OK;
 }
 
-/* The number of initial updates that statistics exclude, because they warm caches and compile
- * kernels. */
+/* Initial updates without statistics, because they warm caches and compile kernels. */
 static int64_t warm_up(int64_t updates)
 {
     return updates / 4 < WARM_UP ? updates / 4 : WARM_UP;
-}
-
-static bool is_warm(const struct trainer *t)
-{
-    return t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
@@ -145,7 +138,7 @@ static enum status run_to(struct trainer *t, int64_t last)
         }
         if (started == t->iter) return ST_OK;
         struct learner_step s;
-        bool warm = is_warm(t);
+        bool warm = t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
         if (t->gauge) gauge_at(t->gauge, t->iter);
         if (warm && !t->working) set_working(t, t->working = true);
         TRY(learner_finish(l, t->iter, &s));
@@ -209,8 +202,7 @@ static void summarize(struct trainer *t)
         s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
 }
 
-/* Generates a text with the current weights, from the configured prompt if the data set has all of
- * its characters. */
+/* Generates a text, from the configured prompt if the data set has all of its characters. */
 static enum status sample_text(struct trainer *t, struct str *s)
 {
     enum { LENGTH = 300 };

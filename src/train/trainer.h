@@ -1,9 +1,8 @@
 /* trainer.h - the training loop (evaluate, step, log, save) and the run directory it writes.
  *
  * At iteration 0, at every multiple of eval_interval and after the last update the loss is
- * estimated; except at iteration 0 a checkpoint is written too. Exactly max_iters updates are made.
- * A run that was stopped in any way and continues with init_from = resume ends with the same bits
- * as an uninterrupted run. */
+ * estimated; except at 0 a checkpoint is written too. Exactly max_iters updates are made. A run
+ * that was stopped and resumed ends with the same bits as an uninterrupted one. */
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
 

@@ -9,12 +9,10 @@
 #include "train/saved.h"
 
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
-static void log_change(void *user, const char *key, const char *before, const char *now)
+static void log_change(void *, const char *key, const char *before, const char *now)
 {
-    (void)user;
     if (!(config_key_flags(key) & KEY_PLACE))
         log_info("goes on with %s = %s; until now it was %s", key, now, before);
 }
@@ -52,7 +50,7 @@ static enum status load_last(struct trainer *t)
 {
     const struct config_train *c = &t->config->train;
     struct checkpoint found;
-    if (!checkpoint_find_last(c->out_dir, t->arena, &found)) {
+    if (!checkpoint_find(c->out_dir, false, t->arena, &found)) {
         if (checkpoint_exists(c->out_dir))
             return fail(ST_FORMAT,
                         "all checkpoints in %s/ckpt are corrupt: replace the run (--overwrite)",
@@ -88,8 +86,7 @@ static enum status check_same_tokens(const struct trainer *t)
     return saved_check_vocabulary(&before, &t->learner.dataset, dir);
 }
 
-/* Stores the token texts in the run directory, so that text can be generated without the data
- * set. */
+/* Keeps the token texts in the run directory: text is then generated without the data set. */
 static enum status keep_vocabulary(const struct config *c, struct arena *a)
 {
     const char *path = arena_printf(a, "%s/%s/meta.json", c->data.data_dir, c->data.dataset);

@@ -83,8 +83,7 @@ const char *tuning_path(const char *device, struct arena *a);
 enum status tuning_read(const char *path, struct tuning *ret, struct arena *a);
 /* Replaces the file atomically; keeps entries that another process added for the same target. */
 enum status tuning_write(const char *path, const struct tuning *t);
-/* Whether the table is valid for that target: same device, same version of cuBLASLt. If not,
- * *ret_why states the difference. */
+/* The table is for that device and version of cuBLASLt; else *ret_why states the difference. */
 bool tuning_holds(const struct tuning *t, const struct target *target, const char **ret_why);
 
 #endif

@@ -1,11 +1,10 @@
 /* The tuning file: {"v":1,"device":{...},"library":130001,"driver":"...","matmuls":{KEY:[...]}}. */
 #include "base/file.h"
+#include "base/json.h"
 #include "tuning/tuning.h"
 
 #include <ctype.h>
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FILE_VERSION = 1 };
@@ -54,22 +53,19 @@ static bool read_target(const json_t *root, struct target *t)
     return true;
 }
 
-static bool is_hexadecimal(const char *text, size_t digits)
+/* Hexadecimal digits that fill `ret`; true also if there are none. */
+static bool read_digits(const json_t *object, const char *name, char *ret, size_t size)
 {
-    return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
+    if (!json_object_get(object, name)) return true;
+    return read_text(object, name, ret, size) && strspn(ret, "0123456789abcdef") == size - 1;
 }
 
 static bool read_candidate(const json_t *from, struct tuning_candidate *ret)
 {
     const json_t *us = json_object_get(from, "us");
-    if (!read_text(from, "variant", ret->variant, sizeof ret->variant)) return false;
-    if (json_object_get(from, "algorithm") &&
-        (!read_text(from, "algorithm", ret->algorithm, sizeof ret->algorithm) ||
-         !is_hexadecimal(ret->algorithm, sizeof ret->algorithm - 1)))
-        return false;
-    if (json_object_get(from, "launch") &&
-        (!read_text(from, "launch", ret->launch, sizeof ret->launch) ||
-         !is_hexadecimal(ret->launch, sizeof ret->launch - 1)))
+    if (!read_text(from, "variant", ret->variant, sizeof ret->variant) ||
+        !read_digits(from, "algorithm", ret->algorithm, sizeof ret->algorithm) ||
+        !read_digits(from, "launch", ret->launch, sizeof ret->launch))
         return false;
     ret->us = json_number_value(us);
     ret->spread_us = json_number_value(json_object_get(from, "spread_us"));
@@ -179,12 +175,8 @@ enum status tuning_write(const char *path, const struct tuning *t)
     struct arena a = {0};
     struct tuning all;
     merge(&all, path, t, &a);
-    json_t *root = table_json(&all);
-    char *text = json_dumps(root, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
-    BUG_IF(!text, "cannot encode the tuning table as JSON");
-    enum status st = file_write(path, text, (int64_t)strlen(text));
-    free(text);
-    json_decref(root);
+    size_t flags = JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15);
+    enum status st = json_write(table_json(&all), flags, path);
     arena_release(&a);
     return st;
 }

@@ -19,7 +19,7 @@ static void test_append(void **state)
     str_append_bytes(&s, NULL, 0);
     assert_string_equal(str_text(&s), "42-x|abc");
     assert_int_equal(s.len, 8);
-    str_clear(&s);
+    str_release(&s);
     assert_string_equal(str_text(&s), "");
     str_append(&s, "again");
     assert_string_equal(str_text(&s), "again");

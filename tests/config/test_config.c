@@ -304,7 +304,7 @@ static void test_print_reads_back(void **state)
     assert_non_null(strstr(str_text(&differences), "data_dir: \"\" -> data\n"));
 
     assert_int_equal(read_text(str_text(&printed)), ST_OK);
-    str_clear(&differences);
+    str_release(&differences);
     config_diff(&written, &c, count_difference, &differences);
     assert_string_equal(str_text(&differences), "");
     assert_true(c.train.beta1 == written.train.beta1); /* to the last bit */

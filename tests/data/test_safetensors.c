@@ -99,29 +99,6 @@ static void test_no_tensors_at_all(void **state)
     safetensors_close(&s);
 }
 
-static void test_read_floats(void **state)
-{
-    (void)state;
-    static const double d[2] = {0.1, -1e300};
-    static const uint16_t f16[3] = {0x3c00, 0xc248, 0x0001}; /* 1, -3.140625, 2^-24 */
-    static const uint16_t bf16[3] = {0x3f80, 0xc049, 0x7f80};
-    float out[3];
-    struct safetensor t = {.type = SAFETENSORS_F64, .rank = 1, .dim = {2}, .data = d, .bytes = 16};
-    assert_int_equal(safetensors_read_floats(&t, out), ST_OK);
-    assert_true(out[0] == 0.1f && isinf(out[1]) && out[1] < 0);
-    t = (struct safetensor){
-        .type = SAFETENSORS_F16, .rank = 1, .dim = {3}, .data = f16, .bytes = 6};
-    assert_int_equal(safetensors_read_floats(&t, out), ST_OK);
-    assert_true(out[0] == 1.0f && out[1] == -3.140625f && out[2] == 0x1p-24f);
-    t = (struct safetensor){
-        .type = SAFETENSORS_BF16, .rank = 1, .dim = {3}, .data = bf16, .bytes = 6};
-    assert_int_equal(safetensors_read_floats(&t, out), ST_OK);
-    assert_true(out[0] == 1.0f && out[1] == -3.140625f && isinf(out[2]));
-    t = (struct safetensor){
-        .name = "i", .type = SAFETENSORS_I32, .rank = 1, .dim = {3}, .data = ids};
-    assert_int_equal(safetensors_read_floats(&t, out), ST_UNSUPPORTED);
-}
-
 static void test_every_truncation_is_detected(void **state)
 {
     (void)state;
@@ -264,9 +241,7 @@ static void test_unaligned_data_is_read(void **state)
     struct safetensors s;
     assert_int_equal(safetensors_open(&s, workdir_path("odd"), &arena), ST_OK);
     assert_int_equal((uintptr_t)s.tensor[0].data % 2, 1);
-    float out[2];
-    assert_int_equal(safetensors_read_floats(&s.tensor[0], out), ST_OK);
-    assert_memory_equal(out, weight, 8);
+    assert_memory_equal(s.tensor[0].data, weight, 8);
     safetensors_close(&s);
 }
 
@@ -297,7 +272,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_round_trip),
         TEST(test_no_tensors_at_all),
-        TEST(test_read_floats),
         TEST(test_every_truncation_is_detected),
         TEST(test_header_bit_flips_are_safe),
         TEST(test_wrong_headers_are_rejected),

@@ -211,9 +211,9 @@ static void test_printed_attributes_tell_cases_apart(void **state)
     for (int i = 0; (c = case_at(i)); i++)
         for (int k = 0; (d = case_at(k)); k++) {
             if (c->op != d->op || c->op == OP_CHAIN) continue;
-            bool same =
-                attr_same(c->op, &c->attr, &d->attr) && numerics_same(&c->numerics, &d->numerics);
-            str_clear(&x), str_clear(&y);
+            bool same = attr_same(c->op, &c->attr, &d->attr, true) &&
+                        numerics_same(&c->numerics, &d->numerics);
+            str_release(&x), str_release(&y);
             attr_print(c->op, &c->attr, &c->numerics, &x);
             attr_print(d->op, &d->attr, &d->numerics, &y);
             if (same != !strcmp(str_text(&x), str_text(&y)))

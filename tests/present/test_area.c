@@ -104,7 +104,7 @@ static void test_words(void **state)
     assert_int_equal(count(">none</text>"), 0);
     assert_int_equal(count("<title>y&amp;z: 4 MiB\nhigh 3 MiB\na&lt;b 1 MiB</title>"), 1);
     assert_int_equal(count("<title>x: 1 MiB\na&lt;b 1 MiB</title>"), 1);
-    str_clear(&s);
+    str_release(&s);
     a.level = 1 << 30; /* far away */
     a.mark = -1;
     area_print_svg(&a, &s);

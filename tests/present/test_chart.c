@@ -73,7 +73,7 @@ static void test_ticks(void **state)
     assert_int_equal(count("<path"), 6); /* 10 doublings: each fourth */
     assert_int_equal(count(">64</text>"), 1);
     assert_int_equal(count(">65536</text>"), 1);
-    str_clear(&s);
+    str_release(&s);
     chart_print_y_grid(&c, &s);
     assert_int_equal(count("<path"), 5);
     assert_int_equal(count(">0 B</text>"), 1);
@@ -81,7 +81,7 @@ static void test_ticks(void **state)
     /* No value from a file causes an endless loop. */
     static const double odd[] = {INFINITY, NAN, 1e308, 0};
     for (int i = 0; i < COUNT_OF(odd); i++) {
-        str_clear(&s);
+        str_release(&s);
         c.x.high = c.y.high = odd[i];
         chart_print_x_grid(&c, &s);
         chart_print_y_grid(&c, &s);
@@ -111,7 +111,7 @@ static void test_legend(void **state)
     assert_int_equal(count("chart-dashed"), 1);
     assert_int_equal(count(">two&lt;</text>"), 1);
     assert_true(number_behind(">one<", " y=\"") == number_behind(">four<", " y=\""));
-    str_clear(&s);
+    str_release(&s);
     l.width = 260; /* two columns of one width */
     assert_true(chart_legend_height(&l) == 2 * row);
     chart_print_legend(&l, 100, &s);

@@ -131,7 +131,7 @@ static void test_a_level_is_drawn_where_it_matters(void **state)
     assert_int_equal(count(">free memory</text>"), 1);
     assert_true(level_y() < attribute("<circle", "cy", 1));
     assert_int_equal(count(">4 MiB</text>"), 1);
-    str_clear(&s);
+    str_release(&s);
     panel.level = 1e15;
     plot_print_svg("far", "", &panel, 1, &s);
     assert_int_equal(count("free memory"), 0);

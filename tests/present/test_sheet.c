@@ -97,7 +97,7 @@ static void test_curves(void **state)
     assert_non_null(strstr(str_text(&out), "slow, \"old\", 64: 1.25 ms"));
     assert_non_null(strstr(str_text(&out), "slow, \"old\", 128: 3.75 ms"));
     assert_null(strstr(str_text(&out), "flash, 128")); /* not run */
-    str_clear(&out);
+    str_release(&out);
     s.table[0].chart.panel = "T";
     sheet_print_curves(&s.table[0], &out, &arena);
     assert_non_null(strstr(str_text(&out), ">T 64<"));

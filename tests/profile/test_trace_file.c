@@ -48,7 +48,7 @@ static void measure(void)
 static void write_trace(int steps, int64_t limit)
 {
     trace_forget(&facts);
-    str_clear(&text);
+    str_release(&text);
     struct trace_options o = {steps, limit};
     trace_text(&p, &o, "0", &text, &said);
     const char *why = trace_check(str_text(&text), (size_t)text.len, &facts);

@@ -199,7 +199,7 @@ static void test_one_run_has_no_ratios(void **state)
     table_print_text(&c.table, &s);
     assert_null(strstr(str_text(&s), "speed"));
     assert_non_null(strstr(str_text(&s), "ms/iter"));
-    str_clear(&s);
+    str_release(&s);
     table_print_csv(&c.table, &s); /* CSV has every column */
     assert_non_null(strstr(str_text(&s), ",speed,"));
     str_release(&s);
@@ -217,11 +217,11 @@ static void test_formats_agree(void **state)
     struct str s = {0};
     table_print_text(&t, &s);
     assert_string_equal(str_text(&s), "name     the x\na,\"b\"|c  1.5 s\nd            -\n");
-    str_clear(&s);
+    str_release(&s);
     table_print_markdown(&t, &s);
     assert_string_equal(str_text(&s),
                         "| name | the x |\n|---|---:|\n| a,\"b\"\\|c | 1.5 s |\n| d | - |\n");
-    str_clear(&s);
+    str_release(&s);
     table_print_csv(&t, &s);
     assert_string_equal(str_text(&s), "name,x,none\n\"a,\"\"b\"\"|c\",1.5,\nd,,\n");
     str_release(&s);

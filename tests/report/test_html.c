@@ -92,7 +92,7 @@ static void test_long_runs_are_thinned(void **state)
         str_printf(&log, "{\"v\":1,\"kind\":\"step\",\"iter\":%d,\"loss\":%d,\"ms\":1}\n", i,
                    i % 3);
     fixture_write(f, "long/log.jsonl", str_text(&log));
-    str_clear(&log);
+    str_release(&log);
     char *dir = fixture_path(f, "long");
     struct run *run;
     assert_int_equal(runs_read(&dir, 1, &f->arena, &run), ST_OK);

@@ -92,7 +92,8 @@ static void expect_loads(const struct checkpoint *c, int64_t iter)
 static void expect_last(int64_t iter)
 {
     struct checkpoint c;
-    if (!checkpoint_find_last(workdir_path("run"), &arena, &c)) fail_msg("none, not %d", (int)iter);
+    if (!checkpoint_find(workdir_path("run"), false, &arena, &c))
+        fail_msg("none, not %d", (int)iter);
     expect_loads(&c, iter);
 }
 
@@ -115,10 +116,10 @@ static void test_round_trip(void **state)
     (void)state;
     assert_false(checkpoint_exists(workdir_path("run")));
     struct checkpoint c;
-    assert_false(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    assert_false(checkpoint_find(workdir_path("run"), false, &arena, &c));
     assert_int_equal(save(250, 0.1 + 0.2, 250), ST_OK);
     assert_true(checkpoint_exists(workdir_path("run")));
-    assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    assert_true(checkpoint_find(workdir_path("run"), false, &arena, &c));
     expect_loads(&c, 250);
     assert_true(c.state.best_val_loss == 0.1 + 0.2);
     assert_int_equal(c.state.best_iter, 250);
@@ -128,7 +129,7 @@ static void test_round_trip(void **state)
     assert_string_equal(c.state.config, "n_layer = 6\nout_dir = \"a\\b\"\n");
 
     assert_int_equal(save(251, INFINITY, -1), ST_OK);
-    assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    assert_true(checkpoint_find(workdir_path("run"), false, &arena, &c));
     assert_true(isinf(c.state.best_val_loss));
     assert_int_equal(c.state.best_iter, -1);
 }
@@ -154,7 +155,7 @@ static void test_weights_alone_can_be_loaded(void **state)
     (void)state;
     assert_int_equal(save(5, 1, 5), ST_OK);
     struct checkpoint c;
-    assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    assert_true(checkpoint_find(workdir_path("run"), false, &arena, &c));
     float loaded[TENSORS][3][LARGEST] = {};
     struct weights_tensor t[TENSORS];
     memcpy(t, tensors_of(loaded), sizeof t);
@@ -167,7 +168,7 @@ static void test_weights_alone_can_be_loaded(void **state)
 static void expect_load_fails(const struct weights_tensor *t, int count, const char *part)
 {
     struct checkpoint c;
-    assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    assert_true(checkpoint_find(workdir_path("run"), false, &arena, &c));
     assert_int_equal(checkpoint_load(&c, t, count), ST_FORMAT);
     if (!strstr(fail_message(), part)) fail_msg("\"%s\" lacks \"%s\"", fail_message(), part);
 }
@@ -199,11 +200,11 @@ static void test_keeps_last_previous_and_best(void **state)
             assert_int_equal(is_there(saves[k].iter), k >= i - 1 || saves[k].iter == saves[i].best);
     }
     struct checkpoint c;
-    assert_true(checkpoint_find_best(workdir_path("run"), &arena, &c));
+    assert_true(checkpoint_find(workdir_path("run"), true, &arena, &c));
     expect_loads(&c, 600);
     expect_last(700);
     workdir_flip(part_of(600, "model.safetensors"), 300, 0);
-    assert_false(checkpoint_find_best(workdir_path("run"), &arena, &c));
+    assert_false(checkpoint_find(workdir_path("run"), true, &arena, &c));
 }
 
 /* A run that restarts earlier (because newer checkpoints are corrupt, or from iteration 0) removes
@@ -276,7 +277,7 @@ static void test_truncated_and_missing_files_are_detected(void **state)
     expect_last(100);
     for (int f = 0; f < COUNT_OF(files); f++) remove(part_of(100, files[f]));
     struct checkpoint c;
-    assert_false(checkpoint_find_last(workdir_path("run"), &arena, &c));
+    assert_false(checkpoint_find(workdir_path("run"), false, &arena, &c));
 }
 
 static void test_other_files_are_kept(void **state)
@@ -349,7 +350,7 @@ static void test_kill_at_any_time(void **state)
         while (read(said[0], &iter, sizeof iter) == sizeof iter) saved = iter;
         close(said[0]);
         struct checkpoint c;
-        assert_true(checkpoint_find_last(workdir_path("run"), &arena, &c));
+        assert_true(checkpoint_find(workdir_path("run"), false, &arena, &c));
         assert_in_range(c.state.iter, saved, saved + 1);
         expect_loads(&c, c.state.iter);
     }

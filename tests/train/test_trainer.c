@@ -390,7 +390,7 @@ static void test_interrupted_evaluation_is_repeated(void **state)
     t.evaluator.hooks = (struct plan_hooks){.user = &t, .before = strike};
     assert_int_equal(trainer_run(&t), ST_INTERRUPTED);
     trainer_close(&t);
-    assert_true(checkpoint_find_best(c.train.out_dir, &a, &best));
+    assert_true(checkpoint_find(c.train.out_dir, true, &a, &best));
     assert_int_equal(best.state.iter, 10);
     c.train.init_from = INIT_RESUME;
     if (trainer_open(&t, &c, &(struct trainer_options){0}, &a) != ST_OK)
@@ -398,7 +398,7 @@ static void test_interrupted_evaluation_is_repeated(void **state)
     assert_int_equal(t.begun, 20);
     assert_int_equal(trainer_run(&t), ST_OK);
     trainer_close(&t);
-    assert_true(checkpoint_find_best(c.train.out_dir, &a, &best));
+    assert_true(checkpoint_find(c.train.out_dir, true, &a, &best));
     assert_int_equal(best.state.iter, 20);
     arena_release(&a);
 }
