@@ -3,11 +3,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <omp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int64_t chosen; /* 0: not set yet */
 
@@ -18,13 +20,19 @@ static struct {
 } busy[WATCHED_MOST];
 static struct threads_watch *watching; /* NULL: disabled */
 
-static bool read_line(const char *path, char *line, int size)
+/* Reads a file, or its first size - 1 bytes, with system calls alone: main.c calls
+ * threads_available before libc is initialised. False if it is empty or cannot be read. */
+static bool read_text(const char *path, char *text, size_t size)
 {
-    FILE *f = fopen(path, "re");
-    if (!f) return false;
-    bool ok = fgets(line, size, f) != NULL;
-    fclose(f);
-    return ok;
+    size_t length = 0;
+    ssize_t n = 0;
+    int f = open(path, O_RDONLY | O_CLOEXEC);
+    if (f < 0) return false;
+    while (length + 1 < size && (n = read(f, text + length, size - 1 - length)) > 0)
+        length += (size_t)n;
+    close(f);
+    text[length] = '\0';
+    return length > 0;
 }
 
 /* Limits are rounded down to whole threads: a throttled team waits for its slowest thread at every
@@ -40,15 +48,18 @@ static int64_t whole(double quota, double period)
 static int64_t limit_at(const char *directory)
 {
     char path[2304], line[64];
-    double quota = 0, period = 0;
+    double quota;
     snprintf(path, sizeof path, "%s/cpu.max", directory);
-    if (read_line(path, line, sizeof line))
-        return sscanf(line, "%lf %lf", &quota, &period) == 2 ? whole(quota, period) : 0;
+    if (read_text(path, line, sizeof line)) {
+        char *rest;
+        quota = strtod(line, &rest); /* 0 for "max" */
+        return whole(quota, strtod(rest, NULL));
+    }
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
-    if (!read_line(path, line, sizeof line)) return 0;
+    if (!read_text(path, line, sizeof line)) return 0;
     quota = strtod(line, NULL); /* -1: no limit */
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
-    if (!read_line(path, line, sizeof line)) return 0;
+    if (!read_text(path, line, sizeof line)) return 0;
     return whole(quota, strtod(line, NULL));
 }
 
@@ -117,7 +128,7 @@ int64_t threads_cores(const int *processor, int n, const char *root)
         char path[2304], siblings[1024];
         bool counted = false;
         snprintf(path, sizeof path, "%s/cpu%d/topology/thread_siblings_list", root, processor[i]);
-        if (read_line(path, siblings, sizeof siblings))
+        if (read_text(path, siblings, sizeof siblings))
             for (int k = 0; k < i && !counted; k++) counted = is_listed(siblings, processor[k]);
         cores += !counted;
     }
@@ -162,11 +173,7 @@ int64_t threads_available(void)
     bool known = mask_of_process(&mask);
     int64_t n = known ? cores_of_mask(&mask) : omp_get_num_procs();
     char groups[8192] = "";
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    if (f) {
-        groups[fread(groups, 1, sizeof groups - 1, f)] = '\0';
-        fclose(f);
-    }
+    read_text("/proc/self/cgroup", groups, sizeof groups);
     int64_t limit = threads_group_limit(groups, "/sys/fs/cgroup");
     if (limit > 0 && limit < n) n = limit;
     return n > 0 ? n : 1;
