@@ -6,22 +6,25 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VIEW      OP_VIEW
-#define INPLACE   OP_INPLACE
-#define INPLACE_1 OP_INPLACE_1
-#define WRITES    OP_WRITES
-#define WRITES_2  OP_WRITES_2
-#define WRITES_3  OP_WRITES_3
-#define WRITES_4  OP_WRITES_4
-#define GRAD_ALL  OP_GRAD_ALL
-#define NUMERICS  OP_NUMERICS
-#define IN(i)     (1u << (i))
+#define VIEW        OP_VIEW
+#define INPLACE     OP_INPLACE
+#define INPLACE_1   OP_INPLACE_1
+#define WRITES      OP_WRITES
+#define WRITES_2    OP_WRITES_2
+#define WRITES_3    OP_WRITES_3
+#define WRITES_4    OP_WRITES_4
+#define GRAD_ALL    OP_GRAD_ALL
+#define NUMERICS    OP_NUMERICS
+#define IN(i)       (1u << (i))
+/* the rule `none` */
+#define grad_none   NULL
+#define expand_none NULL
 
 const struct op_def op_defs[OP_COUNT] = {
 #define OP(name, level, family, least, most, attrs, flags, policy, f32, shape, grad, expand, cost) \
-    [OP_##name] = {                                                                                \
-        #name,           LEVEL_##level, FAMILY_##family, least, most,   attrs_##attrs, flags,      \
-        POLICY_##policy, f32,           shape,           grad,  expand, cost},
+    [OP_##name] = {#name,         LEVEL_##level,   FAMILY_##family, least, most,                   \
+                   attrs_##attrs, flags,           POLICY_##policy, f32,   shape_##shape,          \
+                   grad_##grad,   expand_##expand, cost_##cost},
 #include "graph/op_list.h"
 #undef OP
 };
