@@ -158,7 +158,7 @@ static void grad_long(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "columns", type_columns(x));
 }
 
-static bool at_most(const struct kernel_call *c, int64_t columns)
+static bool is_short(const struct kernel_call *c, int64_t columns)
 {
     return type_columns(&c->in_type[0]) <= columns;
 }
@@ -176,15 +176,15 @@ static bool fits_grad_long(const struct kernel_call *c)
 }
 static bool fits_norm(const struct kernel_call *c)
 {
-    return at_most(c, MOST_COLUMNS) && fits_norm_long(c);
+    return is_short(c, MOST_COLUMNS) && fits_norm_long(c);
 }
 static bool fits_add(const struct kernel_call *c)
 {
-    return at_most(c, MOST_COLUMNS) && fits_add_long(c);
+    return is_short(c, MOST_COLUMNS) && fits_add_long(c);
 }
 static bool fits_grad(const struct kernel_call *c)
 {
-    return at_most(c, MOST_GRAD_COLUMNS) && fits_grad_long(c);
+    return is_short(c, MOST_GRAD_COLUMNS) && fits_grad_long(c);
 }
 /* Rows of whole accesses, and two tensors within a third of L2. */
 static bool fits_beside(const struct kernel_call *c)
