@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void print_text(const struct saved *s, const double *loss)
+static void print_text(const struct saved_run *s, const double *loss)
 {
     const struct config *c = &s->config;
     printf("%s: train loss %.4f, val loss %.4f\n", s->checkpoint.path, loss[SPLIT_TRAIN],
@@ -21,7 +21,7 @@ static void print_text(const struct saved *s, const double *loss)
            (long long)c->model.block_size);
 }
 
-static void print_json(const struct saved *s, const double *loss)
+static void print_json(const struct saved_run *s, const double *loss)
 {
     json_t *object =
         json_pack("{s:i, s:s, s:I, s:f, s:f, s:I}", "v", 1, "checkpoint", s->checkpoint.path,
@@ -33,7 +33,7 @@ static void print_json(const struct saved *s, const double *loss)
     str_release(&text);
 }
 
-static enum status eval(const struct saved *s, bool json, struct arena *a)
+static enum status eval(const struct saved_run *s, bool json, struct arena *a)
 {
     struct dataset d;
     struct engine e = {0};
@@ -69,7 +69,7 @@ enum status cmd_eval(int argc, char **argv)
     const char *run;
     TRY(run_word_take(&argc, argv, "eval", &run));
     struct arena a = {0};
-    struct saved s;
+    struct saved_run s;
     enum status st = saved_open(&s, run, best, &a);
     if (st == ST_OK) st = saved_override(&s, argc, argv, &a);
     if (st == ST_OK) st = eval(&s, json, &a);

@@ -15,7 +15,7 @@
 static const char file_prefix[] = "FILE:";
 
 struct sampling {
-    const struct saved *saved;
+    const struct saved_run *saved;
     struct engine engine;
     struct sampler sampler;
     int32_t *prompt;
@@ -73,7 +73,7 @@ static enum status write_all(struct sampling *p, json_t *texts)
     return st;
 }
 
-static void print_json(const struct saved *s, json_t *texts)
+static void print_json(const struct saved_run *s, json_t *texts)
 {
     json_t *object = json_pack("{s:i, s:s, s:I, s:O}", "v", 1, "checkpoint", s->checkpoint.path,
                                "iter", (json_int_t)s->checkpoint.state.iter, "samples", texts);
@@ -83,7 +83,7 @@ static void print_json(const struct saved *s, json_t *texts)
     str_release(&text);
 }
 
-static enum status sample(const struct saved *s, bool cache, bool json, struct arena *a)
+static enum status sample(const struct saved_run *s, bool cache, bool json, struct arena *a)
 {
     const struct config *c = &s->config;
     struct sampler_options o = {c->sample.temperature, c->sample.top_k, (uint32_t)c->train.seed,
@@ -118,7 +118,7 @@ enum status cmd_sample(int argc, char **argv)
     const char *run;
     TRY(run_word_take(&argc, argv, "sample", &run));
     struct arena a = {0};
-    struct saved s;
+    struct saved_run s;
     enum status st = saved_open(&s, run, best, &a);
     if (st == ST_OK) st = saved_override(&s, argc, argv, &a);
     if (st == ST_OK) st = sample(&s, cache, json, &a);
