@@ -11,6 +11,7 @@
 #include "backend/trace.h"
 #include "base/stats.h"
 #include "engine/engine.h"
+#include "engine/optimizer.h"
 #include "machine/machine.h"
 #include "measure/random_step.h"
 
@@ -26,14 +27,15 @@ const char *profile_times_name(enum profile_times by);
 /* `primitive`: layers were expanded, so every node in the scope of a norm belongs to the norm. */
 enum family family_of(const struct node *n, bool primitive);
 
-/* The part of the model that a node belongs to: "forward", "block 3", "attention", "scores". */
+/* The part of the model that a node belongs to: "forward", "block 3", "attention", "scores". The
+ * update has the name of its optimizer. */
 enum { RANGE_DEPTH = 6 };
 struct range {
     const char *word[RANGE_DEPTH];
     int words;
     int layer; /* block of the model, -1 outside; set for stored gradients, too */
 };
-struct range range_of(const struct node *n, struct arena *a);
+struct range range_of(const struct node *n, const struct optimizer *o, struct arena *a);
 
 /* What limits the speed of a kernel. */
 enum bound {
@@ -172,9 +174,9 @@ struct profile_group {
     double work_ms;      /* per step: the time for rates and the floor, see profile_row */
     enum bound bound;    /* of most of its time */
     enum machine_precision products; /* of its longest row */
-    enum family family;              /* of its longest row */
-    double busy_ms, busiest_ms;      /* per step */
-    double seen_ms;                  /* per step: the time of rows whose threads are observed */
+    enum family family;               /* of its longest row */
+    double busy_ms, busiest_ms;       /* per step */
+    double seen_ms;                   /* per step: the time of rows whose threads are observed */
 };
 
 struct profile_groups {

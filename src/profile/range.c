@@ -41,7 +41,6 @@ static const struct {
       {"ln_final", {"final norm"}}, {"rope", {"RoPE angles"}},
       {"lm_head", {"head"}},        {"loss", {"loss"}},
       {"clip", {"clipping"}},       {"grad_norm", {"gradient norm"}},
-      {"optimizer", {"AdamW"}},
 };
 
 static void add(struct range *r, const char *word)
@@ -105,7 +104,7 @@ static bool copies_data(enum op op)
     return op == OP_CAST || op == OP_PACK || op == OP_STORE || op == OP_FILL;
 }
 
-struct range range_of(const struct node *n, struct arena *a)
+struct range range_of(const struct node *n, const struct optimizer *o, struct arena *a)
 {
     struct range r = {.layer = -1};
     char scope[SCOPE_TEXT];
@@ -115,8 +114,9 @@ struct range range_of(const struct node *n, struct arena *a)
     bool recomputed = cut(scope, ".recompute");
     bool parameter = cut(scope, ".weight") || cut(scope, ".bias");
     add(&r, phase_name(n->phase));
-    if (n->phase == PHASE_UPDATE && (parameter || !*scope)) { /* one parameter after the other */
-        add(&r, copies_data(n->op) ? "copies of weights" : "AdamW");
+    bool all = !*scope || !strcmp(scope, "optimizer"); /* parameters, by one kernel */
+    if (n->phase == PHASE_UPDATE && (parameter || all)) {
+        add(&r, copies_data(n->op) ? "copies of weights" : o->name);
         return r;
     }
     r.layer = block_of(scope, &rest);

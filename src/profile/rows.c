@@ -65,7 +65,7 @@ static void describe_node(struct making *m, struct profile_row *r, int mark)
     r->phase = n->phase;
     r->op = n->op;
     r->family = family_of(n, m->primitive);
-    r->range = range_of(n, m->a);
+    r->range = range_of(n, optimizer_of(m->p->engine->program.config), m->a);
     r->scope = n->scope;
     r->variant = s->kernel->variant;
     r->shape = call_shape(n->op, &s->call, m->a);
