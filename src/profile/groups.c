@@ -58,7 +58,7 @@ static bool same_text(const char *x, const char *y)
 
 static bool same_kernel(const struct profile_row *x, const struct profile_row *y)
 {
-    return x->op == y->op && (x->node < 0) == (y->node < 0) && x->products == y->products &&
+    return x->op == y->op && (x->node < 0) == (y->node < 0) && x->precision == y->precision &&
            x->dtype == y->dtype && same_text(x->variant, y->variant) &&
            same_text(x->device_kernel, y->device_kernel) && same_text(x->shape, y->shape);
 }
@@ -138,7 +138,7 @@ static void add_row(struct grouping *g, struct part *part, const struct profile_
     part->bound_ms[r->bound] += r->work_ms;
     if (r->ms >= part->longest_ms) {
         part->longest_ms = r->ms;
-        to->products = r->products;
+        to->precision = r->precision;
         to->family = r->family;
     }
     for (int i = 0; i < r->runs; i++) {

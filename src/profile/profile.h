@@ -61,7 +61,7 @@ struct profile_row {
     const char *shape;
     const char *types; /* "f32 (4,32), f32 (32,8) -> f32 (4,8)" */
     enum dtype dtype;
-    enum machine_precision products; /* the peak that its arithmetic is compared with */
+    enum machine_precision precision; /* the peak that its arithmetic is compared with */
     struct cost cost; /* per execution; the longest kernel of a node has the whole cost */
     double floor_ms;  /* per execution: FLOPs or bytes at the ceilings, the longer of the two */
     enum bound bound;
@@ -173,7 +173,7 @@ struct profile_group {
     double floor_ms;     /* per step */
     double work_ms;      /* per step: the time for rates and the floor, see profile_row */
     enum bound bound;    /* of most of its time */
-    enum machine_precision products; /* of its longest row */
+    enum machine_precision precision; /* of its longest row */
     enum family family;               /* of its longest row */
     double busy_ms, busiest_ms;       /* per step */
     double seen_ms;                   /* per step: the time of rows whose threads are observed */
