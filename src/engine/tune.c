@@ -98,9 +98,9 @@ static const char *first_missing(const struct tuning_questions *q)
     return q->question[i].key;
 }
 
-/* New entries can change which operators the passes fuse, and so the matmuls that are asked for.
- * One or two rounds suffice; more than these are a mistake, such as an entry that is measured under
- * a key and then not found there. */
+/* New entries can change which operators the passes fuse, and so the questions of the program. Two
+ * or three rounds suffice; more than these are a mistake, such as an entry that is measured under
+ * one key and looked for under another. */
 enum { ROUNDS = 8 };
 
 enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,

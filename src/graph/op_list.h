@@ -1,4 +1,4 @@
-/* op_list.h - THE list of operators. Included for the enum (op.h), for the declarations of the rules
+/* op_list.h - THE list of operators. Included for the enum (op.h), for the declarations of rules
  * (op_rules.h) and for the table (op.c).
  *
  * OP(NAME, level, family, inputs (least, most), attributes, flags,
