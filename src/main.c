@@ -33,7 +33,9 @@ enum { MANY_CORES = 8 };
  * libgomp reads GOMP_SPINCOUNT once, in its constructor, which runs before main and before the
  * constructors of this program. Only .preinit_array runs earlier. libc is not initialised then and
  * will use `envp` unchanged, an array that cannot grow. So GOMP_SPINCOUNT temporarily replaces the
- * entry of PATH, which no constructor reads. Without PATH, libgomp keeps its default. */
+ * entry of PATH, which no constructor reads. Without PATH, libgomp keeps its default.
+ * threads_available may run that early: it makes system calls, formats into its own stack and asks
+ * libgomp only for variables that are still zero. It takes no memory and opens no stream. */
 static char spin_count[] = "GOMP_SPINCOUNT=20000";
 static char **borrowed, *path; /* the entry of envp, and its original value */
 

@@ -23,9 +23,14 @@ enum status backend_target(const struct backend *b, int device, struct target *r
     return b->devices.target ? b->devices.target(device, ret) : ST_OK;
 }
 
+bool backend_library_at(const struct backend *b, int i, struct device_library *ret)
+{
+    return b->devices.library && b->devices.library(i, ret);
+}
+
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret)
 {
-    for (int i = 0; b->devices.library && b->devices.library(i, ret); i++)
+    for (int i = 0; backend_library_at(b, i, ret); i++)
         if (strcmp(ret->name, name) == 0) return true;
     return false;
 }

@@ -58,7 +58,7 @@ struct backend_devices {
     enum status (*describe)(int device, struct device_facts *ret);
     /* Bytes of free memory on a device; -1: unknown. */
     int64_t (*free_memory)(int device);
-    /* Library i of those that the backend opens, needed ones first; false after the last. */
+    /* For backend_library_at. NULL: the backend opens no library. */
     bool (*library)(int i, struct device_library *ret);
     /* The target of a device, for backend_target. NULL: targets have no properties of a device. */
     enum status (*target)(int device, struct target *ret);
@@ -167,6 +167,8 @@ const struct backend *backend_find(const char *name);
 /* The target of a device, which need not be open; TARGET_ANY: of the first device, or the default
  * target if there is none. A failure states why there is no such device. */
 enum status backend_target(const struct backend *b, int device, struct target *ret);
+/* Library i of those that a backend opens, needed ones first; false after the last. */
+bool backend_library_at(const struct backend *b, int i, struct device_library *ret);
 /* The library of that name that a backend opens; false: it opens no such library. */
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret);
 /* Backend i of the list; NULL after the last. */

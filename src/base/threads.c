@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int64_t chosen; /* 0: not set yet */
 
@@ -19,8 +20,8 @@ static struct {
 } busy[WATCHED_MOST];
 static struct threads_watch *watching; /* NULL: disabled */
 
-/* Rounded down to whole threads: a throttled team waits for its slowest thread at every barrier and
- * loses more than the fraction of a processor would gain. */
+/* Limits are rounded down to whole threads: a throttled team waits for its slowest thread at every
+ * barrier and loses more than the fraction of a processor would gain. */
 static int64_t whole(double quota, double period)
 {
     if (quota <= 0 || period <= 0) return 0;
@@ -31,10 +32,13 @@ static int64_t whole(double quota, double period)
 static int64_t limit_at(const char *directory)
 {
     char path[2304], line[64];
-    double quota = 0, period = 0;
+    double quota;
     snprintf(path, sizeof path, "%s/cpu.max", directory);
-    if (file_peek(path, line, sizeof line))
-        return sscanf(line, "%lf %lf", &quota, &period) == 2 ? whole(quota, period) : 0;
+    if (file_peek(path, line, sizeof line)) {
+        char *rest;
+        quota = strtod(line, &rest); /* 0 for "max" */
+        return whole(quota, strtod(rest, NULL));
+    }
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
     if (!file_peek(path, line, sizeof line)) return 0;
     quota = strtod(line, NULL); /* -1: no limit */
@@ -150,7 +154,7 @@ int64_t threads_available(void)
     cpu_set_t mask;
     bool known = mask_of_process(&mask);
     int64_t n = known ? cores_of_mask(&mask) : omp_get_num_procs();
-    char groups[8192];
+    char groups[8192] = "";
     file_peek("/proc/self/cgroup", groups, sizeof groups);
     int64_t limit = threads_group_limit(groups, "/sys/fs/cgroup");
     if (limit > 0 && limit < n) n = limit;

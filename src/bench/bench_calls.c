@@ -58,7 +58,7 @@ static void add_call(struct finding *f, enum graph_kind kind, int id, int64_t ru
     c->cost = s->cost;
     c->where = n->scope;
     c->dtype = call_dtype(&s->call);
-    c->products = call_precision(&s->call);
+    c->precision = call_precision(&s->call);
     c->shape = call_shape(n->op, &s->call, f->a);
     c->row = rows_of(p->backend, n->op, s, &c->rows, f->a);
     k->rows += c->rows;

@@ -135,7 +135,7 @@ static void rate_row(const struct bench_call *c, const struct machine *m, struct
 {
     double seconds = row->ms.median * 1e-3;
     if (!(seconds > 0)) return;
-    const struct machine_peak *peak = machine_peak(m, c->products);
+    const struct machine_peak *peak = machine_peak(m, c->precision);
     /* On a GPU the runs cycle through copies of the call, so its L2 helps none of them. */
     double copy = call_copy_rate(m, c->cost.bytes);
     row->flops = c->cost.flops / seconds;
@@ -224,7 +224,7 @@ static enum status sample_matmuls(void *user, int calls, double *ret_ms)
     struct session *s = user;
     int64_t start = clock_ns();
     for (int i = 0; i < calls; i++)
-        TRY(matmuls_run(&s->engine->program.plan[GRAPH_MICRO], &s->k->products));
+        TRY(matmuls_run(&s->engine->program.plan[GRAPH_MICRO], &s->k->matmuls));
     ret_ms[0] = clock_ms(start, clock_ns()) / calls;
     return ST_OK;
 }

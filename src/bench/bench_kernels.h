@@ -32,10 +32,10 @@ struct bench_call {
     enum op op;
     int64_t per_step; /* executions per training step */
     struct cost cost;
-    enum dtype dtype;                /* of its first float input, else of its output */
-    enum machine_precision products; /* the peak that its arithmetic is compared with */
-    const char *shape;               /* "768 x 384 x 128 tb", "f32 (12,64,512)" */
-    const char *where;               /* "h.0.attn.c_attn" */
+    enum dtype dtype;                 /* of its first float input, else of its output */
+    enum machine_precision precision; /* the peak that its arithmetic is compared with */
+    const char *shape;                /* "768 x 384 x 128 tb", "f32 (12,64,512)" */
+    const char *where;                /* "h.0.attn.c_attn" */
     struct bench_row *row;
     int rows;
     double ms_per_step; /* of the selected row: median x per_step */
@@ -44,7 +44,7 @@ struct bench_call {
 struct bench_kernels {
     struct bench_call *call; /* longest per step first */
     int calls, rows;
-    struct matmuls products; /* matmuls of a micro-step; the update has none */
+    struct matmuls matmuls;  /* matmuls of a micro-step; the update has none */
     struct stats matmuls_ms; /* of these matmuls, one after the other */
     int64_t micro_steps;     /* per step */
 };

@@ -116,8 +116,8 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
         TRY(config_set(&r->config, rungs[i].key[k], c->a));
         r->differs = arena_printf(c->a, "%s%s--%s", r->differs, k ? " " : "", rungs[i].key[k]);
     }
-    r->products = machine_precision(precision_is_mixed(r->config.plan.dtype) ? DT_BF16 : DT_F32,
-                                    r->config.plan.dtype == PRECISION_TFLOAT32);
+    r->precision = machine_precision(precision_is_mixed(r->config.plan.dtype) ? DT_BF16 : DT_F32,
+                                     r->config.plan.dtype == PRECISION_TFLOAT32);
     if (r->config.model.pad_vocab && !model_reads(&r->config.model, "pad_vocab"))
         return fail(ST_UNSUPPORTED, "the model has no vocabulary");
     if (r->config.model.pad_vocab && c->o->vocab % PAD == 0)
@@ -286,7 +286,7 @@ static void conclude(struct climbing *c)
         if (r->reason) continue;
         if (!first) first = r;
         double ms = r->ms.median, seconds = ms * 1e-3;
-        const struct machine_peak *peak = machine_peak(c->o->machine, r->products);
+        const struct machine_peak *peak = machine_peak(c->o->machine, r->precision);
         r->tokens_per_s = (double)r->facts.tokens / seconds;
         if (before) r->times_before = before->ms.median / ms;
         r->times_first = first->ms.median / ms;

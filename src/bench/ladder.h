@@ -19,7 +19,7 @@ struct ladder_rung {
     const char *differs; /* from the rung before: "--dtype=bfloat16" */
     const char *reason;  /* why it was not run; NULL: it was */
     struct config config;
-    enum machine_precision products; /* of its matmuls */
+    enum machine_precision precision; /* of its matmuls */
     struct facts facts;
     struct stats ms; /* per step */
     double first_ms; /* of the very first step */

@@ -104,7 +104,7 @@ static void gather_device(struct environment *e, const struct device *d, struct 
     if (d->backend->host_memory || d->backend->devices.describe(d->number, &f) != ST_OK) return;
     e->device = arena_strdup(a, f.name);
     if (backend_library(d->backend, "driver", &l)) e->driver = arena_strdup(a, l.version);
-    for (int i = 0; d->backend->devices.library(i, &l); i++)
+    for (int i = 0; backend_library_at(d->backend, i, &l); i++)
         if (!l.why && strcmp(l.name, "driver") != 0)
             environment_add_library(e, l.name, arena_strdup(a, l.version));
 }

@@ -2,7 +2,7 @@
 
 #include "config/config.h"
 
-enum status run_word_open(struct saved *s, int argc, char **argv, const char *command, bool best,
+enum status run_word_open(struct saved_run *s, int argc, char **argv, const char *command, bool best,
                           struct arena *a)
 {
     const char *run = NULL;

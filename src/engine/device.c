@@ -12,7 +12,7 @@ static bool is_usable(const struct backend *b)
     static bool warned;
     struct device_library l;
     if (!b || b->devices.count() == 0) return false;
-    for (int i = 0; b->devices.library(i, &l) && l.needed; i++) {
+    for (int i = 0; backend_library_at(b, i, &l) && l.needed; i++) {
         if (!l.why) continue;
         if (!warned)
             log_warning("the CPU is used, not the GPU: %s: %s; %s", l.name, l.why, l.without);

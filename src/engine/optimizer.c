@@ -32,7 +32,8 @@ static double bias2_at(const struct config_train *c, int64_t iter)
 }
 
 static const struct optimizer optimizers[OPTIMIZER_COUNT] = {
-    [OPTIMIZER_ADAMW] = {.states = 2,
+    [OPTIMIZER_ADAMW] = {.name = "AdamW",
+                         .states = 2,
                          .state = {{STORAGE_MOMENT1, ".m"}, {STORAGE_MOMENT2, ".v"}},
                          .inputs = 3,
                          .input = {{"lr", lr_at, 1e-4},
@@ -40,7 +41,8 @@ static const struct optimizer optimizers[OPTIMIZER_COUNT] = {
                                    {"bias2", bias2_at, 0.05}},
                          .op = OP_ADAMW,
                          .attr = adamw_attr},
-    [OPTIMIZER_SGD] = {.states = 1,
+    [OPTIMIZER_SGD] = {.name = "SGD",
+                       .states = 1,
                        .state = {{STORAGE_MOMENT1, ".momentum"}},
                        .inputs = 1,
                        .input = {{"lr", lr_at, 1e-4}},

@@ -33,6 +33,7 @@ struct optimizer_operands {
 };
 
 struct optimizer {
+    const char *name; /* "AdamW", in reports */
     int states, inputs;
     struct optimizer_state state[OPTIMIZER_STATES];
     struct optimizer_input input[OPTIMIZER_INPUTS];

@@ -120,12 +120,11 @@ enum status sequence_feed(struct sequence *s, int part, const char *input, const
 {
     if (!is_staged(s))
         return plan_feed(&s->engine->program.plan[s->part[part].kind], input, data, bytes);
-    for (int i = 0; i < s->inputs; i++) {
-        const struct sequence_input *in = &s->input[i];
-        if (in->part != part || strcmp(in->name, input) != 0) continue;
-        BUG_IF(in->bytes != bytes, "input %s of %lld bytes", input, (long long)bytes);
-        memcpy(s->image + in->offset, data, (size_t)bytes);
-    }
+    const struct sequence_input *in = s->input, *end = in + s->inputs;
+    while (in < end && (in->part != part || strcmp(in->name, input) != 0)) in++;
+    BUG_IF(in == end, "part %d has no input %s", part, input);
+    BUG_IF(in->bytes != bytes, "input %s of %lld bytes", input, (long long)bytes);
+    memcpy(s->image + in->offset, data, (size_t)bytes);
     return ST_OK;
 }
 

@@ -54,8 +54,8 @@ void sequence_init_plan(struct sequence *s, struct engine *e, enum graph_kind ki
 /* Waits for runs in flight. Call before the engine is closed. *s may be all zeros. */
 void sequence_close(struct sequence *s);
 
-/* Sets an input of a part; an input that its plan does not have is skipped. Staged inputs keep
- * their value from run to run. In a sequence of one part feed all inputs before each run. */
+/* Sets an input of a part, which its plan must have. Staged inputs keep their value from run to
+ * run. In a sequence of one part feed all inputs before each run. */
 enum status sequence_feed(struct sequence *s, int part, const char *input, const void *data,
                           int64_t bytes);
 /* Starts a run; returns before the device is done. `hooks` may be NULL. */

@@ -90,10 +90,29 @@ static int measure_missing(const struct program *p, void *context, struct tuning
     return measured;
 }
 
+/* The key of the first question without an entry; there must be one. */
+static const char *first_missing(const struct tuning_questions *q)
+{
+    int i = 0;
+    while (q->question[i].entry) i++;
+    return q->question[i].key;
+}
+
+/* New entries can change which operators the passes fuse, and so the questions of the program. Two
+ * or three rounds suffice; more than these are a mistake, such as an entry that is measured under
+ * one key and looked for under another. */
+enum { ROUNDS = 8 };
+
 enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,
                          struct arena *a)
 {
-    while (p->tuning && tuning_missing(&p->questions) && measure_missing(p, context, t)) {
+    for (int round = 0; p->tuning && tuning_missing(&p->questions); round++) {
+        if (round == ROUNDS)
+            return fail(ST_UNSUPPORTED,
+                        "tuning does not settle: after %d rounds %d matmuls, such as %s, are still "
+                        "not in the table; use tune=off",
+                        ROUNDS, tuning_missing(&p->questions), first_missing(&p->questions));
+        if (!measure_missing(p, context, t)) break;
         struct target target = *p->target;
         TRY(program_compile(p, p->config, p->model.vocab, &target, t, kinds, a));
     }

@@ -68,7 +68,7 @@ static enum status copy_range(const struct engine *e, enum storage s, float *hos
 static enum status copy(const struct engine *e, const struct weights_tensor *t, bool to_host)
 {
     const struct optimizer *o = optimizer_of(e->program.config);
-    if (e->backend->host_memory) return ST_OK;
+    if (e->backend->host_memory || !e->program.model.parameters) return ST_OK;
     TRY(copy_range(e, STORAGE_WEIGHTS, t->weight, to_host));
     for (int k = 0; k < o->states; k++)
         TRY(copy_range(e, o->state[k].storage, t->state[k].data, to_host));

@@ -26,7 +26,8 @@ enum status weights_init(struct engine *e);
 /* One row per parameter. Rows point into the engine's memory if the host can access it, else into
  * copies that weights_fetch and weights_bring synchronise. State: NULL without GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
-/* Copies from the device. Call before reading the rows. */
+/* Copies from the device. Call before reading the rows. A model without parameters has no rows, and
+ * `tensors` is not read. */
 enum status weights_fetch(const struct engine *e, const struct weights_tensor *tensors);
 /* Copies to the device; rebuilds what is derived from the weights. Call after writing the rows. */
 enum status weights_bring(struct engine *e, const struct weights_tensor *tensors);

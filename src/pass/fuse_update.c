@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-struct range {
+struct address_range {
     int64_t first, last; /* elements, [first, last) */
     int64_t covered;
     int leaves;
 };
 
-static void range_add(struct range *r, const struct graph *g, const struct node *leaf)
+static void range_add(struct address_range *r, const struct graph *g, const struct node *leaf)
 {
     int64_t first = leaf->attr.leaf.offset;
     int64_t last = first + range_elements(graph_type(g, leaf->out[0]));
@@ -23,19 +23,19 @@ static void range_add(struct range *r, const struct graph *g, const struct node 
 }
 
 /* True if the leaves are contiguous. */
-static bool range_is_whole(const struct range *r)
+static bool range_is_whole(const struct address_range *r)
 {
     return r->leaves > 1 && r->covered == r->last - r->first;
 }
 
-static value range_leaf(struct fuse *f, enum storage storage, const struct range *r,
+static value range_leaf(struct fuse *f, enum storage storage, const struct address_range *r,
                         enum dtype dtype)
 {
     return g_leaf_named(f->out, storage, "all", type_1d(dtype, r->last - r->first), r->first);
 }
 
 /* True if `v` is a sum of SUM_SQUARES of gradients; collects their leaves. */
-static bool is_norm_part(const struct fuse *f, value v, struct range *r)
+static bool is_norm_part(const struct fuse *f, value v, struct address_range *r)
 {
     const struct node *n = graph_producer(f->in, v);
     if (n->op == OP_ADD) return is_norm_part(f, n->in[0], r) && is_norm_part(f, n->in[1], r);
@@ -61,7 +61,7 @@ static bool is_partial_sum(const struct fuse *f, int id)
 bool fuse_sum_squares(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id];
-    struct range r = {0};
+    struct address_range r = {0};
     if (n->op != OP_ADD || is_partial_sum(f, id) || !is_norm_part(f, n->out[0], &r)) return false;
     if (!range_is_whole(&r)) return false;
     value all = range_leaf(f, STORAGE_GRADIENTS, &r, graph_type(f->in, n->out[0])->dtype);
@@ -102,7 +102,7 @@ static bool same_update(const struct update *u, const struct node *a, const stru
 }
 
 /* All updates may become one: same scalars, decayed parameters before the others. */
-static bool update_fits(const struct fuse *f, struct range *all, int64_t *ret_decayed,
+static bool update_fits(const struct fuse *f, struct address_range *all, int64_t *ret_decayed,
                         int *ret_last)
 {
     const struct node *first = NULL;
@@ -113,7 +113,7 @@ static bool update_fits(const struct fuse *f, struct range *all, int64_t *ret_de
         if (!u) continue;
         if (!first) first = n;
         if (!same_update(u, n, first)) return false;
-        struct range own = {0};
+        struct address_range own = {0};
         range_add(&own, f->in, graph_producer(f->in, n->in[0]));
         range_add(all, f->in, graph_producer(f->in, n->in[0]));
         for (int i = 0; i <= op_writes(n->op); i++) {
@@ -165,7 +165,7 @@ bool fuse_update(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id];
     const struct update *u = update_of(n->op);
-    struct range all = {0};
+    struct address_range all = {0};
     int64_t decayed;
     int last, n_in = 0, state = op_writes(n->op);
     if (!u || !update_fits(f, &all, &decayed, &last)) return false;
@@ -190,7 +190,7 @@ bool fuse_update(struct fuse *f, int id)
 bool fuse_update_copy(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *update;
-    struct range all = {0};
+    struct address_range all = {0};
     int64_t decayed;
     int last;
     if (n->op != OP_CAST && n->op != OP_STORE) return false;

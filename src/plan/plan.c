@@ -204,7 +204,7 @@ void *plan_output(const struct plan *p, const char *name)
 enum status plan_feed(const struct plan *p, const char *input, const void *data, int64_t bytes)
 {
     value v = graph_find_leaf(p->graph, STORAGE_INPUT, input);
-    if (!v.i) return ST_OK;
+    BUG_IF(!v.i, "no input %s", input);
     BUG_IF(type_bytes(graph_type(p->graph, v)) != bytes, "input %s of %lld bytes", input,
            (long long)bytes);
     return p->backend->memory.upload(p->context, plan_address(p, v), data, bytes);

@@ -92,8 +92,8 @@ int plan_backward_start(const struct plan *p);
 void *plan_input(const struct plan *p, const char *name);
 void *plan_output(const struct plan *p, const char *name);
 void *plan_address(const struct plan *p, value v);
-/* Copies into an input; an input that the plan does not have is skipped. The plan reuses the memory
- * of inputs after they were read, so feed all of them before every run. */
+/* Copies into an input, which the plan must have. The plan reuses the memory of inputs after they
+ * were read, so feed all of them before every run. */
 enum status plan_feed(const struct plan *p, const char *input, const void *data, int64_t bytes);
 /* Waits for the device and copies `bytes` of an output out, from byte `from` of it on. */
 enum status plan_read(const struct plan *p, const char *output, int64_t from, void *ret_data,

@@ -56,7 +56,7 @@ static json_t *node_json(const struct profile_row *r)
     json_t *j = json_pack("{s:s, s:i}", "plan", graph_kind_name(r->kind), "node", r->node);
     json_object_set_new(j, "op", json_string(op_def(r->op)->name));
     json_object_set_new(j, "dtype", json_string(dtype_name(r->dtype)));
-    json_object_set_new(j, "peak_of", json_string(machine_precision_name(r->products)));
+    json_object_set_new(j, "peak_of", json_string(machine_precision_name(r->precision)));
     json_object_set_new(j, "shape", json_string(r->shape));
     json_object_set_new(j, "types", json_string(r->types));
     return j;

@@ -53,7 +53,7 @@ double profile_family_ms(const struct profile *p, unsigned phases, enum family f
 
 static bool same_kernel(const struct profile_row *x, const struct profile_row *y)
 {
-    return x->op == y->op && (x->node < 0) == (y->node < 0) && x->products == y->products &&
+    return x->op == y->op && (x->node < 0) == (y->node < 0) && x->precision == y->precision &&
            x->dtype == y->dtype && str_same(x->variant, y->variant) &&
            str_same(x->device_kernel, y->device_kernel) && str_same(x->shape, y->shape);
 }
@@ -118,7 +118,7 @@ static void add_row(struct grouping *g, struct part *part, const struct profile_
     part->bound_ms[r->bound] += r->work_ms;
     if (r->ms >= part->longest_ms) {
         part->longest_ms = r->ms;
-        to->products = r->products;
+        to->precision = r->precision;
         to->family = r->family;
     }
     for (int i = 0; i < r->runs; i++) {

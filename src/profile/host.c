@@ -17,11 +17,12 @@ struct host_watch {
 
 static const struct range *ranges_of(const struct marks *m, struct arena *a)
 {
+    const struct optimizer *o = optimizer_of(m->engine->program.config);
     struct range *range = ARENA_NEW(a, struct range, m->marks);
     for (int mark = 0; mark < m->marks; mark++) {
         int node;
         enum graph_kind kind = mark_kind(m, mark, &node);
-        range[mark] = range_of(&m->engine->program.graph[kind].node[node], a);
+        range[mark] = range_of(&m->engine->program.graph[kind].node[node], o, a);
     }
     return range;
 }

@@ -11,6 +11,7 @@
 #include "backend/trace.h"
 #include "base/stats.h"
 #include "engine/engine.h"
+#include "engine/optimizer.h"
 #include "machine/machine.h"
 #include "measure/random_step.h"
 
@@ -26,14 +27,15 @@ const char *profile_times_name(enum profile_times by);
 /* `primitive`: layers were expanded, so every node in the scope of a norm belongs to the norm. */
 enum family family_of(const struct node *n, bool primitive);
 
-/* The part of the model that a node belongs to: "forward", "block 3", "attention", "scores". */
+/* The part of the model that a node belongs to: "forward", "block 3", "attention", "scores". The
+ * update has the name of its optimizer. */
 enum { RANGE_DEPTH = 6 };
 struct range {
     const char *word[RANGE_DEPTH];
     int words;
     int layer; /* block of the model, -1 outside; set for stored gradients, too */
 };
-struct range range_of(const struct node *n, struct arena *a);
+struct range range_of(const struct node *n, const struct optimizer *o, struct arena *a);
 bool range_has(const struct range *r, const char *word);
 /* The number of words that both begin with. */
 int range_shared(const struct range *x, const struct range *y);
@@ -62,7 +64,7 @@ struct profile_row {
     const char *shape;
     const char *types; /* "f32 (4,32), f32 (32,8) -> f32 (4,8)" */
     enum dtype dtype;
-    enum machine_precision products; /* the peak that its arithmetic is compared with */
+    enum machine_precision precision; /* the peak that its arithmetic is compared with */
     struct cost cost; /* per execution; the longest kernel of a node has the whole cost */
     double floor_ms;  /* per execution: FLOPs or bytes at the ceilings, the longer of the two */
     enum bound bound;
@@ -174,10 +176,10 @@ struct profile_group {
     double floor_ms;     /* per step */
     double work_ms;      /* per step: the time for rates and the floor, see profile_row */
     enum bound bound;    /* of most of its time */
-    enum machine_precision products; /* of its longest row */
-    enum family family;              /* of its longest row */
-    double busy_ms, busiest_ms;      /* per step */
-    double seen_ms;                  /* per step: the time of rows whose threads are observed */
+    enum machine_precision precision; /* of its longest row */
+    enum family family;               /* of its longest row */
+    double busy_ms, busiest_ms;       /* per step */
+    double seen_ms;                   /* per step: the time of rows whose threads are observed */
 };
 
 struct profile_groups {

@@ -41,7 +41,6 @@ static const struct {
       {"ln_final", {"final norm"}}, {"rope", {"RoPE angles"}},
       {"lm_head", {"head"}},        {"loss", {"loss"}},
       {"clip", {"clipping"}},       {"grad_norm", {"gradient norm"}},
-      {"optimizer", {"AdamW"}},
 };
 
 static void add(struct range *r, const char *word)
@@ -119,7 +118,7 @@ int range_shared(const struct range *x, const struct range *y)
     return same;
 }
 
-struct range range_of(const struct node *n, struct arena *a)
+struct range range_of(const struct node *n, const struct optimizer *o, struct arena *a)
 {
     struct range r = {.layer = -1};
     char scope[SCOPE_TEXT];
@@ -129,8 +128,9 @@ struct range range_of(const struct node *n, struct arena *a)
     bool recomputed = cut(scope, ".recompute");
     bool parameter = cut(scope, ".weight") || cut(scope, ".bias");
     add(&r, phase_name(n->phase));
-    if (n->phase == PHASE_UPDATE && (parameter || !*scope)) { /* one parameter after the other */
-        add(&r, copies_data(n->op) ? "copies of weights" : "AdamW");
+    bool all = !*scope || !strcmp(scope, "optimizer"); /* parameters, by one kernel */
+    if (n->phase == PHASE_UPDATE && (parameter || all)) {
+        add(&r, copies_data(n->op) ? "copies of weights" : o->name);
         return r;
     }
     r.layer = block_of(scope, &rest);

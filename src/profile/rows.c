@@ -62,13 +62,13 @@ static void describe_node(struct making *m, struct profile_row *r, int mark)
     r->phase = n->phase;
     r->op = n->op;
     r->family = family_of(n, m->primitive);
-    r->range = range_of(n, m->a);
+    r->range = range_of(n, optimizer_of(m->p->engine->program.config), m->a);
     r->scope = n->scope;
     r->variant = s->kernel->variant;
     r->shape = call_shape(n->op, &s->call, m->a);
     r->types = types_text(&s->call, m->a);
     r->dtype = call_dtype(&s->call);
-    r->products = call_precision(&s->call);
+    r->precision = call_precision(&s->call);
     r->cost = s->cost;
 }
 
@@ -179,7 +179,7 @@ static double mean(const double *x, int n)
 
 static void find_floor(struct profile_row *r, const struct machine *m)
 {
-    const struct machine_peak *peak = m ? machine_peak(m, r->products) : NULL;
+    const struct machine_peak *peak = m ? machine_peak(m, r->precision) : NULL;
     double rate = m ? call_copy_rate(m, r->cost.bytes) : 0;
     double compute = peak ? 1e3 * r->cost.flops / peak->flops : 0;
     double memory = rate > 0 ? 1e3 * r->cost.bytes / rate : 0;

@@ -212,7 +212,7 @@ static struct work work_inside(const struct profile *p, enum phase phase, enum f
     return sum;
 }
 
-static const char *softmax_words(struct writer *s, enum phase phase, int products)
+static const char *softmax_words(struct writer *s, enum phase phase, int matmuls)
 {
     struct work softmax = work_inside(s->p, phase, FAMILY_SOFTMAX);
     struct work product = work_inside(s->p, phase, FAMILY_MATMUL);
@@ -221,7 +221,7 @@ static const char *softmax_words(struct writer *s, enum phase phase, int product
                         "%s: softmax takes %s ms against %s ms for the %d matmuls, %s times the "
                         "time for %s times the FLOPs",
                         phase_name(phase), number(s, softmax.ms, 3), number(s, product.ms, 3),
-                        products, number(s, softmax.ms / product.ms, 3),
+                        matmuls, number(s, softmax.ms / product.ms, 3),
                         number(s, softmax.flops / product.flops, 3));
 }
 

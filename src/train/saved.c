@@ -44,7 +44,7 @@ enum status saved_check_vocabulary(const struct vocabulary *of_run, const struct
                 d->name, run_dir);
 }
 
-static enum status find_checkpoint(struct saved *s, bool best, struct arena *a)
+static enum status find_checkpoint(struct saved_run *s, bool best, struct arena *a)
 {
     const char *dir = s->run_dir;
     if (checkpoint_find(dir, best, a, &s->checkpoint)) return ST_OK;
@@ -56,10 +56,10 @@ static enum status find_checkpoint(struct saved *s, bool best, struct arena *a)
                 best ? "evaluated " : "", dir);
 }
 
-enum status saved_open(struct saved *s, const char *path, bool best, struct arena *a)
+enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a)
 {
     bool is_checkpoint = file_exists(arena_printf(a, "%s/state.json", path));
-    *s = (struct saved){.run_dir = is_checkpoint ? arena_printf(a, "%s/../..", path) : path};
+    *s = (struct saved_run){.run_dir = is_checkpoint ? arena_printf(a, "%s/../..", path) : path};
     const char *config = arena_printf(a, "%s/config.conf", s->run_dir);
     if (!file_exists(config))
         return fail(ST_USAGE,
@@ -75,7 +75,7 @@ enum status saved_open(struct saved *s, const char *path, bool best, struct aren
     return is_checkpoint ? checkpoint_open(path, a, &s->checkpoint) : find_checkpoint(s, best, a);
 }
 
-enum status saved_override(struct saved *s, int words, char *const *word, struct arena *a)
+enum status saved_override(struct saved_run *s, int words, char *const *word, struct arena *a)
 {
     struct config before = s->config;
     for (int i = 0; i < words; i++) TRY(config_set(&s->config, word[i], a));
@@ -83,7 +83,7 @@ enum status saved_override(struct saved *s, int words, char *const *word, struct
     return saved_check_keys(&before, &s->config, false, s->run_dir);
 }
 
-enum status saved_engine(const struct saved *s, unsigned kinds, struct engine *ret_engine,
+enum status saved_engine(const struct saved_run *s, unsigned kinds, struct engine *ret_engine,
                          struct arena *a)
 {
     const struct config *c = &s->config;

@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 #include "train/checkpoint.h"
 
-struct saved {
+struct saved_run {
     const char *run_dir;
     struct config config; /* of the run; overrides may change keys that do not define the model */
     struct checkpoint checkpoint;
@@ -16,11 +16,11 @@ struct saved {
 
 /* Opens a run directory with its last checkpoint (`best`: the one with the lowest validation loss),
  * or a single checkpoint such as runs/NAME/ckpt/000500. */
-enum status saved_open(struct saved *s, const char *path, bool best, struct arena *a);
+enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a);
 /* Applies overrides; ST_USAGE if one changes a key that defines the model. */
-enum status saved_override(struct saved *s, int words, char *const *word, struct arena *a);
+enum status saved_override(struct saved_run *s, int words, char *const *word, struct arena *a);
 /* Opens an engine with the plans of `kinds` and the weights of this run. */
-enum status saved_engine(const struct saved *s, unsigned kinds, struct engine *ret_engine,
+enum status saved_engine(const struct saved_run *s, unsigned kinds, struct engine *ret_engine,
                          struct arena *a);
 
 /* ST_USAGE if the vocabulary of the data set differs from that of the run. */

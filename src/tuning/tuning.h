@@ -30,7 +30,7 @@ struct tuning_candidate {
 };
 
 struct tuning_entry {
-    char key[TUNING_KEY]; /* "bf16 (8192,768) x (768,2304) tb -> bf16, bias" */
+    char key[TUNING_KEY]; /* "bf16 (8192,768) x (768,2304) tb -> bf16, f32 bias" */
     int n;                /* 0: no variant could be measured */
     struct tuning_candidate candidate[TUNING_VARIANTS]; /* fastest first */
 };

@@ -100,8 +100,8 @@ static bool device_library(int i, struct device_library *ret)
 {
     const struct backend *cuda = backend_find("cuda");
     if (!cuda) return false;
-    if (cuda->devices.library(i, ret)) return true;
-    if (i > 0 && !cuda->devices.library(i - 1, ret)) return false;
+    if (backend_library_at(cuda, i, ret)) return true;
+    if (!cuda->trace || (i > 0 && !backend_library_at(cuda, i - 1, ret))) return false;
     cuda->trace->library(ret);
     return true;
 }

@@ -36,7 +36,7 @@ static void set_row(struct table *t, int at, const struct bench_call *c, const s
 {
     table_set_text(t, at, COLUMN_OP, op_def(c->op)->name);
     table_set_text(t, at, COLUMN_SHAPE, c->shape);
-    bool tf32 = c->products == MACHINE_TF32;
+    bool tf32 = c->precision == MACHINE_TF32;
     table_set_text(t, at, COLUMN_TYPE, tf32 ? "tf32" : dtype_name(c->dtype));
     table_set(t, at, COLUMN_CALLS, 0, (double)c->per_step, a);
     table_set_text(t, at, COLUMN_KERNEL, r->kernel->variant);
@@ -70,7 +70,7 @@ static struct table make_table(const struct bench_kernels *k, bool gpu, struct a
 struct summary {
     double all_ms;          /* all calls, with the kernels that the plan uses */
     double rows_ms;         /* the matmuls of them */
-    int64_t products;       /* number of matmuls */
+    int64_t matmuls;        /* number of matmuls */
     double matmuls_ms, std; /* the matmuls run back to back */
     double flops, share;    /* of the matmuls; share of the peak of their types, 0 to 1 */
 };
@@ -78,15 +78,15 @@ struct summary {
 static struct summary summarise(const struct bench_kernels *k, const struct machine *m)
 {
     double steps = (double)k->micro_steps, ideal_ms = 0; /* each matmul at the peak of its type */
-    struct summary s = {.products = k->products.kernels * k->micro_steps,
+    struct summary s = {.matmuls = k->matmuls.kernels * k->micro_steps,
                         .matmuls_ms = steps * k->matmuls_ms.median,
                         .std = steps * k->matmuls_ms.std,
-                        .flops = steps * k->products.flops};
+                        .flops = steps * k->matmuls.flops};
     for (int i = 0; i < k->calls; i++) {
         const struct bench_call *c = &k->call[i];
         s.all_ms += c->ms_per_step;
         if (!matmuls_include(c->op)) continue;
-        const struct machine_peak *peak = machine_peak(m, c->products);
+        const struct machine_peak *peak = machine_peak(m, c->precision);
         s.rows_ms += c->ms_per_step;
         if (peak) ideal_ms += c->cost.flops * (double)c->per_step / peak->flops * 1e3;
     }
@@ -102,7 +102,7 @@ static void note_matmuls(const struct table_form *f, const struct bench_kernels 
                                  "matmuls alone, per step: %lld calls, %.4g GFLOP; back to back "
                                  "%.4g ms (median of %d, std %.2g), %s, %.0f %% of the peak; the "
                                  "medians above add up to %.4g ms",
-                                 (long long)sum->products, sum->flops * 1e-9, sum->matmuls_ms,
+                                 (long long)sum->matmuls, sum->flops * 1e-9, sum->matmuls_ms,
                                  k->matmuls_ms.n, sum->std,
                                  ceilings_flops(sum->flops / (sum->matmuls_ms * 1e-3), a),
                                  100 * sum->share, sum->rows_ms),
@@ -118,10 +118,10 @@ static json_t *make_json(const struct kernels_view *v, const struct table *t,
     json_t *j =
         json_pack("{s:i, s:s, s:o, s:o, s:f}", "v", 1, "config", v->words, "machine",
                   machine_json(v->machine), "rows", table_json(t), "ms_per_step", sum->all_ms);
-    if (sum->products)
+    if (sum->matmuls)
         json_object_set_new(j, "products",
                             json_pack("{s:I, s:f, s:f, s:f, s:i, s:f, s:f, s:f}", "calls",
-                                      (json_int_t)sum->products, "flops", sum->flops, "ms_median",
+                                      (json_int_t)sum->matmuls, "flops", sum->flops, "ms_median",
                                       sum->matmuls_ms, "ms_std", sum->std, "samples",
                                       v->kernels->matmuls_ms.n, "ms_of_rows", sum->rows_ms,
                                       "flops_per_s", sum->flops / (sum->matmuls_ms * 1e-3),
@@ -144,7 +144,7 @@ void kernels_view_print(const struct kernels_view *v, const struct table_form *f
         return;
     }
     table_form_print(form, &t, s);
-    if (v->whole && sum.products) note_matmuls(form, v->kernels, &sum, a, s);
+    if (v->whole && sum.matmuls) note_matmuls(form, v->kernels, &sum, a, s);
     if (m->gpu) table_form_note(form, cache_note, s);
     table_form_note(form, arena_printf(a, "%s\n%s", v->words, ceilings_words(m, a)), s);
 }

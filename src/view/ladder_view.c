@@ -59,7 +59,7 @@ static void set_numbers(struct table *t, int at, const struct ladder_rung *r, st
     if (r->taken) table_set_bytes(t, at, COLUMN_TAKEN, r->taken, a);
     table_set(t, at, COLUMN_KERNELS, 0, (double)r->facts.kernels, a);
     if (r->started) table_set(t, at, COLUMN_STARTED, 0, (double)r->started, a);
-    table_set_text(t, at, COLUMN_TYPE, machine_precision_name(r->products));
+    table_set_text(t, at, COLUMN_TYPE, machine_precision_name(r->precision));
     if (r->mfu > 0) table_set(t, at, COLUMN_MFU, 3, 100 * r->mfu, a);
     if (r->plan_share > 0) table_set(t, at, COLUMN_PLAN, 3, 100 * r->plan_share, a);
     table_set(t, at, COLUMN_LOSS, 5, r->loss, a);

@@ -43,6 +43,21 @@ static void test_addresses_without_memory(void **state)
     null->close(context);
 }
 
+/* Backends that open no library have no function to list them. */
+static void test_libraries_end(void **state)
+{
+    (void)state;
+    struct device_library l;
+    assert_false(backend_library_at(backend_find("null"), 0, &l));
+    assert_false(backend_library_at(backend_find("cpu"), 0, &l));
+    assert_false(backend_library(backend_find("cpu"), "driver", &l));
+    for (int b = 0; backend_at(b); b++) {
+        int n = 0;
+        while (backend_library_at(backend_at(b), n, &l)) n++;
+        assert_true(n < 8);
+    }
+}
+
 /* Every operator has one row, so any graph can be planned; running it does nothing. */
 static void test_every_operator_has_a_row(void **state)
 {
@@ -66,6 +81,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_backends_are_found_by_name),
         cmocka_unit_test(test_addresses_without_memory),
+        cmocka_unit_test(test_libraries_end),
         cmocka_unit_test(test_every_operator_has_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,7 +135,7 @@ static void test_fused_matmuls_are_matmuls(void **state)
             if (!matmuls_include(call->op)) continue;
             products[full] += call->per_step;
             fused += call->op != OP_MATMUL && call->op != OP_LINEAR;
-            assert_true(call->products == MACHINE_TF32);
+            assert_true(call->precision == MACHINE_TF32);
             if (call->op == OP_LINEAR_GELU) assert_string_equal(call->shape, "48 x 128 x 32");
         }
     }
@@ -183,8 +183,8 @@ static void test_times_and_shares(void **state)
             assert_true(row->by_bytes == (by_bytes > by_flops));
         }
     }
-    assert_int_equal(k.products.kernels, calls_of(&k, OP_MATMUL));
-    assert_true(k.products.kernels > 20 && k.products.flops > 0 && k.matmuls_ms.n == 3);
+    assert_int_equal(k.matmuls.kernels, calls_of(&k, OP_MATMUL));
+    assert_true(k.matmuls.kernels > 20 && k.matmuls.flops > 0 && k.matmuls_ms.n == 3);
 
     /* The measured step has the same result as any other, bit for bit. */
     struct random_step random_step;

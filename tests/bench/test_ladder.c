@@ -85,7 +85,7 @@ static void test_each_differs_by_its_keys(void **state)
         char *words = "";
         if (i) config_diff(&ladder.rung[i - 1].config, &r->config, note, &words);
         if (i) assert_string_equal(words, r->differs);
-        assert_true(r->products == (i < 3 ? MACHINE_F32 : MACHINE_BF16));
+        assert_true(r->precision == (i < 3 ? MACHINE_F32 : MACHINE_BF16));
     }
     /* the first names every key, changed or not */
     static const char *const differs[RUNGS] = {

@@ -86,7 +86,7 @@ float gelu(float x)
 {
     return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
 }
-float gelu_slope(float x)
+float gelu_derivative(float x)
 {
     float t = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
     return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
@@ -176,7 +176,7 @@ struct product {
         if (o.end == CUBLASLT_EPILOGUE_GELU_AUX || o.end == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
             write(d, o.beside, beside, sum);
         if (takes_gelu(o.end)) sum = gelu(sum);
-        if (o.end == CUBLASLT_EPILOGUE_DGELU) sum *= gelu_slope(read(d, o.beside, beside));
+        if (o.end == CUBLASLT_EPILOGUE_DGELU) sum *= gelu_derivative(read(d, o.beside, beside));
         write(d, to, z * d.batch_step + j * d.step + i, sum);
     }
 

@@ -6,8 +6,11 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -139,7 +142,6 @@ static void test_inputs_stay(void **state)
     sequence_init_step(&s, &t.engine, &t.arena);
     feed(&s, 0);
     hand_ok(sequence_feed(&s, MICRO_STEPS, "lr", &lr, sizeof lr));
-    hand_ok(sequence_feed(&s, 0, "no such input", &lr, sizeof lr));
     hand_ok(sequence_start(&s, NULL));
     hand_ok(sequence_wait_step(&s, &first));
     hand_ok(sequence_start(&s, NULL));
@@ -147,6 +149,40 @@ static void test_inputs_stay(void **state)
     assert_true(first.loss == again.loss && first.grad_norm == again.grad_norm);
     assert_int_equal(sequence_lookahead(&s), 0);
     sequence_close(&s);
+    tiny_close(&t);
+}
+
+/* Feeds it in a process of its own; the signal that ended that process, 0 if none did. */
+static int signal_of_feeding(struct sequence *s, int part, const char *input)
+{
+    float x = 0;
+    int ended = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        _exit(sequence_feed(s, part, input, &x, sizeof x) == ST_OK ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    return WIFSIGNALED(ended) ? WTERMSIG(ended) : 0;
+}
+
+/* A name that a plan does not have is a mistake of the caller. Kernels would read old bytes. */
+static void test_unknown_inputs_abort(void **state)
+{
+    (void)state;
+    struct config c = three_micro_steps();
+    struct tiny t;
+    struct sequence staged, eval;
+    tiny_open(&t, &c, training | 1u << GRAPH_EVAL);
+    sequence_init_step(&staged, &t.engine, &t.arena);
+    sequence_init_plan(&eval, &t.engine, GRAPH_EVAL, "loss", &t.arena);
+    assert_int_equal(signal_of_feeding(&staged, MICRO_STEPS, "lr"), 0);
+    assert_int_equal(signal_of_feeding(&staged, MICRO_STEPS, "rl"), SIGABRT);
+    assert_int_equal(signal_of_feeding(&staged, 0, "lr"), SIGABRT); /* of another part */
+    assert_int_equal(signal_of_feeding(&eval, 0, "step"), 0);
+    assert_int_equal(signal_of_feeding(&eval, 0, "lr"), SIGABRT);
+    sequence_close(&staged);
+    sequence_close(&eval);
     tiny_close(&t);
 }
 
@@ -299,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_steps_in_flight_give_the_same),
         cmocka_unit_test(test_loss_is_the_mean),
         cmocka_unit_test(test_inputs_stay),
+        cmocka_unit_test(test_unknown_inputs_abort),
         cmocka_unit_test(test_inputs_are_copied_at_once),
         cmocka_unit_test(test_captured_once),
         cmocka_unit_test(test_parts_of_a_plan),

@@ -32,7 +32,7 @@ static void open_rung(enum fusion fusion, bool flash, enum recompute recompute)
 
 static const char *text_of(const struct node *n)
 {
-    struct range r = range_of(n, &tiny.arena);
+    struct range r = range_of(n, optimizer_of(&tiny.config), &tiny.arena);
     const char *text = r.word[0];
     for (int i = 1; i < r.words; i++) text = arena_printf(&tiny.arena, "%s / %s", text, r.word[i]);
     return text;
@@ -88,6 +88,21 @@ static void test_flash_attention_is_one_kernel(void **state)
     assert_int_equal(
         count(FAMILY_LOSS, ~0u, "forward / loss") + count(FAMILY_LOSS, ~0u, "backward / loss"), 1);
     tiny_close(&tiny);
+}
+
+/* At every rung the update has the name of the optimizer that it is. */
+static void test_the_update_has_its_optimizers_name(void **state)
+{
+    (void)state;
+    for (int fusion = FUSION_PRIMITIVE; fusion <= FUSION_FULL; fusion++) {
+        struct config c = tiny_config();
+        c.train.optimizer = OPTIMIZER_SGD;
+        c.plan.fusion = (enum fusion)fusion;
+        tiny_open(&tiny, &c, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE);
+        assert_true(count(FAMILY_OPTIMIZER, ~0u, "update / SGD") > 0);
+        assert_int_equal(count(FAMILY_OPTIMIZER, ~0u, "update / AdamW"), 0);
+        tiny_close(&tiny);
+    }
 }
 
 /* The primitive rung turns a norm into sums, differences and roots: all belong to the norm. */
@@ -206,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_attention_has_names),
         cmocka_unit_test(test_flash_attention_is_one_kernel),
+        cmocka_unit_test(test_the_update_has_its_optimizers_name),
         cmocka_unit_test(test_primitives_belong_to_their_layer),
         cmocka_unit_test(test_a_residual_gradient_is_pointwise),
         cmocka_unit_test(test_recomputed_kernels_have_a_range),

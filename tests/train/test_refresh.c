@@ -63,7 +63,7 @@ static struct ranges trained(const struct config *c, bool overwrite)
 static struct ranges loaded(const char *run_dir)
 {
     struct arena a = {0};
-    struct saved s;
+    struct saved_run s;
     struct engine e;
     if (saved_open(&s, run_dir, false, &a) != ST_OK ||
         saved_engine(&s, 1u << GRAPH_EVAL, &e, &a) != ST_OK)

@@ -57,7 +57,7 @@ static double apply(const struct state *r, int k, int64_t i)
     case OP_GELU:
         return gelu(a, s->attr.gelu.tanh);
     case OP_GELU_GRAD:
-        return a * gelu_slope(operand(r, k, 1, i), s->attr.gelu.tanh);
+        return a * gelu_derivative(operand(r, k, 1, i), s->attr.gelu.tanh);
     case OP_DROPOUT:
         return a * keep_pointwise(&s->attr.drop, r->call->in[s->operand[1].index], i);
     default:

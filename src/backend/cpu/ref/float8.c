@@ -49,7 +49,7 @@ static double of_gelu(const struct kernel_call *c, int64_t i)
 static double of_gelu_grad(const struct kernel_call *c, int64_t i)
 {
     double x = float_load(c->in_type[3].dtype, c->in[3], i);
-    return plain(c, i) * gelu_slope(x, c->attr->quantise.tanh);
+    return plain(c, i) * gelu_derivative(x, c->attr->quantise.tanh);
 }
 
 static double amax_of(const struct kernel_call *c, element_fn element)

@@ -85,7 +85,7 @@ static inline double gelu(double x, bool approximate)
     return 0.5 * x * (1 + tanh(sqrt(M_2_PI) * (x + 0.044715 * x * x * x)));
 }
 
-static inline double gelu_slope(double x, bool approximate)
+static inline double gelu_derivative(double x, bool approximate)
 {
     if (!approximate)
         return 0.5 * (1 + erf(x * M_SQRT1_2)) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);

@@ -27,7 +27,7 @@ static enum status run_matmul_gelu_grad(const struct kernel_call *c)
     real *out = c->out[0];
     TRY(run_matmul(c));
     for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
-        out[i] = (real)((double)out[i] * gelu_slope((double)x[i], c->attr->matmul.tanh));
+        out[i] = (real)((double)out[i] * gelu_derivative((double)x[i], c->attr->matmul.tanh));
     return ST_OK;
 }
 

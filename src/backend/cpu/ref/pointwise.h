@@ -155,14 +155,14 @@ static enum status run_gelu(const struct kernel_call *c)
     return ST_OK;
 }
 
-static enum status run_gelu_both(const struct kernel_call *c)
+static enum status run_gelu_and_derivative(const struct kernel_call *c)
 {
     const real *x = c->in[0];
     real *y = c->out[0], *slope = c->out[1];
     for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++) {
         double at = (double)x[i]; /* read before the stores: y may alias x */
         y[i] = (real)gelu(at, c->attr->gelu.tanh);
-        slope[i] = (real)gelu_slope(at, c->attr->gelu.tanh);
+        slope[i] = (real)gelu_derivative(at, c->attr->gelu.tanh);
     }
     return ST_OK;
 }
@@ -172,7 +172,7 @@ static enum status run_gelu_grad(const struct kernel_call *c)
     const real *dy = c->in[0], *x = c->in[1];
     real *dx = c->out[0];
     for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
-        dx[i] = (real)((double)dy[i] * gelu_slope((double)x[i], c->attr->gelu.tanh));
+        dx[i] = (real)((double)dy[i] * gelu_derivative((double)x[i], c->attr->gelu.tanh));
     return ST_OK;
 }
 
@@ -204,7 +204,7 @@ const struct kernel REF(ref_pointwise)[] = {
     ROW_TYPES(DROPOUT, "ai", "a", run_dropout),
     ROW(GELU, run_gelu),
     ROW(GELU_GRAD, run_gelu_grad),
-    ROW(GELU_BOTH, run_gelu_both),
+    ROW(GELU_BOTH, run_gelu_and_derivative),
     {.run = NULL},
 };
 

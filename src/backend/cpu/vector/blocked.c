@@ -26,7 +26,7 @@ INLINE void pack(const act *x, int64_t item_stride, int64_t depth_stride, int64_
                  const int width, float *to)
 {
     for (int64_t at = 0; at < n; at += width, x += width * item_stride, to += width * depth) {
-        int64_t items = at_most(width, n - at);
+        int64_t items = min_i64(width, n - at);
         if (items < width) memset(to, 0, (size_t)(width * depth) * sizeof *to);
         if (item_stride == 1 && items == width) {
             for (int64_t k = 0; k < depth; k++)
@@ -63,7 +63,7 @@ static void strips(const struct tile *t, const float *a, const float *b, int64_t
     for (int64_t m = 0; m < t->m; m += TALL, a += TALL * depth) {
         vf sum[TALL][2] = {0};
         multiply(a, b, depth, sum);
-        for (int64_t i = 0; i < at_most(TALL, t->m - m); i++)
+        for (int64_t i = 0; i < min_i64(TALL, t->m - m); i++)
             for (int half = 0; half < 2 && left > half * W; half++) {
                 float *to = c + (m + i) * t->ldc + half * W;
                 int64_t columns = left - half * W;
@@ -85,7 +85,7 @@ static void sum_tile(const struct matmul *p, const struct tile *t, const act *a,
 {
     _Alignas(64) float packed_a[TILE_M * DEPTH], packed_b[TILE_N * DEPTH];
     for (int64_t k = 0; k < p->K; k += DEPTH) {
-        int64_t depth = at_most(DEPTH, p->K - k);
+        int64_t depth = min_i64(DEPTH, p->K - k);
         pack(a + k * p->a_column, p->a_row, p->a_column, t->m, depth, TALL, packed_a);
         pack(b + k * p->b_row, p->b_column, p->b_row, t->n, depth, WIDE, packed_b);
         for (int64_t at = 0; at < t->n; at += WIDE)
@@ -112,8 +112,8 @@ static void tiles_range(const struct kernel_call *c, int64_t first, int64_t last
         int64_t m = item / across % down * TILE_M, n = item % across * TILE_N;
         int64_t corner = batch * p.M * p.N + m * p.N + n;
         struct tile t = {
-            .m = at_most(TILE_M, p.M - m),
-            .n = at_most(TILE_N, p.N - n),
+            .m = min_i64(TILE_M, p.M - m),
+            .n = min_i64(TILE_N, p.N - n),
             .bias = p.bias ? (const float *)c->in[2] + n : NULL,
             .c = convert ? sums : (float *)c->out[0] + corner,
             .ldc = convert ? TILE_N : p.N,

@@ -90,7 +90,7 @@ static void expand(struct state *r, int i, int64_t first, int64_t n)
     if (!per_row && r->how[i] != BROADCAST_TRAILING) return;
     for (int64_t done = 0, part; done < n; done += part) {
         int64_t row = (first + done) / period, column = (first + done) % period;
-        part = at_most(period - column, n - done);
+        part = min_i64(period - column, n - done);
         if (per_row)
             repeat(&r->repeated[i], done, part, t->dtype, r->call->in[i], row);
         else
@@ -117,7 +117,7 @@ static void range(const struct kernel_call *c, int64_t first, int64_t last)
     struct state r;
     begin(&r, c);
     for (int64_t at = first; at < last; at += BLOCK) {
-        int64_t n = at_most(BLOCK, last - at);
+        int64_t n = min_i64(BLOCK, last - at);
         for (int i = 0; i < c->n_in; i++) expand(&r, i, at, n);
         for (int k = 0; k < r.chain->steps; k++)
             r.fn[k](&(struct block){.attr = &r.chain->step[k].attr,

@@ -30,10 +30,6 @@
 /* Runs fn on ranges of rows of the first input. */
 enum status VEC(over_rows)(const struct kernel_call *c, int64_t weight, range_fn fn);
 
-INLINE int64_t at_most(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 /* Loads and stores W floats of a row that has `left` floats left, or fewer at its end; a load
  * sets the other lanes to zero. */
 INLINE vf load(const float *p, int64_t left)

@@ -60,7 +60,7 @@ static void embed_sum_range(const struct kernel_call *c, int64_t first, int64_t 
         act *y = (act *)c->out[0] + r * C;
         for (int64_t at = 0, n = C, from = 0; at < C; at += n) {
             if (d->threshold > 0) n = VEC(dropout_seek)(&run, r * C + at, &from);
-            n = at_most(n, C - at);
+            n = min_i64(n, C - at);
             for (int64_t i = 0; i < n; i += W) {
                 vf sum = load_table(&t, token + at + i, n - i) +
                          load_table(&p, position + at + i, n - i);

@@ -88,7 +88,7 @@ INLINE void gelu(const act *x, act *y, int64_t n, bool tanh)
     }
 }
 
-INLINE void gelu_both(const act *x, act *y, act *slope, int64_t n, bool tanh)
+INLINE void gelu_and_derivative(const act *x, act *y, act *slope, int64_t n, bool tanh)
 {
     for (int64_t i = 0; i < n; i += W) {
         struct point at = point_of(load_act(x + i, n - i), tanh);
@@ -137,14 +137,14 @@ static void gelu_grad_range(const struct kernel_call *c, int64_t first, int64_t 
         .attr = c->attr, .a = dy + first, .b = x + first, .y = dx + first, .n = last - first});
 }
 
-static void gelu_both_range(const struct kernel_call *c, int64_t first, int64_t last)
+static void gelu_and_derivative_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const act *x = (const act *)c->in[0] + first;
     act *y = (act *)c->out[0] + first, *slope = (act *)c->out[1] + first;
     if (c->attr->gelu.tanh)
-        gelu_both(x, y, slope, last - first, true);
+        gelu_and_derivative(x, y, slope, last - first, true);
     else
-        gelu_both(x, y, slope, last - first, false);
+        gelu_and_derivative(x, y, slope, last - first, false);
 }
 
 #define RUN(name)                                                                \
@@ -154,7 +154,7 @@ static void gelu_both_range(const struct kernel_call *c, int64_t first, int64_t 
         return ST_OK;                                                            \
     }
 RUN(gelu)
-RUN(gelu_both)
+RUN(gelu_and_derivative)
 RUN(gelu_grad)
 
 const block_fn ACT(gelu_blocks)[OP_COUNT] = {
@@ -164,7 +164,7 @@ const block_fn ACT(gelu_blocks)[OP_COUNT] = {
 
 const struct kernel ACT(gelu_rows)[] = {
     ROW(GELU, "aa", "aa", run_gelu),
-    ROW(GELU_BOTH, "aa", "aa", run_gelu_both),
+    ROW(GELU_BOTH, "aa", "aa", run_gelu_and_derivative),
     ROW(GELU_GRAD, "aa", "aa", run_gelu_grad),
     {0},
 };

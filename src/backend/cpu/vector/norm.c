@@ -83,11 +83,11 @@ static void add_layernorm_range(const struct kernel_call *c, int64_t first, int6
     const struct dropout *d = &c->attr->norm.drop;
     struct dropout_run run = VEC(dropout_begin)(d, step_of(c->in[2]));
     for (int64_t row = first, rows; row < last; row += rows) {
-        rows = at_most(ROWS, last - row);
+        rows = min_i64(ROWS, last - row);
         int64_t from = row * n, to = (row + rows) * n;
         if (d->threshold == 0) add_run(a + from, branch + from, s + from, to - from, NULL, 0);
         for (int64_t i = from, count, at; d->threshold > 0 && i < to; i += count) {
-            count = at_most(VEC(dropout_seek)(&run, i, &at), to - i);
+            count = min_i64(VEC(dropout_seek)(&run, i, &at), to - i);
             add_run(a + i, branch + i, s + i, count, &run, at);
         }
         norm_all(c, s, c->in[3], b, &out, row, rows); /* of the stored, rounded sums */

@@ -50,7 +50,7 @@ INLINE void adamw_of(const struct kernel_call *c, int64_t first, int64_t last, b
     void *const *in = c->in + (has_copy ? 4 : 3);
     uint16_t *copy = has_copy ? c->in[3] : NULL;
     struct update u = update_of(c, in);
-    int64_t decayed = at_most(c->attr->adamw.decay_elements, last);
+    int64_t decayed = min_i64(c->attr->adamw.decay_elements, last);
     if (first < decayed) adamw_run(c, in[0], copy, first, decayed, u);
     u.decay = 1.0f;
     adamw_run(c, in[0], copy, first < decayed ? decayed : first, last, u);
@@ -102,7 +102,7 @@ INLINE void sgdm_of(const struct kernel_call *c, int64_t first, int64_t last, bo
                                 .lr = *(const float *)in[1],
                                 .momentum = (float)c->attr->sgd.momentum,
                                 .decay = (float)c->attr->sgd.weight_decay};
-    int64_t decayed = at_most(c->attr->sgd.decay_elements, last);
+    int64_t decayed = min_i64(c->attr->sgd.decay_elements, last);
     if (first < decayed) sgdm_run(c, in[0], copy, first, decayed, u);
     u.decay = 0;
     sgdm_run(c, in[0], copy, first < decayed ? decayed : first, last, u);
@@ -155,7 +155,7 @@ static void sum_squares_range(const struct kernel_call *c, int64_t first, int64_
         double sum = 0;
         int64_t end = part_begin(n, parts, k + 1);
         for (int64_t i = part_begin(n, parts, k); i < end; i += RUN)
-            sum += (double)squares_run((const float *)c->in[0] + i, at_most(RUN, end - i));
+            sum += (double)squares_run((const float *)c->in[0] + i, min_i64(RUN, end - i));
         ((double *)c->scratch)[k] = sum;
     }
 }

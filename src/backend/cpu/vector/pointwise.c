@@ -54,7 +54,7 @@ INLINE void binary(const struct kernel_call *c, int64_t first, int64_t last, bin
     int64_t period =
         how == BROADCAST_ROW ? type_columns(&c->in_type[0]) : type_elements(&c->in_type[1]);
     for (int64_t i = first; i < last;) {
-        int64_t row = i / period, column = i % period, n = at_most(period - column, last - i);
+        int64_t row = i / period, column = i % period, n = min_i64(period - column, last - i);
         if (how == BROADCAST_ROW)
             pairs(a + i, b + row, y + i, n, true, f);
         else
@@ -152,7 +152,7 @@ RUN_ROWS(causal_mask, 1)
 /* The last columns of each row are masked. */
 static void column_mask_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
-    int64_t n = type_columns(&c->in_type[0]), open = at_most(c->attr->column_mask.columns, n);
+    int64_t n = type_columns(&c->in_type[0]), open = min_i64(c->attr->column_mask.columns, n);
     vf masked = vf_all((float)c->attr->column_mask.value);
     for (int64_t row = first; row < last; row++) {
         const act *x = (const act *)c->in[0] + row * n;
@@ -179,7 +179,7 @@ static void dropout_block(const struct block *b)
     struct dropout_run run = VEC(dropout_begin)(&b->attr->drop, step_of(b->b));
     for (int64_t i = 0, n; i < b->n; i += n) {
         int64_t at;
-        n = at_most(VEC(dropout_seek)(&run, b->first + i, &at), b->n - i);
+        n = min_i64(VEC(dropout_seek)(&run, b->first + i, &at), b->n - i);
         for (int64_t k = 0; k < n; k += W)
             store_act(y + i + k, dropout_times(&run, at + k, load_or_one(x, i + k, n - k)), n - k);
     }
@@ -193,12 +193,12 @@ INLINE void dropout_strips(const struct kernel_call *c, int64_t first, int64_t l
     act *y = c->out[0];
     float factor[16 * 16];
     for (int64_t s = first; s < last; s++) {
-        int64_t bh = s / strips, q16 = s % strips, rows = at_most(16, T - q16 * 16);
+        int64_t bh = s / strips, q16 = s % strips, rows = min_i64(16, T - q16 * 16);
         int64_t origin = (bh * T + q16 * 16) * T;
         for (int64_t k = 0; k < T; k += 16) {
             VEC(dropout_block)(factor, &c->attr->drop, step_of(step), bh, q16, k / 16);
             for (int64_t q = 0; q < rows; q++) {
-                int64_t at = origin + q * T + k, n = at_most(16, T - k);
+                int64_t at = origin + q * T + k, n = min_i64(16, T - k);
                 for (int64_t i = 0; i < n; i += W) {
                     vf f = vf_load(factor + q * 16 + i);
                     store_act(y + at + i, load_or_one(x, at + i, n - i) * f, n - i);

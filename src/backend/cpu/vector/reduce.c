@@ -20,7 +20,7 @@ static void sum_row_range(const struct kernel_call *c, int64_t first, int64_t la
     for (int64_t row = first; row < last; row++) {
         const act *x = (const act *)c->in[0] + row * n;
         double sum = 0;
-        for (int64_t i = 0; i < n; i += RUN) sum += (double)sum_run(x + i, at_most(RUN, n - i));
+        for (int64_t i = 0; i < n; i += RUN) sum += (double)sum_run(x + i, min_i64(RUN, n - i));
         store_act((act *)c->out[0] + row, vf_all((float)sum), 1);
     }
 }
@@ -86,7 +86,7 @@ static void sum_leading_range(const struct kernel_call *c, int64_t first, int64_
     const struct leading s = leading_of(c);
     for (int64_t item = first; item < last; item++) {
         int64_t part = item / s.stripes, left = item % s.stripes * STRIPE;
-        int64_t n = at_most(STRIPE, s.n - left);
+        int64_t n = min_i64(STRIPE, s.n - left);
         float *sum = (float *)(s.parts == 1 ? c->out[0] : c->scratch) + part * s.n + left;
         const act *x = (const act *)c->in[0] + left;
         int64_t row = part_begin(s.rows, s.parts, part),

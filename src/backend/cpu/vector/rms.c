@@ -17,7 +17,7 @@ INLINE void norm_rows(const act *x, const float *w, act *y, float *rrms, int64_t
     float scale[ROWS];
     for (int64_t from = 0; from < n; from += RUN) {
         vf sum[ROWS] = {0};
-        for (int64_t i = from, end = at_most(from + RUN, n); i < end; i += W)
+        for (int64_t i = from, end = min_i64(from + RUN, n); i < end; i += W)
             for (int r = 0; r < rows; r++) {
                 vf a = load_act(x + r * n + i, n - i);
                 sum[r] += a * a;
@@ -56,7 +56,7 @@ static void add_rmsnorm_range(const struct kernel_call *c, int64_t first, int64_
     const act *a = c->in[0], *b = c->in[1];
     act *s = c->out[0];
     for (int64_t row = first, rows; row < last; row += rows) {
-        rows = at_most(ROWS, last - row);
+        rows = min_i64(ROWS, last - row);
         for (int64_t i = row * n, to = (row + rows) * n; i < to; i += W)
             store_act(s + i, load_act(a + i, to - i) + load_act(b + i, to - i), to - i);
         norm_all(c, s, c->in[2], c->out[1], c->out[2], row, row + rows); /* of the stored sums */

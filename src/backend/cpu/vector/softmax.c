@@ -66,7 +66,7 @@ INLINE struct strip strip_of(const struct kernel_call *c, int64_t item)
 {
     int64_t T = type_columns(&c->in_type[0]), strips = ceil_div(T, 16);
     int64_t bh = item / strips, q16 = item % strips;
-    return (struct strip){T, bh, q16, at_most(16, T - q16 * 16), (bh * T + q16 * 16) * T};
+    return (struct strip){T, bh, q16, min_i64(16, T - q16 * 16), (bh * T + q16 * 16) * T};
 }
 
 /* The number of unmasked columns in row q of a strip. */
@@ -80,12 +80,12 @@ INLINE void drop_strip(const struct kernel_call *c, const struct strip *s, uint3
                        const act *x, act *y, bool scaled)
 {
     float factor[16 * 16];
-    int64_t open = at_most(open_columns(c, s, s->rows - 1), s->T);
+    int64_t open = min_i64(open_columns(c, s, s->rows - 1), s->T);
     for (int64_t k = 0; k < open; k += 16) {
         VEC(dropout_block)(factor, &c->attr->score.drop, step, s->bh, s->q16, k / 16);
         for (int64_t q = 0; q < s->rows; q++) {
-            int64_t n = at_most(16, open_columns(c, s, q) - k), at = q * s->T + k;
-            n = at_most(n, s->T - k);
+            int64_t n = min_i64(16, open_columns(c, s, q) - k), at = q * s->T + k;
+            n = min_i64(n, s->T - k);
             for (int64_t i = 0; i < n; i += W) {
                 vf f = vf_load(factor + q * 16 + i);
                 if (!scaled) f = vf_select(f > 0.0f, vf_all(1.0f), (vf){0});

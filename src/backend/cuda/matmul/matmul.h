@@ -30,7 +30,8 @@ struct matmul {
     bool ta, tb, tf32;
     enum dtype in, in_b, out; /* in_b differs from in only if both are 8-bit types */
     bool fast;                /* 8-bit inputs: sums need not be kept in f32 */
-    bool bias;                /* N elements of the output's type */
+    bool bias;                /* N elements */
+    enum dtype bias_type;     /* if f32, the library reads a copy of the output's type */
     enum matmul_epilogue epilogue;
     bool erf;           /* exact GELU, which the library does not have */
     bool deterministic; /* nothing may depend on measured times */
@@ -42,7 +43,7 @@ bool matmul_has_bias(enum op op, const struct kernel_call *c);
 /* 8-bit operands with a scale each, contiguous along K; M, N and K are multiples of 16. */
 bool matmul_is_scaled(const struct matmul *p);
 bool matmul_has_second(const struct matmul *p);
-/* "bf16 (8192,768) x (768,2304) tb -> bf16, bias": its key in tuning tables. */
+/* "bf16 (8192,768) x (768,2304) tb -> bf16, f32 bias": its key in tuning tables. */
 enum { MATMUL_TEXT = 160 };
 void matmul_text(const struct matmul *p, char ret_text[MATMUL_TEXT]);
 

@@ -71,6 +71,7 @@ bool matmul_hopper_of(enum op op, const struct kernel_call *c, struct matmul *re
                     : c->attr->linear.keep ? EPILOGUE_GELU_KEEP
                                            : EPILOGUE_GELU;
     ret->bias = matmul_has_bias(op, c);
+    ret->bias_type = c->in_type[2].dtype;
     ret->erf = linear ? !c->attr->linear.tanh : !c->attr->matmul.tanh;
     ret->deterministic = c->numerics.deterministic;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;

@@ -26,9 +26,9 @@
     !defined TRANSPOSED || !defined TANH || !defined WHAT
 #error "the host defines all of these"
 #endif
-#define A_TURNED 0
-#define B_TURNED TRANSPOSED
-#define TURNS    1
+#define A_TRANSPOSED 0
+#define B_TRANSPOSED TRANSPOSED
+#define ALTERNATE    1
 #ifndef KEEP
 #define KEEP 0
 #endif

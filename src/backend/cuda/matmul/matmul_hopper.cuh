@@ -1,8 +1,9 @@
 /* matmul_hopper.cuh - shared by the WGMMA matmuls: stages, tiles, turns of the consumers.
  *
- * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). The source defines
- * before: these, TURNS, WARPGROUP, CONSUMERS, STAGES, DEPTH, PITCH, BLOCK, A_BYTES, STAGE_BYTES,
- * ROWS and COLUMNS of a tile, TILES of a consumer, and FULL and EMPTY, offsets of barriers. */
+ * a is (M,K) or, with A_TRANSPOSED, (K,M); b is (K,N) or, with B_TRANSPOSED, (N,K). The source
+ * defines before: these, ALTERNATE, WARPGROUP, CONSUMERS, STAGES, DEPTH, PITCH, BLOCK, A_BYTES,
+ * STAGE_BYTES, ROWS and COLUMNS of a tile, TILES of a consumer, and FULL and EMPTY, offsets of
+ * barriers. */
 #pragma once
 
 /* The next stage and the parity of its barriers. */
@@ -70,14 +71,14 @@ DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_m
                        position p, int k)
 {
     mbarrier_expect(full, STAGE_BYTES);
-    if (A_TURNED) {
+    if (A_TRANSPOSED) {
         UNROLL for (int i = 0; i < ROWS / 64; i++)
             tma_load(to + i * BLOCK, a_map, full, p.row + 64 * i, k, 0, 0, 0);
     } else {
         tma_load(to, a_map, full, k, p.row, 0, 0, 0);
     }
     to += A_BYTES;
-    if (B_TURNED) {
+    if (B_TRANSPOSED) {
         tma_load(to, b_map, full, k, p.column, 0, 0, 0);
     } else {
         UNROLL for (int i = 0; i < COLUMNS / 64; i++)
@@ -90,20 +91,21 @@ DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_m
 DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps,
                      bool pass)
 {
-    enum { A_NEXT = A_TURNED ? 16 * PITCH : 32, B_NEXT = B_TURNED ? 32 : 16 * PITCH };
+    enum { A_NEXT = A_TRANSPOSED ? 16 * PITCH : 32, B_NEXT = B_TRANSPOSED ? 32 : 16 * PITCH };
     int before = 0;
 #pragma unroll 1
     for (int k = 0; k < steps; k++) {
         u32 at = base + r.stage * STAGE_BYTES;
-        u64 a = wgmma_descriptor(at + (TURNS ? 0 : w * TILES * BLOCK), A_TURNED ? BLOCK : 16,
-                                 8 * PITCH);
-        u64 b = wgmma_descriptor(at + A_BYTES, B_TURNED ? 16 : BLOCK, 8 * PITCH);
+        u64 a = wgmma_descriptor(at + (ALTERNATE ? 0 : w * TILES * BLOCK),
+                                 A_TRANSPOSED ? BLOCK : 16, 8 * PITCH);
+        u64 b = wgmma_descriptor(at + A_BYTES, B_TRANSPOSED ? 16 : BLOCK, 8 * PITCH);
         mbarrier_wait(barrier_of(base + FULL, r), r.parity);
         wgmma_fence();
         UNROLL for (int j = 0; j < DEPTH / 16; j++)
             UNROLL for (int t = 0; t < TILES; t++)
-                wgmma_ss<COLUMNS, A_TURNED, !B_TURNED>(sum[t], advanced(a, j * A_NEXT + t * BLOCK),
-                                                       advanced(b, j * B_NEXT), k > 0 || j > 0);
+                wgmma_ss<COLUMNS, A_TRANSPOSED, !B_TRANSPOSED>(
+                    sum[t], advanced(a, j * A_NEXT + t * BLOCK), advanced(b, j * B_NEXT),
+                    k > 0 || j > 0);
         wgmma_commit();
         wgmma_wait<1>();
         if (k > 0) release(base, before);

@@ -158,10 +158,10 @@ static void define(struct cuda_launch *k, const struct matmul *p, const struct s
     launch_define(k, "COLUMNS", w->t->columns);
     launch_define(k, "STAGES", stages_of(w->t, p));
     launch_define(k, "PANELS", panels_of(w->t, p));
-    launch_define(k, "TURNS", w->t->alternate);
-    launch_define(k, "A_TURNED", p->ta);
-    launch_define(k, "B_TURNED", p->tb);
-    launch_define(k, "Y_TURNED", w->transposed);
+    launch_define(k, "ALTERNATE", w->t->alternate);
+    launch_define(k, "A_TRANSPOSED", p->ta);
+    launch_define(k, "B_TRANSPOSED", p->tb);
+    launch_define(k, "Y_TRANSPOSED", w->transposed);
     launch_define(k, "SPLIT", w->split);
     launch_define_type(k, "T_Y", p->out);
 }

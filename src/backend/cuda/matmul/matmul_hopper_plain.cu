@@ -3,9 +3,10 @@
  *     matmul_plain       y = a b, or a block's parts of it
  *     matmul_parts       sums the parts, always in the same order
  *
- * a is (M,K) or, with A_TURNED, (K,M); b is (K,N) or, with B_TURNED, (N,K). One producer thread
- * loads STAGES of DEPTH of K by TMA. With TURNS, each consumer warpgroup has every second tile, as
- * in matmul_hopper.cu; without, all consumers work on the same stage, each on its rows.
+ * a is (M,K) or, with A_TRANSPOSED, (K,M); b is (K,N) or, with B_TRANSPOSED, (N,K). One producer
+ * thread loads STAGES of DEPTH of K by TMA. With ALTERNATE, each consumer warpgroup has every
+ * second tile, as in matmul_hopper.cu; without, all consumers work on the same stage, each on its
+ * rows.
  *
  * A block processes tile after tile or, with SPLIT, its share of all K steps of all tiles, so that
  * every SM has the same work however few the tiles are (Osama et al. 2023, "Stream-K"). Its sums of
@@ -16,28 +17,28 @@
  * bytes come from L2: 43 bytes a clock for 192 x 192. Blocks in phase share what comes from memory;
  * the parts, written and read once, limit how large tiles should be.
  *
- *     CONSUMERS   2 or 3; with TURNS 2
- *     TILES       64-row units of each consumer
- *     COLUMNS     of a tile: 64, 128, 192 or 256
- *     PANELS      of a warp, for y in bf16; 0: y is stored from registers
- *     Y_TURNED    y is (N,M)
- *     T_Y         type of y
+ *     CONSUMERS     2 or 3; with ALTERNATE 2
+ *     TILES         64-row units of each consumer
+ *     COLUMNS       of a tile: 64, 128, 192 or 256
+ *     PANELS        of a warp, for y in bf16; 0: y is stored from registers
+ *     Y_TRANSPOSED  y is (N,M)
+ *     T_Y           type of y
  *
  * Loads beyond the bounds of a tensor give zeros; stores there are dropped. */
 #include "hopper.cuh"
 
 #if !defined CONSUMERS || !defined TILES || !defined COLUMNS || !defined STAGES || \
-    !defined PANELS || !defined TURNS || !defined SPLIT
+    !defined PANELS || !defined ALTERNATE || !defined SPLIT
 #error "the host defines all of these"
 #endif
-#if !defined A_TURNED || !defined B_TURNED || !defined Y_TURNED || !defined T_Y
+#if !defined A_TRANSPOSED || !defined B_TRANSPOSED || !defined Y_TRANSPOSED || !defined T_Y
 #error "the host defines these too"
 #endif
 
 enum {
     WARPGROUP = 128,
     THREADS = WARPGROUP * (CONSUMERS + 1),
-    TOGETHER = TURNS ? 1 : CONSUMERS,    /* consumers of a tile */
+    TOGETHER = ALTERNATE ? 1 : CONSUMERS, /* consumers of a tile */
     MULTIPLIERS = WARPGROUP * TOGETHER,  /* threads of a tile */
     DEPTH = 64,                          /* K of a stage */
     PITCH = 128,                         /* bytes of a panel row */
@@ -59,8 +60,8 @@ enum {
     SUM_THREADS = 256,
 };
 static_assert(COLUMNS % 64 == 0 && TILES * COLUMNS <= (CONSUMERS == 2 ? 384 : 192), "");
-static_assert(!TURNS || (CONSUMERS == 2 && !SPLIT), "");
-static_assert(!PANELS || !Y_TURNED, "");
+static_assert(!ALTERNATE || (CONSUMERS == 2 && !SPLIT), "");
+static_assert(!PANELS || !Y_TRANSPOSED, "");
 
 extern __shared__ __align__(1024) u8 shared_memory[];
 
@@ -124,7 +125,7 @@ DEVICE void store_quad(T_Y *y, float4 q, int row, int column, int M, int N)
 {
     if (column >= N) return;
     floats<2> upper = {{q.x, q.y}}, lower = {{q.z, q.w}};
-    if (Y_TURNED) {
+    if (Y_TRANSPOSED) {
         y += (i64)column * M + row;
         UNROLL for (int i = 0; i < 2; i++) {
             if (row < M) y[(i64)i * M] = to<T_Y>(upper[i]);
@@ -204,19 +205,19 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, T_Y *y, float4 *pa
 #pragma unroll 1
     for (; has_more(k); number++) {
         segment g = next_segment(k);
-        if (TURNS && number % CONSUMERS != w) {
+        if (ALTERNATE && number % CONSUMERS != w) {
             advance_by(r, g.steps);
             continue;
         }
-        if (TURNS && number > 0) await_turn(w);
-        multiply(sum, base, r, w, g.steps, TURNS && has_more(k));
+        if (ALTERNATE && number > 0) await_turn(w);
+        multiply(sum, base, r, w, g.steps, ALTERNATE && has_more(k));
         if (SPLIT && g.steps < k.steps) {
             store_part(part, sum, number == 0, thread);
             continue;
         }
         position p = position_of(g.tile, s);
 #if PANELS
-        store_tile(sum, panels, count, y_map, p.row + (TURNS ? 0 : w * TILES * 64) + 16 * warp,
+        store_tile(sum, panels, count, y_map, p.row + (ALTERNATE ? 0 : w * TILES * 64) + 16 * warp,
                    p.column);
 #else
         UNROLL for (int i = 0; i < QUADS; i++) {
@@ -243,9 +244,10 @@ DEVICE void prepare(u32 base)
     __syncthreads();
 }
 
-/* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TURNED, 64 columns, DEPTH rows; of b_map 64
- * columns, DEPTH rows, or, with B_TURNED, DEPTH columns, COLUMNS rows; of y_map CHUNK columns, 16
- * rows. `part` has two tiles of floats per block, or one if shares end where tiles do. */
+/* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TRANSPOSED, 64 columns, DEPTH rows; of b_map
+ * 64 columns, DEPTH rows, or, with B_TRANSPOSED, DEPTH columns, COLUMNS rows; of y_map CHUNK
+ * columns, 16 rows. `part` has two tiles of floats per block, or one if shares end where tiles
+ * do. */
 KERNEL_MIN(THREADS, 1)
 matmul_plain(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
 #if PANELS

@@ -63,6 +63,7 @@ static bool scaled_of(const struct kernel_call *c, struct matmul *ret)
     enum dtype a = c->in_type[0].dtype, b = c->in_type[1].dtype, y = c->out_type[0].dtype;
     bool bias = c->n_in == 5;
     *ret = (struct matmul){.in = a, .in_b = b, .out = y, .batch = 1, .tb = true, .bias = bias};
+    ret->bias_type = c->in_type[4].dtype;
     ret->M = c->in_type[0].dim[0];
     ret->N = c->in_type[1].dim[0];
     ret->K = c->in_type[0].dim[1];
@@ -85,6 +86,7 @@ bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret)
     *ret = (struct matmul){.in = a->dtype, .in_b = a->dtype, .out = y->dtype, .batch = 1};
     ret->epilogue = epilogue;
     ret->bias = matmul_has_bias(op, c);
+    ret->bias_type = c->in_type[2].dtype;
     ret->ta = !linear && c->attr->matmul.ta;
     ret->tb = linear ? c->attr->linear.tb : c->attr->matmul.tb;
     ret->tf32 = a->dtype == DT_F32 && c->numerics.tf32;
@@ -107,14 +109,15 @@ void matmul_text(const struct matmul *p, char ret_text[MATMUL_TEXT])
                                             [EPILOGUE_GELU_GRAD] = ", gelu's gradient",
                                             [EPILOGUE_SUM] = ", sum of rows"};
     const char *erf = p->erf ? " by erf" : "";
-    char batch[32] = "", types[32];
+    char batch[32] = "", types[32], bias[16] = "";
     snprintf(types, sizeof types, "%s%s%s", p->tf32 ? "tf32" : dtype_name(p->in),
              p->in == p->in_b ? "" : " by ", p->in == p->in_b ? "" : dtype_name(p->in_b));
     if (p->batch > 1) snprintf(batch, sizeof batch, "%lld times ", (long long)p->batch);
+    if (p->bias) snprintf(bias, sizeof bias, ", %s bias", dtype_name(p->bias_type));
     snprintf(ret_text, MATMUL_TEXT, "%s%s (%lld,%lld)%s x (%lld,%lld)%s -> %s%s%s%s%s", batch,
              types, (long long)p->M, (long long)p->K, p->ta ? " ta" : "", (long long)p->K,
-             (long long)p->N, p->tb ? " tb" : "", dtype_name(p->out), p->bias ? ", bias" : "",
-             p->fast ? ", fast" : "", epilogues[p->epilogue], erf);
+             (long long)p->N, p->tb ? " tb" : "", dtype_name(p->out), bias, p->fast ? ", fast" : "",
+             epilogues[p->epilogue], erf);
 }
 
 static cudaDataType_t type_word(enum dtype dtype)

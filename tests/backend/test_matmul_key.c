@@ -1,0 +1,56 @@
+/* The keys of matmuls on a GPU in tuning tables; needs no GPU. */
+#include "../support/cases.h"
+#include "backend/backend.h"
+#include "backend/kernel.h"
+#include "tuning/tuning.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Adds the questions of an operator with this bias: x (256,128) by w (512,128). */
+static void ask(enum op op, enum dtype bias, struct tuning_questions *q)
+{
+    struct target target;
+    const struct backend *cuda = backend_find("cuda");
+    union attr attr = {.linear = {.tb = true, .tanh = true}};
+    struct kernel_call call = {
+        .attr = &attr,
+        .n_in = 3,
+        .n_out = 1,
+        .target = &target,
+        .in_type = {type_2d(DT_BF16, 256, 128), type_2d(DT_BF16, 512, 128), type_1d(bias, 512)},
+        .out_type = {type_2d(DT_BF16, 256, 512)},
+        .questions = q};
+    if (!cuda) SKIP("there is no CUDA backend in this build");
+    assert_int_equal(backend_target(cuda, TARGET_ANY, &target), ST_OK);
+    assert_non_null(cuda->kernels.find((int)op, &call, 0));
+}
+
+/* An f32 bias is copied as bf16 for the library, and our own kernel reads either, so the two calls
+ * take different times. */
+static void test_type_of_the_bias(void **state)
+{
+    (void)state;
+    static const enum op ops[] = {OP_LINEAR, OP_LINEAR_GELU};
+    for (int i = 0; i < COUNT_OF(ops); i++) {
+        struct arena a = {0};
+        struct tuning_questions q = {.arena = &a};
+        ask(ops[i], DT_F32, &q);
+        ask(ops[i], DT_BF16, &q);
+        assert_int_equal(q.n, 2);
+        assert_non_null(strstr(q.question[0].key, "-> bf16, f32 bias"));
+        assert_non_null(strstr(q.question[1].key, "-> bf16, bf16 bias"));
+        arena_release(&a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_type_of_the_bias),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
