@@ -39,10 +39,9 @@ enum { MANY_CORES = 8 };
 static char spin_count[] = "GOMP_SPINCOUNT=20000";
 static char **borrowed, *path; /* the entry of envp, and its original value */
 
-static void set_spin_count(int argc, char **argv, char **envp)
+static void set_spin_count(int, char **, char **envp)
 {
     char **entry = NULL;
-    (void)argc, (void)argv;
     for (char **e = envp; *e; e++) {
         if (!strncmp(*e, "GOMP_SPINCOUNT=", 15) || !strncmp(*e, "OMP_WAIT_POLICY=", 16)) return;
         if (!strncmp(*e, "PATH=", 5)) entry = e;

@@ -40,10 +40,7 @@ bool range_active(void)
     return false;
 }
 
-void range_push(const char *name)
-{
-    (void)name;
-}
+void range_push(const char *) {}
 
 void range_pop(void) {}
 #endif

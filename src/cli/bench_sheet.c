@@ -30,11 +30,10 @@ bool bench_words_are_grid(const struct bench_words *w)
 
 /* --- the request ------------------------------------------------------------------------------ */
 
-static enum status run_command(void *user, char *const *word, int words, bool quiet)
+static enum status run_command(void *, char *const *word, int words, bool quiet)
 {
     struct arena a = {0};
     char **all = ARENA_NEW(&a, char *, words + 2);
-    (void)user;
     all[0] = "strobe";
     for (int i = 0; i < words; i++) all[1 + i] = word[i];
     enum status st = child_run(all, word[0], quiet);

@@ -2,8 +2,8 @@
 
 #include "config/config.h"
 
-enum status run_word_open(struct saved_run *s, int argc, char **argv, const char *command, bool best,
-                          struct arena *a)
+enum status run_word_open(struct saved_run *s, int argc, char **argv, const char *command,
+                          bool best, struct arena *a)
 {
     const char *run = NULL;
     int kept = 0;

@@ -6,7 +6,7 @@
 
 /* Opens what the one word names that is not an override, and applies the overrides. Fails if there
  * is none or a second one; `command` is named in the error message. `best`: as in saved_open. */
-enum status run_word_open(struct saved_run *s, int argc, char **argv, const char *command, bool best,
-                          struct arena *a);
+enum status run_word_open(struct saved_run *s, int argc, char **argv, const char *command,
+                          bool best, struct arena *a);
 
 #endif

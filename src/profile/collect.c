@@ -203,10 +203,9 @@ static void mark_before(void *user, const struct plan *p, int node)
     host_watch_before(s->host, mark);
 }
 
-static enum status mark_after(void *user, const struct plan *p, int node)
+static enum status mark_after(void *user, const struct plan *p, int)
 {
     const struct session *s = user;
-    (void)node;
     host_watch_after(s->host);
     p->backend->trace->mark(p->context, -1);
     return ST_OK;

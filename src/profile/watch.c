@@ -71,11 +71,10 @@ static void note_threads(struct watch *w, const struct activity *at)
     t->regions += alone ? 1 : w->watched.regions;
 }
 
-static enum status after_by_clock(void *user, const struct plan *p, int node)
+static enum status after_by_clock(void *user, const struct plan *, int)
 {
     struct watch *w = user;
     struct activity *at = &w->activity[w->activities - 1];
-    (void)p, (void)node;
     at->end_ns = clock_ns();
     host_watch_after(w->host);
     note_threads(w, at);
@@ -119,10 +118,9 @@ static void before_by_events(void *user, const struct plan *p, int node)
     if (w->marked == 0) w->st = mark_event(w);
 }
 
-static enum status after_by_events(void *user, const struct plan *p, int node)
+static enum status after_by_events(void *user, const struct plan *, int)
 {
     struct watch *w = user;
-    (void)p, (void)node;
     enum status st = w->st == ST_OK ? mark_event(w) : w->st;
     host_watch_after(w->host);
     return st;

@@ -199,9 +199,8 @@ static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
     return cuda_check(r, "clear memory");
 }
 
-static void cuda_free(void *context, void *mem)
+static void cuda_free(void *, void *mem)
 {
-    (void)context;
     const struct cuda_driver *d = cuda_driver(NULL);
     d->cuCtxSynchronize();
     d->cuMemFree((CUdeviceptr)mem);
@@ -322,10 +321,9 @@ static enum status cuda_trace_end(void *context, struct trace *ret, struct arena
     return st;
 }
 
-static void cuda_profiler_range(void *context, bool begin)
+static void cuda_profiler_range(void *, bool begin)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
-    (void)context;
     if (begin)
         d->cuProfilerStart();
     else

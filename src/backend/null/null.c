@@ -8,9 +8,8 @@ struct null_context {
     uintptr_t next; /* the next unused address */
 };
 
-static enum status null_run(const struct kernel_call *c)
+static enum status null_run(const struct kernel_call *)
 {
-    (void)c;
     return ST_OK;
 }
 
@@ -20,9 +19,8 @@ static const struct kernel rows[OP_COUNT] = {
 #undef OP
 };
 
-static const struct kernel *null_kernel(int op, const struct kernel_call *call, int n)
+static const struct kernel *null_kernel(int op, const struct kernel_call *, int n)
 {
-    (void)call;
     return n == 0 ? &rows[op] : NULL;
 }
 
@@ -32,15 +30,13 @@ static const struct kernel *null_row(int i)
 }
 
 /* The same as on the CPU, whose plans this backend reproduces. */
-static bool null_gains(int op, const struct kernel_call *call)
+static bool null_gains(int op, const struct kernel_call *)
 {
-    (void)call;
     return op == OP_GELU_BOTH;
 }
 
-static enum status null_open(int device, void **ret_ctx)
+static enum status null_open(int, void **ret_ctx)
 {
-    (void)device;
     struct null_context *ctx = calloc(1, sizeof *ctx);
     BUG_IF(!ctx, "no host memory");
     ctx->next = 1 << 20; /* far from NULL, so that no small offset looks like NULL */
@@ -62,40 +58,32 @@ static enum status null_alloc(void *ctx, int64_t size, void **ret_mem)
     return ST_OK;
 }
 
-static void null_free(void *ctx, void *mem)
-{
-    (void)ctx, (void)mem;
-}
+static void null_free(void *, void *) {}
 
-static enum status null_upload(void *ctx, void *dst, const void *src, int64_t size)
+static enum status null_upload(void *, void *, const void *, int64_t)
 {
-    (void)ctx, (void)dst, (void)src, (void)size;
     return ST_OK;
 }
 
-static enum status null_download(void *ctx, void *dst, const void *src, int64_t size)
+static enum status null_download(void *, void *dst, const void *, int64_t size)
 {
-    (void)ctx, (void)src;
     memset(dst, 0, (size_t)size);
     return ST_OK;
 }
 
-static enum status null_describe(int device, struct device_facts *ret)
+static enum status null_describe(int, struct device_facts *ret)
 {
-    (void)device;
     *ret = (struct device_facts){.name = "nothing"};
     return ST_OK;
 }
 
-static int64_t null_free_memory(int device)
+static int64_t null_free_memory(int)
 {
-    (void)device;
     return -1;
 }
 
-static enum status null_fill(void *ctx, void *dst, uint8_t byte, int64_t size)
+static enum status null_fill(void *, void *, uint8_t, int64_t)
 {
-    (void)ctx, (void)dst, (void)byte, (void)size;
     return ST_OK;
 }
 
@@ -104,21 +92,18 @@ static int null_device_count(void)
     return 1;
 }
 
-static enum status null_sync(void *ctx)
+static enum status null_sync(void *)
 {
-    (void)ctx;
     return ST_OK;
 }
 
-static enum status null_event(void *ctx, int event)
+static enum status null_event(void *, int)
 {
-    (void)ctx, (void)event;
     return ST_OK;
 }
 
-static enum status null_event_elapsed(void *ctx, int from, int to, double *ret_ms)
+static enum status null_event_elapsed(void *, int, int, double *ret_ms)
 {
-    (void)ctx, (void)from, (void)to;
     *ret_ms = 0;
     return ST_OK;
 }

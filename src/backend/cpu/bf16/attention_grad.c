@@ -438,9 +438,8 @@ static bool fits(const struct kernel_call *c)
     return c->in_type[1].dtype == DT_BF16 && c->in_type[3].dtype == DT_F32;
 }
 
-static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call *k)
+static int64_t scratch_bytes(const struct kernel *, const struct kernel_call *k)
 {
-    (void)row;
     struct work w;
     struct heads s = heads_of(&k->in_type[1], k->attr);
     return omp_get_max_threads() * work_init(&w, (struct scratch){0}, &s);

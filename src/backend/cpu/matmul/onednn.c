@@ -132,9 +132,8 @@ static int64_t scratch_of(const_dnnl_primitive_desc_t desc)
     return md ? (int64_t)dnnl_memory_desc_get_size(md) : 0;
 }
 
-static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call *c)
+static int64_t scratch_bytes(const struct kernel *, const struct kernel_call *c)
 {
-    (void)row;
     struct matmul p = matmul_of(c);
     dnnl_primitive_desc_t desc;
     if (describe(&p, &desc) != ST_OK)
@@ -194,9 +193,8 @@ static enum status make_state(struct kernel_call *c, const struct matmul *p,
     return st;
 }
 
-static enum status prepare(const struct kernel *row, struct kernel_call *c)
+static enum status prepare(const struct kernel *, struct kernel_call *c)
 {
-    (void)row;
     struct matmul p = matmul_of(c);
     dnnl_primitive_desc_t desc;
     TRY(describe(&p, &desc));
@@ -234,9 +232,8 @@ static enum status describe_pack(const struct matmul *p, dnnl_primitive_desc_t *
     return st;
 }
 
-static int64_t pack_scratch(const struct kernel *row, const struct kernel_call *c)
+static int64_t pack_scratch(const struct kernel *, const struct kernel_call *c)
 {
-    (void)row;
     struct matmul p = matmul_of_pack(c);
     dnnl_primitive_desc_t desc;
     if (describe_pack(&p, &desc) != ST_OK) return 0; /* as in scratch_bytes */
@@ -254,9 +251,8 @@ static enum status add_pack_arguments(struct state *s, const struct matmul *p,
     return add_argument(s, desc, dnnl_query_scratchpad_md, 0, DNNL_ARG_SCRATCHPAD);
 }
 
-static enum status prepare_pack(const struct kernel *row, struct kernel_call *c)
+static enum status prepare_pack(const struct kernel *, struct kernel_call *c)
 {
-    (void)row;
     struct matmul p = matmul_of_pack(c);
     dnnl_primitive_desc_t desc;
     TRY(describe_pack(&p, &desc));

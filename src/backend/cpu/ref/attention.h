@@ -44,9 +44,8 @@ static double softmax_scores(double *s, int64_t n)
     return lse;
 }
 
-static int64_t scratch_attention(const struct kernel *row, const struct kernel_call *c)
+static int64_t scratch_attention(const struct kernel *, const struct kernel_call *c)
 {
-    (void)row;
     return c->in_type[0].dim[1] * (int64_t)sizeof(double);
 }
 
@@ -80,9 +79,8 @@ static enum status run_attention(const struct kernel_call *c)
     return ST_OK;
 }
 
-static int64_t scratch_attention_grad(const struct kernel *row, const struct kernel_call *c)
+static int64_t scratch_attention_grad(const struct kernel *, const struct kernel_call *c)
 {
-    (void)row;
     const struct packed s = packed_of(&c->in_type[1], c->attr);
     return (2 * s.T + 3 * s.T * s.D) * (int64_t)sizeof(double);
 }
@@ -149,9 +147,8 @@ static enum status run_attention_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-static int64_t scratch_attention_cached(const struct kernel *row, const struct kernel_call *c)
+static int64_t scratch_attention_cached(const struct kernel *, const struct kernel_call *c)
 {
-    (void)row;
     return c->in_type[0].dim[2] * (int64_t)sizeof(double);
 }
 

@@ -100,9 +100,8 @@ static enum status run_quantise_gelu_grad(const struct kernel_call *c)
     return quantise(c, of_gelu_grad);
 }
 
-static int64_t scratch_norm(const struct kernel *k, const struct kernel_call *c)
+static int64_t scratch_norm(const struct kernel *, const struct kernel_call *c)
 {
-    (void)k;
     return type_elements(&c->in_type[1]) * (int64_t)sizeof(double);
 }
 
@@ -147,9 +146,8 @@ static bool fits_matmul(const struct kernel_call *c)
            dtype_is_float8(c->in_type[1].dtype);
 }
 
-static int64_t scratch_matmul(const struct kernel *k, const struct kernel_call *c)
+static int64_t scratch_matmul(const struct kernel *, const struct kernel_call *c)
 {
-    (void)k;
     return (type_elements(&c->in_type[0]) + type_elements(&c->in_type[1])) * (int64_t)sizeof(float);
 }
 

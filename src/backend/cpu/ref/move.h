@@ -145,9 +145,8 @@ static enum status run_embed(const struct kernel_call *c)
     return ST_OK;
 }
 
-static int64_t scratch_embed_grad(const struct kernel *row, const struct kernel_call *c)
+static int64_t scratch_embed_grad(const struct kernel *, const struct kernel_call *c)
 {
-    (void)row;
     return (c->out_type[0].dim[0] + type_elements(&c->in_type[c->n_in - 2])) *
            (int64_t)sizeof(int32_t);
 }

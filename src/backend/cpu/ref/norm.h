@@ -97,9 +97,8 @@ static void normalise_grad(const struct norm_grad *n)
     for (int64_t i = 0; n->dbias && i < C; i++) n->dbias[i] = (real)n->dbias_sum[i];
 }
 
-static int64_t scratch_grad(const struct kernel *row, const struct kernel_call *c)
+static int64_t scratch_grad(const struct kernel *, const struct kernel_call *c)
 {
-    (void)row;
     return 2 * type_columns(&c->in_type[0]) * (int64_t)sizeof(double);
 }
 

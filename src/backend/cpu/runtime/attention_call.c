@@ -22,9 +22,8 @@ struct heads heads_of(const struct type *qkv, const union attr *attr)
     };
 }
 
-enum status attention_prepare(const struct kernel *k, struct kernel_call *c)
+enum status attention_prepare(const struct kernel *, struct kernel_call *c)
 {
-    (void)k;
     c->state = (void *)(intptr_t)omp_get_max_threads();
     return ST_OK;
 }

@@ -25,9 +25,8 @@ static enum status fail_number(int device)
 }
 
 /* GELU is bound by its exponential, so computing value and slope together pays. */
-static bool cpu_gains(int op, const struct kernel_call *call)
+static bool cpu_gains(int op, const struct kernel_call *)
 {
-    (void)call;
     return op == OP_GELU_BOTH;
 }
 
@@ -51,9 +50,8 @@ static void cpu_close(void *ctx)
     free(ctx);
 }
 
-static enum status cpu_alloc(void *ctx, int64_t size, void **ret_mem)
+static enum status cpu_alloc(void *, int64_t size, void **ret_mem)
 {
-    (void)ctx;
     enum { SMALL_ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
     size_t alignment = size < HUGE_PAGE ? SMALL_ALIGNMENT : HUGE_PAGE;
     size_t bytes = ((size_t)size + alignment) / alignment * alignment; /* never 0 */
@@ -71,9 +69,8 @@ static enum status cpu_alloc(void *ctx, int64_t size, void **ret_mem)
     return ST_OK;
 }
 
-static void cpu_free(void *ctx, void *mem)
+static void cpu_free(void *, void *mem)
 {
-    (void)ctx;
     free(mem);
 }
 
@@ -82,16 +79,14 @@ static const char *cpu_library_isa(void)
     return onednn_limit() == ST_OK ? onednn_isa() : NULL;
 }
 
-static enum status cpu_copy(void *ctx, void *dst, const void *src, int64_t size)
+static enum status cpu_copy(void *, void *dst, const void *src, int64_t size)
 {
-    (void)ctx;
     if (size > 0) memcpy(dst, src, (size_t)size);
     return ST_OK;
 }
 
-static enum status cpu_fill(void *ctx, void *dst, uint8_t byte, int64_t size)
+static enum status cpu_fill(void *, void *dst, uint8_t byte, int64_t size)
 {
-    (void)ctx;
     memset(dst, byte, (size_t)size);
     return ST_OK;
 }
@@ -111,9 +106,8 @@ static enum status cpu_describe(int device, struct device_facts *ret)
     return ST_OK;
 }
 
-static int64_t cpu_free_memory(int device)
+static int64_t cpu_free_memory(int)
 {
-    (void)device;
     return free_memory_bytes();
 }
 
@@ -140,9 +134,8 @@ static enum status cpu_sample(void *ctx, struct device_sample *ret)
     return ST_OK;
 }
 
-static enum status cpu_sync(void *ctx)
+static enum status cpu_sync(void *)
 {
-    (void)ctx;
     return ST_OK;
 }
 
@@ -153,9 +146,8 @@ static enum status cpu_event_record(void *ctx, int event)
     return ST_OK;
 }
 
-static enum status cpu_event_wait(void *ctx, int event)
+static enum status cpu_event_wait(void *, int)
 {
-    (void)ctx, (void)event;
     return ST_OK;
 }
 

@@ -246,9 +246,8 @@ static enum status run_attention_grad(const struct kernel_call *k)
     return ST_OK;
 }
 
-static int64_t scratch_bytes(const struct kernel *row, const struct kernel_call *k)
+static int64_t scratch_bytes(const struct kernel *, const struct kernel_call *k)
 {
-    (void)row;
     struct heads s = heads_of(&k->in_type[1], k->attr);
     return omp_get_max_threads() * work_bytes(&s);
 }

@@ -142,9 +142,8 @@ INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, 
 
 enum { MIN_ROWS = 16 }; /* rows of a part */
 
-static int64_t grad_scratch(const struct kernel *row, const struct kernel_call *c)
+static int64_t grad_scratch(const struct kernel *, const struct kernel_call *c)
 {
-    (void)row;
     const struct type *x = &c->in_type[0];
     return part_count(type_rows(x), MIN_ROWS) * 2 * type_columns(x) * (int64_t)sizeof(float);
 }

@@ -142,9 +142,8 @@ INLINE float squares_run(const float *x, int64_t n)
     return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-static int64_t sum_squares_scratch(const struct kernel *row, const struct kernel_call *c)
+static int64_t sum_squares_scratch(const struct kernel *, const struct kernel_call *c)
 {
-    (void)row;
     return part_count(type_elements(&c->in_type[0]), RUN) * (int64_t)sizeof(double);
 }
 

@@ -49,10 +49,9 @@ static void CUPTIAPI lend_buffer(uint8_t **bytes, size_t *size, size_t *records)
     pthread_mutex_unlock(&activity.lock);
 }
 
-static void CUPTIAPI take_back(CUcontext context, uint32_t stream, uint8_t *bytes, size_t size,
+static void CUPTIAPI take_back(CUcontext context, uint32_t stream, uint8_t *bytes, size_t,
                                size_t filled)
 {
-    (void)size;
     size_t dropped = 0;
     if (cupti(NULL)->cuptiActivityGetNumDroppedRecords(context, stream, &dropped) != CUPTI_SUCCESS)
         dropped = 0;
@@ -284,19 +283,12 @@ enum status cupti_begin(void)
     return fail(ST_UNSUPPORTED, "%s", why);
 }
 
-void cupti_mark(int mark)
-{
-    (void)mark;
-}
+void cupti_mark(int) {}
 
-void cupti_replay(int replay)
-{
-    (void)replay;
-}
+void cupti_replay(int) {}
 
-enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct arena *a)
+enum status cupti_end(struct trace_input *, int64_t *, struct arena *)
 {
-    (void)ret, (void)ret_dropped, (void)a;
     return fail(ST_UNSUPPORTED, "no trace was begun");
 }
 #endif

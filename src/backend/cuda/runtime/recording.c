@@ -97,9 +97,8 @@ enum status cuda_replay(void *context, void *recording)
     return cuda_check(launched, "replay a graph");
 }
 
-void cuda_recording_free(void *context, void *recording)
+void cuda_recording_free(void *, void *recording)
 {
-    (void)context;
     cuda_driver(NULL)->cuGraphExecDestroy(((struct recording *)recording)->run);
     free(recording);
 }
