@@ -1,4 +1,5 @@
 /* strobe graph CONFIG: prints the graph of a step, after all passes or up to one of them. */
+#include "base/json.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -53,7 +54,7 @@ static void print_json(const struct graph *g, const char *kind, struct str *s)
         json_object_set_new(outputs, g->output[i].name, json_integer(g->output[i].v.i));
     json_t *all =
         json_pack("{s:i, s:s, s:o, s:o}", "v", 1, "kind", kind, "nodes", nodes, "outputs", outputs);
-    json_print_as(all, JSON_COMPACT, s);
+    json_print_with(all, JSON_COMPACT, s);
 }
 
 static enum status find_kind(const char *name, enum graph_kind *ret_kind)

@@ -1,4 +1,5 @@
 /* strobe plan CONFIG: prints the kernels of a training step in order, without running them. */
+#include "base/json.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -70,7 +71,7 @@ static void print_json(const struct planned *p, struct str *s)
     json_object_set_new(all, "vocabulary", json_integer(p->vocab));
     json_object_set_new(all, "plans", plans);
     json_object_set_new(all, "tuning", tune_json(&p->program));
-    json_print_as(all, JSON_COMPACT, s);
+    json_print_with(all, JSON_COMPACT, s);
 }
 
 enum status cmd_plan(int argc, char **argv)

@@ -1,5 +1,6 @@
 #include "present/table_form.h"
 
+#include "base/json.h"
 #include "base/str.h"
 #include "present/sheet.h"
 
@@ -62,16 +63,7 @@ void table_form_set_flops(struct table *t, int row, int column, double per_secon
     table_at(t, row, column)->number = per_second * 1e-9;
 }
 
-void json_print_as(struct json_t *j, size_t flags, struct str *s)
-{
-    char *text = json_dumps(j, flags);
-    BUG_IF(!text, "what is printed is no JSON");
-    str_printf(s, "%s\n", text);
-    free(text);
-    json_decref(j);
-}
-
 void json_print(struct json_t *j, struct str *s)
 {
-    json_print_as(j, JSON_INDENT(2) | JSON_REAL_PRECISION(9), s);
+    json_print_with(j, JSON_INDENT(2) | JSON_REAL_PRECISION(9), s);
 }

@@ -35,8 +35,7 @@ struct sheet;
 /* Prints all tables of a sheet, with titles and notes except in CSV. The caller prints JSON. */
 void table_form_sheet(const struct table_form *f, const struct sheet *x, struct str *s);
 
-/* Prints the object and releases it; `flags` of jansson's json_dumps. */
+/* Prints the object in the form of every --json, and releases it. */
 void json_print(struct json_t *j, struct str *s);
-void json_print_as(struct json_t *j, size_t flags, struct str *s);
 
 #endif

@@ -115,7 +115,7 @@ static void print_json(const struct report *x, struct arena *a, struct str *s)
                   "differs", table_json(&differs), "verdict", texts_json(c->verdict, c->verdicts),
                   "notes", texts_json(c->note, c->notes), "changes", changes_json(x, a), "profiles",
                   profiles_json(&x->of.profiles), "benches", benches);
-    json_print_as(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10), s);
+    json_print_with(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10), s);
 }
 
 enum status report_write_svg(const struct report *x, const char *path)

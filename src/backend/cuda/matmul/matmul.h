@@ -39,6 +39,8 @@ struct matmul {
 
 /* The matmul of a call of `op`. False: the library does not support it, or weights are packed. */
 bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret);
+/* The same, and cuBLASLt computes it as accurately as the reference demands. */
+bool matmul_library_fits(enum op op, const struct kernel_call *c, struct matmul *ret);
 bool matmul_has_bias(enum op op, const struct kernel_call *c);
 /* 8-bit operands with a scale each, contiguous along K; M, N and K are multiples of 16. */
 bool matmul_is_scaled(const struct matmul *p);

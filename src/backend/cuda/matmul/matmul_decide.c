@@ -110,7 +110,7 @@ struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c)
 {
     struct matmul_decision d = {.own = matmul_hopper_row((int)op, c)};
     struct matmul p;
-    d.library = cuda_device_of(c)->library && gemm_of(op, c, &p) &&
+    d.library = cuda_device_of(c)->library && matmul_library_fits(op, c, &p) &&
                 (!matmul_is_scaled(&p) || cuda_device_of(c)->arch >= ADA);
     if (!d.library && (!d.own || !matmul_hopper_of(op, c, &p))) return d;
     matmul_text(&p, d.key);
@@ -137,7 +137,8 @@ bool cuda_gains(int op, const struct kernel_call *c)
     if (op == OP_GELU_BOTH) return false; /* memory-bound, and the slope is a third of its bytes */
     /* Reads the gradient once instead of twice, if rows are short enough. */
     if (op == OP_LAYERNORM_GRAD_DROP) return cuda_kernel(op, c, 0) != NULL;
-    if (op == OP_LINEAR) return c->in_type[2].dtype == DT_BF16 && gemm_of(OP_LINEAR, c, &p);
+    if (op == OP_LINEAR)
+        return c->in_type[2].dtype == DT_BF16 && matmul_library_fits(OP_LINEAR, c, &p);
     struct matmul_decision d = matmul_decide((enum op)op, c);
     return (d.library || d.own_first) && !d.separate_first;
 }

@@ -25,15 +25,20 @@ static bool types_fit(enum op op, const struct kernel_call *c)
     return in == DT_BF16 ? out == DT_BF16 || out == DT_F32 : in == DT_F32 && out == DT_F32;
 }
 
-/* The library's epilogue; false if it is not accurate enough. Its GELU is the tanh form. If rows of
- * an operand are not multiples of 8 elements, it rounds the sums to bf16 before it adds the bias or
- * applies GELU (in PyTorch, too: error 3.0e-3 at K = 129, 1.7e-3 at 128). Its GELU derivative in
- * f32 is off by 2.6e-6. */
-static bool epilogue_of(enum op op, const struct kernel_call *c, enum matmul_epilogue *ret)
+/* If rows of an operand are not multiples of 8 elements, the library rounds the sums to bf16 before
+ * it adds the bias or applies GELU (in PyTorch, too: error 3.0e-3 at K = 129, 1.7e-3 at 128). */
+static bool has_aligned_rows(const struct kernel_call *c)
 {
     enum { ROWS = 8 };
+    return type_columns(&c->out_type[0]) % ROWS == 0 && type_columns(&c->in_type[0]) % ROWS == 0;
+}
+
+/* The library's epilogue; false if it is not accurate enough. Its GELU is the tanh form. Its GELU
+ * derivative in f32 is off by 2.6e-6. */
+static bool epilogue_of(enum op op, const struct kernel_call *c, enum matmul_epilogue *ret)
+{
     const struct type *x = &c->in_type[0];
-    bool aligned = type_columns(&c->out_type[0]) % ROWS == 0 && type_columns(x) % ROWS == 0;
+    bool aligned = has_aligned_rows(c);
     switch (op) {
     case OP_LINEAR_GELU:
         *ret = c->attr->linear.keep ? EPILOGUE_GELU_KEEP : EPILOGUE_GELU;
@@ -47,7 +52,7 @@ static bool epilogue_of(enum op op, const struct kernel_call *c, enum matmul_epi
         return true;
     default:
         *ret = EPILOGUE_STORE;
-        return aligned || c->out_type[0].dtype != DT_BF16 || !matmul_has_bias(op, c);
+        return true;
     }
 }
 
@@ -99,6 +104,12 @@ bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret)
         ret->batch = type_rows(y) / ret->M;
     }
     return true;
+}
+
+bool matmul_library_fits(enum op op, const struct kernel_call *c, struct matmul *ret)
+{
+    bool rounds_sums = op == OP_LINEAR && matmul_has_bias(op, c) && c->out_type[0].dtype == DT_BF16;
+    return gemm_of(op, c, ret) && (!rounds_sums || has_aligned_rows(c));
 }
 
 void matmul_text(const struct matmul *p, char ret_text[MATMUL_TEXT])

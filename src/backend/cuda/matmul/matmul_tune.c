@@ -295,7 +295,8 @@ enum status cuda_tune(void *context, int op, const struct kernel_call *call,
     c.questions = NULL;
     c.state = NULL;
     *ret = (struct tuning_entry){.n = 0};
-    bool library = cuda_device_of(&c)->library && cublaslt_handle() && gemm_of((enum op)op, &c, &p);
+    bool library = cuda_device_of(&c)->library && cublaslt_handle() &&
+                   matmul_library_fits((enum op)op, &c, &p);
     const struct kernel *own = matmul_hopper_row(op, &c);
     if (!library && (!own || !matmul_hopper_of((enum op)op, &c, &p)))
         return fail(ST_UNSUPPORTED, "there is no variant to measure");
