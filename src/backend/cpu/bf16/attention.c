@@ -5,9 +5,8 @@
  * Each row of a strip's tiles is a query, so q is used without a transpose, and one packing of k
  * and v serves all strips of an item.
  *
- * Exponentials are 2^(s - max), where max is near the largest score so far. It is raised, and
- * the sums are rescaled, only when a score exceeds it by a factor of 2^8; the result is the same
- * up to rounding. */
+ * Exponentials are 2^(s - max), where max is near the largest score so far. It is raised, and sums
+ * are rescaled, only when a score exceeds it by a factor of 2^8. */
 #include "backend/cpu/bf16/keep_mask.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/softmax.h"
@@ -75,8 +74,7 @@ INLINE int64_t visible(const struct heads *s, const struct block *at, int64_t q)
 /* The score of a masked key: its exponential is 0, and unlike -infinity it never makes a NaN. */
 static const float MASKED = -1e30f;
 
-/* The largest scores of the 16 queries from q on, whose row of tiles is s. Masked scores become
- * MASKED. */
+/* The largest scores of 16 queries from q on, whose tiles are s. Masked ones become MASKED. */
 INLINE vf mask_and_max(const struct heads *h, const struct block *at, float *s, int64_t q)
 {
     vf largest[TILE_SIDE];

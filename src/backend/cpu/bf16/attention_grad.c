@@ -1,5 +1,4 @@
-/* Flash attention, backward, with bf16 matmuls: probabilities are recomputed from the
- * log-sum-exp.
+/* Flash attention, backward, with bf16 matmuls: probabilities are recomputed from the log-sum-exp.
  *
  * dv = p' dy, dp = dy v, ds = p (dp' - delta), dq = ds k, dk = ds q (Dao, arXiv 2307.08691,
  * algorithm 2), where p' and dp' are p and dp after dropout and delta = rowsum(dy y). p' and ds
@@ -157,8 +156,7 @@ static void load_keys(const struct call *c, struct work *w, const struct part *p
     VEC(tile_keep_awake)();
 }
 
-/* 32 keys against `tiles` tiles of queries; `key` and `tile` are where they begin in their
- * block. */
+/* 32 keys from `key` of a block against `tiles` tiles of queries from `tile` of theirs. */
 struct patch {
     int64_t key, tile, tiles;
 };
@@ -386,8 +384,7 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
     for (int64_t i = 0; i < part->heads; i++) run_head(c, w, part, part->bh + i);
 }
 
-/* Item i where threads share heads: KEYS keys, or as many queries, of a head. The items with the
- * most work come first. */
+/* Item i where threads share heads: KEYS keys, or queries, of a head. The longest come first. */
 static struct part shared_item(const struct heads *s, int64_t i)
 {
     int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = ceil_div(s->T, KEYS);

@@ -22,8 +22,7 @@ static void multiply(const struct strided_matmul *p)
         }
 }
 
-/* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K); a b of rank 2 is shared by all matrices of
- * a. */
+/* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K); a b of rank 2 serves all of a. */
 static enum status run_matmul(const struct kernel_call *c)
 {
     const struct type *at = &c->in_type[0], *bt = &c->in_type[1], *ot = &c->out_type[0];

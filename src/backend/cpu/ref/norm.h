@@ -1,13 +1,11 @@
-/* norm.h - the reference: LayerNorm, and RMSNorm, which is the same with a mean of 0. Included
- * by ref_f32.c and ref_f64.c. */
+/* norm.h - the reference: LayerNorm, and RMSNorm, with a mean of 0. Of ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_NORM_H
 #define BACKEND_CPU_REF_NORM_H
 
 #include "backend/cpu/ref/ref.h"
 
-/* y = (x - mean) rstd w + bias over the rows of x (N,C). Input number `w` is w (C), the next
- * one, if there is one, the bias (C). Outputs from number `y` on: y (N,C), mean (N) for a
- * LayerNorm alone, rstd (N). */
+/* y = (x - mean) rstd w + bias over the rows of x (N,C). Inputs from number `w` on: w (C) [, bias
+ * (C)]; outputs from number `y` on: y (N,C) [, mean (N) of a LayerNorm], rstd (N). */
 static enum status normalise(const struct kernel_call *c, const real *x, int w, int y)
 {
     bool centred = c->n_out == y + 3; /* LayerNorm; RMSNorm has no mean */

@@ -1,9 +1,8 @@
 /* Flash attention, forward: the matrix of scores is never stored.
  *
- * A tile of queries walks over tiles of keys. The maximum and the sum of exponentials of each
- * query are updated, and sums under an old maximum are rescaled to the new one (Milakov and
- * Gimelshein, arXiv 1805.02867; Dao, arXiv 2307.08691). Exponentials are to the base 2, with
- * log2(e) folded into q. */
+ * A tile of queries walks over tiles of keys. Maximum and sum of exponentials of each query are
+ * updated; sums under an old maximum are rescaled (Milakov and Gimelshein, arXiv 1805.02867; Dao,
+ * arXiv 2307.08691). Exponentials are to the base 2, with log2(e) folded into q. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -45,8 +44,7 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
     return w;
 }
 
-/* Scores of `keys` keys become exp2(score - max), zeroed where dropped, for one vector of
- * queries. */
+/* Scores of `keys` keys become exp2(score - max), 0 if dropped, for a vector of queries. */
 INLINE void probabilities(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q;

@@ -1,15 +1,13 @@
-/* Flash attention, backward: probabilities are recomputed from the log-sum-exp, a tile at a
- * time.
+/* Flash attention, backward: probabilities are recomputed from the log-sum-exp, a tile at a time.
  *
  * dv = p' dy, dp = dy v, ds = p (dp - delta), dq = ds k, dk = ds q (Dao, arXiv 2307.08691,
  * algorithm 2), where p' is p after dropout, dp has the same mask, and delta = rowsum(dy y).
  * Dropout's scale is folded into dy, the scale of the scores into q.
  *
- * Where there are enough heads, each thread takes whole heads: every tile is computed once, with
- * 5 matmuls. Otherwise one sweep by tiles of keys computes dk and dv and another by tiles of
- * queries dq, with 7 matmuls. Query heads that share keys follow one another, and dk, dv are
- * summed over them. Each sum has the same order in both cases, so the results are the same bit
- * for bit. */
+ * Where there are enough heads, each thread takes whole heads: every tile is computed once, with 5
+ * matmuls. Otherwise one sweep by tiles of keys computes dk and dv and another by tiles of queries
+ * dq, with 7 matmuls. Query heads that share keys follow one another, and dk, dv are summed over
+ * them. Each sum has the same order in both cases, so the results are the same bit for bit. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
