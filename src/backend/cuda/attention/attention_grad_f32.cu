@@ -10,18 +10,15 @@
 #include "device.cuh"
 
 enum {
-    D = HEAD_SIZE,
-    THREADS = 256,
+    D = HEAD_SIZE, THREADS = 256,
     OWN = OWN_ROWS,
     R = OWN / 16,
     TILE = 32,
     PITCH = D + 4, /* of a row; adjacent rows use different banks */
     SCORE_PITCH = OWN + 4,
     WIDE = D % 64 == 0 ? 4 : D % 32 == 0 ? 2 : 1, /* floats of a thread's columns at a time */
-    COLUMNS = D / 16,
-    OWN_FLOATS = OWN * PITCH,
-    TILE_FLOATS = TILE * PITCH,
-    SCORE_FLOATS = TILE * SCORE_PITCH,
+    COLUMNS = D / 16, OWN_FLOATS = OWN * PITCH,
+    TILE_FLOATS = TILE * PITCH, SCORE_FLOATS = TILE * SCORE_PITCH,
 };
 extern __shared__ __align__(1024) u8 shared_memory[];
 
