@@ -106,21 +106,13 @@ static int64_t scratch_grad(const struct kernel *row, const struct kernel_call *
 static enum status norm_grad(const struct kernel_call *c, bool add, bool centred, int dw)
 {
     int64_t C = type_columns(&c->in_type[0]);
-    normalise_grad(&(struct norm_grad){
-        .residual = add ? c->in[0] : NULL,
-        .dy = c->in[add + 0],
-        .x = c->in[add + 1],
-        .w = c->in[add + 2],
-        .mean = centred ? c->in[add + 3] : NULL,
-        .rstd = c->in[add + 3 + centred],
-        .dx = c->out[0],
-        .dw = c->out[dw],
-        .dbias = centred && c->attr->norm.bias ? c->out[dw + 1] : NULL,
-        .dw_sum = c->scratch,
-        .dbias_sum = (double *)c->scratch + C,
-        .N = type_rows(&c->in_type[0]),
-        .C = C,
-    });
+    struct norm_grad n = {.residual = add ? c->in[0] : NULL, .dx = c->out[0], .dw = c->out[dw]};
+    n.dy = c->in[add + 0], n.x = c->in[add + 1], n.w = c->in[add + 2];
+    n.mean = centred ? c->in[add + 3] : NULL, n.rstd = c->in[add + 3 + centred];
+    n.dbias = centred && c->attr->norm.bias ? c->out[dw + 1] : NULL;
+    n.dw_sum = c->scratch, n.dbias_sum = (double *)c->scratch + C;
+    n.N = type_rows(&c->in_type[0]), n.C = C;
+    normalise_grad(&n);
     return ST_OK;
 }
 
