@@ -6,7 +6,7 @@
  * and v serves all strips of an item.
  *
  * Exponentials are 2^(s - max), where max is near the largest score so far. It is raised, and sums
- * are rescaled, only when a score exceeds it by a factor of 2^8. */
+ * are rescaled, only when a score exceeds it by a factor of 2^8: the same up to rounding. */
 #include "backend/cpu/bf16/keep_mask.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/softmax.h"

@@ -62,7 +62,7 @@ INLINE void store_rows(char *to, const __m512i x[16])
     for (int i = 0; i < 16; i++) _mm512_store_si512(to + i * 64, x[i]);
 }
 
-/* Interleaves two rows of 32 bf16 into pairs (VNNI): `left` gets columns 0 to 15. */
+/* Interleaves two rows of 32 bf16 into pairs (VNNI): columns 0 to 15 `left`, 16 to 31 `right`. */
 INLINE void pair(__m512i even, __m512i odd, __m512i *left, __m512i *right)
 {
     const __m512i spread = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);

@@ -1,4 +1,4 @@
-/* norm.h - the reference: LayerNorm, and RMSNorm, with a mean of 0. Of ref_f32.c and ref_f64.c. */
+/* norm.h - the reference: LayerNorm, and RMSNorm, with a mean of 0, for ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_NORM_H
 #define BACKEND_CPU_REF_NORM_H
 

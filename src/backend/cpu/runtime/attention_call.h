@@ -17,7 +17,7 @@ struct heads {
 };
 struct heads heads_of(const struct type *qkv, const union attr *attr);
 
-/* Offset of row `row` of part 0, 1, 2 of packed q, k, v, for query head bh = b*H+h. */
+/* Offset of row `row` (s->row apart) of part 0, 1, 2 of packed q, k, v, for head bh = b*H+h. */
 static inline int64_t heads_part_at(const struct heads *s, int part, int64_t bh, int64_t row)
 {
     int64_t head = bh % s->H;

@@ -88,7 +88,7 @@ INLINE vi vi_bytes(const uint8_t *p)
 {
     return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
 }
-/* Estimate and a Newton step: a sixth of the time of a division; error half a last unit more. */
+/* Estimate and a Newton step: a sixth of a division's time; half a unit in the last place worse. */
 INLINE vf vf_reciprocal(vf a)
 {
     vf r = _mm512_rcp14_ps(a);

@@ -23,7 +23,8 @@ enum {
     Q_FULL = AT_BARRIERS, DO_FULL = Q_FULL + ROWS, Y_FULL = DO_FULL + ROWS,
     Q_FREE = Y_FULL + ROWS, DO_FREE = Q_FREE + ROWS, Y_FREE = DO_FREE + ROWS,
     KEYS_FULL = Y_FREE + ROWS, VALUES_FULL = KEYS_FULL + 8 * STAGES,
-    FREE = VALUES_FULL + 8 * STAGES, EARLY = AHEAD == 2,
+    FREE = VALUES_FULL + 8 * STAGES,
+    EARLY = AHEAD == 2,
     SETTLE_LATE = AHEAD && LATE, /* during dP: with a single stage y arrives late */
     /* Loads an item's log-sum-exp one item ahead, where registers allow. */
     LSE_AHEAD = !(AHEAD && LATE),

@@ -56,7 +56,7 @@ DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int
     return a;
 }
 /* Dropout bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. Philox
- * calls cover two lanes; each calls for every other sequence, and all of a warp must call. */
+ * calls cover two neighbours; each calls for every other sequence. All of a warp must call. */
 struct bytes {
     u32 w[TOGETHER][SUMMED / 4];
 };

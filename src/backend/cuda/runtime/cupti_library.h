@@ -1,4 +1,4 @@
-/* cupti_library.h - CUPTI, NVIDIA's tracing library, for traces; else profiles use events.
+/* cupti_library.h - CUPTI, NVIDIA's tracing library, opened for traces; else profiles use events.
  *
  * One table of function pointers, as in driver.h, with the toolkit's names. */
 #ifndef BACKEND_CUDA_RUNTIME_CUPTI_LIBRARY_H

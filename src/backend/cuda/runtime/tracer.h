@@ -22,7 +22,7 @@ void tracer_close(struct tracer *t);
 
 enum { RECORDING_UNKNOWN = -1 };
 /* Called around a capture of the stream. The second returns the graph's number for
- * tracer_replay_begin. `node`: n captured nodes, NULL: it failed; `without`: removed. */
+ * tracer_replay_begin. `node`: n captured nodes (NULL: it failed); `without`: was removed. */
 void tracer_capture_begin(struct tracer *t);
 int tracer_capture_end(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n);
 /* Called around the launch of a graph. */
