@@ -1,4 +1,4 @@
-/* The keys of matmuls on a GPU in tuning tables, and what is chosen by their times; needs no GPU. */
+/* The keys of matmuls on a GPU in tuning tables, and which kernel their times select; no GPU. */
 #include "../support/cases.h"
 #include "backend/backend.h"
 #include "backend/kernel.h"
