@@ -1,5 +1,6 @@
 /* Places the largest span first, each at the lowest gap that fits. For a training step, where
  * values saved for the backward pass dominate, this meets the lower bound. */
+#include "base/checked.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -41,21 +42,21 @@ int64_t place_spans(struct place_span *span, int n, struct arena *scratch)
         int64_t offset = 0;
         for (int k = 0; k < count; k++) {
             if (near[k]->offset - offset >= order[i]->bytes) break;
-            int64_t end = round_up(near[k]->offset + near[k]->bytes, ALIGNMENT);
+            int64_t end = size_round_up(size_add(near[k]->offset, near[k]->bytes), ALIGNMENT);
             if (end > offset) offset = end;
         }
         order[i]->offset = offset;
-        if (offset + order[i]->bytes > total) total = offset + order[i]->bytes;
+        total = max_i64(total, size_add(offset, order[i]->bytes));
     }
-    return round_up(total, ALIGNMENT);
+    return size_round_up(total, ALIGNMENT);
 }
 
 bool place_valid(const struct place_span *span, int n)
 {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < i; k++) {
-            bool apart = span[i].offset + span[i].bytes <= span[k].offset ||
-                         span[k].offset + span[k].bytes <= span[i].offset;
+            bool apart = size_add(span[i].offset, span[i].bytes) <= span[k].offset ||
+                         size_add(span[k].offset, span[k].bytes) <= span[i].offset;
             if (live_together(&span[i], &span[k]) && !apart) return false;
         }
     return true;
