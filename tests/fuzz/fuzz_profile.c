@@ -20,7 +20,8 @@ static void print(struct profile_file *p, int n, struct arena *a)
     table_print_text(&t, &s);
     for (int i = 0; i < n; i++) profile_file_words(&p[i], a);
     roofline_print_file(p, n, &s);
-    html_print_data(&(struct html_page){.profiles = &set}, a, &s);
+    struct comparison none = {0};
+    html_print_data(&(struct html_page){.runs = &none, .profiles = &set}, a, &s);
     str_release(&s);
 }
 
