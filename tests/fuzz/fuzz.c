@@ -56,6 +56,33 @@ void fuzz_file(const char *path, const void *bytes, int64_t size)
     file[files++].size = size;
 }
 
+static char folder[64];
+
+static void remove_folder(void)
+{
+    (void)!file_remove_dir(folder);
+}
+
+const char *fuzz_folder(void)
+{
+    if (*folder) return folder;
+    snprintf(folder, sizeof folder, "%s/strobe-fuzz-XXXXXX",
+             file_is_dir("/dev/shm") ? "/dev/shm" : "/tmp");
+    BUG_IF(!mkdtemp(folder), "%s cannot be made", folder);
+    atexit(remove_folder);
+    return folder;
+}
+
+void fuzz_disk(const char *name, const void *bytes, int64_t size)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", fuzz_folder(), name);
+    BUG_IF(file_make_parent(path) != ST_OK, "%s", fail_message());
+    FILE *f = fopen(path, "wb");
+    BUG_IF(!f || (size && fwrite(bytes, 1, (size_t)size, f) != (size_t)size), "%s", path);
+    fclose(f);
+}
+
 int fuzz_end(struct arena *a, bool accepted)
 {
     files = 0;
@@ -109,10 +136,37 @@ enum status __wrap_file_map(const char *path, void **ret_map, int64_t *ret_size)
 }
 
 void __wrap_file_unmap(void *map, int64_t size);
-void __wrap_file_unmap(void *map, int64_t)
+void __real_file_unmap(void *map, int64_t size);
+void __wrap_file_unmap(void *map, int64_t size)
 {
-    free(map);
+    if (files)
+        free(map);
+    else
+        __real_file_unmap(map, size);
 }
+
+#if __has_include("base/dir.h")
+/* Readers that take a folder and a name are given names in memory, and NULL as the folder. */
+struct dir;
+enum status __real_file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret,
+                                int64_t *ret_size);
+enum status __wrap_file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret,
+                                int64_t *ret_size);
+enum status __wrap_file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret,
+                                int64_t *ret_size)
+{
+    return !at && find(name) >= 0 ? __wrap_file_read(name, a, ret, ret_size)
+                                  : __real_file_read_at(at, name, a, ret, ret_size);
+}
+
+enum status __real_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size);
+enum status __wrap_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size);
+enum status __wrap_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size)
+{
+    return !at && find(name) >= 0 ? __wrap_file_map(name, ret, size)
+                                  : __real_file_map_at(at, name, ret, size);
+}
+#endif
 
 json_t *__wrap_json_load_file(const char *path, size_t flags, json_error_t *error);
 json_t *__wrap_json_load_file(const char *path, size_t flags, json_error_t *error)

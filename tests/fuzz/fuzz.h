@@ -24,6 +24,10 @@ int fuzz_parts(const uint8_t *data, size_t size, struct fuzz_part *part, int mos
 
 /* A file that exists until fuzz_end. `bytes` are borrowed. */
 void fuzz_file(const char *path, const void *bytes, int64_t size);
+/* A folder on tmpfs, for a reader that opens files itself; removed at the end of the program. */
+const char *fuzz_folder(void);
+/* Writes a file of it, which stays until it is written again. */
+void fuzz_disk(const char *name, const void *bytes, int64_t size);
 /* Ends an input: removes the files, releases the arena. `accepted`: the reader took the input for
  * valid. At the end of the program their number is printed; none of the seeds accepted would mean
  * that the target does not reach its reader. Returns 0. */

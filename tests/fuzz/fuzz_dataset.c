@@ -11,11 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dataset d;
     static volatile unsigned sum;
     fuzz_parts(data, size, part, 3, &a);
-    fuzz_file("d/x", "", 0);
-    fuzz_file("d/x/meta.json", part[0].bytes, part[0].size);
-    fuzz_file("d/x/train.bin", part[1].bytes, part[1].size);
-    fuzz_file("d/x/val.bin", part[2].bytes, part[2].size);
-    bool valid = dataset_open(&d, "d", "x", &a) == ST_OK;
+    fuzz_disk("x/meta.json", part[0].bytes, part[0].size);
+    fuzz_disk("x/train.bin", part[1].bytes, part[1].size);
+    fuzz_disk("x/val.bin", part[2].bytes, part[2].size);
+    bool valid = dataset_open(&d, fuzz_folder(), "x", &a) == ST_OK;
     if (valid) {
         for (int s = 0; s < SPLIT_COUNT; s++)
             for (int64_t i = 0; i < d.count[s]; i++) {
