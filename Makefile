@@ -270,10 +270,11 @@ build/fuzz/flags: FORCE
 	$(Q)echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_WRAPPED)' | cmp -s - $@ || \
 	    echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_WRAPPED)' >$@
 build/fuzz/src/present/assets.o: $(wildcard src/present/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
+build/fuzz/tests/%.o: WARNED := -Wall -Wextra -Werror
 build/fuzz/%.o: %.c build/fuzz/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  fuzz cc $<")
-	$(Q)$(CCACHE) $(FUZZ_CC) $(FUZZ_FLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CCACHE) $(FUZZ_CC) $(FUZZ_FLAGS) $(WARNED) -MMD -MP -c -o $@ $<
 build/fuzz/libreaders.a: $(FUZZ_OBJECTS)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(FUZZ_TARGETS): build/fuzz/%: build/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) build/fuzz/libreaders.a

@@ -28,6 +28,8 @@ void fuzz_file(const char *path, const void *bytes, int64_t size);
 const char *fuzz_folder(void);
 /* Writes a file of it, which stays until it is written again. */
 void fuzz_disk(const char *name, const void *bytes, int64_t size);
+/* Reads every byte, so that the sanitizer sees those that are not there. */
+void fuzz_touch(const void *bytes, int64_t size);
 /* Ends an input: removes the files, releases the arena. `accepted`: the reader took the input for
  * valid. At the end of the program their number is printed; none of the seeds accepted would mean
  * that the target does not reach its reader. Returns 0. */

@@ -3,10 +3,10 @@
 
 #include "base/str.h"
 #include "report/changes.h"
-#include "report/html.h"
+#include "report/profile_page.h"
 #include "report/roofline.h"
 
-#include <stdlib.h>
+#include <jansson.h>
 
 static void print(struct profile_file *p, int n, struct arena *a)
 {
@@ -20,8 +20,7 @@ static void print(struct profile_file *p, int n, struct arena *a)
     table_print_text(&t, &s);
     for (int i = 0; i < n; i++) profile_file_words(&p[i], a);
     roofline_print_file(p, n, &s);
-    struct comparison none = {0};
-    html_print_data(&(struct html_page){.runs = &none, .profiles = &set}, a, &s);
+    json_decref(profile_page_json(&set, a));
     str_release(&s);
 }
 

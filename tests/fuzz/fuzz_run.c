@@ -1,11 +1,11 @@
 /* The files of a run directory: log.jsonl, summary.json, plan.json, env.json, config.conf and
- * samples.txt, read, compared with themselves, and printed as tables and as the page's data. */
+ * samples.txt, read, compared with themselves, and printed as tables and JSON. */
 #include "fuzz.h"
 
 #include "base/str.h"
-#include "report/html.h"
+#include "report/compare.h"
 
-#include <stdlib.h>
+#include <jansson.h>
 
 static const char *const names[] = {"./log.jsonl", "./summary.json", "./plan.json",
                                     "./env.json",  "./config.conf",  "./samples.txt"};
@@ -24,8 +24,8 @@ static void print(struct run *run, struct arena *a)
         print[i](&c.table, &s);
         print[i](&settings, &s);
     }
-    struct profile_set none = {0};
-    html_print_data(&(struct html_page){.runs = &c, .profiles = &none}, a, &s);
+    json_decref(gauges_json(&run->gauges, 3));
+    json_decref(table_json(&c.table));
     str_release(&s);
 }
 
