@@ -61,7 +61,7 @@ static const char reference_head[] =
     "names\n"
     "the file and the line. It quotes only keys and their values, and these only if the file is in "
     "the\n"
-    "folder of the first file or below it: an include may name a file that is nobody's business.\n";
+    "folder of the first file or below it: an include may name a file of secrets.\n";
 
 void config_print_reference(struct str *s)
 {
