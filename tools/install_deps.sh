@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs the Debian packages that are missing: what the build and its tests need; with --check
 # also what `make check` needs, with --tsan what `make tsan` needs, with --fuzz clang with
-# libFuzzer, which `make fuzz` prefers to gcc; with --text only the text that `make demo` trains on if
-# Shakespeare cannot be downloaded. Does nothing, and needs no privileges, if all are installed.
+# libFuzzer, which `make fuzz` prefers to gcc; with --text only the text that `make demo` trains on
+# if Shakespeare cannot be downloaded. Does nothing, and needs no privileges, if all are installed.
 set -u
 build="gcc g++ make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev
     zlib1g-dev libcmocka-dev libjs-dygraphs"
