@@ -8,6 +8,8 @@
 #   make check        install packages, then all that CI does: format, layers, headers, sizes, cppcheck,
 #                     docs, every test in release and with the sanitizers
 #   make tsan         the tests that use threads, under ThreadSanitizer
+#   make fuzz         every reader on damaged input for FUZZ_SECONDS (600) each, with sanitizers; with
+#                     clang by libFuzzer, else by simple mutations; NAME=TARGET...: only these
 #   make demo         install packages, build, train, compare, report; FROM=FILE: on your own text
 #   make compare-pytorch
 #                     Strobe beside PyTorch (PYTHON) on the GPU or, without one, on the CPU, there also
@@ -61,6 +63,8 @@ $(if $(LLVM),,$(error MODE=tsan needs LLVM's OpenMP library: tools/install_deps.
 OPENMP := -L$(dir $(LLVM)) -Wl,-rpath,$(dir $(LLVM)) -lomp
 endif
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
+
+comma := ,
 
 # Libraries: what is installed is used (docs/ARCHITECTURE.md). One call of pkg-config for each question.
 REQUIRED := jansson libcrypto
@@ -129,7 +133,7 @@ OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOU
 LIBRARY := $(BUILD)/libstrobe.so
 
 # Tests: those whose path contains a word of T; with QUICK, those that are not slow.
-SELECTED := $(strip $(foreach t,$(wildcard tests/*/test_*.c tests/e2e/test_*.sh),\
+SELECTED := $(strip $(foreach t,$(wildcard tests/*/test_*.c tests/*/test_*.sh),\
               $(if $(or $(if $(strip $(T)),,all),$(strip $(foreach w,$(T),$(findstring $(w),$(t))))),$(t))))
 ifneq ($(QUICK),)
 SELECTED := $(if $(SELECTED),$(shell grep -LE '^[ /*\#]*test: [^;]*slow' $(SELECTED)))
@@ -143,7 +147,7 @@ PROGRAMS := $(sort $(patsubst %.c,$(BUILD)/%,$(filter %.c,$(SELECTED))) \
               $(if $(SCRIPTS),$(addprefix $(BUILD),$(shell grep -oh '/tests/[a-z]*/test_[a-z0-9_]*' $(SCRIPTS)))))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all test test-programs quick check tsan demo compare-pytorch check-gpu deps docs install clean format FORCE need
+.PHONY: all test test-programs quick check tsan fuzz fuzz-programs demo compare-pytorch check-gpu deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJECTS) $(TEST_HELPERS) $(PROGRAMS:=.o)
 
@@ -242,13 +246,51 @@ $(addprefix $(BUILD)/emulator/,without.so listener.so): $(BUILD)/emulator/%.so: 
 	$(if $(Q),@echo "  cc $@")
 	$(Q)$(CC) -std=c2x -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -isystem $(CUDA)/include -fPIC -shared -o $@ $<
 
+# Fuzz targets (tests/fuzz/fuzz.h), the same in all modes: with libFuzzer where clang has it, else
+# with gcc and tests/fuzz/driver.c. What reads files, and not what it calls to compute.
+FUZZER := $(lastword $(sort $(wildcard /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-$(MACHINE).a)))
+FUZZ_CC := $(if $(FUZZER),$(firstword $(subst /lib/clang/, ,$(FUZZER)))/bin/clang,$(CC))
+FUZZ_FLAGS := -std=c2x -O1 -g1 -D_GNU_SOURCE -Isrc -fno-omit-frame-pointer -fno-sanitize-recover=all \
+              -fsanitize=$(if $(FUZZER),fuzzer-no-link$(comma))address,undefined \
+              $(if $(HAS_CUDA),-isystem $(CUDA)/include)
+FUZZ_WRAPPED := $(addprefix -Wl$(comma)--wrap=,file_exists file_read file_map file_unmap json_load_file \
+                  file_read_at file_map_at hash_open hash_add hash_close hash_bytes)
+FUZZ_SOURCES := $(wildcard $(patsubst %,src/%/*.c,base config data present report tuning)) \
+                src/train/state_file.c src/machine/machine_file.c $(wildcard src/graph/*.c) \
+                $(if $(HAS_CUDA),src/backend/cuda/runtime/jit_cache.c)
+FUZZ_OBJECTS := $(patsubst %.c,build/fuzz/%.o,$(filter-out src/base/threads.c,$(FUZZ_SOURCES)))
+FUZZ_SHARED := $(patsubst %,build/fuzz/tests/fuzz/%.o,fuzz $(if $(FUZZER),,driver))
+FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_TARGETS := $(if $(HAS_CUDA),$(FUZZ_TARGETS),$(filter-out %/kernel_cache,$(FUZZ_TARGETS)))
+FUZZ_SECONDS ?= 600
+.SECONDARY: $(FUZZ_OBJECTS) $(FUZZ_SHARED)
+
+build/fuzz/flags: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_WRAPPED)' | cmp -s - $@ || \
+	    echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_WRAPPED)' >$@
+build/fuzz/src/present/assets.o: $(wildcard src/present/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
+build/fuzz/tests/%.o: WARNED := -Wall -Wextra -Werror
+build/fuzz/%.o: %.c build/fuzz/flags
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  fuzz cc $<")
+	$(Q)$(CCACHE) $(FUZZ_CC) $(FUZZ_FLAGS) $(WARNED) -MMD -MP -c -o $@ $<
+build/fuzz/libreaders.a: $(FUZZ_OBJECTS)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(FUZZ_TARGETS): build/fuzz/%: build/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) build/fuzz/libreaders.a
+	$(if $(Q),@echo "  fuzz ld $@")
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) $(if $(FUZZER),-fsanitize=fuzzer) $(FUZZ_WRAPPED) -o $@ $^ -ljansson -lm
+fuzz-programs: $(FUZZ_TARGETS)
+fuzz: fuzz-programs
+	$(Q)FUZZ_KEEP=build/fuzz/corpus sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(NAME)
+
 $(BUILD)/run_tests: tools/run_tests.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu2x -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)' $(BUILD)/run_tests $(BUILD) $(if $(filter asan tsan,$(MODE)),--sanitized) $(RUN_OPTIONS)
 
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
-test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
+test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring tests/fuzz/,$(SELECTED)),fuzz-programs) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
 test: test-programs
 	$(Q)$(RUN_TESTS) $(SELECTED)
 
@@ -280,4 +322,4 @@ install: all
 clean:
 	rm -rf build strobe
 
--include $(shell find build/$(MODE) -name '*.d' 2>/dev/null)
+-include $(shell find build/$(MODE) build/fuzz -name '*.d' 2>/dev/null)

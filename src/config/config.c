@@ -4,9 +4,13 @@
 #include "config/fields.h"
 
 #include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-enum { INCLUDE_DEPTH = 8 };
+/* SHOWN_KEY: characters of an unknown key in an included file that a message may have. */
+enum { INCLUDE_DEPTH = 8, FILE_BYTES_MOST = 1 << 20, SHOWN_KEY = 32 };
 
 static bool ends_at(const char *in, const char *text, char quote, bool whole)
 {
@@ -84,6 +88,9 @@ void config_init(struct config *c)
 
 struct reader {
     struct config *config;
+    const struct reader *from; /* the file that includes this one; NULL: the first file */
+    struct stat file;          /* not of texts in memory */
+    bool outside;              /* not in the folder of the first file, or below it */
     const char *path;
     int line;
     struct arena *arena;
@@ -94,13 +101,64 @@ struct reader {
 
 static enum status read_file(struct reader *r);
 
+/* True if `path` is in the folder of the file `first` or below it, once links are resolved. The
+ * root folder contains everything and counts for nothing. */
+static bool is_inside(const char *path, const char *first)
+{
+    char full[PATH_MAX], folder[PATH_MAX];
+    if (!realpath(path, full) || !realpath(first, folder)) return false;
+    size_t n = (size_t)(strrchr(folder, '/') - folder);
+    return n > 0 && !strncmp(full, folder, n) && full[n] == '/';
+}
+
+/* An include may name any file, also by mistake or by malice of who wrote the configuration, and
+ * error messages are passed on. They have text of the first file, which the user named. Of an
+ * included file they have keys of the table, and text only if the file is in the folder of the
+ * first file or below it and the line begins like a key. */
+static bool may_show(const struct reader *r, const char *key, int64_t length)
+{
+    if (!r->from) return true;
+    if (r->outside || length < 1 || length > SHOWN_KEY) return false;
+    for (int64_t i = 0; i < length; i++)
+        if (!islower((unsigned char)key[i]) && !isdigit((unsigned char)key[i]) && key[i] != '_')
+            return false;
+    return true;
+}
+
+static enum status check_file(struct reader *r)
+{
+    if (stat(r->path, &r->file) != 0) return ST_OK; /* reading it tells why */
+    if (r->from && !S_ISREG(r->file.st_mode))
+        return fail(ST_USAGE, "%s is not a regular file, so it cannot be included", r->path);
+    if (S_ISREG(r->file.st_mode) && r->file.st_size > FILE_BYTES_MOST)
+        return fail(ST_FORMAT, "%s has %lld bytes; a configuration has at most %d", r->path,
+                    (long long)r->file.st_size, FILE_BYTES_MOST);
+    return ST_OK;
+}
+
+static bool is_same(const struct reader *a, const struct reader *b)
+{
+    if (a->find) return !strcmp(a->path, b->path);
+    return a->file.st_ino == b->file.st_ino && a->file.st_dev == b->file.st_dev;
+}
+
+static enum status check_include(struct reader *r)
+{
+    const struct reader *first = r->from;
+    if (!r->find) TRY(check_file(r));
+    for (const struct reader *up = r->from; up; first = up, up = up->from)
+        if (is_same(r, up)) return fail(ST_USAGE, "%s includes itself", up->path);
+    if (r->depth > INCLUDE_DEPTH)
+        return fail(ST_USAGE, "includes are nested more than %d deep", INCLUDE_DEPTH);
+    r->outside = !r->find && !is_inside(r->path, first->path);
+    return ST_OK;
+}
+
 /* The file's keys override those of the included file, so the include comes first. */
 static enum status read_include(struct reader *r, const char *value)
 {
     if (r->entries > 0)
         return fail(ST_USAGE, "include must come before all keys of a file, and only once");
-    if (r->depth == INCLUDE_DEPTH)
-        return fail(ST_USAGE, "includes are nested more than %d deep", INCLUDE_DEPTH);
     char *name = arena_strdup(r->arena, value);
     TRY(unquote("include", name, false));
     if (!*name) return fail(ST_USAGE, "include needs the name of a file");
@@ -108,11 +166,30 @@ static enum status read_include(struct reader *r, const char *value)
     if (*name != '/' && slash)
         name = arena_printf(r->arena, "%.*s/%s", (int)(slash - r->path), r->path, name);
     struct reader inner = {.config = r->config,
+                           .from = r,
                            .path = name,
                            .arena = r->arena,
                            .find = r->find,
                            .depth = r->depth + 1};
+    TRY(check_include(&inner));
     return read_file(&inner);
+}
+
+static enum status read_key(struct reader *r, const char *key, int64_t length, const char *value)
+{
+    const struct field *f = field_find(key, length);
+    enum status st = key_set(r->config, key, length, value, false, r->arena);
+    if (st != ST_OK && !may_show(r, key, length))
+        return f ? fail(st,
+                        "%s cannot have that value; `strobe config --reference` lists the "
+                        "values",
+                        f->key)
+                 : fail(st, "this is no line of a configuration, which has the form `key = value`");
+    TRY(st);
+    int *seen = &r->seen[f - fields];
+    if (*seen) return fail(ST_USAGE, "%s is set twice, first on line %d", f->key, *seen);
+    *seen = r->line;
+    return ST_OK;
 }
 
 static enum status read_line(struct reader *r, char *line)
@@ -123,7 +200,9 @@ static enum status read_line(struct reader *r, char *line)
     char *equals = strchr(key, '=');
     char *end = equals;
     while (end && end > key && isspace((unsigned char)end[-1])) end--;
-    if (!equals || end == key) return fail(ST_USAGE, "expected `key = value`, found `%s`", key);
+    if (!equals || end == key)
+        return r->from ? fail(ST_USAGE, "expected `key = value`")
+                       : fail(ST_USAGE, "expected `key = value`, found `%s`", key);
     char *value = equals + 1;
     while (isspace((unsigned char)*value)) value++;
 
@@ -131,11 +210,7 @@ static enum status read_line(struct reader *r, char *line)
     if (length == 7 && !memcmp(key, "include", 7)) {
         TRY(read_include(r, value));
     } else {
-        TRY(key_set(r->config, key, length, value, false, r->arena));
-        int *seen = &r->seen[field_find(key, length) - fields];
-        if (*seen)
-            return fail(ST_USAGE, "%.*s is set twice, first on line %d", (int)length, key, *seen);
-        *seen = r->line;
+        TRY(read_key(r, key, length, value));
     }
     r->entries++;
     return ST_OK;
@@ -173,6 +248,7 @@ static enum status read_file(struct reader *r)
 enum status config_read(struct config *c, const char *path, struct arena *a)
 {
     struct reader r = {.config = c, .path = path, .arena = a};
+    TRY(check_file(&r));
     return read_file(&r);
 }
 

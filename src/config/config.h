@@ -116,7 +116,8 @@ struct config {
 /* Sets every member to the default of the table. */
 void config_init(struct config *c);
 /* Reads a file into `c`; keys that the file does not set keep their values. Strings live in `a`.
- * Errors name the line and the most similar key, or the allowed range. */
+ * Errors name the line and the most similar key, or the allowed range. They do not quote an
+ * included file, except keys and values in a file that is in the folder of `path` or below it. */
 enum status config_read(struct config *c, const char *path, struct arena *a);
 /* The same for texts in memory: `find` returns the text of a file name such as "cs336_small.conf",
  * also for included files; NULL if the name is unknown, which is a failure. */

@@ -54,7 +54,14 @@ static const char reference_head[] =
     "`include = other.conf`, relative to the file. Text may be quoted, and has the escapes `\\n`,\n"
     "`\\t`, `\\r`, `\\\"`, `\\'`, `\\#` and `\\\\`. On the command line the same keys are written "
     "as\n"
-    "`--key=value`. Names and defaults are those of nanoGPT if it has the key.\n";
+    "`--key=value`. Names and defaults are those of nanoGPT if it has the key.\n"
+    "\n"
+    "Includes are nested at most 8 deep, and a file has at most 1 MiB. An error in an included "
+    "file "
+    "names\n"
+    "the file and the line. It quotes only keys and their values, and these only if the file is in "
+    "the\n"
+    "folder of the first file or below it: an include may name a file of secrets.\n";
 
 void config_print_reference(struct str *s)
 {

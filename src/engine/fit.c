@@ -1,5 +1,7 @@
 #include "engine/fit.h"
 
+#include "base/checked.h"
+
 struct fit {
     struct config config;
     int64_t vocab;
@@ -15,8 +17,9 @@ static enum status bytes_at(struct fit *f, int64_t batch_size, int64_t *ret)
     f->config.data.batch_size = batch_size;
     enum status st = program_compile(&p, &f->config, f->vocab, f->target, f->tuning, f->kinds, &a);
     if (st == ST_OK) *ret = program_bytes(&p);
+    if (st == ST_MEMORY) *ret = SIZE_TOO_LARGE; /* for any machine */
     arena_release(&a);
-    return st;
+    return st == ST_MEMORY ? ST_OK : st;
 }
 
 enum { LINEAR_GUESSES = 6 }; /* before the search bisects */
@@ -40,14 +43,14 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
         if (next <= good) next = good + 1;
         if (next >= bad) next = bad - 1;
         TRY(bytes_at(&f, next, &now));
-        double each = (double)(now - of_last) / (double)(next - last);
+        double each = ((double)now - (double)of_last) / (double)(next - last);
         last = next, of_last = now;
-        if (now <= bytes)
+        if (now <= bytes && now != SIZE_TOO_LARGE)
             good = next, of_good = now;
         else
             bad = next;
-        double on = each > 0 ? (double)(bytes - of_good) / each : (double)most;
-        next = good + (on < (double)most ? (int64_t)on : most);
+        double on = each > 0 ? ((double)bytes - (double)of_good) / each : (double)most;
+        next = good + min_i64(int64_of(on, most), most);
         if (i >= LINEAR_GUESSES) next = good + (bad - good) / 2;
     }
     *ret = good;

@@ -39,6 +39,17 @@ static value append(struct graph *g, const struct node *n, const struct type *ou
     return to->out[0];
 }
 
+/* Every size, offset and sum of a plan then fits in 64 bits. */
+static value refuse_size(struct graph *g, const struct node *n, const struct type *type)
+{
+    char t[TYPE_TEXT];
+    enum status st = fail(ST_MEMORY,
+                          "%s %s gives %s, more than the 16 TiB that one value may have; lower "
+                          "batch_size, block_size, n_head or n_embd",
+                          op_def(n->op)->name, n->scope, type_text(t, type));
+    return stick(g, st, fail_message());
+}
+
 static value add(struct graph *g, struct node *n, const struct type *given)
 {
     const struct op_def *def = op_def(n->op);
@@ -54,6 +65,8 @@ static value add(struct graph *g, struct node *n, const struct type *given)
         enum status st = fail_in(ST_USAGE, "%s %s", def->name, n->scope);
         return stick(g, st, fail_message());
     }
+    for (int i = 0; i < n->n_out; i++)
+        if (type_bytes(&out[i]) > VALUE_BYTES_MOST) return refuse_size(g, n, &out[i]);
     return append(g, n, out);
 }
 

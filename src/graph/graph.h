@@ -61,7 +61,8 @@ void graph_init(struct graph *g, struct arena *a);
 /* The first failure while the graph was built, with its message; ST_OK if none. */
 enum status graph_status(const struct graph *g);
 
-/* Appends a node and returns its output 0 (the others follow: output i has the handle .i + i).
+/* Appends a node and returns its output 0 (the others follow: output i has the handle .i + i). An
+ * output of more than VALUE_BYTES_MOST bytes is the failure ST_MEMORY.
  * `given` may be NULL where the shape rule needs none. */
 value graph_add(struct graph *g, enum op op, const union attr *attr, int n_in, const value *in,
                 const struct type *given);

@@ -1,5 +1,6 @@
 #include "graph/op.h"
 
+#include "base/checked.h"
 #include "graph/attr.h"
 #include "graph/op_rules.h"
 
@@ -129,18 +130,18 @@ bool type_same(const struct type *a, const struct type *b)
 int64_t type_elements(const struct type *t)
 {
     int64_t n = 1;
-    for (int i = 0; i < t->rank; i++) n *= t->dim[i];
+    for (int i = 0; i < t->rank; i++) n = size_mul(n, t->dim[i]);
     return n;
 }
 
 int64_t range_elements(const struct type *t)
 {
-    return round_up(type_elements(t), RANGE_ALIGNMENT);
+    return size_round_up(type_elements(t), RANGE_ALIGNMENT);
 }
 
 int64_t type_bytes(const struct type *t)
 {
-    return type_elements(t) * dtype_size(t->dtype);
+    return size_mul(type_elements(t), dtype_size(t->dtype));
 }
 
 int64_t type_columns(const struct type *t)

@@ -268,6 +268,9 @@ struct type type_3d(enum dtype dtype, int64_t a, int64_t b, int64_t c);
 struct type type_4d(enum dtype dtype, int64_t a, int64_t b, int64_t c, int64_t d);
 bool type_same(const struct type *a, const struct type *b);
 bool type_same_shape(const struct type *a, const struct type *b);
+/* Counts too large for int64_t are SIZE_TOO_LARGE (base/checked.h); values of a graph have fewer
+ * than VALUE_BYTES_MOST bytes. */
+#define VALUE_BYTES_MOST ((int64_t)1 << 44)
 int64_t type_elements(const struct type *t);
 int64_t range_elements(const struct type *t); /* elements of a leaf in its range, with padding */
 int64_t type_bytes(const struct type *t);

@@ -1,4 +1,7 @@
+#include "base/checked.h"
 #include "graph/graph.h"
+
+#include <stdlib.h>
 
 static enum status verify_types(const struct graph *g, int id)
 {
@@ -17,37 +20,85 @@ static enum status verify_types(const struct graph *g, int id)
     return ST_OK;
 }
 
+/* A leaf that can be written: elements first ... end - 1 of its storage. */
+struct state {
+    enum storage storage;
+    int64_t first, end;
+    int64_t most; /* the largest `end` up to here, in the sorted list, of this storage */
+    int leaf;
+};
+
 struct check {
     const struct graph *g;
-    int *leaf;     /* per value: the leaf that owns its bytes, 0 if the value owns them */
-    bool *written; /* per leaf: it was overwritten */
-    int *state;    /* leaves that can be written */
+    int *leaf;           /* per value: the leaf that owns its bytes, 0 if the value owns them */
+    bool *written;       /* per leaf: it was overwritten */
+    struct state *state; /* sorted by storage and `first` */
     int states;
 };
+
+static int by_place(const void *a, const void *b)
+{
+    const struct state *x = a, *y = b;
+    if (x->storage != y->storage) return x->storage < y->storage ? -1 : 1;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x->leaf - y->leaf;
+}
+
+static struct state state_of(const struct graph *g, const struct node *n)
+{
+    int64_t first = n->attr.leaf.offset;
+    int64_t end = size_add(first, type_elements(graph_type(g, n->out[0])));
+    return (struct state){n->attr.leaf.storage, first, end, end, n->out[0].i};
+}
+
+/* Large models have thousands of leaves, and an update writes most of them. */
+static void list_states(struct check *c, struct arena *scratch)
+{
+    c->state = ARENA_NEW(scratch, struct state, c->g->nodes);
+    for (int id = 0; id < c->g->nodes; id++) {
+        const struct node *n = &c->g->node[id];
+        if (n->op == OP_LEAF && n->attr.leaf.storage != STORAGE_INPUT)
+            c->state[c->states++] = state_of(c->g, n);
+    }
+    qsort(c->state, (size_t)c->states, sizeof *c->state, by_place);
+    for (int i = 1; i < c->states; i++)
+        if (c->state[i].storage == c->state[i - 1].storage)
+            c->state[i].most = max_i64(c->state[i].end, c->state[i - 1].most);
+}
 
 static void note_bytes(struct check *c, const struct node *n)
 {
     int v = n->out[0].i;
     if (n->op == OP_LEAF) {
         c->leaf[v] = v;
-        if (n->attr.leaf.storage != STORAGE_INPUT) c->state[c->states++] = v;
     } else if (op_def(n->op)->flags & OP_VIEW) {
         c->leaf[v] = c->leaf[n->in[0].i];
     }
 }
 
-/* Marks every leaf that shares bytes with this one. */
-static void note_written(struct check *c, value v)
+/* The number of states before those of `storage` that begin at `first` or later. */
+static int states_before(const struct check *c, enum storage storage, int64_t first)
 {
-    const struct node *to = graph_producer(c->g, v);
-    int64_t first = to->attr.leaf.offset, end = first + type_elements(graph_type(c->g, v));
-    for (int i = 0; i < c->states; i++) {
-        value other = {c->state[i]};
-        const struct node *n = graph_producer(c->g, other);
-        int64_t at = n->attr.leaf.offset;
-        if (n->attr.leaf.storage == to->attr.leaf.storage && at < end &&
-            first < at + type_elements(graph_type(c->g, other)))
-            c->written[other.i] = true;
+    int low = 0, high = c->states;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        const struct state *s = &c->state[middle];
+        if (s->storage < storage || (s->storage == storage && s->first < first))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Marks every leaf up to here that shares bytes with this one, which node `id` writes. */
+static void note_written(struct check *c, value v, int id)
+{
+    struct state to = state_of(c->g, graph_producer(c->g, v));
+    for (int i = states_before(c, to.storage, to.end); i-- > 0;) {
+        const struct state *s = &c->state[i];
+        if (s->storage != to.storage || s->most <= to.first) break;
+        if (to.first < s->end && c->g->info[s->leaf].producer < id) c->written[s->leaf] = true;
     }
 }
 
@@ -74,7 +125,7 @@ static enum status verify_node(struct check *c, int id)
         const struct node *leaf = graph_producer(g, n->in[i]);
         if (leaf->op != OP_LEAF || leaf->attr.leaf.storage == STORAGE_INPUT)
             return fail(ST_FORMAT, "writes a value that is not state");
-        note_written(c, n->in[i]);
+        note_written(c, n->in[i], id);
     }
     note_bytes(c, n);
     return verify_types(g, id);
@@ -86,8 +137,8 @@ enum status graph_verify(const struct graph *g)
     struct arena scratch = {0};
     struct check c = {.g = g,
                       .leaf = ARENA_NEW(&scratch, int, g->values),
-                      .written = ARENA_NEW(&scratch, bool, g->values),
-                      .state = ARENA_NEW(&scratch, int, g->values)};
+                      .written = ARENA_NEW(&scratch, bool, g->values)};
+    list_states(&c, &scratch);
     enum status st = ST_OK;
     for (int id = 0; id < g->nodes && st == ST_OK; id++) {
         st = verify_node(&c, id);

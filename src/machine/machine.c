@@ -28,13 +28,6 @@ enum machine_precision machine_precision(enum dtype dtype, bool tf32)
                                                       : MACHINE_F32;
 }
 
-const char *machine_precision_name(enum machine_precision p)
-{
-    static const char *const names[] = {
-        [MACHINE_F32] = "f32", [MACHINE_TF32] = "tf32", [MACHINE_BF16] = "bf16"};
-    return names[p];
-}
-
 static const char *library_of(const struct backend *b, const char *name, struct arena *a)
 {
     struct device_library l;
@@ -70,12 +63,6 @@ enum status machine_identify(struct machine *m, const struct device *device, str
     long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
     m->cache_bytes = cache > 0 ? cache : 0;
     return ST_OK;
-}
-
-bool machine_same(const struct machine *m, const struct machine *other)
-{
-    return m->gpu == other->gpu && m->threads == other->threads && !strcmp(m->name, other->name) &&
-           !strcmp(m->isa, other->isa) && !strcmp(m->library, other->library);
 }
 
 enum status machine_measure(struct machine *m, bool quick,

@@ -10,6 +10,19 @@
 
 enum { FILE_VERSION = 1, RECORDS_MOST = 32 };
 
+const char *machine_precision_name(enum machine_precision p)
+{
+    static const char *const names[] = {
+        [MACHINE_F32] = "f32", [MACHINE_TF32] = "tf32", [MACHINE_BF16] = "bf16"};
+    return names[p];
+}
+
+bool machine_same(const struct machine *m, const struct machine *other)
+{
+    return m->gpu == other->gpu && m->threads == other->threads && !strcmp(m->name, other->name) &&
+           !strcmp(m->isa, other->isa) && !strcmp(m->library, other->library);
+}
+
 static json_t *peak_json(const struct machine_peak *p)
 {
     return json_pack("{s:s, s:f, s:f, s:I, s:I, s:I, s:s}", "dtype",

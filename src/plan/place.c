@@ -1,8 +1,10 @@
 /* Places the largest span first, each at the lowest gap that fits. For a training step, where
  * values saved for the backward pass dominate, this meets the lower bound. */
+#include "base/checked.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { ALIGNMENT = 64 };
 
@@ -14,48 +16,59 @@ static int larger_first(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-static int lower_first(const void *a, const void *b)
-{
-    const struct place_span *x = *(const struct place_span *const *)a;
-    const struct place_span *y = *(const struct place_span *const *)b;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
 static bool live_together(const struct place_span *a, const struct place_span *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
 
+/* The lowest offset at which `s` fits among the `n` placed spans, which are sorted by offset. */
+static int64_t lowest_gap(const struct place_span *s, struct place_span *const *placed, int n)
+{
+    int64_t offset = 0;
+    for (int k = 0; k < n; k++) {
+        if (!live_together(s, placed[k])) continue;
+        if (placed[k]->offset - offset >= s->bytes) break;
+        int64_t end = size_round_up(size_add(placed[k]->offset, placed[k]->bytes), ALIGNMENT);
+        if (end > offset) offset = end;
+    }
+    return offset;
+}
+
+static void insert(struct place_span *s, struct place_span **placed, int n)
+{
+    int low = 0, high = n;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (placed[middle]->offset <= s->offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(placed + low + 1, placed + low, sizeof *placed * (size_t)(n - low));
+    placed[low] = s;
+}
+
 int64_t place_spans(struct place_span *span, int n, struct arena *scratch)
 {
     struct place_span **order = ARENA_NEW(scratch, struct place_span *, n);
-    struct place_span **near = ARENA_NEW(scratch, struct place_span *, n);
+    struct place_span **placed = ARENA_NEW(scratch, struct place_span *, n + 1);
     int64_t total = 0;
     for (int i = 0; i < n; i++) order[i] = &span[i];
     qsort(order, (size_t)n, sizeof *order, larger_first);
     for (int i = 0; i < n; i++) {
-        int count = 0;
-        for (int k = 0; k < i; k++)
-            if (live_together(order[i], order[k])) near[count++] = order[k];
-        qsort(near, (size_t)count, sizeof *near, lower_first);
-        int64_t offset = 0;
-        for (int k = 0; k < count; k++) {
-            if (near[k]->offset - offset >= order[i]->bytes) break;
-            int64_t end = round_up(near[k]->offset + near[k]->bytes, ALIGNMENT);
-            if (end > offset) offset = end;
-        }
-        order[i]->offset = offset;
-        if (offset + order[i]->bytes > total) total = offset + order[i]->bytes;
+        order[i]->offset = lowest_gap(order[i], placed, i);
+        insert(order[i], placed, i);
+        total = max_i64(total, size_add(order[i]->offset, order[i]->bytes));
     }
-    return round_up(total, ALIGNMENT);
+    return size_round_up(total, ALIGNMENT);
 }
 
 bool place_valid(const struct place_span *span, int n)
 {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < i; k++) {
-            bool apart = span[i].offset + span[i].bytes <= span[k].offset ||
-                         span[k].offset + span[k].bytes <= span[i].offset;
+            bool apart = size_add(span[i].offset, span[i].bytes) <= span[k].offset ||
+                         size_add(span[k].offset, span[k].bytes) <= span[i].offset;
             if (live_together(&span[i], &span[k]) && !apart) return false;
         }
     return true;

@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include "backend/backend.h"
+#include "base/checked.h"
 #include "plan/liveness.h"
 
 #include <string.h>
@@ -42,6 +43,9 @@ static enum status plan_step(struct plan *p, int id, const struct target *target
     return ST_OK;
 }
 
+/* Sums over all storage then fit in 64 bits. */
+#define PLAN_BYTES_MOST ((int64_t)1 << 58)
+
 enum { INPUT_ALIGNMENT = 64 }; /* the same as in place.c and in the staging buffer of inputs */
 
 /* Sets the offset of each small input within their common span, and returns that span. */
@@ -57,7 +61,7 @@ static struct place_span place_inputs(struct plan *p)
     return all;
 }
 
-static void place_arena(struct plan *p, struct arena *scratch)
+static enum status place_arena(struct plan *p, struct arena *scratch)
 {
     int n = 1, values = p->graph->values;
     struct place_span *place = ARENA_NEW(scratch, struct place_span, values + p->steps + 1);
@@ -77,6 +81,11 @@ static void place_arena(struct plan *p, struct arena *scratch)
     if (p->options.no_reuse)
         for (int i = 0; i < n; i++) place[i].first = 0, place[i].last = p->steps;
     p->arena_bytes = place_spans(place, n, scratch);
+    if (p->arena_bytes > PLAN_BYTES_MOST)
+        return fail(ST_MEMORY,
+                    "the values of this graph need more than %lld TiB together; lower batch_size, "
+                    "block_size, n_layer or n_embd",
+                    (long long)(PLAN_BYTES_MOST >> 40));
     BUG_IF(n < 4096 && !place_valid(place, n),
            "two values with overlapping live ranges share bytes");
     for (int v = 1; v < values; v++)
@@ -88,6 +97,7 @@ static void place_arena(struct plan *p, struct arena *scratch)
             p->step[-owner[i]].scratch_offset = place[i].offset;
     }
     for (int v = 1; v < values; v++) p->span[v].offset = p->span[p->span[v].root].offset;
+    return ST_OK;
 }
 
 enum status plan_build(struct plan *p, const struct graph *g, const struct target *target,
@@ -102,9 +112,9 @@ enum status plan_build(struct plan *p, const struct graph *g, const struct targe
     p->steps = g->nodes;
     struct arena scratch = {0};
     liveness_find(p, &scratch);
-    place_arena(p, &scratch);
+    enum status st = place_arena(p, &scratch);
     arena_release(&scratch);
-    return ST_OK;
+    return st;
 }
 
 void plan_release(struct plan *p)

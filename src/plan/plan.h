@@ -67,7 +67,8 @@ struct plan_hooks {
 };
 
 /* Pure: the same graph, target and tuning give the same plan, in `a`. `target` and what the options
- * point to must outlive it. ST_UNSUPPORTED, with the node, if a node has no kernel. */
+ * point to must outlive it. ST_UNSUPPORTED, with the node, if a node has no kernel; ST_MEMORY if
+ * the values are too large for any machine. */
 enum status plan_build(struct plan *p, const struct graph *g, const struct target *target,
                        const struct plan_options *options, struct arena *a);
 /* Undoes plan_bind. */
@@ -109,7 +110,8 @@ void plan_print(const struct plan *p, struct str *s);
 void plan_print_memory(const struct plan *p, int rows, struct str *s);
 
 /* Assigns each span an offset, a multiple of 64, such that spans with overlapping live ranges do
- * not overlap in memory; returns the bytes needed. Depends only on its arguments. */
+ * not overlap in memory; returns the bytes needed, SIZE_TOO_LARGE (base/checked.h) if they are
+ * more than 64 bits can count; the offsets are then meaningless. Depends only on its arguments. */
 struct place_span {
     int64_t bytes;
     int first, last;

@@ -15,6 +15,7 @@
 #include <glob.h>
 #include <jansson.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct config c;
 static struct arena arena;
@@ -168,13 +169,85 @@ static void test_include(void **state)
 
     assert_refused("n_layer = 2\ninclude = base.conf\n",
                    ":2: include must come before all keys of a file, and only once");
-    assert_int_equal(read_text("include = x.conf\n"), ST_USAGE); /* itself */
-    assert_non_null(strstr(fail_message(), "includes are nested more than 8 deep"));
     assert_int_equal(read_text("include = nowhere.conf\n"), ST_IO);
     workdir_text("base.conf", "\nn_layer = 0\n");
     assert_int_equal(read_text("include = base.conf\n"), ST_USAGE);
     assert_non_null(strstr(fail_message(), "x.conf:1: "));
     assert_non_null(strstr(fail_message(), "base.conf:2: n_layer must be"));
+}
+
+/* A file that includes the next one, up to `depth`; the last one sets a key. */
+static void write_chain(int depth)
+{
+    char name[32], text[64];
+    for (int i = 0; i <= depth; i++) {
+        snprintf(name, sizeof name, "%d.conf", i);
+        snprintf(text, sizeof text, "include = %d.conf\n", i + 1);
+        workdir_text(name, i < depth ? text : "n_layer = 7\n");
+    }
+}
+
+static void test_include_depth_and_cycles(void **state)
+{
+    (void)state;
+    assert_int_equal(read_text("include = x.conf\n"), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "x.conf includes itself"));
+    workdir_text("b.conf", "include = ./x.conf\n");
+    assert_int_equal(read_text("include = b.conf\n"), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "x.conf includes itself"));
+    write_chain(8);
+    assert_int_equal(config_read(&c, workdir_path("0.conf"), &arena), ST_OK);
+    assert_int_equal(c.model.n_layer, 7);
+    write_chain(9);
+    assert_int_equal(config_read(&c, workdir_path("0.conf"), &arena), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "includes are nested more than 8 deep"));
+    assert_int_equal(read_text("include = /dev/zero\n"), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "/dev/zero is not a regular file"));
+}
+
+/* Reads sub/top.conf, which includes `file` with `text`; the message must not contain `secret`. */
+static void assert_hidden(const char *file, const char *text, const char *secret, const char *rest)
+{
+    workdir_text(file, text);
+    const char *name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+    char top[128];
+    snprintf(top, sizeof top, "include = %s%s\n", strchr(file, '/') ? "" : "../", name);
+    assert_int_equal(config_read(&c, workdir_text("sub/top.conf", top), &arena), ST_USAGE);
+    if (strstr(fail_message(), secret)) fail_msg("quoted: %s", fail_message());
+    if (!strstr(fail_message(), rest)) fail_msg("%s\ndoes not say: %s", fail_message(), rest);
+}
+
+static void test_include_quotes_nothing_foreign(void **state)
+{
+    (void)state;
+    static const char form[] = "this is no line of a configuration, which has the form";
+    assert_int_equal(file_make_dirs(workdir_path("sub")), ST_OK);
+    assert_hidden("shadow", "root:$6$aBc.dEf:19000:0:99999:7:::\n", "root",
+                  "/shadow:1: expected `key = value`");
+    assert_hidden("shadow", "\ntoken=aBcDeF\n", "token", "/shadow:2: this is no line");
+    assert_hidden("shadow", "n_layer = aBcDeF\n", "aBcDeF", "/shadow:1: n_layer cannot have");
+    assert_hidden("shadow", "start = \"aBcDeF\n", "aBcDeF", "/shadow:1: start cannot have");
+    assert_hidden("sub/key", "c2VjcmV0\n", "c2VjcmV0", "/key:1: expected `key = value`");
+    assert_hidden("sub/key", "c2VjcmV0==\n", "c2VjcmV0", form);
+    assert_hidden("sub/key", "TOKEN = aBcDeF\n", "TOKEN", form);
+    /* What is a key is named, and a wrong value of one in the folder is shown. */
+    assert_hidden("sub/key", "n_layers = 3\n", "= 3", "there is no key n_layers");
+    assert_hidden("sub/key", "n_layer = 0\n", "=", "must be a whole number, 1 to 1024; got 0");
+    /* A link does not count as a file of the folder. */
+    workdir_text("shadow", "secret = 1\n");
+    assert_int_equal(symlink(workdir_path("shadow"), workdir_path("sub/link")), 0);
+    const char *top = workdir_text("sub/top.conf", "include = link\n");
+    assert_int_equal(config_read(&c, top, &arena), ST_USAGE);
+    assert_null(strstr(fail_message(), "secret"));
+}
+
+static void test_large_file(void **state)
+{
+    (void)state;
+    static char text[(1 << 20) + 2];
+    memset(text, '#', sizeof text - 1);
+    assert_int_equal(read_text(text), ST_FORMAT);
+    assert_non_null(strstr(fail_message(), "has 1048577 bytes; a configuration has at most"));
 }
 
 static void test_overrides(void **state)
@@ -403,6 +476,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_quotes_and_escapes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_errors_name_the_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_include, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_include_depth_and_cycles, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_include_quotes_nothing_foreign, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overrides, setup, teardown),
         cmocka_unit_test_setup_teardown(test_check, setup, teardown),
         cmocka_unit_test_setup_teardown(test_words_with_a_number, setup, teardown),

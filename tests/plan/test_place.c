@@ -1,5 +1,6 @@
 /* Placement without a graph: spans with bytes and live ranges. */
 #include "base/arena.h"
+#include "base/checked.h"
 #include "base/rng.h"
 #include "plan/plan.h"
 
@@ -136,6 +137,12 @@ static void test_edges(void **state)
     assert_int_equal(place(hole, 4), 640 + 320 + 256);
     struct place_span large[] = {{INT64_C(1) << 40, 0, 1, 0}, {INT64_C(1) << 40, 1, 2, 0}};
     assert_true(place(large, 2) == INT64_C(1) << 41);
+    /* What 64 bits cannot count does not wrap around. */
+    struct place_span huge[] = {{INT64_MAX / 2, 0, 1, 0},
+                                {INT64_MAX / 2, 0, 1, 0},
+                                {INT64_MAX / 2, 0, 1, 0},
+                                {INT64_MAX, 0, 1, 0}};
+    assert_true(place(huge, 4) == SIZE_TOO_LARGE);
 }
 
 static void test_valid_sees_an_overlap(void **state)

@@ -1,0 +1,206 @@
+#include "fuzz.h"
+
+#include "base/file.h"
+#include "base/hash.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILES_MOST = 8 };
+
+static struct {
+    const char *path;
+    const void *bytes;
+    int64_t size;
+} file[FILES_MOST];
+static int files;
+static int64_t inputs, taken;
+
+static void print_taken(void)
+{
+    printf("%lld of %lld inputs were valid\n", (long long)taken, (long long)inputs);
+}
+
+int LLVMFuzzerInitialize(int *, char ***)
+{
+    setenv("STROBE_LOG", "error", 1);
+    atexit(print_taken);
+    return 0;
+}
+
+int fuzz_parts(const uint8_t *data, size_t size, struct fuzz_part *part, int most, struct arena *a)
+{
+    static const char line[] = "\n%%\n";
+    const char *at = (const char *)data, *end = at + size;
+    int n = 0;
+    memset(part, 0, sizeof *part * (size_t)most);
+    for (; n < most; n++) {
+        const char *stop = memmem(at, (size_t)(end - at), line, sizeof line - 1);
+        bool last = !stop || n == most - 1;
+        if (last) stop = end;
+        part[n].size = stop - at;
+        part[n].bytes = arena_alloc(a, part[n].size + 1);
+        if (part[n].size) memcpy(part[n].bytes, at, (size_t)part[n].size);
+        if (last) return n + 1;
+        at = stop + sizeof line - 1;
+    }
+    return n;
+}
+
+void fuzz_file(const char *path, const void *bytes, int64_t size)
+{
+    BUG_IF(files == FILES_MOST, "too many files");
+    file[files].path = path;
+    file[files].bytes = bytes;
+    file[files++].size = size;
+}
+
+static char folder[64];
+
+static void remove_folder(void)
+{
+    (void)!file_remove_dir(folder);
+}
+
+const char *fuzz_folder(void)
+{
+    if (*folder) return folder;
+    snprintf(folder, sizeof folder, "%s/strobe-fuzz-XXXXXX",
+             file_is_dir("/dev/shm") ? "/dev/shm" : "/tmp");
+    BUG_IF(!mkdtemp(folder), "%s cannot be made", folder);
+    atexit(remove_folder);
+    return folder;
+}
+
+void fuzz_disk(const char *name, const void *bytes, int64_t size)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", fuzz_folder(), name);
+    BUG_IF(file_make_parent(path) != ST_OK, "%s", fail_message());
+    FILE *f = fopen(path, "wb");
+    BUG_IF(!f || (size && fwrite(bytes, 1, (size_t)size, f) != (size_t)size), "%s", path);
+    fclose(f);
+}
+
+void fuzz_touch(const void *bytes, int64_t size)
+{
+    static volatile uint8_t sum;
+    for (int64_t i = 0; i < size; i++) sum = sum ^ ((const uint8_t *)bytes)[i];
+}
+
+int fuzz_end(struct arena *a, bool accepted)
+{
+    files = 0;
+    inputs++;
+    taken += accepted;
+    arena_release(a);
+    return 0;
+}
+
+/* --- files in memory -------------------------------------------------------------------------- */
+
+static int find(const char *path)
+{
+    for (int i = 0; i < files; i++)
+        if (!strcmp(file[i].path, path)) return i;
+    return -1;
+}
+
+bool __real_file_exists(const char *path);
+bool __wrap_file_exists(const char *path);
+bool __wrap_file_exists(const char *path)
+{
+    return find(path) >= 0 || __real_file_exists(path);
+}
+
+enum status __real_file_read(const char *path, struct arena *a, char **ret, int64_t *ret_size);
+enum status __wrap_file_read(const char *path, struct arena *a, char **ret, int64_t *ret_size);
+enum status __wrap_file_read(const char *path, struct arena *a, char **ret, int64_t *ret_size)
+{
+    int i = find(path);
+    if (i < 0) return __real_file_read(path, a, ret, ret_size);
+    char *copy = arena_alloc(a, file[i].size + 1);
+    if (file[i].size) memcpy(copy, file[i].bytes, (size_t)file[i].size);
+    *ret = copy;
+    *ret_size = file[i].size;
+    return ST_OK;
+}
+
+/* A block of its own, so that the sanitizer sees a read beyond the end. */
+enum status __real_file_map(const char *path, void **ret_map, int64_t *ret_size);
+enum status __wrap_file_map(const char *path, void **ret_map, int64_t *ret_size);
+enum status __wrap_file_map(const char *path, void **ret_map, int64_t *ret_size)
+{
+    int i = find(path);
+    if (i < 0) return __real_file_map(path, ret_map, ret_size);
+    if (!file[i].size) return fail(ST_FORMAT, "%s: is empty", path);
+    *ret_map = malloc((size_t)file[i].size);
+    memcpy(*ret_map, file[i].bytes, (size_t)file[i].size);
+    *ret_size = file[i].size;
+    return ST_OK;
+}
+
+void __wrap_file_unmap(void *map, int64_t size);
+void __real_file_unmap(void *map, int64_t size);
+void __wrap_file_unmap(void *map, int64_t size)
+{
+    if (files)
+        free(map);
+    else
+        __real_file_unmap(map, size);
+}
+
+#if __has_include("base/dir.h")
+/* Readers that take a folder and a name are given names in memory, and NULL as the folder. */
+struct dir;
+enum status __real_file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret,
+                                int64_t *ret_size);
+enum status __wrap_file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret,
+                                int64_t *ret_size);
+enum status __wrap_file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret,
+                                int64_t *ret_size)
+{
+    return !at && find(name) >= 0 ? __wrap_file_read(name, a, ret, ret_size)
+                                  : __real_file_read_at(at, name, a, ret, ret_size);
+}
+
+enum status __real_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size);
+enum status __wrap_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size);
+enum status __wrap_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size)
+{
+    return !at && find(name) >= 0 ? __wrap_file_map(name, ret, size)
+                                  : __real_file_map_at(at, name, ret, size);
+}
+#endif
+
+json_t *__wrap_json_load_file(const char *path, size_t flags, json_error_t *error);
+json_t *__wrap_json_load_file(const char *path, size_t flags, json_error_t *error)
+{
+    int i = find(path);
+    return i < 0 ? NULL : json_loadb(file[i].bytes, (size_t)file[i].size, flags, error);
+}
+
+/* --- SHA-256 ---------------------------------------------------------------------------------- */
+
+void __wrap_hash_add(struct hash *h, const void *bytes, int64_t n);
+void __wrap_hash_add(struct hash *, const void *, int64_t) {}
+
+struct hash *__wrap_hash_open(void);
+struct hash *__wrap_hash_open(void)
+{
+    return NULL;
+}
+
+void __wrap_hash_close(struct hash *h, char ret_hex[HASH_HEX]);
+void __wrap_hash_close(struct hash *, char ret_hex[HASH_HEX])
+{
+    memset(ret_hex, '0', HASH_HEX - 1);
+    ret_hex[HASH_HEX - 1] = '\0';
+}
+
+void __wrap_hash_bytes(const void *bytes, int64_t n, char ret_hex[HASH_HEX]);
+void __wrap_hash_bytes(const void *, int64_t, char ret_hex[HASH_HEX])
+{
+    __wrap_hash_close(NULL, ret_hex);
+}

@@ -1,0 +1,29 @@
+/* bench.json: read, printed in every form, drawn, and written again as JSON. */
+#include "fuzz.h"
+
+#include "base/str.h"
+#include "present/sheet.h"
+
+#include <jansson.h>
+
+static void print(const struct sheet *s, struct arena *a)
+{
+    struct str out = {0};
+    sheet_print(s, table_print_text, true, &out);
+    sheet_print(s, table_print_markdown, true, &out);
+    sheet_print(s, table_print_csv, false, &out);
+    for (int i = 0; i < s->tables; i++)
+        if (s->table[i].chart.kind == SHEET_LINES) sheet_print_curves(&s->table[i], &out, a);
+    json_decref(sheet_json(s));
+    str_release(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct arena a = {0};
+    struct sheet s;
+    fuzz_file("bench.json", data, (int64_t)size);
+    bool valid = sheet_is("bench.json") && sheet_read("bench.json", &a, &s) == ST_OK;
+    if (valid) print(&s, &a);
+    return fuzz_end(&a, valid);
+}
