@@ -170,13 +170,24 @@ function tryNames(host, canvas, pointer, key, width) {
 
 function tryRooflines() {
     for (const host of all(".roofline")) {
-        const points = all("circle.chart-point", host);
+        const image = host.querySelector("img"), tip = host.querySelector(".tip"), at = image.getBoundingClientRect();
+        expect(all("svg", host).length === 0, "the picture is part of the page, not an image");
+        expect(image.complete && image.naturalWidth === 1000, "the picture is not drawn");
+        const picture = new DOMParser().parseFromString(decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1)), "image/svg+xml").documentElement;
+        const points = all("circle.chart-point", picture).filter(c => c.querySelector("title"));
         expect(points.length > 10, `only ${points.length} points`);
-        expect(all("text", host).some(t => /measured \d{4}-\d\d-\d\d/.test(t.textContent)), "the ceilings have no date");
-        expect(all(".chart-ceiling", host).length >= 3, "too few ceilings");
-        expect(all(".chart-label", host).length >= 3, "the largest points have no names");
-        points[0].dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: 9, clientY: 9}));
-        expect(/per step/.test(host.querySelector(".tip").innerText), "a point does not say what it is");
+        expect(all("text", picture).some(t => /measured \d{4}-\d\d-\d\d/.test(t.textContent)), "the ceilings have no date");
+        expect(all(".chart-ceiling", picture).length >= 3, "too few ceilings");
+        expect(all(".chart-label", picture).length >= 3, "the largest points have no names");
+        const scale = at.width / 1000, top = Number(picture.getAttribute("viewBox").split(" ")[1]);
+        const move = (x, y) => image.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: at.left + x * scale, clientY: at.top + (y - top) * scale}));
+        const last = points[points.length - 1];
+        move(Number(last.getAttribute("cx")), Number(last.getAttribute("cy")));
+        expect(!tip.hidden && /per step/.test(tip.innerText), "a point does not say what it is");
+        expect(last.querySelector("title").textContent.startsWith(tip.querySelector("b").textContent), "the words of another point");
+        expect(!host.querySelector(".ring").hidden, "the point is not marked");
+        move(3, top + 3);
+        expect(tip.hidden && host.querySelector(".ring").hidden, "an empty place has words");
     }
 }
 
