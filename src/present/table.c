@@ -93,8 +93,9 @@ static void print_markdown_text(struct str *s, const char *text)
     int n;
     for (int64_t left = (int64_t)strlen(text); left > 0; text += n, left -= n) {
         n = visible_step(text, left, false, form);
+        if (*text == '\n') strcpy(form, " ");
         if (strchr("|\\`*_<[&", *form)) str_append(s, "\\");
-        str_append(s, *text == '\n' ? " " : form);
+        str_append(s, form);
     }
 }
 

@@ -44,7 +44,7 @@ void table_set_count(struct table *t, int row, int column, double x, struct aren
     char text[32];
     if (!isfinite(x)) return;
     if (fabs(x) < 0x1p53)
-        str_thousands(text, (int64_t)(x + 0.5));
+        str_thousands(text, (int64_t)round(x));
     else
         snprintf(text, sizeof text, "%.3g", x);
     *table_at(t, row, column) = (struct table_cell){arena_strdup(a, text), x};

@@ -267,9 +267,10 @@ static enum status read_text(const char *path, struct arena *a, char **ret_text)
     return ST_OK;
 }
 
-static enum status read_log(struct run *r, struct arena *a)
+/* `dir`: its bytes; those of r->dir are text. */
+static enum status read_log(struct run *r, const char *dir, struct arena *a)
 {
-    char *path = arena_printf(a, "%s/log.jsonl", r->dir), *data;
+    char *path = arena_printf(a, "%s/log.jsonl", dir), *data;
     int64_t size;
     if (!file_exists(path))
         return fail(ST_IO, "%s has no log.jsonl: it is not a run directory of `strobe train`",
@@ -289,7 +290,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     const char *slash = strrchr(full, '/');
     r.name = lenient_utf8(slash + 1, (int64_t)strlen(slash + 1), a);
     gauges_init(&r.gauges);
-    TRY(read_log(&r, a));
+    TRY(read_log(&r, dir, a));
 
     char *text;
     TRY(read_text(arena_printf(a, "%s/config.conf", dir), a, &text));

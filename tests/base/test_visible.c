@@ -66,11 +66,11 @@ static void test_in_place(void **state)
 static void test_errors(void **state)
 {
     (void)state;
-    assert_int_equal(fail(ST_IO, "%s: no such file", "a\nstrobe: all is well\x1b[1A"), ST_IO);
+    assert_int_equal((fail)(ST_IO, "%s: no such file", "a\nstrobe: all is well\x1b[1A"), ST_IO);
     assert_string_equal(fail_message(), "a\\nstrobe: all is well\\x1b[1A: no such file");
     assert_int_equal(fail_in(ST_IO, "run %s", "\x1b"), ST_IO);
     assert_string_equal(fail_message(), "run \\x1b: a\\nstrobe: all is well\\x1b[1A: no such file");
-    assert_int_equal(fail(ST_IO, "of a compiler:\n%s", "line 1\nline 2\x1b"), ST_IO);
+    assert_int_equal((fail)(ST_IO, "of a compiler:\n%s", "line 1\nline 2\x1b"), ST_IO);
     assert_string_equal(fail_message(), "of a compiler:\nline 1\nline 2\\x1b");
 }
 

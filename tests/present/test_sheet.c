@@ -1,4 +1,5 @@
 /* A sheet that is written and read back is unchanged; invalid parts are refused or left out. */
+#include "present/markup.h"
 #include "present/sheet.h"
 
 #include "../support/hand.h"
