@@ -182,13 +182,14 @@ static json_t *profile_json_of(const struct profile_file *p, const struct roofli
 {
     struct texts t = {json_array(), json_object()};
     json_t *j = head_json(p);
-    json_t *more = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
-        times_json(&p->step_ms), "idle_ms", number(p->idle_ms), "gaps", number(p->gaps), "phases",
-        phases_json(p), "machine", text_or_null(p->machine), "machine_date",
-        text_or_null(p->machine_date), "products", peaks_json(p->product, p->products), "copies",
-        peaks_json(p->copy, p->copies), "answers", answers_json(p), "table", rows_json(p, &t),
-        "moments", moments_json(p), "memory", memory_json(p), "roofline", picture_json(p, frame));
+    json_t *more =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
+                  times_json(&p->step_ms), "idle_ms", number(p->idle_ms), "gaps", number(p->gaps),
+                  "phases", phases_json(p), "machine", text_or_null(p->machine), "machine_date",
+                  text_or_null(p->machine_date), "products", peaks_json(p->product, p->products),
+                  "copies", peaks_json(p->copy, p->copies), "answers", answers_json(p), "table",
+                  rows_json(p, &t), "moments", moments_json(p), "memory", memory_json(p),
+                  "roofline", picture_json(p, frame), "points", roofline_points(p, frame));
     BUG_IF(!j || !more, "a profile of the page is not JSON");
     json_object_update(j, more);
     json_decref(more);

@@ -1,7 +1,9 @@
 #include "report/roofline.h"
 
+#include "base/json.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 #include "present/chart.h"
 #include "present/labels.h"
 #include "present/svg.h"
@@ -162,26 +164,38 @@ static double radius(const struct panel *a, const struct profile_file_kernel *k)
     return fmax(RADIUS_LEAST, RADIUS_MOST * sqrt(k->ms / a->ms_most));
 }
 
-static void print_point(struct markup *m, const struct panel *a, const struct profile_file *p,
+/* The tooltip of a point, several lines. */
+static void print_words(struct str *s, const struct profile_file *p,
                         const struct profile_file_kernel *k, double whole)
 {
     char text[32];
-    int family = p->row[k->row].family;
+    const struct profile_file_row *r = &p->row[k->row];
+    visible_append(s, k->name);
+    str_printf(s, "\n%s, %.4g ms per step (%.3g %%), %g times\n",
+               profile_file_family_name(r->family), k->ms, 100 * k->ms / whole, k->per_step);
+    str_append(s, chart_value_text(text, CHART_FLOPS, rate(k)));
+    str_printf(s, " at %.3g FLOP per byte, %s", intensity(k),
+               chart_value_text(text, CHART_BANDWIDTH, 1e3 * k->bytes / k->work_ms));
+    if (k->floor_ms > 0)
+        str_printf(s, "\nfloor %.4g ms; it takes %.3g times as long", k->floor_ms,
+                   k->work_ms / k->floor_ms);
+    if (!r->bound) return;
+    str_append(s, "; bound by ");
+    visible_append(s, r->bound);
+}
+
+static void print_point(struct markup *m, const struct panel *a, const struct profile_file *p,
+                        const struct profile_file_kernel *k, double whole)
+{
+    struct str words = {0};
+    print_words(&words, p, k, whole);
     markup_printf(m,
                   "<circle class=\"chart-point\" style=\"--c:var(--family-%d)\" cx=\"%.1f\" "
-                  "cy=\"%.1f\" r=\"%.1f\"><title>%s",
-                  family, x_of(a, k), y_of(a, k), radius(a, k), k->name);
-    markup_printf(m, "\n%s, %.4g ms per step (%.3g %%), %g times\n",
-                  profile_file_family_name(family), k->ms, 100 * k->ms / whole, k->per_step);
-    markup_printf(m, "%s", chart_value_text(text, CHART_FLOPS, rate(k)));
-    markup_printf(m, " at %.3g FLOP per byte, %s", intensity(k),
-                  chart_value_text(text, CHART_BANDWIDTH, 1e3 * k->bytes / k->work_ms));
-    if (k->floor_ms > 0)
-        markup_printf(m, "\nfloor %.4g ms; it takes %.3g times as long", k->floor_ms,
-                      k->work_ms / k->floor_ms);
-    const char *bound = p->row[k->row].bound;
-    if (bound) markup_printf(m, "; bound by %s", bound);
+                  "cy=\"%.1f\" r=\"%.1f\"><title>",
+                  p->row[k->row].family, x_of(a, k), y_of(a, k), radius(a, k));
+    markup_lines(m, str_text(&words));
     markup_printf(m, "</title></circle>\n");
+    str_release(&words);
 }
 
 static int longest_first(const void *a, const void *b)
@@ -222,15 +236,23 @@ static void print_labels(struct markup *m, const struct panel *a, const struct p
     free(box);
 }
 
-/* Large points first, so that small ones are on top. */
-static void print_points(struct markup *m, const struct panel *a, const struct profile_file *p)
+/* Large points first, so that small ones are on top. The caller frees the list. */
+static const struct profile_file_kernel **points_of(const struct panel *a,
+                                                    const struct profile_file *p, int *ret_n)
 {
     const struct profile_file_kernel **point = malloc(sizeof *point * ((size_t)p->kernels + 1));
     BUG_IF(!point, "no memory for %d points", p->kernels);
-    int n = 0;
+    *ret_n = 0;
     for (int i = 0; i < p->kernels; i++)
-        if (is_inside(a, &p->kernel[i])) point[n++] = &p->kernel[i];
-    qsort(point, (size_t)n, sizeof *point, longest_first);
+        if (is_inside(a, &p->kernel[i])) point[(*ret_n)++] = &p->kernel[i];
+    qsort(point, (size_t)*ret_n, sizeof *point, longest_first);
+    return point;
+}
+
+static void print_points(struct markup *m, const struct panel *a, const struct profile_file *p)
+{
+    int n;
+    const struct profile_file_kernel **point = points_of(a, p, &n);
     double whole = profile_file_ms(p);
     for (int i = 0; i < n; i++) print_point(m, a, p, point[i], whole);
     print_labels(m, a, p, point, n);
@@ -280,14 +302,19 @@ static void print_note(struct markup *m, const struct panel *a, const struct pro
     str_release(&note);
 }
 
-static void print_panel(struct markup *m, const struct profile_file *p,
-                        const struct roofline_frame *f, double from)
+static struct panel panel_of(const struct roofline_frame *f, double from)
 {
-    struct panel a = {
+    return (struct panel){
         .chart = {.x = {CHART_NUMBER, true, 10, f->x_low, f->x_high, LEFT, WIDTH - RIGHT},
                   .y = {CHART_COUNT, true, 10, f->y_low, f->y_high, from + HEIGHT - BOTTOM,
                         from + TOP}},
         .ms_most = f->ms_most};
+}
+
+static void print_panel(struct markup *m, const struct profile_file *p,
+                        const struct roofline_frame *f, double from)
+{
+    struct panel a = panel_of(f, from);
     chart_print_x_grid(&a.chart, m);
     chart_print_y_grid(&a.chart, m);
     chart_print_x_title(&a.chart, "FLOP per byte", m);
@@ -305,6 +332,26 @@ void roofline_print_picture(const struct profile_file *p, const struct roofline_
     svg_open(m, TITLE, WIDTH, HEIGHT - TITLE, p->name);
     print_panel(m, p, frame, 0);
     svg_close(m);
+}
+
+json_t *roofline_points(const struct profile_file *p, const struct roofline_frame *frame)
+{
+    int n;
+    struct panel a = panel_of(frame, -TITLE);
+    const struct profile_file_kernel **point = points_of(&a, p, &n);
+    json_t *all = json_array();
+    for (int i = 0; i < n; i++) {
+        const struct profile_file_kernel *k = point[i];
+        struct str words = {0};
+        print_words(&words, p, k, profile_file_ms(p));
+        json_array_append_new(all,
+                              json_pack("[o, o, o, i, s]", number_or_null(x_of(&a, k)),
+                                        number_or_null(y_of(&a, k)), number_or_null(radius(&a, k)),
+                                        p->row[k->row].family, str_text(&words)));
+        str_release(&words);
+    }
+    free(point);
+    return json_pack("{s:i, s:o}", "width", WIDTH, "points", all);
 }
 
 void roofline_print_file(const struct profile_file *profile, int n, struct markup *m)

@@ -2,12 +2,13 @@
  * second, below the measured peaks of the machine. Its area is its time, its color its family.
  *
  * The file and the page use the same drawing. Points have tooltips; the page, which shows the
- * drawing as an image, reads them from it. */
+ * drawing as an image, has them as data. */
 #ifndef REPORT_ROOFLINE_H
 #define REPORT_ROOFLINE_H
 
 #include "report/profile_file.h"
 
+struct json_t;
 struct markup;
 
 /* Limits of the axes, the same for all profiles of a report. */
@@ -23,6 +24,9 @@ bool roofline_has_points(const struct profile_file *p);
 /* The picture of one profile, as the page shows it. */
 void roofline_print_picture(const struct profile_file *p, const struct roofline_frame *frame,
                             struct markup *m);
+/* {"width", "points": [[x, y, radius, family, tooltip], ...]} of that picture, in the order in which
+ * they are drawn; the caller releases it with json_decref. */
+struct json_t *roofline_points(const struct profile_file *p, const struct roofline_frame *frame);
 /* A complete file: all profiles, one below the other. */
 void roofline_print_file(const struct profile_file *profile, int n, struct markup *m);
 

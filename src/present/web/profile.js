@@ -331,23 +331,10 @@ function tablesSection(page) {
 
 /* --- rooflines ---------------------------------------------------------------------------------- */
 
-/* The points of a picture with their tooltips. Its markup is only read here, never put into the page. */
-function pointsOf(picture) {
-    const svg = new DOMParser().parseFromString(picture, "image/svg+xml").documentElement;
-    const number = (node, name) => Number(node.getAttribute(name));
-    const [, top, width] = (svg.getAttribute("viewBox") || "0 0 1 1").split(" ").map(Number);
-    const points = [...svg.querySelectorAll("circle")].filter(c => c.querySelector("title")).map(c => ({
-        x: number(c, "cx"), y: number(c, "cy") - top, r: number(c, "r"),
-        lines: c.querySelector("title").textContent.split("\n"),
-        color: (/--family-\d+/.exec(c.getAttribute("style")) || ["--soft"])[0],
-    }));
-    return {points, width};
-}
-
 /* The program draws the picture, which is an image in the page; the page adds its tooltips and a ring
  * around the point under the mouse. */
 function rooflineOf(p) {
-    const {points, width} = pointsOf(p.roofline);
+    const {width} = p.points, points = p.points.points.map(([x, y, r, family, words]) => ({x, y, r, family, lines: words.split("\n")}));
     const image = strobe.picture(p.roofline, {alt: `roofline of ${p.name}`});
     const ring = element("div", {class: "ring", hidden: ""});
     const host = element("div", {class: "roofline"}, element("div", {class: "scroll"}, element("div", {class: "drawing"}, image, ring)));
@@ -365,7 +352,7 @@ function rooflineOf(p) {
         set("width", 2 * point.r);
         set("height", 2 * point.r);
         ring.hidden = false;
-        tip.show(point.lines, event.clientX - whole.left, event.clientY - whole.top, `var(${point.color})`);
+        tip.show(point.lines, event.clientX - whole.left, event.clientY - whole.top, `var(--family-${point.family})`);
     });
     image.addEventListener("pointerleave", hide);
     return host;
