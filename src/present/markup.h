@@ -19,8 +19,8 @@ struct markup {
     struct str written; /* private to markup.c */
 };
 
-/* The format must be a literal. It may have %s, which is escaped, %d, %lld, %%, and %f and %g with a
- * precision; a number that is not finite becomes 0, because no coordinate may be one. */
+/* The format must be a literal. It may have %s, which is escaped, %d, %lld, %%, and %f, %e and %g
+ * with a precision; a number that is not finite becomes 0, as no coordinate may be one. */
 #define markup_printf(m, ...) markup_format(m, "" __VA_ARGS__)
 void markup_format(struct markup *m, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Text as `<pre>` or a tooltip shows it: line breaks and tabs stay. */

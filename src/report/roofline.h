@@ -24,8 +24,8 @@ bool roofline_has_points(const struct profile_file *p);
 /* The picture of one profile, as the page shows it. */
 void roofline_print_picture(const struct profile_file *p, const struct roofline_frame *frame,
                             struct markup *m);
-/* {"width", "points": [[x, y, radius, family, tooltip], ...]} of that picture, in the order in which
- * they are drawn; the caller releases it with json_decref. */
+/* {"width", "points": [[x, y, radius, family, tooltip], ...]} of that picture, in the order of
+ * drawing; the caller releases it with json_decref. */
 struct json_t *roofline_points(const struct profile_file *p, const struct roofline_frame *frame);
 /* A complete file: all profiles, one below the other. */
 void roofline_print_file(const struct profile_file *profile, int n, struct markup *m);

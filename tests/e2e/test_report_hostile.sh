@@ -21,8 +21,12 @@ mv runs/attack/* "runs/$name/" && rmdir runs/attack
 "$here/fixture_profile.sh" profile.json
 attack="</script></title></style><script>$act</script><img src=x onerror='$act'>"
 attack="$attack<svg onload='$act'><style>body{display:none}</style>]]>--><a href=javascript:$act>"
-quoted=$(printf '%s' "$attack" | sed 's/["\\]/\\&/g; s/[&|]/\\&/g; s/\\/\\\\/g')
-sed "s|\"bound\":\"[a-z]*\"|\"bound\":\"$quoted\"|g
+# As text of JSON, for the replacement of a sed command.
+quote() { printf '%s' "$1" | sed 's/["\\]/\\&/g; s/[\\&|]/\\&/g'; }
+quoted=$(quote "$attack")
+# Well-formed XML, which a parser that is strict takes, too.
+picture=$(quote "</title><image href='x:' onerror='$act'/><script>$act</script><title>")
+sed "s|\"bound\":\"[a-z]*\"|\"bound\":\"$picture\"|g
      s|\"op\":\"MATMUL\"|\"op\":\"$quoted\"|g
      s|\"head\"|\"$quoted\"|g
      s|\"phase\":\"forward\"|\"phase\":\"forward\\\\u001b[2J\\\\u202e\"|g
@@ -39,7 +43,7 @@ sed -i "s|\"A processor\"|\"$quoted\"|" "runs/$name/env.json"
 
 "$STROBE" report "runs/$name" runs/plain --html=page.html --csv=table.csv --svg=roof.svg \
     >text 2>messages || die "report failed: $(cat -v messages)"
-grep -q 'bound by &lt;/script&gt;' roof.svg || die "the attack is not in the picture"
+grep -q 'bound by &lt;/title&gt;&lt;image' roof.svg || die "the attack is not in the picture"
 [ "$(grep -c '</script' page.html)" -eq "$(grep -c '^</script>$\|</script>$' page.html)" ] ||
     die "a script ends where it should not"
 
@@ -89,7 +93,8 @@ harmless() {
     if grep -q '"[^"]*://attack.example' net.json; then die "$1: the attack sent a request"; fi
 }
 harmless page.html
-grep -q 'data-ready="true"' dom.html || die "the page did not end: $(grep -o '<body[^>]*>' dom.html)"
+grep -q 'data-ready="true"' dom.html ||
+    die "the page did not end: $(grep -o '<body[^>]*>' dom.html)"
 grep -q 'data-errors="0"' dom.html || die "errors: $(grep -o '<body[^>]*>' dom.html)"
 grep -q '<pre tabindex="0">&lt;/script&gt;&lt;/title&gt;' dom.html || die "the sample is not shown"
 harmless roof.svg

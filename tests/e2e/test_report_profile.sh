@@ -65,19 +65,12 @@ for case in 'bad/cut:is not valid JSON (line ' \
 done
 
 # --- the page in a browser
-command -v openssl >/dev/null || {
-    echo "skipped: openssl is not installed, no page was opened"
-    exit 0
-}
 . "$here/browser.sh"
 
 # usage: act PAGE SIZE LEAST [brief]: opens the page in a window of that size and performs at least
 # LEAST user actions
 act() {
-    # The page runs no script but its own, so the policy of the copy gets the hash of this one, too.
-    hash=$(openssl dgst -sha256 -binary "$here/report_actions.js" | base64)
-    { sed "s|; script-src |&'sha256-$hash' |" "$1" && printf '<script>' &&
-        cat "$here/report_actions.js" && echo '</script>'; } >acted.html
+    with_script "$1" "$here/report_actions.js" >acted.html
     [ -z "${4-}" ] || sed -i 's/<body>/<body data-brief="true">/' acted.html
     grep -q '"memory":{' "$1" || sed -i 's/<body/<body data-memory="none"/' acted.html
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \

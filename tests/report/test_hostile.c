@@ -64,7 +64,7 @@ static const char *const numbers[] = {"9223372036854775807",
                                       "{}",
                                       "true"};
 
-/* Extreme iterations are refused in words; what is no number is ignored. */
+/* Extreme iterations are refused in words; a line whose iteration is text or null is ignored. */
 static void test_iterations(void **state)
 {
     struct fixture *f = *state;
