@@ -1,5 +1,7 @@
 #include "base/base.h"
 
+#include "base/visible.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@ enum status fail(enum status st, const char *format, ...)
     va_start(args, format);
     vsnprintf(last.message, sizeof last.message, format, args);
     va_end(args);
+    visible_in_place(last.message, sizeof last.message, strchr(format, '\n'));
     last.trail[0] = '\0';
     return st;
 }
@@ -23,10 +26,12 @@ enum status fail_in(enum status st, const char *format, ...)
     memcpy(old, last.message, sizeof old);
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(last.message, sizeof last.message, format, args);
+    vsnprintf(last.message, sizeof last.message, format, args);
     va_end(args);
+    visible_in_place(last.message, sizeof last.message, false);
+    int n = (int)strlen(last.message);
     int space = (int)sizeof last.message - n - (int)sizeof ": ";
-    if (n >= 0 && space > 0) {
+    if (space > 0) {
         memcpy(last.message + n, ": ", 2);
         snprintf(last.message + n + 2, (size_t)space + 1, "%.*s", space, old);
     }
@@ -64,11 +69,12 @@ enum status fail_via(enum status st, const char *file, int line)
 
 void bug(const char *file, int line, const char *format, ...)
 {
-    fprintf(stderr, "strobe: BUG at %s:%d: ", file, line);
+    char text[1024];
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fprintf(stderr, "\n");
+    visible_in_place(text, sizeof text, true);
+    fprintf(stderr, "strobe: BUG at %s:%d: %s\n", file, line, text);
     abort();
 }

@@ -25,7 +25,8 @@ enum [[nodiscard]] status{
     ST_HELP,                  /* -h or --help was given: print the help text, exit code 0 */
 };
 
-/* Sets the error message of this thread, which lives until the next fail(), and returns `st`. */
+/* Sets the error message of this thread, which lives until the next fail(), and returns `st`. What
+ * controls a terminal is kept in the form of visible.h; line breaks stay if the format has one. */
 enum status fail(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Prefixes the message of the error that is being passed up: "node 118 gelu h.3.mlp: ...". */
 enum status fail_in(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -3,9 +3,11 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -26,6 +28,8 @@ static void print_message(enum log_level level, const char *prefix, const char *
     if (level > level_shown) return;
     char text[2048];
     vsnprintf(text, sizeof text, format, args);
+    /* Line breaks stay only if the message itself has some; those of names are shown. */
+    visible_in_place(text, sizeof text, strchr(format, '\n'));
     /* One call, so that lines of several threads do not mix. */
     fprintf(stderr, "%s%s%s\n", line_live ? "\r\033[K" : "", prefix, text);
     line_live = false;
@@ -81,7 +85,7 @@ static void print_time_left(const struct progress *p, struct str *s, int64_t now
 static void print_line(const struct progress *p, struct str *s, const char *detail, bool bar,
                        int64_t now_ns)
 {
-    str_append(s, p->what);
+    visible_append(s, p->what);
     if (p->total > 0) {
         double share = (double)p->done / (double)p->total;
         share = share < 0 ? 0 : share > 1 ? 1 : share;
@@ -95,7 +99,10 @@ static void print_line(const struct progress *p, struct str *s, const char *deta
     } else {
         str_printf(s, " %lld", (long long)p->done);
     }
-    if (detail && *detail) str_printf(s, "  %s", detail);
+    if (detail && *detail) {
+        str_append(s, "  ");
+        visible_append(s, detail);
+    }
     print_time_left(p, s, now_ns);
 }
 

@@ -1,4 +1,7 @@
-/* log.h - messages to the user on stderr, with levels, and one live progress line. */
+/* log.h - messages to the user on stderr, with levels, and one live progress line.
+ *
+ * Messages are printed as visible.h shows them: no text of a name or a file controls the
+ * terminal. Line breaks stay if the format itself has one. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

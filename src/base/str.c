@@ -74,7 +74,8 @@ const char *str_thousands(char *buffer, int64_t value)
 const char *str_number(char *buffer, double x, int digits)
 {
     double size = fabs(x);
-    int before = size > 0 ? 1 + (int)floor(log10(size)) : 1, decimals = digits - before;
+    int before = size > 0 && isfinite(x) ? 1 + (int)floor(log10(size)) : 1;
+    int decimals = digits - before;
     if (!isfinite(x) || before > 18 || decimals > 20)
         snprintf(buffer, 32, "%g", x);
     else if (decimals <= 0)

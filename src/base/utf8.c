@@ -31,6 +31,14 @@ bool utf8_is(const char *text)
     return true;
 }
 
+int utf8_fit(const char *text, int most)
+{
+    int n = (int)strnlen(text, (size_t)most);
+    if (n < most) return n;
+    while (n > 0 && !utf8_begins(text[n])) n--;
+    return n;
+}
+
 void utf8_encode(int32_t code, char ret_text[UTF8_BYTES])
 {
     int n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;

@@ -17,6 +17,8 @@ static inline bool utf8_begins(char byte)
 {
     return ((unsigned char)byte & 0xc0) != 0x80;
 }
+/* How many of the first `most` bytes of a text are whole characters. */
+int utf8_fit(const char *text, int most);
 /* Writes the code point and a zero byte. */
 void utf8_encode(int32_t code, char ret_text[UTF8_BYTES]);
 

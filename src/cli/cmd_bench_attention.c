@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/version.h"
+#include "present/markup.h"
 #include "view/attention_view.h"
 #include "view/ceilings.h"
 
@@ -217,10 +218,10 @@ static void show(void *user, double done, double all, const struct attention_cel
 
 static enum status draw(const struct attention_view *v, struct arena *a)
 {
-    struct str s = {0};
-    attention_picture(v, &s, a);
-    enum status st = file_write(v->svg, s.data, s.len);
-    str_release(&s);
+    struct markup m = {0};
+    attention_picture(v, &m, a);
+    enum status st = file_write(v->svg, markup_text(&m), markup_bytes(&m));
+    markup_release(&m);
     if (st == ST_OK) log_info("picture: %s", v->svg);
     return st;
 }

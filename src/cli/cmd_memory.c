@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/fit.h"
+#include "present/markup.h"
 #include "view/memory_view.h"
 
 #include <string.h>
@@ -81,10 +82,10 @@ static enum status look(struct planned *p, struct memory_view *v, const struct o
 
 static enum status draw(const struct memory_view *v, const char *path, struct arena *a)
 {
-    struct str s = {0};
-    memory_plot_svg(v, &s, a);
-    enum status st = file_write(path, s.data, s.len);
-    str_release(&s);
+    struct markup m = {0};
+    memory_plot_svg(v, &m, a);
+    enum status st = file_write(path, markup_text(&m), markup_bytes(&m));
+    markup_release(&m);
     if (st == ST_OK) log_info("picture: %s", path);
     return st;
 }

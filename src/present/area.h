@@ -2,7 +2,7 @@
 #ifndef PRESENT_AREA_H
 #define PRESENT_AREA_H
 
-struct str;
+struct markup;
 
 struct area_layer {
     const char *name;
@@ -26,6 +26,6 @@ struct area {
     const char *level_name;
 };
 
-void area_print_svg(const struct area *a, struct str *s);
+void area_print_svg(const struct area *a, struct markup *m);
 
 #endif

@@ -11,7 +11,7 @@
 /* THE files of web/. */
 /* clang-format off */
 #define WEB_FILES(F) \
-    F(page_html, "page.html") F(page_css, "page.css") F(page_js, "page.js") \
+    F(page_css, "page.css") F(page_js, "page.js") \
     F(charts_js, "charts.js") F(colors_css, "colors.css") F(profile_css, "profile.css") \
     F(chart_css, "chart.css") F(tables_js, "tables.js") F(timeline_js, "timeline.js") \
     F(profile_js, "profile.js") F(bench_css, "bench.css") F(bench_js, "bench.js") \

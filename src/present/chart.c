@@ -1,6 +1,5 @@
 #include "present/chart.h"
 
-#include "base/str.h"
 #include "present/svg.h"
 
 #include <math.h>
@@ -82,45 +81,45 @@ static int find_ticks(const struct chart_axis *a, double tick[TICKS_MOST + 1])
     return n;
 }
 
-void chart_print_x_grid(const struct chart *c, struct str *s)
+void chart_print_x_grid(const struct chart *c, struct markup *m)
 {
     const struct chart_axis *x = &c->x, *y = &c->y;
     double tick[TICKS_MOST + 1];
     char text[32];
     for (int i = 0, n = find_ticks(x, tick); i < n; i++) {
         double at = chart_place(x, tick[i]);
-        str_printf(s, "<path class=\"chart-grid\" d=\"M%.1f %.1fV%.1f\"/>\n", at, y->at_high,
-                   y->at_low);
-        svg_text(s, "chart-soft", at, y->at_low + 17, "middle",
+        markup_printf(m, "<path class=\"chart-grid\" d=\"M%.1f %.1fV%.1f\"/>\n", at, y->at_high,
+                      y->at_low);
+        svg_text(m, "chart-soft", at, y->at_low + 17, "middle",
                  chart_value_text(text, x->unit, tick[i]));
     }
 }
 
-void chart_print_y_grid(const struct chart *c, struct str *s)
+void chart_print_y_grid(const struct chart *c, struct markup *m)
 {
     const struct chart_axis *x = &c->x, *y = &c->y;
     double tick[TICKS_MOST + 1];
     char text[32];
     for (int i = 0, n = find_ticks(y, tick); i < n; i++) {
         double at = chart_place(y, tick[i]);
-        str_printf(s, "<path class=\"chart-grid\" d=\"M%.1f %.1fH%.1f\"/>\n", x->at_low, at,
-                   x->at_high);
-        svg_text(s, "chart-soft", x->at_low - 7, at + 4, "end",
+        markup_printf(m, "<path class=\"chart-grid\" d=\"M%.1f %.1fH%.1f\"/>\n", x->at_low, at,
+                      x->at_high);
+        svg_text(m, "chart-soft", x->at_low - 7, at + 4, "end",
                  chart_value_text(text, y->unit, tick[i]));
     }
 }
 
-void chart_print_x_title(const struct chart *c, const char *title, struct str *s)
+void chart_print_x_title(const struct chart *c, const char *title, struct markup *m)
 {
-    svg_text(s, "chart-soft", (c->x.at_low + c->x.at_high) / 2, c->y.at_low + 37, "middle", title);
+    svg_text(m, "chart-soft", (c->x.at_low + c->x.at_high) / 2, c->y.at_low + 37, "middle", title);
 }
 
-void chart_print_level(const struct chart *c, double y, const char *name, struct str *s)
+void chart_print_level(const struct chart *c, double y, const char *name, struct markup *m)
 {
     double at = chart_place(&c->y, y);
-    str_printf(s, "<path class=\"chart-level\" d=\"M%.1f %.1fH%.1f\"/>\n", c->x.at_low, at,
-               c->x.at_high);
-    svg_text(s, "chart-soft", c->x.at_low + 6, at - 5, "start", name);
+    markup_printf(m, "<path class=\"chart-level\" d=\"M%.1f %.1fH%.1f\"/>\n", c->x.at_low, at,
+                  c->x.at_high);
+    svg_text(m, "chart-soft", c->x.at_low + 6, at - 5, "start", name);
 }
 
 /* --- the legend ------------------------------------------------------------------------------- */
@@ -159,29 +158,29 @@ double chart_legend_height(const struct chart_legend *l)
     return (double)LEGEND_ROW * ((l->items + columns - 1) / columns);
 }
 
-static void print_mark(const struct chart_item *i, double x, double y, struct str *s)
+static void print_mark(const struct chart_item *i, double x, double y, struct markup *m)
 {
-    str_printf(s, "<g style=\"--c:var(--%s)\">", i->color);
+    markup_printf(m, "<g style=\"--c:var(--%s)\">", i->color);
     switch (i->mark) {
     case CHART_LINE:
     case CHART_DASHED:
-        str_printf(s, "<path class=\"chart-line%s\" d=\"M%.1f %.1fh34\"/>",
-                   i->mark == CHART_DASHED ? " chart-dashed" : "", x, y);
+        markup_printf(m, "<path class=\"chart-line%s\" d=\"M%.1f %.1fh34\"/>",
+                      i->mark == CHART_DASHED ? " chart-dashed" : "", x, y);
         break;
     case CHART_LAYER:
-        str_printf(s,
-                   "<rect class=\"chart-layer\" x=\"%.1f\" y=\"%.1f\" width=\"16\" "
-                   "height=\"12\"/>",
-                   x, y - 6);
+        markup_printf(m,
+                      "<rect class=\"chart-layer\" x=\"%.1f\" y=\"%.1f\" width=\"16\" "
+                      "height=\"12\"/>",
+                      x, y - 6);
         break;
     case CHART_POINT:
-        str_printf(s, "<circle class=\"chart-point\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>", x + 5.5,
-                   y);
+        markup_printf(m, "<circle class=\"chart-point\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>", x + 5.5,
+                      y);
     }
-    str_append(s, "</g>\n");
+    markup_printf(m, "</g>\n");
 }
 
-void chart_print_legend(const struct chart_legend *l, double top, struct str *s)
+void chart_print_legend(const struct chart_legend *l, double top, struct markup *m)
 {
     double column = column_width(l), x = l->left;
     int columns = columns_of(l);
@@ -189,8 +188,8 @@ void chart_print_legend(const struct chart_legend *l, double top, struct str *s)
         const struct chart_item *item = &l->item[i];
         double y = top + LEGEND_ROW / 2 + (double)LEGEND_ROW * (i / columns);
         if (i % columns == 0) x = l->left;
-        print_mark(item, x, y, s);
-        svg_text(s, "", x + mark_width[item->mark] + 8, y + 4, "start", item->name);
+        print_mark(item, x, y, m);
+        svg_text(m, "", x + mark_width[item->mark] + 8, y + 4, "start", item->name);
         x += column > 0 ? column : item_width(item);
     }
 }

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-struct str;
+struct markup;
 
 /* How values are printed: 64; 20 G; 3 µs, 40 ms, 1.5 s; 64 KiB; 420 TFLOP/s; 4 TB/s */
 enum chart_unit {
@@ -40,12 +40,12 @@ void chart_round_out(struct chart_axis *a);
 const char *chart_value_text(char *buffer, enum chart_unit unit, double value);
 
 /* Grid lines with their values below the frame, and to the left of it. */
-void chart_print_x_grid(const struct chart *c, struct str *s);
-void chart_print_y_grid(const struct chart *c, struct str *s);
+void chart_print_x_grid(const struct chart *c, struct markup *m);
+void chart_print_y_grid(const struct chart *c, struct markup *m);
 /* Below the values of the x axis. */
-void chart_print_x_title(const struct chart *c, const char *title, struct str *s);
+void chart_print_x_title(const struct chart *c, const char *title, struct markup *m);
 /* A horizontal line across the frame, with its name. */
-void chart_print_level(const struct chart *c, double y, const char *name, struct str *s);
+void chart_print_level(const struct chart *c, double y, const char *name, struct markup *m);
 
 enum chart_mark { CHART_LINE, CHART_DASHED, CHART_LAYER, CHART_POINT };
 
@@ -63,6 +63,6 @@ struct chart_legend {
 };
 
 double chart_legend_height(const struct chart_legend *l);
-void chart_print_legend(const struct chart_legend *l, double top, struct str *s);
+void chart_print_legend(const struct chart_legend *l, double top, struct markup *m);
 
 #endif

@@ -1,6 +1,5 @@
 #include "present/labels.h"
 
-#include "base/str.h"
 #include "present/svg.h"
 
 #include <math.h>
@@ -40,7 +39,7 @@ static const struct {
 } places[] = {{1, 0},   {-1, 0}, {0, -1}, {0, 1},  {1, -2},  {-1, -2}, {1, 2},  {-1, 2}, {1, -3},
               {-1, -3}, {1, 3},  {-1, 3}, {1, -5}, {-1, -5}, {1, 5},   {-1, 5}, {-1, 7}, {-1, 9}};
 
-void labels_print(struct labels *l, int i, const char *text, struct str *s)
+void labels_print(struct labels *l, int i, const char *text, struct markup *m)
 {
     const struct label_box *p = &l->point[i];
     double width = LETTER * (double)strlen(text), r = (p->right - p->left) / 2;
@@ -57,9 +56,9 @@ void labels_print(struct labels *l, int i, const char *text, struct str *s)
         l->label[l->n++] = b;
         double to = side < 0 ? b.right : b.left, away = hypot(to - x, cy - y);
         if (far)
-            str_printf(s, "<path class=\"chart-leader\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
-                       x + r * (to - x) / away, y + r * (cy - y) / away, to, cy);
-        svg_text(s, "chart-label", side < 0 ? left + width : left, cy + 4,
+            markup_printf(m, "<path class=\"chart-leader\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
+                          x + r * (to - x) / away, y + r * (cy - y) / away, to, cy);
+        svg_text(m, "chart-label", side < 0 ? left + width : left, cy + 4,
                  side < 0 ? "end" : "start", text);
         return;
     }

@@ -2,7 +2,7 @@
 #ifndef PRESENT_LABELS_H
 #define PRESENT_LABELS_H
 
-struct str;
+struct markup;
 
 enum { LABELS_MOST = 8, LABEL_LINES = 8 };
 
@@ -23,6 +23,6 @@ struct labels {
 /* Labels do not cross the level at `y`. */
 void labels_keep_off(struct labels *l, double y);
 /* Prints the name of point[i] in SVG, with classes "chart-label" and "chart-leader", if it fits. */
-void labels_print(struct labels *l, int i, const char *text, struct str *s);
+void labels_print(struct labels *l, int i, const char *text, struct markup *m);
 
 #endif

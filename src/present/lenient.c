@@ -70,6 +70,11 @@ struct json_t *lenient_object(const char *text, int64_t n)
     return object;
 }
 
+bool lenient_is_count(double x)
+{
+    return x >= 0 && x <= 0x1p53 && x == floor(x);
+}
+
 double lenient_number(const struct json_t *object, const char *key)
 {
     const json_t *member = json_object_get(object, key);

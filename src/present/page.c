@@ -1,58 +1,114 @@
 #include "present/page.h"
 
-#include "base/str.h"
+#include "base/arena.h"
+#include "base/hash.h"
 #include "present/assets.h"
 
-#include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
-void page_print_data(const struct json_t *data, struct str *s)
+/* In the order in which they apply. */
+static const char *const styles[] = {"dygraph.min.css", "colors.css", "page.css", "profile.css",
+                                     "bench.css"};
+static const char *const scripts[] = {"dygraph.min.js", "charts.js", "tables.js", "timeline.js",
+                                      "profile.js",     "bench.js",  "page.js"};
+
+enum { SCRIPTS = COUNT_OF(scripts), DIGEST = 32, BASE64 = 4 * ((DIGEST + 2) / 3) + 1 };
+
+/* What stands between <style> or <script> and its end, byte for byte, and its hash. */
+struct block {
+    struct markup text;
+    char hash[BASE64];
+};
+
+static void base64(const unsigned char digest[DIGEST], char ret[BASE64])
 {
-    /* ASCII only, so U+2028 is escaped; no "<", so neither </script> nor <!-- can be formed. */
-    char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
-    BUG_IF(!text, "the data of the page are not JSON");
-    for (const char *from = text, *stop; *from; from = stop) {
-        stop = strchrnul(from, '<');
-        str_append_bytes(s, from, stop - from);
-        if (*stop) {
-            str_append(s, "\\u003c");
-            stop++;
-        }
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (int i = 0; i < DIGEST; i += 3, ret += 4) {
+        unsigned bits = (unsigned)digest[i] << 16;
+        if (i + 1 < DIGEST) bits |= (unsigned)digest[i + 1] << 8;
+        if (i + 2 < DIGEST) bits |= digest[i + 2];
+        for (int k = 0; k < 4; k++)
+            ret[k] = i + k > DIGEST ? '=' : digits[bits >> (18 - 6 * k) & 63];
     }
-    free(text);
+    *ret = '\0';
 }
 
-/* Leaves out the comment that names the library's source map, which the page lacks. */
-static enum status print_asset(const char *name, struct arena *a, struct str *s)
+static void hash_block(struct block *b)
 {
-    struct asset asset;
-    TRY(asset_find(name, a, &asset));
-    const char *map = memmem(asset.text, (size_t)asset.size, "\n//# sourceMappingURL", 21);
-    if (!map) map = memmem(asset.text, (size_t)asset.size, "\n/*# sourceMappingURL", 21);
-    str_append_bytes(s, asset.text, map ? map - asset.text : asset.size);
+    char hex[HASH_HEX];
+    unsigned char digest[DIGEST];
+    hash_bytes(markup_text(&b->text), markup_bytes(&b->text), hex);
+    for (int i = 0; i < DIGEST; i++) {
+        unsigned byte;
+        BUG_IF(sscanf(hex + 2 * (ptrdiff_t)i, "%2x", &byte) != 1, "%s is no digest", hex);
+        digest[i] = (unsigned char)byte;
+    }
+    base64(digest, b->hash);
+}
+
+static enum status read_blocks(struct block *style, struct block script[SCRIPTS], struct arena *a)
+{
+    for (int i = 0; i < COUNT_OF(styles); i++) {
+        markup_printf(&style->text, "\n");
+        TRY(markup_asset(&style->text, styles[i], a));
+    }
+    hash_block(style);
+    for (int i = 0; i < SCRIPTS; i++) {
+        markup_printf(&script[i].text, "\n");
+        TRY(markup_asset(&script[i].text, scripts[i], a));
+        hash_block(&script[i]);
+    }
     return ST_OK;
 }
 
-/* Copies the frame and replaces each {{name}} by the asset of that name, the title or the data. */
-enum status page_print(const char *title, const char *data, struct arena *a, struct str *s)
+static void print_policy(const struct block *style, const struct block script[SCRIPTS],
+                         struct markup *m)
 {
-    struct asset frame;
-    TRY(asset_find("page.html", a, &frame));
-    const char *from = frame.text, *end = frame.text + frame.size;
-    for (;;) {
-        const char *open = memmem(from, (size_t)(end - from), "{{", 2);
-        str_append_bytes(s, from, (open ? open : end) - from);
-        if (!open) return ST_OK;
-        const char *close = memmem(open, (size_t)(end - open), "}}", 2);
-        BUG_IF(!close, "page.html: {{ without }}");
-        const char *name = arena_printf(a, "%.*s", (int)(close - open - 2), open + 2);
-        if (strcmp(name, "title") == 0)
-            str_append(s, title);
-        else if (strcmp(name, "data") == 0)
-            str_append(s, data);
-        else
-            TRY(print_asset(name, a, s));
-        from = close + 2;
+    markup_printf(m,
+                  "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                  "base-uri 'none'; form-action 'none'; img-src data:; style-src 'sha256-%s'; "
+                  "script-src",
+                  style->hash);
+    for (int i = 0; i < SCRIPTS; i++) markup_printf(m, " 'sha256-%s'", script[i].hash);
+    markup_printf(m, "\">\n");
+}
+
+static enum status print(const char *title, const struct json_t *data, const struct block *style,
+                         const struct block script[SCRIPTS], struct arena *a, struct markup *m)
+{
+    markup_printf(m, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    print_policy(style, script, m);
+    markup_printf(m,
+                  "<meta name=\"color-scheme\" content=\"light dark\">\n"
+                  "<title>%s · Strobe report</title>\n"
+                  "<link rel=\"icon\" href=\"data:,\">\n<style>",
+                  title);
+    markup_join(m, &style->text);
+    markup_printf(m, "</style>\n</head>\n<body>\n"
+                     "<noscript><p>This page draws its curves and tables with JavaScript. "
+                     "<code>strobe report --markdown</code> prints the tables without it.</p>"
+                     "</noscript>\n<script id=\"data\" type=\"application/json\">");
+    markup_json(m, data);
+    markup_printf(m, "</script>\n<!--\n");
+    TRY(markup_asset(m, "dygraphs_notice.txt", a));
+    markup_printf(m, "-->\n");
+    for (int i = 0; i < SCRIPTS; i++) {
+        markup_printf(m, "<script>");
+        markup_join(m, &script[i].text);
+        markup_printf(m, "</script>\n");
     }
+    markup_printf(m, "</body>\n</html>\n");
+    return ST_OK;
+}
+
+enum status page_print(const char *title, const struct json_t *data, struct arena *a,
+                       struct markup *m)
+{
+    struct block style = {0}, script[SCRIPTS] = {0};
+    enum status st = read_blocks(&style, script, a);
+    if (st == ST_OK) st = print(title, data, &style, script, a, m);
+    markup_release(&style.text);
+    for (int i = 0; i < SCRIPTS; i++) markup_release(&script[i].text);
+    return st;
 }

@@ -1,15 +1,14 @@
-/* page.h - the HTML page as one file: web/page.html with styles, scripts and the chart library. */
+/* page.h - the HTML page as one file with its styles, its scripts and the chart library.
+ *
+ * Its content security policy names the page's own scripts and styles by their hashes and forbids
+ * everything else: other scripts, styles and event handlers in the markup, every request. */
 #ifndef PRESENT_PAGE_H
 #define PRESENT_PAGE_H
 
-#include "base/arena.h"
+#include "present/markup.h"
 
-struct json_t;
-struct str;
-
-/* Appends JSON that is safe inside a <script> element. */
-void page_print_data(const struct json_t *data, struct str *s);
-/* `title`: escaped text; `data`: as page_print_data prints it. */
-enum status page_print(const char *title, const char *data, struct arena *a, struct str *s);
+/* `data`: the object that web/page.js reads. ST_UNSUPPORTED: the chart library is missing. */
+enum status page_print(const char *title, const struct json_t *data, struct arena *a,
+                       struct markup *m);
 
 #endif

@@ -1,7 +1,6 @@
 #include "present/plot.h"
 
 #include "base/arena.h"
-#include "base/str.h"
 #include "present/svg.h"
 
 #include <math.h>
@@ -49,39 +48,39 @@ static struct chart chart_of(const struct plot_panel *p, double left)
     return c;
 }
 
-static void print_line(const struct chart *c, const struct plot_line *l, struct str *s)
+static void print_line(const struct chart *c, const struct plot_line *l, struct markup *m)
 {
     char text[32];
-    str_printf(s, "<g style=\"--c:var(--run-%d)\">\n<polyline class=\"chart-line%s\" points=\"",
-               l->color, l->dashed ? " chart-dashed" : "");
+    markup_printf(m, "<g style=\"--c:var(--run-%d)\">\n<polyline class=\"chart-line%s\" points=\"",
+                  l->color, l->dashed ? " chart-dashed" : "");
     for (int i = 0; i < l->points; i++)
         if (is_shown(&l->point[i]))
-            str_printf(s, "%.1f,%.1f ", chart_place(&c->x, l->point[i].x),
-                       chart_place(&c->y, l->point[i].y));
-    str_append(s, "\"/>\n");
+            markup_printf(m, "%.1f,%.1f ", chart_place(&c->x, l->point[i].x),
+                          chart_place(&c->y, l->point[i].y));
+    markup_printf(m, "\"/>\n");
     for (int i = 0; i < l->points; i++) {
         const struct plot_point *q = &l->point[i];
         if (!is_shown(q)) continue;
-        str_printf(s, "<circle class=\"chart-dot%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>",
-                   q->hollow ? " chart-hollow" : "", chart_place(&c->x, q->x),
-                   chart_place(&c->y, q->y));
-        svg_escape(s, l->name);
-        str_printf(s, ", %.6g: %s%s</title></circle>\n", q->x,
-                   chart_value_text(text, c->y.unit, q->y), q->hollow ? " (not run)" : "");
+        markup_printf(
+            m,
+            "<circle class=\"chart-dot%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%s, %.6g: "
+            "%s%s</title></circle>\n",
+            q->hollow ? " chart-hollow" : "", chart_place(&c->x, q->x), chart_place(&c->y, q->y),
+            l->name, q->x, chart_value_text(text, c->y.unit, q->y), q->hollow ? " (not run)" : "");
     }
-    str_append(s, "</g>\n");
+    markup_printf(m, "</g>\n");
 }
 
-static void print_panel(const struct plot_panel *p, double left, struct str *s)
+static void print_panel(const struct plot_panel *p, double left, struct markup *m)
 {
     struct chart c = chart_of(p, left);
-    svg_text(s, "chart-head", c.x.at_low, HEAD + TOP - 14, "start", p->title);
-    chart_print_x_grid(&c, s);
-    chart_print_y_grid(&c, s);
-    chart_print_x_title(&c, p->x_title, s);
+    svg_text(m, "chart-head", c.x.at_low, HEAD + TOP - 14, "start", p->title);
+    chart_print_x_grid(&c, m);
+    chart_print_y_grid(&c, m);
+    chart_print_x_title(&c, p->x_title, m);
     if (p->level > c.y.low && p->level <= c.y.high)
-        chart_print_level(&c, p->level, p->level_name, s);
-    for (int l = 0; l < p->lines; l++) print_line(&c, &p->line[l], s);
+        chart_print_level(&c, p->level, p->level_name, m);
+    for (int l = 0; l < p->lines; l++) print_line(&c, &p->line[l], m);
 }
 
 static struct chart_legend legend_of(const struct plot_panel *p, int width, struct arena *a)
@@ -94,18 +93,18 @@ static struct chart_legend legend_of(const struct plot_panel *p, int width, stru
 }
 
 void plot_print_svg(const char *title, const char *note, const struct plot_panel *panel, int panels,
-                    struct str *s)
+                    struct markup *m)
 {
     struct arena a = {0};
     int width = panels * WIDTH;
     struct chart_legend legend = {0};
     if (panels) legend = legend_of(&panel[0], width, &a);
     int bottom = HEAD + HEIGHT + (int)chart_legend_height(&legend);
-    svg_open(s, 0, width, bottom + FOOT, title);
-    svg_text(s, "chart-title", LEFT, 30, "start", title);
-    for (int i = 0; i < panels; i++) print_panel(&panel[i], i * WIDTH, s);
-    chart_print_legend(&legend, HEAD + HEIGHT + 3, s);
-    svg_text(s, "chart-soft", LEFT, bottom + 22, "start", note);
-    svg_close(s);
+    svg_open(m, 0, width, bottom + FOOT, title);
+    svg_text(m, "chart-title", LEFT, 30, "start", title);
+    for (int i = 0; i < panels; i++) print_panel(&panel[i], i * WIDTH, m);
+    chart_print_legend(&legend, HEAD + HEIGHT + 3, m);
+    svg_text(m, "chart-soft", LEFT, bottom + 22, "start", note);
+    svg_close(m);
     arena_release(&a);
 }

@@ -30,6 +30,6 @@ struct plot_panel {
 
 /* Panels side by side; the legend is of the first. `title` above and `note` below: any text. */
 void plot_print_svg(const char *title, const char *note, const struct plot_panel *panel, int panels,
-                    struct str *s);
+                    struct markup *m);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/visible.h"
 #include "present/table_cells.h"
 
 #include <stdlib.h>
@@ -30,17 +31,25 @@ void sheet_note(struct sheet *s, const char *text)
     if (s->notes < SHEET_NOTES) s->note[s->notes++] = text;
 }
 
+/* A title or a note, which may have several lines. */
+static void print_words(const char *before, const char *words, const char *after, struct str *out)
+{
+    str_append(out, before);
+    visible_append_lines(out, words);
+    str_append(out, after);
+}
+
 void sheet_print(const struct sheet *s, void (*print)(const struct table *t, struct str *out),
                  bool words, struct str *out)
 {
-    if (words && s->title) str_printf(out, "%s\n\n", s->title);
+    if (words && s->title) print_words("", s->title, "\n\n", out);
     for (int i = 0; i < s->tables; i++) {
         const struct sheet_table *t = &s->table[i];
         if (i) str_append(out, "\n");
-        if (words && t->title) str_printf(out, "%s\n\n", t->title);
+        if (words && t->title) print_words("", t->title, "\n\n", out);
         print(&t->table, out);
     }
-    for (int i = 0; words && i < s->notes; i++) str_printf(out, "\n%s\n", s->note[i]);
+    for (int i = 0; words && i < s->notes; i++) print_words("\n", s->note[i], "\n", out);
 }
 
 /* --- the file --------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "present/table.h"
 
 struct json_t;
+struct markup;
 struct str;
 
 enum { SHEET_VERSION = 1, SHEET_LABELS = 8, SHEET_TABLES = 8, SHEET_NOTES = 16 };
@@ -64,6 +65,6 @@ bool sheet_is(const char *path);
 enum status sheet_read(const char *path, struct arena *a, struct sheet *ret);
 
 /* The curves of a table with SHEET_LINES, as a separate SVG (plot.h). */
-void sheet_print_curves(const struct sheet_table *t, struct str *out, struct arena *a);
+void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct arena *a);
 
 #endif

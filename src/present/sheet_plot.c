@@ -56,7 +56,7 @@ static struct plot_line line_of(const struct sheet_table *t, const char *panel, 
     return line;
 }
 
-void sheet_print_curves(const struct sheet_table *t, struct str *out, struct arena *a)
+void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct arena *a)
 {
     const struct table *x = &t->table;
     const char *panel[PANELS], *label[LINES];

@@ -111,7 +111,7 @@ static enum status read_sheet(struct sheet *s, const json_t *j, const char *path
                         .version = text_of(j, "version", a),
                         .commit = text_of(j, "commit", a),
                         .command = text_of(j, "command", a),
-                        .path = arena_strdup(a, path)};
+                        .path = lenient_utf8(path, (int64_t)strlen(path), a)};
     json_array_foreach(tables, i, x) {
         TRY(read_table(s, x, path, a));
     }

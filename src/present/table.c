@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -32,10 +33,15 @@ const char *table_why_empty(const struct table *t)
     return t->rows && note >= 0 ? table_at(t, 0, note)->text : NULL;
 }
 
+/* In the form in which it is printed: a name may hold anything. */
 int table_width(const char *text)
 {
-    int width = 0;
-    for (; *text; text++) width += utf8_begins(*text);
+    int width = 0, n;
+    char form[VISIBLE_BYTES];
+    for (int64_t left = (int64_t)strlen(text); left > 0; text += n, left -= n) {
+        n = visible_step(text, left, false, form);
+        for (const char *c = form; *c; c++) width += utf8_begins(*c);
+    }
     return width;
 }
 
@@ -73,7 +79,7 @@ void table_print_text(const struct table *t, struct str *s)
             int blank = table_column_width(t, c) - table_width(text);
             str_append(s, gap);
             pad(s, owed + (t->column[c].is_number ? blank : 0), " ");
-            str_append(s, text);
+            visible_append(s, text);
             owed = t->column[c].is_number ? 0 : blank;
             gap = "  ";
         }
@@ -83,9 +89,13 @@ void table_print_text(const struct table *t, struct str *s)
 
 static void print_markdown_text(struct str *s, const char *text)
 {
-    for (; *text; text++) {
-        if (strchr("|\\`*_<[", *text)) str_append(s, "\\");
-        str_append_bytes(s, *text == '\n' ? " " : text, 1);
+    char form[VISIBLE_BYTES];
+    int n;
+    for (int64_t left = (int64_t)strlen(text); left > 0; text += n, left -= n) {
+        n = visible_step(text, left, false, form);
+        if (*text == '\n') strcpy(form, " ");
+        if (strchr("|\\`*_<[&", *form)) str_append(s, "\\");
+        str_append(s, form);
     }
 }
 
@@ -108,13 +118,23 @@ void table_print_markdown(const struct table *t, struct str *s)
 
 /* --- CSV and JSON ----------------------------------------------------------------------------- */
 
+static bool is_number(const char *text)
+{
+    char *end;
+    double x = strtod(text, &end);
+    return end > text && !*end && isfinite(x) && *text != ' ';
+}
+
+/* A spreadsheet runs a text that begins like a formula, so such a text gets an apostrophe, which
+ * spreadsheets read as "this is text" (docs/FORMATS.md). */
 static void print_csv_text(struct str *s, const char *text)
 {
+    bool formula = *text && strchr("=+-@\t\r\n", *text) && !is_number(text);
     if (!strpbrk(text, ",\"\r\n")) {
-        str_append(s, text);
+        str_printf(s, "%s%s", formula ? "'" : "", text);
         return;
     }
-    str_append(s, "\"");
+    str_append(s, formula ? "\"'" : "\"");
     for (; *text; text++) {
         if (*text == '"') str_append(s, "\"");
         str_append_bytes(s, text, 1);

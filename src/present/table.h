@@ -1,7 +1,9 @@
 /* table.h - one table, four ways out: aligned text, Markdown, CSV and JSON. The rows are the same.
  *
  * Text and Markdown print the text of a cell and leave out empty columns; CSV and JSON have the
- * number itself, under the id of the column, and all columns. */
+ * number itself, under the id of the column, and all columns. Text and Markdown show what would
+ * control a terminal (base/visible.h); a text of CSV that begins like a formula gets an
+ * apostrophe. */
 #ifndef PRESENT_TABLE_H
 #define PRESENT_TABLE_H
 

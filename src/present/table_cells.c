@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #include <math.h>
+#include <stdio.h>
 
 struct table table_new(const struct table_column *column, int columns, int rows, struct arena *a)
 {
@@ -42,6 +43,9 @@ void table_set_count(struct table *t, int row, int column, double x, struct aren
 {
     char text[32];
     if (!isfinite(x)) return;
-    *table_at(t, row, column) =
-        (struct table_cell){arena_strdup(a, str_thousands(text, (int64_t)(x + 0.5))), x};
+    if (fabs(x) < 0x1p53)
+        str_thousands(text, (int64_t)round(x));
+    else
+        snprintf(text, sizeof text, "%.3g", x);
+    *table_at(t, row, column) = (struct table_cell){arena_strdup(a, text), x};
 }

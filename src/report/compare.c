@@ -105,7 +105,9 @@ static const char *ms_text(double ms, double scale, struct arena *a)
 static const char *count_text(double count, struct arena *a)
 {
     char buffer[32];
-    return isfinite(count) ? arena_strdup(a, str_thousands(buffer, llround(count))) : NULL;
+    if (!isfinite(count)) return NULL;
+    if (fabs(count) > 0x1p53) return arena_printf(a, "%.3g", count);
+    return arena_strdup(a, str_thousands(buffer, llround(count)));
 }
 
 static const char *bytes_text(double bytes, struct arena *a)

@@ -115,7 +115,7 @@ json_t *gauges_json(const struct gauges *g, int most)
     json_t *o = json_object(), *seconds = json_array(), *iter = json_array();
     for (int i = 0; i < g->points; i += stride) {
         int last = i + stride < g->points ? i + stride - 1 : g->points - 1;
-        json_array_append_new(seconds, json_real(g->point[last].seconds));
+        json_array_append_new(seconds, number_or_null(g->point[last].seconds));
         json_array_append_new(iter, json_integer(g->point[last].iter));
     }
     json_object_set_new(o, "seconds", seconds);

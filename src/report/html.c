@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "present/page.h"
-#include "present/svg.h"
 
 /* The most points of a curve: more than a screen can show only make the page slow. */
 enum { POINTS_MAX = 12000 };
@@ -118,17 +117,17 @@ static json_t *bench_json(const struct sheet *x, struct arena *a)
     json_t *j = sheet_json(x), *tables = json_object_get(j, "tables");
     json_object_set_new(j, "path", text_or_null(x->path));
     for (int i = 0; i < x->tables; i++) {
-        struct str curves = {0};
+        struct markup curves = {0};
         if (x->table[i].chart.kind != SHEET_LINES) continue;
         sheet_print_curves(&x->table[i], &curves, a);
         json_object_set_new(json_array_get(tables, (size_t)i), "curves",
-                            json_string(str_text(&curves)));
-        str_release(&curves);
+                            json_string(markup_text(&curves)));
+        markup_release(&curves);
     }
     return j;
 }
 
-void html_print_data(const struct html_page *p, struct arena *a, struct str *s)
+json_t *html_data(const struct html_page *p, struct arena *a)
 {
     const struct comparison *c = p->runs;
     json_t *runs = json_array(), *benches = json_array();
@@ -143,8 +142,7 @@ void html_print_data(const struct html_page *p, struct arena *a, struct str *s)
     json_t *more = profile_page_json(p->profiles, a);
     json_object_update(data, more);
     json_decref(more);
-    page_print_data(data, s);
-    json_decref(data);
+    return data;
 }
 
 /* --- the page --------------------------------------------------------------------------------- */
@@ -165,20 +163,21 @@ static void print_title(const struct html_page *p, struct str *s)
         const char *name = name_of(p, i);
         if (!name || n++ >= 4) continue;
         if (n > 1) str_append(s, ", ");
-        svg_escape(s, name);
+        str_append(s, name);
     }
     if (n > 4) str_printf(s, " and %d more", n - 4);
 }
 
 enum status html_write(const struct html_page *p, const char *path, struct arena *a)
 {
-    struct str title = {0}, data = {0}, s = {0};
+    struct str title = {0};
+    struct markup m = {0};
+    json_t *data = html_data(p, a);
     print_title(p, &title);
-    html_print_data(p, a, &data);
-    enum status st = page_print(str_text(&title), str_text(&data), a, &s);
-    if (st == ST_OK) st = file_write(path, s.data, s.len);
+    enum status st = page_print(str_text(&title), data, a, &m);
+    if (st == ST_OK) st = file_write(path, markup_text(&m), markup_bytes(&m));
+    json_decref(data);
     str_release(&title);
-    str_release(&data);
-    str_release(&s);
+    markup_release(&m);
     return st;
 }

@@ -1,6 +1,6 @@
 /* html.h - one self-contained page about runs, which opens offline and sends no requests.
  *
- * The page is a frame (web/page.html) with the style, the scripts, the chart library and one JSON
+ * The page is a frame (present/page.h) with the style, the scripts, the chart library and one JSON
  * object in it; web/page.js builds everything visible from that object. */
 #ifndef REPORT_HTML_H
 #define REPORT_HTML_H
@@ -9,7 +9,7 @@
 #include "report/compare.h"
 #include "report/profile_page.h"
 
-struct str;
+struct json_t;
 
 /* Runs, profiles and results of `strobe bench`; any of them may be absent. */
 struct html_page {
@@ -21,7 +21,7 @@ struct html_page {
 
 /* Writes the page to `path`. */
 enum status html_write(const struct html_page *p, const char *path, struct arena *a);
-/* Appends the object that the page is made from, as JSON that is safe inside a <script> element. */
-void html_print_data(const struct html_page *p, struct arena *a, struct str *s);
+/* The object that the page is made from; the caller releases it with json_decref. */
+struct json_t *html_data(const struct html_page *p, struct arena *a);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "present/lenient.h"
 
 #include <jansson.h>
@@ -65,7 +66,7 @@ const char *profile_file_words(const struct profile_file *p, struct arena *a)
     return arena_printf(a, "%s.", text);
 }
 
-enum { NAME_MOST = 48 }; /* characters of a device kernel name that are shown */
+enum { NAME_MOST = 48 }; /* bytes of a device kernel name that are shown */
 
 /* --- values ----------------------------------------------------------------------------------- */
 
@@ -165,7 +166,7 @@ static void name_kernel(struct profile_file_kernel *k, const struct profile_file
     }
     k->label = r->shape ? arena_printf(a, "%s %s", r->op, r->shape) : r->op;
     if (r->device_kernel) variant = r->device_kernel;
-    k->name = arena_printf(a, "%s %.*s", k->label, NAME_MOST, variant);
+    k->name = arena_printf(a, "%s %.*s", k->label, utf8_fit(variant, NAME_MOST), variant);
 }
 
 static void join_kernels(struct profile_file *p, struct arena *a)
@@ -243,12 +244,14 @@ static void read_memory(struct profile_file *p, const json_t *memory, struct are
         m->part[m->parts++] = (struct profile_file_part){id, part_name(id)};
     }
     m->column = ARENA_NEW(a, struct profile_file_column, (int64_t)json_array_size(moments) + 1);
+    double *start = ARENA_NEW(a, double, p->rows + 1); /* the first in the timeline */
+    for (int k = 0; k < p->rows; k++) start[k] = NAN;
+    for (int k = p->moments; k-- > 0;) start[p->moment[k].row] = p->moment[k].start_us;
     json_array_foreach(moments, i, one) {
         struct profile_file_column *c = &m->column[m->columns++];
         c->row = index_of(number_at(one, 0), p->rows);
         c->time_us = NAN;
-        for (int k = 0; k < p->moments && c->row >= 0 && isnan(c->time_us); k++)
-            if (p->moment[k].row == c->row) c->time_us = p->moment[k].start_us;
+        if (c->row >= 0) c->time_us = start[c->row];
         for (int k = 0; k < m->parts; k++) c->bytes[k] = or_zero(number_at(one, 1 + k));
     }
     m->peak = index_of(lenient_number(memory, "peak"), m->columns);
@@ -341,7 +344,7 @@ static const char *model_of(const json_t *j, struct arena *a)
         if (x > 0) text = arena_printf(a, "%s%s%.0f %s", text, *text ? ", " : "", x, keys[i][1]);
     }
     char count[32];
-    if (parameters > 0)
+    if (parameters > 0 && lenient_is_count(parameters))
         text = arena_printf(a, "%s%s%s parameters", text, *text ? ", " : "",
                             str_thousands(count, (int64_t)parameters));
     return *text ? text : NULL;
@@ -375,6 +378,9 @@ static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
     p->others = lenient_number(j, "others_busy");
 }
 
+/* More would be no step; comparing them with each other takes a minute. */
+enum { ROWS_MOST = 1 << 16 };
+
 static enum status check(const char *path, const json_t *j, const char *data, int64_t size)
 {
     const json_t *version = json_object_get(j, "v");
@@ -391,6 +397,10 @@ static enum status check(const char *path, const json_t *j, const char *data, in
                     "%s is not a profile: name a run directory, or a file that `strobe profile "
                     "CONFIG` wrote",
                     path);
+    if (json_array_size(json_object_get(j, "rows")) > ROWS_MOST)
+        return fail(ST_FORMAT,
+                    "%s has %zu rows, more than any step has (%d): profile the step again", path,
+                    json_array_size(json_object_get(j, "rows")), ROWS_MOST);
     if (json_is_integer(version) && json_integer_value(version) == PROFILE_FILE_VERSION)
         return ST_OK;
     return fail(ST_FORMAT,

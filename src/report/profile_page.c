@@ -1,7 +1,8 @@
 #include "report/profile_page.h"
 
 #include "base/json.h"
-#include "base/str.h"
+#include "present/lenient.h"
+#include "present/markup.h"
 #include "report/changes.h"
 #include "report/roofline.h"
 
@@ -23,7 +24,13 @@ static json_t *number(double x)
 /* Rounded to a nanosecond. */
 static json_t *microseconds(double us)
 {
-    return json_real(round(us * 1e3) / 1e3);
+    return number_or_null(round(us * 1e3) / 1e3);
+}
+
+/* Bytes are integers where a double counts exactly. */
+static json_t *bytes_json(double bytes)
+{
+    return fabs(bytes) < 0x1p53 ? json_integer((json_int_t)bytes) : number_or_null(bytes);
 }
 
 /* The distinct texts of a profile, and their indices. */
@@ -95,9 +102,8 @@ static json_t *column_json(const struct profile_file_column *c, int parts)
 {
     json_t *column = json_array();
     json_array_append_new(column, json_integer(c->row));
-    json_array_append_new(column, isfinite(c->time_us) ? microseconds(c->time_us) : json_null());
-    for (int k = 0; k < parts; k++)
-        json_array_append_new(column, json_integer((json_int_t)c->bytes[k]));
+    json_array_append_new(column, microseconds(c->time_us));
+    for (int k = 0; k < parts; k++) json_array_append_new(column, bytes_json(c->bytes[k]));
     return column;
 }
 
@@ -165,10 +171,10 @@ static json_t *head_json(const struct profile_file *p)
 
 static json_t *picture_json(const struct profile_file *p, const struct roofline_frame *frame)
 {
-    struct str s = {0};
-    if (roofline_has_points(p)) roofline_print_picture(p, frame, &s);
-    json_t *picture = s.len ? json_string(str_text(&s)) : json_null();
-    str_release(&s);
+    struct markup m = {0};
+    if (roofline_has_points(p)) roofline_print_picture(p, frame, &m);
+    json_t *picture = markup_bytes(&m) ? json_string(markup_text(&m)) : json_null();
+    markup_release(&m);
     return picture;
 }
 
@@ -176,13 +182,14 @@ static json_t *profile_json_of(const struct profile_file *p, const struct roofli
 {
     struct texts t = {json_array(), json_object()};
     json_t *j = head_json(p);
-    json_t *more = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
-        times_json(&p->step_ms), "idle_ms", number(p->idle_ms), "gaps", number(p->gaps), "phases",
-        phases_json(p), "machine", text_or_null(p->machine), "machine_date",
-        text_or_null(p->machine_date), "products", peaks_json(p->product, p->products), "copies",
-        peaks_json(p->copy, p->copies), "answers", answers_json(p), "table", rows_json(p, &t),
-        "moments", moments_json(p), "memory", memory_json(p), "roofline", picture_json(p, frame));
+    json_t *more =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
+                  times_json(&p->step_ms), "idle_ms", number(p->idle_ms), "gaps", number(p->gaps),
+                  "phases", phases_json(p), "machine", text_or_null(p->machine), "machine_date",
+                  text_or_null(p->machine_date), "products", peaks_json(p->product, p->products),
+                  "copies", peaks_json(p->copy, p->copies), "answers", answers_json(p), "table",
+                  rows_json(p, &t), "moments", moments_json(p), "memory", memory_json(p),
+                  "roofline", picture_json(p, frame), "points", roofline_points(p, frame));
     BUG_IF(!j || !more, "a profile of the page is not JSON");
     json_object_update(j, more);
     json_decref(more);
@@ -218,6 +225,7 @@ static json_t *changes_json(const struct profile_set *all, int after, struct are
 struct json_t *profile_page_json(const struct profile_set *all, struct arena *a)
 {
     json_t *families = json_array(), *profiles = json_array(), *changes = json_array();
+    json_t *words = json_array();
     struct roofline_frame frame = roofline_frame_of(all->profile, all->n);
     for (int i = 0; i < PROFILE_FILE_FAMILIES; i++)
         json_array_append_new(families, json_string(profile_file_family_name(i)));
@@ -225,7 +233,10 @@ struct json_t *profile_page_json(const struct profile_set *all, struct arena *a)
         json_array_append_new(profiles, profile_json_of(&all->profile[i], &frame));
         if (i > 0) json_array_append_new(changes, changes_json(all, i, a));
     }
-    return json_pack("{s:o, s:o, s:o, s:o}", "words",
-                     texts_json((const char *const *)all->word, all->words), "families", families,
-                     "profiles", profiles, "changes", changes);
+    for (int i = 0; i < all->words; i++) { /* paths are bytes */
+        const char *word = lenient_utf8(all->word[i], (int64_t)strlen(all->word[i]), a);
+        json_array_append_new(words, json_string(word));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "words", words, "families", families, "profiles",
+                     profiles, "changes", changes);
 }

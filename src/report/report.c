@@ -3,6 +3,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/visible.h"
+#include "present/markup.h"
 #include "present/table_form.h"
 #include "report/changes.h"
 #include "report/html.h"
@@ -29,12 +31,21 @@ struct style {
 static const struct style plain = {table_print_text, "\n", "", "\nNote: ", "Note: "},
                           markdown = {table_print_markdown, "\n", "\n", "\n> ", "\n> "};
 
+/* A sentence has the names of runs and kernels in it. */
+static void print_line(const char *before, const char *sentence, struct str *s)
+{
+    str_append(s, before);
+    visible_append(s, sentence);
+    str_append(s, "\n");
+}
+
 static void print_changes(const struct report *x, const struct style *style, struct arena *a,
                           struct str *s)
 {
     for (int i = 0; i < x->changes; i++) {
         struct table t = changes_table(&x->change[i], CHANGES_MOST, a);
-        str_printf(s, "%s%s\n\n", i || x->runs.runs ? "\n" : "", changes_words(&x->change[i], a));
+        print_line(i || x->runs.runs ? "\n" : "", changes_words(&x->change[i], a), s);
+        str_append(s, "\n");
         style->table(&t, s);
     }
 }
@@ -45,7 +56,7 @@ static void print_profiles(const struct report *x, const struct style *style, st
     const struct profile_set *p = &x->of.profiles;
     const char *before = x->runs.runs ? "\n" : "";
     for (int i = 0; i < p->n; i++, before = style->next_line)
-        str_printf(s, "%s%s\n", before, profile_file_words(&p->profile[i], a));
+        print_line(before, profile_file_words(&p->profile[i], a), s);
 }
 
 static void print_tables(const struct report *x, const struct style *style, struct arena *a,
@@ -59,7 +70,7 @@ static void print_tables(const struct report *x, const struct style *style, stru
     }
     if (c->runs) style->table(&c->table, s);
     for (int i = 0; i < c->verdicts; i++)
-        str_printf(s, "%s%s\n", i ? style->next_line : style->line, c->verdict[i]);
+        print_line(i ? style->next_line : style->line, c->verdict[i], s);
     print_profiles(x, style, a, s);
     print_changes(x, style, a, s);
     for (int i = 0; i < x->of.sheets; i++) {
@@ -67,7 +78,7 @@ static void print_tables(const struct report *x, const struct style *style, stru
         sheet_print(&x->of.sheet[i], style->table, true, s);
     }
     for (int i = 0; i < c->notes; i++)
-        str_printf(s, "%s%s\n", i ? style->next_note : style->note, c->note[i]);
+        print_line(i ? style->next_note : style->note, c->note[i], s);
 }
 
 static json_t *changes_json(const struct report *x, struct arena *a)
@@ -93,12 +104,13 @@ static json_t *profiles_json(const struct profile_set *set)
         for (int k = 0; k < p->rows; k++) ms[p->row[k].family] += p->row[k].ms;
         for (int k = 0; k < PROFILE_FILE_FAMILIES; k++)
             if (ms[k] > 0)
-                json_object_set_new(families, profile_file_family_name(k), json_real(ms[k]));
-        json_array_append_new(
-            all, json_pack("{s:s, s:s, s:o, s:o, s:f, s:f, s:o}", "name", p->name, "path", p->path,
-                           "step_ms_mean", number_or_null(p->step_ms.mean), "step_ms_median",
-                           number_or_null(p->step_ms.median), "floor_ms", profile_file_floor(p),
-                           "idle_ms", p->idle_ms, "families_ms", families));
+                json_object_set_new(families, profile_file_family_name(k), number_or_null(ms[k]));
+        json_array_append_new(all, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "name", p->name,
+                                             "path", p->path, "step_ms_mean",
+                                             number_or_null(p->step_ms.mean), "step_ms_median",
+                                             number_or_null(p->step_ms.median), "floor_ms",
+                                             number_or_null(profile_file_floor(p)), "idle_ms",
+                                             number_or_null(p->idle_ms), "families_ms", families));
     }
     return all;
 }
@@ -121,13 +133,13 @@ static void print_json(const struct report *x, struct arena *a, struct str *s)
 enum status report_write_svg(const struct report *x, const char *path)
 {
     const struct profile_set *p = &x->of.profiles;
-    struct str s = {0};
+    struct markup m = {0};
     if (!p->n)
         return fail(ST_USAGE, "--svg needs a profile, and there is none: write one with `strobe "
                               "profile CONFIG --out_dir=RUN`");
-    roofline_print_file(p->profile, p->n, &s);
-    enum status st = file_write(path, str_text(&s), s.len);
-    str_release(&s);
+    roofline_print_file(p->profile, p->n, &m);
+    enum status st = file_write(path, markup_text(&m), markup_bytes(&m));
+    markup_release(&m);
     return st;
 }
 

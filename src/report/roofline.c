@@ -1,6 +1,9 @@
 #include "report/roofline.h"
 
+#include "base/json.h"
 #include "base/str.h"
+#include "base/utf8.h"
+#include "base/visible.h"
 #include "present/chart.h"
 #include "present/labels.h"
 #include "present/svg.h"
@@ -90,8 +93,8 @@ static bool is_used(const struct profile_file *p, const char *peak)
 }
 
 /* The bandwidth of a copy: the line y = rate * x, up to the highest peak of matmuls. */
-static void print_copy(struct str *s, const struct chart *c, const struct profile_file_peak *copy,
-                       double top)
+static void print_copy(struct markup *m, const struct chart *c,
+                       const struct profile_file_peak *copy, double top)
 {
     const struct chart_axis *x = &c->x, *y = &c->y;
     char text[32];
@@ -101,16 +104,18 @@ static void print_copy(struct str *s, const struct chart *c, const struct profil
     double px = chart_place(x, x0), py = chart_place(y, x0 * copy->rate);
     double qx = chart_place(x, x1), qy = chart_place(y, x1 * copy->rate);
     double length = hypot(qx - px, qy - py), angle = atan2(qy - py, qx - px) * 180 / acos(-1);
-    str_printf(s, "<path class=\"chart-ceiling\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", px, py, qx, qy);
-    str_printf(
-        s, "<text class=\"chart-name\" transform=\"translate(%.1f %.1f) rotate(%.2f)\" y=\"-6\">",
-        px + 14 * (qx - px) / length, py + 14 * (qy - py) / length, angle);
-    svg_escape(s, copy->name);
-    str_printf(s, " %s</text>\n", chart_value_text(text, CHART_BANDWIDTH, copy->rate));
+    markup_printf(m, "<path class=\"chart-ceiling\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", px, py, qx,
+                  qy);
+    markup_printf(
+        m,
+        "<text class=\"chart-name\" transform=\"translate(%.1f %.1f) rotate(%.2f)\" y=\"-6\">"
+        "%s %s</text>\n",
+        px + 14 * (qx - px) / length, py + 14 * (qy - py) / length, angle, copy->name,
+        chart_value_text(text, CHART_BANDWIDTH, copy->rate));
 }
 
 /* The matmul peak of a type, named in the margin. *free: bottom of the names so far. */
-static void print_matmul(struct str *s, const struct chart *c, const struct profile_file *p,
+static void print_matmul(struct markup *m, const struct chart *c, const struct profile_file *p,
                          const struct profile_file_peak *product, double *free)
 {
     char text[32], line[64];
@@ -119,11 +124,11 @@ static void print_matmul(struct str *s, const struct chart *c, const struct prof
     bool used = is_used(p, product->name);
     double y = chart_place(&c->y, product->rate), at = fmax(y + 4, *free + NAME_HEIGHT);
     if (from >= c->x.high || product->rate < c->y.low) return;
-    str_printf(s, "<path class=\"chart-ceiling%s\" d=\"M%.1f %.1fH%.1f\"/>\n",
-               used ? "" : " chart-unused", chart_place(&c->x, from), y, c->x.at_high);
-    snprintf(line, sizeof line, "%.20s %s", product->name,
+    markup_printf(m, "<path class=\"chart-ceiling%s\" d=\"M%.1f %.1fH%.1f\"/>\n",
+                  used ? "" : " chart-unused", chart_place(&c->x, from), y, c->x.at_high);
+    snprintf(line, sizeof line, "%.*s %s", utf8_fit(product->name, 20), product->name,
              chart_value_text(text, CHART_FLOPS, product->rate));
-    svg_text(s, used ? "chart-name" : "chart-soft", c->x.at_high + 6, at, "start", line);
+    svg_text(m, used ? "chart-name" : "chart-soft", c->x.at_high + 6, at, "start", line);
     *free = at;
 }
 
@@ -133,13 +138,13 @@ static int fastest_first(const void *a, const void *b)
     return (x->rate < y->rate) - (x->rate > y->rate);
 }
 
-static void print_matmuls(struct str *s, const struct chart *c, const struct profile_file *p)
+static void print_matmuls(struct markup *m, const struct chart *c, const struct profile_file *p)
 {
     struct profile_file_peak product[PROFILE_FILE_PEAKS];
     double free = 0;
     memcpy(product, p->product, sizeof product);
     qsort(product, (size_t)p->products, sizeof *product, fastest_first);
-    for (int i = 0; i < p->products; i++) print_matmul(s, c, p, &product[i], &free);
+    for (int i = 0; i < p->products; i++) print_matmul(m, c, p, &product[i], &free);
 }
 
 /* --- drawing of points ------------------------------------------------------------------------ */
@@ -159,27 +164,38 @@ static double radius(const struct panel *a, const struct profile_file_kernel *k)
     return fmax(RADIUS_LEAST, RADIUS_MOST * sqrt(k->ms / a->ms_most));
 }
 
-static void print_point(struct str *s, const struct panel *a, const struct profile_file *p,
+/* The tooltip of a point, several lines. */
+static void print_words(struct str *s, const struct profile_file *p,
                         const struct profile_file_kernel *k, double whole)
 {
     char text[32];
-    int family = p->row[k->row].family;
-    str_printf(s,
-               "<circle class=\"chart-point\" style=\"--c:var(--family-%d)\" cx=\"%.1f\" "
-               "cy=\"%.1f\" r=\"%.1f\"><title>",
-               family, x_of(a, k), y_of(a, k), radius(a, k));
-    svg_escape(s, k->name);
-    str_printf(s, "\n%s, %.4g ms per step (%.3g %%), %g times\n", profile_file_family_name(family),
-               k->ms, 100 * k->ms / whole, k->per_step);
+    const struct profile_file_row *r = &p->row[k->row];
+    visible_append(s, k->name);
+    str_printf(s, "\n%s, %.4g ms per step (%.3g %%), %g times\n",
+               profile_file_family_name(r->family), k->ms, 100 * k->ms / whole, k->per_step);
     str_append(s, chart_value_text(text, CHART_FLOPS, rate(k)));
     str_printf(s, " at %.3g FLOP per byte, %s", intensity(k),
                chart_value_text(text, CHART_BANDWIDTH, 1e3 * k->bytes / k->work_ms));
     if (k->floor_ms > 0)
         str_printf(s, "\nfloor %.4g ms; it takes %.3g times as long", k->floor_ms,
                    k->work_ms / k->floor_ms);
-    const char *bound = p->row[k->row].bound;
-    if (bound) str_printf(s, "; bound by %s", bound);
-    str_append(s, "</title></circle>\n");
+    if (!r->bound) return;
+    str_append(s, "; bound by ");
+    visible_append(s, r->bound);
+}
+
+static void print_point(struct markup *m, const struct panel *a, const struct profile_file *p,
+                        const struct profile_file_kernel *k, double whole)
+{
+    struct str words = {0};
+    print_words(&words, p, k, whole);
+    markup_printf(m,
+                  "<circle class=\"chart-point\" style=\"--c:var(--family-%d)\" cx=\"%.1f\" "
+                  "cy=\"%.1f\" r=\"%.1f\"><title>",
+                  p->row[k->row].family, x_of(a, k), y_of(a, k), radius(a, k));
+    markup_lines(m, str_text(&words));
+    markup_printf(m, "</title></circle>\n");
+    str_release(&words);
 }
 
 static int longest_first(const void *a, const void *b)
@@ -194,10 +210,10 @@ static bool is_inside(const struct panel *a, const struct profile_file_kernel *k
     return is_point(k) && intensity(k) >= a->chart.x.low && rate(k) >= a->chart.y.low;
 }
 
-static void print_labels(struct str *s, const struct panel *a, const struct profile_file *p,
+static void print_labels(struct markup *m, const struct panel *a, const struct profile_file *p,
                          const struct profile_file_kernel **k, int n)
 {
-    struct label_box *box = malloc(sizeof *box * (size_t)(n + 1));
+    struct label_box *box = malloc(sizeof *box * ((size_t)n + 1));
     BUG_IF(!box, "no memory for %d points", n);
     const struct chart_axis *x_axis = &a->chart.x, *y_axis = &a->chart.y;
     struct labels labels = {
@@ -213,29 +229,38 @@ static void print_labels(struct str *s, const struct panel *a, const struct prof
     }
     for (int i = 0; i < n && i < LABELS_MOST && k[i]->ms >= LABEL_SHARE * whole; i++) {
         char text[96];
-        snprintf(text, sizeof text, "%.72s, %.2g %%", k[i]->label, 100 * k[i]->ms / whole);
-        labels_print(&labels, i, text, s);
+        snprintf(text, sizeof text, "%.*s, %.2g %%", utf8_fit(k[i]->label, 72), k[i]->label,
+                 100 * k[i]->ms / whole);
+        labels_print(&labels, i, text, m);
     }
     free(box);
 }
 
-/* Large points first, so that small ones are on top. */
-static void print_points(struct str *s, const struct panel *a, const struct profile_file *p)
+/* Large points first, so that small ones are on top. The caller frees the list. */
+static const struct profile_file_kernel **points_of(const struct panel *a,
+                                                    const struct profile_file *p, int *ret_n)
 {
-    const struct profile_file_kernel **point = malloc(sizeof *point * (size_t)(p->kernels + 1));
+    const struct profile_file_kernel **point = malloc(sizeof *point * ((size_t)p->kernels + 1));
     BUG_IF(!point, "no memory for %d points", p->kernels);
-    int n = 0;
+    *ret_n = 0;
     for (int i = 0; i < p->kernels; i++)
-        if (is_inside(a, &p->kernel[i])) point[n++] = &p->kernel[i];
-    qsort(point, (size_t)n, sizeof *point, longest_first);
+        if (is_inside(a, &p->kernel[i])) point[(*ret_n)++] = &p->kernel[i];
+    qsort(point, (size_t)*ret_n, sizeof *point, longest_first);
+    return point;
+}
+
+static void print_points(struct markup *m, const struct panel *a, const struct profile_file *p)
+{
+    int n;
+    const struct profile_file_kernel **point = points_of(a, p, &n);
     double whole = profile_file_ms(p);
-    for (int i = 0; i < n; i++) print_point(s, a, p, point[i], whole);
-    print_labels(s, a, p, point, n);
+    for (int i = 0; i < n; i++) print_point(m, a, p, point[i], whole);
+    print_labels(m, a, p, point, n);
     free(point);
 }
 
 /* Returns the y coordinate of its end. */
-static double print_legend(struct str *s, const struct panel *a, const struct profile_file *p)
+static double print_legend(struct markup *m, const struct panel *a, const struct profile_file *p)
 {
     struct chart_item item[PROFILE_FILE_FAMILIES];
     char color[PROFILE_FILE_FAMILIES][16];
@@ -251,11 +276,12 @@ static double print_legend(struct str *s, const struct panel *a, const struct pr
             (struct chart_item){profile_file_family_name(family), color[legend.items], CHART_POINT};
         legend.items++;
     }
-    chart_print_legend(&legend, top, s);
+    chart_print_legend(&legend, top, m);
     return top + chart_legend_height(&legend);
 }
 
-static void print_note(struct str *s, const struct panel *a, const struct profile_file *p, double y)
+static void print_note(struct markup *m, const struct panel *a, const struct profile_file *p,
+                       double y)
 {
     double ms = 0;
     int n = 0;
@@ -272,44 +298,69 @@ static void print_note(struct str *s, const struct panel *a, const struct profil
         str_printf(&note,
                    " Not shown: %d kernel%s, %.3g of %.4g ms, without arithmetic or too short.", n,
                    n == 1 ? "" : "s", ms, profile_file_ms(p));
-    svg_text(s, "chart-soft", a->chart.x.at_low, y + 14, "start", str_text(&note));
+    svg_text(m, "chart-soft", a->chart.x.at_low, y + 14, "start", str_text(&note));
     str_release(&note);
 }
 
-static void print_panel(struct str *s, const struct profile_file *p, const struct roofline_frame *f,
-                        double from)
+static struct panel panel_of(const struct roofline_frame *f, double from)
 {
-    struct panel a = {
+    return (struct panel){
         .chart = {.x = {CHART_NUMBER, true, 10, f->x_low, f->x_high, LEFT, WIDTH - RIGHT},
                   .y = {CHART_COUNT, true, 10, f->y_low, f->y_high, from + HEIGHT - BOTTOM,
                         from + TOP}},
         .ms_most = f->ms_most};
-    chart_print_x_grid(&a.chart, s);
-    chart_print_y_grid(&a.chart, s);
-    chart_print_x_title(&a.chart, "FLOP per byte", s);
-    svg_text(s, "chart-soft", LEFT - 7, from + TOP - 10, "end", "FLOP/s");
+}
+
+static void print_panel(struct markup *m, const struct profile_file *p,
+                        const struct roofline_frame *f, double from)
+{
+    struct panel a = panel_of(f, from);
+    chart_print_x_grid(&a.chart, m);
+    chart_print_y_grid(&a.chart, m);
+    chart_print_x_title(&a.chart, "FLOP per byte", m);
+    svg_text(m, "chart-soft", LEFT - 7, from + TOP - 10, "end", "FLOP/s");
     double top = peak_most(p->product, p->products);
-    for (int i = 0; i < p->copies; i++) print_copy(s, &a.chart, &p->copy[i], top);
-    print_matmuls(s, &a.chart, p);
-    print_points(s, &a, p);
-    print_note(s, &a, p, print_legend(s, &a, p));
+    for (int i = 0; i < p->copies; i++) print_copy(m, &a.chart, &p->copy[i], top);
+    print_matmuls(m, &a.chart, p);
+    print_points(m, &a, p);
+    print_note(m, &a, p, print_legend(m, &a, p));
 }
 
 void roofline_print_picture(const struct profile_file *p, const struct roofline_frame *frame,
-                            struct str *s)
+                            struct markup *m)
 {
-    svg_open(s, TITLE, WIDTH, HEIGHT - TITLE, NULL);
-    print_panel(s, p, frame, 0);
-    svg_close(s);
+    svg_open(m, TITLE, WIDTH, HEIGHT - TITLE, p->name);
+    print_panel(m, p, frame, 0);
+    svg_close(m);
 }
 
-void roofline_print_file(const struct profile_file *profile, int n, struct str *s)
+json_t *roofline_points(const struct profile_file *p, const struct roofline_frame *frame)
+{
+    int n;
+    struct panel a = panel_of(frame, -TITLE);
+    const struct profile_file_kernel **point = points_of(&a, p, &n);
+    json_t *all = json_array();
+    for (int i = 0; i < n; i++) {
+        const struct profile_file_kernel *k = point[i];
+        struct str words = {0};
+        print_words(&words, p, k, profile_file_ms(p));
+        json_array_append_new(all,
+                              json_pack("[o, o, o, i, s]", number_or_null(x_of(&a, k)),
+                                        number_or_null(y_of(&a, k)), number_or_null(radius(&a, k)),
+                                        p->row[k->row].family, str_text(&words)));
+        str_release(&words);
+    }
+    free(point);
+    return json_pack("{s:i, s:o}", "width", WIDTH, "points", all);
+}
+
+void roofline_print_file(const struct profile_file *profile, int n, struct markup *m)
 {
     struct roofline_frame frame = roofline_frame_of(profile, n);
-    svg_open(s, 0, WIDTH, n * HEIGHT, "Roofline");
+    svg_open(m, 0, WIDTH, n * HEIGHT, "Roofline");
     for (int i = 0; i < n; i++) {
-        svg_text(s, "chart-title", LEFT + 40, i * HEIGHT + 26, "start", profile[i].name);
-        print_panel(s, &profile[i], &frame, i * HEIGHT);
+        svg_text(m, "chart-title", LEFT + 40, i * HEIGHT + 26, "start", profile[i].name);
+        print_panel(m, &profile[i], &frame, i * HEIGHT);
     }
-    svg_close(s);
+    svg_close(m);
 }

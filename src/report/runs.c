@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,12 +88,18 @@ struct log_reader {
     int step_capacity, eval_capacity;
 };
 
-static void take_line(struct log_reader *l, json_t *line, struct arena *a)
+/* Lines without a kind or an iteration are ignored, as all that is unknown. */
+static enum status take_line(struct log_reader *l, json_t *line, const char *where, struct arena *a)
 {
     struct run *r = l->run;
     const char *kind = json_string_value(json_object_get(line, "kind"));
     double at = lenient_number(line, "iter");
-    if (!kind || !isfinite(at)) return;
+    if (!kind || !isfinite(at)) return ST_OK;
+    if (!lenient_is_count(at))
+        return fail(ST_FORMAT,
+                    "%s has iteration %g, which no run reaches: the file is damaged; to report "
+                    "without that line, delete it",
+                    where, at);
     int64_t iter = (int64_t)at;
     if (strcmp(kind, "step") == 0) {
         while (r->steps && r->step[r->steps - 1].iter >= iter) r->steps--;
@@ -116,6 +123,7 @@ static void take_line(struct log_reader *l, json_t *line, struct arena *a)
     } else if (strcmp(kind, "sample") == 0) {
         gauges_take(&r->gauges, line, iter, a);
     }
+    return ST_OK;
 }
 
 /* Only the last line may be malformed: the program was killed while writing it. */
@@ -135,8 +143,10 @@ static enum status parse_log(struct run *r, const char *path, const char *text, 
         if (!object && next == end) break;
         if (!object)
             return fail(ST_FORMAT, "%s line %d is not JSON: the file is damaged", path, number);
-        enum status st = check_version(object, arena_printf(a, "%s line %d", path, number));
-        if (st == ST_OK) take_line(&reader, object, a);
+        char where[PATH_MAX + 32];
+        snprintf(where, sizeof where, "%s line %d", path, number);
+        enum status st = check_version(object, where);
+        if (st == ST_OK) st = take_line(&reader, object, where, a);
         json_decref(object);
         TRY(st);
     }
@@ -210,7 +220,8 @@ static void derive_figures(struct run *r, struct arena *a)
 
 static void prefer_summary(struct run_figures *f, json_t *summary)
 {
-    f->iters = (int64_t)first_finite(lenient_number(summary, "iters"), (double)f->iters);
+    double iters = lenient_number(summary, "iters");
+    if (lenient_is_count(iters)) f->iters = (int64_t)iters;
     f->seconds = first_finite(lenient_number(summary, "seconds"), f->seconds);
     f->ms_median = first_finite(lenient_number(summary, "ms_median"), f->ms_median);
     f->ms_std = first_finite(lenient_number(summary, "ms_std"), f->ms_std);
@@ -256,9 +267,10 @@ static enum status read_text(const char *path, struct arena *a, char **ret_text)
     return ST_OK;
 }
 
-static enum status read_log(struct run *r, struct arena *a)
+/* `dir`: its bytes; those of r->dir are text. */
+static enum status read_log(struct run *r, const char *dir, struct arena *a)
 {
-    char *path = arena_printf(a, "%s/log.jsonl", r->dir), *data;
+    char *path = arena_printf(a, "%s/log.jsonl", dir), *data;
     int64_t size;
     if (!file_exists(path))
         return fail(ST_IO, "%s has no log.jsonl: it is not a run directory of `strobe train`",
@@ -278,7 +290,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     const char *slash = strrchr(full, '/');
     r.name = lenient_utf8(slash + 1, (int64_t)strlen(slash + 1), a);
     gauges_init(&r.gauges);
-    TRY(read_log(&r, a));
+    TRY(read_log(&r, dir, a));
 
     char *text;
     TRY(read_text(arena_printf(a, "%s/config.conf", dir), a, &text));

@@ -282,7 +282,7 @@ static const char *words_of_heads(const struct attention_options *o, struct aren
     return arena_printf(a, "%lld heads %s%s", (long long)o->heads, sizes, shared);
 }
 
-void attention_picture(const struct attention_view *v, struct str *s, struct arena *a)
+void attention_picture(const struct attention_view *v, struct markup *m, struct arena *a)
 {
     const struct attention_options *o = v->o;
     struct picture p = {.v = v, .groups = o->head_sizes * o->masks * o->precisions, .a = a};
@@ -311,5 +311,5 @@ void attention_picture(const struct attention_view *v, struct str *s, struct are
                                 (long long)o->tokens),
                    arena_printf(a, "%.10s, %s. Hollow points: from the plan, not measured.",
                                 v->now->date, ceilings_who(v->now, a)),
-                   panel, PANELS, s);
+                   panel, PANELS, m);
 }

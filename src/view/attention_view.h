@@ -5,6 +5,8 @@
 #include "bench/bench_attention.h"
 #include "present/table_form.h"
 
+struct markup;
+
 struct attention_view {
     const struct attention_options *o;
     const struct machine *machine;     /* with peaks, maybe measured earlier */
@@ -22,6 +24,6 @@ struct table attention_table(const struct attention_view *v, struct arena *a);
 void attention_view_print(const struct attention_view *v, const struct table *t,
                           const struct table_form *form, struct str *s, struct arena *a);
 /* Time, rate and memory over lengths, as one SVG. */
-void attention_picture(const struct attention_view *v, struct str *s, struct arena *a);
+void attention_picture(const struct attention_view *v, struct markup *m, struct arena *a);
 
 #endif

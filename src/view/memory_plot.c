@@ -101,7 +101,7 @@ void memory_plot_text(const struct memory_view *v, struct str *s)
     print_legend(c, MARGIN, s);
 }
 
-void memory_plot_svg(const struct memory_view *v, struct str *s, struct arena *a)
+void memory_plot_svg(const struct memory_view *v, struct markup *m, struct arena *a)
 {
     enum { COLUMNS = 420, SPANS = 16 };
     const struct memory_course *c = &v->course;
@@ -120,11 +120,11 @@ void memory_plot_svg(const struct memory_view *v, struct str *s, struct arena *a
                                 arena_printf(a, "memory-%s", memory_part_id(layers[l].part)), y};
     }
     for (int i = 0; i < columns; i++) {
-        const struct memory_moment *m = &c->moment[at[i]];
-        word[i] = memory_moment_words(v, m, a);
+        const struct memory_moment *moment = &c->moment[at[i]];
+        word[i] = memory_moment_words(v, moment, a);
         if (at[i] == c->peak) peak = i;
         if (begins(v, at, i) && area.spans < SPANS)
-            span[area.spans++] = (struct area_span){memory_phase_words(v, m, a), i};
+            span[area.spans++] = (struct area_span){memory_phase_words(v, moment, a), i};
     }
     area.word = word;
     area.mark = peak;
@@ -134,5 +134,5 @@ void memory_plot_svg(const struct memory_view *v, struct str *s, struct arena *a
     area.level_name = arena_printf(a, "allocated: %s", str_bytes(bytes, (double)c->total));
     area.title = "Memory of a training step, kernel by kernel";
     area.note = v->words;
-    area_print_svg(&area, s);
+    area_print_svg(&area, m);
 }

@@ -6,6 +6,8 @@
 #include "engine/memory.h"
 #include "present/table_form.h"
 
+struct markup;
+
 struct memory_view {
     const struct program *program; /* with the plans of the phase */
     const struct config *config;
@@ -33,7 +35,7 @@ struct json_t *memory_view_json(const struct memory_view *v, struct arena *a);
 
 /* memory_plot.c: the timeline as a stacked area plot, in characters and as an SVG. */
 void memory_plot_text(const struct memory_view *v, struct str *s);
-void memory_plot_svg(const struct memory_view *v, struct str *s, struct arena *a);
+void memory_plot_svg(const struct memory_view *v, struct markup *m, struct arena *a);
 
 /* "MATMUL lm_head" */
 const char *memory_moment_words(const struct memory_view *v, const struct memory_moment *m,

@@ -40,6 +40,27 @@ static void age(struct progress *p, double seconds)
     p->shown_ns -= (int64_t)(seconds * 1e9);
 }
 
+/* A name cannot clear the screen, forge a line or hide a part of itself. */
+static void test_names_control_nothing(void **state)
+{
+    (void)state;
+    struct progress p;
+    stderr_capture();
+    log_warning("%s is damaged", "a\nstrobe: all is well\x1b[2J\xe2\x80\xae");
+    log_info("two lines:\n%s", "x\x1by\nz");
+    progress_start(&p,
+                   "tr\x1b"
+                   "ain",
+                   0, 0);
+    age(&p, 6);
+    progress_show(&p, 1, "a\rb\xff");
+    progress_end(&p);
+    assert_string_equal(stderr_release(),
+                        "strobe: warning: a\\nstrobe: all is well\\x1b[2JU+202E is damaged\n"
+                        "two lines:\nx\\x1by\nz\n"
+                        "tr\\x1bain 1  a\\rb\\xff\n");
+}
+
 static void test_plain_lines(void **state)
 {
     (void)state;
@@ -156,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_names_control_nothing),
         cmocka_unit_test(test_plain_lines),
         cmocka_unit_test(test_short_work_prints_nothing),
         cmocka_unit_test(test_long_times_and_unknown_totals),

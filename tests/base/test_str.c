@@ -1,5 +1,6 @@
 #include "base/str.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,6 +43,7 @@ static void test_numbers_have_no_exponent(void **state)
 {
     (void)state;
     char b[32];
+    assert_string_equal(str_number(b, INFINITY, 3), "inf");
     assert_string_equal(str_number(b, 0, 3), "0");
     assert_string_equal(str_number(b, 0.01234, 3), "0.0123");
     assert_string_equal(str_number(b, 0.5, 3), "0.5");

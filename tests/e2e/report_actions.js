@@ -85,7 +85,7 @@ function tryBenches() {
             expect(Math.abs(Math.max(...ends) - 100) < .1, `bars and whiskers end at ${Math.max(...ends)} %, not 100`);
         }
         for (const image of all("img.curves", section)) {
-            const picture = new DOMParser().parseFromString(decodeURIComponent(image.src.split(",").slice(1).join(",")), "image/svg+xml");
+            const picture = new DOMParser().parseFromString(decodeURIComponent(image.src.split(",").slice(1).join(",")).replace(/<style>[^]*?<.style>/, "").replaceAll(" style=", " data-style="), "image/svg+xml");
             expect(all("polyline", picture).some(line => line.getAttribute("points").trim().split(" ").length > 1), "a picture has no curves");
         }
     }
@@ -170,13 +170,24 @@ function tryNames(host, canvas, pointer, key, width) {
 
 function tryRooflines() {
     for (const host of all(".roofline")) {
-        const points = all("circle.chart-point", host);
+        const image = host.querySelector("img"), tip = host.querySelector(".tip"), at = image.getBoundingClientRect();
+        expect(all("svg", host).length === 0, "the picture is part of the page, not an image");
+        expect(image.complete && image.naturalWidth === 1000, "the picture is not drawn");
+        const picture = decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1)), drawn = what => picture.split(what).length - 1;
+        const points = [...picture.matchAll(/<circle class="chart-point"[^>]* cx="([\d.]+)" cy="([\d.]+)" r="[\d.]+"><title>([^<]*)/g)];
         expect(points.length > 10, `only ${points.length} points`);
-        expect(all("text", host).some(t => /measured \d{4}-\d\d-\d\d/.test(t.textContent)), "the ceilings have no date");
-        expect(all(".chart-ceiling", host).length >= 3, "too few ceilings");
-        expect(all(".chart-label", host).length >= 3, "the largest points have no names");
-        points[0].dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: 9, clientY: 9}));
-        expect(/per step/.test(host.querySelector(".tip").innerText), "a point does not say what it is");
+        expect(/measured \d{4}-\d\d-\d\d/.test(picture), "the ceilings have no date");
+        expect(drawn('class="chart-ceiling') >= 3, "too few ceilings");
+        expect(drawn('class="chart-label"') >= 3, "the largest points have no names");
+        const scale = at.width / 1000, top = Number(/viewBox="0 (\d+) /.exec(picture)[1]);
+        const move = (x, y) => image.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: at.left + x * scale, clientY: at.top + (y - top) * scale}));
+        const [, x, y, words] = points[points.length - 1];
+        move(Number(x), Number(y));
+        expect(!tip.hidden && /per step/.test(tip.innerText), "a point does not say what it is");
+        expect(words.startsWith(tip.querySelector("b").textContent), `the words of another point: ${tip.querySelector("b").textContent}`);
+        expect(!host.querySelector(".ring").hidden, "the point is not marked");
+        move(3, top + 3);
+        expect(tip.hidden && host.querySelector(".ring").hidden, "an empty place has words");
     }
 }
 

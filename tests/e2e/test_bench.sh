@@ -151,9 +151,7 @@ sed 's/"v": 1/"v": 9/' grid.json >future.json
 expect 1 'is a result of version 9' "$STROBE" report future.json
 . "$here/browser.sh"
 for page in e2e/report.html both.html; do
-    {
-        cat "$page" && echo '<script>' && cat "$here/report_actions.js" && echo '</script>'
-    } >acted.html
+    with_script "$page" "$here/report_actions.js" >acted.html
     sed -i 's/<body/<body data-memory="none"/' acted.html
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
         --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \

@@ -70,8 +70,7 @@ done
 # usage: act PAGE SIZE LEAST [brief]: opens the page in a window of that size and performs at least
 # LEAST user actions
 act() {
-    { cat "$1" && echo '<script>' && cat "$here/report_actions.js" &&
-        echo '</script>'; } >acted.html
+    with_script "$1" "$here/report_actions.js" >acted.html
     [ -z "${4-}" ] || sed -i 's/<body>/<body data-brief="true">/' acted.html
     grep -q '"memory":{' "$1" || sed -i 's/<body/<body data-memory="none"/' acted.html
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \

@@ -1,6 +1,6 @@
 /* Layers of bytes as a picture: each on top of the previous ones. */
-#include "base/str.h"
 #include "present/area.h"
+#include "present/markup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,26 +13,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct str s;
+static struct markup s;
 
 static int release(void **state)
 {
     (void)state;
-    str_release(&s);
+    markup_release(&s);
     return 0;
 }
 
 static int count(const char *what)
 {
     int n = 0;
-    for (const char *at = str_text(&s); (at = strstr(at, what)); at++) n++;
+    for (const char *at = markup_text(&s); (at = strstr(at, what)); at++) n++;
     return n;
 }
 
 /* Points of the n-th polygon. */
 static int points(int n, double x[], double y[])
 {
-    const char *at = str_text(&s);
+    const char *at = markup_text(&s);
     for (int i = 0; i <= n; i++) {
         at = strstr(at + (i > 0), "<polygon");
         if (!at) fail_msg("no polygon %d", n);
@@ -93,8 +93,8 @@ static void test_words(void **state)
     (void)state;
     struct area a = picture();
     area_print_svg(&a, &s);
-    assert_memory_equal(str_text(&s), "<svg xmlns=", 11);
-    assert_string_equal(str_text(&s) + s.len - 7, "</svg>\n");
+    assert_memory_equal(markup_text(&s), "<svg xmlns=", 11);
+    assert_string_equal(markup_text(&s) + markup_bytes(&s) - 7, "</svg>\n");
     assert_int_equal(count("<script"), 0);
     assert_int_equal(count(">first</text>"), 1);
     assert_int_equal(count(">here</text>"), 1);
@@ -104,7 +104,7 @@ static void test_words(void **state)
     assert_int_equal(count(">none</text>"), 0);
     assert_int_equal(count("<title>y&amp;z: 4 MiB\nhigh 3 MiB\na&lt;b 1 MiB</title>"), 1);
     assert_int_equal(count("<title>x: 1 MiB\na&lt;b 1 MiB</title>"), 1);
-    str_release(&s);
+    markup_release(&s);
     a.level = 1 << 30; /* far away */
     a.mark = -1;
     area_print_svg(&a, &s);

@@ -1,6 +1,6 @@
 /* Axes, ticks and legends, which all pictures share. */
-#include "base/str.h"
 #include "present/chart.h"
+#include "present/markup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct str s;
+static struct markup s;
 
 static int release(void **state)
 {
     (void)state;
-    str_release(&s);
+    markup_release(&s);
     return 0;
 }
 
 static int count(const char *what)
 {
     int n = 0;
-    for (const char *at = str_text(&s); (at = strstr(at, what)); at++) n++;
+    for (const char *at = markup_text(&s); (at = strstr(at, what)); at++) n++;
     return n;
 }
 
@@ -73,7 +73,7 @@ static void test_ticks(void **state)
     assert_int_equal(count("<path"), 6); /* 10 doublings: each fourth */
     assert_int_equal(count(">64</text>"), 1);
     assert_int_equal(count(">65536</text>"), 1);
-    str_release(&s);
+    markup_release(&s);
     chart_print_y_grid(&c, &s);
     assert_int_equal(count("<path"), 5);
     assert_int_equal(count(">0 B</text>"), 1);
@@ -81,7 +81,7 @@ static void test_ticks(void **state)
     /* No value from a file causes an endless loop. */
     static const double odd[] = {INFINITY, NAN, 1e308, 0};
     for (int i = 0; i < COUNT_OF(odd); i++) {
-        str_release(&s);
+        markup_release(&s);
         c.x.high = c.y.high = odd[i];
         chart_print_x_grid(&c, &s);
         chart_print_y_grid(&c, &s);
@@ -91,7 +91,7 @@ static void test_ticks(void **state)
 
 static double number_behind(const char *text, const char *attribute)
 {
-    const char *at = strstr(str_text(&s), text);
+    const char *at = strstr(markup_text(&s), text);
     assert_non_null(at);
     while (memcmp(at, attribute, strlen(attribute)) != 0) at--;
     return strtod(at + strlen(attribute), NULL);
@@ -111,7 +111,7 @@ static void test_legend(void **state)
     assert_int_equal(count("chart-dashed"), 1);
     assert_int_equal(count(">two&lt;</text>"), 1);
     assert_true(number_behind(">one<", " y=\"") == number_behind(">four<", " y=\""));
-    str_release(&s);
+    markup_release(&s);
     l.width = 260; /* two columns of one width */
     assert_true(chart_legend_height(&l) == 2 * row);
     chart_print_legend(&l, 100, &s);

@@ -1,5 +1,5 @@
-#include "base/str.h"
 #include "present/labels.h"
+#include "present/markup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,11 +24,11 @@ static void test_a_crowd(void **state)
     for (int i = 0; i < 5; i++)
         point[i] = (struct label_box){290 + 2 * i, 190 + 2 * i, 310 + 2 * i, 210 + 2 * i};
     struct labels l = {.inside = {0, 0, 600, 400}, .point = point, .points = 5};
-    struct str s = {0};
+    struct markup s = {0};
     labels_keep_off(&l, 180);
     for (int i = 0; i < 5; i++) labels_print(&l, i, "the name of a kernel", &s);
-    assert_int_equal(count_of(str_text(&s), "<text"), 5);
-    assert_true(count_of(str_text(&s), "<path class=\"chart-leader\"") >= 2);
+    assert_int_equal(count_of(markup_text(&s), "<text"), 5);
+    assert_true(count_of(markup_text(&s), "<path class=\"chart-leader\"") >= 2);
     for (int i = 0; i < 5; i++) {
         const struct label_box *a = &l.label[i];
         assert_true(a->left >= 0 && a->right <= 600 && a->top >= 0 && a->bottom <= 400);
@@ -41,7 +41,7 @@ static void test_a_crowd(void **state)
                         p->bottom <= a->top);
         }
     }
-    str_release(&s);
+    markup_release(&s);
 }
 
 static void test_no_memory(void **state)
@@ -49,10 +49,10 @@ static void test_no_memory(void **state)
     (void)state;
     struct label_box point = {10, 10, 30, 30};
     struct labels l = {.inside = {0, 0, 60, 40}, .point = &point, .points = 1};
-    struct str s = {0};
+    struct markup s = {0};
     labels_print(&l, 0, "a name that is far too long for this", &s);
-    assert_string_equal(str_text(&s), "");
-    str_release(&s);
+    assert_string_equal(markup_text(&s), "");
+    markup_release(&s);
 }
 
 /* The number of labels is bounded, however much space there is. */
@@ -63,10 +63,10 @@ static void test_most(void **state)
     for (int i = 0; i < LABELS_MOST + 2; i++)
         point[i] = (struct label_box){10, 40 * i + 10, 30, 40 * i + 30};
     struct labels l = {.inside = {0, 0, 900, 900}, .point = point, .points = LABELS_MOST + 2};
-    struct str s = {0};
+    struct markup s = {0};
     for (int i = 0; i < LABELS_MOST + 2; i++) labels_print(&l, i, "name", &s);
-    assert_int_equal(count_of(str_text(&s), "<text"), LABELS_MOST);
-    str_release(&s);
+    assert_int_equal(count_of(markup_text(&s), "<text"), LABELS_MOST);
+    markup_release(&s);
 }
 
 int main(void)

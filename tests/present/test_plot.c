@@ -1,7 +1,6 @@
 /* Plots: points at logarithmic coordinates, and escaped text. */
+#include "present/markup.h"
 #include "present/plot.h"
-
-#include "base/str.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,26 +13,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct str s;
+static struct markup s;
 
 static int release(void **state)
 {
     (void)state;
-    str_release(&s);
+    markup_release(&s);
     return 0;
 }
 
 static int count(const char *what)
 {
     int n = 0;
-    for (const char *at = str_text(&s); (at = strstr(at, what)); at++) n++;
+    for (const char *at = markup_text(&s); (at = strstr(at, what)); at++) n++;
     return n;
 }
 
 /* The number after the n-th `name="`. */
 static double attribute(const char *element, const char *name, int n)
 {
-    const char *at = str_text(&s);
+    const char *at = markup_text(&s);
     char words[32];
     snprintf(words, sizeof words, " %s=\"", name);
     for (int i = 0; i <= n; i++) {
@@ -48,7 +47,7 @@ static double attribute(const char *element, const char *name, int n)
 static double level_y(void)
 {
     double x, y;
-    const char *at = strstr(str_text(&s), "<path class=\"chart-level\"");
+    const char *at = strstr(markup_text(&s), "<path class=\"chart-level\"");
     assert_non_null(at);
     assert_int_equal(sscanf(at, "<path class=\"chart-level\" d=\"M%lf %lfH", &x, &y), 2);
     return y;
@@ -62,8 +61,8 @@ static void test_points_lie_on_logarithms(void **state)
     const struct plot_panel panel = {
         .title = "time", .x_title = "T", .unit = CHART_MILLISECONDS, .line = &line, .lines = 1};
     plot_print_svg("Attention", "a note", &panel, 1, &s);
-    assert_memory_equal(str_text(&s), "<svg xmlns=", 11);
-    assert_string_equal(str_text(&s) + s.len - 7, "</svg>\n");
+    assert_memory_equal(markup_text(&s), "<svg xmlns=", 11);
+    assert_string_equal(markup_text(&s) + markup_bytes(&s) - 7, "</svg>\n");
     assert_int_equal(count("<circle"), 3);
     assert_int_equal(count("class=\"chart-dot chart-hollow\""), 1);
     assert_int_equal(count("chart-line chart-dashed\""), 2); /* the curve and the legend */
@@ -93,8 +92,8 @@ static void test_rates_and_long_names(void **state)
     assert_int_equal(count("short, 128: 420 TFLOP/s</title>"), 1);
     assert_int_equal(count(">1 TFLOP/s</text>"), 1); /* a line of the grid */
     /* two names do not fit in one line: both begin at the same column */
-    const char *at = strstr(str_text(&s), " attention are</text>");
-    const char *other = strstr(str_text(&s), ">short</text>");
+    const char *at = strstr(markup_text(&s), " attention are</text>");
+    const char *other = strstr(markup_text(&s), ">short</text>");
     assert_non_null(at);
     assert_non_null(other);
     while (memcmp(at, " x=\"", 4) != 0) at--;
@@ -131,7 +130,7 @@ static void test_a_level_is_drawn_where_it_matters(void **state)
     assert_int_equal(count(">free memory</text>"), 1);
     assert_true(level_y() < attribute("<circle", "cy", 1));
     assert_int_equal(count(">4 MiB</text>"), 1);
-    str_release(&s);
+    markup_release(&s);
     panel.level = 1e15;
     plot_print_svg("far", "", &panel, 1, &s);
     assert_int_equal(count("free memory"), 0);
@@ -148,7 +147,7 @@ static void test_text_is_escaped(void **state)
     assert_int_equal(count("<script"), 0);
     assert_int_equal(count("<!--"), 0);
     assert_int_equal(count("a&lt;b&amp;c"), 2);
-    assert_int_equal(count("&lt;/title>&lt;script>"), 2);
+    assert_int_equal(count("&lt;/title&gt;&lt;script&gt;"), 2);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
 /* A sheet that is written and read back is unchanged; invalid parts are refused or left out. */
+#include "present/markup.h"
 #include "present/sheet.h"
 
 #include "../support/hand.h"
@@ -92,17 +93,17 @@ static void test_curves(void **state)
 {
     (void)state;
     struct sheet s = sheet();
-    struct str out = {0};
+    struct markup out = {0};
     sheet_print_curves(&s.table[0], &out, &arena);
-    assert_non_null(strstr(str_text(&out), "slow, \"old\", 64: 1.25 ms"));
-    assert_non_null(strstr(str_text(&out), "slow, \"old\", 128: 3.75 ms"));
-    assert_null(strstr(str_text(&out), "flash, 128")); /* not run */
-    str_release(&out);
+    assert_non_null(strstr(markup_text(&out), "slow, &quot;old&quot;, 64: 1.25 ms"));
+    assert_non_null(strstr(markup_text(&out), "slow, &quot;old&quot;, 128: 3.75 ms"));
+    assert_null(strstr(markup_text(&out), "flash, 128")); /* not run */
+    markup_release(&out);
     s.table[0].chart.panel = "T";
     sheet_print_curves(&s.table[0], &out, &arena);
-    assert_non_null(strstr(str_text(&out), ">T 64<"));
-    assert_non_null(strstr(str_text(&out), ">T 128<"));
-    str_release(&out);
+    assert_non_null(strstr(markup_text(&out), ">T 64<"));
+    assert_non_null(strstr(markup_text(&out), ">T 128<"));
+    markup_release(&out);
 }
 
 static void refused(const char *text, const char *sentence)

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "present/assets.h"
+#include "present/markup.h"
 #include "report/html.h"
 
 #include <jansson.h>
@@ -50,22 +51,27 @@ static void test_data_cannot_leave_their_element(void **state)
 {
     struct fixture *f = *state;
     struct comparison c = two_runs(f);
-    struct str s = {0};
-    html_print_data(&(struct html_page){&c, &no_profiles, NULL, 0}, &f->arena, &s);
-    for (const char *p = str_text(&s); *p; p++) {
-        assert_int_not_equal(*p, '<');
+    struct markup m = {0};
+    json_t *data = html_data(&(struct html_page){&c, &no_profiles, NULL, 0}, &f->arena);
+    markup_json(&m, data);
+    json_decref(data);
+    for (const char *p = markup_text(&m); *p; p++) {
+        assert_null(strchr("<>&", *p));
         assert_true((unsigned char)*p < 0x80);
     }
-    str_release(&s);
+    markup_release(&m);
 }
 
 static void test_data_are_the_runs(void **state)
 {
     struct fixture *f = *state;
     struct comparison c = two_runs(f);
-    struct str s = {0};
-    html_print_data(&(struct html_page){&c, &no_profiles, NULL, 0}, &f->arena, &s);
-    json_t *data = json_loads(str_text(&s), 0, NULL);
+    struct markup m = {0};
+    json_t *made = html_data(&(struct html_page){&c, &no_profiles, NULL, 0}, &f->arena);
+    markup_json(&m, made);
+    json_t *data = json_loads(markup_text(&m), 0, NULL);
+    json_decref(made);
+    markup_release(&m);
     assert_non_null(data);
     json_t *run = json_array_get(json_object_get(data, "runs"), 1);
     assert_string_equal(json_string_value(json_object_get(run, "samples")),
@@ -80,7 +86,6 @@ static void test_data_are_the_runs(void **state)
     json_t *table = json_object_get(data, "table");
     assert_int_equal(json_array_size(json_object_get(table, "rows")), 2);
     json_decref(data);
-    str_release(&s);
 }
 
 /* A long run is thinned by means, so the page stays small and no step is lost. */
@@ -98,29 +103,25 @@ static void test_long_runs_are_thinned(void **state)
     assert_int_equal(runs_read(&dir, 1, &f->arena, &run), ST_OK);
     struct comparison c;
     compare_runs(run, 1, &f->arena, &c);
-    html_print_data(&(struct html_page){&c, &no_profiles, NULL, 0}, &f->arena, &log);
-    json_t *data = json_loads(str_text(&log), 0, NULL);
+    json_t *data = html_data(&(struct html_page){&c, &no_profiles, NULL, 0}, &f->arena);
     json_t *steps = json_object_get(json_array_get(json_object_get(data, "runs"), 0), "steps");
     assert_int_equal(json_integer_value(json_object_get(steps, "stride")), 3);
     assert_int_equal(json_array_size(json_object_get(steps, "iter")), 10000);
     assert_float_equal(json_number_value(json_array_get(json_object_get(steps, "loss"), 77)), 1,
                        1e-6);
     json_decref(data);
-    str_release(&log);
 }
 
 static void test_page_is_whole(void **state)
 {
     char *page = page_of(*state);
     assert_memory_equal(page, "<!doctype html>", 15);
-    assert_non_null(strstr(page, "<title>a&lt;b>&amp;c, flash · Strobe report</title>"));
-    assert_null(strstr(page, "{{page"));
-    assert_null(strstr(page, "{{data"));
+    assert_non_null(strstr(page, "<title>a&lt;b&gt;&amp;c, flash · Strobe report</title>"));
     assert_int_equal(count_of(page, "<script"), count_of(page, "</script"));
     assert_int_equal(count_of(page, "<script"), 8);
     static const char *const parts[] = {
-        "Dygraph",        "strobe.sortTable =", "strobe.timeline =",     "strobe.profileSections =",
-        ".chart-point {", "--family-0:",        "strobe.benchSections ="};
+        "Dygraph",    "strobe.sortTable =", "strobe.timeline =",     "strobe.profileSections =",
+        ".drawing {", "--family-0:",        "strobe.benchSections ="};
     for (int i = 0; i < COUNT_OF(parts); i++)
         if (!strstr(page, parts[i])) fail_msg("\"%s\" is not in the page", parts[i]);
     assert_non_null(strstr(page, "Permission is hereby granted")); /* the library's licence */
@@ -139,9 +140,8 @@ static void test_page_loads_nothing(void **state)
     assert_non_null(strstr(page, "<link rel=\"icon\" href=\"data:,\">"));
     assert_non_null(strstr(page, "default-src 'none'"));
     /* The page's own scripts and styles name no server. */
-    static const char *const names[] = {"page.html",   "page.css",   "page.js",
-                                        "charts.js",   "colors.css", "tables.js",
-                                        "timeline.js", "profile.js", "profile.css"};
+    static const char *const names[] = {"page.css",  "page.js",     "charts.js",  "colors.css",
+                                        "tables.js", "timeline.js", "profile.js", "profile.css"};
     struct fixture *f = *state;
     for (int i = 0; i < COUNT_OF(names); i++) {
         struct asset asset;
@@ -149,6 +149,22 @@ static void test_page_loads_nothing(void **state)
         assert_true(asset.size > 100);
         assert_null(memmem(asset.text, (size_t)asset.size, "://", 3));
     }
+}
+
+/* The policy allows exactly the scripts and the style that the page has, by their hashes. */
+static void test_policy(void **state)
+{
+    char *page = page_of(*state);
+    char *policy = strstr(page, "Content-Security-Policy"), *end = strchr(policy, '\n');
+    struct fixture *f = *state;
+    const char *text = arena_printf(&f->arena, "%.*s", (int)(end - policy), policy);
+    assert_null(strstr(text, "unsafe"));
+    assert_non_null(strstr(text, "default-src 'none'; base-uri 'none'; form-action 'none'; "
+                                 "img-src data:; style-src 'sha256-"));
+    assert_int_equal(count_of(text, "'sha256-"), 8); /* a style and seven scripts */
+    assert_int_equal(count_of(page, "<style"), 1);
+    assert_null(strcasestr(page, " onload="));
+    assert_true(policy < strstr(page, "<title>")); /* it holds from the first byte of a run on */
 }
 
 static void test_unwritable_path(void **state)
@@ -171,6 +187,7 @@ int main(void)
         WITH_FIXTURE(test_long_runs_are_thinned),
         WITH_FIXTURE(test_page_is_whole),
         WITH_FIXTURE(test_page_loads_nothing),
+        WITH_FIXTURE(test_policy),
         WITH_FIXTURE(test_unwritable_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 #include "../support/profile_text.h"
 #include "../support/run_fixture.h"
 #include "base/str.h"
+#include "present/markup.h"
 #include "report/profile_page.h"
 #include "report/roofline.h"
 
@@ -32,10 +33,10 @@ static int count_of(const char *text, const char *word)
 static char *picture_of(struct fixture *f, const struct profile_file *p)
 {
     struct roofline_frame frame = roofline_frame_of(p, 1);
-    struct str s = {0};
-    roofline_print_picture(p, &frame, &s);
-    char *text = arena_strdup(&f->arena, str_text(&s));
-    str_release(&s);
+    struct markup m = {0};
+    roofline_print_picture(p, &frame, &m);
+    char *text = arena_strdup(&f->arena, markup_text(&m));
+    markup_release(&m);
     return text;
 }
 
@@ -54,7 +55,7 @@ static void test_points(void **state)
     struct fixture *f = *state;
     struct profile_file p = read_rows(f, profile_slow);
     const char *text = picture_of(f, &p);
-    assert_int_equal(count_of(text, "<title>"), 3);
+    assert_int_equal(count_of(text, "<title>"), 4); /* one is of the picture */
     const char *softmax = strstr(text, "<circle"), *matmul = strstr(softmax + 1, "<circle");
     assert_non_null(
         strstr(text, "<title>SOFTMAX f32 (4,8) avx512\nsoftmax, 7 ms per step (56 %), 2 times"));
@@ -87,9 +88,9 @@ static void test_ceilings_and_date(void **state)
     p.products = p.copies = 0;
     p.machine = NULL;
     text = picture_of(f, &p);
-    assert_int_equal(count_of(text, "chart-ceiling"), 0);
+    assert_int_equal(count_of(text, "class=\"chart-ceiling"), 0);
     assert_null(strstr(text, "measured"));
-    assert_int_equal(count_of(text, "<title>"), 3);
+    assert_int_equal(count_of(text, "<title>"), 4);
 }
 
 static void test_labels(void **state)
@@ -117,7 +118,7 @@ static void test_odd_numbers(void **state)
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
     assert_null(strstr(text, "<b>"));
-    assert_int_equal(count_of(text, "&lt;b>&amp; 8"), 2); /* in its tooltip and next to it */
+    assert_int_equal(count_of(text, "&lt;b&gt;&amp; 8"), 2); /* in its tooltip and next to it */
     static const struct profile_text_row none[] = {
         {"forward/z", "norms", "C", "8", "k", -1, 0, 5, 5}, {0}};
     p = read_rows(f, none);
@@ -125,13 +126,53 @@ static void test_odd_numbers(void **state)
     assert_null(strstr(picture_of(f, &p), "nan"));
 }
 
+/* Every text of a profile is hostile: none becomes an element, an attribute or a style. */
+static void test_hostile_texts(void **state)
+{
+    struct fixture *f = *state;
+    static const char hostile[] = "\\\"'><script>alert(1)</script><img src=x onerror=alert(2)>"
+                                  "--></style>\\u001b\\u2028\\u202e";
+    static const char *const keys[] = {
+        "bound", "op",    "shape", "types", "phase",         "kernel", "scope",
+        "dtype", "range", "gpu",   "date",  "device_kernel", "peak_of"};
+    struct str json = {0};
+    str_append(&json, "{\"v\":1,\"machine\":{");
+    for (int i = 0; i < COUNT_OF(keys); i++) str_printf(&json, "\"%s\":\"%s\",", keys[i], hostile);
+    str_printf(&json,
+               "\"copies\":[{\"bytes_per_thread\":1e9,\"bytes_per_s\":1e11}],"
+               "\"products\":[{\"dtype\":\"%s\",\"flops_per_s\":1e12}]},\"rows\":[{",
+               hostile);
+    for (int i = 0; i < COUNT_OF(keys); i++) str_printf(&json, "\"%s\":\"%s\",", keys[i], hostile);
+    str_printf(&json, "\"flops\":1e9,\"bytes\":1e6,\"floor_ms\":0.5,\"per_step\":1,"
+                      "\"ms_per_step\":3}]}");
+    fixture_write(f, "a/profile.json", str_text(&json));
+    str_release(&json);
+    struct profile_file p;
+    if (profile_file_read(fixture_path(f, "a/profile.json"), "</title><script>", &f->arena, &p) !=
+        ST_OK)
+        fail_msg("%s", fail_message());
+    const char *picture = picture_of(f, &p);
+    struct markup m = {0};
+    roofline_print_file(&p, 1, &m);
+    const char *texts[] = {picture, markup_text(&m)};
+    for (int i = 0; i < COUNT_OF(texts); i++) {
+        assert_non_null(strstr(texts[i], "bound by &quot;&#39;&gt;&lt;script&gt;"));
+        assert_int_equal(count_of(texts[i], "<script"), 0);
+        assert_int_equal(count_of(texts[i], "<img"), 0);
+        assert_int_equal(count_of(texts[i], "</style>"), 1);
+        assert_null(strpbrk(texts[i], "\x1b"));
+        assert_null(strstr(texts[i], "\xe2\x80"));
+    }
+    markup_release(&m);
+}
+
 static void test_file_has_its_colours(void **state)
 {
     struct fixture *f = *state;
     struct profile_file p[2] = {read_rows(f, profile_slow), read_rows(f, profile_flash)};
-    struct str s = {0};
-    roofline_print_file(p, 2, &s);
-    const char *text = str_text(&s);
+    struct markup m = {0};
+    roofline_print_file(p, 2, &m);
+    const char *text = markup_text(&m);
     assert_memory_equal(text, "<svg ", 5);
     assert_non_null(strstr(text, "--family-0: light-dark("));
     assert_int_equal(count_of(text, ">a&lt;b</text>"), 2);
@@ -139,7 +180,7 @@ static void test_file_has_its_colours(void **state)
     assert_null(strstr(text, "url("));
     /* Both have the same scale, and the machine's copy bandwidth once each. */
     assert_int_equal(count_of(text, ">memory 40 GB/s<"), 2);
-    str_release(&s);
+    markup_release(&m);
 }
 
 /* The page's data equal the file; a repeated string is written once. */
@@ -173,9 +214,10 @@ static void test_page_data(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_points),    WITH_FIXTURE(test_ceilings_and_date),
-        WITH_FIXTURE(test_labels),    WITH_FIXTURE(test_odd_numbers),
-        WITH_FIXTURE(test_page_data), WITH_FIXTURE(test_file_has_its_colours),
+        WITH_FIXTURE(test_points),        WITH_FIXTURE(test_ceilings_and_date),
+        WITH_FIXTURE(test_labels),        WITH_FIXTURE(test_odd_numbers),
+        WITH_FIXTURE(test_page_data),     WITH_FIXTURE(test_file_has_its_colours),
+        WITH_FIXTURE(test_hostile_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

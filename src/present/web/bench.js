@@ -37,9 +37,9 @@ function barsOf(table) {
         const kind = kinds.indexOf(textOf(table, row, chart.labels[chart.labels.length - 1]));
         return element("div", {class: "row"},
             element("div", {class: "label", title: label}, label),
-            element("div", {class: "track", style: `--c: var(${strobe.runVariable(kinds.length > 1 ? kind : 0)})`},
-                element("div", {class: "fill", style: `width: ${share(x)}`}),
-                s > 0 ? element("div", {class: "whisker", style: `left: ${share(low)}; width: ${share(x + s - low)}`}) : null),
+            element("div", {class: "track", style: {"--c": `var(${strobe.runVariable(kinds.length > 1 ? kind : 0)})`}},
+                element("div", {class: "fill", style: {width: share(x)}}),
+                s > 0 ? element("div", {class: "whisker", style: {left: share(low), width: share(x + s - low)}}) : null),
             element("div", {class: "value"}, chart.unit === "bytes" ? strobe.bytes(x) : strobe.short(x) + " ms"));
     });
     const node = element("div", {class: "bars"}, ...bars);
@@ -47,10 +47,8 @@ function barsOf(table) {
         : element("div", {}, element("h3", {}, chart.title || ""), node);
 }
 
-/* A separate picture with its own colors and styles, which do not affect the page. */
 function curvesOf(table) {
-    const image = element("img", {class: "curves", alt: table.chart.title || "curves", src: "data:image/svg+xml," + encodeURIComponent(table.curves)});
-    return element("div", {class: "scroll"}, image);
+    return element("div", {class: "scroll"}, strobe.picture(table.curves, {class: "curves", alt: table.chart.title || "curves"}));
 }
 
 function chartOf(table) {

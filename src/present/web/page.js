@@ -11,7 +11,7 @@ const runs = data.runs, several = runs.length > 1, profiles = data.profiles, ben
 /* --- small tools ------------------------------------------------------------------------------- */
 
 const {element, segments, bytes, thousands, minus} = strobe;
-const swatch = r => element("span", {class: "swatch", style: `--c: var(${strobe.runVariable(r)})`});
+const swatch = r => element("span", {class: "swatch", style: {"--c": `var(${strobe.runVariable(r)})`}});
 const runName = r => element("span", {class: "name"}, swatch(r), runs[r].name);
 const setting = (run, key) => (run.settings.find(pair => pair[0] === key) || [])[1];
 const environment = (run, key) => (run.environment.find(pair => pair[0] === key) || [])[1];
@@ -232,7 +232,7 @@ const percent = (x, whole) => (100 * x / whole).toFixed(2) + "%";
 function bar(r, share, label, extra) {
     return element("div", {class: "row"},
         element("div", {class: "label", title: runs[r].name}, swatch(r), runs[r].name),
-        element("div", {class: "track", style: `--c: var(${strobe.runVariable(r)})`}, element("div", {class: "fill", style: `width: ${share}`}), ...(extra || [])),
+        element("div", {class: "track", style: {"--c": `var(${strobe.runVariable(r)})`}}, element("div", {class: "fill", style: {width: share}}), ...(extra || [])),
         element("div", {class: "value"}, ...label));
 }
 
@@ -244,7 +244,7 @@ function speedSection() {
     const tokens = known.filter(r => isNumber(runs[r].tokens_per_s)).map(r => bar(r, percent(runs[r].tokens_per_s, fastest), [thousands(runs[r].tokens_per_s)]));
     const times = known.map(r => {
         const {ms_median: ms, ms_std: std} = runs[r];
-        const whisker = isNumber(std) ? [element("div", {class: "whisker", style: `left: ${percent(Math.max(ms - std, 0), slowest)}; width: ${percent(ms + std - Math.max(ms - std, 0), slowest)}`})] : [];
+        const whisker = isNumber(std) ? [element("div", {class: "whisker", style: {left: percent(Math.max(ms - std, 0), slowest), width: percent(ms + std - Math.max(ms - std, 0), slowest)}})] : [];
         return bar(r, percent(ms, slowest), [ms.toFixed(digits(ms)), isNumber(std) ? element("small", {}, " ± " + std.toFixed(digits(ms))) : "", " ms"], whisker);
     });
     const node = section("Speed", "Median over the iterations without the first ones; the whisker shows one standard deviation to each side.",
@@ -272,19 +272,19 @@ function memorySection() {
     const largest = Math.max(...known.flatMap(r => [runs[r].plan.total, runs[r].plan.peak || 0]));
     const mix = (r, share) => `color-mix(in srgb, var(${strobe.runVariable(r)}) ${100 * share}%, var(--grid))`;
     const rows = known.map(r => {
-        const plan = runs[r].plan, fill = element("div", {class: "fill", style: `width: ${percent(plan.total, largest)}; background: none`});
+        const plan = runs[r].plan, fill = element("div", {class: "fill", style: {width: percent(plan.total, largest), background: "none"}});
         const parts = PARTS.filter(([key]) => isNumber(plan[key]));
         for (const [key, share] of parts)
-            fill.append(element("i", {title: `${key}: ${bytes(plan[key])}`, style: `width: ${percent(plan[key], plan.total)}; background: ${mix(r, share)}`}));
+            fill.append(element("i", {title: `${key}: ${bytes(plan[key])}`, style: {width: percent(plan[key], plan.total), background: mix(r, share)}}));
         const track = element("div", {class: "track"}, fill,
-            isNumber(plan.peak) ? element("div", {class: "peak", title: "measured peak: " + bytes(plan.peak), style: `left: min(${percent(plan.peak, largest)}, 100% - 2px)`}) : null);
+            isNumber(plan.peak) ? element("div", {class: "peak", title: "measured peak: " + bytes(plan.peak), style: {left: `min(${percent(plan.peak, largest)}, 100% - 2px)`}}) : null);
         const words = parts.map(([key]) => `${key} ${bytes(plan[key])}`);
         if (isNumber(plan.peak)) words.push(`measured peak ${bytes(plan.peak)}`);
         return element("div", {class: "row"},
             element("div", {class: "label", title: runs[r].name}, swatch(r), runs[r].name), track,
             element("div", {class: "value"}, bytes(plan.total)), element("div", {class: "parts"}, words.join(" · ")));
     });
-    const grey = share => `background: color-mix(in srgb, var(--soft) ${100 * share}%, var(--grid))`;
+    const grey = share => ({background: `color-mix(in srgb, var(--soft) ${100 * share}%, var(--grid))`});
     const key = element("div", {class: "key"},
         ...PARTS.map(([name, share]) => element("span", {}, element("i", {style: grey(share)}), name)),
         known.some(r => isNumber(runs[r].plan.peak)) ? element("span", {}, element("i", {class: "tick"}), "measured peak of the process") : null);

@@ -26,9 +26,9 @@ function unpack(packed, index, runs) {
     return Object.assign({}, packed, {rows, memory, phases, moments, whole, index, color: packed.run >= 0 ? packed.run : runs + index});
 }
 
-const swatch = p => element("span", {class: "swatch", style: `--c: var(${strobe.runVariable(p.color)})`});
+const swatch = p => element("span", {class: "swatch", style: {"--c": `var(${strobe.runVariable(p.color)})`}});
 const nameOf = p => element("span", {class: "name"}, swatch(p), p.name);
-const familySwatch = family => element("span", {class: "swatch", style: `--c: var(--family-${family})`});
+const familySwatch = family => element("span", {class: "swatch", style: {"--c": `var(--family-${family})`}});
 const percent = share => (100 * share).toFixed(1);
 
 /* --- where a step goes -------------------------------------------------------------------------- */
@@ -46,12 +46,12 @@ function familyTimes(p, families) {
 function familyBars(profiles, families) {
     const most = Math.max(...profiles.map(p => p.whole));
     return element("div", {class: "bars"}, ...profiles.map(p => {
-        const fill = element("div", {class: "fill", style: `width: ${100 * p.whole / most}%; background: none`});
+        const fill = element("div", {class: "fill", style: {width: `${100 * p.whole / most}%`, background: "none"}});
         familyTimes(p, families).forEach((ms, family) => {
             if (!(ms > 0)) return;
             const share = ms / p.whole;
             fill.append(element("i", {
-                style: `width: ${100 * share}%; background: var(--family-${family})`,
+                style: {width: `${100 * share}%`, background: `var(--family-${family})`},
                 title: `${families[family]}: ${strobe.short(ms)} ms, ${percent(share)} %`,
             }, share * p.whole / most > .055 ? element("span", {class: family === families.indexOf(IDLE) ? "dim" : ""}, percent(share) + " %") : null));
         });
@@ -64,7 +64,7 @@ function familyBars(profiles, families) {
 
 function familyKey(profiles, families) {
     const seen = families.map((name, family) => profiles.some(p => familyTimes(p, families)[family] > 0));
-    return element("div", {class: "key"}, ...families.flatMap((name, family) => seen[family] ? [element("span", {}, element("i", {style: `background: var(--family-${family})`}), name)] : []));
+    return element("div", {class: "key"}, ...families.flatMap((name, family) => seen[family] ? [element("span", {}, element("i", {style: {background: `var(--family-${family})`}}), name)] : []));
 }
 
 const TAKEN_BY = {clock: "host clock around each kernel", events: "device events after each kernel", cupti: "the record of the device (CUPTI)"};
@@ -133,7 +133,7 @@ function changeRows(change) {
 function differenceCell(row, most) {
     const share = most > 0 ? Math.abs(row.difference) / most * 50 : 0;
     return element("span", {class: "diverging"},
-        element("span", {}, element("i", {class: row.difference < 0 ? "less" : "more", style: `width: ${share}%; ${row.difference < 0 ? "right" : "left"}: 50%`})),
+        element("span", {}, element("i", {class: row.difference < 0 ? "less" : "more", style: {width: `${share}%`, [row.difference < 0 ? "right" : "left"]: "50%"}})),
         element("span", {}, signed(row.difference)));
 }
 
@@ -278,9 +278,9 @@ function columnsFor(by, groups) {
     const tree = by === "range";
     const columns = [
         {id: "name", title: BY.find(([id]) => id === by)[1].toLowerCase(), kind: "first kernel", help: "name; the color shows the family", value: g => tree ? g.path : g.name,
-            cell: g => element("span", {class: "what", title: g.path || g.name, style: `--depth: ${g.depth}`}, familySwatch(g.family), tree ? element("span", {class: "tree"}, g.name) : g.name)},
+            cell: g => element("span", {class: "what", title: g.path || g.name, style: {"--depth": g.depth}}, familySwatch(g.family), tree ? element("span", {class: "tree"}, g.name) : g.name)},
         {id: "share", title: "time %", help: "share of the measured time of the phase or step; with the row of idle time, all rows add up to 100 %", number: true, value: g => g.share,
-            cell: g => element("span", {class: "shared"}, element("i", {style: `width: ${4.4 * g.share / most}rem; --c: var(--family-${g.family})`}), element("span", {}, percent(g.share)))},
+            cell: g => element("span", {class: "shared"}, element("i", {style: {width: `${4.4 * g.share / most}rem`, "--c": `var(--family-${g.family})`}}), element("span", {}, percent(g.share)))},
         {id: "ms", title: "ms", help: "mean time per step", number: true, value: g => g.ms, cell: g => fixed(g.ms)},
         {id: "gap", title: "× floor", help: "time / floor", number: true, value: g => g.gap, cell: g => strobe.short(g.gap)},
         {id: "floor", title: "floor ms", help: "lower bound per step: the longer of FLOPs and bytes at the measured peaks", number: true, value: g => g.floor || null, cell: g => g.floor > 0 ? fixed(g.floor) : null},
@@ -331,23 +331,30 @@ function tablesSection(page) {
 
 /* --- rooflines ---------------------------------------------------------------------------------- */
 
-/* The program draws the picture; the page replaces the titles of points with its tooltips. */
+/* The program draws the picture, which is an image in the page; the page adds its tooltips and a ring
+ * around the point under the mouse. */
 function rooflineOf(p) {
-    const svg = document.importNode(new DOMParser().parseFromString(p.roofline, "image/svg+xml").documentElement, true);
-    svg.setAttribute("aria-label", `roofline of ${p.name}`);
-    const host = element("div", {class: "roofline"}, element("div", {class: "scroll"}, svg));
+    const {width} = p.points, points = p.points.points.map(([x, y, r, family, words]) => ({x, y, r, family, lines: words.split("\n")}));
+    const image = strobe.picture(p.roofline, {alt: `roofline of ${p.name}`});
+    const ring = element("div", {class: "ring", hidden: ""});
+    const host = element("div", {class: "roofline"}, element("div", {class: "scroll"}, element("div", {class: "drawing"}, image, ring)));
     const tip = strobe.tip(host);
-    for (const point of svg.querySelectorAll("circle")) {
-        const title = point.querySelector("title");
-        if (!title) continue;
-        title.remove();
-        const lines = title.textContent.split("\n");
-        point.addEventListener("pointermove", event => {
-            const at = host.getBoundingClientRect();
-            tip.show(lines, event.clientX - at.left, event.clientY - at.top, getComputedStyle(point).fill);
-        });
-        point.addEventListener("pointerleave", () => tip.hide());
-    }
+    const hide = () => { tip.hide(); ring.hidden = true; };
+    image.addEventListener("pointermove", event => {
+        const at = image.getBoundingClientRect(), scale = at.width / width, whole = host.getBoundingClientRect();
+        const x = (event.clientX - at.left) / scale, y = (event.clientY - at.top) / scale;
+        /* Small points are drawn on top, that is, last. */
+        const point = points.findLast(q => Math.hypot(q.x - x, q.y - y) <= q.r + 2);
+        if (!point) return hide();
+        const set = (name, value) => ring.style.setProperty(name, `${value * scale}px`);
+        set("left", point.x - point.r);
+        set("top", point.y - point.r);
+        set("width", 2 * point.r);
+        set("height", 2 * point.r);
+        ring.hidden = false;
+        tip.show(point.lines, event.clientX - whole.left, event.clientY - whole.top, `var(--family-${point.family})`);
+    });
+    image.addEventListener("pointerleave", hide);
     return host;
 }
 

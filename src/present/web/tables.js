@@ -1,16 +1,21 @@
 "use strict";
 /* Parts of sections: elements, formatted numbers, sortable tables. */
 
+/* style: an object of properties. Each is set on its own, so no value can add another, and the page's
+ * content security policy allows no style attributes in text. */
 strobe.element = function (tag, attributes, ...children) {
     const node = document.createElement(tag);
     for (const [key, value] of Object.entries(attributes || {})) {
-        if (key === "style") node.style.cssText = value;
+        if (key === "style") for (const [property, text] of Object.entries(value)) node.style.setProperty(property, text);
         else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
         else if (value !== undefined) node.setAttribute(key, value);
     }
     node.append(...children.filter(child => child !== null && child !== undefined));
     return node;
 };
+
+/* A drawing of the program as an image: it has its own colors, and nothing in it can act on the page. */
+strobe.picture = (svg, attributes) => strobe.element("img", Object.assign({src: "data:image/svg+xml," + encodeURIComponent(svg)}, attributes));
 
 /* A row of buttons, of which one is pressed. choices: [[value, label], ...] */
 strobe.segments = function (choices, chosen, choose) {

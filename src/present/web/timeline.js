@@ -386,7 +386,13 @@ function buttons(scale, phases) {
 function memoryKey(charts, part) {
     const parts = new Map(charts.filter(c => c.memory).flatMap(c => c.memory.parts.filter((_, k) => c.memory.columns.some(x => x.bytes[k] > 0))));
     if (!parts.size) return null;
-    return element("div", {class: "key"}, "In memory: ", ...[...parts].map(([id, name]) => element("span", {}, element("i", {style: `background: var(--memory-${id})`}), name)));
+    return element("div", {class: "key"}, "In memory: ", ...[...parts].map(([id, name]) => element("span", {}, element("i", {style: {background: `var(${partVariable(id)})`}}), name)));
+}
+
+/* The CSS variable of a part of memory. Ids come from files; only words with a color of their own count. */
+function partVariable(id) {
+    const own = /^[a-z]+$/.test(id) && getComputedStyle(document.documentElement).getPropertyValue(`--memory-${id}`);
+    return own ? `--memory-${id}` : "--family-11";
 }
 
 strobe.timeline = function (profiles, families, nameOf) {
@@ -403,7 +409,7 @@ strobe.timeline = function (profiles, families, nameOf) {
         if (!colours.has(variable)) colours.set(variable, strobe.colour(variable));
         return colours.get(variable);
     };
-    scale.part = id => scale.colour(getComputedStyle(document.documentElement).getPropertyValue(`--memory-${id}`) ? `--memory-${id}` : "--family-11");
+    scale.part = id => scale.colour(partVariable(id));
     scale.look = (from, to) => {
         const least = Math.min(LEAST, scale.whole), across = Math.min(Math.max(to - from, least), scale.whole);
         from = Math.max(0, Math.min((from + to - across) / 2, scale.whole - across));

@@ -1,0 +1,71 @@
+#include "base/terminal.h"
+
+#include "base/str.h"
+#include "base/utf8.h"
+#include "base/visible.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Whether the bytes are the beginning of a character that more bytes may complete. */
+static bool is_begun(const char *text, int64_t bytes)
+{
+    unsigned char lead = (unsigned char)*text;
+    int whole = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
+    if (lead >= 0xf5 || bytes >= whole) return false;
+    for (int64_t i = 1; i < bytes; i++)
+        if (utf8_begins(text[i])) return false;
+    return true;
+}
+
+void terminal_filter(struct terminal_guard *g, const char *text, int64_t bytes, struct str *s)
+{
+    struct str all = {0};
+    char form[VISIBLE_BYTES];
+    str_append_bytes(&all, g->held, g->n);
+    str_append_bytes(&all, text, bytes);
+    g->n = 0;
+    for (int64_t i = 0; i < all.len;) {
+        const char *at = all.data + i;
+        int64_t left = all.len - i;
+        if (is_begun(at, left)) {
+            g->n = (int)left;
+            memcpy(g->held, at, (size_t)left);
+            break;
+        }
+        i += visible_step(at, left, true, form);
+        str_append(s, form);
+    }
+    str_release(&all);
+}
+
+static bool send_all(const struct str *s)
+{
+    for (int64_t sent = 0; sent < s->len;) {
+        ssize_t n = write(STDOUT_FILENO, s->data + sent, (size_t)(s->len - sent));
+        if (n < 0 && errno != EINTR) return false;
+        if (n > 0) sent += n;
+    }
+    return true;
+}
+
+static ssize_t write_shown(void *cookie, const char *text, size_t bytes)
+{
+    struct str s = {0};
+    terminal_filter(cookie, text, (int64_t)bytes, &s);
+    bool sent = send_all(&s);
+    str_release(&s);
+    return sent ? (ssize_t)bytes : 0;
+}
+
+void terminal_guard_stdout(void)
+{
+    static struct terminal_guard guard;
+    if (!isatty(STDOUT_FILENO)) return;
+    FILE *shown = fopencookie(&guard, "w", (cookie_io_functions_t){.write = write_shown});
+    BUG_IF(!shown, "no stream for the terminal");
+    setvbuf(shown, NULL, _IOLBF, BUFSIZ);
+    stdout = shown;
+}
