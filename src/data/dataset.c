@@ -106,7 +106,7 @@ static enum status open_files(struct dataset *d, const char *data_dir, const cha
     return ST_OK;
 }
 
-static enum status verify_files(const struct dataset *d)
+static enum status verify_files(struct dataset *d)
 {
     for (int s = 0; s < SPLIT_COUNT; s++)
         TRY(token_file_verify(&d->file[s], d->sha256[s], d->vocabulary.size));

@@ -3,10 +3,11 @@
 #include "data/regular.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { TOKEN_BYTES = sizeof(uint16_t), VERIFIED_AT_ONCE = 32768 };
+enum { TOKEN_BYTES = sizeof(uint16_t), VERIFIED_AT_ONCE = 32768, LANES = 16 };
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "tokens are used as they are stored, so this machine must be little-endian");
@@ -28,6 +29,7 @@ enum status token_file_open(struct token_file *f, const char *path, int64_t coun
 void token_file_close(struct token_file *f)
 {
     if (f->path) close(f->fd);
+    free(f->memory);
     *f = (struct token_file){};
 }
 
@@ -49,12 +51,17 @@ static enum status read_raw(const struct token_file *f, int64_t first, int64_t n
     return ST_OK;
 }
 
-/* Finds the largest first: that loop has no branch, so the compiler vectorizes it. */
+/* The inner loop has a fixed length and no branch, so the compiler vectorizes it. */
 static bool all_below(const uint16_t *token, int64_t n, int vocabulary)
 {
-    uint16_t most = 0;
-    for (int64_t i = 0; i < n; i++) most = token[i] > most ? token[i] : most;
-    return most < vocabulary || n == 0;
+    uint16_t most[LANES] = {};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) most[k] = token[i + k] > most[k] ? token[i + k] : most[k];
+    for (; i < n; i++) most[0] = token[i] > most[0] ? token[i] : most[0];
+    for (int k = 0; k < LANES; k++)
+        if (most[k] >= vocabulary) return n == 0;
+    return true;
 }
 
 static enum status fail_token(const struct token_file *f, int64_t first, const uint16_t *token,
@@ -71,16 +78,23 @@ enum status token_file_read(const struct token_file *f, int64_t first, int64_t n
 {
     BUG_IF(first < 0 || n < 0 || first > f->count - n, "tokens %lld to %lld of %lld",
            (long long)first, (long long)(first + n), (long long)f->count);
+    if (f->memory) {
+        memcpy(ret, f->memory + first, (size_t)n * TOKEN_BYTES);
+        return ST_OK;
+    }
     TRY(read_raw(f, first, n, ret));
     return all_below(ret, n, vocabulary) ? ST_OK : fail_token(f, first, ret, vocabulary);
 }
 
-static enum status hash_tokens(const struct token_file *f, int vocabulary, struct hash *h,
-                               int64_t *ret_wrong)
+/* `memory` may be NULL. */
+static enum status hash_tokens(const struct token_file *f, int vocabulary, uint16_t *memory,
+                               struct hash *h, int64_t *ret_wrong)
 {
-    uint16_t token[VERIFIED_AT_ONCE];
+    uint16_t buffer[VERIFIED_AT_ONCE];
+    *ret_wrong = -1;
     for (int64_t at = 0; at < f->count; at += VERIFIED_AT_ONCE) {
         int64_t n = min_i64(f->count - at, VERIFIED_AT_ONCE);
+        uint16_t *token = memory ? memory + at : buffer;
         TRY(read_raw(f, at, n, token));
         hash_add(h, token, n * TOKEN_BYTES);
         if (*ret_wrong < 0 && !all_below(token, n, vocabulary)) *ret_wrong = at;
@@ -88,13 +102,13 @@ static enum status hash_tokens(const struct token_file *f, int vocabulary, struc
     return ST_OK;
 }
 
-enum status token_file_verify(const struct token_file *f, const char sha256[HASH_HEX],
-                              int vocabulary)
+static enum status verify(const struct token_file *f, const char sha256[HASH_HEX], int vocabulary,
+                          uint16_t *memory)
 {
-    int64_t wrong = -1;
+    int64_t wrong;
     char digest[HASH_HEX];
     struct hash *h = hash_open();
-    enum status st = hash_tokens(f, vocabulary, h, &wrong);
+    enum status st = hash_tokens(f, vocabulary, memory, h, &wrong);
     hash_close(h, digest);
     TRY(st);
     if (strcmp(digest, sha256) != 0)
@@ -105,4 +119,16 @@ enum status token_file_verify(const struct token_file *f, const char sha256[HASH
     uint16_t token[VERIFIED_AT_ONCE];
     return token_file_read(f, wrong, min_i64(f->count - wrong, VERIFIED_AT_ONCE), vocabulary,
                            token);
+}
+
+enum status token_file_verify(struct token_file *f, const char sha256[HASH_HEX], int vocabulary)
+{
+    int64_t bytes = f->count * TOKEN_BYTES;
+    uint16_t *memory = bytes <= TOKEN_FILE_MEMORY ? malloc((size_t)bytes) : NULL;
+    enum status st = verify(f, sha256, vocabulary, memory);
+    if (st == ST_OK)
+        f->memory = memory;
+    else
+        free(memory);
+    return st;
 }

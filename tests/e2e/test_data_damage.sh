@@ -36,24 +36,34 @@ ended() {
     grep -q '"complete": false' "$1/summary.json" || fail "no summary"
 }
 
-# --- train.bin is cut: while training steps read it, and while evaluations do
+# --- a set that is too large to stay in memory: its train.bin has more than 16 MiB
+cp text longer
+for i in 1 2 3 4 5 6 7 8 9 10 11; do
+    cat longer longer >twice
+    mv twice longer
+done
+"$STROBE" data long --from longer >/dev/null
+[ "$(wc -c <data/long/train.bin)" -gt 16777216 ] || fail "the set is too small for this test"
+sed -i 's/^dataset.*/dataset = long/' tiny.conf
 cp -r data kept
+
+# --- train.bin is cut: while training steps read it, and while evaluations do
 for cut in 1000 0; do
     start runs/cut$cut
-    truncate -s $cut data/tiny/train.bin
-    ended runs/cut$cut "data/tiny/train.bin was cut to $cut bytes while it was in use"
+    truncate -s $cut data/long/train.bin
+    ended runs/cut$cut "data/long/train.bin was cut to $cut bytes while it was in use"
     expect 1 'has '$cut' bytes, but meta.json says' "$STROBE" train runs/cut$cut --init_from=resume
-    cp kept/tiny/train.bin data/tiny/train.bin
+    cp kept/long/train.bin data/long/train.bin
 done
-start runs/eval --eval_interval=1 --eval_iters=20
-truncate -s 0 data/tiny/val.bin
-ended runs/eval 'data/tiny/val.bin was cut to 0 bytes'
-cp kept/tiny/val.bin data/tiny/val.bin
+start runs/eval --eval_interval=1 --eval_iters=100
+truncate -s 0 data/long/train.bin
+ended runs/eval 'data/long/train.bin was cut to 0 bytes'
+cp kept/long/train.bin data/long/train.bin
 
 # --- with the file back, the run goes on to the same weights
 iter=$(ls runs/cut0/ckpt | tail -n 1 | sed 's/^0*//')
 end="--max_iters=$((iter + 30)) --lr_decay_iters=300"
-expect 0 "$((iter + 30)) iterations" "$STROBE" train runs/cut0 --init_from=resume $end
+expect 0 "30 iterations" "$STROBE" train runs/cut0 --init_from=resume $end
 expect 0 "$((iter + 30)) iterations" "$STROBE" train tiny.conf --out_dir=runs/whole $end
 name=$(printf %06d $((iter + 30)))
 cmp runs/cut0/ckpt/$name/model.safetensors runs/whole/ckpt/$name/model.safetensors ||
@@ -61,21 +71,31 @@ cmp runs/cut0/ckpt/$name/model.safetensors runs/whole/ckpt/$name/model.safetenso
 
 # --- tokens that the vocabulary lacks are written into the file
 start runs/tokens
-tr '\000-\377' '\377' <kept/tiny/train.bin | dd of=data/tiny/train.bin conv=notrunc 2>/dev/null
-ended runs/tokens 'data/tiny/train.bin: token [0-9]* is 65535, but the vocabulary has [0-9]*; recreate'
-cp kept/tiny/train.bin data/tiny/train.bin
+tr '\000-\377' '\377' <kept/long/train.bin | dd of=data/long/train.bin conv=notrunc bs=1M 2>/dev/null
+ended runs/tokens 'data/long/train.bin: token [0-9]* is 65535, but the vocabulary has [0-9]*; recreate'
+cp kept/long/train.bin data/long/train.bin
 
-# --- the set is removed, or replaced by another: what is open stays whole
+# unharmed RUN: the training goes on after its set was damaged.
+unharmed() {
+    last=$(grep -c '"kind":"step"' "$1/log.jsonl")
+    until [ "$(grep -c '"kind":"step"' "$1/log.jsonl")" -gt $((last + 30)) ]; do
+        kill -0 $training 2>/dev/null || fail "the training ended: $(cat out)"
+        sleep 0.05
+    done
+    kill -TERM $training
+    wait $training && fail "the training ended with 0"
+    grep -q 'the checkpoint is saved' out || fail "$(cat out)"
+}
+
+# --- the set is removed: what is open stays whole. A small set is in memory: it may be cut.
 start runs/removed
+rm -r data/long
+unharmed runs/removed
+sed -i 's/^dataset.*/dataset = tiny/' tiny.conf
+start runs/small
+truncate -s 0 data/tiny/train.bin data/tiny/val.bin
+unharmed runs/small
 rm -r data/tiny
-last=$(grep -c '"kind":"step"' runs/removed/log.jsonl)
-until [ "$(grep -c '"kind":"step"' runs/removed/log.jsonl)" -gt $((last + 30)) ]; do
-    kill -0 $training 2>/dev/null || fail "the training ended: $(cat out)"
-    sleep 0.05
-done
-kill -TERM $training
-wait $training && fail "the training ended with 0"
-grep -q 'the checkpoint is saved' out || fail "$(cat out)"
 cp -r kept/tiny data/tiny
 
 # --- too few tokens
