@@ -59,7 +59,7 @@ enum status folder_restore(const char *path)
 }
 
 /* Exchanges the old folder with the new one. If the file system cannot exchange two names, the old
- * folder is renamed first; whoever finds it so renames it back. */
+ * folder is renamed first; see folder_restore. */
 static enum status replace(struct folder_writer *w)
 {
     if (renameat2(AT_FDCWD, w->temporary, AT_FDCWD, w->path, RENAME_EXCHANGE) == 0) return ST_OK;

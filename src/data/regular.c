@@ -14,7 +14,7 @@ static const char *kind_of(mode_t mode)
                             : "a device";
 }
 
-/* O_NONBLOCK: opening a pipe that nobody writes would wait for a writer. */
+/* O_NONBLOCK: opening a pipe without a writer would wait for one. */
 enum status regular_open(const char *path, int *ret_fd, int64_t *ret_bytes)
 {
     struct stat info;

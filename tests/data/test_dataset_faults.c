@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@
 
 static struct arena arena;
 
-/* --- a file system that cannot exchange two names, and a kill before its n-th rename ----------- */
+/* --- a file system that cannot exchange two names, and a kill before its n-th rename ---------- */
 
 static bool without_exchange;
 static int renames_left = -1; /* then the process is killed; -1: never */
@@ -50,6 +51,35 @@ int rename(const char *from, const char *to)
     bool folder = stat(from, &info) == 0 && S_ISDIR(info.st_mode);
     if (folder && renames_left >= 0 && renames_left-- == 0) kill(getpid(), SIGKILL);
     return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+/* --- what others do at an unlucky moment ------------------------------------------------------ */
+
+/* Called once, before a file of this name is opened, or before a lock is taken. */
+static void (*before_open)(void), (*before_flock)(void);
+static const char *opened_name;
+
+static void call_once(void (**hook)(void))
+{
+    void (*f)(void) = *hook;
+    *hook = NULL;
+    if (f) f();
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    if (before_open && strcmp(strrchr(path, '/') + 1, opened_name) == 0) call_once(&before_open);
+    return openat(AT_FDCWD, path, flags, mode);
+}
+
+int flock(int fd, int operation)
+{
+    call_once(&before_flock);
+    return (int)syscall(SYS_flock, fd, operation);
 }
 
 /* --- sets ------------------------------------------------------------------------------------- */
@@ -197,7 +227,29 @@ static void test_one_writer_at_a_time(void **state)
     expect_set("mytext", second);
 }
 
-/* The file of a lock that its holder removes meanwhile is no lock. */
+static struct set_lock before, between;
+
+static void pass_lock_on(void)
+{
+    set_lock_release(&before);
+    assert_int_equal(set_lock_take(&between, workdir_path(""), "x", 0), ST_OK);
+}
+
+/* The holder removes the file of a lock after it was opened here, and another process takes the
+ * lock with a new file: the old file is no lock. */
+static void test_a_removed_lock_is_none(void **state)
+{
+    (void)state;
+    struct set_lock lock;
+    assert_int_equal(set_lock_take(&before, workdir_path(""), "x", 0), ST_OK);
+    before_flock = pass_lock_on;
+    assert_int_equal(set_lock_take(&lock, workdir_path(""), "x", 0), ST_USAGE);
+    assert_null(before_flock);
+    set_lock_release(&between);
+    assert_int_equal(set_lock_take(&lock, workdir_path(""), "x", 0), ST_OK);
+    set_lock_release(&lock);
+}
+
 static void test_a_lock_is_never_held_twice(void **state)
 {
     (void)state;
@@ -224,12 +276,36 @@ static void test_a_lock_is_never_held_twice(void **state)
     assert_int_equal(failed, 0);
 }
 
-/* A reader beside a writer gets one whole set. Both texts have the same token numbers: the
- * checksums of one set fit the files of the other. */
+/* Both have the same token numbers: the checksums of one set fit the files of the other. */
+static const char *const texts[] = {"ab ab ab ab", "cd cd cd cd"};
+
+static void replace_set(void)
+{
+    assert_int_equal(write_from("mytext", texts[1], true), ST_OK);
+}
+
+/* The set is replaced after meta.json was read, before one of its files is opened. */
+static void test_replaced_while_it_is_opened(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"meta.json", "train.bin", "val.bin"};
+    for (int i = 0; i < COUNT_OF(names); i++) {
+        assert_int_equal(write_from("mytext", texts[0], true), ST_OK);
+        opened_name = names[i];
+        before_open = replace_set;
+        struct dataset d;
+        assert_int_equal(open_named(&d, "mytext"), ST_OK);
+        assert_null(before_open);
+        assert_string_equal(d.source, texts[1]);
+        assert_string_equal(vocabulary_text(&d.vocabulary, 1), "c");
+        dataset_close(&d);
+    }
+}
+
+/* A reader beside a writer gets one whole set. */
 static void test_reading_beside_a_writer(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"ab ab ab ab", "cd cd cd cd"};
     for (int e = 0; e < 2; e++) {
         without_exchange = e;
         assert_int_equal(write_from("mytext", texts[0], true), ST_OK);
@@ -237,7 +313,7 @@ static void test_reading_beside_a_writer(void **state)
         if (child == 0)
             for (int i = 1;; i++)
                 if (write_from("mytext", texts[i % 2], true) != ST_OK) _exit(1);
-        for (int i = 0; i < 300; i++) {
+        for (int i = 0; i < 100; i++) {
             struct dataset d;
             enum status st = open_named(&d, "mytext");
             if (st != ST_OK) kill(child, SIGKILL);
@@ -458,7 +534,9 @@ int main(void)
         TEST(test_other_sets_are_left_alone),
         TEST(test_a_killed_swap_is_restored),
         TEST(test_one_writer_at_a_time),
+        TEST(test_a_removed_lock_is_none),
         TEST(test_a_lock_is_never_held_twice),
+        TEST(test_replaced_while_it_is_opened),
         TEST(test_reading_beside_a_writer),
         TEST(test_pipes_devices_and_folders),
         TEST(test_an_unreadable_set_is_not_missing),

@@ -28,7 +28,8 @@ ended() {
     [ $code = 1 ] || fail "exit code $code: $(cat out)"
     grep -q -- "$2" out || fail "'$2' is not printed: $(cat out)"
     grep -q 'BUG' out && fail "$(cat out)"
-    iter=$(sed -n 's/.*stopped after \([0-9]*\) of 100000 iterations; the checkpoint is saved.*/\1/p' out)
+    words='stopped after \([0-9]*\) of 100000 iterations; the checkpoint is saved'
+    iter=$(sed -n "s/.*$words.*/\1/p" out)
     [ -n "$iter" ] || fail "no checkpoint was saved: $(cat out)"
     [ -e "$1/ckpt/$(printf %06d "$iter")/DONE" ] || fail "no checkpoint $iter: $(ls "$1/ckpt")"
     last=$(sed -n 's/.*"kind":"step","iter":\([0-9]*\),.*/\1/p' "$1/log.jsonl" | tail -n 1)
@@ -71,8 +72,10 @@ cmp runs/cut0/ckpt/$name/model.safetensors runs/whole/ckpt/$name/model.safetenso
 
 # --- tokens that the vocabulary lacks are written into the file
 start runs/tokens
-tr '\000-\377' '\377' <kept/long/train.bin | dd of=data/long/train.bin conv=notrunc bs=1M 2>/dev/null
-ended runs/tokens 'data/long/train.bin: token [0-9]* is 65535, but the vocabulary has [0-9]*; recreate'
+tr '\000-\377' '\377' <kept/long/train.bin |
+    dd of=data/long/train.bin conv=notrunc bs=1M 2>/dev/null
+words='data/long/train.bin: token [0-9]* is 65535, but the vocabulary has [0-9]*; recreate'
+ended runs/tokens "$words"
 cp kept/long/train.bin data/long/train.bin
 
 # unharmed RUN: the training goes on after its set was damaged.
