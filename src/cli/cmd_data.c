@@ -1,5 +1,6 @@
 /* strobe data NAME: makes a data set from a text file, or verifies and shows an existing one. */
 #include "base/file.h"
+#include "base/json.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/utf8.h"
@@ -8,9 +9,7 @@
 #include "data/meta.h"
 #include "data/source.h"
 
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SHOWN_CHARACTERS = 64 };
@@ -18,6 +17,14 @@ enum { SHOWN_CHARACTERS = 64 };
 struct request {
     const char *name, *from, *kind, *data_dir;
     bool fall_back, force, json;
+};
+
+/* What is printed of a data set. */
+struct shown {
+    struct dataset d;
+    uint16_t begins[SHOWN_CHARACTERS];
+    int64_t count;
+    bool made;
 };
 
 /* Appends the text of a token; bytes that are no character become \\xNN. */
@@ -29,46 +36,60 @@ static void append_text(struct str *s, const char *text)
         for (; *text; text++) str_printf(s, "\\x%02x", (uint8_t)*text);
 }
 
+static bool is_control(int32_t code)
+{
+    return code < ' ' || (code >= 0x7f && code < 0xa0);
+}
+
 /* The same with control characters as C escapes, so that the text stays on one line. */
 static void append_visible(struct str *s, const char *text)
 {
     static const char escaped[] = "\n\t\r", letters[] = "ntr";
-    const char *at = text[0] && !text[1] ? strchr(escaped, text[0]) : NULL;
-    if (at)
-        str_printf(s, "\\%c", letters[at - escaped]);
-    else if (text[0] && (uint8_t)text[0] < ' ')
-        str_printf(s, "\\x%02x", (uint8_t)text[0]);
-    else
-        append_text(s, text);
+    for (int n; *text; text += n) {
+        int32_t code = utf8_decode(text, (int64_t)strlen(text), &n);
+        const char *at = code > 0 && code < ' ' ? strchr(escaped, code) : NULL;
+        if (code < 0) n = 1;
+        if (at)
+            str_printf(s, "\\%c", letters[at - escaped]);
+        else if (is_control(code))
+            str_printf(s, "\\x%02x", code < 0 ? (uint8_t)*text : (unsigned)code);
+        else
+            str_append_bytes(s, text, n);
+    }
 }
 
-static void print_text(const struct request *r, const struct dataset *d, const struct meta *m,
-                       bool made)
+static void print_text(const struct request *r, const struct shown *x)
 {
+    const struct dataset *d = &x->d;
     char number[32];
     struct str s = {};
-    str_printf(&s, "%s/%s  %s\n", r->data_dir, r->name, made ? "written and verified" : "verified");
-    if (m->source[0]) str_printf(&s, "  from        %s\n", m->source);
+    append_visible(&s, r->data_dir);
+    str_append(&s, "/");
+    append_visible(&s, r->name);
+    str_append(&s, x->made ? "  written and verified\n" : "  verified\n");
+    str_append(&s, d->source[0] ? "  from        " : "");
+    append_visible(&s, d->source);
+    str_append(&s, d->source[0] ? "\n" : "");
     str_printf(&s, "  vocabulary  %d %s: ", d->vocabulary.size, d->vocabulary.kind->name);
     for (int i = 0; i < d->vocabulary.size && i < 2 * SHOWN_CHARACTERS; i++)
         append_visible(&s, vocabulary_text(&d->vocabulary, i));
     str_append(&s, d->vocabulary.size > 2 * SHOWN_CHARACTERS ? "...\n" : "\n");
     for (int i = 0; i < SPLIT_COUNT; i++)
         str_printf(&s, "  %-10s  %s tokens, SHA-256 %.12s...\n", split_name(i),
-                   str_thousands(number, d->count[i]), m->split[i].sha256);
+                   str_thousands(number, d->count[i]), d->sha256[i]);
     str_append(&s, "  begins      ");
-    for (int64_t i = 0; i < d->count[SPLIT_TRAIN] && i < SHOWN_CHARACTERS; i++)
-        append_visible(&s, vocabulary_text(&d->vocabulary, d->tokens[SPLIT_TRAIN][i]));
+    for (int64_t i = 0; i < x->count; i++)
+        append_visible(&s, vocabulary_text(&d->vocabulary, x->begins[i]));
     str_append(&s, "\n");
     command_print(&s);
 }
 
-static void print_json(const struct request *r, const struct dataset *d, const struct meta *m,
-                       bool made)
+static void print_json(const struct request *r, const struct shown *x, struct arena *a)
 {
+    const struct dataset *d = &x->d;
     struct str begins = {};
-    for (int64_t i = 0; i < d->count[SPLIT_TRAIN] && i < SHOWN_CHARACTERS; i++)
-        append_text(&begins, vocabulary_text(&d->vocabulary, d->tokens[SPLIT_TRAIN][i]));
+    for (int64_t i = 0; i < x->count; i++)
+        append_text(&begins, vocabulary_text(&d->vocabulary, x->begins[i]));
     json_t *vocabulary = json_array();
     for (int i = 0; i < d->vocabulary.size; i++) {
         struct str s = {};
@@ -76,16 +97,16 @@ static void print_json(const struct request *r, const struct dataset *d, const s
         json_array_append_new(vocabulary, json_string(str_text(&s)));
         str_release(&s);
     }
-    const struct meta_split *train = &m->split[SPLIT_TRAIN], *val = &m->split[SPLIT_VAL];
-    json_t *root = json_pack(
-        "{s:i, s:s, s:s, s:b, s:s, s:o, s:{s:I, s:s}, s:{s:I, s:s}, s:s}", "v", META_VERSION,
-        "name", r->name, "data_dir", r->data_dir, "made", made, "source", m->source, "vocabulary",
-        vocabulary, "train", "tokens", (json_int_t)train->tokens, "sha256", train->sha256, "val",
-        "tokens", (json_int_t)val->tokens, "sha256", val->sha256, "begins", str_text(&begins));
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-    if (text) puts(text);
-    free(text);
-    json_decref(root);
+    json_t *root = json_pack("{s:i, s:s, s:s, s:b, s:s, s:o, s:{s:I, s:s}, s:{s:I, s:s}, s:s}", "v",
+                             META_VERSION, "name", meta_printable(r->name, a), "data_dir",
+                             meta_printable(r->data_dir, a), "made", x->made, "source", d->source,
+                             "vocabulary", vocabulary, "train", "tokens",
+                             (json_int_t)d->count[SPLIT_TRAIN], "sha256", d->sha256[SPLIT_TRAIN],
+                             "val", "tokens", (json_int_t)d->count[SPLIT_VAL], "sha256",
+                             d->sha256[SPLIT_VAL], "begins", str_text(&begins));
+    struct str text = {};
+    json_print_with(root, JSON_COMPACT, &text);
+    command_print(&text);
     str_release(&begins);
 }
 
@@ -107,21 +128,28 @@ static enum status make(const struct request *r, struct arena *a)
     else
         TRY(source_file(&t, r->from, a));
     struct dataset_facts facts;
-    enum status st = dataset_write(kind, r->data_dir, r->name, t.text, t.bytes, t.from, &facts);
+    const struct dataset_text text = {kind, t.text, t.bytes, t.from};
+    enum status st = dataset_write(r->data_dir, r->name, &text, r->force, &facts);
     return st == ST_FORMAT || st == ST_UNSUPPORTED ? fail_in(st, "%s", t.from) : st;
+}
+
+static enum status print(const struct request *r, struct shown *x, struct arena *a)
+{
+    x->count = min_i64(x->d.count[SPLIT_TRAIN], SHOWN_CHARACTERS);
+    TRY(dataset_read(&x->d, SPLIT_TRAIN, 0, x->count, x->begins));
+    if (r->json)
+        print_json(r, x, a);
+    else
+        print_text(r, x);
+    return ST_OK;
 }
 
 static enum status show(const struct request *r, bool made, struct arena *a)
 {
-    struct dataset d;
-    struct meta m;
-    TRY(dataset_open(&d, r->data_dir, r->name, a));
-    enum status st = meta_read(&m, arena_printf(a, "%s/%s/meta.json", r->data_dir, r->name), a);
-    if (st == ST_OK && r->json)
-        print_json(r, &d, &m, made);
-    else if (st == ST_OK)
-        print_text(r, &d, &m, made);
-    dataset_close(&d);
+    struct shown x = {.made = made};
+    TRY(dataset_open(&x.d, r->data_dir, r->name, a));
+    enum status st = print(r, &x, a);
+    dataset_close(&x.d);
     return st;
 }
 

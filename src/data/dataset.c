@@ -5,18 +5,29 @@
 #include "base/hash.h"
 #include "data/kind.h"
 #include "data/meta.h"
+#include "data/set_lock.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "train.bin is mapped, so this machine must be little-endian");
+enum {
+    NAME_BYTES_MOST = 200, /* file names have 255, and those of locks are longer */
+    OPEN_TRIES = 100,      /* while others replace the set */
+    RESTORE_WAIT_MS = 5000,
+};
 
 enum status dataset_check_name(const char *name)
 {
-    if (!name[0] || name[0] == '.' || strchr(name, '/'))
+    bool valid = name[0] && name[0] != '.' && strlen(name) <= NAME_BYTES_MOST;
+    for (const char *c = name; *c; c++)
+        if (*c == '/' || (uint8_t)*c < ' ' || *c == 0x7f) valid = false;
+    if (!valid)
         return fail(
             ST_USAGE,
-            "\"%s\" is not a valid data set name: use a word without slashes, such as mytext",
+            "\"%.200s\" is not a valid data set name: use a word without slashes, such as mytext",
             name);
     return ST_OK;
 }
@@ -32,78 +43,128 @@ static const char *command_for(const char *data_dir, const char *name, const str
                         default_dir ? "" : " --data_dir ", default_dir ? "" : data_dir, option);
 }
 
-static enum status check_tokens(const struct dataset *d, enum split split, const char *path)
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static enum status restore(const char *data_dir, const char *name, const char *folder)
 {
-    for (int64_t i = 0; i < d->count[split]; i++)
-        if (d->tokens[split][i] >= d->vocabulary.size)
-            return fail(ST_FORMAT, "%s: token %lld is %d, but the vocabulary has %d", path,
-                        (long long)i, d->tokens[split][i], d->vocabulary.size);
+    struct set_lock lock;
+    TRY(set_lock_take(&lock, data_dir, name, RESTORE_WAIT_MS));
+    enum status st = folder_restore(folder);
+    set_lock_release(&lock);
+    return st;
+}
+
+/* The descriptor keeps the folder's inode from being used again. */
+static enum status open_folder(const char *data_dir, const char *name, const char *folder,
+                               int *ret_fd, struct arena *a)
+{
+    if (folder_is_interrupted(folder)) TRY(restore(data_dir, name, folder));
+    int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return fail(ST_IO, "%s does not exist: create it with %s", folder,
+                    command_for(data_dir, name, NULL, "", a));
+    if (fd < 0) return fail(ST_IO, "%s: %s", folder, strerror(errno));
+    *ret_fd = fd;
     return ST_OK;
 }
 
-static enum status map_split(struct dataset *d, enum split split, const char *path,
-                             const struct meta_split *expected)
+static bool is_replaced(int fd, const char *folder)
 {
-    TRY(file_map(path, &d->map[split], &d->map_bytes[split]));
-    int64_t bytes = expected->tokens * (int64_t)sizeof(uint16_t);
-    if (d->map_bytes[split] != bytes)
-        return fail(ST_FORMAT, "%s has %lld bytes, but meta.json says %lld", path,
-                    (long long)d->map_bytes[split], (long long)bytes);
-    char digest[HASH_HEX];
-    hash_bytes(d->map[split], bytes, digest);
-    if (strcmp(digest, expected->sha256) != 0)
-        return fail(ST_FORMAT,
-                    "%s is corrupt: its SHA-256 is %.12s..., but meta.json says %.12s...", path,
-                    digest, expected->sha256);
-    d->tokens[split] = d->map[split];
-    d->count[split] = expected->tokens;
-    return check_tokens(d, split, path);
+    struct stat opened, now;
+    return fstat(fd, &opened) != 0 || stat(folder, &now) != 0 || opened.st_dev != now.st_dev ||
+           opened.st_ino != now.st_ino;
 }
 
-static enum status open_checked(struct dataset *d, const char *folder, struct arena *a)
+static enum status check_files(const char *data_dir, const char *name, const char *folder,
+                               struct arena *a)
+{
+    static const char *const files[] = {"meta.json", "train.bin", "val.bin"};
+    struct stat info;
+    for (int i = 0; i < COUNT_OF(files); i++)
+        if (stat(arena_printf(a, "%s/%s", folder, files[i]), &info) != 0 && errno == ENOENT)
+            return fail(ST_IO, "%s has no %s: recreate it with %s", folder, files[i],
+                        command_for(data_dir, name, NULL, " --force", a));
+    return ST_OK;
+}
+
+static enum status open_files(struct dataset *d, const char *data_dir, const char *folder,
+                              struct arena *a)
 {
     struct meta m;
+    TRY(check_files(data_dir, d->name, folder, a));
     TRY(meta_read(&m, arena_printf(a, "%s/meta.json", folder), a));
     d->vocabulary = m.vocabulary;
+    d->source = m.source;
+    d->meta = m.text;
+    d->remake = command_for(data_dir, d->name, m.vocabulary.kind, " --force", a);
     for (int s = 0; s < SPLIT_COUNT; s++) {
         const char *path = arena_printf(a, "%s/%s.bin", folder, split_name(s));
-        TRY(map_split(d, s, path, &m.split[s]));
+        d->count[s] = m.split[s].tokens;
+        memcpy(d->sha256[s], m.split[s].sha256, HASH_HEX);
+        TRY(token_file_open(&d->file[s], path, d->count[s]));
     }
     return ST_OK;
+}
+
+static enum status verify_files(struct dataset *d)
+{
+    for (int s = 0; s < SPLIT_COUNT; s++)
+        TRY(token_file_verify(&d->file[s], d->sha256[s], d->vocabulary.size));
+    return ST_OK;
+}
+
+/* One try. What failed because the folder was replaced meanwhile is no error of the set. */
+static enum status try_open(struct dataset *d, const char *data_dir, const char *folder,
+                            bool *ret_replaced, struct arena *a)
+{
+    int fd = -1;
+    *ret_replaced = false;
+    TRY(open_folder(data_dir, d->name, folder, &fd, a));
+    enum status st = open_files(d, data_dir, folder, a);
+    *ret_replaced = is_replaced(fd, folder);
+    close(fd);
+    if (st == ST_OK && *ret_replaced)
+        return fail(ST_IO, "%s is replaced again and again by another process", folder);
+    return st == ST_OK ? verify_files(d) : st;
 }
 
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name, struct arena *a)
 {
     TRY(dataset_check_name(name));
     const char *folder = arena_printf(a, "%s/%s", data_dir, name);
-    if (!file_exists(folder))
-        return fail(ST_IO, "%s does not exist: create it with %s", folder,
-                    command_for(data_dir, name, NULL, "", a));
-    static const char *const files[] = {"meta.json", "train.bin", "val.bin"};
-    for (int i = 0; i < COUNT_OF(files); i++)
-        if (!file_exists(arena_printf(a, "%s/%s", folder, files[i])))
-            return fail(ST_IO, "%s has no %s: recreate it with %s", folder, files[i],
-                        command_for(data_dir, name, NULL, " --force", a));
-    struct dataset opened = {.name = arena_strdup(a, name)};
-    enum status st = open_checked(&opened, folder, a);
+    bool replaced = true;
+    enum status st = ST_OK;
+    struct dataset opened;
+    for (int i = 0; i < OPEN_TRIES && replaced; i++) {
+        opened = (struct dataset){.name = arena_strdup(a, name)};
+        st = try_open(&opened, data_dir, folder, &replaced, a);
+        if (st != ST_OK) dataset_close(&opened);
+    }
     if (st == ST_FORMAT) {
         const char *message = arena_strdup(a, fail_message());
         st = fail(st, "%s; recreate it with %s", message,
                   command_for(data_dir, name, opened.vocabulary.kind, " --force", a));
     }
-    if (st == ST_OK)
-        *d = opened;
-    else
-        dataset_close(&opened);
+    if (st == ST_OK) *d = opened;
     return st;
 }
 
 void dataset_close(struct dataset *d)
 {
-    for (int s = 0; s < SPLIT_COUNT; s++)
-        if (d->map[s]) file_unmap(d->map[s], d->map_bytes[s]);
-    *d = (struct dataset){};
+    for (int s = 0; s < SPLIT_COUNT; s++) token_file_close(&d->file[s]);
 }
+
+enum status dataset_read(const struct dataset *d, enum split split, int64_t first, int64_t n,
+                         uint16_t *ret)
+{
+    enum status st = token_file_read(&d->file[split], first, n, d->vocabulary.size, ret);
+    if (st != ST_FORMAT) return st;
+    struct failure why;
+    fail_keep(&why);
+    return fail(st, "%s; recreate it with %s", why.message, d->remake);
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static enum status write_split(struct meta_split *s, const uint16_t *tokens, int64_t count,
                                const char *folder, enum split split, struct arena *a)
@@ -122,38 +183,57 @@ static enum status write_files(struct meta *m, const uint16_t *tokens, int64_t t
     return meta_write(m, arena_printf(a, "%s/meta.json", folder));
 }
 
-static enum status write_text(const struct data_kind *kind, const char *folder, const char *text,
-                              int64_t bytes, const char *source, struct dataset_facts *ret,
-                              struct arena *a)
+static enum status write_folder(struct meta *m, const struct tokenized *t, int64_t train,
+                                const char *folder, struct arena *a)
 {
-    struct tokenized t;
-    TRY(kind->tokenize(text, bytes, a, &t));
-    int64_t train = (int64_t)(0.9 * (double)t.count);
-    if (train < 1)
-        return fail(ST_USAGE, "the text has %lld %s: too few to split into training and validation",
-                    (long long)t.count, kind->name);
-    struct meta m = {.source = source, .vocabulary = t.vocabulary};
     struct folder_writer w;
     TRY(folder_writer_open(&w, folder));
-    enum status st = write_files(&m, t.token, train, t.count, w.temporary, a);
-    if (st != ST_OK)
-        folder_writer_discard(&w);
-    else
-        st = folder_writer_commit(&w);
-    if (st == ST_OK)
-        *ret = (struct dataset_facts){
-            .tokens = t.count, .count = {train, t.count - train}, .vocabulary = t.vocabulary.size};
+    enum status st = write_files(m, t->token, train, t->count, w.temporary, a);
+    if (st == ST_OK) return folder_writer_commit(&w);
+    folder_writer_discard(&w);
     return st;
 }
 
-enum status dataset_write(const struct data_kind *kind, const char *data_dir, const char *name,
-                          const char *text, int64_t bytes, const char *source,
-                          struct dataset_facts *ret)
+/* Looks at the folder only under the lock: what was there before may be gone or new. */
+static enum status write_locked(const char *data_dir, const char *name, struct meta *m,
+                                const struct tokenized *t, int64_t train, bool replace,
+                                struct arena *a)
+{
+    const char *folder = arena_printf(a, "%s/%s", data_dir, name);
+    struct set_lock lock;
+    struct stat info;
+    TRY(file_make_dirs(data_dir));
+    TRY(set_lock_take(&lock, data_dir, name, 0));
+    enum status st = folder_restore(folder);
+    if (st == ST_OK && !replace && lstat(folder, &info) == 0)
+        st = fail(ST_USAGE, "%s already exists; replace it with --force", folder);
+    if (st == ST_OK) st = write_folder(m, t, train, folder, a);
+    set_lock_release(&lock);
+    return st;
+}
+
+static enum status write_text(const char *data_dir, const char *name, const struct dataset_text *x,
+                              bool replace, struct dataset_facts *ret, struct arena *a)
+{
+    struct tokenized t;
+    TRY(x->kind->tokenize(x->text, x->bytes, a, &t));
+    int64_t train = (int64_t)(0.9 * (double)t.count);
+    if (train < 1)
+        return fail(ST_USAGE, "the text has %lld %s: too few to split into training and validation",
+                    (long long)t.count, x->kind->name);
+    struct meta m = {.source = meta_printable(x->source, a), .vocabulary = t.vocabulary};
+    TRY(write_locked(data_dir, name, &m, &t, train, replace, a));
+    *ret = (struct dataset_facts){
+        .tokens = t.count, .count = {train, t.count - train}, .vocabulary = t.vocabulary.size};
+    return ST_OK;
+}
+
+enum status dataset_write(const char *data_dir, const char *name, const struct dataset_text *t,
+                          bool replace, struct dataset_facts *ret)
 {
     TRY(dataset_check_name(name));
     struct arena scratch = {};
-    const char *folder = arena_printf(&scratch, "%s/%s", data_dir, name);
-    enum status st = write_text(kind, folder, text, bytes, source, ret, &scratch);
+    enum status st = write_text(data_dir, name, t, replace, ret, &scratch);
     arena_release(&scratch);
     return st;
 }

@@ -4,6 +4,7 @@
 #ifndef DATA_DATASET_H
 #define DATA_DATASET_H
 
+#include "data/token_file.h"
 #include "data/vocabulary.h"
 
 enum split { SPLIT_TRAIN, SPLIT_VAL, SPLIT_COUNT };
@@ -11,29 +12,44 @@ enum split { SPLIT_TRAIN, SPLIT_VAL, SPLIT_COUNT };
 struct dataset {
     const char *name;
     struct vocabulary vocabulary;
-    const uint16_t *tokens[SPLIT_COUNT]; /* memory-mapped */
     int64_t count[SPLIT_COUNT];
+    const char *source; /* where the text came from; may be "" */
+    const char *meta;   /* the text of meta.json */
+    char sha256[SPLIT_COUNT][HASH_HEX];
     /* private to dataset.c */
-    void *map[SPLIT_COUNT];
-    int64_t map_bytes[SPLIT_COUNT];
+    struct token_file file[SPLIT_COUNT];
+    const char *remake; /* the command that makes the set anew */
 };
 
-/* A name is one word without slashes, because it becomes a folder name. Otherwise ST_USAGE. */
+/* A name is one word without slashes and control characters that does not begin with a dot, because
+ * it becomes a folder name. Otherwise ST_USAGE. */
 enum status dataset_check_name(const char *name);
-/* Maps data_dir/name. If it is missing: ST_IO, with the command that creates it. If the size or
- * checksum of a file differs from meta.json: ST_FORMAT. */
+/* Opens and verifies data_dir/name; all its files are of one writing, also while another process
+ * replaces the set. A set that a killed writer left under another name is restored. If it is
+ * missing: ST_IO, with the command that creates it. If the size, the checksum or a token of a file
+ * contradicts meta.json: ST_FORMAT. */
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name,
                          struct arena *a);
 void dataset_close(struct dataset *d);
+/* Reads `n` tokens of a split. ST_FORMAT if the file became shorter since the set was opened, or if
+ * a token is not in the vocabulary. */
+enum status dataset_read(const struct dataset *d, enum split split, int64_t first, int64_t n,
+                         uint16_t *ret);
 
-/* Writes a data set from a text; the folder appears complete or not at all. The first int(0.9 n) of
- * its n tokens, as in nanoGPT, are the training split, the others the validation split. */
+struct dataset_text {
+    const struct data_kind *kind;
+    const char *text;
+    int64_t bytes;
+    const char *source; /* for readers: where the text came from */
+};
 struct dataset_facts {
     int64_t tokens, count[SPLIT_COUNT];
     int vocabulary;
 };
-enum status dataset_write(const struct data_kind *kind, const char *data_dir, const char *name,
-                          const char *text, int64_t bytes, const char *source,
-                          struct dataset_facts *ret);
+/* Writes a data set from a text; the folder appears complete or not at all. The first int(0.9 n) of
+ * its n tokens, as in nanoGPT, are the training split, the others the validation split. ST_USAGE
+ * if another process writes the set, or if there is one and `replace` is false. */
+enum status dataset_write(const char *data_dir, const char *name, const struct dataset_text *t,
+                          bool replace, struct dataset_facts *ret);
 
 #endif

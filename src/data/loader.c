@@ -1,5 +1,7 @@
 #include "data/loader.h"
 
+enum { READ_AT_ONCE = 4096 };
+
 enum status loader_init(struct loader *l, const struct dataset *d, enum split split,
                         enum rng_stream stream, uint32_t seed, int64_t B, int64_t T)
 {
@@ -15,20 +17,32 @@ enum status loader_init(struct loader *l, const struct dataset *d, enum split sp
     return ST_OK;
 }
 
+/* Tokens first ... first + T, in pieces that fit a buffer here: a step allocates nothing. */
+static enum status read_row(const struct loader *l, int64_t first, int32_t *inputs,
+                            int32_t *targets)
+{
+    uint16_t token[READ_AT_ONCE + 1];
+    for (int64_t done = 0; done < l->T; done += READ_AT_ONCE) {
+        int64_t n = min_i64(l->T - done, READ_AT_ONCE);
+        TRY(dataset_read(l->dataset, l->split, first + done, n + 1, token));
+        for (int64_t t = 0; t < n; t++) {
+            inputs[done + t] = token[t];
+            targets[done + t] = token[t + 1];
+        }
+    }
+    return ST_OK;
+}
+
 /* Rows are numbered across batches, so two batches of B/2 rows equal one batch of B: splitting a
  * step into micro-batches does not change its data. */
-void loader_next(struct loader *l, int32_t *inputs, int32_t *targets)
+enum status loader_next(struct loader *l, int32_t *inputs, int32_t *targets)
 {
-    const uint16_t *tokens = l->dataset->tokens[l->split];
     int64_t positions = l->dataset->count[l->split] - l->T;
     for (int64_t b = 0; b < l->B; b++) {
         uint64_t row = (uint64_t)(l->next * l->B + b);
-        const uint16_t *from =
-            tokens + rng_below(l->seed, l->stream, (uint32_t)l->split, row, positions);
-        for (int64_t t = 0; t < l->T; t++) {
-            inputs[b * l->T + t] = from[t];
-            targets[b * l->T + t] = from[t + 1];
-        }
+        int64_t first = rng_below(l->seed, l->stream, (uint32_t)l->split, row, positions);
+        TRY(read_row(l, first, inputs + b * l->T, targets + b * l->T));
     }
     l->next++;
+    return ST_OK;
 }

@@ -2,9 +2,14 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "data/kind.h"
+#include "data/regular.h"
 
 #include <string.h>
+
+/* No vocabulary needs a tenth of this. */
+enum { META_BYTES_MOST = 1 << 24 };
 
 const char *split_name(enum split split)
 {
@@ -49,6 +54,11 @@ static enum status read_vocabulary(struct meta *m, const struct data_kind *kind,
     return ST_OK;
 }
 
+static bool is_digest(const char *text)
+{
+    return text && strspn(text, "0123456789abcdef") == HASH_HEX - 1 && !text[HASH_HEX - 1];
+}
+
 static enum status read_split(struct meta *m, const char *path, json_t *root, enum split split)
 {
     json_t *o = json_object_get(root, split_name(split));
@@ -56,10 +66,12 @@ static enum status read_split(struct meta *m, const char *path, json_t *root, en
     const char *digest = json_string_value(json_object_get(o, "sha256"));
     struct meta_split *s = &m->split[split];
     s->tokens = json_integer_value(tokens);
-    if (!json_is_integer(tokens) || s->tokens < 1 || s->tokens > INT64_MAX / 2 || !digest ||
-        strlen(digest) != HASH_HEX - 1)
+    if (!json_is_integer(tokens) || !is_digest(digest))
         return fail(ST_FORMAT, "%s: \"%s\" has no \"tokens\" or no \"sha256\"", path,
                     split_name(split));
+    if (s->tokens < 1 || s->tokens > INT64_MAX / 2)
+        return fail(ST_FORMAT, "%s: \"%s\" has %lld tokens", path, split_name(split),
+                    (long long)s->tokens);
     memcpy(s->sha256, digest, HASH_HEX);
     return ST_OK;
 }
@@ -75,7 +87,7 @@ static enum status read_fields(struct meta *m, const char *path, json_t *root, s
     const char *name = json_string_value(json_object_get(root, "kind"));
     const struct data_kind *kind = name ? data_kind_find(name) : NULL;
     if (!kind)
-        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%s%s; only %s is supported", path,
+        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%.40s%s; only %s is supported", path,
                     name ? "\"" : "", name ? name : "missing", name ? "\"" : "",
                     data_kind_names("\"", a));
     const char *source = json_string_value(json_object_get(root, "source"));
@@ -85,15 +97,36 @@ static enum status read_fields(struct meta *m, const char *path, json_t *root, s
     return ST_OK;
 }
 
+const char *meta_printable(const char *text, struct arena *a)
+{
+    if (utf8_is(text)) return text;
+    struct str s = {};
+    for (int64_t left = (int64_t)strlen(text); left > 0;) {
+        int n = 1;
+        if (utf8_decode(text, left, &n) < 0) {
+            n = 1;
+            str_printf(&s, "\\x%02x", (uint8_t)*text);
+        } else {
+            str_append_bytes(&s, text, n);
+        }
+        text += n;
+        left -= n;
+    }
+    const char *printable = arena_strdup(a, str_text(&s));
+    str_release(&s);
+    return printable;
+}
+
 enum status meta_read(struct meta *m, const char *path, struct arena *a)
 {
     char *data;
     int64_t size;
+    TRY(regular_check(path, META_BYTES_MOST));
     TRY(file_read(path, a, &data, &size));
     json_error_t e;
     json_t *root = json_loadb(data, (size_t)size, JSON_REJECT_DUPLICATES, &e);
     if (!root) return fail(ST_FORMAT, "%s is not valid JSON: line %d: %s", path, e.line, e.text);
-    struct meta read = {};
+    struct meta read = {.text = data};
     enum status st = read_fields(&read, path, root, a);
     json_decref(root);
     if (st == ST_OK) *m = read;
@@ -118,6 +151,6 @@ enum status meta_write(const struct meta *m, const char *path)
                   "vocabulary", list, "vocabulary_sha256", list ? digest : NULL,         /**/
                   "train", "tokens", (json_int_t)train->tokens, "sha256", train->sha256, /**/
                   "val", "tokens", (json_int_t)val->tokens, "sha256", val->sha256);
-    if (!root) return fail(ST_USAGE, "the name of the text file is not valid UTF-8: rename it");
+    BUG_IF(!root, "%s: cannot be written as JSON", path);
     return json_write(root, JSON_COMPACT, path);
 }

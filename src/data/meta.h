@@ -9,6 +9,7 @@
 enum { META_VERSION = 1, META_VOCABULARY_MAX = 65536 /* tokens have 16 bits */ };
 
 struct meta {
+    const char *text;   /* as read */
     const char *source; /* origin of the text, for information only */
     struct vocabulary vocabulary;
     struct meta_split {
@@ -19,6 +20,9 @@ struct meta {
 
 /* "train" or "val": the field name, and the file name before ".bin". */
 const char *split_name(enum split split);
+
+/* A text as valid UTF-8: bytes that are not become \xNN. */
+const char *meta_printable(const char *text, struct arena *a);
 
 /* Checks version, kind, vocabulary and its digest. Errors are ST_FORMAT and name the field. */
 enum status meta_read(struct meta *m, const char *path, struct arena *a);

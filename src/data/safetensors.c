@@ -5,6 +5,7 @@
 #include "data/safetensors.h"
 
 #include "base/file.h"
+#include "data/regular.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -13,8 +14,9 @@
 
 enum {
     LENGTH_BYTES = 8,
-    HEADER_BYTES_MAX = 100000000, /* the limit of the format */
-    ALIGNMENT = 64,               /* of the tensors in files written here */
+    /* Enough for 100,000 tensors; parsed, a header takes up to 40 times as much memory. */
+    HEADER_BYTES_MAX = 1 << 24,
+    ALIGNMENT = 64, /* of the tensors in files written here */
 };
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -69,11 +71,11 @@ static bool read_integer(json_t *item, int64_t *ret)
 static enum status read_type(struct entry *e, const char *path, json_t *fields)
 {
     const char *type = json_string_value(json_object_get(fields, "dtype"));
-    if (!type) return fail(ST_FORMAT, "%s: tensor %s has no \"dtype\"", path, e->tensor.name);
+    if (!type) return fail(ST_FORMAT, "%s: tensor %.80s has no \"dtype\"", path, e->tensor.name);
     int i = 0;
     while (i < SAFETENSORS_TYPE_COUNT && strcmp(types[i].name, type) != 0) i++;
     if (i == SAFETENSORS_TYPE_COUNT)
-        return fail(ST_UNSUPPORTED, "%s: tensor %s has type %.20s, which is not supported", path,
+        return fail(ST_UNSUPPORTED, "%s: tensor %.80s has type %.20s, which is not supported", path,
                     e->tensor.name, type);
     e->tensor.type = i;
     return ST_OK;
@@ -85,23 +87,23 @@ static enum status read_entry(struct entry *e, const char *path, const char *nam
     e->tensor.name = arena_strdup(a, name);
     TRY(read_type(e, path, fields));
     json_t *shape = json_object_get(fields, "shape");
-    e->tensor.rank = (int)json_array_size(shape);
     bool valid = json_is_array(shape) && json_array_size(shape) <= SAFETENSORS_RANK_MAX;
+    e->tensor.rank = valid ? (int)json_array_size(shape) : 0;
     for (int i = 0; valid && i < e->tensor.rank; i++)
         valid = read_integer(json_array_get(shape, (size_t)i), &e->tensor.dim[i]);
     if (!valid)
-        return fail(ST_FORMAT, "%s: the \"shape\" of tensor %s is not a list of up to %d sizes",
+        return fail(ST_FORMAT, "%s: the \"shape\" of tensor %.80s is not a list of up to %d sizes",
                     path, name, SAFETENSORS_RANK_MAX);
 
     json_t *offsets = json_object_get(fields, "data_offsets");
     if (json_array_size(offsets) != 2 || !read_integer(json_array_get(offsets, 0), &e->begin) ||
         !read_integer(json_array_get(offsets, 1), &e->end) || e->end < e->begin)
-        return fail(ST_FORMAT, "%s: the \"data_offsets\" of tensor %s are not [begin, end]", path,
-                    name);
+        return fail(ST_FORMAT, "%s: the \"data_offsets\" of tensor %.80s are not [begin, end]",
+                    path, name);
     char text[128];
     if (!count_bytes(&e->tensor, &e->tensor.bytes) || e->tensor.bytes != e->end - e->begin)
         return fail(ST_FORMAT,
-                    "%s: tensor %s of shape %s and type %s does not match its %lld bytes "
+                    "%s: tensor %.80s of shape %s and type %s does not match its %lld bytes "
                     "of data",
                     path, name, safetensors_shape(&e->tensor, text), types[e->tensor.type].name,
                     (long long)(e->end - e->begin));
@@ -134,7 +136,7 @@ static enum status check_offsets(const struct entry *e, int count, const char *p
     for (int i = 0; i < count; i++) {
         if (e[i].begin != at)
             return fail(ST_FORMAT,
-                        "%s: tensor %s begins at %lld, but the previous one ends at %lld", path,
+                        "%s: tensor %.80s begins at %lld, but the previous one ends at %lld", path,
                         e[i].tensor.name, (long long)e[i].begin, (long long)at);
         at = e[i].end;
     }
@@ -178,11 +180,14 @@ static enum status read_mapped(struct safetensors *s, const char *path, struct a
                     (long long)s->map_bytes);
     uint64_t header;
     memcpy(&header, s->map, sizeof header);
-    if (header > HEADER_BYTES_MAX || (int64_t)header > s->map_bytes - LENGTH_BYTES)
+    if (header > (uint64_t)s->map_bytes - LENGTH_BYTES)
         return fail(ST_FORMAT,
                     "%s is truncated or not a safetensors file: its header claims %llu of %lld "
                     "bytes",
                     path, (unsigned long long)header, (long long)s->map_bytes);
+    if (header > HEADER_BYTES_MAX)
+        return fail(ST_UNSUPPORTED, "%s: its header has %llu bytes, more than the %d that are read",
+                    path, (unsigned long long)header, HEADER_BYTES_MAX);
     const char *text = (const char *)s->map + LENGTH_BYTES;
     if (header == 0 || text[0] != '{')
         return fail(ST_FORMAT, "%s is not a safetensors file: its header does not begin with {",
@@ -198,6 +203,7 @@ static enum status read_mapped(struct safetensors *s, const char *path, struct a
 enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a)
 {
     struct safetensors opened = {};
+    TRY(regular_check(path, INT64_MAX));
     TRY(file_map(path, &opened.map, &opened.map_bytes));
     enum status st = read_mapped(&opened, path, a);
     if (st == ST_OK)

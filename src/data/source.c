@@ -1,15 +1,18 @@
 #include "data/source.h"
 
 #include "base/file.h"
+#include "base/free_memory.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "data/download.h"
+#include "data/regular.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static const struct remote_file tiny_shakespeare = {
     .url =
@@ -22,10 +25,26 @@ static const struct remote_file tiny_shakespeare = {
 static const char bible_command[] = "bible -f gen1:1-rev22:21 2>/dev/null";
 enum { BIBLE_BYTES_LEAST = 4000000, COMMAND_NOT_FOUND = 127 };
 
+/* A text is read whole, and its tokens have two bytes each. */
+static enum status check_text(const char *path)
+{
+    int fd;
+    int64_t bytes, free = free_memory_bytes();
+    TRY(regular_open(path, &fd, &bytes));
+    close(fd);
+    if (free < 0 || bytes <= free / 3) return ST_OK;
+    char size[32], room[32];
+    return fail(ST_UNSUPPORTED,
+                "%s has %s, and making a data set needs three times as much memory, but %s are "
+                "free: use a shorter text",
+                path, str_bytes(size, (double)bytes), str_bytes(room, (double)free));
+}
+
 enum status source_file(struct source_text *t, const char *path, struct arena *a)
 {
     char *text;
     int64_t bytes;
+    TRY(check_text(path));
     TRY(file_read(path, a, &text, &bytes));
     if (bytes == 0) return fail(ST_FORMAT, "%s is empty: nothing to learn from", path);
     *t = (struct source_text){.text = text, .bytes = bytes, .from = arena_strdup(a, path)};

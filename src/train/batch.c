@@ -12,7 +12,7 @@ enum status batch_feed(struct batch *b, struct loader *l, struct sequence *s, in
 {
     int64_t row = b->T * (int64_t)sizeof(int32_t);
     int32_t counter = (int32_t)step;
-    loader_next(l, b->tokens, b->targets);
+    TRY(loader_next(l, b->tokens, b->targets));
     TRY(sequence_feed(s, part, "tokens", b->tokens, b->B * row));
     TRY(sequence_feed(s, part, "targets", b->targets, b->B * row));
     TRY(sequence_feed(s, part, "positions", b->positions, row));

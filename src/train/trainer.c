@@ -71,12 +71,32 @@ static enum status save(struct trainer *t)
     return ST_OK;
 }
 
+/* Whether only the data set failed: the weights are whole and can be saved. */
+static bool is_of_data(enum status st)
+{
+    return st == ST_IO || st == ST_FORMAT;
+}
+
+/* Saves where no update is in flight, then returns the error that ends the training. */
+static enum status save_first(struct trainer *t, enum status st)
+{
+    struct failure why;
+    fail_keep(&why);
+    bool saved = t->iter == 0 || save(t) == ST_OK;
+    if (!saved) log_warning("%s", fail_message());
+    fail_restore(&why);
+    return fail_in(st, "stopped after %lld of %lld iterations%s", (long long)t->iter,
+                   (long long)t->config->train.max_iters,
+                   t->iter && saved ? "; the checkpoint is saved" : "");
+}
+
 static enum status evaluate(struct trainer *t)
 {
     double loss[SPLIT_COUNT];
     struct run_summary *s = &t->summary;
     if (t->gauge) gauge_at(t->gauge, t->iter);
-    TRY(evaluator_run(&t->evaluator, t->iter, loss));
+    enum status st = evaluator_run(&t->evaluator, t->iter, loss);
+    if (st != ST_OK) return is_of_data(st) ? save_first(t, st) : st;
     TRY(log_samples(t, true));
     bool best = t->iter > 0 && !(loss[SPLIT_VAL] >= s->best_val_loss);
     if (best) {
@@ -124,17 +144,37 @@ static enum status stop_and_save(struct trainer *t)
                 (long long)t->iter, (long long)t->config->train.max_iters, dir);
 }
 
+/* Starts updates until enough are in flight. */
+static enum status start_more(struct trainer *t, int64_t last, int64_t *started, int64_t *since_ns)
+{
+    struct learner *l = &t->learner;
+    int64_t lookahead = learner_lookahead(l);
+    for (; *started < last && *started - t->iter <= lookahead && !interrupt_noted(); ++*started) {
+        if (*started == t->iter) *since_ns = clock_ns();
+        TRY(learner_start(l, *started));
+    }
+    return ST_OK;
+}
+
 /* Runs updates up to iteration `last` or until Ctrl-C; no update is in flight before and after. If
  * the device runs concurrently with the host, the next update is launched before the previous one
- * is waited for, and a step's time is the interval between two completions. */
+ * is waited for, and a step's time is the interval between two completions. If there is no batch
+ * for an update, those in flight are finished and saved. */
 static enum status run_to(struct trainer *t, int64_t last)
 {
     struct learner *l = &t->learner;
-    int64_t started = t->iter, lookahead = learner_lookahead(l), since_ns = clock_ns();
+    int64_t started = t->iter, since_ns = clock_ns();
+    enum status data = ST_OK;
+    struct failure why;
     for (;;) {
-        for (; started < last && started - t->iter <= lookahead && !interrupt_noted(); started++) {
-            if (started == t->iter) since_ns = clock_ns();
-            TRY(learner_start(l, started));
+        if (data == ST_OK) {
+            data = start_more(t, last, &started, &since_ns);
+            if (data != ST_OK && !is_of_data(data)) return data;
+            if (data != ST_OK) fail_keep(&why);
+        }
+        if (started == t->iter && data != ST_OK) {
+            fail_restore(&why);
+            return save_first(t, data);
         }
         if (started == t->iter) return ST_OK;
         struct learner_step s;

@@ -86,21 +86,12 @@ static enum status check_same_tokens(const struct trainer *t)
     return saved_check_vocabulary(&before, &t->learner.dataset, dir);
 }
 
-/* Keeps the token texts in the run directory: text is then generated without the data set. */
-static enum status keep_vocabulary(const struct config *c, struct arena *a)
-{
-    const char *path = arena_printf(a, "%s/%s/meta.json", c->data.data_dir, c->data.dataset);
-    char *text;
-    int64_t bytes;
-    TRY(file_read(path, a, &text, &bytes));
-    return rundir_write_text(c->train.out_dir, "vocabulary.json", text);
-}
-
 static enum status write_dir(struct trainer *t, const struct environment *environment)
 {
     const char *dir = t->config->train.out_dir;
     TRY(rundir_write_config(dir, t->config));
-    TRY(keep_vocabulary(t->config, t->arena));
+    /* the token texts: text is then generated without the data set */
+    TRY(rundir_write_text(dir, "vocabulary.json", t->learner.dataset.meta));
     TRY(rundir_write_plan(dir, &t->learner.engine.program));
     if (environment)
         TRY(environment_write(environment, arena_printf(t->arena, "%s/env.json", dir)));

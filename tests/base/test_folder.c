@@ -43,7 +43,7 @@ static void test_appears_on_commit(void **state)
     assert_false(file_exists(workdir_path("a/b/c")));
     assert_int_equal(folder_writer_commit(&w), ST_OK);
     assert_int_equal(workdir_size(workdir_path("a/b/c/file")), 1);
-    assert_false(file_exists(workdir_path("a/b/c.tmp")));
+    assert_false(file_exists(workdir_path("a/b/.c.tmp")));
 }
 
 static void test_replaces_whole(void **state)
@@ -52,8 +52,8 @@ static void test_replaces_whole(void **state)
     struct folder_writer w;
     assert_int_equal(file_make_dirs(workdir_path("a")), ST_OK);
     workdir_write(workdir_path("a/old"), "x", 1);
-    assert_int_equal(file_make_dirs(workdir_path("a.tmp")), ST_OK);
-    workdir_write(workdir_path("a.tmp/of_a_killed_writer"), "x", 1);
+    assert_int_equal(file_make_dirs(workdir_path(".a.tmp")), ST_OK);
+    workdir_write(workdir_path(".a.tmp/of_a_killed_writer"), "x", 1);
     assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
     write_in(&w, "22");
     assert_true(file_exists(workdir_path("a/old")));
@@ -61,7 +61,7 @@ static void test_replaces_whole(void **state)
     assert_false(file_exists(workdir_path("a/old")));
     assert_false(file_exists(workdir_path("a/of_a_killed_writer")));
     assert_int_equal(workdir_size(workdir_path("a/file")), 2);
-    assert_false(file_exists(workdir_path("a.tmp")));
+    assert_false(file_exists(workdir_path(".a.tmp")));
 }
 
 static void test_discard_keeps_old_folder_and_message(void **state)
@@ -77,7 +77,7 @@ static void test_discard_keeps_old_folder_and_message(void **state)
     assert_string_equal(fail_message(), "the words");
     assert_true(file_exists(workdir_path("a")));
     assert_false(file_exists(workdir_path("a/file")));
-    assert_false(file_exists(workdir_path("a.tmp")));
+    assert_false(file_exists(workdir_path(".a.tmp")));
 }
 
 static void test_existing_file_is_an_error(void **state)
@@ -89,7 +89,7 @@ static void test_existing_file_is_an_error(void **state)
     assert_int_equal(folder_writer_commit(&w), ST_IO);
     assert_non_null(strstr(fail_message(), "is not a directory"));
     assert_int_equal(workdir_size(workdir_path("a")), 1);
-    assert_false(file_exists(workdir_path("a.tmp")));
+    assert_false(file_exists(workdir_path(".a.tmp")));
 }
 
 int main(void)

@@ -31,11 +31,17 @@ static int tear_down(void **state)
 
 static const char text[] = "hello w\xc3\xb6rld \xe2\x82\xac \xf0\x9f\x8e\xb2!\n";
 
+static enum status write_text(const struct data_kind *kind, const char *name, const char *from,
+                              int64_t bytes, struct dataset_facts *ret)
+{
+    const struct dataset_text t = {kind, from, bytes, "a test"};
+    return dataset_write(workdir_path("data"), name, &t, true, ret);
+}
+
 static void write_named(const char *name)
 {
     struct dataset_facts facts;
-    assert_int_equal(dataset_write(&data_characters, workdir_path("data"), name, text,
-                                   (int64_t)strlen(text), "a test", &facts),
+    assert_int_equal(write_text(&data_characters, name, text, (int64_t)strlen(text), &facts),
                      ST_OK);
     assert_int_equal(facts.tokens, 17);
     assert_int_equal(facts.count[SPLIT_TRAIN], 15); /* int(0.9 * 17) */
@@ -80,8 +86,13 @@ static void test_round_trip(void **state)
     int64_t count;
     assert_int_equal(vocabulary_encode(&d.vocabulary, text, &arena, &ids, &count), ST_OK);
     assert_int_equal(count, 17);
-    for (int i = 0; i < 15; i++) assert_int_equal(d.tokens[SPLIT_TRAIN][i], ids[i]);
-    for (int i = 0; i < 2; i++) assert_int_equal(d.tokens[SPLIT_VAL][i], ids[15 + i]);
+    uint16_t token[17];
+    assert_int_equal(dataset_read(&d, SPLIT_TRAIN, 0, 15, token), ST_OK);
+    assert_int_equal(dataset_read(&d, SPLIT_VAL, 0, 2, token + 15), ST_OK);
+    for (int i = 0; i < 17; i++) assert_int_equal(token[i], ids[i]);
+    assert_int_equal(dataset_read(&d, SPLIT_TRAIN, 13, 2, token), ST_OK);
+    for (int i = 0; i < 2; i++) assert_int_equal(token[i], ids[13 + i]);
+    assert_string_equal(d.source, "a test");
     char back[64] = "";
     for (int i = 0; i < count; i++) strcat(back, vocabulary_text(&d.vocabulary, ids[i]));
     assert_string_equal(back, text);
@@ -101,8 +112,7 @@ static void test_numbers_of_shakespeare(void **state)
     (void)state;
     const char *alphabet = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA\n !$&',-.3:;?";
     struct dataset_facts facts;
-    assert_int_equal(dataset_write(&data_characters, workdir_path("data"), "s", alphabet,
-                                   (int64_t)strlen(alphabet), "", &facts),
+    assert_int_equal(write_text(&data_characters, "s", alphabet, (int64_t)strlen(alphabet), &facts),
                      ST_OK);
     assert_int_equal(facts.vocabulary, 65);
     struct dataset d;
@@ -155,8 +165,7 @@ static void test_invalid_text_is_rejected(void **state)
     };
     for (int i = 0; i < COUNT_OF(cases); i++) {
         struct dataset_facts facts;
-        enum status st = dataset_write(&data_characters, workdir_path("data"), "bad", cases[i].text,
-                                       cases[i].bytes, "", &facts);
+        enum status st = write_text(&data_characters, "bad", cases[i].text, cases[i].bytes, &facts);
         if (st == ST_OK) fail_msg("case %d was taken", i);
         assert_message_has(cases[i].part);
         assert_false(file_exists(workdir_path("data/bad")));
@@ -184,7 +193,8 @@ static void test_rewriting_replaces_everything(void **state)
     workdir_write(workdir_path("data/mytext/stray"), "x", 1);
     write_named("mytext");
     assert_false(file_exists(workdir_path("data/mytext/stray")));
-    assert_false(file_exists(workdir_path("data/mytext.tmp")));
+    assert_false(file_exists(workdir_path("data/.mytext.tmp")));
+    assert_false(file_exists(workdir_path("data/.mytext.lock")));
     struct dataset d;
     assert_int_equal(open_named(&d, "mytext"), ST_OK);
     dataset_close(&d);
@@ -288,9 +298,7 @@ static void test_every_kind(void **state)
         assert_ptr_equal(data_kind_find(kind->name), kind);
         assert_true(!kind->vocabulary == !!kind->invalid_entry); /* fixed, or listed and checked */
         struct dataset_facts facts;
-        assert_int_equal(dataset_write(kind, workdir_path("data"), kind->name, text,
-                                       (int64_t)strlen(text), "a test", &facts),
-                         ST_OK);
+        assert_int_equal(write_text(kind, kind->name, text, (int64_t)strlen(text), &facts), ST_OK);
         struct dataset d;
         assert_int_equal(open_named(&d, kind->name), ST_OK);
         assert_ptr_equal(d.vocabulary.kind, kind);
@@ -302,8 +310,10 @@ static void test_every_kind(void **state)
         char back[sizeof text] = "";
         for (int split = 0; split < SPLIT_COUNT; split++)
             for (int64_t k = 0; k < d.count[split]; k++) {
-                assert_int_equal(d.tokens[split][k], ids[at++]);
-                strcat(back, vocabulary_text(&d.vocabulary, d.tokens[split][k]));
+                uint16_t token;
+                assert_int_equal(dataset_read(&d, split, k, 1, &token), ST_OK);
+                assert_int_equal(token, ids[at++]);
+                strcat(back, vocabulary_text(&d.vocabulary, token));
             }
         assert_string_equal(back, text);
         dataset_close(&d);

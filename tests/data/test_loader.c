@@ -1,5 +1,7 @@
 #include "data/loader.h"
 
+#include "../support/workdir.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,25 +11,45 @@
 
 enum { TRAIN = 1000, VAL = 50, B = 4, T = 16 };
 
-static uint16_t train_tokens[TRAIN], val_tokens[VAL];
+static struct dataset d;
 
 /* Token i is i, so a batch shows its positions. */
-static struct dataset counting(void)
+static int set_up(void **state)
 {
-    for (int i = 0; i < TRAIN; i++) train_tokens[i] = (uint16_t)i;
-    for (int i = 0; i < VAL; i++) val_tokens[i] = (uint16_t)i;
-    return (struct dataset){
-        .name = "counting", .tokens = {train_tokens, val_tokens}, .count = {TRAIN, VAL}};
+    (void)state;
+    uint16_t token[TRAIN];
+    for (int i = 0; i < TRAIN; i++) token[i] = (uint16_t)i;
+    workdir_open();
+    d = (struct dataset){.name = "counting", .count = {TRAIN, VAL}, .remake = "`strobe data`"};
+    d.vocabulary.size = TRAIN;
+    for (int s = 0; s < SPLIT_COUNT; s++) {
+        const char *path = workdir_path(s ? "val.bin" : "train.bin");
+        workdir_write(path, token, d.count[s] * (int64_t)sizeof *token);
+        assert_int_equal(token_file_open(&d.file[s], path, d.count[s]), ST_OK);
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    dataset_close(&d);
+    workdir_close();
+    return 0;
+}
+
+static void next(struct loader *l, int32_t *inputs, int32_t *targets)
+{
+    assert_int_equal(loader_next(l, inputs, targets), ST_OK);
 }
 
 static void draw(enum split split, enum rng_stream stream, uint32_t seed, int64_t number,
                  int32_t *inputs, int32_t *targets)
 {
-    struct dataset d = counting();
     struct loader l;
     assert_int_equal(loader_init(&l, &d, split, stream, seed, B, T), ST_OK);
     l.next = number;
-    loader_next(&l, inputs, targets);
+    next(&l, inputs, targets);
     assert_int_equal(l.next, number + 1);
 }
 
@@ -61,12 +83,11 @@ static void test_known_answer(void **state)
 static void test_order_depends_on_number_and_seed_alone(void **state)
 {
     (void)state;
-    struct dataset d = counting();
     struct loader l;
     assert_int_equal(loader_init(&l, &d, SPLIT_TRAIN, RNG_TRAIN_BATCH, 7, B, T), ST_OK);
     int32_t in[B * T], target[B * T], again[B * T], other[B * T];
     for (int n = 0; n < 20; n++) {
-        loader_next(&l, in, target);
+        next(&l, in, target);
         draw(SPLIT_TRAIN, RNG_TRAIN_BATCH, 7, n, again, target);
         assert_memory_equal(in, again, sizeof in);
         draw(SPLIT_TRAIN, RNG_TRAIN_BATCH, 8, n, other, target);
@@ -77,14 +98,13 @@ static void test_order_depends_on_number_and_seed_alone(void **state)
 static void test_evaluation_has_its_own_stream(void **state)
 {
     (void)state;
-    struct dataset d = counting();
     struct loader train, eval;
     assert_int_equal(loader_init(&train, &d, SPLIT_TRAIN, RNG_TRAIN_BATCH, 7, B, T), ST_OK);
     assert_int_equal(loader_init(&eval, &d, SPLIT_TRAIN, RNG_EVAL_BATCH, 7, B, T), ST_OK);
     int32_t in[B * T], target[B * T], alone[B * T], evaluated[B * T];
     for (int n = 0; n < 10; n++) {
-        for (int k = 0; k < n; k++) loader_next(&eval, evaluated, target);
-        loader_next(&train, in, target);
+        for (int k = 0; k < n; k++) next(&eval, evaluated, target);
+        next(&train, in, target);
         draw(SPLIT_TRAIN, RNG_TRAIN_BATCH, 7, n, alone, target);
         assert_memory_equal(in, alone, sizeof in);
         draw(SPLIT_TRAIN, RNG_EVAL_BATCH, 7, n, evaluated, target);
@@ -96,15 +116,14 @@ static void test_evaluation_has_its_own_stream(void **state)
 static void test_micro_batches_equal_one_batch(void **state)
 {
     (void)state;
-    struct dataset d = counting();
     struct loader whole, halves;
     assert_int_equal(loader_init(&whole, &d, SPLIT_TRAIN, RNG_TRAIN_BATCH, 7, B, T), ST_OK);
     assert_int_equal(loader_init(&halves, &d, SPLIT_TRAIN, RNG_TRAIN_BATCH, 7, B / 2, T), ST_OK);
     int32_t in[B * T], target[B * T], half_in[B * T], half_target[B * T];
     for (int n = 0; n < 10; n++) {
-        loader_next(&whole, in, target);
-        loader_next(&halves, half_in, half_target);
-        loader_next(&halves, half_in + B / 2 * T, half_target + B / 2 * T);
+        next(&whole, in, target);
+        next(&halves, half_in, half_target);
+        next(&halves, half_in + B / 2 * T, half_target + B / 2 * T);
         assert_memory_equal(in, half_in, sizeof in);
         assert_memory_equal(target, half_target, sizeof target);
     }
@@ -128,28 +147,87 @@ static void test_covers_all_positions_evenly(void **state)
 static void test_too_short_text_is_rejected(void **state)
 {
     (void)state;
-    struct dataset d = counting();
     struct loader l;
     assert_int_equal(loader_init(&l, &d, SPLIT_VAL, RNG_EVAL_BATCH, 1, B, VAL), ST_USAGE);
     assert_non_null(strstr(fail_message(), "validation split of counting has 50 tokens"));
     assert_non_null(strstr(fail_message(), "needs 51"));
     assert_int_equal(loader_init(&l, &d, SPLIT_VAL, RNG_EVAL_BATCH, 1, 1, VAL - 1), ST_OK);
     int32_t in[VAL], target[VAL];
-    loader_next(&l, in, target);
+    next(&l, in, target);
     assert_int_equal(in[0], 0);
     assert_int_equal(target[VAL - 2], VAL - 1);
 }
 
+/* Longer than what is read at once. */
+static void test_long_rows(void **state)
+{
+    (void)state;
+    enum { LONG = 3 * 4096 + 5 };
+    static uint16_t token[LONG + 1];
+    static int32_t in[LONG], target[LONG];
+    for (int i = 0; i <= LONG; i++) token[i] = (uint16_t)i;
+    struct dataset wide = {.name = "wide", .count = {LONG + 1}, .vocabulary.size = 65536};
+    workdir_write(workdir_path("wide.bin"), token, sizeof token);
+    assert_int_equal(token_file_open(&wide.file[0], workdir_path("wide.bin"), LONG + 1), ST_OK);
+    struct loader l;
+    assert_int_equal(loader_init(&l, &wide, SPLIT_TRAIN, RNG_TRAIN_BATCH, 1, 1, LONG), ST_OK);
+    next(&l, in, target);
+    for (int i = 0; i < LONG; i++)
+        if (in[i] != i || target[i] != i + 1) fail_msg("position %d has %d", i, in[i]);
+    dataset_close(&wide);
+}
+
+/* The file is cut while it is used: an error, not SIGBUS; the loader can go on when it is back. */
+static void test_a_file_that_shrinks(void **state)
+{
+    (void)state;
+    struct loader l;
+    int32_t in[B * T], target[B * T], again[B * T];
+    assert_int_equal(loader_init(&l, &d, SPLIT_TRAIN, RNG_TRAIN_BATCH, 7, B, T), ST_OK);
+    next(&l, in, target);
+    workdir_truncate(workdir_path("train.bin"), 30);
+    assert_int_equal(loader_next(&l, in, target), ST_FORMAT);
+    assert_non_null(strstr(fail_message(), "train.bin was cut to 30 bytes"));
+    assert_non_null(strstr(fail_message(), "`strobe data`"));
+    assert_int_equal(l.next, 1);
+    workdir_truncate(workdir_path("train.bin"), 0);
+    assert_int_equal(loader_next(&l, in, target), ST_FORMAT);
+    uint16_t token[TRAIN];
+    for (int i = 0; i < TRAIN; i++) token[i] = (uint16_t)i;
+    workdir_write(workdir_path("train.bin"), token, sizeof token);
+    next(&l, in, target);
+    draw(SPLIT_TRAIN, RNG_TRAIN_BATCH, 7, 1, again, target);
+    assert_memory_equal(in, again, sizeof in);
+}
+
+/* A token that the vocabulary lacks is an error of the data: with its file, position and id. */
+static void test_a_token_out_of_range(void **state)
+{
+    (void)state;
+    struct loader l;
+    int32_t in[B * T], target[B * T];
+    d.vocabulary.size = VAL - 1; /* the last token of val.bin is 49 */
+    assert_int_equal(loader_init(&l, &d, SPLIT_VAL, RNG_EVAL_BATCH, 1, 1, VAL - 1), ST_OK);
+    assert_int_equal(loader_next(&l, in, target), ST_FORMAT);
+    assert_non_null(strstr(fail_message(), "val.bin: token 49 is 49, but the vocabulary has 49"));
+    d.vocabulary.size = VAL;
+    next(&l, in, target);
+}
+
 int main(void)
 {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_are_contiguous_and_targets_shifted),
-        cmocka_unit_test(test_known_answer),
-        cmocka_unit_test(test_order_depends_on_number_and_seed_alone),
-        cmocka_unit_test(test_evaluation_has_its_own_stream),
-        cmocka_unit_test(test_micro_batches_equal_one_batch),
-        cmocka_unit_test(test_covers_all_positions_evenly),
-        cmocka_unit_test(test_too_short_text_is_rejected),
+        TEST(test_rows_are_contiguous_and_targets_shifted),
+        TEST(test_known_answer),
+        TEST(test_order_depends_on_number_and_seed_alone),
+        TEST(test_evaluation_has_its_own_stream),
+        TEST(test_micro_batches_equal_one_batch),
+        TEST(test_covers_all_positions_evenly),
+        TEST(test_too_short_text_is_rejected),
+        TEST(test_long_rows),
+        TEST(test_a_file_that_shrinks),
+        TEST(test_a_token_out_of_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -226,6 +228,100 @@ static void test_wrong_headers_are_rejected(void **state)
     }
 }
 
+/* Writes `header` with its length before it, followed by zeros; not limited as write_raw is. */
+static const char *write_header(const char *header, int64_t data_bytes)
+{
+    uint64_t length = strlen(header);
+    char *file = arena_alloc(&arena, 8 + (int64_t)length + data_bytes);
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    const char *path = workdir_path("hostile.safetensors");
+    workdir_write(path, file, 8 + (int64_t)length + data_bytes);
+    return path;
+}
+
+static const char *repeat(const char *part, int times)
+{
+    size_t n = strlen(part);
+    char *text = arena_alloc(&arena, (int64_t)n * times + 1);
+    for (int i = 0; i < times; i++) memcpy(text + (size_t)i * n, part, n);
+    return text;
+}
+
+/* Each is refused in one sentence that fits a message, however long the texts in the file are. */
+static void test_hostile_headers_are_refused(void **state)
+{
+    (void)state;
+#define TENSOR "\"a\":{\"dtype\":\"U8\",\"shape\":%s,\"data_offsets\":[%s]}"
+    static const struct {
+        const char *shape, *offsets;
+        int64_t bytes;
+        const char *part;
+    } numbers[] = {
+        {"[9223372036854775807]", "0,9223372036854775807", 8, "the file has 8"},
+        {"[9223372036854775807]", "8,9223372036854775807", 8, "does not match"},
+        {"[9223372036854775807,2,0]", "0,0", 0, "does not match"},
+        {"[4294967296,4294967296,4294967296]", "0,0", 0, "does not match"},
+        {"[3037000500,3037000500]", "0,8", 8, "does not match"},
+        {"[8]", "-9223372036854775808,-9223372036854775800", 8, "data_offsets"},
+        {"[8]", "9223372036854775800,9223372036854775808", 8, "corrupt"},
+        {"[18446744073709551616]", "0,8", 8, "corrupt"},
+        {"[8]", "0.0,8.0", 8, "data_offsets"},
+        {"[8]", "\"0\",\"8\"", 8, "data_offsets"},
+        {"[[8]]", "0,8", 8, "\"shape\""},
+        {"{\"0\":8}", "0,8", 8, "\"shape\""},
+        {"[8]", "0,8],\"shape\":[4", 8, "corrupt"}, /* a field twice */
+    };
+    struct safetensors s = {};
+    for (int i = 0; i < COUNT_OF(numbers); i++) {
+        const char *header =
+            arena_printf(&arena, "{" TENSOR "}", numbers[i].shape, numbers[i].offsets);
+        const char *path = write_header(header, numbers[i].bytes);
+        enum status st = safetensors_open(&s, path, &arena);
+        if (st != ST_FORMAT) fail_msg("case %d: status %d", i, (int)st);
+        assert_message_has(numbers[i].part);
+    }
+    const struct {
+        const char *header, *part;
+        enum status st;
+    } texts[] = {
+        {arena_printf(&arena, "{\"a\":%s", repeat("[", 1000000)), "corrupt", ST_FORMAT},
+        {arena_printf(&arena, "{\"a\":%s", repeat("{\"a\":", 1000000)), "corrupt", ST_FORMAT},
+        {arena_printf(&arena, "{" TENSOR "}", arena_printf(&arena, "[%s1]", repeat("1,", 1000000)),
+                      "0,8"),
+         "\"shape\"", ST_FORMAT},
+        {arena_printf(&arena, "{\"%s\":{\"dtype\":\"%s\"}}", repeat("a", 3000), repeat("b", 3000)),
+         "is not supported", ST_UNSUPPORTED},
+        {arena_printf(&arena, "{\"%s\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[4,12]}}",
+                      repeat("a", 3000)),
+         "the previous one ends at 0", ST_FORMAT},
+        {"{\"a\\u0000b\":{}}", "corrupt", ST_FORMAT},
+        {"{\"\xff\":{}}", "corrupt", ST_FORMAT},
+        {arena_printf(&arena, "{%s}", repeat(" ", 1 << 24)), "more than the 16777216 that are read",
+         ST_UNSUPPORTED},
+    };
+    for (int i = 0; i < COUNT_OF(texts); i++) {
+        enum status st = safetensors_open(&s, write_header(texts[i].header, 8), &arena);
+        if (st != texts[i].st) fail_msg("text %d: status %d: %s", i, (int)st, fail_message());
+        assert_message_has(texts[i].part);
+    }
+}
+
+static void test_no_file_is_refused(void **state)
+{
+    (void)state;
+    struct safetensors s;
+    alarm(20);
+    assert_int_equal(mkfifo(workdir_path("pipe"), 0666), 0);
+    assert_int_equal(safetensors_open(&s, workdir_path("pipe"), &arena), ST_IO);
+    assert_message_has("is a pipe");
+    assert_int_equal(safetensors_open(&s, "/dev/zero", &arena), ST_IO);
+    assert_message_has("is a device");
+    assert_int_equal(safetensors_open(&s, workdir_path(""), &arena), ST_IO);
+    assert_message_has("is a directory");
+    alarm(0);
+}
+
 /* Files of other writers may lack padding, so tensors may be misaligned. */
 static void test_unaligned_data_is_read(void **state)
 {
@@ -275,6 +371,8 @@ int main(void)
         TEST(test_every_truncation_is_detected),
         TEST(test_header_bit_flips_are_safe),
         TEST(test_wrong_headers_are_rejected),
+        TEST(test_hostile_headers_are_refused),
+        TEST(test_no_file_is_refused),
         TEST(test_unaligned_data_is_read),
         TEST(test_full_disk_is_an_error),
     };

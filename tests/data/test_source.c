@@ -124,8 +124,8 @@ static void test_the_real_text(void **state)
     assert_int_equal(source_shakespeare(&t, NULL, false, &arena), ST_OK);
     assert_non_null(strstr(t.from, "the cache"));
     struct dataset_facts facts;
-    assert_int_equal(dataset_write(&data_characters, workdir_path("data"), "shakespeare_char",
-                                   t.text, t.bytes, t.from, &facts),
+    const struct dataset_text text = {&data_characters, t.text, t.bytes, t.from};
+    assert_int_equal(dataset_write(workdir_path("data"), "shakespeare_char", &text, false, &facts),
                      ST_OK);
     assert_int_equal(facts.vocabulary, 65);
     assert_int_equal(facts.count[SPLIT_TRAIN], 1003854);
@@ -169,9 +169,8 @@ static void test_fall_back_is_the_bible(void **state)
     static const char first[] = "Ge1:1 In the beginning God created the heaven and the earth.\n";
     assert_memory_equal(t.text, first, strlen(first));
     struct dataset_facts facts;
-    assert_int_equal(dataset_write(&data_characters, workdir_path("data"), "kjv", t.text, t.bytes,
-                                   t.from, &facts),
-                     ST_OK);
+    const struct dataset_text text = {&data_characters, t.text, t.bytes, t.from};
+    assert_int_equal(dataset_write(workdir_path("data"), "kjv", &text, false, &facts), ST_OK);
     assert_int_equal(facts.tokens, t.bytes);
 }
 

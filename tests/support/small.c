@@ -26,8 +26,8 @@ void small_make(void)
     snprintf(out_dir, sizeof out_dir, "%s", workdir_path("run"));
     log_set_level(LOG_ERROR);
     struct dataset_facts facts;
-    enum status st =
-        dataset_write(&data_characters, data_dir, "tiny", s.data, s.len, "a test", &facts);
+    const struct dataset_text text = {&data_characters, s.data, s.len, "a test"};
+    enum status st = dataset_write(data_dir, "tiny", &text, true, &facts);
     BUG_IF(st != ST_OK, "%s", fail_message());
     str_release(&s);
 }
