@@ -1,5 +1,6 @@
 #include "report/roofline.h"
 
+#include "base/heap.h"
 #include "base/str.h"
 #include "present/chart.h"
 #include "present/labels.h"
@@ -197,8 +198,7 @@ static bool is_inside(const struct panel *a, const struct profile_file_kernel *k
 static void print_labels(struct str *s, const struct panel *a, const struct profile_file *p,
                          const struct profile_file_kernel **k, int n)
 {
-    struct label_box *box = malloc(sizeof *box * (size_t)(n + 1));
-    BUG_IF(!box, "no memory for %d points", n);
+    struct label_box *box = HEAP_NEW(struct label_box, n + 1);
     const struct chart_axis *x_axis = &a->chart.x, *y_axis = &a->chart.y;
     struct labels labels = {
         .inside = {x_axis->at_low, y_axis->at_high, x_axis->at_high, y_axis->at_low}, .point = box};
@@ -222,8 +222,8 @@ static void print_labels(struct str *s, const struct panel *a, const struct prof
 /* Large points first, so that small ones are on top. */
 static void print_points(struct str *s, const struct panel *a, const struct profile_file *p)
 {
-    const struct profile_file_kernel **point = malloc(sizeof *point * (size_t)(p->kernels + 1));
-    BUG_IF(!point, "no memory for %d points", p->kernels);
+    const struct profile_file_kernel **point =
+        HEAP_NEW(const struct profile_file_kernel *, p->kernels + 1);
     int n = 0;
     for (int i = 0; i < p->kernels; i++)
         if (is_inside(a, &p->kernel[i])) point[n++] = &p->kernel[i];
