@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,13 +65,22 @@ bool trust_path(const char *path, bool *warned)
     return false;
 }
 
-enum status trust_folder(const char *path, struct arena *a, const char **ret_real)
+enum status trust_parent(const char *path)
 {
     TRY(trust_check(path));
     mode_t before = umask(077);
-    enum status made = file_make_dirs(path);
+    enum status made = file_make_parent(path);
     umask(before);
     TRY(made);
+    return trust_check(path);
+}
+
+enum status trust_folder(const char *path, struct arena *a, const char **ret_real)
+{
+    char inside[4096];
+    if (snprintf(inside, sizeof inside, "%s/.", path) >= (int)sizeof inside)
+        return fail(ST_IO, "%s: the path is too long", path);
+    TRY(trust_parent(inside));
     char *real = realpath(path, NULL);
     if (!real) return fail(ST_IO, "%s: %s", path, strerror(errno));
     *ret_real = arena_strdup(a, real);

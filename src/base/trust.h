@@ -15,6 +15,8 @@ bool trust_path(const char *path, bool *warned);
 /* Creates a folder with its missing parents, for this user alone, and checks it. *ret_real is its
  * path without links, which is the one to use from then on. Not to be called by several threads. */
 enum status trust_folder(const char *path, struct arena *a, const char **ret_real);
+/* The same for the folder of a file, and checks the file if it exists. */
+enum status trust_parent(const char *path);
 /* For a file in such a folder, just written: only its user may write it, whatever the umask. */
 enum status trust_private(const char *path);
 

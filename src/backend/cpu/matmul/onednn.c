@@ -1,7 +1,6 @@
-/* Each matmul is one oneDNN matmul primitive, created with the plan: the library generates its
- * code then. A run sets the addresses and executes it; the library's workspace is the scratch of
- * the call. The library still allocates a map of its arguments, a few hundred bytes, in each
- * execution.
+/* Each matmul is one oneDNN matmul primitive, created with the plan: the library generates its code
+ * then. A run sets the addresses and executes it; the library's workspace is the scratch of the
+ * call. The library still allocates a map of its arguments, a few hundred bytes, in each execution.
  *
  * Out of memory: where the library reports it, that is an error. In `new` of C++ heap.h takes over,
  * so no exception passes through these C functions.
