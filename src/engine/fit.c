@@ -65,9 +65,10 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
 
 /* --- what is there ---------------------------------------------------------------------------- */
 
-/* Libraries with the code that they generate, streams of files, JSON, plans of the samples: 20 MiB
- * beside the blocks of configs/shakespeare_char_cpu.conf. */
-static const int64_t HOST_BESIDES = 32 << 20;
+/* Libraries with the code that they generate, streams of files, JSON, plans of the samples: 25 MiB
+ * beside the blocks of a model of 3 million parameters. Of addresses, 52 MiB with one thread; each
+ * further thread has a stack and a heap of the C library. */
+static const int64_t HOST_BESIDES = 32 << 20, ADDRESSES_BESIDES = 64 << 20, THREAD_HEAP = 64 << 20;
 
 static int64_t stack_bytes(void)
 {
@@ -79,7 +80,7 @@ static int64_t stack_bytes(void)
 int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads)
 {
     int64_t bytes = HOST_BESIDES, state = 0;
-    if (reserved) bytes += (threads - 1) * stack_bytes();
+    if (reserved) bytes = ADDRESSES_BESIDES + (threads - 1) * (stack_bytes() + THREAD_HEAP);
     if (p->target->backend->host_memory) return bytes;
     if (p->built[GRAPH_UPDATE]) state = optimizer_of(p->config)->states;
     return bytes + (1 + state) * p->model.elements * (int64_t)sizeof(float);

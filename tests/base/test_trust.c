@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* workdir/cache/strobe/kernels/a.cubin, all for this user alone */
-static char cache[256], folder[256], file[256];
+static char cache[256], folder[300], file[320];
 
 static int setup(void **state)
 {
