@@ -38,12 +38,12 @@ char *heap_strdup(const char *text);
 void heap_reserve(int64_t bytes, const char *advice);
 /* The reserve was needed: save and stop. */
 bool heap_low(void);
-/* Prints the sentence and exits. `bytes` is what was asked for; 0: unknown. */
+/* Prints the sentence and exits. `bytes` is the size of the request; 0: unknown. */
 _Noreturn void heap_end(int64_t bytes);
 
 /* Applies the same rule to libraries: jansson and libcrypto allocate here; `new` of C++ (oneDNN)
  * takes the reserve before it throws std::bad_alloc, and ends here instead; an exception that
- * nobody catches ends in one sentence, too. Call it once, before any of them is used. */
+ * no one catches ends in one sentence, too. Call it once, before any of them is used. */
 void heap_guard_libraries(void);
 
 #endif

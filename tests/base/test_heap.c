@@ -148,7 +148,7 @@ static void test_cplusplus(void **state)
     assert_non_null(strstr(printed, "a C++ library"));
 }
 
-/* Without the guard json_string returns NULL, and what it was for is lost without a word. */
+/* Without the guard json_string returns NULL, and the text is lost in silence. */
 static void fill_json(void)
 {
     static char text[MIB + 1];

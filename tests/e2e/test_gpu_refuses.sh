@@ -159,16 +159,16 @@ expect_message "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$ST
 
 # --- the device is lost in the middle of a run: one sentence, which tells where to continue
 later="env EMU_FAULT=attention_grad_keys EMU_FAULT_AFTER=25"
-long="$STROBE train tiny.conf --max_iters=20 --eval_interval=4 --eval_iters=1 --threads=0 --overwrite
-    --device=cuda --out_dir=lost"
+long="$STROBE train tiny.conf --max_iters=20 --eval_interval=4 --eval_iters=1 --threads=0"
+long="$long --overwrite --device=cuda --out_dir=lost"
 saved='the checkpoint of iteration [48] is saved: `strobe train lost --init_from=resume` continues'
 saved="$saved from it"
 advice='`dmesg | grep Xid` and `nvidia-smi -q` tell more, and a reset (`nvidia-smi -r`) or another'
 for code in 214 46 999; do
-    expect_message ".*the GPU is lost to this program: .* (CUDA_ERROR_.*); $advice GPU helps; $saved" \
-        $later EMU_FAULT_CODE=$code $long
+    lost="the GPU is lost to this program: .* (CUDA_ERROR_.*); $advice GPU helps"
+    expect_message ".*$lost; $saved" $later EMU_FAULT_CODE=$code $long
 done
-expect_message ".*one of the kernels in flight on the GPU failed: .*(CUDA_ERROR_LAUNCH_FAILED).*; $saved" \
-    $later EMU_FAULT_CODE=719 $long
+failed='one of the kernels in flight on the GPU failed: .*(CUDA_ERROR_LAUNCH_FAILED)'
+expect_message ".*$failed.*; $saved" $later EMU_FAULT_CODE=719 $long
 expect 0 '' "$STROBE" train lost --init_from=resume
 echo ok

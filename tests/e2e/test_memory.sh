@@ -18,7 +18,9 @@ limited() {
 for limit in -v -d; do
     # shellcheck disable=SC2086
     expect 1 'strobe: this needs ' limited $limit "$STROBE" train $large --out_dir=refused
-    grep -qE "needs [0-9.]+ GiB of memory, and [0-9.]+ MiB are free under RLIMIT_(AS|DATA) \(ulimit $limit\), 488\.3 MiB: [0-9.]+ [MG]iB are missing; --batch_size=[0-9]+ is the largest that fits; \`strobe memory\` shows" out ||
+    there="[0-9.]+ MiB are free under RLIMIT_(AS|DATA) \(ulimit $limit\), 488\.3 MiB"
+    advice="--batch_size=[0-9]+ is the largest that fits; \`strobe memory\` shows"
+    grep -qE "needs [0-9.]+ GiB of memory, and $there: [0-9.]+ GiB are missing; $advice" out ||
         fail "the sentence lacks a part: $(cat out)"
     grep -q '0\.0 GiB' out && fail "a size is 0.0 GiB: $(cat out)"
     [ ! -e refused/ckpt ] || fail "a run that was refused has left something"
