@@ -25,7 +25,7 @@
 static const int64_t TOO_MUCH = INT64_C(1) << 50;
 static char printed[4096];
 
-/* Runs `part` in a child and returns its exit code, -1 if a signal ended it; `printed` is stderr. */
+/* Runs `part` in a child and returns its exit code; -1: a signal. `printed` is its stderr. */
 static int code_of(void (*part)(void))
 {
     int end[2], state;

@@ -57,7 +57,7 @@ static enum status cpu_alloc(void *, int64_t size, void **ret_mem)
     size_t alignment = size < HUGE_PAGE ? SMALL_ALIGNMENT : HUGE_PAGE;
     size_t bytes = ((size_t)size + alignment) / alignment * alignment; /* never 0 */
     /* Most systems grant more than they have and kill when it is touched, so a large block is
-     * compared with what is free. Whoever opens an engine has asked for all blocks (engine/fit.h). */
+     * compared with what is free. engine_open has asked for all blocks (engine/fit.h). */
     struct free_memory there = {.bytes = -1};
     if (size >= LARGE) there = free_memory_now();
     bool fits = there.bytes < 0 || size <= there.bytes;
