@@ -6,8 +6,8 @@
  * no exit handlers, nothing unwound. Files that were complete stay complete, since every file is
  * written under another name first.
  *
- * A training keeps a reserve. When it was needed, heap_low() is true; the loop asks after each step,
- * saves a checkpoint and returns ST_MEMORY, as it does for Ctrl-C. So nothing is saved from within
+ * A training keeps a reserve. Once it was needed, heap_low() is true; the loop asks after each
+ * step, saves a checkpoint and returns ST_MEMORY, as it does for Ctrl-C. So nothing is saved from within
  * an allocation, in the middle of a step. The promise: where memory runs out during a training by
  * less than the reserve, the step is finished and a checkpoint is saved. Where it runs out by more,
  * or nothing can be allocated at all, the checkpoints saved before stand. A process that the kernel
@@ -33,8 +33,8 @@ char *heap_strdup(const char *text);
 
 #define HEAP_NEW(type, n) ((type *)heap_zeroed((int64_t)sizeof(type) * (n)))
 
-/* Keeps `bytes` in reserve for this process; 0 gives them back. `advice` ends the sentence if memory
- * runs out all the same; it is kept, not copied, and may be NULL. */
+/* Keeps `bytes` in reserve for this process; 0 gives them back. `advice` ends the sentence if
+ * memory runs out all the same; it is kept, not copied, and may be NULL. */
 void heap_reserve(int64_t bytes, const char *advice);
 /* The reserve was needed: save and stop. */
 bool heap_low(void);
