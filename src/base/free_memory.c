@@ -119,8 +119,8 @@ static void limit_upwards(const char *mount, const char *group, bool first, stru
     }
 }
 
-/* Lines are "0::/group" (version 2) and "4:memory:/group" (version 1). Version 2 beside version 1 is
- * mounted below it. */
+/* Lines are "0::/group" (version 2) and "4:memory:/group" (version 1). Version 2 beside version 1
+ * is mounted below it. */
 void free_in_groups(const char *groups, const char *root, struct free_memory *ret)
 {
     while (*groups) {

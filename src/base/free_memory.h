@@ -22,8 +22,8 @@ int64_t free_memory_bytes(void);
 
 /* Parts of it; `ret` must be initialised and keeps the smaller value.
  * Limits of control groups: memory.max and memory.high (version 2), memory.limit_in_bytes and
- * memory.memsw.limit_in_bytes (version 1). `groups` is the text of /proc/self/cgroup, and `root` the
- * mount point of the groups (/sys/fs/cgroup). Cached file pages and what the kernel calls
+ * memory.memsw.limit_in_bytes (version 1). `groups` is the text of /proc/self/cgroup, and `root`
+ * the mount point of the groups (/sys/fs/cgroup). Cached file pages and what the kernel calls
  * reclaimable count as free, since it frees them before it kills. */
 void free_in_groups(const char *groups, const char *root, struct free_memory *ret);
 /* MemAvailable from the text of /proc/meminfo, and with `strict` the commit limit. */
