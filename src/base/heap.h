@@ -6,13 +6,13 @@
  * no exit handlers, nothing unwound. Files that were complete stay complete, since every file is
  * written under another name first.
  *
- * A training keeps a reserve. Once it was needed, heap_low() is true; the loop asks after each
- * step, saves a checkpoint and returns ST_MEMORY, as it does for Ctrl-C. So nothing is saved from
- * within an allocation, in the middle of a step. The promise: where memory runs out during a
- * training by less than the reserve, the step is finished and a checkpoint is saved. Where it runs out by more,
- * or nothing can be allocated at all, the checkpoints saved before stand. A process that the kernel
- * kills because a limit is exceeded later, when memory is touched, gets no sentence: engine_open
- * asks beforehand (engine/fit.h).
+ * training keeps a reserve. Once it was needed, heap_low() is true; the loop asks after each step,
+ * saves a checkpoint and returns ST_MEMORY, as it does for Ctrl-C. So nothing is saved from within
+ * an allocation, in the middle of a step. The promise: where memory runs out during a training by
+ * less than the reserve, the step is finished and a checkpoint is saved. Where it runs out by
+ * more, or nothing can be allocated at all, the checkpoints saved before stand. A process that the
+ * kernel kills because a limit is exceeded later, when memory is touched, gets no sentence:
+ * engine_open asks beforehand (engine/fit.h).
  *
  * Large blocks whose failure has a better answer (tensors: another batch_size) are allocated by
  * their owners, who return ST_MEMORY. */
