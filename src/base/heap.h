@@ -6,8 +6,8 @@
  * no exit handlers, nothing unwound. Files that were complete stay complete, since every file is
  * written under another name first.
  *
- * training keeps a reserve. Once it was needed, heap_low() is true; the loop asks after each step,
- * saves a checkpoint and returns ST_MEMORY, as it does for Ctrl-C. So nothing is saved from within
+ * A training keeps a reserve. Once it was needed, heap_low() is true; the loop asks after each
+ * step, saves a checkpoint and returns ST_MEMORY, as it does for Ctrl-C. Nothing is saved within
  * an allocation, in the middle of a step. The promise: where memory runs out during a training by
  * less than the reserve, the step is finished and a checkpoint is saved. Where it runs out by
  * more, or nothing can be allocated at all, the checkpoints saved before stand. A process that the
