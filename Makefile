@@ -94,8 +94,8 @@ CUDA_CFLAGS := $(if $(HAS_CUDA),-DHAVE_CUDA -isystem $(CUDA)/include \
 # independent. Without interposition calls inside a file are inlined as ever, and the linker turns
 # the remaining indirections of the program into direct ones.
 PIC := -fPIC -fno-semantic-interposition -ftls-model=initial-exec
-# Releases are hardened with what the compiler has (tools/hardening.sh); HARDEN= builds without. It
-# costs a step nothing (docs/log/cpu.md). Not with -O0 or a sanitizer, which FORTIFY does not suit.
+# Releases are hardened with what the compiler has (tools/hardening.sh); HARDEN= builds without,
+# to compare the time of a step. Not with -O0 or a sanitizer, which FORTIFY does not suit.
 HARDEN ?= 1
 , := ,
 HARDENING := $(if $(and $(HARDEN),$(filter release,$(MODE)),\

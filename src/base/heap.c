@@ -57,12 +57,12 @@ static _Noreturn void end(const char *sentence)
 
 void heap_end(int64_t bytes)
 {
-    char sentence[256], size[32] = "memory";
-    if (bytes > 0) str_bytes(size, (double)bytes);
+    char sentence[256], size[32];
     snprintf(sentence, sizeof sentence,
-             "out of host memory: %s more cannot be allocated; close other programs, raise the "
+             "out of host memory: %s%s be allocated; close other programs, raise the "
              "limit of this one (ulimit -v), or use a smaller batch_size or model",
-             size);
+             bytes > 0 ? str_bytes(size, (double)bytes) : "no more",
+             bytes > 0 ? " more cannot" : " can");
     end(sentence);
 }
 
