@@ -23,6 +23,7 @@
 #   MODE=release|debug|asan|tsan    V=1 prints commands    config.mk (ignored by git) keeps choices
 #   CUDA=/usr/local/cuda            the CUDA toolkit; without its headers the GPU backend is left out
 #   CCACHE=                         build without ccache, which is used where it is installed
+#   HARDEN=                         build a release without what hardens it (tools/hardening.sh)
 # docs/TESTING.md describes the tests.
 -include config.mk
 
@@ -97,10 +98,16 @@ CUDA_CFLAGS := $(if $(HAS_CUDA),-DHAVE_CUDA -isystem $(CUDA)/include \
 # independent. Without interposition calls inside a file are inlined as ever, and the linker turns
 # the remaining indirections of the program into direct ones.
 PIC := -fPIC -fno-semantic-interposition -ftls-model=initial-exec
+# Releases are hardened with what the compiler has (tools/hardening.sh); HARDEN= builds without,
+# to compare the time of a step. Not with -O0 or a sanitizer, which FORTIFY does not suit.
+HARDEN ?= 1
+, := ,
+HARDENING := $(if $(and $(HARDEN),$(filter release,$(MODE)),\
+               $(if $(filter -O0 -fsanitize%,$(CFLAGS)),,fits)),$(shell tools/hardening.sh '$(CC)' $(BUILD)/hardening))
 FLAGS := -std=c2x $(or $(DEBUG_$(MODE)),-g) -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
          $(or $(CFLAGS_$(MODE)),$(error MODE is release, debug, asan or tsan)) \
-         $(PACKAGE_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
-LINK := $(CC) $(filter-out -fopenmp,$(FLAGS)) $(LDFLAGS)
+         $(filter-out -Wl$(,)%,$(HARDENING)) $(PACKAGE_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
+LINK := $(CC) $(filter-out -fopenmp,$(FLAGS)) $(filter -Wl$(,)%,$(HARDENING)) $(LDFLAGS)
 LIBS := $(PACKAGE_LIBS) $(OPENMP) $(if $(filter x86_64,$(MACHINE)),-lmvec) -lm $(LDLIBS)
 
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c)
@@ -162,8 +169,8 @@ endif
 # Rewritten only when the content differs, so a change of flags rebuilds everything.
 $(BUILD)/flags: FORCE
 	$(Q)mkdir -p $(@D)
-	$(Q)echo '$(CC) $(FLAGS) $(PIC) $(LIBS) $(LDFLAGS) $(ISAS)' | cmp -s - $@ || \
-	    echo '$(CC) $(FLAGS) $(PIC) $(LIBS) $(LDFLAGS) $(ISAS)' >$@
+	$(Q)echo '$(CC) $(FLAGS) $(HARDENING) $(PIC) $(LIBS) $(LDFLAGS) $(ISAS)' | cmp -s - $@ || \
+	    echo '$(CC) $(FLAGS) $(HARDENING) $(PIC) $(LIBS) $(LDFLAGS) $(ISAS)' >$@
 $(BUILD)/version: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' >$@
@@ -200,7 +207,7 @@ $(BUILD)/src/present/assets.o: $(wildcard src/present/web/* /usr/share/javascrip
 
 $(BUILD)/strobe: $(OBJECTS)
 	$(if $(Q),@echo "  ld $@")
-	$(Q)$(LINK) -o $@ $^ $(LIBS)
+	$(Q)$(LINK) $(if $(HARDENING),-pie) -o $@ $^ $(LIBS)
 # What the tests link with; a test is linked again only when the test itself changes.
 $(LIBRARY): $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 	$(if $(Q),@echo "  ld $@")

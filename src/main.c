@@ -1,4 +1,5 @@
 /* Finds the command, runs it, prints the failure, returns the exit code; nothing else. */
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/terminal.h"
 #include "base/threads.h"
@@ -86,6 +87,7 @@ static enum status run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     terminal_guard_stdout();
+    heap_guard_libraries();
     enum status st = run(argc, argv);
     /* Output lost to a full disk or a closed pipe is a failure, too. */
     bool lost = fflush(stdout) != 0 || ferror(stdout);

@@ -1,5 +1,8 @@
 #include "base/arena.h"
 
+#include "base/heap.h"
+
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +22,7 @@ void *arena_alloc(struct arena *a, int64_t size)
     if (!a->last || a->last->used + size > a->last->capacity) {
         int64_t head = round_up((int64_t)sizeof(struct arena_block), ALIGNMENT);
         int64_t capacity = head + (size > BLOCK_BYTES ? size : BLOCK_BYTES);
-        struct arena_block *b = aligned_alloc(ALIGNMENT, (size_t)capacity);
-        BUG_IF(!b, "out of host memory (%lld bytes)", (long long)capacity);
+        struct arena_block *b = heap_aligned(ALIGNMENT, capacity);
         *b = (struct arena_block){.previous = a->last, .used = head, .capacity = capacity};
         a->last = b;
     }
@@ -43,6 +45,7 @@ char *arena_printf(struct arena *a, const char *format, ...)
     va_copy(copy_of_args, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
+    if (n < 0 && errno == ENOMEM) heap_end(0);
     BUG_IF(n < 0, "invalid format %s", format);
     char *text = arena_alloc(a, n + 1);
     vsnprintf(text, (size_t)n + 1, format, copy_of_args);

@@ -2,7 +2,7 @@
  *
  * Memory allocated from an arena lives until arena_release; single allocations are never freed. A
  * function that takes a `struct arena *` allocates its results there. A zeroed struct is an empty
- * arena. Running out of host memory is a BUG: the program cannot continue. */
+ * arena. Running out of host memory ends the program in one sentence (heap.h). */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 

@@ -1,90 +1,162 @@
 #include "base/free_memory.h"
 
 #include "base/file.h"
+#include "base/str.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-int64_t free_in_meminfo(const char *meminfo)
+static void limit_to(struct free_memory *ret, int64_t bytes, bool reserved, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
+static void limit_to(struct free_memory *ret, int64_t bytes, bool reserved, const char *format, ...)
 {
-    const char *line = strstr(meminfo, "MemAvailable:");
-    long long kib;
-    return line && sscanf(line, "MemAvailable: %lld kB", &kib) == 1 ? kib * 1024 : -1;
+    if (bytes < 0) bytes = 0;
+    if (ret->bytes >= 0 && bytes >= ret->bytes) return;
+    ret->bytes = bytes;
+    ret->reserved = reserved;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(ret->limit, sizeof ret->limit, format, args);
+    va_end(args);
+}
+
+/* The number of a line "KEY 123 kB", in bytes; -1: there is none. */
+static int64_t kib_of(const char *text, const char *key)
+{
+    const char *line = strstr(text, key);
+    char *end;
+    if (!line) return -1;
+    line += strlen(key);
+    int64_t kib = strtoll(line, &end, 10);
+    return end == line || kib < 0 || kib > INT64_MAX / 1024 ? -1 : kib * 1024;
+}
+
+void free_in_meminfo(const char *meminfo, bool strict, struct free_memory *ret)
+{
+    int64_t available = kib_of(meminfo, "MemAvailable:");
+    int64_t limit = kib_of(meminfo, "CommitLimit:"), used = kib_of(meminfo, "Committed_AS:");
+    if (available >= 0) limit_to(ret, available, false, "on this machine");
+    if (strict && limit >= 0 && used >= 0)
+        limit_to(ret, limit - used, true,
+                 "under the machine's commit limit (vm.overcommit_memory=2)");
+}
+
+void free_in_process(const char *status, struct free_memory *ret)
+{
+    static const struct {
+        int what;
+        const char *name, *shell, *used;
+    } limits[] = {{RLIMIT_AS, "RLIMIT_AS", "-v", "\nVmSize:"},
+                  {RLIMIT_DATA, "RLIMIT_DATA", "-d", "\nVmData:"}};
+    for (int i = 0; i < COUNT_OF(limits); i++) {
+        struct rlimit r;
+        char size[32];
+        int64_t used = kib_of(status, limits[i].used);
+        if (getrlimit((__rlimit_resource_t)limits[i].what, &r) != 0 || used < 0) continue;
+        if (r.rlim_cur == RLIM_INFINITY || r.rlim_cur > INT64_MAX) continue;
+        limit_to(ret, (int64_t)r.rlim_cur - used, true, "under %s (ulimit %s), %s", limits[i].name,
+                 limits[i].shell, str_bytes(size, (double)r.rlim_cur));
+    }
 }
 
 /* File names in control groups of version 2 and version 1. */
 static const struct files {
-    const char *limit, *used, *idle_key;
+    const char *limit, *used, *stat_prefix;
 } files[] = {
-    {"memory.max", "memory.current", "\ninactive_file "},
-    {"memory.limit_in_bytes", "memory.usage_in_bytes", "\ntotal_inactive_file "},
+    {"memory.max", "memory.current", ""},
+    {"memory.high", "memory.current", ""},
+    {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_"},
+    {"memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes", "total_"},
 };
 
-/* Free memory under the limit of one group; -1: no limit. */
-static int64_t free_at(const char *directory, const struct files *f)
+static int64_t stat_of(const char *text, const char *prefix, const char *key)
 {
-    char path[2400], text[8192];
+    char line[64];
+    snprintf(line, sizeof line, "%s%s ", prefix, key);
+    const char *at = strncmp(text, line, strlen(line)) ? strstr(text, line) : text;
+    while (at && at != text && at[-1] != '\n') at = strstr(at + 1, line);
+    int64_t bytes = at ? strtoll(at + strlen(line), NULL, 10) : 0;
+    return bytes > 0 ? bytes : 0;
+}
+
+/* One limit of one group; `name` is the group's in the sentence. */
+static void limit_at(const char *directory, const char *name, const struct files *f,
+                     struct free_memory *ret)
+{
+    char path[2400], text[8192], size[32], *end;
     snprintf(path, sizeof path, "%s/%s", directory, f->limit);
-    if (!file_peek(path, text, sizeof text)) return -1;
-    char *end;
+    if (!file_peek(path, text, sizeof text)) return;
     int64_t limit = strtoll(text, &end, 10);
-    if (end == text) return -1; /* "max" */
+    if (end == text) return; /* "max" */
     snprintf(path, sizeof path, "%s/%s", directory, f->used);
-    if (!file_peek(path, text, sizeof text)) return -1;
+    if (!file_peek(path, text, sizeof text)) return;
     int64_t used = strtoll(text, NULL, 10), idle = 0;
     snprintf(path, sizeof path, "%s/memory.stat", directory);
-    const char *line = file_peek(path, text, sizeof text) ? strstr(text, f->idle_key) : NULL;
-    if (line) idle = strtoll(line + strlen(f->idle_key), NULL, 10);
-    int64_t space = limit - used + idle;
-    return space > 0 ? space : 0;
+    if (file_peek(path, text, sizeof text))
+        idle = stat_of(text, f->stat_prefix, "inactive_file") +
+               stat_of(text, f->stat_prefix, "active_file") +
+               stat_of(text, f->stat_prefix, "slab_reclaimable");
+    limit_to(ret, limit - used + (idle < used ? idle : used), false,
+             "under %s of the control group %.120s, %s", f->limit, *name ? name : "/",
+             str_bytes(size, (double)limit));
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
-/* Least over a group and its ancestors. In a container the path may be the host's and not exist
+/* All limits of a group and its ancestors. In a container the path may be the host's and not exist
  * here; the walk ends at the mount, which is the container's own group. */
-static int64_t free_upwards(const char *mount, const char *group, const struct files *f)
+static void limit_upwards(const char *mount, const char *group, bool first, struct free_memory *ret)
 {
     char directory[2200];
     snprintf(directory, sizeof directory, "%s%s", mount, group);
-    for (int64_t space = -1;;) {
-        space = least(space, free_at(directory, f));
-        if (strlen(directory) <= strlen(mount)) return space;
+    for (;;) {
+        for (int i = 0; i < 2; i++)
+            limit_at(directory, directory + strlen(mount), &files[2 * first + i], ret);
+        if (strlen(directory) <= strlen(mount)) return;
         *strrchr(directory, '/') = '\0';
     }
 }
 
-/* Lines are "0::/group" (version 2) and "4:memory:/group" (version 1). */
-int64_t free_in_groups(const char *groups, const char *root)
+/* Lines are "0::/group" (version 2) and "4:memory:/group" (version 1). Version 2 beside version 1
+ * is mounted below it. */
+void free_in_groups(const char *groups, const char *root, struct free_memory *ret)
 {
-    int64_t space = -1;
     while (*groups) {
         char line[1024], mount[1100];
         int length = (int)strcspn(groups, "\n");
         snprintf(line, sizeof line, "%.*s", length, groups);
         groups += length + (groups[length] == '\n');
-        const char *controllers = strchr(line, ':');
-        const char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        char *controllers = strchr(line, ':');
+        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!group) continue;
-        bool second = group == controllers + 1, first = strstr(line, ":memory:") != NULL;
+        *group++ = '\0';
+        char list[1030];
+        snprintf(list, sizeof list, ",%s,", controllers + 1);
+        bool second = !controllers[1], first = strstr(list, ",memory,") != NULL;
         if (!second && !first) continue;
-        group += strcmp(group, ":/") ? 1 : 2;
+        if (!strcmp(group, "/")) group = "";
         snprintf(mount, sizeof mount, "%s%s", root, first ? "/memory" : "");
-        space = least(space, free_upwards(mount, group, &files[first]));
+        limit_upwards(mount, group, first, ret);
+        snprintf(mount, sizeof mount, "%s/unified", root);
+        if (second && file_is_dir(mount)) limit_upwards(mount, group, false, ret);
     }
-    return space;
+}
+
+struct free_memory free_memory_now(void)
+{
+    char text[8192], mode[16];
+    struct free_memory ret = {.bytes = -1};
+    bool strict = file_peek("/proc/sys/vm/overcommit_memory", mode, sizeof mode) && *mode == '2';
+    if (file_peek("/proc/meminfo", text, sizeof text)) free_in_meminfo(text, strict, &ret);
+    if (file_peek("/proc/self/status", text, sizeof text)) free_in_process(text, &ret);
+    if (file_peek("/proc/self/cgroup", text, sizeof text))
+        free_in_groups(text, "/sys/fs/cgroup", &ret);
+    return ret;
 }
 
 int64_t free_memory_bytes(void)
 {
-    char text[8192];
-    int64_t space = -1;
-    if (file_peek("/proc/meminfo", text, sizeof text)) space = free_in_meminfo(text);
-    if (file_peek("/proc/self/cgroup", text, sizeof text))
-        space = least(space, free_in_groups(text, "/sys/fs/cgroup"));
-    return space;
+    return free_memory_now().bytes;
 }

@@ -4,14 +4,31 @@
 
 #include "base/base.h"
 
-/* Free bytes: MemAvailable of the machine, limited by the memory limits of the process's control
- * groups. -1 if the system does not report it. */
+/* The least that any limit leaves. */
+struct free_memory {
+    int64_t bytes; /* -1: unknown */
+    /* Which limit it is, for a sentence: "under memory.max of the control group /job, 400.0 MiB",
+     * "on this machine". "" if `bytes` is -1. */
+    char limit[256];
+    bool reserved; /* it limits addresses, not pages: memory counts before it is touched */
+};
+
+/* Asks MemAvailable and, where the machine does not overcommit (vm.overcommit_memory=2), its commit
+ * limit; RLIMIT_AS and RLIMIT_DATA; and the control groups of the process with all their ancestors.
+ * Swap does not count as free: a training that is swapped out is thousands of times slower. */
+struct free_memory free_memory_now(void);
+/* The bytes alone. */
 int64_t free_memory_bytes(void);
-/* Free bytes under the memory limits of control groups, or -1 if there is no limit. `groups` is the
- * text of /proc/self/cgroup, and `root` the mount point of the groups (/sys/fs/cgroup). Inactive
- * cached file pages count as free because the system reclaims them. */
-int64_t free_in_groups(const char *groups, const char *root);
-/* MemAvailable from the text of /proc/meminfo, in bytes; -1 if it is missing. */
-int64_t free_in_meminfo(const char *meminfo);
+
+/* Parts of it; `ret` must be initialised and keeps the smaller value.
+ * Limits of control groups: memory.max and memory.high (version 2), memory.limit_in_bytes and
+ * memory.memsw.limit_in_bytes (version 1). `groups` is the text of /proc/self/cgroup, and `root`
+ * the mount point of the groups (/sys/fs/cgroup). Cached file pages and what the kernel calls
+ * reclaimable count as free, since it frees them before it kills. */
+void free_in_groups(const char *groups, const char *root, struct free_memory *ret);
+/* MemAvailable from the text of /proc/meminfo, and with `strict` the commit limit. */
+void free_in_meminfo(const char *meminfo, bool strict, struct free_memory *ret);
+/* Limits of the process; `status` is the text of /proc/self/status. */
+void free_in_process(const char *status, struct free_memory *ret);
 
 #endif

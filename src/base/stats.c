@@ -1,5 +1,7 @@
 #include "base/stats.h"
 
+#include "base/heap.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +25,7 @@ struct stats stats_of(const double *x, int n)
 {
     struct stats s = {.n = n};
     if (n <= 0) return (struct stats){0};
-    double *sorted = malloc(sizeof(double) * (size_t)n);
-    BUG_IF(!sorted, "out of host memory");
+    double *sorted = HEAP_NEW(double, n);
     memcpy(sorted, x, sizeof(double) * (size_t)n);
     qsort(sorted, (size_t)n, sizeof(double), ascending);
 

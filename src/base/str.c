@@ -1,6 +1,9 @@
 #include "base/str.h"
 
+#include "base/heap.h"
+
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,9 +16,7 @@ static void reserve(struct str *s, int64_t more)
     if (need <= s->capacity) return;
     int64_t capacity = s->capacity ? s->capacity : 64;
     while (capacity < need) capacity *= 2;
-    char *data = realloc(s->data, (size_t)capacity);
-    BUG_IF(!data, "out of host memory (%lld bytes)", (long long)capacity);
-    s->data = data;
+    s->data = heap_resize(s->data, capacity);
     s->capacity = capacity;
 }
 
@@ -26,6 +27,7 @@ void str_printf(struct str *s, const char *format, ...)
     va_copy(copy_of_args, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
+    if (n < 0 && errno == ENOMEM) heap_end(0);
     BUG_IF(n < 0, "invalid format %s", format);
     reserve(s, n);
     vsnprintf(s->data + s->len, (size_t)n + 1, format, copy_of_args);
@@ -129,8 +131,7 @@ int str_distance(const char *a, const char *b)
 {
     int width = (int)strlen(b);
     /* row i of the distance table, updated in place */
-    int *row = malloc(sizeof(int) * (size_t)(width + 1));
-    BUG_IF(!row, "out of host memory");
+    int *row = HEAP_NEW(int, width + 1);
     for (int j = 0; j <= width; j++) row[j] = j;
     for (int i = 0; a[i]; i++) {
         int diagonal = row[0];

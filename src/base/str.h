@@ -1,6 +1,7 @@
 /* str.h - a growing string buffer for text output. A zeroed struct is an empty string.
  *
- * The owner calls str_release. `data` may be NULL; str_text never returns NULL. */
+ * The owner calls str_release. `data` may be NULL; str_text never returns NULL. Without
+ * memory the program ends in one sentence (heap.h). */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 

@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "engine/device.h"
 #include "measure/random_step.h"
 
@@ -49,8 +50,7 @@ static void init_sequences(struct bench_engine *b)
 enum status bench_engine_open(struct bench_engine **ret, const struct config *c, int64_t vocab,
                               unsigned lines)
 {
-    struct bench_engine *b = calloc(1, sizeof *b);
-    BUG_IF(!b, "no host memory");
+    struct bench_engine *b = HEAP_NEW(struct bench_engine, 1);
     b->lines = lines;
     enum status st =
         engine_open(&b->engine, c, vocab, bench_kinds(lines), device_backend(c), &b->arena);

@@ -23,8 +23,6 @@ enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent
     struct engine e;
     struct random_step steps = {0};
     struct sequence plan[GRAPH_COUNT] = {0};
-    /* Checked first, because a host without enough memory would kill the process. */
-    TRY(random_step_check(c, vocab, extent));
     enum status st = engine_open(&e, c, vocab, memory_kinds(c, extent), device_backend(c), &a);
     if (st != ST_OK) {
         arena_release(&a);

@@ -1,8 +1,6 @@
 #include "engine/device.h"
 
 #include "base/log.h"
-#include "base/str.h"
-#include "engine/fit.h"
 
 #include <string.h>
 
@@ -91,26 +89,4 @@ enum status device_check_type(const struct config *c, const struct target *targe
     if (!why) return ST_OK;
     return fail(ST_UNSUPPORTED, "this device does not support dtype=%s: %s; use dtype=%s",
                 of[precision].word, why, of[precision].instead);
-}
-
-enum status device_check_memory(const struct program *p, unsigned kinds)
-{
-    const struct backend *b = p->target->backend;
-    char needed[32], available[32], missing[32];
-    int64_t bytes = program_bytes(p), space = b->devices.free_memory(device_number(p->config));
-    int64_t batch = 0;
-    if (b->host_memory || space < 0 || bytes <= space) return ST_OK;
-    str_bytes(needed, (double)bytes);
-    str_bytes(available, (double)space);
-    str_bytes(missing, (double)(bytes - space));
-    TRY(fit_batch(p->config, p->model.vocab, kinds, p->target, p->tuning, space, &batch));
-    if (batch == 0)
-        return fail(ST_UNSUPPORTED,
-                    "this needs %s of the device's memory and %s are free: %s are missing, and no "
-                    "batch fits; try a smaller model or block_size",
-                    needed, available, missing);
-    return fail(ST_UNSUPPORTED,
-                "this needs %s of the device's memory and %s are free: %s are missing; "
-                "--batch_size=%lld is the largest that fits",
-                needed, available, missing, (long long)batch);
 }

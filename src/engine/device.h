@@ -15,8 +15,6 @@ enum status device_of(const struct config *c, struct device *ret);
 enum status device_check(const struct config *c, const struct backend *b, const char *name);
 /* The same for the types that a target computes in. */
 enum status device_check_type(const struct config *c, const struct target *target);
-/* Too little memory: ST_UNSUPPORTED; the message has the missing bytes, the batch that fits. */
-enum status device_check_memory(const struct program *p, unsigned kinds);
 /* The target to compile for: the configuration's device. `there`: the device must exist; otherwise
  * the backend's default target stands in for it. Limits the CPU's instruction sets to plan.isa. */
 enum status device_target(const struct config *c, const char *backend, bool there,

@@ -2,6 +2,7 @@
 
 #include "base/host.h"
 #include "engine/device.h"
+#include "engine/fit.h"
 #include "engine/tune.h"
 
 /* Bytes in use of the memory that holds the storage, up to a constant; -1: unknown. */
@@ -21,7 +22,7 @@ static enum status compile(struct engine *e, const struct config *c, int64_t voc
     TRY(device_target(c, backend, true, &target));
     bool tunes = tune_read(c, &target, t, a);
     TRY(program_compile(&e->program, c, vocab, &target, tunes ? t : NULL, kinds, a));
-    return device_check_memory(&e->program, kinds);
+    return fit_check(&e->program, kinds);
 }
 
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
@@ -35,7 +36,7 @@ enum status engine_open(struct engine *e, const struct config *c, int64_t vocab,
     TRY(b->open(device_number(c), &e->context));
     e->backend = b;
     TRY_OUT(st, tune_program(&e->program, kinds, e->context, t, a));
-    TRY_OUT(st, device_check_memory(&e->program, kinds));
+    TRY_OUT(st, fit_check(&e->program, kinds));
     e->used_before = used_bytes(e);
     e->storage = (struct storage_blocks){.backend = b, .context = e->context};
     for (int i = 0; i < STORAGE_COUNT; i++) e->storage.bytes[i] = e->program.bytes[i];

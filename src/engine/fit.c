@@ -1,6 +1,14 @@
 #include "engine/fit.h"
 
 #include "base/checked.h"
+#include "base/free_memory.h"
+#include "base/str.h"
+#include "base/threads.h"
+#include "engine/device.h"
+#include "engine/optimizer.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
 
 struct fit {
     struct config config;
@@ -55,4 +63,69 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
     }
     *ret = good;
     return ST_OK;
+}
+
+/* --- what is there ---------------------------------------------------------------------------- */
+
+/* Libraries with the code that they generate, streams of files, JSON, plans of the samples: 25 MiB
+ * beside the blocks of a model of 3 million parameters. Of addresses, 52 MiB with one thread; each
+ * further thread has a stack and a heap of the C library. */
+static const int64_t HOST_BESIDES = 32 << 20, ADDRESSES_BESIDES = 64 << 20, THREAD_HEAP = 64 << 20;
+
+static int64_t stack_bytes(void)
+{
+    struct rlimit r;
+    enum { USUAL = 8 << 20 };
+    return getrlimit(RLIMIT_STACK, &r) == 0 && r.rlim_cur < INT32_MAX ? (int64_t)r.rlim_cur : USUAL;
+}
+
+int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads)
+{
+    int64_t bytes = HOST_BESIDES, state = 0;
+    if (reserved) bytes = ADDRESSES_BESIDES + (threads - 1) * (stack_bytes() + THREAD_HEAP);
+    if (p->target->backend->host_memory) return bytes;
+    if (p->built[GRAPH_UPDATE]) state = optimizer_of(p->config)->states;
+    return bytes + (1 + state) * p->model.elements * (int64_t)sizeof(float);
+}
+
+struct need {
+    const char *whose; /* "memory", "the device's memory" */
+    int64_t bytes, there;
+    int64_t besides; /* of `bytes`: does not depend on the batch */
+    const char *limit;
+};
+
+static enum status refuse(const struct program *p, unsigned kinds, const struct need *n)
+{
+    char needed[32], there[32], missing[32], advice[96];
+    int64_t batch = 0, least = 1 << 20;
+    str_bytes(needed, (double)n->bytes);
+    str_bytes(there, (double)n->there);
+    str_bytes(missing, (double)(n->bytes - n->there));
+    bool asks = n->bytes > n->besides && n->there - n->besides > least;
+    if (asks)
+        TRY(fit_batch(p->config, p->model.vocab, kinds, p->target, p->tuning, n->there - n->besides,
+                      &batch));
+    snprintf(advice, sizeof advice, "--batch_size=%lld is the largest that fits", (long long)batch);
+    if (batch == 0) snprintf(advice, sizeof advice, "try a smaller model or block_size");
+    return fail(ST_UNSUPPORTED,
+                "this needs %s of %s, and %s are free %s: %s are missing%s; %s; `strobe memory` "
+                "shows what needs it and what --recompute=block saves",
+                needed, n->whose, there, n->limit, missing, batch ? "" : ", and no batch fits",
+                advice);
+}
+
+enum status fit_check(const struct program *p, unsigned kinds)
+{
+    const struct backend *b = p->target->backend;
+    struct free_memory host = free_memory_now();
+    int64_t besides = fit_host_bytes(p, host.reserved, threads_count());
+    int64_t blocks = program_bytes(p);
+    struct need of_host = {"memory", besides, host.bytes, besides, host.limit};
+    if (b->host_memory) of_host.bytes += blocks;
+    if (host.bytes >= 0 && of_host.bytes > host.bytes) return refuse(p, kinds, &of_host);
+    if (b->host_memory) return ST_OK;
+    int64_t space = b->devices.free_memory(device_number(p->config));
+    struct need of_device = {"the device's memory", blocks, space, 0, "on it"};
+    return space >= 0 && blocks > space ? refuse(p, kinds, &of_device) : ST_OK;
 }

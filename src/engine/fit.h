@@ -1,4 +1,5 @@
-/* fit.h - the largest micro-batch whose training fits in a given amount of memory. */
+/* fit.h - whether a program fits in the memory that is there, and the largest micro-batch that
+ * would. */
 #ifndef ENGINE_FIT_H
 #define ENGINE_FIT_H
 
@@ -8,5 +9,15 @@
 enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret);
+
+/* Host memory that running the program takes besides its storage blocks: on a GPU host copies of
+ * weights and optimizer state; libraries, files and buffers; where a limit counts reserved
+ * addresses (free_memory.h), also the stacks of `threads` threads. */
+int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads);
+
+/* Compares what the program needs with the free memory of the device and of the host; to be called
+ * before anything is allocated. ST_UNSUPPORTED: the message has what is needed, what is there, by
+ * which limit, and the batch size that fits. */
+enum status fit_check(const struct program *p, unsigned kinds);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/str.h"
 #include "base/threads.h"
 
@@ -197,8 +198,7 @@ enum status gauge_open(struct gauge **ret, const struct backend *b, void *contex
                        int64_t interval_ms)
 {
     if (!b->telemetry) return fail(ST_UNSUPPORTED, "%s devices have no telemetry", b->name);
-    struct gauge *g = calloc(1, sizeof *g);
-    BUG_IF(!g, "no host memory");
+    struct gauge *g = HEAP_NEW(struct gauge, 1);
     g->backend = b;
     g->context = context;
     g->interval_ms = interval_ms;

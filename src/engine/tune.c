@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/trust.h"
 #include "engine/device.h"
 
 #include <stdio.h>
@@ -17,7 +18,8 @@ bool tune_read(const struct config *c, const struct target *target, struct tunin
     tuning_init(ret, target, a);
     if (c->plan.tune == TUNE_OFF || !target->backend->kernels.tune) return false;
     const char *path = tuning_path(target->name, a);
-    if (!path || !file_exists(path)) return true;
+    static bool warned;
+    if (!path || !trust_path(path, &warned) || !file_exists(path)) return true;
     struct tuning kept;
     if (tuning_read(path, &kept, a) != ST_OK)
         log_warning("%s", fail_message());
@@ -36,12 +38,20 @@ static void name_driver(struct tuning *t)
         snprintf(t->driver, sizeof t->driver, "%s", l.version);
 }
 
+static enum status write_trusted(const char *path, const char *folder, const struct tuning *t,
+                                 struct arena *a)
+{
+    TRY(trust_folder(folder, a, &folder));
+    TRY(tuning_write(path, t));
+    return trust_private(path);
+}
+
 /* If the file cannot be written, the next program repeats the measurements. */
 static void keep(const struct tuning *t, const char *path)
 {
     struct arena a = {0};
     const char *folder = file_cache_folder(&a);
-    if (path && folder && (file_make_dirs(folder) != ST_OK || tuning_write(path, t) != ST_OK))
+    if (path && folder && write_trusted(path, folder, t, &a) != ST_OK)
         log_debug("the tuning table is not kept: %s", fail_message());
     arena_release(&a);
 }

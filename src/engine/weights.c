@@ -1,6 +1,7 @@
 #include "engine/weights.h"
 
 #include "backend/backend.h"
+#include "base/heap.h"
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -8,21 +9,24 @@
 enum status weights_init(struct engine *e)
 {
     if (!e->program.model.parameters) return ST_OK;
-    float *weights = malloc((size_t)e->program.model.elements * sizeof *weights);
+    bool in_place = e->backend->host_memory;
+    float *range = e->storage.base[STORAGE_WEIGHTS];
+    float *weights =
+        in_place ? range : heap_alloc(e->program.model.elements * (int64_t)sizeof *range);
     enum status st = ST_OK;
-    BUG_IF(!weights, "no host memory");
     static const enum storage zeroed[] = {STORAGE_MOMENT1, STORAGE_MOMENT2, STORAGE_AMAX};
     for (int i = 0; i < COUNT_OF(zeroed); i++) {
-        void *range = e->storage.base[zeroed[i]];
-        if (range)
-            TRY_OUT(st, e->backend->memory.fill(e->context, range, 0, e->storage.bytes[zeroed[i]]));
+        void *block = e->storage.base[zeroed[i]];
+        if (block)
+            TRY_OUT(st, e->backend->memory.fill(e->context, block, 0, e->storage.bytes[zeroed[i]]));
     }
     model_init_weights(&e->program.model, weights);
-    TRY_OUT(st, e->backend->memory.upload(e->context, e->storage.base[STORAGE_WEIGHTS], weights,
-                                          e->storage.bytes[STORAGE_WEIGHTS]));
+    if (!in_place)
+        TRY_OUT(st, e->backend->memory.upload(e->context, range, weights,
+                                              e->storage.bytes[STORAGE_WEIGHTS]));
     TRY_OUT(st, engine_refresh(e));
 out:
-    free(weights);
+    if (!in_place) free(weights);
     return st;
 }
 

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/trust.h"
 #include "machine/machine.h"
 
 #include <math.h>
@@ -142,6 +143,7 @@ static json_t *load(const char *path, json_t **ret_records)
 
 bool machine_read(struct machine *m, const char *path, struct arena *a)
 {
+    if (trust_check(path) != ST_OK) return false; /* machine_write says why it is not kept */
     json_t *records, *file = load(path, &records);
     struct machine record;
     bool found = false;
@@ -170,9 +172,10 @@ static void drop_old(json_t *records, const struct machine *m)
 
 enum status machine_write(const struct machine *m, const char *path)
 {
-    TRY(file_make_parent(path));
+    TRY(trust_parent(path));
     json_t *records, *file = load(path, &records);
     drop_old(records, m);
     json_array_append_new(records, machine_json(m));
-    return json_write(file, JSON_INDENT(1) | JSON_REAL_PRECISION(6), path);
+    TRY(json_write(file, JSON_INDENT(1) | JSON_REAL_PRECISION(6), path));
+    return trust_private(path);
 }

@@ -2,9 +2,11 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/rng.h"
 #include "base/str.h"
 #include "engine/device.h"
+#include "engine/fit.h"
 #include "engine/optimizer.h"
 #include "engine/tune.h"
 #include "engine/weights.h"
@@ -33,17 +35,18 @@ enum status random_step_check_memory(int64_t bytes, int64_t room)
 
 enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent)
 {
-    struct device device;
-    int64_t bytes;
-    TRY(device_of(c, &device));
-    TRY(random_step_bytes(c, vocab, extent, &bytes));
-    return random_step_check_memory(bytes, device.backend->devices.free_memory(device.number));
+    struct arena a = {0};
+    struct program p;
+    unsigned kinds = memory_kinds(c, extent);
+    enum status st = program_for(&p, c, vocab, kinds, device_backend(c), &a);
+    if (st == ST_OK) st = fit_check(&p, kinds);
+    arena_release(&a);
+    return st;
 }
 
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
                              struct arena *a)
 {
-    TRY(random_step_check(c, vocab, EXTENT_STEP));
     return engine_open(e, c, vocab, memory_kinds(c, EXTENT_STEP), device_backend(c), a);
 }
 
@@ -83,8 +86,7 @@ static enum status fill_state(const struct engine *e)
     struct storage_blocks const *s = &e->storage;
     int64_t bytes = s->bytes[STORAGE_RANDOM], n = bytes / (int64_t)sizeof(float);
     if (!bytes) return ST_OK;
-    float *x = malloc((size_t)bytes);
-    BUG_IF(!x, "no host memory");
+    float *x = heap_alloc(bytes);
 #pragma omp parallel for
     for (int64_t i = 0; i < n; i += NORMALS_CHUNK)
         rng_normals(1, RNG_TEST, 0, (uint64_t)i, n - i < NORMALS_CHUNK ? n - i : NORMALS_CHUNK,

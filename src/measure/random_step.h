@@ -38,9 +38,9 @@ enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory
                               int64_t *ret_bytes);
 /* ST_UNSUPPORTED if `bytes` exceeds `room` (-1: unknown, no limit); the message gives both. */
 enum status random_step_check_memory(int64_t bytes, int64_t room);
-/* Compares the bytes that a step needs with the free memory; allocates none. */
+/* Whether a step fits in the free memory, in the words of training (fit_check); allocates none. */
 enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent);
-/* Checks, and opens an engine with the plans of training, on the device of the configuration. */
+/* Opens an engine with the plans of training on the device of the configuration; checks memory. */
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
                              struct arena *a);
 

@@ -1,5 +1,6 @@
 #include "present/lenient.h"
 
+#include "base/heap.h"
 #include "base/utf8.h"
 
 #include <jansson.h>
@@ -58,8 +59,7 @@ struct json_t *lenient_object(const char *text, int64_t n)
 {
     json_t *object = json_loadb(text, (size_t)n, 0, NULL);
     if (!object) {
-        char *copy = malloc(2 * (size_t)n + 1);
-        BUG_IF(!copy, "no memory for a line of %lld bytes", (long long)n);
+        char *copy = heap_alloc(2 * n + 1);
         object = json_loadb(copy, replace_non_numbers(text, (size_t)n, copy), 0, NULL);
         free(copy);
     }

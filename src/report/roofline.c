@@ -1,5 +1,6 @@
 #include "report/roofline.h"
 
+#include "base/heap.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "base/utf8.h"
@@ -213,8 +214,7 @@ static bool is_inside(const struct panel *a, const struct profile_file_kernel *k
 static void print_labels(struct markup *m, const struct panel *a, const struct profile_file *p,
                          const struct profile_file_kernel **k, int n)
 {
-    struct label_box *box = malloc(sizeof *box * ((size_t)n + 1));
-    BUG_IF(!box, "no memory for %d points", n);
+    struct label_box *box = HEAP_NEW(struct label_box, n + 1);
     const struct chart_axis *x_axis = &a->chart.x, *y_axis = &a->chart.y;
     struct labels labels = {
         .inside = {x_axis->at_low, y_axis->at_high, x_axis->at_high, y_axis->at_low}, .point = box};
@@ -240,8 +240,8 @@ static void print_labels(struct markup *m, const struct panel *a, const struct p
 static const struct profile_file_kernel **points_of(const struct panel *a,
                                                     const struct profile_file *p, int *ret_n)
 {
-    const struct profile_file_kernel **point = malloc(sizeof *point * ((size_t)p->kernels + 1));
-    BUG_IF(!point, "no memory for %d points", p->kernels);
+    const struct profile_file_kernel **point =
+        HEAP_NEW(const struct profile_file_kernel *, p->kernels + 1);
     *ret_n = 0;
     for (int i = 0; i < p->kernels; i++)
         if (is_inside(a, &p->kernel[i])) point[(*ret_n)++] = &p->kernel[i];

@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/stats.h"
 #include "base/str.h"
@@ -134,10 +135,23 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     return ST_OK;
 }
 
+/* A signal, or the reserve of memory was needed. */
+static bool must_stop(void)
+{
+    return interrupt_noted() || heap_low();
+}
+
 static enum status stop_and_save(struct trainer *t)
 {
     TRY(save(t));
     const char *dir = t->config->train.out_dir;
+    if (heap_low())
+        return fail(
+            ST_MEMORY,
+            "out of host memory after %lld of %lld iterations; the checkpoint is saved. "
+            "Close other programs or raise the limit of this one (ulimit -v), then continue "
+            "with\n  strobe train %s --init_from=resume",
+            (long long)t->iter, (long long)t->config->train.max_iters, dir);
     return fail(ST_INTERRUPTED,
                 "stopped after %lld of %lld iterations; the checkpoint is saved. Continue with\n"
                 "  strobe train %s --init_from=resume",
@@ -149,7 +163,7 @@ static enum status start_more(struct trainer *t, int64_t last, int64_t *started,
 {
     struct learner *l = &t->learner;
     int64_t lookahead = learner_lookahead(l);
-    for (; *started < last && *started - t->iter <= lookahead && !interrupt_noted(); ++*started) {
+    for (; *started < last && *started - t->iter <= lookahead && !must_stop(); ++*started) {
         if (*started == t->iter) *since_ns = clock_ns();
         TRY(learner_start(l, *started));
     }
@@ -204,7 +218,7 @@ static enum status loop(struct trainer *t)
     for (;;) {
         enum status st = evaluation_due(t) ? evaluate(t) : ST_OK;
         if (st == ST_OK && t->iter == c->max_iters) return ST_OK;
-        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return stop_and_save(t);
+        if (st == ST_INTERRUPTED || (st == ST_OK && must_stop())) return stop_and_save(t);
         TRY(st);
         if (t->iter == t->begun) progress_start(&t->progress, "train", t->iter, c->max_iters);
         int64_t next = (t->iter / c->eval_interval + 1) * c->eval_interval;
@@ -292,13 +306,38 @@ static enum status write_summary(const struct trainer *t, enum status st)
     return st;
 }
 
+/* What a checkpoint needs while it is written: text for each tensor, buffers of files. */
+static void keep_reserve(const struct trainer *t)
+{
+    enum { RESERVE = 4 << 20, OF_TENSOR = 4096 };
+    int64_t tensors = t->learner.engine.program.model.parameters;
+    heap_reserve(RESERVE + OF_TENSOR * tensors,
+                 arena_printf(t->arena,
+                              "checkpoints that were saved before are whole: `strobe train %s "
+                              "--init_from=resume` continues from the last",
+                              t->config->train.out_dir));
+}
+
+/* What a failed device took with it is in the last checkpoint, up to its iteration. */
+static enum status advise(const struct trainer *t, enum status st)
+{
+    struct failure first;
+    if ((st != ST_DEVICE && st != ST_MEMORY) || heap_low() || t->saved <= 0) return st;
+    fail_keep(&first);
+    return fail(st,
+                "%s; the checkpoint of iteration %lld is saved: `strobe train %s "
+                "--init_from=resume` continues from it",
+                first.message, (long long)t->saved, t->config->train.out_dir);
+}
+
 enum status trainer_run(struct trainer *t)
 {
+    keep_reserve(t);
     t->start_ns = clock_ns();
     t->start_work = host_work_now();
     interrupt_catch();
     open_gauge(t);
-    enum status st = loop(t);
+    enum status st = advise(t, loop(t));
     progress_end(&t->progress);
     summarize(t);
     gauge_close(t->gauge);
@@ -307,5 +346,6 @@ enum status trainer_run(struct trainer *t)
     if (st == ST_OK) st = write_samples(t);
     st = write_summary(t, st);
     interrupt_release();
+    heap_reserve(0, NULL);
     return st;
 }

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
 
 static const int64_t MIB = 1 << 20;
 
@@ -23,33 +25,64 @@ static void group_file(const char *group, const char *file, const char *text)
     workdir_text(name, text);
 }
 
+static struct free_memory of_groups(const char *groups, const char *root)
+{
+    struct free_memory f = {.bytes = -1};
+    free_in_groups(groups, root, &f);
+    return f;
+}
+
+static int64_t of_meminfo(const char *text, bool strict, const char **ret_limit)
+{
+    static struct free_memory f;
+    f = (struct free_memory){.bytes = -1};
+    free_in_meminfo(text, strict, &f);
+    *ret_limit = f.limit;
+    return f.bytes;
+}
+
 static void test_meminfo(void **state)
 {
     (void)state;
-    assert_int_equal(free_in_meminfo("MemTotal:  100 kB\nMemAvailable:   2048 kB\n"), 2 * MIB);
-    assert_int_equal(free_in_meminfo("MemTotal:  100 kB\n"), -1);
-    assert_int_equal(free_in_meminfo(""), -1);
+    const char *limit;
+    assert_int_equal(of_meminfo("MemTotal:  100 kB\nMemAvailable:   2048 kB\n", false, &limit),
+                     2 * MIB);
+    assert_string_equal(limit, "on this machine");
+    assert_int_equal(of_meminfo("MemTotal:  100 kB\n", false, &limit), -1);
+    assert_int_equal(of_meminfo("", true, &limit), -1);
+    static const char strict[] =
+        "MemAvailable:   4096 kB\nCommitLimit:    8192 kB\nCommitted_AS:   7168 kB\n";
+    assert_int_equal(of_meminfo(strict, false, &limit), 4 * MIB);
+    assert_int_equal(of_meminfo(strict, true, &limit), 1 * MIB);
+    assert_non_null(strstr(limit, "commit limit"));
 }
 
 static void test_groups_version_2(void **state)
 {
     (void)state;
     const char *root = workdir_open();
-    assert_int_equal(free_in_groups("", root), -1);
-    assert_int_equal(free_in_groups("0::/\n", root), -1);
+    assert_int_equal(of_groups("", root).bytes, -1);
+    assert_int_equal(of_groups("0::/\n", root).bytes, -1);
     group_file("job", "memory.max", "104857600\n"); /* 100 MiB */
     group_file("job", "memory.current", "31457280\n");
-    group_file("job", "memory.stat", "anon 1\ninactive_file 10485760\nactive_file 5\n");
+    group_file("job", "memory.stat",
+               "anon 1\nslab_reclaimable 1048576\ninactive_file 10485760\nactive_file 1048576\n");
     group_file("job/step", "memory.max", "max\n");
     group_file("job/step", "memory.current", "9\n");
     group_file("job/tiny", "memory.max", "2097152\n");
     group_file("job/tiny", "memory.current", "1048576\n");
     group_file("job/full", "memory.max", "1048576\n");
     group_file("job/full", "memory.current", "2097152\n");
-    assert_int_equal(free_in_groups("0::/job/step\n", root), 80 * MIB);
-    assert_int_equal(free_in_groups("0::/job/tiny\n", root), 1 * MIB);
-    assert_int_equal(free_in_groups("0::/job/full", root), 0);
-    assert_int_equal(free_in_groups("0::/elsewhere/of/the/host\n", root), -1);
+    struct free_memory step = of_groups("0::/job/step\n", root);
+    assert_int_equal(step.bytes, 82 * MIB); /* what caches hold is given back first */
+    assert_string_equal(step.limit, "under memory.max of the control group /job, 100.0 MiB");
+    assert_int_equal(of_groups("0::/job/tiny\n", root).bytes, 1 * MIB);
+    assert_int_equal(of_groups("0::/job/full", root).bytes, 0);
+    assert_int_equal(of_groups("0::/elsewhere/of/the/host\n", root).bytes, -1);
+    group_file("job", "memory.high", "52428800\n"); /* 50 MiB: slowed down to a halt above it */
+    step = of_groups("0::/job/step\n", root);
+    assert_int_equal(step.bytes, 32 * MIB);
+    assert_non_null(strstr(step.limit, "memory.high"));
     workdir_close();
 }
 
@@ -62,10 +95,50 @@ static void test_groups_version_1(void **state)
     group_file("memory", "memory.stat", "inactive_file 0\ntotal_inactive_file 1048576\n");
     group_file("memory/a:b", "memory.limit_in_bytes", "9223372036854771712\n");
     group_file("memory/a:b", "memory.usage_in_bytes", "4096\n");
-    assert_int_equal(free_in_groups("3:cpu,cpuacct:/x\n7:memory:/a:b\n", root), 5 * MIB);
-    assert_int_equal(free_in_groups("7:memory:/\n", root), 5 * MIB);
-    assert_int_equal(free_in_groups("7:cpu:/\n", root), -1);
+    assert_int_equal(of_groups("3:cpu,cpuacct:/x\n7:memory:/a:b\n", root).bytes, 5 * MIB);
+    assert_int_equal(of_groups("7:memory:/\n", root).bytes, 5 * MIB);
+    assert_int_equal(of_groups("7:cpu:/\n", root).bytes, -1);
+    /* Swap that is used up limits memory, too. */
+    group_file("memory/a:b", "memory.memsw.limit_in_bytes", "9437184\n");
+    group_file("memory/a:b", "memory.memsw.usage_in_bytes", "8388608\n");
+    struct free_memory f = of_groups("7:blkio,memory:/a:b\n", root);
+    assert_int_equal(f.bytes, 1 * MIB);
+    assert_non_null(strstr(f.limit, "memory.memsw.limit_in_bytes of the control group /a:b"));
     workdir_close();
+}
+
+static void test_mixed_versions(void **state)
+{
+    (void)state;
+    const char *root = workdir_open();
+    group_file("unified/job", "memory.max", "3145728\n");
+    group_file("unified/job", "memory.current", "1048576\n");
+    assert_int_equal(of_groups("7:memory:/\n0::/job\n", root).bytes, 2 * MIB);
+    workdir_close();
+}
+
+static void test_limits_of_the_process(void **state)
+{
+    (void)state;
+    static const char status[] =
+        "Name:\tx\nVmPeak:\t  99 kB\nVmSize:\t  2048 kB\nVmData:\t 1024 kB\n";
+    static const int limits[] = {RLIMIT_AS, RLIMIT_DATA};
+    for (int i = 0; i < COUNT_OF(limits); i++) {
+        struct free_memory f = {.bytes = -1};
+        struct rlimit before, now;
+        assert_int_equal(getrlimit((__rlimit_resource_t)limits[i], &before), 0);
+        if (before.rlim_cur != RLIM_INFINITY) SKIP("%s", "this process is limited already");
+        free_in_process(status, &f);
+        assert_int_equal(f.bytes, -1);
+        now = (struct rlimit){(rlim_t)1 << 40, before.rlim_max};
+        assert_int_equal(setrlimit((__rlimit_resource_t)limits[i], &now), 0);
+        free_in_process(status, &f);
+        assert_int_equal(setrlimit((__rlimit_resource_t)limits[i], &before), 0);
+        assert_int_equal(f.bytes, (INT64_C(1) << 40) - (2 - i) * MIB);
+        assert_true(f.reserved);
+        assert_string_equal(f.limit, i ? "under RLIMIT_DATA (ulimit -d), 1.0 TiB"
+                                       : "under RLIMIT_AS (ulimit -v), 1.0 TiB");
+    }
 }
 
 static void test_of_this_machine(void **state)
@@ -82,6 +155,8 @@ int main(void)
         cmocka_unit_test(test_meminfo),
         cmocka_unit_test(test_groups_version_2),
         cmocka_unit_test(test_groups_version_1),
+        cmocka_unit_test(test_mixed_versions),
+        cmocka_unit_test(test_limits_of_the_process),
         cmocka_unit_test(test_of_this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

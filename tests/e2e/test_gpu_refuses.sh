@@ -83,8 +83,8 @@ sentence 1 'emulated GPU is too old (compute capability 6.1; 7.5 is needed); use
 
 # --- not enough memory: reported before any is allocated, with a batch size that fits and runs
 small="env EMU_MEMORY=48000000 $train --device=cuda --n_layer=4 --n_embd=64"
-expect 1 'of the device'"'"'s memory and 45.8 MiB are free: ' $small --batch_size=64
-batch=$(sed -n 's/.* are missing; --batch_size=\([0-9]*\) is the largest that fits$/\1/p' out)
+expect 1 'of the device'"'"'s memory, and 45.8 MiB are free on it: ' $small --batch_size=64
+batch=$(sed -n 's/.* are missing; --batch_size=\([0-9]*\) is the largest that fits; .*/\1/p' out)
 [ -n "$batch" ] || fail "no batch size that fits is printed: $(cat out)"
 expect 0 '' $small --batch_size="$batch"
 expect 1 ' are missing; ' $small --batch_size=$((batch + 1))
@@ -106,6 +106,24 @@ cmp whole/ckpt/000001/model.safetensors run/ckpt/000001/model.safetensors ||
     fail "damaged kernels were used"
 expect 0 '' $train --device=cuda
 grep -q kernels out && fail "kernels that were compiled again are not cached: $(cat out)"
+
+# --- kernels that another user could have written are not used; the run goes on without them
+mine=cache/strobe/kernels
+set -- "$mine"/*
+chmod 0666 "$1"
+expect 0 "is not used, because other users can write " $train --device=cuda
+[ "$(stat -c %a "$1")" = 600 ] || fail "the file was not replaced: $(ls -l "$1")"
+chmod 0777 "$mine"
+rm "$1"
+expect 0 "compiled kernels are not kept: " $train --device=cuda
+[ ! -e "$1" ] || fail "a kernel was written where others can write"
+cmp whole/ckpt/000001/model.safetensors run/ckpt/000001/model.safetensors || fail "other weights"
+chmod 0755 "$mine"
+# damaged while a run uses it: what was read is in memory, and was verified there
+$train --device=cuda --max_iters=40 >log 2>&1 &
+sleep 0.5
+for module in "$mine"/*; do : >"$module"; done
+wait $! || fail "kernels damaged in use: $(cat log)"
 
 # --- a failed launch: its node, the shapes, CUDA's message
 train="$train --eval_interval=2 --max_iters=2"
@@ -138,4 +156,19 @@ expect_message "iteration 0: $node: one of the kernels $kernels failed: $illegal
     env EMU_FAULT=attention_grad_keys $train --device=cuda --check_nan=true
 expect_message "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$STROBE" check \
     --device=cuda --op=gelu
+
+# --- the device is lost in the middle of a run: one sentence, which tells where to continue
+later="env EMU_FAULT=attention_grad_keys EMU_FAULT_AFTER=25"
+long="$STROBE train tiny.conf --max_iters=20 --eval_interval=4 --eval_iters=1 --threads=0"
+long="$long --overwrite --device=cuda --out_dir=lost"
+saved='the checkpoint of iteration [0-9]* is saved: `strobe train lost --init_from=resume` continues'
+saved="$saved from it"
+advice='`dmesg | grep Xid` and `nvidia-smi -q` tell more, and a reset (`nvidia-smi -r`) or another'
+for code in 214 46 999; do
+    lost="the GPU is lost to this program: .* (CUDA_ERROR_.*); $advice GPU helps"
+    expect_message ".*$lost; $saved" $later EMU_FAULT_CODE=$code $long
+done
+failed='one of the kernels in flight on the GPU failed: .*(CUDA_ERROR_LAUNCH_FAILED)'
+expect_message ".*$failed.*; $saved" $later EMU_FAULT_CODE=719 $long
+expect 0 '' "$STROBE" train lost --init_from=resume
 echo ok

@@ -80,7 +80,9 @@ CUresult run(const function *f, const emu_start &s, std::vector<std::vector<char
 {
     std::vector<void *> at;
     for (auto &p : parameters) at.push_back(p.data());
-    if (is("EMU_FAULT", f->name)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    static long long left = emu_number("EMU_FAULT_AFTER", 0);
+    if (is("EMU_FAULT", f->name) && left-- <= 0)
+        return (CUresult)emu_number("EMU_FAULT_CODE", CUDA_ERROR_ILLEGAL_ADDRESS);
     double before = seconds();
     f->module->engine = &emu_functions;
     bool fine = emu_run(s, at.data());
@@ -113,6 +115,12 @@ const struct {
     {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
      "an illegal memory access was encountered"},
+    {CUDA_ERROR_ECC_UNCORRECTABLE, "CUDA_ERROR_ECC_UNCORRECTABLE",
+     "uncorrectable ECC error encountered"},
+    {CUDA_ERROR_DEVICE_UNAVAILABLE, "CUDA_ERROR_DEVICE_UNAVAILABLE",
+     "CUDA-capable device(s) is/are busy or unavailable"},
+    {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
     {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
      "too many resources requested for launch"},
     {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",

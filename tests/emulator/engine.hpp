@@ -40,6 +40,8 @@
  *     EMU_EARLY=1          all copies and kernels complete at once
  *     EMU_FAIL=ENTRY       a kernel that cannot be launched: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
  *     EMU_FAULT=ENTRY      a kernel that fails as it runs: CUDA_ERROR_ILLEGAL_ADDRESS from then on
+ *     EMU_FAULT_AFTER=0    times that this kernel succeeds before
+ *     EMU_FAULT_CODE=700   the number of the error instead
  *     EMU_NVML=MODE        refuses: NVML does not start; poor: only clocks; old: no energy
  *     EMU_NVML_MS=0        milliseconds for one sample
  *     EMU_THROTTLE=N       samples N and N + 1, from 0, have a throttled clock

@@ -14,6 +14,10 @@
 #include "backend/range.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/heap.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +125,10 @@ static enum status open_parts(struct cuda_context *ctx, int number)
     struct arena a = {0};
     const char *folder = file_cache_folder(&a);
     if (folder) folder = arena_printf(&a, "%s/kernels", folder);
-    if (folder && file_make_dirs(folder) != ST_OK) folder = NULL;
+    if (folder && trust_folder(folder, &a, &folder) != ST_OK) {
+        log_warning("compiled kernels are not kept: %s", fail_message());
+        folder = NULL;
+    }
     ctx->jit = jit_open(device.arch, folder);
     arena_release(&a);
     return ST_OK;
@@ -144,8 +151,7 @@ static void cuda_close(void *context)
 
 static enum status cuda_open(int device, void **ret_context)
 {
-    struct cuda_context *ctx = calloc(1, sizeof *ctx);
-    BUG_IF(!ctx, "no host memory");
+    struct cuda_context *ctx = HEAP_NEW(struct cuda_context, 1);
     enum status st = open_parts(ctx, device);
     if (st != ST_OK)
         cuda_close(ctx);
@@ -183,10 +189,11 @@ static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
     if (r == CUDA_ERROR_OUT_OF_MEMORY) {
         size_t left = 0, all = 0;
         d->cuMemGetInfo(&left, &all);
+        char needed[32], there[32];
         return fail(ST_MEMORY,
-                    "%.1f GiB of the GPU's memory are needed and %.1f are free; try a smaller "
-                    "batch_size or model",
-                    (double)size / (1 << 30), (double)left / (1 << 30));
+                    "a block of %s of the GPU's memory cannot be allocated, and %s are free; try a "
+                    "smaller batch_size or model",
+                    str_bytes(needed, (double)size), str_bytes(there, (double)left));
     }
     TRY(cuda_check(r, "allocate memory"));
     if (size > 0) r = d->cuMemsetD8Async(p, 0, (size_t)size, ctx->stream);

@@ -1,5 +1,6 @@
 #include "backend/backend.h"
 #include "backend/kernel.h"
+#include "base/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,7 @@ static bool null_gains(int op, const struct kernel_call *)
 
 static enum status null_open(int, void **ret_ctx)
 {
-    struct null_context *ctx = calloc(1, sizeof *ctx);
-    BUG_IF(!ctx, "no host memory");
+    struct null_context *ctx = HEAP_NEW(struct null_context, 1);
     ctx->next = 1 << 20; /* far from NULL, so that no small offset looks like NULL */
     *ret_ctx = ctx;
     return ST_OK;

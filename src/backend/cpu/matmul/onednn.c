@@ -2,12 +2,16 @@
  * then. A run sets the addresses and executes it; the library's workspace is the scratch of the
  * call. The library still allocates a map of its arguments, a few hundred bytes, in each execution.
  *
+ * Out of memory: where the library reports it, that is an error. In `new` of C++ heap.h takes over,
+ * so no exception passes through these C functions.
+ *
  * dnnl_sgemm, measured on 2 cores with AVX-512, is as fast on single matmuls but half as fast on
  * the batches of small matmuls in attention, and it allocates its workspace in every call. */
 #include "backend/cpu/matmul/onednn.h"
 
 #include "backend/cpu/matmul/matmul.h"
 #include "backend/cpu/matmul/onednn_isa.h"
+#include "base/heap.h"
 #include "base/threads.h"
 
 #ifdef HAVE_DNNL
@@ -30,6 +34,11 @@ static dnnl_stream_t stream;
 static enum status check(dnnl_status_t st, const char *what)
 {
     if (st == dnnl_success) return ST_OK;
+    if (st == dnnl_out_of_memory)
+        return fail(ST_MEMORY,
+                    "out of host memory: oneDNN cannot %s; use a smaller batch_size or "
+                    "model, or close other programs",
+                    what);
     return fail(ST_DEVICE, "oneDNN cannot %s (its status is %d)", what, (int)st);
 }
 
@@ -131,12 +140,20 @@ static int64_t scratch_of(const_dnnl_primitive_desc_t desc)
     return md ? (int64_t)dnnl_memory_desc_get_size(md) : 0;
 }
 
+/* Of a description that failed. prepare fails for the same reason and reports it, unless the reason
+ * is a lack of memory that has passed by then: a kernel must not run with too little scratch. */
+static int64_t no_scratch(enum status st)
+{
+    if (st == ST_MEMORY) heap_end(0);
+    return 0;
+}
+
 static int64_t scratch_bytes(const struct kernel *, const struct kernel_call *c)
 {
     struct matmul p = matmul_of(c);
     dnnl_primitive_desc_t desc;
-    if (describe(&p, &desc) != ST_OK)
-        return 0; /* prepare fails for the same reason and reports it */
+    enum status st = describe(&p, &desc);
+    if (st != ST_OK) return no_scratch(st);
     int64_t size = scratch_of(desc);
     dnnl_primitive_desc_destroy(desc);
     return size;
@@ -180,8 +197,7 @@ static enum status make_state(struct kernel_call *c, const struct matmul *p,
                               enum status (*add_arguments)(struct state *s, const struct matmul *p,
                                                            const_dnnl_primitive_desc_t desc))
 {
-    struct state *s = calloc(1, sizeof *s);
-    BUG_IF(!s, "no host memory");
+    struct state *s = HEAP_NEW(struct state, 1);
     enum status st = add_arguments(s, p, desc);
     if (st == ST_OK) st = check(dnnl_primitive_create(&s->primitive, desc), "create a primitive");
     dnnl_primitive_desc_destroy(desc);
@@ -235,7 +251,8 @@ static int64_t pack_scratch(const struct kernel *, const struct kernel_call *c)
 {
     struct matmul p = matmul_of_pack(c);
     dnnl_primitive_desc_t desc;
-    if (describe_pack(&p, &desc) != ST_OK) return 0; /* as in scratch_bytes */
+    enum status st = describe_pack(&p, &desc);
+    if (st != ST_OK) return no_scratch(st);
     int64_t size = scratch_of(desc);
     dnnl_primitive_desc_destroy(desc);
     return size;

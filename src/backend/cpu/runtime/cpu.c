@@ -5,7 +5,9 @@
 #include "backend/sample.h"
 #include "base/clock.h"
 #include "base/free_memory.h"
+#include "base/heap.h"
 #include "base/host.h"
+#include "base/str.h"
 #include "base/threads.h"
 
 #include <stdlib.h>
@@ -40,8 +42,7 @@ static enum status cpu_open(int device, void **ret_ctx)
 {
     if (device > 0) return fail_number(device);
     TRY(onednn_limit());
-    *ret_ctx = calloc(1, sizeof(struct cpu_context));
-    BUG_IF(!*ret_ctx, "no host memory");
+    *ret_ctx = HEAP_NEW(struct cpu_context, 1);
     return ST_OK;
 }
 
@@ -52,14 +53,24 @@ static void cpu_close(void *ctx)
 
 static enum status cpu_alloc(void *, int64_t size, void **ret_mem)
 {
-    enum { SMALL_ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
+    enum { SMALL_ALIGNMENT = 64, HUGE_PAGE = 2 << 20, LARGE = 16 << 20 };
     size_t alignment = size < HUGE_PAGE ? SMALL_ALIGNMENT : HUGE_PAGE;
     size_t bytes = ((size_t)size + alignment) / alignment * alignment; /* never 0 */
-    void *mem = aligned_alloc(alignment, bytes);
-    if (!mem)
-        return fail(ST_MEMORY,
-                    "cannot allocate %.1f GiB of memory; try a smaller batch_size or model",
-                    (double)size / (1 << 30));
+    /* Most systems grant more than they have and kill when it is touched, so a large block is
+     * compared with what is free. engine_open has asked for all blocks (engine/fit.h). */
+    struct free_memory there = {.bytes = -1};
+    if (size >= LARGE) there = free_memory_now();
+    bool fits = there.bytes < 0 || size <= there.bytes;
+    void *mem = fits ? aligned_alloc(alignment, bytes) : NULL;
+    if (!mem) {
+        char needed[32], left[32];
+        if (fits) there = free_memory_now();
+        return fail(
+            ST_MEMORY,
+            "a block of %s of memory cannot be allocated, and %s are free %s; try a smaller "
+            "batch_size or model",
+            str_bytes(needed, (double)size), str_bytes(left, (double)there.bytes), there.limit);
+    }
 #ifdef MADV_HUGEPAGE
     /* Huge pages reduce TLB misses. Where the kernel has none the call fails harmlessly. */
     if (alignment == HUGE_PAGE) (void)madvise(mem, bytes, MADV_HUGEPAGE);

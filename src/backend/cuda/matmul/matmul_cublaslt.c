@@ -3,6 +3,7 @@
 
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/context.h"
+#include "base/heap.h"
 #include "base/log.h"
 
 #include <stdlib.h>
@@ -112,8 +113,7 @@ static enum status choose(enum op op, const struct kernel_call *c, struct prepar
 
 static enum status prepare(const struct kernel *k, struct kernel_call *c)
 {
-    struct prepared *r = calloc(1, sizeof *r);
-    BUG_IF(!r, "no host memory");
+    struct prepared *r = HEAP_NEW(struct prepared, 1);
     c->state = r;
     r->workspace_bytes = matmul_workspace_bytes(c);
     bool fine = gemm_of(k->op, c, &r->matmul);

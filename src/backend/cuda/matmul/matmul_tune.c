@@ -4,6 +4,7 @@
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/context.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/stats.h"
@@ -44,8 +45,7 @@ static size_t aligned(int64_t bytes)
 static CUresult fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
-    char *pattern = malloc(PATTERN_BYTES);
-    BUG_IF(!pattern, "no host memory");
+    char *pattern = heap_alloc(PATTERN_BYTES);
     int64_t step = dtype_size(dtype);
     for (int64_t i = 0; i < PATTERN_BYTES / step; i++) {
         float u = rng_uniform(1, RNG_TEST, 0, (uint64_t)i), x = 2 * u - 1;

@@ -1,5 +1,7 @@
 #include "backend/cuda/runtime/cleared.h"
 
+#include "base/heap.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +27,7 @@ void cleared_begin(struct cleared **c)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     if (!*c) {
-        *c = calloc(1, sizeof **c);
-        BUG_IF(!*c, "no host memory");
+        *c = HEAP_NEW(struct cleared, 1);
         if (can_change(d) && d->cuMemAlloc(&(*c)->pool, PIECE * PIECES) != CUDA_SUCCESS)
             (*c)->pool = 0;
     }

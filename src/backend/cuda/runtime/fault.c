@@ -29,6 +29,14 @@ void fault_waited(void)
     in_flight.launched = 0;
 }
 
+/* The device itself is lost: memory errors that ECC cannot correct, a link or a driver that is gone
+ * (a driver that fell off the bus reports "unknown error"). No kernel is to blame. */
+static bool is_lost(CUresult r)
+{
+    return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CUDA_ERROR_NVLINK_UNCORRECTABLE ||
+           r == CUDA_ERROR_DEVICE_UNAVAILABLE || r == CUDA_ERROR_UNKNOWN;
+}
+
 bool fault_is(CUresult r)
 {
     static const CUresult faults[] = {
@@ -41,11 +49,10 @@ bool fault_is(CUresult r)
         CUDA_ERROR_LAUNCH_FAILED,
         CUDA_ERROR_LAUNCH_TIMEOUT,
         CUDA_ERROR_ASSERT,
-        CUDA_ERROR_ECC_UNCORRECTABLE,
     };
     for (int i = 0; i < COUNT_OF(faults); i++)
         if (faults[i] == r) return true;
-    return false;
+    return is_lost(r);
 }
 
 /* "kernel gelu", or "one of the kernels gelu, matmul" */
@@ -62,6 +69,11 @@ enum status fault_fail(CUresult r)
 {
     char who[512], text[160];
     cuda_error_text(r, text);
+    if (is_lost(r))
+        return fail(ST_DEVICE,
+                    "the GPU is lost to this program: %s; `dmesg | grep Xid` and `nvidia-smi -q` "
+                    "tell more, and a reset (`nvidia-smi -r`) or another GPU helps",
+                    text);
     if (in_flight.launched == 0) return fail(ST_DEVICE, "the GPU failed: %s", text);
     if (in_flight.launched > NAMED)
         return fail(ST_DEVICE,

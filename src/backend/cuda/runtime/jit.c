@@ -3,6 +3,7 @@
 #include "backend/cuda/runtime/jit_cache.h"
 #include "backend/cuda/runtime/launch.h"
 #include "base/arena.h"
+#include "base/heap.h"
 #include "base/log.h"
 
 #include <stdio.h>
@@ -46,8 +47,7 @@ void jit_archs(int *ret_oldest, int *ret_newest)
 
 struct jit *jit_open(int arch, const char *folder)
 {
-    struct jit *j = calloc(1, sizeof *j);
-    BUG_IF(!j, "no host memory");
+    struct jit *j = HEAP_NEW(struct jit, 1);
     jit_arch_word(arch, j->arch);
     if (folder) j->folder = arena_strdup(&j->arena, folder);
     return j;
@@ -119,8 +119,7 @@ static char *log_of(const struct cuda_nvrtc *nvrtc, nvrtcProgram program)
 {
     size_t bytes = 0;
     if (nvrtc->nvrtcGetProgramLogSize(program, &bytes) != NVRTC_SUCCESS) bytes = 0;
-    char *log = calloc(bytes + 1, 1);
-    BUG_IF(!log, "no host memory");
+    char *log = heap_zeroed((int64_t)bytes + 1);
     if (bytes) (void)nvrtc->nvrtcGetProgramLog(program, log);
     return log;
 }
@@ -144,8 +143,7 @@ enum status jit_compile(const char *text, const char *source, const char *option
     char *log = log_of(nvrtc, program);
     size_t bytes = 0;
     if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcGetCUBINSize(program, &bytes);
-    char *image = malloc(bytes + 1);
-    BUG_IF(!image, "no host memory");
+    char *image = heap_alloc((int64_t)bytes + 1);
     if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcGetCUBIN(program, image);
     (void)nvrtc->nvrtcDestroyProgram(&program);
     if (r != NVRTC_SUCCESS) {
@@ -173,7 +171,7 @@ static void make(struct jit *j, struct module *m)
     m->cached = caches && !m->cached && jit_cache_read(path, &m->image, &m->bytes);
     if (m->cached) return;
     if (jit_compile(m->text, m->source, m->options, j->arch, &m->image, &m->bytes, NULL) != ST_OK) {
-        m->failure = strdup(fail_message());
+        m->failure = heap_strdup(fail_message());
         return;
     }
     if (caches) jit_cache_write(path, m->image, m->bytes);
@@ -206,7 +204,7 @@ static void load(struct jit *j, struct module *m)
     }
     if (r != CUDA_SUCCESS) {
         (void)!fail_load(r, m);
-        m->failure = strdup(fail_message());
+        m->failure = heap_strdup(fail_message());
     }
     free(m->image);
     m->image = NULL;

@@ -4,10 +4,13 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/heap.h"
+#include "base/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* A file contains the SHA-256 of the image in hexadecimal digits, a newline, then the image. */
 enum { HEAD = HASH_HEX };
@@ -43,13 +46,14 @@ bool jit_cache_read(const char *path, char **ret_image, int64_t *ret_bytes)
     struct arena a = {0};
     char *data, hex[HASH_HEX];
     int64_t size;
-    bool good = file_exists(path) && file_read(path, &a, &data, &size) == ST_OK && size > HEAD;
+    static bool warned;
+    bool good = file_exists(path) && trust_path(path, &warned) &&
+                file_read(path, &a, &data, &size) == ST_OK && size > HEAD;
     if (good) hash_bytes(data + HEAD, size - HEAD, hex);
     good = good && !memcmp(hex, data, HASH_HEX - 1) && data[HEAD - 1] == '\n';
     if (good) {
         *ret_bytes = size - HEAD;
-        *ret_image = malloc((size_t)*ret_bytes);
-        BUG_IF(!*ret_image, "no host memory");
+        *ret_image = heap_alloc(*ret_bytes);
         memcpy(*ret_image, data + HEAD, (size_t)*ret_bytes);
     }
     arena_release(&a);
@@ -63,7 +67,9 @@ void jit_cache_write(const char *path, const char *image, int64_t bytes)
     hash_bytes(image, bytes, hex);
     hex[HASH_HEX - 1] = '\n';
     if (file_writer_open(&w, path) != ST_OK) return;
-    if (fwrite(hex, 1, HEAD, w.stream) != HEAD ||
+    /* Whatever the umask: a file that others can write would not be used. */
+    if (fchmod(fileno(w.stream), S_IRUSR | S_IWUSR) != 0 ||
+        fwrite(hex, 1, HEAD, w.stream) != HEAD ||
         fwrite(image, 1, (size_t)bytes, w.stream) != (size_t)bytes) {
         file_writer_discard(&w);
         return;

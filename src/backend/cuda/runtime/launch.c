@@ -5,6 +5,7 @@
 #include "backend/cuda/runtime/jit.h"
 #include "backend/cuda/runtime/signature.h"
 #include "backend/cuda/runtime/tensor_map.h"
+#include "base/heap.h"
 #include "base/str.h"
 
 #include <stdio.h>
@@ -225,8 +226,7 @@ int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c)
 
 enum status cuda_prepare(const struct kernel *k, struct kernel_call *c)
 {
-    struct prepared *p = calloc(1, sizeof *p);
-    BUG_IF(!p, "no host memory");
+    struct prepared *p = HEAP_NEW(struct prepared, 1);
     cuda_launches_of(k, c, &p->l);
     c->state = p;
     for (int i = 0; i < p->l.n; i++)

@@ -4,6 +4,7 @@
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/tracer.h"
+#include "base/heap.h"
 
 #include <stdlib.h>
 
@@ -34,9 +35,8 @@ static enum status list_nodes(CUgraph graph, struct nodes *ret)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     TRY(cuda_check(d->cuGraphGetNodes(graph, NULL, &ret->n), "list the nodes of a graph"));
-    ret->node = calloc(ret->n + 1, sizeof *ret->node);
-    ret->needless = calloc(ret->n + 1, sizeof *ret->needless);
-    BUG_IF(!ret->node || !ret->needless, "no host memory");
+    ret->node = heap_zeroed((int64_t)((ret->n + 1) * sizeof *ret->node));
+    ret->needless = heap_zeroed((int64_t)((ret->n + 1) * sizeof *ret->needless));
     return cuda_check(d->cuGraphGetNodes(graph, ret->node, &ret->n), "list the nodes of a graph");
 }
 
@@ -76,8 +76,7 @@ enum status cuda_capture_end(void *context, void **ret_recording)
         tracer_capture_end(cuda_tracer(context), NULL, NULL, 0);
         return st;
     }
-    struct recording *ret = calloc(1, sizeof *ret);
-    BUG_IF(!ret, "no host memory");
+    struct recording *ret = HEAP_NEW(struct recording, 1);
     st = instantiate(context, graph, ret);
     d->cuGraphDestroy(graph);
     if (st == ST_OK)

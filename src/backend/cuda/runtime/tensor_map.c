@@ -1,5 +1,7 @@
 #include "backend/cuda/runtime/tensor_map.h"
 
+#include "base/heap.h"
+
 #include <string.h>
 
 static CUtensorMapDataType data_type(enum dtype dtype)
@@ -45,8 +47,7 @@ enum status tensor_map_make(const struct cuda_tensor *t, CUdeviceptr at, struct 
 struct tensor_map *tensor_maps_new(int n)
 {
     size_t bytes = (size_t)n * sizeof(struct tensor_map);
-    struct tensor_map *ret = aligned_alloc(_Alignof(struct tensor_map), bytes);
-    BUG_IF(!ret, "no host memory");
+    struct tensor_map *ret = heap_aligned(_Alignof(struct tensor_map), (int64_t)bytes);
     memset(ret, 0, bytes);
     return ret;
 }

@@ -3,6 +3,7 @@
 #include "backend/cuda/runtime/cupti.h"
 #include "backend/cuda/runtime/cupti_library.h"
 #include "base/arena.h"
+#include "base/heap.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -36,8 +37,7 @@ struct tracer {
 enum status tracer_begin(struct tracer **t, CUstream stream)
 {
     TRY(cupti_begin());
-    if (!*t) *t = calloc(1, sizeof **t);
-    BUG_IF(!*t, "no host memory");
+    if (!*t) *t = HEAP_NEW(struct tracer, 1);
     (*t)->stream = stream;
     (*t)->on = true;
     (*t)->mark = -1;

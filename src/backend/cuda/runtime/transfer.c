@@ -1,6 +1,7 @@
 #include "backend/cuda/runtime/transfer.h"
 
 #include "backend/cuda/runtime/fault.h"
+#include "base/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +48,7 @@ static enum status open_parts(struct transfer *t)
 
 enum status transfer_open(CUstream stream, struct transfer **ret)
 {
-    struct transfer *t = calloc(1, sizeof *t);
-    BUG_IF(!t, "no host memory");
+    struct transfer *t = HEAP_NEW(struct transfer, 1);
     t->stream = stream;
     enum status st = open_parts(t);
     if (st != ST_OK)

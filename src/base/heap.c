@@ -1,0 +1,166 @@
+#include "base/heap.h"
+
+#include "base/str.h"
+
+#include <dlfcn.h>
+#include <jansson.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void *reserve;       /* NULL: none, or given up */
+static bool low;            /* it was given up */
+static const char *advised; /* the end of the sentence */
+static _Thread_local bool asked_again;
+
+void heap_reserve(int64_t bytes, const char *advice)
+{
+    free(__atomic_exchange_n(&reserve, NULL, __ATOMIC_SEQ_CST));
+    __atomic_store_n(&low, false, __ATOMIC_SEQ_CST);
+    asked_again = false;
+    advised = advice;
+    if (bytes <= 0) return;
+    void *block = heap_alloc(bytes);
+    memset(block, 1, (size_t)bytes); /* pages that are not touched are no reserve */
+    __atomic_store_n(&reserve, block, __ATOMIC_SEQ_CST);
+}
+
+bool heap_low(void)
+{
+    return __atomic_load_n(&low, __ATOMIC_RELAXED);
+}
+
+/* Gives the reserve up. True if the caller should ask again, once in each thread: another thread
+ * may have given it up already. */
+static bool give_up_reserve(void)
+{
+    void *block = __atomic_exchange_n(&reserve, NULL, __ATOMIC_SEQ_CST);
+    if (block) __atomic_store_n(&low, true, __ATOMIC_SEQ_CST);
+    free(block);
+    if (!heap_low() || asked_again) return false;
+    asked_again = true;
+    return true;
+}
+
+/* Formats without allocating, and writes without the buffers of a stream. */
+static _Noreturn void end(const char *sentence)
+{
+    char line[1024];
+    int n = snprintf(line, sizeof line, "strobe: %s%s%s\n", sentence, advised ? "; " : "",
+                     advised ? advised : "");
+    if (n >= (int)sizeof line) n = (int)sizeof line - 1;
+    (void)!write(STDERR_FILENO, line, (size_t)n);
+    _exit(1);
+}
+
+void heap_end(int64_t bytes)
+{
+    char sentence[256], size[32];
+    snprintf(sentence, sizeof sentence,
+             "out of host memory: %s%s be allocated; close other programs, raise the "
+             "limit of this one (ulimit -v), or use a smaller batch_size or model",
+             bytes > 0 ? str_bytes(size, (double)bytes) : "no more",
+             bytes > 0 ? " more cannot" : " can");
+    end(sentence);
+}
+
+void *heap_alloc(int64_t bytes)
+{
+    for (;;) {
+        void *block = bytes < 0 ? NULL : malloc(bytes ? (size_t)bytes : 1);
+        if (block) return block;
+        if (!give_up_reserve()) heap_end(bytes);
+    }
+}
+
+void *heap_zeroed(int64_t bytes)
+{
+    for (;;) {
+        void *block = bytes < 0 ? NULL : calloc(1, bytes ? (size_t)bytes : 1);
+        if (block) return block;
+        if (!give_up_reserve()) heap_end(bytes);
+    }
+}
+
+void *heap_aligned(int64_t alignment, int64_t bytes)
+{
+    int64_t whole = bytes < 0 ? -1 : round_up(bytes ? bytes : 1, alignment);
+    for (;;) {
+        void *block = whole < 0 ? NULL : aligned_alloc((size_t)alignment, (size_t)whole);
+        if (block) return block;
+        if (!give_up_reserve()) heap_end(bytes);
+    }
+}
+
+void *heap_resize(void *block, int64_t bytes)
+{
+    for (;;) {
+        void *wider = bytes < 0 ? NULL : realloc(block, bytes ? (size_t)bytes : 1);
+        if (wider) return wider;
+        if (!give_up_reserve()) heap_end(bytes);
+    }
+}
+
+char *heap_strdup(const char *text)
+{
+    int64_t n = (int64_t)strlen(text) + 1;
+    return memcpy(heap_alloc(n), text, (size_t)n);
+}
+
+/* --- libraries -------------------------------------------------------------------------------- */
+
+static void *alloc_for_json(size_t bytes)
+{
+    return heap_alloc((int64_t)bytes);
+}
+
+static void *alloc_for_crypto(size_t bytes, const char *, int)
+{
+    return heap_alloc((int64_t)bytes);
+}
+
+static void *resize_for_crypto(void *block, size_t bytes, const char *, int)
+{
+    if (bytes) return heap_resize(block, (int64_t)bytes);
+    free(block);
+    return NULL;
+}
+
+static void free_for_crypto(void *block, const char *, int)
+{
+    free(block);
+}
+
+/* Called by operator new when there is no memory; it asks again when this returns. */
+static void no_memory_for_new(void)
+{
+    if (!give_up_reserve()) heap_end(0);
+}
+
+static void uncaught(void)
+{
+    end("a C++ library, probably oneDNN, failed with an exception, as it does when the system "
+        "refuses it memory or a thread; see `ulimit -a`");
+}
+
+/* The functions of the C++ standard library by their names in the object file, as this program has
+ * no C++ and is not linked with that library itself: oneDNN brings it, where it is used. */
+static void guard_cplusplus(void)
+{
+    typedef void handler(void);
+    typedef handler *set_handler(handler *);
+    set_handler *set_new, *set_terminate;
+    *(void **)&set_new = dlsym(RTLD_DEFAULT, "_ZSt15set_new_handlerPFvvE");
+    *(void **)&set_terminate = dlsym(RTLD_DEFAULT, "_ZSt13set_terminatePFvvE");
+    if (set_new) set_new(no_memory_for_new);
+    if (set_terminate) set_terminate(uncaught);
+}
+
+void heap_guard_libraries(void)
+{
+    json_set_alloc_funcs(alloc_for_json, free);
+    (void)CRYPTO_set_mem_functions(alloc_for_crypto, resize_for_crypto, free_for_crypto);
+    guard_cplusplus();
+}

@@ -1,0 +1,179 @@
+/* Memory that is not there: one sentence and exit code 1, never a signal.
+ * test: release; sanitizers end a program whose malloc fails */
+#include "base/heap.h"
+
+#include "../support/cases.h"
+#include "base/arena.h"
+#include "base/str.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* More than an address has bits for. */
+static const int64_t TOO_MUCH = INT64_C(1) << 50;
+static char printed[4096];
+
+/* Runs `part` in a child and returns its exit code; -1: a signal. `printed` is its stderr. */
+static int code_of(void (*part)(void))
+{
+    int end[2], state;
+    if (pipe(end) != 0) fail_msg("no pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(end[1], STDERR_FILENO);
+        part();
+        _exit(42);
+    }
+    close(end[1]);
+    size_t n = 0;
+    for (ssize_t got; (got = read(end[0], printed + n, sizeof printed - 1 - n)) > 0;)
+        n += (size_t)got;
+    printed[n] = '\0';
+    close(end[0]);
+    waitpid(child, &state, 0);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+static void huge_arena(void)
+{
+    struct arena a = {0};
+    arena_alloc(&a, TOO_MUCH);
+}
+
+static void huge_text(void)
+{
+    struct str s = {0};
+    str_append_bytes(&s, "", TOO_MUCH);
+}
+
+static void huge_with_advice(void)
+{
+    heap_reserve(1 << 20, "the run is saved");
+    (void)heap_zeroed(TOO_MUCH);
+}
+
+static void test_sentence(void **state)
+{
+    (void)state;
+    static void (*const parts[])(void) = {huge_arena, huge_text, huge_with_advice};
+    for (int i = 0; i < COUNT_OF(parts); i++) {
+        assert_int_equal(code_of(parts[i]), 1);
+        assert_non_null(strstr(printed, " PiB more cannot be allocated; "));
+        assert_ptr_equal(strchr(printed, '\n'), printed + strlen(printed) - 1);
+    }
+    assert_non_null(strstr(printed, "; the run is saved\n"));
+}
+
+/* Lets the process have `more` bytes of address space. */
+static void limit_to(rlim_t more)
+{
+    char text[64] = "";
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || !fgets(text, sizeof text, f)) _exit(43);
+    fclose(f);
+    rlim_t bytes = (rlim_t)strtoll(text, NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + more;
+    if (setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes}) != 0) _exit(44);
+}
+
+enum { MIB = 1 << 20 };
+
+static void use_reserve(void)
+{
+    int before = 0, after = 0;
+    heap_reserve(8 * MIB, NULL);
+    if (heap_low()) _exit(45);
+    limit_to(16 * MIB);
+    for (; !heap_low(); before++) memset(heap_alloc(MIB), 1, MIB);
+    if (before < 8 || before > 17) _exit(46);
+    for (; after < 6; after++) memset(heap_alloc(MIB), 1, MIB); /* a part of the reserve */
+    heap_reserve(0, NULL);
+    _exit(heap_low() ? 47 : 0);
+}
+
+static void exceed_reserve(void)
+{
+    heap_reserve(8 * MIB, NULL);
+    limit_to(16 * MIB);
+    for (;;) memset(heap_alloc(MIB), 1, MIB);
+}
+
+static void test_reserve(void **state)
+{
+    (void)state;
+    assert_int_equal(code_of(use_reserve), 0);
+    assert_int_equal(code_of(exceed_reserve), 1);
+    assert_non_null(strstr(printed, "out of host memory: 1.0 MiB more"));
+}
+
+/* `new` of C++, as a library calls it: the reserve, then the sentence instead of an exception. */
+static void call_new(void)
+{
+    void *(*new)(size_t);
+    *(void **)&new = dlsym(RTLD_DEFAULT, "_Znwm");
+    heap_guard_libraries();
+    heap_reserve(8 * MIB, NULL);
+    limit_to(MIB / 2);
+    new (2 * MIB);
+    if (!heap_low()) _exit(45);
+    new (32 * MIB);
+}
+
+static void throw_error(void)
+{
+    void (*throw)(const char *);
+    *(void **)&throw = dlsym(RTLD_DEFAULT, "_ZSt20__throw_length_errorPKc");
+    heap_guard_libraries();
+    throw("too long");
+}
+
+static void test_cplusplus(void **state)
+{
+    (void)state;
+    if (!dlsym(RTLD_DEFAULT, "_Znwm")) SKIP("oneDNN is not installed, so there is no C++");
+    assert_int_equal(code_of(call_new), 1);
+    assert_non_null(strstr(printed, "out of host memory"));
+    assert_int_equal(code_of(throw_error), 1);
+    assert_non_null(strstr(printed, "a C++ library"));
+}
+
+/* Without the guard json_string returns NULL, and the text is lost in silence. */
+static void fill_json(void)
+{
+    static char text[MIB + 1];
+    memset(text, 'x', MIB);
+    heap_guard_libraries();
+    limit_to(16 * MIB);
+    json_t *list = json_array();
+    for (int i = 0; i < 32; i++)
+        if (json_array_append_new(list, json_string(text)) != 0) _exit(45);
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    assert_int_equal(code_of(fill_json), 1);
+    assert_non_null(strstr(printed, "out of host memory: 1.0 MiB more"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sentence),
+        cmocka_unit_test(test_reserve),
+        cmocka_unit_test(test_cplusplus),
+        cmocka_unit_test(test_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
