@@ -29,10 +29,17 @@ static void set_working(struct trainer *t, bool working)
     if (t->gauge) gauge_work(t->gauge, working);
 }
 
+/* Passes on the status of writing a line. */
+static enum status logged(struct trainer *t, enum status st)
+{
+    t->log_failed |= st != ST_OK;
+    return st;
+}
+
 static enum status log_samples(struct trainer *t, bool all)
 {
     struct gauge_reading r;
-    while (t->gauge && gauge_take(t->gauge, all, &r)) TRY(runlog_sample(&t->log, &r));
+    while (t->gauge && gauge_take(t->gauge, all, &r)) TRY(logged(t, runlog_sample(&t->log, &r)));
     return ST_OK;
 }
 
@@ -50,9 +57,8 @@ static bool evaluation_due(const struct trainer *t)
     return t->iter % c->eval_interval == 0 || t->iter == c->max_iters;
 }
 
-static enum status save(struct trainer *t)
+static enum status save_here(struct trainer *t)
 {
-    if (t->saved == t->iter) return ST_OK;
     const struct config_train *c = &t->config->train;
     struct checkpoint_state state = {
         .iter = t->iter,
@@ -64,11 +70,44 @@ static enum status save(struct trainer *t)
         .config = t->config_text,
     };
     TRY(weights_fetch(&t->learner.engine, t->tensors));
-    TRY(runlog_sync(&t->log)); /* a checkpoint must never be newer than the log on disk */
-    TRY(checkpoint_save(c->out_dir, t->tensors, t->learner.engine.program.model.parameters,
+    /* A checkpoint must never be newer than the log on disk, unless that cannot be written. */
+    if (!t->log_failed) TRY(runlog_sync(&t->log));
+    TRY(checkpoint_save(&t->run.dir, t->tensors, t->learner.engine.program.model.parameters,
                         &state));
     t->saved = t->iter;
     return ST_OK;
+}
+
+/* The run directory is not where it was. `st`: of saving into it all the same; its message and that
+ * of `moved` become one. */
+static enum status fail_moved(const struct trainer *t, const struct failure *moved, enum status st)
+{
+    char now[4096];
+    long long iter = t->iter, most = t->config->train.max_iters;
+    struct failure why;
+    fail_keep(&why);
+    if (!dir_now(&t->run.dir, now, sizeof now))
+        return fail(ST_IO, "%s: stopped after %lld of %lld iterations; nothing could be saved",
+                    moved->message, iter, most);
+    if (st != ST_OK)
+        return fail(ST_IO, "%s: stopped after %lld of %lld iterations; %s", moved->message, iter,
+                    most, why.message);
+    return fail(ST_IO,
+                "%s: stopped after %lld of %lld iterations; the checkpoint is saved there. "
+                "Continue with\n  strobe train %s --init_from=resume",
+                moved->message, iter, most, now);
+}
+
+/* A moved directory still gets its checkpoint. Then training stops, because the user no longer knows
+ * where it writes. */
+static enum status save(struct trainer *t)
+{
+    struct failure moved;
+    if (t->saved == t->iter) return ST_OK;
+    enum status place = dir_check(&t->run.dir);
+    if (place == ST_OK) return save_here(t);
+    fail_keep(&moved);
+    return fail_moved(t, &moved, save_here(t));
 }
 
 static enum status evaluate(struct trainer *t)
@@ -90,7 +129,7 @@ static enum status evaluate(struct trainer *t)
     log_info("iter %lld: train loss %.4f, val loss %.4f%s", (long long)t->iter, loss[SPLIT_TRAIN],
              loss[SPLIT_VAL], best ? ", the best yet" : "");
     struct runlog_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
-    TRY(runlog_eval(&t->log, &line));
+    TRY(logged(t, runlog_eval(&t->log, &line)));
     return t->iter > 0 ? save(t) : ST_OK;
 }
 
@@ -104,7 +143,7 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     if (t->iter % c->log_interval == 0) {
         struct runlog_step line = {t->iter, s->result.loss, s->lr, s->result.grad_norm,
                                    ms,      tokens_per_s};
-        TRY(runlog_step(&t->log, &line));
+        TRY(logged(t, runlog_step(&t->log, &line)));
     }
     TRY(log_samples(t, false));
     if (t->gauge) gauge_print_last(t->gauge, gauges, sizeof gauges);
@@ -114,29 +153,54 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     return ST_OK;
 }
 
+static enum status fail_stopped(const struct trainer *t, enum status st, const char *why)
+{
+    return fail(st,
+                "%sstopped after %lld of %lld iterations; the checkpoint is saved. Continue with\n"
+                "  strobe train %s --init_from=resume",
+                why, (long long)t->iter, (long long)t->config->train.max_iters, t->run.dir.path);
+}
+
 static enum status stop_and_save(struct trainer *t)
 {
     TRY(save(t));
-    const char *dir = t->config->train.out_dir;
-    return fail(ST_INTERRUPTED,
-                "stopped after %lld of %lld iterations; the checkpoint is saved. Continue with\n"
-                "  strobe train %s --init_from=resume",
-                (long long)t->iter, (long long)t->config->train.max_iters, dir);
+    return fail_stopped(t, ST_INTERRUPTED, "");
 }
 
-/* Runs updates up to iteration `last` or until Ctrl-C; no update is in flight before and after. If
- * the device runs concurrently with the host, the next update is launched before the previous one
- * is waited for, and a step's time is the interval between two completions. */
+/* A line of the log could not be written, because the disk is full, say. The checkpoint may still
+ * fit; if not, the message of the first failure is the one to report. */
+static enum status save_without_log(struct trainer *t, enum status st)
+{
+    struct failure first;
+    fail_keep(&first);
+    if (save(t) != ST_OK) {
+        log_warning("%s", fail_message());
+        fail_restore(&first);
+        return st;
+    }
+    char why[sizeof first.message + 2];
+    snprintf(why, sizeof why, "%.900s: ", first.message);
+    return fail_stopped(t, interrupt_noted() ? ST_INTERRUPTED : st, why);
+}
+
+/* Runs updates up to iteration `last` or until Ctrl-C; no update is in flight before and after,
+ * unless the device failed. If the device runs concurrently with the host, the next update is
+ * launched before the previous one is waited for, and a step's time is the interval between two
+ * completions. */
 static enum status run_to(struct trainer *t, int64_t last)
 {
     struct learner *l = &t->learner;
+    struct failure first;
+    enum status recorded = ST_OK;
     int64_t started = t->iter, lookahead = learner_lookahead(l), since_ns = clock_ns();
     for (;;) {
-        for (; started < last && started - t->iter <= lookahead && !interrupt_noted(); started++) {
+        for (; started < last && started - t->iter <= lookahead && recorded == ST_OK &&
+               !interrupt_noted();
+             started++) {
             if (started == t->iter) since_ns = clock_ns();
             TRY(learner_start(l, started));
         }
-        if (started == t->iter) return ST_OK;
+        if (started == t->iter) break;
         struct learner_step s;
         bool warm = t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
         if (t->gauge) gauge_at(t->gauge, t->iter);
@@ -144,10 +208,15 @@ static enum status run_to(struct trainer *t, int64_t last)
         TRY(learner_finish(l, t->iter, &s));
         t->gauged += warm;
         int64_t now_ns = clock_ns();
-        TRY(record_step(t, &s, clock_ms(since_ns, now_ns)));
+        if (recorded == ST_OK) {
+            recorded = record_step(t, &s, clock_ms(since_ns, now_ns));
+            if (recorded != ST_OK) fail_keep(&first);
+        }
         since_ns = now_ns;
         t->iter++;
     }
+    if (recorded != ST_OK) fail_restore(&first);
+    return recorded;
 }
 
 static enum status advance(struct trainer *t, int64_t last)
@@ -158,18 +227,30 @@ static enum status advance(struct trainer *t, int64_t last)
     return st;
 }
 
-static enum status loop(struct trainer *t)
+/* Up to the next evaluation, that one included. */
+static enum status loop_once(struct trainer *t)
 {
     const struct config_train *c = &t->config->train;
-    for (;;) {
-        enum status st = evaluation_due(t) ? evaluate(t) : ST_OK;
-        if (st == ST_OK && t->iter == c->max_iters) return ST_OK;
-        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return stop_and_save(t);
+    enum status st = evaluation_due(t) ? evaluate(t) : ST_OK;
+    if (st == ST_OK && t->iter == c->max_iters) return ST_OK;
+    if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return stop_and_save(t);
+    TRY(st);
+    if (t->iter == t->begun) progress_start(&t->progress, "train", t->iter, c->max_iters);
+    int64_t next = (t->iter / c->eval_interval + 1) * c->eval_interval;
+    return advance(t, next < c->max_iters ? next : c->max_iters);
+}
+
+static enum status loop(struct trainer *t)
+{
+    bool done = false;
+    while (!done) {
+        bool last = t->iter == t->config->train.max_iters;
+        enum status st = loop_once(t);
+        if (st == ST_IO && t->log_failed) return save_without_log(t, st);
         TRY(st);
-        if (t->iter == t->begun) progress_start(&t->progress, "train", t->iter, c->max_iters);
-        int64_t next = (t->iter / c->eval_interval + 1) * c->eval_interval;
-        TRY(advance(t, next < c->max_iters ? next : c->max_iters));
+        done = last;
     }
+    return ST_OK;
 }
 
 /* --- the end of a run ------------------------------------------------------------------------- */
@@ -235,7 +316,7 @@ static enum status write_samples(struct trainer *t)
 {
     struct str s = {0};
     enum status st = sample_text(t, &s);
-    if (st == ST_OK) st = rundir_write_text(t->config->train.out_dir, "samples.txt", str_text(&s));
+    if (st == ST_OK) st = rundir_write_text(&t->run.dir, "samples.txt", str_text(&s));
     str_release(&s);
     return st;
 }
@@ -243,7 +324,7 @@ static enum status write_samples(struct trainer *t)
 /* Returns `st` if it is an error already; its message is kept. */
 static enum status write_summary(const struct trainer *t, enum status st)
 {
-    const char *dir = t->config->train.out_dir;
+    const struct dir *dir = &t->run.dir;
     if (st == ST_OK) return rundir_write_summary(dir, &t->summary);
     struct failure first;
     fail_keep(&first);
