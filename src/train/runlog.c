@@ -17,17 +17,16 @@
 enum { RUNLOG_VERSION = 1, LINE_BYTES = 512, NUMBER_BYTES = 32, PARSE_TRIES = 3 };
 
 /* The iteration of a line; -1 if the line is not valid. A line that memory was lacking to read is
- * ST_IO: it may be good. jansson leaves the error empty in some of its failed allocations. */
+ * ST_IO: it may be good. jansson does not always tell that from a wrong line, so a line counts as
+ * wrong only if it is so each time. */
 static enum status iter_of(const char *line, int64_t bytes, int64_t *ret_iter)
 {
     json_t *o = NULL;
-    json_error_t e;
-    bool lacked_memory = true;
-    for (int i = 0; i < PARSE_TRIES && !o && lacked_memory; i++) {
-        o = json_loadb(line, (size_t)bytes, 0, &e);
-        lacked_memory = json_error_code(&e) == json_error_out_of_memory || !e.text[0];
-    }
-    if (!o && lacked_memory) return fail(ST_IO, "%s", strerror(ENOMEM));
+    json_error_t e = {.text = ""};
+    errno = 0;
+    for (int i = 0; i < PARSE_TRIES && !o; i++) o = json_loadb(line, (size_t)bytes, 0, &e);
+    bool no_memory = !e.text[0] || json_error_code(&e) == json_error_out_of_memory;
+    if (!o && (no_memory || errno == ENOMEM)) return fail(ST_IO, "%s", strerror(ENOMEM));
     json_t *iter = json_object_get(o, "iter");
     *ret_iter = json_is_integer(iter) ? (int64_t)json_integer_value(iter) : -1;
     json_decref(o);

@@ -114,18 +114,19 @@ static enum status check_done(const struct dir *at, const char *folder, const ch
     return ST_OK;
 }
 
-/* jansson leaves the error empty in some of its failed allocations. */
-static bool lacked_memory(const json_error_t *e)
-{
-    return json_error_code(e) == json_error_out_of_memory || !e->text[0];
-}
-
+/* The digest was right, so what fails here is rather memory than the text. jansson does not always
+ * tell one from the other. */
 static enum status read_json(const char *path, const char *text, int64_t bytes, json_t **ret)
 {
-    json_error_t e;
-    *ret = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);
+    enum { TRIES = 3 };
+    json_error_t e = {.text = ""};
+    errno = 0;
+    *ret = NULL;
+    for (int i = 0; i < TRIES && !*ret; i++)
+        *ret = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);
     if (*ret) return ST_OK;
-    if (lacked_memory(&e)) return dir_fail(NULL, path, ENOMEM);
+    bool no_memory = !e.text[0] || json_error_code(&e) == json_error_out_of_memory;
+    if (no_memory || errno == ENOMEM) return dir_fail(NULL, path, ENOMEM);
     return fail(ST_FORMAT, "%s is not valid JSON: %s", path, e.text);
 }
 
