@@ -1,9 +1,9 @@
 /* file.h - read whole files, map files, and write files atomically.
  *
- * Only regular files are opened: a FIFO or a device neither blocks nor fills the memory. Every error
- * message names the path and the operating system's reason. Functions that end in _at take a folder
- * and a name in it (base/dir.h); the others take a path. After a failure with ST_IO, errno holds the
- * reason. */
+ * Only regular files are opened: a FIFO or a device neither blocks nor fills the memory. Every
+ * error message names the path and the operating system's reason. Functions that end in _at take a
+ * folder and a name in it (base/dir.h); the others take a path. After a failure with ST_IO, errno
+ * holds the reason. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -64,7 +64,7 @@ enum status file_check_writable(const char *path);
 enum status file_sync_dir(const char *path);
 enum status file_sync_parent(const char *path);
 
-/* A private name for what will become `name`: NAME.0123456789ab.tmp. Nobody can guess it. */
+/* A private name for what will become `name`: NAME.0123456789ab.tmp. No one can guess it. */
 enum status file_temporary_name(const char *name, char ret[FILE_TEMPORARY]);
 /* The length of NAME if `entry` is such a name, or NAME.PID.tmp of older versions; else 0. */
 int file_temporary_of(const char *entry);

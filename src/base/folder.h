@@ -1,8 +1,8 @@
 /* folder.h - writes a folder atomically.
  *
  * Files are written to a temporary folder of a private name in the same directory; commit syncs it
- * and renames it. An existing folder is replaced in one step, so a reader sees either the old or the
- * new one. Two writers of one folder do not disturb each other: the later commit wins. */
+ * and renames it. An existing folder is replaced in one step, so a reader sees the old or the new
+ * one. Two writers of one folder do not disturb each other: the later commit wins. */
 #ifndef BASE_FOLDER_H
 #define BASE_FOLDER_H
 

@@ -5,7 +5,7 @@
  * The folder is written under a temporary name and renamed, so killing the run at any time leaves
  * older checkpoints intact. A checkpoint is used only if all checksums match.
  *
- * Two things can be wrong with a checkpoint. It is damaged (ST_FORMAT): a file is missing, or it was
+ * Two things can be wrong with a checkpoint. It is damaged (ST_FORMAT): a file is missing, or was
  * read and its digest or format is wrong. Or it cannot be read (ST_IO): the system gives an error,
  * and the checkpoint may be good. Errors that may pass are tried a few times. */
 #ifndef TRAIN_CHECKPOINT_H

@@ -54,7 +54,7 @@ static void print_difference(void *user, const char *key, const char *in_checkpo
     str_printf(s, "%s%s = %s, not %s", s->len ? "; " : "", key, in_checkpoint, in_file);
 }
 
-/* The file is for readers and for a run without a checkpoint; one character of it may have changed. */
+/* The file is for readers and for a run without a checkpoint; anything may have changed it. */
 static enum status compare_file(const struct dir *run, const struct checkpoint *c,
                                 const struct config *own, struct arena *a)
 {

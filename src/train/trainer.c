@@ -98,8 +98,8 @@ static enum status fail_moved(const struct trainer *t, const struct failure *mov
                 moved->message, iter, most, now);
 }
 
-/* A moved directory still gets its checkpoint. Then training stops, because the user no longer knows
- * where it writes. */
+/* A moved directory still gets its checkpoint. Then training stops: the user no longer knows where
+ * it writes. */
 static enum status save(struct trainer *t)
 {
     struct failure moved;

@@ -55,9 +55,9 @@ struct trainer_options {
     const struct environment *environment; /* for env.json; NULL: do not write it */
 };
 
-/* Claims the run directory, then looks at it: for `resume` it finds the last checkpoint. ST_USAGE if
- * the directory holds a run, unless `resume` or `overwrite` is set. Changes nothing but removes what
- * killed writers left. In trainer_open.c, like the next three functions. */
+/* Claims the run directory, then looks at it: for `resume` it finds the last checkpoint. ST_USAGE
+ * if it holds a run, unless `resume` or `overwrite` is set. Changes nothing but removes what killed
+ * writers left. In trainer_open.c, like the next three functions. */
 enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, bool overwrite,
                           struct arena *a);
 /* After trainer_claim: opens the data set and the engine, and starts the run in the directory or

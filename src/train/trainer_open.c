@@ -13,7 +13,7 @@
 
 /* --- the claim -------------------------------------------------------------------------------- */
 
-/* The configuration so far: the checkpoint's own, or before the first checkpoint that of the file. */
+/* The configuration so far: the checkpoint's own, or without a checkpoint that of config.conf. */
 static enum status read_before(struct trainer *t)
 {
     const struct dir *dir = &t->run.dir;

@@ -128,7 +128,7 @@ kill -HUP $child
 wait $child || fail "nohup: $(cat log)"
 same cut "nohup"
 
-# Nobody reads stderr any more: saved at the next line, which a warning is here.
+# stderr has no reader any more: saved at the next line.
 rm -rf cut
 mkfifo pipe
 STROBE_LOG=info "$STROBE" train tiny.conf --out_dir=cut --eval_interval=50 2>pipe >/dev/null &

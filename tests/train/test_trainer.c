@@ -356,6 +356,9 @@ static void test_run_directory_is_locked(void **state)
     assert_int_equal(trainer_open(&first, &c, &o, &a), ST_OK);
     assert_int_equal(trainer_open(&second, &c, &o, &a), ST_USAGE);
     assert_non_null(strstr(fail_message(), "another training run is using"));
+    /* What is in a directory is looked at only after it is locked: it may change until then. */
+    assert_int_equal(trainer_open(&second, &c, &(struct trainer_options){0}, &a), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "another training run is using"));
     assert_int_equal(trainer_run(&first), ST_OK);
     trainer_close(&first);
     assert_int_equal(trainer_open(&second, &c, &o, &a), ST_OK);

@@ -72,6 +72,25 @@ int open(const char *path, int flags, ...)
     return ((int (*)(const char *, int, ...))real("open"))(path, flags, mode);
 }
 
+/* What the C library's headers make of these calls with _FORTIFY_SOURCE. */
+int __openat_2(int at, const char *path, int flags);
+int __openat_2(int at, const char *path, int flags)
+{
+    return openat(at, path, flags, 0);
+}
+
+int __open_2(const char *path, int flags);
+int __open_2(const char *path, int flags)
+{
+    return open(path, flags, 0);
+}
+
+ssize_t __read_chk(int fd, void *bytes, size_t n, size_t size);
+ssize_t __read_chk(int fd, void *bytes, size_t n, size_t size)
+{
+    return read(fd, bytes, n < size ? n : size);
+}
+
 DIR *opendir(const char *path)
 {
     return fails(path) ? NULL : ((DIR * (*)(const char *)) real("opendir"))(path);
@@ -183,7 +202,7 @@ static void test_permissions(void **state)
     assert_null(strstr(fail_message(), "damaged"));
 }
 
-/* A disk that cannot read the newest: the older one is taken. If it reads none, that is no damage. */
+/* The disk cannot read the newest: the older one is taken. If it reads none, that is no damage. */
 static void test_bad_disk(void **state)
 {
     (void)state;
