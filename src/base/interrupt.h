@@ -2,10 +2,10 @@
  *
  * The signals are SIGINT, SIGTERM, SIGHUP (the terminal is gone), SIGXCPU and SIGXFSZ (limits of
  * the system), and SIGPIPE (stdout or stderr has no reader any more). They only set the flag; the
- * failed write then returns an error. A second SIGINT kills the process, so pressing Ctrl-C twice works. A
- * second signal of another kind does not: SIGTERM often reaches both a process and its group. A
- * signal that the parent process ignores stays ignored, as nohup needs, except SIGINT and SIGTERM:
- * shells ignore SIGINT for programs in the background. */
+ * failed write then returns an error. A second SIGINT kills the process, so pressing Ctrl-C twice
+ * works. A second signal of another kind does not: SIGTERM often reaches both a process and its
+ * group. A signal that the parent process ignores stays ignored, as nohup needs, except SIGINT
+ * and SIGTERM: shells ignore SIGINT for programs in the background. */
 #ifndef BASE_INTERRUPT_H
 #define BASE_INTERRUPT_H
 

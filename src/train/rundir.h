@@ -1,8 +1,8 @@
 /* rundir.h - the files of a run directory besides the log and the checkpoints.
  *
  * docs/FORMATS.md describes every file. Each is written without a name or under a temporary one,
- * and then gets its name. A training claims its directory first and looks at it afterwards, and reaches
- * its files from the directory's descriptor. */
+ * and then gets its name. A training claims its directory first and looks at it afterwards, and
+ * reaches its files from the directory's descriptor. */
 #ifndef TRAIN_RUNDIR_H
 #define TRAIN_RUNDIR_H
 
