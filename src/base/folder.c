@@ -75,6 +75,18 @@ enum status folder_restore_at(const struct dir *at, const char *name)
     return st;
 }
 
+enum status folder_is_interrupted(const char *path, bool *ret_interrupted)
+{
+    struct arena scratch = {0};
+    struct dir_entries old = {0};
+    bool there;
+    TRY(dir_has(NULL, path, &there));
+    enum status st = there ? ST_OK : list_temporaries(NULL, path, true, &scratch, &old);
+    *ret_interrupted = old.count > 0;
+    arena_release(&scratch);
+    return st;
+}
+
 static enum status clean(const struct dir *at, const char *name)
 {
     struct arena scratch = {0};

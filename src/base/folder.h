@@ -26,6 +26,8 @@ void folder_writer_discard(struct folder_writer *w);
 /* Puts a folder back under its name if a writer was killed while it replaced it, which leaves it
  * under another name on file systems that cannot exchange two names. */
 enum status folder_restore_at(const struct dir *at, const char *name);
+/* Whether that is needed: there is no `path`, but a folder that was set aside from it. */
+enum status folder_is_interrupted(const char *path, bool *ret_interrupted);
 /* Removes a folder in one step: a reader sees all of it or none. A missing folder is ST_OK. */
 enum status folder_remove_at(const struct dir *at, const char *name);
 

@@ -33,6 +33,14 @@ static void set_working(struct trainer *t, bool working)
 static enum status logged(struct trainer *t, enum status st)
 {
     t->log_failed |= st != ST_OK;
+    t->whole |= st != ST_OK;
+    return st;
+}
+
+/* Passes on a status: that of a file of the data leaves the weights as they are. */
+static enum status fed(struct trainer *t, enum status st)
+{
+    t->whole |= st == ST_IO || st == ST_FORMAT;
     return st;
 }
 
@@ -115,7 +123,7 @@ static enum status evaluate(struct trainer *t)
     double loss[SPLIT_COUNT];
     struct run_summary *s = &t->summary;
     if (t->gauge) gauge_at(t->gauge, t->iter);
-    TRY(evaluator_run(&t->evaluator, t->iter, loss));
+    TRY(fed(t, evaluator_run(&t->evaluator, t->iter, loss)));
     TRY(log_samples(t, true));
     bool best = t->iter > 0 && !(loss[SPLIT_VAL] >= s->best_val_loss);
     if (best) {
@@ -167,12 +175,13 @@ static enum status stop_and_save(struct trainer *t)
     return fail_stopped(t, ST_INTERRUPTED, "");
 }
 
-/* A line of the log could not be written, because the disk is full, say. The checkpoint may still
- * fit; if not, the message of the first failure is the one to report. */
-static enum status save_without_log(struct trainer *t, enum status st)
+/* A line of the log could not be written, because the disk is full, say, or a batch not be read.
+ * The checkpoint may still fit; if not, the message of the first failure is the one to report. */
+static enum status save_whole(struct trainer *t, enum status st)
 {
     struct failure first;
     fail_keep(&first);
+    if (t->iter == 0) return st;
     if (save(t) != ST_OK) {
         log_warning("%s", fail_message());
         fail_restore(&first);
@@ -186,37 +195,43 @@ static enum status save_without_log(struct trainer *t, enum status st)
 /* Runs updates up to iteration `last` or until Ctrl-C; no update is in flight before and after,
  * unless the device failed. If the device runs concurrently with the host, the next update is
  * launched before the previous one is waited for, and a step's time is the interval between two
- * completions. */
+ * completions. If a batch or a line of the log fails, those in flight are finished. */
 static enum status run_to(struct trainer *t, int64_t last)
 {
     struct learner *l = &t->learner;
     struct failure first;
-    enum status recorded = ST_OK;
+    enum status stopped = ST_OK;
     int64_t started = t->iter, lookahead = learner_lookahead(l), since_ns = clock_ns();
     for (;;) {
-        for (; started < last && started - t->iter <= lookahead && recorded == ST_OK &&
-               !interrupt_noted();
-             started++) {
+        while (started < last && started - t->iter <= lookahead && stopped == ST_OK &&
+               !interrupt_noted()) {
             if (started == t->iter) since_ns = clock_ns();
-            TRY(learner_start(l, started));
+            stopped = fed(t, learner_start(l, started));
+            if (stopped != ST_OK && !t->whole) return stopped;
+            if (stopped == ST_OK)
+                started++;
+            else
+                fail_keep(&first);
         }
         if (started == t->iter) break;
         struct learner_step s;
         bool warm = t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
         if (t->gauge) gauge_at(t->gauge, t->iter);
         if (warm && !t->working) set_working(t, t->working = true);
-        TRY(learner_finish(l, t->iter, &s));
+        enum status st = learner_finish(l, t->iter, &s);
+        t->whole &= st == ST_OK; /* weights that are not numbers are not saved */
+        TRY(st);
         t->gauged += warm;
         int64_t now_ns = clock_ns();
-        if (recorded == ST_OK) {
-            recorded = record_step(t, &s, clock_ms(since_ns, now_ns));
-            if (recorded != ST_OK) fail_keep(&first);
+        if (stopped == ST_OK) {
+            stopped = record_step(t, &s, clock_ms(since_ns, now_ns));
+            if (stopped != ST_OK) fail_keep(&first);
         }
         since_ns = now_ns;
         t->iter++;
     }
-    if (recorded != ST_OK) fail_restore(&first);
-    return recorded;
+    if (stopped != ST_OK) fail_restore(&first);
+    return stopped;
 }
 
 static enum status advance(struct trainer *t, int64_t last)
@@ -246,7 +261,7 @@ static enum status loop(struct trainer *t)
     while (!done) {
         bool last = t->iter == t->config->train.max_iters;
         enum status st = loop_once(t);
-        if (st == ST_IO && t->log_failed) return save_without_log(t, st);
+        if (st != ST_OK && t->whole) return save_whole(t, st);
         TRY(st);
         done = last;
     }

@@ -47,7 +47,8 @@ struct trainer {
     int64_t start_ns;
     struct host_work start_work;
     int64_t saved;   /* iteration of the last checkpoint, or -1 */
-    bool log_failed; /* a line of the log was not written; no update is in flight */
+    bool log_failed; /* a line of the log was not written */
+    bool whole;      /* only a file of the log or the data failed: the weights can be saved */
 };
 
 struct trainer_options {
@@ -69,7 +70,8 @@ enum status trainer_open(struct trainer *t, const struct config *c, const struct
                          struct arena *a);
 /* Trains to max_iters. On Ctrl-C and the other signals of base/interrupt.h it finishes the step,
  * saves, and returns ST_INTERRUPTED with the command that continues the run. If the log cannot be
- * written, or the run directory was moved, it saves too and returns ST_IO. Writes summary.json in
+ * written, the data cannot be read, or the run directory was moved, it saves too and returns that
+ * error. Writes summary.json in
  * any case, and samples.txt at the end. */
 enum status trainer_run(struct trainer *t);
 void trainer_close(struct trainer *t);

@@ -138,8 +138,13 @@ static void test_set_aside_is_put_back(void **state)
     const char *aside = workdir_path("a.0123456789ab.old.tmp");
     assert_int_equal(file_make_dirs(aside), ST_OK);
     workdir_write(workdir_path("a.0123456789ab.old.tmp/file"), "333", 3);
+    bool interrupted = false;
+    assert_int_equal(folder_is_interrupted(workdir_path("a"), &interrupted), ST_OK);
+    assert_true(interrupted);
     assert_int_equal(folder_restore_at(NULL, workdir_path("a")), ST_OK);
     assert_int_equal(workdir_size(workdir_path("a/file")), 3);
+    assert_int_equal(folder_is_interrupted(workdir_path("a"), &interrupted), ST_OK);
+    assert_false(interrupted);
     assert_int_equal(file_make_dirs(aside), ST_OK);
     assert_int_equal(folder_restore_at(NULL, workdir_path("a")), ST_OK);
     assert_int_equal(workdir_size(workdir_path("a/file")), 3);
