@@ -86,20 +86,18 @@ static enum status save_here(struct trainer *t)
     return ST_OK;
 }
 
-/* The run directory is not where it was. `st`: of saving into it all the same; its message and that
- * of `moved` become one. */
-static enum status fail_moved(const struct trainer *t, const struct failure *moved, enum status st)
+/* The run directory is not where it was. `st` and `why`: of saving into it all the same. */
+static enum status fail_moved(const struct trainer *t, const struct failure *moved, enum status st,
+                              const struct failure *why)
 {
     char now[4096];
     long long iter = t->iter, most = t->config->train.max_iters;
-    struct failure why;
-    fail_keep(&why);
     if (!dir_now(&t->run.dir, now, sizeof now))
         return fail(ST_IO, "%s: stopped after %lld of %lld iterations; nothing could be saved",
                     moved->message, iter, most);
     if (st != ST_OK)
         return fail(ST_IO, "%s: stopped after %lld of %lld iterations; %s", moved->message, iter,
-                    most, why.message);
+                    most, why->message);
     return fail(ST_IO,
                 "%s: stopped after %lld of %lld iterations; the checkpoint is saved there. "
                 "Continue with\n  strobe train %s --init_from=resume",
@@ -107,15 +105,24 @@ static enum status fail_moved(const struct trainer *t, const struct failure *mov
 }
 
 /* A moved directory still gets its checkpoint. Then training stops: the user no longer knows where
- * it writes. */
+ * it writes. A save that fails may have lost its directory meanwhile, so it looks again. */
 static enum status save(struct trainer *t)
 {
-    struct failure moved;
+    struct failure moved, why;
     if (t->saved == t->iter) return ST_OK;
     enum status place = dir_check(&t->run.dir);
-    if (place == ST_OK) return save_here(t);
     fail_keep(&moved);
-    return fail_moved(t, &moved, save_here(t));
+    enum status st = save_here(t);
+    if (place == ST_OK && st == ST_OK) return ST_OK;
+    fail_keep(&why);
+    if (place == ST_OK) {
+        if (dir_check(&t->run.dir) == ST_OK) {
+            fail_restore(&why);
+            return st;
+        }
+        fail_keep(&moved);
+    }
+    return fail_moved(t, &moved, st, &why);
 }
 
 static enum status evaluate(struct trainer *t)
