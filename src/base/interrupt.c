@@ -33,9 +33,7 @@ int interrupt_noted(void)
 
 void interrupt_release(void)
 {
-    for (int i = 0; i < COUNT_OF(caught); i++) {
-        bool reader_gone = caught[i] == SIGPIPE && pipe_broke;
-        sigaction(caught[i], reader_gone ? &(struct sigaction){.sa_handler = SIG_IGN} : &before[i],
-                  NULL);
-    }
+    for (int i = 0; i < COUNT_OF(caught); i++) sigaction(caught[i], &before[i], NULL);
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    if (pipe_broke) sigaction(SIGPIPE, &ignore, NULL);
 }
