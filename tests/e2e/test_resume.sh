@@ -173,7 +173,9 @@ same moved "moved"
 
 # A run that is deleted is not created again.
 train_until_40 "$STROBE" train tiny.conf --out_dir=cut
-rm -rf cut 2>/dev/null || rm -rf cut
+kill -STOP $child # removing it takes a moment
+rm -rf cut
+kill -CONT $child
 ended 1 'cut was deleted while it was in use' deleted
 [ ! -e cut ] || fail "deleted: the folder is there again: $(ls -R cut)"
 
