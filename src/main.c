@@ -5,9 +5,11 @@
 #include "base/threads.h"
 #include "cli/command.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* STROBE_LOG=error|warning|info|debug: the least severe messages that are printed on stderr. */
 static enum status set_log_level(const char *name)
@@ -84,8 +86,17 @@ static enum status run(int argc, char **argv)
     return command_run(command, argc - 2, argv + 2);
 }
 
+/* If the parent closed stdin, stdout or stderr, the next file opened would take its number, and
+ * messages would be written into that file. The stand-in cannot be written, as a closed one. */
+static void open_standard_streams(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) _exit(1);
+}
+
 int main(int argc, char **argv)
 {
+    open_standard_streams();
     terminal_guard_stdout();
     heap_guard_libraries();
     enum status st = run(argc, argv);

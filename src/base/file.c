@@ -1,18 +1,16 @@
 #include "base/file.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static enum status fail_errno(const char *path)
-{
-    return fail(ST_IO, "%s: %s", path, strerror(errno));
-}
 
 bool file_exists(const char *path)
 {
@@ -28,27 +26,36 @@ bool file_is_dir(const char *path)
 
 bool file_peek(const char *path, char *text, int size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : read(fd, text, (size_t)size - 1);
     if (fd >= 0) close(fd);
     text[n > 0 ? n : 0] = '\0';
     return n > 0;
 }
 
-/* Opens a regular file for reading; the size is the one fstat reports. */
-static enum status open_regular(const char *path, int *ret_fd, int64_t *ret_size)
+/* errno stays for the caller through what cleans up. */
+static enum status close_and_fail(int fd, const struct dir *at, const char *name, int error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_errno(path);
+    close(fd);
+    return dir_fail(at, name, error);
+}
+
+/* O_NONBLOCK keeps a FIFO without a writer from blocking; it has no effect on regular files. */
+enum status file_open_at(const struct dir *at, const char *name, int *ret_fd, int64_t *ret_size)
+{
+    char buffer[DIR_NAME];
     struct stat info;
-    if (fstat(fd, &info) != 0) {
-        enum status st = fail_errno(path);
+    int fd = openat(dir_fd(at), dir_name(at, name, buffer), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return dir_fail(at, name, errno);
+    if (fstat(fd, &info) != 0) return close_and_fail(fd, at, name, errno);
+    if (!S_ISREG(info.st_mode)) {
         close(fd);
+        enum status st = fail(ST_IO, "%s: is %s, not a regular file", dir_path(at, name, buffer),
+                              S_ISDIR(info.st_mode)    ? "a directory"
+                              : S_ISFIFO(info.st_mode) ? "a FIFO"
+                                                       : "a device");
+        errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
         return st;
-    }
-    if (S_ISDIR(info.st_mode)) {
-        close(fd);
-        return fail(ST_IO, "%s: is a directory, not a file", path);
     }
     *ret_fd = fd;
     *ret_size = (int64_t)info.st_size;
@@ -57,11 +64,12 @@ static enum status open_regular(const char *path, int *ret_fd, int64_t *ret_size
 
 /* Reads to the end, because files in /proc report a size of 0. The buffer has one byte more than
  * the size, so that the end is reached without growing it. */
-enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size)
+enum status file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret_data,
+                         int64_t *ret_size)
 {
     int fd;
     int64_t capacity, size = 0;
-    TRY(open_regular(path, &fd, &capacity));
+    TRY(file_open_at(at, name, &fd, &capacity));
     capacity += capacity ? 1 : 4096;
     char *data = arena_alloc(a, capacity + 1);
     for (;;) {
@@ -73,11 +81,7 @@ enum status file_read(const char *path, struct arena *a, char **ret_data, int64_
         }
         ssize_t n = read(fd, data + size, (size_t)(capacity - size));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) {
-            enum status st = fail_errno(path);
-            close(fd);
-            return st;
-        }
+        if (n < 0) return close_and_fail(fd, at, name, errno);
         if (n == 0) break;
         size += n;
     }
@@ -88,22 +92,32 @@ enum status file_read(const char *path, struct arena *a, char **ret_data, int64_
     return ST_OK;
 }
 
-enum status file_map(const char *path, void **ret_map, int64_t *ret_size)
+enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size)
 {
+    return file_read_at(NULL, path, a, ret_data, ret_size);
+}
+
+enum status file_map_at(const struct dir *at, const char *name, void **ret_map, int64_t *ret_size)
+{
+    char buffer[DIR_NAME];
     int fd;
     int64_t size;
-    TRY(open_regular(path, &fd, &size));
+    TRY(file_open_at(at, name, &fd, &size));
     if (size == 0) {
         close(fd);
-        return fail(ST_FORMAT, "%s: is empty", path);
+        return fail(ST_FORMAT, "%s: is empty", dir_path(at, name, buffer));
     }
     void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
-    enum status st = map == MAP_FAILED ? fail_errno(path) : ST_OK;
+    if (map == MAP_FAILED) return close_and_fail(fd, at, name, errno);
     close(fd);
-    if (st != ST_OK) return st;
     *ret_map = map;
     *ret_size = size;
     return ST_OK;
+}
+
+enum status file_map(const char *path, void **ret_map, int64_t *ret_size)
+{
+    return file_map_at(NULL, path, ret_map, ret_size);
 }
 
 void file_unmap(void *map, int64_t size)
@@ -111,21 +125,30 @@ void file_unmap(void *map, int64_t size)
     if (map) munmap(map, (size_t)size);
 }
 
-enum status file_make_dirs(const char *path)
+enum status file_make_dirs_count(const char *path, int *ret_made)
 {
     char prefix[4096];
+    int made = 0;
     if (strlen(path) >= sizeof prefix) return fail(ST_IO, "%s: the path is too long", path);
     strcpy(prefix, path);
     for (char *p = prefix + (prefix[0] == '/');; p++) {
         if (*p != '/' && *p != '\0') continue;
         char end = *p;
         *p = '\0';
-        if (prefix[0] && mkdir(prefix, 0777) != 0 && errno != EEXIST) return fail_errno(prefix);
+        bool is_new = prefix[0] && access(prefix, F_OK) != 0;
+        if (is_new) TRY(dir_make(NULL, prefix));
+        made += is_new;
         if (!end) break;
         *p = '/';
     }
     if (!file_is_dir(path)) return fail(ST_IO, "%s: exists and is not a directory", path);
+    if (ret_made) *ret_made = made;
     return ST_OK;
+}
+
+enum status file_make_dirs(const char *path)
+{
+    return file_make_dirs_count(path, NULL);
 }
 
 enum status file_make_parent(const char *path)
@@ -139,18 +162,16 @@ enum status file_make_parent(const char *path)
     return file_make_dirs(folder);
 }
 
-static int remove_entry(const char *path, const struct stat *, int, struct FTW *)
-{
-    return remove(path);
-}
-
 enum status file_remove_dir(const char *path)
 {
-    struct stat info;
-    if (lstat(path, &info) != 0) return errno == ENOENT ? ST_OK : fail_errno(path);
-    if (!S_ISDIR(info.st_mode)) return fail(ST_IO, "%s: is not a directory", path);
-    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0) return fail_errno(path);
-    return ST_OK;
+    return dir_remove(NULL, path);
+}
+
+enum status file_remove_at(const struct dir *at, const char *name)
+{
+    char buffer[DIR_NAME];
+    if (unlinkat(dir_fd(at), dir_name(at, name, buffer), 0) == 0 || errno == ENOENT) return ST_OK;
+    return dir_fail(at, name, errno);
 }
 
 const char *file_cache_folder(struct arena *a)
@@ -161,14 +182,140 @@ const char *file_cache_folder(struct arena *a)
     return NULL;
 }
 
+/* --- temporary names -------------------------------------------------------------------------- */
+
+static const char temporary_end[] = ".tmp";
+enum { RANDOM_DIGITS = 12, NAME_TRIES = 8 };
+
+enum status file_temporary_name(const char *name, char ret[FILE_TEMPORARY])
+{
+    uint64_t number;
+    if (strlen(name) > FILE_LONGEST) return fail(ST_IO, "%s: the path is too long", name);
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return fail(ST_IO, "%s: the system has no random numbers: %s", name, strerror(errno));
+    snprintf(ret, FILE_TEMPORARY, "%s.%0*llx%s", name, RANDOM_DIGITS,
+             (unsigned long long)(number >> (64 - 4 * RANDOM_DIGITS)), temporary_end);
+    return ST_OK;
+}
+
+int file_temporary_of(const char *entry)
+{
+    int end = (int)strlen(entry) - (int)strlen(temporary_end);
+    if (end < 3 || strcmp(entry + end, temporary_end) != 0) return 0;
+    int dot = end - 1;
+    bool decimal = true;
+    for (; dot > 0 && entry[dot] != '.'; dot--) {
+        bool digit = entry[dot] >= '0' && entry[dot] <= '9';
+        if (!digit && !(entry[dot] >= 'a' && entry[dot] <= 'f')) return 0;
+        decimal &= digit;
+    }
+    int digits = end - dot - 1;
+    bool of_writer = digits == RANDOM_DIGITS || (decimal && digits > 0 && digits <= 10);
+    return of_writer ? dot : 0;
+}
+
+/* Writers hold a lock on what has a temporary name; the system releases that of a killed one. */
+void file_remove_temporary_at(const struct dir *at, const char *name)
+{
+    char buffer[DIR_NAME];
+    int fd = openat(dir_fd(at), dir_name(at, name, buffer),
+                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    bool in_use = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    enum status st = ST_OK;
+    if (!in_use) {
+        st = file_remove_at(at, name);
+        if (st != ST_OK && (errno == EISDIR || errno == EPERM)) st = dir_remove(at, name);
+    }
+    if (fd >= 0) close(fd);
+    if (st != ST_OK) log_warning("could not remove a temporary file: %s", fail_message());
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+/* A file without a name in the folder of w->path; -1 if the file system has none, or no /proc by
+ * which to name it later. */
+static int open_nameless(const struct file_writer *w)
+{
+    char buffer[DIR_NAME], folder[DIR_NAME];
+    snprintf(folder, sizeof folder, "%s", dir_name(w->at, w->path, buffer));
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = '\0';
+    if (access("/proc/self/fd", X_OK) != 0) return -1;
+    return openat(dir_fd(w->at), slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+}
+
+static enum status open_named(struct file_writer *w, int *ret_fd)
+{
+    char buffer[DIR_NAME];
+    for (int i = 0; i < NAME_TRIES; i++) {
+        TRY(file_temporary_name(w->path, w->temporary));
+        int fd = openat(dir_fd(w->at), dir_name(w->at, w->temporary, buffer),
+                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        *ret_fd = fd;
+        if (fd >= 0) {
+            flock(fd, LOCK_EX | LOCK_NB);
+            return ST_OK;
+        }
+        if (errno != EEXIST) break;
+    }
+    w->temporary[0] = '\0';
+    return dir_fail(w->at, w->path, errno);
+}
+
+enum status file_writer_open_at(struct file_writer *w, const struct dir *at, const char *name)
+{
+    char buffer[DIR_NAME];
+    struct stat info;
+    *w = (struct file_writer){.at = at};
+    if (strlen(name) > FILE_LONGEST) return fail(ST_IO, "%s: the path is too long", name);
+    strcpy(w->path, name);
+    bool exists = fstatat(dir_fd(at), dir_name(at, name, buffer), &info, AT_SYMLINK_NOFOLLOW) == 0;
+    if (exists && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode))
+        return fail(ST_IO, "%s: exists and is not a regular file", dir_path(at, name, buffer));
+    int fd = open_nameless(w);
+    if (fd < 0) TRY(open_named(w, &fd));
+    w->stream = fdopen(fd, "wb");
+    if (w->stream) return ST_OK;
+    int error = errno;
+    if (w->temporary[0]) unlinkat(dir_fd(at), dir_name(at, w->temporary, buffer), 0);
+    return close_and_fail(fd, at, name, error);
+}
+
 enum status file_writer_open(struct file_writer *w, const char *path)
 {
-    *w = (struct file_writer){0};
-    if (strlen(path) >= sizeof w->path) return fail(ST_IO, "%s: the path is too long", path);
-    strcpy(w->path, path);
-    snprintf(w->temporary, sizeof w->temporary, "%s.%d.tmp", path, (int)getpid());
-    w->stream = fopen(w->temporary, "wbe");
-    return w->stream ? ST_OK : fail_errno(path);
+    return file_writer_open_at(w, NULL, path);
+}
+
+static bool link_to(const struct file_writer *w, int fd, const char *name)
+{
+    char self[64], buffer[DIR_NAME];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, self, dir_fd(w->at), dir_name(w->at, name, buffer),
+                  AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* Gives a nameless file its name. A link cannot replace a file, so then it takes a temporary name
+ * first. */
+static bool name_file(struct file_writer *w, int fd)
+{
+    char from[DIR_NAME], to[DIR_NAME];
+    if (!w->temporary[0]) {
+        if (link_to(w, fd, w->path)) return true;
+        if (errno != EEXIST) return false;
+        flock(fd, LOCK_EX | LOCK_NB);
+        char name[FILE_TEMPORARY];
+        if (file_temporary_name(w->path, name) != ST_OK || !link_to(w, fd, name)) return false;
+        strcpy(w->temporary, name);
+    }
+    return renameat(dir_fd(w->at), dir_name(w->at, w->temporary, from), dir_fd(w->at),
+                    dir_name(w->at, w->path, to)) == 0;
+}
+
+static void remove_temporary(struct file_writer *w)
+{
+    char buffer[DIR_NAME];
+    if (w->temporary[0]) unlinkat(dir_fd(w->at), dir_name(w->at, w->temporary, buffer), 0);
+    w->temporary[0] = '\0';
 }
 
 enum status file_writer_commit(struct file_writer *w)
@@ -177,42 +324,42 @@ enum status file_writer_commit(struct file_writer *w)
     BUG_IF(!stream, "%s is written twice", w->path);
     w->stream = NULL;
     errno = 0;
-    bool ok = fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0;
+    bool ok = fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0 &&
+              name_file(w, fileno(stream));
     int error = errno;
-    if (fclose(stream) != 0 && ok) {
-        ok = false;
-        error = errno;
-    }
-    if (ok && rename(w->temporary, w->path) != 0) {
-        ok = false;
-        error = errno;
-    }
-    if (!ok) {
-        unlink(w->temporary);
-        /* A write that failed earlier set the stream's error flag, but errno is lost. */
-        return fail(ST_IO, "%s: %s", w->path, strerror(error ? error : EIO));
-    }
-    return file_sync_parent(w->path);
+    if (ok) w->temporary[0] = '\0';
+    fclose(stream); /* everything is on disk, or has failed already */
+    remove_temporary(w);
+    /* A write that failed earlier set the stream's error flag, but errno is lost. */
+    if (!ok) return dir_fail(w->at, w->path, error ? error : EIO);
+    return dir_sync_parent(w->at, w->path);
 }
 
 void file_writer_discard(struct file_writer *w)
 {
     if (!w->stream) return;
+    int error = errno;
     fclose(w->stream);
-    unlink(w->temporary);
     w->stream = NULL;
+    remove_temporary(w);
+    errno = error;
+}
+
+enum status file_write_at(const struct dir *at, const char *name, const void *data, int64_t size)
+{
+    struct file_writer w;
+    TRY(file_writer_open_at(&w, at, name));
+    if (size > 0 && fwrite(data, 1, (size_t)size, w.stream) != (size_t)size) {
+        int error = errno; /* file_writer_commit would detect the failure but not its reason */
+        file_writer_discard(&w);
+        return dir_fail(at, name, error);
+    }
+    return file_writer_commit(&w);
 }
 
 enum status file_write(const char *path, const void *data, int64_t size)
 {
-    struct file_writer w;
-    TRY(file_writer_open(&w, path));
-    if (size > 0 && fwrite(data, 1, (size_t)size, w.stream) != (size_t)size) {
-        int error = errno; /* file_writer_commit would detect the failure but not its reason */
-        file_writer_discard(&w);
-        return fail(ST_IO, "%s: %s", path, strerror(error));
-    }
-    return file_writer_commit(&w);
+    return file_write_at(NULL, path, data, size);
 }
 
 enum status file_check_writable(const char *path)
@@ -225,20 +372,10 @@ enum status file_check_writable(const char *path)
 
 enum status file_sync_dir(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return fail_errno(path);
-    enum status st = ST_OK;
-    /* Some file systems cannot sync a directory and return EINVAL; that is not an error. */
-    if (fsync(fd) != 0 && errno != EINVAL) st = fail_errno(path);
-    close(fd);
-    return st;
+    return dir_sync(NULL, path);
 }
 
 enum status file_sync_parent(const char *path)
 {
-    char parent[1024];
-    snprintf(parent, sizeof parent, "%s", path);
-    char *slash = strrchr(parent, '/');
-    if (slash) slash[slash == parent] = '\0';
-    return file_sync_dir(slash ? parent : ".");
+    return dir_sync_parent(NULL, path);
 }

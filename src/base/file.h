@@ -1,10 +1,13 @@
 /* file.h - read whole files, map files, and write files atomically.
  *
- * Every error message names the path and the operating system's reason. */
+ * Only regular files are opened: a FIFO or a device neither blocks nor fills the memory. Every
+ * error message names the path and the operating system's reason. Functions that end in _at take a
+ * folder and a name in it (base/dir.h); the others take a path. After a failure with ST_IO, errno
+ * holds the reason. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
-#include "base/arena.h"
+#include "base/dir.h"
 
 #include <stdio.h>
 
@@ -12,37 +15,61 @@ bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 /* Up to size - 1 bytes as text in one read, without allocating; false and "" if there are none. */
 bool file_peek(const char *path, char *text, int size);
+/* Opens a regular file for reading; the caller closes the descriptor. */
+enum status file_open_at(const struct dir *at, const char *name, int *ret_fd, int64_t *ret_size);
 /* Reads the whole file and appends a zero byte. */
 enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size);
+enum status file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret_data,
+                         int64_t *ret_size);
 /* Maps a file read-only; an empty file is ST_FORMAT. Release the mapping with file_unmap. */
 enum status file_map(const char *path, void **ret_map, int64_t *ret_size);
+enum status file_map_at(const struct dir *at, const char *name, void **ret_map, int64_t *ret_size);
 void file_unmap(void *map, int64_t size);
 /* The user's cache folder by the XDG rules (a relative XDG_CACHE_HOME counts as unset), or NULL if
  * there is no home directory. The folder may not exist yet. */
 const char *file_cache_folder(struct arena *a);
-/* Creates a directory and its missing parents. */
+/* Creates a directory and its missing parents, durably. `ret_made`: how many; may be NULL. */
 enum status file_make_dirs(const char *path);
+enum status file_make_dirs_count(const char *path, int *ret_made);
 /* The same for the folder of a file. */
 enum status file_make_parent(const char *path);
 /* Removes a directory and its contents. A missing directory is ST_OK. */
 enum status file_remove_dir(const char *path);
+/* Removes a file. A missing file is ST_OK. */
+enum status file_remove_at(const struct dir *at, const char *name);
 
-/* Writes a file under a temporary name in the same directory; commit syncs it and renames it to
- * `path`, so readers see the complete file or none. */
+enum { FILE_LONGEST = 1023, FILE_TEMPORARY = FILE_LONGEST + 32 };
+
+/* Writes a file that has no name yet; commit syncs it and gives it the name, so readers see the
+ * complete file or none. On file systems without nameless files it has a private name until then.
+ * Where `path` has a file already, it is replaced; one that is not a regular file is ST_IO. */
 struct file_writer {
     FILE *stream; /* write here */
-    char path[1024], temporary[1040];
+    /* private to file.c */
+    const struct dir *at;
+    char path[FILE_LONGEST + 1], temporary[FILE_TEMPORARY];
 };
 enum status file_writer_open(struct file_writer *w, const char *path);
-/* Flushes, syncs and renames; on failure (for example a full disk) removes the temporary file. */
+/* The folder must outlive the writer. */
+enum status file_writer_open_at(struct file_writer *w, const struct dir *at, const char *name);
+/* Flushes, syncs and names the file; on failure (for example a full disk) nothing is left of it. */
 enum status file_writer_commit(struct file_writer *w);
 void file_writer_discard(struct file_writer *w);
 /* Opens, writes and commits. */
 enum status file_write(const char *path, const void *data, int64_t size);
+enum status file_write_at(const struct dir *at, const char *name, const void *data, int64_t size);
 /* Checks whether the file could be written now; leaves nothing behind. */
 enum status file_check_writable(const char *path);
 /* Syncs a directory, or the one that holds `path`, so that a rename in it survives a crash. */
 enum status file_sync_dir(const char *path);
 enum status file_sync_parent(const char *path);
+
+/* A private name for what will become `name`: NAME.0123456789ab.tmp. No one can guess it. */
+enum status file_temporary_name(const char *name, char ret[FILE_TEMPORARY]);
+/* The length of NAME if `entry` is such a name, or NAME.PID.tmp of older versions; else 0. */
+int file_temporary_of(const char *entry);
+/* Removes a file or folder of such a name unless a living process is writing it, or it is gone. A
+ * failure is only a warning. */
+void file_remove_temporary_at(const struct dir *at, const char *name);
 
 #endif

@@ -1,105 +1,226 @@
 #include "base/folder.h"
 
-#include "base/file.h"
 #include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-/* Sets the names; nothing on disk changes. */
-static enum status name_folders(struct folder_writer *w, const char *path)
+/* NAME.0123456789ab.old.tmp: a folder that was set aside. No writer's temporary name is like it. */
+static const char set_aside[] = ".old.tmp";
+
+static int rename_at(const struct dir *at, const char *from, const char *to, unsigned flags)
 {
-    int n = snprintf(w->path, sizeof w->path, "%s", path);
-    while (n > 1 && n < (int)sizeof w->path && w->path[n - 1] == '/') w->path[--n] = '\0';
-    if (n >= (int)sizeof w->path)
-        return fail(ST_USAGE, "%.60s...: the path is longer than %d bytes", path,
-                    (int)sizeof w->path - 1);
-    const char *slash = strrchr(w->path, '/'), *name = slash ? slash + 1 : w->path;
-    int above = (int)(name - w->path);
-    snprintf(w->temporary, sizeof w->temporary, "%.*s.%s" FOLDER_TEMPORARY, above, w->path, name);
-    snprintf(w->old, sizeof w->old, "%.*s.%s" FOLDER_OLD, above, w->path, name);
+    char a[DIR_NAME], b[DIR_NAME];
+    return renameat2(dir_fd(at), dir_name(at, from, a), dir_fd(at), dir_name(at, to, b), flags);
+}
+
+/* The length of NAME if `entry` is a folder that was set aside from it, else 0. */
+static int set_aside_of(const char *entry)
+{
+    char plain[FILE_TEMPORARY];
+    size_t n = strlen(entry), end = strlen(set_aside);
+    if (n >= sizeof plain || n <= end || strcmp(entry + n - end, set_aside) != 0) return 0;
+    snprintf(plain, sizeof plain, "%.*s.tmp", (int)(n - end), entry);
+    return file_temporary_of(plain);
+}
+
+bool folder_is_temporary(const char *name)
+{
+    return file_temporary_of(name) > 0 || set_aside_of(name) > 0;
+}
+
+/* Whether `entry` is a temporary name of `name`, or of it set aside. */
+static bool is_of(const char *entry, const char *name, bool aside)
+{
+    size_t length = (size_t)(aside ? set_aside_of(entry) : file_temporary_of(entry));
+    return length > 0 && length == strlen(name) && memcmp(entry, name, length) == 0;
+}
+
+static enum status list_temporaries(const struct dir *at, const char *name, bool aside,
+                                    struct arena *a, struct dir_entries *ret)
+{
+    const char *slash = strrchr(name, '/');
+    const char *folder = slash ? arena_printf(a, "%.*s", (int)(slash - name) + 1, name) : ".";
+    TRY(dir_list(at, folder, a, ret));
+    int kept = 0;
+    for (int i = 0; i < ret->count; i++)
+        if (is_of(ret->name[i], slash ? slash + 1 : name, aside))
+            ret->name[kept++] =
+                slash ? arena_printf(a, "%s%s", folder, ret->name[i]) : ret->name[i];
+    ret->count = kept;
     return ST_OK;
 }
 
-static bool is_missing(const char *path)
+static enum status restore(const struct dir *at, const char *name, struct arena *a)
 {
-    struct stat info;
-    return lstat(path, &info) != 0 && errno == ENOENT;
+    bool there;
+    struct dir_entries old;
+    TRY(dir_has(at, name, &there));
+    TRY(list_temporaries(at, name, true, a, &old));
+    for (int i = 0; i < old.count; i++) {
+        if (there) {
+            file_remove_temporary_at(at, old.name[i]);
+        } else {
+            if (rename_at(at, old.name[i], name, RENAME_NOREPLACE) != 0)
+                return dir_fail(at, old.name[i], errno);
+            there = true;
+        }
+    }
+    return ST_OK;
+}
+
+enum status folder_restore_at(const struct dir *at, const char *name)
+{
+    struct arena scratch = {0};
+    enum status st = restore(at, name, &scratch);
+    arena_release(&scratch);
+    return st;
+}
+
+enum status folder_is_interrupted(const char *path, bool *ret_interrupted)
+{
+    struct arena scratch = {0};
+    struct dir_entries old = {0};
+    bool there;
+    TRY(dir_has(NULL, path, &there));
+    enum status st = there ? ST_OK : list_temporaries(NULL, path, true, &scratch, &old);
+    *ret_interrupted = old.count > 0;
+    arena_release(&scratch);
+    return st;
+}
+
+static enum status clean(const struct dir *at, const char *name)
+{
+    struct arena scratch = {0};
+    struct dir_entries left;
+    enum status st = list_temporaries(at, name, false, &scratch, &left);
+    for (int i = 0; st == ST_OK && i < left.count; i++) file_remove_temporary_at(at, left.name[i]);
+    arena_release(&scratch);
+    return st;
+}
+
+/* The lock tells other writers that this one lives; see file_remove_temporary_at. */
+static enum status make_private(struct folder_writer *w)
+{
+    enum { TRIES = 8 };
+    char buffer[DIR_NAME];
+    int error = 0;
+    for (int i = 0; i < TRIES; i++) {
+        TRY(file_temporary_name(w->path, w->temporary));
+        const char *name = dir_name(w->at, w->temporary, buffer);
+        if (mkdirat(dir_fd(w->at), name, 0777) != 0) {
+            error = errno;
+            if (error == EEXIST) continue;
+            break;
+        }
+        w->lock = openat(dir_fd(w->at), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (w->lock >= 0) {
+            flock(w->lock, LOCK_EX | LOCK_NB);
+            return ST_OK;
+        }
+        error = errno;
+        unlinkat(dir_fd(w->at), name, AT_REMOVEDIR);
+        break;
+    }
+    return dir_fail(w->at, w->path, error);
+}
+
+enum status folder_writer_open_at(struct folder_writer *w, const struct dir *at, const char *name)
+{
+    *w = (struct folder_writer){.at = at, .lock = -1};
+    int n = snprintf(w->path, sizeof w->path, "%s", name);
+    while (n > 1 && n < (int)sizeof w->path && w->path[n - 1] == '/') w->path[--n] = '\0';
+    if (n >= (int)sizeof w->path)
+        return fail(ST_USAGE, "%.60s...: the path is longer than %d bytes", name, FILE_LONGEST);
+    if (!at) TRY(file_make_parent(w->path));
+    TRY(folder_restore_at(at, w->path));
+    TRY(clean(at, w->path));
+    return make_private(w);
 }
 
 enum status folder_writer_open(struct folder_writer *w, const char *path)
 {
-    TRY(name_folders(w, path));
-    TRY(file_remove_dir(w->temporary));
-    return file_make_dirs(w->temporary);
+    return folder_writer_open_at(w, NULL, path);
 }
 
-bool folder_is_interrupted(const char *path)
+/* If the file system cannot exchange two names, the old folder is renamed first. A kill between the
+ * two renames leaves it under a name that folder_restore_at knows. */
+static enum status replace_by_two(struct folder_writer *w)
 {
-    struct folder_writer w;
-    struct stat info;
-    return name_folders(&w, path) == ST_OK && is_missing(w.path) && lstat(w.old, &info) == 0 &&
-           S_ISDIR(info.st_mode);
+    char old[FILE_TEMPORARY + sizeof set_aside];
+    TRY(file_temporary_name(w->path, old));
+    strcpy(old + strlen(old) - strlen(".tmp"), set_aside);
+    if (rename_at(w->at, w->path, old, 0) != 0) return dir_fail(w->at, w->path, errno);
+    if (rename_at(w->at, w->temporary, w->path, 0) != 0) {
+        enum status st = dir_fail(w->at, w->path, errno);
+        if (rename_at(w->at, old, w->path, 0) != 0) log_warning("the old folder is now %s", old);
+        return st;
+    }
+    TRY(dir_sync_parent(w->at, w->path));
+    return dir_remove(w->at, old);
 }
 
-enum status folder_restore(const char *path)
+/* Gives the temporary folder its name; what had it before has the temporary one then. */
+static enum status take_name(struct folder_writer *w)
 {
-    struct folder_writer w;
-    if (!folder_is_interrupted(path)) return ST_OK;
-    TRY(name_folders(&w, path));
-    if (rename(w.old, w.path) != 0)
-        return fail(ST_IO, "%s is left as %s and cannot be renamed back: %s", w.path, w.old,
-                    strerror(errno));
-    log_warning("%s was restored from %s, where a process that was killed had left it", w.path,
-                w.old);
-    return file_sync_parent(w.path);
-}
-
-/* Exchanges the old folder with the new one. If the file system cannot exchange two names, the old
- * folder is renamed first; see folder_restore. */
-static enum status replace(struct folder_writer *w)
-{
-    if (renameat2(AT_FDCWD, w->temporary, AT_FDCWD, w->path, RENAME_EXCHANGE) == 0) return ST_OK;
-    TRY(file_remove_dir(w->old));
-    if (rename(w->path, w->old) != 0) return fail(ST_IO, "%s: %s", w->path, strerror(errno));
-    if (rename(w->temporary, w->path) == 0) return ST_OK;
-    enum status st = fail(ST_IO, "%s: %s", w->path, strerror(errno));
-    if (rename(w->old, w->path) != 0) log_warning("the old folder is now %s", w->old);
-    return st;
+    char buffer[DIR_NAME];
+    struct stat existing;
+    const char *name = dir_name(w->at, w->path, buffer);
+    if (fstatat(dir_fd(w->at), name, &existing, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT) return dir_fail(w->at, w->path, errno);
+        if (rename_at(w->at, w->temporary, w->path, 0) == 0) return ST_OK;
+        if (errno != ENOTEMPTY && errno != EEXIST) return dir_fail(w->at, w->path, errno);
+    } else if (!S_ISDIR(existing.st_mode)) {
+        return fail(ST_IO, "%s: exists and is not a directory", dir_path(w->at, w->path, buffer));
+    }
+    if (rename_at(w->at, w->temporary, w->path, RENAME_EXCHANGE) == 0) return ST_OK;
+    return replace_by_two(w);
 }
 
 static enum status commit(struct folder_writer *w)
 {
-    TRY(file_sync_dir(w->temporary));
-    struct stat existing;
-    if (lstat(w->path, &existing) == 0) {
-        if (!S_ISDIR(existing.st_mode))
-            return fail(ST_IO, "%s: exists and is not a directory", w->path);
-        TRY(replace(w));
-    } else if (rename(w->temporary, w->path) != 0) {
-        return fail(ST_IO, "%s: %s", w->path, strerror(errno));
-    }
-    TRY(file_sync_parent(w->path));
-    TRY(file_remove_dir(w->old)); /* not before the new one is on disk */
-    return file_remove_dir(w->temporary);
+    TRY(dir_sync(w->at, w->temporary));
+    TRY(take_name(w));
+    TRY(dir_sync_parent(w->at, w->path));
+    return dir_remove(w->at, w->temporary);
+}
+
+static void unlock(struct folder_writer *w)
+{
+    if (w->lock >= 0) close(w->lock);
+    w->lock = -1;
 }
 
 enum status folder_writer_commit(struct folder_writer *w)
 {
     enum status st = commit(w);
     if (st != ST_OK) folder_writer_discard(w);
+    unlock(w);
     return st;
 }
 
 void folder_writer_discard(struct folder_writer *w)
 {
-    char message[1024];
-    snprintf(message, sizeof message, "%s", fail_message());
-    if (file_remove_dir(w->temporary) != ST_OK)
+    struct failure kept;
+    int error = errno;
+    fail_keep(&kept);
+    if (dir_remove(w->at, w->temporary) != ST_OK)
         log_warning("could not remove the temporary folder %s", w->temporary);
-    enum status kept = fail(ST_IO, "%s", message);
-    (void)kept;
+    unlock(w);
+    fail_restore(&kept);
+    errno = error;
+}
+
+enum status folder_remove_at(const struct dir *at, const char *name)
+{
+    char gone[FILE_TEMPORARY];
+    TRY(file_temporary_name(name, gone));
+    if (rename_at(at, name, gone, 0) != 0)
+        return errno == ENOENT ? ST_OK : dir_fail(at, name, errno);
+    return dir_remove(at, gone);
 }

@@ -1,34 +1,36 @@
 /* folder.h - writes a folder atomically.
  *
- * Files are written to a temporary folder in the same directory; commit syncs it and renames it. An
- * existing folder is replaced in one step, so a reader sees either the old or the new one. The
- * temporary name of a/b is a/.b.tmp. Where a file system cannot exchange two names, the old folder
- * is a/.b.old for a moment, and stays there if the process is killed then: see folder_restore. At
- * most one process may write a folder at a time. */
+ * Files are written to a temporary folder of a private name in the same directory; commit syncs it
+ * and renames it. An existing folder is replaced in one step, so a reader sees the old or the new
+ * one. Two writers of one folder do not disturb each other: the later commit wins. */
 #ifndef BASE_FOLDER_H
 #define BASE_FOLDER_H
 
-#include "base/base.h"
+#include "base/file.h"
 
 struct folder_writer {
-    char path[1024];
-    char temporary[1040]; /* write the files here; ends in FOLDER_TEMPORARY */
-    char old[1040];       /* ends in FOLDER_OLD */
+    const struct dir *at;
+    char path[FILE_LONGEST + 1];
+    char temporary[FILE_TEMPORARY]; /* write the files here, below `at` */
+    int lock;                       /* private to folder.c */
 };
 
-#define FOLDER_TEMPORARY ".tmp"
-#define FOLDER_OLD       ".old"
-
-/* Creates the temporary folder and its missing parents; removes one left by a killed writer. */
+/* Creates the temporary folder and its missing parents; removes those of killed writers. */
 enum status folder_writer_open(struct folder_writer *w, const char *path);
+/* The same in an open folder, which must outlive the writer; creates no parents. */
+enum status folder_writer_open_at(struct folder_writer *w, const struct dir *at, const char *name);
 /* On failure removes the temporary folder and keeps the old one. */
 enum status folder_writer_commit(struct folder_writer *w);
-/* True if a writer was killed between its two renames: there is no `path`, but its older version
- * under the other name. The same is true for an instant while a writer runs. */
-bool folder_is_interrupted(const char *path);
-/* Renames that older version back. Otherwise does nothing. */
-enum status folder_restore(const char *path);
 /* Removes the temporary folder; preserves the message of the error that led here. */
 void folder_writer_discard(struct folder_writer *w);
+/* Puts a folder back under its name if a writer was killed while it replaced it, which leaves it
+ * under another name on file systems that cannot exchange two names. */
+enum status folder_restore_at(const struct dir *at, const char *name);
+/* Whether that is needed: there is no `path`, but a folder that was set aside from it. */
+enum status folder_is_interrupted(const char *path, bool *ret_interrupted);
+/* Whether a writer may give a folder or file this name for a time, and remove it later. */
+bool folder_is_temporary(const char *name);
+/* Removes a folder in one step: a reader sees all of it or none. A missing folder is ST_OK. */
+enum status folder_remove_at(const struct dir *at, const char *name);
 
 #endif

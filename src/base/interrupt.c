@@ -2,21 +2,28 @@
 
 #include <signal.h>
 
-static const int caught[] = {SIGINT, SIGTERM};
+/* The first two are caught even if the parent process ignores them. */
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU, SIGXFSZ, SIGPIPE};
+enum { ALWAYS = 2 };
 static struct sigaction before[COUNT_OF(caught)];
-static volatile sig_atomic_t noted; /* a handler has no other place to write to */
+static volatile sig_atomic_t noted, pipe_broke; /* a handler has no other place to write to */
 
 static void note(int number)
 {
     noted = number;
-    sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    pipe_broke |= number == SIGPIPE;
+    if (number == SIGINT || number == SIGTERM)
+        sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 }
 
 void interrupt_catch(void)
 {
-    noted = 0;
+    noted = pipe_broke = 0;
     struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
-    for (int i = 0; i < COUNT_OF(caught); i++) sigaction(caught[i], &action, &before[i]);
+    for (int i = 0; i < COUNT_OF(caught); i++) {
+        sigaction(caught[i], NULL, &before[i]);
+        if (i < ALWAYS || before[i].sa_handler != SIG_IGN) sigaction(caught[i], &action, NULL);
+    }
 }
 
 int interrupt_noted(void)
@@ -27,4 +34,6 @@ int interrupt_noted(void)
 void interrupt_release(void)
 {
     for (int i = 0; i < COUNT_OF(caught); i++) sigaction(caught[i], &before[i], NULL);
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    if (pipe_broke) sigaction(SIGPIPE, &ignore, NULL);
 }

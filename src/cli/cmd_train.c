@@ -19,21 +19,40 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A run directory in place of CONFIG stands for its config.conf, with out_dir set to it. */
-static enum status read_config(struct config *c, int argc, char **argv, struct arena *a)
+/* What the command line asks for. */
+struct request {
+    bool overwrite, json;
+    int words; /* CONFIG and overrides */
+    char **word;
+    int run; /* the word that is a run directory in place of CONFIG; -1: none */
+};
+
+static int find_run(int words, char **word)
 {
-    char **word = ARENA_NEW(a, char *, 2 * argc);
+    for (int i = 0; i < words; i++)
+        if (word[i][0] != '-' && file_is_dir(word[i])) return i;
+    return -1;
+}
+
+/* A run directory in place of CONFIG stands for its config.conf, with out_dir set to it. */
+static enum status read_config(struct config *c, const struct request *r, struct arena *a)
+{
+    char **word = ARENA_NEW(a, char *, r->words + 1);
     int words = 0;
-    for (int i = 0; i < argc; i++) {
-        bool is_dir = argv[i][0] != '-' && file_is_dir(argv[i]);
-        if (is_dir) word[words++] = arena_printf(a, "--out_dir=%s", argv[i]);
-    }
-    for (int i = 0; i < argc; i++) {
-        bool is_dir = argv[i][0] != '-' && file_is_dir(argv[i]);
-        word[words++] = is_dir ? arena_printf(a, "%s/config.conf", argv[i]) : argv[i];
-    }
+    if (r->run >= 0) word[words++] = arena_printf(a, "--out_dir=%s", r->word[r->run]);
+    for (int i = 0; i < r->words; i++)
+        word[words++] = i == r->run ? arena_printf(a, "%s/config.conf", r->word[i]) : r->word[i];
     TRY(command_read_config(c, words, word, true, a));
     return model_check(c);
+}
+
+/* The overrides alone, with out_dir set to the run directory if there is one. */
+static enum status read_overrides(struct config *c, const struct request *r, struct arena *a)
+{
+    if (r->run >= 0) TRY(config_set(c, arena_printf(a, "--out_dir=%s", r->word[r->run]), a));
+    for (int i = 0; i < r->words; i++)
+        if (i != r->run && config_is_override(r->word[i])) TRY(config_set(c, r->word[i], a));
+    return ST_OK;
 }
 
 static void print_before(const struct trainer *t)
@@ -137,51 +156,93 @@ static enum status report_finished(const struct config *c, bool json, struct are
     return ST_OK;
 }
 
-static enum status train(const struct config *c, bool overwrite, bool json, struct arena *a)
+/* Trains in the directory that `t` has claimed. */
+static enum status train(struct trainer *t, const struct config *c, bool json, struct arena *a)
 {
     struct environment environment;
-    struct trainer t;
     threads_set(c->plan.threads);
-    TRY(isa_limit(c->plan.isa));
+    enum status st = isa_limit(c->plan.isa);
+    if (st != ST_OK) {
+        trainer_close(t);
+        return st;
+    }
     gather(&environment, c, a);
-    struct trainer_options o = {overwrite, &environment};
-    TRY(trainer_open(&t, c, &o, a));
-    if (t.finished) {
-        trainer_close(&t);
+    TRY(trainer_begin(t, c, &environment));
+    if (t->finished) {
+        trainer_close(t);
         return report_finished(c, json, a);
     }
-    print_before(&t);
-    enum status st = trainer_run(&t);
+    print_before(t);
+    st = trainer_run(t);
     if (st == ST_OK) {
         struct str s = {0};
         if (json)
-            run_summary_print_json(&t.summary, &s);
+            run_summary_print_json(&t->summary, &s);
         else
-            print_after(&t);
+            print_after(t);
         command_print(&s);
-        write_page(c->train.out_dir, a);
+        if (dir_check(&t->run.dir) == ST_OK)
+            write_page(c->train.out_dir, a);
+        else
+            log_warning("the page is not written: %s", fail_message());
         log_info("next: strobe sample %s", c->train.out_dir);
     }
-    trainer_close(&t);
+    trainer_close(t);
     return st;
+}
+
+/* A run that is continued by its directory has its checkpoint's configuration, not that of its
+ * config.conf, which anything may have changed. */
+static enum status continue_run(struct trainer *t, const struct request *r, struct config *c,
+                                struct arena *a)
+{
+    TRY(trainer_claim(t, c->train.out_dir, true, false, a));
+    enum status st = ST_OK;
+    if (t->before) {
+        *c = *t->before;
+        c->train.init_from = INIT_RESUME;
+        st = read_overrides(c, r, a);
+        if (st == ST_OK) st = model_check(c);
+    } else {
+        st = read_config(c, r, a);
+    }
+    if (st == ST_OK) return train(t, c, r->json, a);
+    trainer_close(t);
+    return st;
+}
+
+static enum status run_request(const struct request *r, struct arena *a)
+{
+    struct config c;
+    struct trainer t;
+    config_init(&c);
+    if (r->run >= 0) TRY(read_overrides(&c, r, a));
+    bool continues = r->run >= 0 && c.train.init_from == INIT_RESUME &&
+                     !strcmp(c.train.out_dir, r->word[r->run]);
+    if (!continues) TRY(read_config(&c, r, a));
+    bool resume = c.train.init_from == INIT_RESUME;
+    if (r->overwrite && resume)
+        return fail(ST_USAGE,
+                    "--overwrite and --init_from=resume contradict each other; leave one out");
+    if (continues) return continue_run(&t, r, &c, a);
+    TRY(trainer_claim(&t, c.train.out_dir, resume, r->overwrite, a));
+    return train(&t, &c, r->json, a);
 }
 
 enum status cmd_train(int argc, char **argv)
 {
-    bool overwrite = false, json = false;
+    struct request r = {0};
     const struct opt options[] = {
-        {"overwrite", OPT_FLAG, &overwrite, NULL, "replace the run in out_dir"},
-        {"json", OPT_FLAG, &json, NULL, "print the result as JSON"},
+        {"overwrite", OPT_FLAG, &r.overwrite, NULL, "replace the run in out_dir"},
+        {"json", OPT_FLAG, &r.json, NULL, "print the result as JSON"},
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
+    r.words = argc;
+    r.word = argv;
+    r.run = find_run(argc, argv);
     struct arena a = {0};
-    struct config c;
-    enum status st = read_config(&c, argc, argv, &a);
-    if (st == ST_OK && overwrite && c.train.init_from == INIT_RESUME)
-        st = fail(ST_USAGE,
-                  "--overwrite and --init_from=resume contradict each other; leave one out");
-    if (st == ST_OK) st = train(&c, overwrite, json, &a);
+    enum status st = run_request(&r, &a);
     arena_release(&a);
     return st;
 }

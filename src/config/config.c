@@ -95,6 +95,7 @@ struct reader {
     int line;
     struct arena *arena;
     const char *(*find)(const char *name); /* returns texts in memory; NULL: read files */
+    const char *text;                      /* the text itself; NULL: find or read it */
     int depth, entries;
     int seen[FIELD_MOST]; /* the line on which each key was set */
 };
@@ -159,6 +160,7 @@ static enum status read_include(struct reader *r, const char *value)
 {
     if (r->entries > 0)
         return fail(ST_USAGE, "include must come before all keys of a file, and only once");
+    if (r->text) return fail(ST_USAGE, "a configuration that is kept in a file includes no other");
     char *name = arena_strdup(r->arena, value);
     TRY(unquote("include", name, false));
     if (!*name) return fail(ST_USAGE, "include needs the name of a file");
@@ -219,6 +221,10 @@ static enum status read_line(struct reader *r, char *line)
 static enum status load(const struct reader *r, char **ret_text)
 {
     int64_t size;
+    if (r->text) {
+        *ret_text = arena_strdup(r->arena, r->text);
+        return ST_OK;
+    }
     if (r->find) {
         const char *text = r->find(r->path);
         if (!text) return fail(ST_IO, "there is no built-in file %s", r->path);
@@ -256,6 +262,13 @@ enum status config_read_text(struct config *c, const char *name,
                              const char *(*find)(const char *name), struct arena *a)
 {
     struct reader r = {.config = c, .path = name, .arena = a, .find = find};
+    return read_file(&r);
+}
+
+enum status config_read_memory(struct config *c, const char *name, const char *text,
+                               struct arena *a)
+{
+    struct reader r = {.config = c, .path = name, .arena = a, .text = text};
     return read_file(&r);
 }
 

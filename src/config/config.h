@@ -123,6 +123,9 @@ enum status config_read(struct config *c, const char *path, struct arena *a);
  * also for included files; NULL if the name is unknown, which is a failure. */
 enum status config_read_text(struct config *c, const char *name,
                              const char *(*find)(const char *name), struct arena *a);
+/* The same for one text in memory, which may not include files; `name` is for messages. */
+enum status config_read_memory(struct config *c, const char *name, const char *text,
+                               struct arena *a);
 /* One override: "--key=value", "--key" (a boolean: true) or "key=value". */
 enum status config_set(struct config *c, const char *text, struct arena *a);
 /* True for "--key=value" and "key=value". A '=' after the first '/' is part of a path. */

@@ -24,6 +24,7 @@ enum status dataset_check_name(const char *name)
     bool valid = name[0] && name[0] != '.' && strlen(name) <= NAME_BYTES_MOST;
     for (const char *c = name; *c; c++)
         if (*c == '/' || (uint8_t)*c < ' ' || *c == 0x7f) valid = false;
+    valid &= !folder_is_temporary(name);
     if (!valid)
         return fail(
             ST_USAGE,
@@ -49,7 +50,7 @@ static enum status restore(const char *data_dir, const char *name, const char *f
 {
     struct set_lock lock;
     TRY(set_lock_take(&lock, data_dir, name, RESTORE_WAIT_MS));
-    enum status st = folder_restore(folder);
+    enum status st = folder_restore_at(NULL, folder);
     set_lock_release(&lock);
     return st;
 }
@@ -58,7 +59,9 @@ static enum status restore(const char *data_dir, const char *name, const char *f
 static enum status open_folder(const char *data_dir, const char *name, const char *folder,
                                int *ret_fd, struct arena *a)
 {
-    if (folder_is_interrupted(folder)) TRY(restore(data_dir, name, folder));
+    bool interrupted;
+    TRY(folder_is_interrupted(folder, &interrupted));
+    if (interrupted) TRY(restore(data_dir, name, folder));
     int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return fail(ST_IO, "%s does not exist: create it with %s", folder,
@@ -204,7 +207,7 @@ static enum status write_locked(const char *data_dir, const char *name, struct m
     struct stat info;
     TRY(file_make_dirs(data_dir));
     TRY(set_lock_take(&lock, data_dir, name, 0));
-    enum status st = folder_restore(folder);
+    enum status st = folder_restore_at(NULL, folder);
     if (st == ST_OK && !replace && lstat(folder, &info) == 0)
         st = fail(ST_USAGE, "%s already exists; replace it with --force", folder);
     if (st == ST_OK) st = write_folder(m, t, train, folder, a);

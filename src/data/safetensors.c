@@ -200,17 +200,23 @@ static enum status read_mapped(struct safetensors *s, const char *path, struct a
     return st;
 }
 
-enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a)
+enum status safetensors_open_at(struct safetensors *s, const struct dir *at, const char *name,
+                                struct arena *a)
 {
+    char buffer[DIR_NAME];
     struct safetensors opened = {};
-    TRY(regular_check(path, INT64_MAX));
-    TRY(file_map(path, &opened.map, &opened.map_bytes));
-    enum status st = read_mapped(&opened, path, a);
+    TRY(file_map_at(at, name, &opened.map, &opened.map_bytes));
+    enum status st = read_mapped(&opened, dir_path(at, name, buffer), a);
     if (st == ST_OK)
         *s = opened;
     else
         safetensors_close(&opened);
     return st;
+}
+
+enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a)
+{
+    return safetensors_open_at(s, NULL, path, a);
 }
 
 void safetensors_close(struct safetensors *s)
@@ -282,20 +288,27 @@ static void write_all(struct sink *s, const struct safetensor *tensors, int coun
     }
 }
 
-enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,
-                              struct safetensors_facts *ret)
+enum status safetensors_write_at(const struct dir *at, const char *name,
+                                 const struct safetensor *tensors, int count,
+                                 struct safetensors_facts *ret)
 {
     struct file_writer w;
-    TRY(file_writer_open(&w, path));
+    TRY(file_writer_open_at(&w, at, name));
     struct sink s = {.stream = w.stream, .hash = hash_open()};
     write_all(&s, tensors, count);
     struct safetensors_facts facts = {.bytes = s.bytes};
     hash_close(s.hash, facts.sha256);
     if (s.error) {
         file_writer_discard(&w);
-        return fail(ST_IO, "%s: %s", path, strerror(s.error));
+        return dir_fail(at, name, s.error);
     }
     TRY(file_writer_commit(&w));
     if (ret) *ret = facts;
     return ST_OK;
+}
+
+enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,
+                              struct safetensors_facts *ret)
+{
+    return safetensors_write_at(NULL, path, tensors, count, ret);
 }

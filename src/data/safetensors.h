@@ -6,7 +6,7 @@
 #ifndef DATA_SAFETENSORS_H
 #define DATA_SAFETENSORS_H
 
-#include "base/arena.h"
+#include "base/dir.h"
 #include "base/hash.h"
 
 enum { SAFETENSORS_RANK_MAX = 8 };
@@ -47,6 +47,8 @@ const char *safetensors_type_name(enum safetensors_type type);
 
 /* Maps a file. Tensors are valid until safetensors_close; names live in the arena. */
 enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a);
+enum status safetensors_open_at(struct safetensors *s, const struct dir *at, const char *name,
+                                struct arena *a);
 void safetensors_close(struct safetensors *s);
 /* NULL if there is no tensor of that name. */
 const struct safetensor *safetensors_find(const struct safetensors *s, const char *name);
@@ -61,5 +63,8 @@ struct safetensors_facts {
 /* Writes the tensors in order, atomically. Duplicate names are a BUG. `ret` may be NULL. */
 enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,
                               struct safetensors_facts *ret);
+enum status safetensors_write_at(const struct dir *at, const char *name,
+                                 const struct safetensor *tensors, int count,
+                                 struct safetensors_facts *ret);
 
 #endif

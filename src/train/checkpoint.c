@@ -1,26 +1,12 @@
 #include "train/checkpoint.h"
 
-#include "base/file.h"
 #include "base/folder.h"
 #include "base/log.h"
+#include "train/ckpt.h"
 #include "train/state_file.h"
 
-#include <dirent.h>
-#include <math.h>
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
-
-/* Folder names are padded so that `ls` shows them in order. */
-static void iter_path(char path[1024], const char *run_dir, int64_t iter)
-{
-    int n = snprintf(path, 1024, "%s/ckpt/%06lld", run_dir, (long long)iter);
-    BUG_IF(n >= 1024, "%s: the path is too long", run_dir); /* see path_fits */
-}
-
-static bool path_fits(const char *run_dir)
-{
-    return strlen(run_dir) < 900;
-}
 
 static struct safetensor as_safetensor(const struct weights_tensor *t, const char *name,
                                        const float *data)
@@ -32,18 +18,19 @@ static struct safetensor as_safetensor(const struct weights_tensor *t, const cha
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static enum status write_model(const char *folder, const struct weights_tensor *tensors, int count,
-                               struct safetensors_facts *ret, struct arena *a)
+static enum status write_model(const struct folder_writer *w, const struct weights_tensor *tensors,
+                               int count, struct safetensors_facts *ret, struct arena *a)
 {
     struct safetensor *list = ARENA_NEW(a, struct safetensor, count);
     for (int i = 0; i < count; i++)
         list[i] = as_safetensor(&tensors[i], tensors[i].name, tensors[i].weight);
-    return safetensors_write(arena_printf(a, "%s/%s", folder, state_tensor_file(STATE_MODEL)), list,
-                             count, ret);
+    const char *name = arena_printf(a, "%s/%s", w->temporary, state_tensor_file(STATE_MODEL));
+    return safetensors_write_at(w->at, name, list, count, ret);
 }
 
-static enum status write_optimizer(const char *folder, const struct weights_tensor *tensors,
-                                   int count, struct safetensors_facts *ret, struct arena *a)
+static enum status write_optimizer(const struct folder_writer *w,
+                                   const struct weights_tensor *tensors, int count,
+                                   struct safetensors_facts *ret, struct arena *a)
 {
     struct safetensor *list = ARENA_NEW(a, struct safetensor, (int64_t)count * OPTIMIZER_STATES);
     int kept = 0;
@@ -54,216 +41,163 @@ static enum status write_optimizer(const char *folder, const struct weights_tens
             const char *name = arena_printf(a, "%s%s", tensors[i].name, tensors[i].state[k].suffix);
             list[kept++] = as_safetensor(&tensors[i], name, data);
         }
-    return safetensors_write(arena_printf(a, "%s/%s", folder, state_tensor_file(STATE_OPTIMIZER)),
-                             list, kept, ret);
+    const char *name = arena_printf(a, "%s/%s", w->temporary, state_tensor_file(STATE_OPTIMIZER));
+    return safetensors_write_at(w->at, name, list, kept, ret);
 }
 
-static enum status write_files(const char *folder, const struct weights_tensor *tensors, int count,
-                               const struct checkpoint_state *state, struct arena *a)
+static enum status write_files(const struct folder_writer *w, const struct weights_tensor *tensors,
+                               int count, const struct checkpoint_state *state, struct arena *a)
 {
     struct safetensors_facts files[STATE_FILE_COUNT];
-    TRY(write_model(folder, tensors, count, &files[STATE_MODEL], a));
-    TRY(write_optimizer(folder, tensors, count, &files[STATE_OPTIMIZER], a));
-    return state_write(folder, state, files);
+    TRY(write_model(w, tensors, count, &files[STATE_MODEL], a));
+    TRY(write_optimizer(w, tensors, count, &files[STATE_OPTIMIZER], a));
+    return state_write(w->at, w->temporary, state, files);
 }
 
-/* --- finding ---------------------------------------------------------------------------------- */
-
-static int newest_first(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x > y ? -1 : x < y;
-}
-
-/* Iterations that have a folder, complete or not, newest first. */
-static int list_iters(const char *run_dir, struct arena *a, int64_t **ret_iters)
-{
-    int count = 0, capacity = 0;
-    int64_t *iters = NULL;
-    DIR *dir = path_fits(run_dir) ? opendir(arena_printf(a, "%s/ckpt", run_dir)) : NULL;
-    for (struct dirent *e; dir && (e = readdir(dir));) {
-        char *end, path[1024];
-        int64_t iter = strtoll(e->d_name, &end, 10);
-        if (iter < 0 || end == e->d_name || *end) continue;
-        iter_path(path, run_dir, iter);
-        if (strcmp(strrchr(path, '/') + 1, e->d_name) != 0) continue; /* not written by iter_path */
-        ARENA_GROW(a, iters, count, capacity);
-        iters[count++] = iter;
-    }
-    if (dir) closedir(dir);
-    if (count) qsort(iters, (size_t)count, sizeof *iters, newest_first);
-    *ret_iters = iters;
-    return count;
-}
-
-static enum status verify_file(const char *folder, int i, const struct safetensors_facts *expected,
-                               struct arena *a)
-{
-    const char *path = arena_printf(a, "%s/%s", folder, state_tensor_file(i));
-    void *map;
-    int64_t bytes;
-    TRY(file_map(path, &map, &bytes));
-    char digest[HASH_HEX] = "";
-    if (bytes == expected->bytes) hash_bytes(map, bytes, digest);
-    file_unmap(map, bytes);
-    if (bytes != expected->bytes)
-        return fail(ST_FORMAT, "%s has %lld bytes, expected %lld", path, (long long)bytes,
-                    (long long)expected->bytes);
-    if (strcmp(digest, expected->sha256) != 0)
-        return fail(ST_FORMAT, "%s is corrupt: its SHA-256 is %.12s..., expected %.12s...", path,
-                    digest, expected->sha256);
-    return ST_OK;
-}
-
-/* `whole`: also verify the tensor files, not only the state. */
-static enum status read_folder(struct checkpoint *c, bool whole, struct arena *a)
-{
-    struct safetensors_facts files[STATE_FILE_COUNT];
-    TRY(state_read(c->path, a, &c->state, files));
-    for (int i = 0; whole && i < STATE_FILE_COUNT; i++) TRY(verify_file(c->path, i, &files[i], a));
-    return ST_OK;
-}
-
-static enum status read_checkpoint(const char *run_dir, int64_t iter, bool whole, struct arena *a,
-                                   struct checkpoint *ret)
-{
-    struct checkpoint c;
-    iter_path(c.path, run_dir, iter);
-    TRY(read_folder(&c, whole, a));
-    if (c.state.iter != iter)
-        return fail(ST_FORMAT, "%s holds iteration %lld", c.path, (long long)c.state.iter);
-    *ret = c;
-    return ST_OK;
-}
-
-enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret)
-{
-    struct checkpoint c;
-    if (strlen(path) >= sizeof c.path) return fail(ST_USAGE, "%s: the path is too long", path);
-    strcpy(c.path, path);
-    TRY(read_folder(&c, true, a));
-    *ret = c;
-    return ST_OK;
-}
-
-bool checkpoint_exists(const char *run_dir)
-{
-    struct arena scratch = {};
-    int64_t *iters;
-    int count = list_iters(run_dir, &scratch, &iters);
-    arena_release(&scratch);
-    return count > 0;
-}
-
-bool checkpoint_find(const char *run_dir, bool best, struct arena *a, struct checkpoint *ret)
-{
-    int64_t *iters;
-    int count = list_iters(run_dir, a, &iters);
-    bool found = false;
-    for (int i = 0; i < count; i++) {
-        struct checkpoint c;
-        if (read_checkpoint(run_dir, iters[i], true, a, &c) != ST_OK) {
-            log_warning("skipping checkpoint %lld: %s", (long long)iters[i], fail_message());
-            continue;
-        }
-        if (!best) {
-            *ret = c;
-            return true;
-        }
-        bool is_best = c.state.best_iter == iters[i];
-        if (is_best && (!found || c.state.best_val_loss < ret->state.best_val_loss)) {
-            *ret = c;
-            found = true;
-        }
-    }
-    return found;
-}
-
-/* --- pruning ---------------------------------------------------------------------------------- */
-
-/* The newest checkpoint that had the best loss when it was saved; -1: none. */
-static int64_t best_of(const char *run_dir, const int64_t *iters, int count, struct arena *a)
-{
-    int64_t best = -1;
-    double loss = INFINITY;
-    for (int i = 0; i < count; i++) {
-        struct checkpoint c;
-        if (read_checkpoint(run_dir, iters[i], false, a, &c) != ST_OK) continue;
-        if (c.state.best_iter != iters[i] || !(c.state.best_val_loss < loss)) continue;
-        best = iters[i];
-        loss = c.state.best_val_loss;
-    }
-    return best;
-}
-
-static void remove_folder(const char *path)
-{
-    if (file_remove_dir(path) != ST_OK)
-        log_warning("could not remove an old checkpoint: %s", fail_message());
-}
-
-static void remove_leftovers(const char *run_dir, struct arena *a)
-{
-    const char *above = arena_printf(a, "%s/ckpt", run_dir);
-    DIR *dir = opendir(above);
-    for (struct dirent *e; dir && (e = readdir(dir));) {
-        size_t n = strlen(e->d_name), suffix = strlen(FOLDER_TEMPORARY);
-        if (n > suffix && strcmp(e->d_name + n - suffix, FOLDER_TEMPORARY) == 0)
-            remove_folder(arena_printf(a, "%s/%s", above, e->d_name));
-    }
-    if (dir) closedir(dir);
-}
-
-/* Runs only after the new checkpoint is complete. The previous one is kept as a spare in case the
- * new one is corrupted later, so it must be intact; if it is not, an older one is kept instead. A
- * folder that cannot be removed wastes disk space but does not fail the run. */
-static void prune(const char *run_dir, int64_t now, struct arena *a)
-{
-    int64_t *iters;
-    int count = list_iters(run_dir, a, &iters);
-    int later = 0;
-    while (later < count && iters[later] > now) later++;
-    int64_t best = best_of(run_dir, iters + later, count - later, a);
-    int before = later + 1;
-    for (struct checkpoint c; before < count; before++)
-        if (read_checkpoint(run_dir, iters[before], true, a, &c) == ST_OK) break;
-    for (int i = 0; i < count; i++) {
-        if (i == later || i == before || iters[i] == best) continue;
-        char path[1024];
-        iter_path(path, run_dir, iters[i]);
-        remove_folder(path);
-    }
-    remove_leftovers(run_dir, a);
-}
-
-static enum status save(const char *run_dir, const struct weights_tensor *tensors, int count,
+static enum status save(const struct dir *run, const struct weights_tensor *tensors, int count,
                         const struct checkpoint_state *state, struct arena *a)
 {
-    if (!path_fits(run_dir)) return fail(ST_USAGE, "%s: the path is too long", run_dir);
-    char path[1024];
-    iter_path(path, run_dir, state->iter);
+    char name[CKPT_NAME];
+    ckpt_name(name, state->iter);
     struct folder_writer w;
-    TRY(folder_writer_open(&w, path));
-    enum status st = write_files(w.temporary, tensors, count, state, a);
+    TRY(dir_make(run, "ckpt"));
+    TRY(folder_writer_open_at(&w, run, name));
+    enum status st = write_files(&w, tensors, count, state, a);
     if (st != ST_OK) {
         folder_writer_discard(&w);
         return st;
     }
     TRY(folder_writer_commit(&w));
-    prune(run_dir, state->iter, a);
+    ckpt_prune(run, state->iter, a);
     return ST_OK;
 }
 
-enum status checkpoint_save(const char *run_dir, const struct weights_tensor *tensors, int count,
+/* What a failed save leaves: a sentence must not promise older checkpoints that do not exist. */
+static const char *what_is_left(const struct dir *run, struct arena *a)
+{
+    int64_t *iters;
+    int count;
+    struct failure kept;
+    fail_keep(&kept);
+    enum status st = ckpt_iters(run, a, &iters, &count);
+    fail_restore(&kept);
+    return st != ST_OK ? "" : count ? " (older ones are kept)" : " (there is no older one)";
+}
+
+enum status checkpoint_save(const struct dir *run, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state)
 {
     struct arena scratch = {};
-    enum status st = save(run_dir, tensors, count, state, &scratch);
+    enum status st = save(run, tensors, count, state, &scratch);
+    if (st != ST_OK)
+        st = fail_in(st, "the checkpoint of iteration %lld was not saved%s", (long long)state->iter,
+                     what_is_left(run, &scratch));
     arena_release(&scratch);
-    return st == ST_OK
-               ? st
-               : fail_in(st, "the checkpoint of iteration %lld was not saved (older ones are kept)",
-                         (long long)state->iter);
+    return st;
+}
+
+/* --- finding ---------------------------------------------------------------------------------- */
+
+/* What the user can mend, or what passes: then no older checkpoint is taken in its place. */
+static bool must_stop(int error)
+{
+    return error == EACCES || error == EPERM || error == EMFILE || error == ENFILE ||
+           error == ENOMEM || error == EINTR || error == EAGAIN || error == ETIMEDOUT;
+}
+
+static enum status fail_unreadable(const struct dir *run, int error)
+{
+    if (error == EACCES || error == EPERM)
+        return fail_in(ST_IO,
+                       "%s/ckpt has a checkpoint that this user may not read, so nothing was "
+                       "changed: give yourself permission to read it (ls -l shows its owner)",
+                       run->path);
+    return fail_in(ST_IO,
+                   "%s/ckpt has a checkpoint that cannot be read now, so nothing was changed: "
+                   "try again",
+                   run->path);
+}
+
+static enum status list(const struct dir *run, struct arena *a, int64_t **ret_iters, int *ret_count)
+{
+    enum status st = ckpt_iters(run, a, ret_iters, ret_count);
+    if (st != ST_OK)
+        return fail_in(st, "the checkpoints cannot be read, so nothing was changed: give yourself "
+                           "permission, or try again when the disk can be read");
+    return ST_OK;
+}
+
+struct passed_over {
+    int damaged, unreadable;
+};
+
+/* ST_OK: an older one may be taken. */
+static enum status pass_over(const struct dir *run, int64_t iter, enum status st, int error,
+                             struct passed_over *p)
+{
+    if (st == ST_IO && must_stop(error)) return fail_unreadable(run, error);
+    log_warning("skipping checkpoint %lld, which %s: %s", (long long)iter,
+                st == ST_FORMAT ? "is damaged" : "cannot be read", fail_message());
+    if (st == ST_FORMAT)
+        p->damaged++;
+    else
+        p->unreadable++;
+    return ST_OK;
+}
+
+static enum status found_none(const struct dir *run, bool best, const struct passed_over *p)
+{
+    const char *what = best ? "of those with the lowest loss, none" : "none of its checkpoints";
+    if (p->unreadable)
+        return fail(ST_IO,
+                    "%s/ckpt: %s could be read, and nothing was changed: the warnings above give "
+                    "the reasons",
+                    run->path, what);
+    if (!p->damaged) return ST_OK;
+    if (best)
+        return fail(ST_FORMAT,
+                    "%s/ckpt: no intact checkpoint is known to have the lowest loss: leave out "
+                    "--best to use the last intact one",
+                    run->path);
+    return fail(ST_FORMAT,
+                "all checkpoints in %s/ckpt are damaged: train again, in another --out_dir or in "
+                "place of this run (--overwrite)",
+                run->path);
+}
+
+enum status checkpoint_find(const struct dir *run, bool best, struct arena *a,
+                            struct checkpoint *ret, bool *ret_found)
+{
+    int64_t *iters;
+    int count;
+    struct passed_over p = {0};
+    bool found = false;
+    TRY(list(run, a, &iters, &count));
+    for (int i = 0; i < count && (best || !found); i++) {
+        struct checkpoint c;
+        enum status st = ckpt_read(run, iters[i], true, a, &c);
+        if (st != ST_OK) {
+            TRY(pass_over(run, iters[i], st, errno, &p));
+            continue;
+        }
+        if (best && c.state.best_iter != iters[i]) continue;
+        if (found && !(c.state.best_val_loss < ret->state.best_val_loss)) continue;
+        *ret = c;
+        found = true;
+    }
+    *ret_found = found;
+    return found ? ST_OK : found_none(run, best, &p);
+}
+
+enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret)
+{
+    struct checkpoint c = {0};
+    if (strlen(path) > DIR_LONGEST) return fail(ST_USAGE, "%s: the path is too long", path);
+    strcpy(c.name, path);
+    strcpy(c.path, path);
+    TRY(ckpt_read_folder(&c, true, a));
+    *ret = c;
+    return ST_OK;
 }
 
 /* --- loading ---------------------------------------------------------------------------------- */
@@ -328,7 +262,8 @@ enum status checkpoint_load(const struct checkpoint *c, const struct weights_ten
         struct arena scratch = {};
         struct safetensors s = {};
         const char *path = arena_printf(&scratch, "%s/%s", c->path, state_tensor_file(f));
-        st = safetensors_open(&s, path, &scratch);
+        const char *name = arena_printf(&scratch, "%s/%s", c->name, state_tensor_file(f));
+        st = safetensors_open_at(&s, c->at, name, &scratch);
         if (st == ST_OK) st = load[f](&s, path, tensors, count);
         safetensors_close(&s);
         arena_release(&scratch);

@@ -3,11 +3,15 @@
  * The folder holds the weights and moments as safetensors, state.json with the lengths and SHA-256
  * of these files, and DONE with the SHA-256 of state.json; docs/FORMATS.md describes each field.
  * The folder is written under a temporary name and renamed, so killing the run at any time leaves
- * older checkpoints intact. A checkpoint is used only if all checksums match. */
+ * older checkpoints intact. A checkpoint is used only if all checksums match.
+ *
+ * Two things can be wrong with a checkpoint. It is damaged (ST_FORMAT): a file is missing, or was
+ * read and its digest or format is wrong. Or it cannot be read (ST_IO): the system gives an error,
+ * and the checkpoint may be good. Errors that may pass are tried a few times. */
 #ifndef TRAIN_CHECKPOINT_H
 #define TRAIN_CHECKPOINT_H
 
-#include "base/arena.h"
+#include "base/dir.h"
 #include "engine/weights.h"
 
 /* What a run needs besides its tensors to resume exactly; all else follows from these. */
@@ -21,22 +25,26 @@ struct checkpoint_state {
 };
 
 struct checkpoint {
-    char path[1024];
+    const struct dir *at;          /* the run directory; NULL: `name` is a path */
+    char name[DIR_LONGEST + 1];    /* ckpt/ITER */
+    char path[DIR_NAME];           /* for messages */
     struct checkpoint_state state; /* its strings live in the arena */
 };
 
-/* Writes run_dir/ckpt/ITER, then removes all but the previous and the best one, also later
- * iterations from before the run was resumed. On a full disk ST_IO; the existing ones are kept. */
-enum status checkpoint_save(const char *run_dir, const struct weights_tensor *tensors, int count,
+/* Writes ckpt/ITER, then removes all but the previous and the best one, also later iterations from
+ * before the run was resumed. Only a checkpoint that was read is removed; one that cannot be read
+ * is kept, with a warning. On a full disk ST_IO; the existing ones are kept. */
+enum status checkpoint_save(const struct dir *run, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state);
 
-/* The newest intact checkpoint, or that with the lowest validation loss, all files verified; warns
- * of each newer one that is corrupt. False if there is none. */
-bool checkpoint_find(const char *run_dir, bool best, struct arena *a, struct checkpoint *ret);
-/* The checkpoint in the folder `path`, also verified; ST_FORMAT or ST_IO if it is corrupt. */
+/* The newest intact checkpoint, or that with the lowest validation loss, all files verified. Warns
+ * of each newer one that is damaged, or that the disk cannot read. ST_OK without one: there are
+ * none (for `best`: none that was evaluated). ST_IO: ckpt or a newer checkpoint cannot be read for
+ * a reason that the user can mend. ST_FORMAT: all are damaged. `run` must outlive `ret`. */
+enum status checkpoint_find(const struct dir *run, bool best, struct arena *a,
+                            struct checkpoint *ret, bool *ret_found);
+/* The checkpoint in the folder `path`, also verified; ST_FORMAT or ST_IO. */
 enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret);
-/* True if there is any checkpoint, intact or not. */
-bool checkpoint_exists(const char *run_dir);
 
 /* Fills the tensors. ST_FORMAT names the first whose name or shape differs in the file. */
 enum status checkpoint_load(const struct checkpoint *c, const struct weights_tensor *tensors,

@@ -1,6 +1,6 @@
 #include "train/rundir.h"
 
-#include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 
 #include <errno.h>
@@ -17,79 +17,158 @@ static const char *const all_files[] = {"config.conf", "env.json",    "log.jsonl
                                         "samples.txt", "report.html", "vocabulary.json"};
 static const char *const last_files[] = {"summary.json", "samples.txt", "report.html"};
 
-static enum status path_of(const char *dir, const char *name, char path[1024])
+static bool is_one_of(const char *name, int length, const char *const *names, int n)
 {
-    if (snprintf(path, 1024, "%s/%s", dir, name) < 1024) return ST_OK;
-    return fail(ST_IO, "%s/%s: the path is too long", dir, name);
-}
-
-bool rundir_has_run(const char *dir)
-{
-    char path[1024];
-    if (path_of(dir, "ckpt", path) == ST_OK && file_exists(path)) return true;
-    for (int i = 0; i < COUNT_OF(all_files); i++)
-        if (path_of(dir, all_files[i], path) == ST_OK && file_exists(path)) return true;
+    for (int i = 0; i < n; i++)
+        if ((int)strlen(names[i]) == length && !memcmp(names[i], name, (size_t)length)) return true;
     return false;
 }
 
-enum status rundir_lock(const char *dir, int *ret_fd)
+/* A file of a run, or its folder of checkpoints. */
+static bool is_of_run(const char *name, int length)
 {
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return fail(ST_IO, "%s: %s", dir, strerror(errno));
+    static const char *const folders[] = {"ckpt"};
+    return is_one_of(name, length, folders, COUNT_OF(folders)) ||
+           is_one_of(name, length, all_files, COUNT_OF(all_files));
+}
+
+/* --- the claim -------------------------------------------------------------------------------- */
+
+static enum status lock(const struct dir *d)
+{
     /* File systems without locks are accepted. */
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        close(fd);
-        return fail(
-            ST_USAGE,
-            "another training run is using %s: wait until it ends, or choose another --out_dir",
-            dir);
+    if (flock(d->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return ST_OK;
+    return fail(ST_USAGE,
+                "another training run is using %s: wait until it ends, or choose another --out_dir",
+                d->path);
+}
+
+static enum status open_dir(struct rundir *r, const char *path, bool create)
+{
+    int made = 0;
+    if (create) {
+        enum status st = file_make_dirs_count(path, &made);
+        if (st != ST_OK)
+            return fail_in(st, "cannot create the run directory (choose another --out_dir)");
+        r->made = made > r->made ? made : r->made;
     }
-    *ret_fd = fd;
+    enum status st = dir_open(&r->dir, path);
+    if (st == ST_IO && errno == ENOENT && !create)
+        return fail(ST_USAGE,
+                    "%s contains no run to continue: start one without --init_from=resume", path);
+    return st;
+}
+
+enum status rundir_claim(struct rundir *r, const char *path, bool create)
+{
+    enum { TRIES = 5 };
+    enum status st = ST_OK;
+    *r = (struct rundir){.dir.fd = -1};
+    /* Between opening and locking, another process may remove the directory that it had claimed. */
+    for (int i = 0; i < TRIES; i++) {
+        TRY(open_dir(r, path, create));
+        st = lock(&r->dir);
+        if (st == ST_OK) st = dir_check(&r->dir);
+        if (st == ST_OK) return ST_OK;
+        dir_close(&r->dir);
+        if (st == ST_USAGE) break;
+    }
+    return st;
+}
+
+void rundir_release(struct rundir *r, bool unused)
+{
+    char path[DIR_LONGEST + 1];
+    if (r->dir.fd < 0) return;
+    strcpy(path, r->dir.path);
+    for (int i = 0; unused && i < r->made; i++) {
+        if (rmdir(path) != 0) break;
+        char *slash = strrchr(path, '/');
+        while (slash && !slash[1]) {
+            *slash = '\0';
+            slash = strrchr(path, '/');
+        }
+        if (!slash) break;
+        *slash = '\0';
+    }
+    dir_close(&r->dir);
+}
+
+enum status rundir_look(const struct dir *dir, bool *ret_has_run)
+{
+    struct arena scratch = {0};
+    struct dir_entries e;
+    enum status st = dir_list(dir, ".", &scratch, &e);
+    bool has = false;
+    for (int i = 0; st == ST_OK && i < e.count; i++)
+        has |= is_of_run(e.name[i], (int)strlen(e.name[i]));
+    arena_release(&scratch);
+    if (st == ST_OK) *ret_has_run = has;
+    return st;
+}
+
+bool rundir_has_run(const char *path)
+{
+    struct dir d;
+    bool has;
+    if (dir_by_path(&d, path) != ST_OK || rundir_look(&d, &has) != ST_OK) return true;
+    return has;
+}
+
+void rundir_clean(const struct dir *dir)
+{
+    struct arena scratch = {0};
+    struct dir_entries e;
+    enum status st = dir_list(dir, ".", &scratch, &e);
+    for (int i = 0; st == ST_OK && i < e.count; i++)
+        if (is_of_run(e.name[i], file_temporary_of(e.name[i])))
+            file_remove_temporary_at(dir, e.name[i]);
+    arena_release(&scratch);
+}
+
+static enum status remove_files(const struct dir *dir, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++) TRY(file_remove_at(dir, names[i]));
     return ST_OK;
 }
 
-static enum status remove_files(const char *dir, const char *const *names, int n)
+enum status rundir_clear(const struct dir *dir)
 {
-    for (int i = 0; i < n; i++) {
-        char path[1024];
-        TRY(path_of(dir, names[i], path));
-        if (unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR)
-            return fail(ST_IO, "%s: %s", path, strerror(errno));
-    }
-    return ST_OK;
-}
-
-enum status rundir_clear(const char *dir)
-{
-    char path[1024];
-    TRY(path_of(dir, "ckpt", path));
-    TRY(file_remove_dir(path));
+    TRY(folder_remove_at(dir, "ckpt"));
     return remove_files(dir, all_files, COUNT_OF(all_files));
 }
 
-bool rundir_is_complete(const char *dir)
+enum status rundir_is_complete(const struct dir *dir, bool *ret_complete)
 {
-    char path[1024];
-    if (path_of(dir, "summary.json", path) != ST_OK) return false;
-    json_t *summary = json_load_file(path, 0, NULL);
-    bool complete = json_is_true(json_object_get(summary, "complete"));
-    json_decref(summary);
-    return complete;
+    struct arena scratch = {0};
+    char *text;
+    int64_t bytes;
+    *ret_complete = false;
+    enum status st = file_read_at(dir, "summary.json", &scratch, &text, &bytes);
+    if (st == ST_OK) {
+        json_t *summary = json_loadb(text, (size_t)bytes, 0, NULL);
+        *ret_complete = json_is_true(json_object_get(summary, "complete"));
+        json_decref(summary);
+    } else if (errno == ENOENT) {
+        st = ST_OK;
+    }
+    arena_release(&scratch);
+    return st;
 }
 
-enum status rundir_reopen(const char *dir)
+enum status rundir_reopen(const struct dir *dir)
 {
     return remove_files(dir, last_files, COUNT_OF(last_files));
 }
 
-enum status rundir_write_text(const char *dir, const char *name, const char *text)
+/* --- the files -------------------------------------------------------------------------------- */
+
+enum status rundir_write_text(const struct dir *dir, const char *name, const char *text)
 {
-    char path[1024];
-    TRY(path_of(dir, name, path));
-    return file_write(path, text, (int64_t)strlen(text));
+    return file_write_at(dir, name, text, (int64_t)strlen(text));
 }
 
-enum status rundir_write_config(const char *dir, const struct config *c)
+enum status rundir_write_config(const struct dir *dir, const struct config *c)
 {
     struct config kept = *c;
     kept.train.init_from = INIT_SCRATCH;
@@ -113,7 +192,7 @@ static void print_plans(const struct program *p, struct str *s)
     plan_print_memory(&p->plan[GRAPH_MICRO], MEMORY_ROWS, s);
 }
 
-enum status rundir_write_plan(const char *dir, const struct program *p)
+enum status rundir_write_plan(const struct dir *dir, const struct program *p)
 {
     struct facts f = facts_of(p);
     struct str text = {0}, json = {0};
@@ -168,7 +247,7 @@ void run_summary_print_json(const struct run_summary *s, struct str *out)
     json_print_with(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9), out);
 }
 
-enum status rundir_write_summary(const char *dir, const struct run_summary *s)
+enum status rundir_write_summary(const struct dir *dir, const struct run_summary *s)
 {
     struct str text = {0};
     run_summary_print_json(s, &text);

@@ -1,9 +1,12 @@
 /* rundir.h - the files of a run directory besides the log and the checkpoints.
  *
- * docs/FORMATS.md describes every file. Each is written under a temporary name and renamed. */
+ * docs/FORMATS.md describes every file. Each is written without a name or under a temporary one,
+ * and then gets its name. A training claims its directory first and looks at it afterwards, and
+ * reaches its files from the directory's descriptor. */
 #ifndef TRAIN_RUNDIR_H
 #define TRAIN_RUNDIR_H
 
+#include "base/dir.h"
 #include "engine/facts.h"
 #include "engine/gauge.h"
 
@@ -23,24 +26,37 @@ struct run_summary {
     bool complete;               /* max_iters was reached */
 };
 
-/* True if the directory contains any file of a run. */
-bool rundir_has_run(const char *dir);
-/* Locks out other training runs until the descriptor is closed or the process ends. */
-enum status rundir_lock(const char *dir, int *ret_fd);
-/* True if the summary states that all iterations were done. */
-bool rundir_is_complete(const char *dir);
+/* A run directory in which no other process trains. */
+struct rundir {
+    struct dir dir;
+    int made; /* how many directories of the path were created */
+};
+
+/* Opens a directory and locks out other trainings. `create`: creates it and its parents if they are
+ * missing; else a missing one is ST_USAGE. */
+enum status rundir_claim(struct rundir *r, const char *path, bool create);
+/* Ends the claim. `unused`: removes the directories that were created for it, if they are empty. */
+void rundir_release(struct rundir *r, bool unused);
+/* Whether the directory contains any file of a run; ST_IO if it cannot be read. */
+enum status rundir_look(const struct dir *dir, bool *ret_has_run);
+/* The same by path, for a hint before a training looks itself; true if it cannot be read. */
+bool rundir_has_run(const char *path);
+/* Whether the summary states that all iterations were done. */
+enum status rundir_is_complete(const struct dir *dir, bool *ret_complete);
+/* Removes the temporary files of killed writers. Needs the claim. */
+void rundir_clean(const struct dir *dir);
 /* Removes the files of a run, and nothing else. */
-enum status rundir_clear(const char *dir);
+enum status rundir_clear(const struct dir *dir);
 /* Removes the files that only a finished run has. */
-enum status rundir_reopen(const char *dir);
+enum status rundir_reopen(const struct dir *dir);
 
 /* config.conf: all keys, to train the same run again; init_from is written as "scratch". */
-enum status rundir_write_config(const char *dir, const struct config *c);
+enum status rundir_write_config(const struct dir *dir, const struct config *c);
 /* plan.txt and plan.json. */
-enum status rundir_write_plan(const char *dir, const struct program *p);
-enum status rundir_write_summary(const char *dir, const struct run_summary *s);
+enum status rundir_write_plan(const struct dir *dir, const struct program *p);
+enum status rundir_write_summary(const struct dir *dir, const struct run_summary *s);
 void run_summary_print_json(const struct run_summary *s, struct str *out);
 /* Writes a text file of the run. */
-enum status rundir_write_text(const char *dir, const char *name, const char *text);
+enum status rundir_write_text(const struct dir *dir, const char *name, const char *text);
 
 #endif

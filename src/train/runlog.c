@@ -14,63 +14,77 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RUNLOG_VERSION = 1, LINE_BYTES = 512, NUMBER_BYTES = 32 };
+enum { RUNLOG_VERSION = 1, LINE_BYTES = 512, NUMBER_BYTES = 32, PARSE_TRIES = 3 };
 
-/* The iteration of a line; -1 if the line is not valid. */
-static int64_t iter_of(const char *line, int64_t bytes)
+/* The iteration of a line; -1 if the line is not valid. A line that memory was lacking to read is
+ * ST_IO: it may be good. jansson does not always tell that from a wrong line, so a line counts as
+ * wrong only if it is so each time. */
+static enum status iter_of(const char *line, int64_t bytes, int64_t *ret_iter)
 {
-    json_t *o = json_loadb(line, (size_t)bytes, 0, NULL);
+    json_t *o = NULL;
+    json_error_t e = {.text = ""};
+    errno = 0;
+    for (int i = 0; i < PARSE_TRIES && !o; i++) o = json_loadb(line, (size_t)bytes, 0, &e);
+    bool no_memory = !e.text[0] || json_error_code(&e) == json_error_out_of_memory;
+    if (!o && (no_memory || errno == ENOMEM)) return fail(ST_IO, "%s", strerror(ENOMEM));
     json_t *iter = json_object_get(o, "iter");
-    int64_t value = json_is_integer(iter) ? (int64_t)json_integer_value(iter) : -1;
+    *ret_iter = json_is_integer(iter) ? (int64_t)json_integer_value(iter) : -1;
     json_decref(o);
-    return value;
+    return ST_OK;
 }
 
 /* Appends the lines to keep to `kept`. A truncated last line is normal after a kill and is dropped
  * silently; earlier invalid lines cause a warning. */
-static void keep_lines(struct str *kept, const char *path, const char *text, int64_t bytes,
-                       int64_t first_iter)
+static enum status keep_lines(struct str *kept, const char *path, const char *text, int64_t bytes,
+                              int64_t first_iter)
 {
     int corrupt = 0;
     for (int64_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', (size_t)(bytes - at));
         if (!end) break;
-        int64_t n = end - (text + at) + 1;
-        int64_t iter = iter_of(text + at, n);
+        int64_t iter = -1, n = end - (text + at) + 1;
+        enum status st = iter_of(text + at, n, &iter);
+        if (st != ST_OK) return fail_in(st, "%s", path);
         corrupt += iter < 0;
         if (iter >= 0 && iter < first_iter) str_append_bytes(kept, text + at, n);
         at += n;
     }
     if (corrupt) log_warning("%s: dropped %d corrupt lines", path, corrupt);
+    return ST_OK;
 }
 
-static enum status truncate_log(const char *path, int64_t first_iter)
+static enum status truncate_log(const struct dir *at, const char *name, const char *path,
+                                int64_t first_iter)
 {
-    if (!file_exists(path)) return ST_OK;
-    if (first_iter == 0) return file_write(path, "", 0);
+    bool exists;
+    TRY(dir_has(at, name, &exists));
+    if (!exists) return ST_OK;
+    if (first_iter == 0) return file_write_at(at, name, "", 0);
     struct arena scratch = {};
     struct str kept = {};
     char *text;
     int64_t bytes;
-    enum status st = file_read(path, &scratch, &text, &bytes);
-    if (st == ST_OK) {
-        keep_lines(&kept, path, text, bytes, first_iter);
-        if (kept.len != bytes) st = file_write(path, str_text(&kept), kept.len);
-    }
+    enum status st = file_read_at(at, name, &scratch, &text, &bytes);
+    if (st == ST_OK) st = keep_lines(&kept, path, text, bytes, first_iter);
+    if (st == ST_OK && kept.len != bytes) st = file_write_at(at, name, str_text(&kept), kept.len);
     str_release(&kept);
     arena_release(&scratch);
     return st;
 }
 
-enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter)
+enum status runlog_open(struct runlog *l, const struct dir *at, const char *name,
+                        int64_t first_iter)
 {
+    char buffer[DIR_NAME];
+    const char *path = dir_path(at, name, buffer);
     if (strlen(path) >= sizeof l->path) return fail(ST_USAGE, "%s: the path is too long", path);
-    TRY(truncate_log(path, first_iter));
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0) return fail(ST_IO, "%s: %s", path, strerror(errno));
+    TRY(truncate_log(at, name, path, first_iter));
+    int fd = openat(dir_fd(at), dir_name(at, name, buffer),
+                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd < 0) return dir_fail(at, name, errno);
     l->fd = fd;
-    strcpy(l->path, path);
-    return ST_OK;
+    snprintf(l->path, sizeof l->path, "%s", dir_path(at, name, buffer));
+    return dir_sync_parent(at, name);
 }
 
 void runlog_close(struct runlog *l)

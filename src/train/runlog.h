@@ -6,10 +6,10 @@
 #ifndef TRAIN_RUNLOG_H
 #define TRAIN_RUNLOG_H
 
-#include "base/base.h"
+#include "base/dir.h"
 
 struct runlog {
-    char path[1024];
+    char path[DIR_NAME];
     int fd; /* private to runlog.c */
 };
 
@@ -28,8 +28,10 @@ struct gauge_reading;
 
 /* Opens the log for appending. First drops lines of iteration `first_iter` and later, and lines
  * that are not JSON objects, so that the log equals that of an uninterrupted run. The old log is
- * kept until the shorter one replaces it. With first_iter = 0 a new log is started. */
-enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter);
+ * kept until the shorter one replaces it. With first_iter = 0 a new log is started. A log that
+ * cannot be read is ST_IO, and stays as it is. */
+enum status runlog_open(struct runlog *l, const struct dir *at, const char *name,
+                        int64_t first_iter);
 enum status runlog_step(struct runlog *l, const struct runlog_step *s);
 enum status runlog_eval(struct runlog *l, const struct runlog_eval *e);
 /* A telemetry sample; unknown values have no key. */

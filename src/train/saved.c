@@ -1,6 +1,8 @@
 #include "train/saved.h"
 
 #include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
 #include "base/threads.h"
 #include "engine/device.h"
 #include "engine/weights.h"
@@ -44,24 +46,67 @@ enum status saved_check_vocabulary(const struct vocabulary *of_run, const struct
                 d->name, run_dir);
 }
 
+static void print_difference(void *user, const char *key, const char *in_checkpoint,
+                             const char *in_file)
+{
+    struct str *s = user;
+    if (config_key_flags(key) & KEY_PLACE) return;
+    str_printf(s, "%s%s = %s, not %s", s->len ? "; " : "", key, in_checkpoint, in_file);
+}
+
+/* The file is for readers and for a run without a checkpoint; anything may have changed it. */
+static enum status compare_file(const struct dir *run, const struct checkpoint *c,
+                                const struct config *own, struct arena *a)
+{
+    const char *path = arena_printf(a, "%s/config.conf", run->path);
+    bool exists;
+    TRY(dir_has(run, "config.conf", &exists));
+    if (!exists) return ST_OK;
+    struct config file;
+    config_init(&file);
+    if (config_read(&file, path, a) != ST_OK) {
+        log_warning("%s; the configuration in %s is used", fail_message(), c->path);
+        return ST_OK;
+    }
+    struct str s = {0};
+    config_diff(own, &file, print_difference, &s);
+    if (s.len)
+        log_warning("%s differs from the configuration in %s, which is used: %s", path, c->path,
+                    str_text(&s));
+    str_release(&s);
+    return ST_OK;
+}
+
+enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
+                         struct arena *a)
+{
+    const char *name = arena_printf(a, "%s/state.json", c->path);
+    config_init(ret);
+    TRY(config_read_memory(ret, name, c->state.config, a));
+    return compare_file(run, c, ret, a);
+}
+
 static enum status find_checkpoint(struct saved_run *s, bool best, struct arena *a)
 {
-    const char *dir = s->run_dir;
-    if (checkpoint_find(dir, best, a, &s->checkpoint)) return ST_OK;
-    if (!best && checkpoint_exists(dir))
-        return fail(ST_FORMAT, "all checkpoints in %s/ckpt are corrupt: train again (--overwrite)",
-                    dir);
+    bool found;
+    TRY(checkpoint_find(&s->dir, best, a, &s->checkpoint, &found));
+    if (found) return ST_OK;
     return fail(ST_IO,
-                "%s has no %scheckpoint yet: continue with strobe train %s --init_from=resume", dir,
-                best ? "evaluated " : "", dir);
+                "%s has no %scheckpoint yet: continue with strobe train %s --init_from=resume",
+                s->run_dir, best ? "evaluated " : "", s->run_dir);
 }
 
 enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a)
 {
     bool is_checkpoint = file_exists(arena_printf(a, "%s/state.json", path));
     *s = (struct saved_run){.run_dir = is_checkpoint ? arena_printf(a, "%s/../..", path) : path};
-    const char *config = arena_printf(a, "%s/config.conf", s->run_dir);
-    if (!file_exists(config))
+    TRY(dir_by_path(&s->dir, s->run_dir));
+    bool has_config = false, has_ckpt = false;
+    if (file_is_dir(s->run_dir)) {
+        TRY(dir_has(&s->dir, "config.conf", &has_config));
+        TRY(dir_has(&s->dir, "ckpt", &has_ckpt));
+    }
+    if (!has_config && !has_ckpt)
         return fail(ST_USAGE,
                     "%s is neither a run directory nor a checkpoint in one: `strobe train` creates "
                     "runs",
@@ -69,10 +114,9 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
     if (is_checkpoint && best)
         return fail(ST_USAGE,
                     "%s is a single checkpoint: give the run directory to use the best one", path);
-    config_init(&s->config);
-    TRY(config_read(&s->config, config, a));
-    TRY(vocabulary_read(&s->vocabulary, arena_printf(a, "%s/vocabulary.json", s->run_dir), a));
-    return is_checkpoint ? checkpoint_open(path, a, &s->checkpoint) : find_checkpoint(s, best, a);
+    TRY(is_checkpoint ? checkpoint_open(path, a, &s->checkpoint) : find_checkpoint(s, best, a));
+    TRY(saved_config(&s->dir, &s->checkpoint, &s->config, a));
+    return vocabulary_read(&s->vocabulary, arena_printf(a, "%s/vocabulary.json", s->run_dir), a);
 }
 
 enum status saved_override(struct saved_run *s, int words, char *const *word, struct arena *a)

@@ -9,7 +9,9 @@
 
 struct saved_run {
     const char *run_dir;
-    struct config config; /* of the run; overrides may change keys that do not define the model */
+    struct config
+        config;     /* the checkpoint's; overrides may change keys that do not define the model */
+    struct dir dir; /* of the run, by path; `checkpoint` refers to it */
     struct checkpoint checkpoint;
     struct vocabulary vocabulary;
 };
@@ -17,6 +19,10 @@ struct saved_run {
 /* Opens a run directory with its last checkpoint (`best`: the one with the lowest validation loss),
  * or a single checkpoint such as runs/NAME/ckpt/000500. */
 enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a);
+/* The configuration that the checkpoint was trained with, which its digests protect. Warns of every
+ * key that has another value in the run's config.conf, and of a config.conf that cannot be used. */
+enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
+                         struct arena *a);
 /* Applies overrides; ST_USAGE if one changes a key that defines the model. */
 enum status saved_override(struct saved_run *s, int words, char *const *word, struct arena *a);
 /* Opens an engine with the plans of `kinds` and the weights of this run. */

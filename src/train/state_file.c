@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +14,17 @@ const char *state_tensor_file(int i)
     return i == STATE_MODEL ? "model.safetensors" : "optimizer.safetensors";
 }
 
-enum status state_write(const char *folder, const struct checkpoint_state *state,
+enum status state_part(enum status st, const char *path)
+{
+    if (st != ST_IO) return st;
+    if (errno == ENOENT)
+        return fail(ST_FORMAT, "%s is missing: the checkpoint is incomplete", path);
+    bool is_no_file = errno == EISDIR || errno == ENOTDIR || errno == EINVAL || errno == ELOOP;
+    return is_no_file ? ST_FORMAT : st;
+}
+
+enum status state_write(const struct dir *at, const char *folder,
+                        const struct checkpoint_state *state,
                         const struct safetensors_facts files[STATE_FILE_COUNT])
 {
     json_t *listed = json_object();
@@ -32,16 +43,16 @@ enum status state_write(const char *folder, const struct checkpoint_state *state
     json_decref(root);
     BUG_IF(!text, "out of host memory");
 
-    char done[HASH_HEX + 1], path[1200];
+    char done[HASH_HEX + 1], name[DIR_NAME];
     int64_t bytes = (int64_t)strlen(text);
     hash_bytes(text, bytes, done);
     memcpy(done + HASH_HEX - 1, "\n", 2);
-    snprintf(path, sizeof path, "%s/state.json", folder);
-    enum status st = file_write(path, text, bytes);
+    snprintf(name, sizeof name, "%s/state.json", folder);
+    enum status st = file_write_at(at, name, text, bytes);
     free(text);
     if (st != ST_OK) return st;
-    snprintf(path, sizeof path, "%s/DONE", folder);
-    return file_write(path, done, HASH_HEX);
+    snprintf(name, sizeof name, "%s/DONE", folder);
+    return file_write_at(at, name, done, HASH_HEX);
 }
 
 static bool read_integer(json_t *root, const char *key, int64_t *ret)
@@ -77,35 +88,59 @@ static bool read_fields(json_t *root, struct arena *a, struct checkpoint_state *
            read_integer(root, "eval_batches", &s->eval_batches) && read_files(root, files);
 }
 
-/* DONE contains the digest and a newline. */
-static enum status check_done(const char *folder, const char *state, int64_t bytes, struct arena *a)
+static enum status read_part(const struct dir *at, const char *folder, const char *file,
+                             struct arena *a, const char **ret_path, char **ret_text,
+                             int64_t *ret_bytes)
 {
-    const char *path = arena_printf(a, "%s/DONE", folder);
-    if (!file_exists(path))
-        return fail(ST_FORMAT, "%s is missing: the checkpoint is incomplete", path);
+    char buffer[DIR_NAME];
+    const char *name = arena_printf(a, "%s/%s", folder, file);
+    *ret_path = arena_strdup(a, dir_path(at, name, buffer));
+    return state_part(file_read_at(at, name, a, ret_text, ret_bytes), *ret_path);
+}
+
+/* DONE contains the digest and a newline. */
+static enum status check_done(const struct dir *at, const char *folder, const char *state_path,
+                              const char *state, int64_t bytes, struct arena *a)
+{
+    const char *path;
     char *done, digest[HASH_HEX];
     int64_t done_bytes;
-    TRY(file_read(path, a, &done, &done_bytes));
+    TRY(read_part(at, folder, "DONE", a, &path, &done, &done_bytes));
     hash_bytes(state, bytes, digest);
     if (done_bytes != HASH_HEX || done[HASH_HEX - 1] != '\n' ||
         memcmp(done, digest, HASH_HEX - 1) != 0)
-        return fail(ST_FORMAT,
-                    "%s/state.json is corrupt: its SHA-256 %.12s... differs from the one in DONE",
-                    folder, digest);
+        return fail(ST_FORMAT, "%s is corrupt: its SHA-256 %.12s... differs from the one in DONE",
+                    state_path, digest);
     return ST_OK;
 }
 
-enum status state_read(const char *folder, struct arena *a, struct checkpoint_state *ret_state,
+/* The digest was right, so what fails here is rather memory than the text. jansson does not always
+ * tell one from the other. */
+static enum status read_json(const char *path, const char *text, int64_t bytes, json_t **ret)
+{
+    enum { TRIES = 3 };
+    json_error_t e = {.text = ""};
+    errno = 0;
+    *ret = NULL;
+    for (int i = 0; i < TRIES && !*ret; i++)
+        *ret = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);
+    if (*ret) return ST_OK;
+    bool no_memory = !e.text[0] || json_error_code(&e) == json_error_out_of_memory;
+    if (no_memory || errno == ENOMEM) return dir_fail(NULL, path, ENOMEM);
+    return fail(ST_FORMAT, "%s is not valid JSON: %s", path, e.text);
+}
+
+enum status state_read(const struct dir *at, const char *folder, struct arena *a,
+                       struct checkpoint_state *ret_state,
                        struct safetensors_facts ret_files[STATE_FILE_COUNT])
 {
-    const char *path = arena_printf(a, "%s/state.json", folder);
+    const char *path;
     char *text;
     int64_t bytes;
-    TRY(file_read(path, a, &text, &bytes));
-    TRY(check_done(folder, text, bytes, a));
-    json_error_t e;
-    json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);
-    if (!root) return fail(ST_FORMAT, "%s is not valid JSON: %s", path, e.text);
+    TRY(read_part(at, folder, "state.json", a, &path, &text, &bytes));
+    TRY(check_done(at, folder, path, text, bytes, a));
+    json_t *root;
+    TRY(read_json(path, text, bytes, &root));
     int64_t version = 0;
     struct checkpoint_state s = {};
     struct safetensors_facts files[STATE_FILE_COUNT];

@@ -30,10 +30,25 @@ static void set_working(struct trainer *t, bool working)
     if (t->gauge) gauge_work(t->gauge, working);
 }
 
+/* Passes on the status of writing a line. */
+static enum status logged(struct trainer *t, enum status st)
+{
+    t->log_failed |= st != ST_OK;
+    t->whole |= st != ST_OK;
+    return st;
+}
+
+/* Passes on a status: that of a file of the data leaves the weights as they are. */
+static enum status fed(struct trainer *t, enum status st)
+{
+    t->whole |= st == ST_IO || st == ST_FORMAT;
+    return st;
+}
+
 static enum status log_samples(struct trainer *t, bool all)
 {
     struct gauge_reading r;
-    while (t->gauge && gauge_take(t->gauge, all, &r)) TRY(runlog_sample(&t->log, &r));
+    while (t->gauge && gauge_take(t->gauge, all, &r)) TRY(logged(t, runlog_sample(&t->log, &r)));
     return ST_OK;
 }
 
@@ -51,9 +66,8 @@ static bool evaluation_due(const struct trainer *t)
     return t->iter % c->eval_interval == 0 || t->iter == c->max_iters;
 }
 
-static enum status save(struct trainer *t)
+static enum status save_here(struct trainer *t)
 {
-    if (t->saved == t->iter) return ST_OK;
     const struct config_train *c = &t->config->train;
     struct checkpoint_state state = {
         .iter = t->iter,
@@ -65,30 +79,51 @@ static enum status save(struct trainer *t)
         .config = t->config_text,
     };
     TRY(weights_fetch(&t->learner.engine, t->tensors));
-    TRY(runlog_sync(&t->log)); /* a checkpoint must never be newer than the log on disk */
-    TRY(checkpoint_save(c->out_dir, t->tensors, t->learner.engine.program.model.parameters,
+    /* A checkpoint must never be newer than the log on disk, unless that cannot be written. */
+    if (!t->log_failed) TRY(runlog_sync(&t->log));
+    TRY(checkpoint_save(&t->run.dir, t->tensors, t->learner.engine.program.model.parameters,
                         &state));
     t->saved = t->iter;
     return ST_OK;
 }
 
-/* Whether only the data set failed: the weights are whole and can be saved. */
-static bool is_of_data(enum status st)
+/* The run directory is not where it was. `st` and `why`: of saving into it all the same. */
+static enum status fail_moved(const struct trainer *t, const struct failure *moved, enum status st,
+                              const struct failure *why)
 {
-    return st == ST_IO || st == ST_FORMAT;
+    char now[4096];
+    long long iter = t->iter, most = t->config->train.max_iters;
+    if (!dir_now(&t->run.dir, now, sizeof now))
+        return fail(ST_IO, "%s: stopped after %lld of %lld iterations; nothing could be saved",
+                    moved->message, iter, most);
+    if (st != ST_OK)
+        return fail(ST_IO, "%s: stopped after %lld of %lld iterations; %s", moved->message, iter,
+                    most, why->message);
+    return fail(ST_IO,
+                "%s: stopped after %lld of %lld iterations; the checkpoint is saved there. "
+                "Continue with\n  strobe train %s --init_from=resume",
+                moved->message, iter, most, now);
 }
 
-/* Saves where no update is in flight, then returns the error that ends the training. */
-static enum status save_first(struct trainer *t, enum status st)
+/* A moved directory still gets its checkpoint. Then training stops: the user no longer knows where
+ * it writes. A save that fails may have lost its directory meanwhile, so it looks again. */
+static enum status save(struct trainer *t)
 {
-    struct failure why;
+    struct failure moved, why;
+    if (t->saved == t->iter) return ST_OK;
+    enum status place = dir_check(&t->run.dir);
+    fail_keep(&moved);
+    enum status st = save_here(t);
+    if (place == ST_OK && st == ST_OK) return ST_OK;
     fail_keep(&why);
-    bool saved = t->iter == 0 || save(t) == ST_OK;
-    if (!saved) log_warning("%s", fail_message());
-    fail_restore(&why);
-    return fail_in(st, "stopped after %lld of %lld iterations%s", (long long)t->iter,
-                   (long long)t->config->train.max_iters,
-                   t->iter && saved ? "; the checkpoint is saved" : "");
+    if (place == ST_OK) {
+        if (dir_check(&t->run.dir) == ST_OK) {
+            fail_restore(&why);
+            return st;
+        }
+        fail_keep(&moved);
+    }
+    return fail_moved(t, &moved, st, &why);
 }
 
 static enum status evaluate(struct trainer *t)
@@ -96,8 +131,7 @@ static enum status evaluate(struct trainer *t)
     double loss[SPLIT_COUNT];
     struct run_summary *s = &t->summary;
     if (t->gauge) gauge_at(t->gauge, t->iter);
-    enum status st = evaluator_run(&t->evaluator, t->iter, loss);
-    if (st != ST_OK) return is_of_data(st) ? save_first(t, st) : st;
+    TRY(fed(t, evaluator_run(&t->evaluator, t->iter, loss)));
     TRY(log_samples(t, true));
     bool best = t->iter > 0 && !(loss[SPLIT_VAL] >= s->best_val_loss);
     if (best) {
@@ -111,7 +145,7 @@ static enum status evaluate(struct trainer *t)
     log_info("iter %lld: train loss %.4f, val loss %.4f%s", (long long)t->iter, loss[SPLIT_TRAIN],
              loss[SPLIT_VAL], best ? ", the best yet" : "");
     struct runlog_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
-    TRY(runlog_eval(&t->log, &line));
+    TRY(logged(t, runlog_eval(&t->log, &line)));
     return t->iter > 0 ? save(t) : ST_OK;
 }
 
@@ -125,7 +159,7 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     if (t->iter % c->log_interval == 0) {
         struct runlog_step line = {t->iter, s->result.loss, s->lr, s->result.grad_norm,
                                    ms,      tokens_per_s};
-        TRY(runlog_step(&t->log, &line));
+        TRY(logged(t, runlog_step(&t->log, &line)));
     }
     TRY(log_samples(t, false));
     if (t->gauge) gauge_print_last(t->gauge, gauges, sizeof gauges);
@@ -141,67 +175,81 @@ static bool must_stop(void)
     return interrupt_noted() || heap_low();
 }
 
+static enum status fail_stopped(const struct trainer *t, enum status st, const char *why)
+{
+    return fail(st,
+                "%sstopped after %lld of %lld iterations; the checkpoint is saved. Continue with\n"
+                "  strobe train %s --init_from=resume",
+                why, (long long)t->iter, (long long)t->config->train.max_iters, t->run.dir.path);
+}
+
 static enum status stop_and_save(struct trainer *t)
 {
     TRY(save(t));
-    const char *dir = t->config->train.out_dir;
     if (heap_low())
-        return fail(
-            ST_MEMORY,
-            "out of host memory after %lld of %lld iterations; the checkpoint is saved. "
-            "Close other programs or raise the limit of this one (ulimit -v), then continue "
-            "with\n  strobe train %s --init_from=resume",
-            (long long)t->iter, (long long)t->config->train.max_iters, dir);
-    return fail(ST_INTERRUPTED,
-                "stopped after %lld of %lld iterations; the checkpoint is saved. Continue with\n"
-                "  strobe train %s --init_from=resume",
-                (long long)t->iter, (long long)t->config->train.max_iters, dir);
+        return fail_stopped(t, ST_MEMORY,
+                            "out of host memory; close other programs or raise the limit of this "
+                            "one (ulimit -v): ");
+    return fail_stopped(t, ST_INTERRUPTED, "");
 }
 
-/* Starts updates until enough are in flight. */
-static enum status start_more(struct trainer *t, int64_t last, int64_t *started, int64_t *since_ns)
+/* A line of the log could not be written, because the disk is full, say, or a batch not be read.
+ * The checkpoint may still fit; if not, the message of the first failure is the one to report. */
+static enum status save_whole(struct trainer *t, enum status st)
 {
-    struct learner *l = &t->learner;
-    int64_t lookahead = learner_lookahead(l);
-    for (; *started < last && *started - t->iter <= lookahead && !must_stop(); ++*started) {
-        if (*started == t->iter) *since_ns = clock_ns();
-        TRY(learner_start(l, *started));
+    struct failure first;
+    fail_keep(&first);
+    if (t->iter == 0) return st;
+    if (save(t) != ST_OK) {
+        log_warning("%s", fail_message());
+        fail_restore(&first);
+        return st;
     }
-    return ST_OK;
+    char why[sizeof first.message + 2];
+    snprintf(why, sizeof why, "%.900s: ", first.message);
+    return fail_stopped(t, interrupt_noted() ? ST_INTERRUPTED : st, why);
 }
 
-/* Runs updates up to iteration `last` or until Ctrl-C; no update is in flight before and after. If
- * the device runs concurrently with the host, the next update is launched before the previous one
- * is waited for, and a step's time is the interval between two completions. If there is no batch
- * for an update, those in flight are finished and saved. */
+/* Runs updates up to iteration `last` or until Ctrl-C; no update is in flight before and after,
+ * unless the device failed. If the device runs concurrently with the host, the next update is
+ * launched before the previous one is waited for, and a step's time is the interval between two
+ * completions. If a batch or a line of the log fails, those in flight are finished. */
 static enum status run_to(struct trainer *t, int64_t last)
 {
     struct learner *l = &t->learner;
-    int64_t started = t->iter, since_ns = clock_ns();
-    enum status data = ST_OK;
-    struct failure why;
+    struct failure first;
+    enum status stopped = ST_OK;
+    int64_t started = t->iter, lookahead = learner_lookahead(l), since_ns = clock_ns();
     for (;;) {
-        if (data == ST_OK) {
-            data = start_more(t, last, &started, &since_ns);
-            if (data != ST_OK && !is_of_data(data)) return data;
-            if (data != ST_OK) fail_keep(&why);
+        while (started < last && started - t->iter <= lookahead && stopped == ST_OK &&
+               !must_stop()) {
+            if (started == t->iter) since_ns = clock_ns();
+            stopped = fed(t, learner_start(l, started));
+            if (stopped != ST_OK && !t->whole) return stopped;
+            if (stopped == ST_OK)
+                started++;
+            else
+                fail_keep(&first);
         }
-        if (started == t->iter && data != ST_OK) {
-            fail_restore(&why);
-            return save_first(t, data);
-        }
-        if (started == t->iter) return ST_OK;
+        if (started == t->iter) break;
         struct learner_step s;
         bool warm = t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
         if (t->gauge) gauge_at(t->gauge, t->iter);
         if (warm && !t->working) set_working(t, t->working = true);
-        TRY(learner_finish(l, t->iter, &s));
+        enum status st = learner_finish(l, t->iter, &s);
+        t->whole &= st == ST_OK; /* weights that are not numbers are not saved */
+        TRY(st);
         t->gauged += warm;
         int64_t now_ns = clock_ns();
-        TRY(record_step(t, &s, clock_ms(since_ns, now_ns)));
+        if (stopped == ST_OK) {
+            stopped = record_step(t, &s, clock_ms(since_ns, now_ns));
+            if (stopped != ST_OK) fail_keep(&first);
+        }
         since_ns = now_ns;
         t->iter++;
     }
+    if (stopped != ST_OK) fail_restore(&first);
+    return stopped;
 }
 
 static enum status advance(struct trainer *t, int64_t last)
@@ -212,18 +260,30 @@ static enum status advance(struct trainer *t, int64_t last)
     return st;
 }
 
-static enum status loop(struct trainer *t)
+/* Up to the next evaluation, that one included. */
+static enum status loop_once(struct trainer *t)
 {
     const struct config_train *c = &t->config->train;
-    for (;;) {
-        enum status st = evaluation_due(t) ? evaluate(t) : ST_OK;
-        if (st == ST_OK && t->iter == c->max_iters) return ST_OK;
-        if (st == ST_INTERRUPTED || (st == ST_OK && must_stop())) return stop_and_save(t);
+    enum status st = evaluation_due(t) ? evaluate(t) : ST_OK;
+    if (st == ST_OK && t->iter == c->max_iters) return ST_OK;
+    if (st == ST_INTERRUPTED || (st == ST_OK && must_stop())) return stop_and_save(t);
+    TRY(st);
+    if (t->iter == t->begun) progress_start(&t->progress, "train", t->iter, c->max_iters);
+    int64_t next = (t->iter / c->eval_interval + 1) * c->eval_interval;
+    return advance(t, next < c->max_iters ? next : c->max_iters);
+}
+
+static enum status loop(struct trainer *t)
+{
+    bool done = false;
+    while (!done) {
+        bool last = t->iter == t->config->train.max_iters;
+        enum status st = loop_once(t);
+        if (st != ST_OK && t->whole) return save_whole(t, st);
         TRY(st);
-        if (t->iter == t->begun) progress_start(&t->progress, "train", t->iter, c->max_iters);
-        int64_t next = (t->iter / c->eval_interval + 1) * c->eval_interval;
-        TRY(advance(t, next < c->max_iters ? next : c->max_iters));
+        done = last;
     }
+    return ST_OK;
 }
 
 /* --- the end of a run ------------------------------------------------------------------------- */
@@ -289,7 +349,7 @@ static enum status write_samples(struct trainer *t)
 {
     struct str s = {0};
     enum status st = sample_text(t, &s);
-    if (st == ST_OK) st = rundir_write_text(t->config->train.out_dir, "samples.txt", str_text(&s));
+    if (st == ST_OK) st = rundir_write_text(&t->run.dir, "samples.txt", str_text(&s));
     str_release(&s);
     return st;
 }
@@ -297,7 +357,7 @@ static enum status write_samples(struct trainer *t)
 /* Returns `st` if it is an error already; its message is kept. */
 static enum status write_summary(const struct trainer *t, enum status st)
 {
-    const char *dir = t->config->train.out_dir;
+    const struct dir *dir = &t->run.dir;
     if (st == ST_OK) return rundir_write_summary(dir, &t->summary);
     struct failure first;
     fail_keep(&first);
@@ -315,7 +375,7 @@ static void keep_reserve(const struct trainer *t)
                  arena_printf(t->arena,
                               "checkpoints that were saved before are whole: `strobe train %s "
                               "--init_from=resume` continues from the last",
-                              t->config->train.out_dir));
+                              t->run.dir.path));
 }
 
 /* What a failed device took with it is in the last checkpoint, up to its iteration. */
@@ -327,7 +387,7 @@ static enum status advise(const struct trainer *t, enum status st)
     return fail(st,
                 "%s; the checkpoint of iteration %lld is saved: `strobe train %s "
                 "--init_from=resume` continues from it",
-                first.message, (long long)t->saved, t->config->train.out_dir);
+                first.message, (long long)t->saved, t->run.dir.path);
 }
 
 enum status trainer_run(struct trainer *t)
@@ -342,8 +402,8 @@ enum status trainer_run(struct trainer *t)
     summarize(t);
     gauge_close(t->gauge);
     t->gauge = NULL;
-    t->summary.complete = st == ST_OK;
     if (st == ST_OK) st = write_samples(t);
+    t->summary.complete = st == ST_OK;
     st = write_summary(t, st);
     interrupt_release();
     heap_reserve(0, NULL);

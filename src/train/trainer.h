@@ -33,7 +33,11 @@ struct trainer {
     struct evaluator evaluator;
     struct weights_tensor *tensors;
     struct runlog log;
-    int lock; /* file descriptor, see rundir_lock; -1: none */
+    struct rundir run;
+    bool wrote;             /* files of the run were written or removed */
+    struct checkpoint last; /* to continue from, if `found` */
+    bool found;
+    struct config *before; /* of the run to continue; NULL: unknown */
     struct progress progress;
     struct gauge *gauge; /* NULL: the device has no telemetry, or sampling is disabled */
     bool working;        /* samples count now: an update after warm-up is running */
@@ -42,7 +46,9 @@ struct trainer {
     double *step_ms; /* times of this process's updates, at most TRAINER_TIMED */
     int64_t start_ns;
     struct host_work start_work;
-    int64_t saved; /* iteration of the last checkpoint, or -1 */
+    int64_t saved;   /* iteration of the last checkpoint, or -1 */
+    bool log_failed; /* a line of the log was not written */
+    bool whole;      /* only a file of the log or the data failed: the weights can be saved */
 };
 
 struct trainer_options {
@@ -50,13 +56,23 @@ struct trainer_options {
     const struct environment *environment; /* for env.json; NULL: do not write it */
 };
 
-/* Opens the data set and the engine, and creates the run directory or continues the run in it
- * (init_from). ST_USAGE if the directory holds a run, unless `overwrite` is set. The configuration
- * and the arena must outlive the trainer. In trainer_open.c, like trainer_close. */
+/* Claims the run directory, then looks at it: for `resume` it finds the last checkpoint. ST_USAGE
+ * if it holds a run, unless `resume` or `overwrite` is set. Changes nothing but removes what killed
+ * writers left. In trainer_open.c, like the next three functions. */
+enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, bool overwrite,
+                          struct arena *a);
+/* After trainer_claim: opens the data set and the engine, and starts the run in the directory or
+ * continues it. The configuration and the arena must outlive the trainer. Closes it on failure. */
+enum status trainer_begin(struct trainer *t, const struct config *c,
+                          const struct environment *environment);
+/* Both. */
 enum status trainer_open(struct trainer *t, const struct config *c, const struct trainer_options *o,
                          struct arena *a);
-/* Trains to max_iters. On Ctrl-C it finishes the step, saves, and returns ST_INTERRUPTED with the
- * command that continues the run. Writes summary.json in any case, and samples.txt at the end. */
+/* Trains to max_iters. On Ctrl-C and the other signals of base/interrupt.h it finishes the step,
+ * saves, and returns ST_INTERRUPTED with the command that continues the run. If the log cannot be
+ * written, the data cannot be read, or the run directory was moved, it saves too and returns that
+ * error. Writes summary.json in
+ * any case, and samples.txt at the end. */
 enum status trainer_run(struct trainer *t);
 void trainer_close(struct trainer *t);
 

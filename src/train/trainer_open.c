@@ -9,66 +9,106 @@
 #include "train/saved.h"
 
 #include <math.h>
-#include <unistd.h>
+#include <string.h>
 
-static void log_change(void *, const char *key, const char *before, const char *now)
-{
-    if (!(config_key_flags(key) & KEY_PLACE))
-        log_info("goes on with %s = %s; until now it was %s", key, now, before);
-}
+/* --- the claim -------------------------------------------------------------------------------- */
 
-static enum status check_same_run(const struct config *c, struct arena *a)
+/* The configuration so far: the checkpoint's own, or without a checkpoint that of config.conf. */
+static enum status read_before(struct trainer *t)
 {
-    const char *dir = c->train.out_dir, *path = arena_printf(a, "%s/config.conf", dir);
-    if (!file_exists(path)) return ST_OK; /* checkpoint_load compares the shapes in any case */
-    struct config before;
-    config_init(&before);
-    TRY(config_read(&before, path, a));
-    TRY(saved_check_keys(&before, c, true, dir));
-    config_diff(&before, c, log_change, NULL);
+    const struct dir *dir = &t->run.dir;
+    bool exists;
+    struct config *before = ARENA_NEW(t->arena, struct config, 1);
+    if (t->found) {
+        TRY(saved_config(dir, &t->last, before, t->arena));
+        t->before = before;
+        return ST_OK;
+    }
+    TRY(dir_has(dir, "config.conf", &exists));
+    if (!exists) return ST_OK;
+    config_init(before);
+    TRY(config_read(before, arena_printf(t->arena, "%s/config.conf", dir->path), t->arena));
+    t->before = before;
     return ST_OK;
 }
 
-/* Checks that the contents of the directory match the request; changes nothing. */
-static enum status check_dir(const struct config *c, bool overwrite, struct arena *a)
+static enum status look(struct trainer *t, bool resume, bool overwrite)
 {
-    const char *dir = c->train.out_dir;
-    bool has_run = rundir_has_run(dir), resumes = c->train.init_from == INIT_RESUME;
-    if (has_run && resumes) return check_same_run(c, a);
-    if (resumes)
+    const struct dir *dir = &t->run.dir;
+    bool has_run;
+    TRY(rundir_look(dir, &has_run));
+    if (resume && !has_run)
         return fail(ST_USAGE,
-                    "%s contains no run to continue: start one without --init_from=resume", dir);
-    if (has_run && !overwrite)
+                    "%s contains no run to continue: start one without --init_from=resume",
+                    dir->path);
+    if (has_run && !resume && !overwrite)
         return fail(ST_USAGE,
                     "%s already contains a run: continue it (--init_from=resume), choose another "
                     "--out_dir, or replace it (--overwrite)",
-                    dir);
+                    dir->path);
+    if (!resume) return ST_OK;
+    TRY(checkpoint_find(dir, false, t->arena, &t->last, &t->found));
+    return read_before(t);
+}
+
+enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, bool overwrite,
+                          struct arena *a)
+{
+    *t = (struct trainer){.arena = a, .saved = -1, .log.fd = -1, .run.dir.fd = -1};
+    t->summary = (struct run_summary){
+        .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
+    TRY(rundir_claim(&t->run, out_dir, !resume));
+    enum status st = look(t, resume, overwrite);
+    if (st == ST_OK)
+        rundir_clean(&t->run.dir);
+    else
+        trainer_close(t);
+    return st;
+}
+
+/* --- the start -------------------------------------------------------------------------------- */
+
+static void log_change(void *user, const char *key, const char *before, const char *now)
+{
+    bool *changed = user;
+    if (config_key_flags(key) & KEY_PLACE) return;
+    *changed = true;
+    log_info("goes on with %s = %s; until now it was %s", key, now, before);
+}
+
+/* `ret_changed`: a key has another value than in the checkpoint. */
+static enum status check_same_run(const struct trainer *t, bool *ret_changed)
+{
+    *ret_changed = false;
+    if (!t->before) return ST_OK; /* checkpoint_load compares the shapes in any case */
+    TRY(saved_check_keys(t->before, t->config, true, t->run.dir.path));
+    config_diff(t->before, t->config, log_change, ret_changed);
     return ST_OK;
 }
 
-static enum status load_last(struct trainer *t)
+static enum status check_iterations(const struct trainer *t)
 {
-    const struct config_train *c = &t->config->train;
-    struct checkpoint found;
-    if (!checkpoint_find(c->out_dir, false, t->arena, &found)) {
-        if (checkpoint_exists(c->out_dir))
-            return fail(ST_FORMAT,
-                        "all checkpoints in %s/ckpt are corrupt: replace the run (--overwrite)",
-                        c->out_dir);
-        log_info("%s has no checkpoint yet: starting from iteration 0", c->out_dir);
+    if (!t->found || t->last.state.iter <= t->config->train.max_iters) return ST_OK;
+    return fail(ST_USAGE,
+                "the run in %s has already done %lld iterations: set --max_iters to no "
+                "less",
+                t->run.dir.path, (long long)t->last.state.iter);
+}
+
+static enum status load_last(struct trainer *t, bool changed)
+{
+    const struct checkpoint_state *s = &t->last.state;
+    if (!t->found) {
+        log_info("%s has no checkpoint yet: starting from iteration 0", t->run.dir.path);
         return ST_OK;
     }
-    if (found.state.iter > c->max_iters)
-        return fail(ST_USAGE,
-                    "the run in %s has already done %lld iterations: set --max_iters to no "
-                    "less",
-                    c->out_dir, (long long)found.state.iter);
-    TRY(checkpoint_load(&found, t->tensors, t->learner.engine.program.model.parameters));
+    TRY(checkpoint_load(&t->last, t->tensors, t->learner.engine.program.model.parameters));
     TRY(weights_bring(&t->learner.engine, t->tensors));
-    t->iter = t->begun = t->saved = found.state.iter;
-    t->summary.best_val_loss = found.state.best_val_loss;
-    t->summary.best_iter = found.state.best_iter;
-    log_info("continuing from %s", found.path);
+    t->iter = t->begun = s->iter;
+    t->saved = changed ? -1 : s->iter; /* one that is saved at once has the new configuration */
+    t->summary.best_val_loss = s->best_val_loss;
+    t->summary.best_iter = s->best_iter;
+    log_info("continuing from %s", t->last.path);
     if (t->learner.engine.storage.bytes[STORAGE_AMAX])
         log_info("dtype=float8: checkpoints do not contain the amax history, so "
                  "the results are close to those of an uninterrupted run but not bitwise equal");
@@ -78,77 +118,97 @@ static enum status load_last(struct trainer *t)
 /* If the data set was recreated from another text, the token ids no longer match the weights. */
 static enum status check_same_tokens(const struct trainer *t)
 {
-    const char *dir = t->config->train.out_dir;
-    const char *path = arena_printf(t->arena, "%s/vocabulary.json", dir);
+    const struct dir *dir = &t->run.dir;
     struct vocabulary before;
-    if (!file_exists(path)) return ST_OK;
-    TRY(vocabulary_read(&before, path, t->arena));
-    return saved_check_vocabulary(&before, &t->learner.dataset, dir);
+    bool exists;
+    TRY(dir_has(dir, "vocabulary.json", &exists));
+    if (!exists) return ST_OK;
+    TRY(vocabulary_read(&before, arena_printf(t->arena, "%s/vocabulary.json", dir->path),
+                        t->arena));
+    return saved_check_vocabulary(&before, &t->learner.dataset, dir->path);
 }
 
 static enum status write_dir(struct trainer *t, const struct environment *environment)
 {
-    const char *dir = t->config->train.out_dir;
+    const struct dir *dir = &t->run.dir;
     TRY(rundir_write_config(dir, t->config));
     /* the token texts: text is then generated without the data set */
     TRY(rundir_write_text(dir, "vocabulary.json", t->learner.dataset.meta));
     TRY(rundir_write_plan(dir, &t->learner.engine.program));
-    if (environment)
-        TRY(environment_write(environment, arena_printf(t->arena, "%s/env.json", dir)));
-    return runlog_open(&t->log, arena_printf(t->arena, "%s/log.jsonl", dir), t->iter);
+    if (environment) TRY(environment_write(environment, dir, "env.json"));
+    return runlog_open(&t->log, dir, "log.jsonl", t->iter);
 }
 
-static enum status begin(struct trainer *t, const struct environment *environment)
+static enum status continue_run(struct trainer *t, bool changed)
+{
+    TRY(check_same_tokens(t));
+    TRY(load_last(t, changed));
+    if (t->begun == t->config->train.max_iters) TRY(rundir_is_complete(&t->run.dir, &t->finished));
+    if (t->finished) return ST_OK; /* change nothing */
+    t->wrote = true;
+    return rundir_reopen(&t->run.dir);
+}
+
+static enum status begin(struct trainer *t, bool changed, const struct environment *environment)
 {
     const struct config *c = t->config;
-    const char *dir = c->train.out_dir;
     struct learner *l = &t->learner;
     TRY(evaluator_init(&t->evaluator, &l->engine, &l->dataset, &l->hooks, t->arena));
     t->facts = facts_of(&l->engine.program);
     t->tensors = weights_tensors(&l->engine, t->arena);
-    enum status made = file_make_dirs(dir);
-    if (made != ST_OK)
-        return fail_in(made, "cannot create the run directory (choose another --out_dir)");
-    TRY(rundir_lock(dir, &t->lock));
     if (c->train.init_from == INIT_RESUME) {
-        TRY(check_same_tokens(t));
-        TRY(load_last(t));
-        t->finished = t->begun == c->train.max_iters && rundir_is_complete(dir);
-        if (t->finished) return ST_OK; /* change nothing */
-        TRY(rundir_reopen(dir));
+        TRY(continue_run(t, changed));
+        if (t->finished) return ST_OK;
     } else {
-        TRY(rundir_clear(dir));
+        t->wrote = true;
+        TRY(rundir_clear(&t->run.dir));
     }
     int64_t left = c->train.max_iters - t->iter;
     t->step_ms = ARENA_NEW(t->arena, double, (left < TRAINER_TIMED ? left : TRAINER_TIMED) + 1);
     return write_dir(t, environment);
 }
 
-enum status trainer_open(struct trainer *t, const struct config *c, const struct trainer_options *o,
-                         struct arena *a)
+static enum status check_and_begin(struct trainer *t, const struct environment *environment)
 {
-    *t = (struct trainer){.config = c, .arena = a, .saved = -1, .log.fd = -1, .lock = -1};
-    t->summary = (struct run_summary){
-        .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
+    const struct config *c = t->config;
+    bool changed;
     TRY(model_check_trained(&c->model));
+    TRY(check_same_run(t, &changed));
+    TRY(check_iterations(t));
     struct str text = {0};
     config_print(c, &text);
-    t->config_text = arena_strdup(a, str_text(&text));
+    t->config_text = arena_strdup(t->arena, str_text(&text));
     str_release(&text);
     threads_set(c->plan.threads);
-    TRY(check_dir(c, o->overwrite, a));
     unsigned more = 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
-    TRY(learner_open(&t->learner, c, more, a));
-    enum status st = begin(t, o->environment);
+    TRY(learner_open(&t->learner, c, more, t->arena));
+    return begin(t, changed, environment);
+}
+
+enum status trainer_begin(struct trainer *t, const struct config *c,
+                          const struct environment *environment)
+{
+    t->config = c;
+    enum status st = check_and_begin(t, environment);
     if (st != ST_OK) trainer_close(t);
     return st;
 }
 
+enum status trainer_open(struct trainer *t, const struct config *c, const struct trainer_options *o,
+                         struct arena *a)
+{
+    bool resume = c->train.init_from == INIT_RESUME;
+    TRY(trainer_claim(t, c->train.out_dir, resume, o->overwrite, a));
+    return trainer_begin(t, c, o->environment);
+}
+
 void trainer_close(struct trainer *t)
 {
+    struct failure kept;
+    fail_keep(&kept);
     if (t->log.fd >= 0) runlog_close(&t->log);
-    if (t->lock >= 0) close(t->lock);
-    t->lock = -1;
     evaluator_close(&t->evaluator);
     learner_close(&t->learner);
+    rundir_release(&t->run, !t->wrote);
+    fail_restore(&kept);
 }

@@ -9,9 +9,12 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int make(void **state)
@@ -174,6 +177,80 @@ static void test_full_disk(void **state)
     arena_release(&a);
 }
 
+/* Another user of a shared folder could guess the temporary name and lay a link there. */
+static void test_temporary_names_follow_no_link(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    char *data;
+    int64_t size;
+    const char *path = workdir_text("w", "old"), *victim = workdir_text("victim", "precious");
+    const char *guess = arena_printf(&a, "%s.%d.tmp", path, (int)getpid());
+    assert_int_equal(symlink(victim, guess), 0);
+    assert_int_equal(file_write(path, "new", 3), ST_OK);
+    assert_int_equal(file_read(victim, &a, &data, &size), ST_OK);
+    assert_string_equal(data, "precious");
+    assert_int_equal(file_read(path, &a, &data, &size), ST_OK);
+    assert_string_equal(data, "new");
+    arena_release(&a);
+}
+
+static void test_temporary_names(void **state)
+{
+    (void)state;
+    char one[FILE_TEMPORARY], two[FILE_TEMPORARY];
+    assert_int_equal(file_temporary_name("log.jsonl", one), ST_OK);
+    assert_int_equal(file_temporary_name("log.jsonl", two), ST_OK);
+    assert_string_not_equal(one, two);
+    assert_int_equal(file_temporary_of(one), 9);
+    assert_int_equal(file_temporary_of("log.jsonl.1234.tmp"), 9); /* of older versions */
+    assert_int_equal(file_temporary_of("log.jsonl"), 0);
+    assert_int_equal(file_temporary_of("foo.tmp"), 0);
+    assert_int_equal(file_temporary_of("notes.final.tmp"), 0);
+    assert_int_equal(file_temporary_of("foo.bad.tmp"), 0);
+    assert_int_equal(file_temporary_of(".tmp"), 0);
+}
+
+/* What a killed writer left is removed, what a living one holds is not. */
+static void test_temporary_of_the_dead_is_removed(void **state)
+{
+    (void)state;
+    struct dir d;
+    assert_int_equal(dir_open(&d, workdir_path(".")), ST_OK);
+    workdir_text("x.0123456789ab.tmp", "left");
+    file_remove_temporary_at(&d, "x.0123456789ab.tmp");
+    assert_int_equal(entries(), 0);
+    workdir_text("x.0123456789ab.tmp", "being written");
+    int fd = open(workdir_path("x.0123456789ab.tmp"), O_RDONLY);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    file_remove_temporary_at(&d, "x.0123456789ab.tmp");
+    assert_int_equal(entries(), 1);
+    close(fd);
+    dir_close(&d);
+}
+
+/* Reading a FIFO without a writer would hang, reading /dev/zero would fill the memory. */
+static void test_only_regular_files_are_read(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    char *data;
+    void *map;
+    int64_t size;
+    const char *fifo = workdir_path("fifo");
+    assert_int_equal(mkfifo(fifo, 0666), 0);
+    alarm(20); /* ends the program if a call hangs */
+    assert_int_equal(file_read(fifo, &a, &data, &size), ST_IO);
+    assert_non_null(strstr(fail_message(), "is a FIFO, not a regular file"));
+    assert_int_equal(file_map(fifo, &map, &size), ST_IO);
+    assert_int_equal(file_read("/dev/null", &a, &data, &size), ST_IO);
+    assert_non_null(strstr(fail_message(), "is a device"));
+    assert_int_equal(file_write(fifo, "x", 1), ST_IO);
+    assert_int_equal(file_write("/dev/null", "x", 1), ST_IO);
+    alarm(0);
+    arena_release(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +261,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_directories, make, unmake),
         cmocka_unit_test_setup_teardown(test_writer_is_all_or_nothing, make, unmake),
         cmocka_unit_test_setup_teardown(test_full_disk, make, unmake),
+        cmocka_unit_test_setup_teardown(test_temporary_names_follow_no_link, make, unmake),
+        cmocka_unit_test_setup_teardown(test_temporary_names, make, unmake),
+        cmocka_unit_test_setup_teardown(test_temporary_of_the_dead_is_removed, make, unmake),
+        cmocka_unit_test_setup_teardown(test_only_regular_files_are_read, make, unmake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

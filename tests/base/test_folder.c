@@ -34,6 +34,15 @@ static void write_in(const struct folder_writer *w, const char *text)
     workdir_write(path, text, (int64_t)strlen(text));
 }
 
+static int entries(void)
+{
+    struct arena a = {0};
+    struct dir_entries e;
+    assert_int_equal(dir_list(NULL, workdir_path("."), &a, &e), ST_OK);
+    arena_release(&a);
+    return e.count;
+}
+
 static void test_appears_on_commit(void **state)
 {
     (void)state;
@@ -43,7 +52,7 @@ static void test_appears_on_commit(void **state)
     assert_false(file_exists(workdir_path("a/b/c")));
     assert_int_equal(folder_writer_commit(&w), ST_OK);
     assert_int_equal(workdir_size(workdir_path("a/b/c/file")), 1);
-    assert_false(file_exists(workdir_path("a/b/.c.tmp")));
+    assert_int_equal(entries(), 1);
 }
 
 static void test_replaces_whole(void **state)
@@ -52,8 +61,8 @@ static void test_replaces_whole(void **state)
     struct folder_writer w;
     assert_int_equal(file_make_dirs(workdir_path("a")), ST_OK);
     workdir_write(workdir_path("a/old"), "x", 1);
-    assert_int_equal(file_make_dirs(workdir_path(".a.tmp")), ST_OK);
-    workdir_write(workdir_path(".a.tmp/of_a_killed_writer"), "x", 1);
+    assert_int_equal(file_make_dirs(workdir_path("a.0123456789ab.tmp")), ST_OK);
+    workdir_write(workdir_path("a.0123456789ab.tmp/of_a_killed_writer"), "x", 1);
     assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
     write_in(&w, "22");
     assert_true(file_exists(workdir_path("a/old")));
@@ -61,7 +70,7 @@ static void test_replaces_whole(void **state)
     assert_false(file_exists(workdir_path("a/old")));
     assert_false(file_exists(workdir_path("a/of_a_killed_writer")));
     assert_int_equal(workdir_size(workdir_path("a/file")), 2);
-    assert_false(file_exists(workdir_path(".a.tmp")));
+    assert_int_equal(entries(), 1);
 }
 
 static void test_discard_keeps_old_folder_and_message(void **state)
@@ -77,7 +86,7 @@ static void test_discard_keeps_old_folder_and_message(void **state)
     assert_string_equal(fail_message(), "the words");
     assert_true(file_exists(workdir_path("a")));
     assert_false(file_exists(workdir_path("a/file")));
-    assert_false(file_exists(workdir_path(".a.tmp")));
+    assert_int_equal(entries(), 1);
 }
 
 static void test_existing_file_is_an_error(void **state)
@@ -89,7 +98,57 @@ static void test_existing_file_is_an_error(void **state)
     assert_int_equal(folder_writer_commit(&w), ST_IO);
     assert_non_null(strstr(fail_message(), "is not a directory"));
     assert_int_equal(workdir_size(workdir_path("a")), 1);
-    assert_false(file_exists(workdir_path(".a.tmp")));
+    assert_int_equal(entries(), 1);
+}
+
+/* Only private names are removed: a folder named a.tmp is the user's. */
+static void test_neighbours_are_kept(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.tmp", "a.old.tmp", "ab.0123456789ab.tmp"};
+    struct folder_writer w;
+    for (int i = 0; i < COUNT_OF(names); i++)
+        assert_int_equal(file_make_dirs(workdir_path(names[i])), ST_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
+        assert_int_equal(folder_writer_commit(&w), ST_OK);
+    }
+    for (int i = 0; i < COUNT_OF(names); i++) assert_true(file_exists(workdir_path(names[i])));
+    assert_int_equal(entries(), 1 + COUNT_OF(names));
+}
+
+static void test_two_writers(void **state)
+{
+    (void)state;
+    struct folder_writer one, two;
+    assert_int_equal(folder_writer_open(&one, workdir_path("a")), ST_OK);
+    assert_int_equal(folder_writer_open(&two, workdir_path("a")), ST_OK);
+    write_in(&one, "1");
+    write_in(&two, "22");
+    assert_int_equal(folder_writer_commit(&two), ST_OK);
+    assert_int_equal(folder_writer_commit(&one), ST_OK);
+    assert_int_equal(workdir_size(workdir_path("a/file")), 1);
+    assert_int_equal(entries(), 1);
+}
+
+/* A writer was killed between two renames, or just after the second. */
+static void test_set_aside_is_put_back(void **state)
+{
+    (void)state;
+    const char *aside = workdir_path("a.0123456789ab.old.tmp");
+    assert_int_equal(file_make_dirs(aside), ST_OK);
+    workdir_write(workdir_path("a.0123456789ab.old.tmp/file"), "333", 3);
+    bool interrupted = false;
+    assert_int_equal(folder_is_interrupted(workdir_path("a"), &interrupted), ST_OK);
+    assert_true(interrupted);
+    assert_int_equal(folder_restore_at(NULL, workdir_path("a")), ST_OK);
+    assert_int_equal(workdir_size(workdir_path("a/file")), 3);
+    assert_int_equal(folder_is_interrupted(workdir_path("a"), &interrupted), ST_OK);
+    assert_false(interrupted);
+    assert_int_equal(file_make_dirs(aside), ST_OK);
+    assert_int_equal(folder_restore_at(NULL, workdir_path("a")), ST_OK);
+    assert_int_equal(workdir_size(workdir_path("a/file")), 3);
+    assert_int_equal(entries(), 1);
 }
 
 int main(void)
@@ -100,6 +159,9 @@ int main(void)
         TEST(test_replaces_whole),
         TEST(test_discard_keeps_old_folder_and_message),
         TEST(test_existing_file_is_an_error),
+        TEST(test_neighbours_are_kept),
+        TEST(test_two_writers),
+        TEST(test_set_aside_is_put_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,20 +37,16 @@ static int renames_left = -1; /* then the process is killed; -1: never */
 
 int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
-    if (without_exchange) {
+    int (*real)(int, const char *, int, const char *, unsigned) = dlsym(RTLD_NEXT, "renameat2");
+    struct stat info;
+    if (without_exchange && flags & RENAME_EXCHANGE) {
         errno = EINVAL;
         return -1;
     }
-    int (*real)(int, const char *, int, const char *, unsigned) = dlsym(RTLD_NEXT, "renameat2");
+    bool folder = fstatat(from_dir, from, &info, 0) == 0 && S_ISDIR(info.st_mode);
+    if (folder && !(flags & RENAME_EXCHANGE) && renames_left >= 0 && renames_left-- == 0)
+        kill(getpid(), SIGKILL);
     return real(from_dir, from, to_dir, to, flags);
-}
-
-int rename(const char *from, const char *to)
-{
-    struct stat info;
-    bool folder = stat(from, &info) == 0 && S_ISDIR(info.st_mode);
-    if (folder && renames_left >= 0 && renames_left-- == 0) kill(getpid(), SIGKILL);
-    return renameat(AT_FDCWD, from, AT_FDCWD, to);
 }
 
 /* --- what others do at an unlucky moment ------------------------------------------------------ */
@@ -141,7 +137,6 @@ static const char first[] = "to be, or not to be", second[] = "that is the quest
 
 /* --- writers ---------------------------------------------------------------------------------- */
 
-/* Temporary names begin with a dot, and names of sets do not. */
 static void test_other_sets_are_left_alone(void **state)
 {
     (void)state;
@@ -155,7 +150,10 @@ static void test_other_sets_are_left_alone(void **state)
             assert_int_equal(write_from(names[i], first, true), ST_OK);
         for (int i = 0; i < COUNT_OF(names); i++) expect_set(names[i], first);
     }
-    static const char *const refused[] = {"", ".", "..", ".a", "a/b", "a\nb", "a\033b"};
+    /* The last two are names that a writer of "a" may use and remove. */
+    static const char *const refused[] = {
+        "",     ".",       "..", ".a", "a/b", "a\nb", "a\033b", "a.0123456789ab.tmp",
+        "a.0123456789ab.old.tmp"};
     for (int i = 0; i < COUNT_OF(refused); i++)
         assert_int_equal(write_from(refused[i], first, true), ST_USAGE);
     char long_name[300];
@@ -196,8 +194,9 @@ static void test_a_killed_swap_is_restored(void **state)
         assert_true(write_killed(n));
         assert_int_equal(write_from("mytext", second, true), ST_OK);
         expect_set("mytext", second);
-        assert_false(file_exists(workdir_path("data/.mytext.old")));
-        assert_false(file_exists(workdir_path("data/.mytext.tmp")));
+        struct dir_entries left;
+        assert_int_equal(dir_list(NULL, workdir_path("data"), &arena, &left), ST_OK);
+        assert_int_equal(left.count, 1);
     }
     assert_false(write_killed(2));
     expect_set("mytext", second);

@@ -99,6 +99,104 @@ for signal in INT TERM; do
     [ -s both/seed=7/summary.json ] || fail "compare, SIG$signal: the second run is missing"
 done
 
+# train_until_40 COMMAND...: starts it in the background, as $child, and waits for 40 lines.
+train_until_40() {
+    rm -rf cut moved other
+    "$@" >log 2>&1 &
+    child=$!
+    while [ "$(cat cut/log.jsonl 2>/dev/null | wc -l)" -lt 40 ]; do sleep 0.01; done
+}
+
+# ended CODE WORDS WHAT: waits for $child.
+ended() {
+    code=0
+    wait $child || code=$?
+    [ $code = "$1" ] || fail "$3: exit code $code instead of $1: $(cat log)"
+    grep -q "$2" log || fail "$3: '$2' is missing: $(cat log)"
+}
+
+# The terminal is gone, the processor time is used up: saved, as with Ctrl-C. But nohup is obeyed.
+for signal in HUP XCPU; do
+    train_until_40 "$STROBE" train tiny.conf --out_dir=cut
+    kill -$signal $child
+    ended 130 'the checkpoint is saved' "SIG$signal"
+    "$STROBE" train cut --init_from=resume >log 2>&1 || fail "SIG$signal: $(cat log)"
+    same cut "SIG$signal"
+done
+train_until_40 sh -c 'trap "" HUP; exec "$0" train tiny.conf --out_dir=cut' "$STROBE"
+kill -HUP $child
+wait $child || fail "nohup: $(cat log)"
+same cut "nohup"
+
+# stderr has no reader any more: saved at the next line.
+rm -rf cut
+mkfifo pipe
+STROBE_LOG=info "$STROBE" train tiny.conf --out_dir=cut --eval_interval=50 2>pipe >/dev/null &
+child=$!
+sed 3q pipe >/dev/null # reads three lines, then closes
+code=0
+wait $child || code=$?
+[ $code = 130 ] || fail "closed stderr: exit code $code instead of 130"
+[ -n "$(ls cut/ckpt)" ] || fail "closed stderr: nothing was saved"
+"$STROBE" train cut --init_from=resume >log 2>&1 || fail "closed stderr: $(cat log)"
+same cut "closed stderr"
+
+# Without stderr at all, messages go nowhere: not into the file that is opened next.
+rm -rf cut
+STROBE_LOG=info "$STROBE" train tiny.conf --out_dir=cut 2>&- >/dev/null || fail "no stderr: code $?"
+same cut "no stderr"
+
+# A file of the log's size is the largest allowed: the checkpoint is saved all the same.
+rm -rf cut
+limit=$(($(wc -c <straight/ckpt/000300/optimizer.safetensors) / 512 + 1))
+(
+    ulimit -f $limit # of 512 bytes
+    exec "$STROBE" train tiny.conf --out_dir=cut --max_iters=100000 --eval_interval=100000 \
+        --eval_iters=1
+) >log 2>&1 &
+child=$!
+ended 130 'the checkpoint is saved' SIGXFSZ
+grep -q 'File too large' log || fail "SIGXFSZ: no reason: $(cat log)"
+iter=$(sed -n 's/.*stopped after \([0-9]*\) of .*/\1/p' log)
+[ -e "cut/ckpt/$(printf %06d "$iter")/DONE" ] || fail "SIGXFSZ: iteration $iter is not saved"
+
+# A run that is moved while it trains: its own folder gets the checkpoint, and another run that
+# takes its place is left alone.
+train_until_40 "$STROBE" train tiny.conf --out_dir=cut
+mv cut moved
+"$STROBE" train tiny.conf --out_dir=cut >other 2>&1 || fail "moved, second run: $(cat other)"
+ended 1 'was moved to .*/moved while it was in use' moved
+grep -q 'train .*/moved --init_from=resume' log || fail "moved: no command: $(cat log)"
+same cut "moved, the second run"
+"$STROBE" train moved --init_from=resume >log 2>&1 || fail "moved: $(cat log)"
+same moved "moved"
+
+# A run that is deleted is not created again.
+train_until_40 "$STROBE" train tiny.conf --out_dir=cut
+kill -STOP $child # removing it takes a moment
+rm -rf cut
+kill -CONT $child
+ended 1 'cut was deleted while it was in use' deleted
+[ ! -e cut ] || fail "deleted: the folder is there again: $(ls -R cut)"
+
+# Checkpoints that cannot be listed: refused, and nothing is changed.
+cp -r straight cut
+mv cut/ckpt cut/hidden
+ln -s ckpt cut/ckpt
+cp cut/log.jsonl before
+"$STROBE" train cut --init_from=resume --max_iters=400 >log 2>&1 && fail "resumed without ckpt"
+grep -q 'the checkpoints cannot be read, so nothing was changed' log || fail "ckpt: $(cat log)"
+cmp before cut/log.jsonl || fail "ckpt: the log changed"
+rm cut/ckpt
+mv cut/hidden cut/ckpt
+
+# What a killed writer left is removed when the run is next opened; the user's files are not.
+echo x >cut/summary.json.0123456789ab.tmp
+echo x >cut/log.jsonl.4321.tmp
+echo x >cut/notes.4321.tmp
+"$STROBE" train cut --init_from=resume >log 2>&1 || fail "leftovers: $(cat log)"
+[ "$(echo cut/*.tmp)" = cut/notes.4321.tmp ] || fail "leftovers: $(echo cut/*.tmp)"
+
 # The last checkpoint is damaged: the one before it is used.
 rm -rf cut
 cp -r straight cut

@@ -36,7 +36,7 @@ model=runs/flipped/ckpt/000300/model.safetensors
 printf '\377' | dd of=$model bs=1 seek=$(($(wc -c <$model) / 2)) conv=notrunc 2>/dev/null
 cmp -s $model $run/ckpt/000300/model.safetensors && fail "the byte did not change"
 expect 1 'model.safetensors is corrupt' "$STROBE" eval runs/flipped/ckpt/000300
-expect 0 'skipping checkpoint 300' "$STROBE" eval runs/flipped
+expect 0 'skipping checkpoint 300, which is damaged' "$STROBE" eval runs/flipped
 
 # --- sample: the same with and without the cache, from the run and from its checkpoint, also in
 # another folder
@@ -100,6 +100,23 @@ grep -q n_kv_head $run/config.conf || fail "n_kv_head is missing in the run"
 grep -q "\"val_loss\": $logged" eval.json || fail "a run without n_kv_head: $(cat eval.json)"
 expect 0 '1 iterations' "$STROBE" train runs/old --init_from=resume --max_iters=301
 
+# --- the checkpoint's own configuration decides; a changed character of config.conf is named
+cp -r $run runs/changed
+sed -i 's/^n_head = 2/n_head = 4/; s/^gelu = erf/gelu = tanh/' runs/changed/config.conf
+expect 0 'n_head = 2, not 4; gelu = erf, not tanh' "$STROBE" eval runs/changed
+"$STROBE" eval runs/changed --json >eval.json 2>/dev/null
+grep -q "\"val_loss\": $logged" eval.json || fail "changed config.conf: $(cat eval.json)"
+expect 0 'n_head = 2, not 4' "$STROBE" sample runs/changed --num_samples=1 --max_new_tokens=5
+expect 0 'n_head = 2, not 4' "$STROBE" train runs/changed --init_from=resume --max_iters=301
+grep -qx 'n_head = 2' runs/changed/config.conf || fail "the run went on with another n_head"
+expect 2 'n_head = 2, not 4' "$STROBE" train runs/changed --init_from=resume --n_head=4
+expect 2 'n_head = 2, not 4' "$STROBE" eval runs/changed --n_head=4
+head -c 100 $run/config.conf >runs/changed/config.conf # cut within a line
+expect 0 'is used' "$STROBE" eval runs/changed
+echo 'n_layer' >>runs/changed/config.conf
+expect 0 'is used' "$STROBE" train runs/changed --init_from=resume --max_iters=302
+[ "$(wc -l <runs/changed/config.conf)" -gt 50 ] || fail "config.conf was not written again"
+
 # --- wrong usage
 expect 2 'no configuration given' "$STROBE" train
 expect 1 'nowhere.conf' "$STROBE" train nowhere.conf
@@ -117,6 +134,8 @@ expect 2 'n_embd = 32, not 64' "$STROBE" eval $run --n_embd=64
 expect 2 'the character "Z"' "$STROBE" sample $run --start=Z
 expect 2 'two runs' "$STROBE" sample $run $run
 [ -e runs/none ] && fail "a refused command created a directory"
+expect 1 'strobe data' "$STROBE" train tiny.conf --out_dir=deep/er/none --dataset=absent
+[ -e deep ] && fail "a refused command created its parents"
 
 # --- a data set of the same name with other characters, equally many, so that the shapes match
 tr a z <text >other_text

@@ -63,6 +63,28 @@ static float value_at(int64_t iter, int i, int k, int j)
     return rng_normal(1, RNG_TEST, (uint32_t)iter, (uint64_t)(i * 100 + k * 20 + j));
 }
 
+/* The run directory; it exists once something is saved. */
+static const struct dir *run_dir(void)
+{
+    static struct dir d;
+    assert_int_equal(dir_by_path(&d, workdir_path("run")), ST_OK);
+    return &d;
+}
+
+/* False if there is no checkpoint, or none that can be used. */
+static bool find(bool best, struct checkpoint *ret)
+{
+    bool found;
+    return checkpoint_find(run_dir(), best, &arena, ret, &found) == ST_OK && found;
+}
+
+static bool any_exist(void)
+{
+    struct checkpoint c;
+    bool found;
+    return checkpoint_find(run_dir(), false, &arena, &c, &found) != ST_OK || found;
+}
+
 static enum status save(int64_t iter, double best_val_loss, int64_t best_iter)
 {
     for (int i = 0; i < TENSORS; i++)
@@ -75,7 +97,8 @@ static enum status save(int64_t iter, double best_val_loss, int64_t best_iter)
                                  .train_batches = 3 * iter,
                                  .eval_batches = 7,
                                  .config = "n_layer = 6\nout_dir = \"a\\b\"\n"};
-    return checkpoint_save(workdir_path("run"), tensors_of(values), TENSORS, &s);
+    assert_int_equal(file_make_dirs(workdir_path("run")), ST_OK);
+    return checkpoint_save(run_dir(), tensors_of(values), TENSORS, &s);
 }
 
 static void expect_loads(const struct checkpoint *c, int64_t iter)
@@ -92,8 +115,7 @@ static void expect_loads(const struct checkpoint *c, int64_t iter)
 static void expect_last(int64_t iter)
 {
     struct checkpoint c;
-    if (!checkpoint_find(workdir_path("run"), false, &arena, &c))
-        fail_msg("none, not %d", (int)iter);
+    if (!find(false, &c)) fail_msg("none, not %d", (int)iter);
     expect_loads(&c, iter);
 }
 
@@ -114,12 +136,12 @@ static const char *part_of(int64_t iter, const char *file)
 static void test_round_trip(void **state)
 {
     (void)state;
-    assert_false(checkpoint_exists(workdir_path("run")));
+    assert_false(any_exist());
     struct checkpoint c;
-    assert_false(checkpoint_find(workdir_path("run"), false, &arena, &c));
+    assert_false(find(false, &c));
     assert_int_equal(save(250, 0.1 + 0.2, 250), ST_OK);
-    assert_true(checkpoint_exists(workdir_path("run")));
-    assert_true(checkpoint_find(workdir_path("run"), false, &arena, &c));
+    assert_true(any_exist());
+    assert_true(find(false, &c));
     expect_loads(&c, 250);
     assert_true(c.state.best_val_loss == 0.1 + 0.2);
     assert_int_equal(c.state.best_iter, 250);
@@ -129,7 +151,7 @@ static void test_round_trip(void **state)
     assert_string_equal(c.state.config, "n_layer = 6\nout_dir = \"a\\b\"\n");
 
     assert_int_equal(save(251, INFINITY, -1), ST_OK);
-    assert_true(checkpoint_find(workdir_path("run"), false, &arena, &c));
+    assert_true(find(false, &c));
     assert_true(isinf(c.state.best_val_loss));
     assert_int_equal(c.state.best_iter, -1);
 }
@@ -155,7 +177,7 @@ static void test_weights_alone_can_be_loaded(void **state)
     (void)state;
     assert_int_equal(save(5, 1, 5), ST_OK);
     struct checkpoint c;
-    assert_true(checkpoint_find(workdir_path("run"), false, &arena, &c));
+    assert_true(find(false, &c));
     float loaded[TENSORS][3][LARGEST] = {};
     struct weights_tensor t[TENSORS];
     memcpy(t, tensors_of(loaded), sizeof t);
@@ -168,7 +190,7 @@ static void test_weights_alone_can_be_loaded(void **state)
 static void expect_load_fails(const struct weights_tensor *t, int count, const char *part)
 {
     struct checkpoint c;
-    assert_true(checkpoint_find(workdir_path("run"), false, &arena, &c));
+    assert_true(find(false, &c));
     assert_int_equal(checkpoint_load(&c, t, count), ST_FORMAT);
     if (!strstr(fail_message(), part)) fail_msg("\"%s\" lacks \"%s\"", fail_message(), part);
 }
@@ -200,11 +222,11 @@ static void test_keeps_last_previous_and_best(void **state)
             assert_int_equal(is_there(saves[k].iter), k >= i - 1 || saves[k].iter == saves[i].best);
     }
     struct checkpoint c;
-    assert_true(checkpoint_find(workdir_path("run"), true, &arena, &c));
+    assert_true(find(true, &c));
     expect_loads(&c, 600);
     expect_last(700);
     workdir_flip(part_of(600, "model.safetensors"), 300, 0);
-    assert_false(checkpoint_find(workdir_path("run"), true, &arena, &c));
+    assert_false(find(true, &c));
 }
 
 /* A run that restarts earlier (because newer checkpoints are corrupt, or from iteration 0) removes
@@ -277,7 +299,7 @@ static void test_truncated_and_missing_files_are_detected(void **state)
     expect_last(100);
     for (int f = 0; f < COUNT_OF(files); f++) remove(part_of(100, files[f]));
     struct checkpoint c;
-    assert_false(checkpoint_find(workdir_path("run"), false, &arena, &c));
+    assert_false(find(false, &c));
 }
 
 static void test_other_files_are_kept(void **state)
@@ -350,7 +372,7 @@ static void test_kill_at_any_time(void **state)
         while (read(said[0], &iter, sizeof iter) == sizeof iter) saved = iter;
         close(said[0]);
         struct checkpoint c;
-        assert_true(checkpoint_find(workdir_path("run"), false, &arena, &c));
+        assert_true(find(false, &c));
         assert_in_range(c.state.iter, saved, saved + 1);
         expect_loads(&c, c.state.iter);
     }

@@ -4,6 +4,9 @@
 #include "base/file.h"
 #include "engine/gauge.h"
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
@@ -14,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -68,7 +72,7 @@ static void add_eval(int64_t iter)
 
 static void open_at(int64_t iter)
 {
-    assert_int_equal(runlog_open(&runlog, log_path(), iter), ST_OK);
+    assert_int_equal(runlog_open(&runlog, NULL, log_path(), iter), ST_OK);
 }
 
 /* Steps 0 ... n-1, with an evaluation before every fourth. */
@@ -263,6 +267,94 @@ static void test_corrupt_lines_are_dropped(void **state)
     assert_non_null(strstr(text, "\"iter\":3,"));
 }
 
+static long allocations_left; /* then one allocation fails */
+
+static void *failing_malloc(size_t size)
+{
+    return --allocations_left == 0 ? NULL : malloc(size);
+}
+
+/* A line is good although memory was lacking once when it was read. */
+static void test_failed_allocation_drops_no_line(void **state)
+{
+    (void)state;
+    write_run(0, 4);
+    const char *whole = arena_strdup(&arena, read_log());
+    for (long n = 1;; n++) {
+        json_set_alloc_funcs(failing_malloc, free);
+        allocations_left = n;
+        enum status st = runlog_open(&runlog, NULL, log_path(), 4);
+        bool failed = allocations_left <= 0;
+        json_set_alloc_funcs(malloc, free);
+        if (st == ST_OK) runlog_close(&runlog);
+        assert_int_equal(st, ST_OK);
+        assert_string_equal(read_log(), whole);
+        if (failed) continue;
+        assert_true(n > 20);
+        break;
+    }
+}
+
+static void *no_malloc(size_t size)
+{
+    (void)size;
+    return NULL;
+}
+
+static void test_no_memory_leaves_the_log(void **state)
+{
+    (void)state;
+    write_run(0, 4);
+    const char *whole = arena_strdup(&arena, read_log());
+    json_set_alloc_funcs(no_malloc, free);
+    enum status st = runlog_open(&runlog, NULL, log_path(), 2);
+    json_set_alloc_funcs(malloc, free);
+    assert_int_equal(st, ST_IO);
+    assert_non_null(strstr(fail_message(), "log.jsonl: Cannot allocate memory"));
+    assert_string_equal(read_log(), whole);
+}
+
+static int stats_failing;
+
+static bool stat_fails(void)
+{
+    if (stats_failing == 0) return false;
+    stats_failing--;
+    errno = EIO;
+    return true;
+}
+
+/* These replace the C library's in this program. */
+int stat(const char *path, struct stat *info)
+{
+    return stat_fails() ? -1 : fstatat(AT_FDCWD, path, info, 0);
+}
+
+int fstatat(int at, const char *path, struct stat *info, int flags)
+{
+    if (stat_fails()) return -1;
+    return ((int (*)(int, const char *, struct stat *, int))dlsym(RTLD_NEXT, "fstatat"))(
+        at, path, info, flags);
+}
+
+/* A log that cannot be looked at is not absent: its lines would be written twice. */
+static void test_failed_stat_doubles_no_line(void **state)
+{
+    (void)state;
+    write_run(0, 4);
+    stats_failing = 1;
+    open_at(2);
+    runlog_close(&runlog);
+    assert_null(strstr(read_log(), "\"iter\":2,"));
+    write_run(2, 4);
+    const char *whole = arena_strdup(&arena, read_log());
+    stats_failing = 1000;
+    enum status st = runlog_open(&runlog, NULL, log_path(), 2);
+    stats_failing = 0;
+    assert_int_equal(st, ST_IO);
+    assert_string_equal(read_log(), whole);
+}
+
 /* A limit on the file size simulates a full disk. */
 static void test_full_disk_is_an_error(void **state)
 {
@@ -280,7 +372,7 @@ static void test_full_disk_is_an_error(void **state)
     assert_int_equal(st, ST_IO);
     assert_non_null(strstr(fail_message(), "log.jsonl: File too large"));
     runlog_close(&runlog);
-    assert_int_equal(runlog_open(&runlog, workdir_path("none/log.jsonl"), 0), ST_IO);
+    assert_int_equal(runlog_open(&runlog, NULL, workdir_path("none/log.jsonl"), 0), ST_IO);
 }
 
 int main(void)
@@ -298,6 +390,9 @@ int main(void)
         TEST(test_lost_newline_drops_its_line),
         TEST(test_new_run_starts_an_empty_log),
         TEST(test_corrupt_lines_are_dropped),
+        TEST(test_failed_allocation_drops_no_line),
+        TEST(test_no_memory_leaves_the_log),
+        TEST(test_failed_stat_doubles_no_line),
         TEST(test_full_disk_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

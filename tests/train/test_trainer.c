@@ -356,11 +356,22 @@ static void test_run_directory_is_locked(void **state)
     assert_int_equal(trainer_open(&first, &c, &o, &a), ST_OK);
     assert_int_equal(trainer_open(&second, &c, &o, &a), ST_USAGE);
     assert_non_null(strstr(fail_message(), "another training run is using"));
+    /* What is in a directory is looked at only after it is locked: it may change until then. */
+    assert_int_equal(trainer_open(&second, &c, &(struct trainer_options){0}, &a), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "another training run is using"));
     assert_int_equal(trainer_run(&first), ST_OK);
     trainer_close(&first);
     assert_int_equal(trainer_open(&second, &c, &o, &a), ST_OK);
     trainer_close(&second);
     arena_release(&a);
+}
+
+static bool find_best(const struct config *c, struct arena *a, struct checkpoint *ret)
+{
+    static struct dir d;
+    bool found;
+    assert_int_equal(dir_by_path(&d, c->train.out_dir), ST_OK);
+    return checkpoint_find(&d, true, a, ret, &found) == ST_OK && found;
 }
 
 static bool struck;
@@ -390,7 +401,7 @@ static void test_interrupted_evaluation_is_repeated(void **state)
     t.evaluator.hooks = (struct plan_hooks){.user = &t, .before = strike};
     assert_int_equal(trainer_run(&t), ST_INTERRUPTED);
     trainer_close(&t);
-    assert_true(checkpoint_find(c.train.out_dir, true, &a, &best));
+    assert_true(find_best(&c, &a, &best));
     assert_int_equal(best.state.iter, 10);
     c.train.init_from = INIT_RESUME;
     if (trainer_open(&t, &c, &(struct trainer_options){0}, &a) != ST_OK)
@@ -398,7 +409,7 @@ static void test_interrupted_evaluation_is_repeated(void **state)
     assert_int_equal(t.begun, 20);
     assert_int_equal(trainer_run(&t), ST_OK);
     trainer_close(&t);
-    assert_true(checkpoint_find(c.train.out_dir, true, &a, &best));
+    assert_true(find_best(&c, &a, &best));
     assert_int_equal(best.state.iter, 20);
     arena_release(&a);
 }
