@@ -8,6 +8,8 @@
 #   make check        install packages, then all that CI does: format, layers, headers, sizes, cppcheck,
 #                     docs, every test in release and with the sanitizers
 #   make tsan         the tests that use threads, under ThreadSanitizer
+#   make faults       every call fails, kills, power cuts, two runs at once (docs/RELIABILITY.md);
+#                     MODES="calls kills" ARGS="--limit=100"
 #   make demo         install packages, build, train, compare, report; FROM=FILE: on your own text
 #   make compare-pytorch
 #                     Strobe beside PyTorch (PYTHON) on the GPU or, without one, on the CPU, there also
@@ -143,7 +145,7 @@ PROGRAMS := $(sort $(patsubst %.c,$(BUILD)/%,$(filter %.c,$(SELECTED))) \
               $(if $(SCRIPTS),$(addprefix $(BUILD),$(shell grep -oh '/tests/[a-z]*/test_[a-z0-9_]*' $(SCRIPTS)))))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all test test-programs quick check tsan demo compare-pytorch check-gpu deps docs install clean format FORCE need
+.PHONY: all test test-programs quick check tsan faults demo compare-pytorch check-gpu deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJECTS) $(TEST_HELPERS) $(PROGRAMS:=.o)
 
@@ -242,13 +244,26 @@ $(addprefix $(BUILD)/emulator/,without.so listener.so): $(BUILD)/emulator/%.so: 
 	$(if $(Q),@echo "  cc $@")
 	$(Q)$(CC) -std=c2x -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -isystem $(CUDA)/include -fPIC -shared -o $@ $<
 
+# The harness of tests/faults: a driver, and a library that the program preloads.
+FAULTS := $(addprefix $(BUILD)/faults/,faults preload.so)
+FAULTS_CC = $(CC) -std=c2x -D_GNU_SOURCE -O1 -g $(WARNINGS) -o $@ $(filter %.c,$^)
+$(BUILD)/faults/%: tests/faults/faults.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  cc $@")
+	$(Q)$(FAULTS_CC) $(FAULTS_FLAGS)
+$(BUILD)/faults/preload.so: tests/faults/preload.h $(wildcard tests/faults/preload*.c)
+$(BUILD)/faults/preload.so: FAULTS_FLAGS := -fPIC -shared
+$(BUILD)/faults/faults: tests/faults/driver.h tests/faults/disk.h \
+                        $(filter-out tests/faults/preload%,$(wildcard tests/faults/*.c))
+
 $(BUILD)/run_tests: tools/run_tests.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu2x -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)' $(BUILD)/run_tests $(BUILD) $(if $(filter asan tsan,$(MODE)),--sanitized) $(RUN_OPTIONS)
 
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
-test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
+test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR)) \
+               $(if $(findstring /test_faults,$(SELECTED)),$(FAULTS))
 test: test-programs
 	$(Q)$(RUN_TESTS) $(SELECTED)
 
@@ -258,6 +273,8 @@ check:
 	$(Q)tools/check.sh
 tsan:
 	$(Q)tools/tsan.sh
+faults: all $(FAULTS)
+	$(Q)tools/faults.sh $(BUILD) $(ARGS)
 demo:
 	$(Q)tools/demo.sh $(if $(FROM),'$(FROM)')
 compare-pytorch: all
