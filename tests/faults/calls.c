@@ -9,6 +9,7 @@
 struct trial {
     enum command command;
     struct fault fault;
+    int64_t rank; /* of a sample: among those of the same command and call */
 };
 
 static struct trial *trial;
@@ -65,7 +66,7 @@ static void add(enum command c, int call, int64_t n, const int *errors, int most
     int64_t step = call == FAULTS_LIBRARY && !settings.at ? n / MOST_LIBRARY + 1 : 1;
     for (int64_t at = 1; at <= n; at += step)
         for (int i = 0; i < most && errors[i]; i++) {
-            struct trial t = {c, {call, errors[i], at, persists}};
+            struct trial t = {c, {call, errors[i], at, persists}, 0};
             if (!wanted(&t)) continue;
             if (trials == room) {
                 room = 2 * room + 1024;
@@ -99,14 +100,25 @@ static void list_trials(void)
     }
 }
 
+static int by_rank(const void *a, const void *b)
+{
+    const struct trial *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* In random order, but with as many of each command and call as there are. */
 static void shuffle(void)
 {
+    int64_t seen[COMMANDS][FAULTS_CALLS] = {0};
     for (int64_t i = trials - 1; i > 0; i--) {
         int64_t j = (int64_t)(random_of(settings.seed, (uint64_t)i) % (uint64_t)(i + 1));
         struct trial t = trial[i];
         trial[i] = trial[j];
         trial[j] = t;
     }
+    for (int64_t i = 0; i < trials; i++)
+        trial[i].rank = seen[trial[i].command][trial[i].fault.call]++;
+    qsort(trial, (size_t)trials, sizeof *trial, by_rank);
 }
 
 /* Commands that read must leave runs as they are, and print what they always print or say why. */

@@ -42,6 +42,7 @@ struct settings {
     int jobs;
     int64_t limit;   /* trials at most, chosen at random; 0: all */
     double seconds;  /* no trial starts later; 0: no limit */
+    bool sample;     /* some of each mode, in the time that `make check` has */
     int command;     /* calls, cuts, kills: only this one; -1: all */
     int call, error; /* calls: only these; -1, 0: all */
     int64_t at;      /* only this trial: the call, the prefix, the kill, the pair; 0: all */

@@ -163,8 +163,7 @@ void judge_run(struct worker *w, const struct outcome *o, int floor, bool once)
 {
     const char *from = strstr(o->err, "continuing from ");
     judge_checkpoints(w, floor);
-    if (floor && (strstr(o->err, "starting from iteration 0") ||
-                  strstr(o->err, "no run to continue") || strstr(o->err, "all checkpoints")))
+    if (floor && (strstr(o->err, "starting from iteration 0") || strstr(o->err, "no run to")))
         report(w, FIND_ANEW, "%s", tail(o->err));
     if (floor && from) {
         char line[PATH_BYTES];
