@@ -106,8 +106,7 @@ struct backend_launches {
     int64_t (*count)(void *ctx);
 };
 
-/* A captured graph: work between begin and end is captured instead of run. It is replayed as
- * one, at the same addresses. */
+/* A captured graph: work between begin and end, replayed as one at the same addresses. */
 struct backend_recording {
     enum status (*begin)(void *ctx);
     enum status (*end)(void *ctx, void **ret_recording);

@@ -440,8 +440,7 @@ static const struct op_case cases[] = {
     {OP_CHAIN, "many inputs", .attr = {.chain = &sum_chain}, OF_ROUNDED_STEPS,
      .in = {{F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}}},
 
-    /* Query heads that share keys and values. They come after all others, because the contents
-     * of a case depend on its index. */
+    /* Query heads that share keys and values, last: contents of a case depend on its index. */
     {OP_SPLIT_HEADS, "groups of two", .attr = {.heads = {4, 3, 2}}, .in = {{F(2,5,24)}}, .loss_outputs = 3},
     {OP_SPLIT_HEADS, "groups of three, only q used", .attr = {.heads = {6, 3, 2}}, .in = {{F(2,13,70)}}},
     {OP_SPLIT_HEADS, "one for all, large", .attr = {.heads = {4, 3, 1}}, .in = {{F(2,65,192)}}, .loss_outputs = 3},

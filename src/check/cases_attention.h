@@ -17,8 +17,7 @@
      .in = {{F(1,150,336)}, {F(1,150,560)}, ATTENTION_OUT(0, 1,150,336), ATTENTION_OUT(1, 1,3,150), STEP}, .no_differences = SLOW}, \
     {OP_ATTENTION, "heads of 256", .attr = {.attention = {1, true, DROP_SCORES}}, .in = {{F(1,131,768)}, STEP}, .no_differences = SLOW},
 
-/* For kernels that process keys from the last one: in some rows, later blocks have larger
- * scores. */
+/* For kernels that process the last keys first: in some rows, later blocks have larger scores. */
 #define SPIKED(...) {F(__VA_ARGS__), .fill = FILL_SPIKED, .x = 40}
 #define ONE_KEY     .no_differences = "one key of a row has all of the weight"
 #define ATTENTION_LARGE_KEYS \

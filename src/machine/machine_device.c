@@ -48,15 +48,10 @@ static enum status prepare(struct copying *c)
 {
     static const union attr attr;
     struct type t = type_1d(DT_F32, c->bytes / dtype_size(DT_F32));
-    c->call = (struct kernel_call){.attr = &attr,
-                                   .n_in = 2,
-                                   .n_out = 1,
-                                   .in_type = {t, t},
-                                   .out_type = {t},
-                                   .in = {c->to, c->from},
-                                   .out = {c->to},
-                                   .context = c->context,
-                                   .target = &c->target};
+    c->call = (struct kernel_call){.attr = &attr, .n_in = 2, .n_out = 1, .in_type = {t, t}};
+    c->call.out_type[0] = t;
+    c->call.in[0] = c->call.out[0] = c->to, c->call.in[1] = c->from;
+    c->call.context = c->context, c->call.target = &c->target;
     c->kernel = c->device->backend->kernels.find(OP_STORE, &c->call, 0);
     return c->kernel && c->kernel->prepare ? c->kernel->prepare(c->kernel, &c->call) : ST_OK;
 }

@@ -155,22 +155,9 @@ static void drop_old(json_t *records, const struct machine *m)
     arena_release(&scratch);
 }
 
-static enum status make_parent(const char *path)
-{
-    struct arena scratch = {0};
-    char *parent = arena_strdup(&scratch, path), *slash = strrchr(parent, '/');
-    enum status st = ST_OK;
-    if (slash && slash != parent) {
-        *slash = '\0';
-        st = file_make_dirs(parent);
-    }
-    arena_release(&scratch);
-    return st;
-}
-
 enum status machine_write(const struct machine *m, const char *path)
 {
-    TRY(make_parent(path));
+    TRY(file_make_parent(path));
     json_t *records, *file = load(path, &records);
     drop_old(records, m);
     json_array_append_new(records, machine_json(m));

@@ -1,4 +1,4 @@
-/* The keys of matmuls on a GPU in tuning tables; needs no GPU. */
+/* The keys of matmuls on a GPU in tuning tables, and what is chosen by their times; needs no GPU. */
 #include "../support/cases.h"
 #include "backend/backend.h"
 #include "backend/kernel.h"
@@ -47,10 +47,54 @@ static void test_type_of_the_bias(void **state)
     }
 }
 
+/* The variant of a matmul (16384,768) x (768,768) for which a table holds these times. */
+static const char *variant_chosen(double library_us, double own_us)
+{
+    struct target target;
+    struct arena a = {0};
+    struct tuning table;
+    struct tuning_questions q = {.arena = &a};
+    const struct backend *cuda = backend_find("cuda");
+    union attr attr = {0};
+    if (!cuda) SKIP("there is no CUDA backend in this build");
+    assert_int_equal(backend_target(cuda, TARGET_ANY, &target), ST_OK);
+    struct kernel_call call = {
+        .attr = &attr,
+        .n_in = 2,
+        .n_out = 1,
+        .target = &target,
+        .in_type = {type_2d(DT_BF16, 16384, 768), type_2d(DT_BF16, 768, 768)},
+        .out_type = {type_2d(DT_BF16, 16384, 768)},
+        .questions = &q};
+    assert_non_null(cuda->kernels.find(OP_MATMUL, &call, 0));
+    assert_int_equal(q.n, 1);
+    struct tuning_entry e = {
+        .n = 2, .candidate = {{"cublaslt", .us = library_us}, {"wgmma", .us = own_us}}};
+    memcpy(e.key, q.question[0].key, sizeof e.key);
+    memcpy(e.candidate[1].launch, q.question[0].launch, sizeof e.candidate[1].launch);
+    tuning_init(&table, &target, &a);
+    tuning_set(&table, &e);
+    call.tuning = &table;
+    call.questions = NULL;
+    const char *variant = cuda->kernels.find(OP_MATMUL, &call, 0)->variant;
+    arena_release(&a);
+    return variant;
+}
+
+static void test_ties_go_to_the_library(void **state)
+{
+    (void)state;
+    assert_string_equal(variant_chosen(100, 90), "wgmma");
+    assert_string_equal(variant_chosen(100, 98.9), "wgmma");
+    assert_string_equal(variant_chosen(100, 99.5), "cublaslt");
+    assert_string_equal(variant_chosen(100, 110), "cublaslt");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_type_of_the_bias),
+        cmocka_unit_test(test_ties_go_to_the_library),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -349,7 +349,8 @@ static void test_ladder(void **state)
     assert_true(number(all, "vocabulary") == 65 && number(all, "tokens_per_step") == 32);
     assert_string_equal(text(all, "formula"), "6 N + 12 L C T");
     assert_true(number(all, "flops_per_token") == 6 * number(all, "parameters") + 12 * 1 * 16 * 16);
-    double times = 1;
+    const json_t *slow = json_array_get(rungs, 0);
+    double times = 1, first = number(slow, "mfu_percent") / number(slow, "tokens_per_s");
     for (size_t i = 0; i < json_array_size(rungs); i++) {
         const json_t *r = json_array_get(rungs, i);
         assert_memory_equal(text(r, "differs"), "--", 2);
@@ -359,7 +360,12 @@ static void test_ladder(void **state)
         assert_true(apart > 0.999 && apart < 1.001);
         double tokens = number(r, "tokens_per_s") * number(r, "ms_median");
         assert_true(tokens > 31999 && tokens < 32001);
-        assert_true(number(r, "mfu_percent") > 0 && number(r, "mfu_percent") < 100);
+        /* The peak was measured at another time, so on a busy machine a rung may exceed it. Rungs
+         * of one type have the same peak. */
+        double of_token = number(r, "mfu_percent") / number(r, "tokens_per_s");
+        assert_true(of_token > 0);
+        if (!strcmp(text(r, "dtype"), text(slow, "dtype")))
+            assert_float_equal(of_token / first, 1, 1e-3);
         assert_true(number(r, "memory_bytes") > 0 && number(r, "kernels_per_step") > 0);
     }
     json_decref(all);

@@ -71,7 +71,14 @@ size_t literal_end(const std::string &s, size_t at)
     return s.size();
 }
 
-/* A preprocessed source without its outermost functions that contain `asm`. */
+/* Whether the declaration defines a function that ptx.hpp replaces, which has no PTX. */
+bool is_replaced(const std::string &s, size_t begin, size_t end)
+{
+    static const std::regex head("^\\s*(#[^\n]*\n\\s*)*static[^(]*\\bwarp_(sum|max)\\(");
+    return std::regex_search(s.substr(begin, std::min(end - begin, (size_t)200)), head);
+}
+
+/* A preprocessed source without its outermost functions that contain `asm` or are replaced. */
 std::string without_ptx(const std::string &s)
 {
     std::string kept;
@@ -95,7 +102,7 @@ std::string without_ptx(const std::string &s)
         if (s.compare(i, 3, "asm") == 0 && !isalnum(s[i - 1]) && s[i - 1] != '_')
             ptx |= s[i + 3] == '(' || s[i + 3] == ' ';
         if (depth == 0 && (s[i] == '}' || s[i] == ';')) {
-            if (!ptx) kept.append(s, begin, i + 1 - begin);
+            if (!ptx && !is_replaced(s, begin, i + 1)) kept.append(s, begin, i + 1 - begin);
             begin = i + 1;
             ptx = false;
         }

@@ -6,6 +6,26 @@
  * may miss what another lane writes, as on a GPU. */
 #pragma once
 
+/* Replaced although they have no PTX, because they are most of the time of a simple kernel: one
+ * collective operation in place of five, which adds in the same order. */
+static inline float emu_warp_all(float a, float (*join)(float, float))
+{
+    const emu_slot *s = emu_meet(~0u, a);
+    float all[EMU_WARP];
+    for (int i = 0; i < EMU_WARP; i++) all[i] = emu_of<float>(s, i);
+    for (int d = EMU_WARP / 2; d; d /= 2)
+        for (int i = 0; i < d; i++) all[i] = join(all[i], all[i + d]);
+    return all[0];
+}
+inline float warp_sum(float a) /* not static: only the source's own is removed */
+{
+    return emu_warp_all(a, [](float x, float y) { return x + y; });
+}
+inline float warp_max(float a)
+{
+    return emu_warp_all(a, [](float x, float y) { return fmaxf(x, y); });
+}
+
 #if __CUDA_ARCH__ >= 800
 static inline void ldmatrix_x4(unsigned (&r)[4], unsigned address)
 {

@@ -11,8 +11,7 @@
 
 struct kernel_group {
     const struct kernel *const *tables;
-    /* The instruction set that the group needs. ISA_AUTO: a library, which obeys the limit
-     * itself. */
+    /* The instruction set that it needs. ISA_AUTO: a library, which obeys the limit itself. */
     enum isa isa;
 };
 
@@ -22,8 +21,7 @@ extern const struct kernel float8_kernels[];
 extern const struct kernel *const ref_f32_tables[];
 extern const struct kernel *const ref_f64_tables[];
 
-/* The n-th row, best first, that accepts the call and that this CPU can run; NULL: there are no
- * more. */
+/* The n-th row, best first, that accepts the call and runs on this CPU; NULL: no more. */
 const struct kernel *cpu_kernel(int op, const struct kernel_call *call, int n);
 
 /* Row i of all groups; NULL after the last row. */

@@ -5,9 +5,8 @@
  * Each row of a strip's tiles is a query, so q is used without a transpose, and one packing of k
  * and v serves all strips of an item.
  *
- * Exponentials are 2^(s - max), where max is near the largest score so far. It is raised, and
- * the sums are rescaled, only when a score exceeds it by a factor of 2^8; the result is the same
- * up to rounding. */
+ * Exponentials are 2^(s - max), where max is near the largest score so far. It is raised, and sums
+ * are rescaled, only when a score exceeds it by a factor of 2^8: the same up to rounding. */
 #include "backend/cpu/bf16/keep_mask.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/softmax.h"
@@ -75,8 +74,7 @@ INLINE int64_t visible(const struct heads *s, const struct block *at, int64_t q)
 /* The score of a masked key: its exponential is 0, and unlike -infinity it never makes a NaN. */
 static const float MASKED = -1e30f;
 
-/* The largest scores of the 16 queries from q on, whose row of tiles is s. Masked scores become
- * MASKED. */
+/* The largest scores of 16 queries from q on, whose tiles are s. Masked ones become MASKED. */
 INLINE vf mask_and_max(const struct heads *h, const struct block *at, float *s, int64_t q)
 {
     vf largest[TILE_SIDE];
@@ -173,36 +171,19 @@ static void strip_against_keys(const struct call *c, struct work *w, struct stri
 {
     int64_t d_tiles = tiles_of(c->s.D), d_steps = d_tiles / 2;
     struct tile_matmul scores = {
-        .rows = QUERIES / TILE_SIDE,
-        .columns = at->tiles,
-        .depth = d_steps,
-        .a = t->q,
-        .a_row_stride = d_steps,
-        .a_k_stride = 1,
-        .b = w->k,
-        .b_column_stride = d_steps,
-        .b_k_stride = 1,
-        .c = w->s,
-        .c_row_stride = at->tiles,
-        .c_column_stride = 1,
-    };
+        .rows = QUERIES / TILE_SIDE, .columns = at->tiles, .depth = d_steps};
+    scores.a = t->q, scores.a_row_stride = d_steps, scores.a_k_stride = 1;
+    scores.b = w->k, scores.b_column_stride = d_steps, scores.b_k_stride = 1;
+    scores.c = w->s, scores.c_row_stride = at->tiles, scores.c_column_stride = 1;
     VEC(tile_matmul)(&scores);
     for (int64_t row = 0; row < QUERIES; row += TILE_SIDE) {
         if (c->s.drop.threshold) make_mask(c, w, at, row);
         softmax(c, w, t, at, row);
-        struct tile_matmul weighted = {
-            .rows = 1,
-            .columns = d_tiles,
-            .depth = at->tiles / 2,
-            .a = w->s + row / TILE_SIDE * at->tiles * C_TILE_FLOATS,
-            .a_k_stride = 1,
-            .b = w->v,
-            .b_column_stride = 1,
-            .b_k_stride = d_tiles,
-            .c = t->y + row / TILE_SIDE * d_tiles * C_TILE_FLOATS,
-            .c_column_stride = 1,
-            .add = at->k0 > 0,
-        };
+        struct tile_matmul weighted = {.rows = 1, .columns = d_tiles, .depth = at->tiles / 2};
+        weighted.a = w->s + row / TILE_SIDE * at->tiles * C_TILE_FLOATS, weighted.a_k_stride = 1;
+        weighted.b = w->v, weighted.b_column_stride = 1, weighted.b_k_stride = d_tiles;
+        weighted.c = t->y + row / TILE_SIDE * d_tiles * C_TILE_FLOATS, weighted.c_column_stride = 1;
+        weighted.add = at->k0 > 0;
         VEC(tile_matmul)(&weighted);
     }
 }
@@ -283,13 +264,9 @@ static int64_t rows_of_item(const struct heads *s, int threads)
 static enum status run_attention(const struct kernel_call *k)
 {
     int threads = attention_threads(k);
-    struct call c = {
-        .s = heads_of(&k->in_type[0], k->attr),
-        .qkv = k->in[0],
-        .y = k->out[0],
-        .lse = k->out[1],
-        .step = (uint32_t) * (const int32_t *)k->in[1],
-    };
+    struct call c = {.s = heads_of(&k->in_type[0], k->attr), .qkv = k->in[0]};
+    c.y = k->out[0], c.lse = k->out[1];
+    c.step = (uint32_t) * (const int32_t *)k->in[1];
     c.rows = rows_of_item(&c.s, threads);
     int64_t parts = (c.s.T + c.rows - 1) / c.rows, items = c.s.B * c.s.H * parts;
     attention_schedule(c.s.B * c.s.H, threads);

@@ -1,5 +1,4 @@
-/* Flash attention, backward, with bf16 matmuls: probabilities are recomputed from the
- * log-sum-exp.
+/* Flash attention, backward, with bf16 matmuls: probabilities are recomputed from the log-sum-exp.
  *
  * dv = p' dy, dp = dy v, ds = p (dp' - delta), dq = ds k, dk = ds q (Dao, arXiv 2307.08691,
  * algorithm 2), where p' and dp' are p and dp after dropout and delta = rowsum(dy y). p' and ds
@@ -157,8 +156,7 @@ static void load_keys(const struct call *c, struct work *w, const struct part *p
     VEC(tile_keep_awake)();
 }
 
-/* 32 keys against `tiles` tiles of queries; `key` and `tile` are where they begin in their
- * block. */
+/* 32 keys from `key` of a block against `tiles` tiles of queries from `tile` of theirs. */
 struct patch {
     int64_t key, tile, tiles;
 };
@@ -181,20 +179,12 @@ static void one_patch(const struct call *c, struct work *w, const struct part *p
     const struct heads *h = &c->s;
     int64_t d_steps = tiles_of(h->D) / 2, q_tiles = b->queries / TILE_SIDE;
     int64_t q_at = (b->q0 - part->q_first) / TILE_SIDE + at->tile; /* tile of the part's queries */
-    struct tile_matmul scores = {
-        .rows = 2,
-        .columns = at->tiles,
-        .depth = d_steps,
-        .a = tile_at(w->k_rows, at->key / TILE_SIDE * d_steps),
-        .a_row_stride = d_steps,
-        .a_k_stride = 1,
-        .b = tile_at(w->q_transposed, q_at * d_steps),
-        .b_column_stride = d_steps,
-        .b_k_stride = 1,
-        .c = w->s,
-        .c_row_stride = PATCH,
-        .c_column_stride = 1,
-    };
+    struct tile_matmul scores = {.rows = 2, .columns = at->tiles, .depth = d_steps};
+    scores.a = tile_at(w->k_rows, at->key / TILE_SIDE * d_steps);
+    scores.a_row_stride = d_steps, scores.a_k_stride = 1;
+    scores.b = tile_at(w->q_transposed, q_at * d_steps);
+    scores.b_column_stride = d_steps, scores.b_k_stride = 1;
+    scores.c = w->s, scores.c_row_stride = PATCH, scores.c_column_stride = 1;
     VEC(tile_matmul)(&scores);
     scores.a = tile_at(w->v_rows, at->key / TILE_SIDE * d_steps);
     scores.b = tile_at(w->dy_transposed, q_at * d_steps);
@@ -254,21 +244,14 @@ static void add_to_keys(const struct call *c, struct work *w, const struct part 
     int64_t skipped = c->s.causal ? max_i64(0, b->k0 + row - b->q0) / TILE_K : 0;
     int64_t first = c->s.causal ? max_i64(part->q_first, b->k0 + row) : part->q_first;
     int64_t q_at = (b->q0 - part->q_first) / TILE_K + skipped;
-    struct tile_matmul sum = {
-        .rows = 2,
-        .columns = d_tiles,
-        .depth = q_steps - skipped,
-        .a = tile_at(w->p, row / TILE_SIDE * q_steps + skipped),
-        .a_row_stride = q_steps,
-        .a_k_stride = 1,
-        .b = tile_at(w->dy_paired, q_at * d_tiles),
-        .b_column_stride = 1,
-        .b_k_stride = d_tiles,
-        .c = w->dv + keys_at(c, part, b->k0, row),
-        .c_row_stride = d_tiles,
-        .c_column_stride = 1,
-        .add = b->bh > part->bh || b->q0 + skipped * TILE_K > first,
-    };
+    struct tile_matmul sum = {.rows = 2, .columns = d_tiles, .depth = q_steps - skipped};
+    sum.a = tile_at(w->p, row / TILE_SIDE * q_steps + skipped);
+    sum.a_row_stride = q_steps, sum.a_k_stride = 1;
+    sum.b = tile_at(w->dy_paired, q_at * d_tiles);
+    sum.b_column_stride = 1, sum.b_k_stride = d_tiles;
+    sum.c = w->dv + keys_at(c, part, b->k0, row);
+    sum.c_row_stride = d_tiles, sum.c_column_stride = 1;
+    sum.add = b->bh > part->bh || b->q0 + skipped * TILE_K > first;
     if (sum.depth <= 0) return;
     VEC(tile_matmul)(&sum);
     sum.a = tile_at(w->ds, row / TILE_SIDE * q_steps + skipped);
@@ -291,21 +274,11 @@ static void add_to_queries(const struct call *c, struct work *w, const struct pa
             tiles = 2;
         }
         int64_t q_at = (b->q0 - part->q_first) / TILE_SIDE + tile;
-        struct tile_matmul sum = {
-            .rows = d_tiles,
-            .columns = tiles,
-            .depth = seen / TILE_K,
-            .a = w->k_transposed,
-            .a_row_stride = 1,
-            .a_k_stride = d_tiles,
-            .b = tile_at(w->ds_interleaved, tile),
-            .b_column_stride = 1,
-            .b_k_stride = q_tiles,
-            .c = w->dq + q_at * C_TILE_FLOATS,
-            .c_row_stride = all,
-            .c_column_stride = 1,
-            .add = b->k0 > 0,
-        };
+        struct tile_matmul sum = {.rows = d_tiles, .columns = tiles, .depth = seen / TILE_K};
+        sum.a = w->k_transposed, sum.a_row_stride = 1, sum.a_k_stride = d_tiles;
+        sum.b = tile_at(w->ds_interleaved, tile), sum.b_column_stride = 1, sum.b_k_stride = q_tiles;
+        sum.c = w->dq + q_at * C_TILE_FLOATS, sum.c_row_stride = all, sum.c_column_stride = 1;
+        sum.add = b->k0 > 0;
         VEC(tile_matmul)(&sum);
     }
 }
@@ -386,8 +359,7 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
     for (int64_t i = 0; i < part->heads; i++) run_head(c, w, part, part->bh + i);
 }
 
-/* Item i where threads share heads: KEYS keys, or as many queries, of a head. The items with the
- * most work come first. */
+/* Item i where threads share heads: KEYS keys, or queries, of a head. The longest come first. */
 static struct part shared_item(const struct heads *s, int64_t i)
 {
     int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = ceil_div(s->T, KEYS);
@@ -400,15 +372,9 @@ static struct part shared_item(const struct heads *s, int64_t i)
 static enum status run_attention_grad(const struct kernel_call *k)
 {
     int threads = attention_threads(k);
-    struct call c = {
-        .s = heads_of(&k->in_type[1], k->attr),
-        .dy = k->in[0],
-        .qkv = k->in[1],
-        .y = k->in[2],
-        .lse = k->in[3],
-        .dqkv = k->out[0],
-        .step = (uint32_t) * (const int32_t *)k->in[4],
-    };
+    struct call c = {.s = heads_of(&k->in_type[1], k->attr), .dy = k->in[0], .qkv = k->in[1]};
+    c.y = k->in[2], c.lse = k->in[3], c.dqkv = k->out[0];
+    c.step = (uint32_t) * (const int32_t *)k->in[4];
     int64_t groups = c.s.B * c.s.KV, tiles = ceil_div(c.s.T, KEYS), group = c.s.group;
     bool whole = tiles == 1 || attention_whole_groups(groups, threads);
     int64_t items = whole ? groups : (groups + c.s.B * c.s.H) * tiles;

@@ -4,9 +4,8 @@
 
 enum { PREFETCH_ROWS = 32 };
 
-/* Loads 32 columns from `column` on of the 16 rows from `row` on; elements outside the source
- * are zero. Later rows are prefetched explicitly: they are too far apart for the hardware
- * prefetcher. */
+/* Loads 32 columns from `column` on of the 16 rows from `row` on; zeros outside the source. Later
+ * rows are prefetched: they are too far apart for the hardware prefetcher. */
 INLINE void load_rows(__m512i x[16], const struct pack_source *s, int64_t row, int64_t column)
 {
     const bf16 *at = s->at + row * s->stride + column;
@@ -63,8 +62,7 @@ INLINE void store_rows(char *to, const __m512i x[16])
     for (int i = 0; i < 16; i++) _mm512_store_si512(to + i * 64, x[i]);
 }
 
-/* Interleaves two rows of 32 bf16 into pairs (VNNI layout): `left` gets columns 0 to 15, `right`
- * 16 to 31. */
+/* Interleaves two rows of 32 bf16 into pairs (VNNI): columns 0 to 15 `left`, 16 to 31 `right`. */
 INLINE void pair(__m512i even, __m512i odd, __m512i *left, __m512i *right)
 {
     const __m512i spread = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);

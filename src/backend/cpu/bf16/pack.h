@@ -37,8 +37,7 @@ struct pack_target {
     bf16 *at;
     int64_t stride, rows, columns;
 };
-/* Tile (row/16, column/16) of `from` is number row/16 * tiles_of(columns) + column/16; each row is
- * multiplied by its factor. */
+/* Tile (r, c) of `from` is number r * tiles_of(columns) + c; rows are multiplied by factors. */
 void VEC(unpack_rows)(const struct pack_target *t, const float *from, const float *factor);
 /* The same for transposed tiles: tile (column/16, row/16) is number column/16 * tiles_across +
  * row/16, and its row i has column i of 16 rows. In each block of 32 rows, lane `lane` of tile
@@ -46,9 +45,8 @@ void VEC(unpack_rows)(const struct pack_target *t, const float *from, const floa
 void VEC(unpack_transposed)(const struct pack_target *t, const float *from, int64_t tiles_across,
                             float factor);
 
-/* The row, of 32, that is in this lane of tile `half`, after _mm512_unpacklo_epi16 (half 0) and
- * _mm512_unpackhi_epi16 (half 1) interleaved two rows of tiles: of each 8 rows the first 4 go to
- * tile 0. */
+/* The row, of 32, in this lane of tile `half`, after _mm512_unpacklo_epi16 (half 0) and
+ * _mm512_unpackhi_epi16 (half 1) interleaved rows of tiles: of 8 rows the first 4 go to tile 0. */
 INLINE int pack_row_of(int half, int lane)
 {
     return lane / 4 * 8 + half * 4 + lane % 4;

@@ -1,5 +1,4 @@
-/* score_grad.h - the elementwise part of attention's backward pass: p' and ds of a block of
- * scores. */
+/* score_grad.h - elementwise part of attention's backward: p' and ds of a block of scores. */
 #ifndef BACKEND_CPU_BF16_SCORE_GRAD_H
 #define BACKEND_CPU_BF16_SCORE_GRAD_H
 
@@ -19,8 +18,7 @@ struct score_block {
     /* Results: p and ds are tiles of kind a, 16 keys by 32 queries, p_row_stride bytes apart. */
     char *p, *ds;
     int64_t p_row_stride;
-    /* ds again, as two tiles of kind b, 32 keys by 16 queries. pack_row_of (pack.h) maps columns
-     * to queries. */
+    /* ds again, as two tiles of kind b, 32 keys by 16 queries; columns: pack_row_of (pack.h). */
     char *interleaved;
 };
 

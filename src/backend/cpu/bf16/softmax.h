@@ -5,8 +5,7 @@
 #include "backend/cpu/bf16/tile.h"
 
 /* 2^x with a relative error of 3e-6, a five-hundredth of the rounding to bf16; 0 where x is very
- * negative. One instruction extracts the fraction and another applies the integer part, so it
- * takes seven instructions. */
+ * negative. Seven instructions: one extracts the fraction, one applies the integer part. */
 INLINE vf exp2_approx(vf x)
 {
     vf r = _mm512_reduce_ps(x, 0x09); /* x - floor(x) */
@@ -22,8 +21,7 @@ INLINE vf max_or_sum(vf a, vf b, const bool largest)
     return largest ? vf_max(a, b) : a + b;
 }
 
-/* Lane i of the result is the maximum or the sum of the lanes of x[i]. Rows are reduced in
- * pairs, in 15 steps. */
+/* Lane i of the result is the maximum or sum of x[i]; rows are reduced in pairs, in 15 steps. */
 INLINE vf reduce_rows(vf x[16], const bool largest)
 {
 #pragma GCC unroll 8

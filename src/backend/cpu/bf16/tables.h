@@ -1,5 +1,4 @@
-/* tables.h - the tables of kernels with bf16 matmul instructions, one set for each instruction
- * set. */
+/* tables.h - tables of kernels with bf16 matmul instructions, for each instruction set. */
 #ifndef BACKEND_CPU_BF16_TABLES_H
 #define BACKEND_CPU_BF16_TABLES_H
 

@@ -6,8 +6,7 @@ static const char *tile_of(const void *base, int64_t i)
 }
 
 #if defined(__AMX_BF16__)
-/* The operand of LDTILECFG: palette 1, then the bytes in a row and the rows of each of eight
- * tiles. */
+/* The operand of LDTILECFG: palette 1; bytes in a row and rows of each of eight tiles. */
 struct tile_config {
     uint8_t palette, start_row, zero[14];
     uint16_t row_bytes[16];

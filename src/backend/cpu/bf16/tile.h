@@ -42,10 +42,9 @@ void VEC(tile_matmul)(const struct tile_matmul *p);
  * tile registers and releases them for other libraries. */
 void VEC(tile_begin)(void);
 void VEC(tile_end)(void);
-/* The AMX unit goes to sleep after about half a microsecond without work and takes a quarter of
- * a microsecond to wake up (measured on a Xeon: 660 cycles of 2.6 GHz after 1400 idle ones).
- * Code that does other work for longer calls this in between, ideally every quarter of a
- * microsecond. */
+/* The AMX unit goes to sleep after about half a microsecond without work and takes a quarter of a
+ * microsecond to wake up (measured on a Xeon: 660 cycles of 2.6 GHz after 1400 idle ones). Code
+ * that does other work for longer calls this in between, ideally every quarter of a microsecond. */
 void VEC(tile_keep_awake)(void);
 
 /* The address of tile i of a matrix. */
@@ -54,8 +53,7 @@ INLINE void *tile_at(void *base, int64_t i)
     return (char *)base + i * TILE_BYTES;
 }
 
-/* Allocates from one thread's part of a call's scratch; with memory NULL it only counts the
- * bytes. */
+/* Allocates from one thread's part of a call's scratch; memory NULL: counts the bytes. */
 struct scratch {
     char *memory;
     int64_t used;

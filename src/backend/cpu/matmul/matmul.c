@@ -7,20 +7,11 @@ struct matmul matmul_of(const struct kernel_call *c)
     const struct type *a = &c->in_type[0], *b = &c->in_type[1];
     int64_t a_columns = type_columns(a), N = type_columns(&c->out_type[0]);
     bool packed = (linear ? c->attr->linear.packed : c->attr->matmul.packed) != 0;
-    struct matmul p = {
-        .batch = 1,
-        .M = type_rows(a),
-        .N = N,
-        .K = a_columns,
-        .a_row = ta ? 1 : a_columns,
-        .a_column = ta ? a_columns : 1,
-        .b_row = tb ? 1 : N,
-        .b_column = tb ? a_columns : 1,
-        .bias = linear,
-        .packed = packed,
-        .type = a->dtype,
-        .result = c->out_type[0].dtype,
-    };
+    struct matmul p = {.batch = 1, .M = type_rows(a), .N = N, .K = a_columns};
+    p.a_row = ta ? 1 : a_columns, p.a_column = ta ? a_columns : 1;
+    p.b_row = tb ? 1 : N, p.b_column = tb ? a_columns : 1;
+    p.bias = linear, p.packed = packed;
+    p.type = a->dtype, p.result = c->out_type[0].dtype;
     if (ta || b->rank > 2) { /* a batch of matrices */
         p.K = a->dim[a->rank - (ta ? 2 : 1)];
         p.M = a->dim[a->rank - (ta ? 1 : 2)];
@@ -36,17 +27,9 @@ struct matmul matmul_of_pack(const struct kernel_call *c)
     bool tb = c->attr->pack.tb;
     const struct type *b = &c->in_type[0];
     int64_t K = b->dim[tb], N = b->dim[!tb];
-    return (struct matmul){
-        .batch = 1,
-        .M = c->attr->pack.rows,
-        .N = N,
-        .K = K,
-        .a_row = K,
-        .a_column = 1,
-        .b_row = tb ? 1 : N,
-        .b_column = tb ? K : 1,
-        .packed = true,
-        .type = b->dtype,
-        .result = b->dtype,
-    };
+    struct matmul p = {.batch = 1, .M = c->attr->pack.rows, .N = N, .K = K, .packed = true};
+    p.a_row = K, p.a_column = 1;
+    p.b_row = tb ? 1 : N, p.b_column = tb ? K : 1;
+    p.type = p.result = b->dtype;
+    return p;
 }

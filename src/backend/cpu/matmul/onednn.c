@@ -1,7 +1,6 @@
-/* Each matmul is one oneDNN matmul primitive, created with the plan: the library generates its
- * code then. A run sets the addresses and executes it; the library's workspace is the scratch of
- * the call. The library still allocates a map of its arguments, a few hundred bytes, in each
- * execution.
+/* Each matmul is one oneDNN matmul primitive, created with the plan: the library generates its code
+ * then. A run sets the addresses and executes it; the library's workspace is the scratch of the
+ * call. The library still allocates a map of its arguments, a few hundred bytes, in each execution.
  *
  * dnnl_sgemm, measured on 2 cores with AVX-512, is as fast on single matmuls but half as fast on
  * the batches of small matmuls in attention, and it allocates its workspace in every call. */

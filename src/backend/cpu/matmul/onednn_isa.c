@@ -6,8 +6,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-/* SSE4.1 is the lowest instruction set that oneDNN generates code for; below it runs plain
- * loops. */
+/* SSE4.1 is the lowest set that oneDNN generates code for; below it runs plain loops. */
 static const dnnl_cpu_isa_t limits[ISA_COUNT] = {
     [ISA_AUTO] = dnnl_cpu_isa_all,
     [ISA_AMX] = dnnl_cpu_isa_avx512_core_amx,

@@ -4,9 +4,8 @@
 
 #include "base/base.h"
 
-/* Passes isa_limited() (base/isa.h) on to the library. The library chooses its instructions
- * once, when its first primitive is made: ST_UNSUPPORTED if the limit changes after that.
- * Without the library: ST_OK. */
+/* Passes isa_limited() (base/isa.h) on to the library. It chooses its instructions with its first
+ * primitive: ST_UNSUPPORTED if the limit changes later. Without it: ST_OK. */
 enum status onednn_limit(void);
 /* What the library uses, by its own name ("avx512_core_amx"); NULL without the library or where
  * the limit is ISA_PLAIN. This call, too, fixes the library's choice. */

@@ -1,5 +1,4 @@
-/* attention.h - the reference: attention over packed q, k, v. Included by ref_f32.c and
- * ref_f64.c.
+/* attention.h - the reference: attention over packed q, k, v. Included by ref_f32.c and ref_f64.c.
  *
  * A row of qkv (B,T,(H+2*KV)*D) holds H query heads, KV key heads and KV value heads of D
  * elements each; query head h uses key head h / (H/KV). p(q,k) = exp(scale q.k - lse(q)) over

@@ -1,5 +1,4 @@
-/* The reference of the float8 operators, element by element; GPU kernels are compared with it.
- * On the CPU float8 saves no time. */
+/* The reference of the float8 operators, element by element; on the CPU they save no time. */
 #include "backend/cpu/ref/float8.h"
 
 #include "backend/cpu/cpu_kernels.h"
@@ -19,8 +18,7 @@ static bool fits_quantise(const struct kernel_call *c)
            is_f32_bf16_or_f64(c->in_type[1].dtype);
 }
 
-/* The exponent of the scale, from the amax history without the slots of this step and of the
- * next. */
+/* The exponent of the scale, from the amax history but the slots of this step and the next. */
 static int scale_exponent(const struct kernel_call *c, int64_t now)
 {
     enum { MAX_EXPONENT = 100 }; /* keeps the scale and the scaled numbers within float range */

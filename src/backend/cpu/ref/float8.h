@@ -1,5 +1,4 @@
-/* float8.h - conversion of single numbers from and to e4m3 and e5m2 (Micikevicius et al., arXiv
- * 2209.05433, table 1). */
+/* float8.h - numbers from and to e4m3 and e5m2 (Micikevicius et al., arXiv 2209.05433, table 1). */
 #ifndef BACKEND_CPU_REF_FLOAT8_H
 #define BACKEND_CPU_REF_FLOAT8_H
 

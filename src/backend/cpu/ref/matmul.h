@@ -22,22 +22,16 @@ static void multiply(const struct strided_matmul *p)
         }
 }
 
-/* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K); a b of rank 2 is shared by all matrices of
- * a. */
+/* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K); a b of rank 2 serves all of a. */
 static enum status run_matmul(const struct kernel_call *c)
 {
     const struct type *at = &c->in_type[0], *bt = &c->in_type[1], *ot = &c->out_type[0];
     bool ta = c->attr->matmul.ta, tb = c->attr->matmul.tb;
     int64_t a_columns = type_columns(at), b_columns = type_columns(bt);
-    struct strided_matmul p = {
-        .M = ot->dim[ot->rank - 2],
-        .N = type_columns(ot),
-        .K = at->dim[ta ? at->rank - 2 : at->rank - 1],
-        .am = ta ? 1 : a_columns,
-        .ak = ta ? a_columns : 1,
-        .bk = tb ? 1 : b_columns,
-        .bn = tb ? b_columns : 1,
-    };
+    struct strided_matmul p = {.am = ta ? 1 : a_columns, .ak = ta ? a_columns : 1};
+    p.bk = tb ? 1 : b_columns, p.bn = tb ? b_columns : 1;
+    p.M = ot->dim[ot->rank - 2], p.N = type_columns(ot);
+    p.K = at->dim[ta ? at->rank - 2 : at->rank - 1];
     int64_t b_step = bt->rank == 2 ? 0 : p.K * p.N;
     for (int64_t i = 0; i < type_elements(ot) / (p.M * p.N); i++) {
         p.a = (const real *)c->in[0] + i * p.M * p.K;
@@ -53,19 +47,10 @@ static enum status run_linear(const struct kernel_call *c)
 {
     bool tb = c->attr->linear.tb;
     int64_t K = type_columns(&c->in_type[0]), N = type_columns(&c->out_type[0]);
-    multiply(&(struct strided_matmul){
-        .a = c->in[0],
-        .b = c->in[1],
-        .bias = c->in[2],
-        .out = c->out[0],
-        .M = type_rows(&c->in_type[0]),
-        .N = N,
-        .K = K,
-        .am = K,
-        .ak = 1,
-        .bk = tb ? 1 : N,
-        .bn = tb ? K : 1,
-    });
+    struct strided_matmul p = {.a = c->in[0], .b = c->in[1], .bias = c->in[2], .out = c->out[0]};
+    p.M = type_rows(&c->in_type[0]), p.N = N, p.K = K;
+    p.am = K, p.ak = 1, p.bk = tb ? 1 : N, p.bn = tb ? K : 1;
+    multiply(&p);
     return ST_OK;
 }
 

@@ -151,10 +151,9 @@ static int64_t scratch_embed_grad(const struct kernel *, const struct kernel_cal
            (int64_t)sizeof(int32_t);
 }
 
-/* [onto (V,C),] ids (...), dy (...,C) -> (V,C): row v is [onto's row v plus] the sum of the rows
- * of dy whose id is v. If dy has more rows than there are ids, the ids repeat. The positions of
- * each id form a linked list in the scratch, lowest first, so each row is summed in order and
- * written once. */
+/* [onto (V,C),] ids (...), dy (...,C) -> (V,C): row v is [onto's row v plus] the sum of the rows of
+ * dy whose id is v. If dy has more rows than there are ids, the ids repeat. The positions of each
+ * id are a list in the scratch, lowest first: rows are summed in order, written once. */
 static enum status run_embed_grad(const struct kernel_call *c)
 {
     const bool adds = c->n_in == 3;
@@ -181,8 +180,7 @@ static enum status run_embed_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* tokens (V,C), ids (B,T), positions (P,C), position_ids (T), step -> dropout(token + position)
- * (B,T,C) */
+/* tokens (V,C), ids (B,T), positions (P,C), their ids (T), step -> dropout(sum) (B,T,C) */
 static enum status run_embed_sum(const struct kernel_call *c)
 {
     const real *tokens = c->in[0], *positions = c->in[2];

@@ -1,13 +1,11 @@
-/* norm.h - the reference: LayerNorm, and RMSNorm, which is the same with a mean of 0. Included
- * by ref_f32.c and ref_f64.c. */
+/* norm.h - the reference: LayerNorm, and RMSNorm, with a mean of 0, for ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_NORM_H
 #define BACKEND_CPU_REF_NORM_H
 
 #include "backend/cpu/ref/ref.h"
 
-/* y = (x - mean) rstd w + bias over the rows of x (N,C). Input number `w` is w (C), the next
- * one, if there is one, the bias (C). Outputs from number `y` on: y (N,C), mean (N) for a
- * LayerNorm alone, rstd (N). */
+/* y = (x - mean) rstd w + bias over the rows of x (N,C). Inputs from number `w` on: w (C) [, bias
+ * (C)]; outputs from number `y` on: y (N,C) [, mean (N) of a LayerNorm], rstd (N). */
 static enum status normalise(const struct kernel_call *c, const real *x, int w, int y)
 {
     bool centred = c->n_out == y + 3; /* LayerNorm; RMSNorm has no mean */
@@ -107,21 +105,13 @@ static int64_t scratch_grad(const struct kernel *, const struct kernel_call *c)
 static enum status norm_grad(const struct kernel_call *c, bool add, bool centred, int dw)
 {
     int64_t C = type_columns(&c->in_type[0]);
-    normalise_grad(&(struct norm_grad){
-        .residual = add ? c->in[0] : NULL,
-        .dy = c->in[add + 0],
-        .x = c->in[add + 1],
-        .w = c->in[add + 2],
-        .mean = centred ? c->in[add + 3] : NULL,
-        .rstd = c->in[add + 3 + centred],
-        .dx = c->out[0],
-        .dw = c->out[dw],
-        .dbias = centred && c->attr->norm.bias ? c->out[dw + 1] : NULL,
-        .dw_sum = c->scratch,
-        .dbias_sum = (double *)c->scratch + C,
-        .N = type_rows(&c->in_type[0]),
-        .C = C,
-    });
+    struct norm_grad n = {.residual = add ? c->in[0] : NULL, .dx = c->out[0], .dw = c->out[dw]};
+    n.dy = c->in[add + 0], n.x = c->in[add + 1], n.w = c->in[add + 2];
+    n.mean = centred ? c->in[add + 3] : NULL, n.rstd = c->in[add + 3 + centred];
+    n.dbias = centred && c->attr->norm.bias ? c->out[dw + 1] : NULL;
+    n.dw_sum = c->scratch, n.dbias_sum = (double *)c->scratch + C;
+    n.N = type_rows(&c->in_type[0]), n.C = C;
+    normalise_grad(&n);
     return ST_OK;
 }
 

@@ -1,5 +1,4 @@
-/* state.h - the reference: operators that write state in place. Included by ref_f32.c and
- * ref_f64.c. */
+/* state.h - the reference: operators that write state in place, for ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_STATE_H
 #define BACKEND_CPU_REF_STATE_H
 

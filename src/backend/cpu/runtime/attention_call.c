@@ -7,19 +7,10 @@ struct heads heads_of(const struct type *qkv, const union attr *attr)
 {
     int64_t row = qkv->dim[2], H = attr->attention.heads, KV = attention_kv_heads(attr);
     int64_t D = row / (H + 2 * KV);
-    return (struct heads){
-        .B = qkv->dim[0],
-        .T = qkv->dim[1],
-        .C = H * D,
-        .H = H,
-        .D = D,
-        .KV = KV,
-        .group = H / KV,
-        .row = row,
-        .scale = 1.0f / sqrtf((float)D),
-        .causal = attr->attention.causal,
-        .drop = attr->attention.drop,
-    };
+    struct heads s = {.B = qkv->dim[0], .T = qkv->dim[1], .C = H * D, .H = H, .D = D, .KV = KV};
+    s.group = H / KV, s.row = row, s.scale = 1.0f / sqrtf((float)D);
+    s.causal = attr->attention.causal, s.drop = attr->attention.drop;
+    return s;
 }
 
 enum status attention_prepare(const struct kernel *, struct kernel_call *c)

@@ -1,6 +1,5 @@
-/* attention_call.h - what every attention kernel of the CPU needs to know about its call: the
- * shapes, the offsets of a head, how many threads have scratch, and how the work is divided
- * among them. */
+/* attention_call.h - what attention kernels of the CPU need to know about a call: shapes, offsets
+ * of a head, how many threads have scratch and how they divide the work. */
 #ifndef BACKEND_CPU_RUNTIME_ATTENTION_CALL_H
 #define BACKEND_CPU_RUNTIME_ATTENTION_CALL_H
 
@@ -18,8 +17,7 @@ struct heads {
 };
 struct heads heads_of(const struct type *qkv, const union attr *attr);
 
-/* Offset of row `row` of part 0, 1, 2 (q, k, v) in packed q, k, v, for query head bh = b*H+h.
- * Rows are s->row elements apart. */
+/* Offset of row `row` (s->row apart) of part 0, 1, 2 of packed q, k, v, for head bh = b*H+h. */
 static inline int64_t heads_part_at(const struct heads *s, int part, int64_t bh, int64_t row)
 {
     int64_t head = bh % s->H;
@@ -39,10 +37,9 @@ enum status attention_prepare(const struct kernel *k, struct kernel_call *c);
 int attention_threads(const struct kernel_call *c);
 
 /* Sets the schedule of the next loop with schedule(runtime). The loop goes through `heads` whole
- * heads in order; 0: its items are not heads. Where equal shares are balanced, each thread gets
- * neighbouring heads: these are the rows that it also works on in the kernels before and after,
- * so they are in its cache (in small models this halves the time of attention). Otherwise an
- * item goes to the next free thread. */
+ * heads in order; 0: its items are not heads. Where equal shares are balanced, a thread gets
+ * neighbouring heads, the rows that it has in the kernels before and after, so they are cached
+ * (this halves the time in small models). Otherwise an item goes to the next free thread. */
 void attention_schedule(int64_t heads, int threads);
 
 /* The backward pass: true if each thread should take whole groups of heads (5 matmuls for each

@@ -1,9 +1,8 @@
 /* Flash attention, forward: the matrix of scores is never stored.
  *
- * A tile of queries walks over tiles of keys. The maximum and the sum of exponentials of each
- * query are updated, and sums under an old maximum are rescaled to the new one (Milakov and
- * Gimelshein, arXiv 1805.02867; Dao, arXiv 2307.08691). Exponentials are to the base 2, with
- * log2(e) folded into q. */
+ * A tile of queries walks over tiles of keys. Maximum and sum of exponentials of each query are
+ * updated; sums under an old maximum are rescaled (Milakov and Gimelshein, arXiv 1805.02867; Dao,
+ * arXiv 2307.08691). Exponentials are to the base 2, with log2(e) folded into q. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -45,8 +44,7 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
     return w;
 }
 
-/* Scores of `keys` keys become exp2(score - max), zeroed where dropped, for one vector of
- * queries. */
+/* Scores of `keys` keys become exp2(score - max), 0 if dropped, for a vector of queries. */
 INLINE void probabilities(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q;
@@ -100,38 +98,22 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
         struct tile_source k = ACT(heads_part)(s, c->qkv, 1, bh, k0);
         struct tile_source v = ACT(heads_part)(s, c->qkv, 2, bh, k0);
         struct tile_rows k_rows = ACT(tile_rows)(&k, w->k);
-        struct tile_matmul scores = {
-            .rows = k.rows,
-            .vectors = vectors,
-            .depth = s->D,
-            .a = k_rows.at,
-            .a_stride = k_rows.stride,
-            .b = w->q,
-            .b_stride = TILE,
-            .c = w->p,
-            .c_stride = TILE,
-            .skip = diagonal ? SKIP_COLUMNS : SKIP_NONE,
-        };
+        struct tile_matmul scores = {.rows = k.rows, .vectors = vectors, .depth = s->D};
+        scores.a = k_rows.at, scores.a_stride = k_rows.stride;
+        scores.b = w->q, scores.b_stride = TILE;
+        scores.c = w->p, scores.c_stride = TILE;
+        scores.skip = diagonal ? SKIP_COLUMNS : SKIP_NONE;
         VEC(tile_matmul)(&scores);
         if (s->drop.threshold) VEC(tile_mask)(&w->mask, &s->drop, c->step, bh, q0, k0, diagonal);
         for (int64_t i = 0; i < vectors; i++)
             probabilities(w, k.rows, i * W, diagonal, s->drop.threshold);
         struct tile_rows v_rows = ACT(tile_rows)(&v, w->v);
-        struct tile_matmul weighted = {
-            .rows = q.rows,
-            .vectors = width / W,
-            .depth = k.rows,
-            .a = w->p,
-            .a_stride = TILE,
-            .across = true,
-            .b = v_rows.at,
-            .b_stride = v_rows.stride,
-            .c = w->y,
-            .c_stride = width,
-            .add = k0 > 0,
-            .factor = w->factor,
-            .skip = diagonal ? SKIP_AFTER : SKIP_NONE,
-        };
+        struct tile_matmul weighted = {.rows = q.rows, .vectors = width / W, .depth = k.rows};
+        weighted.a = w->p, weighted.a_stride = TILE, weighted.across = true;
+        weighted.b = v_rows.at, weighted.b_stride = v_rows.stride;
+        weighted.c = w->y, weighted.c_stride = width;
+        weighted.add = k0 > 0;
+        weighted.factor = w->factor, weighted.skip = diagonal ? SKIP_AFTER : SKIP_NONE;
         VEC(tile_matmul)(&weighted);
     }
 
@@ -149,13 +131,9 @@ static void one_tile(const struct call *c, struct work *w, int64_t bh, int64_t q
 
 static enum status run_attention(const struct kernel_call *k)
 {
-    struct call c = {
-        .s = heads_of(&k->in_type[0], k->attr),
-        .qkv = k->in[0],
-        .y = k->out[0],
-        .lse = k->out[1],
-        .step = (uint32_t) * (const int32_t *)k->in[1],
-    };
+    struct call c = {.s = heads_of(&k->in_type[0], k->attr), .qkv = k->in[0]};
+    c.y = k->out[0], c.lse = k->out[1];
+    c.step = (uint32_t) * (const int32_t *)k->in[1];
     int64_t tiles = tiles_of(&c.s), items = c.s.B * c.s.H * tiles;
     /* One head after another, so that its keys stay in the cache. Its longest items come first:
      * under a causal mask the last queries. */

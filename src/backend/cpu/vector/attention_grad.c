@@ -1,15 +1,13 @@
-/* Flash attention, backward: probabilities are recomputed from the log-sum-exp, a tile at a
- * time.
+/* Flash attention, backward: probabilities are recomputed from the log-sum-exp, a tile at a time.
  *
  * dv = p' dy, dp = dy v, ds = p (dp - delta), dq = ds k, dk = ds q (Dao, arXiv 2307.08691,
  * algorithm 2), where p' is p after dropout, dp has the same mask, and delta = rowsum(dy y).
  * Dropout's scale is folded into dy, the scale of the scores into q.
  *
- * Where there are enough heads, each thread takes whole heads: every tile is computed once, with
- * 5 matmuls. Otherwise one sweep by tiles of keys computes dk and dv and another by tiles of
- * queries dq, with 7 matmuls. Query heads that share keys follow one another, and dk, dv are
- * summed over them. Each sum has the same order in both cases, so the results are the same bit
- * for bit. */
+ * Where there are enough heads, each thread takes whole heads: every tile is computed once, with 5
+ * matmuls. Otherwise one sweep by tiles of keys computes dk and dv and another by tiles of queries
+ * dq, with 7 matmuls. Query heads that share keys follow one another, and dk, dv are summed over
+ * them. Each sum has the same order in both cases, so the results are the same bit for bit. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -117,18 +115,11 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     struct tile_source v = ACT(heads_part)(s, c->qkv, 2, bh, k0);
     struct tile_rows k_rows = ACT(tile_rows)(&k, w->k_copy);
     struct tile_rows v_rows = ACT(tile_rows)(&v, w->v_copy);
-    struct tile_matmul scores = {
-        .rows = k.rows,
-        .vectors = ceil_div(q_rows, W),
-        .depth = s->D,
-        .a = k_rows.at,
-        .a_stride = k_rows.stride,
-        .b = w->q_transposed,
-        .b_stride = TILE,
-        .c = w->p,
-        .c_stride = TILE,
-        .skip = diagonal ? SKIP_COLUMNS : SKIP_NONE,
-    };
+    struct tile_matmul scores = {.rows = k.rows, .vectors = ceil_div(q_rows, W), .depth = s->D};
+    scores.a = k_rows.at, scores.a_stride = k_rows.stride;
+    scores.b = w->q_transposed, scores.b_stride = TILE;
+    scores.c = w->p, scores.c_stride = TILE;
+    scores.skip = diagonal ? SKIP_COLUMNS : SKIP_NONE;
     VEC(tile_matmul)(&scores);
     scores.a = v_rows.at, scores.a_stride = v_rows.stride, scores.b = w->dy_transposed,
     scores.c = w->ds;
@@ -138,38 +129,22 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
         score_gradients(w, k.rows, q, diagonal, s->drop.threshold);
 
     if (part->keys) {
-        struct tile_matmul sum = {
-            .rows = k.rows,
-            .vectors = width / W,
-            .depth = q_rows,
-            .a = w->p,
-            .a_stride = TILE,
-            .b = w->dy,
-            .b_stride = width,
-            .c = w->dv + at,
-            .c_stride = width,
-            .add = bh > part->bh || q_tile > (s->causal ? k_tile : 0),
-            .skip = diagonal ? SKIP_BEFORE : SKIP_NONE,
-        };
+        struct tile_matmul sum = {.rows = k.rows, .vectors = width / W, .depth = q_rows};
+        sum.a = w->p, sum.a_stride = TILE;
+        sum.b = w->dy, sum.b_stride = width;
+        sum.c = w->dv + at, sum.c_stride = width;
+        sum.add = bh > part->bh || q_tile > (s->causal ? k_tile : 0);
+        sum.skip = diagonal ? SKIP_BEFORE : SKIP_NONE;
         VEC(tile_matmul)(&sum);
         sum.a = w->ds, sum.b = w->q, sum.c = w->dk + at;
         VEC(tile_matmul)(&sum);
     }
     if (part->queries) {
-        struct tile_matmul sum = {
-            .rows = q_rows,
-            .vectors = width / W,
-            .depth = k.rows,
-            .a = w->ds,
-            .a_stride = TILE,
-            .across = true,
-            .b = k_rows.at,
-            .b_stride = k_rows.stride,
-            .c = w->dq,
-            .c_stride = width,
-            .add = k_tile > 0,
-            .skip = diagonal ? SKIP_AFTER : SKIP_NONE,
-        };
+        struct tile_matmul sum = {.rows = q_rows, .vectors = width / W, .depth = k.rows};
+        sum.a = w->ds, sum.a_stride = TILE, sum.across = true;
+        sum.b = k_rows.at, sum.b_stride = k_rows.stride;
+        sum.c = w->dq, sum.c_stride = width;
+        sum.add = k_tile > 0, sum.skip = diagonal ? SKIP_AFTER : SKIP_NONE;
         VEC(tile_matmul)(&sum);
     }
 }
@@ -217,15 +192,9 @@ static struct part shared_item(const struct heads *s, int64_t i)
 
 static enum status run_attention_grad(const struct kernel_call *k)
 {
-    struct call c = {
-        .s = heads_of(&k->in_type[1], k->attr),
-        .dy = k->in[0],
-        .qkv = k->in[1],
-        .y = k->in[2],
-        .lse = k->in[3],
-        .dqkv = k->out[0],
-        .step = (uint32_t) * (const int32_t *)k->in[4],
-    };
+    struct call c = {.s = heads_of(&k->in_type[1], k->attr), .dy = k->in[0], .qkv = k->in[1]};
+    c.y = k->in[2], c.lse = k->in[3], c.dqkv = k->out[0];
+    c.step = (uint32_t) * (const int32_t *)k->in[4];
     int64_t groups = c.s.B * c.s.KV, tiles = tiles_of(&c.s), group = c.s.group;
     bool whole = tiles == 1 || attention_whole_groups(groups, attention_threads(k));
     int64_t items = whole ? groups : (groups + c.s.B * c.s.H) * tiles;

@@ -1,5 +1,4 @@
-/* attention_rows.h - conversion between rows of heads, in either type of activations, and tiles
- * of fp32. */
+/* attention_rows.h - conversion between rows of heads, of either type, and tiles of fp32. */
 #ifndef BACKEND_CPU_VECTOR_ATTENTION_ROWS_H
 #define BACKEND_CPU_VECTOR_ATTENTION_ROWS_H
 
@@ -21,12 +20,10 @@ struct tile_source ACT(heads_rows)(const struct heads *s, const act *y, int64_t 
 void ACT(tile_transpose)(float *to, const struct tile_source *s, float factor);
 /* to[row * width + column] = factor * source, width = columns rounded up to W; the rest is zero. */
 void ACT(tile_copy)(float *to, const struct tile_source *s, float factor);
-/* Writes factor[row] * from[row * width + column] to the rows and columns of `s`, at `to`; NULL:
- * no factor. */
+/* Writes factor[row] * from[row * width + column] to the rows of `s`, at `to`; NULL: no factor. */
 void ACT(tile_write)(act *to, const struct tile_source *s, const float *from, const float *factor);
 
-/* The rows of `s` in fp32, as whole vectors with a small stride: in place if possible, else as a
- * copy in `spare`. */
+/* The rows of `s` in fp32, whole vectors with a small stride: in place, else copied to `spare`. */
 struct tile_rows {
     const float *at;
     int64_t stride;

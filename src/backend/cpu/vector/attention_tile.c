@@ -14,8 +14,7 @@ enum { MAX_VECTORS = 2, SUMS = 8, MAX_ROWS = 8 };
 enum { MAX_VECTORS = 2, SUMS = 8, MAX_ROWS = 4 };
 #endif
 
-/* Rows row ... row+mr-1, vectors v ... v+nv-1; mr, nv and across are constants where this is
- * inlined. */
+/* Rows row ... row+mr-1, vectors v ... v+nv-1; mr, nv, across are constants once inlined. */
 INLINE void matmul_block(const struct tile_matmul *p, const int mr, const int nv, const bool across,
                          int64_t row, int64_t v)
 {

@@ -49,8 +49,7 @@ INLINE int64_t tiles_of(const struct heads *s)
 }
 
 /* The random bytes of one tile for dropout: word[k/16*4 + k%8/2][q] holds those of four keys;
- * the byte of key k is number k%16/8*2 + k%2. On the diagonal only words that the causal mask
- * leaves are set. */
+ * the byte of key k is number k%16/8*2 + k%2. Words that the causal mask hides are not set. */
 struct tile_mask {
     uint32_t word[TILE / 4][TILE];
 };

@@ -15,8 +15,7 @@ struct block {
 };
 typedef void (*block_fn)(const struct block *b);
 
-/* Functions by operator, one table for each type of activations. NULL: the operator cannot be in
- * a chain. */
+/* Functions by operator, a table for each type. NULL: the operator cannot be in a chain. */
 #define BLOCK_TABLES(act_isa)                           \
     extern const block_fn pointwise_blocks_##act_isa[]; \
     extern const block_fn gelu_blocks_##act_isa[];

@@ -2,8 +2,7 @@
  * block, each by the loop of its own operator, so values between steps stay in L1.
  *
  * A result is rounded to its type when it is written to its block, so the bits are those of
- * separate operators. Outputs are written when all steps of a block are done: output 0 may be
- * input 0. */
+ * separate operators. A block ends before its outputs are written: output 0 may be input 0. */
 #include "graph/chain.h"
 
 #include "backend/cpu/vector/bf16.h"
@@ -79,8 +78,7 @@ static void begin(struct state *r, const struct kernel_call *c)
     }
 }
 
-/* Expands a broadcast input i for the n elements from `first` on. Inputs of one element were
- * expanded by begin(). */
+/* Expands a broadcast input i for n elements from `first` on; begin() did those of one element. */
 static void expand(struct state *r, int i, int64_t first, int64_t n)
 {
     const struct type *t = &r->call->in_type[i];

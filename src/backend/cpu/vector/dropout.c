@@ -50,8 +50,7 @@ INLINE void transpose(vu w[4])
     w[2] = __builtin_shuffle(c, d, front), w[3] = __builtin_shuffle(c, d, back);
 }
 
-/* W calls of the generator for a pointwise site, from `call` on: a random byte for each of 16 W
- * elements. */
+/* W calls of a pointwise site's generator, from `call` on: a byte for each of 16 W elements. */
 INLINE void random_bytes(const struct dropout *d, uint32_t step, int64_t call, uint8_t *bytes)
 {
     vu zero = {0}, low = (uint32_t)call + (vu){VEC_LANES}; /* call is a multiple of W: no carry */

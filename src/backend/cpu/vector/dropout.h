@@ -40,12 +40,10 @@ INLINE vf dropout_times(const struct dropout_run *run, int64_t at, vf a)
     return a * (vf)(kept & (vi)vf_all(run->scale));
 #endif
 }
-/* The random words of a 16 x 16 block of an attention matrix: word[i][a*4+b], in the layout of
- * rng.h. */
+/* The random words of a 16 x 16 block of an attention matrix: word[i][a*4+b], as in rng.h. */
 void VEC(dropout_words)(uint32_t word[4][16], const struct dropout *d, uint32_t step, int64_t bh,
                         int64_t q16, int64_t k16);
-/* The factors of a 16 x 16 block (rows from q16*16, columns from k16*16) of the attention matrix
- * of head bh = b*H+h. */
+/* The factors of a 16 x 16 block, from (q16*16, k16*16), of the matrix of head bh = b*H+h. */
 void VEC(dropout_block)(float *factor, const struct dropout *d, uint32_t step, int64_t bh,
                         int64_t q16, int64_t k16);
 

@@ -46,8 +46,7 @@ static enum status run_embed(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* For each token of (B,T): the sum of a row of each table, then dropout by element of the
- * (B,T,C) output. */
+/* For each token of (B,T): the sum of a row of each table, then dropout by element of (B,T,C). */
 static void embed_sum_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const struct table t = table_of(c, 0), p = table_of(c, 2);

@@ -1,5 +1,4 @@
-/* SwiGLU: silu(gate) up, where gate and up are halves of rows or two tensors. Its gradients may
- * overwrite gate and up. */
+/* SwiGLU: silu(gate) up of halves of rows or of two tensors, which gradients may overwrite. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/silu.h"
 

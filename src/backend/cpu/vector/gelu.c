@@ -1,10 +1,9 @@
 /* gelu(x) = x P(x), where P is the normal distribution function or, with the tanh approximation,
  * the logistic function of 2u, u = sqrt(2/pi) (x + 0.044715 x^3); tanh u = 2 P - 1.
  *
- * For negative x, P(x) is e^(-x^2/2) times a slowly varying function of |x|, and the gradient
- * needs the same exponential: P'(x) = e^(-x^2/2) / sqrt(2 pi). So one exponential and a
- * polynomial give both, in less than half the time of libmvec's erf, and small P keep their
- * digits. */
+ * For negative x, P(x) is e^(-x^2/2) times a slowly varying function of |x|, and the gradient needs
+ * the same exponential: P'(x) = e^(-x^2/2) / sqrt(2 pi). So one exponential and a polynomial give
+ * both, in less than half the time of libmvec's erf, and small P keep their digits. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/block.h"
 
@@ -64,8 +63,7 @@ INLINE struct point normal(vf x)
 
 INLINE struct point logistic(vf x)
 {
-    /* Beyond 11 P is 0 or 1. y is limited below, too: a huge number times a tiny P would not be
-     * near 0. */
+    /* Beyond 11 P is 0 or 1. y is limited below: a huge number times a tiny P is not near 0. */
     vf y = vf_max(vf_all(-11.0f), x);
     x = vf_min(vf_all(11.0f), y);
     vf square = x * x;

@@ -74,8 +74,7 @@ static enum status run_cross_entropy(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* dx = p - scale at the target, p elsewhere, where p = factor exp(x - shift); zeros in the padding.
- * dx may be x. */
+/* dx (may be x) = p [- scale at the target], p = factor exp(x - shift); zeros in the padding. */
 INLINE void grad_row(const struct kernel_call *c, int64_t row, float shift, float factor,
                      float scale)
 {

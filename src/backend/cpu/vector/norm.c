@@ -1,8 +1,7 @@
 /* LayerNorm: y = (x - mean) rstd w + b over rows of n, rstd = 1 / sqrt(var + eps).
  *
  * The gradient, with h = (x - mean) rstd, g = dy w: dx = rstd (g - mean(g) - h mean(g h)), dw =
- * sum of dy h over the rows, db = sum of dy. Sums over rows are made in parts that depend on the
- * shape alone. */
+ * sum of dy h over the rows, db = sum of dy. Parts of sums over rows depend on the shape alone. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 
@@ -61,8 +60,7 @@ static void layernorm_range(const struct kernel_call *c, int64_t first, int64_t 
 }
 RUN_ROWS(layernorm, 3)
 
-/* n elements of s = a + b, or a + dropout(b) unless `run` is NULL; `at` is their offset in the
- * dropout run. */
+/* n elements of s = a + b, or a + dropout(b) unless `run` is NULL; `at`: offset in the run. */
 INLINE void add_run(const act *a, const act *b, act *s, int64_t n, const struct dropout_run *run,
                     int64_t at)
 {
@@ -101,8 +99,7 @@ static enum status run_add_layernorm(const struct kernel_call *c)
 
 /* --- gradients --- */
 
-/* The inputs of LAYERNORM_GRAD. LAYERNORM_GRAD_ADD has the same inputs after the gradient to
- * add. */
+/* The inputs of LAYERNORM_GRAD; those of LAYERNORM_GRAD_ADD follow the gradient to add. */
 struct grad_in {
     const act *add, *dy, *x;
     const float *w, *mean, *rstd;

@@ -22,8 +22,7 @@ INLINE void unary(const struct block *b, unary_fn f)
         store_act(y + i, f(load_act(x + i, b->n - i), constant), b->n - i);
 }
 
-/* Elements first ... last-1 of a call, with first operand `from` (NULL: none) and second operand
- * `b`. */
+/* Elements first ... last-1 of a call, with first operand `from` (NULL: none), second `b`. */
 INLINE struct block part_of(const struct kernel_call *c, int64_t first, int64_t last,
                             const void *from, const void *b)
 {

@@ -69,8 +69,7 @@ static int64_t sum_leading_scratch(const struct kernel *, const struct kernel_ca
     return s.parts * s.n * (int64_t)sizeof(float);
 }
 
-/* Adds `rows` rows of n columns, `stride` apart, to sum: several rows share one load and store
- * of the sum. */
+/* Adds `rows` rows of n columns, `stride` apart, to sum: rows share a load and store of it. */
 INLINE void add_rows(const act *x, int64_t stride, float *sum, int64_t n, const int rows)
 {
     for (int64_t i = 0; i < n; i += W) {

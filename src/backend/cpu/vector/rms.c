@@ -4,9 +4,8 @@
  * the rows, in parts that depend on the shape alone. */
 #include "backend/cpu/vector/act.h"
 
-/* Rows are processed ROWS at a time to hide the latency of the sums over lanes. Squares are
- * summed RUN columns at a time: a single sum over a long row, whose terms are all positive,
- * would lose the last digits. */
+/* ROWS rows at a time hide the latency of sums over lanes. Squares are summed RUN columns at a
+ * time: one sum of a long row, whose terms are positive, would lose the last digits. */
 enum { ROWS = 4, RUN = 32 * W };
 
 /* Normalises `rows` <= ROWS rows of n columns. */

@@ -88,8 +88,7 @@ INLINE vi vi_bytes(const uint8_t *p)
 {
     return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
 }
-/* Estimate and one Newton step: a sixth of the time of a division, with an error of half a unit
- * in the last place more. */
+/* Estimate and a Newton step: a sixth of a division's time; half a unit in the last place worse. */
 INLINE vf vf_reciprocal(vf a)
 {
     vf r = _mm512_rcp14_ps(a);
@@ -207,8 +206,7 @@ INLINE void vf_store_part(float *p, vf a, int64_t n)
 
 /* --- common to all instruction sets --- */
 
-/* All lanes are a. a - 0 compiles to a broadcast alone; a + 0 would be an addition, because it
- * turns -0 into 0. */
+/* All lanes are a. a - 0 compiles to a broadcast; a + 0 to an addition, as -0 becomes 0. */
 INLINE vf vf_all(float a)
 {
     return a - (vf){0};
@@ -247,8 +245,7 @@ INLINE vi vf_lanes(int64_t n)
 }
 
 #if !defined(__AVX512F__)
-/* a * 2^n for integers n of -252 ... 254, in two factors: a single one cannot represent the
- * smallest. */
+/* a * 2^n for integers n of -252 ... 254, in two factors: one cannot represent the smallest. */
 INLINE vf vf_scale2(vf a, vf n)
 {
     vi k = __builtin_convertvector(n, vi), half = k >> 1;
@@ -298,9 +295,8 @@ INLINE struct vf_power vf_power_of(vf x)
         5.00000012e-1f;
     return (struct vf_power){n, p * (r * r) + r};
 }
-/* e^x with an error of at most 1.5 units in the last place, from 0 to infinity, without
- * branches: libmvec's expf takes 25 times as long on large negative numbers, and masked scores
- * are full of them. */
+/* e^x with an error of at most 1.5 units in the last place, from 0 to infinity, branch-free:
+ * libmvec's expf takes 25 times as long on large negatives, of which masked scores are full. */
 INLINE vf vf_exp(vf x)
 {
     struct vf_power e = vf_power_of(vf_min(vf_all(89.0f), vf_max(vf_all(-104.0f), x)));

@@ -21,8 +21,7 @@
 /* The warps divide a tile of dQ into DQ_ROWS by DQ_COLUMNS parts, in PASSES. */
 enum {
     DQ_ROWS = D == 16 || D == 96 ? 4 : 2,
-    DQ_COLUMNS = WARPS / DQ_ROWS,
-    DQ_M = TILE / DQ_ROWS / 16,
+    DQ_COLUMNS = WARPS / DQ_ROWS, DQ_M = TILE / DQ_ROWS / 16,
     DQ_N = D == 96 ? 3 : D >= 64 ? 2 : 1, /* of 16 columns */
     UNROLLED = BLOCK / 16 > 4 ? 4 : BLOCK / 16, /* of its sum over keys: more takes registers */
     PASSES = D / (16 * DQ_N * DQ_COLUMNS),
@@ -40,12 +39,9 @@ enum {
     /* A branch that is never taken stops loads from moving above it, which would take registers. */
     LOAD_BARRIER = D >= 64 && TIGHT && !DROPOUT,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
-    KEY_BYTES = ROW_BYTES * BLOCK,
-    STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
-    DS_BYTES = 2 * TILE * BLOCK,
-    AT_VALUES = KEY_BYTES,
-    AT_STAGES = 2 * KEY_BYTES,
-    AT_DS = AT_STAGES + 2 * STAGE_BYTES,
+    KEY_BYTES = ROW_BYTES * BLOCK, STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
+    DS_BYTES = 2 * TILE * BLOCK, AT_VALUES = KEY_BYTES,
+    AT_STAGES = 2 * KEY_BYTES, AT_DS = AT_STAGES + 2 * STAGE_BYTES,
 };
 static_assert(PASSES * 16 * DQ_N * DQ_COLUMNS == D, "the warps do not divide dq");
 

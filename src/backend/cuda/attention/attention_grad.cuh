@@ -9,11 +9,8 @@
 #include "mma.cuh"
 
 enum {
-    TF32 = 0,
-    D = HEAD_SIZE,
-    CHUNKS = D / 8,            /* 16-byte chunks in a row */
-    ROW_BYTES = 2 * D,
-    THREADS = WARP * WARPS,
+    TF32 = 0, D = HEAD_SIZE, CHUNKS = D / 8, /* 16-byte chunks in a row */
+    ROW_BYTES = 2 * D, THREADS = WARP * WARPS,
 /* Set by sources with thinner strips; with 1 they generate random bytes for two steps at once. */
 #ifdef STRIP_BLOCKS
     M = STRIP_BLOCKS,
@@ -24,8 +21,7 @@ enum {
 #endif
     OWN = 16 * M,              /* rows of a warp */
     BLOCK = OWN * WARPS,       /* rows of a block */
-    STEP = 16 * N,
-    TILE = TILE_ROWS,          /* rows that are loaded at a time */
+    STEP = 16 * N, TILE = TILE_ROWS, /* rows that are loaded at a time */
     TILE_BYTES = TILE * ROW_BYTES,
     STATS = 2 * TILE,          /* floats of a tile's statistics: log-sum-exp in bits, then delta */
 };

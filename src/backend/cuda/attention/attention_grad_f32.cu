@@ -10,18 +10,15 @@
 #include "device.cuh"
 
 enum {
-    D = HEAD_SIZE,
-    THREADS = 256,
+    D = HEAD_SIZE, THREADS = 256,
     OWN = OWN_ROWS,
     R = OWN / 16,
     TILE = 32,
     PITCH = D + 4, /* of a row; adjacent rows use different banks */
     SCORE_PITCH = OWN + 4,
     WIDE = D % 64 == 0 ? 4 : D % 32 == 0 ? 2 : 1, /* floats of a thread's columns at a time */
-    COLUMNS = D / 16,
-    OWN_FLOATS = OWN * PITCH,
-    TILE_FLOATS = TILE * PITCH,
-    SCORE_FLOATS = TILE * SCORE_PITCH,
+    COLUMNS = D / 16, OWN_FLOATS = OWN * PITCH,
+    TILE_FLOATS = TILE * PITCH, SCORE_FLOATS = TILE * SCORE_PITCH,
 };
 extern __shared__ __align__(1024) u8 shared_memory[];
 
@@ -88,8 +85,7 @@ DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int 
 {
     return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
 }
-/* For one pair: s becomes the score's gradient (without `scale`), dp the probability after
- * dropout. */
+/* Of a pair: s becomes the score's gradient (without `scale`), dp p after dropout. */
 DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, float keep,
                      bool seen)
 {

@@ -26,21 +26,15 @@
 #include "mma.cuh"
 
 enum {
-    TF32 = 1,
-    D = HEAD_SIZE,
-    CHUNKS = D / 4, /* 16-byte chunks in a row */
-    ROW_BYTES = 4 * D,
-    THREADS = WARP * WARPS,
-    M = D <= 64 ? 2 : 1,
-    N = D == 64 ? 1 : 2,
-    OWN = 16 * M,        /* rows of a warp */
+    TF32 = 1, D = HEAD_SIZE, CHUNKS = D / 4, /* 16-byte chunks in a row */
+    ROW_BYTES = 4 * D, THREADS = WARP * WARPS,
+    M = D <= 64 ? 2 : 1, N = D == 64 ? 1 : 2, OWN = 16 * M, /* rows of a warp */
     BLOCK = OWN * WARPS, /* rows of a block */
     STEP = 16 * N,       /* rows of the other side at a time */
     TILE = TILE_ROWS,
     STATS = 2 * TILE,    /* floats of a tile's statistics: log-sum-exp in bits, then delta */
     /* Shared memory: the block's rows of two matrices; stages of two tiles and statistics. */
-    OWN_BYTES = BLOCK * ROW_BYTES,
-    TILE_BYTES = TILE * ROW_BYTES,
+    OWN_BYTES = BLOCK * ROW_BYTES, TILE_BYTES = TILE * ROW_BYTES,
     STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
     AT_STAGES = 2 * OWN_BYTES,
     /* Own rows' columns in registers, in units of 8: as many as registers allow. */

@@ -25,31 +25,24 @@
 #include "hopper.cuh"
 
 enum {
-    WARPGROUP = 128,
-    THREADS = WARPGROUP * (CONSUMERS + 1),
-    ROWS = 64 * CONSUMERS,
+    WARPGROUP = 128, THREADS = WARPGROUP * (CONSUMERS + 1), ROWS = 64 * CONSUMERS,
     WIDTH = HEAD % 64 == 0 ? 64 : HEAD % 32 == 0 ? 32 : 16, /* columns of a panel */
     PITCH = 2 * WIDTH,                                      /* bytes of a panel's row */
     PANELS = HEAD / WIDTH,
     SWIZZLE = WIDTH == 64 ? SWIZZLE_128B : WIDTH == 32 ? SWIZZLE_64B : SWIZZLE_32B,
     /* Shared memory: each consumer's queries, later output, of two items; tiles; barriers. */
-    OWN_BYTES = 64 * HEAD * 2,
-    TILE_BYTES = KEYS * HEAD * 2,
-    AT_K = 2 * CONSUMERS * OWN_BYTES,
-    AT_V = AT_K + STAGES * TILE_BYTES,
+    OWN_BYTES = 64 * HEAD * 2, TILE_BYTES = KEYS * HEAD * 2,
+    AT_K = 2 * CONSUMERS * OWN_BYTES, AT_V = AT_K + STAGES * TILE_BYTES,
     AT_BARRIERS = AT_V + STAGES * TILE_BYTES,
     Q_FULL = AT_BARRIERS, /* of each consumer, two */
     Q_EMPTY = Q_FULL + 16 * CONSUMERS,
     K_FULL = Q_EMPTY + 16 * CONSUMERS, /* of each stage */
-    K_EMPTY = K_FULL + 8 * STAGES,
-    V_FULL = K_EMPTY + 8 * STAGES,
+    K_EMPTY = K_FULL + 8 * STAGES, V_FULL = K_EMPTY + 8 * STAGES,
     V_EMPTY = V_FULL + 8 * STAGES,
     ITEM_FULL = V_EMPTY + 8 * STAGES, /* two */
-    ITEM_EMPTY = ITEM_FULL + 16,
-    AT_ITEMS = ITEM_EMPTY + 16,
+    ITEM_EMPTY = ITEM_FULL + 16, AT_ITEMS = ITEM_EMPTY + 16,
     /* Named barriers: one for each consumer's turn; one for each consumer's threads. */
-    TURN = 1,
-    OWN = TURN + CONSUMERS,
+    TURN = 1, OWN = TURN + CONSUMERS,
     /* Registers of a thread, from the 65536 of an SM. */
     CONSUMER_REGISTERS = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112,
     PRODUCER_REGISTERS = CONSUMERS == 2 ? 40 : 32,

@@ -16,20 +16,13 @@ static_assert(STAGES > (AHEAD > 0) + LATE, "a warpgroup would wait for itself");
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
     ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; dQ overwrites y */
-    AT_TILES = ITEM_STAGES * ITEM_BYTES,
-    AT_BARRIERS = AT_TILES + STAGES * 2 * TILE_BYTES,
+    AT_TILES = ITEM_STAGES * ITEM_BYTES, AT_BARRIERS = AT_TILES + STAGES * 2 * TILE_BYTES,
     /* Barriers of each warpgroup and stage. SEPARATE: a single stage, whose Q, dO and y are each
      * released after the last use; otherwise Q_FULL and Y_FREE cover all three. */
-    SEPARATE = ITEM_STAGES == 1,
-    ROWS = 8 * CONSUMERS * ITEM_STAGES,
-    Q_FULL = AT_BARRIERS,
-    DO_FULL = Q_FULL + ROWS,
-    Y_FULL = DO_FULL + ROWS,
-    Q_FREE = Y_FULL + ROWS,
-    DO_FREE = Q_FREE + ROWS,
-    Y_FREE = DO_FREE + ROWS,
-    KEYS_FULL = Y_FREE + ROWS,
-    VALUES_FULL = KEYS_FULL + 8 * STAGES,
+    SEPARATE = ITEM_STAGES == 1, ROWS = 8 * CONSUMERS * ITEM_STAGES,
+    Q_FULL = AT_BARRIERS, DO_FULL = Q_FULL + ROWS, Y_FULL = DO_FULL + ROWS,
+    Q_FREE = Y_FULL + ROWS, DO_FREE = Q_FREE + ROWS, Y_FREE = DO_FREE + ROWS,
+    KEYS_FULL = Y_FREE + ROWS, VALUES_FULL = KEYS_FULL + 8 * STAGES,
     FREE = VALUES_FULL + 8 * STAGES,
     EARLY = AHEAD == 2,
     SETTLE_LATE = AHEAD && LATE, /* during dP: with a single stage y arrives late */

@@ -31,33 +31,23 @@ static_assert(D == 64 || D == 128, "dQ is not divided for this head size");
 
 enum {
     /* Tiles come in pairs, one for each warpgroup; also selects what registers allow then. */
-    PAIRS = D == 64,
-    PARTS = PAIRS ? 2 : 1,
+    PAIRS = D == 64, PARTS = PAIRS ? 2 : 1,
     SLOTS = 2, /* for dS: of a pair's tiles, or of a tile and the previous one */
-    PIECES = D / 64,
-    PIECE = 64 * 64,
-    BLOCK_BYTES = CONSUMERS * OWN_BYTES,
+    PIECES = D / 64, PIECE = 64 * 64, BLOCK_BYTES = CONSUMERS * OWN_BYTES,
     ITEM_BYTES = 2 * BLOCK_BYTES, /* K, V; dV overwrites V */
-    STAGE_BYTES = 2 * TILE_BYTES,
-    DS_BYTES = 2 * BLOCK * TILE,
+    STAGE_BYTES = 2 * TILE_BYTES, DS_BYTES = 2 * BLOCK * TILE,
     DQ_BYTES = 4 * PIECE, /* of a warpgroup; also dK */
-    AT_TILES = ITEM_STAGES * ITEM_BYTES,
-    AT_DS = AT_TILES + STAGES * STAGE_BYTES,
-    AT_DQ = AT_DS + SLOTS * DS_BYTES,
-    AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
+    AT_TILES = ITEM_STAGES * ITEM_BYTES, AT_DS = AT_TILES + STAGES * STAGE_BYTES,
+    AT_DQ = AT_DS + SLOTS * DS_BYTES, AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
     ITEM_READY = AT_BARRIERS, /* the item's number is written */
-    K_FULL = ITEM_READY + 8 * ITEM_STAGES,
-    V_FULL = K_FULL + 8 * ITEM_STAGES,
-    K_FREE = V_FULL + 8 * ITEM_STAGES,
-    V_FREE = K_FREE + 8 * ITEM_STAGES,
+    K_FULL = ITEM_READY + 8 * ITEM_STAGES, V_FULL = K_FULL + 8 * ITEM_STAGES,
+    K_FREE = V_FULL + 8 * ITEM_STAGES, V_FREE = K_FREE + 8 * ITEM_STAGES,
     QUERIES_FULL = V_FREE + 8 * ITEM_STAGES, /* and statistics */
-    DO_FULL = QUERIES_FULL + 8 * STAGES,
-    FREE = DO_FULL + 8 * STAGES,
+    DO_FULL = QUERIES_FULL + 8 * STAGES, FREE = DO_FULL + 8 * STAGES,
     DS_FREE = FREE + 8 * STAGES, /* of a pair, or of each slot */
     DQ_FULL = DS_FREE + 8 * SLOTS, /* of each warpgroup */
-    DQ_FREE = DQ_FULL + 8 * CONSUMERS,
-    ITEM_AT = DQ_FREE + 8 * CONSUMERS,
+    DQ_FREE = DQ_FULL + 8 * CONSUMERS, ITEM_AT = DQ_FREE + 8 * CONSUMERS,
     ORDER_AT = ITEM_AT + 4 * ITEM_STAGES, /* of each warpgroup: a piece, or STOP or STORE */
     /* Named barriers of a warpgroup, for each slot: the other warpgroup has stored its dS. */
     DS_READY = 3,

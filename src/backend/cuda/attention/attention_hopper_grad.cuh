@@ -17,15 +17,10 @@ enum {
     M = 1, /* for attention_heads.cuh: two adjacent 16x16 blocks a call */
     PANEL = D % 64 == 0 ? 64 : D % 32 == 0 ? 32 : 16, /* columns */
     SWIZZLE = PANEL == 64 ? SWIZZLE_128B : PANEL == 32 ? SWIZZLE_64B : SWIZZLE_32B,
-    PANELS = D / PANEL,
-    PITCH = 2 * PANEL, /* bytes of a panel's row */
-    OWN = 64,
-    BLOCK = OWN * CONSUMERS,
-    TILE = TILE_ROWS,
-    WARPGROUP = 128,
-    THREADS = WARPGROUP * (CONSUMERS + 1),
-    OWN_BYTES = 2 * D * OWN,
-    TILE_BYTES = 2 * D * TILE,
+    PANELS = D / PANEL, PITCH = 2 * PANEL, /* bytes of a panel's row */
+    OWN = 64, BLOCK = OWN * CONSUMERS, TILE = TILE_ROWS,
+    WARPGROUP = 128, THREADS = WARPGROUP * (CONSUMERS + 1),
+    OWN_BYTES = 2 * D * OWN, TILE_BYTES = 2 * D * TILE,
     STATS = 64,                              /* rows of statistics: log-sum-exp in bits, delta */
     STATS_BYTES = 2 * STATS * 4,
     ARRIVALS = CONSUMERS * WARPGROUP / WARP, /* each warp arrives when it has read a stage */

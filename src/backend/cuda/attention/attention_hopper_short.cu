@@ -13,20 +13,14 @@
 #include "hopper.cuh"
 
 enum {
-    WARPGROUP = 128,
-    TILES = 4,
-    CONSUMERS = TILES,
-    THREADS = WARPGROUP * (CONSUMERS + 1),
+    WARPGROUP = 128, TILES = 4, CONSUMERS = TILES, THREADS = WARPGROUP * (CONSUMERS + 1),
     SWIZZLE = HEAD == 64 ? SWIZZLE_128B : HEAD == 32 ? SWIZZLE_64B : SWIZZLE_32B,
-    PITCH = 2 * HEAD,
-    TILE_BYTES = KEYS * PITCH,
+    PITCH = 2 * HEAD, TILE_BYTES = KEYS * PITCH,
     QUERIES = 0, VALUES_OF, KEYS_OF, PARTS, /* of a strip; its output overwrites its queries */
-    HEAD_BYTES = TILES * PARTS * TILE_BYTES,
-    AT_BARRIERS = 2 * HEAD_BYTES,
+    HEAD_BYTES = TILES * PARTS * TILE_BYTES, AT_BARRIERS = 2 * HEAD_BYTES,
     FULL = AT_BARRIERS, /* of each strip, of even heads and odd ones */
     FREE = FULL + 8 * 2 * TILES,
-    CONSUMER_REGISTERS = 112,
-    PRODUCER_REGISTERS = 32,
+    CONSUMER_REGISTERS = 112, PRODUCER_REGISTERS = 32,
 };
 static_assert(HEAD == 16 || HEAD == 32 || HEAD == 64, "a row must be one panel");
 extern __shared__ __align__(1024) u8 shared_memory[];

@@ -31,16 +31,12 @@
 #include "attention_hopper_grad.cuh"
 
 enum {
-    TILES = 4,
-    ROWS = TILES * TILE,
-    STEPS = 5,
+    TILES = 4, ROWS = TILES * TILE, STEPS = 5,
     KEYS = 0, VALUES, DOUT, QUERIES, /* slots of a strip */
     DOUBLED = 7,                     /* the first 7 of the strips' slots exist twice */
-    SLOTS = 4 * TILES + DOUBLED,
-    DS_BYTES = 2 * TILE * TILE,
+    SLOTS = 4 * TILES + DOUBLED, DS_BYTES = 2 * TILE * TILE,
     AT_DS = (SLOTS * TILE_BYTES + 1023) / 1024 * 1024, /* a warpgroup's, of two steps */
-    AT_STATS = AT_DS + 2 * CONSUMERS * DS_BYTES,
-    AT_BARRIERS = AT_STATS + TILES * STATS_BYTES,
+    AT_STATS = AT_DS + 2 * CONSUMERS * DS_BYTES, AT_BARRIERS = AT_STATS + TILES * STATS_BYTES,
     FULL = AT_BARRIERS,                 /* for each group of copies, of even heads and odd ones */
     COPIES = 6,                         /* strips 0, 1; Q and dO of 2, of 3; K and V of 2, of 3 */
     STATS_FULL = FULL + 2 * 8 * COPIES, /* of each strip */
@@ -49,8 +45,7 @@ enum {
     /* freed: Q of strip 1; Q and dO of 2, of 3; all of a head */
     Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES,
     HELPERS = 3, /* warps */
-    HELPER_REGISTERS = 88,
-    WORKER_REGISTERS = 208,
+    HELPER_REGISTERS = 88, WORKER_REGISTERS = 208,
 };
 static_assert(TILE_BYTES % 1024 == 0, "strips must start at a whole swizzle");
 

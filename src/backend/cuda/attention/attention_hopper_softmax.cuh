@@ -28,8 +28,7 @@ template <int FROM, int E> DEVICE void mask_scores(float (&s)[E], const rows &r,
     }
 }
 
-/* Raises `top` if any row's maximum has grown too far; rescales the sums (lift_output: the
- * output). */
+/* Raises `top` if any row's maximum has grown too far; rescales sums (lift_output: output). */
 template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], float scale)
 {
     float max[2];

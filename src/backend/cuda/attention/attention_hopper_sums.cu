@@ -11,11 +11,8 @@
 #include "hopper.cuh"
 
 enum {
-    ROWS = 64,
-    THREADS = 256,
-    LANES = HEAD_SIZE / 8, /* per row, 16 bytes each */
-    PIECES = HEAD_SIZE / 64,
-    PIECE = 64 * 64,
+    ROWS = 64, THREADS = 256, LANES = HEAD_SIZE / 8, /* per row, 16 bytes each */
+    PIECES = HEAD_SIZE / 64, PIECE = 64 * 64,
 };
 
 DEVICE float dot(const uint4 &a, const uint4 &b)

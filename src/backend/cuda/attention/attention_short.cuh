@@ -9,8 +9,7 @@
 
 enum {
     ROWS = 2 * BLOCK,    /* a warp has two strips */
-    STRIPS = ROWS / OWN,
-    PARTS = ROWS / TILE, /* loaded in sequence */
+    STRIPS = ROWS / OWN, PARTS = ROWS / TILE, /* loaded in sequence */
     AT_SECOND = ROWS * ROW_BYTES, /* the other matrix, in shared memory */
     AT_OWN = 2 * AT_SECOND,       /* after both matrices */
 };

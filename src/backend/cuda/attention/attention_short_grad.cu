@@ -25,7 +25,6 @@ enum {
     /* Shared memory after the two matrices: two strips a warp; log-sum-exp in bits, delta. */
     OWN_BYTES = OWN * ROW_BYTES,
     AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
-    AT_DELTA = AT_LSE + 4 * ROWS,
 };
 
 /* Tensors and scales. Addresses are computed at their use: sums take nearly all registers. */

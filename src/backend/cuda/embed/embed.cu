@@ -55,9 +55,8 @@ DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int
     UNROLL for (int e = 0; e < SUMMED; e++) a[e] = there ? a[e] : NOT_A_NUMBER;
     return a;
 }
-/* Dropout bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. A
- * Philox call covers two neighbouring lanes, each of which makes the call for every other sequence.
- * All threads of a warp must call. */
+/* Dropout bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. Philox
+ * calls cover two neighbours; each calls for every other sequence. All of a warp must call. */
 struct bytes {
     u32 w[TOGETHER][SUMMED / 4];
 };

@@ -24,8 +24,7 @@ DEVICE float2 floats_of(uint2 two)
     return make_float2(__uint_as_float(two.x), __uint_as_float(two.y));
 }
 
-/* Adds 32 rows of dy; `left` of them exist unless ALL. `mine`: byte offset of this lane's table
- * row. */
+/* Adds 32 rows of dy, `left` unless ALL. `mine`: byte offset of this lane's table row. */
 template <bool ALL> DEVICE void add_rows(u8 *table, const T_X *p, i64 pitch, int mine, int left)
 {
     UNROLL for (int half = 0; half < WARP; half += BATCH) {
@@ -79,8 +78,7 @@ embed_few(const int *ids, const T_X *dy, float *parts, int n, int V, int C, int 
     }
 }
 
-/* table (n) = [onto (n) +] the sum of parts (count,n), AT_ONCE loads in flight; onto may be the
- * table or NULL. */
+/* table (n) = [onto (n) +] the sum of parts (count,n), AT_ONCE in flight; onto: table or NULL. */
 enum { ADDERS = 128, AT_ONCE = 24 };
 KERNEL(ADDERS) embed_parts(const float *onto, float *table, const float *parts, int count, int n)
 {

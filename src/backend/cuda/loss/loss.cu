@@ -3,17 +3,14 @@
  * dloss / rows, 0 in the padding columns.
  *
  * T_X: logits and their gradient, which may share memory; LANES: threads of a row (rows.cuh); HELD:
- * the row stays in shared memory between its two uses: vocab * sizeof(T_X) bytes, rounded down to
- * 16.
+ * the row stays in shared memory between its uses: vocab * sizeof(T_X) bytes, rounded down to 16.
  *
  * Bound by memory: each logit is read once and, for the gradient, written once. With 50304 bf16
- * columns two blocks fit on an SM, so the copies of one overlap the exponentials of the other, two
- * an element: 60 % of the exponential throughput. Misaligned rows (50257 columns) are as fast.
- * Deterministic. */
+ * columns two blocks fit on an SM, so copies of one overlap exponentials of the other, two an
+ * element: 60 % of their throughput. Misaligned rows (50257 columns) are as fast. Deterministic. */
 #include "rows.cuh"
 
-/* The first n elements of a row: aligned 16-byte words, and fewer than 2 N edge elements before and
- * after them, at most one per lane. */
+/* The first n elements of a row: aligned 16-byte words; fewer than 2 N at the edges, one a lane. */
 struct run {
     enum { N = 16 / (int)sizeof(T_X) };
     int head, words, edges;

@@ -1,8 +1,6 @@
-/* matmul.h - matmuls on a GPU: their description, cuBLASLt, and the choice of a variant. Private to
- * backend/cuda.
+/* matmul.h - matmuls on a GPU: their description, cuBLASLt, and the choice of a variant.
  *
- * cuBLASLt is column-major. A row-major C (M,N) is its (N,M), so its A is our B and its B is our A,
- * with unchanged transpose flags. */
+ * cuBLASLt is column-major: our C (M,N) is its (N,M), its A our B, its B our A; flags are equal. */
 #ifndef BACKEND_CUDA_MATMUL_MATMUL_H
 #define BACKEND_CUDA_MATMUL_MATMUL_H
 

@@ -27,41 +27,17 @@ struct prepared {
 };
 
 /* cuBLASLt can compute it, by types, attributes and table; `prepare` queries the library. */
-static bool has_algorithm(enum op op, const struct kernel_call *c)
-{
-    struct matmul_decision d = matmul_decide(op, c);
-    return d.library;
-}
-
-static bool fits_matmul(const struct kernel_call *c)
-{
-    return has_algorithm(OP_MATMUL, c);
-}
-
-static bool fits_linear(const struct kernel_call *c)
-{
-    return has_algorithm(OP_LINEAR, c);
-}
-
-static bool fits_matmul_scaled(const struct kernel_call *c)
-{
-    return has_algorithm(OP_MATMUL_SCALED, c);
-}
-
-static bool fits_linear_gelu(const struct kernel_call *c)
-{
-    return has_algorithm(OP_LINEAR_GELU, c);
-}
-
-static bool fits_matmul_gelu_grad(const struct kernel_call *c)
-{
-    return has_algorithm(OP_MATMUL_GELU_GRAD, c);
-}
-
-static bool fits_matmul_sum(const struct kernel_call *c)
-{
-    return has_algorithm(OP_MATMUL_SUM, c);
-}
+#define FITS(name, op)                                   \
+    static bool fits_##name(const struct kernel_call *c) \
+    {                                                    \
+        return matmul_decide(op, c).library;             \
+    }
+FITS(matmul, OP_MATMUL)
+FITS(linear, OP_LINEAR)
+FITS(matmul_scaled, OP_MATMUL_SCALED)
+FITS(linear_gelu, OP_LINEAR_GELU)
+FITS(matmul_gelu_grad, OP_MATMUL_GELU_GRAD)
+FITS(matmul_sum, OP_MATMUL_SUM)
 
 /* The workspace needs a larger alignment than scratch has. */
 static int64_t scratch_bytes(const struct kernel *k, const struct kernel_call *c)

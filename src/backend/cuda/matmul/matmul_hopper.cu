@@ -38,27 +38,19 @@
 #endif
 
 enum {
-    WARPGROUP = 128,
-    CONSUMERS = 2,
-    THREADS = WARPGROUP * (CONSUMERS + 1),
+    WARPGROUP = 128, CONSUMERS = 2, THREADS = WARPGROUP * (CONSUMERS + 1),
     DEPTH = 64, /* K of a stage: 128 bytes per panel row */
-    PITCH = 2 * DEPTH,
-    BLOCK = 64 * PITCH, /* 64 panel rows */
-    ROWS = 64 * TILES,
-    A_BYTES = ROWS * PITCH,
-    B_BYTES = COLUMNS * PITCH,
+    PITCH = 2 * DEPTH, BLOCK = 64 * PITCH, /* 64 panel rows */
+    ROWS = 64 * TILES, A_BYTES = ROWS * PITCH, B_BYTES = COLUMNS * PITCH,
     STAGE_BYTES = A_BYTES + B_BYTES,
     CHUNK = 64, /* columns of one epilogue step of a warp */
-    CHUNKS = COLUMNS / CHUNK,
-    PANEL_BYTES = 16 * 2 * CHUNK,
-    AT_PANELS = STAGES * STAGE_BYTES,
+    CHUNKS = COLUMNS / CHUNK, PANEL_BYTES = 16 * 2 * CHUNK, AT_PANELS = STAGES * STAGE_BYTES,
     AT_BARRIERS = AT_PANELS + 4 * CONSUMERS * PANELS * PANEL_BYTES,
     FULL = AT_BARRIERS, /* per stage */
     EMPTY = FULL + 8 * STAGES,
     ARRIVED = EMPTY + 8 * STAGES, /* per panel */
     EACH = TILES * CHUNKS, /* chunks per tile and warp */
-    CONSUMER_REGISTERS = 240,
-    PRODUCER_REGISTERS = 24,
+    CONSUMER_REGISTERS = 240, PRODUCER_REGISTERS = 24,
 };
 static_assert(COLUMNS % 64 == 0 && TILES * COLUMNS <= 384, "");
 

@@ -1,9 +1,8 @@
 /* matmul_hopper.cuh - shared by the WGMMA matmuls: stages, tiles, turns of the consumers.
  *
- * a is (M,K) or, with A_TRANSPOSED, (K,M); b is (K,N) or, with B_TRANSPOSED, (N,K). The source
- * defines before: these, ALTERNATE, WARPGROUP, CONSUMERS, STAGES, DEPTH, PITCH, BLOCK, A_BYTES,
- * STAGE_BYTES, ROWS and COLUMNS of a tile, TILES of a consumer, and FULL and EMPTY, offsets of
- * barriers. */
+ * a is (M,K) or, with A_TRANSPOSED, (K,M); b is (K,N) or, with B_TRANSPOSED, (N,K). Defined before:
+ * these, ALTERNATE, WARPGROUP, CONSUMERS, STAGES, DEPTH, PITCH, BLOCK, A_BYTES, STAGE_BYTES, ROWS
+ * and COLUMNS of a tile, TILES of a consumer, and FULL and EMPTY, offsets of barriers. */
 #pragma once
 
 /* The next stage and the parity of its barriers. */

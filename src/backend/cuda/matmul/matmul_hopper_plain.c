@@ -8,8 +8,7 @@
 enum { WARPGROUP = 128, MATMUL_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 4 };
 
-/* Compile-time constants: `consumers` warpgroups with 64 * `tiles` rows each share or alternate
- * tiles. */
+/* Compile-time constants: `consumers` warpgroups of 64 * `tiles` rows share or alternate. */
 struct tiling {
     int consumers, tiles, columns;
     bool alternate;

@@ -43,20 +43,15 @@ enum {
     DEPTH = 64,                          /* K of a stage */
     PITCH = 128,                         /* bytes of a panel row */
     BLOCK = 64 * PITCH,                  /* 64 panel rows */
-    ROWS = 64 * TILES * TOGETHER,
-    A_BYTES = ROWS / 64 * BLOCK,
-    B_BYTES = COLUMNS / 64 * BLOCK,
-    STAGE_BYTES = A_BYTES + B_BYTES,
+    ROWS = 64 * TILES * TOGETHER, A_BYTES = ROWS / 64 * BLOCK,
+    B_BYTES = COLUMNS / 64 * BLOCK, STAGE_BYTES = A_BYTES + B_BYTES,
     CHUNK = 64, /* columns of one epilogue step of a warp */
-    CHUNKS = COLUMNS / CHUNK,
-    PANEL_BYTES = 16 * 2 * CHUNK,
-    AT_PANELS = STAGES * STAGE_BYTES,
+    CHUNKS = COLUMNS / CHUNK, PANEL_BYTES = 16 * 2 * CHUNK, AT_PANELS = STAGES * STAGE_BYTES,
     AT_BARRIERS = AT_PANELS + 4 * CONSUMERS * PANELS * PANEL_BYTES,
     FULL = AT_BARRIERS, /* per stage */
     EMPTY = FULL + 8 * STAGES,
     QUADS = TILES * COLUMNS / 8, /* float4s of sums per thread */
-    CONSUMER_REGISTERS = CONSUMERS == 2 ? 240 : 160,
-    PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 32,
+    CONSUMER_REGISTERS = CONSUMERS == 2 ? 240 : 160, PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 32,
     SUM_THREADS = 256,
 };
 static_assert(COLUMNS % 64 == 0 && TILES * COLUMNS <= (CONSUMERS == 2 ? 384 : 192), "");
@@ -246,8 +241,7 @@ DEVICE void prepare(u32 base)
 
 /* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TRANSPOSED, 64 columns, DEPTH rows; of b_map
  * 64 columns, DEPTH rows, or, with B_TRANSPOSED, DEPTH columns, COLUMNS rows; of y_map CHUNK
- * columns, 16 rows. `part` has two tiles of floats per block, or one if shares end where tiles
- * do. */
+ * columns, 16 rows. `part` has two tiles of floats per block, or one if shares end with tiles. */
 KERNEL_MIN(THREADS, 1)
 matmul_plain(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
 #if PANELS

@@ -1,6 +1,5 @@
 /* norm_bf16.cu - the layer norms of norm.cu for bf16 rows of whole accesses (norm_bf16.cuh): y = (x
- * - mean) rstd w + bias, and of s = a + dropout(b), also an output. COLUMNS, LANES; BIAS, DROPOUT:
- * 0 or 1.
+ * - mean) rstd w + bias, and of s = a + dropout(b), also an output. COLUMNS, LANES, BIAS, DROPOUT.
  *
  * A row stays in registers. Bound by memory, 2 accesses per element, 4 with the sum, if
  * instructions allow: at 384 columns, idle lanes, bytes selected one by one, and half-used Philox

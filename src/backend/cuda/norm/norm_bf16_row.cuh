@@ -1,6 +1,5 @@
-/* norm_bf16_row.cuh - a bf16 row in registers, its sum with another row and its layer norm; for
- * norm_bf16.cu and norm_codes.cu with the same bits. COLUMNS, LANES (norm_bf16.cuh); BIAS, DROPOUT:
- * 0 or 1. */
+/* norm_bf16_row.cuh - a bf16 row in registers, its sum with another and its norm, for norm_bf16.cu
+ * and norm_codes.cu with the same bits. COLUMNS, LANES (norm_bf16.cuh); BIAS, DROPOUT: 0 or 1. */
 #pragma once
 #include "norm_bf16.cuh"
 

@@ -1,5 +1,4 @@
-/* Launches of norm_long.cu: rows of any length. An RMS norm is a layer norm whose mean, a null
- * pointer, is zero. */
+/* Launches of norm_long.cu: rows of any length. An RMS norm has a null pointer as mean. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/norm/norm.h"
 

@@ -12,8 +12,7 @@ static bool is_whole(const struct type *x)
     return row_access(x->dtype, type_columns(x)) * dtype_size(x->dtype) == 16;
 }
 
-/* Up to 1024 columns, a warp per row; beyond, a block with 16 elements per thread. Shorter accesses
- * need more registers for addresses. */
+/* Up to 1024 columns a warp per row; beyond, a block, 16 elements a thread: few addresses. */
 static int lanes_of(const struct type *x)
 {
     int64_t columns = type_columns(x);

@@ -41,8 +41,7 @@ DEVICE void copy_rest(T_X *y, const T_X *x, i64 block, i64 rows, int C, int firs
     }
 }
 
-/* `groups` threads share a row's heads; sign -1: the inverse. Blocks from `turning` on copy the
- * rest. */
+/* `groups` threads share a row's heads; sign -1: the inverse. Blocks from `turning` on copy. */
 KERNEL(THREADS)
 rope(T_X *y, const T_X *x, const float *table, i64 rows, int T, int C, int heads, int groups,
      float sign, int turning)

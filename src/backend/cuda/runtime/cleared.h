@@ -15,8 +15,7 @@ struct cleared;
 /* Call before a capture begins. The pool is allocated by the first call. If that fails, or the
  * driver is too old to change a graph, no pieces are handed out. */
 void cleared_begin(struct cleared **c);
-/* Returns `bytes` bytes, 256-byte aligned, for one matmul of the capture; NULL if there is none
- * or the pool is full. */
+/* Returns `bytes` bytes, 256-byte aligned, for a matmul of the capture; NULL: no pool, or full. */
 void *cleared_piece(struct cleared *c, int64_t bytes);
 /* Call when the capture has ended, with its n nodes in capture order (n = 0 if it failed). Sets
  * ret[i] if node i is no longer needed and no node depends on it alone: the caller then destroys

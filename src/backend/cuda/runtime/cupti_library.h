@@ -1,8 +1,6 @@
-/* cupti_library.h - CUPTI, NVIDIA's tracing library, opened when a trace begins; without it
- * profiles use events.
+/* cupti_library.h - CUPTI, NVIDIA's tracing library, opened for traces; else profiles use events.
  *
- * One table of function pointers, as in driver.h, with the toolkit's names. Private to
- * backend/cuda. */
+ * One table of function pointers, as in driver.h, with the toolkit's names. */
 #ifndef BACKEND_CUDA_RUNTIME_CUPTI_LIBRARY_H
 #define BACKEND_CUDA_RUNTIME_CUPTI_LIBRARY_H
 

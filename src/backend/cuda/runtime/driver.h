@@ -1,8 +1,7 @@
 /* driver.h - the CUDA driver and NVRTC, opened at run time; the program works without them.
  *
- * One table of function pointers for each library, generated from one list. Names are the
- * toolkit's. Its headers may define cuMemAlloc as cuMemAlloc_v2, which renames both member and
- * symbol. */
+ * One table of function pointers for each library, from one list, with the toolkit's names. Its
+ * headers may define cuMemAlloc as cuMemAlloc_v2, which renames both member and symbol. */
 #ifndef BACKEND_CUDA_RUNTIME_DRIVER_H
 #define BACKEND_CUDA_RUNTIME_DRIVER_H
 

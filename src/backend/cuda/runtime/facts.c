@@ -23,8 +23,7 @@ static void default_target(struct target *t)
     snprintf(t->name, sizeof t->name, "NVIDIA H200");
 }
 
-/* The version of cuBLASLt, 130001; 0: it is missing, or needs a newer CUDA than the driver
- * supports. */
+/* The version of cuBLASLt, 130001; 0: missing, or its CUDA is newer than the driver's. */
 static int64_t usable_library(const struct cuda_driver *d)
 {
     int driver = 0; /* 13000 of CUDA 13.0 */

@@ -1,5 +1,4 @@
-/* facts.h - properties of a machine's GPUs, their driver and libraries, for struct backend. Private
- * to backend/cuda. */
+/* facts.h - properties of a machine's GPUs, their driver and libraries, for struct backend. */
 #ifndef BACKEND_CUDA_RUNTIME_FACTS_H
 #define BACKEND_CUDA_RUNTIME_FACTS_H
 

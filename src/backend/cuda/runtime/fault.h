@@ -1,6 +1,5 @@
-/* fault.h - kernels that fail while they run. The host continues meanwhile, and some later,
- * unrelated call reports the failure. So the kernels in flight are recorded, to name those that
- * may have failed. */
+/* fault.h - kernels that fail while they run. The host continues meanwhile, and a later, unrelated
+ * call reports it. So kernels in flight are recorded, to name those that may have failed. */
 #ifndef BACKEND_CUDA_RUNTIME_FAULT_H
 #define BACKEND_CUDA_RUNTIME_FAULT_H
 

@@ -351,16 +351,10 @@ static CUresult launch_kernel(const struct cuda_launch *k, bool early, CUfunctio
                                  k->shared_bytes, stream, parameter, NULL);
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
     attribute.value.programmaticStreamSerializationAllowed = 1;
-    CUlaunchConfig config = {.gridDimX = k->grid[0],
-                             .gridDimY = k->grid[1],
-                             .gridDimZ = k->grid[2],
-                             .blockDimX = k->block,
-                             .blockDimY = 1,
-                             .blockDimZ = 1,
-                             .sharedMemBytes = k->shared_bytes,
-                             .hStream = stream,
-                             .attrs = &attribute,
-                             .numAttrs = 1};
+    CUlaunchConfig config = {.hStream = stream, .attrs = &attribute, .numAttrs = 1};
+    config.gridDimX = k->grid[0], config.gridDimY = k->grid[1], config.gridDimZ = k->grid[2];
+    config.blockDimX = k->block, config.blockDimY = config.blockDimZ = 1;
+    config.sharedMemBytes = k->shared_bytes;
     return d->cuLaunchKernelEx(&config, f, parameter, NULL);
 }
 

@@ -68,9 +68,8 @@ struct cuda_launch {
     unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic shared memory */
     bool spills;                           /* known to spill registers; others must not */
     int arch;                              /* 90: only for that compute capability; 0: for all */
-    /* The kernel may begin before the previous launch of the same row ends (programmatic
-     * dependent launch, 9.0 and newer). It must call dependents_wait before it accesses memory
-     * that others use. */
+    /* The kernel may begin before the previous launch of the same row ends (programmatic dependent
+     * launch, from 9.0 on); it calls dependents_wait before it accesses memory that others use. */
     bool dependent;
     int64_t zero_bytes;
     int args, maps;
@@ -128,8 +127,7 @@ static inline const struct target *cuda_device_of(const struct kernel_call *c)
     BUG_IF(!c->target, "a call that is planned for no device");
     return c->target;
 }
-/* Whether kernels that use hopper.cuh run on the call's device: compute capability 9.0, and a
- * driver with tensor maps. */
+/* Whether the call's device runs hopper.cuh: compute capability 9.0, a driver with tensor maps. */
 bool cuda_hopper(const struct kernel_call *c);
 
 /* Adds a launch with blocks of 1 to 1024 threads. A grid of 0 blocks is not launched. */

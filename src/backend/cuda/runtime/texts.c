@@ -1,11 +1,9 @@
-/* The kernel sources, embedded by the assembler; paths are relative to the root, where the build
- * runs. */
+/* The kernel sources, embedded by the assembler; paths are relative to the root. */
 #include "backend/cuda/runtime/jit.h"
 
 #include <string.h>
 
-/* TEXTS(F) and HEADERS(F) apply F to the folder and the name of every file; the build defines
- * them. */
+/* TEXTS(F) and HEADERS(F) (from the build) apply F to the folder and name of every file. */
 #define EMBED(folder, symbol, kind, ending)                                                       \
     __asm__(".section .rodata\n" #kind "_" #symbol "_first:\n.incbin \"src/backend/cuda/" #folder \
             "/" #symbol ending "\"\n" #kind "_" #symbol "_last:\n.byte 0\n.previous\n");          \

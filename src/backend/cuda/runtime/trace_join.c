@@ -1,8 +1,7 @@
-/* An activity that was launched directly has the mark of its call. Activities of replays are in
- * order. If their number equals that of all replays together, each replay gets its activities
- * from the front; call numbers are not used, because some versions of CUPTI confuse those of
- * replays. Otherwise something is missing or unknown: then call numbers separate the replays,
- * and complete replays are matched. */
+/* An activity launched directly has the mark of its call. Activities of replays are in order. If as
+ * many exist as all replays have, each replay gets its own from the front, without call numbers,
+ * because some versions of CUPTI confuse those of replays. Otherwise some are missing or unknown:
+ * call numbers separate the replays, and complete ones are matched. */
 #include "backend/cuda/runtime/trace_join.h"
 
 #include "backend/cuda/runtime/kernel_name.h"

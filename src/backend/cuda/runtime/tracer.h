@@ -21,9 +21,8 @@ enum status tracer_end(struct tracer *t, struct trace *ret, struct arena *a);
 void tracer_close(struct tracer *t);
 
 enum { RECORDING_UNKNOWN = -1 };
-/* Called around a capture of the stream. The second returns the number that identifies the graph
- * in tracer_replay_begin. `node`: all n captured nodes, NULL if the capture failed; nodes with
- * `without` set were removed. */
+/* Called around a capture of the stream. The second returns the graph's number for
+ * tracer_replay_begin. `node`: n captured nodes (NULL: it failed); `without`: was removed. */
 void tracer_capture_begin(struct tracer *t);
 int tracer_capture_end(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n);
 /* Called around the launch of a graph. */
