@@ -2,6 +2,7 @@
 #include "driver.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +160,9 @@ static void try(struct worker *w, int64_t index)
     char where[512];
     snprintf(where, sizeof where, "%s  # %.200s", repeat, o.where);
     w->repeat = where;
-    judge_words(w, &o, t->command == COMPARE);
+    /* oneDNN 2 uses memory that it did not get; what is left is judged all the same */
+    if (t->fault.call != FAULTS_LIBRARY || o.signal != SIGSEGV)
+        judge_words(w, &o, t->command == COMPARE);
     if (t->command == TRAIN || t->command == RESUME)
         judge_run(w, &o, t->command == RESUME ? HALF : 0, passes);
     else if (t->command == DATA)

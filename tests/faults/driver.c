@@ -239,6 +239,16 @@ static void make_work(void)
     path_in(settings.work, "%s", real);
 }
 
+/* Ends here if the preloaded library cannot work. */
+static void probe(void)
+{
+    struct worker w = {.number = -1};
+    static struct outcome o;
+    path_in(w.dir, "%s/w", settings.work);
+    path_in(w.side, "%s/side", settings.work);
+    run(&w, &(struct start){.words = scene_words(TRAIN), .counted = true}, &o);
+}
+
 int main(int argc, char **argv)
 {
     /* the last two: of a sample */
@@ -266,6 +276,7 @@ int main(int argc, char **argv)
     printf("seed %llu, %d at once, in %s\n", (unsigned long long)settings.seed, settings.jobs,
            settings.work);
     scene_build();
+    probe();
     int failed = 0, ran = 0;
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         if (strcmp(argv[1], "all") && strcmp(argv[1], modes[i].name)) continue;

@@ -8,7 +8,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { PATH_BYTES = 1024, EVERY = 4, HALF = 12, LAST = 20, SAVED = LAST / EVERY };
+enum {
+    EXIT_SKIPPED = 77,
+    PATH_BYTES = 1024,
+    EVERY = 4,
+    HALF = 12,
+    LAST = 20,
+    SAVED = LAST / EVERY
+};
 
 /* What may be wrong after a trial. */
 enum finding {

@@ -300,7 +300,7 @@ static uintptr_t libc_begin, libc_end;
 
 static int find_libc(struct dl_phdr_info *info, size_t, void *)
 {
-    if (!strstr(info->dlpi_name, "/libc.so")) return 0;
+    if (!strstr(info->dlpi_name, "/libc.so") && !strstr(info->dlpi_name, "/libc-")) return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type != PT_LOAD || !(info->dlpi_phdr[i].p_flags & PF_X)) continue;
         libc_begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;

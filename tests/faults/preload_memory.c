@@ -27,7 +27,7 @@ static void add_range(struct range *list, int *n, uintptr_t begin, uintptr_t byt
 static int find_ranges(struct dl_phdr_info *info, size_t, void *)
 {
     const char *name = info->dlpi_name;
-    bool is_own = !*name || strstr(name, "/libc.so");
+    bool is_own = !*name || strstr(name, "/libc.so") || strstr(name, "/libc-");
     /* OpenMP's library ends the program when it has no memory; ld.so is not the program's. */
     bool is_left = strstr(name, "libgomp") || strstr(name, "libomp") || strstr(name, "/ld-") ||
                    strstr(name, "preload.so");

@@ -164,6 +164,10 @@ void run(const struct worker *w, const struct start *s, struct outcome *ret)
         process_start(w, s, &p);
         process_wait(w, &p, ret);
     } while (ret->code == AGAIN);
-    if (ret->code == 99) die("the preloaded library failed: %s", ret->err);
+    if (ret->code == 99) {
+        if (!settings.keep) remove_tree(settings.work);
+        fprintf(stderr, "skipped: system calls cannot be trapped here: %s", ret->err);
+        exit(EXIT_SKIPPED);
+    }
     if (ret->code == 126) die("%s could not be started", settings.strobe);
 }
