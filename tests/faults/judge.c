@@ -203,13 +203,13 @@ void judge_data(struct worker *w, const struct outcome *o)
 /* ---- the end */
 
 /* Reports names that differ, except the page, which is made last and may be missing, and whole
- * checkpoints, which only the next save removes. */
+ * checkpoints: a run that saved when a call failed keeps others. */
 static void report_left(struct worker *w, char *difference)
 {
     char kept[2048] = "", done[PATH_BYTES];
     for (char *word = strtok(difference, " "); word; word = strtok(NULL, " ")) {
         int iter = strncmp(word, "+run/ckpt/", 10) == 0 ? atoi(word + 10) : 0;
-        if (!strcmp(word, "-run/report.html")) continue;
+        if (!strcmp(word, "-run/report.html") || !strncmp(word, "-run/ckpt/", 10)) continue;
         if (iter && exists(path_in(done, "%s/run/ckpt/%06d/DONE", w->dir, iter))) continue;
         size_t n = strlen(kept);
         snprintf(kept + n, sizeof kept - n, "%s%s", n ? " " : "", word);
@@ -243,5 +243,6 @@ void judge_finish(struct worker *w, enum command c)
         judge_data(w, &o);
     else if ((c == TRAIN || c == RESUME) && !same_end(w, why))
         report(w, strstr(why, "log.jsonl") ? FIND_LOG : FIND_BITS, "after the next run, %s", why);
+    if (c == TRAIN || c == RESUME) judge_checkpoints(w, LAST);
     judge_names(w, c);
 }
