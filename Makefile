@@ -10,6 +10,8 @@
 #   make tsan         the tests that use threads, under ThreadSanitizer
 #   make fuzz         every reader on damaged input for FUZZ_SECONDS (600) each, with sanitizers; with
 #                     clang by libFuzzer, else by simple mutations; NAME=TARGET...: only these
+#   make faults       every call fails, kills, power cuts, two runs at once (docs/RELIABILITY.md);
+#                     MODES="calls kills" ARGS="--limit=100"
 #   make demo         install packages, build, train, compare, report; FROM=FILE: on your own text
 #   make compare-pytorch
 #                     Strobe beside PyTorch (PYTHON) on the GPU or, without one, on the CPU, there also
@@ -154,7 +156,7 @@ PROGRAMS := $(sort $(patsubst %.c,$(BUILD)/%,$(filter %.c,$(SELECTED))) \
               $(if $(SCRIPTS),$(addprefix $(BUILD),$(shell grep -oh '/tests/[a-z]*/test_[a-z0-9_]*' $(SCRIPTS)))))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all test test-programs quick check tsan fuzz fuzz-programs demo compare-pytorch check-gpu deps docs install clean format FORCE need
+.PHONY: all test test-programs quick check tsan faults fuzz fuzz-programs demo compare-pytorch check-gpu deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJECTS) $(TEST_HELPERS) $(PROGRAMS:=.o)
 
@@ -290,6 +292,17 @@ $(FUZZ_TARGETS): build/fuzz/%: build/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) bui
 fuzz-programs: $(FUZZ_TARGETS)
 fuzz: fuzz-programs
 	$(Q)FUZZ_KEEP=build/fuzz/corpus sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(NAME)
+# The harness of tests/faults: a driver, and a library that the program preloads.
+FAULTS := $(addprefix $(BUILD)/faults/,faults preload.so)
+FAULTS_CC = $(CC) -std=c2x -D_GNU_SOURCE -O1 -g $(WARNINGS) -o $@ $(filter %.c,$^)
+$(BUILD)/faults/%: tests/faults/faults.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  cc $@")
+	$(Q)$(FAULTS_CC) $(FAULTS_FLAGS)
+$(BUILD)/faults/preload.so: tests/faults/preload.h $(wildcard tests/faults/preload*.c)
+$(BUILD)/faults/preload.so: FAULTS_FLAGS := -fPIC -shared
+$(BUILD)/faults/faults: tests/faults/driver.h tests/faults/disk.h \
+                        $(filter-out tests/faults/preload%,$(wildcard tests/faults/*.c))
 
 $(BUILD)/run_tests: tools/run_tests.c
 	@mkdir -p $(@D)
@@ -298,6 +311,8 @@ RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)'
 
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
 test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring tests/fuzz/,$(SELECTED)),fuzz-programs) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
+test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR)) \
+               $(if $(findstring /test_faults,$(SELECTED)),$(FAULTS))
 test: test-programs
 	$(Q)$(RUN_TESTS) $(SELECTED)
 
@@ -307,6 +322,8 @@ check:
 	$(Q)tools/check.sh
 tsan:
 	$(Q)tools/tsan.sh
+faults: all $(FAULTS)
+	$(Q)tools/faults.sh $(BUILD) $(ARGS)
 demo:
 	$(Q)tools/demo.sh $(if $(FROM),'$(FROM)')
 compare-pytorch: all

@@ -1,0 +1,165 @@
+/* What trials start from and are compared with: a text, a data set, a tiny model, and the files
+ * that undisturbed commands leave. All paths are relative, so that folders can be copied. */
+#include "driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const char *const command_names[COMMANDS] = {"train",  "resume", "data",   "eval",
+                                             "sample", "report", "compare"};
+
+static char *expected[COMMANDS];
+
+static char *const words[COMMANDS][10] = {
+    [TRAIN] = {"strobe", "train", "tiny.conf", "--out_dir=run"},
+    [RESUME] = {"strobe", "train", "run", "--init_from=resume", "--max_iters=20"},
+    [DATA] = {"strobe", "data", "tiny", "--from=text2", "--force", "--data_dir=data"},
+    [EVAL] = {"strobe", "eval", "run"},
+    [SAMPLE] = {"strobe", "sample", "run", "--num_samples=1", "--max_new_tokens=20"},
+    [REPORT] = {"strobe", "report", "run", "--html=page.html", "--csv=table.csv"},
+    [COMPARE] = {"strobe", "compare", "tiny.conf", "--seed=1,2", "--out_dir=both",
+                 "--init_from=resume"},
+};
+
+char *const *scene_words(enum command c)
+{
+    return words[c];
+}
+
+const char *scene_start(enum command c)
+{
+    static char path[PATH_BYTES];
+    return path_in(path, "%s/base/%s", settings.work,
+                   c == TRAIN || c == DATA ? "plain"
+                   : c == RESUME           ? "half"
+                                           : "whole");
+}
+
+const char *scene_expected(enum command c)
+{
+    return expected[c];
+}
+
+void write_text(const char *dir, const char *name, uint64_t seed, uint64_t words_in_it)
+{
+    static const char *const word[] = {"aba", "cab", "deed", "fad", "bee", "face", "a", "ed"};
+    char path[PATH_BYTES];
+    FILE *f = fopen(path_in(path, "%s/%s", dir, name), "we");
+    if (!f) die("%s cannot be written", path);
+    for (uint64_t i = 0; i < words_in_it; i++)
+        fprintf(f, "%s%s", word[random_of(seed, i) % 8], i % 8 == 7 ? "\n" : " ");
+    fclose(f);
+}
+
+/* The learning rate grows until the loss rises: the best checkpoint is neither of the last two.
+ * No telemetry, so that each run makes the same calls. */
+static void write_config(const char *dir)
+{
+    static const char text[] =
+        "dataset = tiny\ndata_dir = data\nn_layer = 1\nn_head = 2\nn_embd = 16\nblock_size = 16\n"
+        "batch_size = 2\ndropout = 0.1\nmax_iters = 20\neval_interval = 4\neval_iters = 1\n"
+        "learning_rate = 2\nmin_lr = 1e-2\nwarmup_iters = 20\nlr_decay_iters = 100\n"
+        "threads = 1\nsample_interval = 0\n";
+    char path[PATH_BYTES];
+    write_whole(path_in(path, "%s/tiny.conf", dir), text, sizeof text - 1);
+}
+
+static void must(struct worker *w, char *const *line, struct outcome *ret)
+{
+    run(w, &(struct start){.words = line}, ret);
+    if (ret->code) die("without faults, strobe %s %s fails: %s", line[1], line[2], ret->err);
+}
+
+/* What resume starts from: a run that did 12 of its 20 iterations and then had no time to end. */
+static void build_half(struct worker *w)
+{
+    char *const line[] = {"strobe", "train", "tiny.conf", "--out_dir=run", "--max_iters=12", NULL};
+    static const char *const ends[] = {"summary.json", "samples.txt", "report.html"};
+    struct outcome o;
+    char path[PATH_BYTES];
+    copy_tree(path_in(path, "%s/base/plain", settings.work), w->dir);
+    must(w, line, &o);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        remove(path_in(path, "%s/run/%s", w->dir, ends[i]));
+    copy_tree(w->dir, path_in(path, "%s/base/half", settings.work));
+}
+
+/* The tensors of every checkpoint that is ever saved. */
+static void build_checkpoints(struct worker *w)
+{
+    struct outcome o;
+    char path[PATH_BYTES], target[PATH_BYTES], most[64];
+    make_dir(path_in(path, "%s/base/saved", settings.work));
+    for (int iter = EVERY; iter <= LAST; iter += EVERY) {
+        copy_tree(path_in(path, "%s/base/plain", settings.work), w->dir);
+        snprintf(most, sizeof most, "--max_iters=%d", iter);
+        char *const line[] = {"strobe", "train", "tiny.conf", "--out_dir=run", most, NULL};
+        must(w, line, &o);
+        copy_tree(path_in(path, "%s/run/ckpt/%06d", w->dir, iter),
+                  path_in(target, "%s/base/saved/%06d", settings.work, iter));
+    }
+}
+
+static void build_whole(struct worker *w)
+{
+    char *const line[] = {"strobe", "compare", "tiny.conf", "--seed=1,2", "--out_dir=both", NULL};
+    struct outcome o;
+    char path[PATH_BYTES];
+    copy_tree(path_in(path, "%s/base/plain", settings.work), w->dir);
+    must(w, words[TRAIN], &o);
+    must(w, line, &o);
+    copy_tree(w->dir, path_in(path, "%s/base/whole", settings.work));
+}
+
+/* The folder after each undisturbed command, and its output if two runs print the same. */
+static void build_ends(struct worker *w)
+{
+    struct outcome o, again;
+    char path[PATH_BYTES];
+    for (enum command c = 0; c < COMMANDS; c++) {
+        copy_tree(scene_start(c), w->dir);
+        must(w, words[c], &o);
+        copy_tree(w->dir, path_in(path, "%s/base/end_%s", settings.work, command_names[c]));
+        copy_tree(scene_start(c), w->dir);
+        must(w, words[c], &again);
+        if (c >= EVAL && !strcmp(o.out, again.out)) expected[c] = strdup(o.out);
+    }
+}
+
+void scene_build(void)
+{
+    struct worker w = {.number = -1};
+    struct outcome o;
+    char path[PATH_BYTES];
+    char *const data[] = {"strobe", "data", "tiny", "--from=text1", "--data_dir=data", NULL};
+    path_in(w.dir, "%s/w", settings.work);
+    path_in(w.side, "%s/side", settings.work);
+    make_dir(w.side);
+    make_dir(w.dir);
+    make_dir(path_in(path, "%s/base", settings.work));
+    write_text(w.dir, "text1", 1, 900);
+    write_text(w.dir, "text2", 2, 900);
+    write_config(w.dir);
+    must(&w, data, &o);
+    copy_tree(w.dir, path_in(path, "%s/base/plain", settings.work));
+    build_checkpoints(&w);
+    build_half(&w);
+    build_whole(&w);
+    build_ends(&w);
+}
+
+bool scene_finish(struct worker *w, enum command c, struct outcome *ret)
+{
+    char *const resume[] = {"strobe", "train", "tiny.conf", "--out_dir=run", "--init_from=resume",
+                            NULL};
+    if (c != TRAIN && c != RESUME) {
+        run(w, &(struct start){.words = words[c]}, ret);
+        return ret->code == 0;
+    }
+    run(w, &(struct start){.words = resume}, ret);
+    /* Stopped before there was a run: nothing to resume. */
+    if (ret->code == 2) run(w, &(struct start){.words = words[TRAIN]}, ret);
+    return ret->code == 0;
+}
