@@ -2,6 +2,7 @@
 #include "fuzz.h"
 
 #include "base/str.h"
+#include "present/markup.h"
 #include "report/changes.h"
 #include "report/profile_page.h"
 #include "report/roofline.h"
@@ -19,7 +20,9 @@ static void print(struct profile_file *p, int n, struct arena *a)
     struct table t = changes_table(&c, 3, a);
     table_print_text(&t, &s);
     for (int i = 0; i < n; i++) profile_file_words(&p[i], a);
-    roofline_print_file(p, n, &s);
+    struct markup m = {0};
+    roofline_print_file(p, n, &m);
+    markup_release(&m);
     json_decref(profile_page_json(&set, a));
     str_release(&s);
 }

@@ -2,6 +2,7 @@
 #include "fuzz.h"
 
 #include "base/str.h"
+#include "present/markup.h"
 #include "present/sheet.h"
 
 #include <jansson.h>
@@ -9,11 +10,13 @@
 static void print(const struct sheet *s, struct arena *a)
 {
     struct str out = {0};
+    struct markup m = {0};
     sheet_print(s, table_print_text, true, &out);
     sheet_print(s, table_print_markdown, true, &out);
     sheet_print(s, table_print_csv, false, &out);
     for (int i = 0; i < s->tables; i++)
-        if (s->table[i].chart.kind == SHEET_LINES) sheet_print_curves(&s->table[i], &out, a);
+        if (s->table[i].chart.kind == SHEET_LINES) sheet_print_curves(&s->table[i], &m, a);
+    markup_release(&m);
     json_decref(sheet_json(s));
     str_release(&out);
 }
