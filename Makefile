@@ -288,7 +288,7 @@ build/fuzz/libreaders.a: $(FUZZ_OBJECTS)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(FUZZ_TARGETS): build/fuzz/%: build/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) build/fuzz/libreaders.a
 	$(if $(Q),@echo "  fuzz ld $@")
-	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) $(if $(FUZZER),-fsanitize=fuzzer) $(FUZZ_WRAPPED) -o $@ $^ -ljansson -lm
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) $(if $(FUZZER),-fsanitize=fuzzer) $(FUZZ_WRAPPED) -o $@ $^ -ljansson -lcrypto -lm
 fuzz-programs: $(FUZZ_TARGETS)
 fuzz: fuzz-programs
 	$(Q)FUZZ_KEEP=build/fuzz/corpus sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(NAME)

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -151,9 +152,15 @@ static void test_other_sets_are_left_alone(void **state)
         for (int i = 0; i < COUNT_OF(names); i++) expect_set(names[i], first);
     }
     /* The last two are names that a writer of "a" may use and remove. */
-    static const char *const refused[] = {
-        "",     ".",       "..", ".a", "a/b", "a\nb", "a\033b", "a.0123456789ab.tmp",
-        "a.0123456789ab.old.tmp"};
+    static const char *const refused[] = {"",
+                                          ".",
+                                          "..",
+                                          ".a",
+                                          "a/b",
+                                          "a\nb",
+                                          "a\033b",
+                                          "a.0123456789ab.tmp",
+                                          "a.0123456789ab.old.tmp"};
     for (int i = 0; i < COUNT_OF(refused); i++)
         assert_int_equal(write_from(refused[i], first, true), ST_USAGE);
     char long_name[300];

@@ -161,8 +161,8 @@ expect_message "GELU, erf: kernel gelu failed: $illegal" env EMU_FAULT=gelu "$ST
 later="env EMU_FAULT=attention_grad_keys EMU_FAULT_AFTER=25"
 long="$STROBE train tiny.conf --max_iters=20 --eval_interval=4 --eval_iters=1 --threads=0"
 long="$long --overwrite --device=cuda --out_dir=lost"
-saved='the checkpoint of iteration [0-9]* is saved: `strobe train lost --init_from=resume` continues'
-saved="$saved from it"
+saved='the checkpoint of iteration [0-9]* is saved: `strobe train lost --init_from=resume`'
+saved="$saved continues from it"
 advice='`dmesg | grep Xid` and `nvidia-smi -q` tell more, and a reset (`nvidia-smi -r`) or another'
 for code in 214 46 999; do
     lost="the GPU is lost to this program: .* (CUDA_ERROR_.*); $advice GPU helps"
