@@ -15,13 +15,15 @@
 bool file_exists(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0;
+    return stat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 bool file_is_dir(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    if (stat(path, &info) != 0) return false;
+    errno = ENOTDIR;
+    return S_ISDIR(info.st_mode);
 }
 
 bool file_peek(const char *path, char *text, int size)
@@ -141,7 +143,9 @@ enum status file_make_dirs_count(const char *path, int *ret_made)
         if (!end) break;
         *p = '/';
     }
-    if (!file_is_dir(path)) return fail(ST_IO, "%s: exists and is not a directory", path);
+    if (!file_is_dir(path))
+        return errno == ENOTDIR ? fail(ST_IO, "%s: exists and is not a directory", path)
+                                : dir_fail(NULL, path, errno);
     if (ret_made) *ret_made = made;
     return ST_OK;
 }

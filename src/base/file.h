@@ -11,7 +11,9 @@
 
 #include <stdio.h>
 
+/* False only if there is none: what cannot be looked at may exist, and opening it says why not. */
 bool file_exists(const char *path);
+/* If false, errno holds the reason: ENOTDIR if it is something else. */
 bool file_is_dir(const char *path);
 /* Up to size - 1 bytes as text in one read, without allocating; false and "" if there are none. */
 bool file_peek(const char *path, char *text, int size);

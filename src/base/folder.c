@@ -222,5 +222,6 @@ enum status folder_remove_at(const struct dir *at, const char *name)
     TRY(file_temporary_name(name, gone));
     if (rename_at(at, name, gone, 0) != 0)
         return errno == ENOENT ? ST_OK : dir_fail(at, name, errno);
+    TRY(dir_sync_parent(at, name)); /* or a crash shows a part of the folder under its name */
     return dir_remove(at, gone);
 }

@@ -180,14 +180,14 @@ static void remove_one(const struct dir *run, int64_t iter)
         log_warning("could not remove an old checkpoint: %s", fail_message());
 }
 
-/* Of writers and removers that were killed; "000500.tmp" is of older versions. */
-static void remove_leftovers(const struct dir *run, struct arena *a)
+void ckpt_clean(const struct dir *run, struct arena *a)
 {
     struct dir_entries entries;
     if (dir_list(run, "ckpt", a, &entries) != ST_OK) return;
     for (int i = 0; i < entries.count; i++) {
         const char *entry = entries.name[i], *end = strstr(entry, ".tmp");
         int length = file_temporary_of(entry);
+        /* "000500.tmp" is of older versions */
         if (!length && end && !end[4]) length = (int)(end - entry);
         if (length && iter_of(arena_printf(a, "%.*s", length, entry)) >= 0)
             file_remove_temporary_at(run, arena_printf(a, "ckpt/%s", entry));
@@ -217,5 +217,5 @@ void ckpt_prune(const struct dir *run, int64_t now, struct arena *a)
         if (was_read && iters[i] != now && iters[i] != best && iters[i] != spare)
             remove_one(run, iters[i]);
     }
-    remove_leftovers(run, a);
+    ckpt_clean(run, a);
 }

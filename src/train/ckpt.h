@@ -1,5 +1,5 @@
 /* ckpt.h - the folder ckpt of a run: which checkpoints are in it, and which are removed. Used by
- * checkpoint.c alone. */
+ * checkpoint.c and rundir.c alone. */
 #ifndef TRAIN_CKPT_H
 #define TRAIN_CKPT_H
 
@@ -19,5 +19,7 @@ enum status ckpt_read(const struct dir *run, int64_t iter, bool whole, struct ar
 enum status ckpt_read_folder(struct checkpoint *c, bool whole, struct arena *a);
 /* Removes what is not needed beside checkpoint `now`, which must be complete. */
 void ckpt_prune(const struct dir *run, int64_t now, struct arena *a);
+/* Removes the temporary folders of writers and removers that were killed. Needs the claim. */
+void ckpt_clean(const struct dir *run, struct arena *a);
 
 #endif

@@ -80,6 +80,7 @@ static enum status save_here(struct trainer *t)
     };
     TRY(weights_fetch(&t->learner.engine, t->tensors));
     /* A checkpoint must never be newer than the log on disk, unless that cannot be written. */
+    if (t->log_failed) t->log_failed = runlog_flush(&t->log) != ST_OK;
     if (!t->log_failed) TRY(runlog_sync(&t->log));
     TRY(checkpoint_save(&t->run.dir, t->tensors, t->learner.engine.program.model.parameters,
                         &state));
@@ -241,9 +242,10 @@ static enum status run_to(struct trainer *t, int64_t last)
         TRY(st);
         t->gauged += warm;
         int64_t now_ns = clock_ns();
-        if (stopped == ST_OK) {
-            stopped = record_step(t, &s, clock_ms(since_ns, now_ns));
-            if (stopped != ST_OK) fail_keep(&first);
+        st = record_step(t, &s, clock_ms(since_ns, now_ns));
+        if (stopped == ST_OK && st != ST_OK) {
+            stopped = st;
+            fail_keep(&first);
         }
         since_ns = now_ns;
         t->iter++;
