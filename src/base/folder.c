@@ -178,6 +178,7 @@ static enum status take_name(struct folder_writer *w)
     } else if (!S_ISDIR(existing.st_mode)) {
         return fail(ST_IO, "%s: exists and is not a directory", dir_path(w->at, w->path, buffer));
     }
+    TRY(dir_sync_parent(w->at, w->path)); /* both names are on the disk before they change places */
     if (rename_at(w->at, w->temporary, w->path, RENAME_EXCHANGE) == 0) return ST_OK;
     return replace_by_two(w);
 }
