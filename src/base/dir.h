@@ -9,7 +9,8 @@
 
 #include "base/arena.h"
 
-enum { DIR_LONGEST = 900, DIR_NAME = 1200 };
+/* Of a folder, and of a folder, a slash and a name in it, the longest of which a file_writer has. */
+enum { DIR_LONGEST = 900, DIR_NAME = 2048 };
 
 struct dir {
     int fd;                     /* -1: files are reached by path */
