@@ -52,10 +52,10 @@ static bool give_up_reserve(void)
 {
     pthread_mutex_lock(&giving_up);
     if (reserve) {
+        __atomic_store_n(&low, true, __ATOMIC_SEQ_CST); /* before others take what it leaves */
         free(reserve);
         reserve = NULL;
         reserves++;
-        __atomic_store_n(&low, true, __ATOMIC_SEQ_CST);
     }
     bool again = low && asked_after < reserves;
     asked_after = reserves;
