@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 
-/* Of a folder, and of a folder, a slash and a name in it, the longest of which a file_writer has. */
+/* Of a folder; of a folder, a slash and the longest name that a file_writer takes or makes. */
 enum { DIR_LONGEST = 900, DIR_NAME = 2048 };
 
 struct dir {
