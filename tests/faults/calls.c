@@ -161,8 +161,7 @@ static void try(struct worker *w, int64_t index)
     snprintf(where, sizeof where, "%s  # %.200s", repeat, o.where);
     w->repeat = where;
     /* oneDNN 2 uses memory that it did not get; what is left is judged all the same */
-    if (t->fault.call != FAULTS_LIBRARY || o.signal != SIGSEGV)
-        judge_words(w, &o, t->command == COMPARE);
+    if (t->fault.call != FAULTS_LIBRARY || o.signal != SIGSEGV) judge_words(w, &o, t->command);
     if (t->command == TRAIN || t->command == RESUME)
         judge_run(w, &o, t->command == RESUME ? HALF : 0, passes);
     else if (t->command == DATA)

@@ -24,7 +24,7 @@ enum finding {
     FIND_BUG,       /* reports a bug of the program */
     FIND_WORDLESS,  /* failed without a sentence */
     FIND_WORDY,     /* failed with more than one */
-    FIND_ADVICE,    /* advises --overwrite, which would delete what is only unreadable */
+    FIND_ADVICE,    /* denies what is there, or advises to delete what is only unreadable */
     FIND_DAMAGED,   /* calls damaged or missing what could not be read */
     FIND_SILENT,    /* exit code 0, no warning, and a result is missing or differs */
     FIND_ANEW,      /* began from iteration 0 although there is a checkpoint */
@@ -138,8 +138,8 @@ bool scene_finish(struct worker *w, enum command c, struct outcome *ret);
 
 /* --- judge.c */
 
-/* What the process said and how it ended. */
-void judge_words(struct worker *w, const struct outcome *o, bool reading);
+/* What the process said and how it ended. `c`: TRAIN also where another process may train. */
+void judge_words(struct worker *w, const struct outcome *o, enum command c);
 /* The folder after a disturbed command. `floor`: a checkpoint of at least this iteration must be
  * there (0: none need be). `once`: the fault passes when the call is repeated. */
 void judge_run(struct worker *w, const struct outcome *o, int floor, bool once);

@@ -32,7 +32,35 @@ static const char *tail(const char *err)
     return text;
 }
 
-void judge_words(struct worker *w, const struct outcome *o, bool reading)
+/* Sentences that are wrong after a failed call, since the command's folder has what they deny, or
+ * lead the user to delete what is only unreadable. */
+static const char *wrong_advice(const char *err, enum command c)
+{
+    enum { OF_RESUME = 1 << RESUME, OF_REPORT = 1 << REPORT, OF_COMPARE = 1 << COMPARE };
+    enum { OF_RUN = 1 << EVAL | 1 << SAMPLE, ANY = (1 << COMMANDS) - 1 };
+    static const struct {
+        const char *words;
+        unsigned commands; /* whose folder has the data set, the run or its checkpoints */
+    } wrong[] = {{"--overwrite", ANY},
+                 {"--force", ANY},
+                 {"already exists", ANY},
+                 {"does not exist", ANY},
+                 {"not a directory", ANY},
+                 {"no data set", ANY},
+                 {"there is no file", ANY},
+                 {"already contains a run", OF_RESUME | OF_COMPARE},
+                 {"contains no run", OF_RESUME | OF_COMPARE},
+                 {"neither a run directory", OF_RUN},
+                 {"has no checkpoint yet", OF_RUN | OF_RESUME | OF_COMPARE},
+                 {"has no evaluated checkpoint yet", OF_RUN},
+                 {"not a run directory", OF_REPORT | OF_COMPARE},
+                 {"is a file; name the run", OF_REPORT | OF_COMPARE}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if ((wrong[i].commands >> c & 1) && strstr(err, wrong[i].words)) return wrong[i].words;
+    return NULL;
+}
+
+void judge_words(struct worker *w, const struct outcome *o, enum command c)
 {
     static const char *const damaged[] = {"corrupt", "damaged", "is missing", "incomplete",
                                           "not valid JSON"};
@@ -48,9 +76,10 @@ void judge_words(struct worker *w, const struct outcome *o, bool reading)
         report(w, FIND_SIGNAL, "signal %d: %s", o->signal, tail(o->err));
     else if (o->code && !n)
         report(w, FIND_WORDLESS, "exit code %d: %s", o->code, tail(o->err));
-    else if (n > (reading ? 2 : 1)) /* compare adds which of its trainings failed */
+    else if (n > (c == COMPARE ? 2 : 1)) /* compare adds which of its trainings failed */
         report(w, FIND_WORDY, "%s", tail(o->err));
-    if (strstr(o->err, "--overwrite")) report(w, FIND_ADVICE, "%s", tail(o->err));
+    const char *advice = wrong_advice(o->err, c);
+    if (advice) report(w, FIND_ADVICE, "'%s' in: %s", advice, tail(o->err));
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
         if (strstr(o->err, damaged[i])) {
             report(w, FIND_DAMAGED, "%s", tail(o->err));

@@ -20,7 +20,7 @@ static void try(struct worker *w, int64_t index)
     copy_tree(scene_start(c), w->dir);
     run(w, &(struct start){.words = scene_words(c), .kill_after = 1e-6 + 1.1 * share * took[which]},
         &o);
-    if (o.code > 0) judge_words(w, &o, false);
+    if (o.code > 0) judge_words(w, &o, c);
     if (c == DATA)
         judge_data(w, &o);
     else

@@ -40,7 +40,7 @@ static void run_both(struct worker *w, char *const *a, char *const *b, double de
         if (ret[i].code || ret[i].signal || ret[i].hung) {
             char *advice = strstr(ret[i].err, "--overwrite");
             if (advice) *advice = '\0'; /* right here: there may be a run by now */
-            judge_words(w, &ret[i], false);
+            judge_words(w, &ret[i], strcmp((i ? b : a)[1], "data") ? TRAIN : DATA);
         }
 }
 
