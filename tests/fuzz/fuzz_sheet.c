@@ -2,6 +2,7 @@
 #include "fuzz.h"
 
 #include "base/str.h"
+#include "base/visible.h"
 #include "present/markup.h"
 #include "present/sheet.h"
 
@@ -11,9 +12,9 @@ static void print(const struct sheet *s, struct arena *a)
 {
     struct str out = {0};
     struct markup m = {0};
-    sheet_print(s, table_print_text, true, &out);
-    sheet_print(s, table_print_markdown, true, &out);
-    sheet_print(s, table_print_csv, false, &out);
+    sheet_print(s, table_print_text, visible_append, &out);
+    sheet_print(s, table_print_markdown, table_markdown_text, &out);
+    sheet_print(s, table_print_csv, NULL, &out);
     for (int i = 0; i < s->tables; i++)
         if (s->table[i].chart.kind == SHEET_LINES) sheet_print_curves(&s->table[i], &m, a);
     markup_release(&m);
@@ -26,7 +27,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct arena a = {0};
     struct sheet s;
     fuzz_file("bench.json", data, (int64_t)size);
-    bool valid = sheet_is("bench.json") && sheet_read("bench.json", &a, &s) == ST_OK;
+    bool valid;
+    valid = sheet_is("bench.json", &valid) == ST_OK && valid &&
+            sheet_read("bench.json", &a, &s) == ST_OK;
     if (valid) print(&s, &a);
     return fuzz_end(&a, valid);
 }
