@@ -73,8 +73,8 @@ cat >bench.json <<'TEXT'
 {"v":1,"kind":"bench","title":"![](https://attack.example/t)\n# forged","notes":["<script>&lt;`x`"],
  "tables":[{"title":"# forged <b>","columns":[{"id":"a"}],"rows":[{}],"shown":[["<img src=x>"]]}]}
 TEXT
-"$STROBE" report "runs/$name" runs/plain bench.json --markdown --html=bench.html >text.md 2>messages ||
-    die "report --markdown failed: $(cat -v messages)"
+"$STROBE" report "runs/$name" runs/plain bench.json --markdown --html=bench.html >text.md \
+    2>messages || die "report --markdown failed: $(cat -v messages)"
 if LC_ALL=C grep -n '[[:cntrl:]]' text.md; then die "--markdown prints control characters"; fi
 grep -n '\(^\|[^\]\)\(<\|&\|`\|\[\)' text.md && die "--markdown prints elements or pictures"
 grep -n '^ *#' text.md && die "--markdown has a forged heading"

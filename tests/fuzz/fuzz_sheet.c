@@ -3,22 +3,21 @@
 
 #include "base/str.h"
 #include "base/visible.h"
-#include "present/markup.h"
-#include "present/sheet.h"
+#include "report/html.h"
 
 #include <jansson.h>
 
 static void print(const struct sheet *s, struct arena *a)
 {
     struct str out = {0};
-    struct markup m = {0};
     sheet_print(s, table_print_text, visible_append, &out);
     sheet_print(s, table_print_markdown, table_markdown_text, &out);
     sheet_print(s, table_print_csv, NULL, &out);
-    for (int i = 0; i < s->tables; i++)
-        if (s->table[i].chart.kind == SHEET_LINES) sheet_print_curves(&s->table[i], &m, a);
-    markup_release(&m);
-    json_decref(sheet_json(s));
+    for (int i = 0; i < s->tables; i++) json_decref(table_json(&s->table[i].table));
+    struct comparison no_runs = {0};
+    struct profile_set no_profiles = {0};
+    struct html_page page = {&no_runs, &no_profiles, s, 1};
+    json_decref(html_data(&page, a)); /* with the curves */
     str_release(&out);
 }
 
