@@ -65,7 +65,7 @@ static void set_points(const struct sheet_table *t, const int *at_line, struct p
 void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct arena *a)
 {
     const struct table *x = &t->table;
-    const char *panel[PANELS], *label[LINES];
+    const char *panel[PANELS] = {0}, *label[LINES] = {0};
     struct plot_panel drawn[PANELS] = {0};
     struct plot_line *line = ARENA_NEW(a, struct plot_line, PANELS * LINES);
     int *at_line = ARENA_NEW(a, int, x->rows);
@@ -77,7 +77,7 @@ void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct 
     }
     for (int i = 0; i < PANELS * LINES; i++) {
         int l = i % LINES;
-        line[i].name = l < labels ? label[l] : "";
+        line[i].name = label[l] ? label[l] : "";
         line[i].color = l % PLOT_COLORS;
         line[i].dashed = l / PLOT_COLORS % 2 == 1;
     }
