@@ -67,11 +67,17 @@ static enum status cpu_alloc(void *, int64_t size, void **ret_mem)
         char needed[32], left[32];
         if (fits) there = free_memory_now();
         const struct memory_limit *limit = free_memory_least(&there);
+        str_bytes(needed, (double)size);
+        if (limit->bytes < 0)
+            return fail(ST_MEMORY,
+                        "a block of %s of memory cannot be allocated; try a smaller batch_size or "
+                        "model",
+                        needed);
         return fail(
             ST_MEMORY,
             "a block of %s of memory cannot be allocated, and %s are free %s; try a smaller "
             "batch_size or model",
-            str_bytes(needed, (double)size), str_bytes(left, (double)limit->bytes), limit->name);
+            needed, str_bytes(left, (double)limit->bytes), limit->name);
     }
 #ifdef MADV_HUGEPAGE
     /* Huge pages reduce TLB misses. Where the kernel has none the call fails harmlessly. */
