@@ -237,8 +237,10 @@ static bool may_differ(struct worker *w, const struct subject *s, bool ended, co
 {
     char page[PATH_BYTES];
     int iter = iteration_of(s, word + 1);
-    if (iter)
-        return *word == '-' || (s->saved ? checkpoint_is_whole(w, s, iter) : is_done(w, s, iter));
+    if (iter) { /* one between those of `saved` was saved because a call failed */
+        bool compared = s->saved && iter % EVERY == 0;
+        return *word == '-' || (compared ? checkpoint_is_whole(w, s, iter) : is_done(w, s, iter));
+    }
     return ended && !strcmp(word, path_in(page, "-%s/report.html", s->run));
 }
 
@@ -260,7 +262,7 @@ static void judge_count(struct worker *w, const struct subject *s, bool ended)
 {
     enum { KEPT = 3 };
     int n = 0, most = !ended ? KEPT : w->warned ? SAVED : KEPT + 1;
-    for (int iter = EVERY; iter <= LAST; iter += EVERY) n += is_done(w, s, iter);
+    for (int iter = 1; iter <= LAST; iter++) n += is_done(w, s, iter);
     if (n > most) report(w, FIND_LEFT, "%d checkpoints are left", n);
 }
 

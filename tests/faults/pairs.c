@@ -171,9 +171,12 @@ static void try(struct worker *w, int64_t index)
         judge_finish(w, TRAIN);
         break;
     case DATA_TRAIN:
-        run_both(w, scene_words(TRAIN), data_new, 0.2 * share, o);
+        if (x & 2)
+            run_both(w, scene_words(TRAIN), data_new, 0.1 * share, o);
+        else
+            run_both(w, data_new, scene_words(TRAIN), 0.05 * share, o);
         judge_data(w, NULL);
-        judge_which_set(w, &o[0]);
+        judge_which_set(w, &o[x & 2 ? 0 : 1]);
         break;
     case RESUME_RESUME:
         run_both(w, scene_words(RESUME), scene_words(RESUME), 0.2 * share, o);

@@ -57,6 +57,31 @@ static bool is_in(const struct range *list, int n, uintptr_t at)
 /* ---- where they come from */
 
 static uint64_t *stacks;
+enum { MODULES = 64 };
+static struct range module[MODULES]; /* libraries and the program lie elsewhere each time */
+static int modules;
+
+static int find_modules(struct dl_phdr_info *info, size_t, void *)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        if (p->p_type == PT_LOAD && (p->p_flags & PF_X) && modules < MODULES) {
+            uintptr_t begin = info->dlpi_addr + p->p_vaddr;
+            module[modules++] = (struct range){begin, begin + p->p_memsz};
+        }
+    }
+    return 0;
+}
+
+/* An address as the number of its module and the place in it. */
+static uint64_t place_of(uintptr_t at)
+{
+    for (int i = 0; i < modules; i++)
+        if (at >= module[i].begin && at < module[i].end)
+            return (uint64_t)i << 48 | (at - module[i].begin);
+    return 0;
+}
+
 static _Thread_local bool looking; /* at a stack: what this allocates does not count */
 
 bool stacks_open(const char *path)
@@ -69,6 +94,7 @@ bool stacks_open(const char *path)
     close(fd);
     if (map == MAP_FAILED) return false;
     backtrace(first, 4); /* loads the library that it needs */
+    dl_iterate_phdr(find_modules, NULL);
     stacks = map;
     return true;
 }
@@ -82,7 +108,7 @@ void stacks_add(uint64_t n)
     looking = true;
     int depth = backtrace(at, DEPTH);
     looking = false;
-    for (int i = 0; i < depth; i++) hash = (hash ^ (uint64_t)(uintptr_t)at[i]) * 1099511628211u;
+    for (int i = 0; i < depth; i++) hash = (hash ^ place_of((uintptr_t)at[i])) * 1099511628211u;
     stacks[n - 1] = hash;
 }
 

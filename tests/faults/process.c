@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/personality.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,7 +104,6 @@ void process_start(const struct worker *w, const struct start *s, struct process
     close(0);
     open("/dev/null", O_RDONLY);
     set_environment(w, s);
-    if (s->stacks) personality(ADDR_NO_RANDOMIZE); /* stacks of several commands are compared */
     execv(settings.strobe, s->words);
     _exit(126);
 }

@@ -156,18 +156,21 @@ static void build_whole(struct worker *w)
     copy_tree(w->dir, path_in(path, "%s/base/whole", settings.work));
 }
 
-/* Lines of compare's JSON without what the clock and the memory of the process decide. */
+/* Of compare's JSON the lines that neither the clock nor the memory of the process decides. */
 char *scene_timeless(enum command c, const char *out)
 {
     static const char *const varies[] = {"\"ms_", "\"tokens_per_s\"", "\"speed\"",
                                          "\"memory_peak\""};
     char *text;
     size_t bytes;
+    bool in_notes = false; /* about other programs that ran at the same time */
     FILE *f = open_memstream(&text, &bytes);
     for (const char *s = out; *s; s += strcspn(s, "\n") + (strchr(s, '\n') != NULL)) {
         const char *from = s + strspn(s, " "), *losses = strstr(s, "validation losses");
         size_t n = strcspn(s, "\n");
-        bool is_left_out = false;
+        bool is_left_out = in_notes;
+        if (c == COMPARE && !strncmp(from, "\"notes\"", 7)) is_left_out = in_notes = true;
+        if (in_notes && memchr(s, ']', n)) in_notes = false;
         for (size_t i = 0; c == COMPARE && i < sizeof varies / sizeof *varies; i++)
             is_left_out |= !strncmp(from, varies[i], strlen(varies[i]));
         if (c == COMPARE && losses && losses < s + n) n -= (size_t)(losses - s), s = losses;
