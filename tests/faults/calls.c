@@ -273,6 +273,7 @@ static void try(struct worker *w, int64_t index)
 int mode_calls(void)
 {
     list_trials();
+    printf("%lld trials\n", (long long)trials);
     if (settings.limit && settings.limit < trials) {
         shuffle();
         trials = settings.limit;
