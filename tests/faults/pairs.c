@@ -57,8 +57,8 @@ static void judge_trained(struct worker *w, const struct outcome o[2], bool both
     if (!same_end(w, &the_run, why)) report(w, FIND_BITS, "%s", why);
 }
 
-/* A training beside which its data set was replaced: it read all of the old set, or all of the new
- * one, or refused. Ends it with the set that it read. */
+/* The data set of a training was replaced while it ran: it read the old set or the new one, never a
+ * mixture, or refused. Ends it with the set that it read. */
 static void judge_which_set(struct worker *w, const struct outcome *o)
 {
     char a[PATH_BYTES], b[PATH_BYTES], why[256];
