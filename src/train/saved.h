@@ -27,8 +27,8 @@ enum status saved_config(const struct dir *run, const struct checkpoint *c, stru
                          struct arena *a);
 /* Applies overrides; ST_USAGE if one changes a key that defines the model. */
 enum status saved_override(struct saved_run *s, int words, char *const *word, struct arena *a);
-/* Opens an engine with the plans of `kinds` and the weights of this run. If a training that runs has
- * removed the checkpoint meanwhile, those of the next one, which `s` then holds. */
+/* Opens an engine with the plans of `kinds` and the weights of this run. If a training has removed
+ * the checkpoint meanwhile, those of the next one, which `s` then holds. */
 enum status saved_engine(struct saved_run *s, unsigned kinds, struct engine *ret_engine,
                          struct arena *a);
 
