@@ -2,8 +2,8 @@
 # `make check-gpu`, on a machine with a GPU. Checks every kernel variant against the reference,
 # Hopper attention at all tile edges, losses against the CPU's, bitwise reproducibility, memory
 # against the plan, startup time, trainings that are killed or share the GPU, and runs the sanitizer
-# of the CUDA toolkit. One line each: ok or FAIL, with the value and its limit; the exit code is 1 if
-# one failed. STROBE=FILE selects the program, ATTENTION=FILE test_attention_gpu, TEXT=FILE the
+# of the CUDA toolkit. One line each: ok or FAIL, with the value and its limit; the exit code is 1
+# if one failed. STROBE=FILE selects the program, ATTENTION=FILE test_attention_gpu, TEXT=FILE the
 # training text; SMALL=1 uses models of a few thousand parameters, to test this script;
 # ONLY="name ..." runs only these parts, and TOOLS="name ..." only these tools of the sanitizer.
 set -u
@@ -192,7 +192,7 @@ if wanted start; then
     done
 fi
 if wanted faults; then
-    # Trainings that are killed, that share the GPU, and whose cache of kernels is damaged meanwhile.
+    # Trainings that are killed, share the GPU, or find their cache of kernels damaged.
     disturbed() { deterministic "$1" bfloat16 --replay=true --eval_interval=10; }
     before=${XDG_CACHE_HOME:-$HOME/.cache}
     export XDG_CACHE_HOME="$work/cache"
@@ -232,7 +232,9 @@ if wanted faults; then
         sleep 0.05
     done 2>/dev/null &
     child=$!
-    for i in 1 2 3; do disturbed one && same_bits "kernel cache damaged in use, $i" whole one; done
+    for i in 1 2 3; do
+        disturbed one && same_bits "kernel cache damaged in use, $i" whole one
+    done
     : >"$work/stop"
     wait $child
     XDG_CACHE_HOME=$before
