@@ -102,9 +102,29 @@ static void print_help(const struct command *c)
                "`strobe config --reference`\nlists them.\n");
 }
 
+/* "--batch_size 8" becomes "--batch_size=8". Returns the number of words. */
+static int join_words(int argc, char **argv, struct arena *a)
+{
+    int words = 0;
+    bool plain = false; /* after a lone "--" nothing is an option */
+    for (int i = 0; i < argc; i++) {
+        plain |= !strcmp(argv[i], "--");
+        if (!plain && i + 1 < argc && config_takes(argv[i], argv[i + 1])) {
+            argv[words++] = arena_printf(a, "%s=%s", argv[i], argv[i + 1]);
+            i++;
+        } else {
+            argv[words++] = argv[i];
+        }
+    }
+    argv[words] = NULL;
+    return words;
+}
+
 enum status command_run(const struct command *c, int argc, char **argv)
 {
-    enum status st = c->run(argc, argv);
+    struct arena a = {0};
+    enum status st = c->run(join_words(argc, argv, &a), argv);
+    arena_release(&a);
     if (st != ST_HELP) return st;
     print_help(c);
     return ST_OK;

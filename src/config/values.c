@@ -95,15 +95,30 @@ static void choice_print(const struct field *f, int chosen, struct str *s)
         str_append(s, f->choice[i]);
 }
 
+/* "1000", and "1e3" or "2.5e4" where that is a whole number. */
+static bool read_whole(const char *value, int64_t *ret)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(value, &end, 10);
+    if (end == value || errno) return false;
+    *ret = number;
+    if (!*end) return true;
+    if (strspn(value, "+-0123456789.eE") != strlen(value) || !strpbrk(value, "eE")) return false;
+    double x = strtod(value, &end);
+    if (*end || !(fabs(x) < 1e15) || x != floor(x)) return false;
+    *ret = (int64_t)x;
+    return true;
+}
+
 enum status field_set(const struct field *f, struct config *c, const char *value, struct arena *a)
 {
     void *member = member_of(c, f);
     char *end;
-    errno = 0;
     switch (f->kind) {
     case FIELD_INT: {
-        long long number = strtoll(value, &end, 10);
-        bool ok = end != value && !*end && !errno;
+        int64_t number = 0;
+        bool ok = read_whole(value, &number);
         if (f->choice)
             ok = ok && choice_find(f, value) >= 0;
         else

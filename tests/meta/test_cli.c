@@ -246,11 +246,17 @@ static void test_reference_has_every_key(void **state)
     assert_int_equal(strobe("config"), 0);
     const char *printed = said;
     assert_int_equal(strobe("config --reference"), 0);
+    const char *plain = said;
+    for (const char *line = plain; *line; line = strchr(line, '\n') + 1)
+        assert_true(strcspn(line, "\n") <= 80 && *line != '|');
+    assert_int_equal(strobe("config --markdown"), 2);
+    assert_int_equal(strobe("config --reference --markdown"), 0);
     int keys = 0;
     for (const char *line = printed; *line; line = strchr(line, '\n') + 1) {
         int n = (int)strcspn(line, " \n");
         if (n == 0 || *line == '#') continue;
         assert_non_null(strstr(said, arena_printf(&arena, "\n| `%.*s` | ", n, line)));
+        assert_non_null(strstr(plain, arena_printf(&arena, "\n  %.*s = ", n, line)));
         keys++;
     }
     assert_in_range(keys, 40, 100);
