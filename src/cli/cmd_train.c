@@ -185,7 +185,12 @@ static enum status train(struct trainer *t, const struct config *c, bool json, s
             write_page(c->train.out_dir, a);
         else
             log_warning("the page is not written: %s", fail_message());
-        log_info("next: strobe sample %s", c->train.out_dir);
+        if (t->saved > 0)
+            log_info("next: strobe sample %s", c->train.out_dir);
+        else
+            log_info("no iteration was done, so there is no checkpoint; next: strobe train %s "
+                     "--init_from=resume --max_iters=N",
+                     c->train.out_dir);
     }
     trainer_close(t);
     return st;

@@ -92,7 +92,8 @@ static enum status find_checkpoint(struct saved_run *s, bool best, struct arena 
     TRY(checkpoint_find(&s->dir, best, a, &s->checkpoint, &found));
     if (found) return ST_OK;
     return fail(ST_IO,
-                "%s has no %scheckpoint yet: continue with strobe train %s --init_from=resume",
+                "%s has no %scheckpoint yet: `strobe train %s --init_from=resume --max_iters=N` "
+                "continues it to iteration N",
                 s->run_dir, best ? "evaluated " : "", s->run_dir);
 }
 

@@ -272,9 +272,30 @@ static void print_run(const struct memory_view *v, struct str *s)
                100.0 * ((double)r->measured / (double)r->planned - 1));
 }
 
+/* The tables of memory_view_print, separated by empty lines. */
+static void print_csv(const struct memory_view *v, struct str *s, struct arena *a)
+{
+    struct table parts = parts_table(v, a);
+    table_print_csv(&parts, s);
+    if (v->rows) {
+        struct table t = tensors_table(&v->largest, (int)v->rows, false, a);
+        str_append(s, "\n");
+        table_print_csv(&t, s);
+    }
+    if (v->variants) {
+        struct table t = variants_table(v, a);
+        str_append(s, "\n");
+        table_print_csv(&t, s);
+    }
+}
+
 void memory_view_print(const struct memory_view *v, const struct table_form *form, struct str *s,
                        struct arena *a)
 {
+    if (form->csv) {
+        print_csv(v, s, a);
+        return;
+    }
     const struct memory_moment *peak = &v->course.moment[v->course.peak];
     char bytes[32];
     struct table parts = parts_table(v, a);

@@ -39,7 +39,7 @@ samples slowed | grep -q '"clock_mhz":1200,.*"throttled":1,"throttle":\["power l
     fail "no throttle: $(samples slowed)"
 samples slowed | grep -q '"throttle":\["power limit","heat"\]}' || fail "no heat: $(samples slowed)"
 [ "$(samples slowed | grep -c '"throttle":')" = 2 ] || fail "not two samples: $(samples slowed)"
-"$STROBE" report first slowed --csv=table.csv >text 2>&1 || fail "report: $(cat text)"
+"$STROBE" report first slowed --csv >table.csv 2>text || fail "report: $(cat text)"
 head -1 table.csv | grep -q 'utilization,clock_mhz,power_w,tokens_per_joule,throttled' ||
     fail "wrong table: $(head -1 table.csv)"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static int strobe(const char *words)
@@ -61,6 +62,8 @@ static void test_help_of_every_command(void **state)
         assert_memory_equal(said, usage, strlen(usage));
         const char *help = said;
         if (!strcmp(c->name, "config")) assert_non_null(strstr(help, "\n  --json  "));
+        if (!strcmp(c->name, "sample")) assert_non_null(strstr(help, "\n  --temperature=0.8\n"));
+        assert_non_null(strstr(help, arena_printf(&arena, "\nexample: strobe %s", c->name)));
         assert_int_equal(strobe(arena_printf(&arena, "%s -h", c->name)), 0);
         assert_string_equal(said, help);
         assert_int_equal(strobe(arena_printf(&arena, "%s word --json --help", c->name)), 0);
@@ -240,6 +243,26 @@ static void test_config_round_trip(void **state)
     json_decref(j);
 }
 
+/* Wherever a configuration may be named, a run may be: it stands for its config.conf. */
+static void test_a_run_in_place_of_a_configuration(void **state)
+{
+    (void)state;
+    const char *run = workdir_path("run");
+    assert_int_equal(mkdir(run, 0700), 0);
+    assert_fails(arena_printf(&arena, "config %s", run), 2,
+                 arena_printf(&arena,
+                              "strobe: %s is a folder without config.conf, so it is no run; name a "
+                              "configuration, for example configs/shakespeare_char_cpu.conf, or a "
+                              "run\n",
+                              run));
+    workdir_text("run/config.conf", "n_layer = 3\nout_dir = elsewhere\ninit_from = resume\n");
+    assert_int_equal(strobe(arena_printf(&arena, "config %s --n_head 4", run)), 0);
+    assert_non_null(strstr(said, "\nn_layer = 3\n"));
+    assert_non_null(strstr(said, "\nn_head = 4\n"));
+    assert_non_null(strstr(said, "\ninit_from = scratch\n"));
+    assert_non_null(strstr(said, arena_printf(&arena, "\nout_dir = %s\n", run)));
+}
+
 static void test_reference_has_every_key(void **state)
 {
     (void)state;
@@ -290,6 +313,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_info_on_instruction_sets, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_config_round_trip, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_a_run_in_place_of_a_configuration, program_setup,
+                                        program_teardown),
         cmocka_unit_test_setup_teardown(test_reference_has_every_key, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_lost_output_is_a_failure, program_setup,
