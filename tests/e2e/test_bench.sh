@@ -145,7 +145,8 @@ expect 0 'slow primitive' "$STROBE" report attention
 [ "$(wc -l <attention.csv)" -eq $((1 + 2 * 2 * 3)) ] ||
     fail "the CSV has $(wc -l <attention.csv) lines: $(cat attention.csv)"
 expect 0 'Recomputation' "$STROBE" report memory e2e --html=three.html
-"$STROBE" report memory e2e --csv --html=three.html >three.csv 2>log || fail "report --csv: $(cat log)"
+"$STROBE" report memory e2e --csv --html=three.html >three.csv 2>log ||
+    fail "report --csv: $(cat log)"
 [ "$(grep -c '^config,' three.csv)" -eq 4 ] || fail "not four tables: $(cat three.csv)"
 [ "$(grep -c '^$' three.csv)" -eq 3 ] || fail "no empty line between tables: $(cat three.csv)"
 expect 0 '"benches"' "$STROBE" report attention grid.json --json --html=both.html
