@@ -144,13 +144,18 @@ function headlineSection() {
         if (columns[c].id === "run") return element("th", {}, runName(r));
         return cell(columns[c].id === "speed" && text ? text.replace("x", "×") : text, columns[c].is_number ? "number" : "");
     })));
-    section("Results", several ? "Speed and memory are compared with the first run." : null, table(head, rows));
+    section("Results", several ? "Speed and memory are compared with the first run." : null, element("div", {class: "wide"}, table(head, rows, "results")));
 }
 
 /* --- curves ------------------------------------------------------------------------------------ */
 
-/* A line under a chart: each run with its value at the mouse, and a button to hide it. */
-function readout(valuesAt, toggle) {
+/* The first earlier run with the same evaluations, whose curve lies under that of run r; -1: none. */
+const curveOf = run => JSON.stringify([run.evals.iter, run.evals.val]);
+const coincides = r => runs[r].evals.iter.length ? runs.findIndex((run, i) => i < r && curveOf(run) === curveOf(runs[r])) : -1;
+
+/* A line under a chart: each run with its value at the mouse, and a button to hide it. same: r => the
+ * earlier run whose curve is the same; -1: none. */
+function readout(valuesAt, toggle, same) {
     const values = runs.map(() => element("span", {class: "values"}));
     const at = element("li", {class: "at"});
     const items = runs.map((run, r) => element("li", {}, element("button", {
@@ -160,7 +165,7 @@ function readout(valuesAt, toggle) {
             button.setAttribute("aria-pressed", on);
             toggle(r, on);
         },
-    }, runName(r), values[r])));
+    }, runName(r), same && same(r) >= 0 ? element("span", {class: "values"}, "same curve as " + runs[same(r)].name) : null, values[r])));
     const show = x => {
         at.textContent = x === null ? "" : valuesAt(x, -1);
         runs.forEach((run, r) => { values[r].textContent = valuesAt(x, r); });
@@ -186,7 +191,7 @@ function lossSection() {
         if (r < 0) return state.axis === "iter" ? "at iteration " + thousands(x) : "at " + x.toFixed(1) + " s";
         const val = last("val", r, x), train = last("train", r, x);
         return [val && "val " + val, train && "train " + train].filter(Boolean).join(", ");
-    }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); redraw(); });
+    }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); redraw(); }, coincides);
     const redraw = change => { chart.redraw(Object.assign({xlabel: word()}, change)); line.show(null); };
     const smoothing = element("input", {
         type: "range", min: 0, max: .1, step: .01, value: state.smoothing, "aria-label": "smoothing",
@@ -216,7 +221,9 @@ function differenceSection() {
     if (!several || !strobe.differenceSeries(runs).length) return;
     const host = element("div", {class: "chart low", id: "difference"});
     section("Difference of validation loss",
-        element("span", {}, "Each run minus ", runName(0), ", at shared evaluations. Below zero is better."), host);
+        element("span", {}, "Each run minus ", runName(0), ", at shared evaluations. Below zero is better."), host,
+        element("ul", {class: "readout"}, ...runs.slice(1).map((run, i) => element("li", {}, runName(i + 1), coincides(i + 1) > 0 ? element("span", {class: "values"}, "same curve as " + runs[coincides(i + 1)].name)
+            : coincides(i + 1) === 0 ? element("span", {class: "values"}, "no difference") : null))));
     strobe.chart(host, () => strobe.differenceSeries(runs), {
         xlabel: "iteration", underlayCallback: strobe.zeroLine, includeZero: true,
     });
