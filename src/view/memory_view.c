@@ -135,7 +135,7 @@ static struct table tensors_table(const struct memory_tensors *list, int rows, b
     X(VARIANT_TOTAL, "total", "memory", "of the training", true) \
     X(VARIANT_LESS, "total_ratio", "of none", "share of the memory of recompute=none", true) \
     X(VARIANT_SAVED, "saved", "saved for backward", "at its largest", true) \
-    X(VARIANT_FLOPS, "flops", "GFLOP/step", "FLOPs of the plan", true) \
+    X(VARIANT_FLOPS, "flops", "FLOPs/step", "of the plan", true) \
     X(VARIANT_MORE, "flops_ratio", "more FLOPs", "compared with recompute=none", true) \
     X(VARIANT_BATCH, "batch_size", "largest batch_size", "that fits the limit", true)
 /* clang-format on */
@@ -153,8 +153,9 @@ static struct table variants_table(const struct memory_view *v, struct arena *a)
         table_set_bytes(&t, i, VARIANT_TOTAL, x->total, a);
         set_share(&t, i, VARIANT_LESS, x->total, none->total, a);
         table_set_bytes(&t, i, VARIANT_SAVED, x->saved, a);
-        table_set(&t, i, VARIANT_FLOPS, 4, x->flops * 1e-9, a);
-        table_at(&t, i, VARIANT_FLOPS)->number = x->flops;
+        char flops[32];
+        *table_at(&t, i, VARIANT_FLOPS) =
+            (struct table_cell){arena_strdup(a, str_flops(flops, x->flops)), x->flops};
         double more = x->flops / none->flops;
         *table_at(&t, i, VARIANT_MORE) =
             (struct table_cell){arena_printf(a, "%.1f %%", 100 * (more - 1)), more};
