@@ -7,6 +7,7 @@
 #include "engine/device.h"
 #include "engine/weights.h"
 
+#include <errno.h>
 #include <string.h>
 
 struct differences {
@@ -97,13 +98,24 @@ static enum status find_checkpoint(struct saved_run *s, bool best, struct arena 
                 s->run_dir, best ? "evaluated " : "", s->run_dir);
 }
 
+/* What is not there or no folder has no files; what cannot be looked at may have them. */
+static enum status look(const char *path, bool *ret_is_dir, bool *ret_has_state, struct arena *a)
+{
+    *ret_is_dir = file_is_dir(path);
+    if (!*ret_is_dir && errno != ENOENT && errno != ENOTDIR) return dir_fail(NULL, path, errno);
+    *ret_has_state = false;
+    return *ret_is_dir ? dir_has(NULL, arena_printf(a, "%s/state.json", path), ret_has_state)
+                       : ST_OK;
+}
+
 enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a)
 {
-    bool is_checkpoint = file_exists(arena_printf(a, "%s/state.json", path));
+    bool is_dir, is_checkpoint;
+    TRY(look(path, &is_dir, &is_checkpoint, a));
     *s = (struct saved_run){.run_dir = is_checkpoint ? arena_printf(a, "%s/../..", path) : path};
     TRY(dir_by_path(&s->dir, s->run_dir));
     bool has_config = false, has_ckpt = false;
-    if (file_is_dir(s->run_dir)) {
+    if (is_dir) {
         TRY(dir_has(&s->dir, "config.conf", &has_config));
         TRY(dir_has(&s->dir, "ckpt", &has_ckpt));
     }
