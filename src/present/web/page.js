@@ -257,6 +257,21 @@ function speedSection() {
     const node = section("Speed", "Median over the iterations without the first ones; the whisker shows one standard deviation to each side.",
         element("div", {class: "pair"}, bars("Tokens per second", tokens), bars("Time of an iteration", times)));
     stepTimes(node);
+    planShares(node);
+}
+
+/* Without counters: what the plan's bytes and FLOPs were of the measured peaks, step by step. */
+function planShares(node) {
+    const counted = runs.every(run => run.gauges.dram.some(isNumber));
+    const known = runs.some(run => isNumber(run.plan_bytes) && isNumber(run.plan_flops) && isNumber(run.ms_median));
+    if (counted || !known) return;
+    const grid = element("div", {class: "pair"});
+    node.append(element("p", {class: "lead"}, "Estimated from the plan, not counted: its bytes and FLOPs per second as a share of this machine's measured peaks. Bytes that caches serve are included."), grid);
+    for (const [key, title] of [["plan_bytes", "Bytes of the plan, % of the speed of memory (estimate)"], ["plan_flops", "FLOPs of the plan, % of the peak of matmuls (estimate)"]]) {
+        const host = element("div", {class: "chart low", id: key.replace("_", "-")});
+        grid.append(element("div", {}, element("h3", {}, title), host));
+        strobe.chart(host, () => strobe.planSeries(runs, key), {xlabel: "iteration", includeZero: true});
+    }
 }
 
 /* The time of every step, which shows warm-up and noise. */
@@ -313,6 +328,10 @@ function gaugesSection() {
     const large = most("memory") >= 2 ** 30;
     const kinds = [
         {kind: "utilization", title: "Utilisation, %", scale: 1, unit: "%", digits: 0, options: {includeZero: true}},
+        {kind: "sm", title: "SMs with work, %", scale: 1, unit: "% of SMs", digits: 0, options: {includeZero: true}},
+        {kind: "tensor", title: "Tensor cores active, %", scale: 1, unit: "% tensor cores", digits: 0, options: {includeZero: true}},
+        {kind: "dram", title: "Bandwidth of the memory, %", scale: 1, unit: "% of bandwidth", digits: 0, options: {includeZero: true}},
+        {kind: "memory_utilization", title: "Memory in use, % of the time", scale: 1, unit: "% memory in use", digits: 0, options: {includeZero: true}},
         {kind: "clock", title: `${gpu ? "SM clock" : "Clock"}, MHz${limit("clock_max")}`, scale: 1, unit: "MHz", digits: 0, options: {yRangePad: slowed ? 10 + 9 * runs.length : 10}},
         {kind: "power", title: `Power, W${limit("power_limit")}`, scale: 1, unit: "W", digits: 0},
         {kind: "memory", title: `Memory, ${large ? "GiB" : "MiB"}`, scale: large ? 2 ** 30 : 2 ** 20, unit: large ? "GiB" : "MiB", digits: large ? 2 : 1, options: {includeZero: true}},
