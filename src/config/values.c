@@ -96,18 +96,34 @@ static void choice_print(const struct field *f, int chosen, struct str *s)
 }
 
 /* "1000", and "1e3" or "2.5e4" where that is a whole number. */
+static bool read_factor(const char *value, char **end, int64_t *ret)
+{
+    errno = 0;
+    long long number = strtoll(value, end, 10);
+    if (*end == value || errno) return false;
+    *ret = number;
+    if (!**end || !strchr(".eE", **end)) return true;
+    double x = strtod(value, end);
+    if (!memchr(value, 'e', (size_t)(*end - value)) && !memchr(value, 'E', (size_t)(*end - value)))
+        return false;
+    if (!(fabs(x) < 1e15) || x != floor(x)) return false;
+    *ret = (int64_t)x;
+    return true;
+}
+
+/* Also a product, as nanoGPT's gradient_accumulation_steps = 5 * 8. */
 static bool read_whole(const char *value, int64_t *ret)
 {
     char *end;
-    errno = 0;
-    long long number = strtoll(value, &end, 10);
-    if (end == value || errno) return false;
-    *ret = number;
-    if (!*end) return true;
-    if (strspn(value, "+-0123456789.eE") != strlen(value) || !strpbrk(value, "eE")) return false;
-    double x = strtod(value, &end);
-    if (*end || !(fabs(x) < 1e15) || x != floor(x)) return false;
-    *ret = (int64_t)x;
+    int64_t factor;
+    if (!read_factor(value, &end, ret)) return false;
+    while (*end) {
+        end += strspn(end, " ");
+        if (*end != '*') return false;
+        if (!read_factor(end + 1, &end, &factor)) return false;
+        if (!(fabs((double)*ret * (double)factor) < 1e15)) return false;
+        *ret *= factor;
+    }
     return true;
 }
 

@@ -25,7 +25,7 @@ static const char *by_plan(const struct run *run, int n, struct arena *a)
         const struct gauge_figures *g = &run[i].gauges.figures;
         if (!isfinite(f->plan_flops) || !isfinite(f->plan_bytes)) return NULL;
         words = arena_printf(
-            a, "%s%s %s moves bytes at %.0f %% of the speed of memory and computes at %.0f %%",
+            a, "%s%s %s reads and writes at %.0f %% of the speed of memory and computes at %.0f %%",
             words, i ? ";" : "", run[i].name, 100 * f->plan_bytes, 100 * f->plan_flops);
         if (isfinite(g->memory_utilization))
             words = arena_printf(a, "%s (the driver saw memory in use %.0f %% of the time)", words,

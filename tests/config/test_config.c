@@ -124,11 +124,13 @@ static void test_words_of_nanogpt(void **state)
                                "wandb_project = 'shakespeare-char'\n"
                                "wandb_run_name = 'mini-gpt'\n"
                                "max_iters = 5e3\nwarmup_iters = 2.5e2\n"
+                               "gradient_accumulation_steps = 5 * 8 # simulate 8 GPUs\n"
                                "device = 'gpu'\ndtype = bf16\ncompile = True\n"),
                      ST_OK);
     assert_string_equal(c.train.out_dir, "out-shakespeare-char");
     assert_int_equal(c.train.max_iters, 5000);
     assert_int_equal(c.train.warmup_iters, 250);
+    assert_int_equal(c.train.gradient_accumulation_steps, 40);
     assert_int_equal(c.plan.device, DEVICE_CUDA);
     assert_int_equal(c.plan.dtype, PRECISION_BFLOAT16);
     assert_advice("compile = False\n", "fusion=op runs a kernel for each layer operation");
@@ -192,6 +194,12 @@ static void test_errors_name_the_line(void **state)
                    ":1: dtype must be one of: float32, tfloat32, bfloat16, float8; got half");
     assert_refused("max_iters = 1e-3",
                    ":1: max_iters must be a whole number, 0 to 1000000000; got 1e-3");
+    assert_refused("max_iters = 5 *",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got 5 *");
+    assert_refused("max_iters = 2.0",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got 2.0");
+    assert_refused("max_iters = 5 * 1e9",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got 5 * 1e9");
     assert_refused("max_iters = 0x10",
                    ":1: max_iters must be a whole number, 0 to 1000000000; got 0x10");
     assert_refused("pad_vocab = 32", ":1: pad_vocab must be one of: 0, 64, 128; got 32");

@@ -42,10 +42,10 @@ static void test_estimate(void **state)
     runs[1].gauges.figures.memory_utilization = 45;
     assert_string_equal(
         busy_words(runs, 2, &a),
-        "An estimate, by the FLOPs and bytes of the plan over the measured peaks: slow moves bytes "
-        "at 150 % of the speed of memory and computes at 22 %, caches included; flash moves bytes "
-        "at 10 % of the speed of memory and computes at 22 % (the driver saw memory in use 45 % of "
-        "the time).");
+        "An estimate, by the FLOPs and bytes of the plan over the measured peaks: slow reads and "
+        "writes at 150 % of the speed of memory and computes at 22 %, caches included; flash reads "
+        "and writes at 10 % of the speed of memory and computes at 22 % (the driver saw memory in "
+        "use 45 % of the time).");
     runs[0].figures.plan_bytes = NAN;
     assert_null(busy_words(runs, 2, &a));
     assert_null(busy_words(runs, 0, &a));
