@@ -66,7 +66,10 @@ void terminal_guard_stdout(void)
     static struct terminal_guard guard;
     if (!isatty(STDOUT_FILENO)) return;
     FILE *shown = fopencookie(&guard, "w", (cookie_io_functions_t){.write = write_shown});
-    if (!shown) heap_end(0);
-    setvbuf(shown, NULL, _IOLBF, BUFSIZ);
-    stdout = shown;
+    if (shown) {
+        setvbuf(shown, NULL, _IOLBF, BUFSIZ);
+        stdout = shown;
+    } else {
+        heap_end(0);
+    }
 }

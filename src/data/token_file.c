@@ -79,7 +79,7 @@ enum status token_file_read(const struct token_file *f, int64_t first, int64_t n
 static enum status hash_tokens(const struct token_file *f, int vocabulary, uint16_t *memory,
                                struct hash *h, enum status *ret_tokens)
 {
-    uint16_t buffer[VERIFIED_AT_ONCE];
+    static _Thread_local uint16_t buffer[VERIFIED_AT_ONCE];
     *ret_tokens = ST_OK;
     for (int64_t at = 0; at < f->count; at += VERIFIED_AT_ONCE) {
         int64_t n = min_i64(f->count - at, VERIFIED_AT_ONCE);
