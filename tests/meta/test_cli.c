@@ -93,6 +93,9 @@ static void test_unknown_words(void **state)
         "strobe: no kernel row nosuch was tested; `strobe check` without --row lists them\n");
     assert_fails("config --n_laier=3", 2,
                  "strobe: there is no key n_laier; the nearest is n_layer\n");
+    assert_fails("report x --csv=t.csv", 2,
+                 "strobe: --csv must be true or false, not t.csv; it prints to stdout, which the "
+                 "shell writes to a file with > FILE\n");
     assert_fails("config --jsn", 2, "strobe: unknown option --jsn; did you mean --json?\n");
     assert_fails("config --n_layer=0", 2,
                  "strobe: n_layer must be a whole number, 1 to 1024; got 0\n");
