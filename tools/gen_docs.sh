@@ -22,6 +22,6 @@ document() {
 }
 
 mode=${1-}
-document CONFIG.md config --reference
+document CONFIG.md config --reference --markdown
 document OPS.md info --ops
 exit $bad

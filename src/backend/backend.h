@@ -134,6 +134,9 @@ struct backend_telemetry {
     /* Takes a sample (sample.h). May be called from any thread, one at a time. It does not wait for
      * the device, but may take milliseconds. A failure states why there is no sample. */
     enum status (*sample)(void *ctx, struct device_sample *ret);
+    /* Why samples have no hardware counters, after the first one; NULL: they have. The function is
+     * NULL for devices that never have any. */
+    const char *(*no_counters)(void *ctx);
 };
 
 struct backend {

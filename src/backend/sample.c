@@ -1,6 +1,6 @@
 #include "backend/sample.h"
 
-const struct device_sample sample_unknown = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
+const struct device_sample sample_unknown = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
 const char *throttle_name(enum throttle t)
 {

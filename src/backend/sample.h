@@ -19,6 +19,11 @@ enum throttle {
 struct device_sample {
     /* Percent of the last sampling period (chosen by the GPU, up to a second) with work running. */
     double utilization;
+    /* Percent of that period in which the device's memory was read or written. */
+    double memory_utilization;
+    /* By hardware counters, percent of the most that is possible since the previous sample: SMs
+     * with work, tensor cores, bandwidth of the memory. */
+    double sm_active, tensor_active, dram_active;
     double clock_mhz, clock_max_mhz; /* of a GPU's SMs or a CPU's cores */
     double power_w, power_limit_w;
     double energy_j; /* counted from an arbitrary time */

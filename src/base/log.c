@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 enum { BAR = 24 };
-static const int64_t redraw_ns = 100000000, plain_ns = 5000000000;
+/* Without a terminal: the first line soon, as a sign of life, further ones seldom. */
+static const int64_t redraw_ns = 100000000, plain_first_ns = 5000000000, plain_ns = 60000000000;
 
 static enum log_level level_shown = LOG_INFO;
 static bool line_live; /* an unfinished progress line is on the terminal */
@@ -30,6 +31,7 @@ static void print_message(enum log_level level, const char *prefix, const char *
     vsnprintf(text, sizeof text, format, args);
     /* Line breaks stay only if the message itself has some; those of names are shown. */
     visible_in_place(text, sizeof text, strchr(format, '\n'));
+    fflush(stdout); /* results and messages keep their order where both go to one file */
     /* One call, so that lines of several threads do not mix. */
     fprintf(stderr, "%s%s%s\n", line_live ? "\r\033[K" : "", prefix, text);
     line_live = false;
@@ -82,20 +84,30 @@ static void print_time_left(const struct progress *p, struct str *s, int64_t now
     str_append(s, " left");
 }
 
+static void print_bar(const struct progress *p, struct str *s)
+{
+    double share = (double)p->done / (double)p->total;
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    int full = (int)(share * BAR);
+    str_append(s, " [");
+    for (int i = 0; i < BAR; i++) str_append(s, i < full ? "=" : i == full ? ">" : " ");
+    str_append(s, "]");
+}
+
+/* The time left comes first and the figures last, because the end may be cut off. */
 static void print_line(const struct progress *p, struct str *s, const char *detail, bool bar,
                        int64_t now_ns)
 {
     visible_append(s, p->what);
+    print_time_left(p, s, now_ns);
     if (p->total > 0) {
         double share = (double)p->done / (double)p->total;
-        share = share < 0 ? 0 : share > 1 ? 1 : share;
-        if (bar) {
-            int full = (int)(share * BAR);
-            str_append(s, " [");
-            for (int i = 0; i < BAR; i++) str_append(s, i < full ? "=" : i == full ? ">" : " ");
-            str_append(s, "]");
-        }
-        str_printf(s, " %lld/%lld %3.0f %%", (long long)p->done, (long long)p->total, 100 * share);
+        if (bar) print_bar(p, s);
+        str_printf(s, "  %.0f %%  %lld/%lld",
+                   100 * (share < 0   ? 0
+                          : share > 1 ? 1
+                                      : share),
+                   (long long)p->done, (long long)p->total);
     } else {
         str_printf(s, " %lld", (long long)p->done);
     }
@@ -103,7 +115,13 @@ static void print_line(const struct progress *p, struct str *s, const char *deta
         str_append(s, "  ");
         visible_append(s, detail);
     }
-    print_time_left(p, s, now_ns);
+}
+
+static int columns_of(const struct str *s)
+{
+    int n = 0;
+    for (int64_t i = 0; i < s->len; i++) n += utf8_begins(s->data[i]);
+    return n;
 }
 
 /* Truncates a line to the width of the terminal, because a wrapped line cannot be redrawn. */
@@ -136,17 +154,24 @@ void progress_show(struct progress *p, int64_t done, const char *detail)
     bool terminal = isatty(STDERR_FILENO);
     int64_t now_ns = clock_ns();
     bool shown = p->shown_ns != p->start_ns, last = p->total > 0 && done >= p->total;
-    bool due = now_ns - p->shown_ns >= (terminal ? redraw_ns : plain_ns) || (terminal && !shown);
+    int64_t wait_ns = terminal ? redraw_ns : shown || p->inner ? plain_ns : plain_first_ns;
+    bool due = now_ns - p->shown_ns >= wait_ns || (terminal && !shown);
     /* The last update is always shown, unless it would be the only plain line of a short run. */
     if (!due && !(last && (terminal || shown))) return;
     p->shown_ns = now_ns;
 
     struct str line = {0};
     print_line(p, &line, detail, terminal, now_ns);
+    fflush(stdout);
     if (terminal) {
         struct winsize size;
-        if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
+        if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) {
+            if (columns_of(&line) >= size.ws_col) {
+                str_release(&line);
+                print_line(p, &line, detail, false, now_ns);
+            }
             cut_to(&line, size.ws_col - 1);
+        }
         fprintf(stderr, "\r%s\033[K", str_text(&line));
         fflush(stderr);
         line_live = true;

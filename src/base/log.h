@@ -15,15 +15,17 @@ void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_info(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* A line redrawn in place, at most ten times a second; without a terminal one every few seconds. */
+/* A line redrawn in place, at most ten times a second, that fits the terminal; without a terminal a
+ * line after five seconds and then one a minute. */
 struct progress {
     const char *what; /* "train" */
+    bool inner; /* part of other work: without a terminal its first line comes after a minute */
     int64_t total;
     int64_t done, done_first, start_ns, shown_ns;
     double left_s; /* time left, if the caller knows better than the rate so far; 0: unknown */
 };
 void progress_start(struct progress *p, const char *what, int64_t done, int64_t total);
-/* Prints the bar, done/total, `detail` and the time left. */
+/* Prints the time left, the bar if there is room for it, done/total and `detail`. */
 void progress_show(struct progress *p, int64_t done, const char *detail);
 /* The same for a share of the work, 0 to 1, if the total is PROGRESS_WHOLE. */
 enum { PROGRESS_WHOLE = 1000 };

@@ -26,7 +26,10 @@ static enum status set_flag(const struct opt *o, const char *value)
     else if (!strcmp(value, "false"))
         *(bool *)o->member = false;
     else
-        return fail(ST_USAGE, "--%s must be true or false, not %s", o->name, value);
+        return fail(ST_USAGE, "--%s must be true or false, not %s%s", o->name, value,
+                    strchr(value, '.') ? "; it prints to stdout, which the shell writes to a file "
+                                         "with > FILE"
+                                       : "");
     return ST_OK;
 }
 

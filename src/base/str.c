@@ -104,6 +104,17 @@ const char *str_bytes(char *buffer, double bytes)
     return buffer;
 }
 
+const char *str_flops(char *buffer, double flops)
+{
+    static const char *const units[] = {"FLOP",  "kFLOP", "MFLOP", "GFLOP",
+                                        "TFLOP", "PFLOP", "EFLOP"};
+    int unit = 0;
+    /* 999.95 would be printed as 1000, so it is already 1 of the next unit. */
+    for (; unit + 1 < COUNT_OF(units) && fabs(flops) >= 999.95; unit++) flops /= 1000;
+    snprintf(buffer, 32, "%.4g %s", flops, units[unit]);
+    return buffer;
+}
+
 bool str_read_bytes(const char *text, int64_t *ret_bytes)
 {
     static const char prefixes[] = "kmgtp";

@@ -24,6 +24,8 @@ const char *str_thousands(char *buffer, int64_t value);
 const char *str_number(char *buffer, double x, int digits);
 /* 1536 -> "1.5 KiB" */
 const char *str_bytes(char *buffer, double bytes);
+/* FLOPs, with four digits: 3.98e14 -> "398 TFLOP" */
+const char *str_flops(char *buffer, double flops);
 /* Parses "80GiB", "1.5 gb", "512 MiB", "640B"; false if it is no size with a unit, or too large. */
 bool str_read_bytes(const char *text, int64_t *ret_bytes);
 /* Whether two texts are equal; either may be NULL. */

@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "bench/bench_engine.h"
 #include "engine/device.h"
+#include "engine/fit.h"
 #include "engine/tune.h"
 #include "measure/random_step.h"
 
@@ -64,13 +65,17 @@ enum bench_line bench_line_of_loss(unsigned of)
 
 /* --- whether it fits -------------------------------------------------------------------------- */
 
-static const char *reason_of_memory(int64_t bytes, int64_t room, bool limited, struct arena *a)
+static const char *reason_of_memory(const struct program *p, unsigned kinds, int64_t room,
+                                    bool limited, struct arena *a)
 {
     char needed[32], there[32];
+    int64_t bytes = program_bytes(p);
     if (room < 0 || bytes <= room) return NULL;
-    return arena_printf(
-        a, limited ? "needs %s of memory, the limit is %s" : "needs %s of memory, %s are free",
-        str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
+    return arena_printf(a,
+                        limited ? "needs %s of memory, the limit is %s; %s"
+                                : "needs %s of memory, %s are free; %s",
+                        str_bytes(needed, (double)bytes), str_bytes(there, (double)room),
+                        fit_words(p, kinds, room, a));
 }
 
 /* Sets `bytes`, and `reason` if the cell cannot run within `room` bytes (-1: unknown, no limit).
@@ -82,13 +87,14 @@ static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, d
     struct program p;
     *ret_flops = 0;
     threads_set(c->config.plan.threads);
-    enum status st = program_for(&p, &c->config, c->vocab, bench_kinds(c->lines),
-                                 device_backend(&c->config), &scratch);
+    unsigned kinds = bench_kinds(c->lines);
+    enum status st =
+        program_for(&p, &c->config, c->vocab, kinds, device_backend(&c->config), &scratch);
     c->tokens = c->config.data.batch_size * c->config.model.block_size *
                 c->config.train.gradient_accumulation_steps;
     if (st == ST_OK) {
         c->bytes = program_bytes(&p);
-        c->reason = reason_of_memory(c->bytes, room, limited, a);
+        c->reason = reason_of_memory(&p, kinds, room, limited, a);
         for (int kind = 0; kind < GRAPH_COUNT; kind++)
             if (p.built[kind]) *ret_flops += plan_cost(&p.plan[kind]).flops;
     } else if (st == ST_UNSUPPORTED) {

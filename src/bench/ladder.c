@@ -139,7 +139,7 @@ static enum status find_rungs(struct climbing *c)
         if (st != ST_OK && (c->l->rungs == 1 || st != ST_UNSUPPORTED)) return st;
         if (st == ST_OK) {
             before = &r->config;
-            st = random_step_check_memory(bytes, c->o->room);
+            st = random_step_check_memory(&r->config, c->o->vocab, EXTENT_STEP, bytes, c->o->room);
         }
         if (st == ST_OK)
             c->climb[c->climbs++] = (struct climb){.rung = r, .bytes = bytes};

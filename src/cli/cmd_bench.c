@@ -14,8 +14,10 @@
 
 /* clang-format off */
 static const struct command parts[] = {
-    {"bench kernels", cmd_bench_kernels, "[CONFIG] [--key=value ...]", "time every kernel that accepts a call of a training step, and show which one is selected"},
-    {"bench attention", cmd_bench_attention, "[--T=64,128,...]", "time flash attention and unfused attention over lengths, head sizes and masks"},
+    {"bench kernels", cmd_bench_kernels, "[CONFIG|RUN] [--key=value ...]", "time every kernel that accepts a call of a training step, and show which one is selected",
+     NULL, "strobe bench kernels --op=attention --block_size=256"},
+    {"bench attention", cmd_bench_attention, "[--T=64,128,...]", "time flash attention and unfused attention over lengths, head sizes and masks",
+     NULL, "strobe bench attention --T=256,1024 --head_size=64"},
 };
 /* clang-format on */
 

@@ -8,11 +8,12 @@
 
 enum status cmd_config(int argc, char **argv)
 {
-    bool json = false, reference = false;
+    bool json = false, reference = false, markdown = false;
     const struct opt options[] = {
         {"json", OPT_FLAG, &json, NULL, "as one JSON object"},
         {"reference", OPT_FLAG, &reference, NULL,
          "print every key with its default, range and meaning"},
+        {"markdown", OPT_FLAG, &markdown, NULL, "the reference as Markdown"},
         {0},
     };
     struct arena a = {0};
@@ -20,8 +21,12 @@ enum status cmd_config(int argc, char **argv)
     struct config c;
     enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
+    if (markdown && !reference)
+        return fail(ST_USAGE, "--markdown is a form of the reference; add --reference");
     TRY_OUT(st, command_read_config(&c, argc, argv, false, &a));
-    if (reference)
+    if (reference && markdown)
+        config_print_reference_markdown(&s);
+    else if (reference)
         config_print_reference(&s);
     else if (json)
         config_print_json(&c, &s);

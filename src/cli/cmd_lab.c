@@ -9,7 +9,8 @@
 static enum status accumulate(int argc, char **argv);
 
 static const struct command parts[] = {
-    {"lab accumulate", accumulate, "", "add 0.01 a thousand times in fp32, fp16 and bf16"},
+    {"lab accumulate", accumulate, "", "add 0.01 a thousand times in fp32, fp16 and bf16", NULL,
+     "strobe lab accumulate --json"},
 };
 
 enum { NAME, ADDEND, SUM, ERROR, HEX, BITS, STUCK, COLUMNS };

@@ -14,7 +14,7 @@
 struct options {
     const char *backend, *tuning, *phase, *limit, *svg;
     struct table_form form;
-    bool measure;
+    bool measure, timeline;
     int64_t vocab, rows;
 };
 
@@ -95,7 +95,7 @@ static void print(const struct memory_view *v, const struct options *o, struct a
     struct str s = {0};
     if (o->form.json) {
         json_print(memory_view_json(v, a), &s);
-    } else if (o->form.csv) {
+    } else if (o->timeline) {
         struct table t = memory_view_timeline(v, a);
         table_form_print(&o->form, &t, &s);
     } else {
@@ -134,9 +134,9 @@ enum status cmd_memory(int argc, char **argv)
         {"backend", OPT_TEXT, &o.backend, "NAME", "whose kernels (those that would train)"},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
         PLANNED_TUNING(&o.tuning),
-        {"json", OPT_FLAG, &o.form.json, NULL, "all of it, the timeline of each kernel included"},
-        {"csv", OPT_FLAG, &o.form.csv, NULL, "the timeline, a row for each kernel"},
-        {"markdown", OPT_FLAG, &o.form.markdown, NULL, "tables as Markdown"},
+        {"timeline", OPT_FLAG, &o.timeline, NULL,
+         "print the timeline alone, a row for each kernel"},
+        TABLE_FORM_OPTIONS(&o.form),
         {0},
     };
     struct planned p;

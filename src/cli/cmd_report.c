@@ -3,21 +3,29 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "present/table_form.h"
 #include "report/report.h"
 
 #include <stdio.h>
 
 struct options {
-    const char *html, *csv, *svg;
-    bool markdown, json;
+    const char *html, *svg;
+    struct table_form form;
 };
 
-static void print(const struct report *r, const struct options *o, struct arena *a)
+static enum status print(const struct report *r, const struct options *o, struct arena *a)
 {
+    const struct table_form *f = &o->form;
     struct str s = {0};
-    report_print(r, o->json ? REPORT_JSON : o->markdown ? REPORT_MARKDOWN : REPORT_TEXT, &s, a);
+    enum status st = report_print(r,
+                                  f->json       ? REPORT_JSON
+                                  : f->csv      ? REPORT_CSV
+                                  : f->markdown ? REPORT_MARKDOWN
+                                                : REPORT_TEXT,
+                                  &s, a);
     command_print(&s);
     fflush(stdout);
+    return st;
 }
 
 static enum status run(char *const *words, int n, const struct options *o, struct arena *a)
@@ -25,11 +33,9 @@ static enum status run(char *const *words, int n, const struct options *o, struc
     struct report r;
     TRY(report_read(&r, words, n, a));
     const char *page = o->html ? o->html : subjects_page_path(&r.of, a);
-    if (o->csv) TRY(report_write_csv(&r, o->csv));
-    print(&r, o, a);
+    TRY(print(&r, o, a));
     if (o->svg) TRY(report_write_svg(&r, o->svg));
     TRY(report_write_page(&r, page, a));
-    if (o->csv) log_info("table: %s", o->csv);
     if (o->svg) log_info("roofline: %s", o->svg);
     log_info("page: %s (open it in a browser)", page);
     return ST_OK;
@@ -41,10 +47,8 @@ enum status cmd_report(int argc, char **argv)
     const struct opt table[] = {
         {"html", OPT_TEXT, &o.html, "FILE",
          "path of the page (RUN/report.html; of several runs, in the folder above them)"},
-        {"csv", OPT_TEXT, &o.csv, "FILE", "also write the tables as CSV"},
         {"svg", OPT_TEXT, &o.svg, "FILE", "also write the roofline of the profiles as a picture"},
-        {"markdown", OPT_FLAG, &o.markdown, NULL, "print the table as Markdown"},
-        {"json", OPT_FLAG, &o.json, NULL, "print the table as JSON"},
+        TABLE_FORM_OPTIONS(&o.form),
         {0},
     };
     TRY(opt_parse(table, &argc, argv, NULL));
@@ -52,8 +56,7 @@ enum status cmd_report(int argc, char **argv)
         return fail(ST_USAGE,
                     "nothing to report; name one or more run directories, profiles or benchmark "
                     "results: strobe report runs/NAME ...");
-    if (o.json && o.markdown)
-        return fail(ST_USAGE, "--json and --markdown contradict each other; leave one out");
+    TRY(table_form_check(&o.form));
     struct arena a = {0};
     enum status st = run(argv, argc, &o, &a);
     arena_release(&a);

@@ -14,6 +14,7 @@
 #include "report/html.h"
 #include "report/subjects.h"
 #include "train/trainer.h"
+#include "view/ceilings.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -156,6 +157,20 @@ static enum status report_finished(const struct config *c, bool json, struct are
     return ST_OK;
 }
 
+/* The measured peaks of the device, if they are known. Training measures nothing. */
+static void know_peaks(struct trainer *t, const struct config *c, struct arena *a)
+{
+    struct device d;
+    struct machine m;
+    enum dtype dtype = precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
+    if (device_of(c, &d) != ST_OK || !ceilings_find(&m, &d, a)) return;
+    const struct machine_peak *peak =
+        machine_peak(&m, machine_precision(dtype, c->plan.dtype == PRECISION_TFLOAT32));
+    if (!peak) return;
+    t->peak_flops = peak->flops;
+    t->peak_bytes = machine_copy_large(&m)->moved;
+}
+
 /* Trains in the directory that `t` has claimed. */
 static enum status train(struct trainer *t, const struct config *c, bool json, struct arena *a)
 {
@@ -172,6 +187,7 @@ static enum status train(struct trainer *t, const struct config *c, bool json, s
         trainer_close(t);
         return report_finished(c, json, a);
     }
+    know_peaks(t, c, a);
     print_before(t);
     st = trainer_run(t);
     if (st == ST_OK) {
@@ -185,7 +201,12 @@ static enum status train(struct trainer *t, const struct config *c, bool json, s
             write_page(c->train.out_dir, a);
         else
             log_warning("the page is not written: %s", fail_message());
-        log_info("next: strobe sample %s", c->train.out_dir);
+        if (t->saved > 0)
+            log_info("next: strobe sample %s", c->train.out_dir);
+        else
+            log_info("no iteration was done, so there is no checkpoint; next: strobe train %s "
+                     "--init_from=resume --max_iters=N",
+                     c->train.out_dir);
     }
     trainer_close(t);
     return st;

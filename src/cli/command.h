@@ -24,6 +24,8 @@ struct command {
     enum status (*run)(int argc, char **argv);
     const char *usage; /* "CONFIG [--key=value ...]" */
     const char *help;  /* one line */
+    const char *keys;  /* keys that its help explains: "start top_k"; NULL: none */
+    const char *example;
 };
 
 /* Row i of the table, NULL after the last. */
@@ -41,8 +43,8 @@ const char *command_text(const char *name, int argc, char *const *argv, struct a
 extern const char command_welcome[];
 
 /* Reads one CONFIG and overrides, in any order: what most commands have left after
- * opt_parse(..., config_is_key). `config_needed`: a missing CONFIG is an error. The caller runs
- * model_check. */
+ * opt_parse(..., config_is_key). CONFIG may be a run directory, which stands for its config.conf.
+ * `config_needed`: a missing CONFIG is an error. The caller runs model_check. */
 enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
                                 struct arena *a);
 

@@ -14,26 +14,46 @@
 /* In the order in which a new user needs them. */
 /* clang-format off */
 static const struct command commands[] = {
-    {"data",    cmd_data,    "NAME [--from FILE]",             "make a data set from a text, or verify one"},
-    {"train",   cmd_train,   "CONFIG|RUN [--key=value ...]",   "train a model, or continue a run"},
-    {"eval",    cmd_eval,    "RUN|CKPT [--key=value ...]",     "show the loss of a checkpoint on both splits of its data"},
-    {"sample",  cmd_sample,  "RUN|CKPT [--key=value ...]",     "generate text with a checkpoint"},
-    {"compare", cmd_compare, "CONFIG --key=a,b [--key=value ...]", "train once for each value and compare the runs"},
-    {"report",  cmd_report,  "RUN|PROFILE ...",                "tables, curves and kernels of one run or several"},
-    {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference"},
-    {"graph",   cmd_graph,   "CONFIG [--key=value ...]",       "show the graph of a step, after all passes or one of them"},
-    {"plan",    cmd_plan,    "CONFIG [--key=value ...]",       "show every kernel of a training step, its FLOPs and bytes"},
-    {"tune",    cmd_tune,    "CONFIG... [--key=value ...]",    "measure on a GPU which variant of each matmul is fastest, and keep it for all runs"},
-    {"memory",  cmd_memory,  "CONFIG [--key=value ...]",       "show where the memory of training goes"},
-    {"profile", cmd_profile, "CONFIG [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and its lower bound"},
-    {"ladder",  cmd_ladder,  "CONFIG [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too"},
-    {"machine", cmd_machine, "[--quick]",                      "measure the peak speed of matmuls and copies on this machine"},
-    {"bench",   cmd_bench,   "CONFIG...|--suite=NAME|kernels|attention [--key=value,...]", "time a training step and its matmuls alone; a grid of steps and their parts; a suite of an assignment; or kernels or attention alone"},
-    {"lab",     cmd_lab,     "accumulate",                     "small experiments on numbers: sums of a thousand addends in fp32, fp16, bf16, bit by bit"},
-    {"config",  cmd_config,  "[CONFIG] [--key=value ...]",     "show the values that a run would have"},
-    {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here"},
-    {"version", cmd_version, "",                               "show the version"},
-    {"help",    cmd_help,    "[COMMAND]",                      "show the commands, or the options of one"},
+    {"data",    cmd_data,    "NAME [--from FILE]",             "make a data set from a text, or verify one",
+     NULL, "strobe data mine --from book.txt"},
+    {"train",   cmd_train,   "CONFIG|RUN [--key=value ...]",   "train a model, or continue a run",
+     NULL, "strobe train configs/shakespeare_char_cpu.conf --max_iters=500 --flash=false"},
+    {"eval",    cmd_eval,    "RUN|CKPT [--key=value ...]",     "show the loss of a checkpoint on both splits of its data",
+     "eval_iters batch_size device", "strobe eval runs/shakespeare_char_cpu --best"},
+    {"sample",  cmd_sample,  "RUN|CKPT [--key=value ...]",     "generate text with a checkpoint",
+     "start num_samples max_new_tokens temperature top_k seed device", "strobe sample runs/shakespeare_char_cpu --start='O ' --num_samples=2"},
+    {"compare", cmd_compare, "CONFIG|RUN --key=a,b [--key=value ...]", "train once for each value and compare the runs",
+     NULL, "strobe compare configs/shakespeare_char_cpu.conf --flash=false,true --max_iters=200"},
+    {"report",  cmd_report,  "RUN|PROFILE ...",                "tables, curves and kernels of one run or several",
+     NULL, "strobe report runs/demo/*"},
+    {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference",
+     NULL, "strobe check --op=ATTENTION"},
+    {"graph",   cmd_graph,   "CONFIG|RUN [--key=value ...]",       "show the graph of a step, after all passes or one of them",
+     NULL, "strobe graph configs/shakespeare_char_cpu.conf --after=expand --flash=false"},
+    {"plan",    cmd_plan,    "CONFIG|RUN [--key=value ...]",       "show every kernel of a training step, its FLOPs and bytes",
+     NULL, "strobe plan configs/gpt2_124m.conf --dtype=bfloat16"},
+    {"tune",    cmd_tune,    "CONFIG|RUN ... [--key=value ...]",    "measure on a GPU which variant of each matmul is fastest, and keep it for all runs",
+     NULL, "strobe tune configs/gpt2_124m.conf --dtype=bfloat16"},
+    {"memory",  cmd_memory,  "CONFIG|RUN [--key=value ...]",       "show where the memory of training goes",
+     NULL, "strobe memory configs/gpt2_124m.conf --limit=24GiB"},
+    {"profile", cmd_profile, "CONFIG|RUN [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and its lower bound",
+     NULL, "strobe profile configs/shakespeare_char_cpu.conf --by=family"},
+    {"ladder",  cmd_ladder,  "CONFIG|RUN [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too",
+     NULL, "strobe ladder configs/shakespeare_char_cpu.conf"},
+    {"machine", cmd_machine, "[--quick]",                      "measure the peak speed of matmuls and copies on this machine",
+     NULL, "strobe machine --quick"},
+    {"bench",   cmd_bench,   "CONFIG|RUN ...|--suite=NAME|kernels|attention [--key=value,...]", "time a training step and its matmuls alone; a grid of steps and their parts; a suite of an assignment; or kernels or attention alone",
+     NULL, "strobe bench configs/shakespeare_char_cpu.conf --block_size=64,128 --phase=forward,backward"},
+    {"lab",     cmd_lab,     "accumulate",                     "small experiments on numbers: sums of a thousand addends in fp32, fp16, bf16, bit by bit",
+     NULL, "strobe lab accumulate"},
+    {"config",  cmd_config,  "[CONFIG|RUN] [--key=value ...]",     "show the values that a run would have",
+     NULL, "strobe config configs/shakespeare_char_cpu.conf --n_layer=8"},
+    {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here",
+     NULL, "strobe info --json"},
+    {"version", cmd_version, "",                               "show the version",
+     NULL, "strobe version"},
+    {"help",    cmd_help,    "[COMMAND]",                      "show the commands, or the options of one",
+     NULL, "strobe help train"},
 };
 /* clang-format on */
 
@@ -97,14 +117,42 @@ static void print_help(const struct command *c)
 {
     printf("usage: strobe %s%s%s\n\n%s\n", c->name, *c->usage ? " " : "", c->usage, c->help);
     if (*opt_help()) printf("\n%s", opt_help());
+    if (c->keys) {
+        struct str s = {0};
+        config_print_keys(c->keys, &s);
+        printf("\nkeys of a configuration that matter here, with their defaults:\n%s",
+               str_text(&s));
+        str_release(&s);
+    }
     if (strstr(c->usage, "key=value"))
         printf("\nEvery configuration key can be set here, as in --batch_size=8; "
                "`strobe config --reference`\nlists them.\n");
+    printf("\nexample: %s\n", c->example);
+}
+
+/* "--batch_size 8" becomes "--batch_size=8". Returns the number of words. */
+static int join_words(int argc, char **argv, struct arena *a)
+{
+    int words = 0;
+    bool plain = false; /* after a lone "--" nothing is an option */
+    for (int i = 0; i < argc; i++) {
+        plain |= !strcmp(argv[i], "--");
+        if (!plain && i + 1 < argc && config_takes(argv[i], argv[i + 1])) {
+            argv[words++] = arena_printf(a, "%s=%s", argv[i], argv[i + 1]);
+            i++;
+        } else {
+            argv[words++] = argv[i];
+        }
+    }
+    argv[words] = NULL;
+    return words;
 }
 
 enum status command_run(const struct command *c, int argc, char **argv)
 {
-    enum status st = c->run(argc, argv);
+    struct arena a = {0};
+    enum status st = c->run(join_words(argc, argv, &a), argv);
+    arena_release(&a);
     if (st != ST_HELP) return st;
     print_help(c);
     return ST_OK;
@@ -124,6 +172,25 @@ static const char *find_config(const char *path, struct arena *a)
     return file_exists(installed) ? installed : path;
 }
 
+/* The configuration that `path` names: a file, or a run directory, which has config.conf. */
+static enum status read_named(struct config *c, const char *path, struct arena *a)
+{
+    const char *found = find_config(path, a);
+    if (!file_exists(found))
+        return fail(ST_IO, "there is no file %s; try configs/shakespeare_char_cpu.conf", path);
+    if (!file_is_dir(found)) return config_read(c, found, a);
+    const char *of_run = arena_printf(a, "%s/config.conf", found);
+    if (!file_exists(of_run))
+        return fail(ST_USAGE,
+                    "%s is a folder without config.conf, so it is no run; name a configuration, "
+                    "for example configs/shakespeare_char_cpu.conf, or a run",
+                    path);
+    TRY(config_read(c, of_run, a));
+    c->train.init_from = INIT_SCRATCH; /* how the run began is not part of what it computes */
+    c->train.out_dir = arena_strdup(a, found); /* it may have been moved */
+    return ST_OK;
+}
+
 enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
                                 struct arena *a)
 {
@@ -140,10 +207,7 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
         return fail(
             ST_USAGE,
             "no configuration given; name one, for example configs/shakespeare_char_cpu.conf");
-    const char *found = path ? find_config(path, a) : NULL;
-    if (found && !file_exists(found))
-        return fail(ST_IO, "there is no file %s; try configs/shakespeare_char_cpu.conf", path);
-    if (found) TRY(config_read(c, found, a));
+    if (path) TRY(read_named(c, path, a));
     for (int i = 0; i < argc; i++)
         if (argv[i] != path) TRY(config_set(c, argv[i], a));
     return ST_OK;

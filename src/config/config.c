@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 /* SHOWN_KEY: characters of an unknown key in an included file that a message may have. */
@@ -71,10 +72,12 @@ static enum status key_set(struct config *c, const char *key, int64_t key_length
                            bool whole, struct arena *a)
 {
     const struct field *f = field_find(key, key_length);
-    if (!f) return fail_unknown(key, key_length);
+    if (!f && !nanogpt_is_key(key, key_length)) return fail_unknown(key, key_length);
     char *text = arena_strdup(a, value);
-    TRY(unquote(f->key, text, whole));
-    return field_set(f, c, text, a);
+    const char *taken = text;
+    TRY(unquote(f ? f->key : arena_printf(a, "%.*s", (int)key_length, key), text, whole));
+    TRY(nanogpt_take(key, key_length, &taken));
+    return f ? field_set(f, c, taken, a) : ST_OK;
 }
 
 void config_init(struct config *c)
@@ -188,6 +191,7 @@ static enum status read_key(struct reader *r, const char *key, int64_t length, c
                         f->key)
                  : fail(st, "this is no line of a configuration, which has the form `key = value`");
     TRY(st);
+    if (!f) return ST_OK;
     int *seen = &r->seen[f - fields];
     if (*seen) return fail(ST_USAGE, "%s is set twice, first on line %d", f->key, *seen);
     *seen = r->line;
@@ -291,7 +295,21 @@ bool config_is_override(const char *text)
 
 bool config_is_key(const char *text)
 {
-    return strncmp(text, "--", 2) == 0 && field_find(text + 2, (int64_t)strcspn(text + 2, "="));
+    int64_t length = (int64_t)strcspn(text, "=") - 2;
+    return strncmp(text, "--", 2) == 0 &&
+           (field_find(text + 2, length) || nanogpt_is_key(text + 2, length));
+}
+
+bool config_takes(const char *key, const char *value)
+{
+    if (strncmp(key, "--", 2) != 0 || strchr(key, '=') || !value || value[0] == '-') return false;
+    int64_t length = (int64_t)strlen(key + 2);
+    const struct field *f = field_find(key + 2, length);
+    if (f && f->kind != FIELD_BOOL) return true;
+    size_t n = strcspn(value, ","); /* a list, as --flash false,true */
+    if (n < 4) return false;
+    return (f || nanogpt_is_key(key + 2, length)) &&
+           (!strncasecmp(value, "true", n) || !strncasecmp(value, "false", n));
 }
 
 enum status config_check(const struct config *c)

@@ -130,8 +130,12 @@ enum status config_read_memory(struct config *c, const char *name, const char *t
 enum status config_set(struct config *c, const char *text, struct arena *a);
 /* True for "--key=value" and "key=value". A '=' after the first '/' is part of a path. */
 bool config_is_override(const char *text);
-/* True if `text` is "--key..." with a key of the table. */
+/* True if `text` is "--key..." with a key of the table, or with one of nanoGPT's for which there is
+ * an answer (nanogpt.c). */
 bool config_is_key(const char *text);
+/* True if the words "--key" "value" stand for "--key=value": a key of the table without '=', and a
+ * word that is no option; after a boolean only true and false. `value` may be NULL. */
+bool config_takes(const char *key, const char *value);
 /* Checks keys that depend on each other (more warm-up than decay steps: ST_USAGE) and values that
  * the chosen device does not support (ST_UNSUPPORTED). */
 enum status config_check(const struct config *c);
@@ -141,8 +145,12 @@ void config_print(const struct config *c, struct str *s);
 void config_print_json(const struct config *c, struct str *s);
 /* The same as a json_t; the caller releases it with json_decref. */
 struct json_t *config_json(const struct config *c);
-/* Prints docs/CONFIG.md: every key with type, default, range and meaning, as Markdown tables. */
+/* Prints every key with its default, range and meaning, as text of at most 80 columns. */
 void config_print_reference(struct str *s);
+/* The same as Markdown tables: docs/CONFIG.md. */
+void config_print_reference_markdown(struct str *s);
+/* The same for the keys that `keys` names, separated by spaces: part of a command's help. */
+void config_print_keys(const char *keys, struct str *s);
 /* The value of one key as text, e.g. "true"; NULL if there is no such key. */
 const char *config_value_text(const struct config *c, const char *key, struct arena *a);
 /* What a key affects; a column of the table. */

@@ -31,6 +31,13 @@ const struct field *field_find(const char *key, int64_t length);
 /* The known key most similar to `key`, for an error message; NULL if none is similar. */
 const struct field *field_nearest(const char *key, int64_t length);
 
+/* Words of nanoGPT that are no keys or values here (nanogpt.c has the table). nanogpt_take replaces
+ * a value by Strobe's, for example device=gpu by cuda. Fails with ST_USAGE and Strobe's equivalent
+ * if there is none. A key that is not in the table of keys and does not fail asks for what Strobe
+ * does anyway, as wandb_log=false, and sets nothing. */
+bool nanogpt_is_key(const char *key, int64_t length);
+enum status nanogpt_take(const char *key, int64_t length, const char **value);
+
 /* Sets the member from `value`, which has no quotes or escapes. A value out of range fails with
  * ST_USAGE and a message that names the range. Text is copied into the arena; if `a` is NULL, the
  * text is borrowed and must outlive the config. */

@@ -54,7 +54,12 @@ static const char reference_head[] =
     "`include = other.conf`, relative to the file. Text may be quoted, and has the escapes `\\n`,\n"
     "`\\t`, `\\r`, `\\\"`, `\\'`, `\\#` and `\\\\`. On the command line the same keys are written "
     "as\n"
-    "`--key=value`. Names and defaults are those of nanoGPT if it has the key.\n"
+    "`--key=value` or `--key value`. Names and defaults are those of nanoGPT if it has the key. "
+    "Its "
+    "other\n"
+    "words are taken as meant (`wandb_log = False`, `device = gpu`, `1e3` for 1000) or answered "
+    "with what\n"
+    "Strobe has in their place, so its files of `key = value` lines can be read as they are.\n"
     "\n"
     "Includes are nested at most 8 deep, and a file has at most 1 MiB. An error in an included "
     "file "
@@ -63,7 +68,72 @@ static const char reference_head[] =
     "the\n"
     "folder of the first file or below it: an include may name a file of secrets.\n";
 
+/* Appends words, each line after `indent` spaces and at most COLUMNS wide. */
+static void print_wrapped(struct str *s, const char *text, int indent)
+{
+    enum { COLUMNS = 80 };
+    int column = 0;
+    while (*text) {
+        int n = (int)strcspn(text, " ");
+        if (!column || column + 1 + n > COLUMNS) {
+            str_printf(s, "%s%*s", column ? "\n" : "", indent, "");
+            column = indent;
+        } else {
+            str_append(s, " ");
+            column++;
+        }
+        str_printf(s, "%.*s", n, text);
+        column += n;
+        text += n + (text[n] == ' ');
+    }
+    str_append(s, "\n");
+}
+
+/* "batch_size = 12", then the meaning, then the values. */
+static void print_entry(const struct field *f, const char *dashes, struct str *s)
+{
+    enum { INDENT = 6 };
+    struct str range = {0};
+    str_printf(s, "  %s%s%s", dashes, f->key, *dashes ? "=" : " = ");
+    field_print_default(f, s);
+    str_append(s, "\n");
+    print_wrapped(s, f->help, INDENT);
+    field_print_range(f, &range);
+    if (range.len) {
+        struct str values = {0};
+        str_printf(&values, "values: %s", str_text(&range));
+        print_wrapped(s, str_text(&values), INDENT);
+        str_release(&values);
+    }
+    str_release(&range);
+}
+
+static const char text_head[] =
+    "The keys of a configuration, with their defaults. A file has lines key = value,\n"
+    "a command takes --key=value. docs/CONFIG.md says more of files.\n";
+
 void config_print_reference(struct str *s)
+{
+    str_append(s, text_head);
+    for (const struct field *f = fields; f->key; f++) {
+        int n;
+        if (opens_group(f, &n)) str_printf(s, "\n%.*s\n", n, f->member);
+        print_entry(f, "", s);
+    }
+}
+
+void config_print_keys(const char *keys, struct str *s)
+{
+    while (*keys) {
+        int n = (int)strcspn(keys, " ");
+        const struct field *f = field_find(keys, n);
+        BUG_IF(!f, "the help of a command names %.*s, which is no key", n, keys);
+        print_entry(f, "--", s);
+        keys += n + (keys[n] == ' ');
+    }
+}
+
+void config_print_reference_markdown(struct str *s)
 {
     static const char *const kinds[] = {[FIELD_INT] = "integer",
                                         [FIELD_REAL] = "number",

@@ -95,15 +95,46 @@ static void choice_print(const struct field *f, int chosen, struct str *s)
         str_append(s, f->choice[i]);
 }
 
+/* "1000", and "1e3" or "2.5e4" where that is a whole number. */
+static bool read_factor(const char *value, char **end, int64_t *ret)
+{
+    errno = 0;
+    long long number = strtoll(value, end, 10);
+    if (*end == value || errno) return false;
+    *ret = number;
+    if (!**end || !strchr(".eE", **end)) return true;
+    double x = strtod(value, end);
+    if (!memchr(value, 'e', (size_t)(*end - value)) && !memchr(value, 'E', (size_t)(*end - value)))
+        return false;
+    if (!(fabs(x) < 1e15) || x != floor(x)) return false;
+    *ret = (int64_t)x;
+    return true;
+}
+
+/* Also a product, as nanoGPT's gradient_accumulation_steps = 5 * 8. */
+static bool read_whole(const char *value, int64_t *ret)
+{
+    char *end;
+    int64_t factor;
+    if (!read_factor(value, &end, ret)) return false;
+    while (*end) {
+        end += strspn(end, " ");
+        if (*end != '*') return false;
+        if (!read_factor(end + 1, &end, &factor)) return false;
+        if (!(fabs((double)*ret * (double)factor) < 1e15)) return false;
+        *ret *= factor;
+    }
+    return true;
+}
+
 enum status field_set(const struct field *f, struct config *c, const char *value, struct arena *a)
 {
     void *member = member_of(c, f);
     char *end;
-    errno = 0;
     switch (f->kind) {
     case FIELD_INT: {
-        long long number = strtoll(value, &end, 10);
-        bool ok = end != value && !*end && !errno;
+        int64_t number = 0;
+        bool ok = read_whole(value, &number);
         if (f->choice)
             ok = ok && choice_find(f, value) >= 0;
         else

@@ -37,13 +37,13 @@ struct facts facts_of(const struct program *program)
 
 void facts_print(const struct facts *f, struct str *s)
 {
-    char a[32], b[32], c[32];
+    char a[32], b[32], c[32], d[32];
     str_printf(s, "parameters   %s", str_thousands(a, f->parameters));
     if (f->parameters_all > f->parameters)
         str_printf(s, " (%s with positions)", str_thousands(b, f->parameters_all));
-    str_printf(s, "\na step       %s %s, %s kernels, %.4g GFLOP, %s read and written\n",
-               str_thousands(a, f->tokens), f->unit, str_thousands(b, f->kernels), f->flops * 1e-9,
-               str_bytes(c, f->bytes));
+    str_printf(s, "\na step       %s %s, %s kernels, %s, %s read and written\n",
+               str_thousands(a, f->tokens), f->unit, str_thousands(b, f->kernels),
+               str_flops(d, f->flops), str_bytes(c, f->bytes));
     str_printf(s, "memory       weights %s, gradients %s, optimizer %s",
                str_bytes(a, (double)f->weights), str_bytes(b, (double)f->gradients),
                str_bytes(c, (double)f->optimizer));

@@ -65,6 +65,16 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
     return ST_OK;
 }
 
+const char *fit_words(const struct program *p, unsigned kinds, int64_t room, struct arena *a)
+{
+    int64_t batch;
+    enum status st =
+        fit_batch(p->config, p->model.vocab, kinds, p->target, p->tuning, room, &batch);
+    if (st != ST_OK) return "try a smaller batch_size";
+    if (!batch) return "not even batch_size=1 fits";
+    return arena_printf(a, "batch_size=%lld is the largest that fits", (long long)batch);
+}
+
 /* --- what is there ---------------------------------------------------------------------------- */
 
 /* Libraries with the code that they generate, streams of files, JSON, plans of the samples: 25 MiB

@@ -10,6 +10,9 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret);
 
+/* "batch_size=25 is the largest that fits", in `room` bytes; "not even batch_size=1 fits". */
+const char *fit_words(const struct program *p, unsigned kinds, int64_t room, struct arena *a);
+
 /* Host memory that running the program takes besides its storage blocks: on a GPU host copies of
  * weights and optimizer state; libraries, files and buffers; where a limit counts reserved
  * addresses (free_memory.h), also the stacks of `threads` threads. */

@@ -82,8 +82,9 @@ static double energy_between(const struct device_sample *from, const struct devi
 static void add(struct sum *s, const struct device_sample *before, const struct device_sample *x,
                 double ms)
 {
-    const double known[GAUGE_VALUES] = {x->utilization, x->clock_mhz, x->power_w, x->memory_bytes,
-                                        x->temperature_c};
+    const double known[GAUGE_VALUES] = {x->utilization,  x->clock_mhz,     x->power_w,
+                                        x->memory_bytes, x->temperature_c, x->memory_utilization,
+                                        x->sm_active,    x->tensor_active, x->dram_active};
     double energy = energy_between(before, x, ms);
     s->ms += ms;
     s->samples++;
@@ -238,8 +239,9 @@ void gauge_close(struct gauge *g)
 
 const char *gauge_name(enum gauge_value v)
 {
-    static const char *const names[GAUGE_VALUES] = {"utilization", "clock_mhz", "power_w",
-                                                    "memory_bytes", "temperature_c"};
+    static const char *const names[GAUGE_VALUES] = {
+        "utilization",        "clock_mhz", "power_w",       "memory_bytes", "temperature_c",
+        "memory_utilization", "sm_active", "tensor_active", "dram_active"};
     return names[v];
 }
 

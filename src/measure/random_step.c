@@ -25,12 +25,21 @@ enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory
     return st;
 }
 
-enum status random_step_check_memory(int64_t bytes, int64_t room)
+enum status random_step_check_memory(const struct config *c, int64_t vocab,
+                                     enum memory_extent extent, int64_t bytes, int64_t room)
 {
     char needed[32], there[32];
+    struct arena a = {0};
+    struct program p;
     if (room < 0 || bytes <= room) return ST_OK;
-    return fail(ST_UNSUPPORTED, "it needs %s of memory, and %s are free",
-                str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
+    unsigned kinds = memory_kinds(c, extent);
+    enum status st = program_for(&p, c, vocab, kinds, device_backend(c), &a);
+    if (st == ST_OK)
+        st = fail(ST_UNSUPPORTED, "it needs %s of memory, and %s are free; %s",
+                  str_bytes(needed, (double)bytes), str_bytes(there, (double)room),
+                  fit_words(&p, kinds, room, &a));
+    arena_release(&a);
+    return st;
 }
 
 enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent)

@@ -36,8 +36,10 @@ struct random_step {
 /* Bytes of memory that a step, or a part of one, needs. */
 enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory_extent extent,
                               int64_t *ret_bytes);
-/* ST_UNSUPPORTED if `bytes` exceeds `room` (-1: unknown, no limit); the message gives both. */
-enum status random_step_check_memory(int64_t bytes, int64_t room);
+/* ST_UNSUPPORTED if these `bytes` exceed `room` (-1: unknown, no limit); the message gives both
+ * and the batch that fits. */
+enum status random_step_check_memory(const struct config *c, int64_t vocab,
+                                     enum memory_extent extent, int64_t bytes, int64_t room);
 /* Whether a step fits in the free memory, in the words of training (fit_check); allocates none. */
 enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent);
 /* Opens an engine with the plans of training on the device of the configuration; checks memory. */

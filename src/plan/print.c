@@ -19,8 +19,8 @@ void plan_print(const struct plan *p, struct str *s)
                    type_text(text, &step->call.out_type[0]), n->scope);
     }
     struct cost sum = plan_cost(p);
-    str_printf(s, "%d kernels, %.3f GFLOP, %s read and written\n", plan_kernels(p),
-               sum.flops * 1e-9, str_bytes(bytes, sum.bytes));
+    str_printf(s, "%d kernels, %s, %s read and written\n", plan_kernels(p),
+               str_flops(flops, sum.flops), str_bytes(bytes, sum.bytes));
 }
 
 static int larger_first(const void *a, const void *b)

@@ -14,9 +14,31 @@ static bool meet(const struct label_box *a, const struct label_box *b)
     return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
 }
 
-void labels_keep_off(struct labels *l, double y)
+void labels_keep_off(struct labels *l, double x0, double y0, double x1, double y1)
 {
-    if (l->lines < LABEL_LINES) l->line[l->lines++] = y;
+    if (l->lines < LABEL_LINES) l->line[l->lines++] = (struct label_line){x0, y0, x1, y1};
+}
+
+/* The part *from to *to of a line, as shares of it, in which its coordinate is `low` to `high`. */
+static void clip(double start, double end, double low, double high, double *from, double *to)
+{
+    double d = end - start;
+    if (d == 0) {
+        if (start < low || start > high) *from = 1, *to = 0;
+        return;
+    }
+    double a = (low - start) / d, b = (high - start) / d;
+    *from = fmax(*from, fmin(a, b));
+    *to = fmin(*to, fmax(a, b));
+}
+
+static bool crosses(const struct label_line *x, const struct label_box *b)
+{
+    enum { GAP = 2 };
+    double from = 0, to = 1;
+    clip(x->x0, x->x1, b->left - GAP, b->right + GAP, &from, &to);
+    clip(x->y0, x->y1, b->top - GAP, b->bottom + GAP, &from, &to);
+    return from <= to;
 }
 
 static bool is_free(const struct labels *l, const struct label_box *b)
@@ -29,7 +51,14 @@ static bool is_free(const struct labels *l, const struct label_box *b)
     for (int i = 0; i < l->points; i++)
         if (meet(&l->point[i], b)) return false;
     for (int i = 0; i < l->lines; i++)
-        if (b->top < l->line[i] + 2 && b->bottom > l->line[i] - 2) return false;
+        if (crosses(&l->line[i], b)) return false;
+    return true;
+}
+
+static bool is_free_leader(const struct labels *l, const struct label_line *x)
+{
+    for (int i = 0; i < l->n; i++)
+        if (crosses(x, &l->label[i])) return false;
     return true;
 }
 
@@ -52,9 +81,11 @@ void labels_print(struct labels *l, int i, const char *text, struct markup *m)
         double gap = far ? 16 : r + 5;
         double left = side > 0 ? x + gap : side < 0 ? x - gap - width : x - width / 2;
         struct label_box b = {left - 3, cy - HALF, left + width + 3, cy + HALF};
-        if (!is_free(l, &b)) continue;
-        l->label[l->n++] = b;
         double to = side < 0 ? b.right : b.left, away = hypot(to - x, cy - y);
+        struct label_line leader = {x, y, to, cy};
+        if (!is_free(l, &b) || (far && !is_free_leader(l, &leader))) continue;
+        l->label[l->n++] = b;
+        if (far) labels_keep_off(l, x, y, to, cy);
         if (far)
             markup_printf(m, "<path class=\"chart-leader\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
                           x + r * (to - x) / away, y + r * (cy - y) / away, to, cy);

@@ -4,10 +4,14 @@
 
 struct markup;
 
-enum { LABELS_MOST = 8, LABEL_LINES = 8 };
+enum { LABELS_MOST = 8, LABEL_LINES = 32 };
 
 struct label_box {
     double left, top, right, bottom;
+};
+
+struct label_line {
+    double x0, y0, x1, y1;
 };
 
 struct labels {
@@ -16,12 +20,12 @@ struct labels {
     int points;
     /* private to labels.c */
     struct label_box label[LABELS_MOST];
-    double line[LABEL_LINES];
+    struct label_line line[LABEL_LINES];
     int n, lines;
 };
 
-/* Labels do not cross the level at `y`. */
-void labels_keep_off(struct labels *l, double y);
+/* Labels do not lie across the line from (x0, y0) to (x1, y1). */
+void labels_keep_off(struct labels *l, double x0, double y0, double x1, double y1);
 /* Prints the name of point[i] in SVG, with classes "chart-label" and "chart-leader", if it fits. */
 void labels_print(struct labels *l, int i, const char *text, struct markup *m);
 

@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "present/table_cells.h"
+#include "report/busy.h"
 
 #include <math.h>
 #include <string.h>
@@ -284,6 +285,8 @@ static void add_notes(struct comparison *c, struct arena *a)
             NOTE(n, "The loss of %s is NaN or infinite in %d of its %d logged steps.", run->name,
                  no_number, run->steps);
     }
+    const char *busy = busy_words(c->run, c->runs, a);
+    if (busy) note(n, busy);
     add_gauge_notes(n);
     static const char *const keys[] = {"cpu", "device", "commit", "compiler", "mode"};
     static const char *const words[] = {"processors", "devices", "versions of the program",

@@ -9,7 +9,7 @@
 void gauges_init(struct gauges *g)
 {
     *g = (struct gauges){.clock_max_mhz = NAN, .power_limit_w = NAN};
-    g->figures = (struct gauge_figures){NAN, NAN, NAN, NAN, NAN, NULL};
+    g->figures = (struct gauge_figures){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
 }
 
 static void remember(double *last, double x)
@@ -34,6 +34,10 @@ void gauges_take(struct gauges *g, const json_t *line, int64_t iter, struct aren
         .clock_mhz = lenient_number(line, "clock_mhz"),
         .power_w = lenient_number(line, "power_w"),
         .memory_bytes = lenient_number(line, "memory_bytes"),
+        .memory_utilization = lenient_number(line, "memory_utilization"),
+        .sm_active = lenient_number(line, "sm_active"),
+        .tensor_active = lenient_number(line, "tensor_active"),
+        .dram_active = lenient_number(line, "dram_active"),
         .throttled = lenient_number(line, "throttled"),
     };
     remember(&g->clock_max_mhz, lenient_number(line, "clock_max_mhz"));
@@ -79,6 +83,10 @@ void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
         .utilization = MEAN(utilization),
         .clock_mhz = MEAN(clock_mhz),
         .power_w = MEAN(power_w),
+        .memory_utilization = MEAN(memory_utilization),
+        .sm_active = MEAN(sm_active),
+        .tensor_active = MEAN(tensor_active),
+        .dram_active = MEAN(dram_active),
         .joules_per_token = lenient_number(summary, "joules_per_token"),
         .throttled =
             finite_or(lenient_number(summary, "throttled"),
@@ -109,6 +117,10 @@ json_t *gauges_json(const struct gauges *g, int most)
         {"clock", offsetof(struct gauge_point, clock_mhz)},
         {"power", offsetof(struct gauge_point, power_w)},
         {"memory", offsetof(struct gauge_point, memory_bytes)},
+        {"memory_utilization", offsetof(struct gauge_point, memory_utilization)},
+        {"sm", offsetof(struct gauge_point, sm_active)},
+        {"tensor", offsetof(struct gauge_point, tensor_active)},
+        {"dram", offsetof(struct gauge_point, dram_active)},
         {"throttled", offsetof(struct gauge_point, throttled)},
     };
     int stride = ceil_div(g->points, most);

@@ -16,12 +16,14 @@ struct gauge_point {
     double ms;   /* length of the interval that the sample covers */
     bool steady; /* during training, after the first steps */
     double utilization, clock_mhz, power_w, memory_bytes;
-    double throttled; /* share of the interval */
+    double memory_utilization, sm_active, tensor_active, dram_active; /* percent */
+    double throttled;                                                 /* share of the interval */
 };
 
 /* Means over the steady intervals. */
 struct gauge_figures {
     double utilization, clock_mhz, power_w, joules_per_token, throttled;
+    double memory_utilization, sm_active, tensor_active, dram_active;
     const char *throttled_by; /* "power limit, heat"; NULL: nothing, or unknown */
 };
 

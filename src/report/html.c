@@ -81,14 +81,15 @@ static json_t *plan_json(const struct run *r)
 static json_t *run_json(const struct run *r)
 {
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "name", r->name,
-        "dir", r->dir, "settings", pairs(r->setting, r->settings), "environment",
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+        r->name, "dir", r->dir, "settings", pairs(r->setting, r->settings), "environment",
         pairs(r->environment, r->environments), "steps", steps_json(r), "evals", evals_json(r),
         "plan", plan_json(r), "samples", text_or_null(r->samples), "complete", r->figures.complete,
         "ms_median", number_or_null(r->figures.ms_median), "ms_std",
         number_or_null(r->figures.ms_std), "tokens_per_s", number_or_null(r->figures.tokens_per_s),
-        "seconds", number_or_null(r->figures.seconds), "gauges",
-        gauges_json(&r->gauges, POINTS_MAX));
+        "plan_bytes", number_or_null(r->figures.plan_bytes), "plan_flops",
+        number_or_null(r->figures.plan_flops), "seconds", number_or_null(r->figures.seconds),
+        "gauges", gauges_json(&r->gauges, POINTS_MAX));
 }
 
 /* The table with the texts of its cells: the page shows what the terminal shows. */

@@ -145,20 +145,17 @@ enum status report_write_svg(const struct report *x, const char *path)
     return st;
 }
 
-enum status report_write_csv(const struct report *x, const char *path)
+static enum status print_csv(const struct report *x, struct str *s)
 {
-    struct str s = {0};
     if (!x->runs.runs && !x->of.sheets)
         return fail(ST_USAGE, "--csv needs a run or a result of `strobe bench`; for the rows of a "
                               "profile use `strobe profile CONFIG --csv`");
-    if (x->runs.runs) table_print_csv(&x->runs.table, &s);
+    if (x->runs.runs) table_print_csv(&x->runs.table, s);
     for (int i = 0; i < x->of.sheets; i++) {
-        if (s.len) str_append(&s, "\n");
-        sheet_print(&x->of.sheet[i], table_print_csv, NULL, &s);
+        if (s->len) str_append(s, "\n");
+        sheet_print(&x->of.sheet[i], table_print_csv, NULL, s);
     }
-    enum status st = file_write(path, str_text(&s), s.len);
-    str_release(&s);
-    return st;
+    return ST_OK;
 }
 
 enum status report_write_page(const struct report *x, const char *path, struct arena *a)
@@ -176,10 +173,13 @@ enum status report_read(struct report *ret, char *const *words, int n, struct ar
     return ST_OK;
 }
 
-void report_print(const struct report *x, enum report_form form, struct str *s, struct arena *a)
+enum status report_print(const struct report *x, enum report_form form, struct str *s,
+                         struct arena *a)
 {
+    if (form == REPORT_CSV) return print_csv(x, s);
     if (form == REPORT_JSON)
         print_json(x, a, s);
     else
         print_tables(x, form == REPORT_MARKDOWN ? &markdown : &plain, a, s);
+    return ST_OK;
 }

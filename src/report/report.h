@@ -14,13 +14,14 @@ struct report {
     int changes;
 };
 
-enum report_form { REPORT_TEXT, REPORT_MARKDOWN, REPORT_JSON };
+enum report_form { REPORT_TEXT, REPORT_MARKDOWN, REPORT_CSV, REPORT_JSON };
 
 /* Reads the runs, profiles and results that the words name. */
 enum status report_read(struct report *ret, char *const *words, int n, struct arena *a);
-void report_print(const struct report *x, enum report_form form, struct str *s, struct arena *a);
-/* Writes the tables of runs and of results of `strobe bench`, separated by empty lines. */
-enum status report_write_csv(const struct report *x, const char *path);
+/* REPORT_CSV: the tables of runs and of results of `strobe bench`, separated by empty lines;
+ * ST_USAGE if there are none. The other forms do not fail. */
+enum status report_print(const struct report *x, enum report_form form, struct str *s,
+                         struct arena *a);
 /* Writes the roofline of each profile, in one picture. */
 enum status report_write_svg(const struct report *x, const char *path);
 enum status report_write_page(const struct report *x, const char *path, struct arena *a);

@@ -93,25 +93,36 @@ static bool is_used(const struct profile_file *p, const char *peak)
     return false;
 }
 
-/* The bandwidth of a copy: the line y = rate * x, up to the highest peak of matmuls. */
+/* The bandwidth of a copy: the line y = rate * x, up to the highest peak of matmuls. False: it is
+ * not in the frame. */
+static bool place_copy(const struct chart *c, const struct profile_file_peak *copy, double top,
+                       double end[4])
+{
+    const struct chart_axis *x = &c->x, *y = &c->y;
+    double x0 = fmax(x->low, y->low / copy->rate);
+    double x1 = fmin(x->high, (top > 0 ? top : y->high) / copy->rate);
+    if (!(x1 > x0)) return false;
+    end[0] = chart_place(x, x0), end[1] = chart_place(y, x0 * copy->rate);
+    end[2] = chart_place(x, x1), end[3] = chart_place(y, x1 * copy->rate);
+    return true;
+}
+
+/* Its name is above its beginning, along it. */
 static void print_copy(struct markup *m, const struct chart *c,
                        const struct profile_file_peak *copy, double top)
 {
-    const struct chart_axis *x = &c->x, *y = &c->y;
     char text[32];
-    double x0 = fmax(x->low, y->low / copy->rate);
-    double x1 = fmin(x->high, (top > 0 ? top : y->high) / copy->rate);
-    if (!(x1 > x0)) return;
-    double px = chart_place(x, x0), py = chart_place(y, x0 * copy->rate);
-    double qx = chart_place(x, x1), qy = chart_place(y, x1 * copy->rate);
-    double length = hypot(qx - px, qy - py), angle = atan2(qy - py, qx - px) * 180 / acos(-1);
-    markup_printf(m, "<path class=\"chart-ceiling\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", px, py, qx,
-                  qy);
+    double end[4];
+    if (!place_copy(c, copy, top, end)) return;
+    double across = end[2] - end[0], up = end[3] - end[1], length = hypot(across, up);
+    markup_printf(m, "<path class=\"chart-ceiling\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", end[0], end[1],
+                  end[2], end[3]);
     markup_printf(
         m,
         "<text class=\"chart-name\" transform=\"translate(%.1f %.1f) rotate(%.2f)\" y=\"-6\">"
         "%s %s</text>\n",
-        px + 14 * (qx - px) / length, py + 14 * (qy - py) / length, angle, copy->name,
+        end[0] + 14 * across / length, end[1] + 14 * up / length,
+        atan2(up, across) * 180 / acos(-1), copy->name,
         chart_value_text(text, CHART_BANDWIDTH, copy->rate));
 }
 
@@ -211,6 +222,23 @@ static bool is_inside(const struct panel *a, const struct profile_file_kernel *k
     return is_point(k) && intensity(k) >= a->chart.x.low && rate(k) >= a->chart.y.low;
 }
 
+/* Labels cross neither a ceiling nor the name of a slope, which is above it. */
+static void keep_off_ceilings(struct labels *l, const struct panel *a, const struct profile_file *p)
+{
+    enum { NAME_ABOVE = 12 };
+    const struct chart *c = &a->chart;
+    double end[4], top = peak_most(p->product, p->products);
+    for (int i = 0; i < p->copies; i++) {
+        if (!place_copy(c, &p->copy[i], top, end)) continue;
+        labels_keep_off(l, end[0], end[1], end[2], end[3]);
+        labels_keep_off(l, end[0], end[1] - NAME_ABOVE, end[2], end[3] - NAME_ABOVE);
+    }
+    for (int i = 0; i < p->products; i++) {
+        double y = chart_place(&c->y, p->product[i].rate);
+        labels_keep_off(l, c->x.at_low, y, c->x.at_high, y);
+    }
+}
+
 static void print_labels(struct markup *m, const struct panel *a, const struct profile_file *p,
                          const struct profile_file_kernel **k, int n)
 {
@@ -219,9 +247,7 @@ static void print_labels(struct markup *m, const struct panel *a, const struct p
     struct labels labels = {
         .inside = {x_axis->at_low, y_axis->at_high, x_axis->at_high, y_axis->at_low}, .point = box};
     double whole = profile_file_ms(p);
-    for (int i = 0; i < p->products; i++)
-        if (is_used(p, p->product[i].name))
-            labels_keep_off(&labels, chart_place(y_axis, p->product[i].rate));
+    keep_off_ceilings(&labels, a, p);
     for (int i = 0; i < n; i++) {
         double x = x_of(a, k[i]), y = y_of(a, k[i]), r = radius(a, k[i]);
         box[i] = (struct label_box){x - r, y - r, x + r, y + r};

@@ -111,6 +111,8 @@ static enum status take_line(struct log_reader *l, json_t *line, const char *whe
             .grad_norm = lenient_number(line, "grad_norm"),
             .ms = lenient_number(line, "ms"),
             .tokens_per_s = lenient_number(line, "tokens_per_s"),
+            .plan_flops = lenient_number(line, "plan_flops"),
+            .plan_bytes = lenient_number(line, "plan_bytes"),
         };
     } else if (strcmp(kind, "eval") == 0) {
         while (r->evals && r->eval[r->evals - 1].iter >= iter) r->evals--;
@@ -178,22 +180,32 @@ static double first_finite(double a, double b)
     return isfinite(a) ? a : b;
 }
 
-/* Statistics of the step times without the first ones; the arena holds scratch. */
-static struct stats step_times(const struct run *r, struct arena *a)
+/* Statistics of a member of the steps without the first ones; the arena holds scratch. */
+static struct stats stats_of_steps(const struct run *r, size_t member, struct arena *a)
 {
     int skip = r->steps / 4 < 5 ? r->steps / 4 : 5, n = 0;
-    double *ms = ARENA_NEW(a, double, r->steps + 1);
-    for (int i = skip; i < r->steps; i++)
-        if (isfinite(r->step[i].ms)) ms[n++] = r->step[i].ms;
-    return stats_of(ms, n);
+    double *x = ARENA_NEW(a, double, r->steps + 1);
+    for (int i = skip; i < r->steps; i++) {
+        x[n] = *(const double *)((const char *)&r->step[i] + member);
+        n += isfinite(x[n]);
+    }
+    return stats_of(x, n);
+}
+
+static double median_of(const struct run *r, size_t member, struct arena *a)
+{
+    struct stats s = stats_of_steps(r, member, a);
+    return s.n ? s.median : NAN;
 }
 
 static void derive_figures(struct run *r, struct arena *a)
 {
-    struct stats ms = step_times(r, a);
+    struct stats ms = stats_of_steps(r, offsetof(struct run_step, ms), a);
     struct run_figures *f = &r->figures;
     *f = (struct run_figures){.timed = ms.n, .memory_planned = r->plan.total};
     f->others_busy = f->memory_peak = NAN;
+    f->plan_flops = median_of(r, offsetof(struct run_step, plan_flops), a);
+    f->plan_bytes = median_of(r, offsetof(struct run_step, plan_bytes), a);
     f->final_train_loss = f->final_val_loss = f->best_val_loss = NAN;
     f->seconds = r->steps ? 0 : NAN;
     f->ms_median = ms.n ? ms.median : NAN;

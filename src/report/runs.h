@@ -17,6 +17,8 @@ struct run_pair {
 struct run_step {
     int64_t iter;
     double loss, lr, grad_norm, ms, tokens_per_s;
+    double plan_flops,
+        plan_bytes; /* by the plan over the measured peaks, as shares; NAN: unknown */
 };
 
 struct run_eval {
@@ -35,9 +37,10 @@ struct run_plan {
 struct run_figures {
     int64_t iters;
     double seconds, ms_median, ms_std, tokens_per_s;
-    double ms_spread;   /* half the interquartile range, which outliers do not change */
-    int timed;          /* measured steps, without the first ones */
-    double others_busy; /* share of the processors that other programs used */
+    double ms_spread;              /* half the interquartile range, which outliers do not change */
+    int timed;                     /* measured steps, without the first ones */
+    double plan_flops, plan_bytes; /* medians; an estimate, by the plan */
+    double others_busy;            /* share of the processors that other programs used */
     double final_train_loss, final_val_loss, best_val_loss;
     double memory_planned, memory_peak;
     bool complete;

@@ -1,6 +1,7 @@
 #include "report/subjects.h"
 
 #include "base/file.h"
+#include "base/log.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -183,12 +184,24 @@ static bool holds_another(const struct finding *f, int i)
     return false;
 }
 
+/* A page of an earlier report, which a pattern of the shell names beside the runs. */
+static bool is_page(const char *word)
+{
+    size_t n = strlen(word);
+    return n > 5 && !strcmp(word + n - 5, ".html") && file_exists(word) && !file_is_dir(word);
+}
+
 enum status subjects_read(char *const *words, int n, struct arena *a, struct subjects *ret)
 {
     struct finding f = {.a = a};
     struct subjects s = {0};
-    for (int i = 0; i < n; i++)
-        if (!named_before(words, i)) TRY(add_word(&f, words[i]));
+    for (int i = 0; i < n; i++) {
+        if (is_page(words[i]))
+            log_info("%s is a page and left out", words[i]);
+        else if (!named_before(words, i))
+            TRY(add_word(&f, words[i]));
+    }
+    if (!f.n) return fail(ST_USAGE, "there are only pages; name a run, a profile or a result");
     s.dir = ARENA_NEW(a, char *, f.n + 1);
     for (int i = 0; i < f.n; i++)
         if (!holds_another(&f, i)) s.dir[s.dirs++] = f.found[i].dir;

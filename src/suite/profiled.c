@@ -10,7 +10,8 @@ static enum status open(struct profiled *p, const struct suite_request *r, int64
     int64_t bytes;
     TRY(device_of(&p->config, &d));
     TRY(random_step_bytes(&p->config, vocab, EXTENT_STEP, &bytes));
-    TRY(random_step_check_memory(bytes, suite_free_memory(r, &d, 0)));
+    TRY(random_step_check_memory(&p->config, vocab, EXTENT_STEP, bytes,
+                                 suite_free_memory(r, &d, 0)));
     return random_step_open(&p->engine, &p->config, vocab, &p->arena);
 }
 

@@ -45,6 +45,7 @@ enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPL
     double sum[SPLIT_COUNT] = {0}, loss = 0;
     struct progress progress;
     progress_start(&progress, "  eval", 0, SPLIT_COUNT * v->batches);
+    progress.inner = true;
     for (int split = 0; split < SPLIT_COUNT; split++) {
         struct loader *l = &v->loader[split];
         l->next = iter * v->batches;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RUNLOG_VERSION = 1, LINE_BYTES = 512, NUMBER_BYTES = 32 };
+enum { RUNLOG_VERSION = 1, LINE_BYTES = 1024, NUMBER_BYTES = 32 };
 
 /* The iteration of a line; -1 if the line is not valid. Memory never lacks here: a good line would
  * be dropped (heap_guard_libraries). */
@@ -130,12 +130,16 @@ static const char *number(char buffer[NUMBER_BYTES], double x)
 enum status runlog_step(struct runlog *l, const struct runlog_step *s)
 {
     char line[LINE_BYTES], loss[NUMBER_BYTES], lr[NUMBER_BYTES], norm[NUMBER_BYTES];
-    char ms[NUMBER_BYTES], rate[NUMBER_BYTES];
+    char ms[NUMBER_BYTES], rate[NUMBER_BYTES], plan[96] = "";
+    if (s->plan_flops > 0 && s->plan_bytes > 0)
+        snprintf(plan, sizeof plan, ",\"plan_flops\":%.4g,\"plan_bytes\":%.4g", s->plan_flops,
+                 s->plan_bytes);
     int n = snprintf(line, sizeof line,
                      "{\"v\":%d,\"kind\":\"step\",\"iter\":%lld,\"loss\":%s,\"lr\":%s,"
-                     "\"grad_norm\":%s,\"ms\":%s,\"tokens_per_s\":%s}\n",
+                     "\"grad_norm\":%s,\"ms\":%s,\"tokens_per_s\":%s%s}\n",
                      RUNLOG_VERSION, (long long)s->iter, number(loss, s->loss), number(lr, s->lr),
-                     number(norm, s->grad_norm), number(ms, s->ms), number(rate, s->tokens_per_s));
+                     number(norm, s->grad_norm), number(ms, s->ms), number(rate, s->tokens_per_s),
+                     plan);
     return append(l, line, n);
 }
 

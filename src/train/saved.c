@@ -93,7 +93,8 @@ static enum status find_checkpoint(struct saved_run *s, struct arena *a)
     TRY(checkpoint_find(&s->dir, s->best, a, &s->checkpoint, &found));
     if (found) return ST_OK;
     return fail(ST_IO,
-                "%s has no %scheckpoint yet: continue with strobe train %s --init_from=resume",
+                "%s has no %scheckpoint yet: continue with strobe train %s --init_from=resume, and "
+                "with --max_iters=N if it was trained with --max_iters=0",
                 s->run_dir, s->best ? "evaluated " : "", s->run_dir);
 }
 

@@ -25,6 +25,13 @@ static void open_gauge(struct trainer *t)
     if (!interval_ms) return;
     if (gauge_open(&t->gauge, e->backend, e->context, interval_ms) != ST_OK)
         log_info("device telemetry (clock, power) is not sampled: %s", fail_message());
+    const char *why = t->gauge && e->backend->telemetry->no_counters
+                          ? e->backend->telemetry->no_counters(e->context)
+                          : NULL;
+    if (why)
+        log_info("hardware counters (SMs, tensor cores, memory) are not sampled: %s; the report "
+                 "estimates them from the plan",
+                 why);
 }
 
 static void set_working(struct trainer *t, bool working)
@@ -174,8 +181,14 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     char detail[160], speed[32], gauges[64] = "";
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {
-        struct runlog_step line = {t->iter, s->result.loss, s->lr, s->result.grad_norm,
-                                   ms,      tokens_per_s};
+        struct runlog_step line = {.iter = t->iter,
+                                   .loss = s->result.loss,
+                                   .lr = s->lr,
+                                   .grad_norm = s->result.grad_norm,
+                                   .ms = ms,
+                                   .tokens_per_s = tokens_per_s};
+        if (t->peak_flops > 0) line.plan_flops = t->facts.flops / (ms * 1e-3) / t->peak_flops;
+        if (t->peak_bytes > 0) line.plan_bytes = t->facts.bytes / (ms * 1e-3) / t->peak_bytes;
         TRY(logged(t, runlog_step(&t->log, &line)));
     }
     TRY(log_samples(t, false));

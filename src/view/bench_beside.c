@@ -1,6 +1,7 @@
 #include "view/bench_beside.h"
 
 #include "base/log.h"
+#include "base/str.h"
 #include "bench/bench_step.h"
 #include "measure/random_step.h"
 
@@ -27,8 +28,9 @@ static void print_text(const struct engine *e, const struct bench_step *b)
     if (b->matmul_flops > 0) {
         print_row("its matmuls alone", &b->matmuls, "ms");
         print_row("step / matmuls", &b->ratio, "x");
-        printf("%.3g GFLOP in matmuls, %.0f GFLOP/s; ", b->matmul_flops * 1e-9,
-               b->matmul_flops * 1e-6 / b->matmuls.median);
+        char work[32], rate[32];
+        printf("%s in matmuls, %s/s; ", str_flops(work, b->matmul_flops),
+               str_flops(rate, b->matmul_flops * 1e3 / b->matmuls.median));
     }
     printf("%.0f %s/s; first step %.1f ms, loss %.4f\n", units * 1e3 / b->step.median, unit,
            b->first_ms, b->loss);

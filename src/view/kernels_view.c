@@ -97,13 +97,14 @@ static struct summary summarise(const struct bench_kernels *k, const struct mach
 static void note_matmuls(const struct table_form *f, const struct bench_kernels *k,
                          const struct summary *sum, struct arena *a, struct str *s)
 {
+    char work[32];
     table_form_note(f,
                     arena_printf(a,
-                                 "matmuls alone, per step: %lld calls, %.4g GFLOP; back to back "
+                                 "matmuls alone, per step: %lld calls, %s; back to back "
                                  "%.4g ms (median of %d, std %.2g), %s, %.0f %% of the peak; the "
                                  "medians above add up to %.4g ms",
-                                 (long long)sum->matmuls, sum->flops * 1e-9, sum->matmuls_ms,
-                                 k->matmuls_ms.n, sum->std,
+                                 (long long)sum->matmuls, str_flops(work, sum->flops),
+                                 sum->matmuls_ms, k->matmuls_ms.n, sum->std,
                                  ceilings_flops(sum->flops / (sum->matmuls_ms * 1e-3), a),
                                  100 * sum->share, sum->rows_ms),
                     s);

@@ -135,7 +135,7 @@ static struct table tensors_table(const struct memory_tensors *list, int rows, b
     X(VARIANT_TOTAL, "total", "memory", "of the training", true) \
     X(VARIANT_LESS, "total_ratio", "of none", "share of the memory of recompute=none", true) \
     X(VARIANT_SAVED, "saved", "saved for backward", "at its largest", true) \
-    X(VARIANT_FLOPS, "flops", "GFLOP/step", "FLOPs of the plan", true) \
+    X(VARIANT_FLOPS, "flops", "FLOPs/step", "of the plan", true) \
     X(VARIANT_MORE, "flops_ratio", "more FLOPs", "compared with recompute=none", true) \
     X(VARIANT_BATCH, "batch_size", "largest batch_size", "that fits the limit", true)
 /* clang-format on */
@@ -153,8 +153,9 @@ static struct table variants_table(const struct memory_view *v, struct arena *a)
         table_set_bytes(&t, i, VARIANT_TOTAL, x->total, a);
         set_share(&t, i, VARIANT_LESS, x->total, none->total, a);
         table_set_bytes(&t, i, VARIANT_SAVED, x->saved, a);
-        table_set(&t, i, VARIANT_FLOPS, 4, x->flops * 1e-9, a);
-        table_at(&t, i, VARIANT_FLOPS)->number = x->flops;
+        char flops[32];
+        *table_at(&t, i, VARIANT_FLOPS) =
+            (struct table_cell){arena_strdup(a, str_flops(flops, x->flops)), x->flops};
         double more = x->flops / none->flops;
         *table_at(&t, i, VARIANT_MORE) =
             (struct table_cell){arena_printf(a, "%.1f %%", 100 * (more - 1)), more};
@@ -272,9 +273,30 @@ static void print_run(const struct memory_view *v, struct str *s)
                100.0 * ((double)r->measured / (double)r->planned - 1));
 }
 
+/* The tables of memory_view_print, separated by empty lines. */
+static void print_csv(const struct memory_view *v, struct str *s, struct arena *a)
+{
+    struct table parts = parts_table(v, a);
+    table_print_csv(&parts, s);
+    if (v->rows) {
+        struct table t = tensors_table(&v->largest, (int)v->rows, false, a);
+        str_append(s, "\n");
+        table_print_csv(&t, s);
+    }
+    if (v->variants) {
+        struct table t = variants_table(v, a);
+        str_append(s, "\n");
+        table_print_csv(&t, s);
+    }
+}
+
 void memory_view_print(const struct memory_view *v, const struct table_form *form, struct str *s,
                        struct arena *a)
 {
+    if (form->csv) {
+        print_csv(v, s, a);
+        return;
+    }
     const struct memory_moment *peak = &v->course.moment[v->course.peak];
     char bytes[32];
     struct table parts = parts_table(v, a);

@@ -29,7 +29,7 @@ struct memory_view {
 /* The tables and the plot as text. */
 void memory_view_print(const struct memory_view *v, const struct table_form *form, struct str *s,
                        struct arena *a);
-/* The timeline, one row per kernel: what --csv prints. */
+/* The timeline, one row per kernel: what --timeline prints. */
 struct table memory_view_timeline(const struct memory_view *v, struct arena *a);
 struct json_t *memory_view_json(const struct memory_view *v, struct arena *a);
 

@@ -73,8 +73,48 @@ static void test_plain_lines(void **state)
     progress_show(&p, 121, "unseen");
     progress_show(&p, 200, "loss 3.9"); /* the last is always shown */
     progress_end(&p);
-    assert_string_equal(stderr_release(), "train 120/200  60 %  loss 4.0  24 s left\n"
-                                          "train 200/200 100 %  loss 3.9\n");
+    assert_string_equal(stderr_release(), "train  24 s left  60 %  120/200  loss 4.0\n"
+                                          "train  100 %  200/200  loss 3.9\n");
+}
+
+/* After the first line one a minute; work inside other work only says something after a minute. */
+static void test_plain_lines_are_sparse(void **state)
+{
+    (void)state;
+    struct progress p, inner;
+    stderr_capture();
+    progress_start(&p, "train", 0, 0);
+    progress_start(&inner, "eval", 0, 0);
+    inner.inner = true;
+    for (int i = 1; i <= 30; i++) {
+        age(&p, 6);
+        age(&inner, 2);
+        progress_show(&p, i, NULL);
+        progress_show(&inner, i, NULL);
+    }
+    assert_string_equal(stderr_release(), "train 1\ntrain 11\ntrain 21\neval 30\n");
+}
+
+/* Results and messages that go to one file stay in order. */
+static void test_order_of_streams(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/test_log_XXXXXX", text[64];
+    int file = mkstemp(path), out, err;
+    assert_true(file >= 0);
+    unlink(path);
+    fflush(stdout);
+    out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+    dup2(file, STDOUT_FILENO), dup2(file, STDERR_FILENO);
+    printf("one\n");
+    log_info("two");
+    printf("three\n");
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO), dup2(err, STDERR_FILENO);
+    close(out), close(err);
+    text[pread(file, text, sizeof text - 1, 0)] = '\0';
+    close(file);
+    assert_string_equal(text, "one\ntwo\nthree\n");
 }
 
 static void test_short_work_prints_nothing(void **state)
@@ -107,8 +147,8 @@ static void test_long_times_and_unknown_totals(void **state)
     age(&p, 10);
     progress_show(&p, 78, NULL);
     log_set_level(LOG_INFO);
-    assert_string_equal(stderr_release(), "a 1/1000   0 %  2 h 46 min left\n"
-                                          "b 1/13   8 %  2 min 00 s left\n"
+    assert_string_equal(stderr_release(), "a  2 h 46 min left  0 %  1/1000\n"
+                                          "b  2 min 00 s left  8 %  1/13\n"
                                           "c 77\n");
 }
 
@@ -165,11 +205,11 @@ static void test_terminal(void **state)
     close(slave);
     close(master);
     assert_string_equal(
-        text, "\rtrain [>                       ] 1/48   2 %  at once  0 s left\033[K"
-              "\rtrain [======>                 ] 12/48  25 %  loss 2.0  3 s left\033[K"
+        text, "\rtrain  0 s left [>                       ]  2 %  1/48  at once\033[K"
+              "\rtrain  3 s left [======>                 ]  25 %  12/48  loss 2.0\033[K"
               "\r\033[Ka message\r\n"
-              "\rtrain [============>           ] 24/48  50 %  a detail that is much t\033[K"
-              "\rtrain [========================] 48/48 100 %  done\033[K\r\n"
+              "\rtrain  2 s left  50 %  24/48  a detail that is much too long to fit i\033[K"
+              "\rtrain [========================]  100 %  48/48  done\033[K\r\n"
               "after\r\n");
 }
 
@@ -179,6 +219,8 @@ int main(void)
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_names_control_nothing),
         cmocka_unit_test(test_plain_lines),
+        cmocka_unit_test(test_plain_lines_are_sparse),
+        cmocka_unit_test(test_order_of_streams),
         cmocka_unit_test(test_short_work_prints_nothing),
         cmocka_unit_test(test_long_times_and_unknown_totals),
         cmocka_unit_test(test_terminal),

@@ -123,16 +123,25 @@ static void test_distance(void **state)
     assert_false(str_same("a", "b") || str_same("a", NULL) || str_same(NULL, "a"));
 }
 
+static void test_flops(void **state)
+{
+    (void)state;
+    char b[32];
+    assert_string_equal(str_flops(b, 3.98e14), "398 TFLOP");
+    assert_string_equal(str_flops(b, 3.899e9), "3.899 GFLOP");
+    assert_string_equal(str_flops(b, 999.94e6), "999.9 MFLOP");
+    assert_string_equal(str_flops(b, 999.96e6), "1 GFLOP");
+    assert_string_equal(str_flops(b, 0), "0 FLOP");
+    assert_string_equal(str_flops(b, 2e21), "2000 EFLOP");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append),
-        cmocka_unit_test(test_grows),
-        cmocka_unit_test(test_numbers_have_no_exponent),
-        cmocka_unit_test(test_thousands),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_bytes_are_read),
-        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_flops),          cmocka_unit_test(test_append),
+        cmocka_unit_test(test_grows),          cmocka_unit_test(test_numbers_have_no_exponent),
+        cmocka_unit_test(test_thousands),      cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_are_read), cmocka_unit_test(test_distance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,6 +312,8 @@ static void test_cells_that_do_not_fit_are_skipped(void **state)
     assert_true(order == (all > room / 10 * 9 ? BENCH_TWICE : BENCH_ROUNDS));
     assert_non_null(strstr(cell[3].reason, "needs "));
     assert_non_null(strstr(cell[3].reason, " of memory, the limit is "));
+    assert_non_null(strstr(cell[3].reason, "; batch_size="));
+    assert_non_null(strstr(cell[3].reason, " is the largest that fits"));
     assert_int_equal(cell[3].line[BENCH_FORWARD].ms.n, 0);
     for (int i = 0; i < 3; i++) assert_null(cell[i].reason);
     assert_int_equal(cell[2].line[BENCH_FORWARD].ms.n, 2);

@@ -392,12 +392,13 @@ static void test_help_of_the_parts(void **state)
 {
     (void)state;
     assert_int_equal(strobe("bench kernels --help"), 0);
-    assert_memory_equal(said, "usage: strobe bench kernels [CONFIG]", 36);
+    assert_memory_equal(said, "usage: strobe bench kernels [CONFIG|RUN]", 40);
     assert_non_null(strstr(said, "\n  --op=NAME "));
     assert_int_equal(strobe("bench attention -h"), 0);
     assert_memory_equal(said, "usage: strobe bench attention [--T=", 35);
     assert_int_equal(strobe("help bench"), 0);
-    assert_memory_equal(said, "usage: strobe bench CONFIG...|--suite=NAME|kernels|attention ", 61);
+    assert_memory_equal(said, "usage: strobe bench CONFIG|RUN ...|--suite=NAME|kernels|attention ",
+                        66);
 }
 
 int main(void)

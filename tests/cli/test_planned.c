@@ -363,7 +363,11 @@ static void test_memory_csv(void **state)
 {
     (void)state;
     json_t *all = json_of("memory", "--gradient_accumulation_steps=2");
-    assert_int_equal(strobe("memory", "--gradient_accumulation_steps=2 --csv"), 0);
+    assert_int_equal(strobe("memory", "--csv"), 0);
+    assert_memory_equal(said, "part,bytes,share,note\nweights,", 30);
+    says("\n\nrecompute,");
+    says_not("plan  ");
+    assert_int_equal(strobe("memory", "--gradient_accumulation_steps=2 --timeline --csv"), 0);
     static const char head[] = "graph,step,phase,layer,op,scope,weights,gradients,optimizer,copies,"
                                "cache,inputs,saved,forward,backward,update,workspace,unused,used\n";
     assert_memory_equal(said, head, sizeof head - 1);

@@ -50,6 +50,12 @@ static void assert_refused(const char *text, const char *rest)
     assert_string_equal(fail_message() + strlen(path), rest);
 }
 
+static void assert_advice(const char *text, const char *advice)
+{
+    assert_int_equal(read_text(text), ST_USAGE);
+    if (!strstr(fail_message(), advice)) fail_msg("%s: %s", text, fail_message());
+}
+
 static void assert_not_set(const char *text, const char *sentence)
 {
     assert_int_equal(config_set(&c, text, &arena), ST_USAGE);
@@ -106,6 +112,52 @@ static void test_read(void **state)
     assert_int_equal(c.model.n_head, 12);
 }
 
+/* nanoGPT's words are taken as meant or refused with Strobe's equivalent. */
+static void test_words_of_nanogpt(void **state)
+{
+    (void)state;
+    assert_int_equal(read_text("# train a miniature character-level shakespeare model\n"
+                               "out_dir = 'out-shakespeare-char'\n"
+                               "eval_interval = 250 # keep frequent because we'll overfit\n"
+                               "always_save_checkpoint = False\n"
+                               "wandb_log = False # override via command line if you like\n"
+                               "wandb_project = 'shakespeare-char'\n"
+                               "wandb_run_name = 'mini-gpt'\n"
+                               "max_iters = 5e3\nwarmup_iters = 2.5e2\n"
+                               "gradient_accumulation_steps = 5 * 8 # simulate 8 GPUs\n"
+                               "device = 'gpu'\ndtype = bf16\ncompile = True\n"),
+                     ST_OK);
+    assert_string_equal(c.train.out_dir, "out-shakespeare-char");
+    assert_int_equal(c.train.max_iters, 5000);
+    assert_int_equal(c.train.warmup_iters, 250);
+    assert_int_equal(c.train.gradient_accumulation_steps, 40);
+    assert_int_equal(c.plan.device, DEVICE_CUDA);
+    assert_int_equal(c.plan.dtype, PRECISION_BFLOAT16);
+    assert_advice("compile = False\n", "fusion=op runs a kernel for each layer operation");
+    assert_advice("wandb_log = True\n", "every run has log.jsonl");
+    assert_advice("eval_only = True\n", "`strobe eval RUN`");
+    assert_advice("backend = nccl\n", "Strobe trains on one device");
+    assert_advice("dtype = float16\n", "use dtype=bfloat16");
+    assert_advice("device = mps\n", "write --device=cpu");
+    assert_advice("init_from = gpt2-xl\n", "published weights of GPT-2 cannot be loaded");
+    assert_refused("wandb_log = 'open\n",
+                   ":1: wandb_log: the closing ' is missing; write \\' for a literal quote");
+    assert_true(config_is_key("--compile=False") && !config_is_key("--ddp=1"));
+}
+
+/* "--key value" is "--key=value". */
+static void test_a_value_may_be_the_next_word(void **state)
+{
+    (void)state;
+    assert_true(config_takes("--batch_size", "8") && config_takes("--flash", "false,true"));
+    assert_true(config_takes("--wandb_log", "True") && config_takes("--start", "a.conf"));
+    assert_false(config_takes("--flash", "a.conf"));
+    assert_false(config_takes("--batch_size=4", "8"));
+    assert_false(config_takes("--batch_size", "--flash"));
+    assert_false(config_takes("--batch_size", NULL));
+    assert_false(config_takes("--json", "8") || config_takes("batch_size", "8"));
+}
+
 static void test_quotes_and_escapes(void **state)
 {
     (void)state;
@@ -125,8 +177,8 @@ static void test_errors_name_the_line(void **state)
     (void)state;
     assert_refused("n_layer = 2\n\nn_layers = 3\n", ":3: there is no key n_layers; the nearest is "
                                                     "n_layer");
-    assert_refused("wandb_log = false\n",
-                   ":1: there is no key wandb_log; `strobe config --reference` lists all keys");
+    assert_refused("ddp_rank = 2\n",
+                   ":1: there is no key ddp_rank; `strobe config --reference` lists all keys");
     assert_refused("n_layer = 0", ":1: n_layer must be a whole number, 1 to 1024; got 0");
     assert_refused("n_layer = 1025", ":1: n_layer must be a whole number, 1 to 1024; got 1025");
     assert_refused("n_layer = 2.5", ":1: n_layer must be a whole number, 1 to 1024; got 2.5");
@@ -138,8 +190,18 @@ static void test_errors_name_the_line(void **state)
     assert_refused("dropout = 1", ":1: dropout must be a number, 0 to 0.99; got 1");
     assert_refused("dropout = nan", ":1: dropout must be a number, 0 to 0.99; got nan");
     assert_refused("flash = yes", ":1: flash must be one of: true, false; got yes");
-    assert_refused("dtype = fp16",
-                   ":1: dtype must be one of: float32, tfloat32, bfloat16, float8; got fp16");
+    assert_refused("dtype = half",
+                   ":1: dtype must be one of: float32, tfloat32, bfloat16, float8; got half");
+    assert_refused("max_iters = 1e-3",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got 1e-3");
+    assert_refused("max_iters = 5 *",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got 5 *");
+    assert_refused("max_iters = 2.0",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got 2.0");
+    assert_refused("max_iters = 5 * 1e9",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got 5 * 1e9");
+    assert_refused("max_iters = 0x10",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got 0x10");
     assert_refused("pad_vocab = 32", ":1: pad_vocab must be one of: 0, 64, 128; got 32");
     assert_refused("import time\n", ":1: expected `key = value`, found `import time`");
     assert_refused("= 3\n", ":1: expected `key = value`, found `= 3`");
@@ -420,7 +482,7 @@ static void test_table(void **state)
 {
     (void)state;
     struct str s = {0};
-    config_print_reference(&s);
+    config_print_reference_markdown(&s);
     for (const struct field *f = fields; f->key; f++) {
         char row[80];
         snprintf(row, sizeof row, "| `%s` | ", f->key);
@@ -473,6 +535,8 @@ int main(void)
         cmocka_unit_test(test_key_flags),
         cmocka_unit_test_setup_teardown(test_defaults_are_nanogpts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_words_of_nanogpt, setup, teardown),
+        cmocka_unit_test(test_a_value_may_be_the_next_word),
         cmocka_unit_test_setup_teardown(test_quotes_and_escapes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_errors_name_the_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_include, setup, teardown),

@@ -140,10 +140,13 @@ expect 2 'lab has no experiment sum; it has accumulate' "$STROBE" lab sum
 # --- the report
 expect 0 'Forward, backward and whole steps' "$STROBE" report e2e
 [ -s e2e/report.html ] || fail "no page next to the result"
-expect 0 'slow primitive' "$STROBE" report attention --csv=attention.csv
+expect 0 'slow primitive' "$STROBE" report attention
+"$STROBE" report attention --csv >attention.csv 2>log || fail "report --csv: $(cat log)"
 [ "$(wc -l <attention.csv)" -eq $((1 + 2 * 2 * 3)) ] ||
     fail "the CSV has $(wc -l <attention.csv) lines: $(cat attention.csv)"
-expect 0 'Recomputation' "$STROBE" report memory e2e --csv=three.csv --html=three.html
+expect 0 'Recomputation' "$STROBE" report memory e2e --html=three.html
+"$STROBE" report memory e2e --csv --html=three.html >three.csv 2>log ||
+    fail "report --csv: $(cat log)"
 [ "$(grep -c '^config,' three.csv)" -eq 4 ] || fail "not four tables: $(cat three.csv)"
 [ "$(grep -c '^$' three.csv)" -eq 3 ] || fail "no empty line between tables: $(cat three.csv)"
 expect 0 '"benches"' "$STROBE" report attention grid.json --json --html=both.html

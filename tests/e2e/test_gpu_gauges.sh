@@ -21,7 +21,8 @@ expect 0 ' of 1755 MHz, 600 W; ' env EMU_DEVICES=2 $train --device=cuda:1 --out_
 samples first | grep -q '"clock_max_mhz":1980,' || fail "not the first GPU: $(samples first)"
 samples second | grep -q '"clock_max_mhz":1755,' || fail "not the second GPU: $(samples second)"
 [ "$(samples second | grep -c '"clock_max_mhz":1980,')" = 0 ] || fail "both GPUs: $(samples second)"
-for key in utilization power_w memory_bytes temperature_c power_limit_w throttled; do
+for key in utilization memory_utilization power_w memory_bytes temperature_c power_limit_w \
+    throttled; do
     samples first | grep -q "\"$key\":[0-9]" || fail "no $key: $(samples first)"
 done
 samples first | grep -q '"steady":true' || fail "no steady sample: $(samples first)"
@@ -39,13 +40,25 @@ samples slowed | grep -q '"clock_mhz":1200,.*"throttled":1,"throttle":\["power l
     fail "no throttle: $(samples slowed)"
 samples slowed | grep -q '"throttle":\["power limit","heat"\]}' || fail "no heat: $(samples slowed)"
 [ "$(samples slowed | grep -c '"throttle":')" = 2 ] || fail "not two samples: $(samples slowed)"
-"$STROBE" report first slowed --csv=table.csv >text 2>&1 || fail "report: $(cat text)"
+"$STROBE" report first slowed --csv >table.csv 2>text || fail "report: $(cat text)"
 head -1 table.csv | grep -q 'utilization,clock_mhz,power_w,tokens_per_joule,throttled' ||
     fail "wrong table: $(head -1 table.csv)"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     $at["power_w"] < 590 || $at["power_w"] > 610 { exit 1 }
     $at["clock_mhz"] < 1200 || $at["tokens_per_joule"] <= 0 { exit 1 }' table.csv ||
     fail "wrong numbers: $(cat table.csv)"
+
+# --- hardware counters: in the log, the summary and one sentence of the report; or why not
+expect 0 'device 9' env EMU_NVML_MS=110 $train --out_dir=counted --max_iters=30 --eval_interval=30
+samples counted | grep -q '"sm_active":95,"tensor_active":22,"dram_active":71' ||
+    fail "no counters: $(samples counted)"
+"$STROBE" report counted >text 2>&1 || fail "report: $(cat text)"
+sentence='counters, counted keeps memory 71 % busy and tensor cores 22 %, with work on 95 % of its'
+grep -q "$sentence" text || fail "no sentence about counters: $(cat text)"
+expect 0 'are not sampled: this GPU has no GPM' env EMU_NVML=old $train --out_dir=uncounted
+samples uncounted | grep -q sm_active && fail "counters without GPM: $(samples uncounted)"
+expect 0 'reports: Insufficient Permissions; the report estimates' \
+    env EMU_NVML=forbids $train --out_dir=uncounted
 
 # --- no step waits for a slow sample, and the cost of a sample is reported
 expect 0 'device ' env EMU_NVML_MS=300 $train --out_dir=slow --max_iters=40 --eval_interval=40

@@ -16,11 +16,12 @@ die() { echo "$0: $*" >&2; exit 1; }
 cd "$work"
 
 # --- what it prints
-"$STROBE" report runs/slow runs/fast --csv=table.csv >text 2>messages ||
+"$STROBE" report runs/slow runs/fast >text 2>messages ||
     die "report failed: $(cat messages)"
 grep -q 'runs/report.html' messages || die "the path of the page is not printed: $(cat messages)"
 [ -s runs/report.html ] || die "no page next to the last run"
 grep -q '^fast is 2\.00 times as fast as slow' text || die "no verdict in: $(cat text)"
+"$STROBE" report runs/slow runs/fast --csv >table.csv 2>/dev/null || die "no CSV"
 [ "$(wc -l <table.csv)" -eq 3 ] || die "the CSV has $(wc -l <table.csv) lines, not 3"
 "$STROBE" report runs/fast --json >one.json 2>/dev/null
 [ -s runs/fast/report.html ] || die "no page in the run"
@@ -32,8 +33,14 @@ grep -q '"tokens_per_s"' one.json || die "no numbers in the JSON"
 
 # A folder of runs means all of its runs. Runs of two folders get their page here; it overwrites no
 # other page.
-"$STROBE" report runs --csv=all.csv >/dev/null 2>&1 || die "a folder of runs is refused"
+"$STROBE" report runs --csv >all.csv 2>/dev/null || die "a folder of runs is refused"
 [ "$(wc -l <all.csv)" -eq 4 ] || die "a folder of three runs gives $(wc -l <all.csv) lines"
+# A page among the words is left out, as in `strobe report runs/*`.
+"$STROBE" report runs/* --csv >all.csv 2>messages || die "the page stopped it: $(cat messages)"
+[ "$(wc -l <all.csv)" -eq 4 ] && grep -q "runs/report.html is a page and left out" messages ||
+    die "runs/*: $(cat all.csv messages)"
+if "$STROBE" report runs/report.html 2>messages; then die "a page was accepted"; fi
+grep -q "there are only pages" messages || die "only a page: $(cat messages)"
 mkdir other && cp -r runs/twin other/twin && rm runs/report.html
 "$STROBE" report runs/slow other/twin >/dev/null 2>&1 || die "runs of two folders are refused"
 [ -s report.html ] && [ ! -e runs/report.html ] || die "the page of two folders is not here"

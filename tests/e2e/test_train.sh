@@ -69,6 +69,12 @@ expect 2 'n_kv_head = 2, not 4' "$STROBE" eval runs/shared --n_kv_head=4
 expect 2 'n_head = 4 is not divisible by n_kv_head = 3' "$STROBE" train tiny.conf \
     --out_dir=runs/none --n_head=4 --n_kv_head=3
 
+# Without an iteration there is no checkpoint to name.
+expect 0 'next: strobe train runs/zero --init_from=resume --max_iters=N' \
+    env STROBE_LOG=info "$STROBE" train tiny.conf --out_dir=runs/zero --max_iters=0
+if grep -q 'strobe sample' "$work/out"; then fail "a checkpoint is named: $(cat "$work/out")"; fi
+expect 1 'if it was trained with --max_iters=0' "$STROBE" sample runs/zero
+
 # --- SGD with momentum: trained, resumed to the same weights and momentum, half of AdamW's state
 sgd="--optimizer=sgd --learning_rate=0.1 --min_lr=0.01"
 sgd="$sgd --max_iters=60 --lr_decay_iters=60 --eval_interval=30"

@@ -15,6 +15,18 @@ struct nvml_device {
     int moment;
 };
 
+struct gpm_metric {
+    unsigned id;
+    int error;
+    double value;
+    const char *name[3];
+};
+struct gpm_metrics {
+    unsigned version, n;
+    const double *from, *to;
+    gpm_metric metric[333];
+};
+
 namespace
 {
 
@@ -56,6 +68,7 @@ const char *nvmlErrorString(int error)
     return error == MISMATCH        ? "Driver/library version mismatch"
            : error == NOT_FOUND     ? "Not Found"
            : error == NOT_SUPPORTED ? "Not Supported"
+           : error == 4             ? "Insufficient Permissions"
                                     : "Unknown Error";
 }
 
@@ -126,6 +139,46 @@ int nvmlDeviceGetMemoryInfo(nvml_device *d, unsigned long long ret[3])
 int nvmlDeviceGetTemperature(nvml_device *d, int, unsigned *celsius)
 {
     return give(celsius, 50u + (unsigned)d->moment % 20);
+}
+
+/* GPM: the counters between two samples. EMU_NVML=old has a GPU without them. */
+int nvmlGpmQueryDeviceSupport(nvml_device *, unsigned support[2])
+{
+    if (support[0] != 1) return MISMATCH;
+    support[1] = !is("poor") && !is("old");
+    return SUCCESS;
+}
+
+int nvmlGpmSampleAlloc(void **sample)
+{
+    *sample = calloc(1, sizeof(double));
+    return SUCCESS;
+}
+
+int nvmlGpmSampleFree(void *sample)
+{
+    free(sample);
+    return SUCCESS;
+}
+
+int nvmlGpmSampleGet(nvml_device *, void *sample)
+{
+    auto now = std::chrono::steady_clock::now().time_since_epoch();
+    *static_cast<double *>(sample) = std::chrono::duration<double>(now).count();
+    return is("forbids") ? 4 : SUCCESS;
+}
+
+/* SMs 95 %, tensor cores 22 %, memory 71 %; other metrics are not supported. */
+int nvmlGpmMetricsGet(gpm_metrics *m)
+{
+    if (m->version != 1) return MISMATCH;
+    if (*m->to - *m->from < 0.1) return INVALID; /* samples too close, or exchanged */
+    for (unsigned i = 0; i < m->n; i++) {
+        gpm_metric *x = &m->metric[i];
+        x->value = x->id == 2 ? 95 : x->id == 5 ? 22 : x->id == 10 ? 71 : 0;
+        x->error = x->value > 0 ? SUCCESS : NOT_SUPPORTED;
+    }
+    return SUCCESS;
 }
 
 /* Old drivers lack the current name of this function; idle is also a reason, but slows nothing. */

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static int strobe(const char *words)
@@ -61,6 +62,8 @@ static void test_help_of_every_command(void **state)
         assert_memory_equal(said, usage, strlen(usage));
         const char *help = said;
         if (!strcmp(c->name, "config")) assert_non_null(strstr(help, "\n  --json  "));
+        if (!strcmp(c->name, "sample")) assert_non_null(strstr(help, "\n  --temperature=0.8\n"));
+        assert_non_null(strstr(help, arena_printf(&arena, "\nexample: strobe %s", c->name)));
         assert_int_equal(strobe(arena_printf(&arena, "%s -h", c->name)), 0);
         assert_string_equal(said, help);
         assert_int_equal(strobe(arena_printf(&arena, "%s word --json --help", c->name)), 0);
@@ -90,6 +93,9 @@ static void test_unknown_words(void **state)
         "strobe: no kernel row nosuch was tested; `strobe check` without --row lists them\n");
     assert_fails("config --n_laier=3", 2,
                  "strobe: there is no key n_laier; the nearest is n_layer\n");
+    assert_fails("report x --csv=t.csv", 2,
+                 "strobe: --csv must be true or false, not t.csv; it prints to stdout, which the "
+                 "shell writes to a file with > FILE\n");
     assert_fails("config --jsn", 2, "strobe: unknown option --jsn; did you mean --json?\n");
     assert_fails("config --n_layer=0", 2,
                  "strobe: n_layer must be a whole number, 1 to 1024; got 0\n");
@@ -240,17 +246,43 @@ static void test_config_round_trip(void **state)
     json_decref(j);
 }
 
+/* Wherever a configuration may be named, a run may be: it stands for its config.conf. */
+static void test_a_run_in_place_of_a_configuration(void **state)
+{
+    (void)state;
+    const char *run = workdir_path("run");
+    assert_int_equal(mkdir(run, 0700), 0);
+    assert_fails(arena_printf(&arena, "config %s", run), 2,
+                 arena_printf(&arena,
+                              "strobe: %s is a folder without config.conf, so it is no run; name a "
+                              "configuration, for example configs/shakespeare_char_cpu.conf, or a "
+                              "run\n",
+                              run));
+    workdir_text("run/config.conf", "n_layer = 3\nout_dir = elsewhere\ninit_from = resume\n");
+    assert_int_equal(strobe(arena_printf(&arena, "config %s --n_head 4", run)), 0);
+    assert_non_null(strstr(said, "\nn_layer = 3\n"));
+    assert_non_null(strstr(said, "\nn_head = 4\n"));
+    assert_non_null(strstr(said, "\ninit_from = scratch\n"));
+    assert_non_null(strstr(said, arena_printf(&arena, "\nout_dir = %s\n", run)));
+}
+
 static void test_reference_has_every_key(void **state)
 {
     (void)state;
     assert_int_equal(strobe("config"), 0);
     const char *printed = said;
     assert_int_equal(strobe("config --reference"), 0);
+    const char *plain = said;
+    for (const char *line = plain; *line; line = strchr(line, '\n') + 1)
+        assert_true(strcspn(line, "\n") <= 80 && *line != '|');
+    assert_int_equal(strobe("config --markdown"), 2);
+    assert_int_equal(strobe("config --reference --markdown"), 0);
     int keys = 0;
     for (const char *line = printed; *line; line = strchr(line, '\n') + 1) {
         int n = (int)strcspn(line, " \n");
         if (n == 0 || *line == '#') continue;
         assert_non_null(strstr(said, arena_printf(&arena, "\n| `%.*s` | ", n, line)));
+        assert_non_null(strstr(plain, arena_printf(&arena, "\n  %.*s = ", n, line)));
         keys++;
     }
     assert_in_range(keys, 40, 100);
@@ -284,6 +316,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_info_on_instruction_sets, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_config_round_trip, program_setup, program_teardown),
+        cmocka_unit_test_setup_teardown(test_a_run_in_place_of_a_configuration, program_setup,
+                                        program_teardown),
         cmocka_unit_test_setup_teardown(test_reference_has_every_key, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_lost_output_is_a_failure, program_setup,

@@ -25,7 +25,7 @@ static void test_a_crowd(void **state)
         point[i] = (struct label_box){290 + 2 * i, 190 + 2 * i, 310 + 2 * i, 210 + 2 * i};
     struct labels l = {.inside = {0, 0, 600, 400}, .point = point, .points = 5};
     struct markup s = {0};
-    labels_keep_off(&l, 180);
+    labels_keep_off(&l, 0, 180, 600, 180);
     for (int i = 0; i < 5; i++) labels_print(&l, i, "the name of a kernel", &s);
     assert_int_equal(count_of(markup_text(&s), "<text"), 5);
     assert_true(count_of(markup_text(&s), "<path class=\"chart-leader\"") >= 2);
@@ -41,6 +41,24 @@ static void test_a_crowd(void **state)
                         p->bottom <= a->top);
         }
     }
+    markup_release(&s);
+}
+
+/* A label is not written across a slope: it moves to the other side of its point. */
+static void test_a_slope(void **state)
+{
+    (void)state;
+    struct label_box point = {290, 190, 310, 210};
+    struct labels l = {.inside = {0, 0, 600, 400}, .point = &point, .points = 1};
+    struct markup s = {0};
+    labels_keep_off(&l, 320, 400, 420, 0);
+    labels_print(&l, 0, "the name of a kernel", &s);
+    assert_int_equal(l.n, 1);
+    assert_true(l.label[0].right < 320);
+    labels_keep_off(&l, 100, 200, 250, 200);
+    l.n = 0;
+    labels_print(&l, 0, "the name of a kernel", &s);
+    assert_true(l.n == 1 && (l.label[0].bottom <= 190 || l.label[0].top >= 210));
     markup_release(&s);
 }
 
@@ -73,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_crowd),
+        cmocka_unit_test(test_a_slope),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_most),
     };

@@ -105,7 +105,7 @@ static void add_sample(int64_t iter)
     struct gauge_reading r = {.iter = iter,
                               .ms = 500.25,
                               .working = true,
-                              .value = {97, 1755, 612.345, 81559158784, 61},
+                              .value = {97, 1755, 612.345, 81559158784, 61, 45, 95, 22, 71},
                               .clock_max_mhz = 1980,
                               .power_limit_w = 700,
                               .throttled = 0.5,
@@ -116,7 +116,8 @@ static void add_sample(int64_t iter)
 static void test_samples(void **state)
 {
     (void)state;
-    struct gauge_reading bare = {.iter = 3, .ms = 1, .value = {-1, 2600, -1, 0, -1}};
+    struct gauge_reading bare = {
+        .iter = 3, .ms = 1, .value = {-1, 2600, -1, 0, -1, -1, -1, -1, -1}};
     bare.clock_max_mhz = bare.power_limit_w = bare.throttled = -1;
     open_at(0);
     add_sample(2);
@@ -126,7 +127,8 @@ static void test_samples(void **state)
         read_log(),
         "{\"v\":1,\"kind\":\"sample\",\"iter\":2,\"ms\":500.2,\"steady\":true,"
         "\"utilization\":97,\"clock_mhz\":1755,\"power_w\":612.345,\"memory_bytes\":81559158784,"
-        "\"temperature_c\":61,\"clock_max_mhz\":1980,\"power_limit_w\":700,\"throttled\":0.5,"
+        "\"temperature_c\":61,\"memory_utilization\":45,\"sm_active\":95,\"tensor_active\":22,"
+        "\"dram_active\":71,\"clock_max_mhz\":1980,\"power_limit_w\":700,\"throttled\":0.5,"
         "\"throttle\":[\"power limit\",\"set clock\"]}\n"
         "{\"v\":1,\"kind\":\"sample\",\"iter\":3,\"ms\":1.0,\"steady\":false,"
         "\"clock_mhz\":2600,\"memory_bytes\":0}\n");
@@ -193,11 +195,26 @@ static void test_nan_is_null(void **state)
     json_decref(o);
 }
 
+/* What the plan makes of the measured peaks is in the line where both peaks are known. */
+static void test_shares_of_the_plan(void **state)
+{
+    (void)state;
+    struct runlog_step s = {.iter = 1, .plan_flops = 0.25, .plan_bytes = 0.75};
+    open_at(0);
+    assert_int_equal(runlog_step(&runlog, &s), ST_OK);
+    s.plan_bytes = 0;
+    assert_int_equal(runlog_step(&runlog, &s), ST_OK);
+    runlog_close(&runlog);
+    const char *first = strstr(read_log(), ",\"plan_flops\":0.25,\"plan_bytes\":0.75}\n");
+    assert_non_null(first);
+    assert_null(strstr(strchr(first, '\n'), "plan_"));
+}
+
 static void test_longest_line_fits(void **state)
 {
     (void)state;
     double x = -1.23456789e-300;
-    struct runlog_step s = {INT64_MIN, x, x, x, x, x};
+    struct runlog_step s = {INT64_MIN, x, x, x, x, x, -x, -x};
     open_at(0);
     assert_int_equal(runlog_step(&runlog, &s), ST_OK);
     runlog_close(&runlog);
@@ -338,6 +355,7 @@ int main(void)
         TEST(test_the_longest_sample_fits),
         TEST(test_losses_come_back_exactly),
         TEST(test_nan_is_null),
+        TEST(test_shares_of_the_plan),
         TEST(test_longest_line_fits),
         TEST(test_resume_after_truncation_anywhere),
         TEST(test_lost_newline_drops_its_line),

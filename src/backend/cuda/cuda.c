@@ -146,6 +146,7 @@ static void cuda_close(void *context)
     if (ctx->transfer) transfer_close(ctx->transfer);
     /* The device's own context stays until the program ends: libraries keep handles in it. */
     if (ctx->stream) d->cuStreamDestroy(ctx->stream);
+    nvml_close(&ctx->telemetry);
     free(ctx);
 }
 
@@ -164,6 +165,12 @@ static enum status cuda_sample(void *context, struct device_sample *ret)
 {
     struct cuda_context *ctx = context;
     return nvml_sample(&ctx->telemetry, ctx->handle, ret);
+}
+
+static const char *cuda_no_counters(void *context)
+{
+    const struct nvml_gpu *g = &((struct cuda_context *)context)->telemetry;
+    return g->counted[1] ? NULL : g->no_counters;
 }
 
 static const char *cuda_refuses(const struct target *d, enum dtype dtype, bool tf32)
@@ -380,6 +387,7 @@ const struct backend cuda_backend = {
     .telemetry =
         &(const struct backend_telemetry){
             .sample = cuda_sample,
+            .no_counters = cuda_no_counters,
         },
     .recording =
         &(const struct backend_recording){

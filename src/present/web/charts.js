@@ -231,6 +231,12 @@ strobe.stepTimeSeries = runs => runs.map((run, r) => ({
     name: r + ".ms", run: r, width: 0, faint: .7, x: run.steps.iter, y: run.steps.ms,
 })).filter(s => s.x.length);
 
+/* The share falls as the time of a step rises, so one number and the times are enough. */
+strobe.planSeries = (runs, key) => runs.map((run, r) => ({
+    name: `${r}.${key}`, run: r, width: 0, faint: .7, x: run.steps.iter,
+    y: run.steps.ms.map(ms => isNumber(ms) && isNumber(run[key]) && isNumber(run.ms_median) ? 100 * run[key] * run.ms_median / ms : null),
+})).filter(s => s.y.some(isNumber));
+
 /* Telemetry of the device. kind: a key of a run's gauges; state: {axis: "seconds" | "iter", hidden: Set of runs} */
 strobe.gaugeSeries = function (runs, kind, scale, state) {
     return runs.map((run, r) => {

@@ -144,13 +144,18 @@ function headlineSection() {
         if (columns[c].id === "run") return element("th", {}, runName(r));
         return cell(columns[c].id === "speed" && text ? text.replace("x", "×") : text, columns[c].is_number ? "number" : "");
     })));
-    section("Results", several ? "Speed and memory are compared with the first run." : null, table(head, rows));
+    section("Results", several ? "Speed and memory are compared with the first run." : null, element("div", {class: "wide"}, table(head, rows, "results")));
 }
 
 /* --- curves ------------------------------------------------------------------------------------ */
 
-/* A line under a chart: each run with its value at the mouse, and a button to hide it. */
-function readout(valuesAt, toggle) {
+/* The first earlier run with the same evaluations, whose curve lies under that of run r; -1: none. */
+const curveOf = run => JSON.stringify([run.evals.iter, run.evals.val]);
+const coincides = r => runs[r].evals.iter.length ? runs.findIndex((run, i) => i < r && curveOf(run) === curveOf(runs[r])) : -1;
+
+/* A line under a chart: each run with its value at the mouse, and a button to hide it. same: r => the
+ * earlier run whose curve is the same; -1: none. */
+function readout(valuesAt, toggle, same) {
     const values = runs.map(() => element("span", {class: "values"}));
     const at = element("li", {class: "at"});
     const items = runs.map((run, r) => element("li", {}, element("button", {
@@ -160,7 +165,7 @@ function readout(valuesAt, toggle) {
             button.setAttribute("aria-pressed", on);
             toggle(r, on);
         },
-    }, runName(r), values[r])));
+    }, runName(r), same && same(r) >= 0 ? element("span", {class: "values"}, "same curve as " + runs[same(r)].name) : null, values[r])));
     const show = x => {
         at.textContent = x === null ? "" : valuesAt(x, -1);
         runs.forEach((run, r) => { values[r].textContent = valuesAt(x, r); });
@@ -186,7 +191,7 @@ function lossSection() {
         if (r < 0) return state.axis === "iter" ? "at iteration " + thousands(x) : "at " + x.toFixed(1) + " s";
         const val = last("val", r, x), train = last("train", r, x);
         return [val && "val " + val, train && "train " + train].filter(Boolean).join(", ");
-    }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); redraw(); });
+    }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); redraw(); }, coincides);
     const redraw = change => { chart.redraw(Object.assign({xlabel: word()}, change)); line.show(null); };
     const smoothing = element("input", {
         type: "range", min: 0, max: .1, step: .01, value: state.smoothing, "aria-label": "smoothing",
@@ -216,7 +221,9 @@ function differenceSection() {
     if (!several || !strobe.differenceSeries(runs).length) return;
     const host = element("div", {class: "chart low", id: "difference"});
     section("Difference of validation loss",
-        element("span", {}, "Each run minus ", runName(0), ", at shared evaluations. Below zero is better."), host);
+        element("span", {}, "Each run minus ", runName(0), ", at shared evaluations. Below zero is better."), host,
+        element("ul", {class: "readout"}, ...runs.slice(1).map((run, i) => element("li", {}, runName(i + 1), coincides(i + 1) > 0 ? element("span", {class: "values"}, "same curve as " + runs[coincides(i + 1)].name)
+            : coincides(i + 1) === 0 ? element("span", {class: "values"}, "no difference") : null))));
     strobe.chart(host, () => strobe.differenceSeries(runs), {
         xlabel: "iteration", underlayCallback: strobe.zeroLine, includeZero: true,
     });
@@ -250,6 +257,21 @@ function speedSection() {
     const node = section("Speed", "Median over the iterations without the first ones; the whisker shows one standard deviation to each side.",
         element("div", {class: "pair"}, bars("Tokens per second", tokens), bars("Time of an iteration", times)));
     stepTimes(node);
+    planShares(node);
+}
+
+/* Without counters: what the plan's bytes and FLOPs were of the measured peaks, step by step. */
+function planShares(node) {
+    const counted = runs.every(run => run.gauges.dram.some(isNumber));
+    const known = runs.some(run => isNumber(run.plan_bytes) && isNumber(run.plan_flops) && isNumber(run.ms_median));
+    if (counted || !known) return;
+    const grid = element("div", {class: "pair"});
+    node.append(element("p", {class: "lead"}, "Estimated from the plan, not counted: its bytes and FLOPs per second as a share of this machine's measured peaks. Bytes that caches serve are included."), grid);
+    for (const [key, title] of [["plan_bytes", "Bytes of the plan, % of the speed of memory (estimate)"], ["plan_flops", "FLOPs of the plan, % of the peak of matmuls (estimate)"]]) {
+        const host = element("div", {class: "chart low", id: key.replace("_", "-")});
+        grid.append(element("div", {}, element("h3", {}, title), host));
+        strobe.chart(host, () => strobe.planSeries(runs, key), {xlabel: "iteration", includeZero: true});
+    }
 }
 
 /* The time of every step, which shows warm-up and noise. */
@@ -306,6 +328,10 @@ function gaugesSection() {
     const large = most("memory") >= 2 ** 30;
     const kinds = [
         {kind: "utilization", title: "Utilisation, %", scale: 1, unit: "%", digits: 0, options: {includeZero: true}},
+        {kind: "sm", title: "SMs with work, %", scale: 1, unit: "% of SMs", digits: 0, options: {includeZero: true}},
+        {kind: "tensor", title: "Tensor cores active, %", scale: 1, unit: "% tensor cores", digits: 0, options: {includeZero: true}},
+        {kind: "dram", title: "Bandwidth of the memory, %", scale: 1, unit: "% of bandwidth", digits: 0, options: {includeZero: true}},
+        {kind: "memory_utilization", title: "Memory in use, % of the time", scale: 1, unit: "% memory in use", digits: 0, options: {includeZero: true}},
         {kind: "clock", title: `${gpu ? "SM clock" : "Clock"}, MHz${limit("clock_max")}`, scale: 1, unit: "MHz", digits: 0, options: {yRangePad: slowed ? 10 + 9 * runs.length : 10}},
         {kind: "power", title: `Power, W${limit("power_limit")}`, scale: 1, unit: "W", digits: 0},
         {kind: "memory", title: `Memory, ${large ? "GiB" : "MiB"}`, scale: large ? 2 ** 30 : 2 ** 20, unit: large ? "GiB" : "MiB", digits: large ? 2 : 1, options: {includeZero: true}},

@@ -144,7 +144,7 @@ function changesSection(page) {
     const before = profiles[0];
     const columns = after => [
         {id: "change", title: "change", help: "kind of change", value: row => row.kind, cell: row => element("span", {class: "kind " + row.kind.replace(" ", "-")}, row.kind)},
-        {id: "place", title: "where", help: "part of the model, over all its blocks", kind: "first", value: row => row.place, cell: row => element("span", {title: families[row.family]}, familySwatch(row.family), row.place)},
+        {id: "place", title: "where", help: "part of the model, over all its blocks", kind: "first", value: row => row.place, cell: row => element("span", {title: `${row.kind}, ${families[row.family]}: ${row.place}`}, familySwatch(row.family), strobe.middleCut(row.place))},
         {id: "difference", title: "difference, ms", help: "per step, after minus before", number: true, value: row => row.difference, cell: row => differenceCell(row, most)},
         ...(rows.some(row => row.noise) ? [{id: "noise", title: "noise", help: "within: at most the variation of the line from step to step", value: row => row.noise ? "within" : null}] : []),
         {id: "ms_before", title: before.name + ", ms", help: "per step", number: true, value: row => row.msBefore, cell: row => fixed(row.msBefore)},
@@ -278,9 +278,9 @@ function columnsFor(by, groups) {
     const tree = by === "range";
     const columns = [
         {id: "name", title: BY.find(([id]) => id === by)[1].toLowerCase(), kind: "first kernel", help: "name; the color shows the family", value: g => tree ? g.path : g.name,
-            cell: g => element("span", {class: "what", title: g.path || g.name, style: {"--depth": g.depth}}, familySwatch(g.family), tree ? element("span", {class: "tree"}, g.name) : g.name)},
+            cell: g => element("span", {class: "what", title: g.path || g.name, style: {"--depth": g.depth}}, familySwatch(g.family), tree ? element("span", {class: "tree"}, g.name) : strobe.middleCut(g.name))},
         {id: "share", title: "time %", help: "share of the measured time of the phase or step; with the row of idle time, all rows add up to 100 %", number: true, value: g => g.share,
-            cell: g => element("span", {class: "shared"}, element("i", {style: {width: `${4.4 * g.share / most}rem`, "--c": `var(--family-${g.family})`}}), element("span", {}, percent(g.share)))},
+            cell: g => element("span", {class: "shared"}, element("i", {style: {"--share": g.share / most, "--c": `var(--family-${g.family})`}}), element("span", {}, percent(g.share)))},
         {id: "ms", title: "ms", help: "mean time per step", number: true, value: g => g.ms, cell: g => fixed(g.ms)},
         {id: "gap", title: "× floor", help: "time / floor", number: true, value: g => g.gap, cell: g => strobe.short(g.gap)},
         {id: "floor", title: "floor ms", help: "lower bound per step: the longer of FLOPs and bytes at the measured peaks", number: true, value: g => g.floor || null, cell: g => g.floor > 0 ? fixed(g.floor) : null},

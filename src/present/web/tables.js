@@ -28,6 +28,11 @@ strobe.segments = function (choices, chosen, choose) {
 
 /* --- numbers ----------------------------------------------------------------------------------- */
 
+/* Where the window is narrow, a name is cut in the middle: its beginning and its end tell names apart. */
+const NARROW = "(max-width: 40rem)", SHORT = 44;
+strobe.middleCut = text => !matchMedia(NARROW).matches || text.length <= SHORT ? text
+    : text.slice(0, SHORT / 2 - 1) + "…" + text.slice(-SHORT / 2);
+
 strobe.minus = text => text.replace(/^-(?=[\d.])/, "−");
 strobe.thousands = x => Math.round(x).toLocaleString("en-US");
 

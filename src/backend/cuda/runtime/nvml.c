@@ -2,7 +2,9 @@
 
 #include "backend/cuda/runtime/driver.h"
 #include "backend/sample.h"
+#include "base/clock.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +15,26 @@ struct nvml_utilization {
 };
 struct nvml_memory {
     unsigned long long total, free, used;
+};
+
+/* GPM, the counters of Hopper and newer, which need no rights. A value is a percentage between two
+ * samples, which should be at least 100 ms apart. The library uses as many elements of `metric` as
+ * `n` says. */
+enum { GPM_VERSION = 1, GPM_SM = 2, GPM_TENSOR = 5, GPM_DRAM = 10, GPM_VALUES = 3 };
+static const int64_t gpm_least_ns = 100000000;
+struct nvml_gpm_support {
+    unsigned version, supported;
+};
+struct nvml_gpm_metric {
+    unsigned id;
+    int error;
+    double value;
+    const char *name[3];
+};
+struct nvml_gpm_metrics {
+    unsigned version, n;
+    void *from, *to;
+    struct nvml_gpm_metric metric[GPM_VALUES];
 };
 
 /* All but one return an int; 0 is success. */
@@ -33,7 +55,12 @@ typedef struct nvml_device *gpu;
     F(nvmlDeviceGetMemoryInfo, int, (gpu, struct nvml_memory *))        \
     F(nvmlDeviceGetTemperature, int, (gpu, int, unsigned *))            \
     F(nvmlDeviceGetCurrentClocksEventReasons, int, (gpu, unsigned long long *)) \
-    F(nvmlDeviceGetCurrentClocksThrottleReasons, int, (gpu, unsigned long long *))
+    F(nvmlDeviceGetCurrentClocksThrottleReasons, int, (gpu, unsigned long long *)) \
+    F(nvmlGpmQueryDeviceSupport, int, (gpu, struct nvml_gpm_support *)) \
+    F(nvmlGpmSampleAlloc, int, (void **))                               \
+    F(nvmlGpmSampleFree, int, (void *))                                 \
+    F(nvmlGpmSampleGet, int, (gpu, void *))                             \
+    F(nvmlGpmMetricsGet, int, (struct nvml_gpm_metrics *))
 /* clang-format on */
 
 #define MEMBER(name, type, parameters) type(*name) parameters;
@@ -139,6 +166,68 @@ static int reasons_of(unsigned long long bits)
     return reasons;
 }
 
+/* --- counters --------------------------------------------------------------------------------- */
+
+static void open_counters(struct nvml_gpu *g)
+{
+    struct nvml_gpm_support support = {.version = GPM_VERSION};
+    g->counters_tried = true;
+    if (!nvml.may.nvmlGpmMetricsGet || !nvml.may.nvmlGpmSampleFree) {
+        snprintf(g->no_counters, sizeof g->no_counters,
+                 "the driver has no GPM, which came with version 525");
+        return;
+    }
+    int error = nvml.may.nvmlGpmQueryDeviceSupport
+                    ? nvml.may.nvmlGpmQueryDeviceSupport(g->device, &support)
+                    : NVML_SUCCESS;
+    if (error == NVML_SUCCESS && !support.supported) {
+        snprintf(g->no_counters, sizeof g->no_counters,
+                 "this GPU has no GPM, which came with compute capability 9.0");
+        return;
+    }
+    for (int i = 0; i < COUNT_OF(g->counted) && error == NVML_SUCCESS; i++)
+        error = nvml.may.nvmlGpmSampleAlloc ? nvml.may.nvmlGpmSampleAlloc(&g->counted[i]) : -1;
+    if (error == NVML_SUCCESS) error = nvml.may.nvmlGpmSampleGet(g->device, g->counted[1]);
+    g->counted_ns = clock_ns();
+    if (error == NVML_SUCCESS) return;
+    nvml_close(g);
+    snprintf(g->no_counters, sizeof g->no_counters, "GPM of libnvidia-ml.so.1 reports: %s",
+             nvml.must.nvmlErrorString(error));
+}
+
+/* Means since the sample before; values are unknown if that was too recent. */
+static void sample_counters(struct nvml_gpu *g, struct device_sample *s)
+{
+    if (!g->counters_tried) {
+        open_counters(g);
+        return;
+    }
+    int64_t now_ns = clock_ns();
+    if (!g->counted[1] || now_ns - g->counted_ns < gpm_least_ns) return;
+    if (nvml.may.nvmlGpmSampleGet(g->device, g->counted[0]) != NVML_SUCCESS) return;
+    struct nvml_gpm_metrics m = {.version = GPM_VERSION,
+                                 .n = GPM_VALUES,
+                                 .from = g->counted[1],
+                                 .to = g->counted[0],
+                                 .metric = {{.id = GPM_SM}, {.id = GPM_TENSOR}, {.id = GPM_DRAM}}};
+    double *to[GPM_VALUES] = {&s->sm_active, &s->tensor_active, &s->dram_active};
+    if (nvml.may.nvmlGpmMetricsGet(&m) == NVML_SUCCESS)
+        for (int i = 0; i < GPM_VALUES; i++)
+            if (m.metric[i].error == NVML_SUCCESS && isfinite(m.metric[i].value))
+                *to[i] = m.metric[i].value;
+    g->counted[0] = m.from;
+    g->counted[1] = m.to;
+    g->counted_ns = now_ns;
+}
+
+void nvml_close(struct nvml_gpu *g)
+{
+    for (int i = 0; i < COUNT_OF(g->counted); i++) {
+        if (g->counted[i]) nvml.may.nvmlGpmSampleFree(g->counted[i]);
+        g->counted[i] = NULL;
+    }
+}
+
 enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sample *ret)
 {
     unsigned value;
@@ -148,7 +237,10 @@ enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sampl
     TRY(find(g, handle));
     struct device_sample s = sample_unknown;
     s.clock_max_mhz = g->clock_max_mhz;
-    if (QUERY(nvmlDeviceGetUtilizationRates, g->device, &busy)) s.utilization = busy.gpu;
+    if (QUERY(nvmlDeviceGetUtilizationRates, g->device, &busy)) {
+        s.utilization = busy.gpu;
+        s.memory_utilization = busy.memory;
+    }
     if (QUERY(nvmlDeviceGetClockInfo, g->device, NVML_CLOCK_SM, &value)) s.clock_mhz = value;
     if (QUERY(nvmlDeviceGetPowerUsage, g->device, &value)) s.power_w = 1e-3 * value;
     if (QUERY(nvmlDeviceGetEnforcedPowerLimit, g->device, &value)) s.power_limit_w = 1e-3 * value;
@@ -161,6 +253,7 @@ enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sampl
     if (QUERY(nvmlDeviceGetCurrentClocksEventReasons, g->device, &wide) ||
         QUERY(nvmlDeviceGetCurrentClocksThrottleReasons, g->device, &wide))
         s.throttle = reasons_of(wide);
+    sample_counters(g, &s);
     *ret = s;
     return ST_OK;
 }

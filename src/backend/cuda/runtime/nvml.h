@@ -17,6 +17,11 @@ struct nvml_device; /* the library's own */
 struct nvml_gpu {
     struct nvml_device *device;
     double clock_max_mhz; /* constant */
+    /* Counters: two buffers of the library, the later one taken at counted_ns; NULL: none. */
+    void *counted[2];
+    int64_t counted_ns;
+    bool counters_tried;
+    char no_counters[160]; /* why there are none */
 };
 
 /* The version of the library; empty: unknown. False with the reason if there is no library. */
@@ -24,5 +29,7 @@ bool nvml_version(char ret_version[48], const char **ret_why);
 /* Finds the GPU by its PCI bus id, because NVML numbers devices differently from CUDA. The first
  * call opens the library, which stays open. A failure states why there is no sample. */
 enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sample *ret);
+/* Releases the buffers. */
+void nvml_close(struct nvml_gpu *g);
 
 #endif
