@@ -6,6 +6,7 @@
 #include "measure/random_step.h"
 #include "measure/rounds.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { LEAST = 3, KEYS_MOST = 5, PAD = 64, CPU = 1, GPU = 2 };
@@ -291,8 +292,11 @@ static void conclude(struct climbing *c)
         if (before) r->times_before = before->ms.median / ms;
         r->times_first = first->ms.median / ms;
         if (peak) {
-            r->mfu = c->l->flops_per_token * r->tokens_per_s / peak->flops;
-            r->plan_share = r->facts.flops / seconds / peak->flops;
+            double model = c->l->flops_per_token * r->tokens_per_s, plan = r->facts.flops / seconds;
+            double most = fmax(peak->flops, plan); /* what a plan reaches is possible */
+            c->l->peak_exceeded |= most > peak->flops;
+            r->mfu = model / most;
+            r->plan_share = plan / most;
         }
         before = r;
     }

@@ -39,6 +39,8 @@ struct ladder {
     int rungs;
     /* nanoGPT's counts: N, and 6 N + 12 L C T (model_flops_per_token). */
     double parameters, flops_per_token;
+    /* The plan of a rung exceeded the measured peak; the shares of that rung are of what it did. */
+    bool peak_exceeded;
     enum ladder_order order;
 };
 

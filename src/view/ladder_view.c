@@ -172,6 +172,11 @@ void ladder_view_print(const struct ladder_view *v, const struct table_form *for
                     arena_printf(a, "%s\n%s\n%s", formula_words(v->ladder, v->config, a),
                                  ceilings_words(v->machine, a), order_words[v->ladder->order]),
                     s);
+    if (v->ladder->peak_exceeded)
+        table_form_note(form,
+                        "A rung exceeded the measured peak, so its shares are of what it reached; "
+                        "`strobe machine` measures the peak again.",
+                        s);
     const char *words = clock_words(v->ladder, a);
     if (words) table_form_note(form, words, s);
     if (gpu) table_form_note(form, published_words(&published, a), s);
