@@ -105,7 +105,7 @@ struct running {
     struct bench_cell *cell;
     double work; /* FLOPs of all its steps: its share of the progress */
     double *sample[BENCH_LINES];
-    int taken;
+    int taken, runs_most;        /* samples so far; runs that are kept at most */
     struct bench_engine *engine; /* NULL: it is not open */
     bool begun;                  /* it has run once, so first_ms is set */
 };
@@ -130,18 +130,35 @@ static double step_work(const struct running *r)
     return r->work / (r->cell->warmup + r->cell->steps);
 }
 
+/* The setup of the first step is what was added since the opening. */
+static void note_start(struct running *r, int which, int64_t start)
+{
+    struct bench_start *s = &r->cell->start[which];
+    const struct kernel_setup *before = &r->cell->start[BENCH_OPENING].setup;
+    s->ms = clock_ms(start, clock_ns());
+    bench_engine_setup(r->engine, &s->setup);
+    if (which == BENCH_OPENING) return;
+    s->setup.compile_ms -= before->compile_ms;
+    s->setup.load_ms -= before->load_ms;
+    s->setup.choose_ms -= before->choose_ms;
+}
+
 /* Runs one step; `at` is the number of the sample, -1: warm-up. */
 static enum status run_step(struct running_all *all, struct running *r, int at)
 {
     double ms[BENCH_LINES] = {0};
     struct bench_cell *c = r->cell;
+    int64_t start = clock_ns();
     threads_set(c->config.plan.threads);
     TRY(bench_engine_step(r->engine, ms));
+    if (!r->begun) note_start(r, BENCH_FIRST_STEP, start);
     for (int l = 0; l < BENCH_LINES; l++) {
         if (!(c->lines >> l & 1)) continue;
         if (!r->begun) c->line[l].first_ms = ms[l];
         if (at >= 0) r->sample[l][at] = ms[l];
+        if (c->runs < r->runs_most) c->line[l].all_ms[c->runs] = ms[l];
     }
+    c->runs += c->runs < r->runs_most;
     if (!r->begun) c->loss = bench_engine_loss(r->engine);
     r->begun = true;
     all->done += step_work(r);
@@ -171,8 +188,10 @@ static enum status open_cell(struct running_all *all, struct running *r)
     if (r->engine || r->cell->reason || interrupt_noted()) return ST_OK;
     threads_set(r->cell->config.plan.threads);
     show(all, r);
+    int64_t start = clock_ns();
     enum status st =
         bench_engine_open(&r->engine, &r->cell->config, r->cell->vocab, r->cell->lines);
+    if (st == ST_OK && !r->begun) note_start(r, BENCH_OPENING, start);
     if (st != ST_UNSUPPORTED && st != ST_DEVICE && st != ST_MEMORY) return st;
     r->cell->reason = arena_strdup(all->a, fail_message());
     return ST_OK;
@@ -265,7 +284,11 @@ static void add_running(struct running_all *all, struct bench_cell *c, double fl
 {
     struct running *r = &all->running[all->n++];
     *r = (struct running){.cell = c, .work = flops * (c->warmup + c->steps)};
-    for (int l = 0; l < BENCH_LINES; l++) r->sample[l] = ARENA_NEW(all->a, double, c->steps);
+    r->runs_most = c->warmup + c->steps; /* a second warm-up is left out */
+    for (int l = 0; l < BENCH_LINES; l++) {
+        r->sample[l] = ARENA_NEW(all->a, double, c->steps);
+        c->line[l].all_ms = ARENA_NEW(all->a, double, r->runs_most);
+    }
     all->all += r->work;
 }
 

@@ -8,6 +8,7 @@
 #ifndef BENCH_BENCH_CELLS_H
 #define BENCH_BENCH_CELLS_H
 
+#include "backend/backend.h"
 #include "base/stats.h"
 #include "config/config.h"
 
@@ -40,6 +41,13 @@ enum bench_order {
 /* "auto", "rounds", "twice", "once" */
 const char *bench_order_name(enum bench_order order);
 
+/* What precedes the second step. `setup` is the part that made kernels ready; zero on a CPU. */
+struct bench_start {
+    double ms;
+    struct kernel_setup setup;
+};
+enum { BENCH_OPENING, BENCH_FIRST_STEP, BENCH_STARTS };
+
 struct bench_cell {
     struct config config;
     int64_t vocab;
@@ -53,7 +61,10 @@ struct bench_cell {
     struct {
         double first_ms; /* the very first run, even if it is a warm-up */
         struct stats ms; /* of the runs after the warm-up */
+        double *all_ms;  /* of all runs from the very first on; `runs` of them */
     } line[BENCH_LINES];
+    int runs;
+    struct bench_start start[BENCH_STARTS]; /* plans and memory; then all lines of the first run */
 };
 
 struct bench_options {

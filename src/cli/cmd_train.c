@@ -2,6 +2,7 @@
 #include "backend/backend.h"
 #include "base/file.h"
 #include "base/isa.h"
+#include "base/load.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -174,6 +175,7 @@ static enum status train(struct trainer *t, const struct config *c, bool json, s
     }
     print_before(t);
     st = trainer_run(t);
+    load_warn(t->summary.others_busy);
     if (st == ST_OK) {
         struct str s = {0};
         if (json)

@@ -46,7 +46,12 @@ void sheet_print(const struct sheet *s, void (*print)(const struct table *t, str
     for (int i = 0; i < s->tables; i++) {
         const struct sheet_table *t = &s->table[i];
         if (i) str_append(out, "\n");
-        if (words && t->title) print_words("", t->title, "\n\n", out);
+        if (words && t->title) print_words("", t->title, t->drawn_only ? ": " : "\n\n", out);
+        if (words && t->drawn_only) {
+            str_printf(out, "%d rows, in the file of the result and drawn on its page\n",
+                       t->table.rows);
+            continue;
+        }
         print(&t->table, out);
     }
     for (int i = 0; words && i < s->notes; i++) print_words("\n", s->note[i], "\n", out);
@@ -83,10 +88,11 @@ static const char *const kinds[] = {"none", "bars", "lines"};
 static json_t *chart_json(const struct sheet_chart *c)
 {
     if (c->kind == SHEET_NO_CHART) return json_null();
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:s}", "kind", kinds[c->kind], "title",
-                     text_or_null(c->title), "labels", texts_json(c->label, c->labels), "x",
-                     text_or_null(c->x), "panel", text_or_null(c->panel), "y", c->y, "spread",
-                     text_or_null(c->spread), "unit", c->bytes ? "bytes" : "ms");
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:b}", "kind", kinds[c->kind],
+                     "title", text_or_null(c->title), "labels", texts_json(c->label, c->labels),
+                     "x", text_or_null(c->x), "panel", text_or_null(c->panel), "y", c->y, "spread",
+                     text_or_null(c->spread), "unit", c->bytes ? "bytes" : "ms", "linear",
+                     (int)c->linear);
 }
 
 struct json_t *sheet_json(const struct sheet *s)

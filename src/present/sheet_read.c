@@ -70,6 +70,7 @@ static void read_chart(struct sheet_table *t, const json_t *chart, struct arena 
     const char *kind = word_of(chart, "kind", a);
     size_t i;
     c.kind = !strcmp(kind, "bars") ? SHEET_BARS : !strcmp(kind, "lines") ? SHEET_LINES : c.kind;
+    c.linear = json_is_true(json_object_get(chart, "linear"));
     c.bytes = !strcmp(word_of(chart, "unit", a), "bytes");
     json_array_foreach(labels, i, label) {
         const char *id = json_string_value(label);

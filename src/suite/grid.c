@@ -1,6 +1,7 @@
 #include "suite/grid.h"
 
 #include "present/table_cells.h"
+#include "suite/grid_steps.h"
 
 #include <string.h>
 
@@ -204,6 +205,7 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     for (int i = 0; i < cells; i++) measured |= !cell[i].reason;
     TRY(suite_check_stopped(measured));
     add_table(g, cell, cells, ret, a);
+    if (r->each_step) grid_steps_add(g, cell, cells, ret, a);
     note_order(g, cell, cells, r->order, order, ret);
     if (g->lines >> BENCH_BACKWARD & 1)
         sheet_note(ret, "backward, by difference: forward + backward minus forward, step by step; "

@@ -421,9 +421,33 @@ static void test_lines_are_parts_of_a_step(void **state)
     assert_true(fabs(still - whole) > 1e-5); /* the update changes the loss */
 }
 
+/* Every run is kept from the very first on; the opening and the first step are timed. */
+static void test_every_step_is_kept(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(3, "forward");
+    struct bench_options o = {.order = BENCH_ONCE};
+    struct bench_cell *cell;
+    int cells;
+    g.warmup[0] = 2;
+    hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+    hand_ok(bench_cells_run(&o, cell, cells, NULL, &arena));
+    for (int i = 0; i < cells; i++) {
+        const struct bench_cell *c = &cell[i];
+        const double *ms = c->line[BENCH_FORWARD].all_ms;
+        if (c->reason) fail_msg("%s", c->reason);
+        assert_int_equal(c->runs, 5);
+        assert_true(ms[0] == c->line[BENCH_FORWARD].first_ms && ms[1] > 0);
+        assert_true(stats_of(ms + 2, 3).mean == c->line[BENCH_FORWARD].ms.mean);
+        assert_true(c->start[BENCH_OPENING].ms > 0 && c->start[BENCH_FIRST_STEP].ms >= ms[0]);
+        assert_true(c->start[BENCH_FIRST_STEP].setup.compile_ms == 0); /* a CPU compiles nothing */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_every_step_is_kept, release),
         cmocka_unit_test_teardown(test_lists_make_a_grid, release),
         cmocka_unit_test_teardown(test_invalid_grids, release),
         cmocka_unit_test_teardown(test_a_vocabulary_of_each_cell, release),
