@@ -73,30 +73,82 @@ static const char *reason_of_memory(int64_t bytes, int64_t room, bool limited, s
         str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
 }
 
-/* Sets `bytes`, and `reason` if the cell cannot run within `room` bytes (-1: unknown, no limit).
- * *ret_flops: FLOPs of one run of all lines. */
-static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, double *ret_flops,
-                             struct arena *a)
+/* What a selection of a cell's lines needs. *ret_reason: why it cannot run; NULL: it can. */
+struct need {
+    int64_t bytes;
+    const char *reason;
+    double flops; /* of one run of all lines */
+    bool room;    /* the reason is memory */
+};
+
+static enum status plan_lines(const struct bench_cell *c, unsigned some, int64_t room, bool limited,
+                              struct need *ret, struct arena *a)
 {
     struct arena scratch = {0};
     struct program p;
-    *ret_flops = 0;
+    *ret = (struct need){0};
     threads_set(c->config.plan.threads);
-    enum status st = program_for(&p, &c->config, c->vocab, bench_kinds(c->lines),
+    enum status st = program_for(&p, &c->config, c->vocab, bench_kinds(some),
                                  device_backend(&c->config), &scratch);
-    c->tokens = c->config.data.batch_size * c->config.model.block_size *
-                c->config.train.gradient_accumulation_steps;
     if (st == ST_OK) {
-        c->bytes = program_bytes(&p);
-        c->reason = reason_of_memory(c->bytes, room, limited, a);
+        ret->bytes = program_bytes(&p);
+        ret->reason = reason_of_memory(ret->bytes, room, limited, a);
+        ret->room = ret->reason != NULL;
         for (int kind = 0; kind < GRAPH_COUNT; kind++)
-            if (p.built[kind]) *ret_flops += plan_cost(&p.plan[kind]).flops;
+            if (p.built[kind]) ret->flops += plan_cost(&p.plan[kind]).flops;
     } else if (st == ST_UNSUPPORTED) {
-        c->reason = arena_strdup(a, fail_message());
+        ret->reason = arena_strdup(a, fail_message());
         st = ST_OK;
     }
     arena_release(&scratch);
     return st;
+}
+
+/* Lines that are left out, one set after the other, until the rest fits. */
+static const unsigned heavy[] = {
+    1u << BENCH_UPDATE | 1u << BENCH_STEP,
+    1u << BENCH_FORWARD | 1u << BENCH_BOTH | 1u << BENCH_DIFFERENCE | 1u << BENCH_BACKWARD,
+};
+
+static void refuse(struct bench_cell *c, unsigned some, const struct need *n)
+{
+    c->refused |= some;
+    for (int l = 0; l < BENCH_LINES; l++)
+        if (some >> l & 1) {
+            c->line[l].reason = n->reason;
+            c->line[l].needs_bytes = n->bytes;
+        }
+}
+
+/* Sets `bytes`; `reason` if no line can run within `room` bytes (-1: unknown, no limit), else
+ * `refused`. *ret_flops: FLOPs of one run of all lines. */
+static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, double *ret_flops,
+                             struct arena *a)
+{
+    struct need first, n;
+    unsigned rest = c->lines;
+    c->tokens = c->config.data.batch_size * c->config.model.block_size *
+                c->config.train.gradient_accumulation_steps;
+    TRY(plan_lines(c, rest, room, limited, &first, a));
+    n = first;
+    for (int i = 0; i < COUNT_OF(heavy) && n.room; i++) {
+        unsigned some = rest & heavy[i];
+        if (!some) continue;
+        refuse(c, some, &n);
+        rest &= ~some;
+        if (!rest) break;
+        TRY(plan_lines(c, rest, room, limited, &n, a));
+    }
+    if (n.reason) { /* nothing fits: the reason is that of the whole cell */
+        c->refused = 0;
+        c->reason = first.reason;
+        c->bytes = first.bytes;
+    } else {
+        c->lines = rest;
+        c->bytes = n.bytes;
+    }
+    *ret_flops = n.flops;
+    return ST_OK;
 }
 
 /* --- cells that run --------------------------------------------------------------------------- */

@@ -25,8 +25,8 @@ bool bench_words_are_grid(const struct bench_words *w)
         configs += !config_is_override(w->word[i]);
         lists |= config_is_override(w->word[i]) && bench_is_list(w->word[i]);
     }
-    return configs > 1 || lists || w->phase || w->limit || w->order || w->save || w->each_step ||
-           (w->warmup && strchr(w->warmup, ','));
+    return configs > 1 || lists || w->phase || w->limit || w->order || w->save || w->wide ||
+           w->each_step || (w->warmup && strchr(w->warmup, ','));
 }
 
 /* --- the request ------------------------------------------------------------------------------ */
@@ -59,6 +59,7 @@ static enum status make_request(const struct bench_words *w, struct suite_reques
     r->steps = w->steps > 0 ? w->steps : 0;
     r->iters = w->iters;
     r->full = w->full;
+    r->wide = w->wide;
     r->each_step = w->each_step;
     r->rounds = w->rounds;
     r->each = progress_share;

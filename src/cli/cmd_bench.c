@@ -99,6 +99,9 @@ enum status cmd_bench(int argc, char **argv)
         {"mem-limit", OPT_TEXT, &w.limit, "SIZE", "as in 80GiB: skip cells that need more memory"},
         {"size", OPT_TEXT, &w.size, "NAME,...", "suites: only these models"},
         {"iters", OPT_INT, &w.iters, "N", "suites that train: number of iterations"},
+        {"wide", OPT_FLAG, &w.wide, NULL,
+         "first a table of one row a model: its sizes, forward, backward and step, each with its "
+         "std"},
         {"each-step", OPT_FLAG, &w.each_step, NULL, "also the time of every single step, drawn"},
         {"rounds", OPT_INT, &w.rounds, "N", "cs336-warmup: processes of each row (3)"},
         {"full", OPT_FLAG, &w.full, NULL, "suites: use the published size on a CPU, too"},

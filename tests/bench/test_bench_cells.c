@@ -321,6 +321,38 @@ static void test_cells_that_do_not_fit_are_skipped(void **state)
     assert_non_null(strstr(cell[0].reason, "tfloat32 needs a CUDA device"));
 }
 
+/* Where a step does not fit, forward and backward run; where these do not, inference does. */
+static void test_memory_is_judged_by_phase(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(2, "inference,forward,backward,update,step");
+    struct bench_cell *cell;
+    struct heard heard;
+    static const char *const phases[] = {"inference", "inference,forward,backward"};
+    int64_t bytes[2];
+    for (int i = 0; i < 2; i++) { /* what each selection needs */
+        g.lines = lines_of(phases[i]);
+        run(&g, (struct bench_options){0}, &heard, &cell);
+        bytes[i] = cell[0].bytes;
+    }
+    assert_true(bytes[0] < bytes[1]);
+    for (int i = 0; i < 2; i++) {
+        unsigned fits = lines_of(phases[i]);
+        g.lines = lines_of("inference,forward,backward,update,step");
+        run(&g, (struct bench_options){.limit = bytes[i]}, &heard, &cell);
+        assert_null(cell[0].reason);
+        assert_true(cell[0].bytes == bytes[i] && cell[0].lines == fits);
+        assert_int_equal(cell[0].refused, g.lines & ~fits);
+        for (int l = 0; l < BENCH_LINES; l++)
+            assert_true(cell[0].line[l].ms.n == (fits >> l & 1 ? 2 : 0));
+        assert_true(cell[0].line[BENCH_STEP].needs_bytes > bytes[1]);
+        assert_non_null(strstr(cell[0].line[BENCH_STEP].reason, " of memory, the limit is "));
+    }
+    run(&g, (struct bench_options){.limit = bytes[0] - 1}, &heard, &cell);
+    assert_non_null(cell[0].reason);
+    assert_int_equal(cell[0].refused, 0);
+}
+
 /* Sends Ctrl-C after step number `stop_at`. */
 static int stop_at;
 
@@ -457,6 +489,7 @@ int main(void)
         cmocka_unit_test_teardown(test_lines_that_were_not_requested, release),
         cmocka_unit_test_teardown(test_orders, release),
         cmocka_unit_test_teardown(test_cells_that_do_not_fit_are_skipped, release),
+        cmocka_unit_test_teardown(test_memory_is_judged_by_phase, release),
         cmocka_unit_test_teardown(test_ctrl_c_keeps_samples, release),
         cmocka_unit_test_teardown(test_parts_make_the_whole, release),
         cmocka_unit_test_teardown(test_lines_are_parts_of_a_step, release),
