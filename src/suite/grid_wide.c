@@ -24,9 +24,11 @@ static const struct {
     X(HEADS, "n_head", "heads", "heads of attention", true)
 /* clang-format on */
 
-enum { COLUMN_LIST(TABLE_ID) FIXED, MOST = FIXED + 2 * COUNT_OF(timed) + 1 };
+enum { COLUMN_LIST(TABLE_ID) FIXED, LEFT_OUT = FIXED + 2 * COUNT_OF(timed), NOTE, MOST };
 static const struct table_column fixed[] = {COLUMN_LIST(TABLE_COLUMN)};
-static const struct table_column note = {"note", "note", "why a phase was not measured", false};
+static const struct table_column left_out = {"left_out", "left out", "phases that do not fit",
+                                             false},
+                                 note = {"note", "note", "why nothing was measured", false};
 
 static void set_model(struct table *t, int row, const struct config_model *c, struct arena *a)
 {
@@ -36,11 +38,10 @@ static void set_model(struct table *t, int row, const struct config_model *c, st
     table_set(t, row, HEADS, 0, (double)c->n_head, a);
 }
 
-/* "step: needs 30 GiB of memory, 22 GiB are free", of the first line that was refused. */
-static const char *note_of(const struct bench_cell *c, struct arena *a)
+/* "step: needs 30 GiB of memory, 22 GiB are free", of the lines refused for the first reason. */
+static const char *left_out_of(const struct bench_cell *c, struct arena *a)
 {
     const char *lines = "", *why = NULL;
-    if (c->reason) return c->reason;
     for (int l = 0; l < BENCH_LINES; l++) {
         if (!(c->refused >> l & 1) || (why && strcmp(why, c->line[l].reason) != 0)) continue;
         why = c->line[l].reason;
@@ -53,7 +54,7 @@ static const char *note_of(const struct bench_cell *c, struct arena *a)
 static void set_row(struct table *t, int row, const struct bench_cell *c, const char *name,
                     struct arena *a)
 {
-    const char *why = note_of(c, a);
+    const char *why = c->reason ? NULL : left_out_of(c, a);
     table_set_text(t, row, CONFIG, name);
     set_model(t, row, &c->config.model, a);
     for (int i = 0; i < COUNT_OF(timed) && !c->reason; i++) {
@@ -62,7 +63,8 @@ static void set_row(struct table *t, int row, const struct bench_cell *c, const 
         table_set(t, row, FIXED + 2 * i, 4, ms->mean, a);
         table_set_std(t, row, FIXED + 2 * i + 1, ms, a);
     }
-    if (why) table_set_text(t, row, MOST - 1, why);
+    if (why) table_set_text(t, row, LEFT_OUT, why);
+    if (c->reason) table_set_text(t, row, NOTE, c->reason);
 }
 
 void grid_wide_add(const struct bench_grid *g, const struct bench_cell *cell, int cells,
@@ -74,7 +76,8 @@ void grid_wide_add(const struct bench_grid *g, const struct bench_cell *cell, in
         column[FIXED + 2 * i] = timed[i].mean;
         column[FIXED + 2 * i + 1] = timed[i].std;
     }
-    column[MOST - 1] = note;
+    column[LEFT_OUT] = left_out;
+    column[NOTE] = note;
     struct table *t = &sheet_add(ret, "By size", column, MOST, cells, a)->table;
     for (int i = 0; i < cells; i++) set_row(t, i, &cell[i], bench_grid_name(g, i, a), a);
 }
