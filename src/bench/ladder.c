@@ -2,6 +2,7 @@
 
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "bench/product_error.h"
 #include "engine/device.h"
 #include "measure/random_step.h"
 #include "measure/rounds.h"
@@ -334,6 +335,19 @@ static const char *reason_of(enum status st, struct arena *a)
     return arena_printf(a, st == ST_MEMORY ? "did not fit: %s" : "%s", fail_message());
 }
 
+/* The error of one product, before the rungs open their engines; what fails has none. */
+static void add_errors(struct climbing *c)
+{
+    double error[MACHINE_PRECISIONS] = {0};
+    for (int i = 0; i < c->climbs; i++) {
+        struct ladder_rung *r = c->climb[i].rung;
+        double *known = &error[r->precision];
+        if (r->config.plan.dtype == PRECISION_FLOAT8) continue;
+        if (*known == 0 && product_error(&c->device, r->precision, known) != ST_OK) *known = NAN;
+        if (isfinite(*known)) r->error = *known;
+    }
+}
+
 enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struct arena *a)
 {
     struct climbing c = {.o = o, .l = ret, .a = a};
@@ -341,6 +355,7 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
     *ret = (struct ladder){0};
     TRY(device_of(o->config, &c.device));
     TRY(find_rungs(&c));
+    add_errors(&c);
     ret->order = order_of(&c);
     int together = ret->order == LADDER_IN_TURN ? c.climbs : 1;
     for (int i = 0; i < c.climbs && st == ST_OK; i += together) {

@@ -29,6 +29,7 @@ struct ladder_rung {
         times_first;   /* speedup over the rung before and the first one, by medians */
     double mfu;        /* nanoGPT's FLOPs as a fraction of the measured matmul peak of its type */
     double plan_share; /* the same with the FLOPs of its plan */
+    double error;      /* of one product of its type (product_error.h); 0: unknown, or 8 bits */
     int64_t started;   /* kernels launched in the first step; 0: not counted */
     int64_t taken;     /* used memory in bytes, from the driver; 0: unknown */
     struct gauge_summary gauges; /* device telemetry without the first steps; no samples: unknown */
