@@ -15,6 +15,7 @@
 #include "report/html.h"
 #include "report/subjects.h"
 #include "train/trainer.h"
+#include "view/ceilings.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -90,6 +91,7 @@ static void print_after(const struct trainer *t)
     if (isfinite(r->ms_median))
         printf(", %.2f ms each (median), %s tokens/s", r->ms_median,
                str_thousands(speed, (int64_t)r->tokens_per_s));
+    if (isfinite(r->mfu)) printf(", MFU %.3g %%", 100 * r->mfu);
     print_gauges(r);
     printf("\ntrain loss %.4f, val loss %.4f", r->final_train_loss, r->final_val_loss);
     if (r->best_iter > 0)
@@ -143,6 +145,22 @@ static void gather(struct environment *e, const struct config *c, struct arena *
     gather_device(e, &d, a);
 }
 
+/* The measured peak of the type of the matmuls; 0: there is no record. Training measures nothing. */
+static double known_peak(const struct config *c, struct arena *a)
+{
+    struct device d;
+    struct machine m;
+    bool mixed = precision_is_mixed(c->plan.dtype);
+    bool tf32 = c->plan.dtype == PRECISION_TFLOAT32;
+    const struct machine_peak *peak = NULL;
+    if (device_of(c, &d) != ST_OK) return 0;
+    bool known = ceilings_find(&m, &d, a);
+    if (known) peak = machine_peak(&m, machine_precision(mixed ? DT_BF16 : DT_F32, tf32));
+    if (!known)
+        log_info("no MFU: the peaks of this machine are not known; `strobe machine` measures them");
+    return peak ? peak->flops : 0;
+}
+
 static enum status report_finished(const struct config *c, bool json, struct arena *a)
 {
     const char *dir = c->train.out_dir;
@@ -174,6 +192,7 @@ static enum status train(struct trainer *t, const struct config *c, bool json, s
         return report_finished(c, json, a);
     }
     print_before(t);
+    t->peak_flops = known_peak(c, a);
     st = trainer_run(t);
     load_warn(t->summary.others_busy);
     if (st == ST_OK) {

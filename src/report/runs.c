@@ -193,7 +193,7 @@ static void derive_figures(struct run *r, struct arena *a)
     struct stats ms = step_times(r, a);
     struct run_figures *f = &r->figures;
     *f = (struct run_figures){.timed = ms.n, .memory_planned = r->plan.total};
-    f->others_busy = f->memory_peak = NAN;
+    f->others_busy = f->memory_peak = f->mfu = NAN;
     f->final_train_loss = f->final_val_loss = f->best_val_loss = NAN;
     f->seconds = r->steps ? 0 : NAN;
     f->ms_median = ms.n ? ms.median : NAN;
@@ -226,6 +226,7 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
     f->ms_median = first_finite(lenient_number(summary, "ms_median"), f->ms_median);
     f->ms_std = first_finite(lenient_number(summary, "ms_std"), f->ms_std);
     f->tokens_per_s = first_finite(lenient_number(summary, "tokens_per_s"), f->tokens_per_s);
+    f->mfu = lenient_number(summary, "mfu");
     f->final_val_loss = first_finite(lenient_number(summary, "final_val_loss"), f->final_val_loss);
     f->best_val_loss = first_finite(lenient_number(summary, "best_val_loss"), f->best_val_loss);
     f->memory_peak =

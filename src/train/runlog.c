@@ -121,12 +121,14 @@ static const char *number(char buffer[NUMBER_BYTES], double x)
 enum status runlog_step(struct runlog *l, const struct runlog_step *s)
 {
     char line[LINE_BYTES], loss[NUMBER_BYTES], lr[NUMBER_BYTES], norm[NUMBER_BYTES];
-    char ms[NUMBER_BYTES], rate[NUMBER_BYTES];
-    int n = snprintf(line, sizeof line,
-                     "{\"v\":%d,\"kind\":\"step\",\"iter\":%lld,\"loss\":%s,\"lr\":%s,"
-                     "\"grad_norm\":%s,\"ms\":%s,\"tokens_per_s\":%s}\n",
-                     RUNLOG_VERSION, (long long)s->iter, number(loss, s->loss), number(lr, s->lr),
-                     number(norm, s->grad_norm), number(ms, s->ms), number(rate, s->tokens_per_s));
+    char ms[NUMBER_BYTES], rate[NUMBER_BYTES], mfu[NUMBER_BYTES + 8] = "";
+    if (s->mfu > 0) snprintf(mfu, sizeof mfu, ",\"mfu\":%.4g", s->mfu);
+    int n =
+        snprintf(line, sizeof line,
+                 "{\"v\":%d,\"kind\":\"step\",\"iter\":%lld,\"loss\":%s,\"lr\":%s,"
+                 "\"grad_norm\":%s,\"ms\":%s,\"tokens_per_s\":%s%s}\n",
+                 RUNLOG_VERSION, (long long)s->iter, number(loss, s->loss), number(lr, s->lr),
+                 number(norm, s->grad_norm), number(ms, s->ms), number(rate, s->tokens_per_s), mfu);
     return append(l, line, n);
 }
 

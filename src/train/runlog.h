@@ -17,6 +17,7 @@ struct runlog_step {
     int64_t iter;
     double loss, lr, grad_norm; /* NaN and infinity are written as null */
     double ms, tokens_per_s;
+    double mfu; /* a fraction; 0 or NAN: unknown, the line lacks it */
 };
 
 struct runlog_eval {

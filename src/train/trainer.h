@@ -25,9 +25,11 @@ struct trainer {
     struct learner learner;
     struct facts facts;
     struct run_summary summary;
-    int64_t iter;  /* updates done */
-    int64_t begun; /* updates done before this process started */
-    bool finished; /* the run was already complete when it was opened */
+    double
+        peak_flops; /* FLOP/s of the matmuls' type, set after trainer_begin; 0: unknown, no MFU */
+    int64_t iter;   /* updates done */
+    int64_t begun;  /* updates done before this process started */
+    bool finished;  /* the run was already complete when it was opened */
     /* private to trainer.c */
     struct arena *arena;
     struct evaluator evaluator;

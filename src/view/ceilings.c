@@ -29,6 +29,12 @@ enum status ceilings_measure(struct machine *m, bool quick, bool forget, const c
     return ST_OK;
 }
 
+bool ceilings_find(struct machine *m, const struct device *device, struct arena *a)
+{
+    const char *path = record_path(a);
+    return machine_identify(m, device, a) == ST_OK && path && machine_read(m, path, a);
+}
+
 enum status ceilings_get(struct machine *m, const struct device *device, struct arena *a)
 {
     const char *path = record_path(a);
