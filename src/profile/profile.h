@@ -197,6 +197,8 @@ void profile_groups(const struct profile *p, enum profile_by by, unsigned phases
 
 /* "MATMUL 768 x 384 x 128 onednn" */
 const char *profile_kernel_name(const struct profile_row *r, struct arena *a);
+/* "generate tokens", "launch the step" (on a CPU "run the step"), "wait" */
+const char *profile_part_name(const struct profile *p, enum random_step_part part);
 /* Measured time of these phases, and the part of one family: ms per step. */
 double profile_ms(const struct profile *p, unsigned phases);
 double profile_family_ms(const struct profile *p, unsigned phases, enum family family);

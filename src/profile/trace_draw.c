@@ -212,13 +212,6 @@ static void write_activities(struct drawing *d, int step)
     }
 }
 
-static const char *part_name(const struct profile *p, enum random_step_part part)
-{
-    if (part == RANDOM_STEP_FEEDS) return "generate tokens";
-    if (part == RANDOM_STEP_WAITS) return "wait";
-    return p->engine->backend->host_memory ? "run the step" : "launch the step";
-}
-
 static void write_deeds(struct drawing *d, int step)
 {
     const struct profile_record *r = &d->p->record;
@@ -230,7 +223,7 @@ static void write_deeds(struct drawing *d, int step)
         set_length(d, x->span.end_ns - x->span.start_ns);
         if (x->mark < 0)
             str_printf(&d->w.s, ",\"name\":\"%s\",\"cat\":\"host\",\"args\":{\"step\":%d}",
-                       part_name(d->p, x->part), step);
+                       profile_part_name(d->p, x->part), step);
         else
             str_printf(&d->w.s, ",\"name\":%s,\"cat\":\"kernel launch\",\"args\":{\"step\":%d}",
                        row < 0 ? "\"kernel\""

@@ -272,7 +272,7 @@ static void test_block(void **state)
     struct suite_request r = {.word = words, .words = 4, .steps = 2};
     struct sheet s = run("attention-block", &r);
     const struct table *t = &s.table[0].table;
-    assert_true(s.tables == 2 && t->rows == 4);
+    assert_true(s.tables == 5 && t->rows == 4);
     for (int i = 0; i < 4; i++) {
         assert_string_equal(text(t, i, "attention"), i % 2 ? "flash" : "slow");
         assert_true(number(t, i, "T") == (i < 2 ? 8 : 12));
