@@ -47,6 +47,7 @@ void joined_add(struct joined *j, int side, int64_t T, const struct profile *p)
     for (int i = 0; i < p->rows; i++) {
         const struct profile_row *r = &p->row[i];
         if (r->phase > PHASE_BACKWARD) continue;
+        if (!(r->ms > 0)) continue;
         add(find(j, T, r->phase, name_of(j->by, r, j->a), false), side, r->ms,
             (double)r->runs / p->steps, profile_ms(p, 1u << r->phase));
     }
@@ -168,12 +169,13 @@ void host_lines_add(struct host_lines *h, const char *side, int64_t T, const str
         count(h, &like, 1e-6 * (double)(x->span.end_ns - x->span.start_ns), 0, p->steps);
     }
     like.kind = copy;
-    for (int64_t i = p->steps ? r->begin[0] : 0; p->steps && i < r->end[p->steps - 1]; i++) {
-        const struct activity *x = &r->activity[i];
-        if (x->kind == ACTIVITY_KERNEL) continue;
-        like.name = x->short_name ? x->short_name : x->name;
-        count(h, &like, 1e-6 * (double)(x->end_ns - x->start_ns), (double)x->bytes, p->steps);
-    }
+    for (int step = 0; step < p->steps; step++)
+        for (int64_t i = r->begin[step]; i < r->end[step]; i++) {
+            const struct activity *x = &r->activity[i];
+            if (x->kind == ACTIVITY_KERNEL) continue;
+            like.name = x->short_name ? x->short_name : x->name;
+            count(h, &like, 1e-6 * (double)(x->end_ns - x->start_ns), (double)x->bytes, p->steps);
+        }
 }
 
 void host_lines_table(const struct host_lines *h, struct sheet *s)

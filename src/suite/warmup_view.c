@@ -188,16 +188,20 @@ static void add_steps(const struct warmup_runs *x, struct sheet *ret)
     grid_steps_draw(sheet);
 }
 
-/* The mean over the processes of a model of row `part` of their starts; returns their number. */
-static int mean_start(const struct warmup_runs *x, const char *size, int part, double *ret_ms,
-                      struct kernel_setup *ret)
+/* The first process of a model may find no compiled kernels in the cache; later ones find its. */
+enum which { FIRST_PROCESS, LATER_PROCESSES, WHICH };
+
+/* The mean of row `part` of the starts of these processes; returns their number. */
+static int mean_start(const struct warmup_runs *x, const char *size, enum which which, int part,
+                      double *ret_ms, struct kernel_setup *ret)
 {
-    int n = 0;
+    int n = 0, seen = 0;
     *ret = (struct kernel_setup){0};
     *ret_ms = 0;
     for (int i = 0; i < x->n; i++) {
         const struct table *t = &x->process[i].sheet.table[WARMUP_START].table;
         if (!is_of(&x->process[i], size, -1) || part >= t->rows) continue;
+        if ((seen++ > 0) != (which == LATER_PROCESSES)) continue;
         *ret_ms += table_at(t, part, START_MS)->number;
         ret->compile_ms += table_at(t, part, START_COMPILE)->number;
         ret->load_ms += table_at(t, part, START_LOAD)->number;
@@ -212,18 +216,21 @@ static int mean_start(const struct warmup_runs *x, const char *size, int part, d
 
 static void add_starts(const struct warmup_runs *x, struct sheet *ret)
 {
-    static const char *const part[BENCH_STARTS] = {"opening", "first step"};
-    struct sheet_table *sheet =
-        sheet_add(ret, "Before the second step, mean of all processes", start_columns,
-                  START_COLUMNS, x->sizes * BENCH_STARTS, x->a);
+    static const char *const part[WHICH][BENCH_STARTS] = {
+        {"opening, first process", "first step, first process"},
+        {"opening, later processes", "first step, later processes"}};
+    struct sheet_table *sheet = sheet_add(ret, "Before the second step", start_columns,
+                                          START_COLUMNS, x->sizes * WHICH * BENCH_STARTS, x->a);
     struct table *t = &sheet->table;
     struct kernel_setup setup;
     double ms;
     int row = 0;
-    for (int k = 0; k < x->sizes * BENCH_STARTS; k++)
-        if (mean_start(x, x->size[k / BENCH_STARTS], k % BENCH_STARTS, &ms, &setup))
-            grid_start_set(t, row++, x->size[k / BENCH_STARTS], part[k % BENCH_STARTS], ms, &setup,
-                           x->a);
+    for (int k = 0; k < x->sizes * WHICH * BENCH_STARTS; k++) {
+        const char *size = x->size[k / (WHICH * BENCH_STARTS)];
+        int which = k / BENCH_STARTS % WHICH, at = k % BENCH_STARTS;
+        if (mean_start(x, size, (enum which)which, at, &ms, &setup))
+            grid_start_set(t, row++, size, part[which][at], ms, &setup, x->a);
+    }
     t->rows = row;
 }
 
@@ -269,18 +276,20 @@ static double spread_of_processes(const struct warmup_runs *x, const char *size,
     return most;
 }
 
+/* What the first process spent on kernels until the end of step 0; "": nothing, as on a CPU. */
 static const char *setup_words(const struct warmup_runs *x, const char *size)
 {
     struct kernel_setup open, step;
     double open_ms, step_ms;
-    if (!mean_start(x, size, BENCH_OPENING, &open_ms, &open)) return "";
-    (void)mean_start(x, size, BENCH_FIRST_STEP, &step_ms, &step);
+    if (!mean_start(x, size, FIRST_PROCESS, BENCH_OPENING, &open_ms, &open)) return "";
+    (void)mean_start(x, size, FIRST_PROCESS, BENCH_FIRST_STEP, &step_ms, &step);
     double compile = open.compile_ms + step.compile_ms, load = open.load_ms + step.load_ms;
     double choose = open.choose_ms + step.choose_ms;
     if (!(compile + load + choose > 0)) return "";
     return arena_printf(x->a,
-                        " Until the end of step 0, kernels took %.3g ms to compile or to read from "
-                        "the cache, %.3g ms to load and %.3g ms to choose.",
+                        " Until the end of step 0 of the first process, kernels took %.3g ms to "
+                        "compile (or to read from the cache), %.3g ms to load and %.3g ms to "
+                        "choose.",
                         compile, load, choose);
 }
 
