@@ -258,8 +258,10 @@ static const char *against_longest(const struct warmup_runs *x, const char *size
         double more = 100 * (stats_of(s.ms, s.n).mean / mean - 1);
         const char *after =
             x->warmup[i] ? arena_printf(x->a, "after %d", x->warmup[i]) : "without warm-up";
-        words = arena_printf(x->a, "%s%s%s %.3g %% %s", words, *words ? ", " : "; the mean is ",
-                             after, fabs(more), more < 0 ? "lower" : "higher");
+        const char *by = more > 100 ? arena_printf(x->a, "%.3g times as high", 1 + more / 100)
+                                    : arena_printf(x->a, "%.3g %% %s", fabs(more),
+                                                   more < 0 ? "lower" : "higher");
+        words = arena_printf(x->a, "%s%s%s %s", words, *words ? ", " : "; the mean is ", after, by);
     }
     return words;
 }
