@@ -294,7 +294,7 @@ static void conclude(struct climbing *c)
         r->times_first = first->ms.median / ms;
         if (peak) {
             double model = c->l->flops_per_token * r->tokens_per_s, plan = r->facts.flops / seconds;
-            double most = fmax(peak->flops, plan); /* what a plan reaches is possible */
+            double most = fmax(peak->flops, fmax(model, plan)); /* what runs is possible */
             c->l->peak_exceeded |= most > peak->flops;
             r->mfu = model / most;
             r->plan_share = plan / most;

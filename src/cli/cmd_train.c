@@ -92,6 +92,7 @@ static void print_after(const struct trainer *t)
         printf(", %.2f ms each (median), %s tokens/s", r->ms_median,
                str_thousands(speed, (int64_t)r->tokens_per_s));
     if (isfinite(r->mfu)) printf(", MFU %.3g %%", 100 * r->mfu);
+    if (r->mfu >= 1) printf(" (the measured peak is too low; `strobe machine` measures it again)");
     print_gauges(r);
     printf("\ntrain loss %.4f, val loss %.4f", r->final_train_loss, r->final_val_loss);
     if (r->best_iter > 0)

@@ -150,13 +150,14 @@ static enum status evaluate(struct trainer *t)
 }
 
 /* Model FLOPs utilisation of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
- * a formula the plan's, over the measured peak. NAN: the peak is unknown. */
+ * a formula the plan's, over the measured peak. What exceeds a peak shows that it is higher: then 1.
+ * NAN: the peak is unknown. */
 static double mfu_of(const struct trainer *t, double ms)
 {
     const struct model *m = &t->learner.engine.program.model;
     double each = model_flops_per_token(m, m->config.block_size);
     double flops = each > 0 ? each * (double)t->facts.tokens : t->facts.flops;
-    return t->peak_flops > 0 ? flops / (ms * 1e-3) / t->peak_flops : NAN;
+    return t->peak_flops > 0 ? fmin(1, flops / (ms * 1e-3) / t->peak_flops) : NAN;
 }
 
 static enum status record_step(struct trainer *t, const struct learner_step *s, double ms)
