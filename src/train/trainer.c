@@ -150,7 +150,7 @@ static enum status evaluate(struct trainer *t)
 }
 
 /* Model FLOPs utilisation of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
- * a formula the plan's, over the measured peak. What exceeds a peak shows that it is higher: then 1.
+ * a formula the plan's, over the measured peak. What exceeds a peak shows that it is higher: 1.
  * NAN: the peak is unknown. */
 static double mfu_of(const struct trainer *t, double ms)
 {

@@ -9,7 +9,8 @@
 /* The stored peaks, if there is a record; nothing is measured. */
 bool ceilings_find(struct machine *m, const struct device *device, struct arena *a);
 /* The stored peaks of a device; of a CPU with the current number of threads. A record is always
- * enough; how good it is, ceilings_words says. Without one the peaks are measured quickly, with progress, and stored. A failure to store them is a warning. */
+ * enough; how good it is, ceilings_words says. Without one the peaks are measured quickly, with
+ * progress, and stored. A failure to store them is a warning. */
 enum status ceilings_get(struct machine *m, const struct device *device, struct arena *a);
 /* Measures and stores, as `strobe machine` does: *m becomes the best of this measurement and of the
  * earlier ones, unless they are forgotten. *ret_path: the file; NULL: it was not stored. */

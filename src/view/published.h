@@ -23,8 +23,8 @@ struct published {
 void published_read(struct published *ret, struct arena *a);
 /* Tokens per second of a rung of the ladder; 0: not published. */
 double published_tokens(const struct published_source *s, const char *rung);
-/* Whether a ladder of this configuration measures what the others did: GPT-2 124M, T 1024, on a GPU.
- * The machine is another one all the same. */
+/* Whether a ladder of this configuration measures what the others did: GPT-2 124M, T 1024, on a
+ * GPU. The machine is another one all the same. */
 bool published_comparable(const struct config *c, bool gpu);
 /* One column for each source, "published_a100_tokens_per_s". */
 void published_columns(const struct published *p, bool comparable, struct table_column *ret,

@@ -30,7 +30,8 @@ static void test_numbers(void **state)
     arena_release(&a);
 }
 
-/* Next to another ladder the numbers are there all the same, in parentheses, and the words say why. */
+/* Next to another ladder the numbers are there all the same, in parentheses, and a sentence says
+ * why. */
 static void test_not_comparable(void **state)
 {
     (void)state;
