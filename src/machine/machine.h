@@ -97,11 +97,13 @@ const struct machine_copy *machine_copy_large(const struct machine *m);
 const struct machine_copy *machine_copy_fastest(const struct machine *m);
 
 /* Reads the record of the identified machine `m` from the file of records (docs/FORMATS.md).
- * Returns false and changes nothing if there is no file or no valid record. */
+ * Returns false and changes nothing if there is no file or no valid record; warns if it cannot be
+ * read. */
 bool machine_read(struct machine *m, const char *path, struct arena *a);
 /* Keeps the best of `m` and the older record of the same machine (machine_keep_best), in `m` and in
  * the file; with `forget` the older record is dropped. Keeps other records, up to a limit. Creates
- * the folder; replaces the file atomically. Strings that are read are kept in `a`. */
+ * the folder; replaces the file atomically. Fails if there is a file that cannot be read. Strings
+ * that are read are kept in `a`. */
 enum status machine_write(struct machine *m, const char *path, bool forget, struct arena *a);
 /* One record in the file's format, for `--json`; the caller releases it with json_decref. */
 struct json_t *machine_json(const struct machine *m);
