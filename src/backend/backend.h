@@ -98,7 +98,7 @@ struct backend_stream {
     enum status (*event_elapsed)(void *ctx, int from, int to, double *ret_ms);
 };
 
-/* Host milliseconds since a device was opened that made kernels ready, all before their first run. */
+/* Host milliseconds since a device was opened that made kernels ready, before their first run. */
 struct kernel_setup {
     double compile_ms; /* by the compiler, or read from the cache of compiled kernels */
     double load_ms;    /* into the driver */

@@ -146,7 +146,7 @@ static void gather(struct environment *e, const struct config *c, struct arena *
     gather_device(e, &d, a);
 }
 
-/* The measured peak of the type of the matmuls; 0: there is no record. Training measures nothing. */
+/* The measured peak of the type of the matmuls; 0: there is no record. Nothing is measured. */
 static double known_peak(const struct config *c, struct arena *a)
 {
     struct device d;

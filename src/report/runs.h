@@ -35,7 +35,7 @@ struct run_plan {
 struct run_figures {
     int64_t iters;
     double seconds, ms_median, ms_std, tokens_per_s;
-    double mfu; /* a fraction of the measured peak; NAN: unknown */
+    double mfu;         /* a fraction of the measured peak; NAN: unknown */
     double ms_spread;   /* half the interquartile range, which outliers do not change */
     int timed;          /* measured steps, without the first ones */
     double others_busy; /* share of the processors that other programs used */

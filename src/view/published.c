@@ -37,8 +37,8 @@ double published_tokens(const struct published_source *s, const char *rung)
 bool published_comparable(const struct config *c, bool gpu)
 {
     const struct config_model *m = &c->model;
-    return gpu && m->kind == MODEL_GPT && m->n_layer == 12 && m->n_embd == 768 &&
-           m->n_head == 12 && m->block_size == 1024;
+    return gpu && m->kind == MODEL_GPT && m->n_layer == 12 && m->n_embd == 768 && m->n_head == 12 &&
+           m->block_size == 1024;
 }
 
 void published_columns(const struct published *p, bool comparable, struct table_column *ret,

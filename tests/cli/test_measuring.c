@@ -94,11 +94,9 @@ static void test_machine(void **state)
     assert_string_equal(text(json_array_get(matmuls, 0), "dtype"), "f32");
     assert_true(number(json_array_get(matmuls, 0), "flops_per_s") > 1e7);
     json_decref(m);
-    m = json_of("machine --device=cpu --quick --threads=1 --json");
-    assert_int_equal(json_array_size(json_object_get(m, "history")), 2);
+    m = json_of("machine --device=cpu --quick --threads=1 --forget --json");
+    assert_int_equal(json_array_size(json_object_get(m, "history")), 1);
     json_decref(m);
-    assert_int_equal(strobe("machine --device=cpu --quick --threads=1 --forget"), 0);
-    assert_null(strstr(said, "measurements"));
     refuses("machine now", 2, "machine takes only options; found now");
     refuses("machine --threads=-1", 2, "--threads must be 0 to 4096");
     refuses("machine --isa=mmx", 2, "mmx");

@@ -82,9 +82,10 @@ static void test_summary_takes_precedence(void **state)
 {
     struct fixture *f = *state;
     char *dir = fixture_run(f, "a", "true", 20, 4000, 3.25);
-    fixture_write(f, "a/summary.json",
-                  "{\"v\":1,\"mfu\":0.25,\"ms_median\":21,\"tokens_per_s\":null,\"best_val_loss\":3.0,"
-                  "\"field_of_the_future\":[1]}");
+    fixture_write(
+        f, "a/summary.json",
+        "{\"v\":1,\"mfu\":0.25,\"ms_median\":21,\"tokens_per_s\":null,\"best_val_loss\":3.0,"
+        "\"field_of_the_future\":[1]}");
     struct run *r = read_one(f, dir);
     near(r->figures.ms_median, 21);
     near(r->figures.mfu, 0.25);
