@@ -85,7 +85,8 @@ struct bench_options {
 /* A cell that needs more memory than there is, also in a step, or something that the device lacks,
  * is skipped with a reason. Memory is judged by phase: where a step does not fit, the lines without
  * an update run all the same, and else those of inference. After Ctrl-C (base/interrupt.h) no step
- * begins: cells have their samples so far, or a reason. All cells use the same device. ret_order may be NULL. */
+ * begins: cells have their samples so far, or a reason. All cells use the same device. ret_order
+ * may be NULL. */
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
 

@@ -1,5 +1,4 @@
-/* plot.h - curves over logarithmic axes, or a linear x, as one SVG (svg.h), with values as tooltips.
- */
+/* plot.h - curves over logarithmic axes, or a linear x, as one SVG (svg.h); values as tooltips. */
 #ifndef PRESENT_PLOT_H
 #define PRESENT_PLOT_H
 

@@ -102,9 +102,10 @@ struct json_t *sheet_json(const struct sheet *s)
     for (int i = 0; i < s->tables; i++) {
         const struct sheet_table *t = &s->table[i];
         json_array_append_new(
-            tables, json_pack("{s:o, s:o, s:o, s:o, s:o}", "title", text_or_null(t->title),
+            tables, json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "title", text_or_null(t->title),
                               "columns", columns_json(&t->table), "rows", table_json(&t->table),
-                              "shown", shown_json(&t->table), "chart", chart_json(&t->chart)));
+                              "shown", shown_json(&t->table), "chart", chart_json(&t->chart),
+                              "drawn_only", (int)t->drawn_only));
     }
     return json_pack(
         "{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", SHEET_VERSION, "kind",

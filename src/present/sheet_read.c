@@ -93,6 +93,7 @@ static enum status read_table(struct sheet *s, const json_t *j, const char *path
         sheet_add(s, text_of(j, "title", a), read_columns(columns, (int)n, a), (int)n, (int)m, a);
     read_cells(&t->table, rows, json_object_get(j, "shown"), a);
     read_chart(t, json_object_get(j, "chart"), a);
+    t->drawn_only = json_is_true(json_object_get(j, "drawn_only"));
     return ST_OK;
 }
 

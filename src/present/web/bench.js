@@ -14,7 +14,7 @@ function tableOf(table) {
         value: row => c.is_number && row.shown[i] !== null ? row.number[c.id] : row.shown[i],
         cell: row => row.shown[i] === null ? null : c.is_number && row.shown[i].startsWith("(") ? element("span", {class: "dimmed"}, row.shown[i]) : strobe.minus(row.shown[i]),
     }));
-    const sorted = strobe.sortTable(columns, {noun: "rows", most: 60, words: row => row.shown.filter(Boolean).join(" ")});
+    const sorted = strobe.sortTable(columns, {noun: "rows", most: table.drawn_only ? 5 : 60, words: row => row.shown.filter(Boolean).join(" ")});
     sorted.show(rowsOf(table));
     return sorted;
 }
