@@ -98,12 +98,20 @@ struct backend_stream {
     enum status (*event_elapsed)(void *ctx, int from, int to, double *ret_ms);
 };
 
+/* Host milliseconds since a device was opened that made kernels ready, before their first run. */
+struct kernel_setup {
+    double compile_ms; /* by the compiler, or read from the cache of compiled kernels */
+    double load_ms;    /* into the driver */
+    double choose_ms;  /* asking the matmul library for candidates, and timing them */
+};
+
 /* Kernels that are compiled for a call and launched; a row may launch several. */
 struct backend_launches {
     /* Appends the kernel sources generated for this call; false if there are none. */
     bool (*generated)(const struct kernel *k, const struct kernel_call *call, struct str *s);
     /* Launches so far, including captured ones. */
     int64_t (*count)(void *ctx);
+    void (*setup)(void *ctx, struct kernel_setup *ret);
 };
 
 /* A captured graph: work between begin and end, replayed as one at the same addresses. */

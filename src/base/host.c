@@ -20,17 +20,22 @@ int64_t host_anonymous_bytes(void)
     return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
-double host_own_seconds(void)
+static double seconds_of(int who)
 {
     struct rusage own;
-    getrusage(RUSAGE_SELF, &own);
+    getrusage(who, &own);
     return (double)own.ru_utime.tv_sec + (double)own.ru_stime.tv_sec +
            1e-6 * (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec);
 }
 
+double host_own_seconds(void)
+{
+    return seconds_of(RUSAGE_SELF);
+}
+
 struct host_work host_work_now(void)
 {
-    struct host_work w = {-1, host_own_seconds()};
+    struct host_work w = {-1, seconds_of(RUSAGE_SELF) + seconds_of(RUSAGE_CHILDREN)};
     unsigned long long user, nice, system, idle, wait, irq, soft, steal;
     char text[256];
     if (file_peek("/proc/stat", text, sizeof text) &&

@@ -8,7 +8,8 @@
 /* Bytes of resident memory that no file backs: heap, stacks, library allocations. -1 if the system
  * does not report it (/proc/self/statm). */
 int64_t host_anonymous_bytes(void);
-/* Processor time in seconds used since boot by all processes, and since start by this process.
+/* Processor time in seconds used since boot by all processes, and since start by this process and
+ * those that it started and waited for.
  * `all` is -1 if the system does not report it (/proc/stat). */
 struct host_work {
     double all, own;

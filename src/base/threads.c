@@ -17,6 +17,7 @@ enum { WATCHED_MOST = 512, CACHE_LINE = 64 };
 /* Busy time in the current region; one cache line per thread. */
 static struct {
     _Alignas(CACHE_LINE) int64_t ns;
+    int64_t begun_ns;
 } busy[WATCHED_MOST];
 static struct threads_watch *watching; /* NULL: disabled */
 
@@ -193,7 +194,9 @@ int64_t threads_begin(void)
 void threads_end(int64_t begun)
 {
     int thread = omp_get_thread_num();
-    if (begun && thread < WATCHED_MOST) busy[thread].ns = clock_ns() - begun;
+    if (!begun || thread >= WATCHED_MOST) return;
+    busy[thread].ns = clock_ns() - begun;
+    busy[thread].begun_ns = begun;
 }
 
 void threads_joined(void)
@@ -204,6 +207,9 @@ void threads_joined(void)
     for (int i = 0; i < WATCHED_MOST && i < omp_get_max_threads(); i++) {
         if (!busy[i].ns) continue;
         w->busy_ns += busy[i].ns;
+        if (w->spans < w->room)
+            w->span[w->spans++] =
+                (struct threads_span){i, busy[i].begun_ns, busy[i].begun_ns + busy[i].ns};
         if (busy[i].ns > most) most = busy[i].ns;
         busy[i].ns = 0;
     }

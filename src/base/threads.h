@@ -24,11 +24,18 @@ int64_t threads_group_limit(const char *groups, const char *root);
 
 /* Measures the work of threads in parallel regions: each calls threads_begin and threads_end, then
  * the opening thread threads_joined. While disabled, each is one pointer check. */
+struct threads_span {
+    int thread;
+    int64_t start_ns, end_ns;
+};
 struct threads_watch {
     int64_t regions;
     int64_t busy_ns;    /* sum over all threads */
     int64_t busiest_ns; /* sum over regions of the busiest thread's time */
     bool unseen;        /* a library opened regions of its own */
+    /* When each thread worked in these regions; NULL: not recorded. What exceeds `room` is lost. */
+    struct threads_span *span;
+    int64_t spans, room;
 };
 /* Adds the regions that this thread opens from now on to `w`, the one watch; NULL disables it. */
 void threads_watch(struct threads_watch *w);

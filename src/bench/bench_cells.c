@@ -78,31 +78,83 @@ static const char *reason_of_memory(const struct program *p, unsigned kinds, int
                         fit_words(p, kinds, room, a));
 }
 
-/* Sets `bytes`, and `reason` if the cell cannot run within `room` bytes (-1: unknown, no limit).
- * *ret_flops: FLOPs of one run of all lines. */
-static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, double *ret_flops,
-                             struct arena *a)
+/* What a selection of a cell's lines needs. *ret_reason: why it cannot run; NULL: it can. */
+struct need {
+    int64_t bytes;
+    const char *reason;
+    double flops; /* of one run of all lines */
+    bool room;    /* the reason is memory */
+};
+
+static enum status plan_lines(const struct bench_cell *c, unsigned some, int64_t room, bool limited,
+                              struct need *ret, struct arena *a)
 {
     struct arena scratch = {0};
     struct program p;
-    *ret_flops = 0;
+    *ret = (struct need){0};
     threads_set(c->config.plan.threads);
-    unsigned kinds = bench_kinds(c->lines);
+    unsigned kinds = bench_kinds(some);
     enum status st =
         program_for(&p, &c->config, c->vocab, kinds, device_backend(&c->config), &scratch);
-    c->tokens = c->config.data.batch_size * c->config.model.block_size *
-                c->config.train.gradient_accumulation_steps;
     if (st == ST_OK) {
-        c->bytes = program_bytes(&p);
-        c->reason = reason_of_memory(&p, kinds, room, limited, a);
+        ret->bytes = program_bytes(&p);
+        ret->reason = reason_of_memory(&p, kinds, room, limited, a);
+        ret->room = ret->reason != NULL;
         for (int kind = 0; kind < GRAPH_COUNT; kind++)
-            if (p.built[kind]) *ret_flops += plan_cost(&p.plan[kind]).flops;
+            if (p.built[kind]) ret->flops += plan_cost(&p.plan[kind]).flops;
     } else if (st == ST_UNSUPPORTED) {
-        c->reason = arena_strdup(a, fail_message());
+        ret->reason = arena_strdup(a, fail_message());
         st = ST_OK;
     }
     arena_release(&scratch);
     return st;
+}
+
+/* Lines that are left out, one set after the other, until the rest fits. */
+static const unsigned heavy[] = {
+    1u << BENCH_UPDATE | 1u << BENCH_STEP,
+    1u << BENCH_FORWARD | 1u << BENCH_BOTH | 1u << BENCH_DIFFERENCE | 1u << BENCH_BACKWARD,
+};
+
+static void refuse(struct bench_cell *c, unsigned some, const struct need *n)
+{
+    c->refused |= some;
+    for (int l = 0; l < BENCH_LINES; l++)
+        if (some >> l & 1) {
+            c->line[l].reason = n->reason;
+            c->line[l].needs_bytes = n->bytes;
+        }
+}
+
+/* Sets `bytes`; `reason` if no line can run within `room` bytes (-1: unknown, no limit), else
+ * `refused`. *ret_flops: FLOPs of one run of all lines. */
+static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, double *ret_flops,
+                             struct arena *a)
+{
+    struct need first, n;
+    unsigned rest = c->lines;
+    c->tokens = c->config.data.batch_size * c->config.model.block_size *
+                c->config.train.gradient_accumulation_steps;
+    TRY(plan_lines(c, rest, room, limited, &first, a));
+    n = first;
+    for (int i = 0; i < COUNT_OF(heavy) && n.room; i++) {
+        unsigned some = rest & heavy[i];
+        if (!some) continue;
+        refuse(c, some, &n);
+        rest &= ~some;
+        if (!rest) break;
+        TRY(plan_lines(c, rest, room, limited, &n, a));
+    }
+    if (n.reason) { /* nothing fits: the reason is that of the whole cell */
+        c->refused = 0;
+        c->reason = first.reason;
+        c->bytes = first.bytes;
+    } else {
+        c->lines = rest;
+        c->bytes = n.bytes;
+    }
+    *ret_flops = n.flops;
+    return ST_OK;
 }
 
 /* --- cells that run --------------------------------------------------------------------------- */
@@ -111,7 +163,7 @@ struct running {
     struct bench_cell *cell;
     double work; /* FLOPs of all its steps: its share of the progress */
     double *sample[BENCH_LINES];
-    int taken;
+    int taken, runs_most;        /* samples so far; runs that are kept at most */
     struct bench_engine *engine; /* NULL: it is not open */
     bool begun;                  /* it has run once, so first_ms is set */
 };
@@ -136,18 +188,35 @@ static double step_work(const struct running *r)
     return r->work / (r->cell->warmup + r->cell->steps);
 }
 
+/* The setup of the first step is what was added since the opening. */
+static void note_start(struct running *r, int which, int64_t start)
+{
+    struct bench_start *s = &r->cell->start[which];
+    const struct kernel_setup *before = &r->cell->start[BENCH_OPENING].setup;
+    s->ms = clock_ms(start, clock_ns());
+    bench_engine_setup(r->engine, &s->setup);
+    if (which == BENCH_OPENING) return;
+    s->setup.compile_ms -= before->compile_ms;
+    s->setup.load_ms -= before->load_ms;
+    s->setup.choose_ms -= before->choose_ms;
+}
+
 /* Runs one step; `at` is the number of the sample, -1: warm-up. */
 static enum status run_step(struct running_all *all, struct running *r, int at)
 {
     double ms[BENCH_LINES] = {0};
     struct bench_cell *c = r->cell;
+    int64_t start = clock_ns();
     threads_set(c->config.plan.threads);
     TRY(bench_engine_step(r->engine, ms));
+    if (!r->begun) note_start(r, BENCH_FIRST_STEP, start);
     for (int l = 0; l < BENCH_LINES; l++) {
         if (!(c->lines >> l & 1)) continue;
         if (!r->begun) c->line[l].first_ms = ms[l];
         if (at >= 0) r->sample[l][at] = ms[l];
+        if (c->runs < r->runs_most) c->line[l].all_ms[c->runs] = ms[l];
     }
+    c->runs += c->runs < r->runs_most;
     if (!r->begun) c->loss = bench_engine_loss(r->engine);
     r->begun = true;
     all->done += step_work(r);
@@ -177,8 +246,10 @@ static enum status open_cell(struct running_all *all, struct running *r)
     if (r->engine || r->cell->reason || interrupt_noted()) return ST_OK;
     threads_set(r->cell->config.plan.threads);
     show(all, r);
+    int64_t start = clock_ns();
     enum status st =
         bench_engine_open(&r->engine, &r->cell->config, r->cell->vocab, r->cell->lines);
+    if (st == ST_OK && !r->begun) note_start(r, BENCH_OPENING, start);
     if (st != ST_UNSUPPORTED && st != ST_DEVICE && st != ST_MEMORY) return st;
     r->cell->reason = arena_strdup(all->a, fail_message());
     return ST_OK;
@@ -271,7 +342,11 @@ static void add_running(struct running_all *all, struct bench_cell *c, double fl
 {
     struct running *r = &all->running[all->n++];
     *r = (struct running){.cell = c, .work = flops * (c->warmup + c->steps)};
-    for (int l = 0; l < BENCH_LINES; l++) r->sample[l] = ARENA_NEW(all->a, double, c->steps);
+    r->runs_most = c->warmup + c->steps; /* a second warm-up is left out */
+    for (int l = 0; l < BENCH_LINES; l++) {
+        r->sample[l] = ARENA_NEW(all->a, double, c->steps);
+        c->line[l].all_ms = ARENA_NEW(all->a, double, r->runs_most);
+    }
     all->all += r->work;
 }
 

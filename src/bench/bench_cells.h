@@ -8,6 +8,7 @@
 #ifndef BENCH_BENCH_CELLS_H
 #define BENCH_BENCH_CELLS_H
 
+#include "backend/backend.h"
 #include "base/stats.h"
 #include "config/config.h"
 
@@ -40,20 +41,34 @@ enum bench_order {
 /* "auto", "rounds", "twice", "once" */
 const char *bench_order_name(enum bench_order order);
 
+/* What precedes the second step. `setup` is the part that made kernels ready; zero on a CPU. */
+struct bench_start {
+    double ms;
+    struct kernel_setup setup;
+};
+enum { BENCH_OPENING, BENCH_FIRST_STEP, BENCH_STARTS };
+
 struct bench_cell {
     struct config config;
     int64_t vocab;
-    unsigned lines; /* 1 << BENCH_FORWARD ... */
+    /* 1 << BENCH_FORWARD ...; bench_cells_run leaves those that fit in memory, if not all do. */
+    unsigned lines;
     int warmup, steps;
     /* results */
     const char *reason; /* why it was not run (may be set by the caller); NULL: it was */
+    unsigned refused;   /* requested lines that do not fit, while others do: each has a reason */
     int64_t bytes;      /* memory of its plans; 0: there are none */
     int64_t tokens;     /* per step */
     double loss;        /* of the first run of bench_line_of_loss; 0: none */
     struct {
-        double first_ms; /* the very first run, even if it is a warm-up */
-        struct stats ms; /* of the runs after the warm-up */
+        double first_ms;     /* the very first run, even if it is a warm-up */
+        struct stats ms;     /* of the runs after the warm-up */
+        const char *reason;  /* of a refused line */
+        int64_t needs_bytes; /* of a refused line: the memory of plans that include it */
+        double *all_ms;      /* of all runs from the very first on; `runs` of them */
     } line[BENCH_LINES];
+    int runs;
+    struct bench_start start[BENCH_STARTS]; /* plans and memory; then all lines of the first run */
 };
 
 struct bench_options {
@@ -68,8 +83,10 @@ struct bench_options {
 };
 
 /* A cell that needs more memory than there is, also in a step, or something that the device lacks,
- * is skipped with a reason. After Ctrl-C (base/interrupt.h) no step begins: cells have their
- * samples so far, or a reason. All cells use the same device. ret_order may be NULL. */
+ * is skipped with a reason. Memory is judged by phase: where a step does not fit, the lines without
+ * an update run all the same, and else those of inference. After Ctrl-C (base/interrupt.h) no step
+ * begins: cells have their samples so far, or a reason. All cells use the same device. ret_order
+ * may be NULL. */
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
 

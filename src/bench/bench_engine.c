@@ -136,3 +136,10 @@ double bench_engine_loss(const struct bench_engine *b)
 {
     return (double)b->loss;
 }
+
+void bench_engine_setup(const struct bench_engine *b, struct kernel_setup *ret)
+{
+    const struct engine *e = &b->engine;
+    *ret = (struct kernel_setup){0};
+    if (e->backend->launches) e->backend->launches->setup(e->context, ret);
+}

@@ -12,6 +12,8 @@ unsigned bench_kinds(unsigned lines);
 enum status bench_engine_open(struct bench_engine **ret, const struct config *c, int64_t vocab,
                               unsigned lines);
 void bench_engine_close(struct bench_engine *b);
+/* What made kernels ready since the engine was opened; zero if the backend does not tell. */
+void bench_engine_setup(const struct bench_engine *b, struct kernel_setup *ret);
 /* Runs each line once and returns the milliseconds of each. */
 enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]);
 /* The loss of the last step: of BENCH_STEP, else forward + backward, else inference; 0: none. */

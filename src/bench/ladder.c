@@ -2,10 +2,12 @@
 
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "bench/product_error.h"
 #include "engine/device.h"
 #include "measure/random_step.h"
 #include "measure/rounds.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { LEAST = 3, KEYS_MOST = 5, PAD = 64, CPU = 1, GPU = 2 };
@@ -291,8 +293,11 @@ static void conclude(struct climbing *c)
         if (before) r->times_before = before->ms.median / ms;
         r->times_first = first->ms.median / ms;
         if (peak) {
-            r->mfu = c->l->flops_per_token * r->tokens_per_s / peak->flops;
-            r->plan_share = r->facts.flops / seconds / peak->flops;
+            double model = c->l->flops_per_token * r->tokens_per_s, plan = r->facts.flops / seconds;
+            double most = fmax(peak->flops, fmax(model, plan)); /* what runs is possible */
+            c->l->peak_exceeded |= most > peak->flops;
+            r->mfu = model / most;
+            r->plan_share = plan / most;
         }
         before = r;
     }
@@ -330,6 +335,19 @@ static const char *reason_of(enum status st, struct arena *a)
     return arena_printf(a, st == ST_MEMORY ? "did not fit: %s" : "%s", fail_message());
 }
 
+/* The error of one product, before the rungs open their engines; what fails has none. */
+static void add_errors(struct climbing *c)
+{
+    double error[MACHINE_PRECISIONS] = {0};
+    for (int i = 0; i < c->climbs; i++) {
+        struct ladder_rung *r = c->climb[i].rung;
+        double *known = &error[r->precision];
+        if (r->config.plan.dtype == PRECISION_FLOAT8) continue;
+        if (*known == 0 && product_error(&c->device, r->precision, known) != ST_OK) *known = NAN;
+        if (isfinite(*known)) r->error = *known;
+    }
+}
+
 enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struct arena *a)
 {
     struct climbing c = {.o = o, .l = ret, .a = a};
@@ -337,6 +355,7 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
     *ret = (struct ladder){0};
     TRY(device_of(o->config, &c.device));
     TRY(find_rungs(&c));
+    add_errors(&c);
     ret->order = order_of(&c);
     int together = ret->order == LADDER_IN_TURN ? c.climbs : 1;
     for (int i = 0; i < c.climbs && st == ST_OK; i += together) {

@@ -29,6 +29,7 @@ struct ladder_rung {
         times_first;   /* speedup over the rung before and the first one, by medians */
     double mfu;        /* nanoGPT's FLOPs as a fraction of the measured matmul peak of its type */
     double plan_share; /* the same with the FLOPs of its plan */
+    double error;      /* of one product of its type (product_error.h); 0: unknown, or 8 bits */
     int64_t started;   /* kernels launched in the first step; 0: not counted */
     int64_t taken;     /* used memory in bytes, from the driver; 0: unknown */
     struct gauge_summary gauges; /* device telemetry without the first steps; no samples: unknown */
@@ -39,6 +40,8 @@ struct ladder {
     int rungs;
     /* nanoGPT's counts: N, and 6 N + 12 L C T (model_flops_per_token). */
     double parameters, flops_per_token;
+    /* The plan of a rung exceeded the measured peak; the shares of that rung are of what it did. */
+    bool peak_exceeded;
     enum ladder_order order;
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/load.h"
 #include "base/log.h"
 #include "cli/child.h"
 #include "cli/command.h"
@@ -14,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GRID_STEPS = 10, ITERS_MOST = 1000000000 };
+enum { GRID_STEPS = 10, ITERS_MOST = 1000000000, ROUNDS_MOST = 1000 };
 
 bool bench_words_are_grid(const struct bench_words *w)
 {
@@ -24,8 +25,8 @@ bool bench_words_are_grid(const struct bench_words *w)
         configs += !config_is_override(w->word[i]);
         lists |= config_is_override(w->word[i]) && bench_is_list(w->word[i]);
     }
-    return configs > 1 || lists || w->phase || w->limit || w->order || w->save ||
-           (w->warmup && strchr(w->warmup, ','));
+    return configs > 1 || lists || w->phase || w->limit || w->order || w->save || w->wide ||
+           w->each_step || (w->warmup && strchr(w->warmup, ','));
 }
 
 /* --- the request ------------------------------------------------------------------------------ */
@@ -58,11 +59,16 @@ static enum status make_request(const struct bench_words *w, struct suite_reques
     r->steps = w->steps > 0 ? w->steps : 0;
     r->iters = w->iters;
     r->full = w->full;
+    r->wide = w->wide;
+    r->each_step = w->each_step;
+    r->rounds = w->rounds;
     r->each = progress_share;
     r->command = run_command;
     TRY(command_read_size("mem-limit", w->limit, &r->limit));
     if (w->iters < 0 || w->iters > ITERS_MOST)
         return fail(ST_USAGE, "--iters must be 1 to %d", ITERS_MOST);
+    if (w->rounds < 0 || w->rounds > ROUNDS_MOST)
+        return fail(ST_USAGE, "--rounds must be 1 to %d", ROUNDS_MOST);
     return find_order(w->order, &r->order);
 }
 
@@ -208,8 +214,13 @@ static enum status measure(const struct subject *x, const struct bench_words *w,
 {
     static const char stopped[] = "stopped: the table has the cells measured so far";
     const char *folder = x->request.out_dir;
+    char words[LOAD_WORDS];
+    struct load load = load_start();
     struct sheet s;
     TRY(run(x, &s, a));
+    double others = load_others(&load);
+    load_warn(others);
+    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
     bool whole = !interrupt_noted();
     if (!whole) sheet_note(&s, "Stopped by Ctrl-C: these are the cells measured so far.");
     TRY(name_machine(&s, &x->device, w->command, a));

@@ -9,7 +9,8 @@ struct bench_words {
     const char *suite; /* NULL: not a suite */
     const char *warmup, *phase, *limit, *order, *size, *save;
     int64_t steps, iters, vocab; /* -1, 0: not given */
-    bool full;
+    int64_t rounds;              /* 0: not given */
+    bool full, wide, each_step;
     struct table_form form;
     const char *command; /* the command line */
     char **word;         /* configurations and overrides */

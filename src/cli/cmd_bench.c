@@ -60,7 +60,11 @@ static enum status run(const struct bench_words *w, struct arena *a)
 {
     if ((w->steps < 1 && w->steps != NOT_GIVEN) || w->steps > STEPS_MOST)
         return fail(ST_USAGE, "--steps must be 1 to %d", STEPS_MOST);
-    const char *of_suite = w->size ? "size" : w->iters ? "iters" : w->full ? "full" : NULL;
+    const char *of_suite = w->size     ? "size"
+                           : w->iters  ? "iters"
+                           : w->full   ? "full"
+                           : w->rounds ? "rounds"
+                                       : NULL;
     if (!w->suite && of_suite)
         return fail(ST_USAGE, "--%s needs --suite=NAME; --suite=list shows the suites", of_suite);
     if (w->suite && !strcmp(w->suite, "list")) return bench_sheet_list(&w->form, a);
@@ -97,6 +101,11 @@ enum status cmd_bench(int argc, char **argv)
         {"mem-limit", OPT_TEXT, &w.limit, "SIZE", "as in 80GiB: skip cells that need more memory"},
         {"size", OPT_TEXT, &w.size, "NAME,...", "suites: only these models"},
         {"iters", OPT_INT, &w.iters, "N", "suites that train: number of iterations"},
+        {"wide", OPT_FLAG, &w.wide, NULL,
+         "first a table of one row a model: its sizes, forward, backward and step, each with its "
+         "std"},
+        {"each-step", OPT_FLAG, &w.each_step, NULL, "also the time of every single step, drawn"},
+        {"rounds", OPT_INT, &w.rounds, "N", "cs336-warmup: processes of each row (3)"},
         {"full", OPT_FLAG, &w.full, NULL, "suites: use the published size on a CPU, too"},
         {"save", OPT_TEXT, &w.save, "FILE", "path of the result (bench.json in --out_dir)"},
         {"vocab", OPT_INT, &w.vocab, "N", "size of the vocabulary (default: of the data set)"},

@@ -1,4 +1,5 @@
 /* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary each gain. */
+#include "base/load.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -38,9 +39,11 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     o->run.machine = &m;
     o->run.each = progress_share;
     o->run.user = &progress;
+    struct load load = load_start();
     progress_start(&progress, "ladder", 0, PROGRESS_WHOLE);
     enum status st = ladder_run(&o->run, &l, a);
     progress_end(&progress);
+    load_warn(load_others(&load));
     TRY(st);
     struct ladder_view view = {&l, &c, o->run.vocab, &m};
     struct str s = {0};

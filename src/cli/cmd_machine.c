@@ -14,12 +14,14 @@ enum { THREADS_MOST = 4096 };
 
 enum status cmd_machine(int argc, char **argv)
 {
-    bool quick = false, json = false;
+    bool quick = false, forget = false, json = false;
     int64_t threads = 0;
     const char *isa = NULL, *word = NULL;
     const struct opt options[] = {
         DEVICE_OPTION(&word),
         {"quick", OPT_FLAG, &quick, NULL, "finish in a few seconds, with fewer shapes and repeats"},
+        {"forget", OPT_FLAG, &forget, NULL,
+         "drop the earlier measurements of this machine; otherwise the best of all is kept"},
         {"threads", OPT_INT, &threads, "N", "CPU threads (default: all that this process may use)"},
         {"isa", OPT_TEXT, &isa, "SET",
          "widest instruction set: amx, avx512_bf16, avx512, avx2, sse2 or plain"},
@@ -40,7 +42,7 @@ enum status cmd_machine(int argc, char **argv)
     TRY(device_of_word(word, &device));
     threads_set(threads);
     enum status st = machine_identify(&m, &device, &a);
-    if (st == ST_OK) st = ceilings_measure(&m, quick, &path, &a);
+    if (st == ST_OK) st = ceilings_measure(&m, quick, forget, &path, &a);
     if (st == ST_OK) machine_view_print(&m, path, json, &s, &a);
     fputs(str_text(&s), stdout);
     str_release(&s);

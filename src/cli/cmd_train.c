@@ -2,6 +2,7 @@
 #include "backend/backend.h"
 #include "base/file.h"
 #include "base/isa.h"
+#include "base/load.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -90,6 +91,8 @@ static void print_after(const struct trainer *t)
     if (isfinite(r->ms_median))
         printf(", %.2f ms each (median), %s tokens/s", r->ms_median,
                str_thousands(speed, (int64_t)r->tokens_per_s));
+    if (isfinite(r->mfu)) printf(", MFU %.3g %%", 100 * r->mfu);
+    if (r->mfu >= 1) printf(" (the measured peak is too low; `strobe machine` measures it again)");
     print_gauges(r);
     printf("\ntrain loss %.4f, val loss %.4f", r->final_train_loss, r->final_val_loss);
     if (r->best_iter > 0)
@@ -157,13 +160,17 @@ static enum status report_finished(const struct config *c, bool json, struct are
     return ST_OK;
 }
 
-/* The measured peaks of the device, if they are known. Training measures nothing. */
+/* The measured peaks of the device, if there is a record. Training measures nothing. */
 static void know_peaks(struct trainer *t, const struct config *c, struct arena *a)
 {
     struct device d;
     struct machine m;
     enum dtype dtype = precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
-    if (device_of(c, &d) != ST_OK || !ceilings_find(&m, &d, a)) return;
+    if (device_of(c, &d) != ST_OK) return;
+    if (!ceilings_find(&m, &d, a)) {
+        log_info("no MFU: the peaks of this machine are not known; `strobe machine` measures them");
+        return;
+    }
     const struct machine_peak *peak =
         machine_peak(&m, machine_precision(dtype, c->plan.dtype == PRECISION_TFLOAT32));
     if (!peak) return;
@@ -190,6 +197,7 @@ static enum status train(struct trainer *t, const struct config *c, bool json, s
     know_peaks(t, c, a);
     print_before(t);
     st = trainer_run(t);
+    load_warn(t->summary.others_busy);
     if (st == ST_OK) {
         struct str s = {0};
         if (json)

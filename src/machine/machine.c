@@ -81,14 +81,9 @@ enum status machine_measure(struct machine *m, bool quick,
     if (st == ST_OK) st = m->gpu ? machine_measure_device_copies(&w) : machine_measure_copies(&w);
     threads_set(threads);
     double others = host_others(before, host_work_now(), 1e-3 * clock_ms(start, clock_ns()));
-    if (!m->gpu && !isnan(others)) m->others = others;
+    m->others = m->gpu || isnan(others) ? 0 : others;
+    if (st == ST_OK) machine_note(m);
     return st;
-}
-
-/* An idle desktop uses up to a tenth of a processor. */
-bool machine_was_disturbed(const struct machine *m)
-{
-    return m->others > 0.1;
 }
 
 void machine_work_done(struct machine_work *w, double share, const char *next)

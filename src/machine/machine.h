@@ -2,7 +2,8 @@
  *
  * Matmuls use the same kernel rows as training, on random numbers; the fastest of several large
  * shapes counts. A copy of n bytes reads n and writes n, so it moves 2n bytes. Peaks are the best
- * samples, not averages: they are ceilings for other times. */
+ * samples, not averages: they are ceilings for other times. A ceiling can only be measured too
+ * low, so the record keeps the best of all measurements of a machine, and the history of them. */
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H
 
@@ -11,7 +12,7 @@
 
 struct arena;
 
-enum { MACHINE_COPIES = 24 };
+enum { MACHINE_COPIES = 24, MACHINE_HISTORY = 32 };
 
 /* Precision of a matmul; a GPU computes f32 in tf32 if allowed. */
 enum machine_precision { MACHINE_F32, MACHINE_TF32, MACHINE_BF16, MACHINE_PRECISIONS };
@@ -33,6 +34,15 @@ struct machine_copy {
     double moved, moved_one; /* bytes/s, read and written, with all threads, with one */
 };
 
+/* One of the measurements that a record is the best of. */
+struct machine_measurement {
+    const char *date; /* "2026-11-21T08:22:13Z" */
+    bool quick;       /* of a few seconds, with fewer shapes and repeats */
+    double others;    /* processors kept busy by other processes; 0: none, unknown */
+    double flops[MACHINE_PRECISIONS]; /* FLOP/s of its fastest matmul, all threads; 0: none */
+    double moved;                     /* bytes/s of its largest copy, read and written */
+};
+
 struct machine {
     /* Set by machine_identify. Measurements are valid for a machine if all of these are equal. */
     struct device device; /* the measured device; not set in records of the file */
@@ -43,14 +53,16 @@ struct machine {
     const char *isa;
     int threads; /* 1 for a GPU */
     /* Set by machine_measure. */
-    const char *date; /* "2026-11-21T08:22:13Z" */
-    bool quick;       /* a short measurement of a few seconds, made by another command */
-    double others;    /* processors kept busy by other processes; 0: none, or unknown */
+    const char *date; /* of the last measurement */
+    bool quick;       /* all measurements were quick ones */
+    double others;    /* the least of all measurements: processors kept busy by other processes */
     struct machine_peak peak[MACHINE_PRECISIONS];
     int peaks;
     struct machine_copy copy[MACHINE_COPIES]; /* by size, smallest first */
     int copies;
     int64_t cache_bytes; /* L2 of one thread, or of a GPU; 0: unknown */
+    struct machine_measurement past[MACHINE_HISTORY]; /* oldest first */
+    int pasts;
 };
 
 /* Identifies the processor with its instruction set as limited by base/isa.h, the matmul library
@@ -58,13 +70,22 @@ struct machine {
 enum status machine_identify(struct machine *m, const struct device *device, struct arena *a);
 bool machine_same(const struct machine *m, const struct machine *other);
 
-/* Measures the rest. `each` (may be NULL) reports the fraction done and what comes next. */
+/* Measures the rest; the history is then this measurement alone. `each` (may be NULL) reports the
+ * fraction done and what comes next. */
 enum status machine_measure(struct machine *m, bool quick,
                             void (*each)(void *user, double done, const char *what), void *user,
                             struct arena *a);
 
-/* True if other processes were so busy that the peaks are likely too low. */
+/* Raises the peaks of `m` to those of another measurement of the same machine, made earlier, and
+ * puts its history in front. Texts are shared, not copied. */
+void machine_keep_best(struct machine *m, const struct machine *earlier);
+/* True if other processes were so busy in every measurement that the peaks are likely too low. */
 bool machine_was_disturbed(const struct machine *m);
+/* The same of one measurement. */
+bool machine_measurement_was_disturbed(const struct machine_measurement *x);
+/* The lowest of the history, of a peak or (MACHINE_PRECISIONS) of the largest copy. Returns the
+ * number of measurements that have it. */
+int machine_lowest(const struct machine *m, enum machine_precision p, double *ret_low);
 /* The peak of that type; NULL: this machine has no kernel for it. */
 const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p);
 /* Bandwidth in bytes/s of a copy by all threads, `bytes` being source + destination; 0: unknown. */
@@ -79,9 +100,11 @@ const struct machine_copy *machine_copy_fastest(const struct machine *m);
  * Returns false and changes nothing if there is no file or no valid record; warns if it cannot be
  * read. */
 bool machine_read(struct machine *m, const char *path, struct arena *a);
-/* Replaces the older record of the same machine; keeps other records, up to a limit. Creates the
- * folder; replaces the file atomically. Fails if there is a file that cannot be read. */
-enum status machine_write(const struct machine *m, const char *path);
+/* Keeps the best of `m` and the older record of the same machine (machine_keep_best), in `m` and in
+ * the file; with `forget` the older record is dropped. Keeps other records, up to a limit. Creates
+ * the folder; replaces the file atomically. Fails if there is a file that cannot be read. Strings
+ * that are read are kept in `a`. */
+enum status machine_write(struct machine *m, const char *path, bool forget, struct arena *a);
 /* One record in the file's format, for `--json`; the caller releases it with json_decref. */
 struct json_t *machine_json(const struct machine *m);
 

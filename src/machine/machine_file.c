@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/trust.h"
-#include "machine/machine.h"
+#include "machine/machine_parts.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -38,16 +38,29 @@ static json_t *copy_json(const struct machine_copy *c)
                      c->moved, "bytes_per_s_one_thread", c->moved_one);
 }
 
+static json_t *measurement_json(const struct machine_measurement *x)
+{
+    json_t *flops = json_object();
+    for (int p = 0; p < MACHINE_PRECISIONS; p++)
+        if (x->flops[p] > 0)
+            json_object_set_new(flops, machine_precision_name((enum machine_precision)p),
+                                json_real(x->flops[p]));
+    return json_pack("{s:s, s:b, s:f, s:o, s:f}", "date", x->date, "quick", (int)x->quick, "others",
+                     x->others, "flops_per_s", flops, "bytes_per_s", x->moved);
+}
+
 struct json_t *machine_json(const struct machine *m)
 {
-    json_t *peaks = json_array(), *copies = json_array();
+    json_t *peaks = json_array(), *copies = json_array(), *history = json_array();
+    for (int i = 0; i < m->pasts; i++)
+        json_array_append_new(history, measurement_json(&m->past[i]));
     for (int i = 0; i < m->peaks; i++) json_array_append_new(peaks, peak_json(&m->peak[i]));
     for (int i = 0; i < m->copies; i++) json_array_append_new(copies, copy_json(&m->copy[i]));
-    json_t *j =
-        json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:f, s:I, s:o, s:o}", m->gpu ? "gpu" : "cpu",
-                  m->name, "isa", m->isa, "library", m->library, "threads", m->threads, "date",
-                  m->date, "quick", (int)m->quick, "others", m->others, "l2_bytes",
-                  (json_int_t)m->cache_bytes, "products", peaks, "copies", copies);
+    json_t *j = json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:f, s:I, s:o, s:o, s:o}",
+                          m->gpu ? "gpu" : "cpu", m->name, "isa", m->isa, "library", m->library,
+                          "threads", m->threads, "date", m->date, "quick", (int)m->quick, "others",
+                          m->others, "l2_bytes", (json_int_t)m->cache_bytes, "products", peaks,
+                          "copies", copies, "history", history);
     BUG_IF(!j, "a machine record is not valid JSON");
     return j;
 }
@@ -111,6 +124,27 @@ static bool read_lists(const json_t *j, struct machine *m, struct arena *a)
     return m->peaks > 0 && m->copies > 0;
 }
 
+/* Records of older versions have no history: they are their only measurement. */
+static bool read_history(const json_t *j, struct machine *m, struct arena *a)
+{
+    const json_t *history = json_object_get(j, "history"), *one;
+    size_t i;
+    if (json_array_size(history) > MACHINE_HISTORY) return false;
+    json_array_foreach(history, i, one) {
+        const json_t *flops = json_object_get(one, "flops_per_s");
+        struct machine_measurement *x = &m->past[m->pasts++];
+        *x = (struct machine_measurement){.date = text_of(one, "date", a),
+                                          .quick = json_is_true(json_object_get(one, "quick")),
+                                          .others = number_of(one, "others"),
+                                          .moved = number_of(one, "bytes_per_s")};
+        for (int p = 0; p < MACHINE_PRECISIONS; p++)
+            x->flops[p] = number_of(flops, machine_precision_name((enum machine_precision)p));
+        if (!x->date) return false;
+    }
+    if (!m->pasts) machine_note(m);
+    return true;
+}
+
 /* False if something is missing or invalid: the record is then ignored. */
 static bool read_record(const json_t *j, struct machine *m, struct arena *a)
 {
@@ -123,7 +157,8 @@ static bool read_record(const json_t *j, struct machine *m, struct arena *a)
     m->quick = json_is_true(json_object_get(j, "quick"));
     m->others = number_of(j, "others");
     m->cache_bytes = count_of(j, "l2_bytes");
-    return m->name && m->isa && m->library && m->date && m->threads > 0 && read_lists(j, m, a);
+    return m->name && m->isa && m->library && m->date && m->threads > 0 && read_lists(j, m, a) &&
+           read_history(j, m, a);
 }
 
 /* Loads the file, or makes a new one if it is missing or invalid. *ret owns *ret_records. */
@@ -171,31 +206,26 @@ bool machine_read(struct machine *m, const char *path, struct arena *a)
     return found;
 }
 
-/* Removes invalid records, those of the same machine, and the oldest above the limit. */
-static void drop_old(json_t *records, const struct machine *m, struct arena *scratch)
+/* Removes invalid records, those of the same machine once `m` has their best, and the oldest above
+ * the limit. */
+static void drop_old(json_t *records, struct machine *m, bool forget, struct arena *a)
 {
     struct machine record;
-    for (size_t i = json_array_size(records); i > 0; i--)
-        if (!read_record(json_array_get(records, i - 1), &record, scratch) ||
-            machine_same(&record, m))
-            json_array_remove(records, i - 1);
+    for (size_t i = json_array_size(records); i > 0; i--) {
+        bool valid = read_record(json_array_get(records, i - 1), &record, a);
+        if (valid && !machine_same(&record, m)) continue;
+        if (valid && !forget) machine_keep_best(m, &record);
+        json_array_remove(records, i - 1);
+    }
     while (json_array_size(records) >= RECORDS_MOST) json_array_remove(records, 0);
 }
 
-static enum status write_record(const struct machine *m, const char *path, struct arena *scratch)
+enum status machine_write(struct machine *m, const char *path, bool forget, struct arena *a)
 {
     json_t *records, *file;
-    TRY(trust_parent(path, scratch, &path));
-    TRY(load(path, &file, &records, scratch));
-    drop_old(records, m, scratch);
+    TRY(trust_parent(path, a, &path));
+    TRY(load(path, &file, &records, a));
+    drop_old(records, m, forget, a);
     json_array_append_new(records, machine_json(m));
     return trust_write_json(file, JSON_INDENT(1) | JSON_REAL_PRECISION(6), path);
-}
-
-enum status machine_write(const struct machine *m, const char *path)
-{
-    struct arena scratch = {0};
-    enum status st = write_record(m, path, &scratch);
-    arena_release(&scratch);
-    return st;
 }

@@ -20,6 +20,8 @@ enum status machine_measure_matmuls(struct machine_work *w);
 enum status machine_measure_copies(struct machine_work *w);
 /* Copies in a GPU's memory. */
 enum status machine_measure_device_copies(struct machine_work *w);
+/* Makes the history of the measurement of `m` alone. */
+void machine_note(struct machine *m);
 /* Raises each bandwidth to at least that of every larger copy and that of one thread. */
 void machine_make_ceilings(struct machine *m);
 

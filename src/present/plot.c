@@ -10,9 +10,9 @@
 enum { WIDTH = 460, HEIGHT = 356, LEFT = 78, RIGHT = 24, TOP = 40, BOTTOM = 44 };
 enum { HEAD = 34, FOOT = 36 };
 
-static bool is_shown(const struct plot_point *p)
+static bool is_shown(const struct plot_point *p, bool linear_x)
 {
-    return p->x > 0 && p->y > 0 && isfinite(p->x) && isfinite(p->y);
+    return (p->x > 0 || (linear_x && p->x == 0)) && p->y > 0 && isfinite(p->x) && isfinite(p->y);
 }
 
 static void widen(struct chart_axis *a, double x)
@@ -30,20 +30,23 @@ static bool level_is_near(const struct plot_panel *p, double highest)
 static struct chart chart_of(const struct plot_panel *p, double left)
 {
     struct chart c = {
-        .x = {CHART_NUMBER, true, 2, INFINITY, 0, left + LEFT, left + WIDTH - RIGHT},
+        .x = {CHART_NUMBER, !p->linear_x, 2, INFINITY, 0, left + LEFT, left + WIDTH - RIGHT},
         .y = {p->unit, true, p->unit == CHART_BYTES ? 4 : 10, INFINITY, 0, HEAD + HEIGHT - BOTTOM,
               HEAD + TOP},
     };
     for (int l = 0; l < p->lines; l++)
         for (int i = 0; i < p->line[l].points; i++) {
             const struct plot_point *q = &p->line[l].point[i];
-            if (!is_shown(q)) continue;
+            if (!is_shown(q, p->linear_x)) continue;
             widen(&c.x, q->x);
             widen(&c.y, q->y);
         }
     if (!(c.x.high > 0)) c.x.low = c.x.high = c.y.low = c.y.high = 1; /* an empty frame */
     if (level_is_near(p, c.y.high)) widen(&c.y, p->level);
-    chart_round_out(&c.x);
+    if (p->linear_x)
+        c.x.low = 0;
+    else
+        chart_round_out(&c.x);
     chart_round_out(&c.y);
     return c;
 }
@@ -54,13 +57,13 @@ static void print_line(const struct chart *c, const struct plot_line *l, struct 
     markup_printf(m, "<g style=\"--c:var(--run-%d)\">\n<polyline class=\"chart-line%s\" points=\"",
                   l->color, l->dashed ? " chart-dashed" : "");
     for (int i = 0; i < l->points; i++)
-        if (is_shown(&l->point[i]))
+        if (is_shown(&l->point[i], !c->x.is_log))
             markup_printf(m, "%.1f,%.1f ", chart_place(&c->x, l->point[i].x),
                           chart_place(&c->y, l->point[i].y));
     markup_printf(m, "\"/>\n");
     for (int i = 0; i < l->points; i++) {
         const struct plot_point *q = &l->point[i];
-        if (!is_shown(q)) continue;
+        if (!is_shown(q, !c->x.is_log)) continue;
         markup_printf(
             m,
             "<circle class=\"chart-dot%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%s, %.6g: "

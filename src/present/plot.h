@@ -1,4 +1,4 @@
-/* plot.h - curves over logarithmic axes as one SVG file (svg.h), with values as tooltips. */
+/* plot.h - curves over logarithmic axes, or a linear x, as one SVG (svg.h); values as tooltips. */
 #ifndef PRESENT_PLOT_H
 #define PRESENT_PLOT_H
 
@@ -7,7 +7,7 @@
 enum { PLOT_COLORS = 7 };
 
 struct plot_point {
-    double x, y; /* positive; others are left out */
+    double x, y; /* positive; others are left out. A linear x may be 0 */
     bool hollow; /* known, but not measured */
 };
 
@@ -22,6 +22,7 @@ struct plot_line {
 struct plot_panel {
     const char *title, *x_title;
     enum chart_unit unit; /* of y */
+    bool linear_x;        /* from 0; otherwise logarithmic */
     const struct plot_line *line;
     int lines;
     double level; /* a horizontal line at this y; 0: none */

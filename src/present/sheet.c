@@ -42,7 +42,12 @@ void sheet_print(const struct sheet *s, void (*print)(const struct table *t, str
         if (i) str_append(out, "\n");
         if (words && t->title) {
             words(out, t->title);
-            str_append(out, "\n\n");
+            str_append(out, t->drawn_only ? ": " : "\n\n");
+        }
+        if (words && t->drawn_only) {
+            str_printf(out, "%d rows, in the file of the result and drawn on its page\n",
+                       t->table.rows);
+            continue;
         }
         print(&t->table, out);
     }
@@ -84,10 +89,11 @@ static const char *const kinds[] = {"none", "bars", "lines"};
 static json_t *chart_json(const struct sheet_chart *c)
 {
     if (c->kind == SHEET_NO_CHART) return json_null();
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:s}", "kind", kinds[c->kind], "title",
-                     text_or_null(c->title), "labels", texts_json(c->label, c->labels), "x",
-                     text_or_null(c->x), "panel", text_or_null(c->panel), "y", c->y, "spread",
-                     text_or_null(c->spread), "unit", c->bytes ? "bytes" : "ms");
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:b}", "kind", kinds[c->kind],
+                     "title", text_or_null(c->title), "labels", texts_json(c->label, c->labels),
+                     "x", text_or_null(c->x), "panel", text_or_null(c->panel), "y", c->y, "spread",
+                     text_or_null(c->spread), "unit", c->bytes ? "bytes" : "ms", "linear",
+                     (int)c->linear);
 }
 
 struct json_t *sheet_json(const struct sheet *s)
@@ -96,9 +102,10 @@ struct json_t *sheet_json(const struct sheet *s)
     for (int i = 0; i < s->tables; i++) {
         const struct sheet_table *t = &s->table[i];
         json_array_append_new(
-            tables, json_pack("{s:o, s:o, s:o, s:o, s:o}", "title", text_or_null(t->title),
+            tables, json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "title", text_or_null(t->title),
                               "columns", columns_json(&t->table), "rows", table_json(&t->table),
-                              "shown", shown_json(&t->table), "chart", chart_json(&t->chart)));
+                              "shown", shown_json(&t->table), "chart", chart_json(&t->chart),
+                              "drawn_only", (int)t->drawn_only));
     }
     return json_pack(
         "{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", SHEET_VERSION, "kind",

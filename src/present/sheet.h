@@ -24,12 +24,14 @@ struct sheet_chart {
         *panel; /* of curves; panel: one picture for each text of that column, NULL: one */
     const char *y, *spread; /* spread: the whisker of a bar; NULL: none */
     bool bytes;             /* y is in bytes, otherwise in milliseconds */
+    bool linear;            /* x of curves is linear, from 0; otherwise logarithmic */
 };
 
 struct sheet_table {
     const char *title; /* NULL: none */
     struct table table;
     struct sheet_chart chart;
+    bool drawn_only; /* too long to read: text and Markdown name it and leave it out */
 };
 
 struct sheet {

@@ -88,6 +88,7 @@ void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct 
         drawn[p].title = *panel[p] ? arena_printf(a, "%s %s", of, panel[p])
                                    : x->column[find(x, t->chart.y)].title;
         drawn[p].x_title = x->column[find(x, t->chart.x)].title;
+        drawn[p].linear_x = t->chart.linear;
         drawn[p].unit = t->chart.bytes ? CHART_BYTES : CHART_MILLISECONDS;
     }
     plot_print_svg(t->chart.title ? t->chart.title : "", "", drawn, panels, out);

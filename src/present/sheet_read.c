@@ -70,6 +70,7 @@ static void read_chart(struct sheet_table *t, const json_t *chart, struct arena 
     const char *kind = word_of(chart, "kind", a);
     size_t i;
     c.kind = !strcmp(kind, "bars") ? SHEET_BARS : !strcmp(kind, "lines") ? SHEET_LINES : c.kind;
+    c.linear = json_is_true(json_object_get(chart, "linear"));
     c.bytes = !strcmp(word_of(chart, "unit", a), "bytes");
     json_array_foreach(labels, i, label) {
         const char *id = json_string_value(label);
@@ -92,6 +93,7 @@ static enum status read_table(struct sheet *s, const json_t *j, const char *path
         sheet_add(s, text_of(j, "title", a), read_columns(columns, (int)n, a), (int)n, (int)m, a);
     read_cells(&t->table, rows, json_object_get(j, "shown"), a);
     read_chart(t, json_object_get(j, "chart"), a);
+    t->drawn_only = json_is_true(json_object_get(j, "drawn_only"));
     return ST_OK;
 }
 

@@ -27,6 +27,11 @@ void table_set_std(struct table *t, int row, int column, const struct stats *s, 
     if (s->n > 1) table_set(t, row, column, 2, s->std, a);
 }
 
+void table_set_error(struct table *t, int row, int column, double x, struct arena *a)
+{
+    if (isfinite(x)) *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.1e", x), x};
+}
+
 void table_set_text(struct table *t, int row, int column, const char *text)
 {
     *table_at(t, row, column) = (struct table_cell){text, 0};

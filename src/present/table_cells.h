@@ -16,6 +16,8 @@ void table_set_std(struct table *t, int row, int column, const struct stats *s, 
 void table_set_text(struct table *t, int row, int column, const char *text);
 /* "1.5 GiB" */
 void table_set_bytes(struct table *t, int row, int column, int64_t bytes, struct arena *a);
+/* "2.3e-4": a relative error, with two digits and an exponent. */
+void table_set_error(struct table *t, int row, int column, double x, struct arena *a);
 /* "487,000": rounded to an integer. */
 void table_set_count(struct table *t, int row, int column, double x, struct arena *a);
 

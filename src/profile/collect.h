@@ -47,6 +47,8 @@ struct collected {
     int ratios;
     const struct profile_deed *deed;
     int64_t deeds;
+    const struct profile_work *work; /* of the host's threads; NULL: none */
+    int64_t works;
 };
 
 /* Also fills in how the profile was measured in `p`. */

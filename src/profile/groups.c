@@ -65,6 +65,13 @@ const char *profile_kernel_name(const struct profile_row *r, struct arena *a)
                         r->device_short ? r->device_short : r->variant);
 }
 
+const char *profile_part_name(const struct profile *p, enum random_step_part part)
+{
+    if (part == RANDOM_STEP_FEEDS) return "generate tokens";
+    if (part == RANDOM_STEP_WAITS) return "wait";
+    return p->engine->backend->host_memory ? "run the step" : "launch the step";
+}
+
 static const char *layer_name(const struct profile_row *r, struct arena *a)
 {
     if (r->range.layer >= 0) return arena_printf(a, "block %d", r->range.layer);

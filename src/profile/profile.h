@@ -98,6 +98,12 @@ struct profile_deed {
     int step; /* the step it belongs to; the device may still run an earlier one */
     struct profile_span span;
 };
+/* The work of one thread of the host in a kernel, if the host is the device. */
+struct profile_work {
+    int mark, thread, step;
+    bool unseen; /* the thread that called a library, whose own threads are not seen */
+    struct profile_span span;
+};
 struct profile_record {
     const struct activity *activity; /* ordered by start */
     const int *row;                  /* of each activity */
@@ -105,6 +111,8 @@ struct profile_record {
     const int64_t *begin, *end; /* per step: its activities are begin ... end - 1 */
     const struct profile_deed *deed;
     int64_t deeds;
+    const struct profile_work *work; /* by time of its kernel */
+    int64_t works;
 };
 
 struct profile {
@@ -197,6 +205,8 @@ void profile_groups(const struct profile *p, enum profile_by by, unsigned phases
 
 /* "MATMUL 768 x 384 x 128 onednn" */
 const char *profile_kernel_name(const struct profile_row *r, struct arena *a);
+/* "generate tokens", "launch the step" (on a CPU "run the step"), "wait" */
+const char *profile_part_name(const struct profile *p, enum random_step_part part);
 /* Measured time of these phases, and the part of one family: ms per step. */
 double profile_ms(const struct profile *p, unsigned phases);
 double profile_family_ms(const struct profile *p, unsigned phases, enum family family);

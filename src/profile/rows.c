@@ -300,6 +300,6 @@ void rows_make(const struct collected *c, struct profile *p, struct arena *a)
     conclude_rows(&m);
     conclude_steps(&m);
     make_timeline(&m, begin[p->shown_step], end[p->shown_step]);
-    p->record = (struct profile_record){c->trace.activity, m.row_of, c->step, begin, end,
-                                        c->deed,           c->deeds};
+    p->record = (struct profile_record){c->trace.activity, m.row_of, c->step, begin,   end,
+                                        c->deed,           c->deeds, c->work, c->works};
 }

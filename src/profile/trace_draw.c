@@ -212,13 +212,6 @@ static void write_activities(struct drawing *d, int step)
     }
 }
 
-static const char *part_name(const struct profile *p, enum random_step_part part)
-{
-    if (part == RANDOM_STEP_FEEDS) return "generate tokens";
-    if (part == RANDOM_STEP_WAITS) return "wait";
-    return p->engine->backend->host_memory ? "run the step" : "launch the step";
-}
-
 static void write_deeds(struct drawing *d, int step)
 {
     const struct profile_record *r = &d->p->record;
@@ -230,13 +223,89 @@ static void write_deeds(struct drawing *d, int step)
         set_length(d, x->span.end_ns - x->span.start_ns);
         if (x->mark < 0)
             str_printf(&d->w.s, ",\"name\":\"%s\",\"cat\":\"host\",\"args\":{\"step\":%d}",
-                       part_name(d->p, x->part), step);
+                       profile_part_name(d->p, x->part), step);
         else
             str_printf(&d->w.s, ",\"name\":%s,\"cat\":\"kernel launch\",\"args\":{\"step\":%d}",
                        row < 0 ? "\"kernel\""
                                : drawing_quoted(profile_kernel_name(&d->p->row[row], d->a), d->a),
                        step);
         end(d);
+    }
+}
+
+/* The work of each thread, if the host is the device. Regions of a kernel follow one another. */
+static void write_threads(struct drawing *d, int step)
+{
+    const struct profile_record *r = &d->p->record;
+    for (int64_t i = 0; i < r->works; i++) {
+        const struct profile_work *x = &r->work[i];
+        int row = d->row_of[x->mark];
+        if (x->step != step || row < 0) continue;
+        begin(d, "X", TRACE_HOST, TRACE_THREADS + x->thread, x->span.start_ns);
+        set_length(d, x->span.end_ns - x->span.start_ns);
+        str_printf(&d->w.s, ",\"name\":%s,\"cat\":\"thread\",\"args\":{\"step\":%d%s}",
+                   drawing_quoted(profile_kernel_name(&d->p->row[row], d->a), d->a), step,
+                   x->unseen ? ",\"threads\":\"of a library, not seen\"" : "");
+        end(d);
+    }
+}
+
+/* --- arrows ----------------------------------------------------------------------------------- */
+
+/* An arrow from a launch to what it launched: a pair of flow events, which viewers bind to the
+ * slices that they are in. Either both fit, or none is written. */
+static void write_arrow(struct drawing *d, int64_t from_ns, int lane, int64_t to_ns)
+{
+    static const char *const ends[] = {"s", "f"};
+    struct writer *w = &d->w;
+    int64_t before = w->s.len;
+    for (int i = 0; i < 2; i++) {
+        begin(d, ends[i], i ? TRACE_DEVICE : TRACE_HOST, i ? lane : TRACE_DEEDS,
+              i ? to_ns : from_ns);
+        str_printf(&w->s, ",\"name\":\"launch\",\"cat\":\"launch\",\"id\":%lld%s,\"args\":{}}",
+                   (long long)d->arrows, i ? ",\"bp\":\"e\"" : "");
+    }
+    if (w->s.len <= w->room) {
+        w->events += 2;
+        d->arrows++;
+        return;
+    }
+    w->s.len = before;
+    w->s.data[before] = '\0';
+    w->cut += 2;
+}
+
+/* The first activity from *from on that has the mark (-1: any) and did not begin before its launch;
+ * -1: there is none. *from becomes the next one. */
+static int64_t launched_by(const struct profile_record *r, int step, int mark, int64_t launch_ns,
+                           int64_t *from)
+{
+    for (int64_t i = *from; i < r->end[step]; i++) {
+        const struct activity *x = &r->activity[i];
+        if (x->kind != ACTIVITY_KERNEL || x->start_ns < launch_ns) continue;
+        if (mark >= 0 && x->mark != mark) continue;
+        *from = i + 1;
+        return i;
+    }
+    return -1;
+}
+
+/* From each launch to its first kernel; a replayed graph is one launch, of its first kernel. Where
+ * slices were cut, arrows would end nowhere. */
+static void write_arrows(struct drawing *d, int step)
+{
+    const struct profile_record *r = &d->p->record;
+    int64_t from = r->begin[step];
+    bool each = false;
+    if (d->p->engine->backend->host_memory || d->w.cut) return;
+    for (int64_t i = 0; i < r->deeds; i++) each |= r->deed[i].step == step && r->deed[i].mark >= 0;
+    for (int64_t i = 0; i < r->deeds; i++) {
+        const struct profile_deed *x = &r->deed[i];
+        bool launches = x->part == RANDOM_STEP_STARTS && (x->mark >= 0) == each;
+        if (x->step != step || !launches || x->span.end_ns < x->span.start_ns) continue;
+        int64_t at = launched_by(r, step, x->mark, x->span.start_ns, &from);
+        if (at >= 0 && d->lane[at] >= 0)
+            write_arrow(d, x->span.start_ns, d->lane[at], r->activity[at].start_ns);
     }
 }
 
@@ -319,6 +388,8 @@ void drawing_init(struct drawing *d, const struct profile *p, int first, int ste
     describe_rows(d);
     choose_lanes(d, p->record.begin[first], p->record.end[first + steps - 1]);
     find_origin(d, first, steps);
+    for (int64_t i = 0; i < p->record.works; i++)
+        if (p->record.work[i].thread >= d->threads) d->threads = p->record.work[i].thread + 1;
 }
 
 void drawing_step(struct drawing *d, int step, int64_t room)
@@ -327,5 +398,7 @@ void drawing_step(struct drawing *d, int step, int64_t room)
     write_ranges(d, step);
     write_activities(d, step);
     write_deeds(d, step);
+    write_threads(d, step);
+    write_arrows(d, step);
     write_counters(d, step);
 }

@@ -30,6 +30,8 @@ struct drawing {
     const char **text; /* per row: "name":…,"cat":…,"args":{… without the closing brace */
     int *lane;         /* per activity: its row in the trace; -1: no row was free */
     int lanes[2];      /* rows in use, for kernels and for copies */
+    int threads;       /* of the host that worked in these steps */
+    int64_t arrows;    /* numbers of the arrows so far */
     int64_t origin;    /* ns */
     struct writer w;
     struct counter memory[MEMORY_PARTS + 1], rate[RATES];

@@ -26,6 +26,9 @@ static void write_names(const struct drawing *d, struct str *s)
     static const char *const kinds[2] = {"kernels", "copies and fills"};
     name(s, "process", TRACE_HOST, 0, "\"host\"", TRACE_HOST);
     name(s, "thread", TRACE_HOST, TRACE_DEEDS, "\"thread that launches steps\"", TRACE_DEEDS);
+    for (int i = 0; i < d->threads; i++)
+        name(s, "thread", TRACE_HOST, TRACE_THREADS + i,
+             drawing_quoted(arena_printf(d->a, "CPU thread %d", i), d->a), TRACE_THREADS + i);
     name(s, "process", TRACE_DEVICE, 0, drawing_quoted(device, d->a), TRACE_DEVICE);
     name(s, "thread", TRACE_DEVICE, TRACE_RANGES, "\"parts of the model\"", TRACE_RANGES);
     for (int kind = 0; kind < 2; kind++)
@@ -85,7 +88,7 @@ static int next_step(int shown, int first, int requested, int n)
     return n < behind ? shown + n : shown - 1 - (n - behind);
 }
 
-enum { HEAD = 8192 }; /* maximum size of the names and the header */
+enum { HEAD = 8192, NAMES = 256 }; /* maximum size of the header with names; of a thread's names */
 
 void trace_text(const struct profile *p, const struct trace_options *o, const char *version,
                 struct str *ret, struct trace_said *said)
@@ -96,8 +99,8 @@ void trace_text(const struct profile *p, const struct trace_options *o, const ch
         first = p->shown_step - (requested - 1) / 2;
     if (first > p->steps - requested) first = p->steps - requested;
     if (first < 0) first = 0;
-    int64_t room = o->limit > HEAD ? o->limit - HEAD : 0;
     drawing_init(&d, p, first, requested, &a);
+    int64_t head = HEAD + (int64_t)NAMES * d.threads, room = o->limit > head ? o->limit - head : 0;
     struct str *step = ARENA_NEW(&a, struct str, requested);
     *said = (struct trace_said){0};
     for (int n = 0; n < requested; n++) {

@@ -10,6 +10,7 @@
 enum { TRACE_HOST = 1, TRACE_DEVICE = 2 };
 enum {
     TRACE_DEEDS = 1,
+    TRACE_THREADS = 16, /* the threads of the host follow, if it is the device */
     TRACE_RANGES = 1,
     TRACE_KERNELS = 2,
     TRACE_LANES = 4,

@@ -74,6 +74,8 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
     X(COLUMN_MS, "ms_median", "ms/iter", "median time of an iteration, without the first ones", true) \
     X(COLUMN_STD, "ms_std", "± std", "standard deviation of the time of an iteration", true) \
     X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "training tokens per second", true) \
+    X(COLUMN_MFU, "mfu", "MFU", \
+      "model FLOPs (6 N + 12 L C T per token) as a share of the measured matmul peak", true) \
     X(COLUMN_SPEED, "speed", "speed", "speedup over the first run, from tokens/s", true) \
     X(COLUMN_PLANNED, "memory_planned", "memory planned", "memory of the plan", true) \
     X(COLUMN_PLANNED_RATIO, "memory_ratio", "vs first", \
@@ -137,6 +139,7 @@ static void fill_row(struct table *t, int row, const struct run *run, struct are
     put(t, row, COLUMN_MS, f->ms_median, ms_text(f->ms_median, f->ms_median, a));
     put(t, row, COLUMN_STD, f->ms_std, ms_text(f->ms_std, f->ms_median, a));
     put(t, row, COLUMN_TOKENS, f->tokens_per_s, count_text(f->tokens_per_s, a));
+    put(t, row, COLUMN_MFU, f->mfu, arena_printf(a, "%.3g %%", 100 * f->mfu));
     put(t, row, COLUMN_PLANNED, f->memory_planned, bytes_text(f->memory_planned, a));
     put(t, row, COLUMN_PEAK, f->memory_peak, bytes_text(f->memory_peak, a));
     fill_gauges(t, row, &run[row].gauges.figures, a);

@@ -203,7 +203,7 @@ static void derive_figures(struct run *r, struct arena *a)
     struct stats ms = stats_of_steps(r, offsetof(struct run_step, ms), a);
     struct run_figures *f = &r->figures;
     *f = (struct run_figures){.timed = ms.n, .memory_planned = r->plan.total};
-    f->others_busy = f->memory_peak = NAN;
+    f->others_busy = f->memory_peak = f->mfu = NAN;
     f->plan_flops = median_of(r, offsetof(struct run_step, plan_flops), a);
     f->plan_bytes = median_of(r, offsetof(struct run_step, plan_bytes), a);
     f->final_train_loss = f->final_val_loss = f->best_val_loss = NAN;
@@ -238,6 +238,7 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
     f->ms_median = first_finite(lenient_number(summary, "ms_median"), f->ms_median);
     f->ms_std = first_finite(lenient_number(summary, "ms_std"), f->ms_std);
     f->tokens_per_s = first_finite(lenient_number(summary, "tokens_per_s"), f->tokens_per_s);
+    f->mfu = lenient_number(summary, "mfu");
     f->final_val_loss = first_finite(lenient_number(summary, "final_val_loss"), f->final_val_loss);
     f->best_val_loss = first_finite(lenient_number(summary, "best_val_loss"), f->best_val_loss);
     f->memory_peak =

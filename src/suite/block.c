@@ -1,5 +1,6 @@
 /* attention-block: the kernels of one attention block, unfused ("slow") and flash. */
 #include "present/table_cells.h"
+#include "suite/joined.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
 
@@ -32,6 +33,8 @@ struct blocks {
     struct table *totals;
     double slow_ms; /* of the last length; 0: not measured */
     struct kernel_lines lines;
+    struct joined kernels, ops;
+    struct host_lines host;
     struct arena *a;
 };
 
@@ -76,6 +79,11 @@ static enum status add_one(struct blocks *x, int64_t T, int way)
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD && !p.reason; phase++)
         kernel_lines_add(&x->lines, ways[way], T, phase_name((enum phase)phase), 1u << phase,
                          &p.profile);
+    if (!p.reason) {
+        joined_add(&x->kernels, way, T, &p.profile);
+        joined_add(&x->ops, way, T, &p.profile);
+        host_lines_add(&x->host, ways[way], T, &p.profile);
+    }
     profiled_close(&p);
     return ST_OK;
 }
@@ -111,13 +119,15 @@ enum status suite_run_block(const struct suite_request *r, struct sheet *ret, st
 {
     static const char *const lists[] = {"block_size", NULL};
     int64_t length[LENGTHS_MOST];
-    struct blocks x = {.request = r, .a = a};
+    struct blocks x = {.request = r, .host = {.a = a}, .a = a};
     int lengths;
     TRY(suite_check_lists(r, lists));
     TRY(suite_is_small(r, &x.small));
     TRY(suite_lengths(r, "block_size", x.small ? "100,300" : "100,1000", LENGTHS_MOST, length,
                       &lengths, a));
     open_tables(&x, ret, lengths);
+    joined_init(&x.kernels, JOINED_KERNEL, a);
+    joined_init(&x.ops, JOINED_OP, a);
     for (int i = 0; i < lengths; i++)
         for (int way = 0; way < COUNT_OF(ways) && !suite_stopped(); way++) {
             suite_show(r, (double)(i * COUNT_OF(ways) + way) / (lengths * COUNT_OF(ways)),
@@ -126,6 +136,9 @@ enum status suite_run_block(const struct suite_request *r, struct sheet *ret, st
         }
     kernel_lines_close(&x.lines);
     TRY(suite_check_stopped(x.lines.n > 0));
+    joined_table(&x.kernels, ret, ways);
+    joined_table(&x.ops, ret, ways);
+    host_lines_table(&x.host, ret);
     if (x.small) suite_say_small(ret, r, smaller, a);
     return say_block(r, ret, a);
 }

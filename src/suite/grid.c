@@ -1,6 +1,8 @@
 #include "suite/grid.h"
 
 #include "present/table_cells.h"
+#include "suite/grid_steps.h"
+#include "suite/grid_wide.h"
 
 #include <string.h>
 
@@ -88,14 +90,15 @@ static void set_line(struct table *t, int row, int first, const struct bench_cel
     if (ms->mean > 0 && l != BENCH_UPDATE && l != BENCH_DIFFERENCE && l != BENCH_BACKWARD)
         table_set_count(t, row, first + RATE, (double)c->tokens * 1e3 / ms->mean, a);
     if (l == bench_line_of_loss(c->lines)) table_set(t, row, first + LOSS, 6, c->loss, a);
-    if (base != c && !base->reason && ms->mean > 0)
+    if (base != c && !base->reason && base->line[l].ms.n && ms->mean > 0)
         table_set(t, row, first + TIMES, 3, base->line[l].ms.mean / ms->mean, a);
 }
 
 static int rows_of(const struct bench_cell *cell, int cells)
 {
     int rows = 0;
-    for (int i = 0; i < cells; i++) rows += cell[i].reason ? 1 : __builtin_popcount(cell[i].lines);
+    for (int i = 0; i < cells; i++)
+        rows += cell[i].reason ? 1 : __builtin_popcount(cell[i].lines | cell[i].refused);
     return rows;
 }
 
@@ -122,11 +125,15 @@ static void add_table(const struct bench_grid *g, const struct bench_cell *cell,
     for (int i = 0; i < cells; i++) {
         const struct bench_cell *x = &cell[i];
         for (int l = 0; l < BENCH_LINES; l++) {
-            if (x->reason ? l > 0 : !(x->lines >> l & 1)) continue;
+            bool refused = !x->reason && x->refused >> l & 1;
+            int64_t bytes = refused ? x->line[l].needs_bytes : x->bytes;
+            if (x->reason ? l > 0 : !((x->lines | x->refused) >> l & 1)) continue;
             set_place(t, row, g, i, &c, a);
-            if (x->bytes) table_set_bytes(t, row, c.first + MEMORY, x->bytes, a);
-            if (x->reason)
-                table_set_text(t, row, c.first + NOTE, x->reason);
+            if (bytes) table_set_bytes(t, row, c.first + MEMORY, bytes, a);
+            if (refused)
+                table_set_text(t, row, c.first + PHASE, bench_line_name((enum bench_line)l));
+            if (x->reason || refused)
+                table_set_text(t, row, c.first + NOTE, refused ? x->line[l].reason : x->reason);
             else
                 set_line(t, row, c.first, x, (enum bench_line)l, &cell[first_of(g, i)], a);
             row++;
@@ -203,7 +210,9 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     bool measured = false;
     for (int i = 0; i < cells; i++) measured |= !cell[i].reason;
     TRY(suite_check_stopped(measured));
+    if (r->wide) grid_wide_add(g, cell, cells, ret, a);
     add_table(g, cell, cells, ret, a);
+    if (r->each_step) grid_steps_add(g, cell, cells, ret, a);
     note_order(g, cell, cells, r->order, order, ret);
     if (g->lines >> BENCH_BACKWARD & 1)
         sheet_note(ret, "backward, by difference: forward + backward minus forward, step by step; "

@@ -4,6 +4,8 @@
 #include "bench/ladder.h"
 #include "present/table_cells.h"
 #include "suite/parts.h"
+#include "view/ladder_view.h"
+#include "view/published.h"
 
 #include <string.h>
 
@@ -37,6 +39,8 @@ static const struct suite_small laptop[SUITE_SMALLS] = {
     X(KERNELS, "kernels_per_step", "kernels", "nodes of the plan that a step runs", true) \
     X(MFU, "mfu_percent", "MFU %", \
       "6 N + 12 L C T FLOPs per token, as a share of the measured peak", true) \
+    X(ERROR, "product_error", "error", \
+      "of one product of its type, 128 x 128 x 768, of normals: root mean square, relative", true) \
     X(LOSS, "first_loss", "first loss", "loss of the first step, for the same batch and weights", \
       true) \
     X(NOTE, "note", "note", "why the rung did not run", false)
@@ -63,6 +67,7 @@ static void set_row(struct table *t, int row, const struct ladder_rung *r, struc
     table_set_bytes(t, row, MEMORY, r->facts.total, a);
     table_set(t, row, KERNELS, 0, (double)r->facts.kernels, a);
     if (r->mfu > 0) table_set(t, row, MFU, 3, 100 * r->mfu, a);
+    if (r->error > 0) table_set_error(t, row, ERROR, r->error, a);
     table_set(t, row, LOSS, 5, r->loss, a);
 }
 
@@ -101,9 +106,21 @@ enum status suite_run_ladder(const struct suite_request *r, struct sheet *ret, s
                                .each = r->each,
                                .user = r->user};
     TRY(ladder_run(&o, &l, a));
-    struct sheet_table *t = sheet_add(ret, NULL, columns, COLUMNS, l.rungs, a);
-    for (int i = 0; i < l.rungs; i++) set_row(&t->table, i, &l.rung[i], a);
+    struct published p;
+    bool comparable = published_comparable(&c, !d.backend->host_memory);
+    published_read(&p, a);
+    struct table_column *column = ARENA_NEW(a, struct table_column, COLUMNS + p.sources);
+    memcpy(column, columns, sizeof columns);
+    published_columns(&p, comparable, &column[COLUMNS], a);
+    struct sheet_table *t = sheet_add(ret, NULL, column, COLUMNS + p.sources, l.rungs, a);
+    for (int i = 0; i < l.rungs; i++) {
+        set_row(&t->table, i, &l.rung[i], a);
+        published_set(&p, comparable, l.rung[i].name, &t->table, i, COLUMNS, a);
+    }
     sheet_bars(t, "mean time of a step", "ms_mean", "ms_std", (const char *[SHEET_LABELS]){"rung"});
+    const char *padding = ladder_view_padding(&l, a);
+    if (padding) sheet_note(ret, padding);
+    sheet_note(ret, published_words(&p, comparable, a));
     if (small) suite_say_small(ret, r, laptop, a);
     return ST_OK;
 }

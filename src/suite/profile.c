@@ -3,6 +3,9 @@
 #include "present/table_cells.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
+#include "suite/softmax.h"
+
+#include <string.h>
 
 enum { LENGTHS_MOST = 8, STEPS = 10, WARMUP = 5, TOP = 5 };
 static const double limit_ms = 30e3, small_limit_ms = 2e3;
@@ -20,9 +23,10 @@ struct profiling {
     int64_t length[LENGTHS_MOST];
     int lengths;
     bool small;
-    struct sheet_table *phases, *inside;
+    struct sheet_table *phases;
+    struct softmax_lines inside;
     struct kernel_lines kernels;
-    int rows, inside_rows;
+    int rows;
     struct arena *a;
 };
 
@@ -96,50 +100,6 @@ static void set_part(const struct profiling *x, int row, int part, const struct 
     arena_release(&scratch);
 }
 
-/* --- inside attention ------------------------------------------------------------------------- */
-
-/* clang-format off */
-#define INSIDE_LIST(X) \
-    X(INSIDE_CONFIG, "config", "config", "the model", false) \
-    X(INSIDE_LENGTH, "T", "T", "tokens per sequence", true) \
-    X(INSIDE_MATMULS, "products_ms", "matmuls ms", \
-      "scores and the weighted sum, forward, of all blocks", true) \
-    X(INSIDE_SOFTMAX, "softmax_ms", "softmax ms", \
-      "softmax with mask and scale, forward, of all blocks", true) \
-    X(INSIDE_TIMES, "softmax_over_products", "softmax / matmuls", "by time", true) \
-    X(MATMUL_FLOPS, "products_gflop", "matmuls GFLOP", "FLOPs of the plan", true) \
-    X(SOFTMAX_FLOPS, "softmax_gflop", "softmax GFLOP", "FLOPs of the plan", true) \
-    X(FLOPS_TIMES, "softmax_over_products_flops", "by FLOPs", "softmax / matmuls", true)
-/* clang-format on */
-
-enum { INSIDE_LIST(TABLE_ID) INSIDE_COLUMNS };
-static const struct table_column inside_columns[] = {INSIDE_LIST(TABLE_COLUMN)};
-
-static void add_inside(struct profiling *x, const char *name, int64_t T, const struct profile *p)
-{
-    double ms[2] = {0}, flops[2] = {0};
-    struct table *t = &x->inside->table;
-    struct arena *a = x->a;
-    for (int i = 0; i < p->rows; i++) {
-        const struct profile_row *r = &p->row[i];
-        bool inner = range_has(&r->range, "scores") || range_has(&r->range, "weighted sum");
-        int softmax = r->family != FAMILY_MATMUL;
-        if (r->phase != PHASE_FORWARD || !(inner || range_has(&r->range, "softmax"))) continue;
-        ms[softmax] += r->ms;
-        flops[softmax] += r->cost.flops * r->runs / p->steps;
-    }
-    if (!(ms[0] > 0 && ms[1] > 0)) return; /* flash attention has neither */
-    int row = x->inside_rows++;
-    table_set_text(t, row, INSIDE_CONFIG, name);
-    table_set(t, row, INSIDE_LENGTH, 0, (double)T, a);
-    table_set(t, row, INSIDE_MATMULS, 4, ms[0], a);
-    table_set(t, row, INSIDE_SOFTMAX, 4, ms[1], a);
-    table_set(t, row, INSIDE_TIMES, 3, ms[1] / ms[0], a);
-    table_set(t, row, MATMUL_FLOPS, 4, flops[0] * 1e-9, a);
-    table_set(t, row, SOFTMAX_FLOPS, 4, flops[1] * 1e-9, a);
-    table_set(t, row, FLOPS_TIMES, 3, flops[1] / flops[0], a);
-}
-
 /* --- one model at one length ------------------------------------------------------------------ */
 
 static enum status time_it(const struct profiling *x, const struct config *c,
@@ -153,6 +113,11 @@ static enum status time_it(const struct profiling *x, const struct config *c,
     ret->steps = r->steps ? (int)r->steps : x->small ? STEPS / 2 : STEPS;
     TRY(bench_read_lines(&ret->lines, "backward,update,step"));
     return bench_cells_run(&o, ret, 1, NULL, x->a);
+}
+
+static const char *rung_of(const struct config *c, struct arena *a)
+{
+    return config_value_text(c, "fusion", a);
 }
 
 static enum status add_one(struct profiling *x, const char *name, int64_t T, const struct config *c)
@@ -177,7 +142,7 @@ static enum status add_one(struct profiling *x, const char *name, int64_t T, con
             set_part(x, row, i, &clock, &p.profile);
     }
     if (!reason) {
-        add_inside(x, name, T, &p.profile);
+        softmax_add(&x->inside, name, T, rung_of(c, x->a), &p.profile, NULL);
         kernel_lines_add(&x->kernels, name, T, "forward", 1u << PHASE_FORWARD, &p.profile);
         kernel_lines_add(&x->kernels, name, T, "step", PHASES_ALL, &p.profile);
     }
@@ -185,10 +150,44 @@ static enum status add_one(struct profiling *x, const char *name, int64_t T, con
     return ST_OK;
 }
 
+/* Only what is inside attention, at another rung. */
+static enum status add_rung(struct profiling *x, const char *name, int64_t T,
+                            const struct config *c, const char *rung)
+{
+    struct profiled p;
+    struct config other = *c;
+    const struct suite_request *r = x->request;
+    if (suite_stopped()) return ST_OK;
+    TRY(config_set(&other, arena_printf(x->a, "fusion=%s", rung), x->a));
+    TRY(profiled_run(&p, r, &other, suite_vocabulary(c, CS336_VOCABULARY),
+                     r->steps ? (int)r->steps : STEPS, x->small ? small_limit_ms : limit_ms));
+    const char *reason = p.reason ? arena_strdup(x->a, p.reason) : NULL;
+    softmax_add(&x->inside, name, T, rung, &p.profile, reason);
+    profiled_close(&p);
+    return ST_OK;
+}
+
+/* At every rung, unless the command line names one or attention is flash. */
+static enum status add_rungs(struct profiling *x, const char *name, int64_t T,
+                             const struct config *c)
+{
+    const struct suite_request *r = x->request;
+    const char *own = rung_of(c, x->a);
+    bool one = c->plan.flash;
+    for (int i = 0; i < r->words; i++) one |= suite_word_sets(r->word[i], "fusion");
+    for (int k = 0; k < SOFTMAX_RUNGS; k++) {
+        if (!strcmp(softmax_rung[k], own))
+            TRY(add_one(x, name, T, c));
+        else if (!one)
+            TRY(add_rung(x, name, T, c, softmax_rung[k]));
+    }
+    return ST_OK;
+}
+
 static enum status add_all(struct profiling *x)
 {
     const struct suite_request *r = x->request;
-    for (int s = 0; s < x->sizes; s++)
+    for (int s = 0; s < x->sizes; s++) {
         for (int i = 0; i < x->lengths && !suite_stopped(); i++) {
             struct config c;
             const char *more =
@@ -198,8 +197,10 @@ static enum status add_all(struct profiling *x)
             TRY(suite_config(r, x->size[s].file, cs336_words, more, &c, x->a));
             c.model.block_size = x->length[i];
             TRY(model_check(&c));
-            TRY(add_one(x, x->size[s].name, x->length[i], &c));
+            TRY(add_rungs(x, x->size[s].name, x->length[i], &c));
         }
+        softmax_end(&x->inside);
+    }
     return ST_OK;
 }
 
@@ -214,14 +215,14 @@ enum status suite_run_profile(const struct suite_request *r, struct sheet *ret, 
                       &x.lengths, a));
     int most = x.sizes * x.lengths;
     x.phases = sheet_add(ret, NULL, columns, COLUMNS, most * COUNT_OF(parts), a);
-    x.inside = sheet_add(ret, "Inside attention, forward", inside_columns, INSIDE_COLUMNS, most, a);
+    softmax_open(&x.inside, ret, most * SOFTMAX_RUNGS, a);
     kernel_lines_open(&x.kernels, ret, "The longest kernels", &columns[CONFIG], 2 * most, TOP, a);
     x.kernels.table->chart.kind = SHEET_NO_CHART; /* too many bars */
     TRY(add_all(&x));
     TRY(suite_check_stopped(x.rows > 0));
     kernel_lines_close(&x.kernels);
     x.phases->table.rows = x.rows;
-    x.inside->table.rows = x.inside_rows;
+    softmax_close(&x.inside);
     sheet_bars(x.phases, "time by the profiler", "profiler_ms", NULL,
                (const char *[SHEET_LABELS]){"config", "T", "phase"});
     sheet_note(ret,

@@ -16,6 +16,9 @@ struct suite_request {
     const char *size;           /* "small,medium": only these; NULL: all */
     const char *warmup, *phase; /* as on the command line; NULL: the suite's default */
     int64_t steps, iters;       /* 0: the suite's default */
+    int64_t rounds;             /* of processes; 0: the suite's default */
+    bool wide;                  /* also a table of one row a cell (grid_wide.h) */
+    bool each_step;             /* also a table of every single step (grid_steps.h) */
     int64_t limit;              /* bytes of memory; 0: free memory, or the suite's limit */
     enum bench_order order;
     const char *out_dir;                                      /* for suites that leave runs */
@@ -37,7 +40,10 @@ enum suite_option {
     SUITE_ITERS = 16,
     SUITE_LIMIT = 32,
     SUITE_ORDER = 64,
-    SUITE_FULL = 128
+    SUITE_FULL = 128,
+    SUITE_EACH = 256,
+    SUITE_ROUNDS = 512,
+    SUITE_WIDE = 1024
 };
 
 struct suite {

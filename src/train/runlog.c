@@ -130,16 +130,17 @@ static const char *number(char buffer[NUMBER_BYTES], double x)
 enum status runlog_step(struct runlog *l, const struct runlog_step *s)
 {
     char line[LINE_BYTES], loss[NUMBER_BYTES], lr[NUMBER_BYTES], norm[NUMBER_BYTES];
-    char ms[NUMBER_BYTES], rate[NUMBER_BYTES], plan[96] = "";
+    char ms[NUMBER_BYTES], rate[NUMBER_BYTES], mfu[NUMBER_BYTES + 8] = "", plan[96] = "";
+    if (s->mfu > 0) snprintf(mfu, sizeof mfu, ",\"mfu\":%.4g", s->mfu);
     if (s->plan_flops > 0 && s->plan_bytes > 0)
         snprintf(plan, sizeof plan, ",\"plan_flops\":%.4g,\"plan_bytes\":%.4g", s->plan_flops,
                  s->plan_bytes);
     int n = snprintf(line, sizeof line,
                      "{\"v\":%d,\"kind\":\"step\",\"iter\":%lld,\"loss\":%s,\"lr\":%s,"
-                     "\"grad_norm\":%s,\"ms\":%s,\"tokens_per_s\":%s%s}\n",
+                     "\"grad_norm\":%s,\"ms\":%s,\"tokens_per_s\":%s%s%s}\n",
                      RUNLOG_VERSION, (long long)s->iter, number(loss, s->loss), number(lr, s->lr),
                      number(norm, s->grad_norm), number(ms, s->ms), number(rate, s->tokens_per_s),
-                     plan);
+                     mfu, plan);
     return append(l, line, n);
 }
 

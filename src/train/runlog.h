@@ -21,6 +21,7 @@ struct runlog_step {
     int64_t iter;
     double loss, lr, grad_norm; /* NaN and infinity are written as null */
     double ms, tokens_per_s;
+    double mfu; /* a fraction; 0 or NAN: unknown, the line lacks it */
     /* By the plan, an estimate: FLOPs and bytes of the step over the measured peaks, as shares;
      * 0: unknown, no key. */
     double plan_flops, plan_bytes;

@@ -173,12 +173,23 @@ static enum status evaluate(struct trainer *t)
     return t->iter > 0 ? save(t) : ST_OK;
 }
 
+/* Model FLOPs utilisation of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
+ * a formula the plan's, over the measured peak. What exceeds a peak shows that it is higher: 1.
+ * NAN: the peak is unknown. */
+static double mfu_of(const struct trainer *t, double ms)
+{
+    const struct model *m = &t->learner.engine.program.model;
+    double each = model_flops_per_token(m, m->config.block_size);
+    double flops = each > 0 ? each * (double)t->facts.tokens : t->facts.flops;
+    return t->peak_flops > 0 ? fmin(1, flops / (ms * 1e-3) / t->peak_flops) : NAN;
+}
+
 static enum status record_step(struct trainer *t, const struct learner_step *s, double ms)
 {
     const struct config_train *c = &t->config->train;
     int64_t done = t->iter - t->begun;
-    double tokens_per_s = (double)t->facts.tokens / ms * 1e3;
-    char detail[160], speed[32], gauges[64] = "";
+    double tokens_per_s = (double)t->facts.tokens / ms * 1e3, mfu = mfu_of(t, ms);
+    char detail[176], speed[32], gauges[64] = "", share[24] = "";
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {
         struct runlog_step line = {.iter = t->iter,
@@ -186,15 +197,17 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
                                    .lr = s->lr,
                                    .grad_norm = s->result.grad_norm,
                                    .ms = ms,
-                                   .tokens_per_s = tokens_per_s};
+                                   .tokens_per_s = tokens_per_s,
+                                   .mfu = mfu};
         if (t->peak_flops > 0) line.plan_flops = t->facts.flops / (ms * 1e-3) / t->peak_flops;
         if (t->peak_bytes > 0) line.plan_bytes = t->facts.bytes / (ms * 1e-3) / t->peak_bytes;
         TRY(logged(t, runlog_step(&t->log, &line)));
     }
     TRY(log_samples(t, false));
     if (t->gauge) gauge_print_last(t->gauge, gauges, sizeof gauges);
-    snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s%s", s->result.loss,
-             str_thousands(speed, (int64_t)tokens_per_s), gauges);
+    if (isfinite(mfu)) snprintf(share, sizeof share, "  MFU %.3g %%", 100 * mfu);
+    snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s%s%s", s->result.loss,
+             str_thousands(speed, (int64_t)tokens_per_s), share, gauges);
     progress_show(&t->progress, t->iter + 1, detail);
     return ST_OK;
 }
@@ -346,6 +359,7 @@ static void summarize(struct trainer *t)
     s->ms_median = ms.n ? ms.median : NAN;
     s->ms_std = ms.n > 1 ? ms.std : NAN;
     s->tokens_per_s = ms.n ? (double)t->facts.tokens / ms.median * 1e3 : NAN;
+    s->mfu = ms.n ? mfu_of(t, ms.median) : NAN;
     s->others_busy = others_busy(t);
     s->peak_rss = host_peak_bytes();
     s->peak_measured = engine_measured_bytes(&t->learner.engine);

@@ -26,7 +26,7 @@ struct trainer {
     struct facts facts;
     struct run_summary summary;
     /* Measured peaks, set after trainer_begin: FLOP/s of the type of the matmuls, bytes/s of a copy
-     * larger than the caches; 0: unknown, so log lines have no plan_flops and plan_bytes. */
+     * larger than the caches; 0: unknown, so log lines have no mfu, plan_flops and plan_bytes. */
     double peak_flops, peak_bytes;
     int64_t iter;  /* updates done */
     int64_t begun; /* updates done before this process started */

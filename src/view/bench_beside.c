@@ -1,5 +1,6 @@
 #include "view/bench_beside.h"
 
+#include "base/load.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "bench/bench_step.h"
@@ -62,9 +63,11 @@ enum status bench_step_view(const struct config *c, int64_t vocab, int warmup, i
     struct bench_step b;
     struct progress progress;
     TRY(random_step_open(&e, c, vocab, a));
+    struct load load = load_start();
     progress_start(&progress, "bench", 0, warmup + steps);
     enum status st = bench_step_run(&e, warmup, steps, show_progress, &progress, &b);
     progress_end(&progress);
+    load_warn(load_others(&load));
     if (st == ST_OK && json)
         print_json(&b);
     else if (st == ST_OK)

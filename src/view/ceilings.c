@@ -4,8 +4,6 @@
 #include "base/file.h"
 #include "base/log.h"
 
-;
-
 /* NULL if the user has no cache folder. */
 static const char *record_path(struct arena *a)
 {
@@ -13,7 +11,8 @@ static const char *record_path(struct arena *a)
     return folder ? arena_printf(a, "%s/machine.json", folder) : NULL;
 }
 
-enum status ceilings_measure(struct machine *m, bool quick, const char **ret_path, struct arena *a)
+enum status ceilings_measure(struct machine *m, bool quick, bool forget, const char **ret_path,
+                             struct arena *a)
 {
     struct progress progress;
     const char *path = record_path(a);
@@ -22,7 +21,7 @@ enum status ceilings_measure(struct machine *m, bool quick, const char **ret_pat
     progress_end(&progress);
     TRY(st);
     if (!path) log_warning("the peaks are not stored: neither XDG_CACHE_HOME nor HOME is set");
-    if (path && machine_write(m, path) != ST_OK) {
+    if (path && machine_write(m, path, forget, a) != ST_OK) {
         log_warning("the peaks are not stored: %s", fail_message());
         path = NULL;
     }
@@ -40,12 +39,8 @@ enum status ceilings_get(struct machine *m, const struct device *device, struct 
 {
     const char *path = record_path(a);
     TRY(machine_identify(m, device, a));
-    bool known = path && machine_read(m, path, a);
-    if (known && !machine_was_disturbed(m)) return ST_OK;
-    if (known)
-        log_info("the peaks of this machine were measured while other programs were busy; "
-                 "measuring them again, quickly");
-    else if (m->gpu)
+    if (path && machine_read(m, path, a)) return ST_OK;
+    if (m->gpu)
         log_info("the peaks of this %s are not known yet; measuring them once, quickly (`strobe "
                  "machine` measures thoroughly)",
                  m->name);
@@ -53,7 +48,7 @@ enum status ceilings_get(struct machine *m, const struct device *device, struct 
         log_info("the peaks of this machine with %d thread%s are not known yet; measuring them "
                  "once, quickly (`strobe machine` measures thoroughly)",
                  m->threads, m->threads == 1 ? "" : "s");
-    return ceilings_measure(m, true, &path, a);
+    return ceilings_measure(m, true, false, &path, a);
 }
 
 const char *ceilings_flops(double per_second, struct arena *a)
@@ -77,7 +72,12 @@ const char *ceilings_who(const struct machine *m, struct arena *a)
 const char *ceilings_words(const struct machine *m, struct arena *a)
 {
     const char *peaks = "", *quickly = m->quick ? " quickly" : "";
-    const char *beside = machine_was_disturbed(m) ? ", while other programs were busy" : "";
+    const char *beside =
+        machine_was_disturbed(m) ? ", while other programs were busy, so they may be too low" : "";
+    const char *when =
+        m->pasts > 1 ? arena_printf(a, "the best of %d measurements, the last%s %.10s", m->pasts,
+                                    m->past[m->pasts - 1].quick ? " quickly" : "", m->date)
+                     : arena_printf(a, "measured%s %.10s", quickly, m->date);
     for (int i = 0; i < m->peaks; i++)
         peaks = arena_printf(a, "%s%s %s, ", peaks, machine_precision_name(m->peak[i].precision),
                              ceilings_flops(m->peak[i].flops, a));
@@ -89,9 +89,8 @@ const char *ceilings_words(const struct machine *m, struct arena *a)
     if (!m->gpu && fastest->moved > in_cache->moved)
         less = arena_printf(a, ", up to %s for smaller copies", ceilings_bytes(fastest->moved, a));
     return arena_printf(a,
-                        "peaks: %scopy %s from memory, %s in L2%s; measured%s %.10s, %s%s; "
+                        "peaks: %scopy %s from memory, %s in L2%s; %s, %s%s; "
                         "`strobe machine` measures again",
                         peaks, ceilings_bytes(machine_copy_large(m)->moved, a),
-                        ceilings_bytes(in_cache->moved, a), less, quickly, m->date,
-                        ceilings_who(m, a), beside);
+                        ceilings_bytes(in_cache->moved, a), less, when, ceilings_who(m, a), beside);
 }

@@ -8,11 +8,14 @@
 
 /* The stored peaks, if there is a record; nothing is measured. */
 bool ceilings_find(struct machine *m, const struct device *device, struct arena *a);
-/* The stored peaks of a device; of a CPU with the current number of threads. Without a record the
- * peaks are measured quickly, with progress, and stored. A failure to store them is a warning. */
+/* The stored peaks of a device; of a CPU with the current number of threads. A record is always
+ * enough; how good it is, ceilings_words says. Without one the peaks are measured quickly, with
+ * progress, and stored. A failure to store them is a warning. */
 enum status ceilings_get(struct machine *m, const struct device *device, struct arena *a);
-/* Measures and stores, as `strobe machine` does. *ret_path: the file; NULL: it was not stored. */
-enum status ceilings_measure(struct machine *m, bool quick, const char **ret_path, struct arena *a);
+/* Measures and stores, as `strobe machine` does: *m becomes the best of this measurement and of the
+ * earlier ones, unless they are forgotten. *ret_path: the file; NULL: it was not stored. */
+enum status ceilings_measure(struct machine *m, bool quick, bool forget, const char **ret_path,
+                             struct arena *a);
 
 /* "356 GFLOP/s", "2.91 TFLOP/s"; "44.3 GB/s", "4.28 TB/s". */
 const char *ceilings_flops(double per_second, struct arena *a);

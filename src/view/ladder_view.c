@@ -26,6 +26,8 @@
     X(COLUMN_MFU, "mfu_percent", "MFU %", \
       "6 N + 12 L C T FLOPs per token, as a share of that peak", true) \
     X(COLUMN_PLAN, "plan_percent", "plan %", "FLOPs of the plan, as a share of that peak", true) \
+    X(COLUMN_ERROR, "product_error", "error", \
+      "of one product of that type, 128 x 128 x 768, of normals: root mean square, relative", true) \
     X(COLUMN_LOSS, "first_loss", "first loss", \
       "loss of the first step, for the same batch and weights", true) \
     X(COLUMN_CLOCK, "clock_mhz", "MHz", "mean clock of the device during the rung", true) \
@@ -62,26 +64,25 @@ static void set_numbers(struct table *t, int at, const struct ladder_rung *r, st
     table_set_text(t, at, COLUMN_TYPE, machine_precision_name(r->precision));
     if (r->mfu > 0) table_set(t, at, COLUMN_MFU, 3, 100 * r->mfu, a);
     if (r->plan_share > 0) table_set(t, at, COLUMN_PLAN, 3, 100 * r->plan_share, a);
+    if (r->error > 0) table_set_error(t, at, COLUMN_ERROR, r->error, a);
     table_set(t, at, COLUMN_LOSS, 5, r->loss, a);
     set_gauges(t, at, &r->gauges, a);
 }
 
-/* The columns above; on a GPU followed by one column per published source. */
-static const struct table_column *columns_with(const struct published *p, struct arena *a)
+/* The columns above, followed by one column per published source. */
+static const struct table_column *columns_with(const struct published *p, bool comparable,
+                                               struct arena *a)
 {
     struct table_column *column = ARENA_NEW(a, struct table_column, COLUMNS + p->sources);
     memcpy(column, columns, sizeof columns);
-    for (int i = 0; i < p->sources; i++)
-        column[COLUMNS + i] =
-            (struct table_column){arena_printf(a, "published_%s_tokens_per_s", p->source[i].id),
-                                  arena_printf(a, "%s, published", p->source[i].machine),
-                                  "tokens/s, published by others", true};
+    published_columns(p, comparable, &column[COLUMNS], a);
     return column;
 }
 
-static struct table make_table(const struct ladder *l, const struct published *p, struct arena *a)
+static struct table make_table(const struct ladder *l, const struct published *p, bool comparable,
+                               struct arena *a)
 {
-    struct table t = table_new(columns_with(p, a), COLUMNS + p->sources, l->rungs, a);
+    struct table t = table_new(columns_with(p, comparable, a), COLUMNS + p->sources, l->rungs, a);
     for (int i = 0; i < t.rows; i++) {
         const struct ladder_rung *r = &l->rung[i];
         table_set_text(&t, i, COLUMN_RUNG, r->name);
@@ -90,10 +91,7 @@ static struct table make_table(const struct ladder *l, const struct published *p
             table_set_text(&t, i, COLUMN_NOTE, r->reason);
         else
             set_numbers(&t, i, r, a);
-        for (int k = 0; k < p->sources; k++) {
-            double tokens = published_tokens(&p->source[k], r->name);
-            if (tokens > 0) table_set_count(&t, i, COLUMNS + k, tokens, a);
-        }
+        published_set(p, comparable, r->name, &t, i, COLUMNS, a);
     }
     return t;
 }
@@ -138,6 +136,27 @@ static const char *clock_words(const struct ladder *l, struct arena *a)
     return words;
 }
 
+const char *ladder_view_padding(const struct ladder *l, struct arena *a)
+{
+    const struct ladder_rung *before = NULL;
+    for (int i = 0; i < l->rungs; i++) {
+        const struct ladder_rung *r = &l->rung[i];
+        if (r->reason) continue;
+        if (before && strstr(r->differs, "pad_vocab=") && i > 0) {
+            double flops = 100 * (r->facts.flops / before->facts.flops - 1);
+            return arena_printf(a,
+                                "The padded vocabulary costs %.3g %% more FLOPs a step (%.5g and "
+                                "%.5g GFLOP by the plans) and buys %.2f times the speed (%.4g ± "
+                                "%.3g and %.4g ± %.3g ms).",
+                                flops, 1e-9 * before->facts.flops, 1e-9 * r->facts.flops,
+                                r->times_before, before->ms.median, before->ms.std, r->ms.median,
+                                r->ms.std);
+        }
+        before = r;
+    }
+    return NULL;
+}
+
 static json_t *make_json(const struct ladder_view *v, const struct table *t)
 {
     const struct ladder *l = v->ladder;
@@ -160,9 +179,9 @@ void ladder_view_print(const struct ladder_view *v, const struct table_form *for
                        struct arena *a)
 {
     struct published published = {0};
-    bool gpu = v->machine->gpu;
-    if (gpu) published_read(&published, a);
-    struct table t = make_table(v->ladder, &published, a);
+    bool comparable = published_comparable(v->config, v->machine->gpu);
+    published_read(&published, a);
+    struct table t = make_table(v->ladder, &published, comparable, a);
     if (form->json) {
         json_print(make_json(v, &t), s);
         return;
@@ -172,7 +191,14 @@ void ladder_view_print(const struct ladder_view *v, const struct table_form *for
                     arena_printf(a, "%s\n%s\n%s", formula_words(v->ladder, v->config, a),
                                  ceilings_words(v->machine, a), order_words[v->ladder->order]),
                     s);
+    if (v->ladder->peak_exceeded)
+        table_form_note(form,
+                        "A rung exceeded the measured peak, so its shares are of what it reached; "
+                        "`strobe machine` measures the peak again.",
+                        s);
     const char *words = clock_words(v->ladder, a);
     if (words) table_form_note(form, words, s);
-    if (gpu) table_form_note(form, published_words(&published, a), s);
+    const char *padding = ladder_view_padding(v->ladder, a);
+    if (padding) table_form_note(form, padding, s);
+    table_form_note(form, published_words(&published, comparable, a), s);
 }

@@ -12,6 +12,8 @@ struct ladder_view {
     const struct machine *machine;
 };
 
+/* What padding the vocabulary costs in FLOPs and buys in time; NULL: it is not on the ladder. */
+const char *ladder_view_padding(const struct ladder *l, struct arena *a);
 void ladder_view_print(const struct ladder_view *v, const struct table_form *form, struct str *s,
                        struct arena *a);
 

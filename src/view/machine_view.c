@@ -12,7 +12,37 @@ static void print_head(const struct machine *m, struct str *s)
     str_printf(s, "%-10s %s\n", m->gpu ? "gpu" : "cpu", m->name);
     str_printf(s, "%-10s %s\n", m->gpu ? "" : "isa", m->isa);
     str_printf(s, "library    %s\n", m->library);
-    str_printf(s, "measured   %s%s\n", m->date, m->quick ? ", quickly" : "");
+    bool quick = m->pasts ? m->past[m->pasts - 1].quick : m->quick;
+    str_printf(s, "measured   %s%s\n", m->date, quick ? ", quickly" : "");
+}
+
+/* "; the lowest of 3 measurements was 115 GFLOP/s"; "" if there is only one. */
+static const char *spread_words(const struct machine *m, enum machine_precision p, struct arena *a)
+{
+    double low;
+    int n = machine_lowest(m, p, &low);
+    if (n < 2) return "";
+    return arena_printf(a, "; the lowest of %d measurements was %s", n,
+                        p == MACHINE_PRECISIONS ? ceilings_bytes(low, a) : ceilings_flops(low, a));
+}
+
+/* How good the conditions of the last measurement were, and what that means for what is kept. */
+static void print_conditions(const struct machine *m, struct str *s)
+{
+    const struct machine_measurement *last = &m->past[m->pasts - 1];
+    if (m->pasts > 1)
+        str_printf(s,
+                   "\nKept is the best of %d measurements, because a ceiling can only be "
+                   "measured too low;\n`strobe machine --forget` begins anew.\n",
+                   m->pasts);
+    if (!machine_measurement_was_disturbed(last)) return;
+    str_printf(s,
+               "\nConditions were bad: other programs kept %.1f processors busy during this "
+               "measurement.\n",
+               last->others);
+    str_append(s, machine_was_disturbed(m)
+                      ? "The peaks are likely too low; measure again when the machine is idle.\n"
+                      : "An earlier measurement was undisturbed, so the peaks can be used.\n");
 }
 
 static void print_row(struct str *s, const char *what, const char *all, const char *one,
@@ -24,13 +54,13 @@ static void print_row(struct str *s, const char *what, const char *all, const ch
 }
 
 static void print_copy(struct str *s, const struct machine *m, const char *what,
-                       const struct machine_copy *c, struct arena *a)
+                       const struct machine_copy *c, const char *spread, struct arena *a)
 {
     char bytes[32];
     print_row(s, what, ceilings_bytes(c->moved, a),
               m->threads > 1 ? ceilings_bytes(c->moved_one, a) : NULL,
-              arena_printf(a, "%s%s, read + written", str_bytes(bytes, (double)c->bytes),
-                           m->gpu ? "" : " per thread"));
+              arena_printf(a, "%s%s, read + written%s", str_bytes(bytes, (double)c->bytes),
+                           m->gpu ? "" : " per thread", spread));
 }
 
 static void print_text(const struct machine *m, const char *path, struct arena *a, struct str *s)
@@ -45,16 +75,13 @@ static void print_text(const struct machine *m, const char *path, struct arena *
         const struct machine_peak *p = &m->peak[i];
         print_row(s, arena_printf(a, "matmul, %s", machine_precision_name(p->precision)),
                   ceilings_flops(p->flops, a), many ? ceilings_flops(p->flops_one, a) : NULL,
-                  arena_printf(a, "%s, %lld x %lld x %lld", p->kernel, (long long)p->M,
-                               (long long)p->N, (long long)p->K));
+                  arena_printf(a, "%s, %lld x %lld x %lld%s", p->kernel, (long long)p->M,
+                               (long long)p->N, (long long)p->K, spread_words(m, p->precision, a)));
     }
-    print_copy(s, m, "copy in L2", machine_copy_in_cache(m), a);
-    print_copy(s, m, "copy from memory", machine_copy_large(m), a);
-    if (machine_was_disturbed(m))
-        str_printf(s,
-                   "\nOther programs kept %.1f processors busy during the measurement, so the "
-                   "peaks are likely too low.\nMeasure again when the machine is idle.\n",
-                   m->others);
+    print_copy(s, m, "copy in L2", machine_copy_in_cache(m), "", a);
+    print_copy(s, m, "copy from memory", machine_copy_large(m),
+               spread_words(m, MACHINE_PRECISIONS, a), a);
+    if (m->pasts) print_conditions(m, s);
     if (path) str_printf(s, "\nstored in %s\n", path);
 }
 

@@ -136,7 +136,8 @@ static void test_thread_watch(void **state)
 {
     (void)state;
     enum { PART_NS = 3000000 };
-    struct threads_watch w = {0};
+    struct threads_span span[3];
+    struct threads_watch w = {.span = span, .room = COUNT_OF(span)};
     threads_set(2);
     for (int watched = 0; watched < 2; watched++) {
         threads_watch(watched ? &w : NULL);
@@ -153,6 +154,10 @@ static void test_thread_watch(void **state)
     assert_int_equal(w.regions, 1);
     assert_true(w.busy_ns >= 4 * PART_NS && w.busiest_ns >= 3 * PART_NS);
     assert_true(w.busiest_ns < w.busy_ns);
+    assert_int_equal(w.spans, 2);
+    assert_true(span[0].thread == 0 && span[1].thread == 1);
+    assert_int_equal(span[0].end_ns - span[0].start_ns + span[1].end_ns - span[1].start_ns,
+                     w.busy_ns);
     assert_false(w.unseen);
     threads_unseen();
     assert_true(w.unseen);

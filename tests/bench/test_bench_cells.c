@@ -323,6 +323,38 @@ static void test_cells_that_do_not_fit_are_skipped(void **state)
     assert_non_null(strstr(cell[0].reason, "tfloat32 needs a CUDA device"));
 }
 
+/* Where a step does not fit, forward and backward run; where these do not, inference does. */
+static void test_memory_is_judged_by_phase(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(2, "inference,forward,backward,update,step");
+    struct bench_cell *cell;
+    struct heard heard;
+    static const char *const phases[] = {"inference", "inference,forward,backward"};
+    int64_t bytes[2];
+    for (int i = 0; i < 2; i++) { /* what each selection needs */
+        g.lines = lines_of(phases[i]);
+        run(&g, (struct bench_options){0}, &heard, &cell);
+        bytes[i] = cell[0].bytes;
+    }
+    assert_true(bytes[0] < bytes[1]);
+    for (int i = 0; i < 2; i++) {
+        unsigned fits = lines_of(phases[i]);
+        g.lines = lines_of("inference,forward,backward,update,step");
+        run(&g, (struct bench_options){.limit = bytes[i]}, &heard, &cell);
+        assert_null(cell[0].reason);
+        assert_true(cell[0].bytes == bytes[i] && cell[0].lines == fits);
+        assert_int_equal(cell[0].refused, g.lines & ~fits);
+        for (int l = 0; l < BENCH_LINES; l++)
+            assert_true(cell[0].line[l].ms.n == (fits >> l & 1 ? 2 : 0));
+        assert_true(cell[0].line[BENCH_STEP].needs_bytes > bytes[1]);
+        assert_non_null(strstr(cell[0].line[BENCH_STEP].reason, " of memory, the limit is "));
+    }
+    run(&g, (struct bench_options){.limit = bytes[0] - 1}, &heard, &cell);
+    assert_non_null(cell[0].reason);
+    assert_int_equal(cell[0].refused, 0);
+}
+
 /* Sends Ctrl-C after step number `stop_at`. */
 static int stop_at;
 
@@ -423,9 +455,33 @@ static void test_lines_are_parts_of_a_step(void **state)
     assert_true(fabs(still - whole) > 1e-5); /* the update changes the loss */
 }
 
+/* Every run is kept from the very first on; the opening and the first step are timed. */
+static void test_every_step_is_kept(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(3, "forward");
+    struct bench_options o = {.order = BENCH_ONCE};
+    struct bench_cell *cell;
+    int cells;
+    g.warmup[0] = 2;
+    hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+    hand_ok(bench_cells_run(&o, cell, cells, NULL, &arena));
+    for (int i = 0; i < cells; i++) {
+        const struct bench_cell *c = &cell[i];
+        const double *ms = c->line[BENCH_FORWARD].all_ms;
+        if (c->reason) fail_msg("%s", c->reason);
+        assert_int_equal(c->runs, 5);
+        assert_true(ms[0] == c->line[BENCH_FORWARD].first_ms && ms[1] > 0);
+        assert_true(stats_of(ms + 2, 3).mean == c->line[BENCH_FORWARD].ms.mean);
+        assert_true(c->start[BENCH_OPENING].ms > 0 && c->start[BENCH_FIRST_STEP].ms >= ms[0]);
+        assert_true(c->start[BENCH_FIRST_STEP].setup.compile_ms == 0); /* a CPU compiles nothing */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_every_step_is_kept, release),
         cmocka_unit_test_teardown(test_lists_make_a_grid, release),
         cmocka_unit_test_teardown(test_invalid_grids, release),
         cmocka_unit_test_teardown(test_a_vocabulary_of_each_cell, release),
@@ -435,6 +491,7 @@ int main(void)
         cmocka_unit_test_teardown(test_lines_that_were_not_requested, release),
         cmocka_unit_test_teardown(test_orders, release),
         cmocka_unit_test_teardown(test_cells_that_do_not_fit_are_skipped, release),
+        cmocka_unit_test_teardown(test_memory_is_judged_by_phase, release),
         cmocka_unit_test_teardown(test_ctrl_c_keeps_samples, release),
         cmocka_unit_test_teardown(test_parts_make_the_whole, release),
         cmocka_unit_test_teardown(test_lines_are_parts_of_a_step, release),

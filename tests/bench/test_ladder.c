@@ -30,12 +30,15 @@ static int release(void **state)
     return 0;
 }
 
+static double low_peak; /* of both types, 0: realistic ones */
+
 static struct machine machine(void)
 {
-    return (struct machine){.threads = 1,
-                            .peak = {{.precision = MACHINE_F32, .flops = 2e12},
-                                     {.precision = MACHINE_BF16, .flops = 8e12}},
-                            .peaks = 2};
+    return (struct machine){
+        .threads = 1,
+        .peak = {{.precision = MACHINE_F32, .flops = low_peak > 0 ? low_peak : 2e12},
+                 {.precision = MACHINE_BF16, .flops = low_peak > 0 ? low_peak : 8e12}},
+        .peaks = 2};
 }
 
 static struct config config(void)
@@ -99,6 +102,27 @@ static void test_each_differs_by_its_keys(void **state)
     assert_true(ladder_sets("flash", 5) && ladder_sets("pad_vocab", 9));
     assert_true(ladder_sets("replay", 6));
     assert_false(ladder_sets("flashy", 6) || ladder_sets("fla", 3) || ladder_sets("n_layer", 7));
+}
+
+/* A peak that was measured too low: no share exceeds 100 %, and the ladder says so. */
+static void test_a_peak_that_is_too_low(void **state)
+{
+    (void)state;
+    struct config c = config();
+    low_peak = 1e6;
+    climb_steps(&c, TINY_VOCAB, -1, 2);
+    low_peak = 0;
+    assert_true(ladder.peak_exceeded);
+    for (int i = 0; i < ladder.rungs; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        if (r->reason) continue;
+        assert_true(r->mfu > 0 && r->mfu <= 1 && r->plan_share > 0 && r->plan_share <= 1);
+        assert_true(fmax(r->mfu, r->plan_share) > 0.999999);
+        /* bf16 has 8 bits of mantissa, f32 24 */
+        assert_true(r->precision == MACHINE_BF16 ? r->error > 1e-3 : r->error < 1e-5);
+    }
+    climb_steps(&c, TINY_VOCAB, -1, 2);
+    assert_false(ladder.peak_exceeded);
 }
 
 static void test_numbers_are_consistent(void **state)
@@ -273,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_each_differs_by_its_keys, release),
+        cmocka_unit_test_teardown(test_a_peak_that_is_too_low, release),
         cmocka_unit_test_teardown(test_numbers_are_consistent, release),
         cmocka_unit_test_teardown(test_the_loss_is_that_of_the_first_step, release),
         cmocka_unit_test_teardown(test_clocks_of_rungs, release),

@@ -62,7 +62,7 @@ nothing 'needs' tiny.conf --flash=false,true --phase=step --steps=1 --warmup=1 -
 nothing 'needs' --suite=cs336-attention --block_size=16 --n_embd=16 --steps=1 --mem-limit=1KiB \
     --out_dir=nothing
 nothing 'needs' --suite=cs336-warmup --size=d128 --n_layer=1 --block_size=8 --steps=1 --warmup=0,1 \
-    --phase=step --mem-limit=1KiB --out_dir=nothing
+    --phase=step --mem-limit=1KiB --rounds=1 --out_dir=nothing
 [ "$(grep -c '^d128 ' out)" -ge 2 ] || fail "no row for each warm-up: $(cat out)"
 
 # --- Ctrl-C: the table of what was measured until then, and a note
@@ -105,6 +105,7 @@ expect 2 'does not take --warmup' "$STROBE" bench --suite=cs336-attention --warm
     --device=cpu
 expect 2 'does not take --phase' "$STROBE" bench --suite=ladder --phase=nonsense --device=cpu
 expect 2 'does not take --order' "$STROBE" bench --suite=cs336-warmup --order=once --device=cpu
+expect 2 'does not take --rounds' "$STROBE" bench --suite=cs336-e2e --rounds=2 --device=cpu
 expect 2 'does not take --steps' "$STROBE" bench --suite=nanogpt-attention --steps=3 --device=cpu
 expect 2 '--size needs --suite=NAME' "$STROBE" bench tiny.conf --size=small --phase=step
 expect 2 'this suite trains with flash=false and flash=true' "$STROBE" bench \
@@ -118,9 +119,20 @@ expect 0 'nanogpt-attention' "$STROBE" bench --suite=list
 expect 0 'The variant for CPUs' "$STROBE" bench --suite=cs336-e2e $tiny --size=d128,d256 \
     --block_size=8 --warmup=1 --steps=2 --out_dir=e2e
 [ "$(grep -c '^d128 \|^d256 ' out)" -eq 10 ] || fail "not two models of five lines: $(cat out)"
+# --wide: one row a model; a step that does not fit leaves the times of forward and backward
 # shellcheck disable=SC2086
-expect 0 'Each model and warm-up ran in a separate process' "$STROBE" bench \
-    --suite=cs336-warmup $tiny --size=d128 --block_size=8 --steps=2 --phase=step --out_dir=warmup
+expect 0 'd_model  d_ff  layers  heads  forward ms' "$STROBE" bench \
+    --suite=cs336-e2e $tiny --size=d128 --block_size=8 --warmup=1 --steps=2 --wide --out_dir=wide \
+    --mem-limit=6MiB
+grep -q '^d128  *16  *64  *1  *2  *[0-9.]* .* step: needs .* the limit is 6.0 MiB$' out ||
+    fail "no row of the model: $(cat out)"
+grep -q '^d128  *step  *- .*needs .* the limit is 6.0 MiB$' out || fail "no step: $(cat out)"
+# shellcheck disable=SC2086
+expect 0 'd128, step: step 0 takes ' "$STROBE" bench --suite=cs336-warmup $tiny --size=d128 \
+    --block_size=8 --steps=2 --phase=step --rounds=1 --out_dir=warmup
+grep -q 'ran in 1 process of its own, in random order' out || fail "no processes: $(cat out)"
+grep -q 'first of its process, median of all processes: 7 rows' out || fail "no steps: $(cat out)"
+grep -q '^d128  *first step ' out || fail "nothing before the second step: $(cat out)"
 [ "$(grep -c '^d128  *[0125]  *step ' out)" -eq 4 ] || fail "not four warm-ups: $(cat out)"
 [ "$(ls warmup)" = bench.json ] || fail "files other than the result remain: $(ls warmup)"
 expect 0 'slow primitive' "$STROBE" bench --suite=cs336-attention --device=cpu --threads=1 \

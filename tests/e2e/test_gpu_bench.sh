@@ -40,6 +40,13 @@ grep -q 'of memory, the limit is 36.0 MiB' "$work/json" ||
     fail "no cell was refused: $(cat "$work/json")"
 [ "$(grep -c '"samples": 2' "$work/json")" -eq 1 ] || fail "not one cell ran: $(cat "$work/json")"
 
+# What precedes the second step: kernels are compiled or read, loaded and chosen.
+losses --device=cuda --each-step --phase=step >"$work/none"
+for part in compile load choose; do
+    [ "$(grep -c "\"${part}_ms\": [0-9]" "$work/json")" -ge 1 ] ||
+        fail "no time for $part: $(cat "$work/json")"
+done
+
 # A captured graph needs memory that no plan knows of. A cell without that memory reports it, and
 # the others run.
 export EMU_MEMORY=60000000

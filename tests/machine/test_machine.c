@@ -46,6 +46,8 @@ static struct machine somebody(const char *cpu, int threads)
         .copy = {{1 << 14, 9e11, 5e11}, {1 << 20, 2e11, 1e11}, {1 << 30, 4e10, 2e10}},
         .copies = 3,
         .cache_bytes = 2 << 20,
+        .past = {{.date = "2026-11-21T08:22:13Z", .flops = {4e11}, .moved = 4e10}},
+        .pasts = 1,
     };
 }
 
@@ -108,7 +110,7 @@ static void test_kept_and_found(void **state)
     m = unknown(&a);
     assert_false(machine_read(&m, path, &arena));
     a.quick = true;
-    assert_int_equal(machine_write(&a, path), ST_OK);
+    assert_int_equal(machine_write(&a, path, false, &arena), ST_OK);
     assert_true(machine_read(&m, path, &arena));
     assert_true(m.quick && m.peaks == 1 && m.copies == 3 && m.peak[0].flops == 4e11);
     assert_true(m.peak[0].flops_one == 2e11 && m.peak[0].N == 512 && m.copy[2].moved_one == 2e10);
@@ -132,10 +134,10 @@ static void test_kept_and_found(void **state)
     assert_false(machine_read(&m, path, &arena));
 
     /* other machines' records stay, the machine's own is replaced */
-    assert_int_equal(machine_write(&other, path), ST_OK);
+    assert_int_equal(machine_write(&other, path, false, &arena), ST_OK);
     a.quick = false;
     a.peak[0].flops = 5e11;
-    assert_int_equal(machine_write(&a, path), ST_OK);
+    assert_int_equal(machine_write(&a, path, false, &arena), ST_OK);
     m = unknown(&other);
     assert_true(machine_read(&m, path, &arena));
     m = unknown(&a);
@@ -147,6 +149,67 @@ static void test_kept_and_found(void **state)
     assert_null(strstr(strstr(text, "\"A\"") + 1, "\"A\"")); /* once */
 }
 
+/* The best of three measurements stays, whatever the last one gave, with the history of all. */
+static void test_the_best_is_kept(void **state)
+{
+    (void)state;
+    static const double flops[] = {1.15e11, 2.27e11, 1.16e11}, others[] = {0.7, 0, 0.9};
+    const char *path = workdir_path("best.json");
+    struct machine m;
+    for (int i = 0; i < 3; i++) {
+        struct machine now = somebody("A", 2);
+        now.quick = now.past[0].quick = i != 1;
+        now.others = now.past[0].others = others[i];
+        now.peak[0].flops = now.past[0].flops[0] = flops[i];
+        now.peak[0].flops_one = i == 2 ? 2.1e11 : 1e11;
+        now.copy[1].moved = i == 1 ? 1e11 : 2e11;
+        now.copies = i == 0 ? 3 : 2; /* the first went further */
+        assert_int_equal(machine_write(&now, path, false, &arena), ST_OK);
+        m = unknown(&now);
+        assert_true(machine_read(&m, path, &arena));
+        assert_int_equal(m.pasts, i + 1);
+    }
+    double low = 0;
+    assert_true(m.peaks == 1 && m.peak[0].flops == 2.27e11 && m.peak[0].flops_one == 2.1e11);
+    assert_true(m.copies == 3 && m.copy[1].moved == 2e11 && m.copy[2].moved == 4e10);
+    assert_true(!m.quick && m.others == 0 && !machine_was_disturbed(&m));
+    assert_true(machine_measurement_was_disturbed(&m.past[2]) && m.past[2].quick);
+    assert_int_equal(machine_lowest(&m, MACHINE_F32, &low), 3);
+    assert_true(low == 1.15e11);
+    assert_int_equal(machine_lowest(&m, MACHINE_BF16, &low), 0);
+
+    /* A larger copy is a lower limit for the smaller ones. */
+    struct machine now = somebody("A", 2);
+    now.copy[2].moved = 3e11;
+    machine_keep_best(&m, &now);
+    assert_true(m.copy[1].moved == 3e11 && m.copy[2].moved == 3e11);
+
+    for (int i = 0; i < 2 * MACHINE_HISTORY; i++) machine_keep_best(&m, &now);
+    assert_int_equal(m.pasts, MACHINE_HISTORY);
+    assert_int_equal(machine_write(&now, path, true, &arena), ST_OK);
+    m = unknown(&now);
+    assert_true(machine_read(&m, path, &arena) && m.pasts == 1 && m.peak[0].flops == 4e11);
+}
+
+/* A record of a version without a history is its own only measurement. */
+static void test_without_history(void **state)
+{
+    (void)state;
+    struct machine a = somebody("A", 2), m = unknown(&a);
+    const char *path = workdir_path("old.json");
+    a.others = 0.5;
+    assert_int_equal(machine_write(&a, path, false, &arena), ST_OK);
+    char *text, *at;
+    int64_t size;
+    assert_int_equal(file_read(path, &arena, &text, &size), ST_OK);
+    assert_non_null(at = strstr(text, "\"history\""));
+    at[1] = 'x';
+    workdir_text("old.json", text);
+    assert_true(machine_read(&m, path, &arena));
+    assert_true(m.pasts == 1 && m.past[0].others == 0.5 && m.past[0].flops[MACHINE_F32] == 4e11);
+    assert_true(m.past[0].moved == 4e10);
+}
+
 /* The GPU's record is separate from the CPU's. */
 static void test_a_gpu(void **state)
 {
@@ -156,8 +219,8 @@ static void test_a_gpu(void **state)
     gpu.gpu = true;
     gpu.peak[0].precision = MACHINE_TF32;
     gpu.others = 0;
-    assert_int_equal(machine_write(&cpu, path), ST_OK);
-    assert_int_equal(machine_write(&gpu, path), ST_OK);
+    assert_int_equal(machine_write(&cpu, path, false, &arena), ST_OK);
+    assert_int_equal(machine_write(&gpu, path, false, &arena), ST_OK);
     m = unknown(&gpu);
     m.device.number = 3;
     assert_true(machine_read(&m, path, &arena));
@@ -181,7 +244,7 @@ static void test_damaged(void **state)
         {"\"date\"", "\"data\""},
         {"{", "["},
     };
-    assert_int_equal(machine_write(&a, path), ST_OK);
+    assert_int_equal(machine_write(&a, path, false, &arena), ST_OK);
     char *good;
     int64_t size;
     assert_int_equal(file_read(path, &arena, &good, &size), ST_OK);
@@ -196,7 +259,7 @@ static void test_damaged(void **state)
     workdir_text("machine.json", arena_printf(&arena, "%.*s", (int)size / 2, good));
     m = unknown(&a);
     assert_false(machine_read(&m, path, &arena));
-    assert_int_equal(machine_write(&a, path), ST_OK); /* a new record replaces it */
+    assert_int_equal(machine_write(&a, path, false, &arena), ST_OK); /* a new record replaces it */
     assert_true(machine_read(&m, path, &arena));
 }
 
@@ -208,7 +271,7 @@ static void test_unreadable(void **state)
     const char *path = workdir_path("machine.json");
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_false(machine_read(&m, path, &arena)); /* nor does it wait for a writer */
-    assert_int_equal(machine_write(&a, path), ST_IO);
+    assert_int_equal(machine_write(&a, path, false, &arena), ST_IO);
     assert_non_null(strstr(fail_message(), "is a FIFO"));
 }
 
@@ -218,6 +281,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_measured, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ceiling_of_a_size, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kept_and_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_best_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_without_history, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_gpu, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),

@@ -150,6 +150,25 @@ static void test_text_is_escaped(void **state)
     assert_int_equal(count("&lt;/title&gt;&lt;script&gt;"), 2);
 }
 
+/* A linear x begins at 0, and a point there is drawn. */
+static void test_a_linear_x(void **state)
+{
+    (void)state;
+    const struct plot_point time[] = {{0, 100, false}, {1, 10, false}, {10, 10, false}};
+    const struct plot_line line = {"step", 0, false, time, 3};
+    const struct plot_panel panel = {.title = "time",
+                                     .x_title = "step",
+                                     .unit = CHART_MILLISECONDS,
+                                     .linear_x = true,
+                                     .line = &line,
+                                     .lines = 1};
+    plot_print_svg("Steps", "", &panel, 1, &s);
+    assert_int_equal(count("<circle"), 3);
+    double x0 = attribute("<circle", "cx", 0), x1 = attribute("<circle", "cx", 1);
+    assert_true(fabs(attribute("<circle", "cx", 2) - x0 - 10 * (x1 - x0)) < 1);
+    assert_int_equal(count("step, 0: 100 ms</title>"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +176,7 @@ int main(void)
         cmocka_unit_test_teardown(test_rates_and_long_names, release),
         cmocka_unit_test_teardown(test_invalid_values_are_left_out, release),
         cmocka_unit_test_teardown(test_a_level_is_drawn_where_it_matters, release),
+        cmocka_unit_test_teardown(test_a_linear_x, release),
         cmocka_unit_test_teardown(test_text_is_escaped, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

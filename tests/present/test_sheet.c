@@ -57,6 +57,26 @@ static const char *printed(const struct sheet *s, void (*print)(const struct tab
     return text;
 }
 
+/* A table that is only drawn: its rows are in the file and in CSV, and text names how many. */
+static void test_drawn_only(void **state)
+{
+    (void)state;
+    struct sheet s = sheet(), read;
+    s.table[0].drawn_only = s.table[0].chart.linear = true;
+    s.table[0].title = "Each step";
+    const char *path = workdir_path("drawn.json");
+    hand_ok(sheet_write(&s, path));
+    hand_ok(sheet_read(path, &arena, &read));
+    assert_true(read.table[0].drawn_only && read.table[0].chart.linear);
+    const char *text = printed(&read, table_print_text);
+    assert_non_null(strstr(text, "Each step: 4 rows, in the file of the result"));
+    assert_null(strstr(text, "flash"));
+    struct str csv = {0};
+    sheet_print(&read, table_print_csv, NULL, &csv);
+    assert_non_null(strstr(str_text(&csv), "flash"));
+    str_release(&csv);
+}
+
 /* NaN gives neither a number nor text. */
 static void test_no_number_is_an_empty_cell(void **state)
 {
@@ -228,13 +248,10 @@ static void test_digits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_number_is_an_empty_cell),
-        cmocka_unit_test(test_written_and_read),
-        cmocka_unit_test(test_curves),
-        cmocka_unit_test(test_invalid_sheets),
-        cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_many_rows),
-        cmocka_unit_test(test_one_long_cell),
+        cmocka_unit_test(test_drawn_only),       cmocka_unit_test(test_no_number_is_an_empty_cell),
+        cmocka_unit_test(test_written_and_read), cmocka_unit_test(test_curves),
+        cmocka_unit_test(test_invalid_sheets),   cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_many_rows),        cmocka_unit_test(test_one_long_cell),
         cmocka_unit_test(test_digits),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);

@@ -152,13 +152,30 @@ static void check_steps(void)
     int steps = 0, n = 0;
     for (int i = 0; i < facts.events; i++) {
         const struct trace_event *e = &facts.event[i];
-        if (e->pid == TRACE_HOST) assert_string_equal(trace_name(e), parts[n++ % 3]);
-        if (e->pid == TRACE_HOST)
+        if (e->pid == TRACE_HOST && e->tid == TRACE_DEEDS) {
+            assert_string_equal(trace_name(e), parts[n++ % 3]);
             assert_int_equal((int)number(e, "step"), said.first + (n - 1) / 3);
+        }
         steps += e->pid == TRACE_DEVICE && e->tid == TRACE_RANGES && !strcmp(trace_name(e), "step");
     }
     assert_int_equal(steps, said.steps);
     assert_int_equal(n, 3 * said.steps);
+}
+
+/* The one thread works in every kernel, within its time. */
+static void check_threads(void)
+{
+    int work = 0;
+    for (int i = 0; i < facts.events; i++) {
+        const struct trace_event *e = &facts.event[i], *kernel;
+        if (e->pid != TRACE_HOST || e->tid < TRACE_THREADS) continue;
+        assert_int_equal(e->tid, TRACE_THREADS);
+        work++;
+        kernel = trace_at(&facts, TRACE_DEVICE, TRACE_KERNELS, (e->start + e->end) / 2);
+        assert_non_null(kernel);
+        assert_string_equal(trace_name(e), trace_name(kernel));
+    }
+    assert_true(work >= said.steps * kernels());
 }
 
 static double most(const char *counter, const char *unit)
@@ -187,6 +204,8 @@ static void test_a_trace_of_twelve_layers(void **state)
     assert_true(facts.deepest >= 5);
     check_kernels();
     check_steps();
+    check_threads();
+    assert_int_equal(facts.flows, 0); /* the host is the device: nothing is launched */
     memory_course(&tiny.engine.program, &c, &arena);
     assert_true(fabs(most("memory in use", "MiB") * (1 << 20) / (double)c.moment[c.peak].used - 1) <
                 1e-5);
@@ -294,6 +313,46 @@ static void test_overlapping_activities_have_separate_rows(void **state)
     assert_string_equal(trace_name(&facts.event[1]), profile_kernel_name(&p.row[0], &arena));
 }
 
+/* Arrows from launches to kernels, each to its own; of a replayed graph to the first kernel. */
+static void test_arrows(void **state)
+{
+    (void)state;
+    open_model(1);
+    struct engine device = tiny.engine;
+    device.backend = backend_find("null"); /* its memory is not the host's */
+    struct activity a[] = {activity(mark(0), ACTIVITY_KERNEL, 1000, 2000),
+                           activity(mark(0), ACTIVITY_KERNEL, 2000, 2500),
+                           activity(-1, ACTIVITY_COPY, 2600, 2700),
+                           activity(mark(3), ACTIVITY_KERNEL, 3000, 4000)};
+    static struct profile_span step = {0, 10000};
+    struct profile_deed deed[] = {{-1, RANDOM_STEP_STARTS, 0, {100, 900}},
+                                  {mark(0), RANDOM_STEP_STARTS, 0, {200, 300}},
+                                  {mark(3), RANDOM_STEP_STARTS, 0, {400, 500}},
+                                  {mark(4), RANDOM_STEP_STARTS, 0, {600, 700}}};
+    for (int replayed = 0; replayed < 2; replayed++) {
+        struct collected c = {.marks = marks_of(&tiny.engine),
+                              .trace.activity = a,
+                              .trace.activities = COUNT_OF(a),
+                              .step = &step,
+                              .steps = 1,
+                              .deed = deed,
+                              .deeds = replayed ? 1 : COUNT_OF(deed)};
+        p = (struct profile){.engine = &tiny.engine, .steps = 1};
+        rows_make(&c, &p, &arena);
+        p.engine = &device;
+        write_trace(1, ROOM);
+        int64_t to[] = {1000, 3000}, from[] = {200, 400};
+        assert_int_equal(facts.flows, replayed ? 2 : 4); /* nothing of mark 4 ran */
+        for (int i = 0; i < facts.flows; i++) {
+            const struct trace_flow *x = &facts.flow[i];
+            assert_int_equal(x->pid, x->ends ? TRACE_DEVICE : TRACE_HOST);
+            assert_true(x->at == (x->ends ? to[x->id] : replayed ? 100 : from[x->id]));
+        }
+        write_trace(1, (int64_t)text.len - 1); /* too small: arrows have both ends or none */
+        assert_int_equal(facts.flows % 2, 0);
+    }
+}
+
 /* "kernels 120, copies 6, host 240, ranges 99, counters 300" */
 static int check_file(const char *path)
 {
@@ -304,7 +363,7 @@ static int check_file(const char *path)
     const char *why = trace_check(data, (size_t)size, &facts);
     for (int i = 0; i < facts.events; i++) {
         const struct trace_event *e = &facts.event[i];
-        host += e->pid == TRACE_HOST;
+        host += e->pid == TRACE_HOST && e->tid == TRACE_DEEDS;
         kernel += is_kernel(e);
         copies += e->pid == TRACE_DEVICE && e->tid >= TRACE_COPIES;
         ranges += e->pid == TRACE_DEVICE && e->tid == TRACE_RANGES;
@@ -325,6 +384,7 @@ int main(int words, char **word)
         TEST(test_a_trace_of_twelve_layers),
         TEST(test_micro_steps_are_separate_passes),
         TEST(test_limit_is_respected),
+        TEST(test_arrows),
         TEST(test_overlapping_activities_have_separate_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

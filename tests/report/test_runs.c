@@ -72,6 +72,7 @@ static void test_values_without_a_summary(void **state)
     near(r->figures.ms_median, 20); /* 19.5 and 20.5 in turn: the slow first two are left out */
     near(r->figures.ms_std, sqrt(8 * 0.25 / 7));
     near(r->figures.tokens_per_s, 50000);
+    assert_true(isnan(r->figures.mfu)); /* the peak of that machine was not known */
     near(r->figures.seconds, 2 * 0.2 + 8 * 0.02);
     near(r->figures.best_val_loss, 3.25);
     near(r->figures.final_val_loss, 3.25);
@@ -81,11 +82,13 @@ static void test_summary_takes_precedence(void **state)
 {
     struct fixture *f = *state;
     char *dir = fixture_run(f, "a", "true", 20, 4000, 3.25);
-    fixture_write(f, "a/summary.json",
-                  "{\"v\":1,\"ms_median\":21,\"tokens_per_s\":null,\"best_val_loss\":3.0,"
-                  "\"field_of_the_future\":[1]}");
+    fixture_write(
+        f, "a/summary.json",
+        "{\"v\":1,\"mfu\":0.25,\"ms_median\":21,\"tokens_per_s\":null,\"best_val_loss\":3.0,"
+        "\"field_of_the_future\":[1]}");
     struct run *r = read_one(f, dir);
     near(r->figures.ms_median, 21);
+    near(r->figures.mfu, 0.25);
     near(r->figures.tokens_per_s, 50000);
     near(r->figures.best_val_loss, 3.0);
     near(r->figures.final_val_loss, 3.25);

@@ -204,6 +204,26 @@ static void test_profile(void **state)
     assert_non_null(strstr(text(t, 3, "kernel"), "ADAMW"));
     double whole = number(t, 2, "profiler_ms") + number(t, 3, "profiler_ms");
     assert_true(fabs(whole - number(t, 4, "profiler_ms")) < 1e-3 * whole);
+
+    /* Softmax at each rung: the same matmuls; the T x T scores are passed over less often. */
+    static const char *const rungs[] = {"primitive", "op", "full"};
+    const struct table *in = &s.table[1].table;
+    assert_int_equal(in->rows, COUNT_OF(rungs));
+    double scores = number(in, 0, "products_written_bytes");
+    for (int i = 0; i < in->rows; i++) {
+        assert_string_equal(text(in, i, "fusion"), rungs[i]);
+        assert_true(number(in, i, "products_ms") > 0 && number(in, i, "softmax_ms") > 0);
+        assert_true(number(in, i, "products_gflop") == number(in, 0, "products_gflop"));
+        assert_true(number(in, i, "products_written_bytes") == scores);
+        assert_true(number(in, i, "softmax_over_products_flops") < 1);
+        if (i) assert_true(number(in, i, "softmax_passes") < number(in, i - 1, "softmax_passes"));
+    }
+    /* max, subtract, exp, sum, divide, and scale and mask before: 7 reads and 5 writes of T x T */
+    double moved = number(in, 0, "softmax_read_bytes") + number(in, 0, "softmax_written_bytes");
+    enum { B = 4, H = 2, T = 8 };
+    double matrix = (double)B * H * T * T * sizeof(float);
+    assert_true(fabs(number(in, 0, "softmax_passes") - moved / matrix) < 1e-9);
+    assert_true(has_note(&s, "d128, T 8: softmax takes "));
 }
 
 static void test_attention(void **state)
@@ -252,7 +272,7 @@ static void test_block(void **state)
     struct suite_request r = {.word = words, .words = 4, .steps = 2};
     struct sheet s = run("attention-block", &r);
     const struct table *t = &s.table[0].table;
-    assert_true(s.tables == 2 && t->rows == 4);
+    assert_true(s.tables == 5 && t->rows == 4);
     for (int i = 0; i < 4; i++) {
         assert_string_equal(text(t, i, "attention"), i % 2 ? "flash" : "slow");
         assert_true(number(t, i, "T") == (i < 2 ? 8 : 12));

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH = 32, COUNTERS = 64, ROWS = 16 };
+enum { DEPTH = 32, COUNTERS = 64, PROCESSES = 4, ROWS = 600 };
 
 static char wrong[512];
 
@@ -15,7 +15,7 @@ static char wrong[512];
 
 struct seen {
     struct trace_facts *f;
-    bool process[ROWS], row[ROWS][ROWS]; /* that have a name */
+    bool process[PROCESSES], row[PROCESSES][ROWS]; /* that have a name */
     struct {
         const char *name;
         double ts;
@@ -62,6 +62,21 @@ static const char *check_counter(struct seen *s, const json_t *e)
     return NULL;
 }
 
+/* One end of an arrow: "s" where it starts, "f" with bp "e" where it ends. */
+static const char *check_flow(struct seen *s, const json_t *e, const char *ph, int pid, int tid)
+{
+    const json_t *id = json_object_get(e, "id");
+    const char *name = json_string_value(json_object_get(e, "name"));
+    const char *bp = json_string_value(json_object_get(e, "bp"));
+    bool ends = !strcmp(ph, "f");
+    if (!json_is_integer(id) || json_integer_value(id) < 0) WRONG("%s without an id", name);
+    if (!json_is_string(json_object_get(e, "cat"))) WRONG("%s without a category", name);
+    if (ends != (bp && !strcmp(bp, "e"))) WRONG("%s: bp", name);
+    int64_t at = ns(json_object_get(e, "ts"));
+    s->f->flow[s->f->flows++] = (struct trace_flow){e, json_integer_value(id), ends, pid, tid, at};
+    return NULL;
+}
+
 static const char *check_event(struct seen *s, const json_t *e)
 {
     const char *ph = json_string_value(json_object_get(e, "ph")),
@@ -73,11 +88,12 @@ static const char *check_event(struct seen *s, const json_t *e)
     if (!json_is_integer(pid) || !json_is_integer(tid))
         WRONG("%s: pid and tid are whole numbers", name);
     int p = (int)json_integer_value(pid), t = (int)json_integer_value(tid);
-    if (p < 0 || p >= ROWS || t < 0 || t >= ROWS) WRONG("%s: process %d, row %d", name, p, t);
+    if (p < 0 || p >= PROCESSES || t < 0 || t >= ROWS) WRONG("%s: process %d, row %d", name, p, t);
     if (!json_is_object(json_object_get(e, "args"))) WRONG("%s: no args", name);
     if (!strcmp(ph, "M")) return check_metadata(s, e, p, t);
     if (!json_is_number(ts) || json_number_value(ts) < 0) WRONG("%s: no time", name);
     if (!strcmp(ph, "C")) return check_counter(s, e);
+    if (!strcmp(ph, "s") || !strcmp(ph, "f")) return check_flow(s, e, ph, p, t);
     if (strcmp(ph, "X") != 0) WRONG("%s: ph %s", name, ph);
     if (!json_is_number(dur) || json_number_value(dur) < 0) WRONG("%s: no length", name);
     s->f->event[s->f->events++] = (struct trace_event){e, p, t, ns(ts), ns(ts) + ns(dur)};
@@ -116,6 +132,41 @@ static const char *check_nesting(struct trace_facts *f)
     return NULL;
 }
 
+const struct trace_event *trace_at(const struct trace_facts *f, int pid, int tid, int64_t at)
+{
+    const struct trace_event *found = NULL;
+    for (int i = 0; i < f->events; i++) { /* outer before inner */
+        const struct trace_event *e = &f->event[i];
+        if (e->pid == pid && e->tid == tid && e->start <= at && at <= e->end) found = e;
+    }
+    return found;
+}
+
+/* Each arrow has one start and then one end of its number, name and category, and both are in a
+ * slice of their row: what a viewer needs to draw it (Chrome's format, "Flow events"). */
+static const char *check_flows(const struct trace_facts *f)
+{
+    for (int i = 0; i < f->flows; i++) {
+        const struct trace_flow *x = &f->flow[i], *other = NULL;
+        int same = 0;
+        for (int k = 0; k < f->flows; k++) {
+            if (f->flow[k].id != x->id) continue;
+            same++;
+            if (f->flow[k].ends != x->ends) other = &f->flow[k];
+        }
+        if (same != 2 || !other) WRONG("arrow %lld has %d ends", (long long)x->id, same);
+        if (x->ends && x->at < other->at) WRONG("arrow %lld ends first", (long long)x->id);
+        for (int k = 0; k < 2; k++) {
+            const char *key = k ? "cat" : "name";
+            if (!json_equal(json_object_get(x->event, key), json_object_get(other->event, key)))
+                WRONG("arrow %lld: another %s at its other end", (long long)x->id, key);
+        }
+        if (!trace_at(f, x->pid, x->tid, x->at))
+            WRONG("arrow %lld is in no slice", (long long)x->id);
+    }
+    return NULL;
+}
+
 const char *trace_check(const char *text, size_t n, struct trace_facts *ret)
 {
     struct seen s = {.f = ret};
@@ -129,6 +180,7 @@ const char *trace_check(const char *text, size_t n, struct trace_facts *ret)
     if (!json_is_array(all)) WRONG("no traceEvents");
     if (!unit || (strcmp(unit, "ms") != 0 && strcmp(unit, "ns") != 0)) WRONG("displayTimeUnit");
     ret->event = calloc(json_array_size(all) + 1, sizeof *ret->event);
+    ret->flow = calloc(json_array_size(all) + 1, sizeof *ret->flow);
     json_array_foreach(all, i, e) {
         const char *why = check_event(&s, e);
         if (why) return why;
@@ -137,12 +189,14 @@ const char *trace_check(const char *text, size_t n, struct trace_facts *ret)
         if (!s.process[ret->event[k].pid] || !s.row[ret->event[k].pid][ret->event[k].tid])
             WRONG("%s is in a row without a name", trace_name(&ret->event[k]));
     qsort(ret->event, (size_t)ret->events, sizeof *ret->event, in_order);
-    return check_nesting(ret);
+    const char *why = check_nesting(ret);
+    return why ? why : check_flows(ret);
 }
 
 void trace_forget(struct trace_facts *f)
 {
     free(f->event);
+    free(f->flow);
     json_decref(f->trace);
     *f = (struct trace_facts){0};
 }

@@ -214,7 +214,7 @@ static void test_longest_line_fits(void **state)
 {
     (void)state;
     double x = -1.23456789e-300;
-    struct runlog_step s = {INT64_MIN, x, x, x, x, x, -x, -x};
+    struct runlog_step s = {INT64_MIN, x, x, x, x, x, -x, -x, -x};
     open_at(0);
     assert_int_equal(runlog_step(&runlog, &s), ST_OK);
     runlog_close(&runlog);

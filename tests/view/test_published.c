@@ -1,5 +1,7 @@
 /* Published numbers: read from their file, next to rungs of the ladder. */
 #include "bench/ladder.h"
+#include "present/table_cells.h"
+#include "view/ladder_view.h"
 #include "view/published.h"
 
 #include <setjmp.h>
@@ -22,9 +24,62 @@ static void test_numbers(void **state)
     assert_true(published_tokens(&p.source[0], "flash") == 170000);
     assert_true(published_tokens(&p.source[1], "float32, slow") == 1600);
     assert_true(published_tokens(&p.source[1], "full fusion") == 0);
-    const char *words = published_words(&p, &a);
+    const char *words = published_words(&p, true, &a);
     assert_non_null(strstr(words, "A100 by Karpathy's lecture"));
     assert_non_null(strstr(words, "; RTX 4060 Ti by "));
+    arena_release(&a);
+}
+
+/* Next to another ladder the numbers are there all the same, in parentheses, and a sentence says
+ * why. */
+static void test_not_comparable(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct published p;
+    struct config c;
+    struct table_column column[2];
+    config_init(&c);
+    c.model.kind = MODEL_GPT;
+    c.model.n_layer = c.model.n_head = 12;
+    c.model.n_embd = 768, c.model.block_size = 1024;
+    assert_true(published_comparable(&c, true));
+    assert_false(published_comparable(&c, false));
+    c.model.block_size = 512;
+    assert_false(published_comparable(&c, true));
+    published_read(&p, &a);
+    for (int comparable = 0; comparable < 2; comparable++) {
+        published_columns(&p, comparable, column, &a);
+        struct table t = table_new(column, 2, 1, &a);
+        published_set(&p, comparable, "flash", &t, 0, 0, &a);
+        assert_string_equal(column[0].id, "published_a100_tokens_per_s");
+        assert_string_equal(table_at(&t, 0, 0)->text, comparable ? "170,000" : "(170,000)");
+        assert_true(table_at(&t, 0, 1)->number == 15000);
+        bool says = strstr(published_words(&p, comparable, &a), "In parentheses") != NULL;
+        assert_true(says == !comparable);
+    }
+    arena_release(&a);
+}
+
+/* What padding costs and buys, from the rung and the one that ran before it. */
+static void test_padding(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct ladder l = {.rungs = 3};
+    l.rung[0] = (struct ladder_rung){.differs = "--dtype=float32 --pad_vocab=0",
+                                     .facts = {.flops = 1e9},
+                                     .ms = {.median = 20, .std = 0.5}};
+    l.rung[1] = (struct ladder_rung){.differs = "--flash=true", .reason = "no"};
+    l.rung[2] = (struct ladder_rung){.differs = "--pad_vocab=64",
+                                     .facts = {.flops = 1.01e9},
+                                     .ms = {.median = 16, .std = 0.25},
+                                     .times_before = 1.25};
+    assert_string_equal(ladder_view_padding(&l, &a),
+                        "The padded vocabulary costs 1 % more FLOPs a step (1 and 1.01 GFLOP by "
+                        "the plans) and buys 1.25 times the speed (20 ± 0.5 and 16 ± 0.25 ms).");
+    l.rungs = 2;
+    assert_null(ladder_view_padding(&l, &a));
     arena_release(&a);
 }
 
@@ -64,6 +119,8 @@ static void test_every_rung_is_on_the_ladder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_not_comparable),
+        cmocka_unit_test(test_padding),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_every_rung_is_on_the_ladder),
     };

@@ -28,7 +28,8 @@ enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80, FLOAT8_ARCH = 89 };
 struct cuda_context {
     CUdevice handle;
     CUstream stream;
-    int64_t launches; /* kernel launches so far */
+    int64_t launches;    /* kernel launches so far */
+    int64_t choosing_ns; /* choosing algorithms of matmuls so far */
     struct {
         CUevent event;     /* created when it is first recorded */
         int64_t downloads; /* begun before it */
@@ -66,6 +67,18 @@ void *cuda_cleared_piece(void *context, int64_t bytes)
 static int64_t cuda_launch_count(void *context)
 {
     return ((const struct cuda_context *)context)->launches;
+}
+
+void cuda_count_choosing(void *context, int64_t ns)
+{
+    if (context) ((struct cuda_context *)context)->choosing_ns += ns;
+}
+
+static void cuda_setup(void *context, struct kernel_setup *ret)
+{
+    const struct cuda_context *ctx = context;
+    *ret = (struct kernel_setup){.choose_ms = (double)ctx->choosing_ns * 1e-6};
+    jit_times(ctx->jit, &ret->compile_ms, &ret->load_ms);
 }
 
 struct jit *cuda_jit(const void *context)
@@ -375,6 +388,7 @@ const struct backend cuda_backend = {
         &(const struct backend_launches){
             .generated = cuda_generated,
             .count = cuda_launch_count,
+            .setup = cuda_setup,
         },
     .trace =
         &(const struct backend_trace){

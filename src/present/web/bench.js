@@ -6,14 +6,15 @@ const {element} = strobe;
 /* The rows of a table as objects: numbers by column id, and the shown texts. */
 const rowsOf = table => table.shown.map((shown, i) => ({shown, number: table.rows[i]}));
 
+/* Numbers in parentheses, which are not comparable with the others, are paler. */
 function tableOf(table) {
     const used = table.columns.map((c, i) => [c, i]).filter(([, i]) => table.shown.some(row => row[i] !== null));
     const columns = used.map(([c, i]) => ({
         id: c.id, title: c.title, help: c.help, number: c.is_number,
         value: row => c.is_number && row.shown[i] !== null ? row.number[c.id] : row.shown[i],
-        cell: row => row.shown[i] === null ? null : strobe.minus(row.shown[i]),
+        cell: row => row.shown[i] === null ? null : c.is_number && row.shown[i].startsWith("(") ? element("span", {class: "dimmed"}, row.shown[i]) : strobe.minus(row.shown[i]),
     }));
-    const sorted = strobe.sortTable(columns, {noun: "rows", most: 60, words: row => row.shown.filter(Boolean).join(" ")});
+    const sorted = strobe.sortTable(columns, {noun: "rows", most: table.drawn_only ? 5 : 60, words: row => row.shown.filter(Boolean).join(" ")});
     sorted.show(rowsOf(table));
     return sorted;
 }

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/context.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/log.h"
 
@@ -111,6 +112,14 @@ static enum status choose(enum op op, const struct kernel_call *c, struct prepar
     return ST_OK;
 }
 
+static enum status choose_timed(enum op op, const struct kernel_call *c, struct prepared *r)
+{
+    int64_t start = clock_ns();
+    enum status st = choose(op, c, r);
+    cuda_count_choosing(c->context, clock_ns() - start);
+    return st;
+}
+
 static enum status prepare(const struct kernel *k, struct kernel_call *c)
 {
     struct prepared *r = HEAP_NEW(struct prepared, 1);
@@ -122,7 +131,7 @@ static enum status prepare(const struct kernel *k, struct kernel_call *c)
     r->matmul = matmul_padded(&r->matmul);
     r->copies = matmul_copies(k->op, c);
     TRY_OUT(st, matmul_open(&r->parts, &r->matmul));
-    TRY_OUT(st, choose(k->op, c, r));
+    TRY_OUT(st, choose_timed(k->op, c, r));
     if (r->copies.bias >= 0 || r->copies.a >= 0 || r->copies.b >= 0)
         TRY_OUT(st, prepare_launches(matmul_before, k->op, c, &r->before));
     if (r->copies.out >= 0) TRY_OUT(st, prepare_launches(matmul_after, k->op, c, &r->after));

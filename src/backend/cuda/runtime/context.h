@@ -14,6 +14,8 @@ enum status cuda_find(int number, CUdevice *ret);
 CUstream cuda_stream(const void *context);
 /* Call when a kernel with this entry name is launched. */
 void cuda_count_launch(void *context, const char *entry);
+/* Adds time that went into choosing the algorithm of a matmul; `context` may be NULL. */
+void cuda_count_choosing(void *context, int64_t ns);
 struct jit *cuda_jit(const void *context);
 /* NULL if no trace was begun yet. */
 struct tracer *cuda_tracer(const void *context);

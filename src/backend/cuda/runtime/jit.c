@@ -3,6 +3,7 @@
 #include "backend/cuda/runtime/jit_cache.h"
 #include "backend/cuda/runtime/launch.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/log.h"
 
@@ -25,6 +26,7 @@ struct jit {
     const char *folder;
     struct module *module;
     int modules, capacity, finished;
+    int64_t compiling_ns, loading_ns; /* so far */
 };
 
 void jit_arch_word(int arch, char ret_word[16])
@@ -216,6 +218,7 @@ enum status jit_finish(struct jit *j)
     if (first == last) return ST_OK;
     struct progress p;
     int done = 0;
+    int64_t start = clock_ns();
     progress_start(&p, "kernels", 0, last - first);
 #pragma omp parallel for schedule(dynamic, 1)
     for (int i = first; i < last; i++) {
@@ -224,12 +227,21 @@ enum status jit_finish(struct jit *j)
         progress_show(&p, ++done, j->module[i].text);
     }
     progress_end(&p);
+    int64_t compiled = clock_ns();
+    j->compiling_ns += compiled - start;
     for (; j->finished < last; j->finished++) {
         struct module *m = &j->module[j->finished];
         if (m->failure) continue; /* jit_function reports it */
         load(j, m);
     }
+    j->loading_ns += clock_ns() - compiled;
     return ST_OK;
+}
+
+void jit_times(const struct jit *j, double *ret_compile_ms, double *ret_load_ms)
+{
+    *ret_compile_ms = (double)j->compiling_ns * 1e-6;
+    *ret_load_ms = (double)j->loading_ns * 1e-6;
 }
 
 enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret)

@@ -20,6 +20,8 @@ void jit_close(struct jit *j);
 int jit_request(struct jit *j, const char *text, const char *source, const char *options);
 /* Compiles or loads all modules requested so far. Shows progress if it takes long. */
 enum status jit_finish(struct jit *j);
+/* Host milliseconds so far of compiling (or reading what was compiled before) and of loading. */
+void jit_times(const struct jit *j, double *ret_compile_ms, double *ret_load_ms);
 /* A function of module `number`, after jit_finish. */
 enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret);
 

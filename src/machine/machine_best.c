@@ -1,0 +1,96 @@
+/* The best of several measurements of one machine, and their history. */
+#include "base/base.h"
+#include "machine/machine_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* An idle desktop uses up to a tenth of a processor. */
+static const double DISTURBED = 0.1;
+
+bool machine_was_disturbed(const struct machine *m)
+{
+    return m->others > DISTURBED;
+}
+
+bool machine_measurement_was_disturbed(const struct machine_measurement *x)
+{
+    return x->others > DISTURBED;
+}
+
+void machine_note(struct machine *m)
+{
+    struct machine_measurement *x = &m->past[0];
+    *x = (struct machine_measurement){.date = m->date, .quick = m->quick, .others = m->others};
+    for (int i = 0; i < m->peaks; i++) x->flops[m->peak[i].precision] = m->peak[i].flops;
+    if (m->copies) x->moved = machine_copy_large(m)->moved;
+    m->pasts = 1;
+}
+
+static void keep_peak(struct machine *m, const struct machine_peak *earlier)
+{
+    struct machine_peak *p = NULL;
+    for (int i = 0; i < m->peaks; i++)
+        if (m->peak[i].precision == earlier->precision) p = &m->peak[i];
+    if (!p) {
+        BUG_IF(m->peaks == MACHINE_PRECISIONS, "two peaks of one type");
+        m->peak[m->peaks++] = *earlier;
+        return;
+    }
+    double one = fmax(p->flops_one, earlier->flops_one);
+    if (earlier->flops > p->flops) *p = *earlier;
+    p->flops_one = one;
+}
+
+/* The sizes are those of the measurement that went further; a copy that is not smaller is a lower
+ * limit of the bandwidth, so each size takes the best of those. */
+static void keep_copies(struct machine *m, const struct machine *earlier)
+{
+    struct machine further = *m, nearer = *earlier;
+    if (!m->copies ||
+        (earlier->copies && machine_copy_large(earlier)->bytes > machine_copy_large(m)->bytes)) {
+        further = *earlier;
+        nearer = *m;
+    }
+    m->copies = further.copies;
+    for (int i = 0; i < further.copies; i++) {
+        struct machine_copy *c = &m->copy[i];
+        *c = further.copy[i];
+        for (int k = 0; k < nearer.copies; k++) {
+            if (nearer.copy[k].bytes < c->bytes) continue;
+            c->moved = fmax(c->moved, nearer.copy[k].moved);
+            c->moved_one = fmax(c->moved_one, nearer.copy[k].moved_one);
+        }
+    }
+    machine_make_ceilings(m);
+}
+
+/* The oldest are dropped where there are too many. */
+static void keep_history(struct machine *m, const struct machine *earlier)
+{
+    struct machine_measurement all[2 * MACHINE_HISTORY];
+    int n = earlier->pasts + m->pasts, drop = n > MACHINE_HISTORY ? n - MACHINE_HISTORY : 0;
+    memcpy(all, earlier->past, (size_t)earlier->pasts * sizeof *all);
+    memcpy(all + earlier->pasts, m->past, (size_t)m->pasts * sizeof *all);
+    m->pasts = n - drop;
+    memcpy(m->past, all + drop, (size_t)m->pasts * sizeof *all);
+}
+
+void machine_keep_best(struct machine *m, const struct machine *earlier)
+{
+    for (int i = 0; i < earlier->peaks; i++) keep_peak(m, &earlier->peak[i]);
+    keep_copies(m, earlier);
+    keep_history(m, earlier);
+    m->quick = m->quick && earlier->quick;
+    m->others = fmin(m->others, earlier->others);
+}
+
+int machine_lowest(const struct machine *m, enum machine_precision p, double *ret_low)
+{
+    int n = 0;
+    for (int i = 0; i < m->pasts; i++) {
+        double x = p == MACHINE_PRECISIONS ? m->past[i].moved : m->past[i].flops[p];
+        if (x > 0) *ret_low = n++ ? fmin(*ret_low, x) : x;
+    }
+    return n;
+}
