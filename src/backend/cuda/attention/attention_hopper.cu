@@ -176,9 +176,15 @@ template <int E> DEVICE void start_scores(float (&s)[E], const position &c)
     }
     wgmma_commit();
 }
+/* Waits for a tile of values: a single stage is still in use when several would be waited for. */
+DEVICE void wait_values(const position &c, const ring &at, bool single)
+{
+    if (single == (V_STAGES == 1)) mbarrier_wait(barrier_of(c.base + V_FULL, at), at.parity);
+}
 /* o += p v */
 DEVICE void start_values(rows &r, const position &c, const ring &at)
 {
+    wait_values(c, at, true);
     u64 v =
         wgmma_descriptor<SWIZZLE>(c.base + AT_V + at.stage * TILE_BYTES, KEYS * PITCH, 8 * PITCH);
     wgmma_fence();
@@ -222,7 +228,7 @@ DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, floa
     mask_scores<CAUSAL && KEYS == 128 && N == KEYS ? 64 : 0>(s, r, key, T);
     lift_top<true>(r, s, scale);
     exponentials<true>(r, s, scale);
-    mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
+    wait_values(c, c.v, false);
     pack_weights(r, s, a);
 }
 /* Computes the scores of the next tile and the output of the previous one. MASK: rows may not see
@@ -247,7 +253,7 @@ DEVICE void next_tile(rows &r, position &c, const drop &d, int key, int T, float
     if (MASK) mask_scores<0>(s, r, key, T);
     if (LIFT) lift_top<false>(r, s, scale);
     exponentials<LIFT>(r, s, scale);
-    mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
+    wait_values(c, c.v, false);
     wgmma_wait<0>();
     wgmma_hold(r.o);
     release(c.base + V_EMPTY, before);

@@ -11,22 +11,18 @@
  * row, and rereads queries for each item from L2. Constants: attention_hopper_grad.cuh's; TILE_ROWS
  * is 64; STAGES of Q and statistics; DO_STAGES of dO; ITEM_STAGES of K, V, later dK, dV.
  *
- * PARTS: what a launch computes. Registers do not hold both sums of WIDE heads, so there one launch
- * computes dV, another dK, with 2 and 3 matmuls instead of 4 together. Q and dO then have rings of
- * their own, since S, the first matmul, and dP each read one of them only. */
+ * PARTS (attention_heads.cuh): WIDE heads have a launch for dV and one for dK. Q and dO then have
+ * rings of their own, since S and dP each read one of them only. */
 #include "attention_hopper_keys.cuh"
 #include "attention_hopper_counter.cuh"
-#define BOTH    0
-#define VALUES  1 /* dV */
-#define KEYS    2 /* dK */
-static_assert(PARTS == BOTH ? DO_STAGES == STAGES : !AHEAD && !(PARTS == VALUES && LATE), "");
+static_assert(PARTS == DKV ? DO_STAGES == STAGES : !AHEAD && !(PARTS == DV && LATE), "");
 /* Between heads a warpgroup skips tiles while it still holds one and waits for the next. */
 static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0),
               "a warpgroup would wait for itself");
 
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
-    ITEM_BYTES = (PARTS == VALUES ? 1 : 2) * BLOCK_BYTES, /* K, V */
+    ITEM_BYTES = (PARTS == DV ? 1 : 2) * BLOCK_BYTES, /* K, V */
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
     AT_STATS = AT_TILES + (STAGES + DO_STAGES) * TILE_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
@@ -41,12 +37,12 @@ enum {
 /* Shared memory of a tile's Q and dO, at their stages. */
 DEVICE u32 query_tile(u32 base, int stage)
 {
-    return base + AT_TILES + stage * (PARTS == BOTH ? 2 : 1) * TILE_BYTES;
+    return base + AT_TILES + stage * (PARTS == DKV ? 2 : 1) * TILE_BYTES;
 }
 DEVICE u32 dout_tile(u32 base, int stage)
 {
-    return query_tile(base, PARTS == BOTH ? stage : STAGES + stage) +
-           (PARTS == BOTH ? TILE_BYTES : 0);
+    return query_tile(base, PARTS == DKV ? stage : STAGES + stage) +
+           (PARTS == DKV ? TILE_BYTES : 0);
 }
 
 struct sizes {
@@ -86,7 +82,7 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
         for (int group = 0; group < CONSUMERS; group++, to += OWN_BYTES) {
             int mine = first + OWN * part_in_round(group, round);
             load_rows<OWN>(to, rows, full, s.H + kv, mine, b);
-            if (PARTS != VALUES)
+            if (PARTS != DV)
                 load_rows<OWN>(to + BLOCK_BYTES, rows, full, s.H + KV + kv, mine, b);
         }
     }
@@ -146,12 +142,12 @@ DEVICE void begin(scores &s, const keys &own, const ring<STAGES> &at)
 DEVICE ring<DO_STAGES> dout_of(const position &p)
 {
     ring<DO_STAGES> r = {p.at.stage, p.at.phase};
-    return PARTS == BOTH ? r : p.dout;
+    return PARTS == DKV ? r : p.dout;
 }
 /* Signals that a warp has read a tile's dO. */
 DEVICE void release_dout(const keys &own, int stage)
 {
-    if (PARTS != BOTH) release(own.base + DO_FREE + 8 * stage, own.thread % WARP);
+    if (PARTS != DKV) release(own.base + DO_FREE + 8 * stage, own.thread % WARP);
 }
 /* Skips tiles of queries before those that see the warpgroup's keys. */
 DEVICE void skip(const keys &own, position &p)
@@ -215,28 +211,28 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
         wgmma_hold(s);
     }
     /* Its dK ended before S. */
-    if (PARTS == KEYS && LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
+    if (PARTS == DK && LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
     if (CAUSAL && tile * TILE < own.first + OWN) mask(s, own, tile);
     probabilities(pr, s, own, stats);
 #if DROPOUT
     mark_dropped(pr, own, member, tile);
 #endif
-    if (PARTS == BOTH) pack_kept(a, pr);
+    if (PARTS == DKV) pack_kept(a, pr);
     if (AHEAD && MORE) {
         advance(own, p);
         begin(s, own, p.at);
         wgmma_commit();
     }
-    if constexpr (PARTS == BOTH) {
+    if constexpr (PARTS == DKV) {
         wgmma_fence();
         add_by_columns(dv, a, dout);
         wgmma_commit();
     }
-    wgmma_wait<(PARTS == BOTH) + (AHEAD && MORE)>();
+    wgmma_wait<(PARTS == DKV) + (AHEAD && MORE)>();
     wgmma_hold(dp);
     release_dout(own, of_dout.stage);
     p.dout.next();
-    if (PARTS == BOTH && LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
+    if (PARTS == DKV && LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
     p.before = here;
     gradients(pr, dp, own, stats);
     pack(e, pr);
@@ -246,7 +242,7 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     /* Also for dV: it reads registers that the next P is packed into. */
     wgmma_wait<LATE>();
     if (AHEAD && MORE) wgmma_hold(s);
-    if (PARTS == BOTH) wgmma_hold(dv);
+    if (PARTS == DKV) wgmma_hold(dv);
     if (LATE) return;
     wgmma_hold(dk);
     release(own.base + FREE + 8 * here, lane);
@@ -306,7 +302,7 @@ DEVICE void walk_values(sums &dv, keys &own, position &p, int left)
 /* Processes `left` tiles. */
 DEVICE void walk(sums &dk, sums &dv, keys &own, position &p, int left)
 {
-    if constexpr (PARTS == VALUES) return walk_values(dv, own, p, left);
+    if constexpr (PARTS == DV) return walk_values(dv, own, p, left);
     scores s;
     if (AHEAD) {
         begin(s, own, p.at);
@@ -328,7 +324,7 @@ DEVICE void walk(sums &dk, sums &dv, keys &own, position &p, int left)
     if (LATE) {
         wgmma_wait<0>();
         wgmma_hold(dk);
-        if (PARTS == BOTH) wgmma_hold(dv);
+        if (PARTS == DKV) wgmma_hold(dv);
         release(own.base + FREE + 8 * p.before, own.thread % WARP);
     }
     p.before = -1;
@@ -366,9 +362,9 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
             clear(dv);
             walk(dk, dv, own, p, GROUP * (s.tiles - own.first_tile));
             named_barrier_sync(1 + group, WARPGROUP); /* K and V are read */
-            if (PARTS != VALUES) keep_rows(own.k, dk, scale, own.thread);
-            if (PARTS == BOTH) keep_rows(own.v, dv, drop_scale, own.thread);
-            if (PARTS == VALUES) keep_rows(own.k, dv, drop_scale, own.thread);
+            if (PARTS != DV) keep_rows(own.k, dk, scale, own.thread);
+            if (PARTS == DKV) keep_rows(own.v, dv, drop_scale, own.thread);
+            if (PARTS == DV) keep_rows(own.k, dv, drop_scale, own.thread);
             fence_async();
         } else {
             for (int member = 1; member < GROUP; member++) {
@@ -379,9 +375,9 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
         }
         named_barrier_sync(1 + group, WARPGROUP);
         if (own.first < s.T && own.thread == 0) {
-            if (PARTS != VALUES) store_rows(own.k, map, s.H + kv, own.first, b);
-            if (PARTS != KEYS)
-                store_rows(PARTS == BOTH ? own.v : own.k, map, s.H + KV + kv, own.first, b);
+            if (PARTS != DV) store_rows(own.k, map, s.H + kv, own.first, b);
+            if (PARTS != DK)
+                store_rows(PARTS == DKV ? own.v : own.k, map, s.H + KV + kv, own.first, b);
             tma_store_commit();
         }
         if (ITEM_STAGES == 1) release_rows(own.base + ITEM_FREE, own.thread);
@@ -416,18 +412,18 @@ attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_const
         }
         for (int i = 0; i < DO_STAGES; i++) {
             mbarrier_init(base + DO_FULL + 8 * i, 1);
-            if (PARTS != BOTH) mbarrier_init(base + DO_FREE + 8 * i, ARRIVALS);
+            if (PARTS != DKV) mbarrier_init(base + DO_FREE + 8 * i, ARRIVALS);
         }
         fence_barrier_init();
     }
     __syncthreads();
-    if (PARTS == VALUES) dependents_start();
+    if (PARTS == DV) dependents_start();
     if (group == CONSUMERS) {
         registers_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS * WARPGROUP) produce_rows(base, s, &rows);
         if (threadIdx.x == CONSUMERS * WARPGROUP + WARP)
-            produce_tiles<true, PARTS == BOTH>(base, s, &rows, &dy, &stats);
-        if (PARTS != BOTH && threadIdx.x == CONSUMERS * WARPGROUP + 2 * WARP)
+            produce_tiles<true, PARTS == DKV>(base, s, &rows, &dy, &stats);
+        if (PARTS != DKV && threadIdx.x == CONSUMERS * WARPGROUP + 2 * WARP)
             produce_tiles<false, true>(base, s, &rows, &dy, &stats);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
