@@ -288,8 +288,8 @@ static int own_rows_fma(const struct kernel_call *c)
 static bool fits_fma(const struct kernel_call *c)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    bool size = s.D == 16 || s.D == 32 || s.D == 64 || s.D == 96 || s.D == 128;
-    return size && own_rows_fma(c) && s.B <= GRID_YZ && s.H <= GRID_YZ;
+    bool size = s.D == 16 || s.D == 32 || s.D % 64 == 0 || s.D == 96;
+    return size && s.D <= 256 && own_rows_fma(c) && s.B <= GRID_YZ && s.H <= GRID_YZ;
 }
 static void launches_fma(const struct kernel_call *c, struct cuda_launches *l)
 {
