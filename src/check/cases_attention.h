@@ -2,6 +2,7 @@
 #ifndef CHECK_CASES_ATTENTION_H
 #define CHECK_CASES_ATTENTION_H
 
+/* Heads of 136 to 256 have the kernels of other heads, which round p, and their tolerances. */
 /* clang-format off */
 #define ATTENTION_HEADS \
     {OP_ATTENTION, "heads of 80", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_PV, .in = {{F(2,197,480)}, STEP}, .no_differences = SLOW}, \

@@ -11,7 +11,7 @@
  * equally by the exponentials (KEYS / 16 clocks). Reads and writes at most 4 HEAD elements a row,
  * as rows and heads that run concurrently share their keys in L2.
  *
- *     HEAD % 16 == 0, CONSUMERS 2 to 4, KEYS % 16 == 0, GROUP, CAUSAL, DROPOUT
+ *     HEAD % 16 == 0, CONSUMERS 2 to 4, KEYS % 64 == 0, GROUP, CAUSAL, DROPOUT
  *     STAGES, V_STAGES  tiles of keys, and of values, in shared memory
  *     SLOTS   items whose queries, later output, are in shared memory: 1 or 2
  *     TURNS   warpgroups issue their wgmma in turn, so that they stay out of step
@@ -49,8 +49,7 @@ enum {
     CONSUMER_REGISTERS = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112,
     PRODUCER_REGISTERS = CONSUMERS == 2 ? 40 : 32,
 };
-static_assert(HEAD % 16 == 0 && KEYS % 16 == 0 && 2 <= CONSUMERS && CONSUMERS <= 4, "");
-static_assert(KEYS >= 64 && (!DROPOUT || KEYS % 32 == 0), "");
+static_assert(HEAD % 16 == 0 && KEYS % 64 == 0 && 2 <= CONSUMERS && CONSUMERS <= 4, "");
 extern __shared__ __align__(1024) u8 shared_memory[];
 #include "attention_hopper_items.cuh"
 #include "attention_hopper_softmax.cuh"
@@ -176,15 +175,9 @@ template <int E> DEVICE void start_scores(float (&s)[E], const position &c)
     }
     wgmma_commit();
 }
-/* Waits for a tile of values: a single stage is still in use when several would be waited for. */
-DEVICE void wait_values(const position &c, const ring &at, bool single)
-{
-    if (single == (V_STAGES == 1)) mbarrier_wait(barrier_of(c.base + V_FULL, at), at.parity);
-}
 /* o += p v */
 DEVICE void start_values(rows &r, const position &c, const ring &at)
 {
-    wait_values(c, at, true);
     u64 v =
         wgmma_descriptor<SWIZZLE>(c.base + AT_V + at.stage * TILE_BYTES, KEYS * PITCH, 8 * PITCH);
     wgmma_fence();
@@ -228,13 +221,12 @@ DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, floa
     mask_scores<CAUSAL && KEYS == 128 && N == KEYS ? 64 : 0>(s, r, key, T);
     lift_top<true>(r, s, scale);
     exponentials<true>(r, s, scale);
-    wait_values(c, c.v, false);
+    mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
     pack_weights(r, s, a);
 }
-/* Computes the scores of the next tile and the output of the previous one. MASK: rows may not see
- * all of its keys, nor any of the tile before. */
-template <bool LIFT, bool MASK = false>
-DEVICE void next_tile(rows &r, position &c, const drop &d, int key, int T, float scale)
+/* Computes the scores of the next tile and the output of the previous one. */
+template <bool LIFT>
+DEVICE void next_tile(rows &r, position &c, const drop &d, int key, float scale)
 {
     kept a;
     ring before = c.v;
@@ -250,10 +242,9 @@ DEVICE void next_tile(rows &r, position &c, const drop &d, int key, int T, float
     wgmma_hold(s);
     release(c.base + K_EMPTY, c.k);
     advance(c.k);
-    if (MASK) mask_scores<0>(s, r, key, T);
     if (LIFT) lift_top<false>(r, s, scale);
     exponentials<LIFT>(r, s, scale);
-    wait_values(c, c.v, false);
+    mbarrier_wait(barrier_of(c.base + V_FULL, c.v), c.v.parity);
     wgmma_wait<0>();
     wgmma_hold(r.o);
     release(c.base + V_EMPTY, before);
@@ -375,15 +366,14 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
             first_tile<KEYS>(r, c, d, (tiles - 1) * KEYS, T, scale);
         /* The previous item's output is in flight. */
         if (SLOTS == 2 && c.items) release_own(c, c.items - 1);
-        int tile = tiles - 2;
-        if (CAUSAL && KEYS % 64 && tile >= 0)
-            next_tile<true, true>(r, c, d, tile * KEYS, T, scale), tile--;
         if (!i.redo)
 #pragma unroll 1
-            for (; tile >= 0; tile--) next_tile<false>(r, c, d, tile * KEYS, T, scale);
+            for (int tile = tiles - 2; tile >= 0; tile--)
+                next_tile<false>(r, c, d, tile * KEYS, scale);
         else
 #pragma unroll 1
-            for (; tile >= 0; tile--) next_tile<true>(r, c, d, tile * KEYS, T, scale);
+            for (int tile = tiles - 2; tile >= 0; tile--)
+                next_tile<true>(r, c, d, tile * KEYS, scale);
         last_tile(r, c);
         if (!outgrown(r, c, item_in_slot(count))) {
             i = warp_item(count); /* reloaded: saves registers */

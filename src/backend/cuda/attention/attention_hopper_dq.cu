@@ -16,7 +16,7 @@
 #include "attention_hopper_grad.cuh"
 
 static_assert(STAGES > (AHEAD > 0) + LATE, "a warpgroup would wait for itself");
-static_assert(WIDE ? ITEM_STAGES == 1 && AHEAD < 2 : V_STAGES == STAGES, "");
+static_assert(WIDE ? ITEM_STAGES == 1 && !AHEAD : V_STAGES == STAGES, "");
 
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
@@ -105,9 +105,10 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const
         }
     }
 }
-/* One thread requests tiles of KEYS, VALUES or both, also those of the next item while its rows wait
- * for space. */
-template <bool KEYS, bool VALUES> DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
+/* One thread requests tiles of KEYS, VALUES or both, also those of the next item while its rows
+ * wait for space. */
+template <bool KEYS, bool VALUES>
+DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 {
     ring<KEYS ? STAGES : V_STAGES> at = {0, 1};
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
@@ -230,7 +231,8 @@ DEVICE void settle(queries &own)
 /* Signals that this warp's last matmuls with Q, or dO, have ended. */
 DEVICE void free_own(const queries &own, u32 barriers)
 {
-    if (SEPARATE && !(WIDE && barriers == DO_FREE)) release(own_barrier(own, barriers), own.thread % WARP);
+    if (!SEPARATE || (WIDE && barriers == DO_FREE)) return;
+    release(own_barrier(own, barriers), own.thread % WARP);
 }
 
 /* Sets masked scores to -inf. */

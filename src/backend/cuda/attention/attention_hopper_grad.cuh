@@ -1,10 +1,11 @@
 /* attention_hopper_grad.cuh - shared by the sm_90a attention backward kernels: layout of rows in
  * shared memory, matmuls over them, distribution of items, dropout.
  *
- * Constants: HEAD_SIZE (16, 32, 64, 96, 128, 192, 256), GROUP (query heads per key and value head), CAUSAL,
- * DROPOUT, CONSUMERS (compute warpgroups), TILE_ROWS (rows of a tile of the other side), STAGES
- * (tiles in shared memory), ITEM_STAGES (items whose own rows are in shared memory), AHEAD (when
- * the next tile's S starts: 1 after P of this one, 2 before), LATE (matmuls end in the next tile).
+ * Constants: HEAD_SIZE (16, 32, 64, 96, 128, 192, 256), GROUP (query heads per key and value
+ * head), CAUSAL, DROPOUT, CONSUMERS (compute warpgroups), TILE_ROWS (rows of a tile of the other
+ * side), STAGES (tiles in shared memory), ITEM_STAGES (items whose own rows are in shared memory),
+ * AHEAD (when the next tile's S starts: 1 after P of this one, 2 before), LATE (matmuls end in the
+ * next tile).
  *
  * A block is CONSUMERS warpgroups and a producer warpgroup, which requests all copies. A consumer
  * owns 64 rows (queries in one kernel, keys in the other) and walks over tiles of the other side,

@@ -85,10 +85,10 @@ template <int N> DEVICE void computed(u32 (&a)[N])
 #define WGMMA_D16 WGMMA_D8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define WGMMA_D32 WGMMA_D16 \
     ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define WGMMA_D40 WGMMA_D32 ", %32, %33, %34, %35, %36, %37, %38, %39"
-#define WGMMA_D48 WGMMA_D40 ", %40, %41, %42, %43, %44, %45, %46, %47"
-#define WGMMA_D56 WGMMA_D48 ", %48, %49, %50, %51, %52, %53, %54, %55"
-#define WGMMA_D64 WGMMA_D56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define WGMMA_D48 WGMMA_D32 \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define WGMMA_D64 WGMMA_D48 \
+    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define WGMMA_D96 WGMMA_D64 \
     ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
     ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
@@ -105,9 +105,7 @@ template <int N> DEVICE void computed(u32 (&a)[N])
 #define WGMMA_F8_ALL    WGMMA_F8(0)
 #define WGMMA_F16_ALL   WGMMA_F16_AT(0)
 #define WGMMA_F32_ALL   WGMMA_F32_AT(0)
-#define WGMMA_F40_ALL   WGMMA_F32_AT(0), WGMMA_F8(32)
 #define WGMMA_F48_ALL   WGMMA_F32_AT(0), WGMMA_F16_AT(32)
-#define WGMMA_F56_ALL   WGMMA_F48_ALL, WGMMA_F8(48)
 #define WGMMA_F64_ALL   WGMMA_F32_AT(0), WGMMA_F32_AT(32)
 #define WGMMA_F96_ALL   WGMMA_F64_ALL, WGMMA_F32_AT(64)
 #define WGMMA_F128_ALL  WGMMA_F96_ALL, WGMMA_F32_AT(96)
@@ -135,9 +133,7 @@ DEVICE void wgmma_ss(float (&d)[N / 2], u64 a, u64 b, bool accumulate)
     if constexpr (N == 16) WGMMA_SS(16, 8, 8, 9, 10, 11, 12);
     else if constexpr (N == 32) WGMMA_SS(32, 16, 16, 17, 18, 19, 20);
     else if constexpr (N == 64) WGMMA_SS(64, 32, 32, 33, 34, 35, 36);
-    else if constexpr (N == 80) WGMMA_SS(80, 40, 40, 41, 42, 43, 44);
     else if constexpr (N == 96) WGMMA_SS(96, 48, 48, 49, 50, 51, 52);
-    else if constexpr (N == 112) WGMMA_SS(112, 56, 56, 57, 58, 59, 60);
     else if constexpr (N == 128) WGMMA_SS(128, 64, 64, 65, 66, 67, 68);
     else if constexpr (N == 192) WGMMA_SS(192, 96, 96, 97, 98, 99, 100);
     else if constexpr (N == 256) WGMMA_SS(256, 128, 128, 129, 130, 131, 132);
