@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { MAX_HEAD = 256, F32_MAX_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
+enum { MAX_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 
 /* Query rows / 16 of a warp, warps, keys of a tile, blocks of an SM, whether q is in registers. */
 struct tile {
@@ -111,7 +111,7 @@ static bool fits_f32(const struct kernel_call *c)
 {
     const struct target *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
-    return d->arch >= TENSOR_CORES && h.D <= F32_MAX_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
+    return d->arch >= TENSOR_CORES && h.D <= MAX_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
            f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes;
 }
 static void multiply_add(const struct kernel_call *c, struct cuda_launches *l)

@@ -36,10 +36,11 @@ enum { WIDE = 128 }; /* heads over this have a launch each for dv and dk */
  *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages, one of K, V late 7795, 6813, plain 7759, 6701
  *   both, 64, persistent blocks, items of all heads: 7206, 5998; a block per item: 8035, 5987
  * 16 and 32 use 64's layout; 96 is not measured. Over 128, all launches, microseconds at T 4096 and
- * 1024 (batch 4, 8 heads, causal) on another H200, with one part changed:
- *   256: 1560, 146; dq late 1640, 152; dk not late 1640, 152; dv with 2 stages of dO 1640, 152
- *   192: 1178, 109; dq ahead 1 1224, 112, 2 stages 1289, 116, not late 1194, 108; dk with 2 stages
- *   1192, 110, not late 1189, 109; dv with 3 stages of dO and an item's K 1184, 108 */
+ * 1024 (batch 4, 8 heads, causal) on another H200:
+ *   256: 1560, 146; dq late 1640, 152, then dk not late 1640, 152, dv with 2 stages of Q 1643, 152
+ *   192: 1178, 109; dv with 3 stages of dO and one item 1184, 108, then dq ahead 1 with 2 stages
+ *   1224, 112, late with 2 stages 1289, 116, not late 1194, 108; dk with 2 stages 1192, 110, not
+ *   late 1189, 109 */
 static const struct layout *layout_of(int64_t width, enum part part)
 {
     static const struct {
