@@ -46,9 +46,10 @@ struct trainer {
     double *step_ms; /* times of this process's updates, at most TRAINER_TIMED */
     int64_t start_ns;
     struct host_work start_work;
-    int64_t saved;   /* iteration of the last checkpoint, or -1 */
-    bool log_failed; /* a line of the log was not written */
-    bool whole;      /* only a file of the log or the data failed: the weights can be saved */
+    int64_t saved;      /* iteration of the last checkpoint, or -1 */
+    bool log_failed;    /* the last checkpoint is newer than the log on the disk */
+    const char *advice; /* of the sentence for lack of memory */
+    bool whole;         /* only a file of the log or the data failed: the weights can be saved */
 };
 
 struct trainer_options {

@@ -2,8 +2,8 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/trust.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,30 +127,6 @@ enum status __wrap_file_read(const char *path, struct arena *a, char **ret, int6
     return ST_OK;
 }
 
-/* A block of its own, so that the sanitizer sees a read beyond the end. */
-enum status __real_file_map(const char *path, void **ret_map, int64_t *ret_size);
-enum status __wrap_file_map(const char *path, void **ret_map, int64_t *ret_size);
-enum status __wrap_file_map(const char *path, void **ret_map, int64_t *ret_size)
-{
-    int i = find(path);
-    if (i < 0) return __real_file_map(path, ret_map, ret_size);
-    if (!file[i].size) return fail(ST_FORMAT, "%s: is empty", path);
-    *ret_map = malloc((size_t)file[i].size);
-    memcpy(*ret_map, file[i].bytes, (size_t)file[i].size);
-    *ret_size = file[i].size;
-    return ST_OK;
-}
-
-void __wrap_file_unmap(void *map, int64_t size);
-void __real_file_unmap(void *map, int64_t size);
-void __wrap_file_unmap(void *map, int64_t size)
-{
-    if (files)
-        free(map);
-    else
-        __real_file_unmap(map, size);
-}
-
 #if __has_include("base/dir.h")
 /* Readers that take a folder and a name are given names in memory, and NULL as the folder. */
 struct dir;
@@ -165,20 +141,47 @@ enum status __wrap_file_read_at(const struct dir *at, const char *name, struct a
                                   : __real_file_read_at(at, name, a, ret, ret_size);
 }
 
-enum status __real_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size);
-enum status __wrap_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size);
-enum status __wrap_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size)
+/* A descriptor that no system call knows stands for a file in memory. */
+enum { FIRST_FD = 1 << 20 };
+enum status __real_file_open_at(const struct dir *at, const char *name, int *ret, int64_t *size);
+enum status __wrap_file_open_at(const struct dir *at, const char *name, int *ret, int64_t *size);
+enum status __wrap_file_open_at(const struct dir *at, const char *name, int *ret, int64_t *size)
 {
-    return !at && find(name) >= 0 ? __wrap_file_map(name, ret, size)
-                                  : __real_file_map_at(at, name, ret, size);
+    int i = at ? -1 : find(name);
+    if (i < 0) return __real_file_open_at(at, name, ret, size);
+    *ret = FIRST_FD + i;
+    *size = file[i].size;
+    return ST_OK;
+}
+
+enum status __real_file_read_range(int fd, const char *path, int64_t from, int64_t n, void *ret);
+enum status __wrap_file_read_range(int fd, const char *path, int64_t from, int64_t n, void *ret);
+enum status __wrap_file_read_range(int fd, const char *path, int64_t from, int64_t n, void *ret)
+{
+    if (fd < FIRST_FD) return __real_file_read_range(fd, path, from, n, ret);
+    int i = fd - FIRST_FD;
+    BUG_IF(from < 0 || n < 0 || n > file[i].size - from, "a read beyond the end of %s", path);
+    if (n) memcpy(ret, file[i].bytes + from, (size_t)n);
+    return ST_OK;
 }
 #endif
 
-json_t *__wrap_json_load_file(const char *path, size_t flags, json_error_t *error);
-json_t *__wrap_json_load_file(const char *path, size_t flags, json_error_t *error)
+/* Files in memory are trusted, no matter who owns the working directory. */
+enum status __real_trust_check(const char *path, struct arena *a, const char **ret_real);
+enum status __wrap_trust_check(const char *path, struct arena *a, const char **ret_real);
+enum status __wrap_trust_check(const char *path, struct arena *a, const char **ret_real)
 {
-    int i = find(path);
-    return i < 0 ? NULL : json_loadb(file[i].bytes, (size_t)file[i].size, flags, error);
+    if (find(path) < 0) return __real_trust_check(path, a, ret_real);
+    *ret_real = arena_strdup(a, path);
+    return ST_OK;
+}
+
+bool __real_trust_path(const char *path, bool *warned, struct arena *a, const char **ret_real);
+bool __wrap_trust_path(const char *path, bool *warned, struct arena *a, const char **ret_real);
+bool __wrap_trust_path(const char *path, bool *warned, struct arena *a, const char **ret_real)
+{
+    return find(path) < 0 ? __real_trust_path(path, warned, a, ret_real)
+                          : __wrap_trust_check(path, a, ret_real) == ST_OK;
 }
 
 /* --- SHA-256 ---------------------------------------------------------------------------------- */

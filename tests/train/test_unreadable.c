@@ -23,11 +23,14 @@
 /* --- calls that fail -------------------------------------------------------------------------- */
 
 static struct {
-    const char *part; /* only opens of paths that contain this fail; NULL: each call counts */
-    int error;        /* 0: nothing fails */
-    int nth, most;    /* the first call that fails, from 1, and how many fail */
+    /* Only opens of paths that contain this fail; READDIR: only that call; NULL: each counts. */
+    const char *part;
+    int error;     /* 0: nothing fails */
+    int nth, most; /* the first call that fails, from 1, and how many fail */
     int calls;
 } fault;
+
+static const char READDIR[] = "(readdir)"; /* part of no path */
 
 static bool fails(const char *path)
 {
@@ -52,9 +55,15 @@ static void *real(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
+/* The iteration that a training saves, which prunes, just before another one's tensors are opened;
+ * 0: none. */
+static int64_t saves_next;
+static void save_beside(const char *path);
+
 int openat(int at, const char *path, int flags, ...)
 {
     va_list args;
+    save_beside(path);
     va_start(args, flags);
     mode_t mode = va_arg(args, mode_t);
     va_end(args);
@@ -98,7 +107,7 @@ DIR *opendir(const char *path)
 
 struct dirent *readdir(DIR *dir)
 {
-    return fails(NULL) ? NULL : ((struct dirent * (*)(DIR *)) real("readdir"))(dir);
+    return fails(READDIR) ? NULL : ((struct dirent * (*)(DIR *)) real("readdir"))(dir);
 }
 
 ssize_t read(int fd, void *bytes, size_t n)
@@ -144,6 +153,15 @@ static enum status save(int64_t iter, double best_val_loss, int64_t best_iter)
     return checkpoint_save(&run, &t, 1, &s);
 }
 
+static void save_beside(const char *path)
+{
+    if (!saves_next || !strstr(path, "model.safetensors")) return;
+    int64_t iter = saves_next;
+    saves_next = 0;
+    assert_int_equal(save(iter, 1. / (double)iter, iter), ST_OK);
+    assert_int_equal(save(iter + 100, 1. / (double)iter, iter + 100), ST_OK);
+}
+
 static bool is_there(int64_t iter)
 {
     char name[64];
@@ -183,8 +201,26 @@ static void test_unreadable_folder_is_not_empty(void **state)
         assert_non_null(strstr(fail_message(), strerror(errors[i])));
         assert_null(strstr(fail_message(), "--overwrite"));
     }
-    set_fault(NULL, EIO, 1, 1000); /* readdir */
+    set_fault(READDIR, EIO, 1, 1000);
     assert_int_equal(find(&iter), ST_IO);
+    assert_non_null(strstr(fail_message(), strerror(EIO)));
+    assert_true(fault.calls > 0);
+    set_fault(READDIR, EIO, 1, 1); /* once: it is read again */
+    assert_int_equal(find(&iter), ST_OK);
+    assert_int_equal(iter, 100);
+}
+
+/* A reader beside a training: what it listed was pruned before it was read. */
+static void test_pruned_while_it_is_found(void **state)
+{
+    (void)state;
+    int64_t iter;
+    assert_int_equal(save(100, 1, 100), ST_OK);
+    assert_int_equal(save(200, .5, 200), ST_OK);
+    saves_next = 300;
+    assert_int_equal(find(&iter), ST_OK);
+    assert_int_equal(iter, 400);
+    assert_false(is_there(200));
 }
 
 /* The user can mend permissions; then no older checkpoint is taken and nothing is overwritten. */
@@ -324,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_missing_is_none),
         TEST(test_unreadable_folder_is_not_empty),
+        TEST(test_pruned_while_it_is_found),
         TEST(test_permissions),
         TEST(test_bad_disk),
         TEST(test_one_failed_call_while_finding),
