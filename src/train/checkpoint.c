@@ -96,6 +96,13 @@ enum status checkpoint_save(const struct dir *run, const struct weights_tensor *
     return st;
 }
 
+void checkpoint_prune(const struct dir *run, int64_t now)
+{
+    struct arena scratch = {};
+    ckpt_prune(run, now, &scratch);
+    arena_release(&scratch);
+}
+
 /* --- finding ---------------------------------------------------------------------------------- */
 
 /* What the user can mend, or what passes: then no older checkpoint is taken in its place. */

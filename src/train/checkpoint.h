@@ -37,6 +37,9 @@ struct checkpoint {
 enum status checkpoint_save(const struct dir *run, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state);
 
+/* What checkpoint_save does after it has written `now`, for a process that was killed before. */
+void checkpoint_prune(const struct dir *run, int64_t now);
+
 /* The newest intact checkpoint, or that with the lowest validation loss, all files verified. Warns
  * of each newer one that is damaged, or that the disk cannot read. ST_OK without one: there are
  * none (for `best`: none that was evaluated). ST_IO: ckpt or a newer checkpoint cannot be read for

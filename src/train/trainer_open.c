@@ -146,6 +146,8 @@ static enum status continue_run(struct trainer *t, bool changed)
     if (t->begun == t->config->train.max_iters) TRY(rundir_is_complete(&t->run.dir, &t->finished));
     if (t->finished) return ST_OK; /* change nothing */
     t->wrote = true;
+    /* no save follows that would remove what a kill after the last one left */
+    if (t->saved == t->config->train.max_iters) checkpoint_prune(&t->run.dir, t->saved);
     return rundir_reopen(&t->run.dir);
 }
 

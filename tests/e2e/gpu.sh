@@ -13,5 +13,5 @@ export XDG_CACHE_HOME="$emulator/cache"
 if [ ! -e "$XDG_CACHE_HOME/strobe/kernels" ]; then
     mkdir -p "$kernels" "$XDG_CACHE_HOME/strobe"
     find "$kernels" -type f -mtime +30 -delete
-    ln -s "$kernels" "$XDG_CACHE_HOME/strobe/kernels" 2>/dev/null || : # another script was first
+    ln -sT "$kernels" "$XDG_CACHE_HOME/strobe/kernels" 2>/dev/null || : # another script was first
 fi

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Absurd values of keys: every command answers in one sentence, soon, and in little memory.
-# test: timeout=300
+# test: release timeout=300; it limits the address space, which sanitizers need
 . tests/e2e/tiny.sh
 errors=$work/errors
 

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
-[ ! -d "$XDG_CACHE_HOME" ] || cp -r "$XDG_CACHE_HOME" cache # a copy, since it is damaged below
+[ ! -d "$XDG_CACHE_HOME" ] || cp -rL "$XDG_CACHE_HOME" cache # a copy, since it is damaged below
 export XDG_CACHE_HOME="$work/cache"
 short="tiny.conf --max_iters=1 --eval_interval=1 --eval_iters=1 --threads=0 --overwrite"
 train="$STROBE train $short --out_dir=run"

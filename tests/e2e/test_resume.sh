@@ -238,8 +238,18 @@ mv cut/hidden cut/ckpt
 echo x >cut/summary.json.0123456789ab.tmp
 echo x >cut/log.jsonl.4321.tmp
 echo x >cut/notes.4321.tmp
+mkdir cut/ckpt/000050.0123456789ab.tmp
 "$STROBE" train cut --init_from=resume >log 2>&1 || fail "leftovers: $(cat log)"
 [ "$(echo cut/*.tmp)" = cut/notes.4321.tmp ] || fail "leftovers: $(echo cut/*.tmp)"
+
+[ ! -e cut/ckpt/000050.0123456789ab.tmp ] || fail "leftovers: $(ls cut/ckpt)"
+
+# A kill came after the last save, before what it makes superfluous was removed.
+"$STROBE" train tiny.conf --out_dir=early --max_iters=50 >log 2>&1 || fail "early: $(cat log)"
+cp -r early/ckpt/000050 cut/ckpt/
+rm cut/summary.json
+"$STROBE" train cut --init_from=resume >log 2>&1 || fail "superfluous: $(cat log)"
+same cut "superfluous"
 
 # The last checkpoint is damaged: the one before it is used.
 rm -rf cut
