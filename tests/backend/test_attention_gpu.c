@@ -39,6 +39,9 @@ static char **name;
     }
 #define TRY_SET(...) attention_try(&gpu, &(struct attention_setting)SET(__VA_ARGS__))
 
+/* One head size of each kind of kernel; the last two have narrower tiles and more launches. */
+static const int kinds[] = {64, 128, 192, 256};
+
 static void try_tails(void)
 {
     static const int all[] = {1,   2,   15,  16,  17,  63,   64,   65,
@@ -46,17 +49,19 @@ static void try_tails(void)
                      few[] = {1, 17, 65, 193};
     for (int i = 0; i < (small ? COUNT_OF(few) : COUNT_OF(all)); i++) {
         int64_t T = small ? few[i] : all[i];
-        TRY_SET(2, T, 3, 3, 64, true);
-        if (!small) TRY_SET(2, T, 3, 3, 128, true);
-        if (!small) TRY_SET(2, T, 3, 3, 64, false);
-        if (!small) TRY_SET(2, T, 3, 3, 128, false);
+        for (int k = 0; k < (small ? 1 : COUNT_OF(kinds)); k++) {
+            TRY_SET(2, T, 3, 3, kinds[k], true);
+            if (!small) TRY_SET(2, T, 3, 3, kinds[k], false);
+        }
     }
+    if (small) TRY_SET(1, 193, 2, 2, 192, true);
+    if (small) TRY_SET(1, 193, 2, 2, 256, true);
 }
 
 static void try_heads(void)
 {
-    static const int all[] = {16, 32, 64, 96, 128, 8, 40, 80, 104};
-    for (int i = 0; i < (small ? 1 : COUNT_OF(all)); i++) {
+    static const int all[] = {16, 192, 256, 32, 64, 96, 128, 8, 40, 80, 104, 136, 160, 200, 248};
+    for (int i = 0; i < (small ? 3 : COUNT_OF(all)); i++) {
         TRY_SET(2, small ? 70 : 333, 2, 2, all[i], true);
         TRY_SET(2, small ? 70 : 333, 2, 2, all[i], false);
     }
@@ -66,9 +71,11 @@ static void try_groups(void)
 {
     if (small) {
         TRY_SET(1, 70, 4, 2, 64, true);
+        TRY_SET(1, 193, 4, 2, 192, true);
+        TRY_SET(1, 193, 4, 2, 256, true);
         return;
     }
-    for (int D = 64; D <= 128; D += 64)
+    for (int D = 64; D <= 256; D += 64)
         for (int causal = 0; causal < 2; causal++) {
             TRY_SET(2, 200, 12, 1, D, causal);
             TRY_SET(2, 200, 12, 4, D, causal);
@@ -79,7 +86,7 @@ static void try_groups(void)
 static void try_extremes(void)
 {
     for (int of = NUMBERS_SHARP; of <= NUMBERS_SUNK; of++)
-        for (int64_t D = 64; D <= (small ? 64 : 128); D += 64) {
+        for (int64_t D = 64; D <= (small ? 64 : 256); D += 64) {
             TRY_SET(1, small && of < NUMBERS_SPIKED ? 40 : 330, 1, 1, D, true,
                     .numbers = (enum numbers)of);
             if (small) continue;
@@ -91,8 +98,8 @@ static void try_extremes(void)
 
 static void try_dropout(void)
 {
-    static const int all[] = {64, 16, 32, 96, 128};
-    for (int i = 0; i < (small ? 1 : COUNT_OF(all)); i++) {
+    static const int all[] = {64, 256, 192, 16, 32, 96, 128};
+    for (int i = 0; i < (small ? 2 : COUNT_OF(all)); i++) {
         TRY_SET(2, small ? 70 : 333, 2, 2, all[i], true, .threshold = 51);
         if (small) continue;
         TRY_SET(1, 333, 4, 2, all[i], false, .threshold = 200);
@@ -105,12 +112,13 @@ static void try_long(void)
     if (small) return;
     TRY_SET(1, 65536, 2, 2, 64, true, .rows = 12);
     TRY_SET(1, 65536, 2, 2, 128, true, .rows = 12);
+    TRY_SET(1, 65536, 2, 2, 256, true, .rows = 12);
 }
 
 /* Few blocks and tiles, and items that are repeated; then more items than SMs. */
 static void try_races(void)
 {
-    for (int D = 64; D <= 128; D += 64) {
+    for (int D = 64; D <= (small ? 128 : 256); D += 64) {
         TRY_SET(1, 320, 1, 1, D, true, .numbers = NUMBERS_SPIKED);
         TRY_SET(1, 320, 1, 1, D, true, .threshold = 51);
         TRY_SET(1, 130, 140, 140, D, true);
@@ -121,9 +129,9 @@ static void try_races(void)
 
 static void try_masks(void)
 {
-    static const int all[] = {64, 16, 32, 96, 128};
+    static const int all[] = {64, 256, 16, 32, 96, 128, 192};
     int64_t kept = 0, seen = 0, none = 0;
-    for (int i = 0; i < (small ? 1 : COUNT_OF(all)); i++) {
+    for (int i = 0; i < (small ? 2 : COUNT_OF(all)); i++) {
         struct attention_setting s = SET(1, small ? 40 : 300, 2, 2, all[i], true, .threshold = 51);
         attention_masks(&gpu, &s, i ? &none : &kept,
                         i ? &none : &seen); /* the same numbers for all */
@@ -146,7 +154,7 @@ static void try_leak(void)
 {
     static const float worthless[] = {1e4f, NAN};
     for (int i = 0; i < COUNT_OF(worthless); i++)
-        for (int64_t D = 64; D <= (small ? 64 : 128); D += 64) {
+        for (int64_t D = 64; D <= (small ? 64 : 256); D += 64) {
             struct attention_setting s = SET(3, small ? 70 : 1000, 2, 2, D, true);
             attention_alone(&gpu, &s, worthless[i]);
             s.causal = false;
@@ -156,7 +164,7 @@ static void try_leak(void)
 
 static void try_determinism(void)
 {
-    for (int64_t D = 64; D <= (small ? 64 : 128); D += 64) {
+    for (int64_t D = 64; D <= (small ? 64 : 256); D += 64) {
         struct attention_setting s =
             SET(small ? 1 : 4, small ? 200 : 1000, 4, 4, D, true, .numbers = NUMBERS_SPIKED);
         attention_repeats(&gpu, &s, small ? 3 : 50);

@@ -6,31 +6,42 @@
 
 #include <math.h>
 
-enum { MAX_HEAD = 128, F32_MAX_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
+enum { MAX_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 
 /* Query rows / 16 of a warp, warps, keys of a tile, blocks of an SM, whether q is in registers. */
 struct tile {
     int tiles, warps, keys, blocks, keep_q;
 };
 
+/* Keys and values of two tiles, and the queries; rows are padded to whole pairs of chunks. */
+static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
+{
+    int64_t row = round_up(h->D * dtype_size(h->dtype), 2 * CHUNK);
+    return (4 * t->keys + 16 * t->tiles * t->warps) * row;
+}
+
+/* Heads over 128: the first tile that shared memory holds, else the last. */
+static struct tile wide_tile_of(const struct kernel_call *c, const struct attention_shape *h)
+{
+    static const struct tile all[] = {
+        {1, 8, 64, 1, 0}, {1, 8, 32, 1, 0}, {1, 4, 32, 1, 0}, {1, 2, 32, 1, 0}};
+    int i = h->dtype == DT_F32 ? 2 : 0;
+    while (i + 1 < COUNT_OF(all) && tile_bytes(h, &all[i]) > cuda_device_of(c)->shared_bytes) i++;
+    return all[i];
+}
+
 /* A warp reads all keys and values from shared memory, so it has 32 rows where registers allow. */
 static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     bool drop = c->attr->attention.drop.threshold > 0;
     bool most_registers = drop || !c->attr->attention.causal;
+    if (h->D > 128) return wide_tile_of(c, h);
     if (h->dtype == DT_F32)
         return h->D <= 64 ? (struct tile){2, 4, 64, 2, 0} : (struct tile){1, 4, 32, 2, 0};
     if (h->D <= 64 && drop && h->T <= 1024) return (struct tile){1, 4, 64, 3, 1};
     if (h->D <= 64) return (struct tile){2, 4, 64, 2, 1};
     if (h->D <= 96) return (struct tile){2, 4, 64, 2, 0};
     return (struct tile){2, 4, most_registers ? 32 : 64, 2, 0};
-}
-
-/* Keys and values of two tiles, and the queries; rows are padded to whole pairs of chunks. */
-static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
-{
-    int64_t row = round_up(h->D * dtype_size(h->dtype), 2 * CHUNK);
-    return (4 * t->keys + 16 * t->tiles * t->warps) * row;
 }
 
 static bool fits_tensor_cores(const struct kernel_call *c)
@@ -100,7 +111,7 @@ static bool fits_f32(const struct kernel_call *c)
 {
     const struct target *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
-    return d->arch >= TENSOR_CORES && h.D <= F32_MAX_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
+    return d->arch >= TENSOR_CORES && h.D <= MAX_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
            f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes;
 }
 static void multiply_add(const struct kernel_call *c, struct cuda_launches *l)

@@ -39,7 +39,9 @@ static void arg_walk(struct cuda_launch *k, const struct kernel_call *c, int64_t
     arg_dropout(k, &c->attr->attention.drop);
 }
 
-/* bf16 on tensor cores: as many warps and rows of a tile as shared memory can hold. */
+/* bf16 on tensor cores: as many warps and rows of a tile as shared memory can hold. Heads over WIDE
+ * have a launch each for dv and dk; PARTS of the kernels. */
+enum { WIDE = 128, DKV = 0, DV, DK };
 struct layout {
     int warps, tile;
     int64_t block;                      /* keys or queries of a block */
@@ -51,7 +53,10 @@ static struct layout layout_of(int64_t D, int warps, int tile, bool sums)
     struct layout l = {.warps = warps, .tile = tile, .block = warps * (D <= 64 ? 32 : 16)};
     int64_t row = 2 * D, stage = 2 * tile * row + 2 * tile * 4, ds = 2 * tile * l.block;
     l.keys_bytes = (unsigned)(2 * l.block * row + 2 * stage + (sums ? 2 * ds : 0));
-    l.queries_bytes = (unsigned)(2 * row * (l.block > 2 * tile ? l.block : 2 * tile));
+    if (D > WIDE)
+        l.queries_bytes = (unsigned)(2 * row * (l.block + 2 * tile));
+    else
+        l.queries_bytes = (unsigned)(2 * row * max_i64(l.block, 2 * tile));
     return l;
 }
 
@@ -59,7 +64,9 @@ static struct layout layout_of(int64_t D, int warps, int tile, bool sums)
 static struct layout layout_for(const struct kernel_call *c, bool sums)
 {
     static const int candidates[][3] = {
-        {16, 4, 64}, {32, 4, 64}, {64, 4, 64}, {96, 8, 64}, {96, 4, 64}, {128, 8, 64}, {128, 4, 32},
+        {16, 4, 64},  {32, 4, 64},  {64, 4, 64},  {96, 8, 64},  {96, 4, 64},
+        {128, 8, 64}, {128, 4, 32}, {192, 8, 64}, {192, 8, 32}, {192, 4, 32},
+        {192, 2, 32}, {256, 8, 32}, {256, 4, 32}, {256, 2, 32},
     }; /* head size, warps, rows of a tile */
     const struct target *device = cuda_device_of(c);
     int64_t D = attention_shape_of(c, QKV).D;
@@ -76,13 +83,13 @@ static struct layout layout_for(const struct kernel_call *c, bool sums)
 static bool fits_mma(const struct kernel_call *c, bool sums)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    return cuda_device_of(c)->arch >= 80 && layout_for(c, sums).warps && s.B * s.H <= GRID_YZ &&
-           s.T <= GRID_YZ * (int64_t)16;
+    return cuda_device_of(c)->arch >= 80 && !(sums && s.D > WIDE) && layout_for(c, sums).warps &&
+           s.B * s.H <= GRID_YZ && s.T <= GRID_YZ * (int64_t)16;
 }
 
 static struct cuda_launch *add_mma(struct cuda_launches *l, const struct kernel_call *c,
                                    const struct layout *y, const char *entry, int64_t blocks,
-                                   bool sums)
+                                   bool sums, int parts)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
     bool queries = strcmp(entry, "attention_grad_queries") == 0;
@@ -96,6 +103,7 @@ static struct cuda_launch *add_mma(struct cuda_launches *l, const struct kernel_
     launch_define(k, "TILE_ROWS", y->tile);
     if (queries) return k;
     launch_define(k, "DQ_SUMS", sums);
+    launch_define(k, "PARTS", parts);
     launch_define(k, "RED_VECTOR", cuda_device_of(c)->arch >= 90);
     return k;
 }
@@ -109,7 +117,8 @@ static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, b
     int64_t stats = launch_scratch(l, BH * tiles * 2 * y.tile * 4);
     int64_t dq = sums ? launch_scratch(l, BH * tiles * y.tile * s.D * 4) : stats;
 
-    struct cuda_launch *k = add_mma(l, c, &y, "attention_grad_rows", tiles, sums);
+    int first = s.D > WIDE ? DV : DKV, last = s.D > WIDE ? DK : DKV;
+    struct cuda_launch *k = add_mma(l, c, &y, "attention_grad_rows", tiles, sums, first);
     k->block = ROW_THREADS;
     arg_in(k, "dy", DY);
     args_in(k, Y, "y lse");
@@ -117,20 +126,22 @@ static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, b
     arg_scratch(k, "dq", dq);
     arg_lengths(k, &s);
 
-    k = add_mma(l, c, &y, "attention_grad_keys", blocks, sums);
-    k->shared_bytes = y.keys_bytes;
-    arg_scratch(k, "dq", dq);
-    arg_walk(k, c, stats, true, y.block);
+    for (int parts = first; parts <= last; parts++) {
+        k = add_mma(l, c, &y, "attention_grad_keys", blocks, sums, parts);
+        k->shared_bytes = y.keys_bytes;
+        arg_scratch(k, "dq", dq);
+        arg_walk(k, c, stats, true, y.block);
+    }
 
     if (sums) {
-        k = add_mma(l, c, &y, "attention_grad_convert", tiles, sums);
+        k = add_mma(l, c, &y, "attention_grad_convert", tiles, sums, first);
         arg_scratch(k, "dq", dq);
         arg_out(k, "dqkv", 0);
         arg_f32(k, "scale", 1 / sqrt((double)s.D));
         arg_lengths(k, &s);
         return;
     }
-    k = add_mma(l, c, &y, "attention_grad_queries", blocks, sums);
+    k = add_mma(l, c, &y, "attention_grad_queries", blocks, sums, first);
     k->shared_bytes = y.queries_bytes;
     arg_walk(k, c, stats, false, y.block);
 }
@@ -277,8 +288,8 @@ static int own_rows_fma(const struct kernel_call *c)
 static bool fits_fma(const struct kernel_call *c)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    bool size = s.D == 16 || s.D == 32 || s.D == 64 || s.D == 96 || s.D == 128;
-    return size && own_rows_fma(c) && s.B <= GRID_YZ && s.H <= GRID_YZ;
+    bool size = s.D == 16 || s.D == 32 || s.D % 64 == 0 || s.D == 96;
+    return size && s.D <= 256 && own_rows_fma(c) && s.B <= GRID_YZ && s.H <= GRID_YZ;
 }
 static void launches_fma(const struct kernel_call *c, struct cuda_launches *l)
 {

@@ -12,7 +12,7 @@
  *
  * DQ_SUMS: blocks of keys add dQ to float sums in memory, in the order of registers (a permutation
  * that only attention_grad_convert knows). The order of blocks is undefined, so the bits differ
- * from run to run. Without it attention_grad_queries.cu computes dQ.
+ * from run to run. Without it attention_grad_queries.cu computes dQ. PARTS: attention_heads.cuh.
  *
  * Bound by tensor cores, then by the bandwidth of shared memory (at head size 64: 480 KB for 128 x
  * 128 pairs, 3800 clocks, compared with 4100 to 5100 of mma). */
@@ -29,13 +29,15 @@ enum {
     DS_CHUNKS = TILE / 8,
     /* Columns / 16 of K and V in registers, as many as fit. TIGHT: others take more registers. */
     TIGHT = GROUP > 1 || !DQ_SUMS,
-    K_KEPT = D == 128  ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS)
-             : D == 64 ? (DROPOUT ? 3 - TIGHT : 4 - (GROUP > 1))
-                       : D / 16,
-    V_KEPT = D == 128  ? (DROPOUT ? 1 : TIGHT ? 3 : 5)
-             : D == 96 ? 6 - 2 * DROPOUT
-             : D == 64 ? (DROPOUT || TIGHT ? 2 : 3)
-                       : D / 16,
+    K_KEPT = D > 128    ? 0
+             : D == 128 ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS)
+             : D == 64  ? (DROPOUT ? 3 - TIGHT : 4 - (GROUP > 1))
+                        : D / 16,
+    V_KEPT = D > 128    ? 0
+             : D == 128 ? (DROPOUT ? 1 : TIGHT ? 3 : 5)
+             : D == 96  ? 6 - 2 * DROPOUT
+             : D == 64  ? (DROPOUT || TIGHT ? 2 : 3)
+                        : D / 16,
     /* A branch that is never taken stops loads from moving above it, which would take registers. */
     LOAD_BARRIER = D >= 64 && TIGHT && !DROPOUT,
     /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
@@ -43,7 +45,8 @@ enum {
     DS_BYTES = 2 * TILE * BLOCK, AT_VALUES = KEY_BYTES,
     AT_STAGES = 2 * KEY_BYTES, AT_DS = AT_STAGES + 2 * STAGE_BYTES,
 };
-static_assert(PASSES * 16 * DQ_N * DQ_COLUMNS == D, "the warps do not divide dq");
+static_assert(!DQ_SUMS || PASSES * 16 * DQ_N * DQ_COLUMNS == D, "the warps do not divide dq");
+static_assert(!DQ_SUMS || PARTS == DKV, "one launch adds dq");
 
 /* Per tile of rows (B,H,tiles,2,TILE): the log-sum-exp times log2 e and delta = rowsum(dy y). From
  * T on the former is infinite, so probabilities are 0. DQ_SUMS: clears dq. Grid (tiles, H, B). */
@@ -219,7 +222,8 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     if (head >= heads) return;
     i64 batch = (i64)b * T * packed_row(H);
     load_tile<BLOCK>(base, qkv + batch + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK, T);
-    load_tile<BLOCK>(base + AT_VALUES, qkv + batch + values_at(H, kv), packed_row(H),
+    if (PARTS != DV)
+        load_tile<BLOCK>(base + AT_VALUES, qkv + batch + values_at(H, kv), packed_row(H),
                      blockIdx.y * BLOCK, T);
     cp_async_commit();
     load_queries(dy, qkv, stats, T, H, 0, tile);
@@ -294,7 +298,8 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
 #else
                 pack(a, s);
 #endif
-                add_by_columns(dv, a, dy_rows + lane_down(lane));
+                if (PARTS != DK) add_by_columns(dv, a, dy_rows + lane_down(lane));
+                if (PARTS == DV) continue;
                 if (LOAD_BARRIER && opaque(tile) < 0) break;
                 rows_by_rows(dp, v, k_rows + AT_VALUES, dy_rows + lane_across(lane));
                 UNROLL for (int n = 0; n < 2 * N; n++) {
@@ -318,8 +323,10 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     int thread = opaque(threadIdx.x), first = thread / WARP * OWN;
     head = head_here(), b = head / kv_heads(H), kv = head % kv_heads(H);
     dqkv += (i64)b * T * packed_row(H);
-    store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T,
-               first * ROW_BYTES, dk, scale, thread % WARP);
+    if (PARTS != DV)
+        store_sums(dqkv + keys_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T,
+                   first * ROW_BYTES, dk, scale, thread % WARP);
+    if (PARTS == DK) return;
     store_sums(dqkv + values_at(H, kv), packed_row(H), blockIdx.y * BLOCK + first, T,
                first * ROW_BYTES, dv, drop_scale, thread % WARP);
 }

@@ -1,7 +1,7 @@
 /* attention_grad_queries.cu - dQ of bf16 attention without atomics: the same bits in every run.
  *
  * A block has BLOCK queries and walks over the keys that they see, TILE at a time. Q and dO stay in
- * registers:
+ * registers, those of heads over 128 in shared memory:
  *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K.
  * S and dP are computed here and, for dK and dV, in attention_grad.cu: 7 matmuls instead of 5.
  * Bound by tensor cores. Constants: attention_grad.cuh's. */
@@ -9,15 +9,16 @@
 
 enum {
     DQ_BLOCKS = D > 64 ? 1 : 2, /* on an SM */
-    /* Shared memory holds Q and dO, later two stages of K and V. */
+    KEPT = D > 128 ? 0 : D / 16, /* columns / 16 of Q and dO in registers: all or none */
+    /* Shared memory holds Q and dO, later, or after them, two stages of K and V. */
     STAGE_BYTES = 2 * TILE_BYTES,
-    QUERY_BYTES = BLOCK * ROW_BYTES,
+    QUERY_BYTES = BLOCK * ROW_BYTES, AT_STAGES = KEPT ? 0 : 2 * QUERY_BYTES,
 };
 
 DEVICE void load_keys(const bf16 *qkv, int T, int H, int tile)
 {
     int head = head_here(), b = head / H, kv = (head - b * H) / GROUP;
-    u32 stage = shared_address(shared_memory) + tile % 2 * STAGE_BYTES;
+    u32 stage = shared_address(shared_memory) + AT_STAGES + tile % 2 * STAGE_BYTES;
     qkv += (i64)b * T * packed_row(H);
     load_tile<TILE>(stage, qkv + keys_at(H, kv), packed_row(H), tile * TILE, T);
     load_tile<TILE>(stage + TILE_BYTES, qkv + values_at(H, kv), packed_row(H), tile * TILE, T);
@@ -57,7 +58,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
         }
     cp_async_wait<0>();
     __syncthreads();
-    left_rows<D / 16> q, dout;
+    left_rows<KEPT> q, dout;
     sums dq;
     keep_rows(q, own);
     keep_rows(dout, own + QUERY_BYTES);
@@ -75,11 +76,12 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
             /* Stops when no visible keys remain. */
             if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break;
             lane = opaque(threadIdx.x) % WARP;
-            u32 k_rows = base + tile % 2 * STAGE_BYTES + step * STEP * ROW_BYTES;
+            u32 k_rows = base + AT_STAGES + tile % 2 * STAGE_BYTES + step * STEP * ROW_BYTES;
+            u32 left = base + warp * OWN * ROW_BYTES + lane_down(lane); /* used without KEPT */
             scores s, dp;
             kept_scores a;
-            rows_by_rows(s, q, 0, k_rows + lane_across(lane));
-            rows_by_rows(dp, dout, 0, k_rows + TILE_BYTES + lane_across(lane));
+            rows_by_rows(s, q, left, k_rows + lane_across(lane));
+            rows_by_rows(dp, dout, left + QUERY_BYTES, k_rows + TILE_BYTES + lane_across(lane));
             if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
                 UNROLL for (int m = 0; m < M; m++)
                     UNROLL for (int n = 0; n < 2 * N; n++)

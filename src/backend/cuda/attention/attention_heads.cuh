@@ -5,6 +5,10 @@
 #include "attention_random.cuh"
 #include "mma.cuh"
 
+/* PARTS, in kernels of keys: what a launch computes. Registers do not hold both sums of heads over
+ * 128, so there one launch computes dv, with 2 matmuls, and one dk, with 3, instead of 4 in one. */
+enum { DKV, DV, DK };
+
 /* Number of key heads, and of value heads; a row of packed q, k, v has (GROUP + 2) KV heads. */
 DEVICE int kv_heads(int H)
 {

@@ -8,10 +8,11 @@
 /* As in attention_hopper.cu. */
 enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512 };
 
-/* Warpgroups with 64 rows each, keys of a tile, tiles in flight; whether warpgroups take turns, and
- * whether items of all heads are adjacent or only of heads whose keys and values fit into L2. */
+/* Warpgroups with 64 rows each, keys of a tile, tiles of keys and of values in flight, items whose
+ * queries are in shared memory; whether warpgroups take turns, and whether items of all heads are
+ * adjacent or only of heads whose keys and values fit into L2. */
 struct tile {
-    int consumers, keys, stages, turns;
+    int consumers, keys, stages, v_stages, slots, turns;
     bool all;
 };
 
@@ -25,7 +26,12 @@ struct tile {
  *  96        3621 2878 2403 2007  3536 2853 2362 2075  3313 2701 2370 2206  3427 2735 2351 2131
  *  96, drop                       4494 3975 3682 3460  4498 4105 3783 3660
  *  128       3963 3310 3067 2911  3721 3034 2596 2261  3635 2858 2518 2400  3977 3104 2805 2657
- *  128, drop 5346 4679 4448 4348  5279 4607 4383 4248  5420 4970 4620 4590  5575 5095 4731 4708 */
+ *  128, drop 5346 4679 4448 4348  5279 4607 4383 4248  5420 4970 4620 4590  5575 5095 4731 4708
+ * Over 128, microseconds at T 1024 and 4096 (batch 4, 8 heads, causal) on another H200:
+ *  192: 64 keys, 2 tiles each, 2 slots: 32.0 304, turns 32.7 309
+ *  256: 64 keys, 3 and 2 tiles, 1 slot: 42.7 387, turns 42.8 387; 2 and 2 tiles, heads that fit
+ *       into L2 adjacent: 51.0 411
+ * Not measured: these with dropout; with turns, 256 without a mask spills. */
 static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     static const struct {
@@ -33,11 +39,19 @@ static struct tile tile_of(const struct kernel_call *c, const struct attention_s
         bool drop;
         struct tile tile;
     } all[] = {
-        {32, INT64_MAX, false, {3, 128, 3, 1, true}}, {64, INT64_MAX, false, {3, 128, 3, 0, true}},
-        {64, INT64_MAX, true, {3, 64, 3, 1, true}},   {96, 4096, false, {2, 192, 2, 1, false}},
-        {96, INT64_MAX, false, {2, 192, 2, 0, true}}, {96, INT64_MAX, true, {2, 128, 2, 1, true}},
-        {128, 4096, false, {2, 128, 2, 1, false}},    {128, INT64_MAX, false, {2, 128, 2, 1, true}},
-        {128, INT64_MAX, true, {2, 128, 2, 1, true}},
+        {32, INT64_MAX, false, {3, 128, 3, 3, 2, 1, true}},
+        {64, INT64_MAX, false, {3, 128, 3, 3, 2, 0, true}},
+        {64, INT64_MAX, true, {3, 64, 3, 3, 2, 1, true}},
+        {96, 4096, false, {2, 192, 2, 2, 2, 1, false}},
+        {96, INT64_MAX, false, {2, 192, 2, 2, 2, 0, true}},
+        {96, INT64_MAX, true, {2, 128, 2, 2, 2, 1, true}},
+        {128, 4096, false, {2, 128, 2, 2, 2, 1, false}},
+        {128, INT64_MAX, false, {2, 128, 2, 2, 2, 1, true}},
+        {128, INT64_MAX, true, {2, 128, 2, 2, 2, 1, true}},
+        {192, INT64_MAX, false, {2, 64, 2, 2, 2, 0, true}},
+        {192, INT64_MAX, true, {2, 64, 2, 2, 2, 0, true}},
+        {256, INT64_MAX, false, {2, 64, 3, 2, 1, 0, true}},
+        {256, INT64_MAX, true, {2, 64, 3, 2, 1, 0, true}},
     };
     bool drop = c->attr->attention.drop.threshold > 0;
     int i = 0;
@@ -48,7 +62,8 @@ static struct tile tile_of(const struct kernel_call *c, const struct attention_s
 /* Queries and output of the rows, stages of keys and of values. */
 static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
 {
-    return 2 * h->width * (2 * t->consumers * OWN_ROWS + 2 * t->stages * t->keys) + BARRIERS_BYTES;
+    int64_t own = t->slots * t->consumers * OWN_ROWS, tiles = (t->stages + t->v_stages) * t->keys;
+    return 2 * h->width * (own + tiles) + BARRIERS_BYTES;
 }
 
 static bool fits(const struct kernel_call *c)
@@ -73,6 +88,8 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     launch_define(k, "CONSUMERS", t.consumers);
     launch_define(k, "KEYS", t.keys);
     launch_define(k, "STAGES", t.stages);
+    launch_define(k, "V_STAGES", t.v_stages);
+    launch_define(k, "SLOTS", t.slots);
     launch_define(k, "TURNS", t.turns);
     struct cuda_tensor queries = attention_tensor(&h, h.H + 2 * h.KV, OWN_ROWS);
     struct cuda_tensor keys = attention_tensor(&h, h.H + 2 * h.KV, t.keys);

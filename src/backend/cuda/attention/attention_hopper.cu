@@ -11,7 +11,9 @@
  * equally by the exponentials (KEYS / 16 clocks). Reads and writes at most 4 HEAD elements a row,
  * as rows and heads that run concurrently share their keys in L2.
  *
- *     HEAD % 16 == 0, CONSUMERS 2 to 4, KEYS % 64 == 0, STAGES, GROUP, CAUSAL, DROPOUT
+ *     HEAD % 16 == 0, CONSUMERS 2 to 4, KEYS % 64 == 0, GROUP, CAUSAL, DROPOUT
+ *     STAGES, V_STAGES  tiles of keys, and of values, in shared memory
+ *     SLOTS   items whose queries, later output, are in shared memory: 1 or 2
  *     TURNS   warpgroups issue their wgmma in turn, so that they stay out of step
  *
  * A tile's exponentials run while this warpgroup multiplies the previous tile's weights and values.
@@ -30,16 +32,16 @@ enum {
     PITCH = 2 * WIDTH,                                      /* bytes of a panel's row */
     PANELS = HEAD / WIDTH,
     SWIZZLE = WIDTH == 64 ? SWIZZLE_128B : WIDTH == 32 ? SWIZZLE_64B : SWIZZLE_32B,
-    /* Shared memory: each consumer's queries, later output, of two items; tiles; barriers. */
+    /* Shared memory: each consumer's queries, later output, of SLOTS items; tiles; barriers. */
     OWN_BYTES = 64 * HEAD * 2, TILE_BYTES = KEYS * HEAD * 2,
-    AT_K = 2 * CONSUMERS * OWN_BYTES, AT_V = AT_K + STAGES * TILE_BYTES,
-    AT_BARRIERS = AT_V + STAGES * TILE_BYTES,
-    Q_FULL = AT_BARRIERS, /* of each consumer, two */
-    Q_EMPTY = Q_FULL + 16 * CONSUMERS,
-    K_FULL = Q_EMPTY + 16 * CONSUMERS, /* of each stage */
+    AT_K = SLOTS * CONSUMERS * OWN_BYTES, AT_V = AT_K + STAGES * TILE_BYTES,
+    AT_BARRIERS = AT_V + V_STAGES * TILE_BYTES,
+    Q_FULL = AT_BARRIERS, /* of each consumer, SLOTS */
+    Q_EMPTY = Q_FULL + 8 * SLOTS * CONSUMERS,
+    K_FULL = Q_EMPTY + 8 * SLOTS * CONSUMERS, /* of each stage */
     K_EMPTY = K_FULL + 8 * STAGES, V_FULL = K_EMPTY + 8 * STAGES,
-    V_EMPTY = V_FULL + 8 * STAGES,
-    ITEM_FULL = V_EMPTY + 8 * STAGES, /* two */
+    V_EMPTY = V_FULL + 8 * V_STAGES,
+    ITEM_FULL = V_EMPTY + 8 * V_STAGES, /* two */
     ITEM_EMPTY = ITEM_FULL + 16, AT_ITEMS = ITEM_EMPTY + 16,
     /* Named barriers: one for each consumer's turn; one for each consumer's threads. */
     TURN = 1, OWN = TURN + CONSUMERS,
@@ -56,9 +58,9 @@ extern __shared__ __align__(1024) u8 shared_memory[];
 struct ring {
     int stage, parity;
 };
-DEVICE void advance(ring &r)
+template <int N = STAGES> DEVICE void advance(ring &r)
 {
-    if (++r.stage == STAGES) r.stage = 0, r.parity ^= 1;
+    if (++r.stage == N) r.stage = 0, r.parity ^= 1;
 }
 DEVICE u32 barrier_of(u32 barriers, const ring &r)
 {
@@ -68,11 +70,11 @@ DEVICE u32 barrier_of(u32 barriers, const ring &r)
 /* Consumer w's rows for its n-th item, and their barriers. */
 DEVICE u32 own_rows(u32 base, int w, int n)
 {
-    return base + (2 * w + n % 2) * OWN_BYTES;
+    return base + (SLOTS * w + n % SLOTS) * OWN_BYTES;
 }
 DEVICE u32 own_barrier(u32 barriers, int w, int n)
 {
-    return barriers + 8 * (2 * w + n % 2);
+    return barriers + 8 * (SLOTS * w + n % SLOTS);
 }
 /* Loads the rows of a tile, all panels. */
 template <int N>
@@ -83,15 +85,17 @@ DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int 
         tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
-/* One thread: loads a head's tiles of keys or values. begun: the first is already requested. */
-DEVICE void load_tiles(u32 base, ring &r, bool values, const tensor_map *map, int head, int b,
-                       int tiles, bool begun)
+/* One thread: loads a head's tiles of keys or VALUES. begun: the first is already requested. */
+template <bool VALUES>
+DEVICE void load_tiles(u32 base, ring &r, const tensor_map *map, int head, int b, int tiles,
+                       bool begun)
 {
-    u32 full = base + (values ? V_FULL : K_FULL), empty = base + (values ? V_EMPTY : K_EMPTY);
-    u32 at = base + (values ? AT_V : AT_K);
-    if (begun) tiles--, advance(r);
+    constexpr int N = VALUES ? V_STAGES : STAGES;
+    u32 full = base + (VALUES ? V_FULL : K_FULL), empty = base + (VALUES ? V_EMPTY : K_EMPTY);
+    u32 at = base + (VALUES ? AT_V : AT_K);
+    if (begun) tiles--, advance<N>(r);
 #pragma unroll 1
-    for (int tile = tiles - 1; tile >= 0; tile--, advance(r)) {
+    for (int tile = tiles - 1; tile >= 0; tile--, advance<N>(r)) {
         mbarrier_wait(barrier_of(empty, r), r.parity ^ 1);
         load_rows<KEYS>(at + r.stage * TILE_BYTES, map, barrier_of(full, r), head, tile * KEYS, b);
     }
@@ -125,12 +129,13 @@ DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_
         UNROLL for (int w = 0; w < CONSUMERS; w++)
             if (has_rows(i, w)) {
                 if (count) {
-                    mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]), items[w] / 2 % 2 ^ 1);
+                    mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]),
+                                  items[w] / SLOTS % 2 ^ 1);
                     load_queries(base, q_map, i, w, items[w]);
                 }
                 items[w]++;
             }
-        load_tiles(base, r, false, k_map, H + i.h / GROUP, i.b, i.tiles, count == 0);
+        load_tiles<false>(base, r, k_map, H + i.h / GROUP, i.b, i.tiles, count == 0);
     }
     finish_items();
 }
@@ -141,7 +146,7 @@ DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
 #pragma unroll 1
     for (int count = 0; (i = read_item(base, count)).tiles; count++) {
         item_read(base, count);
-        load_tiles(base, r, true, v_map, H + (H + i.h) / GROUP, i.b, i.tiles, false);
+        load_tiles<true>(base, r, v_map, H + (H + i.h) / GROUP, i.b, i.tiles, false);
     }
 }
 
@@ -225,7 +230,7 @@ DEVICE void next_tile(rows &r, position &c, const drop &d, int key, float scale)
 {
     kept a;
     ring before = c.v;
-    advance(c.v);
+    advance<V_STAGES>(c.v);
     mbarrier_wait(barrier_of(c.base + K_FULL, c.k), c.k.parity);
     wait_turn(c);
     float s[KEYS / 2];
@@ -253,7 +258,7 @@ DEVICE void last_tile(rows &r, position &c)
     wgmma_wait<0>();
     wgmma_hold(r.o);
     release(c.base + V_EMPTY, c.v);
-    advance(c.v);
+    advance<V_STAGES>(c.v);
 }
 
 /* Skips tiles that none of these rows sees: takes its turns; the leader waits for all tiles. */
@@ -269,7 +274,7 @@ DEVICE void skip_tiles(position &c, int tiles, int turns)
         release(c.base + K_EMPTY, c.k);
         release(c.base + V_EMPTY, c.v);
         advance(c.k);
-        advance(c.v);
+        advance<V_STAGES>(c.v);
     }
     if (tiles) named_barrier_sync(OWN + c.w, WARPGROUP);
 }
@@ -320,6 +325,14 @@ DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *l
     }
 }
 
+/* Releases the queries of item `items` once its output, stored over them, has been read. */
+DEVICE void release_own(const position &c, int items)
+{
+    if (!leader()) return;
+    tma_store_wait_read<0>();
+    mbarrier_arrive(own_barrier(c.base + Q_EMPTY, c.w, items));
+}
+
 DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T, int H, float scale,
                     drop d, float factor)
 {
@@ -344,7 +357,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         UNROLL for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
         r.top[0] = r.top[1] = -INFINITY_F;
         r.sum[0] = r.sum[1] = 0;
-        mbarrier_wait(own_barrier(base + Q_FULL, w, c.items), c.items / 2 % 2);
+        mbarrier_wait(own_barrier(base + Q_FULL, w, c.items), c.items / SLOTS % 2);
 #if KEYS % 128 == 0
         if ((CAUSAL ? row + 64 : T) - (tiles - 1) * KEYS <= KEYS / 2)
             first_tile<KEYS / 2>(r, c, d, (tiles - 1) * KEYS, T, scale);
@@ -352,10 +365,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
 #endif
             first_tile<KEYS>(r, c, d, (tiles - 1) * KEYS, T, scale);
         /* The previous item's output is in flight. */
-        if (c.items && leader()) {
-            tma_store_wait_read<0>();
-            mbarrier_arrive(own_barrier(base + Q_EMPTY, w, c.items - 1));
-        }
+        if (SLOTS == 2 && c.items) release_own(c, c.items - 1);
         if (!i.redo)
 #pragma unroll 1
             for (int tile = tiles - 2; tile >= 0; tile--)
@@ -370,6 +380,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
             finish(r, c, y_map, lse + (i64)(i.b * H + i.h) * T, i.b, i.h, row, T, scale, factor);
         }
         if (threadIdx.x % WARP == 0) item_read(base, count);
+        if (SLOTS == 1) release_own(c, c.items);
         c.items++;
     }
     if (TURNS && w == 0) wait_turn(c);
@@ -391,16 +402,16 @@ attention_forward(const __grid_constant__ tensor_map q_map,
         tma_prefetch_map(&q_map);
         tma_prefetch_map(&k_map);
         tma_prefetch_map(&y_map);
-        UNROLL for (int w = 0; w < CONSUMERS; w++) {
-            mbarrier_init(base + Q_FULL + 16 * w, 1);
-            mbarrier_init(base + Q_FULL + 16 * w + 8, 1);
-            mbarrier_init(base + Q_EMPTY + 16 * w, 1);
-            mbarrier_init(base + Q_EMPTY + 16 * w + 8, 1);
+        UNROLL for (int n = 0; n < SLOTS * CONSUMERS; n++) {
+            mbarrier_init(base + Q_FULL + 8 * n, 1);
+            mbarrier_init(base + Q_EMPTY + 8 * n, 1);
         }
         UNROLL for (int s = 0; s < STAGES; s++) {
             mbarrier_init(base + K_FULL + 8 * s, 1);
-            mbarrier_init(base + V_FULL + 8 * s, 1);
             mbarrier_init(base + K_EMPTY + 8 * s, CONSUMERS);
+        }
+        UNROLL for (int s = 0; s < V_STAGES; s++) {
+            mbarrier_init(base + V_FULL + 8 * s, 1);
             mbarrier_init(base + V_EMPTY + 8 * s, CONSUMERS);
         }
         UNROLL for (int i = 0; i < 2; i++) {

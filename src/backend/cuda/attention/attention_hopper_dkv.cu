@@ -9,25 +9,41 @@
  *
  * Bound by tensor cores: 4 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
  * row, and rereads queries for each item from L2. Constants: attention_hopper_grad.cuh's; TILE_ROWS
- * is 64; STAGES of Q, dO and statistics; ITEM_STAGES of K, V, later dK, dV. */
+ * is 64; STAGES of Q and statistics; DO_STAGES of dO; ITEM_STAGES of K, V, later dK, dV.
+ *
+ * PARTS (attention_heads.cuh): WIDE heads have a launch for dV and one for dK. Q and dO then have
+ * rings of their own, since S and dP each read one of them only. */
 #include "attention_hopper_keys.cuh"
 #include "attention_hopper_counter.cuh"
+static_assert(PARTS == DKV ? DO_STAGES == STAGES : !AHEAD && !(PARTS == DV && LATE), "");
 /* Between heads a warpgroup skips tiles while it still holds one and waits for the next. */
 static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0),
               "a warpgroup would wait for itself");
 
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
-    ITEM_BYTES = 2 * BLOCK_BYTES, /* K, V */
-    STAGE_BYTES = 2 * TILE_BYTES,
-    AT_TILES = ITEM_STAGES * ITEM_BYTES, AT_STATS = AT_TILES + STAGES * STAGE_BYTES,
+    ITEM_BYTES = (PARTS == DV ? 1 : 2) * BLOCK_BYTES, /* K, V */
+    AT_TILES = ITEM_STAGES * ITEM_BYTES,
+    AT_STATS = AT_TILES + (STAGES + DO_STAGES) * TILE_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
     ITEM_FULL = AT_BARRIERS, ITEM_FREE = ITEM_FULL + 8 * ITEM_STAGES,
     QUERIES_FULL = ITEM_FREE + 8 * ITEM_STAGES, /* and statistics */
-    DO_FULL = QUERIES_FULL + 8 * STAGES, FREE = DO_FULL + 8 * STAGES,
-    NUMBER_FULL = FREE + 8 * STAGES, /* item numbers */
+    DO_FULL = QUERIES_FULL + 8 * STAGES, FREE = DO_FULL + 8 * DO_STAGES,
+    DO_FREE = FREE + 8 * STAGES,          /* not for both parts: FREE covers dO */
+    NUMBER_FULL = DO_FREE + 8 * DO_STAGES, /* item numbers */
     AT_NUMBERS = NUMBER_FULL + 8 * ITEM_STAGES,
 };
+
+/* Shared memory of a tile's Q and dO, at their stages. */
+DEVICE u32 query_tile(u32 base, int stage)
+{
+    return base + AT_TILES + stage * (PARTS == DKV ? 2 : 1) * TILE_BYTES;
+}
+DEVICE u32 dout_tile(u32 base, int stage)
+{
+    return query_tile(base, PARTS == DKV ? stage : STAGES + stage) +
+           (PARTS == DKV ? TILE_BYTES : 0);
+}
 
 struct sizes {
     int T, H, heads, items, tiles; /* all key heads; tiles of queries */
@@ -66,16 +82,18 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
         for (int group = 0; group < CONSUMERS; group++, to += OWN_BYTES) {
             int mine = first + OWN * part_in_round(group, round);
             load_rows<OWN>(to, rows, full, s.H + kv, mine, b);
-            load_rows<OWN>(to + BLOCK_BYTES, rows, full, s.H + KV + kv, mine, b);
+            if (PARTS != DV)
+                load_rows<OWN>(to + BLOCK_BYTES, rows, full, s.H + KV + kv, mine, b);
         }
     }
     finish_items();
 }
-/* One thread requests tiles. */
+/* One thread requests tiles of QUERIES, with their statistics, or of DO, or both. */
+template <bool QUERIES, bool DO>
 DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy,
                           const tensor_map *stats)
 {
-    ring<STAGES> at = {0, 1};
+    ring<QUERIES ? STAGES : DO_STAGES> at = {0, 1};
     int KV = s.H / GROUP;
     dependents_wait();
     for (int round = 0;; round++) {
@@ -90,16 +108,18 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
             int strip = (b * s.H + h) * s.tiles; /* of statistics */
 #pragma unroll 1
             for (; tile < s.tiles; tile++, at.next()) {
-                u32 stage = base + AT_TILES + at.stage * STAGE_BYTES;
-                mbarrier_wait(base + FREE + 8 * at.stage, at.phase);
+                mbarrier_wait(base + (QUERIES ? FREE : DO_FREE) + 8 * at.stage, at.phase);
                 u32 full = base + QUERIES_FULL + 8 * at.stage;
-                mbarrier_expect(full, TILE_BYTES + STATS_BYTES);
-                load_rows<TILE>(stage, rows, full, h, tile * TILE, b);
-                tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full, 0, strip + tile, 0,
-                         0, 0);
+                if (QUERIES) {
+                    mbarrier_expect(full, TILE_BYTES + STATS_BYTES);
+                    load_rows<TILE>(query_tile(base, at.stage), rows, full, h, tile * TILE, b);
+                    tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full, 0,
+                             strip + tile, 0, 0, 0);
+                }
+                if (!DO) continue;
                 full = base + DO_FULL + 8 * at.stage;
                 mbarrier_expect(full, TILE_BYTES);
-                load_rows<TILE>(stage + TILE_BYTES, dy, full, h, tile * TILE, b);
+                load_rows<TILE>(dout_tile(base, at.stage), dy, full, h, tile * TILE, b);
             }
         } while (++h % GROUP);
     }
@@ -108,6 +128,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
 /* State of a warpgroup: a tile of queries of a head, and its stage. */
 struct position {
     ring<STAGES> at;
+    ring<DO_STAGES> dout; /* not for both parts: of the next tile whose dO is needed */
     int tile, member, before; /* stage of the previous tile; -1 at the item's first tile */
 };
 /* Starts S of the tile at a stage. */
@@ -115,15 +136,29 @@ DEVICE void begin(scores &s, const keys &own, const ring<STAGES> &at)
 {
     mbarrier_wait(own.base + QUERIES_FULL + 8 * at.stage, at.phase);
     wgmma_fence();
-    rows_by_rows(s, own.k, own.base + AT_TILES + at.stage * STAGE_BYTES);
+    rows_by_rows(s, own.k, query_tile(own.base, at.stage));
+}
+/* The stage of dO. */
+DEVICE ring<DO_STAGES> dout_of(const position &p)
+{
+    ring<DO_STAGES> r = {p.at.stage, p.at.phase};
+    return PARTS == DKV ? r : p.dout;
+}
+/* Signals that a warp has read a tile's dO. */
+DEVICE void release_dout(const keys &own, int stage)
+{
+    if (PARTS != DKV) release(own.base + DO_FREE + 8 * stage, own.thread % WARP);
 }
 /* Skips tiles of queries before those that see the warpgroup's keys. */
 DEVICE void skip(const keys &own, position &p)
 {
     for (; p.tile < own.first_tile; p.tile++, p.at.next()) {
         mbarrier_wait(own.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
-        mbarrier_wait(own.base + DO_FULL + 8 * p.at.stage, p.at.phase);
+        ring<DO_STAGES> dout = dout_of(p);
+        mbarrier_wait(own.base + DO_FULL + 8 * dout.stage, dout.phase);
         release(own.base + FREE + 8 * p.at.stage, own.thread % WARP);
+        release_dout(own, dout.stage);
+        p.dout.next();
     }
 }
 /* Advances to the next tile, which may belong to the next head. */
@@ -142,6 +177,13 @@ DEVICE void release_last(const keys &own)
         release_rows(own.base + ITEM_FREE + 8 * ring_of(own.round - 1).stage, own.thread);
 }
 
+/* The thread's part of the statistics at a stage. */
+DEVICE const float *stats_at(const keys &own, int stage)
+{
+    return (const float *)(shared_memory + (own.base - shared_address(shared_memory)) + AT_STATS +
+                           stage * STATS_BYTES) +
+           own.thread % WARP % 4 * 2;
+}
 /* Processes a tile of queries. AHEAD: its S is complete on entry; if there is MORE, the next tile's
  * S starts once P is computed and is complete at the end. LATE: dK may be in flight at the end. */
 template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, position &p)
@@ -149,11 +191,9 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     scores dp, pr;
     kept_scores a, e;
     int here = p.at.stage, tile = p.tile, lane = own.thread % WARP;
-    u32 queries = own.base + AT_TILES + here * STAGE_BYTES;
-    const float *stats =
-        (const float *)(shared_memory + (own.base - shared_address(shared_memory)) + AT_STATS +
-                        here * STATS_BYTES) +
-        lane % 4 * 2;
+    ring<DO_STAGES> of_dout = dout_of(p);
+    u32 queries = query_tile(own.base, here), dout = dout_tile(own.base, of_dout.stage);
+    const float *stats = stats_at(own, here);
     if (!AHEAD) {
         begin(s, own, p.at);
         wgmma_commit();
@@ -161,32 +201,38 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
 #if DROPOUT
     int member = p.member;
 #endif
-    mbarrier_wait(own.base + DO_FULL + 8 * here, p.at.phase);
+    mbarrier_wait(own.base + DO_FULL + 8 * of_dout.stage, of_dout.phase);
     wgmma_fence();
-    rows_by_rows(dp, own.v, queries + TILE_BYTES);
+    rows_by_rows(dp, own.v, dout);
     wgmma_commit();
     if (!AHEAD) {
         if (p.before < 0) release_last(own);
         wgmma_wait<1>();
         wgmma_hold(s);
     }
+    /* Its dK ended before S. */
+    if (PARTS == DK && LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
     if (CAUSAL && tile * TILE < own.first + OWN) mask(s, own, tile);
     probabilities(pr, s, own, stats);
 #if DROPOUT
     mark_dropped(pr, own, member, tile);
 #endif
-    pack_kept(a, pr);
+    if (PARTS == DKV) pack_kept(a, pr);
     if (AHEAD && MORE) {
         advance(own, p);
         begin(s, own, p.at);
         wgmma_commit();
     }
-    wgmma_fence();
-    add_by_columns(dv, a, queries + TILE_BYTES);
-    wgmma_commit();
-    wgmma_wait<1 + (AHEAD && MORE)>();
+    if constexpr (PARTS == DKV) {
+        wgmma_fence();
+        add_by_columns(dv, a, dout);
+        wgmma_commit();
+    }
+    wgmma_wait<(PARTS == DKV) + (AHEAD && MORE)>();
     wgmma_hold(dp);
-    if (LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
+    release_dout(own, of_dout.stage);
+    p.dout.next();
+    if (PARTS == DKV && LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
     p.before = here;
     gradients(pr, dp, own, stats);
     pack(e, pr);
@@ -196,15 +242,67 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     /* Also for dV: it reads registers that the next P is packed into. */
     wgmma_wait<LATE>();
     if (AHEAD && MORE) wgmma_hold(s);
-    wgmma_hold(dv);
+    if (PARTS == DKV) wgmma_hold(dv);
     if (LATE) return;
     wgmma_hold(dk);
     release(own.base + FREE + 8 * here, lane);
 }
 
+/* dV of a tile, whose S is complete on entry; the previous tile's dV may be in flight, and reads dO
+ * at the stage `before`. If there is MORE, the next tile's S is complete at the end, and dV in
+ * flight. */
+template <bool MORE> DEVICE void step_values(scores &s, sums &dv, keys &own, position &p)
+{
+    kept_scores a;
+    ring<DO_STAGES> dout = p.dout;
+    if (CAUSAL && p.tile * TILE < own.first + OWN) mask(s, own, p.tile);
+    probabilities(s, s, own, stats_at(own, p.at.stage));
+#if DROPOUT
+    mark_dropped(s, own, p.member, p.tile);
+#endif
+    release(own.base + FREE + 8 * p.at.stage, own.thread % WARP);
+    wgmma_wait<0>();
+    wgmma_hold(dv);
+    if (p.before >= 0) release_dout(own, p.before);
+    p.before = dout.stage;
+    p.dout.next();
+    pack_kept(a, s);
+    if (MORE) {
+        advance(own, p);
+        begin(s, own, p.at);
+        wgmma_commit();
+    }
+    mbarrier_wait(own.base + DO_FULL + 8 * dout.stage, dout.phase);
+    wgmma_fence();
+    add_by_columns(dv, a, dout_tile(own.base, dout.stage));
+    wgmma_commit();
+    if (!MORE) return;
+    wgmma_wait<1>();
+    wgmma_hold(s);
+}
+/* The walk over `left` tiles for dV alone. */
+DEVICE void walk_values(sums &dv, keys &own, position &p, int left)
+{
+    scores s;
+    begin(s, own, p.at);
+    wgmma_commit();
+    release_last(own);
+    wgmma_wait<0>();
+    wgmma_hold(s);
+#pragma unroll 1
+    for (; left > 1; left--) step_values<true>(s, dv, own, p);
+    step_values<false>(s, dv, own, p);
+    wgmma_wait<0>();
+    wgmma_hold(dv);
+    release_dout(own, p.before);
+    advance(own, p);
+    p.before = -1;
+}
+
 /* Processes `left` tiles. */
 DEVICE void walk(sums &dk, sums &dv, keys &own, position &p, int left)
 {
+    if constexpr (PARTS == DV) return walk_values(dv, own, p, left);
     scores s;
     if (AHEAD) {
         begin(s, own, p.at);
@@ -226,7 +324,7 @@ DEVICE void walk(sums &dk, sums &dv, keys &own, position &p, int left)
     if (LATE) {
         wgmma_wait<0>();
         wgmma_hold(dk);
-        wgmma_hold(dv);
+        if (PARTS == DKV) wgmma_hold(dv);
         release(own.base + FREE + 8 * p.before, own.thread % WARP);
     }
     p.before = -1;
@@ -235,7 +333,7 @@ DEVICE void walk(sums &dk, sums &dv, keys &own, position &p, int left)
 DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map, float scale,
                     float drop_scale)
 {
-    position p = {{0, 0}, 0, 0, -1};
+    position p = {{0, 0}, {0, 0}, 0, 0, -1};
     int KV = s.H / GROUP;
     own.tiles = s.tiles;
     for (int round = 0;; round++) {
@@ -264,8 +362,9 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
             clear(dv);
             walk(dk, dv, own, p, GROUP * (s.tiles - own.first_tile));
             named_barrier_sync(1 + group, WARPGROUP); /* K and V are read */
-            keep_rows(own.k, dk, scale, own.thread);
-            keep_rows(own.v, dv, drop_scale, own.thread);
+            if (PARTS != DV) keep_rows(own.k, dk, scale, own.thread);
+            if (PARTS == DKV) keep_rows(own.v, dv, drop_scale, own.thread);
+            if (PARTS == DV) keep_rows(own.k, dv, drop_scale, own.thread);
             fence_async();
         } else {
             for (int member = 1; member < GROUP; member++) {
@@ -276,8 +375,9 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
         }
         named_barrier_sync(1 + group, WARPGROUP);
         if (own.first < s.T && own.thread == 0) {
-            store_rows(own.k, map, s.H + kv, own.first, b);
-            store_rows(own.v, map, s.H + KV + kv, own.first, b);
+            if (PARTS != DV) store_rows(own.k, map, s.H + kv, own.first, b);
+            if (PARTS != DK)
+                store_rows(PARTS == DKV ? own.v : own.k, map, s.H + KV + kv, own.first, b);
             tma_store_commit();
         }
         if (ITEM_STAGES == 1) release_rows(own.base + ITEM_FREE, own.thread);
@@ -308,16 +408,23 @@ attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_const
         }
         for (int i = 0; i < STAGES; i++) {
             mbarrier_init(base + QUERIES_FULL + 8 * i, 1);
-            mbarrier_init(base + DO_FULL + 8 * i, 1);
             mbarrier_init(base + FREE + 8 * i, ARRIVALS);
+        }
+        for (int i = 0; i < DO_STAGES; i++) {
+            mbarrier_init(base + DO_FULL + 8 * i, 1);
+            if (PARTS != DKV) mbarrier_init(base + DO_FREE + 8 * i, ARRIVALS);
         }
         fence_barrier_init();
     }
     __syncthreads();
+    if (PARTS == DV) dependents_start();
     if (group == CONSUMERS) {
         registers_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS * WARPGROUP) produce_rows(base, s, &rows);
-        if (threadIdx.x == CONSUMERS * WARPGROUP + WARP) produce_tiles(base, s, &rows, &dy, &stats);
+        if (threadIdx.x == CONSUMERS * WARPGROUP + WARP)
+            produce_tiles<true, PARTS == DKV>(base, s, &rows, &dy, &stats);
+        if (PARTS != DKV && threadIdx.x == CONSUMERS * WARPGROUP + 2 * WARP)
+            produce_tiles<false, true>(base, s, &rows, &dy, &stats);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
         keys own;

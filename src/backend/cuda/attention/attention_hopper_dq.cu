@@ -8,27 +8,44 @@
  * last to first. Items are counted from the last query, so a short item sees the fewest keys.
  *
  * Bound by tensor cores: 3 matmuls of 2 D clocks for 64 x 64 pairs. Moves 8 D bytes a row, and the
- * keys for each item from L2. Constants: attention_hopper_grad.cuh's; ITEM_STAGES of Q, dO, y. */
+ * keys for each item from L2. Constants: attention_hopper_grad.cuh's; ITEM_STAGES of Q, dO, y;
+ * V_STAGES of V.
+ *
+ * WIDE heads leave no space for y: attention_hopper_sums.cu computes the statistics first, and dQ
+ * overwrites dO. V has its own ring, as its tiles are needed for one matmul only, K's for two. */
 #include "attention_hopper_grad.cuh"
 
 static_assert(STAGES > (AHEAD > 0) + LATE, "a warpgroup would wait for itself");
+static_assert(WIDE ? ITEM_STAGES == 1 && !AHEAD : V_STAGES == STAGES, "");
 
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
-    ITEM_BYTES = 3 * BLOCK_BYTES, /* Q, dO, y; dQ overwrites y */
-    AT_TILES = ITEM_STAGES * ITEM_BYTES, AT_BARRIERS = AT_TILES + STAGES * 2 * TILE_BYTES,
+    KINDS = WIDE ? 2 : 3,
+    ITEM_BYTES = KINDS * BLOCK_BYTES, /* Q, dO, y; dQ overwrites the last */
+    AT_TILES = ITEM_STAGES * ITEM_BYTES, AT_BARRIERS = AT_TILES + (STAGES + V_STAGES) * TILE_BYTES,
     /* Barriers of each warpgroup and stage. SEPARATE: a single stage, whose Q, dO and y are each
      * released after the last use; otherwise Q_FULL and Y_FREE cover all three. */
     SEPARATE = ITEM_STAGES == 1, ROWS = 8 * CONSUMERS * ITEM_STAGES,
     Q_FULL = AT_BARRIERS, DO_FULL = Q_FULL + ROWS, Y_FULL = DO_FULL + ROWS,
     Q_FREE = Y_FULL + ROWS, DO_FREE = Q_FREE + ROWS, Y_FREE = DO_FREE + ROWS,
     KEYS_FULL = Y_FREE + ROWS, VALUES_FULL = KEYS_FULL + 8 * STAGES,
-    FREE = VALUES_FULL + 8 * STAGES,
+    FREE = VALUES_FULL + 8 * V_STAGES, /* WIDE: of keys */
+    VALUES_FREE = FREE + 8 * STAGES,   /* WIDE only */
     EARLY = AHEAD == 2,
     SETTLE_LATE = AHEAD && LATE, /* during dP: with a single stage y arrives late */
     /* Loads an item's log-sum-exp one item ahead, where registers allow. */
-    LSE_AHEAD = !(AHEAD && LATE),
+    LSE_AHEAD = !WIDE && !(AHEAD && LATE),
 };
+
+/* Shared memory of a tile's keys and values, at their stages. */
+DEVICE u32 key_tile(u32 base, int stage)
+{
+    return base + AT_TILES + stage * (WIDE ? 1 : 2) * TILE_BYTES;
+}
+DEVICE u32 value_tile(u32 base, int stage)
+{
+    return key_tile(base, WIDE ? STAGES + stage : stage) + (WIDE ? 0 : TILE_BYTES);
+}
 
 /* Number of keys that some query of rows first ... first + rows - 1 sees. */
 DEVICE int seen_by(int first, int rows, int T)
@@ -64,7 +81,7 @@ DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group,
     if (SEPARATE || kind == 0) {
         mbarrier_wait(rows_barrier(base + (SEPARATE ? Q_FREE + barrier : Y_FREE), group, at.stage),
                       at.phase ^ 1);
-        mbarrier_expect(full, SEPARATE ? OWN_BYTES : 3 * OWN_BYTES);
+        mbarrier_expect(full, SEPARATE ? OWN_BYTES : KINDS * OWN_BYTES);
     }
     load_rows<OWN>(base + at.stage * ITEM_BYTES + kind * BLOCK_BYTES + group * OWN_BYTES, map, full,
                    h, first, b);
@@ -77,8 +94,9 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const
         item it = item_of(i, s.heads);
         int b = it.head / s.H, h = it.head - b * s.H, first = first_query(s, it.rank);
 #pragma unroll 1
-        for (int j = 0; j < 3 * CONSUMERS; j++) { /* kind by kind, if waited for separately */
-            int kind = SEPARATE ? j / CONSUMERS : j % 3, group = SEPARATE ? j % CONSUMERS : j / 3;
+        for (int j = 0; j < KINDS * CONSUMERS; j++) { /* kind by kind, if waited for separately */
+            int kind = SEPARATE ? j / CONSUMERS : j % KINDS,
+                group = SEPARATE ? j % CONSUMERS : j / KINDS;
             load_own(base, ring_of(round), kind, group,
                      kind == 0   ? rows
                      : kind == 1 ? dy
@@ -87,22 +105,27 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const
         }
     }
 }
-/* One thread requests tiles, also those of the next item while its rows wait for space. */
+/* One thread requests tiles of KEYS, VALUES or both, also those of the next item while its rows
+ * wait for space. */
+template <bool KEYS, bool VALUES>
 DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 {
-    ring<STAGES> at = {0, 1};
+    ring<KEYS ? STAGES : V_STAGES> at = {0, 1};
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         item it = item_of(i, s.heads);
         int b = it.head / s.H, kv = (it.head - b * s.H) / GROUP, KV = s.H / GROUP,
             first = first_query(s, it.rank);
 #pragma unroll 1
         for (int tile = (seen_by(first, BLOCK, s.T) - 1) / TILE; tile >= 0; tile--, at.next()) {
-            u32 keys = base + AT_TILES + at.stage * 2 * TILE_BYTES;
-            mbarrier_wait(base + FREE + 8 * at.stage, at.phase);
-            mbarrier_expect(base + KEYS_FULL + 8 * at.stage, TILE_BYTES);
-            load_rows<TILE>(keys, tiles, base + KEYS_FULL + 8 * at.stage, s.H + kv, tile * TILE, b);
+            mbarrier_wait(base + (KEYS ? FREE : VALUES_FREE) + 8 * at.stage, at.phase);
+            if (KEYS) {
+                mbarrier_expect(base + KEYS_FULL + 8 * at.stage, TILE_BYTES);
+                load_rows<TILE>(key_tile(base, at.stage), tiles, base + KEYS_FULL + 8 * at.stage,
+                                s.H + kv, tile * TILE, b);
+            }
+            if (!VALUES) continue;
             mbarrier_expect(base + VALUES_FULL + 8 * at.stage, TILE_BYTES);
-            load_rows<TILE>(keys + TILE_BYTES, tiles, base + VALUES_FULL + 8 * at.stage,
+            load_rows<TILE>(value_tile(base, at.stage), tiles, base + VALUES_FULL + 8 * at.stage,
                             s.H + KV + kv, tile * TILE, b);
         }
     }
@@ -112,7 +135,8 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 struct queries {
     u32 q, dout; /* the warpgroup's rows in shared memory */
     int head, first, thread, T, heads;
-    const float *lse_of; /* (B,H,T) */
+    ring<V_STAGES> values; /* of the next tile; WIDE only */
+    const float *lse_of;   /* (B,H,T) */
     float lse[2], delta[2], factor;
     int round, group;
     u32 base;
@@ -160,6 +184,18 @@ DEVICE void load_lse(float (&lse)[2], const queries &own, int i, int items, int 
     if (t >= 0 && t < own.T) lse[0] = at[0];
     if (t >= 0 && t + 8 < own.T) lse[1] = at[8];
 }
+/* Loads the statistics of an item's rows. */
+DEVICE void load_stats(queries &own)
+{
+    int strips = ceil_div(own.T, STATS);
+    const float *at = own.stats +
+                      ((i64)own.head * strips + own.first / STATS) * 2 * STATS +
+                      own.thread / WARP * 16 + own.thread % WARP / 4;
+    UNROLL for (int h = 0; h < 2; h++) {
+        own.lse[h] = own.first < 0 ? INFINITY_F : at[8 * h];
+        own.delta[h] = own.first < 0 ? 0 : at[STATS + 8 * h];
+    }
+}
 /* The barrier of this round's rows. */
 DEVICE u32 own_barrier(const queries &own, u32 barriers)
 {
@@ -181,6 +217,7 @@ DEVICE void settle(queries &own)
 {
     int lane = own.thread % WARP;
     release_last(own);
+    if (WIDE) return;
     if (SEPARATE) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
     sum_rows(own, own.dout + BLOCK_BYTES);
     if (lane % 4 < 2) {
@@ -194,7 +231,8 @@ DEVICE void settle(queries &own)
 /* Signals that this warp's last matmuls with Q, or dO, have ended. */
 DEVICE void free_own(const queries &own, u32 barriers)
 {
-    if (SEPARATE) release(own_barrier(own, barriers), own.thread % WARP);
+    if (!SEPARATE || (WIDE && barriers == DO_FREE)) return;
+    release(own_barrier(own, barriers), own.thread % WARP);
 }
 
 /* Sets masked scores to -inf. */
@@ -228,7 +266,7 @@ DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &a
 {
     mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
     wgmma_fence();
-    rows_by_rows(s, own.q, base + AT_TILES + at.stage * 2 * TILE_BYTES);
+    rows_by_rows(s, own.q, key_tile(base, at.stage));
 }
 
 /* Processes a tile of keys at the stage `at`. AHEAD: its S is complete on entry; if there is MORE,
@@ -241,15 +279,15 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
     scores dp, p;
     kept_scores a;
     int here = at.stage, lane = own.thread % WARP;
-    u32 keys = base + AT_TILES + here * 2 * TILE_BYTES;
+    int value_stage = WIDE ? own.values.stage : here;
     if (!AHEAD) {
         begin(s, own, base, at);
         wgmma_commit();
     }
     if (SEPARATE && before < 0) wait_own(own, DO_FULL);
-    mbarrier_wait(base + VALUES_FULL + 8 * here, at.phase);
+    mbarrier_wait(base + VALUES_FULL + 8 * value_stage, WIDE ? own.values.phase : at.phase);
     wgmma_fence();
-    rows_by_rows(dp, own.dout, keys + TILE_BYTES);
+    rows_by_rows(dp, own.dout, value_tile(base, value_stage));
     wgmma_commit();
     at.next();
     if (AHEAD && EARLY && MORE) {
@@ -272,6 +310,10 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
     if (SETTLE_LATE && before < 0) settle(own);
     wgmma_wait<(AHEAD && MORE)>();
     wgmma_hold(dp);
+    if (WIDE) {
+        release(base + VALUES_FREE + 8 * value_stage, lane);
+        own.values.next();
+    }
     if (AHEAD && !MORE) free_own(own, DO_FREE);
     if (LATE && before >= 0) release(base + FREE + 8 * before, lane);
     before = here;
@@ -281,7 +323,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
     UNROLL for (int i = 0; i < TILE / 2; i++) p[i] *= dp[i] - own.delta[i / 2 % 2];
     pack(a, p);
     wgmma_fence();
-    add_by_columns(dq, a, keys);
+    add_by_columns(dq, a, key_tile(base, here));
     wgmma_commit();
     if (AHEAD || !LATE) wgmma_wait<LATE>();
     if (AHEAD && MORE) wgmma_hold(EARLY ? next : s);
@@ -340,6 +382,7 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
     int lane = own.thread % WARP;
     float next_lse[2];
     if (LSE_AHEAD) load_lse(next_lse, own, item_in_round(0), s.items, part_in_round(group, 0));
+    if (WIDE) dependents_wait();
     for (int round = 0, i; (i = item_in_round(round)) < s.items; round++) {
         ring<ITEM_STAGES> of = ring_of(round);
         own.round = round, own.base = base, own.group = group;
@@ -351,27 +394,32 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
         int mine = own.first < 0 ? -1 : (seen_by(own.first, OWN, s.T) - 1) / TILE;
         own.q = base + of.stage * ITEM_BYTES + group * OWN_BYTES;
         own.dout = own.q + BLOCK_BYTES;
-        if (!LSE_AHEAD) load_lse(next_lse, own, i, s.items, part);
-        own.lse[0] = next_lse[0] * LOG2_E, own.lse[1] = next_lse[1] * LOG2_E;
+        if (WIDE) load_stats(own);
+        else if (!LSE_AHEAD) load_lse(next_lse, own, i, s.items, part);
+        if (!WIDE) own.lse[0] = next_lse[0] * LOG2_E, own.lse[1] = next_lse[1] * LOG2_E;
         if (LSE_AHEAD)
             load_lse(next_lse, own, item_in_round(round + 1), s.items,
                      part_in_round(group, round + 1));
         wait_own(own, Q_FULL);
         for (; tile > mine; tile--, at.next()) { /* seen by later queries only */
+            int stage = WIDE ? own.values.stage : at.stage;
             mbarrier_wait(base + KEYS_FULL + 8 * at.stage, at.phase);
-            mbarrier_wait(base + VALUES_FULL + 8 * at.stage, at.phase);
+            mbarrier_wait(base + VALUES_FULL + 8 * stage, WIDE ? own.values.phase : at.phase);
             release(base + FREE + 8 * at.stage, lane);
+            if (WIDE) release(base + VALUES_FREE + 8 * stage, lane), own.values.next();
         }
-        u32 y = own.dout + BLOCK_BYTES;
+        u32 y = WIDE ? own.dout : own.dout + BLOCK_BYTES;
         if (mine >= 0) {
             sums dq;
             clear(dq);
             walk(dq, own, base, at, mine);
+            if (WIDE) named_barrier_sync(1 + group, WARPGROUP); /* dO is read */
             keep_rows(y, dq, scale, own.thread);
             fence_async();
         } else {
             release_last(own);
-            if (SEPARATE) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
+            if (SEPARATE) wait_own(own, DO_FULL);
+            if (SEPARATE && !WIDE) wait_own(own, Y_FULL);
             free_own(own, Q_FREE), free_own(own, DO_FREE);
         }
         named_barrier_sync(1 + group, WARPGROUP);
@@ -379,7 +427,8 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
             store_rows(y, map, it.head % s.H, own.first, it.head / s.H);
             tma_store_commit();
         }
-        if (ITEM_STAGES == 1) release_rows(rows_barrier(base + Y_FREE, group, 0), own.thread);
+        if (ITEM_STAGES == 1)
+            release_rows(rows_barrier(base + (WIDE ? DO_FREE : Y_FREE), group, 0), own.thread);
     }
     if (own.thread == 0) tma_store_wait_read<0>();
 }
@@ -405,12 +454,15 @@ attention_hopper_dq(const __grid_constant__ tensor_map rows,
         for (int i = 0; i < 3 * CONSUMERS * ITEM_STAGES; i++) {
             mbarrier_init(base + Q_FULL + 8 * i, 1);
             mbarrier_init(base + Q_FREE + 8 * i,
-                          i < 2 * CONSUMERS * ITEM_STAGES ? WARPGROUP / WARP : 1);
+                          i < (KINDS - 1) * CONSUMERS * ITEM_STAGES ? WARPGROUP / WARP : 1);
         }
         for (int i = 0; i < STAGES; i++) {
             mbarrier_init(base + KEYS_FULL + 8 * i, 1);
-            mbarrier_init(base + VALUES_FULL + 8 * i, 1);
             mbarrier_init(base + FREE + 8 * i, ARRIVALS);
+        }
+        for (int i = 0; i < V_STAGES; i++) {
+            mbarrier_init(base + VALUES_FULL + 8 * i, 1);
+            if (WIDE) mbarrier_init(base + VALUES_FREE + 8 * i, ARRIVALS);
         }
         fence_barrier_init();
     }
@@ -418,8 +470,10 @@ attention_hopper_dq(const __grid_constant__ tensor_map rows,
     dependents_start();
     if (group == CONSUMERS) {
         registers_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x == CONSUMERS * WARPGROUP) produce(base, s, &tiles);
+        if (threadIdx.x == CONSUMERS * WARPGROUP) produce<true, !WIDE>(base, s, &tiles);
         if (threadIdx.x == CONSUMERS * WARPGROUP + WARP) produce_rows(base, s, &rows, &dy, &y);
+        if (WIDE && threadIdx.x == CONSUMERS * WARPGROUP + 2 * WARP)
+            produce<false, true>(base, s, &tiles);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
         queries own;
@@ -434,6 +488,7 @@ attention_hopper_dq(const __grid_constant__ tensor_map rows,
         own.heads = heads;
         own.lse_of = lse;
         own.stats = stats;
+        own.values.stage = own.values.phase = 0;
         consume(base, s, group, own, &dqkv, scale);
     }
 }

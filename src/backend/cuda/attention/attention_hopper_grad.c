@@ -1,5 +1,6 @@
 /* Attention backward for compute capability 9.0. Variant wgmma: dq and row statistics, then dk and
- * dv. Variant wgmma_sums: one kernel, between small ones, adds up dq in undefined order. */
+ * dv; heads over 128: row statistics, dq, dv, dk. Variant wgmma_sums: one kernel, between small
+ * ones, adds up dq in undefined order. */
 #include "backend/cuda/attention/attention_shape.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
@@ -9,10 +10,14 @@
 /* As in the kernels. */
 enum { WARPGROUP = 128, OWN = 64, STATS = 64, ALIGN = 1024, BARRIERS = 512, SUMS_THREADS = 256 };
 
-/* Names as in attention_hopper_grad.cuh. */
+/* Names as in the kernels; others: V_STAGES or DO_STAGES. */
 struct layout {
-    int consumers, tile, stages, item_stages, ahead, late;
+    int consumers, tile, stages, others, item_stages, ahead, late;
 };
+
+/* Launches; PARTS of attention_hopper_dkv.cu. */
+enum part { DKV, DV, DK, DQ };
+enum { WIDE = 128 }; /* heads over this have a launch each for dv and dk */
 
 /* By head size; NULL: none. Clocks of 128 x 128 pairs on an H200 at T 1024 (12 heads of 64 or 6 of
  * 128, batch 16) and 16384, for warpgroups x tile, ahead and late (plain: neither). Both kernels:
@@ -30,30 +35,42 @@ struct layout {
  *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2 5995, 4509; 3x64 plain 6897, 7573
  *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages, one of K, V late 7795, 6813, plain 7759, 6701
  *   both, 64, persistent blocks, items of all heads: 7206, 5998; a block per item: 8035, 5987
- * 16 and 32 use 64's layout; 96 is not measured. */
-static const struct layout *layout_of(int64_t width, bool keys)
+ * 16 and 32 use 64's layout; 96 is not measured. Over 128, all launches, microseconds at T 4096 and
+ * 1024 (batch 4, 8 heads, causal) on another H200:
+ *   256: 1560, 146; dq late 1640, 152, then dk not late 1640, 152, dv with 2 stages of Q 1643, 152
+ *   192: 1178, 109; dv with 3 stages of dO and one item 1184, 108, then dq ahead 1 with 2 stages
+ *   1224, 112, late with 2 stages 1289, 116, not late 1194, 108; dk with 2 stages 1192, 110, not
+ *   late 1189, 109 */
+static const struct layout *layout_of(int64_t width, enum part part)
 {
     static const struct {
         int head;
-        struct layout dq, dkv;
+        enum part part;
+        struct layout layout;
     } all[] = {
-        {16, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
-        {32, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
-        {64, {3, 64, 5, 2, 2, 0}, {2, 64, 6, 2, 1, 1}},
-        {96, {2, 64, 5, 1, 1, 1}, {2, 64, 4, 2, 0, 1}},
-        {128, {2, 64, 4, 1, 1, 1}, {2, 64, 3, 2, 0, 1}},
+        {16, DQ, {3, 64, 5, 5, 2, 2, 0}},  {16, DKV, {2, 64, 6, 6, 2, 1, 1}},
+        {32, DQ, {3, 64, 5, 5, 2, 2, 0}},  {32, DKV, {2, 64, 6, 6, 2, 1, 1}},
+        {64, DQ, {3, 64, 5, 5, 2, 2, 0}},  {64, DKV, {2, 64, 6, 6, 2, 1, 1}},
+        {96, DQ, {2, 64, 5, 5, 1, 1, 1}},  {96, DKV, {2, 64, 4, 4, 2, 0, 1}},
+        {128, DQ, {2, 64, 4, 4, 1, 1, 1}}, {128, DKV, {2, 64, 3, 3, 2, 0, 1}},
+        {192, DQ, {2, 64, 3, 2, 1, 0, 1}}, {192, DV, {2, 64, 3, 2, 2, 0, 0}},
+        {192, DK, {2, 64, 3, 2, 1, 0, 1}}, {256, DQ, {2, 64, 2, 1, 1, 0, 0}},
+        {256, DV, {2, 64, 3, 2, 1, 0, 0}}, {256, DK, {2, 64, 2, 1, 1, 0, 1}},
     };
     for (int i = 0; i < COUNT_OF(all); i++)
-        if (all[i].head == width) return keys ? &all[i].dkv : &all[i].dq;
+        if (all[i].head == width && all[i].part == part) return &all[i].layout;
     return NULL;
 }
 
-/* Q, dO and y of an item, or K and V; K and V of a tile, or Q, dO and statistics. */
-static unsigned shared_bytes(const struct layout *y, int64_t width, bool keys)
+/* Of an item: Q, dO and, up to WIDE, y, or K and V, or K. Of tiles: K and V, or Q, dO and
+ * statistics. */
+static unsigned shared_bytes(const struct layout *y, int64_t width, enum part part)
 {
-    int64_t row = 2 * width, item = (keys ? 2 : 3) * y->consumers * OWN * row;
-    int64_t stage = 2 * y->tile * row + (keys ? 2 * STATS * 4 : 0);
-    return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + BARRIERS);
+    int kinds = part == DV ? 1 : part == DQ && width <= WIDE ? 3 : 2;
+    int64_t row = 2 * width, items = y->item_stages * kinds * y->consumers * OWN * row;
+    int64_t tiles = (y->stages + y->others) * y->tile * row;
+    int64_t stats = part == DQ ? 0 : y->stages * 2 * STATS * 4;
+    return (unsigned)(ALIGN + items + tiles + stats + BARRIERS);
 }
 
 /* A tensor map of the statistics of `tiles` tiles of queries, one tile a box; racecheck reports
@@ -70,73 +87,114 @@ static struct cuda_tensor stats_of(int64_t tiles)
 static bool fits(const struct kernel_call *c)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    return !c->numerics.portable && cuda_hopper(c) && layout_of(s.width, false) &&
+    return !c->numerics.portable && cuda_hopper(c) && layout_of(s.width, DQ) &&
            s.T * s.B * s.H <= INT32_MAX;
 }
 
-static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call *c, bool keys)
+static int64_t items_of(const struct attention_shape *s, enum part part)
+{
+    int64_t heads = s->B * (part == DQ ? s->H : s->KV);
+    return heads * ceil_div(s->T, OWN * layout_of(s->width, part)->consumers);
+}
+
+static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call *c, enum part part)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    const struct layout *y = layout_of(s.width, keys);
-    int64_t heads = s.B * (keys ? s.KV : s.H), items = heads * ceil_div(s.T, OWN * y->consumers);
+    const struct layout *y = layout_of(s.width, part);
     int64_t processors = cuda_device_of(c)->processors;
     struct cuda_launch *k =
-        launch_add(l, keys ? "attention_hopper_dkv.cu" : "attention_hopper_dq.cu",
-                   keys ? "attention_hopper_dkv" : "attention_hopper_dq",
-                   items < processors ? items : processors, WARPGROUP * (y->consumers + 1));
+        launch_add(l, part == DQ ? "attention_hopper_dq.cu" : "attention_hopper_dkv.cu",
+                   part == DQ ? "attention_hopper_dq" : "attention_hopper_dkv",
+                   min_i64(items_of(&s, part), processors), WARPGROUP * (y->consumers + 1));
+    /* Between heads a warpgroup would wait for the stage that its last dK still reads. */
+    bool late = y->late && !(part == DK && s.H > s.KV && y->stages < 3);
     k->arch = 90;
-    k->shared_bytes = shared_bytes(y, s.width, keys);
+    k->shared_bytes = shared_bytes(y, s.width, part);
     launch_define(k, "HEAD_SIZE", s.width);
     attention_define(k, c, &s);
     launch_define(k, "CONSUMERS", y->consumers);
     launch_define(k, "TILE_ROWS", y->tile);
     launch_define(k, "STAGES", y->stages);
+    launch_define(k, part == DQ ? "V_STAGES" : "DO_STAGES", y->others);
     launch_define(k, "ITEM_STAGES", y->item_stages);
     launch_define(k, "AHEAD", y->ahead);
-    launch_define(k, "LATE", y->late);
+    launch_define(k, "LATE", late);
+    if (part != DQ) launch_define(k, "PARTS", part);
     return k;
 }
 
-/* The last arguments of both kernels. */
-static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, bool keys)
+/* The last arguments of these kernels. */
+static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, enum part part)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    int64_t heads = s.B * (keys ? s.KV : s.H);
     arg_in(k, "step_number", STEP);
     arg_f32(k, "scale", 1 / sqrt((double)s.D));
     arg_lengths(k, &s);
-    arg_i32(k, "heads", heads);
-    arg_i32(k, "items", heads * ceil_div(s.T, OWN * layout_of(s.width, keys)->consumers));
+    arg_i32(k, "heads", s.B * (part == DQ ? s.H : s.KV));
+    arg_i32(k, "items", items_of(&s, part));
     arg_dropout(k, &c->attr->attention.drop);
+}
+
+/* Adds the first kernel of heads over WIDE, and of variant wgmma_sums, which alone uses `dq` and
+ * `counter`. */
+static struct cuda_launch *add_rows(struct cuda_launches *l, const struct attention_shape *s,
+                                    const char *entry, int64_t blocks, bool sums)
+{
+    struct cuda_launch *k = launch_add(l, "attention_hopper_sums.cu", entry, blocks, SUMS_THREADS);
+    k->arch = 90;
+    launch_define(k, "HEAD_SIZE", s->width);
+    launch_define(k, "SUMS", sums);
+    return k;
+}
+static void add_statistics(struct cuda_launches *l, const struct attention_shape *s, int64_t tiles,
+                           int64_t stats, int64_t dq, int64_t counter)
+{
+    struct cuda_launch *k =
+        add_rows(l, s, "attention_hopper_rows", s->B * s->H * tiles, s->width <= WIDE);
+    arg_in(k, "dy", DY);
+    args_in(k, Y, "y lse");
+    arg_scratch(k, "stats", stats);
+    arg_scratch(k, "dq", dq);
+    arg_scratch(k, "counter", counter);
+    arg_lengths(k, s);
+    arg_i32(k, "D", s->D);
+    arg_i32(k, "tiles", tiles);
 }
 
 static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
+    static const enum part both[] = {DKV}, each[] = {DV, DK};
     struct attention_shape s = attention_shape_of(c, QKV);
-    int64_t all = s.H + 2 * s.KV, blocks = s.B * s.H * ceil_div(s.T, STATS);
+    bool wide = s.width > WIDE;
+    int64_t all = s.H + 2 * s.KV, tiles = ceil_div(s.T, STATS), blocks = s.B * s.H * tiles;
     int64_t stats = launch_scratch(l, blocks * 2 * STATS * 4);
     struct cuda_tensor of_stats = stats_of(blocks);
     struct cuda_tensor packed = attention_tensor(&s, all, OWN),
                        plain = attention_tensor(&s, s.H, OWN);
-    struct cuda_tensor tiles = attention_tensor(&s, all, layout_of(s.width, false)->tile);
+    struct cuda_tensor keys = attention_tensor(&s, all, layout_of(s.width, DQ)->tile);
+    if (wide) add_statistics(l, &s, tiles, stats, stats, stats);
 
-    struct cuda_launch *k = add(l, c, false);
+    struct cuda_launch *k = add(l, c, DQ);
+    k->dependent = wide;
     arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
-    arg_tensor_map(k, "tiles", ARG_IN, QKV, &tiles);
+    arg_tensor_map(k, "tiles", ARG_IN, QKV, &keys);
     arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
     arg_tensor_map(k, "y", ARG_IN, Y, &plain);
     arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
     arg_in(k, "lse", LSE);
     arg_scratch(k, "stats", stats);
-    arg_sizes(k, c, false);
+    arg_sizes(k, c, DQ);
 
-    k = add(l, c, true);
-    k->dependent = true;
-    arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
-    arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
-    arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
-    arg_tensor_map(k, "stats", ARG_SCRATCH, stats, &of_stats);
-    arg_sizes(k, c, true);
+    for (int i = 0; i < (wide ? COUNT_OF(each) : COUNT_OF(both)); i++) {
+        enum part part = wide ? each[i] : both[i];
+        k = add(l, c, part);
+        k->dependent = true;
+        arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
+        arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
+        arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
+        arg_tensor_map(k, "stats", ARG_SCRATCH, stats, &of_stats);
+        arg_sizes(k, c, part);
+    }
 }
 
 /* One kernel with 5 matmuls instead of 7, but dq is added up in memory: faster for long sequences.
@@ -187,14 +245,6 @@ static bool fits_sums_short(const struct kernel_call *c)
     return fits_sums(c) && !is_long(c);
 }
 
-static struct cuda_launch *add_rows(struct cuda_launches *l, const struct attention_shape *s,
-                                    const char *entry, int64_t blocks)
-{
-    struct cuda_launch *k = launch_add(l, "attention_hopper_sums.cu", entry, blocks, SUMS_THREADS);
-    k->arch = 90;
-    launch_define(k, "HEAD_SIZE", s->width);
-    return k;
-}
 static struct cuda_launch *add_all(struct cuda_launches *l, const struct kernel_call *c,
                                    const struct sums_layout *y, int64_t items)
 {
@@ -228,17 +278,8 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_tensor of_stats = stats_of(blocks);
     double scale = 1 / sqrt((double)s.D);
 
-    struct cuda_launch *k = add_rows(l, &s, "attention_hopper_rows", blocks);
-    arg_in(k, "dy", DY);
-    args_in(k, Y, "y lse");
-    arg_scratch(k, "stats", stats);
-    arg_scratch(k, "dq", dq);
-    arg_scratch(k, "counter", counter);
-    arg_lengths(k, &s);
-    arg_i32(k, "D", s.D);
-    arg_i32(k, "tiles", tiles);
-
-    k = add_all(l, c, y, items);
+    add_statistics(l, &s, tiles, stats, dq, counter);
+    struct cuda_launch *k = add_all(l, c, y, items);
     arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
     arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
     arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
@@ -251,7 +292,7 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "section", section < heads ? section : heads);
     arg_i32(k, "items", items);
 
-    k = add_rows(l, &s, "attention_hopper_convert", blocks);
+    k = add_rows(l, &s, "attention_hopper_convert", blocks, true);
     k->dependent = true;
     arg_scratch(k, "dq", dq);
     arg_out(k, "dqkv", 0);

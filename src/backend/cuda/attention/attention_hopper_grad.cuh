@@ -1,10 +1,11 @@
 /* attention_hopper_grad.cuh - shared by the sm_90a attention backward kernels: layout of rows in
  * shared memory, matmuls over them, distribution of items, dropout.
  *
- * Constants: HEAD_SIZE (16, 32, 64, 96, 128), GROUP (query heads per key and value head), CAUSAL,
- * DROPOUT, CONSUMERS (compute warpgroups), TILE_ROWS (rows of a tile of the other side), STAGES
- * (tiles in shared memory), ITEM_STAGES (items whose own rows are in shared memory), AHEAD (when
- * the next tile's S starts: 1 after P of this one, 2 before), LATE (matmuls end in the next tile).
+ * Constants: HEAD_SIZE (16, 32, 64, 96, 128, 192, 256), GROUP (query heads per key and value
+ * head), CAUSAL, DROPOUT, CONSUMERS (compute warpgroups), TILE_ROWS (rows of a tile of the other
+ * side), STAGES (tiles in shared memory), ITEM_STAGES (items whose own rows are in shared memory),
+ * AHEAD (when the next tile's S starts: 1 after P of this one, 2 before), LATE (matmuls end in the
+ * next tile).
  *
  * A block is CONSUMERS warpgroups and a producer warpgroup, which requests all copies. A consumer
  * owns 64 rows (queries in one kernel, keys in the other) and walks over tiles of the other side,
@@ -14,6 +15,7 @@
 
 enum {
     D = HEAD_SIZE,
+    WIDE = D > 128, /* registers hold the sums of one gradient; shared memory few tiles */
     M = 1, /* for attention_heads.cuh: two adjacent 16x16 blocks a call */
     PANEL = D % 64 == 0 ? 64 : D % 32 == 0 ? 32 : 16, /* columns */
     SWIZZLE = PANEL == 64 ? SWIZZLE_128B : PANEL == 32 ? SWIZZLE_64B : SWIZZLE_32B,

@@ -1,8 +1,9 @@
-/* attention_hopper_sums.cu - the kernels before and after attention_hopper_dqkv.cu.
+/* attention_hopper_sums.cu - the kernels before and after attention_hopper_dqkv.cu; without SUMS,
+ * the kernel before attention_hopper_dq.cu for wide heads.
  *
  * attention_hopper_rows: dy, y (B,T,C), log-sum-exp (B,H,T) -> stats (B,H,tiles of 64,2,64) float:
- * the log-sum-exp times log2 e, infinite from T on, and delta = rowsum(dy y). Zeroes dq's sums and
- * the item counter. attention_hopper_convert: scaled dq -> the first C columns of dqkv.
+ * the log-sum-exp times log2 e, infinite from T on, and delta = rowsum(dy y). SUMS: zeroes dq's
+ * sums and the item counter. attention_hopper_convert: scaled dq -> the first C columns of dqkv.
  *
  * Sums of dq are stored in pieces of 64 rows by 64 columns, (B,H,tiles,HEAD_SIZE / 64), as a
  * warpgroup of 128 threads holds them: float i of thread t at 512 (i / 4) + 4 t + i % 4. A block
@@ -11,7 +12,9 @@
 #include "hopper.cuh"
 
 enum {
-    ROWS = 64, THREADS = 256, LANES = HEAD_SIZE / 8, /* per row, 16 bytes each */
+    ROWS = 64, THREADS = 256, CHUNKS = HEAD_SIZE / 8, /* of 16 bytes */
+    LANES = CHUNKS & -CHUNKS, TIMES = CHUNKS / LANES, /* per row; chunks of a lane */
+    EACH = ROWS * LANES / THREADS,                    /* rows of a lane */
     PIECES = HEAD_SIZE / 64, PIECE = 64 * 64,
 };
 
@@ -32,21 +35,26 @@ attention_hopper_rows(const bf16 *dy, const bf16 *y, const float *lse, float *st
     dependents_start();
     int tile = blockIdx.x % tiles, head = blockIdx.x / tiles, b = head / H,
         lane = threadIdx.x % LANES;
-    uint4 a[ROWS * LANES / THREADS], e[ROWS * LANES / THREADS];
-    UNROLL for (int i = 0; i < ROWS * LANES / THREADS; i++) {
-        int t = tile * ROWS + (i * THREADS + threadIdx.x) / LANES;
-        a[i] = e[i] = make_uint4(0, 0, 0, 0);
-        if (t >= T || lane * 8 >= D) continue;
-        i64 at = ((i64)(b * (i64)T + t) * H + head % H) * D + lane * 8;
-        a[i] = *(const uint4 *)(dy + at), e[i] = *(const uint4 *)(y + at);
-    }
+    uint4 a[EACH][TIMES], e[EACH][TIMES];
+    UNROLL for (int i = 0; i < EACH; i++)
+        UNROLL for (int k = 0; k < TIMES; k++) {
+            int t = tile * ROWS + (i * THREADS + threadIdx.x) / LANES,
+                column = (k * LANES + lane) * 8;
+            a[i][k] = e[i][k] = make_uint4(0, 0, 0, 0);
+            if (t >= T || column >= D) continue;
+            i64 at = ((i64)(b * (i64)T + t) * H + head % H) * D + column;
+            a[i][k] = *(const uint4 *)(dy + at), e[i][k] = *(const uint4 *)(y + at);
+        }
+#if SUMS
     if (blockIdx.x == 0 && threadIdx.x == 0) *counter = 0;
     float4 *sums = (float4 *)(dq + (i64)blockIdx.x * PIECES * PIECE);
     UNROLL for (int i = 0; i < PIECES * PIECE / 4 / THREADS; i++)
         sums[i * THREADS + threadIdx.x] = make_float4(0, 0, 0, 0);
-    UNROLL for (int i = 0; i < ROWS * LANES / THREADS; i++) {
+#endif
+    UNROLL for (int i = 0; i < EACH; i++) {
         int row = (i * THREADS + threadIdx.x) / LANES, t = tile * ROWS + row;
-        float delta = dot(a[i], e[i]);
+        float delta = 0;
+        UNROLL for (int k = 0; k < TIMES; k++) delta += dot(a[i][k], e[i][k]);
         UNROLL for (int d = LANES / 2; d; d /= 2) delta += __shfl_xor_sync(~0u, delta, d);
         float *to = stats + (i64)blockIdx.x * 2 * ROWS + row;
         if (lane == 0) to[0] = t < T ? lse[(i64)head * T + t] * LOG2_E : INFINITY_F;
@@ -54,6 +62,7 @@ attention_hopper_rows(const bf16 *dy, const bf16 *y, const float *lse, float *st
     }
 }
 
+#if SUMS
 /* Transposes among four lanes: w[i] of lane q becomes w[q] of lane i. */
 DEVICE void transpose_four(u32 (&w)[4], int lane)
 {
@@ -96,3 +105,4 @@ attention_hopper_convert(const float *dq, bf16 *dqkv, float scale, int T, int H,
                     make_uint4(w[0], w[1], w[2], w[3]);
         }
 }
+#endif

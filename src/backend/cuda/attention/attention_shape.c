@@ -3,7 +3,7 @@
 /* Rows of tensor maps are multiples of 16 bytes. */
 static int64_t width_of(int64_t D)
 {
-    static const int64_t all[] = {16, 32, 64, 96, 128};
+    static const int64_t all[] = {16, 32, 64, 96, 128, 192, 256};
     for (int i = 0; i < COUNT_OF(all) && D % 8 == 0; i++)
         if (D <= all[i]) return all[i];
     return 0;
