@@ -186,7 +186,7 @@ static struct stats stats_of_steps(const struct run *r, size_t member, struct ar
     int skip = r->steps / 4 < 5 ? r->steps / 4 : 5, n = 0;
     double *x = ARENA_NEW(a, double, r->steps + 1);
     for (int i = skip; i < r->steps; i++) {
-        x[n] = *(const double *)((const char *)&r->step[i] + member);
+        memcpy(&x[n], (const char *)&r->step[i] + member, sizeof x[n]);
         n += isfinite(x[n]);
     }
     return stats_of(x, n);
