@@ -130,8 +130,3 @@ const struct machine_copy *machine_copy_fastest(const struct machine *m)
         if (m->copy[i].moved > best->moved) best = &m->copy[i];
     return best;
 }
-
-const struct machine_copy *machine_copy_large(const struct machine *m)
-{
-    return m->copies ? &m->copy[m->copies - 1] : NULL;
-}

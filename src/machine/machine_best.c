@@ -8,6 +8,23 @@
 /* An idle desktop uses up to a tenth of a processor. */
 static const double DISTURBED = 0.1;
 
+/* A smaller copy can be slower because memcpy changes its method late. One thread can be faster
+ * than all threads if other processes are busy. Neither lowers a ceiling. */
+void machine_make_ceilings(struct machine *m)
+{
+    for (int i = m->copies - 1; i >= 0; i--) {
+        struct machine_copy *c = &m->copy[i];
+        bool last = i == m->copies - 1;
+        c->moved_one = fmax(c->moved_one, last ? 0 : c[1].moved_one);
+        c->moved = fmax(fmax(c->moved, c->moved_one), last ? 0 : c[1].moved);
+    }
+}
+
+const struct machine_copy *machine_copy_large(const struct machine *m)
+{
+    return m->copies ? &m->copy[m->copies - 1] : NULL;
+}
+
 bool machine_was_disturbed(const struct machine *m)
 {
     return m->others > DISTURBED;

@@ -97,18 +97,6 @@ static double rate(const struct copying *c, int threads, int64_t bytes, bool qui
     return best;
 }
 
-/* A smaller copy can be slower because memcpy changes its method late. One thread can be faster
- * than all threads if other processes are busy. Neither lowers a ceiling. */
-void machine_make_ceilings(struct machine *m)
-{
-    for (int i = m->copies - 1; i >= 0; i--) {
-        struct machine_copy *c = &m->copy[i];
-        bool last = i == m->copies - 1;
-        c->moved_one = fmax(c->moved_one, last ? 0 : c[1].moved_one);
-        c->moved = fmax(fmax(c->moved, c->moved_one), last ? 0 : c[1].moved);
-    }
-}
-
 enum status machine_measure_copies(struct machine_work *w)
 {
     struct machine *m = w->machine;
