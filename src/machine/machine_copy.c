@@ -6,7 +6,6 @@
 #include "base/str.h"
 #include "machine/machine_parts.h"
 
-#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
