@@ -160,7 +160,7 @@ static void build_whole(struct worker *w)
 char *scene_timeless(enum command c, const char *out)
 {
     static const char *const varies[] = {"\"ms_", "\"tokens_per_s\"", "\"speed\"",
-                                         "\"memory_peak\""};
+                                         "\"mfu\"", "\"memory_peak\""};
     char *text;
     size_t bytes;
     bool in_notes = false; /* about other programs that ran at the same time */
