@@ -1,22 +1,33 @@
-/* strobe compare: trains once for each combination of values, one run after the other, each in a
- * separate process, so that no run inherits memory from another. Then it reports on all runs. */
+/* strobe compare: trains once for each combination of values, each in a separate process, so that
+ * no run inherits memory from another. The processes train in turns, if they fit in memory
+ * together, else one after the other. Then it reports on all runs. */
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "bench/bench_grid.h"
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/planned.h"
+#include "cli/turns.h"
+#include "engine/device.h"
+#include "engine/fit.h"
+#include "engine/memory.h"
+#include "engine/tune.h"
 #include "model/model.h"
 #include "train/rundir.h"
 
 #include <limits.h>
 #include <string.h>
 
-enum { VARIANTS_MOST = 16 };
+enum { VARIANTS_MOST = 16, WARM_UP = 5 };
+/* Of a process on a GPU besides its plans: context, libraries, compiled kernels. */
+static const int64_t CONTEXT_BYTES = 1 << 30;
 
 struct variant {
     const char *name, *dir; /* "flash=false", "runs/x/flash=false" */
     char *word[BENCH_AXES]; /* "--flash=false" */
+    struct device device;
+    int64_t bytes; /* of device memory that a training takes */
 };
 
 struct comparing {
@@ -27,6 +38,8 @@ struct comparing {
     int variants;
     const char *out_dir;
     bool overwrite, resume;
+    bool one_by_one;    /* not in turns */
+    int64_t iters_most; /* of a variant */
 };
 
 static enum status sort_words(struct comparing *c, int argc, char **argv, struct arena *a)
@@ -57,9 +70,48 @@ static void make_variant(struct comparing *c, int n, struct arena *a)
     v->dir = arena_printf(a, "%s/%s", c->out_dir, v->name);
 }
 
+/* The kinds of a training, as the trainer opens them. */
+static unsigned kinds_of(const struct config *c)
+{
+    return memory_kinds(c, EXTENT_STEP) | 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS |
+           1u << GRAPH_DECODE;
+}
+
+static enum status measure_variant(struct variant *v, const struct config *config, struct arena *a)
+{
+    struct program p;
+    struct arena scratch = {0};
+    int64_t vocab;
+    TRY(device_of(config, &v->device));
+    TRY(planned_vocabulary(config, 0, &vocab, a));
+    enum status st =
+        program_for(&p, config, vocab, kinds_of(config), device_backend(config), &scratch);
+    if (st == ST_OK) {
+        bool host = v->device.backend->host_memory;
+        v->bytes = program_bytes(&p);
+        v->bytes += host ? fit_host_bytes(&p, false, config->plan.threads) : CONTEXT_BYTES;
+    }
+    arena_release(&scratch);
+    return st;
+}
+
+/* Whether all variants fit in the memory of their devices at once, with a tenth left over. */
+static bool fit_together(const struct comparing *c)
+{
+    for (int i = 0; i < c->variants; i++) {
+        const struct device *d = &c->variant[i].device;
+        int64_t sum = 0, free = d->backend->devices.free_memory(d->number);
+        for (int k = 0; k < c->variants; k++)
+            if (c->variant[k].device.backend == d->backend &&
+                c->variant[k].device.number == d->number)
+                sum += c->variant[k].bytes;
+        if (free >= 0 && sum > free / 10 * 9) return false;
+    }
+    return true;
+}
+
 /* Refuses what `strobe train` would refuse, before the first run starts. */
-static enum status check_variant(const struct comparing *c, const struct variant *v,
-                                 struct arena *a)
+static enum status check_variant(struct comparing *c, struct variant *v, struct arena *a)
 {
     struct config config;
     enum status st = command_read_config(&config, c->commons, c->common, true, a);
@@ -75,7 +127,8 @@ static enum status check_variant(const struct comparing *c, const struct variant
                     "%s already contains a run; continue it (--init_from=resume), choose another "
                     "--out_dir, or replace it (--overwrite)",
                     v->dir);
-    return ST_OK;
+    if (config.train.max_iters > c->iters_most) c->iters_most = config.train.max_iters;
+    return measure_variant(v, &config, a);
 }
 
 static enum status plan_variants(struct comparing *c, int argc, char **argv, struct arena *a)
@@ -114,19 +167,45 @@ static char **words_of(const struct comparing *c, const struct variant *v, struc
     return word;
 }
 
-static enum status run_variants(const struct comparing *c, struct arena *a)
+static enum status fail_stopped(const char *name)
+{
+    return fail(ST_INTERRUPTED,
+                "stopped at %s; repeat the command with --init_from=resume to continue", name);
+}
+
+/* The first turn is a warm-up: as many iterations as reports leave out. */
+static enum status run_in_turns(const struct comparing *c, struct arena *a)
+{
+    struct turns_of of[VARIANTS_MOST];
+    int64_t warm = c->iters_most / 4 < WARM_UP ? c->iters_most / 4 : WARM_UP;
+    for (int i = 0; i < c->variants; i++)
+        of[i] = (struct turns_of){words_of(c, &c->variant[i], a), c->variant[i].name};
+    log_info("%d variants train in turns, so that all see the same machine", c->variants);
+    enum status st = turns_run(of, c->variants, warm, false, a);
+    if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return fail_stopped("a turn");
+    return st;
+}
+
+static enum status run_one_by_one(const struct comparing *c, struct arena *a)
 {
     enum status st = ST_OK;
-    interrupt_catch();
     for (int i = 0; i < c->variants && st == ST_OK; i++) {
         const struct variant *v = &c->variant[i];
         log_info("\n=== %d of %d: %s", i + 1, c->variants, v->name);
         st = child_run(words_of(c, v, a), v->name, false);
-        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted()))
-            st = fail(ST_INTERRUPTED,
-                      "stopped at %s; repeat the command with --init_from=resume to continue",
-                      v->name);
+        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) st = fail_stopped(v->name);
     }
+    return st;
+}
+
+static enum status run_variants(const struct comparing *c, struct arena *a)
+{
+    bool together = fit_together(c), turns = together && !c->one_by_one && c->variants > 1;
+    if (!together)
+        log_info("the variants do not fit in memory together: they train one after the other, so "
+                 "a drift of the machine between them does not cancel");
+    interrupt_catch();
+    enum status st = turns ? run_in_turns(c, a) : run_one_by_one(c, a);
     interrupt_release();
     return st;
 }
@@ -149,6 +228,8 @@ enum status cmd_compare(int argc, char **argv)
     const struct opt options[] = {
         {"overwrite", OPT_FLAG, &c.overwrite, NULL, "replace the runs in out_dir"},
         {"json", OPT_FLAG, &json, NULL, "print the table as JSON"},
+        {"one-by-one", OPT_FLAG, &c.one_by_one, NULL,
+         "train one variant after the other, not in turns"},
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));

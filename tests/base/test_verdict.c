@@ -212,7 +212,7 @@ static const struct {
     {200, 100, 2},  /* long */
     {1000, 10, 1.3} /* nearly always */
 };
-enum { TRIALS = 150 };
+enum { TRIALS = 60 };
 
 /* Printed so that a change of the rule shows what it does. */
 static void show(const char *what, int load, int pairs, const struct trials *t)
