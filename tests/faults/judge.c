@@ -70,7 +70,7 @@ static char *timeless(const char *run)
         char *end = strchr(line, '\n');
         if (end) *end = '\0';
         char *ms = strstr(line, ",\"ms\":");
-        if (!strstr(line, "\"kind\":\"sample\"")) {
+        if (!strstr(line, "\"kind\":\"sample\"") && !strstr(line, "\"kind\":\"turn\"")) {
             if (ms) *ms = '\0';
             fprintf(f, "%s%s", line, end ? "\n" : "");
         }
