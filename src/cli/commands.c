@@ -25,7 +25,7 @@ static const struct command commands[] = {
     {"plan",    cmd_plan,    "CONFIG [--key=value ...]",       "show every kernel of a training step, its FLOPs and bytes"},
     {"tune",    cmd_tune,    "CONFIG... [--key=value ...]",    "measure on a GPU which variant of each matmul is fastest, and keep it for all runs"},
     {"memory",  cmd_memory,  "CONFIG [--key=value ...]",       "show where the memory of training goes"},
-    {"profile", cmd_profile, "CONFIG [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and its lower bound"},
+    {"profile", cmd_profile, "CONFIG [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and its lower bound; with --key=a,b in turns, and what changed"},
     {"ladder",  cmd_ladder,  "CONFIG [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too"},
     {"machine", cmd_machine, "[--quick]",                      "measure the peak speed of matmuls and copies on this machine"},
     {"bench",   cmd_bench,   "CONFIG...|--suite=NAME|kernels|attention [--key=value,...]", "time a training step and its matmuls alone; a grid of steps and their parts; a suite of an assignment; or kernels or attention alone"},
