@@ -262,8 +262,8 @@ FUZZ_CC := $(if $(FUZZER),$(firstword $(subst /lib/clang/, ,$(FUZZER)))/bin/clan
 FUZZ_FLAGS := -std=c2x -O1 -g1 -D_GNU_SOURCE -Isrc -fno-omit-frame-pointer -fno-sanitize-recover=all \
               -fsanitize=$(if $(FUZZER),fuzzer-no-link$(comma))address,undefined \
               $(if $(HAS_CUDA),-isystem $(CUDA)/include)
-FUZZ_WRAPPED := $(addprefix -Wl$(comma)--wrap=,file_exists file_read file_map file_unmap json_load_file \
-                  file_read_at file_map_at hash_open hash_add hash_close hash_bytes)
+FUZZ_WRAPPED := $(addprefix -Wl$(comma)--wrap=,file_exists file_read file_read_at file_open_at file_read_range json_load_file \
+                  hash_open hash_add hash_close hash_bytes)
 FUZZ_SOURCES := $(wildcard $(patsubst %,src/%/*.c,base config data present report tuning)) \
                 src/train/state_file.c src/machine/machine_file.c $(wildcard src/graph/*.c) \
                 $(if $(HAS_CUDA),src/backend/cuda/runtime/jit_cache.c)

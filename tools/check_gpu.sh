@@ -4,7 +4,8 @@
 # against the plan, startup time, and runs the sanitizer of the CUDA toolkit. One line each: ok or
 # FAIL, with the value and its limit; the exit code is 1 if one failed. STROBE=FILE selects the
 # program, ATTENTION=FILE test_attention_gpu, TEXT=FILE the training text; SMALL=1 uses models of a
-# few thousand parameters, to test this script; ONLY="name ..." runs only these parts.
+# few thousand parameters, to test this script; ONLY="name ..." runs only these parts, and
+# TOOLS="name ..." only these tools of the sanitizer.
 set -u
 export LC_ALL=C STROBE_LOG="${STROBE_LOG:-warning}"
 STROBE=${STROBE:-$PWD/strobe} TEXT=${TEXT:-} SMALL=${SMALL:-} ONLY=${ONLY:-}
@@ -29,6 +30,11 @@ broken() { # broken NAME FILE: a command failed; the file has its output
     failed=1
 }
 wanted() { [ -z "$ONLY" ] || case " $ONLY " in *" $1 "*) true ;; *) false ;; esac; }
+chosen() { # those of the tools that TOOLS names
+    for one in "$@"; do
+        case " ${TOOLS:-$one} " in *" $one "*) echo "$one" ;; esac
+    done
+}
 seconds() { date +%s.%N; }
 
 # sanitized NAME COMMAND...: under $tool
@@ -188,7 +194,7 @@ fi
 if wanted sanitizer; then
     PATH=$PATH:/usr/local/cuda/bin
     if command -v compute-sanitizer >/dev/null; then
-        for tool in memcheck racecheck; do
+        for tool in $(chosen memcheck racecheck); do
             for dtype in float32 bfloat16; do
                 for flash in true false; do
                     sanitized "$dtype, flash=$flash" \
@@ -205,7 +211,7 @@ if wanted sanitizer; then
             done
         done
         # Kernels for Hopper; only they use barriers in shared memory (synccheck).
-        for tool in memcheck racecheck synccheck; do
+        for tool in $(chosen memcheck racecheck synccheck); do
             hopper || continue
             sanitized "attention, T 320" "$ATTENTION" races
             for op in LINEAR_GELU MATMUL_GELU_GRAD MATMUL; do

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,13 +14,15 @@
 bool file_exists(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0;
+    return stat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 bool file_is_dir(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    if (stat(path, &info) != 0) return false;
+    errno = ENOTDIR;
+    return S_ISDIR(info.st_mode);
 }
 
 bool file_peek(const char *path, char *text, int size)
@@ -97,32 +98,19 @@ enum status file_read(const char *path, struct arena *a, char **ret_data, int64_
     return file_read_at(NULL, path, a, ret_data, ret_size);
 }
 
-enum status file_map_at(const struct dir *at, const char *name, void **ret_map, int64_t *ret_size)
+enum status file_read_range(int fd, const char *path, int64_t from, int64_t bytes, void *ret)
 {
-    char buffer[DIR_NAME];
-    int fd;
-    int64_t size;
-    TRY(file_open_at(at, name, &fd, &size));
-    if (size == 0) {
-        close(fd);
-        return fail(ST_FORMAT, "%s: is empty", dir_path(at, name, buffer));
+    char *to = ret;
+    for (int64_t done = 0; done < bytes;) {
+        ssize_t n = pread(fd, to + done, (size_t)(bytes - done), (off_t)(from + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return dir_fail(NULL, path, errno);
+        if (n == 0)
+            return fail(ST_FORMAT, "%s was cut to %lld bytes while it was in use", path,
+                        (long long)lseek(fd, 0, SEEK_END));
+        done += n;
     }
-    void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) return close_and_fail(fd, at, name, errno);
-    close(fd);
-    *ret_map = map;
-    *ret_size = size;
     return ST_OK;
-}
-
-enum status file_map(const char *path, void **ret_map, int64_t *ret_size)
-{
-    return file_map_at(NULL, path, ret_map, ret_size);
-}
-
-void file_unmap(void *map, int64_t size)
-{
-    if (map) munmap(map, (size_t)size);
 }
 
 enum status file_make_dirs_count(const char *path, int *ret_made)
@@ -141,7 +129,9 @@ enum status file_make_dirs_count(const char *path, int *ret_made)
         if (!end) break;
         *p = '/';
     }
-    if (!file_is_dir(path)) return fail(ST_IO, "%s: exists and is not a directory", path);
+    if (!file_is_dir(path))
+        return errno == ENOTDIR ? fail(ST_IO, "%s: exists and is not a directory", path)
+                                : dir_fail(NULL, path, errno);
     if (ret_made) *ret_made = made;
     return ST_OK;
 }
@@ -214,20 +204,45 @@ int file_temporary_of(const char *entry)
     return of_writer ? dot : 0;
 }
 
-/* Writers hold a lock on what has a temporary name; the system releases that of a killed one. */
-void file_remove_temporary_at(const struct dir *at, const char *name)
+/* Writers hold a lock on what has a temporary name; the system releases that of a killed one. What
+ * cannot be opened may be in use and stays. A link (ELOOP) or a socket (ENXIO) is no writer's. */
+static enum status remove_unused(const struct dir *at, const char *name)
 {
     char buffer[DIR_NAME];
     int fd = openat(dir_fd(at), dir_name(at, name, buffer),
                     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    bool in_use = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (fd < 0 && errno != ELOOP && errno != ENXIO)
+        return errno == ENOENT ? ST_OK : dir_fail(at, name, errno);
+    bool in_use = fd >= 0 && !file_lock(fd);
     enum status st = ST_OK;
     if (!in_use) {
         st = file_remove_at(at, name);
         if (st != ST_OK && (errno == EISDIR || errno == EPERM)) st = dir_remove(at, name);
     }
     if (fd >= 0) close(fd);
-    if (st != ST_OK) log_warning("could not remove a temporary file: %s", fail_message());
+    return st;
+}
+
+void file_remove_temporary_at(const struct dir *at, const char *name)
+{
+    if (remove_unused(at, name) != ST_OK)
+        log_warning("could not remove a temporary file: %s", fail_message());
+}
+
+bool file_lock(int fd)
+{
+    /* File systems without locks are accepted. */
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno == ENOLCK || errno == ENOSYS ||
+           errno == EOPNOTSUPP;
+}
+
+bool file_lock_named(int fd, const struct dir *at, const char *name)
+{
+    char buffer[DIR_NAME];
+    struct stat held, named;
+    return file_lock(fd) && fstat(fd, &held) == 0 &&
+           fstatat(dir_fd(at), dir_name(at, name, buffer), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -252,11 +267,11 @@ static enum status open_named(struct file_writer *w, int *ret_fd)
         int fd = openat(dir_fd(w->at), dir_name(w->at, w->temporary, buffer),
                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         *ret_fd = fd;
-        if (fd >= 0) {
-            flock(fd, LOCK_EX | LOCK_NB);
-            return ST_OK;
-        }
-        if (errno != EEXIST) break;
+        if (fd >= 0 && file_lock_named(fd, w->at, w->temporary)) return ST_OK;
+        if (fd >= 0)
+            close(fd);
+        else if (errno != EEXIST)
+            break;
     }
     w->temporary[0] = '\0';
     return dir_fail(w->at, w->path, errno);
@@ -302,7 +317,7 @@ static bool name_file(struct file_writer *w, int fd)
     if (!w->temporary[0]) {
         if (link_to(w, fd, w->path)) return true;
         if (errno != EEXIST) return false;
-        flock(fd, LOCK_EX | LOCK_NB);
+        (void)file_lock(fd);
         char name[FILE_TEMPORARY];
         if (file_temporary_name(w->path, name) != ST_OK || !link_to(w, fd, name)) return false;
         strcpy(w->temporary, name);

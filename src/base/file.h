@@ -1,4 +1,4 @@
-/* file.h - read whole files, map files, and write files atomically.
+/* file.h - read files, and write files atomically.
  *
  * Only regular files are opened: a FIFO or a device neither blocks nor fills the memory. Every
  * error message names the path and the operating system's reason. Functions that end in _at take a
@@ -11,7 +11,9 @@
 
 #include <stdio.h>
 
+/* False only if there is none: what cannot be looked at may exist, and opening it says why not. */
 bool file_exists(const char *path);
+/* If false, errno holds the reason: ENOTDIR if it is something else. */
 bool file_is_dir(const char *path);
 /* Up to size - 1 bytes as text in one read, without allocating; false and "" if there are none. */
 bool file_peek(const char *path, char *text, int size);
@@ -21,10 +23,10 @@ enum status file_open_at(const struct dir *at, const char *name, int *ret_fd, in
 enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size);
 enum status file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret_data,
                          int64_t *ret_size);
-/* Maps a file read-only; an empty file is ST_FORMAT. Release the mapping with file_unmap. */
-enum status file_map(const char *path, void **ret_map, int64_t *ret_size);
-enum status file_map_at(const struct dir *at, const char *name, void **ret_map, int64_t *ret_size);
-void file_unmap(void *map, int64_t size);
+/* Reads `bytes` bytes at the offset `from` of an open file; ST_FORMAT if it ends before. `path` is
+ * for the message. Files are not mapped: an error of the disk, or a file that another program cuts,
+ * would end the process. */
+enum status file_read_range(int fd, const char *path, int64_t from, int64_t bytes, void *ret);
 /* The user's cache folder by the XDG rules (a relative XDG_CACHE_HOME counts as unset), or NULL if
  * there is no home directory. The folder may not exist yet. */
 const char *file_cache_folder(struct arena *a);
@@ -68,6 +70,10 @@ enum status file_sync_parent(const char *path);
 enum status file_temporary_name(const char *name, char ret[FILE_TEMPORARY]);
 /* The length of NAME if `entry` is such a name, or NAME.PID.tmp of older versions; else 0. */
 int file_temporary_of(const char *entry);
+/* Whether this process has the lock on an open file now, or the file system has no locks. */
+bool file_lock(int fd);
+/* The same, and `name` still leads to this file: no one removed it as a leftover before. */
+bool file_lock_named(int fd, const struct dir *at, const char *name);
 /* Removes a file or folder of such a name unless a living process is writing it, or it is gone. A
  * failure is only a warning. */
 void file_remove_temporary_at(const struct dir *at, const char *name);

@@ -99,6 +99,8 @@ static enum status clean(const struct dir *at, const char *name)
     struct arena scratch = {0};
     struct dir_entries left;
     enum status st = list_temporaries(at, name, false, &scratch, &left);
+    /* one may be what `name` led to before a crash, until its change is on the disk */
+    if (st == ST_OK && left.count) st = dir_sync_parent(at, name);
     for (int i = 0; st == ST_OK && i < left.count; i++) file_remove_temporary_at(at, left.name[i]);
     arena_release(&scratch);
     return st;
@@ -119,11 +121,14 @@ static enum status make_private(struct folder_writer *w)
             break;
         }
         w->lock = openat(dir_fd(w->at), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (w->lock >= 0) {
-            flock(w->lock, LOCK_EX | LOCK_NB);
-            return ST_OK;
-        }
+        if (w->lock >= 0 && file_lock_named(w->lock, w->at, w->temporary)) return ST_OK;
         error = errno;
+        if (w->lock >= 0) {
+            close(w->lock);
+            w->lock = -1;
+            continue;
+        }
+        if (error == ENOENT) continue; /* another process removed it as a leftover */
         unlinkat(dir_fd(w->at), name, AT_REMOVEDIR);
         break;
     }
@@ -148,6 +153,12 @@ enum status folder_writer_open(struct folder_writer *w, const char *path)
     return folder_writer_open_at(w, NULL, path);
 }
 
+static void remove_replaced(const struct dir *at, const char *name)
+{
+    if (dir_remove(at, name) != ST_OK)
+        log_warning("could not remove the folder that was replaced: %s", fail_message());
+}
+
 /* If the file system cannot exchange two names, the old folder is renamed first. A kill between the
  * two renames leaves it under a name that folder_restore_at knows. */
 static enum status replace_by_two(struct folder_writer *w)
@@ -162,7 +173,8 @@ static enum status replace_by_two(struct folder_writer *w)
         return st;
     }
     TRY(dir_sync_parent(w->at, w->path));
-    return dir_remove(w->at, old);
+    remove_replaced(w->at, old);
+    return ST_OK;
 }
 
 /* Gives the temporary folder its name; what had it before has the temporary one then. */
@@ -178,6 +190,7 @@ static enum status take_name(struct folder_writer *w)
     } else if (!S_ISDIR(existing.st_mode)) {
         return fail(ST_IO, "%s: exists and is not a directory", dir_path(w->at, w->path, buffer));
     }
+    TRY(dir_sync_parent(w->at, w->path)); /* both names are on the disk before they change places */
     if (rename_at(w->at, w->temporary, w->path, RENAME_EXCHANGE) == 0) return ST_OK;
     return replace_by_two(w);
 }
@@ -186,8 +199,10 @@ static enum status commit(struct folder_writer *w)
 {
     TRY(dir_sync(w->at, w->temporary));
     TRY(take_name(w));
+    w->named = true;
     TRY(dir_sync_parent(w->at, w->path));
-    return dir_remove(w->at, w->temporary);
+    remove_replaced(w->at, w->temporary);
+    return ST_OK;
 }
 
 static void unlock(struct folder_writer *w)
@@ -199,7 +214,8 @@ static void unlock(struct folder_writer *w)
 enum status folder_writer_commit(struct folder_writer *w)
 {
     enum status st = commit(w);
-    if (st != ST_OK) folder_writer_discard(w);
+    /* after the exchange, the temporary name is that of the old folder */
+    if (st != ST_OK && !w->named) folder_writer_discard(w);
     unlock(w);
     return st;
 }
@@ -222,5 +238,6 @@ enum status folder_remove_at(const struct dir *at, const char *name)
     TRY(file_temporary_name(name, gone));
     if (rename_at(at, name, gone, 0) != 0)
         return errno == ENOENT ? ST_OK : dir_fail(at, name, errno);
+    TRY(dir_sync_parent(at, name)); /* or a crash shows a part of the folder under its name */
     return dir_remove(at, gone);
 }

@@ -12,14 +12,17 @@ struct folder_writer {
     const struct dir *at;
     char path[FILE_LONGEST + 1];
     char temporary[FILE_TEMPORARY]; /* write the files here, below `at` */
-    int lock;                       /* private to folder.c */
+    /* private to folder.c */
+    int lock;
+    bool named; /* the folder has its name; the one before, if any, has the temporary one */
 };
 
 /* Creates the temporary folder and its missing parents; removes those of killed writers. */
 enum status folder_writer_open(struct folder_writer *w, const char *path);
 /* The same in an open folder, which must outlive the writer; creates no parents. */
 enum status folder_writer_open_at(struct folder_writer *w, const struct dir *at, const char *name);
-/* On failure removes the temporary folder and keeps the old one. */
+/* On failure removes the temporary folder and keeps the old one. If only the sync of the new name
+ * fails, both are kept: a crash may bring the old one back. */
 enum status folder_writer_commit(struct folder_writer *w);
 /* Removes the temporary folder; preserves the message of the error that led here. */
 void folder_writer_discard(struct folder_writer *w);

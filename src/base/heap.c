@@ -15,12 +15,16 @@ static bool low;            /* it was given up */
 static const char *advised; /* the end of the sentence */
 static _Thread_local bool asked_again;
 
-void heap_reserve(int64_t bytes, const char *advice)
+void heap_advise(const char *advice)
+{
+    __atomic_store_n(&advised, advice, __ATOMIC_SEQ_CST);
+}
+
+void heap_reserve(int64_t bytes)
 {
     free(__atomic_exchange_n(&reserve, NULL, __ATOMIC_SEQ_CST));
     __atomic_store_n(&low, false, __ATOMIC_SEQ_CST);
     asked_again = false;
-    advised = advice;
     if (bytes <= 0) return;
     void *block = heap_alloc(bytes);
     memset(block, 1, (size_t)bytes); /* pages that are not touched are no reserve */

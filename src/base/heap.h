@@ -33,9 +33,11 @@ char *heap_strdup(const char *text);
 
 #define HEAP_NEW(type, n) ((type *)heap_zeroed((int64_t)sizeof(type) * (n)))
 
-/* Keeps `bytes` in reserve for this process; 0 gives them back. `advice` ends the sentence if
- * memory runs out all the same; it is kept, not copied, and may be NULL. */
-void heap_reserve(int64_t bytes, const char *advice);
+/* Keeps `bytes` in reserve for this process; 0 gives them back. */
+void heap_reserve(int64_t bytes);
+/* The end of the sentence if memory runs out all the same; NULL: none. It is kept, not copied, and
+ * printed as it is. */
+void heap_advise(const char *advice);
 /* The reserve was needed: save and stop. */
 bool heap_low(void);
 /* Prints the sentence and exits. `bytes` is the size of the request; 0: unknown. */

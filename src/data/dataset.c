@@ -63,19 +63,39 @@ static enum status open_folder(const char *data_dir, const char *name, const cha
     TRY(folder_is_interrupted(folder, &interrupted));
     if (interrupted) TRY(restore(data_dir, name, folder));
     int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT)
-        return fail(ST_IO, "%s does not exist: create it with %s", folder,
-                    command_for(data_dir, name, NULL, "", a));
-    if (fd < 0) return fail(ST_IO, "%s: %s", folder, strerror(errno));
+    if (fd < 0 && errno == ENOENT) {
+        enum status st = fail(ST_IO, "%s does not exist: create it with %s", folder,
+                              command_for(data_dir, name, NULL, "", a));
+        errno = ENOENT;
+        return st;
+    }
+    if (fd < 0) return dir_fail(NULL, folder, errno);
     *ret_fd = fd;
     return ST_OK;
 }
 
-static bool is_replaced(int fd, const char *folder)
+/* Whether the folder's name leads to another one now, or to none. */
+static enum status is_replaced(int fd, const char *folder, bool *ret)
 {
     struct stat opened, now;
-    return fstat(fd, &opened) != 0 || stat(folder, &now) != 0 || opened.st_dev != now.st_dev ||
-           opened.st_ino != now.st_ino;
+    if (fstat(fd, &opened) != 0) return dir_fail(NULL, folder, errno);
+    bool there = stat(folder, &now) == 0;
+    if (!there && errno != ENOENT) return dir_fail(NULL, folder, errno);
+    *ret = !there || opened.st_dev != now.st_dev || opened.st_ino != now.st_ino;
+    return ST_OK;
+}
+
+/* Whether a folder that could not be opened was only between two names. Keeps the failure. */
+static enum status is_between_names(const char *folder, bool *ret)
+{
+    struct failure kept;
+    bool there, aside;
+    fail_keep(&kept);
+    TRY(dir_has(NULL, folder, &there));
+    TRY(folder_is_interrupted(folder, &aside));
+    fail_restore(&kept);
+    *ret = there || aside;
+    return ST_OK;
 }
 
 static enum status check_files(const char *data_dir, const char *name, const char *folder,
@@ -122,13 +142,17 @@ static enum status try_open(struct dataset *d, const char *data_dir, const char 
 {
     int fd = -1;
     *ret_replaced = false;
-    TRY(open_folder(data_dir, d->name, folder, &fd, a));
-    enum status st = open_files(d, data_dir, folder, a);
-    *ret_replaced = is_replaced(fd, folder);
+    enum status st = open_folder(data_dir, d->name, folder, &fd, a);
+    if (st == ST_IO && errno == ENOENT) TRY(is_between_names(folder, ret_replaced));
+    TRY(st);
+    st = open_files(d, data_dir, folder, a);
+    struct failure kept;
+    fail_keep(&kept);
+    enum status looked = is_replaced(fd, folder, ret_replaced);
     close(fd);
-    if (st == ST_OK && *ret_replaced)
-        return fail(ST_IO, "%s is replaced again and again by another process", folder);
-    return st == ST_OK ? verify_files(d) : st;
+    if (st != ST_OK) fail_restore(&kept);
+    if (st == ST_OK) st = looked;
+    return st == ST_OK && !*ret_replaced ? verify_files(d) : st;
 }
 
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name, struct arena *a)
@@ -141,8 +165,13 @@ enum status dataset_open(struct dataset *d, const char *data_dir, const char *na
     for (int i = 0; i < OPEN_TRIES && replaced; i++) {
         opened = (struct dataset){.name = arena_strdup(a, name)};
         st = try_open(&opened, data_dir, folder, &replaced, a);
-        if (st != ST_OK) dataset_close(&opened);
+        if (st != ST_OK || replaced) dataset_close(&opened);
     }
+    if (replaced)
+        return fail(ST_IO,
+                    "%s is replaced again and again by another process: try again when it has "
+                    "ended",
+                    folder);
     if (st == ST_FORMAT) {
         const char *message = arena_strdup(a, fail_message());
         st = fail(st, "%s; recreate it with %s", message,
@@ -204,11 +233,12 @@ static enum status write_locked(const char *data_dir, const char *name, struct m
 {
     const char *folder = arena_printf(a, "%s/%s", data_dir, name);
     struct set_lock lock;
-    struct stat info;
+    bool exists = false;
     TRY(file_make_dirs(data_dir));
     TRY(set_lock_take(&lock, data_dir, name, 0));
     enum status st = folder_restore_at(NULL, folder);
-    if (st == ST_OK && !replace && lstat(folder, &info) == 0)
+    if (st == ST_OK && !replace) st = dir_has(NULL, folder, &exists);
+    if (st == ST_OK && exists)
         st = fail(ST_USAGE, "%s already exists; replace it with --force", folder);
     if (st == ST_OK) st = write_folder(m, t, train, folder, a);
     set_lock_release(&lock);

@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     LENGTH_BYTES = 8,
@@ -148,54 +149,56 @@ static enum status check_offsets(const struct entry *e, int count, const char *p
     return ST_OK;
 }
 
-static enum status read_header(struct safetensors *s, const char *path, json_t *root,
-                               int64_t data_at, struct arena *a)
+static enum status read_entries(struct safetensors *s, json_t *root, int64_t data_at,
+                                int64_t file_bytes, struct arena *a)
 {
-    if (!json_is_object(root)) return fail(ST_FORMAT, "%s: the header is not a JSON object", path);
+    if (!json_is_object(root))
+        return fail(ST_FORMAT, "%s: the header is not a JSON object", s->path);
     struct entry *entries = ARENA_NEW(a, struct entry, (int64_t)json_object_size(root));
     int count = 0;
     const char *name;
     json_t *fields;
     json_object_foreach(root, name, fields) {
         if (strcmp(name, "__metadata__") == 0)
-            TRY(check_metadata(path, fields));
+            TRY(check_metadata(s->path, fields));
         else
-            TRY(read_entry(&entries[count++], path, name, fields, a));
+            TRY(read_entry(&entries[count++], s->path, name, fields, a));
     }
     qsort(entries, (size_t)count, sizeof *entries, by_offset);
-    TRY(check_offsets(entries, count, path, s->map_bytes - data_at));
+    TRY(check_offsets(entries, count, s->path, file_bytes - data_at));
     s->count = count;
     s->tensor = ARENA_NEW(a, struct safetensor, count);
     for (int i = 0; i < count; i++) {
         s->tensor[i] = entries[i].tensor;
-        s->tensor[i].data = (const char *)s->map + data_at + entries[i].begin;
+        s->tensor[i].from = data_at + entries[i].begin;
     }
     return ST_OK;
 }
 
-static enum status read_mapped(struct safetensors *s, const char *path, struct arena *a)
+static enum status read_header(struct safetensors *s, int64_t file_bytes, struct arena *a)
 {
-    if (s->map_bytes < LENGTH_BYTES)
-        return fail(ST_FORMAT, "%s is not a safetensors file: it has only %lld bytes", path,
-                    (long long)s->map_bytes);
+    if (file_bytes < LENGTH_BYTES)
+        return fail(ST_FORMAT, "%s is not a safetensors file: it has only %lld bytes", s->path,
+                    (long long)file_bytes);
     uint64_t header;
-    memcpy(&header, s->map, sizeof header);
-    if (header > (uint64_t)s->map_bytes - LENGTH_BYTES)
+    TRY(file_read_range(s->fd, s->path, 0, LENGTH_BYTES, &header));
+    if (header > (uint64_t)file_bytes - LENGTH_BYTES)
         return fail(ST_FORMAT,
                     "%s is truncated or not a safetensors file: its header claims %llu of %lld "
                     "bytes",
-                    path, (unsigned long long)header, (long long)s->map_bytes);
+                    s->path, (unsigned long long)header, (long long)file_bytes);
     if (header > HEADER_BYTES_MAX)
         return fail(ST_UNSUPPORTED, "%s: its header has %llu bytes, more than the %d that are read",
-                    path, (unsigned long long)header, HEADER_BYTES_MAX);
-    const char *text = (const char *)s->map + LENGTH_BYTES;
+                    s->path, (unsigned long long)header, HEADER_BYTES_MAX);
+    char *text = arena_alloc(a, (int64_t)header + 1);
+    TRY(file_read_range(s->fd, s->path, LENGTH_BYTES, (int64_t)header, text));
     if (header == 0 || text[0] != '{')
         return fail(ST_FORMAT, "%s is not a safetensors file: its header does not begin with {",
-                    path);
+                    s->path);
     json_error_t e;
     json_t *root = json_loadb(text, (size_t)header, JSON_REJECT_DUPLICATES, &e);
-    if (!root) return fail(ST_FORMAT, "%s: the header is corrupt: %s", path, e.text);
-    enum status st = read_header(s, path, root, LENGTH_BYTES + (int64_t)header, a);
+    if (!root) return fail(ST_FORMAT, "%s: the header is corrupt: %s", s->path, e.text);
+    enum status st = read_entries(s, root, LENGTH_BYTES + (int64_t)header, file_bytes, a);
     json_decref(root);
     return st;
 }
@@ -204,9 +207,10 @@ enum status safetensors_open_at(struct safetensors *s, const struct dir *at, con
                                 struct arena *a)
 {
     char buffer[DIR_NAME];
-    struct safetensors opened = {};
-    TRY(file_map_at(at, name, &opened.map, &opened.map_bytes));
-    enum status st = read_mapped(&opened, dir_path(at, name, buffer), a);
+    int64_t bytes;
+    struct safetensors opened = {.path = arena_strdup(a, dir_path(at, name, buffer))};
+    TRY(file_open_at(at, name, &opened.fd, &bytes));
+    enum status st = read_header(&opened, bytes, a);
     if (st == ST_OK)
         *s = opened;
     else
@@ -221,8 +225,15 @@ enum status safetensors_open(struct safetensors *s, const char *path, struct are
 
 void safetensors_close(struct safetensors *s)
 {
-    file_unmap(s->map, s->map_bytes);
+    int error = errno;
+    if (s->path) close(s->fd);
     *s = (struct safetensors){};
+    errno = error;
+}
+
+enum status safetensors_read(const struct safetensors *s, const struct safetensor *t, void *ret)
+{
+    return file_read_range(s->fd, s->path, t->from, t->bytes, ret);
 }
 
 const struct safetensor *safetensors_find(const struct safetensors *s, const char *name)

@@ -30,26 +30,29 @@ struct safetensor {
     enum safetensors_type type;
     int rank; /* 0: a scalar */
     int64_t dim[SAFETENSORS_RANK_MAX];
-    const void *data; /* may be misaligned in a file of another writer */
+    const void *data; /* to be written; NULL in an open file */
     int64_t bytes;    /* ignored by safetensors_write */
+    int64_t from;     /* offset of its data in an open file */
 };
 
 struct safetensors {
     struct safetensor *tensor; /* in file order */
     int count;
     /* private to safetensors.c */
-    void *map;
-    int64_t map_bytes;
+    const char *path;
+    int fd;
 };
 
 /* For example "F32". */
 const char *safetensors_type_name(enum safetensors_type type);
 
-/* Maps a file. Tensors are valid until safetensors_close; names live in the arena. */
+/* Opens a file and reads its header, which lives in the arena. */
 enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a);
 enum status safetensors_open_at(struct safetensors *s, const struct dir *at, const char *name,
                                 struct arena *a);
 void safetensors_close(struct safetensors *s);
+/* Reads a tensor's data, t->bytes of them. ST_IO, or ST_FORMAT if the file was cut meanwhile. */
+enum status safetensors_read(const struct safetensors *s, const struct safetensor *t, void *ret);
 /* NULL if there is no tensor of that name. */
 const struct safetensor *safetensors_find(const struct safetensors *s, const char *name);
 /* The shape as text, "(768,2304)"; the caller provides the buffer. */

@@ -1,38 +1,50 @@
 #include "data/set_lock.h"
 
+#include "base/dir.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { POLL_MS = 10 };
 
-/* False: the holder before removed the file after it was opened here, so that another process may
- * lock a new file of this name. */
-static bool is_current(int fd, const char *path)
+/* Whether the file is still that of the name. Not if the holder before removed it after it was
+ * opened here, because then another process may lock a new file of this name. */
+static enum status is_current(int fd, const char *path, bool *ret)
 {
     struct stat held, named;
-    return fstat(fd, &held) == 0 && stat(path, &named) == 0 && held.st_dev == named.st_dev &&
-           held.st_ino == named.st_ino;
+    if (fstat(fd, &held) != 0) return dir_fail(NULL, path, errno);
+    bool there = stat(path, &named) == 0;
+    if (!there && errno != ENOENT) return dir_fail(NULL, path, errno);
+    *ret = there && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+    return ST_OK;
+}
+
+/* Tries once. *ret_fd is -1 if the file was removed meanwhile or, `ret_busy`, is locked. */
+static enum status try_lock(const char *path, int *ret_fd, bool *ret_busy)
+{
+    bool current = false;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (fd < 0) return dir_fail(NULL, path, errno);
+    /* File systems without locks are accepted. */
+    *ret_busy = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    enum status st = *ret_busy ? ST_OK : is_current(fd, path, &current);
+    *ret_fd = current ? fd : -1;
+    if (!current) close(fd);
+    return st;
 }
 
 enum status set_lock_take(struct set_lock *l, const char *data_dir, const char *name, int wait_ms)
 {
+    bool busy;
     if (snprintf(l->path, sizeof l->path, "%s/.%s.lock", data_dir, name) >= (int)sizeof l->path)
         return fail(ST_USAGE, "%.60s...: the path is too long", data_dir);
     for (;;) {
-        int fd = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-        if (fd < 0) return fail(ST_IO, "%s: %s", l->path, strerror(errno));
-        /* File systems without locks are accepted. */
-        bool busy = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (!busy && is_current(fd, l->path)) {
-            l->fd = fd;
-            return ST_OK;
-        }
-        close(fd);
+        TRY(try_lock(l->path, &l->fd, &busy));
+        if (l->fd >= 0) return ST_OK;
         if (!busy) continue;
         if (wait_ms <= 0)
             return fail(ST_USAGE, "another process is writing %s/%s: try again when it has ended",

@@ -1,5 +1,6 @@
 #include "data/token_file.h"
 
+#include "base/file.h"
 #include "data/regular.h"
 
 #include <errno.h>
@@ -35,20 +36,7 @@ void token_file_close(struct token_file *f)
 
 static enum status read_raw(const struct token_file *f, int64_t first, int64_t n, uint16_t *ret)
 {
-    int64_t at = first * TOKEN_BYTES, left = n * TOKEN_BYTES;
-    for (char *to = (char *)ret; left > 0;) {
-        ssize_t got = pread(f->fd, to, (size_t)left, (off_t)at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail(ST_IO, "%s: %s", f->path, strerror(errno));
-        if (got == 0)
-            return fail(ST_FORMAT, "%s was cut to %lld bytes while it was in use; it had %lld",
-                        f->path, (long long)lseek(f->fd, 0, SEEK_END),
-                        (long long)f->count * TOKEN_BYTES);
-        to += got;
-        at += got;
-        left -= got;
-    }
-    return ST_OK;
+    return file_read_range(f->fd, f->path, first * TOKEN_BYTES, n * TOKEN_BYTES, ret);
 }
 
 /* The inner loop has a fixed length and no branch, so the compiler vectorizes it. */

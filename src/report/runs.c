@@ -301,7 +301,9 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     char full[PATH_MAX];
     if (!realpath(dir, full)) return fail(ST_IO, "%s: %s", dir, strerror(errno));
     if (!file_is_dir(full))
-        return fail(ST_USAGE, "%s is a file; name the run directory that contains it", dir);
+        return errno == ENOTDIR
+                   ? fail(ST_USAGE, "%s is a file; name the run directory that contains it", dir)
+                   : fail(ST_IO, "%s: %s", dir, strerror(errno));
     struct run r = {.dir = lenient_utf8(dir, (int64_t)strlen(dir), a)};
     const char *slash = strrchr(full, '/');
     r.name = lenient_utf8(slash + 1, (int64_t)strlen(slash + 1), a);

@@ -165,8 +165,26 @@ static enum status found_none(const struct dir *run, bool best, const struct pas
                 run->path);
 }
 
-enum status checkpoint_find(const struct dir *run, bool best, struct arena *a,
-                            struct checkpoint *ret, bool *ret_found)
+/* Whether a checkpoint that could not be read does not exist any more: a training that runs has
+ * removed it. Keeps the failure. */
+static enum status is_gone(const struct dir *run, int64_t iter, bool *ret)
+{
+    char name[CKPT_NAME];
+    bool there;
+    struct failure kept;
+    int error = errno;
+    ckpt_name(name, iter);
+    fail_keep(&kept);
+    TRY(dir_has(run, name, &there));
+    fail_restore(&kept);
+    errno = error;
+    *ret = !there;
+    return ST_OK;
+}
+
+/* One try; `ret_changed`: a checkpoint was removed meanwhile. */
+static enum status find(const struct dir *run, bool best, struct arena *a, struct checkpoint *ret,
+                        bool *ret_found, bool *ret_changed)
 {
     int64_t *iters;
     int count;
@@ -177,6 +195,8 @@ enum status checkpoint_find(const struct dir *run, bool best, struct arena *a,
         struct checkpoint c;
         enum status st = ckpt_read(run, iters[i], true, a, &c);
         if (st != ST_OK) {
+            TRY(is_gone(run, iters[i], ret_changed));
+            if (*ret_changed) return ST_OK;
             TRY(pass_over(run, iters[i], st, errno, &p));
             continue;
         }
@@ -187,6 +207,21 @@ enum status checkpoint_find(const struct dir *run, bool best, struct arena *a,
     }
     *ret_found = found;
     return found ? ST_OK : found_none(run, best, &p);
+}
+
+enum status checkpoint_find(const struct dir *run, bool best, struct arena *a,
+                            struct checkpoint *ret, bool *ret_found)
+{
+    enum { FIND_TRIES = 10 };
+    for (int i = 0; i < FIND_TRIES; i++) {
+        bool changed = false;
+        TRY(find(run, best, a, ret, ret_found, &changed));
+        if (!changed) return ST_OK;
+    }
+    return fail(ST_IO,
+                "a training replaces the checkpoints in %s/ckpt faster than they can be read: try "
+                "again when it has ended",
+                run->path);
 }
 
 enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret)
@@ -218,8 +253,7 @@ static enum status load_tensor(const struct safetensors *s, const char *path,
                     safetensors_type_name(found->type), safetensors_shape(found, there),
                     safetensors_shape(&wanted, here));
     }
-    memcpy(ret_values, found->data, (size_t)found->bytes);
-    return ST_OK;
+    return safetensors_read(s, found, ret_values);
 }
 
 static enum status load_model(const struct safetensors *s, const char *path,

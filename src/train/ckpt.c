@@ -90,7 +90,7 @@ static enum status verify_file(const struct checkpoint *c, int i,
     return st;
 }
 
-enum status ckpt_read_folder(struct checkpoint *c, bool whole, struct arena *a)
+static enum status read_once(struct checkpoint *c, bool whole, struct arena *a)
 {
     struct safetensors_facts files[STATE_FILE_COUNT];
     TRY(state_read(c->at, c->name, a, &c->state, files));
@@ -110,6 +110,16 @@ static void pause_ms(int64_t ms)
     nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
 }
 
+enum status ckpt_read_folder(struct checkpoint *c, bool whole, struct arena *a)
+{
+    enum status st = read_once(c, whole, a);
+    for (int i = 1; i < TRIES && st == ST_IO && may_pass(errno); i++) {
+        pause_ms(FIRST_PAUSE_MS << (2 * (i - 1)));
+        st = read_once(c, whole, a);
+    }
+    return st;
+}
+
 enum status ckpt_read(const struct dir *run, int64_t iter, bool whole, struct arena *a,
                       struct checkpoint *ret)
 {
@@ -119,10 +129,6 @@ enum status ckpt_read(const struct dir *run, int64_t iter, bool whole, struct ar
     strcpy(c.name, name);
     snprintf(c.path, sizeof c.path, "%s", dir_path(run, name, buffer));
     enum status st = ckpt_read_folder(&c, whole, a);
-    for (int i = 1; i < TRIES && st == ST_IO && may_pass(errno); i++) {
-        pause_ms(FIRST_PAUSE_MS << (2 * (i - 1)));
-        st = ckpt_read_folder(&c, whole, a);
-    }
     if (st != ST_OK) return st;
     if (c.state.iter != iter)
         return fail(ST_FORMAT, "%s holds iteration %lld", c.path, (long long)c.state.iter);
@@ -144,6 +150,9 @@ static void look(const struct dir *run, struct known *k, bool whole, struct aren
     struct checkpoint c;
     k->st = ckpt_read(run, k->iter, whole, a, &c);
     if (k->st == ST_OK) k->state = c.state;
+    if (k->st != ST_OK && k->st != ST_FORMAT)
+        log_warning("checkpoint %lld is kept, because it cannot be read: %s", (long long)k->iter,
+                    fail_message());
 }
 
 /* The newest checkpoint up to `now` that had the best loss when it was saved; -1: none. */
@@ -180,14 +189,19 @@ static void remove_one(const struct dir *run, int64_t iter)
         log_warning("could not remove an old checkpoint: %s", fail_message());
 }
 
-/* Of writers and removers that were killed; "000500.tmp" is of older versions. */
-static void remove_leftovers(const struct dir *run, struct arena *a)
+void ckpt_clean(const struct dir *run, struct arena *a)
 {
     struct dir_entries entries;
-    if (dir_list(run, "ckpt", a, &entries) != ST_OK) return;
+    if (dir_list(run, "ckpt", a, &entries) != ST_OK || entries.missing) return;
+    /* what has a temporary name may be what a checkpoint's name led to before a crash */
+    if (dir_sync(run, "ckpt") != ST_OK) {
+        log_warning("no temporary folder is removed: %s", fail_message());
+        return;
+    }
     for (int i = 0; i < entries.count; i++) {
         const char *entry = entries.name[i], *end = strstr(entry, ".tmp");
         int length = file_temporary_of(entry);
+        /* "000500.tmp" is of older versions */
         if (!length && end && !end[4]) length = (int)(end - entry);
         if (length && iter_of(arena_printf(a, "%.*s", length, entry)) >= 0)
             file_remove_temporary_at(run, arena_printf(a, "ckpt/%s", entry));
@@ -207,9 +221,6 @@ void ckpt_prune(const struct dir *run, int64_t now, struct arena *a)
     for (int i = 0; i < count; i++) {
         k[i].iter = iters[i];
         look(run, &k[i], false, a);
-        if (k[i].st != ST_OK && k[i].st != ST_FORMAT)
-            log_warning("checkpoint %lld is kept, because it cannot be read: %s",
-                        (long long)iters[i], fail_message());
     }
     int64_t best = best_of(k, count, now), spare = spare_of(run, k, count, now, a);
     for (int i = 0; i < count; i++) {
@@ -217,5 +228,5 @@ void ckpt_prune(const struct dir *run, int64_t now, struct arena *a)
         if (was_read && iters[i] != now && iters[i] != best && iters[i] != spare)
             remove_one(run, iters[i]);
     }
-    remove_leftovers(run, a);
+    ckpt_clean(run, a);
 }

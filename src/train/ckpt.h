@@ -1,5 +1,5 @@
 /* ckpt.h - the folder ckpt of a run: which checkpoints are in it, and which are removed. Used by
- * checkpoint.c alone. */
+ * checkpoint.c and rundir.c alone. */
 #ifndef TRAIN_CKPT_H
 #define TRAIN_CKPT_H
 
@@ -11,13 +11,15 @@ enum { CKPT_NAME = 64 };
 void ckpt_name(char ret[CKPT_NAME], int64_t iter);
 /* Iterations that have a folder, complete or not, newest first; none if ckpt does not exist. */
 enum status ckpt_iters(const struct dir *run, struct arena *a, int64_t **ret_iters, int *ret_count);
-/* Reads a checkpoint; `whole`: also verifies the tensor files, not only the state. Errors that may
- * pass are tried again. */
+/* Reads a checkpoint; `whole`: also verifies the tensor files, not only the state. What fails with
+ * an error that may pass is tried again. */
 enum status ckpt_read(const struct dir *run, int64_t iter, bool whole, struct arena *a,
                       struct checkpoint *ret);
-/* Verifies the tensor files, once, without trying again. */
+/* The same of the checkpoint that c->at and c->name lead to. */
 enum status ckpt_read_folder(struct checkpoint *c, bool whole, struct arena *a);
 /* Removes what is not needed beside checkpoint `now`, which must be complete. */
 void ckpt_prune(const struct dir *run, int64_t now, struct arena *a);
+/* Removes the temporary folders of writers and removers that were killed. Needs the claim. */
+void ckpt_clean(const struct dir *run, struct arena *a);
 
 #endif

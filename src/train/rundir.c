@@ -2,6 +2,7 @@
 
 #include "base/folder.h"
 #include "base/json.h"
+#include "train/ckpt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,6 +124,7 @@ void rundir_clean(const struct dir *dir)
     for (int i = 0; st == ST_OK && i < e.count; i++)
         if (is_of_run(e.name[i], file_temporary_of(e.name[i])))
             file_remove_temporary_at(dir, e.name[i]);
+    ckpt_clean(dir, &scratch);
     arena_release(&scratch);
 }
 

@@ -83,6 +83,7 @@ enum status runlog_open(struct runlog *l, const struct dir *at, const char *name
                     O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd < 0) return dir_fail(at, name, errno);
     l->fd = fd;
+    l->pending = 0;
     snprintf(l->path, sizeof l->path, "%s", dir_path(at, name, buffer));
     return dir_sync_parent(at, name);
 }
@@ -99,16 +100,33 @@ enum status runlog_sync(const struct runlog *l)
     return ST_OK;
 }
 
-static enum status append(const struct runlog *l, const char *line, int n)
+enum status runlog_flush(struct runlog *l)
+{
+    enum status st = ST_OK;
+    int at = 0;
+    while (at < l->pending && st == ST_OK) {
+        ssize_t written = write(l->fd, l->pending_text + at, (size_t)(l->pending - at));
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0)
+            st = fail(ST_IO, "%s: %s", l->path, strerror(errno));
+        else
+            at += (int)written;
+    }
+    l->pending -= at;
+    memmove(l->pending_text, l->pending_text + at, (size_t)l->pending);
+    return st;
+}
+
+static enum status append(struct runlog *l, const char *line, int n)
 {
     BUG_IF(n < 0 || n >= LINE_BYTES, "a log line of %d bytes", n);
-    for (int at = 0; at < n;) {
-        ssize_t written = write(l->fd, line + at, (size_t)(n - at));
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return fail(ST_IO, "%s: %s", l->path, strerror(errno));
-        at += (int)written;
+    bool fits = n <= RUNLOG_PENDING - l->pending;
+    if (fits) {
+        memcpy(l->pending_text + l->pending, line, (size_t)n);
+        l->pending += n;
     }
-    return ST_OK;
+    TRY(runlog_flush(l));
+    return fits ? ST_OK : fail(ST_IO, "%s: a line is lost", l->path);
 }
 
 /* JSON has no infinity or NaN. Nine digits represent a float exactly. */

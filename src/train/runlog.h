@@ -8,9 +8,13 @@
 
 #include "base/dir.h"
 
+enum { RUNLOG_PENDING = 8192 };
+
 struct runlog {
     char path[DIR_NAME];
-    int fd; /* private to runlog.c */
+    /* private to runlog.c */
+    int fd, pending; /* bytes that a failed write left */
+    char pending_text[RUNLOG_PENDING];
 };
 
 struct runlog_step {
@@ -43,6 +47,9 @@ enum status runlog_eval(struct runlog *l, const struct runlog_eval *e);
 enum status runlog_turn(struct runlog *l, const struct runlog_turn *t);
 /* A telemetry sample; unknown values have no key. */
 enum status runlog_sample(struct runlog *l, const struct gauge_reading *r);
+/* Writes what earlier calls could not: after a failure, lines wait in memory and precede the next
+ * one. The line that no longer fits there is lost. */
+enum status runlog_flush(struct runlog *l);
 /* Makes the written lines survive a power failure. */
 enum status runlog_sync(const struct runlog *l);
 void runlog_close(struct runlog *l);

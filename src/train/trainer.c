@@ -5,11 +5,13 @@
 #include "base/interrupt.h"
 #include "base/stats.h"
 #include "base/str.h"
+#include "base/visible.h"
 #include "engine/weights.h"
 #include "train/sampler.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { WARM_UP = 5 }; /* initial steps that medians exclude */
@@ -33,7 +35,6 @@ static void set_working(struct trainer *t, bool working)
 /* Passes on the status of writing a line. */
 static enum status logged(struct trainer *t, enum status st)
 {
-    t->log_failed |= st != ST_OK;
     t->whole |= st != ST_OK;
     return st;
 }
@@ -116,6 +117,19 @@ static bool evaluation_due(const struct trainer *t)
     return t->iter % c->eval_interval == 0 || t->iter == c->max_iters;
 }
 
+/* Writes the lines that wait, and syncs. A first failure may pass. */
+static enum status bring_log(struct trainer *t)
+{
+    enum { TRIES = 3 };
+    enum status st = ST_IO;
+    for (int i = 0; i < TRIES && st != ST_OK; i++) {
+        st = runlog_flush(&t->log);
+        if (st == ST_OK) st = runlog_sync(&t->log);
+    }
+    t->log_failed = st != ST_OK;
+    return logged(t, st);
+}
+
 static enum status save_here(struct trainer *t)
 {
     const struct config_train *c = &t->config->train;
@@ -128,13 +142,17 @@ static enum status save_here(struct trainer *t)
         .eval_batches = t->iter * c->eval_iters,
         .config = t->config_text,
     };
+    struct failure lost;
     TRY(weights_fetch(&t->learner.engine, t->tensors));
-    /* A checkpoint must never be newer than the log on disk, unless that cannot be written. */
-    if (!t->log_failed) TRY(runlog_sync(&t->log));
+    /* The log is on the disk before the checkpoint. If it cannot be, the weights matter more. */
+    enum status st = bring_log(t);
+    fail_keep(&lost);
     TRY(checkpoint_save(&t->run.dir, t->tensors, t->learner.engine.program.model.parameters,
                         &state));
     t->saved = t->iter;
-    return ST_OK;
+    heap_advise(t->advice);
+    if (st != ST_OK) fail_restore(&lost);
+    return st;
 }
 
 /* The run directory is not where it was. `st` and `why`: of saving into it all the same. */
@@ -160,10 +178,9 @@ static enum status fail_moved(const struct trainer *t, const struct failure *mov
 static enum status save(struct trainer *t)
 {
     struct failure moved, why;
-    if (t->saved == t->iter) return ST_OK;
     enum status place = dir_check(&t->run.dir);
     fail_keep(&moved);
-    enum status st = save_here(t);
+    enum status st = t->saved == t->iter ? ST_OK : save_here(t);
     if (place == ST_OK && st == ST_OK) return ST_OK;
     fail_keep(&why);
     if (place == ST_OK) {
@@ -225,6 +242,14 @@ static bool must_stop(void)
     return interrupt_noted() || heap_low();
 }
 
+/* How much of a reason leaves room for the command after it. */
+static int reason_bytes(const struct trainer *t)
+{
+    enum { LEAST = 60, WORDS = 240 };
+    int left = (int)sizeof((struct failure *)NULL)->message - WORDS - (int)strlen(t->run.dir.path);
+    return left > LEAST ? left : LEAST;
+}
+
 static enum status fail_stopped(const struct trainer *t, enum status st, const char *why)
 {
     return fail(st,
@@ -250,13 +275,14 @@ static enum status save_whole(struct trainer *t, enum status st)
     struct failure first;
     fail_keep(&first);
     if (t->iter == 0) return st;
-    if (save(t) != ST_OK) {
+    if (save(t) != ST_OK && t->saved != t->iter) {
         log_warning("%s", fail_message());
         fail_restore(&first);
         return st;
     }
-    char why[sizeof first.message + 2];
-    snprintf(why, sizeof why, "%.900s: ", first.message);
+    char why[sizeof first.message];
+    snprintf(why, sizeof why, "%.*s%s: ", reason_bytes(t), first.message,
+             t->log_failed ? " (log.jsonl lacks its last lines)" : "");
     return fail_stopped(t, interrupt_noted() ? ST_INTERRUPTED : st, why);
 }
 
@@ -291,9 +317,10 @@ static enum status run_to(struct trainer *t, int64_t last)
         TRY(st);
         t->gauged += warm;
         int64_t now_ns = clock_ns();
-        if (stopped == ST_OK) {
-            stopped = record_step(t, &s, clock_ms(since_ns, now_ns));
-            if (stopped != ST_OK) fail_keep(&first);
+        st = record_step(t, &s, clock_ms(since_ns, now_ns));
+        if (stopped == ST_OK && st != ST_OK) {
+            stopped = st;
+            fail_keep(&first);
         }
         since_ns = now_ns;
         t->iter++;
@@ -419,15 +446,19 @@ static enum status write_summary(const struct trainer *t, enum status st)
 }
 
 /* What a checkpoint needs while it is written: text for each tensor, buffers of files. */
-static void keep_reserve(const struct trainer *t)
+static void keep_reserve(struct trainer *t)
 {
     enum { RESERVE = 4 << 20, OF_TENSOR = 4096 };
     int64_t tensors = t->learner.engine.program.model.parameters;
-    heap_reserve(RESERVE + OF_TENSOR * tensors,
-                 arena_printf(t->arena,
-                              "checkpoints that were saved before are whole: `strobe train %s "
-                              "--init_from=resume` continues from the last",
-                              t->run.dir.path));
+    heap_reserve(RESERVE + OF_TENSOR * tensors);
+    struct str path = {0};
+    visible_append(&path, t->run.dir.path);
+    t->advice = arena_printf(t->arena,
+                             "checkpoints that were saved before are whole: `strobe train %s "
+                             "--init_from=resume` continues from the last",
+                             str_text(&path));
+    str_release(&path);
+    heap_advise(t->saved > 0 ? t->advice : NULL);
 }
 
 /* What a failed device took with it is in the last checkpoint, up to its iteration. */
@@ -437,9 +468,9 @@ static enum status advise(const struct trainer *t, enum status st)
     if ((st != ST_DEVICE && st != ST_MEMORY) || heap_low() || t->saved <= 0) return st;
     fail_keep(&first);
     return fail(st,
-                "%s; the checkpoint of iteration %lld is saved: `strobe train %s "
+                "%.*s; the checkpoint of iteration %lld is saved: `strobe train %s "
                 "--init_from=resume` continues from it",
-                first.message, (long long)t->saved, t->run.dir.path);
+                reason_bytes(t), first.message, (long long)t->saved, t->run.dir.path);
 }
 
 enum status trainer_run(struct trainer *t)
@@ -459,6 +490,7 @@ enum status trainer_run(struct trainer *t)
     t->summary.complete = st == ST_OK;
     st = write_summary(t, st);
     interrupt_release();
-    heap_reserve(0, NULL);
+    heap_reserve(0);
+    heap_advise(NULL);
     return st;
 }

@@ -53,7 +53,8 @@ struct trainer {
     struct turn_grant turn; /* the current turn */
     int64_t turn_first;     /* the iteration at which it began */
     int64_t saved;          /* iteration of the last checkpoint, or -1 */
-    bool log_failed;        /* a line of the log was not written */
+    bool log_failed;        /* the last checkpoint is newer than the log on the disk */
+    const char *advice;     /* of the sentence for lack of memory */
     bool whole; /* only a file of the log or the data failed: the weights can be saved */
 };
 

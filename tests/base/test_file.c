@@ -80,7 +80,6 @@ static void test_failures_name_the_path(void **state)
     (void)state;
     struct arena a = {0};
     char *data;
-    void *map;
     int64_t size = 77;
     const char *missing = workdir_path("missing");
     assert_int_equal(file_read(missing, &a, &data, &size), ST_IO);
@@ -88,22 +87,25 @@ static void test_failures_name_the_path(void **state)
     assert_non_null(strstr(fail_message(), "No such file"));
     assert_int_equal(size, 77);
     assert_int_equal(file_read(workdir_path("."), &a, &data, &size), ST_IO);
-    assert_int_equal(file_map(missing, &map, &size), ST_IO);
-    assert_int_equal(file_map(workdir_text("empty", ""), &map, &size), ST_FORMAT);
-    assert_non_null(strstr(fail_message(), "empty"));
     assert_int_equal(file_write(workdir_path("no/such/dir"), "x", 1), ST_IO);
     arena_release(&a);
 }
 
-static void test_map(void **state)
+static void test_ranges(void **state)
 {
     (void)state;
-    void *map;
+    const char *path = workdir_text("m", "ranges");
+    char text[8] = "";
     int64_t size;
-    assert_int_equal(file_map(workdir_text("m", "mapped"), &map, &size), ST_OK);
+    int fd;
+    assert_int_equal(file_open_at(NULL, path, &fd, &size), ST_OK);
     assert_int_equal(size, 6);
-    assert_memory_equal(map, "mapped", 6);
-    file_unmap(map, size);
+    assert_int_equal(file_read_range(fd, path, 2, 4, text), ST_OK);
+    assert_string_equal(text, "nges");
+    assert_int_equal(file_read_range(fd, path, 2, 5, text), ST_FORMAT);
+    assert_non_null(strstr(fail_message(), "was cut to 6 bytes"));
+    close(fd);
+    assert_int_equal(file_read_range(fd, path, 2, 4, text), ST_IO);
 }
 
 static void test_directories(void **state)
@@ -235,14 +237,12 @@ static void test_only_regular_files_are_read(void **state)
     (void)state;
     struct arena a = {0};
     char *data;
-    void *map;
     int64_t size;
     const char *fifo = workdir_path("fifo");
     assert_int_equal(mkfifo(fifo, 0666), 0);
     alarm(20); /* ends the program if a call hangs */
     assert_int_equal(file_read(fifo, &a, &data, &size), ST_IO);
     assert_non_null(strstr(fail_message(), "is a FIFO, not a regular file"));
-    assert_int_equal(file_map(fifo, &map, &size), ST_IO);
     assert_int_equal(file_read("/dev/null", &a, &data, &size), ST_IO);
     assert_non_null(strstr(fail_message(), "is a device"));
     assert_int_equal(file_write(fifo, "x", 1), ST_IO);
@@ -257,7 +257,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_write_and_read, make, unmake),
         cmocka_unit_test_setup_teardown(test_read_file_without_size, make, unmake),
         cmocka_unit_test_setup_teardown(test_failures_name_the_path, make, unmake),
-        cmocka_unit_test_setup_teardown(test_map, make, unmake),
+        cmocka_unit_test_setup_teardown(test_ranges, make, unmake),
         cmocka_unit_test_setup_teardown(test_directories, make, unmake),
         cmocka_unit_test_setup_teardown(test_writer_is_all_or_nothing, make, unmake),
         cmocka_unit_test_setup_teardown(test_full_disk, make, unmake),

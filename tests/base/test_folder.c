@@ -4,6 +4,9 @@
 #include "base/arena.h"
 #include "base/file.h"
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,9 +16,44 @@
 
 #include <cmocka.h>
 
+/* The calls from the n-th on that fail with EIO; 0: none. */
+static int failing_sync, failing_open;
+
+int fsync(int fd)
+{
+    if (failing_sync && --failing_sync == 0) {
+        failing_sync = 1;
+        errno = EIO;
+        return -1;
+    }
+    return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
+}
+
+int openat(int at, const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = va_arg(args, mode_t);
+    va_end(args);
+    if (failing_open && strstr(path, "0123456789ab.tmp")) {
+        errno = EMFILE;
+        return -1;
+    }
+    return ((int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, "openat"))(at, path, flags,
+                                                                              mode);
+}
+
+/* What the C library's headers make of it with _FORTIFY_SOURCE. */
+int __openat_2(int at, const char *path, int flags);
+int __openat_2(int at, const char *path, int flags)
+{
+    return openat(at, path, flags, 0);
+}
+
 static int set_up(void **state)
 {
     (void)state;
+    failing_sync = failing_open = 0;
     workdir_open();
     return 0;
 }
@@ -151,6 +189,47 @@ static void test_set_aside_is_put_back(void **state)
     assert_int_equal(entries(), 1);
 }
 
+/* After the exchange, the temporary name is that of the old folder. It stays if the exchange may be
+ * undone by a crash, and goes with the next writer. */
+static void test_failing_syncs_lose_nothing(void **state)
+{
+    (void)state;
+    struct folder_writer w;
+    assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
+    write_in(&w, "1");
+    assert_int_equal(folder_writer_commit(&w), ST_OK);
+    for (int nth = 1; nth <= 3; nth++) {
+        assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
+        write_in(&w, "22");
+        failing_sync = nth;
+        assert_int_equal(folder_writer_commit(&w), ST_IO);
+        failing_sync = 0;
+        assert_non_null(strstr(fail_message(), "Input/output error"));
+        assert_int_equal(workdir_size(workdir_path("a/file")), nth < 3 ? 1 : 2);
+        assert_int_equal(entries(), nth < 3 ? 1 : 2);
+    }
+    assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
+    folder_writer_discard(&w);
+    assert_int_equal(entries(), 1);
+}
+
+/* What cannot be opened may be a living writer's. */
+static void test_leftovers_that_cannot_be_opened_stay(void **state)
+{
+    (void)state;
+    struct folder_writer w;
+    const char *left = workdir_path("a.0123456789ab.tmp");
+    assert_int_equal(file_make_dirs(left), ST_OK);
+    failing_open = 1;
+    assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
+    folder_writer_discard(&w);
+    assert_true(file_is_dir(left));
+    failing_open = 0;
+    assert_int_equal(folder_writer_open(&w, workdir_path("a")), ST_OK);
+    folder_writer_discard(&w);
+    assert_int_equal(entries(), 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -162,6 +241,8 @@ int main(void)
         TEST(test_neighbours_are_kept),
         TEST(test_two_writers),
         TEST(test_set_aside_is_put_back),
+        TEST(test_failing_syncs_lose_nothing),
+        TEST(test_leftovers_that_cannot_be_opened_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

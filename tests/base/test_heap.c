@@ -60,7 +60,8 @@ static void huge_text(void)
 
 static void huge_with_advice(void)
 {
-    heap_reserve(1 << 20, "the run is saved");
+    heap_reserve(1 << 20);
+    heap_advise("the run is saved");
     (void)heap_zeroed(TOO_MUCH);
 }
 
@@ -92,19 +93,19 @@ enum { MIB = 1 << 20 };
 static void use_reserve(void)
 {
     int before = 0, after = 0;
-    heap_reserve(8 * MIB, NULL);
+    heap_reserve(8 * MIB);
     if (heap_low()) _exit(45);
     limit_to(16 * MIB);
     for (; !heap_low(); before++) memset(heap_alloc(MIB), 1, MIB);
     if (before < 8 || before > 17) _exit(46);
     for (; after < 6; after++) memset(heap_alloc(MIB), 1, MIB); /* a part of the reserve */
-    heap_reserve(0, NULL);
+    heap_reserve(0);
     _exit(heap_low() ? 47 : 0);
 }
 
 static void exceed_reserve(void)
 {
-    heap_reserve(8 * MIB, NULL);
+    heap_reserve(8 * MIB);
     limit_to(16 * MIB);
     for (;;) memset(heap_alloc(MIB), 1, MIB);
 }
@@ -123,7 +124,7 @@ static void call_new(void)
     void *(*new)(size_t);
     *(void **)&new = dlsym(RTLD_DEFAULT, "_Znwm");
     heap_guard_libraries();
-    heap_reserve(8 * MIB, NULL);
+    heap_reserve(8 * MIB);
     limit_to(MIB / 2);
     new (2 * MIB);
     if (!heap_low()) _exit(45);

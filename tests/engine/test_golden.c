@@ -32,6 +32,12 @@ static void golden_open(struct golden *g, enum gelu gelu, bool bias)
     snprintf(path, sizeof path, "tests/golden/gpt_%s_%s.safetensors",
              gelu == GELU_TANH ? "tanh" : "erf", bias ? "bias" : "nobias");
     hand_ok(safetensors_open(&g->file, path, &g->arena));
+    for (int i = 0; i < g->file.count; i++) {
+        struct safetensor *t = &g->file.tensor[i];
+        void *data = arena_alloc(&g->arena, t->bytes);
+        hand_ok(safetensors_read(&g->file, t, data));
+        t->data = data;
+    }
 }
 
 static void golden_close(struct golden *g)

@@ -88,7 +88,10 @@ static void set_environment(const struct worker *w, const struct start *s)
 void process_start(const struct worker *w, const struct start *s, struct process *ret)
 {
     char path[PATH_BYTES];
-    unlink(path_in(path, "%s/shared%s", w->side, s->suffix ? s->suffix : ""));
+    /* A child that is killed at once leaves no output, and not that of the process before. */
+    static const char *const files[] = {"shared", "out", "err"};
+    for (int i = 0; i < 3; i++)
+        unlink(path_in(path, "%s/%s%s", w->side, files[i], s->suffix ? s->suffix : ""));
     fflush(NULL);
     *ret = (struct process){.began = now(), .start = *s, .pid = fork()};
     if (ret->pid < 0) die("fork: %s", strerror(errno));

@@ -127,30 +127,6 @@ enum status __wrap_file_read(const char *path, struct arena *a, char **ret, int6
     return ST_OK;
 }
 
-/* A block of its own, so that the sanitizer sees a read beyond the end. */
-enum status __real_file_map(const char *path, void **ret_map, int64_t *ret_size);
-enum status __wrap_file_map(const char *path, void **ret_map, int64_t *ret_size);
-enum status __wrap_file_map(const char *path, void **ret_map, int64_t *ret_size)
-{
-    int i = find(path);
-    if (i < 0) return __real_file_map(path, ret_map, ret_size);
-    if (!file[i].size) return fail(ST_FORMAT, "%s: is empty", path);
-    *ret_map = malloc((size_t)file[i].size);
-    memcpy(*ret_map, file[i].bytes, (size_t)file[i].size);
-    *ret_size = file[i].size;
-    return ST_OK;
-}
-
-void __wrap_file_unmap(void *map, int64_t size);
-void __real_file_unmap(void *map, int64_t size);
-void __wrap_file_unmap(void *map, int64_t size)
-{
-    if (files)
-        free(map);
-    else
-        __real_file_unmap(map, size);
-}
-
 #if __has_include("base/dir.h")
 /* Readers that take a folder and a name are given names in memory, and NULL as the folder. */
 struct dir;
@@ -165,12 +141,28 @@ enum status __wrap_file_read_at(const struct dir *at, const char *name, struct a
                                   : __real_file_read_at(at, name, a, ret, ret_size);
 }
 
-enum status __real_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size);
-enum status __wrap_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size);
-enum status __wrap_file_map_at(const struct dir *at, const char *name, void **ret, int64_t *size)
+/* A descriptor that no system call knows stands for a file in memory. */
+enum { FIRST_FD = 1 << 20 };
+enum status __real_file_open_at(const struct dir *at, const char *name, int *ret, int64_t *size);
+enum status __wrap_file_open_at(const struct dir *at, const char *name, int *ret, int64_t *size);
+enum status __wrap_file_open_at(const struct dir *at, const char *name, int *ret, int64_t *size)
 {
-    return !at && find(name) >= 0 ? __wrap_file_map(name, ret, size)
-                                  : __real_file_map_at(at, name, ret, size);
+    int i = at ? -1 : find(name);
+    if (i < 0) return __real_file_open_at(at, name, ret, size);
+    *ret = FIRST_FD + i;
+    *size = file[i].size;
+    return ST_OK;
+}
+
+enum status __real_file_read_range(int fd, const char *path, int64_t from, int64_t n, void *ret);
+enum status __wrap_file_read_range(int fd, const char *path, int64_t from, int64_t n, void *ret);
+enum status __wrap_file_read_range(int fd, const char *path, int64_t from, int64_t n, void *ret)
+{
+    if (fd < FIRST_FD) return __real_file_read_range(fd, path, from, n, ret);
+    int i = fd - FIRST_FD;
+    BUG_IF(from < 0 || n < 0 || n > file[i].size - from, "a read beyond the end of %s", path);
+    if (n) memcpy(ret, file[i].bytes + from, (size_t)n);
+    return ST_OK;
 }
 #endif
 

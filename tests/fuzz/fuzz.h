@@ -1,7 +1,7 @@
 /* fuzz.h - what the fuzz targets share: parts of an input, and files in memory.
  *
  * A target is a file fuzz_NAME.c with LLVMFuzzerTestOneInput, the entry point of libFuzzer; without
- * clang the same function is called by driver.c. In these programs file_read, file_map and their
+ * clang the same function is called by driver.c. In these programs file_read, file_open_at and the
  * like find files in memory first (the linker's --wrap), and every SHA-256 is 64 zeros, so that a
  * changed byte gets past the checksums. */
 #ifndef FUZZ_FUZZ_H

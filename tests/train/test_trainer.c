@@ -414,6 +414,44 @@ static void test_interrupted_evaluation_is_repeated(void **state)
     arena_release(&a);
 }
 
+/* --- a disk that does not keep the log -------------------------------------------------------- */
+
+static int failing_syncs; /* of data: the next so many fail */
+
+int fdatasync(int fd)
+{
+    if (failing_syncs > 0) {
+        failing_syncs--;
+        errno = EIO;
+        return -1;
+    }
+    return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd);
+}
+
+/* One error passes. If they persist, the weights are saved all the same, and training ends. */
+static void test_log_that_cannot_be_synced(void **state)
+{
+    (void)state;
+    for (int persists = 0; persists < 2; persists++) {
+        struct config c = small_config();
+        struct arena a = {0};
+        struct trainer t;
+        struct checkpoint best;
+        c.train.max_iters = 20;
+        c.train.eval_interval = 10;
+        if (trainer_open(&t, &c, &(struct trainer_options){.overwrite = true}, &a) != ST_OK)
+            fail_msg("%s", fail_message());
+        failing_syncs = persists ? 1000 : 1;
+        assert_int_equal(trainer_run(&t), persists ? ST_IO : ST_OK);
+        failing_syncs = 0;
+        assert_int_equal(t.iter, persists ? 10 : 20);
+        assert_true(strstr(fail_message(), "the checkpoint is saved") || !persists);
+        trainer_close(&t);
+        assert_true(find_best(&c, &a, &best));
+        arena_release(&a);
+    }
+}
+
 /* --- NaN and infinity ------------------------------------------------------------------------- */
 
 static void poison(struct learner *l, const char *name)
@@ -499,6 +537,7 @@ int main(void)
         cmocka_unit_test(test_existing_run_is_protected),
         cmocka_unit_test(test_run_directory_is_locked),
         cmocka_unit_test(test_interrupted_evaluation_is_repeated),
+        cmocka_unit_test(test_log_that_cannot_be_synced),
         cmocka_unit_test(test_nan_is_found),
         cmocka_unit_test(test_masks_are_not_errors),
     };

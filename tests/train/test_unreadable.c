@@ -52,9 +52,15 @@ static void *real(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
+/* The iteration that a training saves, which prunes, just before another one's tensors are opened;
+ * 0: none. */
+static int64_t saves_next;
+static void save_beside(const char *path);
+
 int openat(int at, const char *path, int flags, ...)
 {
     va_list args;
+    save_beside(path);
     va_start(args, flags);
     mode_t mode = va_arg(args, mode_t);
     va_end(args);
@@ -144,6 +150,15 @@ static enum status save(int64_t iter, double best_val_loss, int64_t best_iter)
     return checkpoint_save(&run, &t, 1, &s);
 }
 
+static void save_beside(const char *path)
+{
+    if (!saves_next || !strstr(path, "model.safetensors")) return;
+    int64_t iter = saves_next;
+    saves_next = 0;
+    assert_int_equal(save(iter, 1. / (double)iter, iter), ST_OK);
+    assert_int_equal(save(iter + 100, 1. / (double)iter, iter + 100), ST_OK);
+}
+
 static bool is_there(int64_t iter)
 {
     char name[64];
@@ -185,6 +200,19 @@ static void test_unreadable_folder_is_not_empty(void **state)
     }
     set_fault(NULL, EIO, 1, 1000); /* readdir */
     assert_int_equal(find(&iter), ST_IO);
+}
+
+/* A reader beside a training: what it listed was pruned before it was read. */
+static void test_pruned_while_it_is_found(void **state)
+{
+    (void)state;
+    int64_t iter;
+    assert_int_equal(save(100, 1, 100), ST_OK);
+    assert_int_equal(save(200, .5, 200), ST_OK);
+    saves_next = 300;
+    assert_int_equal(find(&iter), ST_OK);
+    assert_int_equal(iter, 400);
+    assert_false(is_there(200));
 }
 
 /* The user can mend permissions; then no older checkpoint is taken and nothing is overwritten. */
@@ -324,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_missing_is_none),
         TEST(test_unreadable_folder_is_not_empty),
+        TEST(test_pruned_while_it_is_found),
         TEST(test_permissions),
         TEST(test_bad_disk),
         TEST(test_one_failed_call_while_finding),
