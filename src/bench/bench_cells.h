@@ -8,7 +8,9 @@
 #ifndef BENCH_BENCH_CELLS_H
 #define BENCH_BENCH_CELLS_H
 
+#include "base/hash.h"
 #include "base/stats.h"
+#include "base/verdict.h"
 #include "config/config.h"
 
 enum bench_line {
@@ -51,9 +53,11 @@ struct bench_cell {
     int64_t tokens;     /* per step */
     double loss;        /* of the first run of bench_line_of_loss; 0: none */
     struct {
-        double first_ms; /* the very first run, even if it is a warm-up */
-        struct stats ms; /* of the runs after the warm-up */
+        double first_ms;      /* the very first run, even if it is a warm-up */
+        struct stats ms;      /* of the runs after the warm-up */
+        const double *series; /* these runs, in the arena */
     } line[BENCH_LINES];
+    char work[HASH_HEX]; /* facts.h; "": no training step */
 };
 
 struct bench_options {
@@ -72,5 +76,11 @@ struct bench_options {
  * samples so far, or a reason. All cells use the same device. ret_order may be NULL. */
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
+
+/* The speed of a line of a cell beside that of another, both of bench_cells_run with that order:
+ * pairs of one round, else two series. VERDICT_NONE if their plans are equal (*ret_equal; may be
+ * NULL), or if one has no samples. */
+struct verdict bench_cells_verdict(const struct bench_cell *first, const struct bench_cell *second,
+                                   enum bench_line line, enum bench_order order, bool *ret_equal);
 
 #endif

@@ -9,6 +9,7 @@
 #define BENCH_BENCH_KERNELS_H
 
 #include "base/stats.h"
+#include "base/verdict.h"
 #include "bench/bench_step.h"
 #include "engine/engine.h"
 #include "machine/machine.h"
@@ -18,7 +19,11 @@ struct bench_row {
     bool taken;           /* the plan selects this row */
     const char *left_out; /* why it was not timed; NULL: it was */
     struct stats ms;      /* per call */
-    double flops, bytes;  /* per second */
+    /* Beside the fastest row of the call, which has VERDICT_NONE; `fastest`: it is that one, and
+     * there are others. */
+    struct verdict order;
+    bool fastest;
+    double flops, bytes; /* per second */
     /* Fraction of the matmul peak or of copy bandwidth, whichever is larger. Above 1 the peak was
      * measured too low, or the kernel only reads. */
     double share;

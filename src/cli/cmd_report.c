@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 struct options {
-    const char *html, *csv, *svg;
+    const char *html, *csv, *svg, *baseline, *junit;
     bool markdown, json;
 };
 
@@ -20,19 +20,35 @@ static void print(const struct report *r, const struct options *o, struct arena 
     fflush(stdout);
 }
 
+/* The exit code of a gate: "cannot tell" is not a failure, but is said. */
+static enum status conclude(const struct gate *g)
+{
+    if (g->outcome == GATE_UNCERTAIN)
+        log_warning("nobody can tell whether there is a regression: measure in turns (`strobe "
+                    "compare`), longer, or on a quiet machine");
+    if (g->outcome != GATE_REGRESSION) return ST_OK;
+    for (int i = 0; i < g->n; i++)
+        if (g->one[i].outcome == GATE_REGRESSION)
+            return fail(ST_REGRESSION, "regression: %s", g->one[i].text);
+    return ST_OK;
+}
+
 static enum status run(char *const *words, int n, const struct options *o, struct arena *a)
 {
     struct report r;
     TRY(report_read(&r, words, n, a));
+    if (o->baseline) TRY(report_gate(&r, a));
     const char *page = o->html ? o->html : subjects_page_path(&r.of, a);
     if (o->csv) TRY(report_write_csv(&r, o->csv));
     print(&r, o, a);
     if (o->svg) TRY(report_write_svg(&r, o->svg));
+    if (o->junit) TRY(report_write_junit(&r, o->junit));
     TRY(report_write_page(&r, page, a));
     if (o->csv) log_info("table: %s", o->csv);
     if (o->svg) log_info("roofline: %s", o->svg);
+    if (o->junit) log_info("JUnit: %s", o->junit);
     log_info("page: %s (open it in a browser)", page);
-    return ST_OK;
+    return o->baseline ? conclude(r.gate) : ST_OK;
 }
 
 enum status cmd_report(int argc, char **argv)
@@ -43,6 +59,9 @@ enum status cmd_report(int argc, char **argv)
          "path of the page (RUN/report.html; of several runs, in the folder above them)"},
         {"csv", OPT_TEXT, &o.csv, "FILE", "also write the tables as CSV"},
         {"svg", OPT_TEXT, &o.svg, "FILE", "also write the roofline of the profiles as a picture"},
+        {"baseline", OPT_TEXT, &o.baseline, "RUN",
+         "hold the others against this run or profile: exit code 3 if one is slower or larger"},
+        {"junit", OPT_TEXT, &o.junit, "FILE", "with --baseline: write the result as JUnit XML"},
         {"markdown", OPT_FLAG, &o.markdown, NULL, "print the table as Markdown"},
         {"json", OPT_FLAG, &o.json, NULL, "print the table as JSON"},
         {0},
@@ -54,8 +73,14 @@ enum status cmd_report(int argc, char **argv)
                     "results: strobe report runs/NAME ...");
     if (o.json && o.markdown)
         return fail(ST_USAGE, "--json and --markdown contradict each other; leave one out");
+    if (o.junit && !o.baseline)
+        return fail(ST_USAGE, "--junit needs --baseline=RUN, which the others are held against");
     struct arena a = {0};
-    enum status st = run(argv, argc, &o, &a);
+    char **words = ARENA_NEW(&a, char *, argc + 1);
+    int n = 0;
+    if (o.baseline) words[n++] = arena_strdup(&a, o.baseline);
+    for (int i = 0; i < argc; i++) words[n++] = argv[i];
+    enum status st = run(words, n, &o, &a);
     arena_release(&a);
     return st;
 }
