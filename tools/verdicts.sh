@@ -2,7 +2,7 @@
 # Planted ties and planted differences, each compared many times while another program takes one
 # core in bursts: what `compare`, `profile` and a grid say of them. Prints one table row per kind.
 #
-# usage: tools/verdicts.sh [--times=N] [--kinds=compare,profile,bench] [--folder=DIR] [--quiet-machine]
+# usage: tools/verdicts.sh [OPTION ...]
 #   --times=N          trials of each (30)
 #   --kinds=...        which commands (all three)
 #   --folder=DIR       where runs and results go (a temporary folder, removed at the end)
@@ -105,8 +105,11 @@ verdict() {
     bench)
         awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "verdict") at = i }
             NR > 1 && $at != "" { v = $at }
-            END { print v == "same plan" ? "equal" : v == "cannot tell" ? "uncertain" : v == "" ? "none" : v }' \
-            "$2" ;;
+            END {
+                if (v == "same plan") v = "equal"
+                if (v == "cannot tell") v = "uncertain"
+                print v == "" ? "none" : v
+            }' "$2" ;;
     esac
 }
 

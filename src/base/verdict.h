@@ -12,7 +12,7 @@
  *   measurements themselves and not of their median: 99 % of the ratios of any two of them.
  *
  * A thing is faster or slower if its whole interval is beyond 2 %, and as fast if its whole
- * interval is within 2 %. Else nobody can tell. The same numbers give the same verdict. */
+ * interval is within 2 %. Else it cannot tell. The same numbers give the same verdict. */
 #ifndef BASE_VERDICT_H
 #define BASE_VERDICT_H
 

@@ -103,7 +103,8 @@ enum status cmd_bench_kernels(int argc, char **argv)
     int64_t samples = 20, limit = 90, vocab = 0;
     const struct opt options[] = {
         {"op", OPT_TEXT, &op, "NAME", "only calls of this operator"},
-        {"samples", OPT_INT, &samples, "N", "timings of each kernel (20; more while the order is uncertain)"},
+        {"samples", OPT_INT, &samples, "N",
+         "timings of each kernel (20; more while the order is uncertain)"},
         {"limit", OPT_INT, &limit, "SECONDS",
          "time for all kernels together; slow ones get fewer samples (90)"},
         {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (default: of the data set)"},

@@ -24,7 +24,7 @@ static void print(const struct report *r, const struct options *o, struct arena 
 static enum status conclude(const struct gate *g)
 {
     if (g->outcome == GATE_UNCERTAIN)
-        log_warning("nobody can tell whether there is a regression: measure in turns (`strobe "
+        log_warning("the rule cannot tell whether there is a regression: measure in turns (`strobe "
                     "compare`), longer, or on a quiet machine");
     if (g->outcome != GATE_REGRESSION) return ST_OK;
     for (int i = 0; i < g->n; i++)

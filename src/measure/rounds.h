@@ -36,8 +36,9 @@ struct rounds {
     int most, least; /* samples of a contender */
     int warmup;      /* warm-up calls; a slow contender gets one */
     int cold; /* warm-up calls that compile kernels: their time does not predict the others' */
-    /* If not NULL: samples go on until the order of all contenders is certain, or the budgets of all
-     * are spent, or each has ROUNDS_MORE times `most` samples; and `series` of contenders are kept here. */
+    /* If not NULL: samples go on until the order of all contenders is certain, or the budgets of
+     * all are spent, or each has ROUNDS_MORE times `most` samples more; and `series` are kept here.
+     */
     struct arena *keep;
     double sample_ms; /* minimum duration of a sample; 0: suits the host clock */
     /* Progress after each sample: ms done, ms expected in total (0 until all are warm). */
@@ -49,9 +50,9 @@ struct rounds {
  * far are the result if each contender has one, else the call returns ST_INTERRUPTED. */
 enum status rounds_run(const struct rounds *r, struct contender *c, int n);
 
-/* The contender with the shortest median, and the verdict of each beside it, by the rounds that both
- * were sampled in: VERDICT_SLOWER if the order is certain. Needs `keep`. `ret` of the fastest is
- * VERDICT_NONE. */
+/* The contender with the shortest median, and the verdict of each beside it, by the rounds that
+ * both were sampled in: VERDICT_SLOWER if the order is certain. Needs `keep`. `ret` of the fastest
+ * is VERDICT_NONE. */
 void rounds_order(const struct contender *c, int n, struct verdict *ret, int *ret_fastest);
 
 #endif

@@ -109,8 +109,8 @@ struct profile_record {
     int64_t deeds;
 };
 
-/* Neighbouring steps: those of a turn, if profiles are made in turns (base/turn.h). Verdicts compare
- * chunks. */
+/* Neighbouring steps: those of a turn, if profiles are made in turns (base/turn.h). Verdicts
+ * compare chunks. */
 struct profile_chunk {
     int64_t turn;       /* its number; without turns its index */
     int plain_end, end; /* steps up to its end: unprofiled, profiled */

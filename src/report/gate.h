@@ -1,4 +1,4 @@
-/* gate.h - a report as a check for regressions: `strobe report --baseline=A B` (docs/BENCH.md).
+/* gate.h - a report as a check for regressions: `strobe report --baseline=A B` (docs/MEASURING.md).
  *
  * Each run and profile after the first is held against the first: its speed by the rule of
  * base/verdict.h, and its planned memory, which is exact. Slower, or more memory by more than the
@@ -30,7 +30,7 @@ struct gate {
     enum gate_outcome outcome; /* the worst; uncertain only if a speed is and none regressed */
 };
 
-/* `change`: of each profile after the first. n = 0: there is nothing to hold against the baseline. */
+/* `change`: of each profile after the first. n = 0: nothing to hold against the baseline. */
 struct gate gate_of(const struct comparison *runs, const struct changes *change, int changes,
                     struct arena *a);
 struct json_t *gate_json(const struct gate *g);

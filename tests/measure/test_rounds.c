@@ -209,7 +209,7 @@ static void test_uncertain_order_goes_on(void **state)
     int fastest;
     for (int rich = 0; rich < 2; rich++) {
         struct arena kept = {0};
-        struct bursty one = {1, 2, 2, 0}, other = {1, 2, 3, 0};
+        struct bursty one = {1, 2, 3, 0}, other = {1, 2, 3, 3}; /* in turn */
         double budget_ms = rich ? 1e4 : 60;
         struct contender c[] = {bursty_contender(&one, budget_ms),
                                 bursty_contender(&other, budget_ms)};

@@ -1,4 +1,4 @@
-/* A report as a gate: what is a regression, what nobody can tell, and the files for continuous
+/* A report as a gate: what is a regression, what the rule cannot tell, and the files for continuous
  * integration. Also the notes where the clock of a run and its profile disagree. */
 #include "../support/profile_text.h"
 #include "../support/run_fixture.h"
@@ -55,7 +55,7 @@ static void test_outcomes(void **state)
     }
 }
 
-/* Other programs: nobody can tell. Nothing beside the baseline: an error. */
+/* Other programs: no verdict. Nothing beside the baseline: an error. */
 static void test_no_verdict(void **state)
 {
     struct fixture *f = *state;
