@@ -383,6 +383,7 @@ static enum status time_together(struct length *l, struct trial **running, int n
     struct verdict order[ATTENTION_VARIANTS];
     int fastest;
     rounds.keep = &kept;
+    rounds.go_on = l->o->go_on;
     enum status st = rounds_run(&rounds, contender, n);
     if (st == ST_OK) rounds_order(contender, n, order, &fastest);
     arena_release(&kept);

@@ -49,6 +49,7 @@ struct attention_options {
     int precisions;
     unsigned ways; /* variants to run, a mask: 1 << FLASH ... */
     int samples;   /* per cell */
+    bool go_on;    /* more, while the order of the variants of a shape is uncertain (rounds.h) */
     bool check;    /* compute errors against double precision */
     /* Time for all cells: slow cells give fewer samples, too slow ones are skipped. */
     double limit_ms;

@@ -167,6 +167,7 @@ static enum status time_rows(struct session *s, struct bench_call *c, const stru
     struct verdict order[ROWS_MOST];
     int fastest;
     rounds.keep = &kept;
+    rounds.go_on = s->o->go_on;
     for (int i = 0; i < c->rows && n < ROWS_MOST; i++) {
         c->row[i].left_out = reason_to_leave_out(c, &c->row[i]);
         if (c->row[i].left_out) continue;

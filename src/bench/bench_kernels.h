@@ -57,6 +57,7 @@ struct bench_kernels {
 struct bench_kernels_options {
     enum op op;      /* the operator to time; OP_COUNT: all, and then the matmuls alone */
     int samples;     /* per row */
+    bool go_on;      /* more, while the order of the rows of a call is uncertain (rounds.h) */
     double limit_ms; /* for all rows together; slow ones give fewer samples (rounds.h) */
     const struct machine *machine; /* its peaks are the base of the shares */
     void (*each)(void *user, int done, int rows, const struct bench_call *c);

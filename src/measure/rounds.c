@@ -134,7 +134,7 @@ static enum status run(struct timing *t, struct contender *c, int n)
         TRY(warm_up(t, &c[i]));
         c[i].taken = 0;
         if (c[i].samples > rounds) rounds = c[i].samples;
-        int most = t->r->keep ? c[i].samples + ROUNDS_MORE * t->r->most : c[i].samples;
+        int most = t->r->go_on ? c[i].samples + ROUNDS_MORE * t->r->most : c[i].samples;
         t->ms[i] = ARENA_NEW(t->a, double, most *ROUNDS_PARTS);
         c[i].round = t->round[i] = ARENA_NEW(of_results(t), int, most);
     }
@@ -146,7 +146,7 @@ static enum status run(struct timing *t, struct contender *c, int n)
             int64_t at = round * c[i].samples / rounds, next = (round + 1) * c[i].samples / rounds;
             if (at < next) TRY(take(t, &c[i], i, (int)round));
         }
-    if (t->r->keep) TRY(go_on(t, c, n, rounds));
+    if (t->r->go_on) TRY(go_on(t, c, n, rounds));
     for (int i = 0; i < n; i++) {
         if (c[i].taken == 0) return fail(ST_INTERRUPTED, "interrupted");
         c[i].samples = c[i].taken;

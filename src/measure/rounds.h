@@ -36,10 +36,10 @@ struct rounds {
     int most, least; /* samples of a contender */
     int warmup;      /* warm-up calls; a slow contender gets one */
     int cold; /* warm-up calls that compile kernels: their time does not predict the others' */
-    /* If not NULL: samples go on until the order of all contenders is certain, or the budgets of
-     * all are spent, or each has ROUNDS_MORE times `most` samples more; and `series` are kept here.
-     */
-    struct arena *keep;
+    struct arena *keep; /* where `series` and `round` of contenders go; NULL: nowhere */
+    /* Samples go on until the order of all contenders is certain, or the budgets of all are spent,
+     * or each has ROUNDS_MORE times `most` samples more. Needs `keep`. */
+    bool go_on;
     double sample_ms; /* minimum duration of a sample; 0: suits the host clock */
     /* Progress after each sample: ms done, ms expected in total (0 until all are warm). */
     void (*each)(void *user, double done_ms, double expected_ms);

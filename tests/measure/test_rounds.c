@@ -188,7 +188,7 @@ static void test_certain_order_needs_no_more(void **state)
     struct arena kept = {0};
     struct bursty one = {1.1, 2, 3, 0}, other = {1, 2, 3, 0};
     struct contender c[] = {bursty_contender(&one, 1e4), bursty_contender(&other, 1e4)};
-    struct rounds r = {.most = 20, .least = 3, .keep = &kept};
+    struct rounds r = {.most = 20, .least = 3, .keep = &kept, .go_on = true};
     struct verdict v[2];
     int fastest;
     assert_int_equal(rounds_run(&r, c, 2), ST_OK);
@@ -213,7 +213,7 @@ static void test_uncertain_order_goes_on(void **state)
         double budget_ms = rich ? 1e4 : 60;
         struct contender c[] = {bursty_contender(&one, budget_ms),
                                 bursty_contender(&other, budget_ms)};
-        struct rounds r = {.most = 20, .least = 3, .keep = &kept};
+        struct rounds r = {.most = 20, .least = 3, .keep = &kept, .go_on = true};
         assert_int_equal(rounds_run(&r, c, 2), ST_OK);
         rounds_order(c, 2, v, &fastest);
         assert_int_equal(v[!fastest].kind, VERDICT_UNCERTAIN);
