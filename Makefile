@@ -8,8 +8,9 @@
 #   make check        install packages, then all that CI does: format, layers, headers, sizes, cppcheck,
 #                     docs, every test in release and with the sanitizers
 #   make tsan         the tests that use threads, under ThreadSanitizer
-#   make fuzz         every reader on damaged input for FUZZ_SECONDS (600) each, with sanitizers; with
-#                     clang by libFuzzer, else by simple mutations; NAME=TARGET...: only these
+#   make fuzz         install clang with libFuzzer, then every reader on damaged input for FUZZ_SECONDS
+#                     (600) each, with sanitizers; without libFuzzer by simple mutations;
+#                     NAME=TARGET...: only these
 #   make faults       every call fails, kills, power cuts, two runs at once (docs/RELIABILITY.md);
 #                     MODES="calls kills" ARGS="--limit=100"
 #   make demo         install packages, build, train, compare, report; FROM=FILE: on your own text
@@ -57,7 +58,7 @@ DEBUG_asan := -g1
 CFLAGS_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover -fno-omit-frame-pointer \
                -Wno-format-truncation -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized
 # tools/tsan.sh explains why ThreadSanitizer takes LLVM's OpenMP and no oneDNN.
-LLVM := $(lastword $(sort $(wildcard /usr/lib/llvm-*/lib/libarcher.so)))
+LLVM = $(call newest,$(wildcard /usr/lib/llvm-*/lib/libarcher.so))
 CFLAGS_tsan := -O1 -fsanitize=thread -fno-omit-frame-pointer \
                -Wno-format-truncation -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized
 OPENMP := -fopenmp
@@ -68,6 +69,8 @@ endif
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
 
 comma := ,
+# The highest version: `sort` alone would take llvm-9 over llvm-14.
+newest = $(if $(1),$(shell printf '%s\n' $(1) | sort -V | tail -n 1))
 
 # Libraries: what is installed is used (docs/ARCHITECTURE.md). One call of pkg-config for each question.
 REQUIRED := jansson libcrypto
@@ -103,13 +106,12 @@ PIC := -fPIC -fno-semantic-interposition -ftls-model=initial-exec
 # Releases are hardened with what the compiler has (tools/hardening.sh); HARDEN= builds without,
 # to compare the time of a step. Not with -O0 or a sanitizer, which FORTIFY does not suit.
 HARDEN ?= 1
-, := ,
 HARDENING := $(if $(and $(HARDEN),$(filter release,$(MODE)),\
                $(if $(filter -O0 -fsanitize%,$(CFLAGS)),,fits)),$(shell tools/hardening.sh '$(CC)' $(BUILD)/hardening))
 FLAGS := -std=c2x $(or $(DEBUG_$(MODE)),-g) -fopenmp -D_GNU_SOURCE -Isrc $(WARNINGS) \
          $(or $(CFLAGS_$(MODE)),$(error MODE is release, debug, asan or tsan)) \
-         $(filter-out -Wl$(,)%,$(HARDENING)) $(PACKAGE_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
-LINK := $(CC) $(filter-out -fopenmp,$(FLAGS)) $(filter -Wl$(,)%,$(HARDENING)) $(LDFLAGS)
+         $(filter-out -Wl$(comma)%,$(HARDENING)) $(PACKAGE_CFLAGS) $(CUDA_CFLAGS) $(CFLAGS)
+LINK := $(CC) $(filter-out -fopenmp,$(FLAGS)) $(filter -Wl$(comma)%,$(HARDENING)) $(LDFLAGS)
 LIBS := $(PACKAGE_LIBS) $(OPENMP) $(if $(filter x86_64,$(MACHINE)),-lmvec) -lm $(LDLIBS)
 
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c)
@@ -257,15 +259,17 @@ $(addprefix $(BUILD)/emulator/,without.so listener.so): $(BUILD)/emulator/%.so: 
 
 # Fuzz targets (tests/fuzz/fuzz.h), the same in all modes: with libFuzzer where clang has it, else
 # with gcc and tests/fuzz/driver.c. What reads files, and not what it calls to compute.
-FUZZER := $(lastword $(sort $(wildcard /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-$(MACHINE).a)))
-FUZZ_CC := $(if $(FUZZER),$(firstword $(subst /lib/clang/, ,$(FUZZER)))/bin/clang,$(CC))
+FUZZER := $(call newest,$(foreach f,\
+            $(wildcard /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-$(MACHINE).a),\
+            $(wildcard $(firstword $(subst /lib/clang/, ,$(f)))/bin/clang)))
+FUZZ_CC := $(or $(FUZZER),$(CC))
 FUZZ_FLAGS := -std=c2x -O1 -g1 -D_GNU_SOURCE -Isrc -fno-omit-frame-pointer -fno-sanitize-recover=all \
               -fsanitize=$(if $(FUZZER),fuzzer-no-link$(comma))address,undefined \
               $(if $(HAS_CUDA),-isystem $(CUDA)/include)
-FUZZ_WRAPPED := $(addprefix -Wl$(comma)--wrap=,file_exists file_read file_read_at file_open_at file_read_range json_load_file \
-                  hash_open hash_add hash_close hash_bytes)
+FUZZ_WRAPPED := $(addprefix -Wl$(comma)--wrap=,file_exists file_read file_read_at file_open_at file_read_range \
+                  trust_check trust_path hash_open hash_add hash_close hash_bytes)
 FUZZ_SOURCES := $(wildcard $(patsubst %,src/%/*.c,base config data present report tuning)) \
-                src/train/state_file.c src/machine/machine_file.c $(wildcard src/graph/*.c) \
+                src/train/state_file.c src/train/runlog.c src/machine/machine_file.c $(wildcard src/graph/*.c) \
                 $(if $(HAS_CUDA),src/backend/cuda/runtime/jit_cache.c)
 FUZZ_OBJECTS := $(patsubst %.c,build/fuzz/%.o,$(filter-out src/base/threads.c,$(FUZZ_SOURCES)))
 FUZZ_SHARED := $(patsubst %,build/fuzz/tests/fuzz/%.o,fuzz $(if $(FUZZER),,driver))
@@ -290,7 +294,10 @@ $(FUZZ_TARGETS): build/fuzz/%: build/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) bui
 	$(if $(Q),@echo "  fuzz ld $@")
 	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) $(if $(FUZZER),-fsanitize=fuzzer) $(FUZZ_WRAPPED) -o $@ $^ -ljansson -lcrypto -lm
 fuzz-programs: $(FUZZ_TARGETS)
-fuzz: fuzz-programs
+# A second make, as the first has looked for clang before it is installed.
+fuzz:
+	$(Q)tools/install_deps.sh --fuzz || echo "libFuzzer is not installed; continuing without it" >&2
+	$(Q)$(MAKE) --no-print-directory fuzz-programs
 	$(Q)FUZZ_KEEP=build/fuzz/corpus sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(NAME)
 # The harness of tests/faults: a driver, and a library that the program preloads.
 FAULTS := $(addprefix $(BUILD)/faults/,faults preload.so)
@@ -310,8 +317,8 @@ $(BUILD)/run_tests: tools/run_tests.c
 RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)' $(BUILD)/run_tests $(BUILD) $(if $(filter asan tsan,$(MODE)),--sanitized) $(RUN_OPTIONS)
 
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
-test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring tests/fuzz/,$(SELECTED)),fuzz-programs) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR))
-test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR)) \
+test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring tests/fuzz/,$(SELECTED)),fuzz-programs) \
+               $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR)) \
                $(if $(findstring /test_faults,$(SELECTED)),$(FAULTS))
 test: test-programs
 	$(Q)$(RUN_TESTS) $(SELECTED)

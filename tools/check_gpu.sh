@@ -1,11 +1,11 @@
 #!/bin/sh
 # `make check-gpu`, on a machine with a GPU. Checks every kernel variant against the reference,
 # Hopper attention at all tile edges, losses against the CPU's, bitwise reproducibility, memory
-# against the plan, startup time, and runs the sanitizer of the CUDA toolkit. One line each: ok or
-# FAIL, with the value and its limit; the exit code is 1 if one failed. STROBE=FILE selects the
-# program, ATTENTION=FILE test_attention_gpu, TEXT=FILE the training text; SMALL=1 uses models of a
-# few thousand parameters, to test this script; ONLY="name ..." runs only these parts, and
-# TOOLS="name ..." only these tools of the sanitizer.
+# against the plan, startup time, trainings that are killed or share the GPU, and runs the sanitizer
+# of the CUDA toolkit. One line each: ok or FAIL, with the value and its limit; the exit code is 1
+# if one failed. STROBE=FILE selects the program, ATTENTION=FILE test_attention_gpu, TEXT=FILE the
+# training text; SMALL=1 uses models of a few thousand parameters, to test this script;
+# ONLY="name ..." runs only these parts, and TOOLS="name ..." only these tools of the sanitizer.
 set -u
 export LC_ALL=C STROBE_LOG="${STROBE_LOG:-warning}"
 STROBE=${STROBE:-$PWD/strobe} TEXT=${TEXT:-} SMALL=${SMALL:-} ONLY=${ONLY:-}
@@ -190,6 +190,54 @@ if wanted start; then
         second) said "the same, second start" "$took" 2 ;;
         esac
     done
+fi
+if wanted faults; then
+    # Trainings that are killed, share the GPU, or find their cache of kernels damaged.
+    disturbed() { deterministic "$1" bfloat16 --replay=true --eval_interval=10; }
+    before=${XDG_CACHE_HOME:-$HOME/.cache}
+    export XDG_CACHE_HOME="$work/cache"
+    kills=20 differ=0 hits=0
+    [ -z "$SMALL" ] || kills=2
+    disturbed whole && from=$(seconds) && disturbed whole &&
+        took=$(awk "BEGIN { print $(seconds) - $from }")
+    for i in $(seq $kills); do
+        rm -rf "$work/killed"
+        disturbed killed >/dev/null 2>&1 &
+        child=$!
+        sleep "$(awk "BEGIN { printf \"%.3f\", ${took:-1} * $i / $kills }")"
+        pkill -KILL -f "out_dir=$work/killed" && hits=$((hits + 1))
+        wait $child
+        [ ! -e "$work/killed/config.conf" ] ||
+            "$STROBE" train "$work/killed" --init_from=resume >"$work/killed.out" 2>&1 ||
+            broken "resume after a kill" "$work/killed.out"
+        [ -e "$work/killed/config.conf" ] || disturbed killed
+        cmp -s "$work/whole/ckpt/"*"$steps/model.safetensors" \
+            "$work/killed/ckpt/"*"$steps/model.safetensors" || differ=$((differ + 1))
+    done
+    said "resumed after $hits kills: trainings that differ" "$differ" 0
+    disturbed one &
+    child=$!
+    disturbed two
+    wait $child
+    same_bits "one of two trainings at once" whole one
+    same_bits "the other one" whole two
+    while [ ! -e "$work/stop" ]; do
+        file=$(ls "$XDG_CACHE_HOME/strobe/kernels/"* 2>/dev/null | shuf -n 1)
+        size=$(stat -c %s "$file" 2>/dev/null || echo 0)
+        case $((size % 3)) in
+        0) : >"$file" ;;
+        1) head -c $((size / 2)) "$file" >"$work/cut" && cp "$work/cut" "$file" ;;
+        2) printf x | dd of="$file" bs=1 seek=$((size / 2)) conv=notrunc 2>/dev/null ;;
+        esac
+        sleep 0.05
+    done 2>/dev/null &
+    child=$!
+    for i in 1 2 3; do
+        disturbed one && same_bits "kernel cache damaged in use, $i" whole one
+    done
+    : >"$work/stop"
+    wait $child
+    XDG_CACHE_HOME=$before
 fi
 if wanted sanitizer; then
     PATH=$PATH:/usr/local/cuda/bin

@@ -9,10 +9,11 @@ log=$build/faults/log.txt
 failed=0
 : >"$log"
 for mode in ${MODES:-calls cuts kills pairs}; do
-    "$build/faults/faults" "$mode" "$@" >"$build/faults/$mode.txt" 2>&1 &
+    : >"$build/faults/$mode.txt"
+    "$build/faults/faults" "$mode" "$@" >>"$build/faults/$mode.txt" 2>&1 &
     child=$!
     trap 'kill $child; exit 130' INT TERM
-    tail -f --pid=$child "$build/faults/$mode.txt"
+    tail -n +1 -f --pid=$child "$build/faults/$mode.txt"
     wait $child || failed=1
     cat "$build/faults/$mode.txt" >>"$log"
 done

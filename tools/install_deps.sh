@@ -11,7 +11,7 @@ tsan="libomp-dev"
 llvm=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p')
 fuzz="clang libclang-rt-${llvm:-14}-dev"
 text="bible-kjv"
-check="clang-format cppcheck chromium $text"
+check="clang-format cppcheck chromium openssl $text"
 case "${1-}" in
 '') wanted=$build ;;
 --check) wanted="$build $check" ;;

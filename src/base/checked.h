@@ -14,10 +14,6 @@ static inline bool checked_add(int64_t a, int64_t b, int64_t *ret)
 {
     return !__builtin_add_overflow(a, b, ret);
 }
-static inline bool checked_sub(int64_t a, int64_t b, int64_t *ret)
-{
-    return !__builtin_sub_overflow(a, b, ret);
-}
 static inline bool checked_mul(int64_t a, int64_t b, int64_t *ret)
 {
     return !__builtin_mul_overflow(a, b, ret);

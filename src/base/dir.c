@@ -20,7 +20,8 @@ const char *dir_path(const struct dir *at, const char *name, char buffer[DIR_NAM
 {
     if (!at) return name;
     if (!strcmp(name, ".")) return at->path;
-    snprintf(buffer, DIR_NAME, "%s/%s", at->path, name);
+    int n = snprintf(buffer, DIR_NAME, "%s/%s", at->path, name);
+    BUG_IF(n >= DIR_NAME, "%.60s: a name of %zu bytes in a folder", name, strlen(name));
     return buffer;
 }
 

@@ -9,7 +9,8 @@
 
 #include "base/arena.h"
 
-enum { DIR_LONGEST = 900, DIR_NAME = 1200 };
+/* Of a folder; of a folder, a slash and the longest name that a file_writer takes or makes. */
+enum { DIR_LONGEST = 900, DIR_NAME = 2048 };
 
 struct dir {
     int fd;                     /* -1: files are reached by path */

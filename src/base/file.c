@@ -126,13 +126,13 @@ enum status file_make_dirs_count(const char *path, int *ret_made)
         bool is_new = prefix[0] && access(prefix, F_OK) != 0;
         if (is_new) TRY(dir_make(NULL, prefix));
         made += is_new;
+        if (ret_made) *ret_made = made;
         if (!end) break;
         *p = '/';
     }
     if (!file_is_dir(path))
         return errno == ENOTDIR ? fail(ST_IO, "%s: exists and is not a directory", path)
                                 : dir_fail(NULL, path, errno);
-    if (ret_made) *ret_made = made;
     return ST_OK;
 }
 
@@ -383,14 +383,4 @@ enum status file_check_writable(const char *path)
     TRY(file_writer_open(&w, path));
     file_writer_discard(&w);
     return ST_OK;
-}
-
-enum status file_sync_dir(const char *path)
-{
-    return dir_sync(NULL, path);
-}
-
-enum status file_sync_parent(const char *path)
-{
-    return dir_sync_parent(NULL, path);
 }

@@ -30,7 +30,7 @@ enum status file_read_range(int fd, const char *path, int64_t from, int64_t byte
 /* The user's cache folder by the XDG rules (a relative XDG_CACHE_HOME counts as unset), or NULL if
  * there is no home directory. The folder may not exist yet. */
 const char *file_cache_folder(struct arena *a);
-/* Creates a directory and its missing parents, durably. `ret_made`: how many; may be NULL. */
+/* Creates a directory and its missing parents, durably. `ret_made`: how many, also if it fails. */
 enum status file_make_dirs(const char *path);
 enum status file_make_dirs_count(const char *path, int *ret_made);
 /* The same for the folder of a file. */
@@ -62,9 +62,6 @@ enum status file_write(const char *path, const void *data, int64_t size);
 enum status file_write_at(const struct dir *at, const char *name, const void *data, int64_t size);
 /* Checks whether the file could be written now; leaves nothing behind. */
 enum status file_check_writable(const char *path);
-/* Syncs a directory, or the one that holds `path`, so that a rename in it survives a crash. */
-enum status file_sync_dir(const char *path);
-enum status file_sync_parent(const char *path);
 
 /* A private name for what will become `name`: NAME.0123456789ab.tmp. No one can guess it. */
 enum status file_temporary_name(const char *name, char ret[FILE_TEMPORARY]);

@@ -9,18 +9,17 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static void limit_to(struct free_memory *ret, int64_t bytes, bool reserved, const char *format, ...)
-    PRINTF_LIKE(4, 5);
+static void limit_to(struct memory_limit *ret, int64_t bytes, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 
-static void limit_to(struct free_memory *ret, int64_t bytes, bool reserved, const char *format, ...)
+static void limit_to(struct memory_limit *ret, int64_t bytes, const char *format, ...)
 {
     if (bytes < 0) bytes = 0;
     if (ret->bytes >= 0 && bytes >= ret->bytes) return;
     ret->bytes = bytes;
-    ret->reserved = reserved;
     va_list args;
     va_start(args, format);
-    vsnprintf(ret->limit, sizeof ret->limit, format, args);
+    vsnprintf(ret->name, sizeof ret->name, format, args);
     va_end(args);
 }
 
@@ -39,9 +38,9 @@ void free_in_meminfo(const char *meminfo, bool strict, struct free_memory *ret)
 {
     int64_t available = kib_of(meminfo, "MemAvailable:");
     int64_t limit = kib_of(meminfo, "CommitLimit:"), used = kib_of(meminfo, "Committed_AS:");
-    if (available >= 0) limit_to(ret, available, false, "on this machine");
+    if (available >= 0) limit_to(&ret->pages, available, "on this machine");
     if (strict && limit >= 0 && used >= 0)
-        limit_to(ret, limit - used, true,
+        limit_to(&ret->addresses, limit - used,
                  "under the machine's commit limit (vm.overcommit_memory=2)");
 }
 
@@ -58,8 +57,8 @@ void free_in_process(const char *status, struct free_memory *ret)
         int64_t used = kib_of(status, limits[i].used);
         if (getrlimit((__rlimit_resource_t)limits[i].what, &r) != 0 || used < 0) continue;
         if (r.rlim_cur == RLIM_INFINITY || r.rlim_cur > INT64_MAX) continue;
-        limit_to(ret, (int64_t)r.rlim_cur - used, true, "under %s (ulimit %s), %s", limits[i].name,
-                 limits[i].shell, str_bytes(size, (double)r.rlim_cur));
+        limit_to(&ret->addresses, (int64_t)r.rlim_cur - used, "under %s (ulimit %s), %s",
+                 limits[i].name, limits[i].shell, str_bytes(size, (double)r.rlim_cur));
     }
 }
 
@@ -100,7 +99,7 @@ static void limit_at(const char *directory, const char *name, const struct files
         idle = stat_of(text, f->stat_prefix, "inactive_file") +
                stat_of(text, f->stat_prefix, "active_file") +
                stat_of(text, f->stat_prefix, "slab_reclaimable");
-    limit_to(ret, limit - used + (idle < used ? idle : used), false,
+    limit_to(&ret->pages, limit - used + (idle < used ? idle : used),
              "under %s of the control group %.120s, %s", f->limit, *name ? name : "/",
              str_bytes(size, (double)limit));
 }
@@ -147,7 +146,7 @@ void free_in_groups(const char *groups, const char *root, struct free_memory *re
 struct free_memory free_memory_now(void)
 {
     char text[8192], mode[16];
-    struct free_memory ret = {.bytes = -1};
+    struct free_memory ret = FREE_MEMORY_UNKNOWN;
     bool strict = file_peek("/proc/sys/vm/overcommit_memory", mode, sizeof mode) && *mode == '2';
     if (file_peek("/proc/meminfo", text, sizeof text)) free_in_meminfo(text, strict, &ret);
     if (file_peek("/proc/self/status", text, sizeof text)) free_in_process(text, &ret);
@@ -156,7 +155,15 @@ struct free_memory free_memory_now(void)
     return ret;
 }
 
+const struct memory_limit *free_memory_least(const struct free_memory *f)
+{
+    bool pages =
+        f->addresses.bytes < 0 || (f->pages.bytes >= 0 && f->pages.bytes <= f->addresses.bytes);
+    return pages ? &f->pages : &f->addresses;
+}
+
 int64_t free_memory_bytes(void)
 {
-    return free_memory_now().bytes;
+    struct free_memory f = free_memory_now();
+    return free_memory_least(&f)->bytes;
 }

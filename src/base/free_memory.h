@@ -4,23 +4,34 @@
 
 #include "base/base.h"
 
-/* The least that any limit leaves. */
-struct free_memory {
+/* The least that any limit of a kind leaves. */
+struct memory_limit {
     int64_t bytes; /* -1: unknown */
     /* Which limit it is, for a sentence: "under memory.max of the control group /job, 400.0 MiB",
      * "on this machine". "" if `bytes` is -1. */
-    char limit[256];
-    bool reserved; /* it limits addresses, not pages: memory counts before it is touched */
+    char name[256];
 };
+
+/* Limits of pages count memory once it is touched, limits of addresses count it before: a program
+ * needs more of these, so one may lack where the other does not. */
+struct free_memory {
+    struct memory_limit pages, addresses;
+};
+#define FREE_MEMORY_UNKNOWN                      \
+    {                                            \
+        .pages.bytes = -1, .addresses.bytes = -1 \
+    }
 
 /* Asks MemAvailable and, where the machine does not overcommit (vm.overcommit_memory=2), its commit
  * limit; RLIMIT_AS and RLIMIT_DATA; and the control groups of the process with all their ancestors.
  * Swap does not count as free: a training that is swapped out is thousands of times slower. */
 struct free_memory free_memory_now(void);
-/* The bytes alone. */
+/* The smaller limit of the two. */
+const struct memory_limit *free_memory_least(const struct free_memory *f);
+/* Its bytes now. */
 int64_t free_memory_bytes(void);
 
-/* Parts of it; `ret` must be initialised and keeps the smaller value.
+/* Parts of it; `ret` must be initialised and keeps the smaller values.
  * Limits of control groups: memory.max and memory.high (version 2), memory.limit_in_bytes and
  * memory.memsw.limit_in_bytes (version 1). `groups` is the text of /proc/self/cgroup, and `root`
  * the mount point of the groups (/sys/fs/cgroup). Cached file pages and what the kernel calls

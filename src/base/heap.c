@@ -1,19 +1,35 @@
 #include "base/heap.h"
 
+#include "base/checked.h"
 #include "base/str.h"
 
 #include <dlfcn.h>
 #include <jansson.h>
 #include <openssl/crypto.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static void *reserve;       /* NULL: none, or given up */
-static bool low;            /* it was given up */
 static const char *advised; /* the end of the sentence */
-static _Thread_local bool asked_again;
+
+/* Who finds no memory waits here until a thread that gives the reserve up has freed it. */
+static pthread_mutex_t giving_up = PTHREAD_MUTEX_INITIALIZER;
+static void *reserve;                     /* NULL: none, or given up */
+static bool low;                          /* it was given up */
+static int64_t reserves;                  /* given up so far */
+static _Thread_local int64_t asked_after; /* `reserves` when this thread last asked again */
+
+/* Frees the reserve, if there is one, in favour of the next one. */
+static void replace_reserve(void *block)
+{
+    pthread_mutex_lock(&giving_up);
+    free(reserve);
+    reserve = block;
+    __atomic_store_n(&low, false, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&giving_up);
+}
 
 void heap_advise(const char *advice)
 {
@@ -22,13 +38,11 @@ void heap_advise(const char *advice)
 
 void heap_reserve(int64_t bytes)
 {
-    free(__atomic_exchange_n(&reserve, NULL, __ATOMIC_SEQ_CST));
-    __atomic_store_n(&low, false, __ATOMIC_SEQ_CST);
-    asked_again = false;
+    replace_reserve(NULL);
     if (bytes <= 0) return;
     void *block = heap_alloc(bytes);
     memset(block, 1, (size_t)bytes); /* pages that are not touched are no reserve */
-    __atomic_store_n(&reserve, block, __ATOMIC_SEQ_CST);
+    replace_reserve(block);
 }
 
 bool heap_low(void)
@@ -40,12 +54,17 @@ bool heap_low(void)
  * may have given it up already. */
 static bool give_up_reserve(void)
 {
-    void *block = __atomic_exchange_n(&reserve, NULL, __ATOMIC_SEQ_CST);
-    if (block) __atomic_store_n(&low, true, __ATOMIC_SEQ_CST);
-    free(block);
-    if (!heap_low() || asked_again) return false;
-    asked_again = true;
-    return true;
+    pthread_mutex_lock(&giving_up);
+    if (reserve) {
+        __atomic_store_n(&low, true, __ATOMIC_SEQ_CST); /* before others take what it leaves */
+        free(reserve);
+        reserve = NULL;
+        reserves++;
+    }
+    bool again = low && asked_after < reserves;
+    asked_after = reserves;
+    pthread_mutex_unlock(&giving_up);
+    return again;
 }
 
 /* Formats without allocating, and writes without the buffers of a stream. */
@@ -90,7 +109,7 @@ void *heap_zeroed(int64_t bytes)
 
 void *heap_aligned(int64_t alignment, int64_t bytes)
 {
-    int64_t whole = bytes < 0 ? -1 : round_up(bytes ? bytes : 1, alignment);
+    int64_t whole = bytes < 0 ? -1 : size_round_up(bytes ? bytes : 1, alignment);
     for (;;) {
         void *block = whole < 0 ? NULL : aligned_alloc((size_t)alignment, (size_t)whole);
         if (block) return block;

@@ -19,7 +19,7 @@
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
 
-#include "base/base.h"
+#include "base/checked.h"
 
 /* Free all of them with free(). The contents of heap_alloc are undefined; heap_zeroed clears. */
 void *heap_alloc(int64_t bytes);
@@ -31,7 +31,7 @@ void *heap_resize(void *block, int64_t bytes);
 /* A copy of a text. */
 char *heap_strdup(const char *text);
 
-#define HEAP_NEW(type, n) ((type *)heap_zeroed((int64_t)sizeof(type) * (n)))
+#define HEAP_NEW(type, n) ((type *)heap_zeroed(size_mul((int64_t)sizeof(type), (n))))
 
 /* Keeps `bytes` in reserve for this process; 0 gives them back. */
 void heap_reserve(int64_t bytes);

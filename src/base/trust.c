@@ -1,6 +1,7 @@
 #include "base/trust.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -38,41 +39,51 @@ static enum status check_upwards(char *real, const char *asked, bool above)
     }
 }
 
-enum status trust_check(const char *path)
+/* `rest`: what does not exist yet, below `real`. */
+static const char *join(const char *real, const char *rest, struct arena *a)
+{
+    while (*rest == '/') rest++;
+    if (!*rest) return arena_strdup(a, real);
+    return arena_printf(a, "%s%s%s", real, strcmp(real, "/") ? "/" : "", rest);
+}
+
+enum status trust_check(const char *path, struct arena *a, const char **ret_real)
 {
     char existing[4096];
-    bool above = false;
+    const char *rest = path + strlen(path);
     if (strlen(path) >= sizeof existing) return fail(ST_IO, "%s: the path is too long", path);
     strcpy(existing, path);
     for (;;) {
         char *real = realpath(existing, NULL);
         if (real) {
-            enum status st = check_upwards(real, path, above);
+            *ret_real = join(real, rest, a);
+            enum status st = check_upwards(real, path, *rest != '\0');
             free(real);
             return st;
         }
-        if (errno != ENOENT) return fail(ST_IO, "%s: %s", existing, strerror(errno));
         char *slash = strrchr(existing, '/');
+        if (errno != ENOENT || (!slash && !strcmp(existing, ".")))
+            return fail(ST_IO, "%s: %s", existing, strerror(errno));
+        rest = slash ? path + (slash - existing) : path;
         strcpy(slash ? slash + (slash == existing) : existing, slash ? "" : ".");
-        above = true;
     }
 }
 
-bool trust_path(const char *path, bool *warned)
+bool trust_path(const char *path, bool *warned, struct arena *a, const char **ret_real)
 {
-    if (trust_check(path) == ST_OK) return true;
+    if (trust_check(path, a, ret_real) == ST_OK) return true;
     if (!__atomic_exchange_n(warned, true, __ATOMIC_RELAXED)) log_warning("%s", fail_message());
     return false;
 }
 
-enum status trust_parent(const char *path)
+enum status trust_parent(const char *path, struct arena *a, const char **ret_real)
 {
-    TRY(trust_check(path));
+    TRY(trust_check(path, a, ret_real));
     mode_t before = umask(077);
     enum status made = file_make_parent(path);
     umask(before);
     TRY(made);
-    return trust_check(path);
+    return trust_check(path, a, ret_real);
 }
 
 enum status trust_folder(const char *path, struct arena *a, const char **ret_real)
@@ -80,16 +91,13 @@ enum status trust_folder(const char *path, struct arena *a, const char **ret_rea
     char inside[4096];
     if (snprintf(inside, sizeof inside, "%s/.", path) >= (int)sizeof inside)
         return fail(ST_IO, "%s: the path is too long", path);
-    TRY(trust_parent(inside));
-    char *real = realpath(path, NULL);
-    if (!real) return fail(ST_IO, "%s: %s", path, strerror(errno));
-    *ret_real = arena_strdup(a, real);
-    free(real);
-    return trust_check(*ret_real);
+    return trust_parent(inside, a, ret_real);
 }
 
-enum status trust_private(const char *path)
+enum status trust_write_json(json_t *root, size_t flags, const char *path)
 {
-    return chmod(path, S_IRUSR | S_IWUSR) == 0 ? ST_OK
-                                               : fail(ST_IO, "%s: %s", path, strerror(errno));
+    mode_t before = umask(077);
+    enum status st = json_write(root, flags, path);
+    umask(before);
+    return st;
 }

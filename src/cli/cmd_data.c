@@ -4,6 +4,7 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 #include "cli/command.h"
 #include "data/kind.h"
 #include "data/meta.h"
@@ -27,35 +28,14 @@ struct shown {
     bool made;
 };
 
-/* Appends the text of a token; bytes that are no character become \\xNN. */
-static void append_text(struct str *s, const char *text)
+/* The text of a token for JSON, which escapes line breaks itself; no JSON can have what is not
+ * UTF-8. */
+static void append_exact(struct str *s, const char *text)
 {
     if (utf8_is(text))
         str_append(s, text);
     else
-        for (; *text; text++) str_printf(s, "\\x%02x", (uint8_t)*text);
-}
-
-static bool is_control(int32_t code)
-{
-    return code < ' ' || (code >= 0x7f && code < 0xa0);
-}
-
-/* The same with control characters as C escapes, so that the text stays on one line. */
-static void append_visible(struct str *s, const char *text)
-{
-    static const char escaped[] = "\n\t\r", letters[] = "ntr";
-    for (int n; *text; text += n) {
-        int32_t code = utf8_decode(text, (int64_t)strlen(text), &n);
-        const char *at = code > 0 && code < ' ' ? strchr(escaped, code) : NULL;
-        if (code < 0) n = 1;
-        if (at)
-            str_printf(s, "\\%c", letters[at - escaped]);
-        else if (is_control(code))
-            str_printf(s, "\\x%02x", code < 0 ? (uint8_t)*text : (unsigned)code);
-        else
-            str_append_bytes(s, text, n);
-    }
+        visible_append(s, text);
 }
 
 static void print_text(const struct request *r, const struct shown *x)
@@ -63,23 +43,23 @@ static void print_text(const struct request *r, const struct shown *x)
     const struct dataset *d = &x->d;
     char number[32];
     struct str s = {};
-    append_visible(&s, r->data_dir);
+    visible_append(&s, r->data_dir);
     str_append(&s, "/");
-    append_visible(&s, r->name);
+    visible_append(&s, r->name);
     str_append(&s, x->made ? "  written and verified\n" : "  verified\n");
     str_append(&s, d->source[0] ? "  from        " : "");
-    append_visible(&s, d->source);
+    visible_append(&s, d->source);
     str_append(&s, d->source[0] ? "\n" : "");
     str_printf(&s, "  vocabulary  %d %s: ", d->vocabulary.size, d->vocabulary.kind->name);
     for (int i = 0; i < d->vocabulary.size && i < 2 * SHOWN_CHARACTERS; i++)
-        append_visible(&s, vocabulary_text(&d->vocabulary, i));
+        visible_append(&s, vocabulary_text(&d->vocabulary, i));
     str_append(&s, d->vocabulary.size > 2 * SHOWN_CHARACTERS ? "...\n" : "\n");
     for (int i = 0; i < SPLIT_COUNT; i++)
         str_printf(&s, "  %-10s  %s tokens, SHA-256 %.12s...\n", split_name(i),
                    str_thousands(number, d->count[i]), d->sha256[i]);
     str_append(&s, "  begins      ");
     for (int64_t i = 0; i < x->count; i++)
-        append_visible(&s, vocabulary_text(&d->vocabulary, x->begins[i]));
+        visible_append(&s, vocabulary_text(&d->vocabulary, x->begins[i]));
     str_append(&s, "\n");
     command_print(&s);
 }
@@ -89,11 +69,11 @@ static void print_json(const struct request *r, const struct shown *x, struct ar
     const struct dataset *d = &x->d;
     struct str begins = {};
     for (int64_t i = 0; i < x->count; i++)
-        append_text(&begins, vocabulary_text(&d->vocabulary, x->begins[i]));
+        append_exact(&begins, vocabulary_text(&d->vocabulary, x->begins[i]));
     json_t *vocabulary = json_array();
     for (int i = 0; i < d->vocabulary.size; i++) {
         struct str s = {};
-        append_text(&s, vocabulary_text(&d->vocabulary, i));
+        append_exact(&s, vocabulary_text(&d->vocabulary, i));
         json_array_append_new(vocabulary, json_string(str_text(&s)));
         str_release(&s);
     }

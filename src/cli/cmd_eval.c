@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-static void print_text(const struct saved_run *s, const double *loss)
+static void print_text(struct saved_run *s, const double *loss)
 {
     const struct config *c = &s->config;
     printf("%s: train loss %.4f, val loss %.4f\n", s->checkpoint.path, loss[SPLIT_TRAIN],
@@ -17,7 +17,7 @@ static void print_text(const struct saved_run *s, const double *loss)
            (long long)c->model.block_size);
 }
 
-static void print_json(const struct saved_run *s, const double *loss)
+static void print_json(struct saved_run *s, const double *loss)
 {
     command_print_json(json_pack("{s:i, s:s, s:I, s:f, s:f, s:I}", "v", 1, "checkpoint",
                                  s->checkpoint.path, "iter", (json_int_t)s->checkpoint.state.iter,
@@ -25,7 +25,7 @@ static void print_json(const struct saved_run *s, const double *loss)
                                  "batches", (json_int_t)s->config.train.eval_iters));
 }
 
-static enum status eval(const struct saved_run *s, bool json, struct arena *a)
+static enum status eval(struct saved_run *s, bool json, struct arena *a)
 {
     struct dataset d;
     struct engine e = {0};

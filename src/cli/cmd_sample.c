@@ -13,7 +13,7 @@
 static const char file_prefix[] = "FILE:";
 
 struct sampling {
-    const struct saved_run *saved;
+    struct saved_run *saved;
     struct engine engine;
     struct sampler sampler;
     int32_t *prompt;
@@ -71,14 +71,14 @@ static enum status write_all(struct sampling *p, json_t *texts)
     return st;
 }
 
-static void print_json(const struct saved_run *s, json_t *texts)
+static void print_json(struct saved_run *s, json_t *texts)
 {
     json_t *object = json_pack("{s:i, s:s, s:I, s:O}", "v", 1, "checkpoint", s->checkpoint.path,
                                "iter", (json_int_t)s->checkpoint.state.iter, "samples", texts);
     command_print_json(object);
 }
 
-static enum status sample(const struct saved_run *s, bool cache, bool json, struct arena *a)
+static enum status sample(struct saved_run *s, bool cache, bool json, struct arena *a)
 {
     const struct config *c = &s->config;
     struct sampler_options o = {c->sample.temperature, c->sample.top_k, (uint32_t)c->train.seed,

@@ -48,7 +48,7 @@ static const char *command_for(const char *data_dir, const char *name, const str
 
 static enum status restore(const char *data_dir, const char *name, const char *folder)
 {
-    struct set_lock lock;
+    struct set_lock lock = {};
     TRY(set_lock_take(&lock, data_dir, name, RESTORE_WAIT_MS));
     enum status st = folder_restore_at(NULL, folder);
     set_lock_release(&lock);
@@ -232,7 +232,7 @@ static enum status write_locked(const char *data_dir, const char *name, struct m
                                 struct arena *a)
 {
     const char *folder = arena_printf(a, "%s/%s", data_dir, name);
-    struct set_lock lock;
+    struct set_lock lock = {};
     bool exists = false;
     TRY(file_make_dirs(data_dir));
     TRY(set_lock_take(&lock, data_dir, name, 0));

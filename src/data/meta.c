@@ -2,11 +2,11 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/visible.h"
 #include "data/kind.h"
-#include "data/regular.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* No vocabulary needs a tenth of this. */
 enum { META_BYTES_MOST = 1 << 24 };
@@ -99,29 +99,29 @@ static enum status read_fields(struct meta *m, const char *path, json_t *root, s
 
 const char *meta_printable(const char *text, struct arena *a)
 {
-    if (utf8_is(text)) return text;
     struct str s = {};
-    for (int64_t left = (int64_t)strlen(text); left > 0;) {
-        int n = 1;
-        if (utf8_decode(text, left, &n) < 0) {
-            n = 1;
-            str_printf(&s, "\\x%02x", (uint8_t)*text);
-        } else {
-            str_append_bytes(&s, text, n);
-        }
-        text += n;
-        left -= n;
-    }
+    visible_append(&s, text);
     const char *printable = arena_strdup(a, str_text(&s));
     str_release(&s);
     return printable;
+}
+
+static enum status check_size(const char *path)
+{
+    int fd;
+    int64_t bytes;
+    TRY(file_open_at(NULL, path, &fd, &bytes));
+    close(fd);
+    if (bytes <= META_BYTES_MOST) return ST_OK;
+    return fail(ST_FORMAT, "%s has %lld bytes, more than the %d that are possible", path,
+                (long long)bytes, META_BYTES_MOST);
 }
 
 enum status meta_read(struct meta *m, const char *path, struct arena *a)
 {
     char *data;
     int64_t size;
-    TRY(regular_check(path, META_BYTES_MOST));
+    TRY(check_size(path));
     TRY(file_read(path, a, &data, &size));
     json_error_t e;
     json_t *root = json_loadb(data, (size_t)size, JSON_REJECT_DUPLICATES, &e);

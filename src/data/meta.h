@@ -21,7 +21,7 @@ struct meta {
 /* "train" or "val": the field name, and the file name before ".bin". */
 const char *split_name(enum split split);
 
-/* A text as valid UTF-8: bytes that are not become \xNN. */
+/* A text as one line of valid UTF-8 (base/visible.h). */
 const char *meta_printable(const char *text, struct arena *a);
 
 /* Checks version, kind, vocabulary and its digest. Errors are ST_FORMAT and name the field. */

@@ -5,7 +5,6 @@
 #include "data/safetensors.h"
 
 #include "base/file.h"
-#include "data/regular.h"
 
 #include <errno.h>
 #include <jansson.h>

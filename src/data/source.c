@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "data/download.h"
-#include "data/regular.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +29,7 @@ static enum status check_text(const char *path)
 {
     int fd;
     int64_t bytes, free = free_memory_bytes();
-    TRY(regular_open(path, &fd, &bytes));
+    TRY(file_open_at(NULL, path, &fd, &bytes));
     close(fd);
     if (free < 0 || bytes <= free / 3) return ST_OK;
     char size[32], room[32];

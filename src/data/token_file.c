@@ -1,7 +1,6 @@
 #include "data/token_file.h"
 
 #include "base/file.h"
-#include "data/regular.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@ enum status token_file_open(struct token_file *f, const char *path, int64_t coun
 {
     int fd;
     int64_t bytes;
-    TRY(regular_open(path, &fd, &bytes));
+    TRY(file_open_at(NULL, path, &fd, &bytes));
     if (bytes % TOKEN_BYTES != 0 || bytes / TOKEN_BYTES != count) {
         close(fd);
         return fail(ST_FORMAT, "%s has %lld bytes, but meta.json says %lld", path, (long long)bytes,
@@ -52,6 +51,7 @@ static bool all_below(const uint16_t *token, int64_t n, int vocabulary)
     return true;
 }
 
+/* `token` has one that is too large; it stands at `first` in the file. */
 static enum status fail_token(const struct token_file *f, int64_t first, const uint16_t *token,
                               int vocabulary)
 {
@@ -74,18 +74,20 @@ enum status token_file_read(const struct token_file *f, int64_t first, int64_t n
     return all_below(ret, n, vocabulary) ? ST_OK : fail_token(f, first, ret, vocabulary);
 }
 
-/* `memory` may be NULL. */
+/* `memory` may be NULL. *ret_tokens tells of the first token that is too large; the rest is hashed
+ * all the same, since a wrong digest is the better answer. */
 static enum status hash_tokens(const struct token_file *f, int vocabulary, uint16_t *memory,
-                               struct hash *h, int64_t *ret_wrong)
+                               struct hash *h, enum status *ret_tokens)
 {
-    uint16_t buffer[VERIFIED_AT_ONCE];
-    *ret_wrong = -1;
+    static _Thread_local uint16_t buffer[VERIFIED_AT_ONCE];
+    *ret_tokens = ST_OK;
     for (int64_t at = 0; at < f->count; at += VERIFIED_AT_ONCE) {
         int64_t n = min_i64(f->count - at, VERIFIED_AT_ONCE);
         uint16_t *token = memory ? memory + at : buffer;
         TRY(read_raw(f, at, n, token));
         hash_add(h, token, n * TOKEN_BYTES);
-        if (*ret_wrong < 0 && !all_below(token, n, vocabulary)) *ret_wrong = at;
+        if (*ret_tokens == ST_OK && !all_below(token, n, vocabulary))
+            *ret_tokens = fail_token(f, at, token, vocabulary);
     }
     return ST_OK;
 }
@@ -93,20 +95,17 @@ static enum status hash_tokens(const struct token_file *f, int vocabulary, uint1
 static enum status verify(const struct token_file *f, const char sha256[HASH_HEX], int vocabulary,
                           uint16_t *memory)
 {
-    int64_t wrong;
+    enum status tokens;
     char digest[HASH_HEX];
     struct hash *h = hash_open();
-    enum status st = hash_tokens(f, vocabulary, memory, h, &wrong);
+    enum status st = hash_tokens(f, vocabulary, memory, h, &tokens);
     hash_close(h, digest);
     TRY(st);
     if (strcmp(digest, sha256) != 0)
         return fail(ST_FORMAT,
                     "%s is corrupt: its SHA-256 is %.12s..., but meta.json says %.12s...", f->path,
                     digest, sha256);
-    if (wrong < 0) return ST_OK;
-    uint16_t token[VERIFIED_AT_ONCE];
-    return token_file_read(f, wrong, min_i64(f->count - wrong, VERIFIED_AT_ONCE), vocabulary,
-                           token);
+    return tokens;
 }
 
 enum status token_file_verify(struct token_file *f, const char sha256[HASH_HEX], int vocabulary)

@@ -115,15 +115,22 @@ static enum status refuse(const struct program *p, unsigned kinds, const struct 
                 advice);
 }
 
+static enum status check_host(const struct program *p, unsigned kinds, bool reserved,
+                              const struct memory_limit *there)
+{
+    int64_t besides = fit_host_bytes(p, reserved, threads_count());
+    struct need n = {"memory", besides, there->bytes, besides, there->name};
+    if (p->target->backend->host_memory) n.bytes += program_bytes(p);
+    return there->bytes >= 0 && n.bytes > there->bytes ? refuse(p, kinds, &n) : ST_OK;
+}
+
 enum status fit_check(const struct program *p, unsigned kinds)
 {
     const struct backend *b = p->target->backend;
     struct free_memory host = free_memory_now();
-    int64_t besides = fit_host_bytes(p, host.reserved, threads_count());
     int64_t blocks = program_bytes(p);
-    struct need of_host = {"memory", besides, host.bytes, besides, host.limit};
-    if (b->host_memory) of_host.bytes += blocks;
-    if (host.bytes >= 0 && of_host.bytes > host.bytes) return refuse(p, kinds, &of_host);
+    TRY(check_host(p, kinds, false, &host.pages));
+    TRY(check_host(p, kinds, true, &host.addresses));
     if (b->host_memory) return ST_OK;
     int64_t space = b->devices.free_memory(device_number(p->config));
     struct need of_device = {"the device's memory", blocks, space, 0, "on it"};

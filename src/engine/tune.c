@@ -19,7 +19,7 @@ bool tune_read(const struct config *c, const struct target *target, struct tunin
     if (c->plan.tune == TUNE_OFF || !target->backend->kernels.tune) return false;
     const char *path = tuning_path(target->name, a);
     static bool warned;
-    if (!path || !trust_path(path, &warned) || !file_exists(path)) return true;
+    if (!path || !trust_path(path, &warned, a, &path) || !file_exists(path)) return true;
     struct tuning kept;
     if (tuning_read(path, &kept, a) != ST_OK)
         log_warning("%s", fail_message());
@@ -38,20 +38,17 @@ static void name_driver(struct tuning *t)
         snprintf(t->driver, sizeof t->driver, "%s", l.version);
 }
 
-static enum status write_trusted(const char *path, const char *folder, const struct tuning *t,
-                                 struct arena *a)
+static enum status write_trusted(const char *path, const struct tuning *t, struct arena *a)
 {
-    TRY(trust_folder(folder, a, &folder));
-    TRY(tuning_write(path, t));
-    return trust_private(path);
+    TRY(trust_parent(path, a, &path));
+    return tuning_write(path, t);
 }
 
 /* If the file cannot be written, the next program repeats the measurements. */
 static void keep(const struct tuning *t, const char *path)
 {
     struct arena a = {0};
-    const char *folder = file_cache_folder(&a);
-    if (path && folder && write_trusted(path, folder, t, &a) != ST_OK)
+    if (path && write_trusted(path, t, &a) != ST_OK)
         log_debug("the tuning table is not kept: %s", fail_message());
     arena_release(&a);
 }

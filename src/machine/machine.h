@@ -76,10 +76,11 @@ const struct machine_copy *machine_copy_large(const struct machine *m);
 const struct machine_copy *machine_copy_fastest(const struct machine *m);
 
 /* Reads the record of the identified machine `m` from the file of records (docs/FORMATS.md).
- * Returns false and changes nothing if there is no file or no valid record. */
+ * Returns false and changes nothing if there is no file or no valid record; warns if it cannot be
+ * read. */
 bool machine_read(struct machine *m, const char *path, struct arena *a);
 /* Replaces the older record of the same machine; keeps other records, up to a limit. Creates the
- * folder; replaces the file atomically. */
+ * folder; replaces the file atomically. Fails if there is a file that cannot be read. */
 enum status machine_write(const struct machine *m, const char *path);
 /* One record in the file's format, for `--json`; the caller releases it with json_decref. */
 struct json_t *machine_json(const struct machine *m);

@@ -39,7 +39,8 @@ static enum status open_copying(struct copying *c, int64_t share, int threads)
     int64_t room = round_up(share / 2, PAGE);
     char size[32];
     *c = (struct copying){.room = room};
-    /* Asked first, because memory that is reserved but not there is missed when it is touched. */
+    /* Checked first: overcommitted memory is allocated without error, and the kernel kills the
+     * process when it is touched. */
     int64_t free_bytes = free_memory_bytes();
     if (free_bytes < 0 || 2 * room * threads <= free_bytes) {
         c->from = aligned_alloc(PAGE, (size_t)(room * threads));

@@ -1,11 +1,11 @@
 /* The file of records: {"v":1, "machines":[record, ...]}, newest last. */
 #include "base/arena.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/trust.h"
 #include "machine/machine.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -126,26 +126,40 @@ static bool read_record(const json_t *j, struct machine *m, struct arena *a)
     return m->name && m->isa && m->library && m->date && m->threads > 0 && read_lists(j, m, a);
 }
 
-/* Loads the file, or makes a new one if it is missing or invalid. The result owns *ret_records. */
-static json_t *load(const char *path, json_t **ret_records)
+/* Loads the file, or makes a new one if it is missing or invalid. *ret owns *ret_records. */
+static enum status load(const char *path, json_t **ret, json_t **ret_records, struct arena *a)
 {
-    json_t *file = json_load_file(path, 0, NULL), *records = json_object_get(file, "machines");
+    char *text;
+    int64_t size;
+    json_t *file = NULL;
+    bool exists = file_exists(path);
+    if (exists) {
+        TRY(file_read(path, a, &text, &size));
+        file = json_loadb(text, (size_t)size, 0, NULL);
+    }
+    json_t *records = json_object_get(file, "machines");
     if (json_integer_value(json_object_get(file, "v")) != FILE_VERSION || !json_is_array(records)) {
-        if (file_exists(path))
+        if (exists)
             log_warning("%s is damaged or has another version; its peaks are measured again", path);
         json_decref(file);
         records = json_array();
         file = json_pack("{s:i, s:o}", "v", FILE_VERSION, "machines", records);
     }
+    *ret = file;
     *ret_records = records;
-    return file;
+    return ST_OK;
 }
 
 bool machine_read(struct machine *m, const char *path, struct arena *a)
 {
-    if (trust_check(path) != ST_OK) return false; /* machine_write says why it is not kept */
-    json_t *records, *file = load(path, &records);
+    json_t *records, *file;
     struct machine record;
+    /* machine_write says why it is not kept. */
+    if (trust_check(path, a, &path) != ST_OK) return false;
+    if (load(path, &file, &records, a) != ST_OK) {
+        log_warning("the peaks of this machine cannot be read: %s", fail_message());
+        return false;
+    }
     bool found = false;
     for (size_t i = json_array_size(records); i > 0 && !found; i--)
         found = read_record(json_array_get(records, i - 1), &record, a) && machine_same(&record, m);
@@ -158,24 +172,30 @@ bool machine_read(struct machine *m, const char *path, struct arena *a)
 }
 
 /* Removes invalid records, those of the same machine, and the oldest above the limit. */
-static void drop_old(json_t *records, const struct machine *m)
+static void drop_old(json_t *records, const struct machine *m, struct arena *scratch)
 {
-    struct arena scratch = {0};
     struct machine record;
     for (size_t i = json_array_size(records); i > 0; i--)
-        if (!read_record(json_array_get(records, i - 1), &record, &scratch) ||
+        if (!read_record(json_array_get(records, i - 1), &record, scratch) ||
             machine_same(&record, m))
             json_array_remove(records, i - 1);
     while (json_array_size(records) >= RECORDS_MOST) json_array_remove(records, 0);
-    arena_release(&scratch);
+}
+
+static enum status write_record(const struct machine *m, const char *path, struct arena *scratch)
+{
+    json_t *records, *file;
+    TRY(trust_parent(path, scratch, &path));
+    TRY(load(path, &file, &records, scratch));
+    drop_old(records, m, scratch);
+    json_array_append_new(records, machine_json(m));
+    return trust_write_json(file, JSON_INDENT(1) | JSON_REAL_PRECISION(6), path);
 }
 
 enum status machine_write(const struct machine *m, const char *path)
 {
-    TRY(trust_parent(path));
-    json_t *records, *file = load(path, &records);
-    drop_old(records, m);
-    json_array_append_new(records, machine_json(m));
-    TRY(json_write(file, JSON_INDENT(1) | JSON_REAL_PRECISION(6), path));
-    return trust_private(path);
+    struct arena scratch = {0};
+    enum status st = write_record(m, path, &scratch);
+    arena_release(&scratch);
+    return st;
 }

@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/visible.h"
 #include "present/table_cells.h"
 
 #include <stdlib.h>
@@ -31,25 +30,27 @@ void sheet_note(struct sheet *s, const char *text)
     if (s->notes < SHEET_NOTES) s->note[s->notes++] = text;
 }
 
-/* A title or a note, which may have several lines. */
-static void print_words(const char *before, const char *words, const char *after, struct str *out)
-{
-    str_append(out, before);
-    visible_append_lines(out, words);
-    str_append(out, after);
-}
-
 void sheet_print(const struct sheet *s, void (*print)(const struct table *t, struct str *out),
-                 bool words, struct str *out)
+                 void (*words)(struct str *out, const char *text), struct str *out)
 {
-    if (words && s->title) print_words("", s->title, "\n\n", out);
+    if (words && s->title) {
+        words(out, s->title);
+        str_append(out, "\n\n");
+    }
     for (int i = 0; i < s->tables; i++) {
         const struct sheet_table *t = &s->table[i];
         if (i) str_append(out, "\n");
-        if (words && t->title) print_words("", t->title, "\n\n", out);
+        if (words && t->title) {
+            words(out, t->title);
+            str_append(out, "\n\n");
+        }
         print(&t->table, out);
     }
-    for (int i = 0; words && i < s->notes; i++) print_words("\n", s->note[i], "\n", out);
+    for (int i = 0; words && i < s->notes; i++) {
+        str_append(out, "\n");
+        words(out, s->note[i]);
+        str_append(out, "\n");
+    }
 }
 
 /* --- the file --------------------------------------------------------------------------------- */

@@ -52,16 +52,19 @@ void sheet_bars(struct sheet_table *t, const char *title, const char *y, const c
                 const char *const label[SHEET_LABELS]);
 void sheet_note(struct sheet *s, const char *text);
 
-/* Prints the tables one below the other with `print`; with `words` also titles and notes. */
+/* Prints the tables one below the other with `print`, and titles and notes with `words`, which
+ * makes text of files harmless in that form (visible_append, table_markdown_text); NULL: without
+ * them. */
 void sheet_print(const struct sheet *s, void (*print)(const struct table *t, struct str *out),
-                 bool words, struct str *out);
+                 void (*words)(struct str *out, const char *text), struct str *out);
 /* The caller releases it with json_decref. */
 struct json_t *sheet_json(const struct sheet *s);
 /* Writes the sheet to `path`; makes the folder if needed. */
 enum status sheet_write(const struct sheet *s, const char *path);
 
-/* Whether the file exists and is a sheet, of any version. */
-bool sheet_is(const char *path);
+/* Whether a file of JSON is a sheet, of any version. If the file cannot be read, or is not JSON,
+ * that is the error and *ret is false. */
+enum status sheet_is(const char *path, bool *ret);
 enum status sheet_read(const char *path, struct arena *a, struct sheet *ret);
 
 /* The curves of a table with SHEET_LINES, as a separate SVG (plot.h). */

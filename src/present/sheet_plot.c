@@ -41,32 +41,47 @@ static int index_in(const char **list, int *n, int most, const char *text)
     return (*n)++;
 }
 
-static struct plot_line line_of(const struct sheet_table *t, const char *panel, const char *label,
-                                int number, struct arena *a)
+/* The rows of line l of panel p are lines[p * LINES + l]; rows that are on none, or have no y, are
+ * left out. */
+static void set_points(const struct sheet_table *t, const int *at_line, struct plot_line *line,
+                       struct arena *a)
 {
     const struct table *x = &t->table;
-    int at_panel = find(x, t->chart.panel), at_x = find(x, t->chart.x), at_y = find(x, t->chart.y);
-    struct plot_point *point = ARENA_NEW(a, struct plot_point, x->rows);
-    struct plot_line line = {label, number % PLOT_COLORS, number / PLOT_COLORS % 2 == 1, point, 0};
+    int at_x = find(x, t->chart.x), at_y = find(x, t->chart.y);
+    int points[PANELS * LINES] = {0};
+    struct plot_point *point[PANELS * LINES];
     for (int row = 0; row < x->rows; row++)
-        if (!strcmp(text_at(x, row, at_panel), panel) && !strcmp(label_of(t, row, a), label) &&
-            table_at(x, row, at_y)->text)
-            point[line.points++] = (struct plot_point){table_at(x, row, at_x)->number,
-                                                       table_at(x, row, at_y)->number, false};
-    return line;
+        if (at_line[row] >= 0) points[at_line[row]]++;
+    for (int i = 0; i < PANELS * LINES; i++)
+        line[i].point = point[i] = ARENA_NEW(a, struct plot_point, points[i]);
+    for (int row = 0; row < x->rows; row++) {
+        int i = at_line[row];
+        if (i < 0 || !table_at(x, row, at_y)->text) continue;
+        point[i][line[i].points++] = (struct plot_point){table_at(x, row, at_x)->number,
+                                                         table_at(x, row, at_y)->number, false};
+    }
 }
 
 void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct arena *a)
 {
     const struct table *x = &t->table;
-    const char *panel[PANELS], *label[LINES];
+    const char *panel[PANELS] = {0}, *label[LINES] = {0};
     struct plot_panel drawn[PANELS] = {0};
     struct plot_line *line = ARENA_NEW(a, struct plot_line, PANELS * LINES);
+    int *at_line = ARENA_NEW(a, int, x->rows);
     int panels = 0, labels = 0, at_panel = find(x, t->chart.panel);
     for (int row = 0; row < x->rows; row++) {
-        (void)index_in(panel, &panels, PANELS, text_at(x, row, at_panel));
-        (void)index_in(label, &labels, LINES, label_of(t, row, a));
+        int p = index_in(panel, &panels, PANELS, text_at(x, row, at_panel));
+        int l = index_in(label, &labels, LINES, label_of(t, row, a));
+        at_line[row] = p < 0 || l < 0 ? -1 : p * LINES + l;
     }
+    for (int i = 0; i < PANELS * LINES; i++) {
+        int l = i % LINES;
+        line[i].name = label[l] ? label[l] : "";
+        line[i].color = l % PLOT_COLORS;
+        line[i].dashed = l / PLOT_COLORS % 2 == 1;
+    }
+    set_points(t, at_line, line, a);
     for (int p = 0; p < panels; p++) {
         const char *of = at_panel < 0 ? "" : x->column[at_panel].title;
         drawn[p] = (struct plot_panel){.line = &line[p * LINES], .lines = labels};
@@ -74,7 +89,6 @@ void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct 
                                    : x->column[find(x, t->chart.y)].title;
         drawn[p].x_title = x->column[find(x, t->chart.x)].title;
         drawn[p].unit = t->chart.bytes ? CHART_BYTES : CHART_MILLISECONDS;
-        for (int l = 0; l < labels; l++) line[p * LINES + l] = line_of(t, panel[p], label[l], l, a);
     }
     plot_print_svg(t->chart.title ? t->chart.title : "", "", drawn, panels, out);
 }

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLUMNS_MOST = 64, ROWS_MOST = 100000 };
+enum { COLUMNS_MOST = 64, ROWS_MOST = 100000, CELLS_MOST = 1000000 };
 
 static const char *text_of(const json_t *object, const char *key, struct arena *a)
 {
@@ -82,8 +82,12 @@ static enum status read_table(struct sheet *s, const json_t *j, const char *path
 {
     const json_t *columns = json_object_get(j, "columns"), *rows = json_object_get(j, "rows");
     size_t n = json_array_size(columns), m = json_array_size(rows);
-    if (n < 1 || n > COLUMNS_MOST || m > ROWS_MOST || s->tables == SHEET_TABLES)
-        return fail(ST_FORMAT, "%s has a table of %zu columns and %zu rows", path, n, m);
+    if (n < 1 || n > COLUMNS_MOST || m > ROWS_MOST || n * m > CELLS_MOST ||
+        s->tables == SHEET_TABLES)
+        return fail(ST_FORMAT,
+                    "%s has a table of %zu columns and %zu rows, or more than %d tables, which "
+                    "`strobe bench` does not write: it is damaged; measure again",
+                    path, n, m, SHEET_TABLES);
     struct sheet_table *t =
         sheet_add(s, text_of(j, "title", a), read_columns(columns, (int)n, a), (int)n, (int)m, a);
     read_cells(&t->table, rows, json_object_get(j, "shown"), a);
@@ -121,27 +125,35 @@ static enum status read_sheet(struct sheet *s, const json_t *j, const char *path
     return ST_OK;
 }
 
-static json_t *load(const char *path, struct arena *a)
+/* *ret is NULL if the file has no JSON object. */
+static enum status load(const char *path, struct arena *a, json_t **ret)
 {
     char *data;
     int64_t size;
-    return file_read(path, a, &data, &size) == ST_OK ? lenient_object(data, size) : NULL;
+    TRY(file_read(path, a, &data, &size));
+    *ret = lenient_object(data, size);
+    return ST_OK;
 }
 
-bool sheet_is(const char *path)
+enum status sheet_is(const char *path, bool *ret)
 {
     struct arena a = {0};
-    json_t *j = load(path, &a);
+    json_t *j = NULL;
+    enum status st = load(path, &a, &j);
+    if (st == ST_OK && !j)
+        st = fail(ST_FORMAT,
+                  "%s is not valid JSON; it may be truncated: delete it or measure again", path);
     const char *kind = json_string_value(json_object_get(j, "kind"));
-    bool is = kind && !strcmp(kind, "bench");
+    *ret = kind && !strcmp(kind, "bench");
     json_decref(j);
     arena_release(&a);
-    return is;
+    return st;
 }
 
 enum status sheet_read(const char *path, struct arena *a, struct sheet *ret)
 {
-    json_t *j = load(path, a);
+    json_t *j;
+    TRY(load(path, a, &j));
     enum status st = read_sheet(ret, j, path, a);
     json_decref(j);
     return st;

@@ -1,5 +1,6 @@
 #include "present/table.h"
 
+#include "base/heap.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "base/visible.h"
@@ -68,15 +69,29 @@ static void pad(struct str *s, int n, const char *with)
 
 /* --- text ------------------------------------------------------------------------------------- */
 
+/* One very long cell must not fill every other row with blanks: wider cells are not aligned. */
+enum { ALIGNED_MOST = 256 };
+
+/* The width of each column, 0 for one that is left out; the caller frees them. */
+static int *widths_of(const struct table *t)
+{
+    int *width = HEAP_NEW(int, t->columns + 1);
+    for (int c = 0; c < t->columns; c++)
+        if (table_column_used(t, c)) width[c] = (int)max_i64(1, table_column_width(t, c));
+    return width;
+}
+
 void table_print_text(const struct table *t, struct str *s)
 {
+    int *width = widths_of(t);
     for (int row = -1; row < t->rows; row++) {
         const char *gap = "";
         int owed = 0; /* blanks that are written only if a cell follows */
         for (int c = 0; c < t->columns; c++) {
-            if (!table_column_used(t, c)) continue;
+            if (!width[c]) continue;
             const char *text = shown(t, row, c);
-            int blank = table_column_width(t, c) - table_width(text);
+            int blank = (int)min_i64(width[c], ALIGNED_MOST) - table_width(text);
+            if (blank < 0) blank = 0;
             str_append(s, gap);
             pad(s, owed + (t->column[c].is_number ? blank : 0), " ");
             visible_append(s, text);
@@ -85,35 +100,41 @@ void table_print_text(const struct table *t, struct str *s)
         }
         str_append(s, "\n");
     }
+    free(width);
 }
 
-static void print_markdown_text(struct str *s, const char *text)
+void table_markdown_text(struct str *s, const char *text)
 {
     char form[VISIBLE_BYTES];
+    bool begins = true;
     int n;
     for (int64_t left = (int64_t)strlen(text); left > 0; text += n, left -= n) {
         n = visible_step(text, left, false, form);
         if (*text == '\n') strcpy(form, " ");
-        if (strchr("|\\`*_<[&", *form)) str_append(s, "\\");
+        /* The second set begins a heading, a quotation or code where it begins the text. */
+        if (strchr("|\\`*_<[&", *form) || (begins && strchr("#>~", *form))) str_append(s, "\\");
+        if (*form != ' ') begins = false;
         str_append(s, form);
     }
 }
 
 void table_print_markdown(const struct table *t, struct str *s)
 {
+    int *width = widths_of(t);
     for (int row = -1; row < t->rows; row++) {
         for (int c = 0; c < t->columns; c++) {
-            if (!table_column_used(t, c)) continue;
+            if (!width[c]) continue;
             str_append(s, "| ");
-            print_markdown_text(s, shown(t, row, c));
+            table_markdown_text(s, shown(t, row, c));
             str_append(s, " ");
         }
         str_append(s, "|\n");
         if (row >= 0) continue;
         for (int c = 0; c < t->columns; c++)
-            if (table_column_used(t, c)) str_append(s, t->column[c].is_number ? "|---:" : "|---");
+            if (width[c]) str_append(s, t->column[c].is_number ? "|---:" : "|---");
         str_append(s, "|\n");
     }
+    free(width);
 }
 
 /* --- CSV and JSON ----------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "base/visible.h"
 #include "present/sheet.h"
 
 #include <jansson.h>
@@ -31,7 +32,7 @@ void table_form_sheet(const struct table_form *f, const struct sheet *x, struct 
     void (*print)(const struct table *t, struct str *out) = f->csv        ? table_print_csv
                                                             : f->markdown ? table_print_markdown
                                                                           : table_print_text;
-    sheet_print(x, print, !f->csv, s);
+    sheet_print(x, print, f->csv ? NULL : f->markdown ? table_markdown_text : visible_append, s);
 }
 
 void table_form_note(const struct table_form *f, const char *text, struct str *s)

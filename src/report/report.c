@@ -27,16 +27,18 @@ static void find_changes(struct report *x, struct arena *a)
 /* How tables and the lines below them are printed. */
 struct style {
     void (*table)(const struct table *t, struct str *s);
+    void (*text)(struct str *s, const char *sentence); /* has names of runs and kernels in it */
     const char *line, *next_line, *note, *next_note; /* prefixes of the first and the other lines */
 };
-static const struct style plain = {table_print_text, "\n", "", "\nNote: ", "Note: "},
-                          markdown = {table_print_markdown, "\n", "\n", "\n> ", "\n> "};
+static const struct style
+    plain = {table_print_text, visible_append, "\n", "", "\nNote: ", "Note: "},
+    markdown = {table_print_markdown, table_markdown_text, "\n", "\n", "\n> ", "\n> "};
 
-/* A sentence has the names of runs and kernels in it. */
-static void print_line(const char *before, const char *sentence, struct str *s)
+static void print_line(const struct style *style, const char *before, const char *sentence,
+                       struct str *s)
 {
     str_append(s, before);
-    visible_append(s, sentence);
+    style->text(s, sentence);
     str_append(s, "\n");
 }
 
@@ -45,7 +47,7 @@ static void print_changes(const struct report *x, const struct style *style, str
 {
     for (int i = 0; i < x->changes; i++) {
         struct table t = changes_table(&x->change[i], CHANGES_MOST, a);
-        print_line(i || x->runs.runs ? "\n" : "", changes_words(&x->change[i], a), s);
+        print_line(style, i || x->runs.runs ? "\n" : "", changes_words(&x->change[i], a), s);
         str_append(s, "\n");
         style->table(&t, s);
     }
@@ -57,16 +59,16 @@ static void print_profiles(const struct report *x, const struct style *style, st
     const struct profile_set *p = &x->of.profiles;
     const char *before = x->runs.runs ? "\n" : "";
     for (int i = 0; i < p->n; i++, before = style->next_line)
-        print_line(before, profile_file_words(&p->profile[i], a), s);
+        print_line(style, before, profile_file_words(&p->profile[i], a), s);
 }
 
-static void print_gate(const struct gate *g, struct str *s)
+static void print_gate(const struct gate *g, const struct style *style, struct str *s)
 {
     str_append(s, "\n");
     for (int i = 0; i < g->n; i++) {
         const struct gate_case *c = &g->one[i];
         str_printf(s, "%-12s %-14s ", gate_outcome_name(c->outcome), c->what);
-        print_line("", c->text, s);
+        print_line(style, "", c->text, s);
     }
 }
 
@@ -81,16 +83,16 @@ static void print_tables(const struct report *x, const struct style *style, stru
     }
     if (c->runs) style->table(&c->table, s);
     for (int i = 0; i < c->verdicts; i++)
-        print_line(i ? style->next_line : style->line, c->verdict[i], s);
+        print_line(style, i ? style->next_line : style->line, c->verdict[i], s);
     print_profiles(x, style, a, s);
     print_changes(x, style, a, s);
     for (int i = 0; i < x->of.sheets; i++) {
         if (s->len) str_append(s, "\n");
-        sheet_print(&x->of.sheet[i], style->table, true, s);
+        sheet_print(&x->of.sheet[i], style->table, style->text, s);
     }
     for (int i = 0; i < c->notes; i++)
-        print_line(i ? style->next_note : style->note, c->note[i], s);
-    if (x->gate) print_gate(x->gate, s);
+        print_line(style, i ? style->next_note : style->note, c->note[i], s);
+    if (x->gate) print_gate(x->gate, style, s);
 }
 
 static json_t *changes_json(const struct report *x, struct arena *a)
@@ -165,7 +167,7 @@ enum status report_write_csv(const struct report *x, const char *path)
     if (x->runs.runs) table_print_csv(&x->runs.table, &s);
     for (int i = 0; i < x->of.sheets; i++) {
         if (s.len) str_append(&s, "\n");
-        sheet_print(&x->of.sheet[i], table_print_csv, false, &s);
+        sheet_print(&x->of.sheet[i], table_print_csv, NULL, &s);
     }
     enum status st = file_write(path, str_text(&s), s.len);
     str_release(&s);

@@ -3,6 +3,7 @@
 #include "base/file.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,9 @@ static const char *last_word(const char *path, struct arena *a)
 static struct found file_found(char *path, struct arena *a)
 {
     struct found f = {.dir = parent_of(path, a), .profile = path};
-    if (sheet_is(path)) {
+    bool is_sheet;
+    (void)!sheet_is(path, &is_sheet); /* profile_file_read reports why it cannot be read */
+    if (is_sheet) {
         f.profile = NULL;
         f.bench = path;
         return f;
@@ -63,47 +66,62 @@ static struct found file_found(char *path, struct arena *a)
     return f;
 }
 
-/* Adds a directory that has a run, a profile or a result. Whether it has a run or profile. */
-static bool add_dir(struct finding *f, char *dir)
+/* Adds a directory that has a run, a profile or a result. *ret: whether it has a run or profile. */
+static enum status add_dir(struct finding *f, char *dir, bool *ret)
 {
     struct found found = {.dir = dir,
                           .profile = arena_printf(f->a, "%s/profile.json", dir),
                           .bench = arena_printf(f->a, "%s/bench.json", dir)};
     found.has_run = file_exists(arena_printf(f->a, "%s/log.jsonl", dir));
     if (!file_exists(found.profile)) found.profile = NULL;
-    if (!sheet_is(found.bench)) found.bench = NULL;
-    if (!found.has_run && !found.profile && !found.bench) return false;
+    bool is_sheet = false;
+    if (file_exists(found.bench)) TRY(sheet_is(found.bench, &is_sheet));
+    if (!is_sheet) found.bench = NULL;
+    *ret = found.has_run || found.profile;
+    if (!*ret && !found.bench) return ST_OK;
     if (!found.has_run && found.profile) found.name = last_word(dir, f->a);
     add(f, found);
-    return found.has_run || found.profile;
+    return ST_OK;
+}
+
+static enum status add_dirs_in(struct finding *f, const char *folder)
+{
+    struct dirent **entry;
+    enum status st = ST_OK;
+    bool found;
+    int n = scandir(folder, &entry, NULL, alphasort);
+    if (n < 0) return fail(ST_IO, "%s: %s", folder, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        if (entry[i]->d_name[0] != '.' && st == ST_OK)
+            st = add_dir(f, arena_printf(f->a, "%s/%s", folder, entry[i]->d_name), &found);
+        free(entry[i]);
+    }
+    free(entry);
+    return st;
 }
 
 /* Adds what a word names. A folder of runs, as `strobe compare` or a suite writes it, stands for
  * its runs in order of their names. */
 static enum status add_word(struct finding *f, char *word)
 {
-    if (file_exists(word) && !file_is_dir(word)) {
+    if (!file_exists(word)) {
+        add(f, (struct found){.dir = word, .has_run = true}); /* runs_read reports the error */
+        return ST_OK;
+    }
+    if (!file_is_dir(word)) {
+        if (errno != ENOTDIR) return fail(ST_IO, "%s: %s", word, strerror(errno));
         add(f, file_found(word, f->a));
         return ST_OK;
     }
     int before = f->n;
-    if (add_dir(f, word)) return ST_OK;
-    struct dirent **entry;
-    int n = scandir(word, &entry, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
-        if (entry[i]->d_name[0] != '.')
-            (void)add_dir(f, arena_printf(f->a, "%s/%s", word, entry[i]->d_name));
-        free(entry[i]);
-    }
-    if (n >= 0) free(entry);
+    bool found;
+    TRY(add_dir(f, word, &found));
+    if (found) return ST_OK;
+    TRY(add_dirs_in(f, word));
     if (f->n > before) return ST_OK;
-    if (n >= 0)
-        return fail(
-            ST_IO,
-            "%s has no log.jsonl, profile.json or bench.json: name a folder that strobe wrote",
-            word);
-    add(f, (struct found){.dir = word, .has_run = true}); /* runs_read reports the error */
-    return ST_OK;
+    return fail(ST_IO,
+                "%s has no log.jsonl, profile.json or bench.json: name a folder that strobe wrote",
+                word);
 }
 
 static enum status read_runs(const struct finding *f, struct subjects *s, struct arena *a)

@@ -44,20 +44,50 @@ static enum status lock(const struct dir *d)
                 d->path);
 }
 
+/* Another folder helps only if this one is the reason. */
+static const char *remedy(int error)
+{
+    if (error == EIO || error == EINTR)
+        return "repeat the command; if it fails again, the disk does";
+    if (error == EMFILE || error == ENFILE || error == ENOMEM)
+        return "close other programs and repeat the command";
+    return "choose another --out_dir";
+}
+
+/* Removes the last `made` folders of a path, as far as they are empty. */
+static void remove_made(const char *run, int made)
+{
+    char path[DIR_LONGEST + 1];
+    snprintf(path, sizeof path, "%s", run);
+    for (int i = 0; i < made; i++) {
+        if (rmdir(path) != 0) break;
+        char *slash = strrchr(path, '/');
+        while (slash && !slash[1]) {
+            *slash = '\0';
+            slash = strrchr(path, '/');
+        }
+        if (!slash) break;
+        *slash = '\0';
+    }
+}
+
 static enum status open_dir(struct rundir *r, const char *path, bool create)
 {
     int made = 0;
     if (create) {
+        errno = 0;
         enum status st = file_make_dirs_count(path, &made);
-        if (st != ST_OK)
-            return fail_in(st, "cannot create the run directory (choose another --out_dir)");
+        if (st != ST_OK) return fail_in(st, "cannot create the run directory (%s)", remedy(errno));
         r->made = made > r->made ? made : r->made;
     }
     enum status st = dir_open(&r->dir, path);
-    if (st == ST_IO && errno == ENOENT && !create)
+    if (st == ST_OK) return ST_OK;
+    int error = errno;
+    if (st == ST_IO && error == ENOENT && !create)
         return fail(ST_USAGE,
                     "%s contains no run to continue: start one without --init_from=resume", path);
-    return st;
+    remove_made(path, r->made);
+    return st == ST_IO ? fail_in(st, "cannot open the run directory (%s)", remedy(error)) : st;
 }
 
 enum status rundir_claim(struct rundir *r, const char *path, bool create)
@@ -79,19 +109,8 @@ enum status rundir_claim(struct rundir *r, const char *path, bool create)
 
 void rundir_release(struct rundir *r, bool unused)
 {
-    char path[DIR_LONGEST + 1];
     if (r->dir.fd < 0) return;
-    strcpy(path, r->dir.path);
-    for (int i = 0; unused && i < r->made; i++) {
-        if (rmdir(path) != 0) break;
-        char *slash = strrchr(path, '/');
-        while (slash && !slash[1]) {
-            *slash = '\0';
-            slash = strrchr(path, '/');
-        }
-        if (!slash) break;
-        *slash = '\0';
-    }
+    if (unused) remove_made(r->dir.path, r->made);
     dir_close(&r->dir);
 }
 

@@ -14,43 +14,34 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RUNLOG_VERSION = 1, LINE_BYTES = 512, NUMBER_BYTES = 32, PARSE_TRIES = 3 };
+enum { RUNLOG_VERSION = 1, LINE_BYTES = 512, NUMBER_BYTES = 32 };
 
-/* The iteration of a line; -1 if the line is not valid. A line that memory was lacking to read is
- * ST_IO: it may be good. jansson does not always tell that from a wrong line, so a line counts as
- * wrong only if it is so each time. */
-static enum status iter_of(const char *line, int64_t bytes, int64_t *ret_iter)
+/* The iteration of a line; -1 if the line is not valid. Memory never lacks here: a good line would
+ * be dropped (heap_guard_libraries). */
+static int64_t iter_of(const char *line, int64_t bytes)
 {
-    json_t *o = NULL;
-    json_error_t e = {.text = ""};
-    errno = 0;
-    for (int i = 0; i < PARSE_TRIES && !o; i++) o = json_loadb(line, (size_t)bytes, 0, &e);
-    bool no_memory = !e.text[0] || json_error_code(&e) == json_error_out_of_memory;
-    if (!o && (no_memory || errno == ENOMEM)) return fail(ST_IO, "%s", strerror(ENOMEM));
+    json_t *o = json_loadb(line, (size_t)bytes, 0, NULL);
     json_t *iter = json_object_get(o, "iter");
-    *ret_iter = json_is_integer(iter) ? (int64_t)json_integer_value(iter) : -1;
+    int64_t ret = json_is_integer(iter) ? (int64_t)json_integer_value(iter) : -1;
     json_decref(o);
-    return ST_OK;
+    return ret;
 }
 
 /* Appends the lines to keep to `kept`. A truncated last line is normal after a kill and is dropped
  * silently; earlier invalid lines cause a warning. */
-static enum status keep_lines(struct str *kept, const char *path, const char *text, int64_t bytes,
-                              int64_t first_iter)
+static void keep_lines(struct str *kept, const char *path, const char *text, int64_t bytes,
+                       int64_t first_iter)
 {
     int corrupt = 0;
     for (int64_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', (size_t)(bytes - at));
         if (!end) break;
-        int64_t iter = -1, n = end - (text + at) + 1;
-        enum status st = iter_of(text + at, n, &iter);
-        if (st != ST_OK) return fail_in(st, "%s", path);
+        int64_t n = end - (text + at) + 1, iter = iter_of(text + at, n);
         corrupt += iter < 0;
         if (iter >= 0 && iter < first_iter) str_append_bytes(kept, text + at, n);
         at += n;
     }
     if (corrupt) log_warning("%s: dropped %d corrupt lines", path, corrupt);
-    return ST_OK;
 }
 
 static enum status truncate_log(const struct dir *at, const char *name, const char *path,
@@ -65,7 +56,7 @@ static enum status truncate_log(const struct dir *at, const char *name, const ch
     char *text;
     int64_t bytes;
     enum status st = file_read_at(at, name, &scratch, &text, &bytes);
-    if (st == ST_OK) st = keep_lines(&kept, path, text, bytes, first_iter);
+    if (st == ST_OK) keep_lines(&kept, path, text, bytes, first_iter);
     if (st == ST_OK && kept.len != bytes) st = file_write_at(at, name, str_text(&kept), kept.len);
     str_release(&kept);
     arena_release(&scratch);

@@ -7,6 +7,7 @@
 #include "engine/device.h"
 #include "engine/weights.h"
 
+#include <errno.h>
 #include <string.h>
 
 struct differences {
@@ -86,23 +87,36 @@ enum status saved_config(const struct dir *run, const struct checkpoint *c, stru
     return compare_file(run, c, ret, a);
 }
 
-static enum status find_checkpoint(struct saved_run *s, bool best, struct arena *a)
+static enum status find_checkpoint(struct saved_run *s, struct arena *a)
 {
     bool found;
-    TRY(checkpoint_find(&s->dir, best, a, &s->checkpoint, &found));
+    TRY(checkpoint_find(&s->dir, s->best, a, &s->checkpoint, &found));
     if (found) return ST_OK;
     return fail(ST_IO,
                 "%s has no %scheckpoint yet: continue with strobe train %s --init_from=resume",
-                s->run_dir, best ? "evaluated " : "", s->run_dir);
+                s->run_dir, s->best ? "evaluated " : "", s->run_dir);
+}
+
+/* What is not there or no folder has no files; what cannot be looked at may have them. */
+static enum status look(const char *path, bool *ret_is_dir, bool *ret_has_state, struct arena *a)
+{
+    *ret_is_dir = file_is_dir(path);
+    if (!*ret_is_dir && errno != ENOENT && errno != ENOTDIR) return dir_fail(NULL, path, errno);
+    *ret_has_state = false;
+    return *ret_is_dir ? dir_has(NULL, arena_printf(a, "%s/state.json", path), ret_has_state)
+                       : ST_OK;
 }
 
 enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a)
 {
-    bool is_checkpoint = file_exists(arena_printf(a, "%s/state.json", path));
-    *s = (struct saved_run){.run_dir = is_checkpoint ? arena_printf(a, "%s/../..", path) : path};
+    bool is_dir, is_checkpoint;
+    TRY(look(path, &is_dir, &is_checkpoint, a));
+    *s = (struct saved_run){.run_dir = is_checkpoint ? arena_printf(a, "%s/../..", path) : path,
+                            .searched = !is_checkpoint,
+                            .best = best};
     TRY(dir_by_path(&s->dir, s->run_dir));
     bool has_config = false, has_ckpt = false;
-    if (file_is_dir(s->run_dir)) {
+    if (is_dir) {
         TRY(dir_has(&s->dir, "config.conf", &has_config));
         TRY(dir_has(&s->dir, "ckpt", &has_ckpt));
     }
@@ -114,7 +128,7 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
     if (is_checkpoint && best)
         return fail(ST_USAGE,
                     "%s is a single checkpoint: give the run directory to use the best one", path);
-    TRY(is_checkpoint ? checkpoint_open(path, a, &s->checkpoint) : find_checkpoint(s, best, a));
+    TRY(is_checkpoint ? checkpoint_open(path, a, &s->checkpoint) : find_checkpoint(s, a));
     TRY(saved_config(&s->dir, &s->checkpoint, &s->config, a));
     return vocabulary_read(&s->vocabulary, arena_printf(a, "%s/vocabulary.json", s->run_dir), a);
 }
@@ -127,14 +141,28 @@ enum status saved_override(struct saved_run *s, int words, char *const *word, st
     return saved_check_keys(&before, &s->config, false, s->run_dir);
 }
 
-enum status saved_engine(const struct saved_run *s, unsigned kinds, struct engine *ret_engine,
+/* A training removes checkpoints while they are read: then the next one is taken. */
+static enum status load(struct saved_run *s, const struct weights_tensor *tensors, int count,
+                        struct arena *a)
+{
+    enum { LOAD_TRIES = 10 };
+    enum status st = checkpoint_load(&s->checkpoint, tensors, count);
+    for (int i = 1; i < LOAD_TRIES && s->searched && st == ST_IO && errno == ENOENT; i++) {
+        TRY(find_checkpoint(s, a));
+        st = checkpoint_load(&s->checkpoint, tensors, count);
+    }
+    if (st == ST_IO && errno == ENOENT) return fail_in(st, "the checkpoint was removed: try again");
+    return st;
+}
+
+enum status saved_engine(struct saved_run *s, unsigned kinds, struct engine *ret_engine,
                          struct arena *a)
 {
     const struct config *c = &s->config;
     threads_set(c->plan.threads);
     TRY(engine_open(ret_engine, c, s->vocabulary.size, kinds, device_backend(c), a));
     const struct weights_tensor *tensors = weights_tensors(ret_engine, a);
-    enum status st = checkpoint_load(&s->checkpoint, tensors, ret_engine->program.model.parameters);
+    enum status st = load(s, tensors, ret_engine->program.model.parameters, a);
     if (st == ST_OK) st = weights_bring(ret_engine, tensors);
     if (st != ST_OK) engine_close(ret_engine);
     return st;

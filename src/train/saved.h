@@ -14,6 +14,8 @@ struct saved_run {
     struct dir dir; /* of the run, by path; `checkpoint` refers to it */
     struct checkpoint checkpoint;
     struct vocabulary vocabulary;
+    /* private to saved.c */
+    bool searched, best; /* the checkpoint was not named but found: the last one, or the best */
 };
 
 /* Opens a run directory with its last checkpoint (`best`: the one with the lowest validation loss),
@@ -25,8 +27,9 @@ enum status saved_config(const struct dir *run, const struct checkpoint *c, stru
                          struct arena *a);
 /* Applies overrides; ST_USAGE if one changes a key that defines the model. */
 enum status saved_override(struct saved_run *s, int words, char *const *word, struct arena *a);
-/* Opens an engine with the plans of `kinds` and the weights of this run. */
-enum status saved_engine(const struct saved_run *s, unsigned kinds, struct engine *ret_engine,
+/* Opens an engine with the plans of `kinds` and the weights of this run. If a training has removed
+ * the checkpoint meanwhile, those of the next one, which `s` then holds. */
+enum status saved_engine(struct saved_run *s, unsigned kinds, struct engine *ret_engine,
                          struct arena *a);
 
 /* ST_USAGE if the vocabulary of the data set differs from that of the run. */

@@ -41,7 +41,7 @@ enum status state_write(const struct dir *at, const char *folder,
     if (!root) return fail(ST_USAGE, "the configuration has a value that is not valid UTF-8");
     char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(root);
-    BUG_IF(!text, "out of host memory");
+    BUG_IF(!text, "a state cannot be written as JSON");
 
     char done[HASH_HEX + 1], name[DIR_NAME];
     int64_t bytes = (int64_t)strlen(text);
@@ -114,22 +114,6 @@ static enum status check_done(const struct dir *at, const char *folder, const ch
     return ST_OK;
 }
 
-/* The digest was right, so what fails here is rather memory than the text. jansson does not always
- * tell one from the other. */
-static enum status read_json(const char *path, const char *text, int64_t bytes, json_t **ret)
-{
-    enum { TRIES = 3 };
-    json_error_t e = {.text = ""};
-    errno = 0;
-    *ret = NULL;
-    for (int i = 0; i < TRIES && !*ret; i++)
-        *ret = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);
-    if (*ret) return ST_OK;
-    bool no_memory = !e.text[0] || json_error_code(&e) == json_error_out_of_memory;
-    if (no_memory || errno == ENOMEM) return dir_fail(NULL, path, ENOMEM);
-    return fail(ST_FORMAT, "%s is not valid JSON: %s", path, e.text);
-}
-
 enum status state_read(const struct dir *at, const char *folder, struct arena *a,
                        struct checkpoint_state *ret_state,
                        struct safetensors_facts ret_files[STATE_FILE_COUNT])
@@ -139,8 +123,9 @@ enum status state_read(const struct dir *at, const char *folder, struct arena *a
     int64_t bytes;
     TRY(read_part(at, folder, "state.json", a, &path, &text, &bytes));
     TRY(check_done(at, folder, path, text, bytes, a));
-    json_t *root;
-    TRY(read_json(path, text, bytes, &root));
+    json_error_t e;
+    json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);
+    if (!root) return fail(ST_FORMAT, "%s is not valid JSON: %s", path, e.text);
     int64_t version = 0;
     struct checkpoint_state s = {};
     struct safetensors_facts files[STATE_FILE_COUNT];

@@ -81,7 +81,8 @@ int tuning_missing(const struct tuning_questions *q);
 const char *tuning_path(const char *device, struct arena *a);
 /* ST_FORMAT if the file is damaged or of another version. Leaves the target's backend NULL. */
 enum status tuning_read(const char *path, struct tuning *ret, struct arena *a);
-/* Replaces the file atomically; keeps entries that another process added for the same target. */
+/* Replaces the file atomically; keeps entries that another process added for the same target. Fails
+ * if there is a file that cannot be read. Only the user may read the new one (base/trust.h). */
 enum status tuning_write(const char *path, const struct tuning *t);
 /* The table is for that device and version of cuBLASLt; else *ret_why states the difference. */
 bool tuning_holds(const struct tuning *t, const struct target *target, const char **ret_why);

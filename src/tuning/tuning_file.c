@@ -1,9 +1,10 @@
 /* The tuning file: {"v":1,"device":{...},"library":130001,"driver":"...","matmuls":{KEY:[...]}}. */
 #include "base/file.h"
-#include "base/json.h"
+#include "base/trust.h"
 #include "tuning/tuning.h"
 
 #include <ctype.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -152,8 +153,10 @@ static json_t *table_json(const struct tuning *t)
                      "matmuls", matmuls);
 }
 
-/* The entries of `t` and those that only the file has. */
-static void merge(struct tuning *all, const char *path, const struct tuning *t, struct arena *a)
+/* The entries of `t` and those that only the file has. What is damaged or of another device or
+ * version is replaced; what cannot be read is not. */
+static enum status merge(struct tuning *all, const char *path, const struct tuning *t,
+                         struct arena *a)
 {
     struct tuning there;
     const char *why;
@@ -162,21 +165,25 @@ static void merge(struct tuning *all, const char *path, const struct tuning *t, 
     all->entry = NULL;
     all->n = all->capacity = 0;
     all->arena = a;
-    fail_keep(&before);
-    if (file_exists(path) && tuning_read(path, &there, a) == ST_OK &&
-        tuning_holds(&there, &t->target, &why))
-        for (int i = 0; i < there.n; i++) tuning_set(all, &there.entry[i]);
-    fail_restore(&before);
+    if (file_exists(path)) {
+        fail_keep(&before);
+        enum status st = tuning_read(path, &there, a);
+        if (st == ST_IO) return st;
+        fail_restore(&before);
+        for (int i = 0; st == ST_OK && tuning_holds(&there, &t->target, &why) && i < there.n; i++)
+            tuning_set(all, &there.entry[i]);
+    }
     for (int i = 0; i < t->n; i++) tuning_set(all, &t->entry[i]);
+    return ST_OK;
 }
 
 enum status tuning_write(const char *path, const struct tuning *t)
 {
     struct arena a = {0};
     struct tuning all;
-    merge(&all, path, t, &a);
+    enum status st = merge(&all, path, t, &a);
     size_t flags = JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15);
-    enum status st = json_write(table_json(&all), flags, path);
+    if (st == ST_OK) st = trust_write_json(table_json(&all), flags, path);
     arena_release(&a);
     return st;
 }

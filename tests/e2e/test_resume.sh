@@ -15,16 +15,71 @@ kept() {
     done
 }
 
-same() {
-    for file in ckpt/000300/model.safetensors ckpt/000300/optimizer.safetensors samples.txt; do
-        cmp "straight/$file" "$1/$file" || fail "$2: $file differs (SEED=$seed)"
+# same_weights RUN WHAT STRAIGHT: the last checkpoint and the text are those of an undisturbed run.
+same_weights() {
+    last=$(basename "$(ls -d "$3"/ckpt/* | tail -n 1)")
+    for file in "ckpt/$last/model.safetensors" "ckpt/$last/optimizer.safetensors" samples.txt; do
+        cmp "$3/$file" "$1/$file" || fail "$2: $file differs (SEED=$seed)"
     done
-    kept straight >want
+}
+
+# same RUN WHAT [STRAIGHT]: as an undisturbed run, and the log is the same.
+same() {
+    same_weights "$1" "$2" "${3:-straight}"
+    kept "${3:-straight}" >want
     kept "$1" >got
     cmp want got || fail "$2: the kept checkpoints or the best one differ (SEED=$seed)"
-    timeless straight >want
+    timeless "${3:-straight}" >want
     timeless "$1" >got
     cmp want got || fail "$2: the log differs (SEED=$seed)"
+}
+
+# A run so long that it never ends before it is disturbed. Up to any iteration it does the same as a
+# shorter one, since the learning rate is constant from 300 on.
+long=--max_iters=100000
+
+# set_end RUN: where the run is to end when it resumes, and $straight, an undisturbed run that ends
+# there: 300 iterations, or more if it got further than that before it was stopped.
+set_end() {
+    iter=$(ls "$1/ckpt" | sort | tail -n 1 | sed 's/^0*\(.\)/\1/')
+    end=300 straight=straight
+    [ "$iter" -lt 300 ] && return
+    end=$(((iter / 50 + 2) * 50)) straight=straight$end
+    [ -e $straight ] || "$STROBE" train tiny.conf --out_dir=$straight --max_iters=$end >log
+}
+
+# wait_for_line RUN ITER: $child trains, and has recorded this step.
+wait_for_line() {
+    tries=0
+    until grep -qF "\"iter\":$2," "$1/log.jsonl" 2>/dev/null; do
+        kill -0 $child 2>/dev/null || fail "the training of $1 ended: $(cat log)"
+        tries=$((tries + 1))
+        [ $tries -lt 3000 ] || fail "the training of $1 is too slow"
+        sleep 0.02
+    done
+}
+
+# train_until_40 COMMAND...: starts it in the background, as $child, and waits for 40 steps of cut.
+train_until_40() {
+    rm -rf cut moved other
+    "$@" >log 2>&1 &
+    child=$!
+    wait_for_line cut 40
+}
+
+# ended CODE WORDS WHAT: waits for $child.
+ended() {
+    code=0
+    wait $child || code=$?
+    [ $code = "$1" ] || fail "$3: exit code $code instead of $1: $(cat log)"
+    grep -q "$2" log || fail "$3: '$2' is missing: $(cat log)"
+}
+
+# resumes RUN WHAT: to the same end as an undisturbed run.
+resumes() {
+    set_end "$1"
+    "$STROBE" train "$1" --init_from=resume --max_iters=$end >log 2>&1 || fail "$2: $(cat log)"
+    same "$1" "$2" $straight
 }
 
 begin=$(date +%s%N)
@@ -66,113 +121,102 @@ done
 
 # Ctrl-C: the step is finished and saved, and the printed command resumes the run.
 for signal in INT TERM; do
-    rm -rf cut
-    "$STROBE" train tiny.conf --out_dir=cut >log 2>&1 &
-    child=$!
-    while [ "$(cat cut/log.jsonl 2>/dev/null | wc -l)" -lt 40 ]; do sleep 0.01; done
+    train_until_40 "$STROBE" train tiny.conf --out_dir=cut $long
     kill -$signal $child
     [ $signal = INT ] || kill -$signal $child # to the process, and to its group
-    code=0
-    wait $child || code=$?
-    [ $code = 130 ] || fail "SIG$signal: exit code $code instead of 130: $(cat log)"
-    grep -q 'the checkpoint is saved' log || fail "SIG$signal: no message: $(cat log)"
+    ended 130 'the checkpoint is saved' "SIG$signal"
     command=$(sed -n 's/^  strobe //p' log)
-    "$STROBE" $command >log 2>&1 || fail "$command: $(cat log)"
-    same cut "SIG$signal"
+    set_end cut
+    "$STROBE" $command --max_iters=$end >log 2>&1 || fail "$command: $(cat log)"
+    same cut "SIG$signal" $straight
 done
 
 # A comparison forwards a signal that only its own process received.
 for signal in INT TERM; do
     rm -rf both
-    "$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both >log 2>&1 &
+    "$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both $long >log 2>&1 &
     child=$!
-    while [ "$(cat both/seed=1337/log.jsonl 2>/dev/null | wc -l)" -lt 40 ]; do sleep 0.01; done
+    wait_for_line both/seed=1337 40
     kill -$signal $child
-    code=0
-    wait $child || code=$?
-    [ $code = 130 ] || fail "compare, SIG$signal: exit code $code instead of 130: $(cat log)"
-    grep -q 'the checkpoint is saved' log ||
-        fail "compare, SIG$signal: its training did not save: $(cat log)"
-    "$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both --init_from=resume >log 2>&1 ||
-        fail "compare, SIG$signal, does not resume: $(cat log)"
-    same both/seed=1337 "compare, SIG$signal"
+    ended 130 'the checkpoint is saved' "compare, SIG$signal"
+    set_end both/seed=1337
+    "$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both --init_from=resume --max_iters=$end \
+        >log 2>&1 || fail "compare, SIG$signal, does not resume: $(cat log)"
+    same both/seed=1337 "compare, SIG$signal" $straight
     [ -s both/seed=7/summary.json ] || fail "compare, SIG$signal: the second run is missing"
 done
 
-# train_until_40 COMMAND...: starts it in the background, as $child, and waits for 40 lines.
-train_until_40() {
-    rm -rf cut moved other
-    "$@" >log 2>&1 &
-    child=$!
-    while [ "$(cat cut/log.jsonl 2>/dev/null | wc -l)" -lt 40 ]; do sleep 0.01; done
-}
-
-# ended CODE WORDS WHAT: waits for $child.
-ended() {
-    code=0
-    wait $child || code=$?
-    [ $code = "$1" ] || fail "$3: exit code $code instead of $1: $(cat log)"
-    grep -q "$2" log || fail "$3: '$2' is missing: $(cat log)"
-}
-
 # The terminal is gone, the processor time is used up: saved, as with Ctrl-C. But nohup is obeyed.
 for signal in HUP XCPU; do
-    train_until_40 "$STROBE" train tiny.conf --out_dir=cut
+    train_until_40 "$STROBE" train tiny.conf --out_dir=cut $long
     kill -$signal $child
     ended 130 'the checkpoint is saved' "SIG$signal"
-    "$STROBE" train cut --init_from=resume >log 2>&1 || fail "SIG$signal: $(cat log)"
-    same cut "SIG$signal"
+    resumes cut "SIG$signal"
 done
-train_until_40 sh -c 'trap "" HUP; exec "$0" train tiny.conf --out_dir=cut' "$STROBE"
+train_until_40 sh -c 'trap "" HUP; exec "$0" train tiny.conf --out_dir=cut "$1"' "$STROBE" $long
 kill -HUP $child
-wait $child || fail "nohup: $(cat log)"
-same cut "nohup"
+steps=$(grep -c '"kind":"step"' cut/log.jsonl)
+wait_for_line cut $((steps + 40)) # it goes on
+kill -TERM $child
+ended 130 'the checkpoint is saved' nohup
+resumes cut nohup
 
 # stderr has no reader any more: saved at the next line.
 rm -rf cut
 mkfifo pipe
-STROBE_LOG=info "$STROBE" train tiny.conf --out_dir=cut --eval_interval=50 2>pipe >/dev/null &
+STROBE_LOG=info "$STROBE" train tiny.conf --out_dir=cut --eval_interval=50 $long 2>pipe >/dev/null &
 child=$!
 sed 3q pipe >/dev/null # reads three lines, then closes
 code=0
 wait $child || code=$?
 [ $code = 130 ] || fail "closed stderr: exit code $code instead of 130"
 [ -n "$(ls cut/ckpt)" ] || fail "closed stderr: nothing was saved"
-"$STROBE" train cut --init_from=resume >log 2>&1 || fail "closed stderr: $(cat log)"
-same cut "closed stderr"
+resumes cut "closed stderr"
 
 # Without stderr at all, messages go nowhere: not into the file that is opened next.
 rm -rf cut
 STROBE_LOG=info "$STROBE" train tiny.conf --out_dir=cut 2>&- >/dev/null || fail "no stderr: code $?"
 same cut "no stderr"
 
-# A file of the log's size is the largest allowed: the checkpoint is saved all the same.
+# A file of the log's size is the largest allowed: the checkpoint is saved all the same. The log is
+# named as the reason; it lacks the line that did not fit, and no other.
 rm -rf cut
 limit=$(($(wc -c <straight/ckpt/000300/optimizer.safetensors) / 512 + 1))
+rare="--eval_interval=100000 --eval_iters=1"
 (
     ulimit -f $limit # of 512 bytes
-    exec "$STROBE" train tiny.conf --out_dir=cut --max_iters=100000 --eval_interval=100000 \
-        --eval_iters=1
+    # shellcheck disable=SC2086
+    exec "$STROBE" train tiny.conf --out_dir=cut $long $rare
 ) >log 2>&1 &
 child=$!
 ended 130 'the checkpoint is saved' SIGXFSZ
-grep -q 'File too large' log || fail "SIGXFSZ: no reason: $(cat log)"
+grep -q 'cut/log.jsonl: File too large (log.jsonl lacks its last lines)' log ||
+    fail "SIGXFSZ: no reason: $(cat log)"
 iter=$(sed -n 's/.*stopped after \([0-9]*\) of .*/\1/p' log)
 [ -e "cut/ckpt/$(printf %06d "$iter")/DONE" ] || fail "SIGXFSZ: iteration $iter is not saved"
+end="--max_iters=$((iter + 50))"
+"$STROBE" train cut --init_from=resume $end >log 2>&1 || fail "SIGXFSZ: $(cat log)"
+# shellcheck disable=SC2086
+"$STROBE" train tiny.conf --out_dir=rare $end $rare >log 2>&1 || fail "SIGXFSZ: $(cat log)"
+same_weights cut SIGXFSZ rare
+timeless rare | grep -vF "\"kind\":\"step\",\"iter\":$((iter - 1))," >want
+timeless cut | grep -vF "\"kind\":\"step\",\"iter\":$((iter - 1))," >got
+cmp want got || fail "SIGXFSZ: the log lacks more than the line that did not fit"
 
 # A run that is moved while it trains: its own folder gets the checkpoint, and another run that
 # takes its place is left alone.
-train_until_40 "$STROBE" train tiny.conf --out_dir=cut
+train_until_40 "$STROBE" train tiny.conf --out_dir=cut $long
+kill -STOP $child
 mv cut moved
 "$STROBE" train tiny.conf --out_dir=cut >other 2>&1 || fail "moved, second run: $(cat other)"
+kill -CONT $child
 ended 1 'was moved to .*/moved while it was in use' moved
 grep -q 'train .*/moved --init_from=resume' log || fail "moved: no command: $(cat log)"
 same cut "moved, the second run"
-"$STROBE" train moved --init_from=resume >log 2>&1 || fail "moved: $(cat log)"
-same moved "moved"
+resumes moved moved
 
 # A run that is deleted is not created again.
-train_until_40 "$STROBE" train tiny.conf --out_dir=cut
+train_until_40 "$STROBE" train tiny.conf --out_dir=cut $long
 kill -STOP $child # removing it takes a moment
 rm -rf cut
 kill -CONT $child

@@ -77,7 +77,7 @@ static void try(struct worker *w, int64_t index)
     if (cut[which] == DATA)
         judge_data(w, NULL);
     else
-        judge_run(w, &none, saved > floor ? saved : floor, false);
+        judge_run(w, &the_run, &none, saved > floor ? saved : floor, false);
     judge_finish(w, cut[which]);
 }
 

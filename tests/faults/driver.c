@@ -1,7 +1,7 @@
 /* faults MODE [OPTION...]
  *
  *   calls   the n-th open, read, write, fsync, rename, ... of train, resume, data, eval, sample,
- *           report, compare fails, once or from then on, for every n
+ *           report, compare fails, once or from then on, for every n; of allocations some
  *   cuts    the power fails after any change of the folder; what was not synced may be lost
  *   kills   SIGKILL at random instants
  *   pairs   two commands at once in one place
@@ -11,6 +11,7 @@
  *   --sample        some trials of each mode, in about 40 s
  *   --seed=N        of all that is random (printed)              --jobs=N      trials at once
  *   --command=NAME  --call=NAME  --at=N  --error=NAME  --once  --on      only these trials
+ *   --every         calls: all allocations
  *   --strobe=FILE   the program (STROBE)                         --keep        keep the folders
  *
  * Each failure is a line: what is wrong, the command that repeats it, what was found. The exit code
@@ -52,7 +53,7 @@ static const char *const finding_names[FINDINGS] = {
 };
 
 struct tally {
-    _Atomic int64_t next, done, failed, found[FINDINGS];
+    _Atomic int64_t next, done, failed, missed, killed, found[FINDINGS];
     _Atomic bool died;
 };
 static struct tally *tally;
@@ -102,9 +103,11 @@ static void work(int number, int64_t n, trial_function *try, double until)
     while (!interrupted && !tally->died && getppid() == parent && (!until || now() < until)) {
         int64_t i = tally->next++;
         if (i >= n) break;
-        w.failed = false;
+        w.failed = w.missed = w.killed = w.warned = false;
         try(&w, i);
         tally->failed += w.failed;
+        tally->missed += w.missed && !w.failed;
+        tally->killed += w.killed;
         tally->done++;
     }
     _exit(0);
@@ -122,16 +125,23 @@ static void show(const char *mode, int64_t n, double began, double until)
 
 static int finish(const char *mode, int64_t n, double began)
 {
-    printf("%s: %lld of %lld trials in %.0f s, %lld passed, %lld failed", mode,
-           (long long)tally->done, (long long)n, now() - began,
-           (long long)(tally->done - tally->failed), (long long)tally->failed);
+    enum { MOST_MISSED = 50 }; /* one in so many */
+    int64_t done = tally->done, failed = tally->failed, missed = tally->missed;
+    printf("%s: %lld of %lld trials in %.0f s, %lld passed, %lld failed", mode, (long long)done,
+           (long long)n, now() - began, (long long)(done - failed - missed), (long long)failed);
     for (int i = 0, shown = 0; i < FINDINGS; i++)
         if (tally->found[i])
             printf("%s%s %lld", shown++ ? ", " : " (", finding_names[i],
                    (long long)tally->found[i]);
-    printf("%s\n", tally->failed ? ")" : "");
+    printf("%s", failed ? ")" : "");
+    if (tally->killed) printf(", %lld killed", (long long)tally->killed);
+    if (missed) printf(", %lld not reached", (long long)missed);
+    bool unfinished = done < n && !settings.seconds;
+    if (tally->died || unfinished) printf(", ended early");
+    printf("\n");
     fflush(stdout);
-    return tally->failed || tally->died || interrupted || !tally->done;
+    return failed || tally->died || interrupted || !done || unfinished ||
+           missed > 1 + done / MOST_MISSED;
 }
 
 int run_trials(const char *mode, int64_t n, trial_function *try)
@@ -139,7 +149,7 @@ int run_trials(const char *mode, int64_t n, trial_function *try)
     memset(tally, 0, sizeof *tally);
     double began = now(), until = settings.seconds ? began + settings.seconds : 0, shown = began;
     bool one = settings.at && strcmp(mode, "calls") != 0; /* --at names the trial, from 1 */
-    int running = one ? 1 : settings.jobs;
+    int running = one ? 1 : settings.jobs, status;
     if (one) {
         tally->next = settings.at - 1;
         n = settings.at;
@@ -151,11 +161,16 @@ int run_trials(const char *mode, int64_t n, trial_function *try)
         if (child == 0) work(i, n, try, until);
     }
     while (running) {
-        while (waitpid(-1, NULL, WNOHANG) > 0) running--;
+        while (waitpid(-1, &status, WNOHANG) > 0) {
+            running--;
+            if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+            printf("FAIL a worker of the harness ended with status %d\n", status);
+            tally->died = true;
+        }
         if (now() - shown > (isatty(1) ? 1 : 10)) shown = now(), show(mode, n, began, until);
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }
-    return finish(mode, n, began);
+    return finish(mode, one ? 1 : n, began);
 }
 
 /* ---- the options */
@@ -205,6 +220,8 @@ static void read_option(const char *word)
         path_in(settings.strobe, "%s", v);
     else if (!strcmp(word, "--once") || !strcmp(word, "--on"))
         settings.on = word[4] ? 1 : 2;
+    else if (!strcmp(word, "--every"))
+        settings.every = true;
     else if (!strcmp(word, "--sample"))
         settings.sample = true;
     else if (!strcmp(word, "--keep"))

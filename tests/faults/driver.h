@@ -24,7 +24,7 @@ enum finding {
     FIND_BUG,       /* reports a bug of the program */
     FIND_WORDLESS,  /* failed without a sentence */
     FIND_WORDY,     /* failed with more than one */
-    FIND_ADVICE,    /* advises --overwrite, which would delete what is only unreadable */
+    FIND_ADVICE,    /* denies what is there, or advises to delete what is only unreadable */
     FIND_DAMAGED,   /* calls damaged or missing what could not be read */
     FIND_SILENT,    /* exit code 0, no warning, and a result is missing or differs */
     FIND_ANEW,      /* began from iteration 0 although there is a checkpoint */
@@ -54,6 +54,7 @@ struct settings {
     int call, error; /* calls: only these; -1, 0: all */
     int64_t at;      /* only this trial: the call, the prefix, the kill, the pair; 0: all */
     int on;          /* calls: 1 once, 2 from then on, 0 both */
+    bool every;      /* calls: every allocation, not some of each stack and library */
     bool keep;
 };
 extern struct settings settings;
@@ -64,6 +65,9 @@ struct worker {
     char dir[PATH_BYTES], side[PATH_BYTES];
     const char *repeat; /* the options that repeat the current trial */
     bool failed;        /* the current trial has a finding */
+    bool missed;        /* what it was to try did not happen */
+    bool killed;        /* its process was killed before it ended */
+    bool warned;        /* the disturbed command */
 };
 [[gnu::format(printf, 3, 4)]] void report(struct worker *w, enum finding f, const char *format,
                                           ...);
@@ -83,6 +87,7 @@ struct fault {
 struct outcome {
     int code, signal; /* code -1: ended by `signal` */
     bool hung, hit;   /* hit: the fault happened */
+    bool killed;      /* by `kill_after` */
     double seconds;
     char out[1 << 16], err[1 << 14], where[256];
     uint64_t count[FAULTS_CALLS];
@@ -91,6 +96,7 @@ struct start {
     char *const *words;
     const struct fault *fault; /* or NULL */
     const char *record;        /* or NULL */
+    const char *stacks;        /* or NULL */
     bool counted;              /* preload the library also without a fault */
     double kill_after;         /* seconds, then SIGKILL; 0: never */
     const char *suffix;        /* of the files of stdout and stderr; NULL: "" */
@@ -132,25 +138,34 @@ void scene_build(void);
 void write_text(const char *dir, const char *name, uint64_t seed, uint64_t words_in_it);
 const char *scene_start(enum command c); /* the folder that a trial of the command starts from */
 char *const *scene_words(enum command c);
-const char *scene_expected(enum command c); /* stdout of an undisturbed run; NULL: it varies */
+const char *scene_expected(enum command c); /* stdout of an undisturbed EVAL to COMPARE */
+/* The output without what depends on the clock; to be freed. */
+char *scene_timeless(enum command c, const char *out);
+/* A run of a trial, and what it is compared with in work/base: the tensors of every checkpoint that
+ * is ever saved (NULL: not compared), and the run's end. */
+struct subject {
+    const char *run, *saved, *end;
+    int last; /* iteration */
+};
+extern const struct subject the_run, run_of_text2, compared_run;
 /* The command without faults that ends what a trial began; returns false if it fails. */
 bool scene_finish(struct worker *w, enum command c, struct outcome *ret);
 
 /* --- judge.c */
 
-/* What the process said and how it ended. */
-void judge_words(struct worker *w, const struct outcome *o, bool reading);
+/* What the process said and how it ended. `c`: TRAIN also where another process may train. */
+void judge_words(struct worker *w, const struct outcome *o, enum command c);
 /* The folder after a disturbed command. `floor`: a checkpoint of at least this iteration must be
  * there (0: none need be). `once`: the fault passes when the call is repeated. */
-void judge_run(struct worker *w, const struct outcome *o, int floor, bool once);
+void judge_run(struct worker *w, const struct subject *s, const struct outcome *o, int floor,
+               bool once);
 void judge_data(struct worker *w, const struct outcome *o);
+/* What EVAL to COMPARE printed and wrote. */
+void judge_output(struct worker *w, enum command c, const struct outcome *o);
 /* Ends the run or the data set without faults and compares it with the undisturbed one. */
 void judge_finish(struct worker *w, enum command c);
-/* The newest checkpoint that equals the undisturbed run's; 0: none. */
-int newest_checkpoint(const char *run);
-/* The iteration that the log shows to be saved: a later step is recorded. */
-int reported_checkpoint(const char *run);
-bool same_end(const struct worker *w, char why[256]);
+void judge_finish_of(struct worker *w, enum command c, const struct subject *s);
+bool same_end(const struct worker *w, const struct subject *s, char why[256]);
 
 /* --- modes */
 

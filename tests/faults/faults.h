@@ -18,16 +18,21 @@ enum faults_call {
     FAULTS_MKDIR,
     FAULTS_MALLOC,  /* malloc, calloc, realloc, aligned_alloc: called by the program or libc */
     FAULTS_LIBRARY, /* the same, called by another library, but not by OpenMP's */
+    FAULTS_FULL,    /* what needs room: open that creates, write, mkdir, link, rename */
+    FAULTS_DEAD,    /* every call on files */
     FAULTS_CALLS
 };
 
 #define FAULTS_NAMES                                                                             \
     {                                                                                            \
         "open", "opendir", "read", "write", "sync", "rename", "link", "stat", "readdir", "mmap", \
-            "unlink", "mkdir", "malloc", "library"                                               \
+            "unlink", "mkdir", "malloc", "library", "full", "dead"                               \
     }
 
 enum { FAULTS_SHORT = -1 }; /* in place of an errno: half of the bytes */
+
+/* A file that FAULTS_STACKS names has for each call of FAULTS_MALLOC a hash of its stack. */
+enum { FAULTS_STACKS_ROOM = 1 << 18 };
 
 /* A file that both map; FAULTS_SHARED names it. It outlives a process that is killed. */
 struct faults_shared {

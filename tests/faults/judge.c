@@ -32,7 +32,35 @@ static const char *tail(const char *err)
     return text;
 }
 
-void judge_words(struct worker *w, const struct outcome *o, bool reading)
+/* Sentences that are wrong after a failed call, since the command's folder has what they deny, or
+ * lead the user to delete what is only unreadable. */
+static const char *wrong_advice(const char *err, enum command c)
+{
+    enum { OF_RESUME = 1 << RESUME, OF_REPORT = 1 << REPORT, OF_COMPARE = 1 << COMPARE };
+    enum { OF_RUN = 1 << EVAL | 1 << SAMPLE, ANY = (1 << COMMANDS) - 1 };
+    static const struct {
+        const char *words;
+        unsigned commands; /* whose folder has the data set, the run or its checkpoints */
+    } wrong[] = {{"--overwrite", ANY},
+                 {"--force", ANY},
+                 {"already exists", ANY},
+                 {"does not exist", ANY},
+                 {"not a directory", ANY},
+                 {"no data set", ANY},
+                 {"there is no file", ANY},
+                 {"already contains a run", OF_RESUME | OF_COMPARE},
+                 {"contains no run", OF_RESUME | OF_COMPARE},
+                 {"neither a run directory", OF_RUN},
+                 {"has no checkpoint yet", OF_RUN | OF_RESUME | OF_COMPARE},
+                 {"has no evaluated checkpoint yet", OF_RUN},
+                 {"not a run directory", OF_REPORT | OF_COMPARE},
+                 {"is a file; name the run", OF_REPORT | OF_COMPARE}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if ((wrong[i].commands >> c & 1) && strstr(err, wrong[i].words)) return wrong[i].words;
+    return NULL;
+}
+
+void judge_words(struct worker *w, const struct outcome *o, enum command c)
 {
     static const char *const damaged[] = {"corrupt", "damaged", "is missing", "incomplete",
                                           "not valid JSON"};
@@ -48,9 +76,10 @@ void judge_words(struct worker *w, const struct outcome *o, bool reading)
         report(w, FIND_SIGNAL, "signal %d: %s", o->signal, tail(o->err));
     else if (o->code && !n)
         report(w, FIND_WORDLESS, "exit code %d: %s", o->code, tail(o->err));
-    else if (n > (reading ? 2 : 1)) /* compare adds which of its trainings failed */
+    else if (n > (c == COMPARE ? 2 : 1)) /* compare adds which of its trainings failed */
         report(w, FIND_WORDY, "%s", tail(o->err));
-    if (strstr(o->err, "--overwrite")) report(w, FIND_ADVICE, "%s", tail(o->err));
+    const char *advice = wrong_advice(o->err, c);
+    if (advice) report(w, FIND_ADVICE, "'%s' in: %s", advice, tail(o->err));
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
         if (strstr(o->err, damaged[i])) {
             report(w, FIND_DAMAGED, "%s", tail(o->err));
@@ -81,26 +110,35 @@ static char *timeless(const char *run)
     return text;
 }
 
-static bool checkpoint_is_whole(const char *run, int iter)
+static bool is_done(const struct worker *w, const struct subject *s, int iter)
+{
+    char path[PATH_BYTES];
+    return exists(path_in(path, "%s/%s/ckpt/%06d/DONE", w->dir, s->run, iter)) &&
+           exists(path_in(path, "%s/%s/ckpt/%06d/state.json", w->dir, s->run, iter));
+}
+
+static bool checkpoint_is_whole(const struct worker *w, const struct subject *s, int iter)
 {
     static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
     char a[PATH_BYTES], b[PATH_BYTES];
-    for (int i = 0; i < 2; i++)
-        if (!same_file(path_in(a, "%s/ckpt/%06d/%s", run, iter, files[i]),
-                       path_in(b, "%s/base/saved/%06d/%s", settings.work, iter, files[i])))
-            return false;
-    return exists(path_in(a, "%s/ckpt/%06d/DONE", run, iter)) &&
-           exists(path_in(a, "%s/ckpt/%06d/state.json", run, iter));
+    for (int i = 0; i < 2; i++) {
+        path_in(a, "%s/%s/ckpt/%06d/%s", w->dir, s->run, iter, files[i]);
+        path_in(b, "%s/base/%s/%06d/%s", settings.work, s->saved, iter, files[i]);
+        if (!same_file(a, b)) return false;
+    }
+    return is_done(w, s, iter);
 }
 
-int newest_checkpoint(const char *run)
+/* The newest checkpoint that equals the undisturbed run's; 0: none. */
+static int newest_checkpoint(const struct worker *w, const struct subject *s)
 {
     for (int iter = LAST; iter > 0; iter -= EVERY)
-        if (checkpoint_is_whole(run, iter)) return iter;
+        if (checkpoint_is_whole(w, s, iter)) return iter;
     return 0;
 }
 
-int reported_checkpoint(const char *run)
+/* The iteration that the log shows to be saved: a later step is recorded. */
+static int reported_checkpoint(const char *run)
 {
     char *log = timeless(run);
     int last = 0, iter;
@@ -111,14 +149,14 @@ int reported_checkpoint(const char *run)
 }
 
 /* The iteration up to `newest` with the lowest validation loss in the undisturbed log. */
-static int best_checkpoint(int newest)
+static int best_checkpoint(const struct subject *s, int newest)
 {
     char path[PATH_BYTES];
-    char *log = timeless(path_in(path, "%s/base/end_train/run", settings.work));
+    char *log = timeless(path_in(path, "%s/base/%s", settings.work, s->end));
     double best = INFINITY, train, val;
     int iter, ret = 0;
-    for (char *s = log; (s = strstr(s, "\"kind\":\"eval\"")); s++)
-        if (sscanf(s, "\"kind\":\"eval\",\"iter\":%d,\"train_loss\":%lf,\"val_loss\":%lf", &iter,
+    for (char *at = log; (at = strstr(at, "\"kind\":\"eval\"")); at++)
+        if (sscanf(at, "\"kind\":\"eval\",\"iter\":%d,\"train_loss\":%lf,\"val_loss\":%lf", &iter,
                    &train, &val) == 3 &&
             iter > 0 && iter <= newest && val < best)
             best = val, ret = iter;
@@ -126,13 +164,15 @@ static int best_checkpoint(int newest)
     return ret;
 }
 
-bool same_end(const struct worker *w, char why[256])
+bool same_end(const struct worker *w, const struct subject *s, char why[256])
 {
-    static const char *const files[] = {"ckpt/000020/model.safetensors",
-                                        "ckpt/000020/optimizer.safetensors", "samples.txt"};
+    char ckpt[2][64];
+    snprintf(ckpt[0], sizeof ckpt[0], "ckpt/%06d/model.safetensors", s->last);
+    snprintf(ckpt[1], sizeof ckpt[1], "ckpt/%06d/optimizer.safetensors", s->last);
+    const char *const files[] = {ckpt[0], ckpt[1], "samples.txt"};
     char run[PATH_BYTES], want[PATH_BYTES], a[PATH_BYTES], b[PATH_BYTES];
-    path_in(run, "%s/run", w->dir);
-    path_in(want, "%s/base/end_train/run", settings.work);
+    path_in(run, "%s/%s", w->dir, s->run);
+    path_in(want, "%s/base/%s", settings.work, s->end);
     for (int i = 0; i < 3; i++)
         if (!same_file(path_in(a, "%s/%s", run, files[i]), path_in(b, "%s/%s", want, files[i]))) {
             snprintf(why, 256, "%s differs", files[i]);
@@ -146,23 +186,26 @@ bool same_end(const struct worker *w, char why[256])
     return same;
 }
 
-static void judge_checkpoints(struct worker *w, int floor)
+static void judge_checkpoints(struct worker *w, const struct subject *s, int floor)
 {
     char run[PATH_BYTES];
-    path_in(run, "%s/run", w->dir);
-    int newest = newest_checkpoint(run), reported = reported_checkpoint(run);
+    path_in(run, "%s/%s", w->dir, s->run);
+    int newest = newest_checkpoint(w, s), reported = reported_checkpoint(run);
     if (reported < floor) reported = floor;
     if (newest < reported)
         report(w, FIND_LOST, "the newest checkpoint is %d, but %d was saved", newest, reported);
-    int best = best_checkpoint(newest);
-    if (best && !checkpoint_is_whole(run, best))
+    int best = best_checkpoint(s, newest);
+    if (best && !checkpoint_is_whole(w, s, best))
         report(w, FIND_LOST_BEST, "checkpoint %d, the best up to %d, is gone", best, newest);
 }
 
-void judge_run(struct worker *w, const struct outcome *o, int floor, bool once)
+void judge_run(struct worker *w, const struct subject *s, const struct outcome *o, int floor,
+               bool once)
 {
-    const char *from = strstr(o->err, "continuing from ");
-    judge_checkpoints(w, floor);
+    char needle[PATH_BYTES];
+    const char *from = strstr(o->err, path_in(needle, "continuing from %s/", s->run));
+    w->warned = strstr(o->err, "warning") != NULL;
+    judge_checkpoints(w, s, floor);
     if (floor && (strstr(o->err, "starting from iteration 0") || strstr(o->err, "no run to")))
         report(w, FIND_ANEW, "%s", tail(o->err));
     if (floor && from) {
@@ -173,7 +216,7 @@ void judge_run(struct worker *w, const struct outcome *o, int floor, bool once)
             report(w, FIND_OLDER, "took checkpoint %d, not %d", atoi(number + 5), floor);
     }
     char why[256];
-    if (o->code == 0 && !o->signal && !same_end(w, why)) report(w, FIND_SILENT, "%s", why);
+    if (o->code == 0 && !o->signal && !same_end(w, s, why)) report(w, FIND_SILENT, "%s", why);
 }
 
 /* ---- a data set */
@@ -202,22 +245,57 @@ void judge_data(struct worker *w, const struct outcome *o)
 
 /* ---- the end */
 
-/* Reports names that differ, except the page, which is made last and may be missing, and whole
- * checkpoints: a run that saved when a call failed keeps others. */
-static void report_left(struct worker *w, char *difference)
+/* The iteration of "RUN/ckpt/NNNNNN/" and of the names of a checkpoint's files below it; 0: it is
+ * another name, for example that of a temporary folder or file. */
+static int iteration_of(const struct subject *s, const char *name)
 {
-    char kept[2048] = "", done[PATH_BYTES];
+    static const char *const files[] = {"", "DONE", "state.json", "model.safetensors",
+                                        "optimizer.safetensors"};
+    size_t n = strlen(s->run);
+    if (strncmp(name, s->run, n) != 0 || strncmp(name + n, "/ckpt/", 6) != 0) return 0;
+    name += n + 6;
+    if (strspn(name, "0123456789") != 6 || name[6] != '/') return 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (!strcmp(name + 7, files[i])) return atoi(name);
+    return 0;
+}
+
+/* Whether a name may differ: that of a checkpoint, since a run that was disturbed keeps others, and
+ * if the run had already ended (`ended`) that of its page, which is made last and only then. */
+static bool may_differ(struct worker *w, const struct subject *s, bool ended, const char *word)
+{
+    char page[PATH_BYTES];
+    int iter = iteration_of(s, word + 1);
+    if (iter) { /* one between those of `saved` was saved because a call failed */
+        bool compared = s->saved && iter % EVERY == 0;
+        return *word == '-' || (compared ? checkpoint_is_whole(w, s, iter) : is_done(w, s, iter));
+    }
+    return ended && !strcmp(word, path_in(page, "-%s/report.html", s->run));
+}
+
+static void report_left(struct worker *w, const struct subject *s, bool ended, char *difference)
+{
+    char kept[2048] = "";
     for (char *word = strtok(difference, " "); word; word = strtok(NULL, " ")) {
-        int iter = strncmp(word, "+run/ckpt/", 10) == 0 ? atoi(word + 10) : 0;
-        if (!strcmp(word, "-run/report.html") || !strncmp(word, "-run/ckpt/", 10)) continue;
-        if (iter && exists(path_in(done, "%s/run/ckpt/%06d/DONE", w->dir, iter))) continue;
+        if (s && may_differ(w, s, ended, word)) continue;
         size_t n = strlen(kept);
         snprintf(kept + n, sizeof kept - n, "%s%s", n ? " " : "", word);
     }
     if (*kept) report(w, FIND_LEFT, "%s", kept);
 }
 
-static void judge_names(struct worker *w, enum command c)
+/* A save leaves the newest checkpoint, the best one and a spare. If the disturbed command had made
+ * the last save, none came after it: what it could not remove is still there, one if it was stopped
+ * and did not say so. */
+static void judge_count(struct worker *w, const struct subject *s, bool ended)
+{
+    enum { KEPT = 3 };
+    int n = 0, most = !ended ? KEPT : w->warned ? SAVED : KEPT + 1;
+    for (int iter = 1; iter <= LAST; iter++) n += is_done(w, s, iter);
+    if (n > most) report(w, FIND_LEFT, "%d checkpoints are left", n);
+}
+
+static void judge_names(struct worker *w, enum command c, const struct subject *s, bool ended)
 {
     char path[PATH_BYTES];
     enum command end = c == RESUME ? TRAIN : c;
@@ -225,24 +303,61 @@ static void judge_names(struct worker *w, enum command c)
              list_tree(path_in(path, "%s/base/end_%s", settings.work, command_names[end]), false),
          *have = list_tree(w->dir, false);
     char *difference = list_difference(want, have);
-    report_left(w, difference);
+    report_left(w, s, ended, difference);
+    if (s) judge_count(w, s, ended);
     free(want);
     free(have);
     free(difference);
 }
 
+static bool page_is_whole(const char *path)
+{
+    size_t n = 0;
+    char *page = read_whole(path, &n);
+    while (n && page[n - 1] == '\n') n--;
+    bool whole = n > 7 && !memcmp(page + n - 7, "</html>", 7);
+    free(page);
+    return whole;
+}
+
+void judge_output(struct worker *w, enum command c, const struct outcome *o)
+{
+    static const char *const files[] = {"page.html", "table.csv"};
+    char a[PATH_BYTES], b[PATH_BYTES];
+    path_in(a, "%s/%s", w->dir, c == REPORT ? "page.html" : "both/report.html");
+    bool is_there = (c == REPORT || c == COMPARE) && exists(a);
+    if (is_there && !page_is_whole(a)) report(w, FIND_SILENT, "the page has no end");
+    if (o->code || o->signal || strstr(o->err, "warning")) return;
+    char *out = scene_timeless(c, o->out);
+    if (strcmp(out, scene_expected(c)) != 0)
+        report(w, FIND_SILENT, "exit code 0, no warning, but the output differs");
+    free(out);
+    if (c == COMPARE && !is_there) report(w, FIND_SILENT, "exit code 0, but there is no page");
+    for (int i = 0; i < 2 && c == REPORT; i++)
+        if (!same_file(path_in(a, "%s/%s", w->dir, files[i]),
+                       path_in(b, "%s/base/end_report/%s", settings.work, files[i])))
+            report(w, FIND_SILENT, "exit code 0, no warning, but %s differs", files[i]);
+}
+
 void judge_finish(struct worker *w, enum command c)
 {
-    struct outcome o;
+    bool trains = c == TRAIN || c == RESUME;
+    judge_finish_of(w, c, trains ? &the_run : c == COMPARE ? &compared_run : NULL);
+}
+
+void judge_finish_of(struct worker *w, enum command c, const struct subject *s)
+{
+    static struct outcome o;
     char why[256];
+    bool ended = s && is_done(w, s, LAST);
     if (!scene_finish(w, c, &o)) {
         report(w, FIND_STUCK, "%s", tail(o.err));
         return;
     }
-    if (c == DATA)
-        judge_data(w, &o);
-    else if ((c == TRAIN || c == RESUME) && !same_end(w, why))
+    if (c == DATA) judge_data(w, &o);
+    if (c >= EVAL) judge_output(w, c, &o);
+    if (s && !same_end(w, s, why))
         report(w, strstr(why, "log.jsonl") ? FIND_LOG : FIND_BITS, "after the next run, %s", why);
-    if (c == TRAIN || c == RESUME) judge_checkpoints(w, LAST);
-    judge_names(w, c);
+    if (s && s->saved) judge_checkpoints(w, s, LAST);
+    judge_names(w, c, s, ended);
 }

@@ -10,7 +10,8 @@
  *   FAULTS_ERROR=NAME     EIO, ENOSPC, EACCES, ENOMEM, EMFILE, EINTR, or short
  *   FAULTS_ON=1           also all later ones
  *   FAULTS_SHARED=FILE    counts, struct faults_shared
- *   FAULTS_RECORD=FILE    the record of changes */
+ *   FAULTS_RECORD=FILE    the record of changes
+ *   FAULTS_STACKS=FILE    hashes of the stacks of allocations (faults.h) */
 #include "preload.h"
 
 #include <dlfcn.h>
@@ -26,6 +27,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -208,6 +210,7 @@ bool faults_active(void)
 int faults_decide(enum faults_call call, const char *where)
 {
     uint64_t n = ++shared->count[call];
+    if (call == FAULTS_MALLOC) stacks_add(n);
     if ((int)call != wanted_call || (wanted_on ? n < wanted_at : n != wanted_at)) return 0;
     shared->hits++;
     size_t end = 0, skip = path_is_watched(where) ? under_bytes : 0;
@@ -270,6 +273,33 @@ static bool can_be_short(long number)
            number == SYS_pwrite64;
 }
 
+/* What a full disk refuses. Names and bytes that exist may be read, written over, and removed. */
+static bool needs_room(long number, const long a[6])
+{
+    struct stat info;
+    switch (number) {
+    case SYS_openat:
+        return (a[2] & O_TMPFILE) == O_TMPFILE ||
+               ((a[2] & O_CREAT) && raw_call(SYS_newfstatat, a[0], a[1], (long)&info, 0, 0, 0) < 0);
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_mkdirat:
+    case SYS_linkat:
+    case SYS_renameat2:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A second count of the same call; one of them decides. */
+static int also(int error, enum faults_call call, const char *path)
+{
+    int other = faults_decide(call, path);
+    return other ? other : error;
+}
+
 static long handle(long number, long a[6])
 {
     char path[4096];
@@ -277,6 +307,8 @@ static long handle(long number, long a[6])
     if (kind < 0 || !path_is_watched(path))
         return raw_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     int error = faults_decide((enum faults_call)kind, path);
+    if (error <= 0 && needs_room(number, a)) error = also(error, FAULTS_FULL, path);
+    if (error <= 0) error = also(error, FAULTS_DEAD, path);
     if (error > 0) return -error;
     if (error == FAULTS_SHORT && can_be_short(number) && a[2] > 1) a[2] /= 2;
     if (record_is_on()) return record_call(number, a);
@@ -323,7 +355,8 @@ static void trap_calls(void)
     struct sock_filter f[MOST];
     int n = 0;
     dl_iterate_phdr(find_libc, NULL);
-    if (!libc_begin || libc_begin >> 32 != libc_end >> 32) _exit(98);
+    if (!libc_begin) stop("the text of libc was not found");
+    if (libc_begin >> 32 != libc_end >> 32) _exit(98);
     uint32_t ip = offsetof(struct seccomp_data, instruction_pointer);
     f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ip + 4);
     f[n++] =
@@ -368,7 +401,7 @@ static void read_environment(void)
     static const char *const names[] = FAULTS_NAMES;
     const char *dir = getenv("FAULTS_UNDER"), *call = getenv("FAULTS_CALL"),
                *at = getenv("FAULTS_AT"), *file = getenv("FAULTS_SHARED"),
-               *record = getenv("FAULTS_RECORD");
+               *record = getenv("FAULTS_RECORD"), *stacks = getenv("FAULTS_STACKS");
     if (dir) snprintf(under, sizeof under, "%s", dir);
     under_bytes = strlen(under);
     for (int i = 0; i < FAULTS_CALLS; i++)
@@ -385,6 +418,7 @@ static void read_environment(void)
         close(fd);
     }
     if (record) record_open(record);
+    if (stacks && !stacks_open(stacks)) stop(stacks);
 }
 
 static int (*real_main)(int, char **, char **);

@@ -25,3 +25,7 @@ void record_open(const char *path);
 
 /* Finds the libraries whose allocations count. */
 void memory_start(void);
+
+/* Writes for each allocation that counts a hash of its stack; open returns false if it cannot. */
+bool stacks_open(const char *path);
+void stacks_add(uint64_t n);

@@ -2,6 +2,7 @@
 #include "preload.h"
 
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
@@ -9,6 +10,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* ---- which allocations count: by the caller */
@@ -52,9 +54,67 @@ static bool is_in(const struct range *list, int n, uintptr_t at)
     return false;
 }
 
+/* ---- where they come from */
+
+static uint64_t *stacks;
+enum { MODULES = 64 };
+static struct range module[MODULES]; /* libraries and the program lie elsewhere each time */
+static int modules;
+
+static int find_modules(struct dl_phdr_info *info, size_t, void *)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        if (p->p_type == PT_LOAD && (p->p_flags & PF_X) && modules < MODULES) {
+            uintptr_t begin = info->dlpi_addr + p->p_vaddr;
+            module[modules++] = (struct range){begin, begin + p->p_memsz};
+        }
+    }
+    return 0;
+}
+
+/* An address as the number of its module and the place in it. */
+static uint64_t place_of(uintptr_t at)
+{
+    for (int i = 0; i < modules; i++)
+        if (at >= module[i].begin && at < module[i].end)
+            return (uint64_t)i << 48 | (at - module[i].begin);
+    return 0;
+}
+
+static _Thread_local bool looking; /* at a stack: what this allocates does not count */
+
+bool stacks_open(const char *path)
+{
+    void *first[4];
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    size_t bytes = FAULTS_STACKS_ROOM * sizeof *stacks;
+    if (fd < 0 || ftruncate(fd, (off_t)bytes)) return false;
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED) return false;
+    backtrace(first, 4); /* loads the library that it needs */
+    dl_iterate_phdr(find_modules, NULL);
+    stacks = map;
+    return true;
+}
+
+void stacks_add(uint64_t n)
+{
+    enum { DEPTH = 64 };
+    void *at[DEPTH];
+    uint64_t hash = 14695981039346656037u;
+    if (!stacks || n == 0 || n > FAULTS_STACKS_ROOM) return;
+    looking = true;
+    int depth = backtrace(at, DEPTH);
+    looking = false;
+    for (int i = 0; i < depth; i++) hash = (hash ^ place_of((uintptr_t)at[i])) * 1099511628211u;
+    stacks[n - 1] = hash;
+}
+
 static bool fails(void *caller)
 {
-    if (!faults_active() || is_in(left_out, lefts, (uintptr_t)caller)) return false;
+    if (looking || !faults_active() || is_in(left_out, lefts, (uintptr_t)caller)) return false;
     bool is_own = is_in(own, owns, (uintptr_t)caller);
     return faults_decide(is_own ? FAULTS_MALLOC : FAULTS_LIBRARY, "") != 0;
 }

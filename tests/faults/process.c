@@ -64,11 +64,12 @@ static void set_faults(const struct worker *w, const struct start *s)
 {
     static const char *const names[] = FAULTS_NAMES;
     char text[PATH_BYTES];
-    if (!s->counted && !s->fault && !s->record) return;
+    if (!s->counted && !s->fault && !s->record && !s->stacks) return;
     setenv("LD_PRELOAD", settings.preload, 1);
     setenv("FAULTS_UNDER", w->dir, 1);
     setenv("FAULTS_SHARED", path_in(text, "%s/shared%s", w->side, s->suffix ? s->suffix : ""), 1);
     if (s->record) setenv("FAULTS_RECORD", s->record, 1);
+    if (s->stacks) setenv("FAULTS_STACKS", s->stacks, 1);
     if (!s->fault) return;
     setenv("FAULTS_CALL", names[s->fault->call], 1);
     setenv("FAULTS_AT", path_in(text, "%lld", (long long)s->fault->at), 1);
@@ -154,6 +155,7 @@ void process_wait(const struct worker *w, struct process *p, struct outcome *ret
     ret->seconds = now() - p->began;
     ret->code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     ret->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    ret->killed = killed && ret->signal == SIGKILL;
     take(ret->out, sizeof ret->out, w, "out", p->start.suffix);
     take(ret->err, sizeof ret->err, w, "err", p->start.suffix);
     take_shared(w, &p->start, ret);
@@ -167,6 +169,7 @@ void run(const struct worker *w, const struct start *s, struct outcome *ret)
         process_start(w, s, &p);
         process_wait(w, &p, ret);
     } while (ret->code == AGAIN);
+    if (ret->code == 99 && w->number >= 0) die("system calls cannot be trapped: %s", ret->err);
     if (ret->code == 99) {
         if (!settings.keep) remove_tree(settings.work);
         fprintf(stderr, "skipped: system calls cannot be trapped here: %s", ret->err);

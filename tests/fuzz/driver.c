@@ -8,6 +8,7 @@
 #include "base/rng.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,22 +122,27 @@ static int64_t change(uint8_t *bytes, int64_t n)
     }
 }
 
+enum { SECONDS_MOST = 20 }; /* for one input, as libFuzzer's -timeout in run.sh */
+
 static char found[4096];
 static const uint8_t *current;
 static size_t current_size;
 
-/* Keeps the input at which a sanitizer or BUG_IF ends the program. */
+/* Keeps the input at which a sanitizer, BUG_IF or the alarm ends the program. It is called by
+ * signal handlers, so it uses no streams. */
 static void keep_current(void)
 {
-    FILE *f = current ? fopen(found, "wb") : NULL;
-    if (!f) return;
-    fwrite(current, 1, current_size, f);
-    fclose(f);
-    fprintf(stderr, "the input is %s\n", found);
+    int fd = current ? open(found, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
+    if (fd < 0) return;
+    bool kept = write(fd, current, current_size) == (ssize_t)current_size;
+    close(fd);
+    dprintf(STDERR_FILENO, kept ? "the input is %s\n" : "%s could not be written\n", found);
 }
 
-static void on_abort(int)
+static void on_signal(int number)
 {
+    if (number == SIGALRM)
+        dprintf(STDERR_FILENO, "one input takes more than %d seconds\n", SECONDS_MOST);
     keep_current();
     _exit(1);
 }
@@ -149,7 +155,9 @@ static void run(const uint8_t *bytes, int64_t n)
     memcpy(copy, bytes, (size_t)n);
     current = copy;
     current_size = (size_t)n;
+    alarm(SECONDS_MOST);
     LLVMFuzzerTestOneInput(copy, (size_t)n);
+    alarm(0);
     current = NULL;
     free(copy);
 }
@@ -168,7 +176,8 @@ int main(int argc, char **argv)
     const char *name = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
     snprintf(found, sizeof found, "%s%scrash-%s", kept, *kept ? "" : "/tmp/", name);
     __sanitizer_set_death_callback(keep_current);
-    signal(SIGABRT, on_abort);
+    signal(SIGABRT, on_signal);
+    signal(SIGALRM, on_signal);
     int64_t start = clock_ns(), runs = 0;
     for (; runs < seeds; runs++) run(seed[runs].bytes, seed[runs].size);
     static uint8_t bytes[BYTES_MOST + 64];

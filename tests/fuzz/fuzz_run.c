@@ -1,9 +1,10 @@
 /* The files of a run directory: log.jsonl, summary.json, plan.json, env.json, config.conf and
- * samples.txt, read, compared with themselves, and printed as tables and JSON. */
+ * samples.txt, read, compared with themselves, and printed as tables, JSON and
+ * the page's data. */
 #include "fuzz.h"
 
 #include "base/str.h"
-#include "report/compare.h"
+#include "report/html.h"
 
 #include <jansson.h>
 
@@ -26,6 +27,9 @@ static void print(struct run *run, struct arena *a)
     }
     json_decref(gauges_json(&run->gauges, 3));
     json_decref(table_json(&c.table));
+    struct profile_set none = {0};
+    struct html_page page = {.runs = &c, .profiles = &none};
+    json_decref(html_data(&page, a));
     str_release(&s);
 }
 

@@ -2,22 +2,22 @@
 #include "fuzz.h"
 
 #include "base/str.h"
-#include "present/markup.h"
-#include "present/sheet.h"
+#include "base/visible.h"
+#include "report/html.h"
 
 #include <jansson.h>
 
 static void print(const struct sheet *s, struct arena *a)
 {
     struct str out = {0};
-    struct markup m = {0};
-    sheet_print(s, table_print_text, true, &out);
-    sheet_print(s, table_print_markdown, true, &out);
-    sheet_print(s, table_print_csv, false, &out);
-    for (int i = 0; i < s->tables; i++)
-        if (s->table[i].chart.kind == SHEET_LINES) sheet_print_curves(&s->table[i], &m, a);
-    markup_release(&m);
-    json_decref(sheet_json(s));
+    sheet_print(s, table_print_text, visible_append, &out);
+    sheet_print(s, table_print_markdown, table_markdown_text, &out);
+    sheet_print(s, table_print_csv, NULL, &out);
+    for (int i = 0; i < s->tables; i++) json_decref(table_json(&s->table[i].table));
+    struct comparison no_runs = {0};
+    struct profile_set no_profiles = {0};
+    struct html_page page = {&no_runs, &no_profiles, s, 1};
+    json_decref(html_data(&page, a)); /* with the curves */
     str_release(&out);
 }
 
@@ -26,7 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct arena a = {0};
     struct sheet s;
     fuzz_file("bench.json", data, (int64_t)size);
-    bool valid = sheet_is("bench.json") && sheet_read("bench.json", &a, &s) == ST_OK;
+    bool valid;
+    valid = sheet_is("bench.json", &valid) == ST_OK && valid &&
+            sheet_read("bench.json", &a, &s) == ST_OK;
     if (valid) print(&s, &a);
     return fuzz_end(&a, valid);
 }

@@ -3,12 +3,26 @@
 # usage: run.sh SECONDS [NAME...]      NAME: the targets to run; default: all
 #   FUZZ_JOBS=N     as many at once as there are processors without it
 #   FUZZ_KEEP=DIR   inputs that reach new code are kept there, for the next run
-# Fails if a target found something or reads none of its seeds; the input is in build/fuzz/found.
+# Fails if a target found something, reads none of its seeds or does not exist, or if no input was
+# run. The input that broke something is in build/fuzz/found.
 set -eu
 cd "$(dirname "$0")/../.."
 build=$PWD/build/fuzz seconds=${1:?usage: run.sh SECONDS [NAME...]}
 shift
-[ $# -gt 0 ] || set -- $(ls tests/fuzz/fuzz_*.c | sed 's,.*/fuzz_,,; s,\.c$,,')
+all=$(ls tests/fuzz/fuzz_*.c | sed 's,.*/fuzz_,,; s,\.c$,,')
+[ $# -gt 0 ] || set -- $all
+for name in "$@"; do
+    [ -f "tests/fuzz/fuzz_$name.c" ] || {
+        echo "$0: there is no target $name; the targets are:" $all >&2
+        exit 2
+    }
+done
+if grep -q fuzzer-no-link "$build/flags"; then
+    echo "inputs by libFuzzer, which keeps those that reach new code"
+else
+    echo "inputs by simple mutations (tests/fuzz/driver.c); tools/install_deps.sh --fuzz installs" \
+        "libFuzzer, which finds more"
+fi
 work=$(mktemp -d) found=$build/found
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$found"
@@ -48,4 +62,5 @@ for name in "$@"; do
     fi
 done
 echo "$total inputs in $seconds s for each target; $bad targets found something"
-[ "$bad" = 0 ]
+[ "$total" -gt 0 ] || echo "$0: no input was run; build the targets with \`make fuzz-programs\`" >&2
+[ "$bad" = 0 ] && [ "$total" -gt 0 ]

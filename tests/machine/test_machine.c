@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static struct arena arena;
 
@@ -199,6 +200,18 @@ static void test_damaged(void **state)
     assert_true(machine_read(&m, path, &arena));
 }
 
+/* Records of other machines are not lost because the file cannot be read now. */
+static void test_unreadable(void **state)
+{
+    (void)state;
+    struct machine a = somebody("A", 2), m = unknown(&a);
+    const char *path = workdir_path("machine.json");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_false(machine_read(&m, path, &arena)); /* nor does it wait for a writer */
+    assert_int_equal(machine_write(&a, path), ST_IO);
+    assert_non_null(strstr(fail_message(), "is a FIFO"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +220,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_kept_and_found, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_gpu, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

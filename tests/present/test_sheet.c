@@ -6,6 +6,7 @@
 #include "../support/program.h"
 #include "../support/workdir.h"
 #include "base/str.h"
+#include "base/visible.h"
 #include "present/table_cells.h"
 
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct table_column columns[] = {
     {"way", "way", "slow or flash", false},
@@ -49,7 +51,7 @@ static struct sheet sheet(void)
 static const char *printed(const struct sheet *s, void (*print)(const struct table *, struct str *))
 {
     struct str out = {0};
-    sheet_print(s, print, true, &out);
+    sheet_print(s, print, visible_append, &out);
     const char *text = arena_strdup(&arena, str_text(&out));
     str_release(&out);
     return text;
@@ -76,7 +78,9 @@ static void test_written_and_read(void **state)
     struct sheet s = sheet(), back;
     const char *path = workdir_path("deep/er/bench.json");
     hand_ok(sheet_write(&s, path));
-    assert_true(sheet_is(path));
+    bool is = false;
+    hand_ok(sheet_is(path, &is));
+    assert_true(is);
     hand_ok(sheet_read(path, &arena, &back));
     assert_string_equal(printed(&s, table_print_text), printed(&back, table_print_text));
     assert_string_equal(printed(&s, table_print_csv), printed(&back, table_print_csv));
@@ -121,8 +125,10 @@ static void test_invalid_sheets(void **state)
     refused("{\"v\":1,\"kind\":\"bench\"}", "it has no tables");
     refused("no json", "it has no tables");
     refused("{\"v\":1,\"kind\":\"bench\",\"tables\":[{}]}", "a table of 0 columns");
-    assert_false(sheet_is(workdir_text("other.json", "{\"v\":1,\"rows\":[]}")));
-    assert_false(sheet_is(workdir_path("nowhere")));
+    bool is = true;
+    hand_ok(sheet_is(workdir_text("other.json", "{\"v\":1,\"rows\":[]}"), &is));
+    assert_false(is);
+    assert_int_equal(sheet_is(workdir_text("cut.json", "{\"v\":1,"), &is), ST_FORMAT);
     /* A chart of missing columns is left out; missing cells are empty. */
     hand_ok(sheet_read(workdir_text("odd.json",
                                     "{\"v\":1,\"kind\":\"bench\",\"tables\":[{\"columns\":[{\"id\":"
@@ -132,6 +138,70 @@ static void test_invalid_sheets(void **state)
     assert_true(s.table[0].chart.kind == SHEET_NO_CHART && s.table[0].table.rows == 2);
     assert_null(table_at(&s.table[0].table, 0, 0)->text);
     assert_true(table_at(&s.table[0].table, 1, 0)->number == 1);
+}
+
+/* What cannot be read is neither absent nor damaged. */
+static void test_unreadable(void **state)
+{
+    (void)state;
+    struct sheet s;
+    bool is = true;
+    const char *path = workdir_path("loop.json");
+    assert_int_equal(symlink("loop.json", path), 0);
+    assert_int_equal(sheet_is(path, &is), ST_IO);
+    assert_false(is);
+    assert_int_equal(sheet_read(path, &arena, &s), ST_IO);
+    assert_non_null(strstr(fail_message(), "symbolic links"));
+}
+
+/* A file of `columns` x `rows` cells; those of the first column have texts. */
+static const char *large(int columns_n, int rows)
+{
+    struct str s = {0};
+    str_append(&s, "{\"v\":1,\"kind\":\"bench\",\"tables\":[{\"columns\":[{\"id\":\"a\"}");
+    for (int c = 1; c < columns_n; c++) str_append(&s, ",{\"id\":\"x\",\"is_number\":true}");
+    str_append(&s, "],\"rows\":[{\"x\":1}");
+    for (int i = 1; i < rows; i++) str_append(&s, ",{\"x\":2}");
+    str_append(&s, "],\"shown\":[[\"a\"]");
+    for (int i = 1; i < rows; i++) str_append(&s, i % 2 ? ",[\"b\",\"1\"]" : ",[\"c\",\"2\"]");
+    str_append(&s,
+               "],\"chart\":{\"kind\":\"lines\",\"x\":\"x\",\"y\":\"x\",\"labels\":[\"a\"]}}]}");
+    const char *path = workdir_text("large.json", str_text(&s));
+    str_release(&s);
+    return path;
+}
+
+/* Work that grows with the square of the rows would take hours. */
+static void test_many_rows(void **state)
+{
+    (void)state;
+    struct sheet s;
+    struct markup curves = {0};
+    hand_ok(sheet_read(large(2, 100000), &arena, &s));
+    assert_true(strlen(printed(&s, table_print_text)) > 500000);
+    assert_true(strlen(printed(&s, table_print_markdown)) > 900000);
+    sheet_print_curves(&s.table[0], &curves, &arena);
+    assert_non_null(strstr(markup_text(&curves), "<title>b, 2: "));
+    markup_release(&curves);
+    assert_int_equal(sheet_read(large(11, 100000), &arena, &s), ST_FORMAT);
+    assert_non_null(strstr(fail_message(), "a table of 11 columns and 100000 rows"));
+}
+
+/* One long cell does not fill every row with blanks. */
+static void test_one_long_cell(void **state)
+{
+    (void)state;
+    struct sheet s = {0};
+    enum { ROWS = 1000, BYTES = 100000 };
+    struct table *t = &sheet_add(&s, NULL, columns, 2, ROWS, &arena)->table;
+    char *word = arena_alloc(&arena, BYTES + 1);
+    memset(word, 'w', BYTES);
+    word[BYTES] = '\0';
+    for (int i = 0; i < ROWS; i++) {
+        table_set_text(t, i, 0, i ? "a" : word);
+        table_set(t, i, 1, 0, i, &arena);
+    }
+    assert_true(strlen(printed(&s, table_print_text)) < 4 * BYTES);
 }
 
 /* The requested number of digits of the displayed number. */
@@ -162,6 +232,9 @@ int main(void)
         cmocka_unit_test(test_written_and_read),
         cmocka_unit_test(test_curves),
         cmocka_unit_test(test_invalid_sheets),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_one_long_cell),
         cmocka_unit_test(test_digits),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);

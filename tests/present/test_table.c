@@ -57,6 +57,25 @@ static void test_cells_are_shown(void **state)
                                       "| \xc3\xa4\\| | -3 |\n");
 }
 
+static void test_text_is_not_markdown(void **state)
+{
+    (void)state;
+    static const char *const text[][2] = {
+        {"<img src=x>", "\\<img src=x>"},
+        {"![](https://x) &lt;", "!\\[](https://x) \\&lt;"},
+        {"a\n# forged", "a # forged"},
+        {"# forged", "\\# forged"},
+        {" > a # b", " \\> a # b"},
+        {"~~~", "\\~~~"},
+        {"`a` | b_c*", "\\`a\\` \\| b\\_c\\*"},
+    };
+    for (int i = 0; i < COUNT_OF(text); i++) {
+        str_release(&s);
+        table_markdown_text(&s, text[i][0]);
+        assert_string_equal(str_text(&s), text[i][1]);
+    }
+}
+
 static void test_no_cell_is_a_formula(void **state)
 {
     (void)state;
@@ -106,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_cells_are_shown, release),
+        cmocka_unit_test_teardown(test_text_is_not_markdown, release),
         cmocka_unit_test_teardown(test_no_cell_is_a_formula, release),
         cmocka_unit_test_teardown(test_counts_beyond_integers, release),
     };

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -229,6 +230,29 @@ static void test_too_many_rows(void **state)
     assert_non_null(strstr(fail_message(), "has 65537 rows, more than any step has"));
 }
 
+/* A result that cannot be read is not left out of a report that then succeeds. */
+static void test_a_result_that_cannot_be_read(void **state)
+{
+    struct fixture *f = *state;
+    fixture_run(f, "all/a", "true", 20, 6000, 3.24);
+    char *dir = fixture_path(f, "all/a"), *folder = fixture_path(f, "all");
+    char *bench = fixture_path(f, "all/a/bench.json");
+    fixture_write(f, "all/a/bench.json", "{\"of\":\"another program\"}");
+    assert_int_equal(report_all(f, &dir, 1), ST_OK);
+    fixture_write(f, "all/a/bench.json", "{\"v\":1,\"kind\":\"bench\",");
+    assert_int_equal(report_all(f, &dir, 1), ST_FORMAT);
+    assert_int_equal(report_all(f, &folder, 1), ST_FORMAT);
+    assert_non_null(strstr(fail_message(), "all/a/bench.json is not valid JSON"));
+    unlink(bench);
+    assert_int_equal(symlink("bench.json", bench), 0);
+    char *const words[] = {dir, folder, bench};
+    for (int i = 0; i < COUNT_OF(words); i++) {
+        char *word = words[i];
+        assert_int_equal(report_all(f, &word, 1), ST_IO);
+        assert_non_null(strstr(fail_message(), "bench.json: Too many levels of symbolic links"));
+    }
+}
+
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -236,7 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_iterations),           WITH_FIXTURE(test_numbers_of_a_run),
         WITH_FIXTURE(test_numbers_of_a_profile), WITH_FIXTURE(test_texts_that_are_no_text),
-        WITH_FIXTURE(test_too_many_rows),
+        WITH_FIXTURE(test_too_many_rows),        WITH_FIXTURE(test_a_result_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,53 +267,6 @@ static void test_corrupt_lines_are_dropped(void **state)
     assert_non_null(strstr(text, "\"iter\":3,"));
 }
 
-static long allocations_left; /* then one allocation fails */
-
-static void *failing_malloc(size_t size)
-{
-    return --allocations_left == 0 ? NULL : malloc(size);
-}
-
-/* A line is good although memory was lacking once when it was read. */
-static void test_failed_allocation_drops_no_line(void **state)
-{
-    (void)state;
-    write_run(0, 4);
-    const char *whole = arena_strdup(&arena, read_log());
-    for (long n = 1;; n++) {
-        json_set_alloc_funcs(failing_malloc, free);
-        allocations_left = n;
-        enum status st = runlog_open(&runlog, NULL, log_path(), 4);
-        bool failed = allocations_left <= 0;
-        json_set_alloc_funcs(malloc, free);
-        if (st == ST_OK) runlog_close(&runlog);
-        assert_int_equal(st, ST_OK);
-        assert_string_equal(read_log(), whole);
-        if (failed) continue;
-        assert_true(n > 20);
-        break;
-    }
-}
-
-static void *no_malloc(size_t size)
-{
-    (void)size;
-    return NULL;
-}
-
-static void test_no_memory_leaves_the_log(void **state)
-{
-    (void)state;
-    write_run(0, 4);
-    const char *whole = arena_strdup(&arena, read_log());
-    json_set_alloc_funcs(no_malloc, free);
-    enum status st = runlog_open(&runlog, NULL, log_path(), 2);
-    json_set_alloc_funcs(malloc, free);
-    assert_int_equal(st, ST_IO);
-    assert_non_null(strstr(fail_message(), "log.jsonl: Cannot allocate memory"));
-    assert_string_equal(read_log(), whole);
-}
-
 static int stats_failing;
 
 static bool stat_fails(void)
@@ -390,8 +343,6 @@ int main(void)
         TEST(test_lost_newline_drops_its_line),
         TEST(test_new_run_starts_an_empty_log),
         TEST(test_corrupt_lines_are_dropped),
-        TEST(test_failed_allocation_drops_no_line),
-        TEST(test_no_memory_leaves_the_log),
         TEST(test_failed_stat_doubles_no_line),
         TEST(test_full_disk_is_an_error),
     };

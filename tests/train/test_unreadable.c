@@ -23,11 +23,14 @@
 /* --- calls that fail -------------------------------------------------------------------------- */
 
 static struct {
-    const char *part; /* only opens of paths that contain this fail; NULL: each call counts */
-    int error;        /* 0: nothing fails */
-    int nth, most;    /* the first call that fails, from 1, and how many fail */
+    /* Only opens of paths that contain this fail; READDIR: only that call; NULL: each counts. */
+    const char *part;
+    int error;     /* 0: nothing fails */
+    int nth, most; /* the first call that fails, from 1, and how many fail */
     int calls;
 } fault;
+
+static const char READDIR[] = "(readdir)"; /* part of no path */
 
 static bool fails(const char *path)
 {
@@ -104,7 +107,7 @@ DIR *opendir(const char *path)
 
 struct dirent *readdir(DIR *dir)
 {
-    return fails(NULL) ? NULL : ((struct dirent * (*)(DIR *)) real("readdir"))(dir);
+    return fails(READDIR) ? NULL : ((struct dirent * (*)(DIR *)) real("readdir"))(dir);
 }
 
 ssize_t read(int fd, void *bytes, size_t n)
@@ -198,8 +201,13 @@ static void test_unreadable_folder_is_not_empty(void **state)
         assert_non_null(strstr(fail_message(), strerror(errors[i])));
         assert_null(strstr(fail_message(), "--overwrite"));
     }
-    set_fault(NULL, EIO, 1, 1000); /* readdir */
+    set_fault(READDIR, EIO, 1, 1000);
     assert_int_equal(find(&iter), ST_IO);
+    assert_non_null(strstr(fail_message(), strerror(EIO)));
+    assert_true(fault.calls > 0);
+    set_fault(READDIR, EIO, 1, 1); /* once: it is read again */
+    assert_int_equal(find(&iter), ST_OK);
+    assert_int_equal(iter, 100);
 }
 
 /* A reader beside a training: what it listed was pruned before it was read. */

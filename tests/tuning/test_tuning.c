@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,6 +121,30 @@ static void test_two_programs_keep_the_results_of_both(void **state)
     workdir_close();
 }
 
+/* A table that cannot be read is not replaced by the new results alone; a damaged one is. */
+static void test_an_unreadable_file_stays(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct tuning t;
+    struct stat info;
+    workdir_open();
+    const char *path = arena_strdup(&a, workdir_path("t.json"));
+    tuning_init(&t, &gpu, &a);
+    set(&t, "ours", 1, 2);
+    assert_int_equal(symlink("t.json", path), 0);
+    assert_int_equal(tuning_write(path, &t), ST_IO);
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(unlink(path), 0);
+    hand_ok(file_write(path, "{", 1));
+    hand_ok(tuning_write(path, &t));
+    hand_ok(tuning_read(path, &t, &a));
+    assert_int_equal(t.n, 1);
+    arena_release(&a);
+    workdir_close();
+}
+
 static void refuse(const char *text, const char *words)
 {
     struct arena a = {0};
@@ -210,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_tables_are_sorted),
         cmocka_unit_test(test_files_keep_all),
         cmocka_unit_test(test_two_programs_keep_the_results_of_both),
+        cmocka_unit_test(test_an_unreadable_file_stays),
         cmocka_unit_test(test_damage_is_refused),
         cmocka_unit_test(test_tables_of_other_devices_are_not_used),
         cmocka_unit_test(test_requests_are_recorded_once),

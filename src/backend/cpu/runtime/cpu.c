@@ -58,18 +58,26 @@ static enum status cpu_alloc(void *, int64_t size, void **ret_mem)
     size_t bytes = ((size_t)size + alignment) / alignment * alignment; /* never 0 */
     /* Most systems grant more than they have and kill when it is touched, so a large block is
      * compared with what is free. engine_open has asked for all blocks (engine/fit.h). */
-    struct free_memory there = {.bytes = -1};
+    struct free_memory there = FREE_MEMORY_UNKNOWN;
     if (size >= LARGE) there = free_memory_now();
-    bool fits = there.bytes < 0 || size <= there.bytes;
+    int64_t least = free_memory_least(&there)->bytes;
+    bool fits = least < 0 || size <= least;
     void *mem = fits ? aligned_alloc(alignment, bytes) : NULL;
     if (!mem) {
         char needed[32], left[32];
         if (fits) there = free_memory_now();
+        const struct memory_limit *limit = free_memory_least(&there);
+        str_bytes(needed, (double)size);
+        if (limit->bytes < 0)
+            return fail(ST_MEMORY,
+                        "a block of %s of memory cannot be allocated; try a smaller batch_size or "
+                        "model",
+                        needed);
         return fail(
             ST_MEMORY,
             "a block of %s of memory cannot be allocated, and %s are free %s; try a smaller "
             "batch_size or model",
-            str_bytes(needed, (double)size), str_bytes(left, (double)there.bytes), there.limit);
+            needed, str_bytes(left, (double)limit->bytes), limit->name);
     }
 #ifdef MADV_HUGEPAGE
     /* Huge pages reduce TLB misses. Where the kernel has none the call fails harmlessly. */

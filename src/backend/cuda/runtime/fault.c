@@ -30,7 +30,7 @@ void fault_waited(void)
 }
 
 /* The device itself is lost: memory errors that ECC cannot correct, a link or a driver that is gone
- * (a driver that fell off the bus reports "unknown error"). No kernel is to blame. */
+ * (a GPU that no longer answers on PCIe reports "unknown error"). No kernel is to blame. */
 static bool is_lost(CUresult r)
 {
     return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CUDA_ERROR_NVLINK_UNCORRECTABLE ||

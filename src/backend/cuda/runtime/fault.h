@@ -10,7 +10,7 @@
 /* True if a kernel failed, not the call that returned `r`; the device is then unusable. */
 bool fault_is(CUresult r);
 /* Fails with the kernels that may have failed if they are few, else with advice how to find it; or
- * with the device, if it is that which is lost. */
+ * says that the device itself is lost. */
 enum status fault_fail(CUresult r);
 
 /* A kernel was launched; it is in flight until fault_waited. The pointer is kept, not the text. */

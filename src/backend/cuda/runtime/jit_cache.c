@@ -45,10 +45,11 @@ bool jit_cache_read(const char *path, char **ret_image, int64_t *ret_bytes)
 {
     struct arena a = {0};
     char *data, hex[HASH_HEX];
+    const char *real;
     int64_t size;
     static bool warned;
-    bool good = file_exists(path) && trust_path(path, &warned) &&
-                file_read(path, &a, &data, &size) == ST_OK && size > HEAD;
+    bool good = file_exists(path) && trust_path(path, &warned, &a, &real) &&
+                file_read(real, &a, &data, &size) == ST_OK && size > HEAD;
     if (good) hash_bytes(data + HEAD, size - HEAD, hex);
     good = good && !memcmp(hex, data, HASH_HEX - 1) && data[HEAD - 1] == '\n';
     if (good) {

@@ -1,5 +1,5 @@
-/* jit_cache.h - compiled modules as files. A truncated or changed file, and one
- * that another user owns or can write (base/trust.h), counts as missing. */
+/* jit_cache.h - compiled modules as files. A truncated or changed file, and one that another user
+ * owns or can write (base/trust.h), counts as missing. */
 #ifndef BACKEND_CUDA_RUNTIME_JIT_CACHE_H
 #define BACKEND_CUDA_RUNTIME_JIT_CACHE_H
 
