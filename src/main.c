@@ -106,5 +106,5 @@ int main(int argc, char **argv)
     if (st == ST_OK) return 0;
     fprintf(stderr, "strobe: %s\n", fail_message());
     if (*fail_trail()) log_debug("%s", fail_trail());
-    return st == ST_USAGE ? 2 : st == ST_INTERRUPTED ? 130 : 1;
+    return st == ST_USAGE ? 2 : st == ST_REGRESSION ? 3 : st == ST_INTERRUPTED ? 130 : 1;
 }

@@ -22,6 +22,7 @@ enum [[nodiscard]] status{
     ST_MEMORY,                /* out of device memory */
     ST_NUMERIC,               /* a NaN or infinite value */
     ST_INTERRUPTED,           /* the user pressed Ctrl-C: exit code 130 */
+    ST_REGRESSION,            /* slower or larger than a baseline: exit code 3 */
     ST_HELP,                  /* -h or --help was given: print the help text, exit code 0 */
 };
 

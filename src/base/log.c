@@ -16,6 +16,7 @@ enum { BAR = 24 };
 static const int64_t redraw_ns = 100000000, plain_first_ns = 5000000000, plain_ns = 60000000000;
 
 static enum log_level level_shown = LOG_INFO;
+static const char *message_prefix = "";
 static bool line_live; /* an unfinished progress line is on the terminal */
 
 void log_set_level(enum log_level level)
@@ -33,8 +34,13 @@ static void print_message(enum log_level level, const char *prefix, const char *
     visible_in_place(text, sizeof text, strchr(format, '\n'));
     fflush(stdout); /* results and messages keep their order where both go to one file */
     /* One call, so that lines of several threads do not mix. */
-    fprintf(stderr, "%s%s%s\n", line_live ? "\r\033[K" : "", prefix, text);
+    fprintf(stderr, "%s%s%s%s\n", line_live ? "\r\033[K" : "", prefix, message_prefix, text);
     line_live = false;
+}
+
+void log_set_prefix(const char *prefix)
+{
+    message_prefix = prefix;
 }
 
 void log_warning(const char *format, ...)
@@ -98,6 +104,7 @@ static void print_bar(const struct progress *p, struct str *s)
 static void print_line(const struct progress *p, struct str *s, const char *detail, bool bar,
                        int64_t now_ns)
 {
+    visible_append(s, message_prefix);
     visible_append(s, p->what);
     print_time_left(p, s, now_ns);
     if (p->total > 0) {
@@ -184,6 +191,12 @@ void progress_show(struct progress *p, int64_t done, const char *detail)
 void progress_share(void *progress, double share, const char *detail)
 {
     progress_show(progress, (int64_t)(share * PROGRESS_WHOLE), detail);
+}
+
+void progress_pause(struct progress *)
+{
+    if (line_live) fputs("\r\033[K", stderr);
+    line_live = false;
 }
 
 void progress_end(struct progress *)

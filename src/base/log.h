@@ -11,6 +11,8 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
 /* Messages up to `level` are shown (STROBE_LOG; default LOG_INFO). main sets it. */
 void log_set_level(enum log_level level);
+/* Put before warnings and messages: "flash=true: "; "": nothing. It must stay valid. */
+void log_set_prefix(const char *prefix);
 void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_info(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);
@@ -30,6 +32,8 @@ void progress_show(struct progress *p, int64_t done, const char *detail);
 /* The same for a share of the work, 0 to 1, if the total is PROGRESS_WHOLE. */
 enum { PROGRESS_WHOLE = 1000 };
 void progress_share(void *progress, double share, const char *detail);
+/* Removes the line for now, because another process prints to the terminal. */
+void progress_pause(struct progress *p);
 /* Ends the line, so that the next output starts on a new one. */
 void progress_end(struct progress *p);
 

@@ -15,7 +15,8 @@ enum rng_stream {
     RNG_DROPOUT,
     RNG_EVAL_BATCH,
     RNG_SAMPLE,
-    RNG_TEST
+    RNG_TEST,
+    RNG_VERDICT
 };
 
 struct rng_words {

@@ -379,9 +379,21 @@ static enum status time_together(struct length *l, struct trial **running, int n
     TRY(storage_alloc(&l->storage));
     TRY(upload_stock(l));
     for (int i = 0; i < n; i++) TRY(plan_bind(&running[i]->plan, &l->storage));
-    TRY(rounds_run(&rounds, contender, n));
+    struct arena kept = {0};
+    struct verdict order[ATTENTION_VARIANTS];
+    int fastest;
+    rounds.keep = &kept;
+    rounds.go_on = l->o->go_on;
+    enum status st = rounds_run(&rounds, contender, n);
+    if (st == ST_OK) rounds_order(contender, n, order, &fastest);
+    arena_release(&kept);
+    TRY(st);
     read_clock(l, report);
-    for (int i = 0; i < n; i++) conclude(running[i], &contender[i]);
+    for (int i = 0; i < n; i++) {
+        conclude(running[i], &contender[i]);
+        running[i]->cell->order = order[i];
+        running[i]->cell->fastest = n > 1 && i == fastest;
+    }
     return l->o->check && n ? check_trials(l, running, n) : ST_OK;
 }
 

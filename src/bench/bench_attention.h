@@ -8,6 +8,7 @@
 #define BENCH_BENCH_ATTENTION_H
 
 #include "base/stats.h"
+#include "base/verdict.h"
 #include "graph/op.h"
 #include "machine/machine.h"
 
@@ -48,6 +49,7 @@ struct attention_options {
     int precisions;
     unsigned ways; /* variants to run, a mask: 1 << FLASH ... */
     int samples;   /* per cell */
+    bool go_on;    /* more, while the order of the variants of a shape is uncertain (rounds.h) */
     bool check;    /* compute errors against double precision */
     /* Time for all cells: slow cells give fewer samples, too slow ones are skipped. */
     double limit_ms;
@@ -74,6 +76,10 @@ struct attention_cell {
     const char *reason;    /* why it was not run; NULL: it was */
     double expected_ms;    /* of one run, predicted from a shorter length; 0: unknown */
     struct stats forward, backward, both; /* ms */
+    /* Of `both` beside the fastest variant of the shape, which has VERDICT_NONE; `fastest`: it is
+     * that one, and there are others. */
+    struct verdict order;
+    bool fastest;
     /* Useful FLOPs: 4 B H D T^2, half of that if causal; backward 2.5 times as many. */
     double forward_flops, backward_flops;
     /* SM clock of a GPU: mean of the samples of this shape, else the nominal one. 0: unknown. */

@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "bench/bench_engine.h"
 #include "engine/device.h"
+#include "engine/facts.h"
 #include "engine/fit.h"
 #include "engine/tune.h"
 #include "measure/random_step.h"
@@ -84,6 +85,7 @@ struct need {
     const char *reason;
     double flops; /* of one run of all lines */
     bool room;    /* the reason is memory */
+    char work[HASH_HEX];
 };
 
 static enum status plan_lines(const struct bench_cell *c, unsigned some, int64_t room, bool limited,
@@ -100,6 +102,7 @@ static enum status plan_lines(const struct bench_cell *c, unsigned some, int64_t
         ret->bytes = program_bytes(&p);
         ret->reason = reason_of_memory(&p, kinds, room, limited, a);
         ret->room = ret->reason != NULL;
+        if (p.built[GRAPH_MICRO]) memcpy(ret->work, facts_of(&p).work, sizeof ret->work);
         for (int kind = 0; kind < GRAPH_COUNT; kind++)
             if (p.built[kind]) ret->flops += plan_cost(&p.plan[kind]).flops;
     } else if (st == ST_UNSUPPORTED) {
@@ -152,6 +155,7 @@ static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, d
     } else {
         c->lines = rest;
         c->bytes = n.bytes;
+        memcpy(c->work, n.work, sizeof c->work);
     }
     *ret_flops = n.flops;
     return ST_OK;
@@ -321,8 +325,11 @@ static void conclude(const struct running *r)
 {
     struct bench_cell *c = r->cell;
     if (!c->reason && r->taken == 0) c->reason = not_reached;
-    for (int l = 0; l < BENCH_LINES; l++)
-        if (c->lines >> l & 1) c->line[l].ms = stats_of(r->sample[l], r->taken);
+    for (int l = 0; l < BENCH_LINES; l++) {
+        if (!(c->lines >> l & 1)) continue;
+        c->line[l].ms = stats_of(r->sample[l], r->taken);
+        c->line[l].series = r->sample[l];
+    }
 }
 
 static enum bench_order order_of(const struct running_all *all, bool host, bool together)
@@ -375,6 +382,26 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
     if (ret_order) *ret_order = order;
     if (order == BENCH_ROUNDS) return run_rounds(all);
     return run_sequentially(all, order == BENCH_TWICE, together && order == BENCH_TWICE);
+}
+
+/* Threads and instruction sets are no part of a plan. */
+static bool same_work(const struct bench_cell *x, const struct bench_cell *y)
+{
+    const struct config_plan *p = &x->config.plan, *q = &y->config.plan;
+    return x->work[0] && !strcmp(x->work, y->work) && p->threads == q->threads &&
+           p->isa == q->isa && p->device == q->device;
+}
+
+struct verdict bench_cells_verdict(const struct bench_cell *first, const struct bench_cell *second,
+                                   enum bench_line line, enum bench_order order, bool *ret_equal)
+{
+    const double *x = first->line[line].series, *y = second->line[line].series;
+    int nx = first->line[line].ms.n, ny = second->line[line].ms.n;
+    bool equal = line != BENCH_INFERENCE && same_work(first, second);
+    if (ret_equal) *ret_equal = equal;
+    if (equal || !nx || !ny) return (struct verdict){0};
+    if (order == BENCH_ROUNDS) return verdict_of_pairs(x, y, nx < ny ? nx : ny);
+    return verdict_of_series(x, nx, y, ny);
 }
 
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,

@@ -9,7 +9,9 @@
 #define BENCH_BENCH_CELLS_H
 
 #include "backend/backend.h"
+#include "base/hash.h"
 #include "base/stats.h"
+#include "base/verdict.h"
 #include "config/config.h"
 
 enum bench_line {
@@ -61,14 +63,16 @@ struct bench_cell {
     int64_t tokens;     /* per step */
     double loss;        /* of the first run of bench_line_of_loss; 0: none */
     struct {
-        double first_ms;     /* the very first run, even if it is a warm-up */
-        struct stats ms;     /* of the runs after the warm-up */
-        const char *reason;  /* of a refused line */
-        int64_t needs_bytes; /* of a refused line: the memory of plans that include it */
-        double *all_ms;      /* of all runs from the very first on; `runs` of them */
+        double first_ms;      /* the very first run, even if it is a warm-up */
+        struct stats ms;      /* of the runs after the warm-up */
+        const char *reason;   /* of a refused line */
+        int64_t needs_bytes;  /* of a refused line: the memory of plans that include it */
+        double *all_ms;       /* of all runs from the very first on; `runs` of them */
+        const double *series; /* the runs of `ms`, in the arena */
     } line[BENCH_LINES];
     int runs;
     struct bench_start start[BENCH_STARTS]; /* plans and memory; then all lines of the first run */
+    char work[HASH_HEX];                    /* facts.h; "": no training step */
 };
 
 struct bench_options {
@@ -89,5 +93,11 @@ struct bench_options {
  * may be NULL. */
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
+
+/* The speed of a line of a cell beside that of another, both of bench_cells_run with that order:
+ * pairs of one round, else two series. VERDICT_NONE if their plans are equal (*ret_equal; may be
+ * NULL), or if one has no samples. */
+struct verdict bench_cells_verdict(const struct bench_cell *first, const struct bench_cell *second,
+                                   enum bench_line line, enum bench_order order, bool *ret_equal);
 
 #endif

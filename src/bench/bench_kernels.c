@@ -163,6 +163,11 @@ static enum status time_rows(struct session *s, struct bench_call *c, const stru
     int row_of[ROWS_MOST], n = 0, opened = 0;
     enum status st = ST_OK;
     struct rounds rounds = rounds_of(s);
+    struct arena kept = {0};
+    struct verdict order[ROWS_MOST];
+    int fastest;
+    rounds.keep = &kept;
+    rounds.go_on = s->o->go_on;
     for (int i = 0; i < c->rows && n < ROWS_MOST; i++) {
         c->row[i].left_out = reason_to_leave_out(c, &c->row[i]);
         if (c->row[i].left_out) continue;
@@ -177,12 +182,16 @@ static enum status time_rows(struct session *s, struct bench_call *c, const stru
         row_of[n++] = i;
     }
     TRY_OUT(st, rounds_run(&rounds, contender, n));
+    rounds_order(contender, n, order, &fastest);
     for (int i = 0; i < n; i++) {
         c->row[row_of[i]].ms = contender[i].whole;
+        c->row[row_of[i]].order = order[i];
+        c->row[row_of[i]].fastest = n > 1 && i == fastest;
         rate_row(c, s->o->machine, &c->row[row_of[i]]);
     }
 out:
     for (int i = 0; i < opened; i++) close_row(s, &running[i]);
+    arena_release(&kept);
     return st;
 }
 

@@ -9,6 +9,7 @@
 #define BENCH_BENCH_KERNELS_H
 
 #include "base/stats.h"
+#include "base/verdict.h"
 #include "bench/bench_step.h"
 #include "engine/engine.h"
 #include "machine/machine.h"
@@ -18,7 +19,11 @@ struct bench_row {
     bool taken;           /* the plan selects this row */
     const char *left_out; /* why it was not timed; NULL: it was */
     struct stats ms;      /* per call */
-    double flops, bytes;  /* per second */
+    /* Beside the fastest row of the call, which has VERDICT_NONE; `fastest`: it is that one, and
+     * there are others. */
+    struct verdict order;
+    bool fastest;
+    double flops, bytes; /* per second */
     /* Fraction of the matmul peak or of copy bandwidth, whichever is larger. Above 1 the peak was
      * measured too low, or the kernel only reads. */
     double share;
@@ -52,6 +57,7 @@ struct bench_kernels {
 struct bench_kernels_options {
     enum op op;      /* the operator to time; OP_COUNT: all, and then the matmuls alone */
     int samples;     /* per row */
+    bool go_on;      /* more, while the order of the rows of a call is uncertain (rounds.h) */
     double limit_ms; /* for all rows together; slow ones give fewer samples (rounds.h) */
     const struct machine *machine; /* its peaks are the base of the shares */
     void (*each)(void *user, int done, int rows, const struct bench_call *c);

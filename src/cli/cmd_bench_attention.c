@@ -123,6 +123,7 @@ struct words {
 };
 
 static const int64_t NOT_GIVEN = INT64_MIN;
+enum { SAMPLES = 20 };
 
 /* GPU defaults are the shapes of the FlashAttention papers: 2048 columns, 16384 tokens, bf16. */
 static void set_defaults(struct attention_options *o, struct words *w)
@@ -181,6 +182,8 @@ static enum status parse(struct attention_options *o, struct words *w)
 {
     unsigned check;
     set_defaults(o, w);
+    o->go_on = w->samples == NOT_GIVEN;
+    if (o->go_on) w->samples = SAMPLES;
     if (o->tokens < 1 || o->tokens > 1 << 24)
         return fail(ST_USAGE, "--tokens must be 1 to 16777216");
     if (w->samples < 1 || w->samples > 100000 || w->limit < 0 || w->limit > 1000000)
@@ -285,7 +288,7 @@ enum status cmd_bench_attention(int argc, char **argv)
     struct options o = {.svg = "attention.svg"};
     struct words w = {.causal = "true", .hopper = "true", .deterministic = "false"};
     w.tokens = w.heads = NOT_GIVEN;
-    w.samples = 20;
+    w.samples = NOT_GIVEN;
     w.limit = 240;
     const struct opt options[] = {
         DEVICE_OPTION(&w.device),
@@ -308,7 +311,8 @@ enum status cmd_bench_attention(int argc, char **argv)
          "flash attention with the same bits in every run, without that promise, or both (false)"},
         {"check", OPT_TEXT, &w.check, "true|false",
          "report the error of each variant against double precision (false; on a GPU true)"},
-        {"samples", OPT_INT, &w.samples, "N", "timings of each cell; the median is reported (20)"},
+        {"samples", OPT_INT, &w.samples, "N",
+         "timings of each cell (20, and more while the order is uncertain)"},
         {"limit", OPT_INT, &w.limit, "SECONDS",
          "time for all cells together: slow ones get fewer samples, the slowest are skipped (240)"},
         {"threads", OPT_INT, &w.threads, "N",

@@ -10,7 +10,8 @@
 
 #include <stdio.h>
 
-enum { SAMPLES_MOST = 100000, SECONDS_MOST = 1000000 };
+enum { SAMPLES = 20, SAMPLES_MOST = 100000, SECONDS_MOST = 1000000 };
+static const int64_t NOT_GIVEN = INT64_MIN;
 
 /* The model without a CONFIG: nanoGPT's laptop model, configs/shakespeare_char_cpu.conf. */
 static const char *const laptop[] = {"n_layer=4",     "n_head=4",      "n_embd=128",
@@ -100,10 +101,11 @@ enum status cmd_bench_kernels(int argc, char **argv)
     struct table_form form = {0};
     struct bench_kernels_options o = {.samples = 0};
     const char *op = NULL;
-    int64_t samples = 20, limit = 90, vocab = 0;
+    int64_t samples = NOT_GIVEN, limit = 90, vocab = 0;
     const struct opt options[] = {
         {"op", OPT_TEXT, &op, "NAME", "only calls of this operator"},
-        {"samples", OPT_INT, &samples, "N", "timings of each kernel; the median is reported (20)"},
+        {"samples", OPT_INT, &samples, "N",
+         "timings of each kernel (20, and more while the order is uncertain)"},
         {"limit", OPT_INT, &limit, "SECONDS",
          "time for all kernels together; slow ones get fewer samples (90)"},
         {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (default: of the data set)"},
@@ -113,6 +115,8 @@ enum status cmd_bench_kernels(int argc, char **argv)
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(table_form_check(&form));
     TRY(command_find_op(op, &o.op));
+    o.go_on = samples == NOT_GIVEN;
+    if (o.go_on) samples = SAMPLES;
     if (samples < 1 || samples > SAMPLES_MOST || limit < 0 || limit > SECONDS_MOST)
         return fail(ST_USAGE, "--samples must be 1 to %d, and --limit 0 to %d", SAMPLES_MOST,
                     SECONDS_MOST);

@@ -1,132 +1,109 @@
-/* strobe compare: trains once for each combination of values, one run after the other, each in a
- * separate process, so that no run inherits memory from another. Then it reports on all runs. */
+/* strobe compare: trains once for each combination of values, each in a separate process, so that
+ * no run inherits memory from another. The processes train in turns, if they fit in memory
+ * together, else one after the other. Then it reports on all runs. */
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/opt.h"
-#include "bench/bench_grid.h"
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/turns.h"
+#include "cli/variants.h"
+#include "engine/memory.h"
 #include "model/model.h"
 #include "train/rundir.h"
 
-#include <limits.h>
-#include <string.h>
-
-enum { VARIANTS_MOST = 16 };
-
-struct variant {
-    const char *name, *dir; /* "flash=false", "runs/x/flash=false" */
-    char *word[BENCH_AXES]; /* "--flash=false" */
-};
+enum { WARM_UP = 5 };
 
 struct comparing {
-    struct bench_grid grid; /* its axes are the keys that vary */
-    char **common;          /* the configuration and the overrides of all variants */
-    int commons;
-    struct variant variant[VARIANTS_MOST];
-    int variants;
-    const char *out_dir;
+    struct variants of;
     bool overwrite, resume;
+    bool one_by_one;    /* not in turns */
+    int64_t iters_most; /* of a variant */
 };
 
-static enum status sort_words(struct comparing *c, int argc, char **argv, struct arena *a)
-{
-    c->common = ARENA_NEW(a, char *, argc + 1);
-    for (int i = 0; i < argc; i++)
-        if (bench_is_list(argv[i]))
-            TRY(bench_add_axis(&c->grid, argv[i], a));
-        else
-            c->common[c->commons++] = argv[i];
-    if (c->grid.axes) return ST_OK;
-    return fail(ST_USAGE,
-                "nothing to compare; give a key several values, as in --flash=false,true");
-}
-
-/* Variant `n` of the Cartesian product; the last key varies fastest. */
-static void make_variant(struct comparing *c, int n, struct arena *a)
-{
-    struct variant *v = &c->variant[n];
-    v->name = "";
-    for (int i = c->grid.axes - 1; i >= 0; i--) {
-        const struct bench_axis *x = &c->grid.axis[i];
-        const char *word = arena_printf(a, "%s=%s", x->key, x->value[n % x->values]);
-        v->name = *v->name ? arena_printf(a, "%s,%s", word, v->name) : word;
-        v->word[i] = arena_printf(a, "--%s", word);
-        n /= x->values;
-    }
-    v->dir = arena_printf(a, "%s/%s", c->out_dir, v->name);
-}
-
 /* Refuses what `strobe train` would refuse, before the first run starts. */
-static enum status check_variant(const struct comparing *c, const struct variant *v,
-                                 struct arena *a)
+static enum status check_variant(struct comparing *c, int i, struct arena *a)
 {
     struct config config;
-    enum status st = command_read_config(&config, c->commons, c->common, true, a);
-    for (int i = 0; st == ST_OK && i < c->grid.axes; i++) st = config_set(&config, v->word[i], a);
-    if (st == ST_OK) st = model_check(&config);
-    if (st == ST_OK) st = model_check_trained(&config.model);
-    if (st != ST_OK) return st;
-    if (strlen(v->name) > NAME_MAX || strchr(v->name, '/'))
-        return fail(ST_USAGE, "%s cannot be a folder name; choose shorter values, without /",
-                    v->name);
-    if (rundir_has_run(v->dir) && !c->overwrite && !c->resume)
+    const char *dir = c->of.variant[i].dir;
+    TRY(variants_config(&c->of, i, &config, a));
+    TRY(model_check_trained(&config.model));
+    if (rundir_has_run(dir) && !c->overwrite && !c->resume)
         return fail(ST_USAGE,
                     "%s already contains a run; continue it (--init_from=resume), choose another "
                     "--out_dir, or replace it (--overwrite)",
-                    v->dir);
-    return ST_OK;
+                    dir);
+    if (config.train.max_iters > c->iters_most) c->iters_most = config.train.max_iters;
+    unsigned kinds = memory_kinds(&config, EXTENT_STEP) | 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS |
+                     1u << GRAPH_DECODE; /* as the trainer opens them */
+    return variants_plan(&c->of, i, &config, kinds, a);
 }
 
 static enum status plan_variants(struct comparing *c, int argc, char **argv, struct arena *a)
 {
-    TRY(sort_words(c, argc, argv, a));
-    struct config config;
-    TRY(command_read_config(&config, c->commons, c->common, true, a));
-    c->out_dir = config.train.out_dir;
-    c->resume = config.train.init_from == INIT_RESUME;
+    TRY(variants_read(&c->of, argc, argv, a));
+    c->resume = c->of.config.train.init_from == INIT_RESUME;
     if (c->resume && c->overwrite)
         return fail(ST_USAGE,
                     "--overwrite and --init_from=resume contradict each other; leave one out");
-    int variants = 1;
-    for (int i = 0; i < c->grid.axes; i++) {
-        variants *= c->grid.axis[i].values;
-        if (variants > VARIANTS_MOST)
-            return fail(ST_USAGE, "more than %d runs; vary fewer keys or values", VARIANTS_MOST);
-    }
-    for (; c->variants < variants; c->variants++) make_variant(c, c->variants, a);
-    for (int i = 0; i < variants; i++) TRY(check_variant(c, &c->variant[i], a));
+    for (int i = 0; i < c->of.n; i++) TRY(check_variant(c, i, a));
     return ST_OK;
 }
 
 /* The command line of one training. */
 static char **words_of(const struct comparing *c, const struct variant *v, struct arena *a)
 {
-    char **word = ARENA_NEW(a, char *, c->commons + c->grid.axes + 8);
+    char **word = ARENA_NEW(a, char *, c->of.commons + c->of.grid.axes + 8);
     int words = 0;
     word[words++] = "strobe";
     word[words++] = "train";
-    for (int i = 0; i < c->commons; i++) word[words++] = c->common[i];
-    for (int i = 0; i < c->grid.axes; i++) word[words++] = v->word[i];
+    for (int i = 0; i < c->of.commons; i++) word[words++] = c->of.common[i];
+    for (int i = 0; i < c->of.grid.axes; i++) word[words++] = v->word[i];
     word[words++] = arena_printf(a, "--out_dir=%s", v->dir);
     if (c->overwrite) word[words++] = "--overwrite";
     if (c->resume && !rundir_has_run(v->dir)) word[words++] = "--init_from=scratch";
     return word;
 }
 
-static enum status run_variants(const struct comparing *c, struct arena *a)
+static enum status fail_stopped(const char *name)
+{
+    return fail(ST_INTERRUPTED,
+                "stopped at %s; repeat the command with --init_from=resume to continue", name);
+}
+
+/* The first turn is a warm-up: as many iterations as reports leave out. */
+static enum status run_in_turns(const struct comparing *c, struct arena *a)
+{
+    struct turns_of of[VARIANTS_MOST];
+    int64_t warm = c->iters_most / 4 < WARM_UP ? c->iters_most / 4 : WARM_UP;
+    for (int i = 0; i < c->of.n; i++)
+        of[i] = (struct turns_of){words_of(c, &c->of.variant[i], a), c->of.variant[i].name};
+    log_info("%d variants train in turns, so that all see the same machine", c->of.n);
+    enum status st = turns_run(of, c->of.n, warm, false, a);
+    if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return fail_stopped("a turn");
+    return st;
+}
+
+static enum status run_one_by_one(const struct comparing *c, struct arena *a)
 {
     enum status st = ST_OK;
-    interrupt_catch();
-    for (int i = 0; i < c->variants && st == ST_OK; i++) {
-        const struct variant *v = &c->variant[i];
-        log_info("\n=== %d of %d: %s", i + 1, c->variants, v->name);
+    for (int i = 0; i < c->of.n && st == ST_OK; i++) {
+        const struct variant *v = &c->of.variant[i];
+        log_info("\n=== %d of %d: %s", i + 1, c->of.n, v->name);
         st = child_run(words_of(c, v, a), v->name, false);
-        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted()))
-            st = fail(ST_INTERRUPTED,
-                      "stopped at %s; repeat the command with --init_from=resume to continue",
-                      v->name);
+        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) st = fail_stopped(v->name);
     }
+    return st;
+}
+
+static enum status run_variants(const struct comparing *c, struct arena *a)
+{
+    bool together = variants_fit(&c->of), turns = together && !c->one_by_one && c->of.n > 1;
+    if (!together)
+        log_info("the variants do not fit in memory together: they train one after the other, so "
+                 "a drift of the machine between them does not cancel");
+    interrupt_catch();
+    enum status st = turns ? run_in_turns(c, a) : run_one_by_one(c, a);
     interrupt_release();
     return st;
 }
@@ -134,9 +111,9 @@ static enum status run_variants(const struct comparing *c, struct arena *a)
 /* Runs `strobe report`, which prints the table and writes the page next to the runs. */
 static enum status report(const struct comparing *c, bool json, struct arena *a)
 {
-    char **word = ARENA_NEW(a, char *, c->variants + 2);
+    char **word = ARENA_NEW(a, char *, c->of.n + 2);
     int words = 0;
-    for (int i = 0; i < c->variants; i++) word[words++] = arena_strdup(a, c->variant[i].dir);
+    for (int i = 0; i < c->of.n; i++) word[words++] = arena_strdup(a, c->of.variant[i].dir);
     if (json) word[words++] = "--json";
     log_info("%s", "");
     return cmd_report(words, word);
@@ -149,6 +126,8 @@ enum status cmd_compare(int argc, char **argv)
     const struct opt options[] = {
         {"overwrite", OPT_FLAG, &c.overwrite, NULL, "replace the runs in out_dir"},
         {"json", OPT_FLAG, &json, NULL, "print the table as JSON"},
+        {"one-by-one", OPT_FLAG, &c.one_by_one, NULL,
+         "train one variant after the other, not in turns"},
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));

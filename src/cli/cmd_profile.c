@@ -3,10 +3,14 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/child.h"
 #include "cli/command.h"
 #include "cli/planned.h"
+#include "cli/turns.h"
+#include "cli/variants.h"
 #include "cli/version.h"
 #include "engine/device.h"
+#include "engine/memory.h"
 #include "measure/random_step.h"
 #include "profile/file.h"
 #include "profile/trace_file.h"
@@ -18,6 +22,7 @@
 
 enum { TRACE_MOST_MIB = 4096, TRACE_MIB = 1 << 20 };
 enum { STEPS_MOST = 100000, SECONDS_MOST = 1000000, ROWS_MOST = 1000000, STEPS = 20 };
+enum { STEPS_IN_TURNS = 48 }; /* a pair of steps in each turn */
 static const int64_t UNSET = INT64_MIN;
 /* The least measured time on a CPU, if --steps is not given. */
 static const double LEAST_MS = 500;
@@ -97,6 +102,13 @@ static enum status keep(const struct profile *p, const struct options *o, struct
     return ST_OK;
 }
 
+/* Names the process among those that take turns. */
+static const char *prefix_of(const char *dir, struct arena *a)
+{
+    const char *slash = strrchr(dir, '/');
+    return arena_printf(a, "%s: ", slash ? slash + 1 : dir);
+}
+
 static enum status run(int argc, char **argv, struct options *o, struct arena *a)
 {
     struct planned planned = {0};
@@ -107,6 +119,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct str s = {0};
     TRY(planned_read(&planned, argc, argv, o->vocab));
     const struct config *c = &planned.config;
+    if (o->run.turns) log_set_prefix(prefix_of(c->train.out_dir, a));
     enum status st = ST_OK;
     TRY_OUT(st, isa_limit(c->plan.isa));
     TRY_OUT(st, device_of(c, &device));
@@ -118,6 +131,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     o->run.warmup = device.backend->host_memory ? WARMUP_HOST : WARMUP_DEVICE;
     TRY_OUT(st, measure(c, planned.vocab, o, &e, &p, a));
     p.command = o->command;
+    p.commit = version_commit;
     print(&p, o, planned_words(&planned), a, &s);
     if (!o->form.json) st = keep(&p, o, &s, a);
     fputs(str_text(&s), stdout);
@@ -129,6 +143,76 @@ out:
     str_release(&s);
     planned_release(&planned);
     return st;
+}
+
+/* --- several values of a key ------------------------------------------------------------------ */
+
+/* The command line of one profile: the words of the user, but lists and the form of the output. */
+static char **words_of(const struct variants *all, int variant, int argc, char *const *argv,
+                       struct arena *a)
+{
+    const struct variant *v = &all->variant[variant];
+    char **word = ARENA_NEW(a, char *, argc + BENCH_AXES + 4);
+    int words = 0;
+    word[words++] = "strobe";
+    word[words++] = "profile";
+    for (int i = 0; i < argc; i++)
+        if (!bench_is_list(argv[i]) && strcmp(argv[i], "--json") != 0) word[words++] = argv[i];
+    for (int i = 0; i < all->grid.axes; i++) word[words++] = v->word[i];
+    word[words++] = arena_printf(a, "--out_dir=%s", v->dir);
+    return word;
+}
+
+/* Plans all variants, and has the ceilings of their devices measured, which all of them use. */
+static enum status plan_variants(struct variants *v, struct arena *a)
+{
+    for (int i = 0; i < v->n; i++) {
+        struct config c;
+        struct machine m;
+        TRY(variants_config(v, i, &c, a));
+        TRY(variants_plan(v, i, &c, memory_kinds(&c, EXTENT_STEP), a));
+        TRY(isa_limit(c.plan.isa));
+        TRY(check_folder(v->variant[i].dir, a));
+        const struct device *d = &v->variant[i].device, *before = &v->variant[i ? i - 1 : 0].device;
+        bool known = i && d->backend == before->backend && d->number == before->number;
+        if (!known) TRY(ceilings_get(&m, d, a));
+    }
+    return ST_OK;
+}
+
+/* Each variant in a process of its own. */
+static enum status profile_variants(const struct variants *v, int argc, char *const *argv,
+                                    struct arena *a)
+{
+    struct turns_of of[VARIANTS_MOST];
+    for (int i = 0; i < v->n; i++)
+        of[i] = (struct turns_of){words_of(v, i, argc, argv, a), v->variant[i].name};
+    bool together = variants_fit(v);
+    if (!together)
+        log_info("the variants do not fit in memory together: they are profiled one after the "
+                 "other, so a drift of the machine between them does not cancel");
+    enum status st = ST_OK;
+    interrupt_catch();
+    if (together) st = turns_run(of, v->n, 1, true, a);
+    for (int i = 0; i < v->n && !together && st == ST_OK; i++)
+        st = child_run(of[i].words, of[i].name, true);
+    interrupt_release();
+    return st;
+}
+
+/* Profiles all variants and reports what changed from the first. */
+static enum status run_variants(int argc, char **argv, int all, char *const *given, bool json,
+                                struct arena *a)
+{
+    struct variants v;
+    TRY(variants_read(&v, argc, argv, a));
+    TRY(plan_variants(&v, a));
+    TRY(profile_variants(&v, all, given, a));
+    char **word = ARENA_NEW(a, char *, v.n + 2);
+    int words = 0;
+    for (int i = 0; i < v.n; i++) word[words++] = arena_strdup(a, v.variant[i].dir);
+    if (json) word[words++] = "--json";
+    return cmd_report(words, word);
 }
 
 static enum status find_by(const char *word, enum profile_by *ret)
@@ -162,7 +246,7 @@ static enum status profile(int argc, char **argv, struct arena *a)
 {
     struct options o = {.command = command_text("profile", argc, argv, a)};
     const char *phase = "step", *by = "kernel";
-    int64_t steps = UNSET, limit = 60, rows = 20, traced = 3, trace_limit = 64;
+    int64_t steps = UNSET, turns = TURN_NONE, limit = 60, rows = 20, traced = 3, trace_limit = 64;
     const struct opt options[] = {
         {"phase", OPT_TEXT, &phase, "NAME",
          "one phase only: forward, backward, update (default step: all)"},
@@ -175,16 +259,22 @@ static enum status profile(int argc, char **argv, struct arena *a)
         {"trace-steps", OPT_INT, &traced, "N", "steps in the trace; 0: no trace is written (3)"},
         {"trace-limit", OPT_INT, &trace_limit, "MIB",
          "size of the trace before compression; events beyond it are dropped (64)"},
+        {"turns", OPT_INT, &turns, "FD",
+         "run only in the turns that `strobe profile` with lists gives over this socket"},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (default: of the data set)"},
         TABLE_FORM_OPTIONS(&o.form),
         {0},
     };
+    int all = argc;
+    char **given = ARENA_NEW(a, char *, argc + 1);
+    for (int i = 0; i < argc; i++) given[i] = argv[i];
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(table_form_check(&o.form));
     TRY(find_by(by, &o.table.by));
     TRY(find_phase(phase, &o.table.phases));
     o.steps_given = steps != UNSET;
-    if (!o.steps_given) steps = STEPS;
+    o.run.turns = turns == TURN_NONE ? 0 : (int)turns;
+    if (!o.steps_given) steps = o.run.turns ? STEPS_IN_TURNS : STEPS;
     TRY(within("steps", steps, 1, STEPS_MOST));
     TRY(within("limit", limit, 0, SECONDS_MOST));
     TRY(within("rows", rows, 0, ROWS_MOST));
@@ -194,6 +284,7 @@ static enum status profile(int argc, char **argv, struct arena *a)
     o.run.steps = (int)steps;
     o.run.limit_ms = 1e3 * (double)limit;
     o.table.rows = (int)rows;
+    if (variants_wanted(argc, argv)) return run_variants(argc, argv, all, given, o.form.json, a);
     return run(argc, argv, &o, a);
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 struct options {
-    const char *html, *svg;
+    const char *html, *svg, *baseline, *junit;
     struct table_form form;
 };
 
@@ -28,17 +28,33 @@ static enum status print(const struct report *r, const struct options *o, struct
     return st;
 }
 
+/* The exit code of a gate: "cannot tell" is not a failure, but is said. */
+static enum status conclude(const struct gate *g)
+{
+    if (g->outcome == GATE_UNCERTAIN)
+        log_warning("the rule cannot tell whether there is a regression: measure in turns (`strobe "
+                    "compare`), longer, or on a quiet machine");
+    if (g->outcome != GATE_REGRESSION) return ST_OK;
+    for (int i = 0; i < g->n; i++)
+        if (g->one[i].outcome == GATE_REGRESSION)
+            return fail(ST_REGRESSION, "regression: %s", g->one[i].text);
+    return ST_OK;
+}
+
 static enum status run(char *const *words, int n, const struct options *o, struct arena *a)
 {
     struct report r;
     TRY(report_read(&r, words, n, a));
+    if (o->baseline) TRY(report_gate(&r, a));
     const char *page = o->html ? o->html : subjects_page_path(&r.of, a);
     TRY(print(&r, o, a));
     if (o->svg) TRY(report_write_svg(&r, o->svg));
+    if (o->junit) TRY(report_write_junit(&r, o->junit));
     TRY(report_write_page(&r, page, a));
     if (o->svg) log_info("roofline: %s", o->svg);
+    if (o->junit) log_info("JUnit: %s", o->junit);
     log_info("page: %s (open it in a browser)", page);
-    return ST_OK;
+    return o->baseline ? conclude(r.gate) : ST_OK;
 }
 
 enum status cmd_report(int argc, char **argv)
@@ -48,6 +64,9 @@ enum status cmd_report(int argc, char **argv)
         {"html", OPT_TEXT, &o.html, "FILE",
          "path of the page (RUN/report.html; of several runs, in the folder above them)"},
         {"svg", OPT_TEXT, &o.svg, "FILE", "also write the roofline of the profiles as a picture"},
+        {"baseline", OPT_TEXT, &o.baseline, "RUN",
+         "hold the others against this run or profile: exit code 3 if one is slower or larger"},
+        {"junit", OPT_TEXT, &o.junit, "FILE", "with --baseline: write the result as JUnit XML"},
         TABLE_FORM_OPTIONS(&o.form),
         {0},
     };
@@ -57,8 +76,14 @@ enum status cmd_report(int argc, char **argv)
                     "nothing to report; name one or more run directories, profiles or benchmark "
                     "results: strobe report runs/NAME ...");
     TRY(table_form_check(&o.form));
+    if (o.junit && !o.baseline)
+        return fail(ST_USAGE, "--junit needs --baseline=RUN, which the others are held against");
     struct arena a = {0};
-    enum status st = run(argv, argc, &o, &a);
+    char **words = ARENA_NEW(&a, char *, argc + 1);
+    int n = 0;
+    if (o.baseline) words[n++] = arena_strdup(&a, o.baseline);
+    for (int i = 0; i < argc; i++) words[n++] = argv[i];
+    enum status st = run(words, n, &o, &a);
     arena_release(&a);
     return st;
 }

@@ -24,7 +24,8 @@
 /* What the command line asks for. */
 struct request {
     bool overwrite, json;
-    int words; /* CONFIG and overrides */
+    int64_t turns; /* TURN_NONE: none */
+    int words;     /* CONFIG and overrides */
     char **word;
     int run; /* the word that is a run directory in place of CONFIG; -1: none */
 };
@@ -83,10 +84,17 @@ static void print_gauges(const struct run_summary *r)
     str_release(&s);
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static void print_after(const struct trainer *t)
 {
     const struct run_summary *r = &t->summary;
     char speed[32];
+    if (t->turns != TURN_NONE) printf("%s: ", base_name(t->config->train.out_dir));
     printf("%lld iterations", (long long)(t->iter - t->begun));
     if (isfinite(r->ms_median))
         printf(", %.2f ms each (median), %s tokens/s", r->ms_median,
@@ -179,7 +187,8 @@ static void know_peaks(struct trainer *t, const struct config *c, struct arena *
 }
 
 /* Trains in the directory that `t` has claimed. */
-static enum status train(struct trainer *t, const struct config *c, bool json, struct arena *a)
+static enum status train(struct trainer *t, const struct request *r, const struct config *c,
+                         struct arena *a)
 {
     struct environment environment;
     threads_set(c->plan.threads);
@@ -188,19 +197,21 @@ static enum status train(struct trainer *t, const struct config *c, bool json, s
         trainer_close(t);
         return st;
     }
+    if (r->turns != TURN_NONE) log_set_prefix(arena_printf(a, "%s: ", base_name(c->train.out_dir)));
     gather(&environment, c, a);
     TRY(trainer_begin(t, c, &environment));
     if (t->finished) {
         trainer_close(t);
-        return report_finished(c, json, a);
+        return report_finished(c, r->json, a);
     }
     know_peaks(t, c, a);
+    t->turns = (int)r->turns;
     print_before(t);
     st = trainer_run(t);
     load_warn(t->summary.others_busy);
     if (st == ST_OK) {
         struct str s = {0};
-        if (json)
+        if (r->json)
             run_summary_print_json(&t->summary, &s);
         else
             print_after(t);
@@ -235,7 +246,7 @@ static enum status continue_run(struct trainer *t, const struct request *r, stru
     } else {
         st = read_config(c, r, a);
     }
-    if (st == ST_OK) return train(t, c, r->json, a);
+    if (st == ST_OK) return train(t, r, c, a);
     trainer_close(t);
     return st;
 }
@@ -255,15 +266,17 @@ static enum status run_request(const struct request *r, struct arena *a)
                     "--overwrite and --init_from=resume contradict each other; leave one out");
     if (continues) return continue_run(&t, r, &c, a);
     TRY(trainer_claim(&t, c.train.out_dir, resume, r->overwrite, a));
-    return train(&t, &c, r->json, a);
+    return train(&t, r, &c, a);
 }
 
 enum status cmd_train(int argc, char **argv)
 {
-    struct request r = {0};
+    struct request r = {.turns = TURN_NONE};
     const struct opt options[] = {
         {"overwrite", OPT_FLAG, &r.overwrite, NULL, "replace the run in out_dir"},
         {"json", OPT_FLAG, &r.json, NULL, "print the result as JSON"},
+        {"turns", OPT_INT, &r.turns, "FD",
+         "train only in the turns that `strobe compare` gives over this socket"},
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));

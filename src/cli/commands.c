@@ -36,7 +36,7 @@ static const struct command commands[] = {
      NULL, "strobe tune configs/gpt2_124m.conf --dtype=bfloat16"},
     {"memory",  cmd_memory,  "CONFIG|RUN [--key=value ...]",       "show where the memory of training goes",
      NULL, "strobe memory configs/gpt2_124m.conf --limit=24GiB"},
-    {"profile", cmd_profile, "CONFIG|RUN [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and its lower bound",
+    {"profile", cmd_profile, "CONFIG|RUN [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and its lower bound; with --key=a,b in turns, and what changed",
      NULL, "strobe profile configs/shakespeare_char_cpu.conf --by=family"},
     {"ladder",  cmd_ladder,  "CONFIG|RUN [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too",
      NULL, "strobe ladder configs/shakespeare_char_cpu.conf"},

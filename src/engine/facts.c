@@ -1,6 +1,39 @@
 #include "engine/facts.h"
 
 #include "base/str.h"
+#include "graph/attr.h"
+
+static void add_step(struct hash *h, const struct plan *p, int id)
+{
+    const struct step *step = &p->step[id];
+    const struct node *n = &p->graph->node[id];
+    struct str s = {0};
+    char type[TYPE_TEXT];
+    str_printf(&s, "%s %s", op_def(n->op)->name, step->kernel ? step->kernel->variant : "-");
+    attr_print(n->op, &n->attr, &n->numerics, &s);
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        value v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        const struct span *at = &p->span[v.i];
+        str_printf(&s, " %s %d+%lld", type_text(type, graph_type(p->graph, v)), (int)at->storage,
+                   (long long)at->offset);
+    }
+    str_printf(&s, " scratch %lld+%lld\n", (long long)step->scratch_offset,
+               (long long)step->scratch_bytes);
+    hash_add(h, str_text(&s), s.len);
+    str_release(&s);
+}
+
+static void hash_work(const struct program *p, const int64_t runs[GRAPH_COUNT], char ret[HASH_HEX])
+{
+    struct hash *h = hash_open();
+    for (int kind = 0; kind < GRAPH_COUNT; kind++) {
+        if (!p->built[kind] || !runs[kind]) continue;
+        hash_add(h, &runs[kind], sizeof runs[kind]);
+        for (int id = 0; id < p->plan[kind].steps; id++) add_step(h, &p->plan[kind], id);
+    }
+    hash_add(h, &p->config->plan.replay, sizeof p->config->plan.replay);
+    hash_close(h, ret);
+}
 
 struct facts facts_of(const struct program *program)
 {
@@ -25,6 +58,7 @@ struct facts facts_of(const struct program *program)
     };
     const int64_t runs[GRAPH_COUNT] = {
         [GRAPH_MICRO] = 1, [GRAPH_MICRO_MORE] = micro_steps - 1, [GRAPH_UPDATE] = 1};
+    hash_work(program, runs, f.work);
     for (int kind = 0; kind < GRAPH_COUNT; kind++) {
         if (!program->built[kind]) continue;
         struct cost cost = plan_cost(&program->plan[kind]);
@@ -65,12 +99,12 @@ json_t *facts_memory(const struct facts *f)
 
 json_t *facts_json(const struct facts *f)
 {
-    json_t *object = json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "v", 1,
-                               "parameters", (json_int_t)f->parameters, "parameters_all",
-                               (json_int_t)f->parameters_all, "sequences_per_step",
-                               (json_int_t)f->sequences, "tokens_per_step", (json_int_t)f->tokens,
-                               "kernels_per_step", (json_int_t)f->kernels, "flops_per_step",
-                               f->flops, "bytes_per_step", f->bytes, "memory", facts_memory(f));
+    json_t *object = json_pack(
+        "{s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:o}", "v", 1, "parameters",
+        (json_int_t)f->parameters, "parameters_all", (json_int_t)f->parameters_all,
+        "sequences_per_step", (json_int_t)f->sequences, "tokens_per_step", (json_int_t)f->tokens,
+        "kernels_per_step", (json_int_t)f->kernels, "flops_per_step", f->flops, "bytes_per_step",
+        f->bytes, "plan_sha256", f->work, "memory", facts_memory(f));
     BUG_IF(!object, "cannot encode the facts as JSON");
     return object;
 }

@@ -2,6 +2,7 @@
 #ifndef ENGINE_FACTS_H
 #define ENGINE_FACTS_H
 
+#include "base/hash.h"
 #include "engine/program.h"
 
 #include <jansson.h>
@@ -17,6 +18,9 @@ struct facts {
     double flops, bytes;       /* of a step */
     /* Bytes of memory; `copies`: bf16 copies of weights, packed weights, float8's amax history. */
     int64_t weights, gradients, optimizer, copies, inputs, activations, total;
+    /* SHA-256 of all that the plans of a step tell: operators, attributes, kernels, types,
+     * addresses, how often they run. Equal: the same work, whatever the keys are. */
+    char work[HASH_HEX];
     int64_t magnitudes; /* amax history, part of `copies` */
     int64_t random;     /* random inputs of a model that is only timed, part of `inputs` */
 };

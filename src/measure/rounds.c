@@ -13,6 +13,7 @@ struct timing {
     const struct rounds *r;
     struct arena *a;
     double **ms; /* per contender: samples x ROUNDS_PARTS */
+    int **round; /* of each sample */
     double done_ms, expected_ms;
     bool known; /* all contenders are warm, so expected_ms is known */
 };
@@ -73,6 +74,57 @@ static void conclude(struct contender *c, const double *ms, struct arena *a)
         c->part[p] = stats_of(x, c->samples);
     }
     c->whole = stats_of(whole, c->samples);
+    c->series = whole;
+}
+
+/* The arena of what contenders keep. */
+static struct arena *of_results(const struct timing *t)
+{
+    return t->r->keep ? t->r->keep : t->a;
+}
+
+static enum status take(struct timing *t, struct contender *c, int i, int round)
+{
+    t->round[i][c->taken] = round;
+    return sample(t, c, &t->ms[i][c->taken++ * ROUNDS_PARTS]);
+}
+
+/* Whether each contender is certainly slower than the fastest, or as fast. */
+static bool is_certain(struct timing *t, struct contender *c, int n)
+{
+    struct arena scratch = {0};
+    struct verdict *v = ARENA_NEW(&scratch, struct verdict, n);
+    int fastest;
+    bool certain = true;
+    for (int i = 0; i < n; i++) {
+        c[i].samples = c[i].taken;
+        conclude(&c[i], t->ms[i], &scratch);
+    }
+    rounds_order(c, n, v, &fastest);
+    for (int i = 0; i < n; i++) certain &= v[i].kind != VERDICT_UNCERTAIN;
+    arena_release(&scratch);
+    return certain;
+}
+
+/* More rounds with all contenders, a few at a time. */
+static enum status go_on(struct timing *t, struct contender *c, int n, int round)
+{
+    enum { BLOCK = 8 };
+    double budget_ms = 0;
+    for (int i = 0; i < n; i++) {
+        if (c[i].taken == 0) return ST_OK; /* stopped */
+        budget_ms += c[i].budget_ms;
+    }
+    int last = round + ROUNDS_MORE * t->r->most;
+    while (n > 1 && round + BLOCK <= last && !interrupt_noted() && !is_certain(t, c, n)) {
+        double block_ms = 0;
+        for (int i = 0; i < n; i++) block_ms += BLOCK * c[i].calls * c[i].whole.median;
+        if (t->done_ms + block_ms > budget_ms) break;
+        for (int end = round + BLOCK; round < end; round++)
+            for (int k = 0; k < n && !interrupt_noted(); k++)
+                TRY(take(t, &c[(k + round) % n], (k + round) % n, round));
+    }
+    return ST_OK;
 }
 
 static enum status run(struct timing *t, struct contender *c, int n)
@@ -82,7 +134,9 @@ static enum status run(struct timing *t, struct contender *c, int n)
         TRY(warm_up(t, &c[i]));
         c[i].taken = 0;
         if (c[i].samples > rounds) rounds = c[i].samples;
-        t->ms[i] = ARENA_NEW(t->a, double, c[i].samples *ROUNDS_PARTS);
+        int most = t->r->go_on ? c[i].samples + ROUNDS_MORE * t->r->most : c[i].samples;
+        t->ms[i] = ARENA_NEW(t->a, double, most *ROUNDS_PARTS);
+        c[i].round = t->round[i] = ARENA_NEW(of_results(t), int, most);
     }
     t->expected_ms += t->done_ms;
     t->known = true;
@@ -90,20 +144,49 @@ static enum status run(struct timing *t, struct contender *c, int n)
         for (int k = 0; k < n && !interrupt_noted(); k++) {
             int i = (int)((k + round) % n); /* rotated: no contender always follows the same one */
             int64_t at = round * c[i].samples / rounds, next = (round + 1) * c[i].samples / rounds;
-            if (at < next) TRY(sample(t, &c[i], &t->ms[i][c[i].taken++ * ROUNDS_PARTS]));
+            if (at < next) TRY(take(t, &c[i], i, (int)round));
         }
+    if (t->r->go_on) TRY(go_on(t, c, n, rounds));
     for (int i = 0; i < n; i++) {
         if (c[i].taken == 0) return fail(ST_INTERRUPTED, "interrupted");
         c[i].samples = c[i].taken;
-        conclude(&c[i], t->ms[i], t->a);
+        conclude(&c[i], t->ms[i], of_results(t));
     }
     return ST_OK;
+}
+
+void rounds_order(const struct contender *c, int n, struct verdict *ret, int *ret_fastest)
+{
+    struct arena scratch = {0};
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (c[i].whole.median < c[best].whole.median) best = i;
+    for (int i = 0; i < n; i++) {
+        ret[i] = (struct verdict){0};
+        if (i == best) continue;
+        double *x = ARENA_NEW(&scratch, double, c[best].taken + 1);
+        double *y = ARENA_NEW(&scratch, double, c[best].taken + 1);
+        int pairs = 0;
+        for (int k = 0, j = 0; k < c[best].taken && j < c[i].taken;) {
+            int at = c[best].round[k], other = c[i].round[j];
+            if (at == other) {
+                x[pairs] = c[best].series[k];
+                y[pairs++] = c[i].series[j];
+            }
+            k += at <= other;
+            j += other <= at;
+        }
+        ret[i] = verdict_of_pairs(x, y, pairs);
+    }
+    *ret_fastest = best;
+    arena_release(&scratch);
 }
 
 enum status rounds_run(const struct rounds *r, struct contender *c, int n)
 {
     struct arena a = {0};
-    struct timing t = {.r = r, .a = &a, .ms = ARENA_NEW(&a, double *, n)};
+    struct timing t = {
+        .r = r, .a = &a, .ms = ARENA_NEW(&a, double *, n), .round = ARENA_NEW(&a, int *, n)};
     BUG_IF(r->least < 1 || r->most < r->least, "%d to %d samples", r->least, r->most);
     enum status st = run(&t, c, n);
     arena_release(&a);

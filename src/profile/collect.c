@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The first step compiles, the second is captured, the third can be timed. */
-enum { WARM_LEAST = 1, WARM_LEAST_RECORDED = 3, BLOCKS = 5 };
+enum { WARM_LEAST = 1, WARM_LEAST_RECORDED = 3, BLOCKS = 5, BLOCKS_IN_TURNS = 16 };
 
 static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
 
@@ -55,6 +55,7 @@ struct session {
     /* Hooks of the current step, called after those that track progress; NULL: none. */
     const struct plan_hooks *looked;
     int iteration;
+    int turn_done; /* pairs or blocks before this turn */
     /* For a device trace: callback of `host`; final number of each step, -1 if incomplete. */
     void (*told)(void *user, enum random_step_part part, int iteration, bool begins);
     int *kept;
@@ -152,18 +153,30 @@ static void compare(struct session *s, int n)
     c->ratio[c->ratios++] = watched / stats_of(c->plain_ms + c->plain_steps - n, n).median;
 }
 
+/* Waits for the next turn if this one is over. `done` of `all`: pairs of steps, or blocks. */
+static enum status keep_turns(struct session *s, int done, int all, int steps)
+{
+    struct collected *c = s->c;
+    double ms = c->plain_steps ? s->pace.step_ms * 2 : 0;
+    bool over = done == 0 || done >= s->turn_done + s->p->turn.units || done == all;
+    if (s->o->turns <= 0 || !over) return ST_OK;
+    s->turn_done = done;
+    return chunks_take_turn(s->o, s->p, c->plain_steps, steps, all - done, ms, s->a);
+}
+
 /* Runs profiled and unprofiled steps in pairs, each kind first in every other pair, so that clock
  * drift affects both. If there is no time for more pairs, the first one counts for all. */
 static enum status alternate_steps(struct session *s, struct watch *w)
 {
     for (int i = 0; i < s->p->steps && !interrupt_noted(); i++) {
         bool plain = i < s->plain_steps;
+        TRY(keep_turns(s, i, s->p->steps, s->c->watched_steps));
         if (i % 2) TRY(watched_step(s, w));
         if (plain && !interrupt_noted()) TRY(plain_step(s));
         if (i % 2 == 0 && !interrupt_noted()) TRY(watched_step(s, w));
         if (s->c->plain_steps > i && s->c->watched_steps > i) compare(s, 1);
     }
-    return ST_OK;
+    return keep_turns(s, s->p->steps, s->p->steps, s->c->watched_steps);
 }
 
 /* An attached profiler records one interval, so the profiled steps follow the unprofiled ones. */
@@ -318,9 +331,11 @@ static enum status traced_warm_up(struct session *s, const struct plan_hooks *ho
 static enum status alternate_blocks(struct session *s, const struct plan_hooks *hooks)
 {
     struct collected *c = s->c;
-    int steps = s->p->steps, blocks = steps < BLOCKS ? steps : BLOCKS;
+    int steps = s->p->steps, most = s->o->turns > 0 ? BLOCKS_IN_TURNS : BLOCKS;
+    int blocks = steps < most ? steps : most;
     for (int i = 0; i < blocks && !interrupt_noted(); i++) {
         int n = steps * (i + 1) / blocks - steps * i / blocks;
+        TRY(keep_turns(s, i, blocks, c->steps));
         if (i % 2) TRY(traced_block(s, hooks, n));
         if (!interrupt_noted()) TRY(plain_block(s, n));
         if (i % 2 == 0 && !interrupt_noted()) TRY(traced_block(s, hooks, n));
@@ -329,7 +344,7 @@ static enum status alternate_blocks(struct session *s, const struct plan_hooks *
         if (c->watched_steps < n) n = c->watched_steps;
         if (n) compare(s, n);
     }
-    return ST_OK;
+    return keep_turns(s, blocks, blocks, c->steps);
 }
 
 static enum status collect_by_trace(struct session *s)
@@ -378,9 +393,11 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
     TRY(random_step_init(&s.random_step, e, a));
     s.host = host_watch_new(&ret->marks, a);
     enum status st = ST_OK;
+    if (o->turns > 0) TRY(chunks_take_turn(o, p, 0, 0, 1, 0, a)); /* to warm up */
     if (!traced(&s)) {
         s.random_step.lookahead = false;
         s.kept = NULL;
+        s.turn_done = p->chunks = 0;
         ret->steps = 0;
         ret->trace = (struct trace){0};
         st = random_step_finish(&s.random_step);

@@ -55,6 +55,15 @@ struct collected {
 enum status collect(struct engine *e, const struct profile_options *o, struct profile *p,
                     struct collected *ret, struct arena *a);
 
+/* --- chunks.c: steps of one turn, or neighbouring steps --------------------------------------- */
+
+enum { CHUNKS_MOST = 96, CHUNKS_APART = 24 };
+/* Waits for a turn, after it noted the steps so far as a chunk. `left` and `ms`: turn_report. */
+enum status chunks_take_turn(const struct profile_options *o, struct profile *p, int plain,
+                             int steps, int64_t left, double ms, struct arena *a);
+/* Without turns: divides the steps. */
+void chunks_divide(struct profile *p, int plain, struct arena *a);
+
 /* --- host.c: actions of the host, also sent to an attached profiler as NVTX ranges ------------ */
 
 struct host_watch;

@@ -76,6 +76,25 @@ static void set_what(json_t *j, const struct profile_row *r)
     json_object_set_new(j, "bytes", whole(r->cost.bytes));
 }
 
+/* A number for each chunk of steps. */
+static json_t *chunks_json(const struct profile *p, const double *step_ms, bool plain)
+{
+    json_t *j = json_array();
+    for (int i = 0; i < p->chunks; i++)
+        json_array_append_new(j, number_or_null(rounded(profile_chunk_ms(p, i, step_ms, plain))));
+    return j;
+}
+
+static json_t *turns_json(const struct profile *p)
+{
+    json_t *turn = json_array();
+    for (int i = 0; i < p->chunks; i++) json_array_append_new(turn, json_integer(p->chunk[i].turn));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o}", "of", p->turns_of ? json_integer(p->turns_of) : json_null(),
+        "turn", turn, "plain_ms", chunks_json(p, p->plain_step_ms, true), "step_ms",
+        chunks_json(p, p->whole_step_ms, false), "idle_ms", chunks_json(p, p->idle_step_ms, false));
+}
+
 static json_t *row_json(const struct profile *p, const struct profile_row *r)
 {
     struct stats ms = stats_of(r->run_ms, r->runs);
@@ -88,6 +107,7 @@ static json_t *row_json(const struct profile *p, const struct profile_row *r)
     json_object_set_new(j, "std_per_step",
                         p->steps > 1 ? json_real(rounded(stats_of(r->step_ms, p->steps).std))
                                      : json_null());
+    json_object_set_new(j, "chunk_ms", chunks_json(p, r->step_ms, false));
     json_object_set_new(j, "work_ms_per_step", json_real(rounded(r->work_ms)));
     json_object_set_new(j, "hidden_ms_per_step", json_real(rounded(r->hidden_ms)));
     json_object_set_new(j, "run_ms", stats_json(&ms));
@@ -172,6 +192,7 @@ static void set_how(json_t *j, const struct profile *p)
     json_object_set_new(j, "steps", json_integer(p->steps));
     json_object_set_new(j, "step_ms", stats_json(&p->step_ms));
     json_object_set_new(j, "plain_step_ms", stats_json(&p->plain_ms));
+    json_object_set_new(j, "chunks", turns_json(p));
     json_object_set_new(j, "overhead", json_real(rounded(p->overhead)));
     json_object_set_new(j, "overhead_half",
                         json_pack("[f, f]", rounded(p->overhead_low), rounded(p->overhead_high)));
@@ -194,6 +215,7 @@ json_t *profile_json(const struct profile *p, const char *version)
                   config_json(p->engine->program.config), "plan", facts_json(&facts), "machine",
                   p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
     BUG_IF(!j, "a profile is not valid JSON");
+    json_object_set_new(j, "commit", text_or_null(p->commit));
     json_object_set_new(j, "command", text_or_null(p->command));
     set_how(j, p);
     json_object_set_new(j, "phase_ms", phases_json(p->mean_ms));

@@ -14,12 +14,17 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
     struct host_work before = host_work_now();
     int64_t start = clock_ns();
     TRY(collect(e, o, ret, &c, a));
-    double others = host_others(before, host_work_now(), 1e-3 * clock_ms(start, clock_ns()));
+    before.all += before.all < 0 ? 0 : ret->away.all;
+    before.own += ret->away.own;
+    double others =
+        host_others(before, host_work_now(), 1e-3 * clock_ms(start, clock_ns()) - ret->away_s);
     ret->interrupted = interrupt_noted() != 0;
     if (!isnan(others)) ret->others = others;
     ret->plain_ms = stats_of(c.plain_ms, c.plain_steps);
     ret->host_ms = stats_of(c.host_ms, c.plain_steps).median;
+    ret->plain_step_ms = c.plain_ms;
     rows_make(&c, ret, a);
+    if (!ret->turns_of) chunks_divide(ret, c.plain_steps, a);
     ret->dropped = c.trace.dropped;
     ret->unmatched = c.trace.unmatched;
     ret->dropped_why = c.trace.why;

@@ -9,7 +9,9 @@
 #define PROFILE_PROFILE_H
 
 #include "backend/trace.h"
+#include "base/host.h"
 #include "base/stats.h"
+#include "base/turn.h"
 #include "engine/engine.h"
 #include "engine/optimizer.h"
 #include "machine/machine.h"
@@ -115,8 +117,16 @@ struct profile_record {
     int64_t works;
 };
 
+/* Neighbouring steps: those of a turn, if profiles are made in turns (base/turn.h). Verdicts
+ * compare chunks. */
+struct profile_chunk {
+    int64_t turn;       /* its number; without turns its index */
+    int plain_end, end; /* steps up to its end: unprofiled, profiled */
+};
+
 struct profile {
     const struct engine *engine;
+    const char *commit;            /* of the program; NULL: unknown */
     const char *command;           /* the command line that made the profile; NULL: unknown */
     const struct machine *machine; /* its ceilings give the floors */
     enum profile_times by;
@@ -131,6 +141,14 @@ struct profile {
     double overhead;                    /* of profiling: 0.01 is 1 % */
     double overhead_low, overhead_high; /* half of the pairs lie in between */
     double host_ms;                     /* host time to launch a step, median */
+    int64_t turns_of;                   /* which set of turns; 0: there were none */
+    struct host_work away;              /* processor time while it waited for turns */
+    double away_s;
+    struct turn_grant turn; /* the last one, and the profiled steps at its begin */
+    struct profile_chunk *chunk;
+    int chunks;
+    double *plain_step_ms;       /* per unprofiled step */
+    double *whole_step_ms;       /* per profiled step */
     double mean_ms[PHASE_COUNT]; /* per phase, idle time included: they add up to the mean step */
     double idle_ms[PHASE_COUNT]; /* idle time of each phase */
     double *idle_step_ms;        /* per step */
@@ -150,6 +168,7 @@ struct profile_options {
     int warmup, steps; /* at least 1 */
     double limit_ms;   /* of the whole run: fewer slow steps are run, but at least three */
     double least_ms;   /* of all profiled steps: more short steps are run; 0: no minimum */
+    int turns;         /* socket that gives turns (base/turn.h); 0: there are none */
     bool no_trace;     /* use events, not the device's trace */
     const struct machine *machine;
     /* Progress: steps done, steps in total, seconds left (below 0: unknown). May be NULL. */
@@ -163,6 +182,10 @@ struct profile_options {
  * `wanted`, or ST_INTERRUPTED is returned if no pair of steps is complete. */
 enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
                         struct arena *a);
+
+/* The median of a chunk's times; NAN: it has none. `step_ms`: one for each profiled step, or with
+ * `plain` for each other one. */
+double profile_chunk_ms(const struct profile *p, int chunk, const double *step_ms, bool plain);
 
 /* --- groups of rows --------------------------------------------------------------------------- */
 

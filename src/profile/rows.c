@@ -247,6 +247,7 @@ static void conclude_steps(struct making *m)
             p->idle_step_ms[i] += m->idle[phase][i];
         }
     }
+    p->whole_step_ms = ms;
     p->gaps = m->gaps / p->steps;
     p->step_ms = stats_of(ms, p->steps);
     for (int i = 1; i < p->steps; i++)

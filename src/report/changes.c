@@ -21,7 +21,7 @@ struct unit {
     const char *place;
     const struct profile_file_row *like;
     const struct profile_file_kernel *kernel;
-    double ms, per_step, std;
+    double ms, per_step, *chunk;
     bool taken;
 };
 
@@ -58,6 +58,14 @@ static bool same_kernel(const struct unit *x, const struct unit *y)
            str_same(x->like->dtype, y->like->dtype) && str_same(x->like->peak_of, y->like->peak_of);
 }
 
+/* `first`: of the unit's rows. A row without chunks leaves the unit without them. */
+static void add_chunks(struct unit *u, const double *ms, int n, bool first, struct arena *a)
+{
+    if (first && ms) u->chunk = ARENA_NEW(a, double, n);
+    for (int i = 0; u->chunk && ms && i < n; i++) u->chunk[i] += ms[i];
+    if (!ms) u->chunk = NULL;
+}
+
 static struct units units_of(const struct profile_file *p, struct arena *a)
 {
     struct units all = {.unit = ARENA_NEW(a, struct unit, p->rows + 1)};
@@ -70,17 +78,84 @@ static struct units units_of(const struct profile_file *p, struct arena *a)
                !(same_place(&all.unit[at], new) && all.unit[at].kernel == new->kernel))
             at++;
         all.unit[at].ms += r->ms;
-        all.unit[at].std += r->std; /* upper bound: as if they were fully correlated */
+        add_chunks(&all.unit[at], r->chunk_ms, p->chunks.n, at == all.n, a);
         if (r->per_step > 0) all.unit[at].per_step += r->per_step;
         if (at == all.n) all.n++;
     }
     return all;
 }
 
+/* --- verdicts --------------------------------------------------------------------------------- */
+
+/* Which chunks of two profiles are pairs; n = 0: they were not made in turns with each other. */
+struct pairing {
+    int *before, *after, n;
+    int chunks_before, chunks_after;
+};
+
+static struct pairing pairs_of(const struct profile_file *x, const struct profile_file *y,
+                               struct arena *a)
+{
+    const struct profile_file_chunks *c = &x->chunks, *d = &y->chunks;
+    struct pairing p = {ARENA_NEW(a, int, c->n + 1), ARENA_NEW(a, int, c->n + 1), 0, c->n, d->n};
+    if (!(c->of == d->of)) return p;
+    for (int i = 0, k = 0; i < c->n && k < d->n;) {
+        if (c->turn[i] == d->turn[k]) {
+            p.before[p.n] = i;
+            p.after[p.n++] = k;
+        }
+        bool next = !(c->turn[i] > d->turn[k]);
+        k += !(c->turn[i] < d->turn[k]);
+        i += next;
+    }
+    return p;
+}
+
+static struct verdict verdict_of(const struct pairing *p, const double *before, const double *after,
+                                 struct arena *a)
+{
+    if (!before || !after) return (struct verdict){0};
+    if (!p->n) return verdict_of_series(before, p->chunks_before, after, p->chunks_after);
+    double *x = ARENA_NEW(a, double, p->n), *y = ARENA_NEW(a, double, p->n);
+    for (int i = 0; i < p->n; i++) {
+        x[i] = before[p->before[i]];
+        y[i] = after[p->after[i]];
+    }
+    return verdict_of_pairs(x, y, p->n);
+}
+
+/* The plans are equal, and so are program and device. */
+static bool same_work(const struct profile_file *x, const struct profile_file *y)
+{
+    return x->work && x->commit && str_same(x->work, y->work) && str_same(x->commit, y->commit) &&
+           str_same(x->device, y->device) && str_same(x->machine, y->machine) &&
+           x->threads == y->threads;
+}
+
+/* The share of the processors that other programs used. A GPU does not mind. */
+static double busy_share(const struct profile_file *p)
+{
+    return p->threads > 0 && p->others > 0 ? p->others / p->threads : 0;
+}
+
+static struct speed speed_between(const struct pairing *p, const struct profile_file *x,
+                                  const struct profile_file *y, struct arena *a)
+{
+    struct speed s = {0};
+    if (!x->chunks.n || !y->chunks.n) return s;
+    if (same_work(x, y)) return (struct speed){.how = SPEED_SAME_WORK};
+    s.verdict = verdict_of(p, x->chunks.plain_ms, y->chunks.plain_ms, a);
+    s.others = fmax(busy_share(x), busy_share(y));
+    if (s.verdict.pairs < VERDICT_FEW) return s;
+    s.how = p->n ? SPEED_IN_TURNS : s.others > SPEED_BUSY_SHARE ? SPEED_BUSY : SPEED_APART;
+    return s;
+}
+
 /* --- changes between two profiles ------------------------------------------------------------- */
 
 struct finding {
     struct changes *ret;
+    struct pairing pairs;
     int capacity;
     struct arena *a;
 };
@@ -93,7 +168,7 @@ static void add(struct finding *f, struct change c)
 
 static struct change_side side_of(const struct unit *u)
 {
-    return (struct change_side){u->kernel->name, u->ms, u->per_step, u->std};
+    return (struct change_side){u->kernel->name, u->ms, u->per_step, u->chunk};
 }
 
 static void find_kept(struct finding *f, struct units *before, struct units *after)
@@ -103,14 +178,17 @@ static void find_kept(struct finding *f, struct units *before, struct units *aft
             struct unit *x = &before->unit[i], *y = &after->unit[k];
             if (x->taken || y->taken || !same_place(x, y) || !same_kernel(x, y)) continue;
             x->taken = y->taken = true;
-            add(f, (struct change){CHANGE_KEPT, x->place, x->like->family, side_of(x), side_of(y)});
+            struct change c = {CHANGE_KEPT, x->place, x->like->family, side_of(x), side_of(y), {0}};
+            add(f, c);
         }
 }
 
 /* Takes all remaining units of a place and family, added up to one side. */
-static struct change_side take_rest(struct units *all, const struct unit *like, struct arena *a)
+static struct change_side take_rest(struct units *all, const struct unit *like, int chunks,
+                                    struct arena *a)
 {
     struct change_side side = {0};
+    struct unit sum = {0};
     const struct unit *longest = NULL;
     int n = 0;
     for (int i = 0; i < all->n; i++) {
@@ -118,11 +196,12 @@ static struct change_side take_rest(struct units *all, const struct unit *like, 
         if (u->taken || !same_place(u, like) || u->like->family != like->like->family) continue;
         u->taken = true;
         side.ms += u->ms;
-        side.std += u->std;
+        add_chunks(&sum, u->chunk, chunks, n == 0, a);
         side.per_step += u->per_step;
         if (!longest || u->ms > longest->ms) longest = u;
         n++;
     }
+    side.chunk = sum.chunk;
     if (longest)
         side.kernel = n > 1 ? arena_printf(a, "%s and %d more", longest->kernel->name, n - 1)
                             : longest->kernel->name;
@@ -141,9 +220,9 @@ static void find_replaced(struct finding *f, struct units *before, struct units 
     for (int i = 0; i < before->n; i++) {
         const struct unit like = before->unit[i];
         if (like.taken || !has_rest(after, &like)) continue;
-        struct change c = {CHANGE_REPLACED, like.place, like.like->family, {0}, {0}};
-        c.before = take_rest(before, &like, f->a);
-        c.after = take_rest(after, &like, f->a);
+        struct change c = {CHANGE_REPLACED, like.place, like.like->family, {0}, {0}, {0}};
+        c.before = take_rest(before, &like, f->pairs.chunks_before, f->a);
+        c.after = take_rest(after, &like, f->pairs.chunks_after, f->a);
         add(f, c);
     }
 }
@@ -153,7 +232,7 @@ static void find_alone(struct finding *f, const struct units *all, enum change_k
     for (int i = 0; i < all->n; i++) {
         const struct unit *u = &all->unit[i];
         if (u->taken) continue;
-        struct change c = {kind, u->place, u->like->family, {0}, {0}};
+        struct change c = {kind, u->place, u->like->family, {0}, {0}, {0}};
         *(kind == CHANGE_VANISHED ? &c.before : &c.after) = side_of(u);
         add(f, c);
     }
@@ -169,18 +248,17 @@ static double rest_of(const struct profile_file *p, double *ret_step)
 }
 
 static void add_times(struct finding *f, const char *place, const char *family, double before,
-                      double after, double std_before, double std_after)
+                      double after, const double *chunks_before, const double *chunks_after)
 {
-    struct change c = {CHANGE_KEPT, place, profile_file_family(family), {0}, {0}};
-    c.before = (struct change_side){place, before, 0, std_before};
-    c.after = (struct change_side){place, after, 0, std_after};
+    struct change c = {CHANGE_KEPT, place, profile_file_family(family), {0}, {0}, {0}};
+    c.before = (struct change_side){place, before, 0, chunks_before};
+    c.after = (struct change_side){place, after, 0, chunks_after};
     add(f, c);
 }
 
 bool change_is_noise(const struct change *c)
 {
-    if (!c->before.kernel || !c->after.kernel) return false;
-    return fabs(c->after.ms - c->before.ms) <= fmax(c->before.std, c->after.std);
+    return c->verdict.kind == VERDICT_UNCERTAIN || c->verdict.kind == VERDICT_SAME;
 }
 
 static int largest_first(const void *a, const void *b)
@@ -190,31 +268,46 @@ static int largest_first(const void *a, const void *b)
     return (dx < dy) - (dx > dy);
 }
 
+/* Verdicts of the largest changes: those that can be looked at. */
+static void judge(struct finding *f)
+{
+    enum { JUDGED_MOST = 256 };
+    struct changes *all = f->ret;
+    for (int i = 0; i < all->n && i < JUDGED_MOST; i++) {
+        struct change *c = &all->change[i];
+        if (all->speed.how != SPEED_SAME_WORK)
+            c->verdict = verdict_of(&f->pairs, c->before.chunk, c->after.chunk, f->a);
+        if (all->speed.how == SPEED_BUSY && c->verdict.kind) c->verdict.kind = VERDICT_UNCERTAIN;
+        if (change_is_noise(c)) all->noise_ms += c->after.ms - c->before.ms;
+    }
+}
+
 void changes_find(const struct profile_file *before, const struct profile_file *after,
                   struct arena *a, struct changes *ret_changes)
 {
     *ret_changes = (struct changes){.before = before, .after = after};
-    struct finding f = {.ret = ret_changes, .a = a};
+    struct finding f = {.ret = ret_changes, .pairs = pairs_of(before, after, a), .a = a};
+    ret_changes->speed = speed_between(&f.pairs, before, after, a);
     struct units x = units_of(before, a), y = units_of(after, a);
     find_kept(&f, &x, &y);
     find_replaced(&f, &x, &y);
     find_alone(&f, &x, CHANGE_VANISHED);
     find_alone(&f, &y, CHANGE_CAME);
-    add_times(&f, "idle", "idle", before->idle_ms, after->idle_ms, before->idle_std,
-              after->idle_std);
+    add_times(&f, "idle", "idle", before->idle_ms, after->idle_ms, before->chunks.idle_ms,
+              after->chunks.idle_ms);
     double rest_before = rest_of(before, &ret_changes->before_ms);
     double rest_after = rest_of(after, &ret_changes->after_ms);
     /* Files have seven digits; smaller differences are rounding errors. */
     if (fabs(rest_before) > 1e-5 * ret_changes->before_ms ||
         fabs(rest_after) > 1e-5 * ret_changes->after_ms)
-        add_times(&f, "in no row", NULL, rest_before, rest_after, NAN, NAN);
+        add_times(&f, "in no row", NULL, rest_before, rest_after, NULL, NULL);
     for (int i = 0; i < ret_changes->n; i++) {
         const struct change *c = &ret_changes->change[i];
         ret_changes->kind_ms[c->kind] += c->after.ms - c->before.ms;
         ret_changes->kind_n[c->kind]++;
-        if (change_is_noise(c)) ret_changes->noise_ms += c->after.ms - c->before.ms;
     }
     qsort(ret_changes->change, (size_t)ret_changes->n, sizeof *ret_changes->change, largest_first);
+    judge(&f);
 }
 
 /* --- in words --------------------------------------------------------------------------------- */
@@ -224,10 +317,8 @@ static const char *noise_words(const struct changes *c, struct arena *a)
     int n = 0;
     for (int i = 0; i < c->n; i++) n += change_is_noise(&c->change[i]);
     if (!n) return "";
-    return arena_printf(a,
-                        " %d of %d lines (%+.3f ms together) are within the noise: they differ by "
-                        "no more than their variation from step to step.",
-                        n, c->n, c->noise_ms);
+    return arena_printf(a, " %d of %d lines (%+.3f ms together) are not known to differ.", n, c->n,
+                        c->noise_ms);
 }
 
 static const char *memory_words(const struct changes *c, struct arena *a)
@@ -254,7 +345,11 @@ const char *changes_words(const struct changes *c, struct arena *a)
         text = arena_printf(a, "%s%s%s %+.3f ms", text, before, words[kind], c->kind_ms[kind]);
         before = ", ";
     }
-    return arena_printf(a, "%s.%s%s", text, noise_words(c, a), memory_words(c, a));
+    const char *speed = speed_words(&c->speed, c->before->name, a);
+    if (speed)
+        speed = arena_printf(a, " By its steps without profiling %s %s.", c->after->name, speed);
+    return arena_printf(a, "%s.%s%s%s", text, speed ? speed : "", noise_words(c, a),
+                        memory_words(c, a));
 }
 
 static const struct table_column columns[] = {
@@ -263,8 +358,8 @@ static const struct table_column columns[] = {
     {"ms_before", "ms before", "milliseconds per step before", true},
     {"ms_after", "ms after", "milliseconds per step after", true},
     {"ms_difference", "difference", "after minus before", true},
-    {"noise", "noise",
-     "within: at most the larger standard deviation of the line from step to step", false},
+    {"verdict", "verdict", "faster, slower, same or cannot tell, by the rule of MEASURING.md",
+     false},
     {"kernel", "kernel", "the kernel after, or before if it vanished", false},
 };
 
@@ -303,7 +398,7 @@ struct table changes_table(const struct changes *c, int most, struct arena *a)
         if (i < shown) {
             set_row(&t, i, change_kind_name(x->kind), x->place, &x->before, &x->after,
                     x->after.kernel ? x->after.kernel : x->before.kernel, decimals, a);
-            if (change_is_noise(x)) table_at(&t, i, 5)->text = "within";
+            if (x->verdict.kind) table_at(&t, i, 5)->text = verdict_name(x->verdict.kind);
             continue;
         }
         before.ms += x->before.ms;

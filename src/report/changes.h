@@ -7,8 +7,10 @@
 #ifndef REPORT_CHANGES_H
 #define REPORT_CHANGES_H
 
+#include "base/verdict.h"
 #include "present/table.h"
 #include "report/profile_file.h"
+#include "report/speed.h"
 
 enum change_kind {
     CHANGE_VANISHED, /* only before */
@@ -21,10 +23,10 @@ enum change_kind {
 const char *change_kind_name(enum change_kind kind);
 
 struct change_side {
-    const char *kernel; /* "SOFTMAX 12 x 1024 and 2 more"; NULL: none */
-    double ms;          /* per step */
-    double per_step;    /* executions per step */
-    double std;         /* upper bound on the standard deviation of `ms` over steps; NAN: unknown */
+    const char *kernel;  /* "SOFTMAX 12 x 1024 and 2 more"; NULL: none */
+    double ms;           /* per step */
+    double per_step;     /* executions per step */
+    const double *chunk; /* ms of each chunk of the profile; NULL: unknown */
 };
 
 struct change {
@@ -32,8 +34,9 @@ struct change {
     const char *place;
     int family;
     struct change_side before, after;
+    struct verdict verdict; /* VERDICT_NONE: only one has it, or the times of chunks are unknown */
 };
-/* Whether the difference is at most the standard deviation of the line from step to step. */
+/* Both have it, and the rule does not call it faster or slower. */
 bool change_is_noise(const struct change *c);
 
 struct changes {
@@ -41,8 +44,10 @@ struct changes {
     struct change *change; /* largest effect first */
     int n;
     double before_ms, after_ms; /* mean step times */
+    /* The speed of steps without profiling. SPEED_SAME_WORK: equal plans. */
+    struct speed speed;
     double kind_ms[CHANGE_KINDS];
-    double noise_ms; /* the part of the difference that is within the noise */
+    double noise_ms; /* the part of the difference in lines that are noise */
     int kind_n[CHANGE_KINDS];
 };
 

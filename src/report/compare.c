@@ -76,7 +76,7 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
     X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "training tokens per second", true) \
     X(COLUMN_MFU, "mfu", "MFU", \
       "model FLOPs (6 N + 12 L C T per token) as a share of the measured matmul peak", true) \
-    X(COLUMN_SPEED, "speed", "speed", "speedup over the first run, from tokens/s", true) \
+    X(COLUMN_SPEED, "speed", "speed", "speedup over the first run: the median of paired ratios if they trained in turns", true) \
     X(COLUMN_PLANNED, "memory_planned", "memory planned", "memory of the plan", true) \
     X(COLUMN_PLANNED_RATIO, "memory_ratio", "vs first", \
       "planned memory compared with the first run", true) \
@@ -129,8 +129,9 @@ static void fill_gauges(struct table *t, int row, const struct gauge_figures *g,
     put(t, row, COLUMN_SLOWED, g->throttled, arena_printf(a, "%.1f %%", g->throttled * 100));
 }
 
-static void fill_row(struct table *t, int row, const struct run *run, struct arena *a)
+static void fill_row(struct table *t, int row, const struct comparison *c, struct arena *a)
 {
+    const struct run *run = c->run;
     const struct run_figures *f = &run[row].figures, *first = &run[0].figures;
     *table_at(t, row, COLUMN_RUN) = (struct table_cell){run[row].name, NAN};
     put(t, row, COLUMN_ITERS, (double)f->iters, count_text((double)f->iters, a));
@@ -146,9 +147,13 @@ static void fill_row(struct table *t, int row, const struct run *run, struct are
     put(t, row, COLUMN_PARAMETERS, run[row].plan.parameters,
         count_text(run[row].plan.parameters, a));
     if (t->rows == 1) return;
-    double speed = f->tokens_per_s / first->tokens_per_s;
+    const struct speed *speed = &c->speed[row];
     double memory = f->memory_planned / first->memory_planned;
-    put(t, row, COLUMN_SPEED, speed, arena_printf(a, "%.2f x", speed));
+    bool named = speed->verdict.kind > VERDICT_UNCERTAIN;
+    if (row == 0) *table_at(t, 0, COLUMN_SPEED) = (struct table_cell){"1.00 x", 1};
+    if (row > 0)
+        *table_at(t, row, COLUMN_SPEED) =
+            (struct table_cell){speed_cell(speed, a), named ? speed->verdict.speed : NAN};
     put(t, row, COLUMN_PLANNED_RATIO, memory, arena_printf(a, "%+.1f %%", (memory - 1) * 100));
 }
 
@@ -172,23 +177,6 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
     return shared;
 }
 
-enum { STEPS_FEW = 8 }; /* with fewer steps, speeds are not compared */
-
-/* Medians count as equal if their difference is within the spread of the steps. */
-static const char *speed_words(const struct run *first, const struct run *r, struct arena *a)
-{
-    double ms0 = first->figures.ms_median, ms = r->figures.ms_median;
-    double speed = r->figures.tokens_per_s / first->figures.tokens_per_s;
-    if (!isfinite(speed) || speed <= 0) return NULL;
-    if (first->figures.timed < STEPS_FEW || r->figures.timed < STEPS_FEW) return NULL;
-    double spread = fmax(first->figures.ms_spread, r->figures.ms_spread);
-    if (first->plan.tokens_per_step == r->plan.tokens_per_step && fabs(ms - ms0) <= spread)
-        return arena_printf(a, "as fast as %s, within the spread of the steps", first->name);
-    double factor = speed > 1 ? speed : 1 / speed;
-    return arena_printf(a, "%.2f times as %s as %s", factor, speed > 1 ? "fast" : "slow",
-                        first->name);
-}
-
 static const char *memory_words(const struct run *first, const struct run *r, struct arena *a)
 {
     double more = r->figures.memory_planned / first->figures.memory_planned - 1;
@@ -209,12 +197,12 @@ static const char *loss_words(const struct run *first, const struct run *r, stru
                         largest, count, last);
 }
 
-static const char *verdict_of(const struct run *first, const struct run *r, struct arena *a)
+static const char *verdict_of(const struct comparison *c, int n, struct arena *a)
 {
-    const char *part[] = {speed_words(first, r, a), memory_words(first, r, a),
+    const struct run *first = &c->run[0], *r = &c->run[n];
+    const char *part[] = {speed_words(&c->speed[n], first->name, a), memory_words(first, r, a),
                           loss_words(first, r, a)};
-    static const char *const begin[] = {" is ", " runs ", ": "}, *const between[] = {"", ", ",
-                                                                                     "; "};
+    static const char *const begin[] = {" ", " runs ", ": "}, *const between[] = {"", ", ", "; "};
     const char *text = r->name;
     for (int i = 0; i < COUNT_OF(part); i++)
         if (part[i])
@@ -243,8 +231,6 @@ static bool differs(const struct difference *list, int n, const char *key)
     return false;
 }
 
-static const double BUSY = 0.1; /* times are doubtful if other programs use a larger share */
-
 /* Notes about clocks, because they change the times. */
 static void add_gauge_notes(struct noting *n)
 {
@@ -269,6 +255,13 @@ static void add_gauge_notes(struct noting *n)
     }
 }
 
+static bool all_in_turns(const struct comparison *c)
+{
+    for (int r = 1; r < c->runs; r++)
+        if (c->speed[r].how != SPEED_IN_TURNS && c->speed[r].how != SPEED_SAME_WORK) return false;
+    return true;
+}
+
 static void add_notes(struct comparison *c, struct arena *a)
 {
     struct noting notes = {.c = c, .a = a}, *n = &notes;
@@ -279,11 +272,12 @@ static void add_notes(struct comparison *c, struct arena *a)
         if (!run->figures.complete)
             NOTE(n, "%s is not finished: it ends at iteration %lld.", run->name,
                  (long long)run->figures.iters);
-        if (run->figures.others_busy > BUSY)
-            NOTE(n,
-                 "Other programs used %.0f %% of the processors while %s ran: do not trust its "
-                 "times.",
-                 run->figures.others_busy * 100, run->name);
+        if (run->figures.others_busy > SPEED_BUSY_SHARE)
+            NOTE(n, "Other programs used %.0f %% of the processors while %s ran: %s.",
+                 run->figures.others_busy * 100, run->name,
+                 c->runs > 1 && all_in_turns(c)
+                     ? "its times are too long; the verdict compares turns and allows for that"
+                     : "do not trust its times");
         if (no_number)
             NOTE(n, "The loss of %s is NaN or infinite in %d of its %d logged steps.", run->name,
                  no_number, run->steps);
@@ -309,9 +303,11 @@ void compare_runs(const struct run *run, int n, struct arena *a, struct comparis
     c.environments = find_differences(run, n, true, a, &c.environment);
     c.table = table_new(columns, COLUMN_COUNT, n, a);
     c.verdict = ARENA_NEW(a, const char *, n);
+    c.speed = ARENA_NEW(a, struct speed, n);
+    for (int r = 1; r < n; r++) c.speed[r] = speed_of(&run[0], &run[r], a);
     for (int r = 0; r < n; r++) {
-        fill_row(&c.table, r, run, a);
-        const char *verdict = r ? verdict_of(&run[0], &run[r], a) : NULL;
+        fill_row(&c.table, r, &c, a);
+        const char *verdict = r ? verdict_of(&c, r, a) : NULL;
         if (verdict) c.verdict[c.verdicts++] = verdict;
     }
     add_notes(&c, a);

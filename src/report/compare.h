@@ -6,7 +6,7 @@
 #define REPORT_COMPARE_H
 
 #include "present/table.h"
-#include "report/runs.h"
+#include "report/speed.h"
 
 /* A key whose values are not the same in all runs. */
 struct difference {
@@ -19,6 +19,7 @@ struct comparison {
     int runs;
     struct difference *setting, *environment;
     int settings, environments;
+    struct speed *speed;  /* of each run, relative to the first */
     struct table table;   /* a row for each run: the main results */
     const char **verdict; /* a sentence for each run after the first: speed, memory, loss */
     int verdicts;

@@ -113,7 +113,29 @@ static double or_zero(double x)
 
 /* --- rows and kernels ------------------------------------------------------------------------- */
 
-static void read_row(struct profile_file_row *r, const json_t *j, struct arena *a)
+/* `n` numbers; NULL: the list has another length. */
+static double *read_series(const json_t *list, int n, struct arena *a)
+{
+    if (!json_is_array(list) || json_array_size(list) != (size_t)n) return NULL;
+    double *x = ARENA_NEW(a, double, n);
+    for (int i = 0; i < n; i++) x[i] = number_at(list, i);
+    return x;
+}
+
+static void read_chunks(struct profile_file_chunks *c, const json_t *j, struct arena *a)
+{
+    enum { CHUNKS_MOST = 96 };
+    size_t n = json_array_size(json_object_get(j, "turn"));
+    if (n > CHUNKS_MOST) return;
+    c->turn = read_series(json_object_get(j, "turn"), (int)n, a);
+    c->plain_ms = read_series(json_object_get(j, "plain_ms"), (int)n, a);
+    c->step_ms = read_series(json_object_get(j, "step_ms"), (int)n, a);
+    c->idle_ms = read_series(json_object_get(j, "idle_ms"), (int)n, a);
+    c->of = lenient_number(j, "of");
+    if (c->turn && c->plain_ms && c->step_ms && c->idle_ms) c->n = (int)n;
+}
+
+static void read_row(struct profile_file_row *r, const json_t *j, int chunks, struct arena *a)
 {
     enum { LAYERS_MOST = 1 << 20 };
     *r = (struct profile_file_row){
@@ -138,6 +160,7 @@ static void read_row(struct profile_file_row *r, const json_t *j, struct arena *
         .std = lenient_number(j, "std_per_step"),
         .work_ms = lenient_number(j, "work_ms_per_step"),
     };
+    if (chunks) r->chunk_ms = read_series(json_object_get(j, "chunk_ms"), chunks, a);
     if (isnan(r->work_ms)) r->work_ms = r->ms; /* older files */
     const json_t *range = json_object_get(j, "range"), *word;
     size_t i;
@@ -198,7 +221,7 @@ static void read_rows(struct profile_file *p, const json_t *rows, struct arena *
     size_t i;
     const json_t *row;
     json_array_foreach(rows, i, row) {
-        read_row(&p->row[p->rows++], row, a);
+        read_row(&p->row[p->rows++], row, p->chunks.n, a);
     }
     join_kernels(p, a);
 }
@@ -353,6 +376,9 @@ static const char *model_of(const json_t *j, struct arena *a)
 static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
 {
     p->command = text_of(j, "command", a);
+    p->commit = text_of(j, "commit", a);
+    p->work = text_of(json_object_get(j, "plan"), "plan_sha256", a);
+    read_chunks(&p->chunks, json_object_get(j, "chunks"), a);
     p->model = model_of(j, a);
     p->device = text_of(j, "device", a);
     p->version = text_of(j, "version", a);

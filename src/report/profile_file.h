@@ -33,6 +33,7 @@ struct profile_file_row {
     double per_step;               /* executions per step */
     double ms;                     /* per step; rows and idle time add up to the mean step */
     double std;                    /* of `ms`, over the steps; NAN: unknown */
+    const double *chunk_ms;        /* one for each chunk; NULL: unknown */
     double work_ms; /* time of the FLOPs and bytes: of all kernels of the node, or 0 */
     struct profile_file_times run_ms;
     int kernel; /* index of its kernel */
@@ -80,6 +81,13 @@ struct profile_file_phase {
     double ms, idle_ms; /* means per step; `ms` includes idle_ms */
 };
 
+/* Neighbouring steps: what verdicts compare. Profiles with the same `of` took turns with each
+ * other, and turns of one number are neighbours in time. Medians in ms; NAN: none. */
+struct profile_file_chunks {
+    int n;
+    double of, *turn, *plain_ms, *step_ms, *idle_ms;
+};
+
 struct profile_file {
     const char *name, *path;
     int run;             /* index of the run of the report; -1: none */
@@ -92,7 +100,9 @@ struct profile_file {
     double plain_ms;                   /* median of steps without profiling */
     double idle_ms, gaps;              /* means per step */
     double idle_std;                   /* of idle_ms, over the steps */
-    double others;                     /* processors that other programs kept busy */
+    struct profile_file_chunks chunks;
+    const char *commit, *work; /* of the program; plan_sha256; NULL: unknown */
+    double others;             /* processors that other programs kept busy */
     struct profile_file_phase phase[PROFILE_FILE_PHASES];
     int phases;
     const char *machine, *machine_date; /* device and date of the peaks; NULL: unknown */

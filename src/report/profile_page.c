@@ -213,9 +213,9 @@ static json_t *changes_json(const struct profile_set *all, int after, struct are
     json_t *rows = json_array();
     for (int i = 0; i < c.n; i++) {
         const struct change *x = &c.change[i];
-        json_array_append_new(rows, json_pack("[s, s, i, o, o, b]", change_kind_name(x->kind),
+        json_array_append_new(rows, json_pack("[s, s, i, o, o, s]", change_kind_name(x->kind),
                                               x->place, x->family, side_json(&x->before),
-                                              side_json(&x->after), (int)change_is_noise(x)));
+                                              side_json(&x->after), verdict_name(x->verdict.kind)));
     }
     return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o}", "before", 0, "after", after, "words",
                      changes_words(&c, a), "before_ms", number(c.before_ms), "after_ms",

@@ -6,6 +6,7 @@
 #include "base/visible.h"
 #include "present/markup.h"
 #include "present/table_form.h"
+#include "report/agree.h"
 #include "report/changes.h"
 #include "report/html.h"
 #include "report/roofline.h"
@@ -61,6 +62,16 @@ static void print_profiles(const struct report *x, const struct style *style, st
         print_line(style, before, profile_file_words(&p->profile[i], a), s);
 }
 
+static void print_gate(const struct gate *g, const struct style *style, struct str *s)
+{
+    str_append(s, "\n");
+    for (int i = 0; i < g->n; i++) {
+        const struct gate_case *c = &g->one[i];
+        str_printf(s, "%-12s %-14s ", gate_outcome_name(c->outcome), c->what);
+        print_line(style, "", c->text, s);
+    }
+}
+
 static void print_tables(const struct report *x, const struct style *style, struct arena *a,
                          struct str *s)
 {
@@ -81,6 +92,7 @@ static void print_tables(const struct report *x, const struct style *style, stru
     }
     for (int i = 0; i < c->notes; i++)
         print_line(style, i ? style->next_note : style->note, c->note[i], s);
+    if (x->gate) print_gate(x->gate, style, s);
 }
 
 static json_t *changes_json(const struct report *x, struct arena *a)
@@ -129,6 +141,7 @@ static void print_json(const struct report *x, struct arena *a, struct str *s)
                   "differs", table_json(&differs), "verdict", texts_json(c->verdict, c->verdicts),
                   "notes", texts_json(c->note, c->notes), "changes", changes_json(x, a), "profiles",
                   profiles_json(&x->of.profiles), "benches", benches);
+    if (x->gate) json_object_set_new(object, "gate", gate_json(x->gate));
     json_print_with(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10), s);
 }
 
@@ -158,6 +171,26 @@ static enum status print_csv(const struct report *x, struct str *s)
     return ST_OK;
 }
 
+enum status report_gate(struct report *x, struct arena *a)
+{
+    struct gate *g = ARENA_NEW(a, struct gate, 1);
+    *g = gate_of(&x->runs, x->change, x->changes, a);
+    if (!g->n)
+        return fail(ST_USAGE, "--baseline needs something to hold against it: name another run or "
+                              "profile, strobe report --baseline=A B");
+    x->gate = g;
+    return ST_OK;
+}
+
+enum status report_write_junit(const struct report *x, const char *path)
+{
+    struct markup m = {0};
+    gate_junit(x->gate, &m);
+    enum status st = file_write(path, markup_text(&m), markup_bytes(&m));
+    markup_release(&m);
+    return st;
+}
+
 enum status report_write_page(const struct report *x, const char *path, struct arena *a)
 {
     struct html_page page = {&x->runs, &x->of.profiles, x->of.sheet, x->of.sheets};
@@ -170,6 +203,7 @@ enum status report_read(struct report *ret, char *const *words, int n, struct ar
     TRY(subjects_read(words, n, a, &ret->of));
     compare_runs(ret->of.run, ret->of.runs, a, &ret->runs);
     find_changes(ret, a);
+    agree_note(&ret->runs, ret->of.profiles.profile, ret->of.profiles.n, ret->change, a);
     return ST_OK;
 }
 

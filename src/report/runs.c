@@ -85,7 +85,7 @@ static enum status check_version(json_t *object, const char *where)
 
 struct log_reader {
     struct run *run;
-    int step_capacity, eval_capacity;
+    int step_capacity, eval_capacity, turn_capacity;
 };
 
 /* Lines without a kind or an iteration are ignored, as all that is unknown. */
@@ -121,6 +121,15 @@ static enum status take_line(struct log_reader *l, json_t *line, const char *whe
             .iter = iter,
             .train_loss = lenient_number(line, "train_loss"),
             .val_loss = lenient_number(line, "val_loss"),
+        };
+    } else if (strcmp(kind, "turn") == 0) {
+        while (r->turns && r->turn[r->turns - 1].iter >= iter) r->turns--;
+        ARENA_GROW(a, r->turn, r->turns, l->turn_capacity);
+        r->turn[r->turns++] = (struct run_turn){
+            .iter = iter,
+            .of = lenient_number(line, "of"),
+            .turn = lenient_number(line, "turn"),
+            .ms = lenient_number(line, "ms"),
         };
     } else if (strcmp(kind, "sample") == 0) {
         gauges_take(&r->gauges, line, iter, a);
@@ -160,8 +169,10 @@ static enum status parse_log(struct run *r, const char *path, const char *text, 
 
 /* --- plan.json, summary.json ------------------------------------------------------------------ */
 
-static void parse_plan(struct run_plan *p, json_t *object)
+static void parse_plan(struct run_plan *p, json_t *object, struct arena *a)
 {
+    const char *work = json_string_value(json_object_get(object, "plan_sha256"));
+    if (work) p->work = arena_strdup(a, work);
     p->parameters = lenient_number(object, "parameters");
     p->tokens_per_step = lenient_number(object, "tokens_per_step");
     p->kernels_per_step = lenient_number(object, "kernels_per_step");
@@ -180,12 +191,17 @@ static double first_finite(double a, double b)
     return isfinite(a) ? a : b;
 }
 
+int run_warm_steps(const struct run *r)
+{
+    return r->steps / 4 < 5 ? r->steps / 4 : 5;
+}
+
 /* Statistics of a member of the steps without the first ones; the arena holds scratch. */
 static struct stats stats_of_steps(const struct run *r, size_t member, struct arena *a)
 {
-    int skip = r->steps / 4 < 5 ? r->steps / 4 : 5, n = 0;
+    int n = 0;
     double *x = ARENA_NEW(a, double, r->steps + 1);
-    for (int i = skip; i < r->steps; i++) {
+    for (int i = run_warm_steps(r); i < r->steps; i++) {
         memcpy(&x[n], (const char *)&r->step[i] + member, sizeof x[n]);
         n += isfinite(x[n]);
     }
@@ -319,7 +335,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     if (object) flatten(&r, object, "", &capacity, a);
     json_decref(object);
     TRY(read_object(arena_printf(a, "%s/plan.json", dir), true, a, &object));
-    parse_plan(&r.plan, object);
+    parse_plan(&r.plan, object, a);
     json_decref(object);
     derive_figures(&r, a);
     TRY(read_object(arena_printf(a, "%s/summary.json", dir), true, a, &object));

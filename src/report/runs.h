@@ -21,6 +21,12 @@ struct run_step {
         plan_bytes; /* by the plan over the measured peaks, as shares; NAN: unknown */
 };
 
+/* A turn of `strobe compare`: the median time of its iterations. */
+struct run_turn {
+    int64_t iter; /* its last */
+    double of, turn, ms;
+};
+
 struct run_eval {
     int64_t iter;
     double train_loss, val_loss;
@@ -30,6 +36,7 @@ struct run_eval {
 struct run_plan {
     double parameters, tokens_per_step, kernels_per_step, flops_per_step, bytes_per_step;
     double weights, gradients, optimizer, activations, total;
+    const char *work; /* plan_sha256; NULL: unknown */
 };
 
 /* Results of the run: from summary.json if it has the field, otherwise derived from the log. Times
@@ -56,7 +63,8 @@ struct run {
     struct run_step
         *step; /* by iter, each once: steps that a resumed run repeats replace earlier ones */
     struct run_eval *eval;
-    int steps, evals;
+    struct run_turn *turn;
+    int steps, evals, turns;
     struct gauges gauges;
     struct run_plan plan;
     const char *samples; /* valid UTF-8; NULL: none */
@@ -65,6 +73,8 @@ struct run {
 
 /* Reads `n` run directories into an array. */
 enum status runs_read(char *const *dirs, int n, struct arena *a, struct run **ret_runs);
+/* Initial steps that statistics leave out. */
+int run_warm_steps(const struct run *r);
 /* The value of a key in settings or environment; NULL if there is none. */
 const char *run_pair_find(const struct run_pair *pair, int n, const char *key);
 

@@ -23,6 +23,7 @@
     X(RATE, "tokens_per_s", "tokens/s", "tokens per second, from the mean", true) \
     X(TIMES, "times_first", "x first", \
       "speedup over the first value of the last key, from the means", true) \
+    X(VERDICT, "verdict", "verdict", "whether it is faster than that one, by the rule of docs/MEASURING.md", false) \
     X(MEMORY, "memory_bytes", "memory", "memory of the plans of the cell", true) \
     X(LOSS, "first_loss", "loss", "loss of the first step", true) \
     X(NOTE, "note", "note", "why the cell was not measured", false)
@@ -74,7 +75,8 @@ static void set_place(struct table *t, int row, const struct bench_grid *g, int 
 }
 
 static void set_line(struct table *t, int row, int first, const struct bench_cell *c,
-                     enum bench_line l, const struct bench_cell *base, struct arena *a)
+                     enum bench_line l, const struct bench_cell *base, enum bench_order order,
+                     struct arena *a)
 {
     const struct stats *ms = &c->line[l].ms;
     table_set_text(t, row, first + PHASE, bench_line_name(l));
@@ -90,8 +92,11 @@ static void set_line(struct table *t, int row, int first, const struct bench_cel
     if (ms->mean > 0 && l != BENCH_UPDATE && l != BENCH_DIFFERENCE && l != BENCH_BACKWARD)
         table_set_count(t, row, first + RATE, (double)c->tokens * 1e3 / ms->mean, a);
     if (l == bench_line_of_loss(c->lines)) table_set(t, row, first + LOSS, 6, c->loss, a);
-    if (base != c && !base->reason && base->line[l].ms.n && ms->mean > 0)
-        table_set(t, row, first + TIMES, 3, base->line[l].ms.mean / ms->mean, a);
+    if (base == c || base->reason || !base->line[l].ms.n || !(ms->mean > 0)) return;
+    bool equal;
+    struct verdict v = bench_cells_verdict(base, c, l, order, &equal);
+    if (!equal) table_set(t, row, first + TIMES, 3, base->line[l].ms.mean / ms->mean, a);
+    table_set_text(t, row, first + VERDICT, equal ? "same plan" : verdict_name(v.kind));
 }
 
 static int rows_of(const struct bench_cell *cell, int cells)
@@ -116,7 +121,7 @@ static void chart_of(struct sheet_table *t, const struct bench_grid *g)
 
 /* Adds the table: a row for each line of each cell that ran, and one for each cell that did not. */
 static void add_table(const struct bench_grid *g, const struct bench_cell *cell, int cells,
-                      struct sheet *ret, struct arena *a)
+                      enum bench_order order, struct sheet *ret, struct arena *a)
 {
     struct columns c = columns_of(g, a);
     struct sheet_table *sheet = sheet_add(ret, NULL, c.column, c.n, rows_of(cell, cells), a);
@@ -135,7 +140,7 @@ static void add_table(const struct bench_grid *g, const struct bench_cell *cell,
             if (x->reason || refused)
                 table_set_text(t, row, c.first + NOTE, refused ? x->line[l].reason : x->reason);
             else
-                set_line(t, row, c.first, x, (enum bench_line)l, &cell[first_of(g, i)], a);
+                set_line(t, row, c.first, x, (enum bench_line)l, &cell[first_of(g, i)], order, a);
             row++;
         }
     }
@@ -211,7 +216,7 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     for (int i = 0; i < cells; i++) measured |= !cell[i].reason;
     TRY(suite_check_stopped(measured));
     if (r->wide) grid_wide_add(g, cell, cells, ret, a);
-    add_table(g, cell, cells, ret, a);
+    add_table(g, cell, cells, order, ret, a);
     if (r->each_step) grid_steps_add(g, cell, cells, ret, a);
     note_order(g, cell, cells, r->order, order, ret);
     if (g->lines >> BENCH_BACKWARD & 1)

@@ -154,6 +154,17 @@ enum status runlog_eval(struct runlog *l, const struct runlog_eval *e)
     return append(l, line, n);
 }
 
+enum status runlog_turn(struct runlog *l, const struct runlog_turn *t)
+{
+    char line[LINE_BYTES], ms[NUMBER_BYTES];
+    int n = snprintf(line, sizeof line,
+                     "{\"v\":%d,\"kind\":\"turn\",\"iter\":%lld,\"of\":%lld,\"turn\":%lld,"
+                     "\"iters\":%lld,\"ms\":%s}\n",
+                     RUNLOG_VERSION, (long long)t->iter, (long long)t->of, (long long)t->turn,
+                     (long long)t->iters, number(ms, t->ms));
+    return append(l, line, n);
+}
+
 /* Appends to a line; append() checks for overflow when the line is written. */
 static void add(char line[LINE_BYTES], int *n, const char *format, ...) PRINTF_LIKE(3, 4);
 static void add(char line[LINE_BYTES], int *n, const char *format, ...)

@@ -32,6 +32,12 @@ struct runlog_eval {
     double train_loss, val_loss;
 };
 
+/* A turn of `strobe compare`: `iters` iterations, the last of which is `iter`. */
+struct runlog_turn {
+    int64_t iter, of, turn, iters;
+    double ms; /* median of its iterations */
+};
+
 struct gauge_reading;
 
 /* Opens the log for appending. First drops lines of iteration `first_iter` and later, and lines
@@ -42,6 +48,7 @@ enum status runlog_open(struct runlog *l, const struct dir *at, const char *name
                         int64_t first_iter);
 enum status runlog_step(struct runlog *l, const struct runlog_step *s);
 enum status runlog_eval(struct runlog *l, const struct runlog_eval *e);
+enum status runlog_turn(struct runlog *l, const struct runlog_turn *t);
 /* A telemetry sample; unknown values have no key. */
 enum status runlog_sample(struct runlog *l, const struct gauge_reading *r);
 /* Writes what earlier calls could not: after a failure, lines wait in memory and precede the next

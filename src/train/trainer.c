@@ -66,6 +66,56 @@ static int64_t warm_up(int64_t updates)
     return updates / 4 < WARM_UP ? updates / 4 : WARM_UP;
 }
 
+/* --- turns ------------------------------------------------------------------------------------ */
+
+static void start_clock(struct trainer *t)
+{
+    t->start_ns = clock_ns();
+    t->start_work = host_work_now();
+}
+
+/* Adds up time and processor time of the own turns. */
+static void stop_clock(struct trainer *t)
+{
+    struct host_work now = host_work_now();
+    t->work_s += 1e-3 * clock_ms(t->start_ns, clock_ns());
+    t->work.all = now.all < 0 ? -1 : t->work.all + now.all - t->start_work.all;
+    t->work.own += now.own - t->start_work.own;
+}
+
+static bool turn_is_over(const struct trainer *t)
+{
+    int64_t done = t->iter - t->turn_first;
+    bool ends = done > 0 && t->iter == t->config->train.max_iters;
+    return t->turns != TURN_NONE && (ends || done >= t->turn.units);
+}
+
+/* The median time of the iterations of this turn; NAN: there are none, or too many to keep. */
+static double turn_ms(const struct trainer *t)
+{
+    int64_t first = t->turn_first - t->begun, end = t->iter - t->begun;
+    return first < end && end <= TRAINER_TIMED
+               ? stats_of(t->step_ms + first, (int)(end - first)).median
+               : NAN;
+}
+
+/* The first turn is for warming up and is not logged. */
+static enum status take_turn(struct trainer *t)
+{
+    double ms = turn_ms(t);
+    struct turn_report report = {t->config->train.max_iters - t->iter, isnan(ms) ? 0 : ms};
+    struct runlog_turn line = {t->iter - 1, t->turn.of, t->turn.number, t->iter - t->turn_first,
+                               ms};
+    if (t->turn.number > 0 && line.iters > 0) TRY(logged(t, runlog_turn(&t->log, &line)));
+    TRY(log_samples(t, true));
+    progress_pause(&t->progress);
+    stop_clock(t);
+    enum status st = turn_wait(t->turns, &report, &t->turn);
+    start_clock(t);
+    t->turn_first = t->iter;
+    return st;
+}
+
 /* --- the loop --------------------------------------------------------------------------------- */
 
 static bool evaluation_due(const struct trainer *t)
@@ -317,13 +367,16 @@ static enum status advance(struct trainer *t, int64_t last)
 static enum status loop_once(struct trainer *t)
 {
     const struct config_train *c = &t->config->train;
-    enum status st = evaluation_due(t) ? evaluate(t) : ST_OK;
+    enum status st = turn_is_over(t) ? take_turn(t) : ST_OK;
+    if (st == ST_OK && evaluation_due(t)) st = evaluate(t);
     if (st == ST_OK && t->iter == c->max_iters) return ST_OK;
     if (st == ST_INTERRUPTED || (st == ST_OK && must_stop())) return stop_and_save(t);
     TRY(st);
     if (t->iter == t->begun) progress_start(&t->progress, "train", t->iter, c->max_iters);
     int64_t next = (t->iter / c->eval_interval + 1) * c->eval_interval;
-    return advance(t, next < c->max_iters ? next : c->max_iters);
+    if (next > c->max_iters) next = c->max_iters;
+    int64_t end = t->turn_first + t->turn.units;
+    return advance(t, t->turns != TURN_NONE && end < next ? end : next);
 }
 
 static enum status loop(struct trainer *t)
@@ -343,8 +396,7 @@ static enum status loop(struct trainer *t)
 
 static double others_busy(const struct trainer *t)
 {
-    double seconds = 1e-3 * clock_ms(t->start_ns, clock_ns());
-    return host_others(t->start_work, host_work_now(), seconds) /
+    return host_others((struct host_work){0}, t->work, t->work_s) /
            (double)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
@@ -355,7 +407,7 @@ static void summarize(struct trainer *t)
     int64_t skip = warm_up(n);
     struct stats ms = stats_of(t->step_ms + skip, (int)(n - skip));
     s->iters = t->iter;
-    s->seconds = t->begun ? NAN : (double)(clock_ns() - t->start_ns) * 1e-9;
+    s->seconds = t->begun ? NAN : t->work_s;
     s->ms_median = ms.n ? ms.median : NAN;
     s->ms_std = ms.n > 1 ? ms.std : NAN;
     s->tokens_per_s = ms.n ? (double)t->facts.tokens / ms.median * 1e3 : NAN;
@@ -451,12 +503,13 @@ static enum status advise(const struct trainer *t, enum status st)
 enum status trainer_run(struct trainer *t)
 {
     keep_reserve(t);
-    t->start_ns = clock_ns();
-    t->start_work = host_work_now();
+    t->turn_first = t->iter;
+    start_clock(t);
     interrupt_catch();
     open_gauge(t);
     enum status st = advise(t, loop(t));
     progress_end(&t->progress);
+    stop_clock(t);
     summarize(t);
     gauge_close(t->gauge);
     t->gauge = NULL;

@@ -8,6 +8,7 @@
 
 #include "base/host.h"
 #include "base/log.h"
+#include "base/turn.h"
 #include "engine/facts.h"
 #include "engine/gauge.h"
 #include "train/checkpoint.h"
@@ -31,6 +32,7 @@ struct trainer {
     int64_t iter;  /* updates done */
     int64_t begun; /* updates done before this process started */
     bool finished; /* the run was already complete when it was opened */
+    int turns;     /* socket that gives turns; TURN_NONE: work on. Set after trainer_begin */
     /* private to trainer.c */
     struct arena *arena;
     struct evaluator evaluator;
@@ -47,12 +49,16 @@ struct trainer {
     int64_t gauged;      /* number of updates that the telemetry summary covers */
     const char *config_text;
     double *step_ms; /* times of this process's updates, at most TRAINER_TIMED */
+    /* Since the start, or since it got its turn; and the work before. */
     int64_t start_ns;
-    struct host_work start_work;
-    int64_t saved;      /* iteration of the last checkpoint, or -1 */
-    bool log_failed;    /* the last checkpoint is newer than the log on the disk */
-    const char *advice; /* of the sentence for lack of memory */
-    bool whole;         /* only a file of the log or the data failed: the weights can be saved */
+    struct host_work start_work, work;
+    double work_s;
+    struct turn_grant turn; /* the current turn */
+    int64_t turn_first;     /* the iteration at which it began */
+    int64_t saved;          /* iteration of the last checkpoint, or -1 */
+    bool log_failed;        /* the last checkpoint is newer than the log on the disk */
+    const char *advice;     /* of the sentence for lack of memory */
+    bool whole; /* only a file of the log or the data failed: the weights can be saved */
 };
 
 struct trainer_options {

@@ -54,7 +54,8 @@ static enum status look(struct trainer *t, bool resume, bool overwrite)
 enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, bool overwrite,
                           struct arena *a)
 {
-    *t = (struct trainer){.arena = a, .saved = -1, .log.fd = -1, .run.dir.fd = -1};
+    *t = (struct trainer){
+        .arena = a, .saved = -1, .turns = TURN_NONE, .log.fd = -1, .run.dir.fd = -1};
     t->summary = (struct run_summary){
         .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
     TRY(rundir_claim(&t->run, out_dir, !resume));

@@ -25,6 +25,8 @@
     X(COLUMN_BACKWARD, "backward_ms", "backward ms", "median", true) \
     X(COLUMN_BACKWARD_STD, "backward_std", "std", "standard deviation", true) \
     X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
+    X(COLUMN_ORDER, "order", "order", \
+      "fastest, forward + backward; the others beside it, by the rule of docs/MEASURING.md", false) \
     X(COLUMN_RATE, "forward_gflop_per_s", "GFLOP/s fwd", "FLOPs of attention per second", true) \
     X(COLUMN_RATE_BACKWARD, "backward_gflop_per_s", "GFLOP/s bwd", \
       "FLOPs of attention per second", true) \
@@ -138,6 +140,9 @@ struct table attention_table(const struct attention_view *v, struct arena *a)
         for (int k = 0; k < 2; k++) set_direction(&t, row, v, c, processors, k, a);
         if (processors) set_clock(&t, row, c, a);
         table_set(&t, row, COLUMN_SAMPLES, 0, c->both.n, a);
+        if (c->fastest || c->order.kind)
+            table_set_text(&t, row, COLUMN_ORDER,
+                           c->fastest ? "fastest" : verdict_name(c->order.kind));
         if (!slow->reason)
             table_set(&t, row, COLUMN_SPEEDUP, 3, slow->both.median / c->both.median, a);
         row++;

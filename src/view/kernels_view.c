@@ -17,6 +17,8 @@
     X(COLUMN_US, "us_median", "µs", "median time of one call", true) \
     X(COLUMN_STD, "us_std", "std", "standard deviation of the samples", true) \
     X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
+    X(COLUMN_ORDER, "order", "order", \
+      "fastest; the others beside it, by the rule of docs/MEASURING.md", false) \
     X(COLUMN_STEP_US, "us_per_step", "µs/step", "time of all such calls of a step", true) \
     X(COLUMN_GFLOPS, "gflop_per_s", "GFLOP/s", "FLOPs of the plan per second", true) \
     X(COLUMN_GBYTES, "gb_per_s", "GB/s", \
@@ -48,6 +50,8 @@ static void set_row(struct table *t, int at, const struct bench_call *c, const s
     table_set(t, at, COLUMN_US, 4, 1e3 * r->ms.median, a);
     if (r->ms.n > 1) table_set(t, at, COLUMN_STD, 2, 1e3 * r->ms.std, a);
     table_set(t, at, COLUMN_SAMPLES, 0, r->ms.n, a);
+    if (r->fastest || r->order.kind)
+        table_set_text(t, at, COLUMN_ORDER, r->fastest ? "fastest" : verdict_name(r->order.kind));
     if (r->taken) table_set(t, at, COLUMN_STEP_US, 4, 1e3 * c->ms_per_step, a);
     table_form_set_flops(t, at, COLUMN_GFLOPS, r->flops, a);
     table_set(t, at, COLUMN_GBYTES, 3, r->bytes * 1e-9, a);

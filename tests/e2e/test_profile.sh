@@ -30,6 +30,20 @@ expect 0 '| time % |' "$STROBE" profile tiny.conf --out_dir=runs/a --steps=2 --m
 expect 0 '"words": [' "$STROBE" profile tiny.conf --out_dir=runs/none --steps=2 --json
 [ ! -e runs/none ] || fail "--json wrote into the run directory"
 
+# --- several values of a key: profiled in turns, then compared
+expect 0 'in 12 turns' "$STROBE" profile tiny.conf --flash=false,true --steps=12 --trace-steps=0 \
+    --out_dir=runs/both
+grep -q '^vanished .*softmax' out || fail "no changes: $(cat out)"
+grep -q 'flash=true is .* as flash=false\|flash=true cannot be told apart in speed from' out ||
+    fail "no verdict: $(cat out)"
+of=$(sed -n 's/.*"chunks":{"of":\([0-9]*\),.*/\1/p' runs/both/*/profile.json | sort -u)
+[ "$(echo "$of" | wc -w)" = 1 ] || fail "the variants did not take turns with each other: $of"
+[ -s runs/both/report.html ] || fail "no page of both profiles"
+expect 0 'has the same plan as' "$STROBE" profile tiny.conf --learning_rate=1e-2,2e-2 --steps=3 \
+    --trace-steps=0 --out_dir=runs/equal --json
+grep -q '"changes": ' out || fail "--json has no changes: $(cat out)"
+expect 2 'flash must be one of' "$STROBE" profile tiny.conf --flash=false,maybe --out_dir=runs/both
+
 # --- the trace next to it: compressed if the program was built with zlib
 trace="${STROBE_BUILD:-$PWD/build/release}/tests/profile/test_trace_file"
 # plain: the trace as JSON, in the file `trace`

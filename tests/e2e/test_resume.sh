@@ -38,10 +38,10 @@ same() {
 # shorter one, since the learning rate is constant from 300 on.
 long=--max_iters=100000
 
-# set_end RUN: where the run is to end when it resumes, and $straight, an undisturbed run that ends
-# there: 300 iterations, or more if it got further than that before it was stopped.
+# set_end RUN...: where the runs are to end when they resume, and $straight, an undisturbed run that
+# ends there: 300 iterations, or more if one got further than that before it was stopped.
 set_end() {
-    iter=$(ls "$1/ckpt" | sort | tail -n 1 | sed 's/^0*\(.\)/\1/')
+    iter=$(for run; do ls "$run/ckpt"; done | sort | tail -n 1 | sed 's/^0*\(.\)/\1/')
     end=300 straight=straight
     [ "$iter" -lt 300 ] && return
     end=$(((iter / 50 + 2) * 50)) straight=straight$end
@@ -139,7 +139,7 @@ for signal in INT TERM; do
     wait_for_line both/seed=1337 40
     kill -$signal $child
     ended 130 'the checkpoint is saved' "compare, SIG$signal"
-    set_end both/seed=1337
+    set_end both/seed=1337 both/seed=7 # the turns of one may be over
     "$STROBE" compare tiny.conf --seed=1337,7 --out_dir=both --init_from=resume --max_iters=$end \
         >log 2>&1 || fail "compare, SIG$signal, does not resume: $(cat log)"
     same both/seed=1337 "compare, SIG$signal" $straight

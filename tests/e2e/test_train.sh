@@ -176,6 +176,34 @@ expect 0 'flash=true' "$STROBE" compare tiny.conf --flash=false,true --max_iters
 [ -s runs/c/flash=false/summary.json ] && [ -s runs/c/flash=true/summary.json ] ||
     fail "a run is missing"
 [ -s runs/c/report.html ] || fail "no page"
+of=$(sed -n 's/.*"kind":"turn".*"of":\([0-9]*\),.*/\1/p' runs/c/flash=*/log.jsonl | sort -u)
+[ "$(echo "$of" | wc -w)" = 1 ] || fail "the variants did not take turns with each other: $of"
+for flash in false true; do # a warm-up of five steps, then one step a turn
+    [ "$(grep -c '"kind":"turn"' runs/c/flash=$flash/log.jsonl)" = 15 ] ||
+        fail "flash=$flash: not 15 turns: $(grep turn runs/c/flash=$flash/log.jsonl)"
+done
+grep -q 'in 15 turns' out || fail "no verdict by turns: $(cat out)"
+expect 0 'has the same plan as seed=1' "$STROBE" compare tiny.conf --seed=1,2 --dropout=0 \
+    --max_iters=12 --out_dir=runs/e
+expect 0 'measured ' "$STROBE" compare tiny.conf --flash=false,true --max_iters=20 \
+    --out_dir=runs/f --one-by-one
+[ -z "$(cat runs/f/*/log.jsonl | grep turn)" ] || fail "--one-by-one took turns"
+"$STROBE" train tiny.conf --out_dir=runs/g --flash=false --max_iters=20 >out 2>&1
+timeless runs/g >alone
+timeless runs/c/flash=false >turned
+cmp alone turned || fail "turns change what is learned"
+# --- the same runs as a gate: slow attention plans more memory
+expect 3 'regression: flash=false ' "$STROBE" report --baseline=runs/c/flash=true \
+    runs/c/flash=false --junit=gate.xml
+grep -q '<failure message="flash=false has .* of planned memory' gate.xml || fail "$(cat gate.xml)"
+expect 0 'passed       memory' "$STROBE" report --baseline=runs/c/flash=false runs/c/flash=true
+"$STROBE" report --baseline=runs/c/flash=false runs/c/flash=true --json >json 2>out
+grep -q '"gate": {' json || fail "--json has no gate: $(cat json)"
+expect 2 'needs something to hold against it' "$STROBE" report --baseline=runs/g runs/g
+expect 2 'needs --baseline' "$STROBE" report runs/g --junit=gate.xml
+expect 1 'learning_rate=10 failed; its message is above' "$STROBE" compare tiny.conf \
+    --learning_rate=1e-2,10 --max_iters=2000 --out_dir=runs/h $(echo $wild | cut -d' ' -f2-)
+[ -n "$(ls runs/h/learning_rate=1e-2/ckpt)" ] || fail "the other variant was not saved: $(cat out)"
 expect 2 'already contains a run' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
 expect 2 'nothing to compare' "$STROBE" compare tiny.conf --flash=false
 expect 2 'flash must be one of: true, false' "$STROBE" compare tiny.conf --flash=false,maybe \

@@ -52,5 +52,5 @@ $(cat "$work/out")"
 
 # The log without fields that depend on the clock.
 timeless() {
-    sed '/"kind":"sample"/d; s/,"ms":.*}/}/' "$1/log.jsonl"
+    sed '/"kind":"sample"/d; /"kind":"turn"/d; s/,"ms":.*}/}/' "$1/log.jsonl"
 }

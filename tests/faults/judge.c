@@ -76,7 +76,8 @@ void judge_words(struct worker *w, const struct outcome *o, enum command c)
         report(w, FIND_SIGNAL, "signal %d: %s", o->signal, tail(o->err));
     else if (o->code && !n)
         report(w, FIND_WORDLESS, "exit code %d: %s", o->code, tail(o->err));
-    else if (n > (c == COMPARE ? 2 : 1)) /* compare adds which of its trainings failed */
+    /* One of each of the two trainings of compare, which take turns; it adds which one failed. */
+    else if (n > (c == COMPARE ? 3 : 1))
         report(w, FIND_WORDY, "%s", tail(o->err));
     const char *advice = wrong_advice(o->err, c);
     if (advice) report(w, FIND_ADVICE, "'%s' in: %s", advice, tail(o->err));
@@ -99,7 +100,7 @@ static char *timeless(const char *run)
         char *end = strchr(line, '\n');
         if (end) *end = '\0';
         char *ms = strstr(line, ",\"ms\":");
-        if (!strstr(line, "\"kind\":\"sample\"")) {
+        if (!strstr(line, "\"kind\":\"sample\"") && !strstr(line, "\"kind\":\"turn\"")) {
             if (ms) *ms = '\0';
             fprintf(f, "%s%s", line, end ? "\n" : "");
         }

@@ -162,9 +162,75 @@ static void test_ctrl_c_keeps_samples(void **state)
     stops = NULL;
 }
 
+/* A contender whose samples differ: `ms` times 1 or `burst`, by turns of `length` samples. */
+struct bursty {
+    double ms, burst;
+    int length, taken;
+};
+
+static enum status bursty_sample(void *user, int, double *ret_ms)
+{
+    struct bursty *b = user;
+    ret_ms[0] = b->ms * (b->taken++ / b->length % 2 ? b->burst : 1);
+    return ST_OK;
+}
+
+static struct contender bursty_contender(struct bursty *b, double budget_ms)
+{
+    return (struct contender){
+        .sample = bursty_sample, .user = b, .parts = 1, .one_by_one = true, .budget_ms = budget_ms};
+}
+
+/* Both see the same bursts, so the order is certain although their ranges overlap. */
+static void test_certain_order_needs_no_more(void **state)
+{
+    (void)state;
+    struct arena kept = {0};
+    struct bursty one = {1.1, 2, 3, 0}, other = {1, 2, 3, 0};
+    struct contender c[] = {bursty_contender(&one, 1e4), bursty_contender(&other, 1e4)};
+    struct rounds r = {.most = 20, .least = 3, .keep = &kept, .go_on = true};
+    struct verdict v[2];
+    int fastest;
+    assert_int_equal(rounds_run(&r, c, 2), ST_OK);
+    rounds_order(c, 2, v, &fastest);
+    assert_int_equal(fastest, 1);
+    assert_int_equal(v[1].kind, VERDICT_NONE);
+    assert_int_equal(v[0].kind, VERDICT_SLOWER);
+    assert_int_equal(v[0].pairs, 20);
+    assert_int_equal(c[0].samples, 20);
+    arena_release(&kept);
+}
+
+/* Bursts of their own: more rounds, until the budget is spent or there are many of them. */
+static void test_uncertain_order_goes_on(void **state)
+{
+    (void)state;
+    struct verdict v[2];
+    int fastest;
+    for (int rich = 0; rich < 2; rich++) {
+        struct arena kept = {0};
+        struct bursty one = {1, 2, 3, 0}, other = {1, 2, 3, 3}; /* in turn */
+        double budget_ms = rich ? 1e4 : 60;
+        struct contender c[] = {bursty_contender(&one, budget_ms),
+                                bursty_contender(&other, budget_ms)};
+        struct rounds r = {.most = 20, .least = 3, .keep = &kept, .go_on = true};
+        assert_int_equal(rounds_run(&r, c, 2), ST_OK);
+        rounds_order(c, 2, v, &fastest);
+        assert_int_equal(v[!fastest].kind, VERDICT_UNCERTAIN);
+        if (rich)
+            assert_in_range(c[0].samples, 20 * ROUNDS_MORE, 20 * (ROUNDS_MORE + 1));
+        else
+            assert_in_range(c[0].samples, 28, 50); /* 1.5 ms each, 120 ms for both */
+        assert_int_equal(c[0].whole.n, c[0].samples);
+        arena_release(&kept);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_certain_order_needs_no_more),
+        cmocka_unit_test(test_uncertain_order_goes_on),
         cmocka_unit_test(test_slow_contenders_give_fewer_samples),
         cmocka_unit_test(test_short_contenders_run_several_times_per_sample),
         cmocka_unit_test(test_parts_and_their_sum),

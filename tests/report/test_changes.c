@@ -123,9 +123,25 @@ static void test_time_in_no_row(void **state)
     assert_float_equal(find(&c, "in no row")->after.ms, 2, 1e-9);
 }
 
-/* A line that varies by more than it differs is noise; a new line has nothing to be compared
- * with. */
-static void test_noise(void **state)
+/* Gives a profile `n` chunks of turns `of`, every row `ms` long in each, with a burst at every
+ * third. */
+static void add_chunks(struct fixture *f, struct profile_file *p, double of, int n, double ms)
+{
+    struct profile_file_chunks *c = &p->chunks;
+    double *x = ARENA_NEW(&f->arena, double, n);
+    c->turn = ARENA_NEW(&f->arena, double, n);
+    for (int i = 0; i < n; i++) {
+        c->turn[i] = i + 1;
+        x[i] = ms * (i % 3 ? 1 : 1.5);
+    }
+    c->n = n;
+    c->of = of;
+    c->plain_ms = c->step_ms = c->idle_ms = x;
+    for (int i = 0; i < p->rows; i++) p->row[i].chunk_ms = x;
+}
+
+/* Lines get the verdict of their chunks; a new line has nothing to be compared with. */
+static void test_verdicts(void **state)
 {
     struct fixture *f = *state;
     struct profile_file slow = read_rows(f, "slow", profile_slow),
@@ -133,17 +149,40 @@ static void test_noise(void **state)
     struct changes c;
     const char *place = "forward / block / MLP / up";
     changes_find(&slow, &flash, &f->arena, &c);
-    const struct change *x = find(&c, place);
-    double differs = fabs(x->after.ms - x->before.ms);
-    assert_true(differs > 0 && !change_is_noise(x)); /* its variation is unknown */
-    for (int i = 0; i < slow.rows; i++) slow.row[i].std = 2 * differs;
+    assert_int_equal(find(&c, place)->verdict.kind, VERDICT_NONE); /* an older file */
+    assert_int_equal(c.speed.how, SPEED_UNKNOWN);
+    add_chunks(f, &slow, 7, 20, 1.1);
+    add_chunks(f, &flash, 7, 18, 1);
     changes_find(&slow, &flash, &f->arena, &c);
+    assert_int_equal(find(&c, place)->verdict.kind, VERDICT_FASTER);
+    assert_int_equal(find(&c, "forward / block / attention / flash attention")->verdict.kind,
+                     VERDICT_NONE);
+    if (!strstr(changes_words(&c, &f->arena), "flash is 1.10 times as fast as slow (1.10 to 1.10, "
+                                              "in 18 turns)"))
+        fail_msg("%s", changes_words(&c, &f->arena));
+    /* the same times, but not in turns with each other */
+    flash.chunks.of = 8;
+    changes_find(&slow, &flash, &f->arena, &c);
+    assert_int_equal(find(&c, place)->verdict.kind, VERDICT_UNCERTAIN);
     assert_true(change_is_noise(find(&c, place)));
-    assert_false(change_is_noise(find(&c, "forward / block / attention / flash attention")));
-    assert_non_null(strstr(changes_words(&c, &f->arena), "are within the noise"));
-    for (int i = 0; i < slow.rows; i++) slow.row[i].std = differs / 1e3;
+    assert_non_null(strstr(changes_words(&c, &f->arena), "are not known to differ"));
+    assert_non_null(
+        strstr(changes_words(&c, &f->arena), "cannot be told apart in speed from slow"));
+    /* apart on a busy machine */
+    add_chunks(f, &flash, NAN, 18, 0.1);
     changes_find(&slow, &flash, &f->arena, &c);
-    assert_false(change_is_noise(find(&c, place)));
+    assert_int_equal(find(&c, place)->verdict.kind, VERDICT_FASTER);
+    flash.threads = slow.threads = 2;
+    flash.others = 1;
+    changes_find(&slow, &flash, &f->arena, &c);
+    assert_int_equal(c.speed.how, SPEED_BUSY);
+    assert_int_equal(find(&c, place)->verdict.kind, VERDICT_UNCERTAIN);
+    /* equal plans */
+    slow.work = flash.work = "abc";
+    slow.commit = flash.commit = "def";
+    changes_find(&slow, &flash, &f->arena, &c);
+    assert_int_equal(c.speed.how, SPEED_SAME_WORK);
+    assert_int_equal(find(&c, place)->verdict.kind, VERDICT_NONE);
 }
 
 static void test_table(void **state)
@@ -172,12 +211,9 @@ static void test_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_slow_against_flash),
-        WITH_FIXTURE(test_against_itself),
-        WITH_FIXTURE(test_many_for_one),
-        WITH_FIXTURE(test_time_in_no_row),
-        WITH_FIXTURE(test_noise),
-        WITH_FIXTURE(test_table),
+        WITH_FIXTURE(test_slow_against_flash), WITH_FIXTURE(test_against_itself),
+        WITH_FIXTURE(test_many_for_one),       WITH_FIXTURE(test_time_in_no_row),
+        WITH_FIXTURE(test_verdicts),           WITH_FIXTURE(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

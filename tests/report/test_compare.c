@@ -88,22 +88,113 @@ static void test_headline_numbers(void **state)
     assert_float_equal(largest, 0.01, 1e-12);
     assert_float_equal(last, -0.01, 1e-12);
     assert_int_equal(c.verdicts, 1);
-    assert_string_equal(c.verdict[0],
-                        "flash is 2.00 times as fast as slow, with 25.0 % less memory; validation "
-                        "losses differ by at most 0.01 over 2 evaluations (-0.01 at the last).");
+    assert_string_equal(
+        c.verdict[0],
+        "flash is 2.00 times as fast as slow (1.93 to 2.08, measured apart), with 25.0 "
+        "% less memory; validation losses differ by at most 0.01 over 2 evaluations (-0.01 at the "
+        "last).");
 }
 
-/* A difference within the spread of the steps is reported as noise. */
-static void test_noise_is_reported(void **state)
+/* A difference below the smallest one with a name. */
+static void test_small_difference(void **state)
 {
     struct fixture *f = *state;
     char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
                     fixture_run(f, "b", "true", 20.3, 6000, 3.2)};
     struct comparison c = compare(f, dirs, 2);
     assert_int_equal(c.settings, 0);
+    assert_string_equal(
+        c.verdict[0],
+        "b cannot be told apart in speed from a (0.94 to 1.04 times as fast, measured "
+        "apart), with the same memory; validation losses are equal over 2 evaluations.");
+}
+
+/* A log with `n` turns of `strobe compare` number `of`, each `ms` and a burst at every third. */
+static void write_turns(struct fixture *f, const char *name, int of, int n, double ms)
+{
+    struct str s = {0};
+    for (int i = 0; i < n; i++) {
+        double t = ms * (i % 3 ? 1 : 1.5);
+        str_printf(&s,
+                   "{\"v\":1,\"kind\":\"step\",\"iter\":%d,\"loss\":4,\"ms\":%g}\n"
+                   "{\"v\":1,\"kind\":\"turn\",\"iter\":%d,\"of\":%d,\"turn\":%d,\"iters\":1,"
+                   "\"ms\":%g}\n",
+                   i, t, i, of, i + 1, t);
+    }
+    fixture_write(f, arena_printf(&f->arena, "%s/log.jsonl", name), str_text(&s));
+    str_release(&s);
+}
+
+/* Bursts that hit a pair cancel; turns of another `strobe compare` are no pairs. */
+static void test_turns(void **state)
+{
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 20, 6000, 3.2)};
+    write_turns(f, "a", 7, 20, 11);
+    write_turns(f, "b", 7, 18, 10);
+    struct comparison c = compare(f, dirs, 2);
+    assert_int_equal(c.speed[1].how, SPEED_IN_TURNS);
+    assert_string_equal(c.verdict[0], "b is 1.10 times as fast as a (1.10 to 1.10, in 18 turns), "
+                                      "with the same memory.");
+    assert_string_equal(cell(&c, 1, "speed")->text, "1.10 x");
+    write_turns(f, "b", 8, 18, 10);
+    c = compare(f, dirs, 2);
+    assert_int_equal(c.speed[1].how, SPEED_APART);
     assert_string_equal(c.verdict[0],
-                        "b is as fast as a, within the spread of the steps, with the same memory; "
-                        "validation losses are equal over 2 evaluations.");
+                        "b cannot be told apart in speed from a (0.73 to 1.65 times as fast, "
+                        "measured apart), with the same memory.");
+    assert_string_equal(cell(&c, 1, "speed")->text, "cannot tell");
+}
+
+static void write_plan(struct fixture *f, const char *name, const char *work)
+{
+    fixture_write(f, arena_printf(&f->arena, "%s/plan.json", name),
+                  arena_printf(&f->arena,
+                               "{\"v\":1,\"tokens_per_step\":1000,\"plan_sha256\":\"%s\","
+                               "\"memory\":{\"total\":6000}}",
+                               work));
+}
+
+/* Equal plans: whatever the clock says is noise, unless program or machine differ. */
+static void test_equal_plans(void **state)
+{
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 40, 6000, 3.2)};
+    write_plan(f, "a", "abc");
+    write_plan(f, "b", "abc");
+    struct comparison c = compare(f, dirs, 2);
+    assert_string_equal(c.verdict[0],
+                        "b has the same plan as a, so their speeds are not compared, with the same "
+                        "memory; validation losses are equal over 2 evaluations.");
+    assert_string_equal(cell(&c, 1, "speed")->text, "same plan");
+    write_plan(f, "b", "abd");
+    assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_APART);
+    write_plan(f, "b", "abc");
+    fixture_write(f, "a/env.json", "{\"commit\":\"1\",\"date\":\"x\"}");
+    fixture_write(f, "b/env.json", "{\"commit\":\"2\",\"date\":\"y\"}");
+    assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_APART);
+    fixture_write(f, "b/env.json", "{\"commit\":\"1\",\"date\":\"y\"}");
+    assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_SAME_WORK);
+}
+
+/* Apart on a busy machine: no verdict, however large the difference. */
+static void test_busy_and_apart(void **state)
+{
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 40, 6000, 3.2)};
+    const char *busy = "{\"v\":1,\"iters\":10,\"complete\":true,\"others_busy\":0.75}";
+    fixture_write(f, "b/summary.json", busy);
+    struct comparison c = compare(f, dirs, 2);
+    assert_non_null(strstr(c.verdict[0], "cannot be compared in speed with a, because other "
+                                         "programs used 75 % of the processors"));
+    write_turns(f, "a", 7, 20, 11);
+    write_turns(f, "b", 7, 20, 10);
+    c = compare(f, dirs, 2);
+    assert_non_null(strstr(c.verdict[0], "b is 1.10 times as fast as a"));
+    assert_non_null(strstr(c.note[0], "the verdict compares turns and allows for that"));
 }
 
 /* Times are not compared if other programs used the machine, or of only a few steps. */
@@ -241,7 +332,10 @@ int main(void)
         WITH_FIXTURE(test_differing_keys_are_named),
         WITH_FIXTURE(test_a_key_that_one_run_lacks_differs),
         WITH_FIXTURE(test_headline_numbers),
-        WITH_FIXTURE(test_noise_is_reported),
+        WITH_FIXTURE(test_small_difference),
+        WITH_FIXTURE(test_turns),
+        WITH_FIXTURE(test_equal_plans),
+        WITH_FIXTURE(test_busy_and_apart),
         WITH_FIXTURE(test_unreliable_times),
         WITH_FIXTURE(test_clocks),
         WITH_FIXTURE(test_text_is_aligned),

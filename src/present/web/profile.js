@@ -120,8 +120,8 @@ const count = x => x > 0 ? (Number.isInteger(x) ? strobe.thousands(x) : strobe.s
 const fixed = x => isNumber(x) ? x.toFixed(x < 100 ? 3 : 2) : null;
 
 function changeRows(change) {
-    return change.rows.map(([kind, place, family, before, after, noise]) => ({
-        kind, place, family, noise,
+    return change.rows.map(([kind, place, family, before, after, verdict]) => ({
+        kind, place, family, verdict,
         before: before && before[0], after: after && after[0],
         msBefore: before ? before[1] : null, msAfter: after ? after[1] : null,
         nBefore: before ? before[2] : null, nAfter: after ? after[2] : null,
@@ -146,7 +146,7 @@ function changesSection(page) {
         {id: "change", title: "change", help: "kind of change", value: row => row.kind, cell: row => element("span", {class: "kind " + row.kind.replace(" ", "-")}, row.kind)},
         {id: "place", title: "where", help: "part of the model, over all its blocks", kind: "first", value: row => row.place, cell: row => element("span", {title: `${row.kind}, ${families[row.family]}: ${row.place}`}, familySwatch(row.family), strobe.middleCut(row.place))},
         {id: "difference", title: "difference, ms", help: "per step, after minus before", number: true, value: row => row.difference, cell: row => differenceCell(row, most)},
-        ...(rows.some(row => row.noise) ? [{id: "noise", title: "noise", help: "within: at most the variation of the line from step to step", value: row => row.noise ? "within" : null}] : []),
+        ...(rows.some(row => row.verdict) ? [{id: "verdict", title: "verdict", help: "faster, slower, same or cannot tell, by one rule (docs/MEASURING.md)", value: row => row.verdict || null}] : []),
         {id: "ms_before", title: before.name + ", ms", help: "per step", number: true, value: row => row.msBefore, cell: row => fixed(row.msBefore)},
         {id: "ms_after", title: after.name + ", ms", help: "per step", number: true, value: row => row.msAfter, cell: row => fixed(row.msAfter)},
         {id: "n_before", title: "× before", help: "executions per step", number: true, value: row => row.nBefore || null, cell: row => count(row.nBefore)},

@@ -1,0 +1,109 @@
+#include "cli/variants.h"
+
+#include "backend/backend.h"
+#include "cli/command.h"
+#include "cli/planned.h"
+#include "engine/device.h"
+#include "engine/fit.h"
+#include "engine/tune.h"
+#include "model/model.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* Of a process on a GPU besides its plans: context, libraries, compiled kernels. */
+static const int64_t CONTEXT_BYTES = 1 << 30;
+
+bool variants_wanted(int argc, char *const *argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (config_is_override(argv[i]) && bench_is_list(argv[i])) return true;
+    return false;
+}
+
+static enum status sort_words(struct variants *v, int argc, char **argv, struct arena *a)
+{
+    v->common = ARENA_NEW(a, char *, argc + 1);
+    for (int i = 0; i < argc; i++)
+        if (bench_is_list(argv[i]))
+            TRY(bench_add_axis(&v->grid, argv[i], a));
+        else
+            v->common[v->commons++] = argv[i];
+    if (v->grid.axes) return ST_OK;
+    return fail(ST_USAGE,
+                "nothing to compare; give a key several values, as in --flash=false,true");
+}
+
+/* Variant `n` of the Cartesian product. */
+static void make_variant(struct variants *all, int n, struct arena *a)
+{
+    struct variant *v = &all->variant[n];
+    v->name = "";
+    for (int i = all->grid.axes - 1; i >= 0; i--) {
+        const struct bench_axis *x = &all->grid.axis[i];
+        const char *word = arena_printf(a, "%s=%s", x->key, x->value[n % x->values]);
+        v->name = *v->name ? arena_printf(a, "%s,%s", word, v->name) : word;
+        v->word[i] = arena_printf(a, "--%s", word);
+        n /= x->values;
+    }
+    v->dir = arena_printf(a, "%s/%s", all->config.train.out_dir, v->name);
+}
+
+enum status variants_read(struct variants *v, int argc, char **argv, struct arena *a)
+{
+    *v = (struct variants){0};
+    TRY(sort_words(v, argc, argv, a));
+    TRY(command_read_config(&v->config, v->commons, v->common, true, a));
+    int n = 1;
+    for (int i = 0; i < v->grid.axes; i++) {
+        n *= v->grid.axis[i].values;
+        if (n > VARIANTS_MOST)
+            return fail(ST_USAGE, "more than %d runs; vary fewer keys or values", VARIANTS_MOST);
+    }
+    for (; v->n < n; v->n++) make_variant(v, v->n, a);
+    return ST_OK;
+}
+
+enum status variants_config(const struct variants *v, int i, struct config *ret, struct arena *a)
+{
+    const struct variant *x = &v->variant[i];
+    enum status st = command_read_config(ret, v->commons, v->common, true, a);
+    for (int k = 0; st == ST_OK && k < v->grid.axes; k++) st = config_set(ret, x->word[k], a);
+    if (st == ST_OK) st = model_check(ret);
+    if (st != ST_OK) return st;
+    if (strlen(x->name) <= NAME_MAX && !strchr(x->name, '/')) return ST_OK;
+    return fail(ST_USAGE, "%s cannot be a folder name; choose shorter values, without /", x->name);
+}
+
+enum status variants_plan(struct variants *v, int i, const struct config *c, unsigned kinds,
+                          struct arena *a)
+{
+    struct variant *x = &v->variant[i];
+    struct program p;
+    struct arena scratch = {0};
+    int64_t vocab;
+    TRY(device_of(c, &x->device));
+    TRY(planned_vocabulary(c, 0, &vocab, a));
+    enum status st = program_for(&p, c, vocab, kinds, device_backend(c), &scratch);
+    if (st == ST_OK) {
+        bool host = x->device.backend->host_memory;
+        x->bytes = program_bytes(&p);
+        x->bytes += host ? fit_host_bytes(&p, false, c->plan.threads) : CONTEXT_BYTES;
+    }
+    arena_release(&scratch);
+    return st;
+}
+
+bool variants_fit(const struct variants *v)
+{
+    for (int i = 0; i < v->n; i++) {
+        const struct device *d = &v->variant[i].device;
+        int64_t sum = 0, free = d->backend->devices.free_memory(d->number);
+        for (int k = 0; k < v->n; k++) {
+            const struct device *e = &v->variant[k].device;
+            if (e->backend == d->backend && e->number == d->number) sum += v->variant[k].bytes;
+        }
+        if (free >= 0 && sum > free / 10 * 9) return false;
+    }
+    return true;
+}

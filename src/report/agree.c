@@ -1,0 +1,63 @@
+#include "report/agree.h"
+
+#include <math.h>
+
+static const double APART = 1.1;
+
+static void note(struct comparison *c, const char *text, struct arena *a)
+{
+    const char **all = ARENA_NEW(a, const char *, c->notes + 1);
+    for (int i = 0; i < c->notes; i++) all[i] = c->note[i];
+    all[c->notes++] = text;
+    c->note = all;
+}
+
+static void compare_times(struct comparison *runs, const struct profile_file *p, struct arena *a)
+{
+    const struct run *r = &runs->run[p->run];
+    double clock = r->figures.ms_median, ratio = p->plain_ms / clock;
+    if (!(ratio > APART || ratio < 1 / APART)) return;
+    note(
+        runs,
+        arena_printf(a,
+                     "The clock of %s gives %.4g ms for a step, its profile %.4g ms (without "
+                     "profiling, on random tokens): they disagree, so the machine was not the same "
+                     "for both.",
+                     r->name, clock, p->plain_ms),
+        a);
+}
+
+static bool is_named(const struct speed *s)
+{
+    return s->how >= SPEED_APART &&
+           (s->verdict.kind == VERDICT_FASTER || s->verdict.kind == VERDICT_SLOWER);
+}
+
+/* One names a winner, and the other another one, or none within the first one's interval. */
+static bool disagree(const struct speed *x, const struct speed *y)
+{
+    if (x->how < SPEED_APART || y->how < SPEED_APART) return false;
+    if (!is_named(x) && !is_named(y)) return false;
+    return x->verdict.low > y->verdict.high || y->verdict.low > x->verdict.high;
+}
+
+void agree_note(struct comparison *runs, const struct profile_file *profile, int profiles,
+                const struct changes *change, struct arena *a)
+{
+    char clock[VERDICT_TEXT], profiled[VERDICT_TEXT];
+    for (int i = 0; i < profiles; i++)
+        if (profile[i].run >= 0) compare_times(runs, &profile[i], a);
+    for (int i = 1; i < profiles; i++) {
+        int run = profile[i].run;
+        if (profile[0].run != 0 || run < 1) continue;
+        const struct speed *x = &runs->speed[run], *y = &change[i - 1].speed;
+        if (!disagree(x, y)) continue;
+        note(runs,
+             arena_printf(a,
+                          "The clock of the runs says of %s beside %s: %s. The profiles say: %s. "
+                          "They disagree; believe neither before both are measured in turns.",
+                          runs->run[run].name, runs->run[0].name, verdict_text(&x->verdict, clock),
+                          verdict_text(&y->verdict, profiled)),
+             a);
+    }
+}
