@@ -185,5 +185,7 @@ void heap_guard_libraries(void)
 {
     json_set_alloc_funcs(alloc_for_json, free);
     (void)CRYPTO_set_mem_functions(alloc_for_crypto, resize_for_crypto, free_for_crypto);
+    /* Its cleanup at exit allocates: without memory, that would add a second error message. */
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     guard_cplusplus();
 }
