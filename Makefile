@@ -57,6 +57,8 @@ DEBUG_asan := -g1
 # The checks that sanitizers insert make gcc warn of overlaps and truncations that are not there.
 CFLAGS_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover -fno-omit-frame-pointer \
                -Wno-format-truncation -Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized
+# The highest version: `sort` alone would take llvm-9 over llvm-14.
+newest = $(if $(1),$(shell printf '%s\n' $(1) | sort -V | tail -n 1))
 # tools/tsan.sh explains why ThreadSanitizer takes LLVM's OpenMP and no oneDNN.
 LLVM = $(call newest,$(wildcard /usr/lib/llvm-*/lib/libarcher.so))
 CFLAGS_tsan := -O1 -fsanitize=thread -fno-omit-frame-pointer \
@@ -69,8 +71,6 @@ endif
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
 
 comma := ,
-# The highest version: `sort` alone would take llvm-9 over llvm-14.
-newest = $(if $(1),$(shell printf '%s\n' $(1) | sort -V | tail -n 1))
 
 # Libraries: what is installed is used (docs/ARCHITECTURE.md). One call of pkg-config for each question.
 REQUIRED := jansson libcrypto
