@@ -88,7 +88,7 @@ keys() {
     case $2 in
     same-plan) [ "$1" = bench ] && echo --seed=1,2 || echo --learning_rate=1e-3,2e-3 ;;
     tie) echo --beta2=0.95,0.96 ;;
-    difference) echo --d_ff=256,336 ;;
+    difference) echo --d_ff=256,320 ;;
     esac
 }
 
