@@ -38,8 +38,7 @@ enum { MANY_CORES = 8 };
  * constructors of this program. Only .preinit_array runs earlier. libc is not initialised then and
  * will use `envp` unchanged, an array that cannot grow. So GOMP_SPINCOUNT temporarily replaces the
  * entry of PATH, which no constructor reads. Without PATH, libgomp keeps its default.
- * threads_available may run that early: it makes system calls, formats into its own stack and asks
- * libgomp only for variables that are still zero. It takes no memory and opens no stream. */
+ * threads_allowed may run that early. OpenMP must not be asked yet: LLVM's library crashes. */
 static char spin_count[] = "GOMP_SPINCOUNT=20000";
 static char **borrowed, *path; /* the entry of envp, and its original value */
 
@@ -51,7 +50,7 @@ static void set_spin_count(int, char **, char **envp)
         if (!strncmp(*e, "PATH=", 5)) entry = e;
     }
     if (!entry) return;
-    if (threads_available() < MANY_CORES) strcpy(strchr(spin_count, '=') + 1, "5000");
+    if (threads_allowed() < MANY_CORES) strcpy(strchr(spin_count, '=') + 1, "5000");
     borrowed = entry;
     path = *entry;
     *entry = spin_count;

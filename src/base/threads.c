@@ -150,16 +150,26 @@ void threads_unbind(void)
     if (omp_get_num_places() && mask_of_process(&mask)) sched_setaffinity(0, sizeof mask, &mask);
 }
 
-int64_t threads_available(void)
+static int64_t within_groups(int64_t n)
 {
-    cpu_set_t mask;
-    bool known = mask_of_process(&mask);
-    int64_t n = known ? cores_of_mask(&mask) : omp_get_num_procs();
     char groups[8192] = "";
     file_peek("/proc/self/cgroup", groups, sizeof groups);
     int64_t limit = threads_group_limit(groups, "/sys/fs/cgroup");
     if (limit > 0 && limit < n) n = limit;
     return n > 0 ? n : 1;
+}
+
+int64_t threads_available(void)
+{
+    cpu_set_t mask;
+    return within_groups(mask_of_process(&mask) ? cores_of_mask(&mask) : omp_get_num_procs());
+}
+
+int64_t threads_allowed(void)
+{
+    cpu_set_t mask;
+    bool known = sched_getaffinity(0, sizeof mask, &mask) == 0;
+    return within_groups(known ? cores_of_mask(&mask) : CPU_SETSIZE);
 }
 
 void threads_set(int64_t n)

@@ -12,6 +12,9 @@ int64_t threads_count(void);
 /* One thread for each core that this process may use, by its affinity mask and control groups. A
  * second hardware thread shares the vector units and delays every barrier: not counted. */
 int64_t threads_available(void);
+/* The same by the system alone: OpenMP, which may have bound this thread to one place, is not
+ * asked. Allocates nothing, so it may run before main and before constructors. */
+int64_t threads_allowed(void);
 /* Lets this thread run on all processors of the process again after OpenMP bound it to one place.
  * Call it before starting a child process, which would otherwise inherit the single place. */
 void threads_unbind(void);
