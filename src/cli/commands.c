@@ -142,7 +142,8 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
             "no configuration given; name one, for example configs/shakespeare_char_cpu.conf");
     const char *found = path ? find_config(path, a) : NULL;
     if (found && !file_exists(found))
-        return fail(ST_IO, "there is no file %s; try configs/shakespeare_char_cpu.conf", path);
+        return fail(ST_IO, "there is no file or folder %s; try configs/shakespeare_char_cpu.conf",
+                    path);
     if (found) TRY(config_read(c, found, a));
     for (int i = 0; i < argc; i++)
         if (argv[i] != path) TRY(config_set(c, argv[i], a));

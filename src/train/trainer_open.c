@@ -32,6 +32,28 @@ static enum status read_before(struct trainer *t)
     return ST_OK;
 }
 
+/* Says how far the run in the directory is, as far as this can be read. */
+static enum status fail_taken(const struct dir *dir, struct arena *a)
+{
+    const char *state = "", *more = "";
+    bool complete;
+    int64_t last;
+    if (rundir_progress(dir, &complete, &last) == ST_OK) {
+        const char *most =
+            last < 0 ? "" : arena_printf(a, " after %lld iterations", (long long)last);
+        const char *kept =
+            last < 0 ? "it has no checkpoint"
+                     : arena_printf(a, "its last checkpoint is of iteration %lld", (long long)last);
+        state = complete ? arena_printf(a, ", which finished%s", most)
+                         : arena_printf(a, ", which did not finish (%s)", kept);
+        more = complete ? " --max_iters=MORE" : "";
+    }
+    return fail(ST_USAGE,
+                "%s already contains a run%s: continue it with `strobe train %s "
+                "--init_from=resume%s`, choose another --out_dir, or replace it (--overwrite)",
+                dir->path, state, dir->path, more);
+}
+
 static enum status look(struct trainer *t, bool resume, bool overwrite)
 {
     const struct dir *dir = &t->run.dir;
@@ -41,11 +63,7 @@ static enum status look(struct trainer *t, bool resume, bool overwrite)
         return fail(ST_USAGE,
                     "%s contains no run to continue: start one without --init_from=resume",
                     dir->path);
-    if (has_run && !resume && !overwrite)
-        return fail(ST_USAGE,
-                    "%s already contains a run: continue it (--init_from=resume), choose another "
-                    "--out_dir, or replace it (--overwrite)",
-                    dir->path);
+    if (has_run && !resume && !overwrite) return fail_taken(dir, t->arena);
     if (!resume) return ST_OK;
     TRY(checkpoint_find(dir, false, t->arena, &t->last, &t->found));
     return read_before(t);

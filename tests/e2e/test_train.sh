@@ -117,10 +117,15 @@ echo 'n_layer' >>runs/changed/config.conf
 expect 0 'is used' "$STROBE" train runs/changed --init_from=resume --max_iters=302
 [ "$(wc -l <runs/changed/config.conf)" -gt 50 ] || fail "config.conf was not written again"
 
+# --- a name with a newline and a terminal escape is shown, not sent
+expect 0 'run          runs/a\nb\x1b[31m' env STROBE_LOG=info "$STROBE" train tiny.conf \
+    --max_iters=1 --out_dir="$(printf 'runs/a\nb\033[31m')"
+
 # --- wrong usage
 expect 2 'no configuration given' "$STROBE" train
+expect 1 'there is no file or folder nowhere;' "$STROBE" train nowhere --init_from=resume
 expect 1 'nowhere.conf' "$STROBE" train nowhere.conf
-expect 2 'already contains a run' "$STROBE" train tiny.conf --out_dir=$run
+expect 2 'already contains a run, which finished after' "$STROBE" train tiny.conf --out_dir=$run
 expect 2 'n_embd = 32, not 64' "$STROBE" train tiny.conf --out_dir=$run --n_embd=64 \
     --init_from=resume
 expect 2 'runs/none contains no run to continue' "$STROBE" train tiny.conf --out_dir=runs/none \
@@ -155,6 +160,10 @@ wild="--learning_rate=10 --weight_decay=10 --grad_clip=0 --decay_lr=false --eval
 expect 1 'check_nan=true' "$STROBE" train tiny.conf --out_dir=runs/wild $wild
 grep -q 'iteration' out || fail "the iteration is not printed: $(cat out)"
 [ -e runs/wild/ckpt/000002/DONE ] || fail "the earlier checkpoint is gone"
+last=$(ls runs/wild/ckpt | tail -n 1 | sed 's/^0*//')
+expect 2 "which did not finish (its last checkpoint is of iteration $last): continue it with" \
+    "$STROBE" train tiny.conf --out_dir=runs/wild
+grep -qF '`strobe train runs/wild --init_from=resume`' out || fail "no command: $(cat out)"
 expect 1 'is NaN or infinite' "$STROBE" train runs/wild --init_from=resume --check_nan=true
 grep -q 'node [0-9]* [A-Z_]* ' out || fail "the operator is not printed: $(cat out)"
 
