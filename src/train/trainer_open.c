@@ -54,6 +54,19 @@ static enum status fail_taken(const struct dir *dir, struct arena *a)
                 dir->path, state, dir->path, more);
 }
 
+/* A run that finished has saved: to begin anew would destroy what is left of it. */
+static enum status check_lost(const struct trainer *t)
+{
+    bool complete = false;
+    if (t->found || !t->before || t->before->train.max_iters == 0) return ST_OK;
+    TRY(rundir_is_complete(&t->run.dir, &complete));
+    if (!complete) return ST_OK;
+    return fail(ST_FORMAT,
+                "the run in %s finished, but its checkpoints are gone, and nothing was changed: "
+                "put the folder ckpt back, or replace the run (--overwrite)",
+                t->run.dir.path);
+}
+
 static enum status look(struct trainer *t, bool resume, bool overwrite)
 {
     const struct dir *dir = &t->run.dir;
@@ -66,7 +79,8 @@ static enum status look(struct trainer *t, bool resume, bool overwrite)
     if (has_run && !resume && !overwrite) return fail_taken(dir, t->arena);
     if (!resume) return ST_OK;
     TRY(checkpoint_find(dir, false, t->arena, &t->last, &t->found));
-    return read_before(t);
+    TRY(read_before(t));
+    return check_lost(t);
 }
 
 enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, bool overwrite,
@@ -108,9 +122,8 @@ static enum status check_iterations(const struct trainer *t)
 {
     if (!t->found || t->last.state.iter <= t->config->train.max_iters) return ST_OK;
     return fail(ST_USAGE,
-                "the run in %s has already done %lld iterations: set --max_iters to no "
-                "less",
-                t->run.dir.path, (long long)t->last.state.iter);
+                "the run in %s has already done %lld iterations: set --max_iters to %lld or more",
+                t->run.dir.path, (long long)t->last.state.iter, (long long)t->last.state.iter);
 }
 
 static enum status load_last(struct trainer *t, bool changed)

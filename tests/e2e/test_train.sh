@@ -155,6 +155,17 @@ expect 0 '2 iterations' "$STROBE" train tiny.conf --out_dir=$run --max_iters=2 -
 [ "$(grep -c '"kind":"step"' $run/log.jsonl)" = 2 ] || fail "the older log was not replaced"
 [ "$(ls $run/ckpt)" = 000002 ] || fail "older checkpoints were not removed"
 
+# --- checkpoints that are gone, or no folder: nothing is changed
+mv $run/ckpt kept_ckpt
+cp $run/log.jsonl before
+expect 1 'its checkpoints are gone' "$STROBE" train $run --init_from=resume
+cmp before $run/log.jsonl || fail "the log of a run without its checkpoints was changed"
+echo mine >$run/ckpt
+expect 2 'ckpt is not a folder' "$STROBE" train tiny.conf --out_dir=$run --max_iters=2 --overwrite
+[ "$(cat $run/ckpt)" = mine ] || fail "a file named ckpt was removed"
+rm $run/ckpt
+mv kept_ckpt $run/ckpt
+
 # --- a diverging run stops, reports where, and keeps its checkpoints
 wild="--learning_rate=10 --weight_decay=10 --grad_clip=0 --decay_lr=false --eval_interval=2"
 expect 1 'check_nan=true' "$STROBE" train tiny.conf --out_dir=runs/wild $wild
