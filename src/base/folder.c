@@ -234,8 +234,13 @@ void folder_writer_discard(struct folder_writer *w)
 
 enum status folder_remove_at(const struct dir *at, const char *name)
 {
-    char gone[FILE_TEMPORARY];
+    char gone[FILE_TEMPORARY], buffer[DIR_NAME];
+    struct stat there;
     TRY(file_temporary_name(name, gone));
+    if (fstatat(dir_fd(at), dir_name(at, name, buffer), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISDIR(there.st_mode))
+        return fail(ST_USAGE, "%s is not a folder, so it was not removed: move it away",
+                    dir_path(at, name, buffer));
     if (rename_at(at, name, gone, 0) != 0)
         return errno == ENOENT ? ST_OK : dir_fail(at, name, errno);
     TRY(dir_sync_parent(at, name)); /* or a crash shows a part of the folder under its name */

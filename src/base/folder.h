@@ -33,7 +33,8 @@ enum status folder_restore_at(const struct dir *at, const char *name);
 enum status folder_is_interrupted(const char *path, bool *ret_interrupted);
 /* Whether a writer may give a folder or file this name for a time, and remove it later. */
 bool folder_is_temporary(const char *name);
-/* Removes a folder in one step: a reader sees all of it or none. A missing folder is ST_OK. */
+/* Removes a folder in one step: a reader sees all of it or none. A missing folder is ST_OK;
+ * ST_USAGE if it is a file or a link. */
 enum status folder_remove_at(const struct dir *at, const char *name);
 
 #endif

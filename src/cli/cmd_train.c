@@ -7,6 +7,7 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "base/visible.h"
 #include "cli/command.h"
 #include "cli/version.h"
 #include "config/config.h"
@@ -64,10 +65,13 @@ static void print_before(const struct trainer *t)
     const struct dataset *d = &t->learner.dataset;
     char train[32], val[32];
     struct str s = {0};
-    str_printf(&s, "run          %s\n", c->train.out_dir);
-    str_printf(&s, "data         %s, %s training tokens, %s validation tokens, vocabulary of %d\n",
-               d->name, str_thousands(train, d->count[SPLIT_TRAIN]),
-               str_thousands(val, d->count[SPLIT_VAL]), d->vocabulary.size);
+    str_append(&s, "run          ");
+    visible_append(&s, c->train.out_dir);
+    str_append(&s, "\ndata         ");
+    visible_append(&s, d->name);
+    str_printf(&s, ", %s training tokens, %s validation tokens, vocabulary of %d\n",
+               str_thousands(train, d->count[SPLIT_TRAIN]), str_thousands(val, d->count[SPLIT_VAL]),
+               d->vocabulary.size);
     facts_print(&t->facts, &s);
     str_printf(&s, "threads      %lld, isa %s", (long long)threads_count(), isa_words[isa_used()]);
     log_info("%s\n", str_text(&s));

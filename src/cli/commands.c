@@ -177,7 +177,8 @@ static enum status read_named(struct config *c, const char *path, struct arena *
 {
     const char *found = find_config(path, a);
     if (!file_exists(found))
-        return fail(ST_IO, "there is no file %s; try configs/shakespeare_char_cpu.conf", path);
+        return fail(ST_IO, "there is no file or folder %s; try configs/shakespeare_char_cpu.conf",
+                    path);
     if (!file_is_dir(found)) return config_read(c, found, a);
     const char *of_run = arena_printf(a, "%s/config.conf", found);
     if (!file_exists(of_run))

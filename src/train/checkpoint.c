@@ -128,10 +128,11 @@ static enum status fail_unreadable(const struct dir *run, int error)
 static enum status list(const struct dir *run, struct arena *a, int64_t **ret_iters, int *ret_count)
 {
     enum status st = ckpt_iters(run, a, ret_iters, ret_count);
-    if (st != ST_OK)
-        return fail_in(st, "the checkpoints cannot be read, so nothing was changed: give yourself "
-                           "permission, or try again when the disk can be read");
-    return ST_OK;
+    if (st == ST_OK) return ST_OK;
+    bool other = errno == ENOTDIR || errno == ELOOP; /* a file, or a link that is not followed */
+    return fail_in(st, "the checkpoints cannot be read, so nothing was changed: %s",
+                   other ? "ckpt must be the folder that the training wrote; put it back"
+                         : "give yourself permission, or try again when the disk can be read");
 }
 
 struct passed_over {

@@ -177,6 +177,17 @@ enum status rundir_is_complete(const struct dir *dir, bool *ret_complete)
     return st;
 }
 
+enum status rundir_progress(const struct dir *dir, bool *ret_complete, int64_t *ret_last)
+{
+    struct arena scratch = {0};
+    int64_t *iters;
+    int count;
+    enum status st = ckpt_iters(dir, &scratch, &iters, &count);
+    if (st == ST_OK) *ret_last = count ? iters[0] : -1;
+    arena_release(&scratch);
+    return st == ST_OK ? rundir_is_complete(dir, ret_complete) : st;
+}
+
 enum status rundir_reopen(const struct dir *dir)
 {
     return remove_files(dir, last_files, COUNT_OF(last_files));

@@ -44,6 +44,8 @@ enum status rundir_look(const struct dir *dir, bool *ret_has_run);
 bool rundir_has_run(const char *path);
 /* Whether the summary states that all iterations were done. */
 enum status rundir_is_complete(const struct dir *dir, bool *ret_complete);
+/* The same, and the iteration of the newest checkpoint by its name alone; -1: there is none. */
+enum status rundir_progress(const struct dir *dir, bool *ret_complete, int64_t *ret_last);
 /* Removes the temporary files of killed writers. Needs the claim. */
 void rundir_clean(const struct dir *dir);
 /* Removes the files of a run, and nothing else. */

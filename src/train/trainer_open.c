@@ -32,6 +32,41 @@ static enum status read_before(struct trainer *t)
     return ST_OK;
 }
 
+/* Says how far the run in the directory is, as far as this can be read. */
+static enum status fail_taken(const struct dir *dir, struct arena *a)
+{
+    const char *state = "", *more = "";
+    bool complete;
+    int64_t last;
+    if (rundir_progress(dir, &complete, &last) == ST_OK) {
+        const char *most =
+            last < 0 ? "" : arena_printf(a, " after %lld iterations", (long long)last);
+        const char *kept =
+            last < 0 ? "it has no checkpoint"
+                     : arena_printf(a, "its last checkpoint is of iteration %lld", (long long)last);
+        state = complete ? arena_printf(a, ", which finished%s", most)
+                         : arena_printf(a, ", which did not finish (%s)", kept);
+        more = complete ? " --max_iters=MORE" : "";
+    }
+    return fail(ST_USAGE,
+                "%s already contains a run%s: continue it with `strobe train %s "
+                "--init_from=resume%s`, choose another --out_dir, or replace it (--overwrite)",
+                dir->path, state, dir->path, more);
+}
+
+/* A run that finished has saved: to begin anew would destroy what is left of it. */
+static enum status check_lost(const struct trainer *t)
+{
+    bool complete = false;
+    if (t->found || !t->before || t->before->train.max_iters == 0) return ST_OK;
+    TRY(rundir_is_complete(&t->run.dir, &complete));
+    if (!complete) return ST_OK;
+    return fail(ST_FORMAT,
+                "the run in %s finished, but its checkpoints are gone, and nothing was changed: "
+                "put the folder ckpt back, or replace the run (--overwrite)",
+                t->run.dir.path);
+}
+
 static enum status look(struct trainer *t, bool resume, bool overwrite)
 {
     const struct dir *dir = &t->run.dir;
@@ -41,14 +76,11 @@ static enum status look(struct trainer *t, bool resume, bool overwrite)
         return fail(ST_USAGE,
                     "%s contains no run to continue: start one without --init_from=resume",
                     dir->path);
-    if (has_run && !resume && !overwrite)
-        return fail(ST_USAGE,
-                    "%s already contains a run: continue it (--init_from=resume), choose another "
-                    "--out_dir, or replace it (--overwrite)",
-                    dir->path);
+    if (has_run && !resume && !overwrite) return fail_taken(dir, t->arena);
     if (!resume) return ST_OK;
     TRY(checkpoint_find(dir, false, t->arena, &t->last, &t->found));
-    return read_before(t);
+    TRY(read_before(t));
+    return check_lost(t);
 }
 
 enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, bool overwrite,
@@ -91,9 +123,8 @@ static enum status check_iterations(const struct trainer *t)
 {
     if (!t->found || t->last.state.iter <= t->config->train.max_iters) return ST_OK;
     return fail(ST_USAGE,
-                "the run in %s has already done %lld iterations: set --max_iters to no "
-                "less",
-                t->run.dir.path, (long long)t->last.state.iter);
+                "the run in %s has already done %lld iterations: set --max_iters to %lld or more",
+                t->run.dir.path, (long long)t->last.state.iter, (long long)t->last.state.iter);
 }
 
 static enum status load_last(struct trainer *t, bool changed)

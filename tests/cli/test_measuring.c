@@ -219,7 +219,7 @@ static void test_bench_refuses(void **state)
     refuses("bench kernels --json --csv", 2,
             "--json, --csv and --markdown contradict each other; keep one");
     refuses("bench kernels --n_head=7", 2, "n_embd = 128 is not divisible by n_head = 7");
-    refuses("bench kernels nowhere.conf", 1, "there is no file nowhere.conf");
+    refuses("bench kernels nowhere.conf", 1, "there is no file or folder nowhere.conf");
     refuses("bench kernels --vocab=-1", 2, "--vocab is 1 to");
     refuses("bench kernels --n_layer=4 --n_embd=65536 --n_head=64 --vocab=65", 1, "of memory, and");
 }

@@ -130,10 +130,15 @@ echo 'n_layer' >>runs/changed/config.conf
 expect 0 'is used' "$STROBE" train runs/changed --init_from=resume --max_iters=302
 [ "$(wc -l <runs/changed/config.conf)" -gt 50 ] || fail "config.conf was not written again"
 
+# --- a name with a newline and a terminal escape is shown, not sent
+expect 0 'run          runs/a\nb\x1b[31m' env STROBE_LOG=info "$STROBE" train tiny.conf \
+    --max_iters=1 --out_dir="$(printf 'runs/a\nb\033[31m')"
+
 # --- wrong usage
 expect 2 'no configuration given' "$STROBE" train
+expect 1 'there is no file or folder nowhere;' "$STROBE" train nowhere --init_from=resume
 expect 1 'nowhere.conf' "$STROBE" train nowhere.conf
-expect 2 'already contains a run' "$STROBE" train tiny.conf --out_dir=$run
+expect 2 'already contains a run, which finished after' "$STROBE" train tiny.conf --out_dir=$run
 expect 2 'n_embd = 32, not 64' "$STROBE" train tiny.conf --out_dir=$run --n_embd=64 \
     --init_from=resume
 expect 2 'runs/none contains no run to continue' "$STROBE" train tiny.conf --out_dir=runs/none \
@@ -163,11 +168,26 @@ expect 0 '2 iterations' "$STROBE" train tiny.conf --out_dir=$run --max_iters=2 -
 [ "$(grep -c '"kind":"step"' $run/log.jsonl)" = 2 ] || fail "the older log was not replaced"
 [ "$(ls $run/ckpt)" = 000002 ] || fail "older checkpoints were not removed"
 
+# --- checkpoints that are gone, or no folder: nothing is changed
+mv $run/ckpt kept_ckpt
+cp $run/log.jsonl before
+expect 1 'its checkpoints are gone' "$STROBE" train $run --init_from=resume
+cmp before $run/log.jsonl || fail "the log of a run without its checkpoints was changed"
+echo mine >$run/ckpt
+expect 2 'ckpt is not a folder' "$STROBE" train tiny.conf --out_dir=$run --max_iters=2 --overwrite
+[ "$(cat $run/ckpt)" = mine ] || fail "a file named ckpt was removed"
+rm $run/ckpt
+mv kept_ckpt $run/ckpt
+
 # --- a diverging run stops, reports where, and keeps its checkpoints
 wild="--learning_rate=10 --weight_decay=10 --grad_clip=0 --decay_lr=false --eval_interval=2"
 expect 1 'check_nan=true' "$STROBE" train tiny.conf --out_dir=runs/wild $wild
 grep -q 'iteration' out || fail "the iteration is not printed: $(cat out)"
 [ -e runs/wild/ckpt/000002/DONE ] || fail "the earlier checkpoint is gone"
+last=$(ls runs/wild/ckpt | tail -n 1 | sed 's/^0*//')
+expect 2 "which did not finish (its last checkpoint is of iteration $last): continue it with" \
+    "$STROBE" train tiny.conf --out_dir=runs/wild
+grep -qF '`strobe train runs/wild --init_from=resume`' out || fail "no command: $(cat out)"
 expect 1 'is NaN or infinite' "$STROBE" train runs/wild --init_from=resume --check_nan=true
 grep -q 'node [0-9]* [A-Z_]* ' out || fail "the operator is not printed: $(cat out)"
 

@@ -102,7 +102,8 @@ static void test_unknown_words(void **state)
     assert_fails("config a.conf b.conf", 2,
                  "strobe: found two configurations, a.conf and b.conf; name only one\n");
     assert_fails("config nowhere.conf", 1,
-                 "strobe: there is no file nowhere.conf; try configs/shakespeare_char_cpu.conf\n");
+                 "strobe: there is no file or folder nowhere.conf; try "
+                 "configs/shakespeare_char_cpu.conf\n");
     assert_fails("config --n_head=7", 2,
                  "strobe: n_embd = 768 is not divisible by n_head = 7; change one of them\n");
     assert_fails("config --dtype=tfloat32 --device=cpu", 1,

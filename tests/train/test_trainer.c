@@ -329,7 +329,8 @@ static void test_existing_run_is_protected(void **state)
     struct trainer t;
     struct trainer_options o = {0};
     assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
-    assert_non_null(strstr(fail_message(), "already contains a run"));
+    assert_non_null(strstr(fail_message(), "already contains a run, which finished after 2 iter"));
+    assert_non_null(strstr(fail_message(), "--init_from=resume --max_iters=MORE`"));
     c.train.init_from = INIT_RESUME;
     c.model.n_embd = 32;
     assert_int_equal(trainer_open(&t, &c, &o, &a), ST_USAGE);
