@@ -330,6 +330,22 @@ static const char *memory_words(const struct changes *c, struct arena *a)
                         str_bytes(before, x), 100 * (y / x - 1));
 }
 
+/* One set of ceilings serves both (peaks.h). */
+static const char *ceilings_words(const struct changes *c, struct arena *a)
+{
+    const struct profile_file *both[] = {c->before, c->after};
+    const char *text = "";
+    for (int i = 0; i < COUNT_OF(both); i++)
+        if (both[i]->raised)
+            text = arena_printf(a, "%s%s %s has %s", text, *text ? ";" : "", both[i]->name,
+                                both[i]->raised);
+    if (!*text) return "";
+    return arena_printf(a,
+                        " Floors and shares are by the best ceilings of these profiles, since one "
+                        "can only be measured too low:%s.",
+                        text);
+}
+
 const char *changes_words(const struct changes *c, struct arena *a)
 {
     double less = c->before_ms - c->after_ms;
@@ -348,8 +364,8 @@ const char *changes_words(const struct changes *c, struct arena *a)
     const char *speed = speed_words(&c->speed, c->before->name, a);
     if (speed)
         speed = arena_printf(a, " By its steps without profiling %s %s.", c->after->name, speed);
-    return arena_printf(a, "%s.%s%s%s", text, speed ? speed : "", noise_words(c, a),
-                        memory_words(c, a));
+    return arena_printf(a, "%s.%s%s%s%s", text, speed ? speed : "", noise_words(c, a),
+                        memory_words(c, a), ceilings_words(c, a));
 }
 
 static const struct table_column columns[] = {

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "report/peaks.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -153,6 +154,7 @@ static enum status read_profiles(const struct finding *f, struct subjects *s, st
         TRY(profile_file_read(x->profile, of >= 0 ? s->run[of].name : name_of(f, i), a, p));
         p->run = of;
     }
+    peaks_raise(all, s->profiles.n, a);
     s->profiles.profile = all;
     return ST_OK;
 }
