@@ -135,7 +135,8 @@ static bool same_work(const struct profile_file *x, const struct profile_file *y
 /* The share of the processors that other programs used. A GPU does not mind. */
 static double busy_share(const struct profile_file *p)
 {
-    return p->threads > 0 && p->others > 0 ? p->others / p->threads : 0;
+    double all = p->processors > 0 ? p->processors : p->threads; /* older files lack the first */
+    return p->threads > 0 && p->others > 0 ? fmin(p->others / all, 1) : 0;
 }
 
 static struct speed speed_between(const struct pairing *p, const struct profile_file *x,

@@ -419,6 +419,7 @@ static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
     p->gaps = lenient_number(idle, "gaps_per_step");
     p->idle_std = times_of(idle, "step_ms").std;
     p->others = lenient_number(j, "others_busy");
+    p->processors = lenient_number(j, "processors");
 }
 
 /* More would be no step; comparing them with each other takes a minute. */

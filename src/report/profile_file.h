@@ -118,7 +118,7 @@ struct profile_file {
     double idle_std;                   /* of idle_ms, over the steps */
     struct profile_file_chunks chunks;
     const char *commit, *work; /* of the program; plan_sha256; NULL: unknown */
-    double others;             /* processors that other programs kept busy */
+    double others, processors; /* those that other programs kept busy, and all; NAN: unknown */
     struct profile_file_phase phase[PROFILE_FILE_PHASES];
     int phases;
     const char *machine, *machine_date; /* device and date of the peaks; NULL: unknown */

@@ -207,6 +207,8 @@ enum status subjects_read(char *const *words, int n, struct arena *a, struct sub
     s.dir = ARENA_NEW(a, char *, f.n + 1);
     for (int i = 0; i < f.n; i++)
         if (!holds_another(&f, i)) s.dir[s.dirs++] = f.found[i].dir;
+    s.first_run = f.found[0].has_run;
+    s.first_profile = f.found[0].profile != NULL;
     TRY(read_runs(&f, &s, a));
     TRY(read_profiles(&f, &s, a));
     s.profiles.word = words;
