@@ -156,15 +156,16 @@ void progress_start(struct progress *p, const char *what, int64_t done, int64_t 
 
 void progress_show(struct progress *p, int64_t done, const char *detail)
 {
+    bool ends = p->total > 0 && done >= p->total && p->done < p->total;
     p->done = done;
     if (level_shown < LOG_INFO) return;
     bool terminal = isatty(STDERR_FILENO);
     int64_t now_ns = clock_ns();
-    bool shown = p->shown_ns != p->start_ns, last = p->total > 0 && done >= p->total;
+    bool shown = p->shown_ns != p->start_ns;
     int64_t wait_ns = terminal ? redraw_ns : shown || p->inner ? plain_ns : plain_first_ns;
     bool due = now_ns - p->shown_ns >= wait_ns || (terminal && !shown);
     /* The last update is always shown, unless it would be the only plain line of a short run. */
-    if (!due && !(last && (terminal || shown))) return;
+    if (!due && !(ends && (terminal || shown))) return;
     p->shown_ns = now_ns;
 
     struct str line = {0};

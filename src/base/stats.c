@@ -44,3 +44,12 @@ struct stats stats_of(const double *x, int n)
     free(sorted);
     return s;
 }
+
+double curve_at(const double *x, const double *y, int n, double at)
+{
+    if (at <= x[0]) return y[0];
+    for (int i = 1; i < n; i++)
+        if (at <= x[i])
+            return y[i - 1] + log(at / x[i - 1]) / log(x[i] / x[i - 1]) * (y[i] - y[i - 1]);
+    return y[n - 1];
+}

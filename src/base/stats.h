@@ -12,5 +12,8 @@ struct stats {
 
 /* All zero for n = 0. Does not modify `x`. */
 struct stats stats_of(const double *x, int n);
+/* The value at `at` of a curve through n >= 1 points, x positive and ascending: linear in log x
+ * between two points, beyond the ends that of the nearest. */
+double curve_at(const double *x, const double *y, int n, double at);
 
 #endif

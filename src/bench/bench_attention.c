@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "bench/attention_graph.h"
 #include "check/attention_exact.h"
 #include "check/reference.h"
 #include "engine/gauge.h"
@@ -18,30 +19,6 @@
 enum { LEAST = 3, WARMUP = 2, START = 0, TURN, END }; /* events */
 enum { GAUGE_MS = 10 };
 static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
-
-static const struct {
-    const char *name;
-    enum pass_rung rung;
-    bool flash, portable, deterministic;
-} ways[ATTENTION_VARIANTS] = {
-    [SLOW_PRIMITIVE] = {"slow primitive", RUNG_PRIMITIVE, false, false, false},
-    [SLOW_OP] = {"slow op", RUNG_OP, false, false, false},
-    [SLOW_FULL] = {"slow full", RUNG_FULL, false, false, false},
-    [FLASH] = {"flash", RUNG_FULL, true, false, false},
-    [FLASH_PORTABLE] = {"flash portable", RUNG_FULL, true, true, false},
-    [FLASH_DETERMINISTIC] = {"flash deterministic", RUNG_FULL, true, false, true},
-    [FLASH_PORTABLE_DETERMINISTIC] = {"flash portable deterministic", RUNG_FULL, true, true, true},
-};
-
-const char *attention_variant_name(enum attention_variant way)
-{
-    return ways[way].name;
-}
-
-bool attention_variant_is_flash(enum attention_variant way)
-{
-    return ways[way].flash;
-}
 
 /* One variant at one length: its graph and plan. All variants share the same memory. */
 struct trial {
@@ -74,53 +51,12 @@ struct length {
     struct arena arena;
 };
 
-static enum dtype dtype_of(enum machine_precision p)
-{
-    return p == MACHINE_BF16 ? DT_BF16 : DT_F32;
-}
-
 /* Sets the shape of a cell except its length. */
 static void set_heads(struct attention_cell *c, const struct attention_options *o, int size)
 {
     c->D = o->head_size[size];
     c->H = o->heads ? o->heads : o->columns / c->D;
     c->KV = o->kv_heads ? o->kv_heads : c->H;
-}
-
-static int64_t packed_columns(const struct attention_cell *c)
-{
-    return (c->H + 2 * c->KV) * c->D;
-}
-
-static enum status build(struct trial *t, struct arena *a)
-{
-    const struct attention_cell *c = t->cell;
-    enum dtype dtype = dtype_of(c->precision);
-    struct pass_options p = {.rung = ways[c->way].rung, .flash = ways[c->way].flash};
-    struct graph *g = &t->graph;
-    int kv_heads = c->KV == c->H ? 0 : (int)c->KV;
-    p.compute = dtype;
-    p.numerics.tf32 = c->precision == MACHINE_TF32;
-    p.numerics.portable = ways[c->way].portable;
-    p.numerics.deterministic = ways[c->way].deterministic;
-    graph_init(g, a);
-    value qkv = g_input(g, "qkv", type_3d(dtype, c->B, c->T, packed_columns(c)));
-    value step = g_input(g, "step", type_scalar(DT_I32));
-    struct graph_scope top = graph_enter(g, "attention", -1);
-    value y = g_attention(g, qkv, step, (int)c->H, kv_heads, c->causal, (struct dropout){0});
-    graph_leave(g, top);
-    graph_output(g, "y", y);
-    TRY(graph_verify(g));
-    TRY(passes_run(BEFORE_GRADIENT, g, &p, NULL));
-
-    value dqkv = {0};
-    y = graph_find_output(g, "y");
-    qkv = graph_find_leaf(g, STORAGE_INPUT, "qkv");
-    g->phase = PHASE_BACKWARD;
-    value dy = g_input(g, "dy", *graph_type(g, y));
-    TRY(graph_differentiate(g, y, dy, 1, &qkv, &dqkv));
-    graph_output(g, "dqkv", dqkv);
-    return passes_run(AFTER_GRADIENT, g, &p, NULL);
 }
 
 static enum status repeat(void *user, int)
@@ -166,14 +102,14 @@ static int64_t kept_bytes(const struct plan *p)
 
 static enum status make_plan(struct length *l, struct trial *t)
 {
-    TRY(build(t, &l->arena));
+    TRY(attention_graph(t->cell, &t->graph, &l->arena));
     TRY(plan_build(&t->plan, &t->graph, &l->target, NULL, &l->arena));
     t->planned = true;
     t->cell->bytes = t->plan.arena_bytes;
     t->cell->kept = kept_bytes(&t->plan);
     t->cell->kernels = plan_kernels(&t->plan);
     name_kernels(t);
-    if (ways[t->cell->way].flash && t->cell->kernels == 2) find_steps(l, t);
+    if (attention_variant_is_flash(t->cell->way) && t->cell->kernels == 2) find_steps(l, t);
     return ST_OK;
 }
 
@@ -196,7 +132,8 @@ static enum status make_stock(const struct attention_options *o, int size, enum 
 {
     struct attention_cell c;
     set_heads(&c, o, size);
-    TRY(make_normals(dtype, o->tokens * packed_columns(&c), 0, &s->qkv, &s->qkv_bytes, a));
+    TRY(make_normals(dtype, o->tokens * attention_packed_columns(&c), 0, &s->qkv, &s->qkv_bytes,
+                     a));
     return make_normals(dtype, o->tokens * c.H * c.D, 1, &s->dy, &s->dy_bytes, a);
 }
 
@@ -241,14 +178,6 @@ static enum status sample_kernels(void *user, int calls, double *ret_ms)
     TRY(feed(t));
     TRY(stopwatch_time(&t->watch[0], calls, &ret_ms[0]));
     return stopwatch_time(&t->watch[1], calls, &ret_ms[1]);
-}
-
-static const char *reason_of_memory(int64_t bytes, int64_t room, bool limited, struct arena *a)
-{
-    char needed[32], free[32];
-    if (room < 0 || bytes <= room) return NULL;
-    return arena_printf(a, limited ? "needs %s, the limit is %s" : "needs %s, %s are free",
-                        str_bytes(needed, (double)bytes), str_bytes(free, (double)room));
 }
 
 static double pairs_of(const struct attention_cell *c)
@@ -337,7 +266,7 @@ static enum status upload_stock(struct length *l)
 static enum status check_trials(struct length *l, struct trial **trial, int n)
 {
     const struct attention_cell *c = trial[0]->cell;
-    struct attention_shape shape = {.dtype = dtype_of(c->precision),
+    struct attention_shape shape = {.dtype = attention_dtype(c->precision),
                                     .B = c->B,
                                     .T = c->T,
                                     .H = c->H,
@@ -429,11 +358,19 @@ static enum status time_trials(struct length *l, double budget_ms, struct report
     }
 }
 
-/* Bytes of the inputs on the device, and of their source if the host is the device. */
-static int64_t input_bytes(const struct length *l)
+/* Why the cell does not fit, and what would; NULL: it fits. The inputs are on the device, and their
+ * source beside them if the host is the device. */
+static const char *reason_of_memory(const struct length *l, const struct attention_cell *c,
+                                    struct arena *a)
 {
+    char needed[32], free[32];
     int copies = l->backend->host_memory && !l->o->limited ? 2 : 1;
-    return copies * (l->stock->qkv_bytes + l->stock->dy_bytes);
+    int64_t bytes = c->bytes + copies * attention_input_bytes(c), room = l->o->room;
+    if (room < 0 || bytes <= room) return NULL;
+    return arena_printf(
+        a, l->o->limited ? "needs %s, the limit is %s; %s" : "needs %s, %s are free; %s",
+        str_bytes(needed, (double)bytes), str_bytes(free, (double)room),
+        attention_fit_words(c, &l->target, copies, room, a));
 }
 
 /* Makes the plan of a cell and sets the reason if it cannot or should not run. */
@@ -450,8 +387,7 @@ static enum status plan_cell(struct length *l, struct trial *t, const struct att
     if (st == ST_UNSUPPORTED) c->reason = arena_strdup(a, fail_message());
     if (before && before->T) /* the work grows with the pairs of tokens */
         c->expected_ms = before->expected_ms * pairs_of(c) / pairs_of(before);
-    if (!c->reason)
-        c->reason = reason_of_memory(c->bytes + input_bytes(l), l->o->room, l->o->limited, a);
+    if (!c->reason) c->reason = reason_of_memory(l, c, a);
     if (!c->reason) c->reason = reason_of_time(l->o, c->expected_ms, budget_ms, a);
     return ST_OK;
 }
@@ -554,7 +490,7 @@ static enum status run_size(struct report *r, int size, int64_t start, struct at
     enum status st = ST_OK;
     int of_mask = o->lengths * o->precisions * ATTENTION_VARIANTS;
     for (int d = 0; d < o->precisions && st == ST_OK; d++)
-        st = make_stock(o, size, dtype_of(o->precision[d]), &stock[d], &stocks);
+        st = make_stock(o, size, attention_dtype(o->precision[d]), &stock[d], &stocks);
     for (int c = 0; c < o->masks && st == ST_OK; c++)
         st = run_lengths(r, size, o->causal[c], stock, start, cell + c * of_mask, a);
     arena_release(&stocks);

@@ -105,7 +105,8 @@ struct climbing {
     struct ladder *l;
     struct device device;
     struct climb climb[LADDER_RUNGS];
-    int begun, climbs; /* begun: the first of the rungs that run now */
+    struct contender contender[LADDER_RUNGS]; /* of each climb */
+    int begun, climbs;                        /* begun: the first of the rungs that run now */
     struct arena *a;
 };
 
@@ -219,11 +220,11 @@ static void show(void *user, double done_ms, double expected_ms)
 {
     const struct climbing *c = user;
     bool warm = expected_ms > 0;
-    double share = warm ? done_ms / expected_ms : 0, before = c->begun;
+    double share = warm ? fmin(done_ms / expected_ms, 1) : 0, before = c->begun;
     const char *what =
         c->l->order == LADDER_IN_TURN ? "rungs in turn" : c->climb[c->begun].rung->name;
     if (c->l->order != LADDER_IN_TURN) share = (before + share) / c->climbs;
-    if (c->o->each) c->o->each(c->o->user, share < 1 ? share : 1, warm ? what : "warming up");
+    if (c->o->each) c->o->each(c->o->user, share, warm ? what : "warming up");
 }
 
 /* Decrease of free device memory since the rung was opened, captured graphs included. */
@@ -237,9 +238,10 @@ static int64_t taken(const struct climbing *c, const struct climb *one)
 
 static enum status climb(struct climbing *c, int first, int n)
 {
-    struct contender contender[LADDER_RUNGS];
+    struct contender *contender = &c->contender[first];
     bool host = c->device.backend->host_memory;
-    struct rounds rounds = {.most = c->o->steps, .least = LEAST, .each = show, .user = c};
+    struct rounds rounds = {
+        .most = c->o->steps, .least = LEAST, .keep = c->a, .each = show, .user = c};
     rounds.warmup = (host ? warmup_of_host.runs : warmup_of_device.runs) - 1;
     rounds.cold = host ? warmup_of_host.cold : warmup_of_device.cold;
     if (rounds.least > rounds.most) rounds.least = rounds.most;
@@ -280,9 +282,27 @@ static double clock_of(const struct ladder_rung *r)
     return r->gauges.value[GAUGE_CLOCK].mean;
 }
 
+/* A rung beside the last one that ran. The keys of a ladder are all part of the plan. */
+static void judge(const struct climbing *c, int before, int i)
+{
+    struct ladder_rung *r = c->climb[i].rung;
+    const struct contender *x = &c->contender[before], *y = &c->contender[i];
+    r->same_plan = !strcmp(c->climb[before].rung->facts.work, r->facts.work);
+    if (r->same_plan) return;
+    r->verdict = c->l->order == LADDER_IN_TURN
+                     ? rounds_verdict(x, y)
+                     : verdict_of_series(x->series, x->taken, y->series, y->taken);
+}
+
+const char *ladder_verdict_name(const struct ladder_rung *r)
+{
+    return r->same_plan ? "same plan" : verdict_name(r->verdict.kind);
+}
+
 static void conclude(struct climbing *c)
 {
-    const struct ladder_rung *before = NULL, *first = NULL;
+    const struct ladder_rung *first = NULL;
+    int last = -1; /* that ran */
     for (int i = 0; i < c->climbs; i++) {
         struct ladder_rung *r = c->climb[i].rung;
         if (r->reason) continue;
@@ -290,7 +310,10 @@ static void conclude(struct climbing *c)
         double ms = r->ms.median, seconds = ms * 1e-3;
         const struct machine_peak *peak = machine_peak(c->o->machine, r->precision);
         r->tokens_per_s = (double)r->facts.tokens / seconds;
-        if (before) r->times_before = before->ms.median / ms;
+        if (last >= 0) {
+            r->times_before = c->climb[last].rung->ms.median / ms;
+            judge(c, last, i);
+        }
         r->times_first = first->ms.median / ms;
         if (peak) {
             double model = c->l->flops_per_token * r->tokens_per_s, plan = r->facts.flops / seconds;
@@ -299,7 +322,7 @@ static void conclude(struct climbing *c)
             r->mfu = model / most;
             r->plan_share = plan / most;
         }
-        before = r;
+        last = i;
     }
 }
 

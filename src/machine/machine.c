@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/host.h"
 #include "base/isa.h"
+#include "base/stats.h"
 #include "base/threads.h"
 #include "engine/environment.h"
 #include "machine/machine_parts.h"
@@ -102,17 +103,12 @@ const struct machine_peak *machine_peak(const struct machine *m, enum machine_pr
 /* Interpolates linearly in the logarithm of the size. */
 double machine_copy_rate(const struct machine *m, double bytes)
 {
-    double share = bytes / m->threads;
-    const struct machine_copy *c = m->copy;
-    if (!m->copies) return 0;
-    if (share <= (double)c[0].bytes) return c[0].moved;
-    for (int i = 1; i < m->copies; i++) {
-        double below = (double)c[i - 1].bytes, above = (double)c[i].bytes;
-        if (share > above) continue;
-        double at = log(share / below) / log(above / below);
-        return c[i - 1].moved + at * (c[i].moved - c[i - 1].moved);
+    double size[MACHINE_COPIES], rate[MACHINE_COPIES];
+    for (int i = 0; i < m->copies; i++) {
+        size[i] = (double)m->copy[i].bytes;
+        rate[i] = m->copy[i].moved;
     }
-    return c[m->copies - 1].moved;
+    return m->copies ? curve_at(size, rate, m->copies, bytes / m->threads) : 0;
 }
 
 const struct machine_copy *machine_copy_in_cache(const struct machine *m)

@@ -155,31 +155,36 @@ static enum status run(struct timing *t, struct contender *c, int n)
     return ST_OK;
 }
 
-void rounds_order(const struct contender *c, int n, struct verdict *ret, int *ret_fastest)
+struct verdict rounds_verdict(const struct contender *first, const struct contender *second)
 {
     struct arena scratch = {0};
+    double *x = ARENA_NEW(&scratch, double, first->taken + 1);
+    double *y = ARENA_NEW(&scratch, double, first->taken + 1);
+    int pairs = 0;
+    for (int k = 0, j = 0; k < first->taken && j < second->taken;) {
+        int at = first->round[k], other = second->round[j];
+        if (at == other) {
+            x[pairs] = first->series[k];
+            y[pairs++] = second->series[j];
+        }
+        k += at <= other;
+        j += other <= at;
+    }
+    struct verdict v = verdict_of_pairs(x, y, pairs);
+    arena_release(&scratch);
+    return v;
+}
+
+void rounds_order(const struct contender *c, int n, struct verdict *ret, int *ret_fastest)
+{
     int best = 0;
     for (int i = 1; i < n; i++)
         if (c[i].whole.median < c[best].whole.median) best = i;
     for (int i = 0; i < n; i++) {
         ret[i] = (struct verdict){0};
-        if (i == best) continue;
-        double *x = ARENA_NEW(&scratch, double, c[best].taken + 1);
-        double *y = ARENA_NEW(&scratch, double, c[best].taken + 1);
-        int pairs = 0;
-        for (int k = 0, j = 0; k < c[best].taken && j < c[i].taken;) {
-            int at = c[best].round[k], other = c[i].round[j];
-            if (at == other) {
-                x[pairs] = c[best].series[k];
-                y[pairs++] = c[i].series[j];
-            }
-            k += at <= other;
-            j += other <= at;
-        }
-        ret[i] = verdict_of_pairs(x, y, pairs);
+        if (i != best) ret[i] = rounds_verdict(&c[best], &c[i]);
     }
     *ret_fastest = best;
-    arena_release(&scratch);
 }
 
 enum status rounds_run(const struct rounds *r, struct contender *c, int n)

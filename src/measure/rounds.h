@@ -50,6 +50,10 @@ struct rounds {
  * far are the result if each contender has one, else the call returns ST_INTERRUPTED. */
 enum status rounds_run(const struct rounds *r, struct contender *c, int n);
 
+/* The speed of the second beside the first, by the rounds that both were sampled in. Needs
+ * `keep`. */
+struct verdict rounds_verdict(const struct contender *first, const struct contender *second);
+
 /* The contender with the shortest median, and the verdict of each beside it, by the rounds that
  * both were sampled in: VERDICT_SLOWER if the order is certain. Needs `keep`. `ret` of the fastest
  * is VERDICT_NONE. */

@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { VERSION = 1, DIGITS = 15, TIME_DIGITS = 7 };
 
@@ -198,6 +199,7 @@ static void set_how(json_t *j, const struct profile *p)
                         json_pack("[f, f]", rounded(p->overhead_low), rounded(p->overhead_high)));
     json_object_set_new(j, "host_ms_per_step", json_real(rounded(p->host_ms)));
     json_object_set_new(j, "others_busy", json_real(rounded(p->others)));
+    json_object_set_new(j, "processors", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
     json_object_set_new(j, "dropped", json_integer(p->dropped));
     json_object_set_new(j, "unmatched", json_integer(p->unmatched));
     json_object_set_new(j, "dropped_why", text_or_null(p->dropped_why));

@@ -135,7 +135,8 @@ static bool same_work(const struct profile_file *x, const struct profile_file *y
 /* The share of the processors that other programs used. A GPU does not mind. */
 static double busy_share(const struct profile_file *p)
 {
-    return p->threads > 0 && p->others > 0 ? p->others / p->threads : 0;
+    double all = p->processors > 0 ? p->processors : p->threads; /* older files lack the first */
+    return p->threads > 0 && p->others > 0 ? fmin(p->others / all, 1) : 0;
 }
 
 static struct speed speed_between(const struct pairing *p, const struct profile_file *x,
@@ -330,6 +331,22 @@ static const char *memory_words(const struct changes *c, struct arena *a)
                         str_bytes(before, x), 100 * (y / x - 1));
 }
 
+/* One set of ceilings serves both (peaks.h). */
+static const char *ceilings_words(const struct changes *c, struct arena *a)
+{
+    const struct profile_file *both[] = {c->before, c->after};
+    const char *text = "";
+    for (int i = 0; i < COUNT_OF(both); i++)
+        if (both[i]->raised)
+            text = arena_printf(a, "%s%s %s has %s", text, *text ? ";" : "", both[i]->name,
+                                both[i]->raised);
+    if (!*text) return "";
+    return arena_printf(a,
+                        " Floors and shares are by the best ceilings of these profiles, since one "
+                        "can only be measured too low:%s.",
+                        text);
+}
+
 const char *changes_words(const struct changes *c, struct arena *a)
 {
     double less = c->before_ms - c->after_ms;
@@ -348,8 +365,8 @@ const char *changes_words(const struct changes *c, struct arena *a)
     const char *speed = speed_words(&c->speed, c->before->name, a);
     if (speed)
         speed = arena_printf(a, " By its steps without profiling %s %s.", c->after->name, speed);
-    return arena_printf(a, "%s.%s%s%s", text, speed ? speed : "", noise_words(c, a),
-                        memory_words(c, a));
+    return arena_printf(a, "%s.%s%s%s%s", text, speed ? speed : "", noise_words(c, a),
+                        memory_words(c, a), ceilings_words(c, a));
 }
 
 static const struct table_column columns[] = {

@@ -60,7 +60,7 @@ struct gate gate_of(const struct comparison *runs, const struct changes *change,
         const struct changes *c = &change[i];
         g.baseline = c->before->name;
         add_speed(&g, c->after->name, "profiled step", &c->speed, a);
-        if (!runs->runs)
+        if (!runs->runs || c->before->run < 0 || c->after->run < 0) /* else it is that of runs */
             add_memory(&g, c->after->name, c->before->memory.total, c->after->memory.total, a);
     }
     return g;

@@ -318,25 +318,35 @@ static void read_matmuls(struct profile_file *p, const json_t *products, struct 
     }
 }
 
-/* Keeps the largest copy that fits in L2, the largest copy of all, and on a CPU the fastest one,
- * because a CPU's lower bounds use the bandwidth of a copy of the same size. */
-static void read_copies(struct profile_file *p, const json_t *machine)
+static void read_copies(struct profile_file_machine *m, const json_t *copies)
 {
-    const json_t *copies = json_object_get(machine, "copies"), *one;
-    double cache = lenient_number(machine, "l2_bytes"), in_cache = NAN, large = NAN, fastest = 0;
+    const json_t *one;
     size_t i;
     json_array_foreach(copies, i, one) {
         double bytes = lenient_number(one, "bytes_per_thread");
         double rate = lenient_number(one, "bytes_per_s");
-        if (!(bytes > 0 && rate > 0)) continue;
-        if (bytes <= cache / 2) in_cache = rate;
-        large = rate;
-        if (rate > fastest) fastest = rate;
+        double last = m->copies ? m->copy_bytes[m->copies - 1] : 0;
+        if (!(bytes > last && rate > 0) || m->copies == PROFILE_FILE_COPIES) continue;
+        m->copy_bytes[m->copies] = bytes;
+        m->copy_rate[m->copies++] = rate;
+    }
+}
+
+/* The largest copy that fits in L2, the largest copy of all, and on a CPU the fastest one, because
+ * a CPU's lower bounds use the bandwidth of a copy of the same size. */
+void profile_file_name_copies(struct profile_file *p)
+{
+    const struct profile_file_machine *m = &p->of;
+    double in_cache = NAN, large = NAN, fastest = 0;
+    p->copies = 0;
+    for (int i = 0; i < m->copies; i++) {
+        if (m->copy_bytes[i] <= m->cache_bytes / 2) in_cache = m->copy_rate[i];
+        large = m->copy_rate[i];
+        fastest = fmax(fastest, large);
     }
     if (large > 0) p->copy[p->copies++] = (struct profile_file_peak){"memory", large};
     if (in_cache > large) p->copy[p->copies++] = (struct profile_file_peak){"L2", in_cache};
-    bool host = !json_object_get(machine, "gpu");
-    if (host && in_cache > large && fastest > in_cache)
+    if (!m->gpu && in_cache > large && fastest > in_cache)
         p->copy[p->copies++] = (struct profile_file_peak){"fastest copy", fastest};
 }
 
@@ -344,10 +354,17 @@ static void read_machine(struct profile_file *p, const json_t *machine, struct a
 {
     if (!json_is_object(machine)) return;
     p->machine = text_of(machine, "gpu", a);
+    p->of.gpu = json_object_get(machine, "gpu") != NULL;
     if (!p->machine) p->machine = text_of(machine, "cpu", a);
     p->machine_date = text_of(machine, "date", a);
+    p->of.name = p->machine;
+    p->of.isa = text_of(machine, "isa", a);
+    p->of.library = text_of(machine, "library", a);
+    p->of.threads = lenient_number(machine, "threads");
+    p->of.cache_bytes = lenient_number(machine, "l2_bytes");
+    read_copies(&p->of, json_object_get(machine, "copies"));
     read_matmuls(p, json_object_get(machine, "products"), a);
-    read_copies(p, machine);
+    profile_file_name_copies(p);
 }
 
 /* --- the file --------------------------------------------------------------------------------- */
@@ -402,6 +419,7 @@ static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
     p->gaps = lenient_number(idle, "gaps_per_step");
     p->idle_std = times_of(idle, "step_ms").std;
     p->others = lenient_number(j, "others_busy");
+    p->processors = lenient_number(j, "processors");
 }
 
 /* More would be no step; comparing them with each other takes a minute. */

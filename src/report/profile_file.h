@@ -74,7 +74,23 @@ struct profile_file_peak {
     double rate;
 };
 
-enum { PROFILE_FILE_PEAKS = 8, PROFILE_FILE_PHASES = 8, PROFILE_FILE_LANES = 8 };
+enum {
+    PROFILE_FILE_PEAKS = 8,
+    PROFILE_FILE_COPIES = 24,
+    PROFILE_FILE_PHASES = 8,
+    PROFILE_FILE_LANES = 8
+};
+
+/* The machine that the ceilings are of. Records of equal machines differ only in what was measured
+ * when. */
+struct profile_file_machine {
+    const char *name, *isa, *library; /* NULL: unknown */
+    bool gpu;
+    double threads, cache_bytes; /* NAN: unknown */
+    /* Copies by size, smallest first: bytes per thread, source and destination; bytes/s. */
+    double copy_bytes[PROFILE_FILE_COPIES], copy_rate[PROFILE_FILE_COPIES];
+    int copies;
+};
 
 struct profile_file_phase {
     const char *name;
@@ -102,12 +118,14 @@ struct profile_file {
     double idle_std;                   /* of idle_ms, over the steps */
     struct profile_file_chunks chunks;
     const char *commit, *work; /* of the program; plan_sha256; NULL: unknown */
-    double others;             /* processors that other programs kept busy */
+    double others, processors; /* those that other programs kept busy, and all; NAN: unknown */
     struct profile_file_phase phase[PROFILE_FILE_PHASES];
     int phases;
     const char *machine, *machine_date; /* device and date of the peaks; NULL: unknown */
+    struct profile_file_machine of;     /* the same, in more detail */
     struct profile_file_peak product[PROFILE_FILE_PEAKS], copy[3];
     int products, copies;
+    const char *raised; /* its ceilings that peaks.h raised: "f32 1 instead of 0.9 TFLOP/s" */
     struct profile_file_answer { /* its summary: "top kernel", and a sentence or two */
         const char *about, *text;
     } * answer;
@@ -124,6 +142,8 @@ struct profile_file {
 /* `name`: how tables and pages name the profile. */
 enum status profile_file_read(const char *path, const char *name, struct arena *a,
                               struct profile_file *ret_profile);
+/* Sets `copy` from the machine's copies: the ceilings that have a name. */
+void profile_file_name_copies(struct profile_file *p);
 /* Mean step time as the sum of rows and idle time; the sum of the lower bounds. */
 double profile_file_ms(const struct profile_file *p);
 double profile_file_floor(const struct profile_file *p);

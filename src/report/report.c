@@ -171,10 +171,35 @@ static enum status print_csv(const struct report *x, struct str *s)
     return ST_OK;
 }
 
+/* Whatever is named after the baseline must have something in common with it. */
+static enum status check_gate(const struct subjects *s)
+{
+    const struct profile_set *p = &s->profiles;
+    for (int r = 0; r < s->runs && !s->first_run; r++) {
+        bool has_profile = false;
+        for (int i = 0; i < p->n; i++) has_profile |= p->profile[i].run == r;
+        if (!has_profile)
+            return fail(ST_USAGE,
+                        "%s has no profile, and the baseline has no run: write one with `strobe "
+                        "profile CONFIG --out_dir=RUN`, or name a run as the baseline",
+                        s->run[r].name);
+    }
+    for (int i = 0; i < p->n && !s->first_profile; i++)
+        if (p->profile[i].run < 0)
+            return fail(ST_USAGE,
+                        "%s is a profile, and the baseline has none: write one with `strobe "
+                        "profile CONFIG --out_dir=RUN`, or name a profile as the baseline",
+                        p->profile[i].name);
+    return ST_OK;
+}
+
 enum status report_gate(struct report *x, struct arena *a)
 {
     struct gate *g = ARENA_NEW(a, struct gate, 1);
-    *g = gate_of(&x->runs, x->change, x->changes, a);
+    const struct comparison none = {0};
+    TRY(check_gate(&x->of));
+    *g = gate_of(x->of.first_run ? &x->runs : &none, x->change,
+                 x->of.first_profile ? x->changes : 0, a);
     if (!g->n)
         return fail(ST_USAGE, "--baseline needs something to hold against it: name another run or "
                               "profile, strobe report --baseline=A B");

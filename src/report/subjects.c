@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "report/peaks.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -153,6 +154,7 @@ static enum status read_profiles(const struct finding *f, struct subjects *s, st
         TRY(profile_file_read(x->profile, of >= 0 ? s->run[of].name : name_of(f, i), a, p));
         p->run = of;
     }
+    peaks_raise(all, s->profiles.n, a);
     s->profiles.profile = all;
     return ST_OK;
 }
@@ -205,6 +207,8 @@ enum status subjects_read(char *const *words, int n, struct arena *a, struct sub
     s.dir = ARENA_NEW(a, char *, f.n + 1);
     for (int i = 0; i < f.n; i++)
         if (!holds_another(&f, i)) s.dir[s.dirs++] = f.found[i].dir;
+    s.first_run = f.found[0].has_run;
+    s.first_profile = f.found[0].profile != NULL;
     TRY(read_runs(&f, &s, a));
     TRY(read_profiles(&f, &s, a));
     s.profiles.word = words;

@@ -11,6 +11,7 @@ struct subjects {
     struct run *run;
     int runs;
     struct profile_set profiles;
+    bool first_run, first_profile; /* whether the first subject is, or has, one */
     struct sheet *sheet;
     int sheets;
     char **dir; /* of each subject, in the order of the arguments */

@@ -34,6 +34,8 @@ static const struct suite_small laptop[SUITE_SMALLS] = {
     X(STEPS_TAKEN, "steps", "n", "measured steps", true) \
     X(TOKENS, "tokens_per_s", "tokens/s", "tokens per second, from the median", true) \
     X(BEFORE, "times_before", "x before", "speedup over the last rung that ran", true) \
+    X(VERDICT, "verdict", "verdict", \
+      "whether it is faster than the last rung that ran, by the rule of docs/MEASURING.md", false) \
     X(FIRST, "times_first", "x first", "speedup over the first rung", true) \
     X(MEMORY, "memory_bytes", "memory", "memory of the plan", true) \
     X(KERNELS, "kernels_per_step", "kernels", "nodes of the plan that a step runs", true) \
@@ -62,7 +64,10 @@ static void set_row(struct table *t, int row, const struct ladder_rung *r, struc
     table_set(t, row, MEDIAN, 4, r->ms.median, a);
     table_set(t, row, STEPS_TAKEN, 0, r->ms.n, a);
     table_set_count(t, row, TOKENS, r->tokens_per_s, a);
-    if (r->times_before > 0) table_set(t, row, BEFORE, 3, r->times_before, a);
+    if (r->times_before > 0) {
+        if (!r->same_plan) table_set(t, row, BEFORE, 3, r->times_before, a);
+        table_set_text(t, row, VERDICT, ladder_verdict_name(r));
+    }
     table_set(t, row, FIRST, 3, r->times_first, a);
     table_set_bytes(t, row, MEMORY, r->facts.total, a);
     table_set(t, row, KERNELS, 0, (double)r->facts.kernels, a);

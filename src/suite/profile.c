@@ -110,7 +110,7 @@ static enum status time_it(const struct profiling *x, const struct config *c,
     *ret = (struct bench_cell){.config = *c,
                                .vocab = suite_vocabulary(c, CS336_VOCABULARY),
                                .warmup = x->small ? 1 : WARMUP};
-    ret->steps = r->steps ? (int)r->steps : x->small ? STEPS / 2 : STEPS;
+    ret->steps = r->steps ? (int)r->steps : x->small ? VERDICT_PAIRS : STEPS;
     TRY(bench_read_lines(&ret->lines, "backward,update,step"));
     return bench_cells_run(&o, ret, 1, NULL, x->a);
 }

@@ -17,6 +17,8 @@ const char *const softmax_rung[SOFTMAX_RUNGS] = {"primitive", "op", "full"};
     X(SOFTMAX_MS, "softmax_ms", "softmax ms", \
       "softmax with mask, scale and dropout, forward, of all blocks", true) \
     X(TIMES, "softmax_over_products", "softmax / matmuls", "by time", true) \
+    X(VERDICT, "verdict", "verdict", \
+      "whether softmax is faster than the matmuls, by the rule of docs/MEASURING.md", false) \
     X(MATMULS_FLOPS, "products_gflop", "matmuls GFLOP", "FLOPs of the plan", true) \
     X(SOFTMAX_FLOPS, "softmax_gflop", "softmax GFLOP", "FLOPs of the plan", true) \
     X(FLOPS_TIMES, "softmax_over_products_flops", "by FLOPs", "softmax / matmuls", true) \
@@ -43,6 +45,9 @@ static double written_by(const struct profile *p, const struct profile_row *r)
 
 bool softmax_pair_of(const struct profile *p, struct softmax_pair *ret)
 {
+    struct arena scratch = {0};
+    double *matmuls_ms = ARENA_NEW(&scratch, double, p->steps);
+    double *softmax_ms = ARENA_NEW(&scratch, double, p->steps);
     *ret = (struct softmax_pair){0};
     for (int i = 0; i < p->rows; i++) {
         const struct profile_row *r = &p->row[i];
@@ -58,7 +63,11 @@ bool softmax_pair_of(const struct profile *p, struct softmax_pair *ret)
         to->written += written;
         to->read += runs * r->cost.bytes - written;
         if (matmul && scores) ret->matrix += written;
+        double *ms = matmul ? matmuls_ms : softmax_ms;
+        for (int k = 0; k < p->steps; k++) ms[k] += r->step_ms[k];
     }
+    ret->verdict = verdict_of_pairs(matmuls_ms, softmax_ms, p->steps);
+    arena_release(&scratch);
     return ret->matmuls.ms > 0 && ret->softmax.ms > 0;
 }
 
@@ -74,6 +83,7 @@ static void set_pair(struct table *t, int row, const struct softmax_pair *x, str
     table_set(t, row, MATMULS_MS, 4, m->ms, a);
     table_set(t, row, SOFTMAX_MS, 4, s->ms, a);
     table_set(t, row, TIMES, 3, s->ms / m->ms, a);
+    table_set_text(t, row, VERDICT, verdict_name(x->verdict.kind));
     table_set(t, row, MATMULS_FLOPS, 4, m->flops * 1e-9, a);
     table_set(t, row, SOFTMAX_FLOPS, 4, s->flops * 1e-9, a);
     table_set(t, row, FLOPS_TIMES, 3, s->flops / m->flops, a);

@@ -2,6 +2,7 @@
 #ifndef SUITE_SOFTMAX_H
 #define SUITE_SOFTMAX_H
 
+#include "base/verdict.h"
 #include "suite/profiled.h"
 
 enum { SOFTMAX_RUNGS = 3 };
@@ -15,6 +16,7 @@ struct softmax_side {
 struct softmax_pair {
     struct softmax_side matmuls, softmax; /* softmax with mask, scale and dropout */
     double matrix;                        /* bytes of all scores: T x T for each head and block */
+    struct verdict verdict;               /* of softmax beside the matmuls, in pairs of one step */
 };
 /* False if the profile has none of it, as flash attention. */
 bool softmax_pair_of(const struct profile *p, struct softmax_pair *ret);

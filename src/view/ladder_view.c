@@ -16,6 +16,8 @@
     X(COLUMN_STEPS, "steps", "n", "measured steps", true) \
     X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "tokens per second, from the median", true) \
     X(COLUMN_BEFORE, "times_before", "x before", "speedup over the last rung that ran", true) \
+    X(COLUMN_VERDICT, "verdict", "verdict", \
+      "whether it is faster than the last rung that ran, by the rule of docs/MEASURING.md", false) \
     X(COLUMN_FIRST, "times_first", "x first", "speedup over the first rung", true) \
     X(COLUMN_MEMORY, "memory_bytes", "memory", "peak memory of the plan", true) \
     X(COLUMN_TAKEN, "taken_bytes", "taken", "GPU memory in use, as the driver reports it", true) \
@@ -55,7 +57,10 @@ static void set_numbers(struct table *t, int at, const struct ladder_rung *r, st
     table_set_std(t, at, COLUMN_STD, &r->ms, a);
     table_set(t, at, COLUMN_STEPS, 0, r->ms.n, a);
     table_set_count(t, at, COLUMN_TOKENS, r->tokens_per_s, a);
-    if (r->times_before > 0) table_set(t, at, COLUMN_BEFORE, 3, r->times_before, a);
+    if (r->times_before > 0) {
+        if (!r->same_plan) table_set(t, at, COLUMN_BEFORE, 3, r->times_before, a);
+        table_set_text(t, at, COLUMN_VERDICT, ladder_verdict_name(r));
+    }
     table_set(t, at, COLUMN_FIRST, 3, r->times_first, a);
     table_set_bytes(t, at, COLUMN_MEMORY, r->facts.total, a);
     if (r->taken) table_set_bytes(t, at, COLUMN_TAKEN, r->taken, a);
@@ -143,14 +148,15 @@ const char *ladder_view_padding(const struct ladder *l, struct arena *a)
         const struct ladder_rung *r = &l->rung[i];
         if (r->reason) continue;
         if (before && strstr(r->differs, "pad_vocab=") && i > 0) {
+            char verdict[VERDICT_TEXT];
             double flops = 100 * (r->facts.flops / before->facts.flops - 1);
             return arena_printf(a,
                                 "The padded vocabulary costs %.3g %% more FLOPs a step (%.5g and "
-                                "%.5g GFLOP by the plans) and buys %.2f times the speed (%.4g ± "
-                                "%.3g and %.4g ± %.3g ms).",
+                                "%.5g GFLOP by the plans). A step takes %.4g ± %.3g ms with it and "
+                                "%.4g ± %.3g ms without: %s.",
                                 flops, 1e-9 * before->facts.flops, 1e-9 * r->facts.flops,
-                                r->times_before, before->ms.median, before->ms.std, r->ms.median,
-                                r->ms.std);
+                                r->ms.median, r->ms.std, before->ms.median, before->ms.std,
+                                verdict_text(&r->verdict, verdict));
         }
         before = r;
     }

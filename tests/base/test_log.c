@@ -72,6 +72,7 @@ static void test_plain_lines(void **state)
     progress_show(&p, 120, "loss 4.0"); /* 20 in 6 s, 80 to go: 24 s */
     progress_show(&p, 121, "unseen");
     progress_show(&p, 200, "loss 3.9"); /* the last is always shown */
+    progress_show(&p, 200, "unseen");   /* once */
     progress_end(&p);
     assert_string_equal(stderr_release(), "train  24 s left  60 %  120/200  loss 4.0\n"
                                           "train  100 %  200/200  loss 3.9\n");

@@ -228,6 +228,41 @@ static void test_out_of_memory(void **state)
     }
 }
 
+/* A refusal names what fits: that does, and one more does not. */
+static void test_refusal_names_what_fits(void **state)
+{
+    (void)state;
+    struct attention_options o = small();
+    enum { T = 64, FITS = 2, BATCH = 5 };
+    const int64_t columns = 3 * 16 + 16;
+    o.ways = 1u << SLOW_OP;
+    o.limited = true;
+    o.lengths = 1;
+    o.length[0] = T;
+    o.tokens = FITS * T;
+    run(&o);
+    o.room = cell[SLOW_OP].bytes + o.tokens * columns * (int64_t)sizeof(float);
+    for (int64_t n = FITS; n <= BATCH; n++) {
+        o.tokens = n * T;
+        run(&o);
+        const char *reason = cell[SLOW_OP].reason;
+        if (n == FITS)
+            assert_null(reason);
+        else
+            assert_non_null(strstr(reason, "; a batch of 2 is the largest that fits"));
+    }
+    o.tokens = o.length[0] = T / 2;
+    o.room = -1;
+    run(&o);
+    o.room = cell[SLOW_OP].bytes + T / 2 * columns * (int64_t)sizeof(float);
+    o.tokens = o.length[0] = T;
+    run(&o);
+    assert_non_null(strstr(cell[SLOW_OP].reason, "; not even one sequence fits; T 32 would"));
+    o.room = 1;
+    run(&o);
+    assert_non_null(strstr(cell[SLOW_OP].reason, "; not even one sequence of one token fits"));
+}
+
 static void test_flash_only(void **state)
 {
     (void)state;
@@ -328,6 +363,7 @@ int main(void)
         cmocka_unit_test_teardown(test_tiles_and_bounds, release),
         cmocka_unit_test_teardown(test_shared_keys, release),
         cmocka_unit_test_teardown(test_out_of_memory, release),
+        cmocka_unit_test_teardown(test_refusal_names_what_fits, release),
         cmocka_unit_test_teardown(test_flash_only, release),
         cmocka_unit_test_teardown(test_out_of_time, release),
         cmocka_unit_test_teardown(test_prediction_from_a_shorter_length, release),

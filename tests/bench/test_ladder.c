@@ -125,6 +125,35 @@ static void test_a_peak_that_is_too_low(void **state)
     assert_false(ladder.peak_exceeded);
 }
 
+/* Every rung after the first has a verdict beside the one before: by rounds if they ran in turn,
+ * else as two series. */
+static void test_verdicts(void **state)
+{
+    (void)state;
+    struct config c = config();
+    climb_steps(&c, TINY_VOCAB, -1, 20);
+    assert_string_equal(ladder_verdict_name(&ladder.rung[0]), "");
+    for (int i = 1; i < RUNGS; i++) {
+        const struct ladder_rung *r = &ladder.rung[i];
+        assert_false(r->same_plan);
+        assert_true(r->verdict.kind != VERDICT_NONE && !r->verdict.apart);
+        assert_int_equal(r->verdict.pairs, 20);
+        assert_true(r->verdict.low <= r->verdict.speed && r->verdict.speed <= r->verdict.high);
+        assert_string_equal(ladder_verdict_name(r), verdict_name(r->verdict.kind));
+    }
+    int64_t most = 0;
+    for (int i = 0; i < RUNGS; i++)
+        if (ladder.rung[i].facts.total > most) most = ladder.rung[i].facts.total;
+    climb_steps(&c, TINY_VOCAB, most + most / 4, 8);
+    assert_int_equal(ladder.order, LADDER_NO_ROOM);
+    for (int i = 1; i < RUNGS; i++) {
+        assert_true(ladder.rung[i].verdict.apart);
+        assert_int_equal(ladder.rung[i].verdict.pairs, 8);
+    }
+    ladder.rung[1].same_plan = true;
+    assert_string_equal(ladder_verdict_name(&ladder.rung[1]), "same plan");
+}
+
 static void test_numbers_are_consistent(void **state)
 {
     (void)state;
@@ -298,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_each_differs_by_its_keys, release),
         cmocka_unit_test_teardown(test_a_peak_that_is_too_low, release),
+        cmocka_unit_test_teardown(test_verdicts, release),
         cmocka_unit_test_teardown(test_numbers_are_consistent, release),
         cmocka_unit_test_teardown(test_the_loss_is_that_of_the_first_step, release),
         cmocka_unit_test_teardown(test_clocks_of_rungs, release),

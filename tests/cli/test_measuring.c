@@ -360,6 +360,7 @@ static void test_ladder(void **state)
         assert_memory_equal(text(r, "differs"), "--", 2);
         if (!json_is_null(json_object_get(r, "note"))) continue; /* as text() requires */
         if (i) times *= number(r, "times_before");
+        if (i) assert_true(strlen(text(r, "verdict")) > 3);
         double apart = times / number(r, "times_first");
         assert_true(apart > 0.999 && apart < 1.001);
         double tokens = number(r, "tokens_per_s") * number(r, "ms_median");

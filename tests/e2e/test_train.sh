@@ -220,6 +220,15 @@ expect 0 'passed       memory' "$STROBE" report --baseline=runs/c/flash=false ru
 "$STROBE" report --baseline=runs/c/flash=false runs/c/flash=true --json >json 2>out
 grep -q '"gate": {' json || fail "--json has no gate: $(cat json)"
 expect 2 'needs something to hold against it' "$STROBE" report --baseline=runs/g runs/g
+for of in g p; do
+    [ $of = g ] || set -- --n_layer=4
+    "$STROBE" profile tiny.conf --steps=2 --trace-steps=0 --out_dir=runs/$of "$@" >/dev/null
+done
+expect 3 'regression   memory         p has' "$STROBE" report --baseline=runs/g runs/p
+expect 2 'flash=true has no profile, and the baseline has no run' "$STROBE" report \
+    --baseline=runs/p runs/c/flash=true
+expect 2 'p is a profile, and the baseline has none' "$STROBE" report \
+    --baseline=runs/c/flash=true runs/c/flash=false runs/p
 expect 2 'needs --baseline' "$STROBE" report runs/g --junit=gate.xml
 expect 1 'learning_rate=10 failed; its message is above' "$STROBE" compare tiny.conf \
     --learning_rate=1e-2,10 --max_iters=2000 --out_dir=runs/h $(echo $wild | cut -d' ' -f2-)

@@ -176,6 +176,10 @@ static void test_verdicts(void **state)
     flash.others = 1;
     changes_find(&slow, &flash, &f->arena, &c);
     assert_int_equal(c.speed.how, SPEED_BUSY);
+    assert_float_equal(c.speed.others, 0.5, 1e-9); /* of as many as threads, in older files */
+    flash.processors = 4;
+    changes_find(&slow, &flash, &f->arena, &c);
+    assert_float_equal(c.speed.others, 0.25, 1e-9);
     assert_int_equal(find(&c, place)->verdict.kind, VERDICT_UNCERTAIN);
     /* equal plans */
     slow.work = flash.work = "abc";

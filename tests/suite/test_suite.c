@@ -216,6 +216,7 @@ static void test_profile(void **state)
         assert_true(number(in, i, "products_gflop") == number(in, 0, "products_gflop"));
         assert_true(number(in, i, "products_written_bytes") == scores);
         assert_true(number(in, i, "softmax_over_products_flops") < 1);
+        assert_string_equal(text(in, i, "verdict"), "cannot tell"); /* of two steps */
         if (i) assert_true(number(in, i, "softmax_passes") < number(in, i - 1, "softmax_passes"));
     }
     /* max, subtract, exp, sum, divide, and scale and mask before: 7 reads and 5 writes of T x T */

@@ -74,10 +74,14 @@ static void test_padding(void **state)
     l.rung[2] = (struct ladder_rung){.differs = "--pad_vocab=64",
                                      .facts = {.flops = 1.01e9},
                                      .ms = {.median = 16, .std = 0.25},
-                                     .times_before = 1.25};
+                                     .verdict = {VERDICT_FASTER, false, 20, 1.25, 1.2, 1.31}};
     assert_string_equal(ladder_view_padding(&l, &a),
                         "The padded vocabulary costs 1 % more FLOPs a step (1 and 1.01 GFLOP by "
-                        "the plans) and buys 1.25 times the speed (20 ± 0.5 and 16 ± 0.25 ms).");
+                        "the plans). A step takes 16 ± 0.25 ms with it and 20 ± 0.5 ms without: "
+                        "1.25 times as fast (1.20 to 1.31).");
+    l.rung[2].verdict = (struct verdict){VERDICT_UNCERTAIN, false, 20, 1.05, 0.9, 1.2};
+    assert_non_null(
+        strstr(ladder_view_padding(&l, &a), " without: cannot tell (0.90 to 1.20 times as fast)."));
     l.rungs = 2;
     assert_null(ladder_view_padding(&l, &a));
     arena_release(&a);

@@ -1,0 +1,114 @@
+#include "report/peaks.h"
+
+#include "base/stats.h"
+#include "base/str.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool same_machine(const struct profile_file *x, const struct profile_file *y)
+{
+    const struct profile_file_machine *m = &x->of, *n = &y->of;
+    return m->name && n->name && str_same(m->name, n->name) && m->gpu == n->gpu &&
+           str_same(m->isa, n->isa) && str_same(m->library, n->library) && m->threads == n->threads;
+}
+
+static const struct profile_file_peak *named(const struct profile_file_peak *peak, int n,
+                                             const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(peak[i].name, name) == 0) return &peak[i];
+    return NULL;
+}
+
+static bool raise(double *rate, double other)
+{
+    if (!(other > *rate)) return false;
+    *rate = other;
+    return true;
+}
+
+/* Returns whether a ceiling of `p` rose. */
+static bool raise_to(struct profile_file *p, const struct profile_file *other)
+{
+    bool rose = false;
+    const struct profile_file_machine *m = &other->of;
+    for (int i = 0; i < p->products; i++) {
+        const struct profile_file_peak *best =
+            named(other->product, other->products, p->product[i].name);
+        if (best) rose |= raise(&p->product[i].rate, best->rate);
+    }
+    for (int i = 0; i < p->of.copies; i++)
+        for (int k = 0; k < m->copies; k++)
+            if (m->copy_bytes[k] == p->of.copy_bytes[i])
+                rose |= raise(&p->of.copy_rate[i], m->copy_rate[k]);
+    return rose;
+}
+
+/* "f32 120 GFLOP/s instead of 115 GFLOP/s, memory 27 GB/s instead of 25 GB/s" */
+static const char *raised_words(const struct profile_file *p, const struct profile_file *own,
+                                struct arena *a)
+{
+    const char *text = "";
+    char is[32], was[32];
+    for (int i = 0; i < p->products; i++)
+        if (p->product[i].rate > own->product[i].rate)
+            text = arena_printf(a, "%s%s%s %s/s instead of %s/s", text, *text ? ", " : "",
+                                p->product[i].name, str_flops(is, p->product[i].rate),
+                                str_flops(was, own->product[i].rate));
+    for (int i = 0; i < p->copies; i++) {
+        const struct profile_file_peak *c = &p->copy[i], *before;
+        before = named(own->copy, own->copies, c->name);
+        if (before && c->rate > before->rate)
+            text = arena_printf(a, "%s%s%s %.3g GB/s instead of %.3g GB/s", text, *text ? ", " : "",
+                                c->name, 1e-9 * c->rate, 1e-9 * before->rate);
+    }
+    return *text ? text : "copies of some sizes";
+}
+
+/* The floor of one execution, as the profiler computes it; what is unknown stays. */
+static void find_floor(const struct profile_file *p, struct profile_file_row *r)
+{
+    const struct profile_file_machine *m = &p->of;
+    const struct profile_file_peak *peak =
+        r->peak_of ? named(p->product, p->products, r->peak_of) : NULL;
+    if (!(r->floor_ms > 0) || !(r->flops >= 0 && r->bytes >= 0) || !m->copies) return;
+    double rate = m->gpu ? m->copy_rate[m->copies - 1]
+                         : curve_at(m->copy_bytes, m->copy_rate, m->copies, r->bytes / m->threads);
+    r->floor_ms = fmax(peak ? 1e3 * r->flops / peak->rate : 0, 1e3 * r->bytes / rate);
+}
+
+static void find_floors(struct profile_file *p, struct arena *a)
+{
+    for (int i = 0; i < p->kernels; i++) p->kernel[i].floor_ms = 0;
+    for (int i = 0; i < p->rows; i++) {
+        struct profile_file_row *r = &p->row[i];
+        find_floor(p, r);
+        if (r->per_step > 0 && r->floor_ms > 0)
+            p->kernel[r->kernel].floor_ms += r->per_step * r->floor_ms;
+    }
+    double floor_ms = profile_file_floor(p);
+    for (int i = 0; i < p->answers && floor_ms > 0; i++)
+        if (strcmp(p->answer[i].about, "floor") == 0)
+            p->answer[i].text =
+                arena_printf(a,
+                             "the work of the plan takes at least %.4g ms per step at the best "
+                             "ceilings of these profiles: the mean step takes %.3g times as long",
+                             floor_ms, profile_file_ms(p) / floor_ms);
+}
+
+void peaks_raise(struct profile_file *profile, int n, struct arena *a)
+{
+    struct profile_file *own = ARENA_NEW(a, struct profile_file, n + 1);
+    for (int i = 0; i < n; i++) own[i] = profile[i];
+    for (int i = 0; i < n; i++) {
+        struct profile_file *p = &profile[i];
+        bool rose = false;
+        for (int k = 0; k < n; k++)
+            if (k != i && same_machine(p, &own[k])) rose |= raise_to(p, &own[k]);
+        if (!rose) continue;
+        profile_file_name_copies(p);
+        p->raised = raised_words(p, &own[i], a);
+        find_floors(p, a);
+    }
+}
