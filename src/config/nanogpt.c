@@ -3,7 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* A word that users of nanoGPT, of PyTorch or of CS336's assignments write and that is not in the table of keys. */
+/* A word that users of nanoGPT, of PyTorch or of CS336's assignments write and that is not in the
+ * table of keys. */
 struct word {
     const char *key;
     const char *value; /* whatever its case; "gpt2*": all that begin so; NULL: any other value */
