@@ -99,7 +99,8 @@ static void print_after(const struct trainer *t)
     const struct run_summary *r = &t->summary;
     char speed[32];
     if (t->turns != TURN_NONE) printf("%s: ", base_name(t->config->train.out_dir));
-    printf("%lld iterations", (long long)(t->iter - t->begun));
+    int64_t done = t->iter - t->begun;
+    printf("%lld iteration%s", (long long)done, done == 1 ? "" : "s");
     if (isfinite(r->ms_median))
         printf(", %.2f ms each (median), %s tokens/s", r->ms_median,
                str_thousands(speed, (int64_t)r->tokens_per_s));
@@ -108,8 +109,8 @@ static void print_after(const struct trainer *t)
     print_gauges(r);
     printf("\ntrain loss %.4f, val loss %.4f", r->final_train_loss, r->final_val_loss);
     if (r->best_iter > 0)
-        printf("; the best val loss was %.4f after %lld iterations", r->best_val_loss,
-               (long long)r->best_iter);
+        printf("; the best val loss was %.4f after %lld iteration%s", r->best_val_loss,
+               (long long)r->best_iter, r->best_iter == 1 ? "" : "s");
     printf("\n");
 }
 

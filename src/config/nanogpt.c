@@ -3,7 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* A word that users of nanoGPT write and that is not in the table of keys. */
+/* A word that users of nanoGPT, of PyTorch or of CS336's assignments write and that is not in the
+ * table of keys. */
 struct word {
     const char *key;
     const char *value; /* whatever its case; "gpt2*": all that begin so; NULL: any other value */
@@ -50,6 +51,11 @@ static const struct word words[] = {
     {"device", "mps", NULL, devices},
     {"device", "xpu", NULL, devices},
     {"device", "rocm", NULL, devices},
+    {"lr", NULL, NULL, "lr is called learning_rate here"},
+    {"context_length", NULL, NULL, "context_length is called block_size here"},
+    {"d_model", NULL, NULL, "d_model is called n_embd here"},
+    {"num_layers", NULL, NULL, "num_layers is called n_layer here"},
+    {"num_heads", NULL, NULL, "num_heads is called n_head here"},
     {"init_from", "gpt2*", NULL,
      "init_from is scratch or resume; published weights of GPT-2 cannot be loaded"},
 };

@@ -187,6 +187,7 @@ void table_print_csv(const struct table *t, struct str *s)
             const struct table_cell *cell = table_at(t, row, c);
             if (c) str_append(s, ",");
             if (!cell->text) continue;
+            if (t->column[c].is_number && isnan(cell->number)) continue; /* a word for the eye */
             if (t->column[c].is_number)
                 print_csv_number(s, cell->number);
             else

@@ -49,6 +49,7 @@ void table_print_text(const struct table *t, struct str *s);
 void table_print_markdown(const struct table *t, struct str *s);
 /* One line of text in which nothing is Markdown or HTML; a line break becomes a blank. */
 void table_markdown_text(struct str *s, const char *text);
+/* Numbers in full; NAN and what has no text are empty. */
 void table_print_csv(const struct table *t, struct str *s);
 /* An array of one object for each row; the caller releases it with json_decref. */
 struct json_t *table_json(const struct table *t);

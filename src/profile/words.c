@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "profile/rung.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -54,6 +55,12 @@ static void add_phases(struct writer *s)
     add(s, "phases", *text ? arena_printf(s->a, "mean step: %s", text) : text);
 }
 
+/* Two digits, or whole percents from 100 on. */
+static const char *overhead_text(const struct writer *s, double share)
+{
+    return arena_printf(s->a, fabs(share) >= .995 ? "%.0f" : "%.2g", 100 * share);
+}
+
 static void add_time(struct writer *s)
 {
     const struct profile *p = s->p;
@@ -72,9 +79,10 @@ static void add_time(struct writer *s)
     const char *half = arena_printf(
         s->a,
         p->overhead_low < p->overhead_high
-            ? "%.2g %% (%.2g to %.2g %% in half of the pairs of a profiled and an unprofiled step)"
-            : "%.2g %%, from one pair of a profiled and an unprofiled step",
-        100 * p->overhead, 100 * p->overhead_low, 100 * p->overhead_high);
+            ? "%s %% (%s to %s %% in half of the pairs of a profiled and an unprofiled step)"
+            : "%s %%, from one pair of a profiled and an unprofiled step",
+        overhead_text(s, p->overhead), overhead_text(s, p->overhead_low),
+        overhead_text(s, p->overhead_high));
     bool lost = p->overhead_low < 0;
     ADD(s, "overhead", "%s%s",
         lost ? "profiling overhead is within the noise: " : "profiling adds ", half);

@@ -200,8 +200,9 @@ static const char *loss_words(const struct run *first, const struct run *r, stru
 static const char *verdict_of(const struct comparison *c, int n, struct arena *a)
 {
     const struct run *first = &c->run[0], *r = &c->run[n];
-    const char *part[] = {speed_words(&c->speed[n], first->name, a), memory_words(first, r, a),
-                          loss_words(first, r, a)};
+    bool same_work = c->speed[n].how == SPEED_SAME_WORK; /* hence the same memory */
+    const char *part[] = {speed_words(&c->speed[n], first->name, a),
+                          same_work ? NULL : memory_words(first, r, a), loss_words(first, r, a)};
     static const char *const begin[] = {" ", " runs ", ": "}, *const between[] = {"", ", ", "; "};
     const char *text = r->name;
     for (int i = 0; i < COUNT_OF(part); i++)
@@ -255,11 +256,17 @@ static void add_gauge_notes(struct noting *n)
     }
 }
 
+/* Whether all verdicts about speed, of which there is at least one, are of turns. */
 static bool all_in_turns(const struct comparison *c)
 {
-    for (int r = 1; r < c->runs; r++)
-        if (c->speed[r].how != SPEED_IN_TURNS && c->speed[r].how != SPEED_SAME_WORK) return false;
-    return true;
+    bool in_turns = false;
+    for (int r = 1; r < c->runs; r++) {
+        if (c->speed[r].how == SPEED_IN_TURNS)
+            in_turns = true;
+        else if (c->speed[r].how != SPEED_SAME_WORK)
+            return false;
+    }
+    return in_turns;
 }
 
 static void add_notes(struct comparison *c, struct arena *a)
@@ -275,7 +282,7 @@ static void add_notes(struct comparison *c, struct arena *a)
         if (run->figures.others_busy > SPEED_BUSY_SHARE)
             NOTE(n, "Other programs used %.0f %% of the processors while %s ran: %s.",
                  run->figures.others_busy * 100, run->name,
-                 c->runs > 1 && all_in_turns(c)
+                 all_in_turns(c)
                      ? "its times are too long; the verdict compares turns and allows for that"
                      : "do not trust its times");
         if (no_number)

@@ -103,6 +103,9 @@ const char *speed_words(const struct speed *s, const char *first, struct arena *
     if (v->kind == VERDICT_SAME)
         return arena_printf(a, "is as fast as %s, within %.0f %% (%s)", first,
                             100 * (VERDICT_LEAST - 1), how);
+    if (v->kind == VERDICT_UNCERTAIN && s->how == SPEED_IN_TURNS && v->pairs < VERDICT_PAIRS)
+        how =
+            arena_printf(a, "in %d turns of the %d that a verdict needs", v->pairs, VERDICT_PAIRS);
     if (v->kind == VERDICT_UNCERTAIN)
         return arena_printf(a, "cannot be told apart in speed from %s (%s, %s)", first,
                             uncertain_words(v, a), how);

@@ -123,6 +123,7 @@ enum status suite_run_ladder(const struct suite_request *r, struct sheet *ret, s
         published_set(&p, comparable, l.rung[i].name, &t->table, i, COLUMNS, a);
     }
     sheet_bars(t, "mean time of a step", "ms_mean", "ms_std", (const char *[SHEET_LABELS]){"rung"});
+    if (l.peak_exceeded) sheet_note(ret, LADDER_PEAK_EXCEEDED);
     const char *padding = ladder_view_padding(&l, a);
     if (padding) sheet_note(ret, padding);
     sheet_note(ret, published_words(&p, comparable, a));

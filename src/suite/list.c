@@ -35,7 +35,7 @@ static const struct suite_grid
 
 const struct suite suites[] = {
     {"cs336-e2e",       "Forward, backward and whole steps of the CS336 models",          "CS336 assignment 2, 1.1.3 benchmarking_script (b)", .takes = OF_GRID, .run = suite_run_grid, .grid = &e2e},
-    {"cs336-warmup",    "The same after 0, 1, 2 and 5 warm-up steps",                  "CS336 assignment 2, 1.1.3 benchmarking_script (c)", .takes = (OF_GRID & ~(SUITE_ORDER | SUITE_EACH | SUITE_WIDE)) | SUITE_ROUNDS, .run = suite_run_warmup},
+    {"cs336-warmup",    "Times of a step after 0, 1, 2 and 5 warm-up steps",              "CS336 assignment 2, 1.1.3 benchmarking_script (c)", .takes = (OF_GRID & ~(SUITE_ORDER | SUITE_EACH | SUITE_WIDE)) | SUITE_ROUNDS, .run = suite_run_warmup},
     {"cs336-precision", "fp32, TF32 and bf16, forward and backward",                      "CS336 assignment 2, 1.1.5 benchmarking_mixed_precision (c)", .takes = OF_GRID, .run = suite_run_grid, .grid = &precision},
     {"cs336-profile",   "Parts of a step by the clock and by the profiler: kernels, matmuls, softmax", "CS336 assignment 2, 1.1.4 nsys_profile", .takes = SUITE_SIZE | OF_TIMES, .machine = true, .run = suite_run_profile},
     {"cs336-memory",    "Peak memory, what a block saves, recomputation of blocks: all from plans", "CS336 assignment 2, memory_profiling and (2026) gradient_checkpointing", .takes = SUITE_SIZE | SUITE_LIMIT, .run = suite_run_memory},

@@ -150,12 +150,14 @@ const char *ladder_view_padding(const struct ladder *l, struct arena *a)
         if (before && strstr(r->differs, "pad_vocab=") && i > 0) {
             char verdict[VERDICT_TEXT];
             double flops = 100 * (r->facts.flops / before->facts.flops - 1);
+            char old[32], new[32];
             return arena_printf(a,
-                                "The padded vocabulary costs %.3g %% more FLOPs a step (%.5g and "
-                                "%.5g GFLOP by the plans). A step takes %.4g ± %.3g ms with it and "
+                                "The padded vocabulary costs %.3g %% more FLOPs a step (%s and %s "
+                                "by the plans). A step takes %.4g ± %.3g ms with it and "
                                 "%.4g ± %.3g ms without: %s.",
-                                flops, 1e-9 * before->facts.flops, 1e-9 * r->facts.flops,
-                                r->ms.median, r->ms.std, before->ms.median, before->ms.std,
+                                flops, str_flops(old, before->facts.flops),
+                                str_flops(new, r->facts.flops), r->ms.median, r->ms.std,
+                                before->ms.median, before->ms.std,
                                 verdict_text(&r->verdict, verdict));
         }
         before = r;
@@ -197,11 +199,7 @@ void ladder_view_print(const struct ladder_view *v, const struct table_form *for
                     arena_printf(a, "%s\n%s\n%s", formula_words(v->ladder, v->config, a),
                                  ceilings_words(v->machine, a), order_words[v->ladder->order]),
                     s);
-    if (v->ladder->peak_exceeded)
-        table_form_note(form,
-                        "A rung exceeded the measured peak, so its shares are of what it reached; "
-                        "`strobe machine` measures the peak again.",
-                        s);
+    if (v->ladder->peak_exceeded) table_form_note(form, LADDER_PEAK_EXCEEDED, s);
     const char *words = clock_words(v->ladder, a);
     if (words) table_form_note(form, words, s);
     const char *padding = ladder_view_padding(v->ladder, a);

@@ -12,6 +12,11 @@ struct ladder_view {
     const struct machine *machine;
 };
 
+/* What is said if `peak_exceeded`. */
+#define LADDER_PEAK_EXCEEDED                                                    \
+    "A rung exceeded the measured peak, so its shares are of what it reached; " \
+    "`strobe machine` measures the peak again."
+
 /* What padding the vocabulary costs in FLOPs and buys in time; NULL: it is not on the ladder. */
 const char *ladder_view_padding(const struct ladder *l, struct arena *a);
 void ladder_view_print(const struct ladder_view *v, const struct table_form *form, struct str *s,

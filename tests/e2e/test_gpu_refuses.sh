@@ -64,7 +64,7 @@ grep -q '"device": null' run/env.json || fail "not trained on the CPU: $(cat run
 slower='matmuls run on built-in kernels without tensor cores, many times slower'
 expect 0 "cuBLASLt   missing: libcublasLt.so.13 is not on this machine; $slower" \
     without libcublasLt "$STROBE" info
-expect 0 '1 iterations' without libcublasLt $train --device=cuda
+expect 0 '1 iteration' without libcublasLt $train --device=cuda
 grep -q tiles run/plan.txt || fail "no matmuls without the library: $(cat run/plan.txt)"
 
 # --- a GPU below 8.0
@@ -77,7 +77,7 @@ sentence 1 "this device does not support dtype=float8: $why; use dtype=bfloat16"
 why="its matmuls need cuBLASLt, which is not installed"
 sentence 1 "this device does not support dtype=float8: $why; use dtype=bfloat16" \
     without libcublasLt $train --device=cuda --dtype=float8
-expect 0 '1 iterations' env EMU_ARCH=75 $train --device=cuda
+expect 0 '1 iteration' env EMU_ARCH=75 $train --device=cuda
 sentence 1 'emulated GPU is too old (compute capability 6.1; 7.5 is needed); use device=cpu' \
     env EMU_ARCH=61 $train --device=cuda
 

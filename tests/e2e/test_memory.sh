@@ -26,7 +26,7 @@ for limit in -v -d; do
     [ ! -e refused/ckpt ] || fail "a run that was refused has left something"
     batch=$(sed -n 's/.*--batch_size=\([0-9]*\) is the largest.*/\1/p' out)
     # shellcheck disable=SC2086
-    expect 0 '1 iterations' limited $limit "$STROBE" train $large --out_dir=fits \
+    expect 0 '1 iteration' limited $limit "$STROBE" train $large --out_dir=fits \
         --batch_size="$batch"
     # shellcheck disable=SC2086
     expect 1 'are missing' limited $limit "$STROBE" train $large --out_dir=refused \
@@ -58,7 +58,7 @@ if unshare -rm true 2>/dev/null; then
             in_group $version "$STROBE" train $large --out_dir=refused
         grep -q ' is the largest that fits; ' out || fail "no batch size: $(cat out)"
         # shellcheck disable=SC2086
-        expect 0 '1 iterations' in_group $version "$STROBE" train $large --out_dir=fits \
+        expect 0 '1 iteration' in_group $version "$STROBE" train $large --out_dir=fits \
             --batch_size=1
     done
 else

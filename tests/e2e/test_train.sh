@@ -111,7 +111,7 @@ sed -i '/^n_kv_head/d; /^optimizer/d; /^momentum/d' runs/old/config.conf
 grep -q n_kv_head $run/config.conf || fail "n_kv_head is missing in the run"
 "$STROBE" eval runs/old --json >eval.json
 grep -q "\"val_loss\": $logged" eval.json || fail "a run without n_kv_head: $(cat eval.json)"
-expect 0 '1 iterations' "$STROBE" train runs/old --init_from=resume --max_iters=301
+expect 0 '1 iteration' "$STROBE" train runs/old --init_from=resume --max_iters=301
 
 # --- the checkpoint's own configuration decides; a changed character of config.conf is named
 cp -r $run runs/changed

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,6 +77,17 @@ static void test_text_is_not_markdown(void **state)
     }
 }
 
+/* A number that a row does not have is empty, even if text has a word for it. */
+static void test_a_word_in_place_of_a_number(void **state)
+{
+    (void)state;
+    static const char *const text[] = {"a", "b"};
+    struct table t = table_of(text, COUNT_OF(text));
+    *table_at(&t, 1, 1) = (struct table_cell){"same plan", NAN};
+    table_print_csv(&t, &s);
+    assert_string_equal(str_text(&s), "name,n\na,-1\nb,\n");
+}
+
 static void test_no_cell_is_a_formula(void **state)
 {
     (void)state;
@@ -126,6 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_cells_are_shown, release),
         cmocka_unit_test_teardown(test_text_is_not_markdown, release),
+        cmocka_unit_test_teardown(test_a_word_in_place_of_a_number, release),
         cmocka_unit_test_teardown(test_no_cell_is_a_formula, release),
         cmocka_unit_test_teardown(test_counts_beyond_integers, release),
     };

@@ -138,6 +138,12 @@ static void test_turns(void **state)
     assert_string_equal(c.verdict[0], "b is 1.10 times as fast as a (1.10 to 1.10, in 18 turns), "
                                       "with the same memory.");
     assert_string_equal(cell(&c, 1, "speed")->text, "1.10 x");
+    write_turns(f, "a", 7, 7, 11);
+    write_turns(f, "b", 7, 7, 10);
+    assert_string_equal(compare(f, dirs, 2).verdict[0],
+                        "b cannot be told apart in speed from a (1.10 to 1.10 times as fast, in 7 "
+                        "turns of the 8 that a verdict needs), with the same memory.");
+    write_turns(f, "a", 7, 20, 11);
     write_turns(f, "b", 8, 18, 10);
     c = compare(f, dirs, 2);
     assert_int_equal(c.speed[1].how, SPEED_APART);
@@ -165,9 +171,8 @@ static void test_equal_plans(void **state)
     write_plan(f, "a", "abc");
     write_plan(f, "b", "abc");
     struct comparison c = compare(f, dirs, 2);
-    assert_string_equal(c.verdict[0],
-                        "b has the same plan as a, so their speeds are not compared, with the same "
-                        "memory; validation losses are equal over 2 evaluations.");
+    assert_string_equal(c.verdict[0], "b has the same plan as a, so their speeds are not compared; "
+                                      "validation losses are equal over 2 evaluations.");
     assert_string_equal(cell(&c, 1, "speed")->text, "same plan");
     write_plan(f, "b", "abd");
     assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_APART);
@@ -177,6 +182,10 @@ static void test_equal_plans(void **state)
     assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_APART);
     fixture_write(f, "b/env.json", "{\"commit\":\"1\",\"date\":\"y\"}");
     assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_SAME_WORK);
+    fixture_write(f, "b/summary.json",
+                  "{\"v\":1,\"iters\":10,\"complete\":true,\"others_busy\":0.75}");
+    c = compare(f, dirs, 2);
+    assert_non_null(strstr(c.note[0], "do not trust its times"));
 }
 
 /* Apart on a busy machine: no verdict, however large the difference. */
