@@ -165,7 +165,7 @@ static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, d
 
 struct running {
     struct bench_cell *cell;
-    double work; /* FLOPs of all its steps: its share of the progress */
+    double work;                 /* FLOPs of all its steps: its share of the progress */
     int taken;                   /* samples so far */
     struct bench_engine *engine; /* NULL: it is not open */
     bool begun;                  /* it has run once, so first_ms is set */

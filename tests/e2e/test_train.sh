@@ -207,10 +207,12 @@ expect 1 'learning_rate=10 failed; its message is above' "$STROBE" compare tiny.
 # One that is killed while it waits for its turn: the other is stopped, so that it waits surely.
 pids_of() { # OUT_DIR: its processes that train
     for at in /proc/[0-9]*; do
-        cat "$at/cmdline" 2>/dev/null | tr '\0' ' ' | grep -q "^strobe train .*=$1 " && echo "${at#/proc/}"
+        cat "$at/cmdline" 2>/dev/null | tr '\0' ' ' | grep -q "^strobe train .*=$1 " &&
+            echo "${at#/proc/}"
     done || :
 }
-timeout -s KILL 60 "$STROBE" compare tiny.conf --seed=1,2 --max_iters=400 --out_dir=runs/k >out 2>&1 &
+timeout -s KILL 60 "$STROBE" compare tiny.conf --seed=1,2 --max_iters=400 --out_dir=runs/k \
+    >out 2>&1 &
 compare=$! tries=0
 until grep -qs '"kind":"turn"' runs/k/seed=2/log.jsonl; do
     tries=$((tries + 1))
