@@ -165,9 +165,8 @@ static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, d
 
 struct running {
     struct bench_cell *cell;
-    double work; /* FLOPs of all its steps: its share of the progress */
-    double *sample[BENCH_LINES];
-    int taken, runs_most;        /* samples so far; runs that are kept at most */
+    double work;                 /* FLOPs of all its steps: its share of the progress */
+    int taken;                   /* samples so far */
     struct bench_engine *engine; /* NULL: it is not open */
     bool begun;                  /* it has run once, so first_ms is set */
 };
@@ -210,6 +209,7 @@ static enum status run_step(struct running_all *all, struct running *r, int at)
 {
     double ms[BENCH_LINES] = {0};
     struct bench_cell *c = r->cell;
+    bool keep = at >= 0 || c->runs < c->warmup; /* a second warm-up is left out */
     int64_t start = clock_ns();
     threads_set(c->config.plan.threads);
     TRY(bench_engine_step(r->engine, ms));
@@ -217,10 +217,9 @@ static enum status run_step(struct running_all *all, struct running *r, int at)
     for (int l = 0; l < BENCH_LINES; l++) {
         if (!(c->lines >> l & 1)) continue;
         if (!r->begun) c->line[l].first_ms = ms[l];
-        if (at >= 0) r->sample[l][at] = ms[l];
-        if (c->runs < r->runs_most) c->line[l].all_ms[c->runs] = ms[l];
+        if (keep) c->line[l].all_ms[c->runs] = ms[l];
     }
-    c->runs += c->runs < r->runs_most;
+    c->runs += keep;
     if (!r->begun) c->loss = bench_engine_loss(r->engine);
     r->begun = true;
     all->done += step_work(r);
@@ -327,8 +326,8 @@ static void conclude(const struct running *r)
     if (!c->reason && r->taken == 0) c->reason = not_reached;
     for (int l = 0; l < BENCH_LINES; l++) {
         if (!(c->lines >> l & 1)) continue;
-        c->line[l].ms = stats_of(r->sample[l], r->taken);
-        c->line[l].series = r->sample[l];
+        c->line[l].series = c->line[l].all_ms + c->warmup;
+        c->line[l].ms = stats_of(c->line[l].series, r->taken);
     }
 }
 
@@ -349,11 +348,8 @@ static void add_running(struct running_all *all, struct bench_cell *c, double fl
 {
     struct running *r = &all->running[all->n++];
     *r = (struct running){.cell = c, .work = flops * (c->warmup + c->steps)};
-    r->runs_most = c->warmup + c->steps; /* a second warm-up is left out */
-    for (int l = 0; l < BENCH_LINES; l++) {
-        r->sample[l] = ARENA_NEW(all->a, double, c->steps);
-        c->line[l].all_ms = ARENA_NEW(all->a, double, r->runs_most);
-    }
+    for (int l = 0; l < BENCH_LINES; l++)
+        c->line[l].all_ms = ARENA_NEW(all->a, double, c->warmup + c->steps);
     all->all += r->work;
 }
 

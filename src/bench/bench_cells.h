@@ -67,8 +67,8 @@ struct bench_cell {
         struct stats ms;      /* of the runs after the warm-up */
         const char *reason;   /* of a refused line */
         int64_t needs_bytes;  /* of a refused line: the memory of plans that include it */
-        double *all_ms;       /* of all runs from the very first on; `runs` of them */
-        const double *series; /* the runs of `ms`, in the arena */
+        double *all_ms;       /* of all `runs`, the first warm-up included, in the arena */
+        const double *series; /* the runs of `ms`: all_ms after the warm-up */
     } line[BENCH_LINES];
     int runs;
     struct bench_start start[BENCH_STARTS]; /* plans and memory; then all lines of the first run */

@@ -196,22 +196,28 @@ static enum status profile_variants(const struct variants *v, int argc, char *co
     if (together) st = turns_run(of, v->n, 1, true, a);
     for (int i = 0; i < v->n && !together && st == ST_OK; i++)
         st = child_run(of[i].words, of[i].name, true);
+    if (st == ST_OK && interrupt_noted())
+        st = fail(ST_INTERRUPTED, "stopped before all variants were profiled; repeat the command");
     interrupt_release();
     return st;
 }
 
 /* Profiles all variants and reports what changed from the first. */
-static enum status run_variants(int argc, char **argv, int all, char *const *given, bool json,
-                                struct arena *a)
+static enum status run_variants(int argc, char **argv, int all, char *const *given,
+                                const struct table_form *form, struct arena *a)
 {
     struct variants v;
+    if (form->csv)
+        return fail(ST_USAGE, "--csv is for one profile; for lists of values use --json or "
+                              "--markdown");
     TRY(variants_read(&v, argc, argv, a));
     TRY(plan_variants(&v, a));
     TRY(profile_variants(&v, all, given, a));
-    char **word = ARENA_NEW(a, char *, v.n + 2);
+    char **word = ARENA_NEW(a, char *, v.n + 3);
     int words = 0;
     for (int i = 0; i < v.n; i++) word[words++] = arena_strdup(a, v.variant[i].dir);
-    if (json) word[words++] = "--json";
+    if (form->json) word[words++] = "--json";
+    if (form->markdown) word[words++] = "--markdown";
     return cmd_report(words, word);
 }
 
@@ -284,7 +290,7 @@ static enum status profile(int argc, char **argv, struct arena *a)
     o.run.steps = (int)steps;
     o.run.limit_ms = 1e3 * (double)limit;
     o.table.rows = (int)rows;
-    if (variants_wanted(argc, argv)) return run_variants(argc, argv, all, given, o.form.json, a);
+    if (variants_wanted(argc, argv)) return run_variants(argc, argv, all, given, &o.form, a);
     return run(argc, argv, &o, a);
 }
 

@@ -86,7 +86,11 @@ static enum status open_one(struct turns *t, int i, bool quiet, struct arena *a)
 static void give(struct turns *t, struct one *o)
 {
     if (o->fd < 0 || t->stopping) return;
-    o->waiting = turn_give(o->fd, &t->grant) != ST_OK;
+    if (turn_give(o->fd, &t->grant) != ST_OK) {
+        note_end(t, o); /* it died while it waited */
+        return;
+    }
+    o->waiting = false;
     wait_for(t, o);
 }
 

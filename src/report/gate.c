@@ -58,6 +58,7 @@ struct gate gate_of(const struct comparison *runs, const struct changes *change,
     }
     for (int i = 0; i < changes; i++) {
         const struct changes *c = &change[i];
+        if (runs->runs && c->before->run != 0) continue; /* the baseline has no profile */
         g.baseline = c->before->name;
         add_speed(&g, c->after->name, "profiled step", &c->speed, a);
         if (!runs->runs || c->before->run < 0 || c->after->run < 0) /* else it is that of runs */

@@ -478,9 +478,29 @@ static void test_every_step_is_kept(void **state)
     }
 }
 
+/* A cell that warms up twice keeps its first warm-up and all samples. */
+static void test_second_warm_up_is_left_out(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(4, "forward");
+    struct bench_options o = {.order = BENCH_TWICE};
+    struct bench_cell *cell;
+    int cells;
+    g.warmup[0] = 2;
+    hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+    assert_true(cells > 1);
+    hand_ok(bench_cells_run(&o, cell, cells, NULL, &arena));
+    for (int i = 0; i < cells; i++) {
+        assert_int_equal(cell[i].runs, 6);
+        assert_true(stats_of(cell[i].line[BENCH_FORWARD].all_ms + 2, 4).mean ==
+                    cell[i].line[BENCH_FORWARD].ms.mean);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_second_warm_up_is_left_out, release),
         cmocka_unit_test_teardown(test_every_step_is_kept, release),
         cmocka_unit_test_teardown(test_lists_make_a_grid, release),
         cmocka_unit_test_teardown(test_invalid_grids, release),

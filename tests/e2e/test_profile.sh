@@ -31,6 +31,7 @@ expect 0 '"words": [' "$STROBE" profile tiny.conf --out_dir=runs/none --steps=2 
 [ ! -e runs/none ] || fail "--json wrote into the run directory"
 
 # --- several values of a key: profiled in turns, then compared
+expect 2 '--csv is for one profile' "$STROBE" profile tiny.conf --flash=false,true --csv
 expect 0 'in 12 turns' "$STROBE" profile tiny.conf --flash=false,true --steps=12 --trace-steps=0 \
     --out_dir=runs/both
 grep -q '^vanished .*softmax' out || fail "no changes: $(cat out)"

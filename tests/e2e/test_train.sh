@@ -233,6 +233,30 @@ expect 2 'needs --baseline' "$STROBE" report runs/g --junit=gate.xml
 expect 1 'learning_rate=10 failed; its message is above' "$STROBE" compare tiny.conf \
     --learning_rate=1e-2,10 --max_iters=2000 --out_dir=runs/h $(echo $wild | cut -d' ' -f2-)
 [ -n "$(ls runs/h/learning_rate=1e-2/ckpt)" ] || fail "the other variant was not saved: $(cat out)"
+# One that is killed while it waits for its turn: the other is stopped, so that it waits surely.
+pids_of() { # OUT_DIR: its processes that train
+    for at in /proc/[0-9]*; do
+        cat "$at/cmdline" 2>/dev/null | tr '\0' ' ' | grep -q "^strobe train .*=$1 " &&
+            echo "${at#/proc/}"
+    done || :
+}
+timeout -s KILL 60 "$STROBE" compare tiny.conf --seed=1,2 --max_iters=400 --out_dir=runs/k \
+    >out 2>&1 &
+compare=$! tries=0
+until grep -qs '"kind":"turn"' runs/k/seed=2/log.jsonl; do
+    tries=$((tries + 1))
+    [ $tries -lt 200 ] || fail "no turn within 20 s: $(cat out)"
+    sleep 0.1
+done
+first=$(pids_of runs/k/seed=1) second=$(pids_of runs/k/seed=2)
+kill -STOP $first
+sleep 1
+kill -KILL $second
+kill -CONT $first
+code=0
+wait $compare || code=$?
+[ $code = 1 ] || fail "exit code $code after a variant was killed: $(cat out)"
+grep -q 'seed=2 was killed by a signal: Killed' out || fail "$(cat out)"
 expect 2 'already contains a run' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
 expect 2 'nothing to compare' "$STROBE" compare tiny.conf --flash=false
 expect 2 'flash must be one of: true, false' "$STROBE" compare tiny.conf --flash=false,maybe \

@@ -129,6 +129,18 @@ static void test_clock_and_profile(void **state)
     assert_int_equal(find(r.gate, "profiled step")->outcome, GATE_PASSED);
 }
 
+/* Without a profile of the baseline, profiles of others are not held against each other. */
+static void test_baseline_without_profile(void **state)
+{
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 40, 6000, 3.2), with_profile(f, "b", 20, 20),
+                    with_profile(f, "c", 40, 40)};
+    struct report r = gate(f, dirs, 3);
+    assert_string_equal(r.gate->baseline, "a");
+    for (int i = 0; i < r.gate->n; i++)
+        assert_string_not_equal(r.gate->one[i].what, "profiled step");
+}
+
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -138,6 +150,7 @@ int main(void)
         WITH_FIXTURE(test_no_verdict),
         WITH_FIXTURE(test_files),
         WITH_FIXTURE(test_clock_and_profile),
+        WITH_FIXTURE(test_baseline_without_profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

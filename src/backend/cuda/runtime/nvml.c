@@ -172,7 +172,7 @@ static void open_counters(struct nvml_gpu *g)
 {
     struct nvml_gpm_support support = {.version = GPM_VERSION};
     g->counters_tried = true;
-    if (!nvml.may.nvmlGpmMetricsGet || !nvml.may.nvmlGpmSampleFree) {
+    if (!nvml.may.nvmlGpmMetricsGet || !nvml.may.nvmlGpmSampleGet || !nvml.may.nvmlGpmSampleFree) {
         snprintf(g->no_counters, sizeof g->no_counters,
                  "the driver has no GPM, which came with version 525");
         return;
