@@ -106,21 +106,26 @@ static bool is_certain(struct timing *t, struct contender *c, int n)
     return certain;
 }
 
-/* More rounds with all contenders, a few at a time. */
+/* More rounds with all contenders. Each look may find an order where there is none, so the rounds
+ * double between two looks: four or five looks in all. */
 static enum status go_on(struct timing *t, struct contender *c, int n, int round)
 {
-    enum { BLOCK = 8 };
+    enum { FEWEST = 8 };
     double budget_ms = 0;
     for (int i = 0; i < n; i++) {
         if (c[i].taken == 0) return ST_OK; /* stopped */
         budget_ms += c[i].budget_ms;
     }
     int last = round + ROUNDS_MORE * t->r->most;
-    while (n > 1 && round + BLOCK <= last && !interrupt_noted() && !is_certain(t, c, n)) {
-        double block_ms = 0;
-        for (int i = 0; i < n; i++) block_ms += BLOCK * c[i].calls * c[i].whole.median;
-        if (t->done_ms + block_ms > budget_ms) break;
-        for (int end = round + BLOCK; round < end; round++)
+    while (n > 1 && !interrupt_noted() && !is_certain(t, c, n)) {
+        double round_ms = 0;
+        for (int i = 0; i < n; i++) round_ms += c[i].calls * c[i].whole.median;
+        double affordable = (budget_ms - t->done_ms) / round_ms;
+        int more = round > FEWEST ? round : FEWEST;
+        if (more > last - round) more = last - round;
+        if (more > affordable) more = (int)affordable;
+        if (more < FEWEST) break;
+        for (int end = round + more; round < end; round++)
             for (int k = 0; k < n && !interrupt_noted(); k++)
                 TRY(take(t, &c[(k + round) % n], (k + round) % n, round));
     }

@@ -21,8 +21,8 @@ static void compare_times(struct comparison *runs, const struct profile_file *p,
         runs,
         arena_printf(a,
                      "The clock of %s gives %.4g ms for a step, its profile %.4g ms (without "
-                     "profiling, on random tokens): they disagree, so the machine was not the same "
-                     "for both.",
+                     "profiling, on random tokens): they disagree; the machine was probably busier "
+                     "or slower during one of them.",
                      r->name, clock, p->plain_ms),
         a);
 }
