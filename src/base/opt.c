@@ -63,6 +63,7 @@ static const struct opt *opt_nearest(const struct opt *table, const char *word)
     word += strspn(word, "-");
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
     for (const struct opt *o = table; o->name; o++) {
+        if (!o->help) continue;
         int distance = str_distance(name, o->name);
         if (distance >= best) continue;
         best = distance;
@@ -80,7 +81,7 @@ static enum status fail_unknown(const struct opt *table, const char *word)
                     nearest->name);
     struct str known = {0};
     for (const struct opt *o = table; o->name; o++)
-        str_printf(&known, "%s--%s", known.len ? ", " : "", o->name);
+        if (o->help) str_printf(&known, "%s--%s", known.len ? ", " : "", o->name);
     enum status st = fail(ST_USAGE, "unknown option %.*s; options of this command: %s", length,
                           word, known.len ? str_text(&known) : "none");
     str_release(&known);
@@ -124,6 +125,9 @@ enum status opt_parse(const struct opt *table, int *argc, char **argv,
             argv[kept++] = word;
             continue;
         }
+        if (word[1] != '-' && word[2])
+            return fail(ST_USAGE, "unknown option %s; options and keys have two dashes: -%s", word,
+                        word);
         if (word[1] != '-') return fail_unknown(table, word);
         const char *equals = strchr(word, '=');
         const struct opt *o =
@@ -151,6 +155,7 @@ enum status opt_parse(const struct opt *table, int *argc, char **argv,
 void opt_print(const struct opt *table, struct str *s)
 {
     for (const struct opt *o = table; o->name; o++) {
+        if (!o->help) continue;
         int64_t start = s->len;
         str_printf(s, "  --%s", o->name);
         if (o->kind != OPT_FLAG) str_printf(s, "=%s", o->value_name ? o->value_name : "VALUE");

@@ -13,7 +13,7 @@ struct opt {
     enum opt_kind kind;
     void *member;           /* bool *, const char **, int64_t * */
     const char *value_name; /* "FILE"; NULL for a flag */
-    const char *help;
+    const char *help;       /* NULL: for processes that Strobe starts itself; no help names it */
 };
 
 /* Parses the options of the table (which ends with name == NULL) and removes them from argv. What

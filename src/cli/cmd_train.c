@@ -280,8 +280,8 @@ enum status cmd_train(int argc, char **argv)
     const struct opt options[] = {
         {"overwrite", OPT_FLAG, &r.overwrite, NULL, "replace the run in out_dir"},
         {"json", OPT_FLAG, &r.json, NULL, "print the result as JSON"},
-        {"turns", OPT_INT, &r.turns, "FD",
-         "train only in the turns that `strobe compare` gives over this socket"},
+        /* train only in the turns that `strobe compare` gives over this socket */
+        {"turns", OPT_INT, &r.turns, "FD", NULL},
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));

@@ -1,6 +1,8 @@
 #include "cli/variants.h"
 
 #include "backend/backend.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/device.h"
@@ -54,6 +56,14 @@ enum status variants_read(struct variants *v, int argc, char **argv, struct aren
     *v = (struct variants){0};
     TRY(sort_words(v, argc, argv, a));
     TRY(command_read_config(&v->config, v->commons, v->common, true, a));
+    const char **folder = &v->config.train.out_dir;
+    if (file_exists(
+            arena_printf(a, "%s/config.conf",
+                         *folder))) { /* its page would be replaced by that of the variants */
+        const char *beside = arena_printf(a, "%s-variants", *folder);
+        log_info("%s is a run itself; the variants are in %s", *folder, beside);
+        *folder = beside;
+    }
     int n = 1;
     for (int i = 0; i < v->grid.axes; i++) {
         n *= v->grid.axis[i].values;

@@ -15,6 +15,7 @@ static struct {
     const char *from;
     int64_t steps;
     int64_t rate;
+    int64_t socket;
 } got;
 
 static const struct opt table[] = {
@@ -22,6 +23,7 @@ static const struct opt table[] = {
     {"from", OPT_TEXT, &got.from, "FILE", "read this"},
     {"steps", OPT_INT, &got.steps, "N", "how many"},
     {"rate", OPT_INT, &got.rate, NULL, "how fast"},
+    {"socket", OPT_INT, &got.socket, "FD", NULL},
     {0},
 };
 
@@ -87,6 +89,11 @@ static void test_errors(void **state)
         "unknown option --colour; options of this command: --json, --from, --steps, --rate");
     assert_refused("-j", NULL,
                    "unknown option -j; options of this command: --json, --from, --steps, --rate");
+    assert_refused("-steps=1", NULL,
+                   "unknown option -steps=1; options and keys have two dashes: --steps=1");
+    assert_refused("--sockets", NULL,
+                   "unknown option --sockets; options of this command: --json, --from, --steps, "
+                   "--rate");
     assert_refused("--steps=12a", NULL, "--steps must be an integer, not 12a");
     assert_refused("--steps=", NULL, "--steps must be an integer, not ");
     assert_refused("--steps=99999999999999999999", NULL,
@@ -115,6 +122,7 @@ static void test_print(void **state)
     assert_non_null(strstr(str_text(&s), "  --json                  print JSON\n"));
     assert_non_null(strstr(str_text(&s), "  --from=FILE             read this\n"));
     assert_non_null(strstr(str_text(&s), "  --rate=VALUE            how fast\n"));
+    assert_null(strstr(str_text(&s), "socket"));
     str_release(&s);
 }
 

@@ -240,7 +240,7 @@ pids_of() { # OUT_DIR: its processes that train
             echo "${at#/proc/}"
     done || :
 }
-timeout -s KILL 60 "$STROBE" compare tiny.conf --seed=1,2 --max_iters=400 --out_dir=runs/k \
+timeout -s KILL 60 "$STROBE" compare tiny.conf --seed=1,2 --max_iters=20000 --out_dir=runs/k \
     >out 2>&1 &
 compare=$! tries=0
 until grep -qs '"kind":"turn"' runs/k/seed=2/log.jsonl; do
@@ -258,6 +258,10 @@ wait $compare || code=$?
 [ $code = 1 ] || fail "exit code $code after a variant was killed: $(cat out)"
 grep -q 'seed=2 was killed by a signal: Killed' out || fail "$(cat out)"
 expect 2 'already contains a run' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
+cp $run/report.html before
+expect 0 'flash=true' "$STROBE" compare $run --flash=false,true --max_iters=2
+cmp before $run/report.html || fail "the page of a run was replaced by a comparison"
+[ -s $run-variants/report.html ] || fail "no page of the variants"
 expect 2 'nothing to compare' "$STROBE" compare tiny.conf --flash=false
 expect 2 'flash must be one of: true, false' "$STROBE" compare tiny.conf --flash=false,maybe \
     --out_dir=runs/d
