@@ -6,28 +6,21 @@
 #include "backend/backend.h"
 #include "base/str.h"
 
-struct counting {
-    const struct marks *marks;
-    const struct backend_trace *trace; /* NULL: its marks are not wanted */
-};
-
 static void mark_before(void *user, const struct plan *p, int node)
 {
-    const struct counting *k = user;
-    if (k->trace) k->trace->mark(p->context, mark_of(k->marks, p, node));
+    p->backend->trace->mark(p->context, mark_of(user, p, node));
 }
 
-static enum status mark_after(void *user, const struct plan *p, int)
+static enum status mark_after(void *, const struct plan *p, int)
 {
-    const struct counting *k = user;
-    if (k->trace) k->trace->mark(p->context, -1);
+    p->backend->trace->mark(p->context, -1);
     return ST_OK;
 }
 
 /* Without `recorded` no graph is replayed. */
-static enum status step(struct random_step *n, int iteration, struct counting *k)
+static enum status step(struct random_step *n, int iteration, struct marks *marks)
 {
-    const struct plan_hooks hooks = {.user = k, .before = mark_before, .after = mark_after};
+    const struct plan_hooks hooks = {.user = marks, .before = mark_before, .after = mark_after};
     return random_step_run(n, iteration, &hooks, NULL);
 }
 
@@ -35,10 +28,10 @@ static enum status list_kernels(struct random_step *n, int iteration, struct col
                                 struct arena *a)
 {
     const struct engine *e = n->engine;
-    struct counting k = {&c->marks, e->backend->trace};
     struct trace t;
     TRY(e->backend->trace->begin(e->context));
-    enum status st = step(n, iteration, &k), ended = e->backend->trace->end(e->context, &t, a);
+    enum status st = step(n, iteration, &c->marks);
+    enum status ended = e->backend->trace->end(e->context, &t, a);
     TRY(st);
     TRY(ended);
     c->counted = ARENA_NEW(a, struct counted_kernel, t.activities);
@@ -56,9 +49,8 @@ static enum status count_kernels(struct random_step *n, int iteration, struct co
     const struct engine *e = n->engine;
     int64_t most = c->counted_kernels + SPARE, kernels = 0;
     struct kernel_counters *counters = ARENA_NEW(a, struct kernel_counters, most);
-    struct counting k = {&c->marks, NULL};
     TRY(e->backend->counters->begin(e->context, most));
-    enum status st = step(n, iteration, &k);
+    enum status st = step(n, iteration, &c->marks);
     enum status ended = e->backend->counters->end(e->context, counters, &kernels);
     TRY(st);
     TRY(ended);

@@ -344,6 +344,15 @@ static const struct profile_group *most_beyond(const struct profile_groups *g)
     return most;
 }
 
+/* An operator of several kernels: what those besides the named one move. */
+static const char *others_words(struct writer *s, const struct profile_group *x)
+{
+    double others = x->work_dram - x->counters.dram_read - x->counters.dram_written;
+    if (others < 0.01 * x->work_dram) return "";
+    return arena_printf(s->a, ", %s of it in other kernels of the same operator",
+                        amount(s, others, "B"));
+}
+
 static void add_counters(struct writer *s)
 {
     struct profile_groups g;
@@ -362,9 +371,9 @@ static void add_counters(struct writer *s)
     if (!most)
         ADD(s, "counters", "%s; no kernel moves more than planned", text);
     else
-        ADD(s, "counters", "%s; %s moves most more than planned: %s instead of %s (%s times)", text,
-            most->name, amount(s, most->work_dram, "B"), amount(s, most->planned_dram, "B"),
-            number(s, most->work_dram / most->planned_dram, 3));
+        ADD(s, "counters", "%s; %s moves most more than planned: %s instead of %s (%s times)%s",
+            text, most->name, amount(s, most->work_dram, "B"), amount(s, most->planned_dram, "B"),
+            number(s, most->work_dram / most->planned_dram, 3), others_words(s, most));
 }
 
 /* --- the ladder ------------------------------------------------------------------------------- */

@@ -267,7 +267,8 @@ static void print_counters(const struct table *t, const struct table_form *f, st
     cut_names(&counters, f, a);
     str_append(s, "\n");
     print_wrapped("hardware counters of one further step, its kernels one by one; x plan: bytes "
-                  "read and written in DRAM / the plan's, below 1 where L2 had them",
+                  "that all kernels of an operator read and write in DRAM / the plan's, below 1 "
+                  "where L2 had them",
                   0, s);
     str_append(s, "\n");
     table_form_print(f, &counters, s);

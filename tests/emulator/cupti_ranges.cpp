@@ -48,7 +48,7 @@ void called(unsigned) {}
 void done(const emu_done &d)
 {
     if (d.what.kind != EMU_KERNEL) return;
-    if (into->ranges < into->most) into->read[into->ranges] = hash_of(d.what.name);
+    if (into->ranges < into->most) into->read[into->ranges] = hash_of(d.what.name) & 0xffff;
     into->ranges++;
 }
 
@@ -177,7 +177,7 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *p)
     if (!configured || p->range != CUPTI_AutoRange || p->replayMode != CUPTI_KernelReplay)
         return CUPTI_ERROR_INVALID_PARAMETER;
     into = (image *)p->pCounterDataImage;
-    into->most = (size_t)emu_number("EMU_CUPTI_RANGES", (long long)p->maxRangesPerPass);
+    into->most = p->maxRangesPerPass;
     return CUPTI_SUCCESS;
 }
 

@@ -50,7 +50,6 @@
  *     EMU_CUPTI_LATE=1     like some versions, it misses graphs instantiated before it started
  *     EMU_CUPTI_SILENT=1   it starts but reports nothing
  *     EMU_CUPTI_COUNTERS=N it has no hardware counters; N is its result (35: no rights)
- *     EMU_CUPTI_RANGES=N   it counts only the first N kernels
  *     EMU_WITHOUT=NAMES    libraries, by parts of their names, that dlopen does not find
  *     EMU_KERNEL_US=3      computed duration of a kernel in microseconds
  *     EMU_VERBOSE=1        prints each kernel and matmul as it runs, with its milliseconds

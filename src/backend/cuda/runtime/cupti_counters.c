@@ -45,7 +45,13 @@ static enum status check(CUptiResult r, const char *doing)
                     "this virtual machine may not read the GPU's hardware counters "
                     "(CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES): the host's "
                     "administrator has to allow profiling for its vGPU");
-    return cupti_check(r, doing);
+    const char *text = NULL;
+    if (r == CUPTI_SUCCESS) return ST_OK;
+    cupti(NULL)->cuptiGetResultString(r, &text);
+    return fail(ST_UNSUPPORTED,
+                "CUPTI cannot %s: %s; if another profiler uses the counters (Nsight Compute, "
+                "DCGM), end it and try again",
+                doing, text ? text : "no reason is given");
 }
 
 /* --- begin ------------------------------------------------------------------------------------ */
@@ -219,13 +225,11 @@ static enum status stop(int64_t *ret_kernels)
         .pCounterDataImage = counting.data,
         .counterDataImageSize = counting.data_bytes};
     TRY(check(c->cuptiRangeProfilerGetCounterDataInfo(&info), "read the counters"));
-    *ret_kernels = (int64_t)info.numTotalRanges;
-    if (!decode.numOfRangeDropped && *ret_kernels <= counting.most) return ST_OK;
-    return fail(ST_UNSUPPORTED,
-                "CUPTI counted %lld kernels and dropped %lld: there is space for "
-                "%lld",
-                (long long)*ret_kernels, (long long)decode.numOfRangeDropped,
-                (long long)counting.most);
+    int64_t all = (int64_t)info.numTotalRanges + (int64_t)decode.numOfRangeDropped;
+    *ret_kernels = all == (int64_t)info.numTotalRanges && all <= counting.most ? all : 0;
+    if (*ret_kernels == all) return ST_OK;
+    return fail(ST_UNSUPPORTED, "%lld kernels were launched where there is space for %lld",
+                (long long)all, (long long)counting.most);
 }
 
 static enum status evaluate(struct kernel_counters *ret, int64_t kernels)
