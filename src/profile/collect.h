@@ -64,7 +64,7 @@ struct collected {
 enum status collect(struct engine *e, const struct profile_options *o, struct profile *p,
                     struct collected *ret, struct arena *a);
 
-/* --- counters.c: hardware counters of a step's kernels ------------------------------------------ */
+/* --- counters.c: hardware counters of a step's kernels ---------------------------------------- */
 
 /* Runs two further steps, from `iteration` on. What prevents counters is stated in `p`. */
 void counters_collect(struct random_step *n, int iteration, struct collected *c, struct profile *p,
