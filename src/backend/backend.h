@@ -143,8 +143,8 @@ struct backend_trace {
  * why there are none and what to do; everything else continues to work. */
 struct backend_counters {
     enum status (*begin)(void *ctx, int64_t most); /* kernels at most */
-    /* Waits for the device. Fills *ret_kernels of ret[most], in the order of the launches. More
-     * kernels than `most` are a failure. */
+    /* Waits for the device. Fills *ret_kernels of ret[most], in the order of the launches. Kernels
+     * beyond `most` are left out. */
     enum status (*end)(void *ctx, struct kernel_counters *ret, int64_t *ret_kernels);
 };
 

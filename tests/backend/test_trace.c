@@ -287,8 +287,8 @@ static void test_counters_follow_the_launches(void **state)
     hand_close(&s);
 }
 
-/* Too little space for the kernels is an error; afterwards everything works as before. */
-static void test_counters_need_space(void **state)
+/* Kernels without space are left out; afterwards everything works as before. */
+static void test_counters_have_limited_space(void **state)
 {
     (void)state;
     struct hand s;
@@ -302,8 +302,8 @@ static void test_counters_need_space(void **state)
         SKIP("%s", fail_message());
     }
     hand_ok(plan_run(&s.plan, NULL));
-    assert_int_equal(s.backend->counters->end(s.context, counted, &kernels), ST_UNSUPPORTED);
-    assert_non_null(strstr(fail_message(), "there is space for 1"));
+    hand_ok(s.backend->counters->end(s.context, counted, &kernels));
+    assert_int_equal(kernels, 1);
     begin(&s);
     run(&s);
     end(&s, &t);
@@ -370,7 +370,7 @@ int main(int words, char **word)
         cmocka_unit_test(test_an_earlier_capture_is_unmatched),
         cmocka_unit_test(test_a_capture_serves_later_traces),
         cmocka_unit_test(test_counters_follow_the_launches),
-        cmocka_unit_test(test_counters_need_space),
+        cmocka_unit_test(test_counters_have_limited_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,8 +48,7 @@ void called(unsigned) {}
 void done(const emu_done &d)
 {
     if (d.what.kind != EMU_KERNEL) return;
-    if (into->ranges < into->most) into->read[into->ranges] = hash_of(d.what.name) & 0xffff;
-    into->ranges++;
+    if (into->ranges < into->most) into->read[into->ranges++] = hash_of(d.what.name) & 0xffff;
 }
 
 const emu_watcher watcher = {called, done};
@@ -201,8 +200,7 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *p)
 CUptiResult cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params *p)
 {
     SIZED(CUpti_RangeProfiler_DecodeData_Params);
-    p->numOfRangeDropped = into->ranges > into->most ? into->ranges - into->most : 0;
-    into->ranges -= p->numOfRangeDropped;
+    p->numOfRangeDropped = 0; /* like CUPTI 13.0, also where there was no space */
     return CUPTI_SUCCESS;
 }
 

@@ -13,7 +13,7 @@
  * failure says why there are no counters and what to do, and leaves nothing enabled. */
 enum status cupti_counters_begin(CUdevice device, int64_t most);
 /* Ends it; the device must be idle. Fills *ret_kernels of ret[most], in the order of the launches.
- * More kernels than `most` are a failure. */
+ * Kernels beyond `most` are left out; CUPTI does not tell. */
 enum status cupti_counters_end(struct kernel_counters *ret, int64_t *ret_kernels);
 
 #endif
