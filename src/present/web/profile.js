@@ -298,7 +298,7 @@ function counterColumns(groups) {
     ];
 }
 
-function columnsFor(by, groups) {
+function columnsFor(by, groups, counters) {
     const all = key => groups.map(g => g[key]);
     const most = Math.max(...all("share"), 1e-9);
     const flops = strobe.unitFor(all("flops"), "FLOP"), bytes = strobe.unitFor(all("bytes"), "B");
@@ -322,7 +322,7 @@ function columnsFor(by, groups) {
         Object.assign({id: "bytes", title: bytes.unit, help: "per step, with each input and output counted once"}, in_(bytes, "bytes")),
         {id: "runs", title: "instances", help: "executions per step", number: true, value: g => g.runs || null, cell: g => count(g.runs)},
     ];
-    if (groups.some(g => g.counted > 0)) columns.push(...counterColumns(groups));
+    if (counters) return [...columns.filter(c => ["name", "share", "ms", "bound", "bytes", "runs"].includes(c.id)), ...counterColumns(groups)];
     if (["layer", "phase", "range"].includes(by)) return columns;
     return [...columns, us("mean", "avg µs", "mean of one execution"), us("median", "med µs", "median of one execution; of several nodes, their weighted median"),
         us("min", "min µs", "shortest execution"), us("max", "max µs", "longest execution"), us("std", "σ µs", "standard deviation of an execution")];
@@ -331,7 +331,7 @@ function columnsFor(by, groups) {
 function tablesSection(page) {
     const {families, section} = page, profiles = page.profiles.filter(p => p.rows.length);
     if (!profiles.length) return;
-    const state = {profile: profiles[0], by: "kernel", phase: "step"};
+    const state = {profile: profiles[0], by: "kernel", phase: "step", counters: false};
     const table = strobe.sortTable([], {
         noun: "", placeholder: "filter: backward softmax", words: g => g.text,
         foot: shown => {
@@ -347,15 +347,16 @@ function tablesSection(page) {
     const draw = keep => {
         const groups = groupsOf(state.profile, state.by, state.phase, families);
         const ordered = ["layer", "phase", "range"].includes(state.by);
-        table.show(groups, {columns: columnsFor(state.by, groups), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", keep, most: state.by === "range" ? 80 : 30});
+        table.show(groups, {columns: columnsFor(state.by, groups, state.counters), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", keep, most: state.by === "range" ? 80 : 30});
     };
     const phases = ["step", ...profiles[0].phases.map(x => x.name)];
-    const set = key => value => { state[key] = value; draw(key !== "by"); };
+    const set = key => value => { state[key] = value; draw(!["by", "counters"].includes(key)); };
     section("Kernels, families, layers", "Click a heading to sort. Times in ms, FLOPs and bytes are per step; times in µs are per execution of a kernel. The floor is the time of the FLOPs and bytes at the measured peaks of this machine.",
         element("div", {class: "controls"},
             profiles.length > 1 ? strobe.segments(profiles.map(p => [p, p.name]), profiles[0], set("profile")) : null,
             strobe.segments(BY.map(([id, title]) => [id, title]), "kernel", set("by")),
-            strobe.segments(phases.map(x => [x, x]), "step", set("phase")), table.filter, table.count),
+            strobe.segments(phases.map(x => [x, x]), "step", set("phase")),
+            profiles.some(p => p.rows.some(row => isNumber(row.dram_read))) ? strobe.segments([[false, "times and work"], [true, "hardware counters"]], false, set("counters")) : null, table.filter, table.count),
         element("div", {class: "wide", id: "rows"}, table.node));
     draw(false);
 }
