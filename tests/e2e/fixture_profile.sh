@@ -35,8 +35,8 @@ function run(words, phase, layer, scope, op, family, shape, flops, bytes, us, ke
         "\"flops\":%.0f,\"bytes\":%.0f,\"floor_ms\":%.7g,\"bound\":\"%s\"," \
         "\"per_step\":1,\"ms_per_step\":%.7g,\"hidden_ms_per_step\":0,\"run_ms\":{\"n\":20," \
         "\"median\":%.7g,\"mean\":%.7g,\"std\":%.7g,\"min\":%.7g,\"max\":%.7g,\"p95\":%.7g}," \
-        "\"threads\":null,\"counters\":%s}", phase == "update" ? "update" : "micro", rows, op, shape, shape,
-        phase, layer < 0 ? "null" : layer, scope, range(phase "/" words),
+        "\"threads\":null,\"counters\":%s}", phase == "update" ? "update" : "micro", rows, op,
+        shape, shape, phase, layer < 0 ? "null" : layer, scope, range(phase "/" words),
         family, kernel, kernel "_" tolower(op), flops, bytes, floor, bound,
         ms, ms * .99, ms, ms * .02, ms * .95, ms * 1.1, ms * 1.08, counted(bytes))
     now += .5
