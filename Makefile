@@ -250,7 +250,7 @@ $(BUILD)/emulator/libcublasLt.so.13: $(EMULATED)/cublaslt.cpp $(BUILD)/emulator/
 $(BUILD)/emulator/libcublasLt.so.13: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/emulator/libnvidia-ml.so.1: $(EMULATED)/nvml.cpp $(BUILD)/emulator/libcuda.so.1
 $(BUILD)/emulator/libnvidia-ml.so.1: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
-$(BUILD)/emulator/libcupti.so.13: $(EMULATED)/cupti.cpp $(BUILD)/emulator/libcuda.so.1
+$(BUILD)/emulator/libcupti.so.13: $(addprefix $(EMULATED)/,cupti.cpp cupti_ranges.cpp) $(BUILD)/emulator/libcuda.so.1
 $(BUILD)/emulator/libcupti.so.13: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
 $(addprefix $(BUILD)/emulator/,without.so listener.so): $(BUILD)/emulator/%.so: $(EMULATED)/%.c
 	@mkdir -p $(@D)

@@ -10,6 +10,7 @@ struct kernel_call;
 struct device_sample;
 struct str;
 struct trace;
+struct kernel_counters;
 struct tuning_entry;
 struct arena;
 
@@ -137,6 +138,16 @@ struct backend_trace {
     void (*profiler_range)(void *ctx, bool begin);
 };
 
+/* Hardware counters (counters.h) of every kernel between begin and end. Kernels run one by one, so
+ * times are not those of a step; results are the same. Not during a trace. A failure of either says
+ * why there are none and what to do; everything else continues to work. */
+struct backend_counters {
+    enum status (*begin)(void *ctx, int64_t most); /* kernels at most */
+    /* Waits for the device. Fills *ret_kernels of ret[most], in the order of the launches. Kernels
+     * beyond `most` are left out. */
+    enum status (*end)(void *ctx, struct kernel_counters *ret, int64_t *ret_kernels);
+};
+
 /* Telemetry of a device: clock, power, utilisation and so on. */
 struct backend_telemetry {
     /* Takes a sample (sample.h). May be called from any thread, one at a time. It does not wait for
@@ -160,6 +171,7 @@ struct backend {
     const struct backend_launches *launches;
     const struct backend_recording *recording;
     const struct backend_trace *trace;
+    const struct backend_counters *counters;
     const struct backend_telemetry *telemetry;
 };
 

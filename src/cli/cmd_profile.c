@@ -265,6 +265,8 @@ static enum status profile(int argc, char **argv, struct arena *a)
         {"trace-steps", OPT_INT, &traced, "N", "steps in the trace; 0: no trace is written (3)"},
         {"trace-limit", OPT_INT, &trace_limit, "MIB",
          "size of the trace before compression; events beyond it are dropped (64)"},
+        {"counters", OPT_FLAG, &o.run.counters, NULL,
+         "also each kernel's DRAM bytes and busy tensor cores, by a GPU's hardware counters"},
         /* run only in the turns that `strobe profile` with lists gives over this socket */
         {"turns", OPT_INT, &turns, "FD", NULL},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (default: of the data set)"},

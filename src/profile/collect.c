@@ -403,6 +403,10 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
         st = random_step_finish(&s.random_step);
         if (st == ST_OK) st = collect_by_hooks(&s);
     }
+    if (st == ST_OK && o->counters && !interrupt_noted()) {
+        pace_show(&s.pace, "hardware counters");
+        counters_collect(&s.random_step, s.iteration, ret, p, a);
+    }
     random_step_close(&s.random_step);
     if (interrupt_noted() && (!ret->ratios || !p->steps))
         return fail(ST_INTERRUPTED,

@@ -35,6 +35,13 @@ struct mark_threads {
     bool unseen;
 };
 
+/* A kernel with its hardware counters. */
+struct counted_kernel {
+    int mark;
+    const char *name;
+    struct kernel_counters counters;
+};
+
 struct collected {
     struct marks marks;
     struct trace trace;        /* every activity has a mark of `marks`, or -1 */
@@ -49,11 +56,21 @@ struct collected {
     int64_t deeds;
     const struct profile_work *work; /* of the host's threads; NULL: none */
     int64_t works;
+    struct counted_kernel *counted; /* of one step, in the order of the launches */
+    int64_t counted_kernels;
 };
 
 /* Also fills in how the profile was measured in `p`. */
 enum status collect(struct engine *e, const struct profile_options *o, struct profile *p,
                     struct collected *ret, struct arena *a);
+
+/* --- counters.c: hardware counters of a step's kernels ---------------------------------------- */
+
+/* Runs two further steps, from `iteration` on. What prevents counters is stated in `p`. */
+void counters_collect(struct random_step *n, int iteration, struct collected *c, struct profile *p,
+                      struct arena *a);
+/* Gives the rows their counters. */
+void counters_join(const struct collected *c, struct profile *p);
 
 /* --- chunks.c: steps of one turn, or neighbouring steps --------------------------------------- */
 

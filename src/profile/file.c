@@ -51,6 +51,16 @@ static json_t *threads_json(const struct profile_row *r)
                      rounded(r->busiest_ms));
 }
 
+static json_t *counters_json(const struct profile_row *r)
+{
+    const struct kernel_counters *c = &r->counters;
+    if (!r->counted) return json_null();
+    return json_pack("{s:o, s:o, s:o, s:f, s:f, s:f}", "dram_read", whole(c->dram_read),
+                     "dram_written", whole(c->dram_written), "dram_of_node", whole(r->work_dram),
+                     "tensor_active", rounded(c->tensor_active), "sm_active", rounded(c->sm_active),
+                     "dram_busy", rounded(c->dram_busy));
+}
+
 static json_t *node_json(const struct profile_row *r)
 {
     if (r->node < 0) return json_pack("{s:n, s:n}", "plan", "node");
@@ -113,6 +123,7 @@ static json_t *row_json(const struct profile *p, const struct profile_row *r)
     json_object_set_new(j, "hidden_ms_per_step", json_real(rounded(r->hidden_ms)));
     json_object_set_new(j, "run_ms", stats_json(&ms));
     json_object_set_new(j, "threads", threads_json(r));
+    json_object_set_new(j, "counters", counters_json(r));
     return j;
 }
 
@@ -203,6 +214,8 @@ static void set_how(json_t *j, const struct profile *p)
     json_object_set_new(j, "dropped", json_integer(p->dropped));
     json_object_set_new(j, "unmatched", json_integer(p->unmatched));
     json_object_set_new(j, "dropped_why", text_or_null(p->dropped_why));
+    json_object_set_new(j, "counted", json_integer(p->counted));
+    json_object_set_new(j, "counters_why", text_or_null(p->counters_why));
 }
 
 json_t *profile_json(const struct profile *p, const char *version)

@@ -110,6 +110,21 @@ static int find_part(struct grouping *g, const char *name, const struct profile_
     return new_part(g, name, r, parent);
 }
 
+/* Shares are sums over time until close_part. */
+static void add_counters(struct profile_group *to, const struct profile_row *r, double runs)
+{
+    struct kernel_counters *c = &to->counters;
+    c->dram_read += runs * r->counters.dram_read;
+    c->dram_written += runs * r->counters.dram_written;
+    c->tensor_active += r->ms * r->counters.tensor_active;
+    c->sm_active += r->ms * r->counters.sm_active;
+    c->dram_busy += r->ms * r->counters.dram_busy;
+    to->counted_ms += r->ms;
+    if (!(r->cost.bytes > 0)) return;
+    to->work_dram += runs * r->work_dram;
+    to->planned_dram += runs * r->cost.bytes;
+}
+
 static void add_row(struct grouping *g, struct part *part, const struct profile_row *r)
 {
     struct profile_group *to = part->group;
@@ -123,6 +138,7 @@ static void add_row(struct grouping *g, struct part *part, const struct profile_
     to->busiest_ms += r->busiest_ms;
     if (r->busy_ms > 0) to->seen_ms += r->ms;
     part->bound_ms[r->bound] += r->work_ms;
+    if (r->counted) add_counters(to, r, runs);
     if (r->ms >= part->longest_ms) {
         part->longest_ms = r->ms;
         to->precision = r->precision;
@@ -154,6 +170,11 @@ static void close_part(struct grouping *g, struct part *part)
     x->share = g->ret->ms > 0 ? x->ms / g->ret->ms : 0;
     x->run_ms = stats_of(part->run_ms, part->runs);
     x->runs = (part->runs + g->p->steps / 2) / g->p->steps;
+    if (x->counted_ms > 0) {
+        x->counters.tensor_active /= x->counted_ms;
+        x->counters.sm_active /= x->counted_ms;
+        x->counters.dram_busy /= x->counted_ms;
+    }
     for (int b = 1; b <= BOUND_LATENCY; b++)
         if (part->bound_ms[b] > part->bound_ms[x->bound]) x->bound = (enum bound)b;
 }

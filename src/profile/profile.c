@@ -24,6 +24,7 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
     ret->host_ms = stats_of(c.host_ms, c.plain_steps).median;
     ret->plain_step_ms = c.plain_ms;
     rows_make(&c, ret, a);
+    counters_join(&c, ret);
     if (!ret->turns_of) chunks_divide(ret, c.plain_steps, a);
     ret->dropped = c.trace.dropped;
     ret->unmatched = c.trace.unmatched;

@@ -8,6 +8,7 @@
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
 
+#include "backend/counters.h"
 #include "backend/trace.h"
 #include "base/host.h"
 #include "base/stats.h"
@@ -81,6 +82,10 @@ struct profile_row {
     double busy_ms;    /* mean over the threads */
     double busiest_ms; /* of the busiest thread of each kernel */
     bool unseen;       /* a library distributes the work over threads and does not report it */
+    /* Hardware counters of one execution, the mean over those of one step. */
+    struct kernel_counters counters;
+    int counted;      /* these executions; 0: no counters */
+    double work_dram; /* DRAM bytes for `cost`: of all kernels of the node */
 };
 
 struct profile_moment { /* of the timeline */
@@ -156,6 +161,8 @@ struct profile {
     int64_t dropped, unmatched;  /* activities: lost; of no known kernel */
     const char *dropped_why;     /* a sentence; NULL: none were dropped */
     const char *traced_by;       /* "CUPTI 13.0.1"; NULL: no trace */
+    int counted;                 /* kernels of a step with hardware counters; 0: there are none */
+    const char *counters_why;    /* why not, although they were requested; else NULL */
     double others;               /* processors kept busy by other processes; 0: none, or unknown */
     struct profile_row *row;
     int rows;
@@ -170,6 +177,7 @@ struct profile_options {
     double least_ms;   /* of all profiled steps: more short steps are run; 0: no minimum */
     int turns;         /* socket that gives turns (base/turn.h); 0: there are none */
     bool no_trace;     /* use events, not the device's trace */
+    bool counters;     /* also hardware counters, in further steps after all others */
     const struct machine *machine;
     /* Progress: steps done, steps in total, seconds left (below 0: unknown). May be NULL. */
     void (*each)(void *user, int done, int total, double left_s, const char *what);
@@ -183,6 +191,8 @@ struct profile_options {
 enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
                         struct arena *a);
 
+/* Bytes that one execution moved between DRAM and L2, read and written; 0: not counted. */
+double profile_dram(const struct profile_row *r);
 /* The median of a chunk's times; NAN: it has none. `step_ms`: one for each profiled step, or with
  * `plain` for each other one. */
 double profile_chunk_ms(const struct profile *p, int chunk, const double *step_ms, bool plain);
@@ -211,6 +221,10 @@ struct profile_group {
     enum family family;               /* of its longest row */
     double busy_ms, busiest_ms;       /* per step */
     double seen_ms;                   /* per step: the time of rows whose threads are observed */
+    /* Of rows with hardware counters: bytes per step, and shares of their time. */
+    struct kernel_counters counters;
+    double counted_ms;              /* per step: the time of these rows */
+    double work_dram, planned_dram; /* per step: DRAM bytes where the plan has bytes, and these */
 };
 
 struct profile_groups {

@@ -338,6 +338,53 @@ static void add_floor(struct writer *s)
         number(s, p->step_ms.mean / g.floor_ms, 3));
 }
 
+/* The kernel that moves most bytes beyond the plan's; NULL: none moves many, compared with its plan
+ * or with `moved`, those of the step. What earlier kernels left in L2 is written while a later one
+ * runs, and a launch itself reads some kilobytes. */
+static const struct profile_group *most_beyond(const struct profile_groups *g, double moved)
+{
+    static const double PLANNED = 1.01, FEW = 0.001;
+    const struct profile_group *most = NULL;
+    for (const struct profile_group *x = g->group; x < g->group + g->groups; x++) {
+        double beyond = x->work_dram - x->planned_dram;
+        if (x->work_dram <= PLANNED * x->planned_dram || beyond < FEW * moved) continue;
+        if (!most || beyond > most->work_dram - most->planned_dram) most = x;
+    }
+    return most;
+}
+
+/* An operator of several kernels: what those besides the named one move. */
+static const char *others_words(struct writer *s, const struct profile_group *x)
+{
+    double others = x->work_dram - x->counters.dram_read - x->counters.dram_written;
+    if (others < 0.01 * x->work_dram) return "";
+    return arena_printf(s->a, ", %s of it in other kernels of the same operator",
+                        amount(s, others, "B"));
+}
+
+static void add_counters(struct writer *s)
+{
+    struct profile_groups g;
+    double moved = 0, planned = 0;
+    if (s->p->counters_why) ADD(s, "counters", "no hardware counters: %s", s->p->counters_why);
+    if (!s->p->counted) return;
+    profile_groups(s->p, BY_KERNEL, PHASES_ALL, &g, s->a);
+    for (int i = 0; i < g.groups; i++) {
+        moved += g.group[i].work_dram;
+        planned += g.group[i].planned_dram;
+    }
+    const struct profile_group *most = most_beyond(&g, moved);
+    const char *text = arena_printf(
+        s->a, "the step's kernels move %s in DRAM, %s times the plan's %s", amount(s, moved, "B"),
+        number(s, planned > 0 ? moved / planned : 0, 3), amount(s, planned, "B"));
+    if (!most)
+        ADD(s, "counters", "%s; no kernel moves much more than planned", text);
+    else
+        ADD(s, "counters", "%s; %s moves most more than planned: %s instead of %s (%s times)%s",
+            text, most->name, amount(s, most->work_dram, "B"), amount(s, most->planned_dram, "B"),
+            number(s, most->work_dram / most->planned_dram, 3), others_words(s, most));
+}
+
 /* --- the ladder ------------------------------------------------------------------------------- */
 
 static const char *ops_words(struct writer *s, const struct rung_op *op, int n)
@@ -423,5 +470,6 @@ void words_of(const struct profile *p, struct profile_words *ret, struct arena *
     add_host(&s);
     add_threads(&s);
     add_floor(&s);
+    add_counters(&s);
     add_rung(&s);
 }

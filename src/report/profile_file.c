@@ -160,6 +160,13 @@ static void read_row(struct profile_file_row *r, const json_t *j, int chunks, st
         .std = lenient_number(j, "std_per_step"),
         .work_ms = lenient_number(j, "work_ms_per_step"),
     };
+    const json_t *counters = json_object_get(j, "counters");
+    r->dram_read = lenient_number(counters, "dram_read");
+    r->dram_written = lenient_number(counters, "dram_written");
+    r->dram_of_node = lenient_number(counters, "dram_of_node");
+    r->tensor_active = lenient_number(counters, "tensor_active");
+    r->sm_active = lenient_number(counters, "sm_active");
+    r->dram_busy = lenient_number(counters, "dram_busy");
     if (chunks) r->chunk_ms = read_series(json_object_get(j, "chunk_ms"), chunks, a);
     if (isnan(r->work_ms)) r->work_ms = r->ms; /* older files */
     const json_t *range = json_object_get(j, "range"), *word;

@@ -34,6 +34,9 @@ struct profile_file_row {
     double ms;                     /* per step; rows and idle time add up to the mean step */
     double std;                    /* of `ms`, over the steps; NAN: unknown */
     const double *chunk_ms;        /* one for each chunk; NULL: unknown */
+    /* Hardware counters of one execution; all NAN: there are none. dram_of_node: bytes of all
+     * kernels of the node, beside `bytes`. */
+    double dram_read, dram_written, dram_of_node, tensor_active, sm_active, dram_busy;
     double work_ms; /* time of the FLOPs and bytes: of all kernels of the node, or 0 */
     struct profile_file_times run_ms;
     int kernel; /* index of its kernel */

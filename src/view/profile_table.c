@@ -39,6 +39,15 @@ enum { NAME_LEAST = 24, NAME_MOST = 48, ABOUT_WIDTH = 12, USUAL = 100 };
       true) \
     X(COLUMN_THREADS, "threads_percent", "threads %", \
       "mean share of the time in which a thread works", true) \
+    X(COLUMN_READ, "dram_read_mb_per_step", "read MB", "bytes of a step read from DRAM, counted", \
+      true) \
+    X(COLUMN_WRITTEN, "dram_written_mb_per_step", "written MB", \
+      "bytes of a step written to DRAM, counted", true) \
+    X(COLUMN_PLANNED, "dram_times_plan", "x plan", \
+      "DRAM bytes / the plan's, over all kernels of an operator", true) \
+    X(COLUMN_DRAM, "dram_percent", "DRAM %", "DRAM traffic / the most that DRAM can move", true) \
+    X(COLUMN_TENSOR, "tensor_percent", "tensor %", "time in which tensor cores work", true) \
+    X(COLUMN_SM, "sm_percent", "SM %", "time in which an SM has work", true) \
     X(COLUMN_NAME, "name", "name", "name of the line", false)
 /* clang-format on */
 
@@ -51,6 +60,9 @@ static const int time_columns[] = {COLUMN_SHARE,   COLUMN_TOTAL,  COLUMN_RUNS,
 static const int work_columns[] = {COLUMN_FLOPS,   COLUMN_BYTES, COLUMN_INTENSITY, COLUMN_GFLOPS,
                                    COLUMN_GBYTES,  COLUMN_BOUND, COLUMN_FLOOR,     COLUMN_GAP,
                                    COLUMN_THREADS, COLUMN_NAME};
+static const int counter_columns[] = {COLUMN_SHARE,   COLUMN_BYTES,   COLUMN_READ,
+                                      COLUMN_WRITTEN, COLUMN_PLANNED, COLUMN_DRAM,
+                                      COLUMN_TENSOR,  COLUMN_SM,      COLUMN_NAME};
 
 /* As table_set, but very small and very large numbers are shortened. */
 static void set(struct table *t, int at, int column, int digits, double x, struct arena *a)
@@ -96,7 +108,9 @@ static struct scale scale_of(const struct profile_groups *g)
     double flops = 0, bytes = 0;
     for (int i = 0; i < g->groups; i++) {
         flops = fmax(flops, 1e-6 * g->group[i].flops);
-        bytes = fmax(bytes, 1e-6 * g->group[i].bytes);
+        const struct kernel_counters *c = &g->group[i].counters;
+        double most = fmax(g->group[i].bytes, fmax(c->dram_read, c->dram_written));
+        bytes = fmax(bytes, 1e-6 * most);
     }
     return (struct scale){scale_of_most(flops), scale_of_most(bytes)};
 }
@@ -108,6 +122,10 @@ static void set_units(struct table *t, const struct scale *scale, struct arena *
     double flops = scale->flops, bytes = scale->bytes;
     column[COLUMN_FLOPS].title = flops > 1e3 ? "TFLOP" : flops > 1 ? "GFLOP" : "MFLOP";
     column[COLUMN_BYTES].title = bytes > 1e3 ? "TB" : bytes > 1 ? "GB" : "MB";
+    column[COLUMN_READ].title = bytes > 1e3 ? "read TB" : bytes > 1 ? "read GB" : "read MB";
+    column[COLUMN_WRITTEN].title = bytes > 1e3 ? "written TB"
+                                   : bytes > 1 ? "written GB"
+                                               : "written MB";
     t->column = column;
 }
 
@@ -127,6 +145,19 @@ static void set_work(struct table *t, int at, const struct profile_group *g,
     set(t, at, COLUMN_FLOOR, 3, g->floor_ms, a);
     if (g->floor_ms > 0) set(t, at, COLUMN_GAP, 3, g->work_ms / g->floor_ms, a);
     if (g->seen_ms > 0) set_percent(t, at, COLUMN_THREADS, g->busy_ms / g->seen_ms, a);
+}
+
+static void set_counters(struct table *t, int at, const struct profile_group *g,
+                         const struct scale *scale, struct arena *a)
+{
+    const struct kernel_counters *c = &g->counters;
+    if (!(g->counted_ms > 0)) return;
+    set(t, at, COLUMN_READ, 3, 1e-6 * c->dram_read / scale->bytes, a);
+    set(t, at, COLUMN_WRITTEN, 3, 1e-6 * c->dram_written / scale->bytes, a);
+    if (g->planned_dram > 0) set(t, at, COLUMN_PLANNED, 3, g->work_dram / g->planned_dram, a);
+    set_percent(t, at, COLUMN_DRAM, c->dram_busy, a);
+    set_percent(t, at, COLUMN_TENSOR, c->tensor_active, a);
+    set_percent(t, at, COLUMN_SM, c->sm_active, a);
 }
 
 /* The lines that are not shown, added up to one. Idle time (the last group) is always shown. */
@@ -163,6 +194,7 @@ static struct table make_table(const struct profile_groups *g, bool text, bool g
     for (int i = 0; i < t.rows; i++) {
         set_times(&t, i, &g->group[i], a);
         set_work(&t, i, &g->group[i], &scale, a);
+        set_counters(&t, i, &g->group[i], &scale, a);
         table_set_text(&t, i, COLUMN_NAME,
                        arena_printf(a, "%*s%s", 2 * g->group[i].depth, "", g->group[i].name));
     }
@@ -228,6 +260,20 @@ static void cut_names(struct table *t, const struct table_form *f, struct arena 
     }
 }
 
+static void print_counters(const struct table *t, const struct table_form *f, struct str *s,
+                           struct arena *a)
+{
+    struct table counters = some_columns(t, counter_columns, COUNT_OF(counter_columns), a);
+    cut_names(&counters, f, a);
+    str_append(s, "\n");
+    print_wrapped("hardware counters of one further step, its kernels one by one; x plan: bytes "
+                  "that all kernels of an operator read and write in DRAM / the plan's, below 1 "
+                  "where L2 had them",
+                  0, s);
+    str_append(s, "\n");
+    table_form_print(f, &counters, s);
+}
+
 static void print_two(const struct table *t, const struct table_form *f, struct str *s,
                       struct arena *a)
 {
@@ -274,5 +320,6 @@ void profile_table_print(const struct profile *p, const struct profile_table *ho
         table_form_print(f, &t, s);
     else
         print_two(&t, f, s, a);
+    if (!f->csv && p->counted) print_counters(&t, f, s, a);
     print_words(p, f, words, s, a);
 }

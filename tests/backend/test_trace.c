@@ -3,6 +3,7 @@
  * argument, prints one trace for that script. */
 #include "../support/cases.h"
 #include "backend/backend.h"
+#include "backend/counters.h"
 #include "backend/range.h"
 #include "backend/trace.h"
 #include "base/clock.h"
@@ -238,6 +239,78 @@ static void test_a_capture_serves_later_traces(void **state)
     hand_close(&s);
 }
 
+/* The number that the emulated CUPTI gives to a kernel's name (tests/emulator/cupti_ranges.cpp). */
+static uint32_t hash_of(const char *name)
+{
+    uint32_t h = 2166136261u;
+    for (; *name; name++) h = (h ^ (uint8_t)*name) * 16777619u;
+    return h & 0xffff;
+}
+
+/* Counters are those of the kernels that a trace of the same work has, in the same order. */
+static void test_counters_follow_the_launches(void **state)
+{
+    (void)state;
+    enum { MOST = 64 };
+    struct hand s;
+    struct trace t;
+    struct kernel_counters counted[MOST];
+    int64_t kernels = 0, i = 0;
+    open(&s);
+    run(&s);
+    begin(&s);
+    run(&s);
+    end(&s, &t);
+    for (int twice = 0; twice < 2; twice++) {
+        if (s.backend->counters->begin(s.context, MOST) != ST_OK) {
+            hand_close(&s);
+            SKIP("%s", fail_message());
+        }
+        hand_ok(plan_run(&s.plan, NULL));
+        hand_ok(s.backend->counters->end(s.context, counted, &kernels));
+    }
+    assert_true(kernels > s.plan.steps / 2);
+    for (const struct activity *x = t.activity; x < t.activity + t.activities; x++) {
+        if (x->kind != ACTIVITY_KERNEL) continue;
+        assert_true(i < kernels);
+        const struct kernel_counters *c = &counted[i];
+        if (emulated(&s)) {
+            assert_int_equal((int64_t)c->dram_read, hash_of(x->name));
+            assert_int_equal((int64_t)c->dram_written, i);
+            assert_true(c->tensor_active == 0.25 && c->sm_active == 0.5 && c->dram_busy == 0.75);
+        } else {
+            assert_true(c->sm_active > 0 && c->sm_active <= 1.01 && c->dram_busy <= 1.01);
+        }
+        i++;
+    }
+    assert_int_equal(i, kernels);
+    hand_close(&s);
+}
+
+/* Kernels without space are left out; afterwards everything works as before. */
+static void test_counters_have_limited_space(void **state)
+{
+    (void)state;
+    struct hand s;
+    struct trace t;
+    struct kernel_counters counted[1];
+    int64_t kernels = 0;
+    open(&s);
+    run(&s);
+    if (s.backend->counters->begin(s.context, 1) != ST_OK) {
+        hand_close(&s);
+        SKIP("%s", fail_message());
+    }
+    hand_ok(plan_run(&s.plan, NULL));
+    hand_ok(s.backend->counters->end(s.context, counted, &kernels));
+    assert_int_equal(kernels, 1);
+    begin(&s);
+    run(&s);
+    end(&s, &t);
+    check_run(&s, &t, 0, -1);
+    hand_close(&s);
+}
+
 /* Prints one trace of two runs and two replays. */
 static int once(void)
 {
@@ -270,16 +343,34 @@ static int once(void)
     return 0;
 }
 
+/* Prints how many kernels were counted, or why none. */
+static int count(void)
+{
+    enum { MOST = 64 };
+    struct hand s;
+    struct kernel_counters counted[MOST];
+    int64_t kernels = 0;
+    open(&s);
+    enum status st = s.backend->counters->begin(s.context, MOST);
+    run(&s);
+    if (st == ST_OK) st = s.backend->counters->end(s.context, counted, &kernels);
+    printf("%lld kernels counted: %s\n", (long long)kernels, st == ST_OK ? "all" : fail_message());
+    run(&s); /* everything else works */
+    hand_close(&s);
+    return 0;
+}
+
 int main(int words, char **word)
 {
-    (void)word;
-    if (words > 1) return once();
+    if (words > 1) return !strcmp(word[1], "count") ? count() : once();
     if (!there()) return EXIT_SKIPPED;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_kernel_is_matched_to_its_node),
         cmocka_unit_test(test_replays_have_the_marks_of_the_capture),
         cmocka_unit_test(test_an_earlier_capture_is_unmatched),
         cmocka_unit_test(test_a_capture_serves_later_traces),
+        cmocka_unit_test(test_counters_follow_the_launches),
+        cmocka_unit_test(test_counters_have_limited_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

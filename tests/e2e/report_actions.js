@@ -48,6 +48,22 @@ function tryHeadings(host, what) {
     }
 }
 
+/* Hardware counters have columns of their own; those of the test are twice the plan's bytes. */
+function tryCounters(host, controls) {
+    const there = button(controls, "hardware counters");
+    expect(!there === !document.body.dataset.counters, there ? "hardware counters without any" : "no hardware counters");
+    if (!there) return;
+    there.click();
+    tryHeadings(host, "hardware counters");
+    const place = id => all("th", host).findIndex(th => th.dataset.column === id);
+    const cells = id => place(id) < 0 ? [] : column(host, place(id)).map(numberIn).filter(x => !Number.isNaN(x));
+    expect(cells("beyond").length > 3 && cells("beyond").every(x => x === 2), `× plan: ${cells("beyond")}, not 2`);
+    expect(cells("dram").every(x => x === 75) && cells("tensor").every(x => x === 25) && cells("sm").every(x => x === 50), "other shares than the profile's");
+    expect(cells("rate").length === 0 && cells("floor").length === 0, "the table has both work and counters");
+    press(controls, "times and work");
+    expect(cells("beyond").length === 0 && cells("floor").length > 3, "the table of times did not come back");
+}
+
 function tryTables() {
     const host = document.getElementById("rows");
     if (!host) return;
@@ -60,6 +76,7 @@ function tryTables() {
         tryHeadings(host, by);
     }
     press(controls, "Kernel");
+    tryCounters(host, controls);
     const before = all("tbody tr", host).length, filter = controls.querySelector("input[type=search]");
     const write = text => { filter.value = text; filter.dispatchEvent(new Event("input")); };
     write("backward norms");

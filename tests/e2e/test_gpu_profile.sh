@@ -29,11 +29,31 @@ expect_text() {
 by=events
 [ -e "$emulator/libcupti.so.13" ] && by=cupti
 for replay in false true; do
-    expect 0 'matmuls take' $profile --out_dir=$by.$replay --replay=$replay
+    expect 0 'matmuls take' $profile --out_dir=$by.$replay --replay=$replay --counters
     expect_text $by.$replay "\"times_by\":\"$by\""
     expect_text $by.$replay '"dropped":0,"unmatched":0'
-    if [ $by = cupti ]; then expect_text $by.$replay "\"replay\":$replay"; fi
+    if [ $by = cupti ]; then
+        expect_text $by.$replay "\"replay\":$replay"
+        expect_text $by.$replay '"counters_why":null'
+    fi
 done
+
+# --- hardware counters: of every kernel, as the emulator makes them up; else why there are none
+if [ $by = cupti ]; then
+    grep -q '^hardware counters of one further step' out || fail "no table: $(cat out)"
+    grep -q '^counters  *the step.s kernels move ' out || fail "no sentence: $(cat out)"
+    for replay in false true; do
+        counted=$(sed 's/.*"counted":\([0-9]*\).*/\1/' $by.$replay/profile.json)
+        rows=$(grep -o '"device_kernel":"[^"]*"' $by.$replay/profile.json |
+            grep -vc '"copy\|memset')
+        with=$(grep -o '"counters":{"dram_read":[1-9]' $by.$replay/profile.json | wc -l)
+        [ "$with" = "$rows" ] && [ "$counted" -ge "$rows" ] ||
+            fail "$counted kernels counted, in $with of $rows rows"
+    done
+    expect 0 'tensor_percent' env EMU_CUPTI_COUNTERS=35 $profile --out_dir=refused --counters --csv
+    expect_text refused 'NVreg_RestrictProfilingToAdminUsers=0'
+    expect_text refused '"times_by":"cupti"'
+fi
 # --- the trace: every kernel of the profile, launched one by one (as the host's row shows) or
 # replayed
 trace="$STROBE_BUILD/tests/profile/test_trace_file"

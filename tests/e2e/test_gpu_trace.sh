@@ -47,6 +47,16 @@ why='CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: this user, or this container, may not 
 expect_text "$refused $why" env EMU_CUPTI_REFUSE=35 "$trace" once
 expect_text 'refused: CUPTI recorded no kernels although some ran' env EMU_CUPTI_SILENT=1 "$trace" \
     once
+
+# --- hardware counters are unavailable: one sentence with what to do, and everything else works
+expect_text 'kernels counted: all' "$trace" count
+expect_text 'with NVreg_RestrictProfilingToAdminUsers=0' env EMU_CUPTI_COUNTERS=35 "$trace" count
+expect_text 'has to allow profiling for its vGPU' env EMU_CUPTI_COUNTERS=40 "$trace" count
+expect_text 'CUPTI cannot ask which hardware counters there are: CUPTI_ERROR_UNKNOWN' \
+    env EMU_CUPTI_COUNTERS=999 "$trace" count
+expect_text '0 kernels counted: libcupti.so.13 is not on this machine' \
+    env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti "$trace" count
+
 by_events='profiles time kernels by events between them'
 expect_text "CUPTI      missing: libcupti.so.13 is not on this machine; $by_events" \
     env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=libcupti "$STROBE" info

@@ -10,7 +10,7 @@ die() { echo "$0: $*" >&2; exit 1; }
 
 cd "$work"
 mkdir -p runs/slow runs/flash other
-"$here/fixture_profile.sh" runs/slow/profile.json flash=false
+"$here/fixture_profile.sh" runs/slow/profile.json flash=false counters=true
 "$here/fixture_profile.sh" runs/flash/profile.json
 "$here/fixture_run.sh" runs/trained flash=true
 "$here/fixture_profile.sh" runs/trained/profile.json dropped=17 memory=false
@@ -72,6 +72,7 @@ done
 act() {
     with_script "$1" "$here/report_actions.js" >acted.html
     [ -z "${4-}" ] || sed -i 's/<body>/<body data-brief="true">/' acted.html
+    [ "$1" != runs/report.html ] || sed -i 's/<body/<body data-counters="true"/' acted.html
     grep -q '"memory":{' "$1" || sed -i 's/<body/<body data-memory="none"/' acted.html
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
         --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \

@@ -150,6 +150,7 @@ CUptiResult cuptiGetResultString(CUptiResult r, const char **words)
     *words = r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
                  ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
              : r == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
+             : r == CUPTI_ERROR_INVALID_PARAMETER       ? "CUPTI_ERROR_INVALID_PARAMETER"
                                                         : "CUPTI_ERROR_UNKNOWN";
     return CUPTI_SUCCESS;
 }
@@ -158,6 +159,11 @@ CUptiResult cuptiGetTimestamp(uint64_t *time)
 {
     *time = time_of(emu_now_ms());
     return CUPTI_SUCCESS;
+}
+
+bool emu_tracing()
+{
+    return !enabled.empty();
 }
 
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)

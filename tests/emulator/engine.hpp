@@ -13,7 +13,7 @@
  *     libcublasLt.so.13   cublaslt.cpp: matmuls and their epilogues
  *     libnvidia-ml.so.1   nvml.cpp: clock, power, throttling
  *     libcupti.so.13      cupti.cpp: activity records, in the order and with the times of the
- *                         emulated device
+ *                         emulated device; cupti_ranges.cpp: hardware counters, made up from names
  *     without.so          without.c: preloaded, it hides installed libraries (EMU_WITHOUT)
  *     listener.so         listener.c: a profiler that prints ranges (NVTX_INJECTION64_PATH)
  *
@@ -49,6 +49,7 @@
  *     EMU_CUPTI_REFUSE=N   CUPTI does not start; N is its result (39: another profiler is attached)
  *     EMU_CUPTI_LATE=1     like some versions, it misses graphs instantiated before it started
  *     EMU_CUPTI_SILENT=1   it starts but reports nothing
+ *     EMU_CUPTI_COUNTERS=N it has no hardware counters; N is its result (35: no rights)
  *     EMU_WITHOUT=NAMES    libraries, by parts of their names, that dlopen does not find
  *     EMU_KERNEL_US=3      computed duration of a kernel in microseconds
  *     EMU_VERBOSE=1        prints each kernel and matmul as it runs, with its milliseconds

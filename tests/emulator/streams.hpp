@@ -36,6 +36,8 @@ struct emu_watcher {
     void (*done)(const emu_done &d);
 };
 void emu_watch(const emu_watcher *w); /* NULL: none */
+/* Whether CUPTI records activities (cupti.cpp). */
+bool emu_tracing();
 double emu_now_ms();
 /* The sticky error; CUDA_SUCCESS: none. */
 CUresult emu_fault();

@@ -27,6 +27,12 @@ static struct {
     struct activity activity[MOST];
     int recorded, mark_recorded[MOST];
     int64_t plays, runs;
+    /* Hardware counters: of each node, of `others` further kernels; why there are none. */
+    bool counting, others;
+    int lost; /* kernels that are not counted */
+    const char *no_counters;
+    int64_t counted;
+    struct kernel_counters counter[MOST];
 } fake;
 
 static struct tiny tiny;
@@ -43,6 +49,12 @@ static void add_activity(int mark, const char *name, int64_t start, int64_t end)
                                                          .short_name = name,
                                                          .start_ns = start,
                                                          .end_ns = end};
+}
+
+static void add_counter(double read)
+{
+    if (fake.counting)
+        fake.counter[fake.counted++] = (struct kernel_counters){read, 1, 0.25, 0.5, 0.75};
 }
 
 static enum status begin(void *ctx)
@@ -68,6 +80,9 @@ static void mark(void *ctx, int to)
             fake.mark_recorded[fake.recorded++] = fake.mark;
         else
             add_activity(fake.mark, "kernel", fake.since, now);
+        if (fake.others) add_activity(fake.mark, "other", now, now);
+        add_counter(100 * (fake.mark + 1));
+        if (fake.others) add_counter(7);
     }
     fake.mark = to;
     fake.since = now;
@@ -124,6 +139,28 @@ static void profiler_range(void *ctx, bool begins)
     fake.ranges += begins ? 1 : -1;
 }
 
+static enum status counters_begin(void *ctx, int64_t most)
+{
+    (void)ctx;
+    if (fake.no_counters) return (fail)(ST_UNSUPPORTED, "%s", fake.no_counters);
+    assert_false(fake.tracing);
+    assert_true(most < MOST);
+    fake.counting = true;
+    fake.counted = 0;
+    return ST_OK;
+}
+
+static enum status counters_end(void *ctx, struct kernel_counters *ret, int64_t *ret_kernels)
+{
+    (void)ctx;
+    assert_true(fake.counting);
+    fake.counting = false;
+    *ret_kernels = fake.counted - fake.lost;
+    memcpy(ret, fake.counter, (size_t)*ret_kernels * sizeof *ret);
+    return ST_OK;
+}
+
+static const struct backend_counters fake_counters = {.begin = counters_begin, .end = counters_end};
 static const struct backend_trace fake_trace = {
     .begin = begin, .mark = mark, .end = end, .profiler_range = profiler_range};
 static const struct backend_recording fake_recording = {
@@ -146,6 +183,7 @@ static void open_fake(struct config c)
     fake.backend.host_memory = false;
     fake.backend.trace = &fake_trace;
     fake.backend.recording = &fake_recording;
+    fake.backend.counters = &fake_counters;
     tiny.engine.backend = &fake.backend;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         tiny.engine.program.plan[kind].backend = &fake.backend;
@@ -287,13 +325,137 @@ static void test_events_are_a_ring(void **state)
     assert_true(rows_ms() > 0.8 * p.step_ms.mean && rows_ms() <= p.step_ms.mean);
 }
 
+/* --- hardware counters ------------------------------------------------------------------------ */
+
+static void measure_with_counters(void)
+{
+    struct profile_options o = {.warmup = 2, .steps = STEPS, .limit_ms = 10000, .counters = true};
+    hand_ok(profile_run(&tiny.engine, &o, &p, &arena));
+}
+
+/* The mark of a row's node. */
+static int mark_of_row(const struct profile_row *r)
+{
+    const struct marks m = marks_of(&tiny.engine);
+    return mark_of(&m, &tiny.engine.program.plan[r->kind], r->node);
+}
+
+/* Also where the measured steps are replayed, and micro-steps run a node several times. */
+static void test_counters_of_each_row(void **state)
+{
+    (void)state;
+    struct config c = tiny_config();
+    c.train.gradient_accumulation_steps = 3;
+    open_fake(c);
+    tiny.config.plan.replay = true;
+    measure_with_counters();
+    assert_true(p.replay);
+    assert_null(p.counters_why);
+    assert_int_equal(p.steps, STEPS); /* those with counters are not among them */
+    assert_int_equal(p.counted, kernels());
+    double dram = 0, sum = 0;
+    for (const struct profile_row *r = p.row; r < p.row + p.rows; r++) {
+        assert_int_equal(r->counted, r->kind == GRAPH_MICRO_MORE ? 2 : 1);
+        assert_true(r->counters.dram_read == 100 * (mark_of_row(r) + 1));
+        assert_true(r->counters.dram_written == 1 && r->counters.tensor_active == 0.25);
+        assert_true(r->work_dram == (r->cost.bytes > 0 ? profile_dram(r) : 0));
+        dram += profile_dram(r) * r->counted;
+    }
+    struct profile_groups g;
+    profile_groups(&p, BY_FAMILY, PHASES_ALL, &g, &arena);
+    for (const struct profile_group *x = g.group; x < g.group + g.groups; x++) {
+        sum += x->counters.dram_read + x->counters.dram_written;
+        if (x->counted_ms > 0) assert_true(fabs(x->counters.dram_busy - 0.75) < 1e-9);
+    }
+    assert_true(fabs(sum - dram) < 1e-6 * dram);
+}
+
+/* The longest kernel of a node has the bytes of all, as it has the plan's. */
+static void test_counters_of_several_kernels(void **state)
+{
+    (void)state;
+    open_fake(tiny_config());
+    fake.others = true;
+    measure_with_counters();
+    assert_null(p.counters_why);
+    assert_int_equal(p.counted, 2 * kernels());
+    int others = 0;
+    for (const struct profile_row *r = p.row; r < p.row + p.rows; r++) {
+        bool other = !strcmp(r->device_kernel, "other");
+        double own = 100 * (mark_of_row(r) + 1);
+        others += other;
+        assert_true(r->counters.dram_read == (other ? 7 : own));
+        if (other)
+            assert_true(r->work_dram == 0);
+        else if (r->cost.bytes > 0)
+            assert_true(fabs(r->work_dram - (own + 9)) < 1e-9);
+    }
+    assert_int_equal(others, kernels());
+}
+
+static void test_words_of_counters(void **state)
+{
+    (void)state;
+    open_fake(tiny_config());
+    measure_with_counters();
+    struct profile_row *last = NULL;
+    for (struct profile_row *r = p.row; r < p.row + p.rows; r++) {
+        if (r->cost.bytes > 0) last = r;
+        r->work_dram = r->cost.bytes;
+    }
+    assert_true(says("counters", "; no kernel moves much more than planned"));
+    assert_non_null(last);
+    struct profile_row *first = p.row; /* a launch that reads more than a tiny tensor */
+    while (!(first->cost.bytes > 0)) first++;
+    double bytes = first->cost.bytes;
+    first->work_dram = 900 * (first->cost.bytes = 1e-3);
+    assert_true(says("counters", "; no kernel moves much more than planned"));
+    first->work_dram = first->cost.bytes = bytes;
+    last->work_dram *= 3;
+    last->counters = (struct kernel_counters){.dram_read = last->cost.bytes};
+    assert_true(says("counters", profile_kernel_name(last, &arena)));
+    assert_true(says("counters", "moves most more than planned"));
+    assert_true(says("counters", "of it in other kernels of the same operator"));
+}
+
+static void test_no_counters(void **state)
+{
+    (void)state;
+    open_fake(tiny_config());
+    measure();
+    assert_int_equal(p.counted, 0);
+    assert_null(p.counters_why); /* they were not requested */
+    fake.no_counters = "no rights today";
+    measure_with_counters();
+    assert_int_equal(p.counted, 0);
+    assert_true(says("counters", "no hardware counters: no rights today"));
+    fake.no_counters = NULL;
+    fake.lost = 1;
+    measure_with_counters();
+    assert_int_equal(p.counted, 0);
+    assert_true(says("counters", "it is not known whose counters they are"));
+    fake.refuses = true;
+    measure_with_counters();
+    assert_true(says("counters", "there is none: no trace today"));
+    fake.backend.counters = NULL;
+    measure_with_counters();
+    assert_true(says("counters", "--counters needs an NVIDIA GPU"));
+    assert_int_equal(p.steps, STEPS); /* the profile is whole without them */
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, close_fake)
     const struct CMUnitTest tests[] = {
-        TEST(test_device_trace),       TEST(test_warm_up_is_limited),
-        TEST(test_replay_keeps_marks), TEST(test_events_without_trace),
+        TEST(test_device_trace),
+        TEST(test_warm_up_is_limited),
+        TEST(test_replay_keeps_marks),
+        TEST(test_events_without_trace),
         TEST(test_events_are_a_ring),
+        TEST(test_counters_of_each_row),
+        TEST(test_counters_of_several_kernels),
+        TEST(test_words_of_counters),
+        TEST(test_no_counters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

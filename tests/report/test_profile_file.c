@@ -116,6 +116,19 @@ static void test_missing_fields(void **state)
         strstr(profile_file_words(&p, &f->arena), "a: a step takes 0.000 ms on average"));
 }
 
+static void test_counters_are_read(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p =
+        read_text(f, "{\"v\":1,\"rows\":[{\"counters\":null},{\"counters\":{\"dram_read\":5,"
+                     "\"dram_written\":6,\"dram_of_node\":12,\"tensor_active\":0.25,"
+                     "\"sm_active\":0.5,\"dram_busy\":0.75}}]}");
+    const struct profile_file_row *r = &p.row[1];
+    assert_true(isnan(p.row[0].dram_read) && isnan(p.row[0].sm_active));
+    assert_true(r->dram_read == 5 && r->dram_written == 6 && r->dram_of_node == 12);
+    assert_true(r->tensor_active == 0.25 && r->sm_active == 0.5 && r->dram_busy == 0.75);
+}
+
 static void test_invalid_files(void **state)
 {
     struct fixture *f = *state;
@@ -147,6 +160,7 @@ int main(void)
         WITH_FIXTURE(test_work_is_of_all_kernels_of_a_node),
         WITH_FIXTURE(test_timeline_and_memory),
         WITH_FIXTURE(test_missing_fields),
+        WITH_FIXTURE(test_counters_are_read),
         WITH_FIXTURE(test_invalid_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

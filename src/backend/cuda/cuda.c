@@ -4,6 +4,7 @@
 #include "backend/cuda/runtime/cleared.h"
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/cublaslt.h"
+#include "backend/cuda/runtime/cupti_counters.h"
 #include "backend/cuda/runtime/facts.h"
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/jit.h"
@@ -357,6 +358,29 @@ static void cuda_profiler_range(void *, bool begin)
         d->cuProfilerStop();
 }
 
+/* --- hardware counters ------------------------------------------------------------------------ */
+
+static enum status cuda_counters_begin(void *context, int64_t most)
+{
+    if (range_active())
+        return fail(ST_UNSUPPORTED, "another profiler is attached to this process, and CUPTI "
+                                    "serves one");
+    TRY(cuda_sync(context));
+    return cupti_counters_begin(((struct cuda_context *)context)->handle, most);
+}
+
+static enum status cuda_counters_end(void *context, struct kernel_counters *ret,
+                                     int64_t *ret_kernels)
+{
+    struct failure first;
+    enum status st = cuda_sync(context);
+    fail_keep(&first);
+    enum status ended = cupti_counters_end(ret, ret_kernels);
+    if (st == ST_OK) return ended;
+    fail_restore(&first);
+    return st;
+}
+
 const struct backend cuda_backend = {
     .name = "cuda",
     .devices.target = cuda_target,
@@ -398,6 +422,8 @@ const struct backend cuda_backend = {
             .end = cuda_trace_end,
             .profiler_range = cuda_profiler_range,
         },
+    .counters =
+        &(const struct backend_counters){.begin = cuda_counters_begin, .end = cuda_counters_end},
     .telemetry =
         &(const struct backend_telemetry){
             .sample = cuda_sample,

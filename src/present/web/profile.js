@@ -192,7 +192,23 @@ const BY = [
 ];
 
 function newGroup(name, depth, path) {
-    return {name, depth, path, ms: 0, work: 0, runs: 0, n: 0, sum: 0, squares: 0, min: Infinity, max: -Infinity, medians: [], flops: 0, bytes: 0, floor: 0, bounds: {}, longest: -1, words: new Set()};
+    return {name, depth, path, ms: 0, work: 0, runs: 0, n: 0, sum: 0, squares: 0, min: Infinity, max: -Infinity, medians: [], flops: 0, bytes: 0, floor: 0, bounds: {}, longest: -1, words: new Set(),
+        counted: 0, read: 0, written: 0, moved: 0, planned: 0, tensor: 0, sm: 0, dram: 0};
+}
+
+/* Hardware counters; shares are weighted by time. */
+function addCounters(group, row) {
+    const runs = row.per_step || 0;
+    group.counted += row.ms;
+    group.read += runs * row.dram_read;
+    group.written += runs * row.dram_written;
+    if (row.bytes > 0) {
+        group.moved += runs * row.dram_of_node;
+        group.planned += runs * row.bytes;
+    }
+    group.tensor += row.ms * row.tensor_active;
+    group.sm += row.ms * row.sm_active;
+    group.dram += row.ms * row.dram_busy;
 }
 
 function addRow(group, row, families) {
@@ -210,6 +226,7 @@ function addRow(group, row, families) {
         group.max = Math.max(group.max, row.max);
         group.medians.push([row.median, row.n]);
     }
+    if (isNumber(row.dram_read)) addCounters(group, row);
     if (row.bound) group.bounds[row.bound] = (group.bounds[row.bound] || 0) + row.work_ms;
     if (row.ms > group.longest) { group.longest = row.ms; group.family = row.family; }
     for (const word of [row.name, row.scope, row.types, row.device_kernel, families[row.family], row.bound, row.phase, ...row.range]) if (word) group.words.add(word);
@@ -234,6 +251,8 @@ function closeGroup(group, whole) {
         rate: group.flops && group.work ? group.flops / group.work * 1e3 : null,
         speed: group.bytes && group.work ? group.bytes / group.work * 1e3 : null,
         gap: group.floor > 0 ? group.work / group.floor : null,
+        beyond: group.planned > 0 ? group.moved / group.planned : null,
+        tensor: group.counted ? group.tensor / group.counted : null, sm: group.counted ? group.sm / group.counted : null, dram: group.counted ? group.dram / group.counted : null,
         text: [group.name, ...group.words].join(" "),
     });
 }
@@ -268,7 +287,18 @@ function nested(list) {
     return inside("", 0);
 }
 
-function columnsFor(by, groups) {
+function counterColumns(groups) {
+    const bytes = strobe.unitFor(groups.flatMap(g => [g.read, g.written]), "B");
+    const amount = (id, title, help) => ({id, title, help, number: true, value: g => g.counted ? g[id] : null, cell: g => g.counted ? strobe.short(g[id] / bytes.divisor) : null});
+    const share = (id, title, help) => ({id, title, help, number: true, value: g => g[id], cell: g => isNumber(g[id]) ? percent(g[id]) : null});
+    return [
+        amount("read", `read ${bytes.unit}`, "bytes of a step read from DRAM, by hardware counters"), amount("written", `written ${bytes.unit}`, "bytes of a step written to DRAM, by hardware counters"),
+        {id: "beyond", title: "× plan", help: "DRAM bytes of all kernels of an operator / the plan's bytes; below 1 where L2 had them", number: true, value: g => g.beyond, cell: g => strobe.short(g.beyond)},
+        share("dram", "DRAM %", "DRAM traffic / the most that DRAM can move"), share("tensor", "tensor %", "time in which tensor cores work"), share("sm", "SM %", "time in which an SM has work"),
+    ];
+}
+
+function columnsFor(by, groups, counters) {
     const all = key => groups.map(g => g[key]);
     const most = Math.max(...all("share"), 1e-9);
     const flops = strobe.unitFor(all("flops"), "FLOP"), bytes = strobe.unitFor(all("bytes"), "B");
@@ -292,6 +322,7 @@ function columnsFor(by, groups) {
         Object.assign({id: "bytes", title: bytes.unit, help: "per step, with each input and output counted once"}, in_(bytes, "bytes")),
         {id: "runs", title: "instances", help: "executions per step", number: true, value: g => g.runs || null, cell: g => count(g.runs)},
     ];
+    if (counters) return [...columns.filter(c => ["name", "share", "ms", "bound", "bytes", "runs"].includes(c.id)), ...counterColumns(groups)];
     if (["layer", "phase", "range"].includes(by)) return columns;
     return [...columns, us("mean", "avg µs", "mean of one execution"), us("median", "med µs", "median of one execution; of several nodes, their weighted median"),
         us("min", "min µs", "shortest execution"), us("max", "max µs", "longest execution"), us("std", "σ µs", "standard deviation of an execution")];
@@ -300,7 +331,7 @@ function columnsFor(by, groups) {
 function tablesSection(page) {
     const {families, section} = page, profiles = page.profiles.filter(p => p.rows.length);
     if (!profiles.length) return;
-    const state = {profile: profiles[0], by: "kernel", phase: "step"};
+    const state = {profile: profiles[0], by: "kernel", phase: "step", counters: false};
     const table = strobe.sortTable([], {
         noun: "", placeholder: "filter: backward softmax", words: g => g.text,
         foot: shown => {
@@ -316,15 +347,16 @@ function tablesSection(page) {
     const draw = keep => {
         const groups = groupsOf(state.profile, state.by, state.phase, families);
         const ordered = ["layer", "phase", "range"].includes(state.by);
-        table.show(groups, {columns: columnsFor(state.by, groups), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", keep, most: state.by === "range" ? 80 : 30});
+        table.show(groups, {columns: columnsFor(state.by, groups, state.counters), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", keep, most: state.by === "range" ? 80 : 30});
     };
     const phases = ["step", ...profiles[0].phases.map(x => x.name)];
-    const set = key => value => { state[key] = value; draw(key !== "by"); };
+    const set = key => value => { state[key] = value; draw(!["by", "counters"].includes(key)); };
     section("Kernels, families, layers", "Click a heading to sort. Times in ms, FLOPs and bytes are per step; times in µs are per execution of a kernel. The floor is the time of the FLOPs and bytes at the measured peaks of this machine.",
         element("div", {class: "controls"},
             profiles.length > 1 ? strobe.segments(profiles.map(p => [p, p.name]), profiles[0], set("profile")) : null,
             strobe.segments(BY.map(([id, title]) => [id, title]), "kernel", set("by")),
-            strobe.segments(phases.map(x => [x, x]), "step", set("phase")), table.filter, table.count),
+            strobe.segments(phases.map(x => [x, x]), "step", set("phase")),
+            profiles.some(p => p.rows.some(row => isNumber(row.dram_read))) ? strobe.segments([[false, "times and work"], [true, "hardware counters"]], false, set("counters")) : null, table.filter, table.count),
         element("div", {class: "wide", id: "rows"}, table.node));
     draw(false);
 }

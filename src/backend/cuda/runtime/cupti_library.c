@@ -27,7 +27,8 @@ static bool open_library(struct cupti *ret, char ret_why[LIBRARY_WHY])
     static const char *const relative[] = {"", "/../extras/CUPTI/lib64", "/../../cuda_cupti/lib"};
     static const char *const absolute[] = {"/usr/local/cuda/lib64",
                                            "/usr/local/cuda/extras/CUPTI/lib64"};
-    static const char *const symbols[] = {CUPTI_LIST(LIBRARY_SYMBOL)};
+    static const char *const symbols[] = {CUPTI_LIST(LIBRARY_SYMBOL)
+                                              CUPTI_RANGE_LIST(OPTIONAL_TEXT)};
     enum { PLAIN = 3, MOST = PLAIN * (1 + COUNT_OF(relative) + COUNT_OF(absolute)) };
     static char text[MOST][PATH + 64];
     const char *names[MOST + 1], *const *served = library_names(plain);

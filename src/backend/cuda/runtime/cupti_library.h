@@ -17,6 +17,12 @@ void cupti_version(char ret[48]);
 #include <cupti_activity.h>
 #include <cupti_result.h>
 #include <cupti_version.h>
+#if __has_include(<cupti_range_profiler.h>)
+#define HAVE_CUPTI_RANGES
+#include "backend/cuda/runtime/cupti_host.h"
+#include <cupti_range_profiler.h>
+#include <cupti_target.h>
+#endif
 
 /* clang-format off */
 #define CUPTI_LIST(F)                                                                             \
@@ -24,10 +30,26 @@ void cupti_version(char ret[48]);
     F(cuptiActivityDisable) F(cuptiActivityRegisterCallbacks) F(cuptiActivityGetNextRecord)       \
     F(cuptiActivityGetNumDroppedRecords) F(cuptiActivityFlushAll)                                 \
     F(cuptiActivityPushExternalCorrelationId) F(cuptiActivityPopExternalCorrelationId)
+/* Hardware counters: optional functions, which CUPTI before CUDA 12.6 lacks; NULL there. */
+#ifdef HAVE_CUPTI_RANGES
+#define CUPTI_RANGE_LIST(F)                                                                       \
+    F(cuptiProfilerInitialize) F(cuptiProfilerDeInitialize) F(cuptiDeviceGetChipName)             \
+    F(cuptiProfilerGetCounterAvailability) F(cuptiProfilerHostInitialize)                         \
+    F(cuptiProfilerHostDeinitialize) F(cuptiProfilerHostConfigAddMetrics)                         \
+    F(cuptiProfilerHostGetConfigImageSize) F(cuptiProfilerHostGetConfigImage)                     \
+    F(cuptiProfilerHostEvaluateToGpuValues) F(cuptiRangeProfilerEnable)                           \
+    F(cuptiRangeProfilerDisable) F(cuptiRangeProfilerGetCounterDataSize)                          \
+    F(cuptiRangeProfilerCounterDataImageInitialize) F(cuptiRangeProfilerSetConfig)                \
+    F(cuptiRangeProfilerStart) F(cuptiRangeProfilerStop) F(cuptiRangeProfilerDecodeData)          \
+    F(cuptiRangeProfilerGetCounterDataInfo)
+#else
+#define CUPTI_RANGE_LIST(F)
+#endif
 /* clang-format on */
 
 struct cupti {
     CUPTI_LIST(LIBRARY_MEMBER)
+    CUPTI_RANGE_LIST(LIBRARY_MEMBER)
 };
 
 /* NULL if it is not available. */

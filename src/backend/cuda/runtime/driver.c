@@ -43,8 +43,6 @@ void *library_table(struct library_state *l, const char *const *names, bool newe
     return l->found ? table : NULL;
 }
 
-#define OPTIONAL_TEXT(name) "?" TEXT_OF(name),
-
 const struct cuda_driver *cuda_driver(const char **ret_why)
 {
     static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};

@@ -40,6 +40,7 @@
 #define LIBRARY_MEMBER(name) __typeof__(name) *name;
 #define TEXT_OF(name)        #name
 #define LIBRARY_SYMBOL(name) TEXT_OF(name),
+#define OPTIONAL_TEXT(name)  "?" TEXT_OF(name), /* as library_open wants it */
 struct cuda_driver {
     DRIVER_LIST(LIBRARY_MEMBER)
     DRIVER_NEWER_LIST(LIBRARY_MEMBER)
