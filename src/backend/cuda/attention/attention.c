@@ -97,7 +97,7 @@ static void tensor_cores(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 /* Rows, pitch and keys as in attention_f32.cu: q, k, v and the weights in shared memory. */
-enum { F32_ROWS = 64, F32_THREADS = 128, F32_COLUMNS = 32 };
+enum { F32_ROWS = 64, F32_THREADS = 128, F32_COLUMNS = 32, WIDE = 128, WIDE_THREADS = 256 };
 static int64_t f32_bytes(const struct attention_shape *h, int64_t keys)
 {
     int64_t pitch = round_up(h->D, F32_COLUMNS);
@@ -111,19 +111,28 @@ static bool fits_f32(const struct kernel_call *c)
 {
     const struct target *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
+    bool wide = h.D > WIDE;
     return d->arch >= TENSOR_CORES && h.D <= MAX_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
-           f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes;
+           (wide ? attention_wide_rows(c, &h, h.H, 1) > 0
+                 : f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes);
 }
 static void multiply_add(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
     const struct dropout *drop = &c->attr->attention.drop;
-    int keys = f32_keys(c, &h);
-    struct cuda_launch *k = launch_tiled(c, l, "attention_f32.cu", &h, F32_ROWS, F32_THREADS);
-    launch_define(k, "KEYS", keys);
+    bool wide = h.D > WIDE;
+    int rows = wide ? attention_wide_rows(c, &h, h.H, 1) : F32_ROWS;
+    struct cuda_launch *k =
+        launch_tiled(c, l, wide ? "attention_f32_wide.cu" : "attention_f32.cu", &h, rows,
+                     wide ? WIDE_THREADS : F32_THREADS);
+    if (wide)
+        launch_define(k, "OWN_ROWS", rows);
+    else
+        launch_define(k, "KEYS", f32_keys(c, &h));
     arg_dropout(k, drop);
     arg_f32(k, "keep_scale", (double)dropout_scale(drop->threshold));
-    k->shared_bytes = (unsigned)f32_bytes(&h, keys);
+    k->shared_bytes = (unsigned)(wide ? attention_wide_bytes(&h, rows, 1)
+                                      : f32_bytes(&h, f32_keys(c, &h)));
 }
 
 /* Warps of a block, as in attention_plain.cu; each has an output row in shared memory. */
