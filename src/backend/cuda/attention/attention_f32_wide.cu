@@ -8,12 +8,12 @@
 /* Reductions over the 16 lanes that share rows; all of them get the result. */
 DEVICE float half_max(float a)
 {
-    UNROLL for (int d = 8; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
+    UNROLL for (int d = 16; d > 1; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
     return a;
 }
 DEVICE float half_sum(float a)
 {
-    UNROLL for (int d = 8; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    UNROLL for (int d = 16; d > 1; d /= 2) a += __shfl_xor_sync(~0u, a, d);
     return a;
 }
 

@@ -67,15 +67,17 @@ DEVICE void next_slice()
     __syncthreads();
 }
 
+/* Lanes that differ in bit 0 alone read the same other rows, in bit 1 alone the same own rows: so
+ * reads of 16 bytes by all lanes of a warp are merged. */
 DEVICE int lane_x()
 {
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    return warp % (16 / LANES_X) * LANES_X + lane % LANES_X;
+    return warp % (16 / LANES_X) * LANES_X + lane / 2 % LANES_X;
 }
 DEVICE int lane_y()
 {
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    return warp / (16 / LANES_X) * (WARP / LANES_X) + lane / LANES_X;
+    return warp / (16 / LANES_X) * (WARP / LANES_X) + lane / (2 * LANES_X) * 2 + lane % 2;
 }
 
 DEVICE void clear(scores &s)

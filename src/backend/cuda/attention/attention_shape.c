@@ -32,8 +32,8 @@ int64_t attention_wide_bytes(const struct attention_shape *s, int rows, int own)
     return (kept + scores + stages) * (int64_t)sizeof(float);
 }
 
-int attention_wide_rows(const struct kernel_call *c, const struct attention_shape *s,
-                        int64_t heads, int own)
+int attention_wide_rows(const struct kernel_call *c, const struct attention_shape *s, int64_t heads,
+                        int own)
 {
     enum { FEWEST = 32 };
     const struct target *d = cuda_device_of(c);
