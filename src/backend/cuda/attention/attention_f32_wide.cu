@@ -58,7 +58,7 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
         for (int part = 0; part < PARTS; part++, at++) {
             next_slice();
             copy(at + 2);
-            add_scores(s, q, stages + at % STAGES * STAGE_FLOATS, part);
+            add_scores<1>(s, q, stages + at % STAGES * STAGE_FLOATS, part);
         }
         UNROLL for (int i = 0; i < R; i++) {
             int query = row + lane_y() + 16 * i;
@@ -88,7 +88,7 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
         for (int part = 0; part < ROW_PARTS; part++, at++) {
             next_slice();
             copy(at + 2);
-            add_sums(o, p, stages + at % STAGES * STAGE_FLOATS, part);
+            add_sums<2>(o, p, stages + at % STAGES * STAGE_FLOATS, part);
         }
     }
     UNROLL for (int i = 0; i < R; i++) {

@@ -28,7 +28,6 @@ enum {
     STAGE_FLOATS = TILE * SLICE_PITCH,
     SCORE_PITCH = OWN + 4,
     SCORE_FLOATS = TILE * SCORE_PITCH,
-    SCORES_TURNS = 1, SUMS_TURNS = 2, /* unrolled; more spill registers */
 };
 extern __shared__ __align__(1024) u8 shared_memory[];
 
@@ -91,12 +90,14 @@ DEVICE void clear(sums &sum)
         UNROLL for (int c = 0; c < PARTS; c++)
             UNROLL for (int k = 0; k < 4; k++) sum[i][c][k] = 0;
 }
+/* TURNS: how often a loop is unrolled; more may spill registers. */
 /* s += own rows, columns from `part` on, times the slice's rows */
+template <int TURNS>
 DEVICE void add_scores(scores &s, const float *own, const float *slice, int part)
 {
     own += lane_y() * PITCH + part * SLICE;
     slice += lane_x() * SLICE_PITCH;
-#pragma unroll (SCORES_TURNS)
+#pragma unroll (TURNS)
     for (int d = 0; d < SLICE; d += 4) {
         floats<4> b[EACH];
         UNROLL for (int j = 0; j < EACH; j++) b[j] = load<4>(slice + 16 * j * SLICE_PITCH + d);
@@ -108,11 +109,12 @@ DEVICE void add_scores(scores &s, const float *own, const float *slice, int part
     }
 }
 /* sum += s^T times the rows of slice `part` */
+template <int TURNS>
 DEVICE void add_sums(sums &sum, const float *s, const float *slice, int part)
 {
     s += part * SLICE_ROWS * SCORE_PITCH + lane_y() * R;
     slice += lane_x() * 4;
-#pragma unroll (SUMS_TURNS)
+#pragma unroll (TURNS)
     for (int t = 0; t < SLICE_ROWS; t++) {
         floats<R> a = load<R>(s + t * SCORE_PITCH);
         UNROLL for (int c = 0; c < PARTS; c++) {

@@ -54,13 +54,13 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
         for (int part = 0; part < PARTS; part++, at++) {
             next_slice();
             copy(at + 2);
-            add_scores(s, q, stages + at % STAGES * STAGE_FLOATS, part);
+            add_scores<2>(s, q, stages + at % STAGES * STAGE_FLOATS, part);
         }
 #pragma unroll 1
         for (int part = 0; part < PARTS; part++, at++) {
             next_slice();
             copy(at + 2);
-            add_scores(dp, dout, stages + at % STAGES * STAGE_FLOATS, part);
+            add_scores<2>(dp, dout, stages + at % STAGES * STAGE_FLOATS, part);
         }
         UNROLL for (int i = 0; i < R; i++)
             UNROLL for (int j = 0; j < EACH; j++) {
@@ -74,7 +74,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
         for (int part = 0; part < ROW_PARTS; part++, at++) {
             next_slice();
             copy(at + 2);
-            add_sums(sum, ds, stages + at % STAGES * STAGE_FLOATS, part);
+            add_sums<4>(sum, ds, stages + at % STAGES * STAGE_FLOATS, part);
         }
     }
     UNROLL for (int i = 0; i < R; i++) {
@@ -131,7 +131,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
         for (int part = 0; part < PARTS; part++, at++) {
             next_slice();
             copy(at + 2);
-            add_scores(s, k, stages + at % STAGES * STAGE_FLOATS, part);
+            add_scores<1>(s, k, stages + at % STAGES * STAGE_FLOATS, part);
         }
         float row_lse[EACH], row_delta[EACH];
         UNROLL for (int j = 0; j < EACH; j++) {
@@ -143,7 +143,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
         for (int part = 0; part < PARTS; part++, at++) {
             next_slice();
             copy(at + 2);
-            add_scores(dp, v, stages + at % STAGES * STAGE_FLOATS, part);
+            add_scores<1>(dp, v, stages + at % STAGES * STAGE_FLOATS, part);
         }
         UNROLL for (int i = 0; i < R; i++)
             UNROLL for (int j = 0; j < EACH; j++) {
@@ -158,13 +158,13 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
         for (int part = 0; part < ROW_PARTS; part++, at++) {
             next_slice();
             copy(at + 2);
-            add_sums(dv, p, stages + at % STAGES * STAGE_FLOATS, part);
+            add_sums<2>(dv, p, stages + at % STAGES * STAGE_FLOATS, part);
         }
 #pragma unroll 1
         for (int part = 0; part < ROW_PARTS; part++, at++) {
             next_slice();
             copy(at + 2);
-            add_sums(dk, ds, stages + at % STAGES * STAGE_FLOATS, part);
+            add_sums<2>(dk, ds, stages + at % STAGES * STAGE_FLOATS, part);
         }
     }
     UNROLL for (int i = 0; i < R; i++) {
