@@ -6,8 +6,8 @@
  * query heads of its group in turn. Scores and gradients go through shared memory. 256 threads form
  * 16 x 16: a thread has R adjacent own rows and 2 of the others, or, of the sums, those R rows and
  * D/16 columns. Bound by FMAs and by reading their operands (6 reads of 16 bytes for 32 to 64
- * FMAs). HEAD_SIZE is a multiple of 16, at most 128,
- * GROUP H / KV, OWN_ROWS 32 or 64. */
+ * FMAs). HEAD_SIZE is a multiple of 16, at most 128 (attention_grad_f32_wide.cu has the
+ * wider heads), GROUP H / KV, OWN_ROWS 32 or 64. */
 #include "attention_grad_f32.cuh"
 
 enum {
