@@ -63,10 +63,11 @@ static void arg_tensors(struct cuda_launch *k)
     args_out(k, 0, "y lse");
 }
 
-/* Adds the launch of a tiled kernel, with the constants and arguments that both share. */
+/* Adds the launch of a tiled kernel, with the constants and arguments that both share; blocks of
+ * `heads` heads at a time, the longest first. */
 static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda_launches *l,
-                                        const char *text, const struct attention_shape *h, int rows,
-                                        int threads)
+                                        const char *text, const struct attention_shape *h,
+                                        int64_t heads, int rows, int threads)
 {
     int64_t blocks = ceil_div(h->T, rows) * h->B * h->H;
     struct cuda_launch *k = launch_add(l, text, "attention_forward", blocks, threads);
@@ -75,7 +76,7 @@ static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda
     arg_tensors(k);
     arg_lengths(k, h);
     arg_i32(k, "BH", h->B * h->H);
-    arg_i32(k, "group", attention_heads_at_once(c, h));
+    arg_i32(k, "group", heads);
     arg_f32(k, "scale", M_LOG2E / sqrt((double)h->D));
     return k;
 }
@@ -84,8 +85,8 @@ static void tensor_cores(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
     struct tile t = tile_of(c, &h);
-    struct cuda_launch *k =
-        launch_tiled(c, l, "attention.cu", &h, 16 * t.tiles * t.warps, 32 * t.warps);
+    struct cuda_launch *k = launch_tiled(c, l, "attention.cu", &h, attention_heads_at_once(c, &h),
+                                         16 * t.tiles * t.warps, 32 * t.warps);
     launch_define_type(k, "T_X", h.dtype);
     launch_define(k, "TILES", t.tiles);
     launch_define(k, "WARPS", t.warps);
@@ -97,7 +98,7 @@ static void tensor_cores(const struct kernel_call *c, struct cuda_launches *l)
 }
 
 /* Rows, pitch and keys as in attention_f32.cu: q, k, v and the weights in shared memory. */
-enum { F32_ROWS = 64, F32_THREADS = 128, F32_COLUMNS = 32 };
+enum { F32_ROWS = 64, F32_THREADS = 128, F32_COLUMNS = 32, WIDE = 128, WIDE_THREADS = 256 };
 static int64_t f32_bytes(const struct attention_shape *h, int64_t keys)
 {
     int64_t pitch = round_up(h->D, F32_COLUMNS);
@@ -111,19 +112,29 @@ static bool fits_f32(const struct kernel_call *c)
 {
     const struct target *d = cuda_device_of(c);
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
+    bool wide = h.D > WIDE;
     return d->arch >= TENSOR_CORES && h.D <= MAX_HEAD && h.D * 4 % CHUNK == 0 && /* cp.async */
-           f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes;
+           (wide ? attention_wide_rows(c, &h, h.H, 1) > 0
+                 : f32_bytes(&h, f32_keys(c, &h)) <= d->shared_bytes);
 }
 static void multiply_add(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct attention_shape h = attention_shape_of(c, FORWARD_QKV);
     const struct dropout *drop = &c->attr->attention.drop;
-    int keys = f32_keys(c, &h);
-    struct cuda_launch *k = launch_tiled(c, l, "attention_f32.cu", &h, F32_ROWS, F32_THREADS);
-    launch_define(k, "KEYS", keys);
+    bool wide = h.D > WIDE;
+    int rows = wide ? attention_wide_rows(c, &h, h.H, 1) : F32_ROWS;
+    /* Wide heads need few bytes a clock: the longest blocks of all heads come first. */
+    int64_t heads = wide ? h.B * h.H : attention_heads_at_once(c, &h);
+    struct cuda_launch *k = launch_tiled(c, l, wide ? "attention_f32_wide.cu" : "attention_f32.cu",
+                                         &h, heads, rows, wide ? WIDE_THREADS : F32_THREADS);
+    if (wide)
+        launch_define(k, "OWN_ROWS", rows);
+    else
+        launch_define(k, "KEYS", f32_keys(c, &h));
     arg_dropout(k, drop);
     arg_f32(k, "keep_scale", (double)dropout_scale(drop->threshold));
-    k->shared_bytes = (unsigned)f32_bytes(&h, keys);
+    k->shared_bytes =
+        (unsigned)(wide ? attention_wide_bytes(&h, rows, 1) : f32_bytes(&h, f32_keys(c, &h)));
 }
 
 /* Warps of a block, as in attention_plain.cu; each has an output row in shared memory. */

@@ -2,7 +2,8 @@
  *
  * FlashAttention-2 as in attention.cu, with FMAs. A block has 64 query rows of one head; 16 lanes
  * share eight of them, 8 apart, and each has every 16th key. Bound by the FMAs, 4 HEAD for each row
- * and key; q, k, v and the weights are in shared memory. HEAD: a multiple of 4, at most 256. */
+ * and key; q, k, v and the weights are in shared memory. HEAD: a multiple of 4, at most
+ * 128; attention_f32_wide.cu has the wider heads. */
 #include "mma.cuh"
 
 #define THREADS 128

@@ -282,28 +282,36 @@ static unsigned bytes_fma(int64_t D, int own)
 }
 static int own_rows_fma(const struct kernel_call *c)
 {
-    int64_t D = attention_shape_of(c, QKV).D, limit = cuda_device_of(c)->shared_bytes;
+    struct attention_shape s = attention_shape_of(c, QKV);
+    int64_t D = s.D, limit = cuda_device_of(c)->shared_bytes;
+    if (D > WIDE) return cuda_device_of(c)->arch >= 80 ? attention_wide_rows(c, &s, s.KV, 2) : 0;
     return bytes_fma(D, 64) <= limit ? 64 : bytes_fma(D, 32) <= limit ? 32 : 0;
 }
 static bool fits_fma(const struct kernel_call *c)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
     bool size = s.D == 16 || s.D == 32 || s.D % 64 == 0 || s.D == 96;
-    return size && s.D <= 256 && own_rows_fma(c) && s.B <= GRID_YZ && s.H <= GRID_YZ;
+    return size && s.D <= 256 && own_rows_fma(c) && s.B <= GRID_YZ && s.H <= GRID_YZ &&
+           s.T <= GRID_YZ * (int64_t)32;
 }
 static void launches_fma(const struct kernel_call *c, struct cuda_launches *l)
 {
     static const char *const entries[] = {"attention_grad_queries", "attention_grad_keys"};
     struct attention_shape s = attention_shape_of(c, QKV);
+    bool wide = s.D > WIDE;
+    const char *text = wide ? "attention_grad_f32_wide.cu" : "attention_grad_f32.cu";
     int own = own_rows_fma(c);
     int64_t delta = add_delta(l, c), blocks = ceil_div(s.T, own);
     for (int i = 0; i < 2; i++) {
-        struct cuda_launch *k =
-            add_with_delta(l, c, "attention_grad_f32.cu", entries[i], blocks, 256, delta);
-        launch_grid(k, blocks, i ? s.KV : s.H, s.B);
+        struct cuda_launch *k = add_with_delta(l, c, text, entries[i], blocks, 256, delta);
+        int64_t heads = i ? s.KV : s.H;
+        if (wide)
+            launch_grid(k, heads, s.B, blocks);
+        else
+            launch_grid(k, blocks, heads, s.B);
         launch_define(k, "GROUP", s.H / s.KV);
         launch_define(k, "OWN_ROWS", own);
-        k->shared_bytes = bytes_fma(s.D, own);
+        k->shared_bytes = wide ? (unsigned)attention_wide_bytes(&s, own, 2) : bytes_fma(s.D, own);
         arg_lengths(k, &s);
         arg_dropout(k, &c->attr->attention.drop);
     }

@@ -6,8 +6,9 @@
  * query heads of its group in turn. Scores and gradients go through shared memory. 256 threads form
  * 16 x 16: a thread has R adjacent own rows and 2 of the others, or, of the sums, those R rows and
  * D/16 columns. Bound by FMAs and by reading their operands (6 reads of 16 bytes for 32 to 64
- * FMAs). HEAD_SIZE is a multiple of 16, GROUP H / KV, OWN_ROWS 32 or 64. */
-#include "device.cuh"
+ * FMAs). HEAD_SIZE is a multiple of 16, at most 128 (attention_grad_f32_wide.cu has the
+ * wider heads), GROUP H / KV, OWN_ROWS 32 or 64. */
+#include "attention_grad_f32.cuh"
 
 enum {
     D = HEAD_SIZE, THREADS = 256,
@@ -78,20 +79,6 @@ DEVICE void store_sums(float *rows, int pitch, int first, int T, const float (&s
             if (first + y * R + i < T)
                 store<WIDE>(rows + (i64)(first + y * R + i) * pitch + c * 16 + x * WIDE, a);
         }
-}
-
-/* Factor of a probability: 0 if dropped. */
-DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
-{
-    return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
-}
-/* Of a pair: s becomes the score's gradient (without `scale`), dp p after dropout. */
-DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, float keep,
-                     bool seen)
-{
-    float p = seen ? expf(s * scale - lse) : 0;
-    s = seen ? p * (dp * keep - delta) : 0;
-    dp = p * keep;
 }
 
 /* Grid (blocks of queries, H, B). */

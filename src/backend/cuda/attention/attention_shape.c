@@ -24,6 +24,26 @@ int64_t attention_heads_at_once(const struct kernel_call *c, const struct attent
     return n < 1 ? group : min_i64(n * group, s->B * s->H);
 }
 
+int64_t attention_wide_bytes(const struct attention_shape *s, int rows, int own)
+{
+    enum { TILE = 64, SLICE = 64, STAGES = 3, PAD = 4 };
+    int64_t kept = (int64_t)own * rows * (round_up(s->D, SLICE) + PAD);
+    int64_t scores = (int64_t)own * TILE * (rows + PAD), stages = STAGES * TILE * (SLICE + PAD);
+    return (kept + scores + stages) * (int64_t)sizeof(float);
+}
+
+int attention_wide_rows(const struct kernel_call *c, const struct attention_shape *s, int64_t heads,
+                        int own)
+{
+    enum { FEWEST = 32 };
+    const struct target *d = cuda_device_of(c);
+    bool drop = c->attr->attention.drop.threshold > 0; /* its registers */
+    int rows = own > 1 || drop ? 64 : 128;
+    while (rows >= FEWEST && attention_wide_bytes(s, rows, own) > d->shared_bytes) rows /= 2;
+    while (rows > FEWEST && ceil_div(s->T, rows) * heads * s->B < d->processors) rows /= 2;
+    return rows >= FEWEST ? rows : 0;
+}
+
 struct cuda_tensor attention_tensor(const struct attention_shape *s, int64_t heads, int rows)
 {
     int panel = s->width % 64 == 0 ? 64 : s->width % 32 == 0 ? 32 : 16;

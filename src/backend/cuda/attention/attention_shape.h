@@ -24,6 +24,14 @@ int64_t attention_heads_at_once(const struct kernel_call *c, const struct attent
 /* All heads of a bf16 tensor (B,T,heads,D), in boxes of `rows` rows of one head, a swizzle wide. */
 struct cuda_tensor attention_tensor(const struct attention_shape *s, int64_t heads, int rows);
 
+/* Shared memory, in bytes, of a block of attention_f32_wide.cuh with `rows` rows of `own` tensors
+ * (1 forward, 2 backward, which also keep the scores of both). */
+int64_t attention_wide_bytes(const struct attention_shape *s, int rows, int own);
+/* The rows of such a block, 128, 64 or 32: the most that shared memory and registers hold, fewer
+ * while there are fewer blocks than SMs. `heads` are those of a sequence; 0: no block fits. */
+int attention_wide_rows(const struct kernel_call *c, const struct attention_shape *s, int64_t heads,
+                        int own);
+
 /* Defines GROUP, CAUSAL and DROPOUT. */
 void attention_define(struct cuda_launch *k, const struct kernel_call *c,
                       const struct attention_shape *s);

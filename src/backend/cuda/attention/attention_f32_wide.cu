@@ -1,0 +1,101 @@
+/* Attention over packed float q, k, v as attention_f32.cu, for heads over 128: same blocks, inputs
+ * and results. Bound by the FMAs, 2 HEAD_SIZE for each row and key; tiles: attention_f32_wide.cuh.
+ * A warp has two own rows of 16 lanes, so that softmax stays within it. */
+#define LANES_X 16
+#define HEAD_SIZE HEAD
+#include "attention_f32_wide.cuh"
+
+/* Reductions over the 16 lanes that share rows; all of them get the result. */
+DEVICE float half_max(float a)
+{
+    UNROLL for (int d = 16; d > 1; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
+    return a;
+}
+DEVICE float half_sum(float a)
+{
+    UNROLL for (int d = 16; d > 1; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    return a;
+}
+
+KERNEL_MIN(THREADS, 1)
+attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH,
+                  int group, float scale, u32 seed, u32 site, int threshold, float keep_scale)
+{
+    float *q = (float *)shared_memory, *p = q + OWN_FLOATS, *stages = p + SCORE_FLOATS;
+    int row_blocks = ceil_div(T, OWN);
+    int section = (int)blockIdx.x / (group * row_blocks),
+        rest = (int)blockIdx.x % (group * row_blocks);
+    int heads_here = min(group, BH - section * group);
+    int bh = section * group + rest % heads_here, row = (row_blocks - 1 - rest / heads_here) * OWN;
+    int C = H / GROUP * D, stride = (GROUP + 2) * C; /* columns of keys; of a row */
+    int n = CAUSAL ? min(T, row + OWN) : T;          /* keys that the block sees */
+    const float *head = qkv + (i64)(bh / H) * T * stride + bh % H * D;
+    const float *keys = head + GROUP * C - (bh % H - bh % H / GROUP) * D, *values = keys + C;
+    float top[R], sum[R];
+    sums o;
+    scores s;
+    clear(o);
+    clear(s);
+    UNROLL for (int i = 0; i < R; i++) top[i] = LOWEST_F, sum[i] = 0;
+
+    constexpr int STEPS = PARTS + ROW_PARTS; /* slices of a tile: keys, then values */
+    int steps = ceil_div(n, TILE) * STEPS;
+    auto copy = [&](int i) {
+        int tile = i / STEPS * TILE, part = i % STEPS;
+        float *stage = stages + i % STAGES * STAGE_FLOATS;
+        if (i < steps && part < PARTS) copy_columns(stage, keys, stride, tile, T, part);
+        if (i < steps && part >= PARTS) copy_rows(stage, values, stride, tile, T, part - PARTS);
+        cp_async_commit();
+    };
+    copy_own(q, head, stride, row, T);
+    copy(0);
+    copy(1);
+    int at = 0;
+    /* Walks upwards, so every row sees a key of the first tile; its score may be -inf. */
+#pragma unroll 1
+    for (int key = 0; key < n; key += TILE) {
+#pragma unroll 1
+        for (int part = 0; part < PARTS; part++, at++) {
+            next_slice();
+            copy(at + 2);
+            add_scores<1>(s, q, stages + at % STAGES * STAGE_FLOATS, part);
+        }
+        UNROLL for (int i = 0; i < R; i++) {
+            int query = row + lane_y() + 16 * i;
+            int seen = (CAUSAL ? min(query + 1, T) : T) - key - lane_x();
+            float max = -INFINITY_F;
+            UNROLL for (int j = 0; j < EACH; j++) {
+                if (16 * j >= seen) s[i][j] = -INFINITY_F;
+                max = fmaxf(max, s[i][j]);
+            }
+            max = fmaxf(top[i], half_max(max));
+            float factor = ex2_approx((top[i] - max) * scale), less = max * scale;
+            top[i] = max;
+            sum[i] *= factor;
+            UNROLL for (int j = 0; j < EACH; j++) {
+                s[i][j] = ex2_approx(s[i][j] * scale - less);
+                sum[i] += s[i][j];
+                if (DROPOUT && !keeps_score(seed, site, (u32)*step, (u32)bh, (u32)query,
+                                            (u32)(key + lane_x() + 16 * j), threshold))
+                    s[i][j] = 0;
+            }
+            UNROLL for (int c = 0; c < PARTS; c++)
+                UNROLL for (int k = 0; k < 4; k++) o[i][c][k] *= factor;
+        }
+        put_scores(p, s);
+        clear(s);
+#pragma unroll 1
+        for (int part = 0; part < ROW_PARTS; part++, at++) {
+            next_slice();
+            copy(at + 2);
+            add_sums<2>(o, p, stages + at % STAGES * STAGE_FLOATS, part);
+        }
+    }
+    UNROLL for (int i = 0; i < R; i++) {
+        int t = row + lane_y() + 16 * i;
+        float all = half_sum(sum[i]), by = keep_scale / all;
+        if (t >= T) continue;
+        store_row(y + ((i64)(bh / H) * T + t) * (GROUP * C) + bh % H * D, o, i, by);
+        if (lane_x() == 0) lse[(i64)bh * T + t] = (top[i] * scale + lg2_approx(all)) * LN_2;
+    }
+}

@@ -1,0 +1,17 @@
+/* attention_grad_f32.cuh - the gradient of one score, for attention backward in float. */
+#pragma once
+#include "device.cuh"
+
+/* Factor of a probability: 0 if dropped. */
+DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
+{
+    return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
+}
+/* Of a pair: s becomes the score's gradient (without `scale`), dp p after dropout. */
+DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, float keep,
+                     bool seen)
+{
+    float p = seen ? expf(s * scale - lse) : 0;
+    s = seen ? p * (dp * keep - delta) : 0;
+    dp = p * keep;
+}
