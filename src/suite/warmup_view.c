@@ -247,7 +247,7 @@ static const char *phase_of(const struct warmup_runs *x, const char *size, bool 
     return NULL;
 }
 
-/* "; the mean is without warm-up 9.5 % higher, after 1 1.2 % lower": each but the longest. */
+/* "; the mean is without warm-up 9.5 % higher, after 1 step 1.2 % lower": each but the longest. */
 static const char *against_longest(const struct warmup_runs *x, const char *size, const char *phase,
                                    int longest, double mean)
 {
@@ -256,8 +256,9 @@ static const char *against_longest(const struct warmup_runs *x, const char *size
         struct series s = series_of(x, size, x->warmup[i], phase);
         if (x->warmup[i] == longest || !s.n) continue;
         double more = 100 * (stats_of(s.ms, s.n).mean / mean - 1);
-        const char *after =
-            x->warmup[i] ? arena_printf(x->a, "after %d", x->warmup[i]) : "without warm-up";
+        const char *after = x->warmup[i] ? arena_printf(x->a, "after %d step%s", x->warmup[i],
+                                                        x->warmup[i] == 1 ? "" : "s")
+                                         : "without warm-up";
         const char *by = more > 100 ? arena_printf(x->a, "%.3g times as high", 1 + more / 100)
                                     : arena_printf(x->a, "%.3g %% %s", fabs(more),
                                                    more < 0 ? "lower" : "higher");
