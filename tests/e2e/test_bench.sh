@@ -132,7 +132,8 @@ expect 0 'd128, step: step 0 takes ' "$STROBE" bench --suite=cs336-warmup $tiny 
     --block_size=8 --steps=2 --phase=step --rounds=1 --out_dir=warmup
 grep -q 'ran in 1 process of its own, in random order' out || fail "no processes: $(cat out)"
 grep -q 'first of its process, median of all processes: 7 rows' out || fail "no steps: $(cat out)"
-grep -q '^d128  *first step, first process ' out || fail "nothing before the second step: $(cat out)"
+grep -q '^d128  *first step, first process ' out ||
+    fail "nothing before the second step: $(cat out)"
 [ "$(grep -c '^d128  *[0125]  *step ' out)" -eq 4 ] || fail "not four warm-ups: $(cat out)"
 [ "$(ls warmup)" = bench.json ] || fail "files other than the result remain: $(ls warmup)"
 expect 0 'slow primitive' "$STROBE" bench --suite=cs336-attention --device=cpu --threads=1 \
