@@ -32,6 +32,9 @@ elif ! ./strobe data $data; then
     ./strobe data $data --fall_back
 fi
 
+say "the peaks of this machine, for the shares of them in the report"
+./strobe machine --quick
+
 say "two trainings, identical except for flash attention"
 ./strobe compare $config --dataset=$data $long $short --flash=false,true --out_dir=$runs --overwrite
 last=$runs/flash=true

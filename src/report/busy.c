@@ -20,6 +20,7 @@ static const char *by_counters(const struct run *run, int n, struct arena *a)
 static const char *by_plan(const struct run *run, int n, struct arena *a)
 {
     const char *words = "An estimate, by the FLOPs and bytes of the plan over the measured peaks:";
+    bool exceeded = false;
     for (int i = 0; i < n; i++) {
         const struct run_figures *f = &run[i].figures;
         const struct gauge_figures *g = &run[i].gauges.figures;
@@ -30,9 +31,14 @@ static const char *by_plan(const struct run *run, int n, struct arena *a)
         if (isfinite(g->memory_utilization))
             words = arena_printf(a, "%s (the driver saw memory in use %.0f %% of the time)", words,
                                  g->memory_utilization);
+        exceeded |= f->plan_flops > 1;
         if (f->plan_bytes > 1) words = arena_printf(a, "%s, caches included", words);
     }
-    return arena_printf(a, "%s.", words);
+    return arena_printf(a, "%s.%s", words,
+                        exceeded ? " No run can compute faster than the peak, so the peak was "
+                                   "measured too low, perhaps on a busy machine: `strobe machine` "
+                                   "measures it again."
+                                 : "");
 }
 
 const char *busy_words(const struct run *run, int n, struct arena *a)
