@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -47,9 +48,10 @@ static void test_estimate(void **state)
         "and writes at 10 % of the speed of memory and computes at 22 % (the driver saw memory in "
         "use 45 % of the time).");
     runs[1].figures.plan_flops = 1.27;
-    assert_non_null(strstr(busy_words(runs, 2, &a),
-                           "computes at 127 % (the driver saw memory in use 45 % of the time). No "
-                           "run can compute faster than the peak, so the peak was measured too low"));
+    assert_non_null(
+        strstr(busy_words(runs, 2, &a),
+               "computes at 127 % (the driver saw memory in use 45 % of the time). No "
+               "run can compute faster than the peak, so the peak was measured too low"));
     runs[0].figures.plan_bytes = NAN;
     assert_null(busy_words(runs, 2, &a));
     assert_null(busy_words(runs, 0, &a));
