@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "base/load.h"
 #include "base/log.h"
+#include "base/shell.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/device.h"
@@ -160,7 +161,8 @@ static enum status keep(const struct sheet *s, const struct bench_words *w, cons
     const char *path = path_of(w, folder, a);
     if (!path) return ST_OK;
     TRY(sheet_write(s, path));
-    log_info("wrote %s; see it as a page with strobe report %s", path, w->save ? path : folder);
+    log_info("wrote %s; see it as a page with strobe report %s", path,
+             shell_word(w->save ? path : folder, a));
     return ST_OK;
 }
 

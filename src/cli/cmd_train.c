@@ -5,6 +5,7 @@
 #include "base/load.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/shell.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "base/visible.h"
@@ -166,7 +167,7 @@ static enum status report_finished(const struct config *c, bool json, struct are
     int64_t bytes;
     log_info("%s already has its %lld iterations: see it with `strobe report %s`, or continue with "
              "a larger --max_iters",
-             dir, (long long)c->train.max_iters, dir);
+             dir, (long long)c->train.max_iters, shell_word(dir, a));
     if (!json) return ST_OK;
     TRY(file_read(arena_printf(a, "%s/summary.json", dir), a, &summary, &bytes));
     fputs(summary, stdout);
@@ -226,11 +227,11 @@ static enum status train(struct trainer *t, const struct request *r, const struc
         else
             log_warning("the page is not written: %s", fail_message());
         if (t->saved > 0)
-            log_info("next: strobe sample %s", c->train.out_dir);
+            log_info("next: strobe sample %s", shell_word(c->train.out_dir, a));
         else
             log_info("no iteration was done, so there is no checkpoint; next: strobe train %s "
                      "--init_from=resume --max_iters=N",
-                     c->train.out_dir);
+                     shell_word(c->train.out_dir, a));
     }
     trainer_close(t);
     return st;

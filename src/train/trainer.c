@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/interrupt.h"
+#include "base/shell.h"
 #include "base/stats.h"
 #include "base/str.h"
-#include "base/visible.h"
 #include "engine/weights.h"
 #include "train/sampler.h"
 
@@ -177,7 +177,7 @@ static enum status fail_moved(const struct trainer *t, const struct failure *mov
     return fail(ST_IO,
                 "%s: stopped after %lld of %lld iterations; the checkpoint is saved there. "
                 "Continue with\n  strobe train %s --init_from=resume",
-                moved->message, iter, most, now);
+                moved->message, iter, most, shell_word(now, t->arena));
 }
 
 /* A moved directory still gets its checkpoint. Then training stops: the user no longer knows where
@@ -272,7 +272,7 @@ static bool must_stop(void)
 static int reason_bytes(const struct trainer *t)
 {
     enum { LEAST = 60, WORDS = 240 };
-    int left = (int)sizeof((struct failure *)NULL)->message - WORDS - (int)strlen(t->run.dir.path);
+    int left = (int)sizeof((struct failure *)NULL)->message - WORDS - (int)strlen(t->run_word);
     return left > LEAST ? left : LEAST;
 }
 
@@ -281,7 +281,7 @@ static enum status fail_stopped(const struct trainer *t, enum status st, const c
     return fail(st,
                 "%sstopped after %lld of %lld iterations; the checkpoint is saved. Continue with\n"
                 "  strobe train %s --init_from=resume",
-                why, (long long)t->iter, (long long)t->config->train.max_iters, t->run.dir.path);
+                why, (long long)t->iter, (long long)t->config->train.max_iters, t->run_word);
 }
 
 static enum status stop_and_save(struct trainer *t)
@@ -478,13 +478,10 @@ static void keep_reserve(struct trainer *t)
     enum { RESERVE = 4 << 20, OF_TENSOR = 4096 };
     int64_t tensors = t->learner.engine.program.model.parameters;
     heap_reserve(RESERVE + OF_TENSOR * tensors);
-    struct str path = {0};
-    visible_append(&path, t->run.dir.path);
     t->advice = arena_printf(t->arena,
                              "checkpoints that were saved before are whole: `strobe train %s "
                              "--init_from=resume` continues from the last",
-                             str_text(&path));
-    str_release(&path);
+                             t->run_word);
     heap_advise(t->saved > 0 ? t->advice : NULL);
 }
 
@@ -497,7 +494,7 @@ static enum status advise(const struct trainer *t, enum status st)
     return fail(st,
                 "%.*s; the checkpoint of iteration %lld is saved: `strobe train %s "
                 "--init_from=resume` continues from it",
-                reason_bytes(t), first.message, (long long)t->saved, t->run.dir.path);
+                reason_bytes(t), first.message, (long long)t->saved, t->run_word);
 }
 
 enum status trainer_run(struct trainer *t)

@@ -57,6 +57,7 @@ struct trainer {
     int64_t turn_first;     /* the iteration at which it began */
     int64_t saved;          /* iteration of the last checkpoint, or -1 */
     bool log_failed;        /* the last checkpoint is newer than the log on the disk */
+    const char *run_word;   /* the directory, as a shell reads it */
     const char *advice;     /* of the sentence for lack of memory */
     bool whole; /* only a file of the log or the data failed: the weights can be saved */
 };

@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include "base/file.h"
+#include "base/shell.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "engine/environment.h"
@@ -51,7 +52,7 @@ static enum status fail_taken(const struct dir *dir, struct arena *a)
     return fail(ST_USAGE,
                 "%s already contains a run%s: continue it with `strobe train %s "
                 "--init_from=resume%s`, choose another --out_dir, or replace it (--overwrite)",
-                dir->path, state, dir->path, more);
+                dir->path, state, shell_word(dir->path, a), more);
 }
 
 /* A run that finished has saved: to begin anew would destroy what is left of it. */
@@ -91,6 +92,7 @@ enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, b
     t->summary = (struct run_summary){
         .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
     TRY(rundir_claim(&t->run, out_dir, !resume));
+    t->run_word = shell_word(t->run.dir.path, a);
     enum status st = look(t, resume, overwrite);
     if (st == ST_OK)
         rundir_clean(&t->run.dir);

@@ -258,6 +258,8 @@ wait $compare || code=$?
 [ $code = 1 ] || fail "exit code $code after a variant was killed: $(cat out)"
 grep -q 'seed=2 was killed by a signal: Killed' out || fail "$(cat out)"
 expect 2 'already contains a run' "$STROBE" compare tiny.conf --flash=false,true --out_dir=runs/c
+"$STROBE" train tiny.conf --out_dir='my run' --max_iters=2 >out 2>&1
+expect 2 "strobe train 'my run' --init_from=resume" "$STROBE" train tiny.conf --out_dir='my run'
 cp $run/report.html before
 expect 0 'flash=true' "$STROBE" compare $run --flash=false,true --max_iters=2
 cmp before $run/report.html || fail "the page of a run was replaced by a comparison"

@@ -167,7 +167,7 @@ strobe.chart = function (host, makeSeries, options) {
         animatedZooms: !matchMedia("(prefers-reduced-motion: reduce)").matches,
         axes: {
             x: {axisLabelFormatter: shortNumber, drawGrid: false},
-            y: {axisLabelFormatter: shortNumber, axisLabelWidth: 56},
+            y: {axisLabelFormatter: shortNumber, axisLabelWidth: 64},
         },
     }, strobe.themed(), options);
     chart.graph = new Dygraph(host, rowsOf(chart.series), all());
