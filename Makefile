@@ -306,8 +306,9 @@ $(BUILD)/faults/%: tests/faults/faults.h $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  cc $@")
 	$(Q)$(FAULTS_CC) $(FAULTS_FLAGS)
-$(BUILD)/faults/preload.so: tests/faults/preload.h $(wildcard tests/faults/preload*.c)
-$(BUILD)/faults/preload.so: FAULTS_FLAGS := -fPIC -shared
+$(BUILD)/faults/preload.so: tests/faults/preload.h $(wildcard tests/faults/preload*.c) $(BUILD)/strobe
+$(BUILD)/faults/preload.so: FAULTS_FLAGS = -fPIC -shared '-DONEDNN_FUNCTIONS(F)=$(shell \
+    nm -D --undefined-only $(BUILD)/strobe | sed -n 's/.* U \(dnnl_[a-z0-9_]*\).*/F(\1)/p')'
 $(BUILD)/faults/faults: tests/faults/driver.h tests/faults/disk.h \
                         $(filter-out tests/faults/preload%,$(wildcard tests/faults/*.c))
 
@@ -319,7 +320,7 @@ RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)'
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
 test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring tests/fuzz/,$(SELECTED)),fuzz-programs) \
                $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR)) \
-               $(if $(findstring /test_faults,$(SELECTED)),$(FAULTS))
+               $(if $(findstring /test_faults,$(SELECTED))$(findstring /test_memory,$(SELECTED)),$(FAULTS))
 test: test-programs
 	$(Q)$(RUN_TESTS) $(SELECTED)
 

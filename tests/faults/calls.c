@@ -2,7 +2,6 @@
 #include "driver.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,6 @@ static const int once[FAULTS_CALLS][6] = {
     [FAULTS_UNLINK] = {EIO, EACCES},
     [FAULTS_MKDIR] = {EACCES, ENOSPC},
     [FAULTS_MALLOC] = {ENOMEM},
-    [FAULTS_LIBRARY] = {ENOMEM},
 }; /* a disk that is full or dead stays so */
 static const int on[FAULTS_CALLS][4] = {
     [FAULTS_OPEN] = {EIO, EACCES, EMFILE},
@@ -47,7 +45,6 @@ static const int on[FAULTS_CALLS][4] = {
     [FAULTS_UNLINK] = {EACCES},
     [FAULTS_MKDIR] = {ENOSPC},
     [FAULTS_MALLOC] = {ENOMEM},
-    [FAULTS_LIBRARY] = {ENOMEM},
     [FAULTS_FULL] = {ENOSPC},
     [FAULTS_DEAD] = {EIO},
 };
@@ -75,11 +72,7 @@ static void add_one(const struct trial *t)
 
 static void add(enum command c, int call, int64_t n, const int *errors, int most, bool persists)
 {
-    enum { MOST_LIBRARY = 250 };
-    /* Libraries allocate ten thousands of times: some of these, at equal distances. */
-    bool some = call == FAULTS_LIBRARY && !settings.at && !settings.every;
-    int64_t step = some ? n / MOST_LIBRARY + 1 : 1;
-    for (int64_t at = 1; at <= n; at += step)
+    for (int64_t at = 1; at <= n; at++)
         for (int i = 0; i < most && errors[i]; i++)
             add_one(&(struct trial){c, {call, errors[i], at, persists}, 0});
 }
@@ -257,8 +250,7 @@ static void try(struct worker *w, int64_t index)
     char where[512];
     snprintf(where, sizeof where, "%s  # %.200s", repeat, o.where);
     w->repeat = where;
-    /* oneDNN 2 uses memory that it did not get; what is left is judged all the same */
-    if (t->fault.call != FAULTS_LIBRARY || o.signal != SIGSEGV) judge_words(w, &o, t->command);
+    judge_words(w, &o, t->command);
     if (t->command == TRAIN || t->command == RESUME)
         judge_run(w, &the_run, &o, t->command == RESUME ? HALF : 0, passes);
     else if (t->command == DATA)

@@ -54,7 +54,7 @@ struct settings {
     int call, error; /* calls: only these; -1, 0: all */
     int64_t at;      /* only this trial: the call, the prefix, the kill, the pair; 0: all */
     int on;          /* calls: 1 once, 2 from then on, 0 both */
-    bool every;      /* calls: every allocation, not some of each stack and library */
+    bool every;      /* calls: every allocation, not some of each stack */
     bool keep;
 };
 extern struct settings settings;

@@ -16,17 +16,17 @@ enum faults_call {
     FAULTS_MMAP, /* of files */
     FAULTS_UNLINK,
     FAULTS_MKDIR,
-    FAULTS_MALLOC,  /* malloc, calloc, realloc, aligned_alloc: called by the program or libc */
-    FAULTS_LIBRARY, /* the same, called by another library, but not by OpenMP's */
-    FAULTS_FULL,    /* what needs room: open that creates, write, mkdir, link, rename */
-    FAULTS_DEAD,    /* every call on files */
+    FAULTS_MALLOC, /* malloc, calloc, realloc, aligned_alloc, but for OpenMP's and oneDNN's */
+    FAULTS_ONEDNN, /* the same within oneDNN, which crashes: counted, never made to fail */
+    FAULTS_FULL,   /* what needs room: open that creates, write, mkdir, link, rename */
+    FAULTS_DEAD,   /* every call on files */
     FAULTS_CALLS
 };
 
 #define FAULTS_NAMES                                                                             \
     {                                                                                            \
         "open", "opendir", "read", "write", "sync", "rename", "link", "stat", "readdir", "mmap", \
-            "unlink", "mkdir", "malloc", "library", "full", "dead"                               \
+            "unlink", "mkdir", "malloc", "onednn", "full", "dead"                                \
     }
 
 enum { FAULTS_SHORT = -1 }; /* in place of an errno: half of the bytes */

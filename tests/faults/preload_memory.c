@@ -1,6 +1,7 @@
 /* Allocations that fail; and what must be different in a process whose system calls are trapped. */
 #include "preload.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -13,31 +14,42 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- which allocations count: by the caller */
+/* ---- whose an allocation is: by the library that calls, and by what runs */
 
 enum { RANGES = 16 };
 static struct range {
     uintptr_t begin, end;
-} own[RANGES], left_out[RANGES];
-static int owns, lefts;
+    int call; /* enum faults_call; -1: does not count */
+} range[RANGES];
+static int ranges;
 
-static void add_range(struct range *list, int *n, uintptr_t begin, uintptr_t bytes)
+/* All libraries survive a failure but these. */
+static int call_of_library(const char *name)
 {
-    if (*n < RANGES) list[(*n)++] = (struct range){begin, begin + bytes};
+    static const struct {
+        const char *part;
+        int call;
+    } exceptions[] = {
+        {"/libdnnl", FAULTS_ONEDNN},
+        {"/libstdc++", FAULTS_ONEDNN}, /* nothing else is in C++ */
+        {"libgomp", -1},
+        {"libomp", -1}, /* end the program */
+        {"/ld-", -1},
+        {"preload.so", -1},
+    };
+    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
+        if (strstr(name, exceptions[i].part)) return exceptions[i].call;
+    return FAULTS_MALLOC;
 }
 
 static int find_ranges(struct dl_phdr_info *info, size_t, void *)
 {
-    const char *name = info->dlpi_name;
-    bool is_own = !*name || strstr(name, "/libc.so") || strstr(name, "/libc-");
-    /* OpenMP's library ends the program when it has no memory; ld.so is not the program's. */
-    bool is_left = strstr(name, "libgomp") || strstr(name, "libomp") || strstr(name, "/ld-") ||
-                   strstr(name, "preload.so");
+    int call = call_of_library(info->dlpi_name);
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X)) continue;
-        if (is_own) add_range(own, &owns, info->dlpi_addr + p->p_vaddr, p->p_memsz);
-        if (is_left) add_range(left_out, &lefts, info->dlpi_addr + p->p_vaddr, p->p_memsz);
+        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || call == FAULTS_MALLOC) continue;
+        uintptr_t begin = info->dlpi_addr + p->p_vaddr;
+        if (ranges < RANGES) range[ranges++] = (struct range){begin, begin + p->p_memsz, call};
     }
     return 0;
 }
@@ -47,11 +59,39 @@ void memory_start(void)
     dl_iterate_phdr(find_ranges, NULL);
 }
 
-static bool is_in(const struct range *list, int n, uintptr_t at)
+/* oneDNN also allocates through libc, as when it reads /proc/cpuinfo. So each of its functions that
+ * the program calls (ONEDNN_FUNCTIONS, made from the program's symbols) has a wrapper here. They
+ * take integers and pointers, at most eight: that many are passed on, whatever they mean. */
+static _Thread_local bool in_onednn;
+
+typedef long onednn_function(long, long, long, long, long, long, long, long);
+
+static long call_onednn(const char *name, const long a[8])
 {
-    for (int i = 0; i < n; i++)
-        if (at >= list[i].begin && at < list[i].end) return true;
-    return false;
+    onednn_function *next;
+    bool was_in = in_onednn;
+    *(void **)&next = dlsym(RTLD_NEXT, name);
+    in_onednn = true;
+    long result = next(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+    in_onednn = was_in;
+    return result;
+}
+
+#define F(name)                                                               \
+    onednn_function name;                                                     \
+    long name(long a, long b, long c, long d, long e, long f, long g, long h) \
+    {                                                                         \
+        return call_onednn(#name, (long[]){a, b, c, d, e, f, g, h});          \
+    }
+ONEDNN_FUNCTIONS(F)
+#undef F
+
+/* Returns an enum faults_call, or -1. */
+static int call_of(uintptr_t caller)
+{
+    for (int i = 0; i < ranges; i++)
+        if (caller >= range[i].begin && caller < range[i].end) return range[i].call;
+    return in_onednn ? FAULTS_ONEDNN : FAULTS_MALLOC;
 }
 
 /* ---- where they come from */
@@ -67,7 +107,7 @@ static int find_modules(struct dl_phdr_info *info, size_t, void *)
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         if (p->p_type == PT_LOAD && (p->p_flags & PF_X) && modules < MODULES) {
             uintptr_t begin = info->dlpi_addr + p->p_vaddr;
-            module[modules++] = (struct range){begin, begin + p->p_memsz};
+            module[modules++] = (struct range){begin, begin + p->p_memsz, -1};
         }
     }
     return 0;
@@ -114,9 +154,9 @@ void stacks_add(uint64_t n)
 
 static bool fails(void *caller)
 {
-    if (looking || !faults_active() || is_in(left_out, lefts, (uintptr_t)caller)) return false;
-    bool is_own = is_in(own, owns, (uintptr_t)caller);
-    return faults_decide(is_own ? FAULTS_MALLOC : FAULTS_LIBRARY, "") != 0;
+    if (looking || !faults_active()) return false;
+    int call = call_of((uintptr_t)caller);
+    return call >= 0 && faults_decide((enum faults_call)call, "") != 0;
 }
 
 void *__libc_malloc(size_t bytes);
