@@ -7,12 +7,13 @@
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 kernels=$XDG_CACHE_HOME/strobe/kernels
-export XDG_CACHE_HOME="$work/cache" STROBE_LOG=info
+# A kernel takes 300 us of the emulated clock, so few runs are enough.
+export XDG_CACHE_HOME="$work/cache" STROBE_LOG=info EMU_KERNEL_US=300
 mkdir -p "$kernels" cache/strobe
 ln -s "$kernels" cache/strobe/kernels
 file=cache/strobe/tuning-emulated-GPU.json
-model="tiny.conf --device=cuda --dtype=bfloat16 --n_embd=128 --n_layer=1 --gelu=tanh"
-model="$model --bias=true --pad_vocab=64"
+model="tiny.conf --device=cuda --tune=auto --dtype=bfloat16 --n_embd=128 --n_layer=1 --gelu=tanh"
+model="$model --bias=true --pad_vocab=64 --block_size=16"
 without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
 
 # shellcheck disable=SC2086

@@ -34,6 +34,7 @@ min_lr = 1e-3
 warmup_iters = 10
 lr_decay_iters = 300
 threads = 1
+tune = off
 EOF
 
 # expect CODE TEXT COMMAND...: checks the exit code, and that the output has TEXT.
