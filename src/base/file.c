@@ -193,15 +193,9 @@ int file_temporary_of(const char *entry)
     int end = (int)strlen(entry) - (int)strlen(temporary_end);
     if (end < 3 || strcmp(entry + end, temporary_end) != 0) return 0;
     int dot = end - 1;
-    bool decimal = true;
-    for (; dot > 0 && entry[dot] != '.'; dot--) {
-        bool digit = entry[dot] >= '0' && entry[dot] <= '9';
-        if (!digit && !(entry[dot] >= 'a' && entry[dot] <= 'f')) return 0;
-        decimal &= digit;
-    }
-    int digits = end - dot - 1;
-    bool of_writer = digits == RANDOM_DIGITS || (decimal && digits > 0 && digits <= 10);
-    return of_writer ? dot : 0;
+    for (; dot > 0 && entry[dot] != '.'; dot--)
+        if (!strchr("0123456789abcdef", entry[dot])) return 0;
+    return end - dot - 1 == RANDOM_DIGITS ? dot : 0;
 }
 
 /* Writers hold a lock on what has a temporary name; the system releases that of a killed one. What
@@ -285,8 +279,11 @@ enum status file_writer_open_at(struct file_writer *w, const struct dir *at, con
     if (strlen(name) > FILE_LONGEST) return fail(ST_IO, "%s: the path is too long", name);
     strcpy(w->path, name);
     bool exists = fstatat(dir_fd(at), dir_name(at, name, buffer), &info, AT_SYMLINK_NOFOLLOW) == 0;
-    if (exists && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode))
-        return fail(ST_IO, "%s: exists and is not a regular file", dir_path(at, name, buffer));
+    if (exists && !S_ISREG(info.st_mode))
+        return fail(ST_IO, "%s: exists and is %s", dir_path(at, name, buffer),
+                    S_ISLNK(info.st_mode)
+                        ? "a symbolic link, which is neither followed nor replaced"
+                        : "not a regular file");
     int fd = open_nameless(w);
     if (fd < 0) TRY(open_named(w, &fd));
     w->stream = fdopen(fd, "wb");

@@ -78,6 +78,7 @@ static enum status look(struct trainer *t, bool resume, bool overwrite)
                     "%s contains no run to continue: start one without --init_from=resume",
                     dir->path);
     if (has_run && !resume && !overwrite) return fail_taken(dir, t->arena);
+    if (has_run && !resume) return rundir_check_clear(dir);
     if (!resume) return ST_OK;
     TRY(checkpoint_find(dir, false, t->arena, &t->last, &t->found));
     TRY(read_before(t));
