@@ -79,8 +79,10 @@ static enum status open_folder(const char *data_dir, const char *name, const cha
     if (interrupted) TRY(restore(data_dir, name, folder));
     int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) {
-        enum status st = fail(ST_IO, "%s does not exist: create it with %s", folder,
-                              command_for(data_dir, name, NULL, "", a));
+        enum status st = fail(ST_IO,
+                              "%s does not exist: create it with %s, or name the folder in which "
+                              "it is with --data_dir",
+                              folder, command_for(data_dir, name, NULL, "", a));
         errno = ENOENT;
         return st;
     }

@@ -217,12 +217,29 @@ enum status rundir_write_text(const struct dir *dir, const char *name, const cha
     return file_write_at(dir, name, text, (int64_t)strlen(text));
 }
 
-enum status rundir_write_config(const struct dir *dir, const struct config *c)
+static const char identity_mark[] = "\n# run ";
+
+enum status rundir_identity(const struct dir *dir, struct arena *a, const char **ret)
+{
+    char *text;
+    int64_t bytes;
+    *ret = NULL;
+    enum status st = file_read_at(dir, "config.conf", a, &text, &bytes);
+    if (st != ST_OK) return errno == ENOENT ? ST_OK : st;
+    const char *found = strstr(text, identity_mark);
+    if (!found) return ST_OK;
+    found += strlen(identity_mark);
+    *ret = arena_printf(a, "%.*s", (int)strcspn(found, "\n"), found);
+    return ST_OK;
+}
+
+enum status rundir_write_config(const struct dir *dir, const struct config *c, const char *identity)
 {
     struct config kept = *c;
     kept.train.init_from = INIT_SCRATCH;
     struct str s = {0};
     config_print(&kept, &s);
+    str_printf(&s, "%s%s\n", identity_mark, identity);
     enum status st = rundir_write_text(dir, "config.conf", str_text(&s));
     str_release(&s);
     return st;

@@ -58,8 +58,12 @@ enum status rundir_clear(const struct dir *dir);
 /* Removes the files that only a finished run has. */
 enum status rundir_reopen(const struct dir *dir);
 
-/* config.conf: all keys, to train the same run again; init_from is written as "scratch". */
-enum status rundir_write_config(const struct dir *dir, const struct config *c);
+/* config.conf: all keys, to train the same run again; init_from is written as "scratch". The
+ * identity of the run is a comment at its end. */
+enum status rundir_write_config(const struct dir *dir, const struct config *c,
+                                const char *identity);
+/* Reads that identity; NULL: there is none. */
+enum status rundir_identity(const struct dir *dir, struct arena *a, const char **ret);
 /* plan.txt and plan.json. */
 enum status rundir_write_plan(const struct dir *dir, const struct program *p);
 enum status rundir_write_summary(const struct dir *dir, const struct run_summary *s);

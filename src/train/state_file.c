@@ -33,11 +33,12 @@ enum status state_write(const struct dir *at, const char *folder,
                             json_pack("{s:I, s:s}", "bytes", (json_int_t)files[i].bytes, "sha256",
                                       files[i].sha256));
     json_t *root =
-        json_pack("{s:i, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:o}", "v", STATE_VERSION, "iter",
+        json_pack("{s:i, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:s*, s:o}", "v", STATE_VERSION, "iter",
                   (json_int_t)state->iter, "seed", (json_int_t)state->seed, "best_val_loss",
                   number_or_null(state->best_val_loss), "best_iter", (json_int_t)state->best_iter,
                   "train_batches", (json_int_t)state->train_batches, "eval_batches",
-                  (json_int_t)state->eval_batches, "config", state->config, "files", listed);
+                  (json_int_t)state->eval_batches, "config", state->config, "run", state->run,
+                  "files", listed);
     if (!root) return fail(ST_USAGE, "the configuration has a value that is not valid UTF-8");
     char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(root);
@@ -81,7 +82,9 @@ static bool read_fields(json_t *root, struct arena *a, struct checkpoint_state *
     const char *config = json_string_value(json_object_get(root, "config"));
     if (!config || !(json_is_real(loss) || json_is_null(loss))) return false;
     s->best_val_loss = json_is_null(loss) ? INFINITY : json_real_value(loss);
+    const char *run = json_string_value(json_object_get(root, "run"));
     s->config = arena_strdup(a, config);
+    s->run = run ? arena_strdup(a, run) : NULL;
     return read_integer(root, "iter", &s->iter) && read_integer(root, "seed", &s->seed) &&
            read_integer(root, "best_iter", &s->best_iter) &&
            read_integer(root, "train_batches", &s->train_batches) &&

@@ -148,6 +148,7 @@ static enum status save_here(struct trainer *t)
         .train_batches = t->iter * c->gradient_accumulation_steps,
         .eval_batches = t->iter * c->eval_iters,
         .config = t->config_text,
+        .run = t->identity,
     };
     struct failure lost;
     TRY(weights_fetch(&t->learner.engine, t->tensors));

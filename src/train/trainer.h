@@ -23,6 +23,7 @@ enum { TRAINER_TIMED = 100000 }; /* maximum number of step times kept */
 
 struct trainer {
     const struct config *config;
+    struct config stored; /* in the run directory: with places that are right from any folder */
     struct learner learner;
     struct facts facts;
     struct run_summary summary;
@@ -47,8 +48,8 @@ struct trainer {
     struct gauge *gauge; /* NULL: the device has no telemetry, or sampling is disabled */
     bool working;        /* samples count now: an update after warm-up is running */
     int64_t gauged;      /* number of updates that the telemetry summary covers */
-    const char *config_text;
-    double *step_ms; /* times of this process's updates, at most TRAINER_TIMED */
+    const char *config_text, *identity; /* as they are stored */
+    double *step_ms;                    /* times of this process's updates, at most TRAINER_TIMED */
     /* Since the start, or since it got its turn; and the work before. */
     int64_t start_ns;
     struct host_work start_work, work;

@@ -45,7 +45,8 @@ mkdir mine
 echo mine >mine/notes
 keeps mine -- 'mine/notes is not of a run of' "$STROBE" train tiny.conf $short --out_dir=mine
 mv mine/notes mine/config.conf
-keeps mine -- 'mine/config.conf is not of a run of' "$STROBE" train tiny.conf --out_dir=mine --overwrite
+words='mine/config.conf is not of a run of'
+keeps mine -- "$words" "$STROBE" train tiny.conf --out_dir=mine --overwrite
 "$STROBE" train tiny.conf $short --out_dir=run >/dev/null
 echo mine >run/notes
 "$STROBE" train tiny.conf $short --out_dir=run --overwrite >/dev/null
@@ -58,7 +59,8 @@ more="--init_from=resume --eval_interval=1"
 "$STROBE" train run $more --max_iters=4 >/dev/null
 echo mine >run/ckpt/000003/notes
 "$STROBE" train run $more --max_iters=9 >out 2>&1 || fail "$(cat out)"
-grep -q 'could not remove an old checkpoint: run/ckpt/000003/notes was not' out || fail "$(cat out)"
+words='could not remove an old checkpoint: run/ckpt/000003/notes was not'
+grep -q "$words" out || fail "$(cat out)"
 [ "$(cat run/ckpt/000003/notes)" = mine ] || fail "a file of the user was removed with a checkpoint"
 rm run/ckpt/000003/notes
 ln -s run linked
