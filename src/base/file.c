@@ -68,9 +68,21 @@ enum status file_open_at(const struct dir *at, const char *name, int *ret_fd, in
 enum status file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret_data,
                          int64_t *ret_size)
 {
+    return file_read_most_at(at, name, INT64_MAX, a, ret_data, ret_size);
+}
+
+enum status file_read_most_at(const struct dir *at, const char *name, int64_t most, struct arena *a,
+                              char **ret_data, int64_t *ret_size)
+{
+    char buffer[DIR_NAME];
     int fd;
     int64_t capacity, size = 0;
     TRY(file_open_at(at, name, &fd, &capacity));
+    if (capacity > most) {
+        close(fd);
+        return fail(ST_FORMAT, "%s has %lld bytes, more than the %lld that are possible",
+                    dir_path(at, name, buffer), (long long)capacity, (long long)most);
+    }
     capacity += capacity ? 1 : 4096;
     char *data = arena_alloc(a, capacity + 1);
     for (;;) {

@@ -23,6 +23,9 @@ enum status file_open_at(const struct dir *at, const char *name, int *ret_fd, in
 enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size);
 enum status file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret_data,
                          int64_t *ret_size);
+/* The same; ST_FORMAT if the file has more than `most` bytes, before memory is taken. */
+enum status file_read_most_at(const struct dir *at, const char *name, int64_t most, struct arena *a,
+                              char **ret_data, int64_t *ret_size);
 /* Reads `bytes` bytes at the offset `from` of an open file; ST_FORMAT if it ends before. `path` is
  * for the message. Files are not mapped: an error of the disk, or a file that another program cuts,
  * would end the process. */

@@ -8,9 +8,11 @@
 #include "engine/device.h"
 #include "engine/weights.h"
 #include "train/rundir.h"
+#include "train/state_file.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 struct differences {
     const char *run_dir;
@@ -132,6 +134,26 @@ static enum status check_run(const struct dir *run, const struct checkpoint *c, 
                 c->path, run->path);
 }
 
+/* Each block has at least one matrix of n_embd by n_embd: before memory is taken for a model, its
+ * file must be that large. */
+static enum status check_size(const struct checkpoint *c, const struct config_model *m,
+                              struct arena *a)
+{
+    int fd;
+    int64_t bytes, least = 0;
+    if (model_reads(m, "n_layer") && model_reads(m, "n_embd"))
+        least = m->n_layer * m->n_embd * m->n_embd * (int64_t)sizeof(float);
+    const char *name = arena_printf(a, "%s/%s", c->name, state_tensor_file(STATE_MODEL));
+    TRY(file_open_at(c->at, name, &fd, &bytes));
+    close(fd);
+    if (bytes >= least) return ST_OK;
+    return fail(ST_FORMAT,
+                "%s/%s has %lld bytes, too few for a model with n_layer = %lld and n_embd = %lld: "
+                "the checkpoint is of a different model",
+                c->path, state_tensor_file(STATE_MODEL), (long long)bytes, (long long)m->n_layer,
+                (long long)m->n_embd);
+}
+
 enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
                          struct arena *a)
 {
@@ -139,6 +161,7 @@ enum status saved_config(const struct dir *run, const struct checkpoint *c, stru
     config_init(ret);
     TRY(config_read_memory(ret, name, c->state.config, a));
     TRY(check_run(run, c, a));
+    TRY(check_size(c, &ret->model, a));
     TRY(compare_file(run, c, ret, a));
     ret->data.data_dir = saved_data_dir(run->path, ret, a);
     return ST_OK;

@@ -33,7 +33,7 @@ enum status saved_override(struct saved_run *s, int words, char *const *word, st
 enum status saved_engine(struct saved_run *s, unsigned kinds, struct engine *ret_engine,
                          struct arena *a);
 
-/* ST_USAGE if the data set is not that of the run, whose vocabulary.json is read: its vocabulary or,
+/* ST_USAGE if the data set is not that of the run by its vocabulary.json: the vocabulary or,
  * unless `other_text`, its tokens differ. Warns if other tokens are accepted. */
 enum status saved_check_data(const struct dir *run, const struct dataset *d, bool other_text,
                              struct arena *a);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { STATE_BYTES_MOST = 1 << 20 };
+
 const char *state_tensor_file(int i)
 {
     return i == STATE_MODEL ? "model.safetensors" : "optimizer.safetensors";
@@ -92,13 +94,13 @@ static bool read_fields(json_t *root, struct arena *a, struct checkpoint_state *
 }
 
 static enum status read_part(const struct dir *at, const char *folder, const char *file,
-                             struct arena *a, const char **ret_path, char **ret_text,
+                             int64_t most, struct arena *a, const char **ret_path, char **ret_text,
                              int64_t *ret_bytes)
 {
     char buffer[DIR_NAME];
     const char *name = arena_printf(a, "%s/%s", folder, file);
     *ret_path = arena_strdup(a, dir_path(at, name, buffer));
-    return state_part(file_read_at(at, name, a, ret_text, ret_bytes), *ret_path);
+    return state_part(file_read_most_at(at, name, most, a, ret_text, ret_bytes), *ret_path);
 }
 
 /* DONE contains the digest and a newline. */
@@ -108,7 +110,7 @@ static enum status check_done(const struct dir *at, const char *folder, const ch
     const char *path;
     char *done, digest[HASH_HEX];
     int64_t done_bytes;
-    TRY(read_part(at, folder, "DONE", a, &path, &done, &done_bytes));
+    TRY(read_part(at, folder, "DONE", HASH_HEX, a, &path, &done, &done_bytes));
     hash_bytes(state, bytes, digest);
     if (done_bytes != HASH_HEX || done[HASH_HEX - 1] != '\n' ||
         memcmp(done, digest, HASH_HEX - 1) != 0)
@@ -124,7 +126,7 @@ enum status state_read(const struct dir *at, const char *folder, struct arena *a
     const char *path;
     char *text;
     int64_t bytes;
-    TRY(read_part(at, folder, "state.json", a, &path, &text, &bytes));
+    TRY(read_part(at, folder, "state.json", STATE_BYTES_MOST, a, &path, &text, &bytes));
     TRY(check_done(at, folder, path, text, bytes, a));
     json_error_t e;
     json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);

@@ -30,10 +30,11 @@ struct trainer {
     /* Measured peaks, set after trainer_begin: FLOP/s of the type of the matmuls, bytes/s of a copy
      * larger than the caches; 0: unknown, so log lines have no mfu, plan_flops and plan_bytes. */
     double peak_flops, peak_bytes;
-    int64_t iter;  /* updates done */
-    int64_t begun; /* updates done before this process started */
-    bool finished; /* the run was already complete when it was opened */
-    int turns;     /* socket that gives turns; TURN_NONE: work on. Set after trainer_begin */
+    const char *disk_words; /* a line about the bytes that the run will write */
+    int64_t iter;           /* updates done */
+    int64_t begun;          /* updates done before this process started */
+    bool finished;          /* the run was already complete when it was opened */
+    int turns; /* socket that gives turns; TURN_NONE: work on. Set after trainer_begin */
     /* private to trainer.c */
     struct arena *arena;
     struct evaluator evaluator;

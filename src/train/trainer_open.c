@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "engine/environment.h"
 #include "engine/weights.h"
+#include "train/disk.h"
 #include "train/saved.h"
 
 #include <math.h>
@@ -163,12 +164,24 @@ static enum status write_dir(struct trainer *t, const struct environment *enviro
     return runlog_open(&t->log, dir, "log.jsonl", t->iter);
 }
 
+static enum status check_disk(struct trainer *t)
+{
+    struct disk_need need;
+    TRY(disk_forecast(t, &need));
+    struct str s = {0};
+    disk_print(&need, &s);
+    t->disk_words = arena_strdup(t->arena, str_text(&s));
+    str_release(&s);
+    return disk_check(&need, t->run.dir.path);
+}
+
 static enum status continue_run(struct trainer *t, bool changed)
 {
     TRY(saved_check_data(&t->run.dir, &t->learner.dataset, false, t->arena));
     TRY(load_last(t, changed));
     if (t->begun == t->config->train.max_iters) TRY(rundir_is_complete(&t->run.dir, &t->finished));
     if (t->finished) return ST_OK; /* change nothing */
+    TRY(check_disk(t));
     t->wrote = true;
     /* no save follows that would remove what a kill after the last one left */
     if (t->saved == t->config->train.max_iters) checkpoint_prune(&t->run.dir, t->saved);
@@ -186,6 +199,7 @@ static enum status begin(struct trainer *t, bool changed, const struct environme
         TRY(continue_run(t, changed));
         if (t->finished) return ST_OK;
     } else {
+        TRY(check_disk(t));
         t->wrote = true;
         TRY(rundir_clear(&t->run.dir));
     }

@@ -182,7 +182,8 @@ static void test_missing_names_the_command(void **state)
     assert_int_equal(dataset_open(&d, "data", "no_such_set", &arena), ST_IO);
     assert_string_equal(fail_message(),
                         "data/no_such_set does not exist: create it with `strobe data "
-                        "no_such_set --from FILE`");
+                        "no_such_set --from FILE`, or name the folder in which it is with "
+                        "--data_dir");
     assert_int_equal(open_named(&d, "../mytext"), ST_USAGE);
     assert_int_equal(open_named(&d, ""), ST_USAGE);
 }

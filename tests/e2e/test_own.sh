@@ -40,7 +40,7 @@ keeps data -- 'data/link is a symbolic link' "$STROBE" data link --from=text --f
 echo mine >data/.new.lock
 keeps data -- '.new.lock is not a lock of Strobe' "$STROBE" data new --from=text
 
-# --- train: a folder of the user, one with names like a run's, a link, checkpoints with more in them
+# --- train: a folder of the user, names like those of a run, a link, checkpoints with more in them
 mkdir mine
 echo mine >mine/notes
 keeps mine -- 'mine/notes is not of a run of' "$STROBE" train tiny.conf $short --out_dir=mine
