@@ -68,9 +68,21 @@ enum status file_open_at(const struct dir *at, const char *name, int *ret_fd, in
 enum status file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret_data,
                          int64_t *ret_size)
 {
+    return file_read_most_at(at, name, INT64_MAX, a, ret_data, ret_size);
+}
+
+enum status file_read_most_at(const struct dir *at, const char *name, int64_t most, struct arena *a,
+                              char **ret_data, int64_t *ret_size)
+{
+    char buffer[DIR_NAME];
     int fd;
     int64_t capacity, size = 0;
     TRY(file_open_at(at, name, &fd, &capacity));
+    if (capacity > most) {
+        close(fd);
+        return fail(ST_FORMAT, "%s has %lld bytes, more than the %lld that are possible",
+                    dir_path(at, name, buffer), (long long)capacity, (long long)most);
+    }
     capacity += capacity ? 1 : 4096;
     char *data = arena_alloc(a, capacity + 1);
     for (;;) {
@@ -193,15 +205,9 @@ int file_temporary_of(const char *entry)
     int end = (int)strlen(entry) - (int)strlen(temporary_end);
     if (end < 3 || strcmp(entry + end, temporary_end) != 0) return 0;
     int dot = end - 1;
-    bool decimal = true;
-    for (; dot > 0 && entry[dot] != '.'; dot--) {
-        bool digit = entry[dot] >= '0' && entry[dot] <= '9';
-        if (!digit && !(entry[dot] >= 'a' && entry[dot] <= 'f')) return 0;
-        decimal &= digit;
-    }
-    int digits = end - dot - 1;
-    bool of_writer = digits == RANDOM_DIGITS || (decimal && digits > 0 && digits <= 10);
-    return of_writer ? dot : 0;
+    for (; dot > 0 && entry[dot] != '.'; dot--)
+        if (!strchr("0123456789abcdef", entry[dot])) return 0;
+    return end - dot - 1 == RANDOM_DIGITS ? dot : 0;
 }
 
 /* Writers hold a lock on what has a temporary name; the system releases that of a killed one. What
@@ -285,8 +291,11 @@ enum status file_writer_open_at(struct file_writer *w, const struct dir *at, con
     if (strlen(name) > FILE_LONGEST) return fail(ST_IO, "%s: the path is too long", name);
     strcpy(w->path, name);
     bool exists = fstatat(dir_fd(at), dir_name(at, name, buffer), &info, AT_SYMLINK_NOFOLLOW) == 0;
-    if (exists && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode))
-        return fail(ST_IO, "%s: exists and is not a regular file", dir_path(at, name, buffer));
+    if (exists && !S_ISREG(info.st_mode))
+        return fail(ST_IO, "%s: exists and is %s", dir_path(at, name, buffer),
+                    S_ISLNK(info.st_mode)
+                        ? "a symbolic link, which is neither followed nor replaced"
+                        : "not a regular file");
     int fd = open_nameless(w);
     if (fd < 0) TRY(open_named(w, &fd));
     w->stream = fdopen(fd, "wb");

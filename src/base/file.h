@@ -23,6 +23,9 @@ enum status file_open_at(const struct dir *at, const char *name, int *ret_fd, in
 enum status file_read(const char *path, struct arena *a, char **ret_data, int64_t *ret_size);
 enum status file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret_data,
                          int64_t *ret_size);
+/* The same; ST_FORMAT if the file has more than `most` bytes, before memory is taken. */
+enum status file_read_most_at(const struct dir *at, const char *name, int64_t most, struct arena *a,
+                              char **ret_data, int64_t *ret_size);
 /* Reads `bytes` bytes at the offset `from` of an open file; ST_FORMAT if it ends before. `path` is
  * for the message. Files are not mapped: an error of the disk, or a file that another program cuts,
  * would end the process. */
@@ -44,7 +47,8 @@ enum { FILE_LONGEST = 1023, FILE_TEMPORARY = FILE_LONGEST + 32 };
 
 /* Writes a file that has no name yet; commit syncs it and gives it the name, so readers see the
  * complete file or none. On file systems without nameless files it has a private name until then.
- * Where `path` has a file already, it is replaced; one that is not a regular file is ST_IO. */
+ * Where `path` has a file already, it is replaced; one that is not a regular file is ST_IO. Replace
+ * a file whose path the user chose by own_write only (base/own.h). */
 struct file_writer {
     FILE *stream; /* write here */
     /* private to file.c */
@@ -65,7 +69,7 @@ enum status file_check_writable(const char *path);
 
 /* A private name for what will become `name`: NAME.0123456789ab.tmp. No one can guess it. */
 enum status file_temporary_name(const char *name, char ret[FILE_TEMPORARY]);
-/* The length of NAME if `entry` is such a name, or NAME.PID.tmp of older versions; else 0. */
+/* The length of NAME if `entry` is such a name, else 0. */
 int file_temporary_of(const char *entry);
 /* Whether this process has the lock on an open file now, or the file system has no locks. */
 bool file_lock(int fd);

@@ -1,10 +1,12 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "base/visible.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +26,15 @@ void log_set_level(enum log_level level)
     level_shown = level;
 }
 
+bool log_can_write(int fd)
+{
+    enum { LOOK_MS = 50 }; /* a signal may come between the look at its flag and the wait */
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    while (poll(&p, 1, interrupt_noted() ? 0 : LOOK_MS) <= 0)
+        if (interrupt_noted()) return false;
+    return true;
+}
+
 static void print_message(enum log_level level, const char *prefix, const char *format,
                           va_list args)
 {
@@ -33,6 +44,7 @@ static void print_message(enum log_level level, const char *prefix, const char *
     /* Line breaks stay only if the message itself has some; those of names are shown. */
     visible_in_place(text, sizeof text, strchr(format, '\n'));
     fflush(stdout); /* results and messages keep their order where both go to one file */
+    if (!log_can_write(STDERR_FILENO)) return;
     /* One call, so that lines of several threads do not mix. */
     fprintf(stderr, "%s%s%s%s\n", line_live ? "\r\033[K" : "", prefix, message_prefix, text);
     line_live = false;
@@ -171,6 +183,10 @@ void progress_show(struct progress *p, int64_t done, const char *detail)
     struct str line = {0};
     print_line(p, &line, detail, terminal, now_ns);
     fflush(stdout);
+    if (!log_can_write(STDERR_FILENO)) {
+        str_release(&line);
+        return;
+    }
     if (terminal) {
         struct winsize size;
         if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) {
@@ -196,12 +212,12 @@ void progress_share(void *progress, double share, const char *detail)
 
 void progress_pause(struct progress *)
 {
-    if (line_live) fputs("\r\033[K", stderr);
+    if (line_live && log_can_write(STDERR_FILENO)) fputs("\r\033[K", stderr);
     line_live = false;
 }
 
 void progress_end(struct progress *)
 {
-    if (line_live) fputc('\n', stderr);
+    if (line_live && log_can_write(STDERR_FILENO)) fputc('\n', stderr);
     line_live = false;
 }

@@ -12,6 +12,9 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 /* Messages up to `level` are shown (STROBE_LOG; default LOG_INFO). main sets it. */
 void log_set_level(enum log_level level);
 /* Put before warnings and messages: "flash=true: "; "": nothing. It must stay valid. */
+/* Waits until a descriptor takes a line. False: a signal asks to stop (base/interrupt.h), and its
+ * reader does not read, so the line is dropped: no save waits for a reader. */
+bool log_can_write(int fd);
 void log_set_prefix(const char *prefix);
 void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_info(const char *format, ...) PRINTF_LIKE(1, 2);

@@ -47,6 +47,18 @@ static const char *join(const char *real, const char *rest, struct arena *a)
     return arena_printf(a, "%s%s%s", real, strcmp(real, "/") ? "/" : "", rest);
 }
 
+/* What a link to a file leads to may be any file, and writing would replace it. */
+static enum status check_link(const char *path)
+{
+    struct stat link, there;
+    if (lstat(path, &link) != 0 || !S_ISLNK(link.st_mode)) return ST_OK;
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode)) return ST_OK;
+    return fail(ST_UNSUPPORTED,
+                "%s is not used, because it is a symbolic link: remove the link, or put the file "
+                "itself there",
+                path);
+}
+
 enum status trust_check(const char *path, struct arena *a, const char **ret_real)
 {
     char existing[4096];
@@ -57,7 +69,8 @@ enum status trust_check(const char *path, struct arena *a, const char **ret_real
         char *real = realpath(existing, NULL);
         if (real) {
             *ret_real = join(real, rest, a);
-            enum status st = check_upwards(real, path, *rest != '\0');
+            enum status st = check_link(path);
+            if (st == ST_OK) st = check_upwards(real, path, *rest != '\0');
             free(real);
             return st;
         }

@@ -4,7 +4,8 @@
  * folder has the sticky bit, as /tmp has.
  *
  * Symbolic links are resolved before the check, and *ret_real is the path without them. Open that
- * one: a link in the other could have been changed since, as not every folder of it was checked. */
+ * one: a link in the other could have been changed since, as not every folder of it was checked.
+ * The file itself may not be a link. */
 #ifndef BASE_TRUST_H
 #define BASE_TRUST_H
 
@@ -12,8 +13,8 @@
 
 struct json_t;
 
-/* ST_UNSUPPORTED: another user owns the file or a folder above it, or can write it; the message
- * says which and what to do. Of a missing path the folders are checked. */
+/* ST_UNSUPPORTED: it is a link, or another user owns it or a folder above it or can write one; the
+ * message says which and what to do. Of a missing path the folders are checked. */
 enum status trust_check(const char *path, struct arena *a, const char **ret_real);
 /* The same; prints the message as a warning, unless *warned, and sets it. */
 bool trust_path(const char *path, bool *warned, struct arena *a, const char **ret_real);

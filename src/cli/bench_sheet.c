@@ -1,9 +1,9 @@
 #include "cli/bench_sheet.h"
 
-#include "base/file.h"
 #include "base/interrupt.h"
 #include "base/load.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "base/shell.h"
 #include "cli/child.h"
 #include "cli/command.h"
@@ -152,7 +152,7 @@ static enum status check_path(const struct bench_words *w, const char *folder, s
     const char *path = path_of(w, folder, a);
     if (!path) return ST_OK;
     if (!w->save) TRY(file_make_dirs(folder));
-    return file_check_writable(path);
+    return own_check_writable(path, OWN_BENCH);
 }
 
 static enum status keep(const struct sheet *s, const struct bench_words *w, const char *folder,

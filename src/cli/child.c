@@ -36,7 +36,8 @@ enum status child_start(struct child *c, char *const *words, const char *what, b
     posix_spawn_file_actions_t actions;
     signal(SIGCHLD, SIG_DFL); /* if the parent ignores SIGCHLD, the exit status is lost */
     posix_spawn_file_actions_init(&actions);
-    if (quiet)
+    bool unread = (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY; /* it was closed */
+    if (quiet || unread)
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     else
         posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);

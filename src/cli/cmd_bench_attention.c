@@ -1,9 +1,9 @@
 /* strobe bench attention: flash and unfused attention over lengths, head sizes and masks,
  * forward and backward; a table and a picture. */
-#include "base/file.h"
 #include "base/interrupt.h"
 #include "base/isa.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "cli/command.h"
@@ -223,7 +223,7 @@ static enum status draw(const struct attention_view *v, struct arena *a)
 {
     struct markup m = {0};
     attention_picture(v, &m, a);
-    enum status st = file_write(v->svg, markup_text(&m), markup_bytes(&m));
+    enum status st = own_write(v->svg, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
     markup_release(&m);
     if (st == ST_OK) log_info("picture: %s", v->svg);
     return st;
@@ -269,7 +269,7 @@ static enum status prepare(struct options *o, struct words *w)
     if (w->isa) TRY(isa_limit_word(w->isa));
     TRY(device_of_word(w->device, &o->run.device));
     TRY(parse(&o->run, w));
-    TRY(file_check_writable(o->svg)); /* before minutes are spent on measuring */
+    TRY(own_check_writable(o->svg, OWN_PICTURE)); /* before minutes are spent on measuring */
     threads_set(w->threads);
     return ST_OK;
 }

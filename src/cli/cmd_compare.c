@@ -25,10 +25,12 @@ struct comparing {
 static enum status check_variant(struct comparing *c, int i, struct arena *a)
 {
     struct config config;
+    bool has_run;
     const char *dir = c->of.variant[i].dir;
     TRY(variants_config(&c->of, i, &config, a));
     TRY(model_check_trained(&config.model));
-    if (rundir_has_run(dir) && !c->overwrite && !c->resume)
+    TRY(rundir_look_at(dir, &has_run));
+    if (has_run && !c->overwrite && !c->resume)
         return fail(ST_USAGE,
                     "%s already contains a run; continue it (--init_from=resume), choose another "
                     "--out_dir, or replace it (--overwrite)",

@@ -1,7 +1,7 @@
 /* strobe data NAME: makes a data set from a text file, or verifies and shows an existing one. */
-#include "base/file.h"
 #include "base/json.h"
 #include "base/opt.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "base/visible.h"
@@ -140,6 +140,7 @@ static enum status make_or_show(const struct request *r, struct arena *a)
     bool exists = file_exists(folder), can_make = r->from || is_shakespeare(r);
     if (exists && !r->force) {
         const char *given = r->from ? "from" : r->fall_back ? "fall_back" : r->kind ? "kind" : NULL;
+        if (given) TRY(own_check(NULL, folder, OWN_SET));
         if (given)
             return fail(
                 ST_USAGE,

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 static void print_text(struct saved_run *s, const double *loss)
 {
@@ -25,7 +26,8 @@ static void print_json(struct saved_run *s, const double *loss)
                                  "batches", (json_int_t)s->config.train.eval_iters));
 }
 
-static enum status eval(struct saved_run *s, bool json, struct arena *a)
+/* `named`: the command line names the data set. */
+static enum status eval(struct saved_run *s, bool named, bool json, struct arena *a)
 {
     struct dataset d;
     struct engine e = {0};
@@ -33,7 +35,7 @@ static enum status eval(struct saved_run *s, bool json, struct arena *a)
     double loss[SPLIT_COUNT];
     enum status st;
     TRY(dataset_open(&d, s->config.data.data_dir, s->config.data.dataset, a));
-    TRY_OUT(st, saved_check_vocabulary(&s->vocabulary, &d, s->run_dir));
+    TRY_OUT(st, saved_check_data(&s->dir, &d, named, a));
     TRY_OUT(st, saved_engine(s, 1u << GRAPH_EVAL, &e, a));
     TRY_OUT(st, evaluator_init(&v, &e, &d, NULL, a));
     TRY_OUT(st, evaluator_run(&v, s->checkpoint.state.iter, loss));
@@ -60,8 +62,11 @@ enum status cmd_eval(int argc, char **argv)
     TRY(opt_parse(options, &argc, argv, config_is_key));
     struct arena a = {0};
     struct saved_run s;
+    bool named = false;
+    for (int i = 0; i < argc; i++)
+        named |= !strncmp(argv[i], "--dataset=", 10) || !strncmp(argv[i], "--data_dir=", 11);
     enum status st = run_word_open(&s, argc, argv, "eval", best, &a);
-    if (st == ST_OK) st = eval(&s, json, &a);
+    if (st == ST_OK) st = eval(&s, named, json, &a);
     arena_release(&a);
     return st;
 }

@@ -1,7 +1,7 @@
 /* strobe memory CONFIG: where the memory of training goes, step by step, before anything runs. */
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
@@ -84,7 +84,7 @@ static enum status draw(const struct memory_view *v, const char *path, struct ar
 {
     struct markup m = {0};
     memory_plot_svg(v, &m, a);
-    enum status st = file_write(path, markup_text(&m), markup_bytes(&m));
+    enum status st = own_write(path, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
     markup_release(&m);
     if (st == ST_OK) log_info("picture: %s", path);
     return st;
@@ -143,7 +143,7 @@ enum status cmd_memory(int argc, char **argv)
     struct memory_view v = {0};
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(check(&o, &v));
-    if (o.svg) TRY(file_check_writable(o.svg));
+    if (o.svg) TRY(own_check_writable(o.svg, OWN_PICTURE));
     TRY(planned_read(&p, argc, argv, o.vocab));
     p.tuning_file = o.tuning;
     enum status st = run(&p, &v, &o);

@@ -1,7 +1,7 @@
 /* strobe profile CONFIG: where the time of a training step goes. */
-#include "base/file.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "cli/child.h"
 #include "cli/command.h"
@@ -70,7 +70,8 @@ static enum status measure(const struct config *c, int64_t vocab, struct options
 static enum status check_folder(const char *folder, struct arena *a)
 {
     enum status st = file_make_dirs(folder);
-    if (st == ST_OK) st = file_check_writable(arena_printf(a, "%s/profile.json", folder));
+    if (st == ST_OK)
+        st = own_check_writable(arena_printf(a, "%s/profile.json", folder), OWN_PROFILE);
     if (st == ST_OK) return ST_OK;
     return fail(st,
                 "the profile cannot be written to out_dir: %s; choose another --out_dir=FOLDER, or "

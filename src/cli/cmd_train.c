@@ -74,6 +74,7 @@ static void print_before(const struct trainer *t)
                str_thousands(train, d->count[SPLIT_TRAIN]), str_thousands(val, d->count[SPLIT_VAL]),
                d->vocabulary.size);
     facts_print(&t->facts, &s);
+    str_append(&s, t->disk_words);
     str_printf(&s, "threads      %lld, isa %s", (long long)threads_count(), isa_words[isa_used()]);
     log_info("%s\n", str_text(&s));
     str_release(&s);

@@ -68,7 +68,7 @@ const struct field fields[] = {
     PICK("pad_vocab",      model.pad_vocab,      M, "0",        pads,            "round the vocabulary up to a multiple of this number; 0: no padding"),
 
     TEXT("dataset",        data.dataset,         R, "shakespeare_char",          "data set to train on: the name of a folder in data_dir"),
-    TEXT("data_dir",       data.data_dir,        0, "data",                      "folder that holds the data sets"),
+    TEXT("data_dir",       data.data_dir,        P, "data",                      "folder that holds the data sets"),
     INT ("batch_size",     data.batch_size,      0, "12",       1, BATCH_SIZE_MOST, "sequences per micro-batch"),
 
     TEXT("out_dir",        train.out_dir,        P, "runs/out",                  "run directory"),

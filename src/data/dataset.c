@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/hash.h"
+#include "base/own.h"
 #include "data/kind.h"
 #include "data/meta.h"
 #include "data/set_lock.h"
@@ -44,6 +45,20 @@ static const char *command_for(const char *data_dir, const char *name, const str
                         default_dir ? "" : " --data_dir ", default_dir ? "" : data_dir, option);
 }
 
+/* How to mend a set: one that Strobe would not replace can only be made under another name. */
+static const char *remedy(const char *data_dir, const char *name, const struct data_kind *kind,
+                          struct arena *a)
+{
+    struct failure kept;
+    fail_keep(&kept);
+    bool own = own_check(NULL, arena_printf(a, "%s/%s", data_dir, name), OWN_SET) == ST_OK;
+    fail_restore(&kept);
+    return own ? arena_printf(a, "recreate it with %s",
+                              command_for(data_dir, name, kind, " --force", a))
+               : "it is not a data set that Strobe can replace, so make one under another name "
+                 "(`strobe data OTHER --from FILE`) and set --dataset=OTHER";
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static enum status restore(const char *data_dir, const char *name, const char *folder)
@@ -64,8 +79,10 @@ static enum status open_folder(const char *data_dir, const char *name, const cha
     if (interrupted) TRY(restore(data_dir, name, folder));
     int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) {
-        enum status st = fail(ST_IO, "%s does not exist: create it with %s", folder,
-                              command_for(data_dir, name, NULL, "", a));
+        enum status st = fail(ST_IO,
+                              "%s does not exist: create it with %s, or name the folder in which "
+                              "it is with --data_dir",
+                              folder, command_for(data_dir, name, NULL, "", a));
         errno = ENOENT;
         return st;
     }
@@ -105,8 +122,8 @@ static enum status check_files(const char *data_dir, const char *name, const cha
     struct stat info;
     for (int i = 0; i < COUNT_OF(files); i++)
         if (stat(arena_printf(a, "%s/%s", folder, files[i]), &info) != 0 && errno == ENOENT)
-            return fail(ST_IO, "%s has no %s: recreate it with %s", folder, files[i],
-                        command_for(data_dir, name, NULL, " --force", a));
+            return fail(ST_IO, "%s has no %s: %s", folder, files[i],
+                        remedy(data_dir, name, NULL, a));
     return ST_OK;
 }
 
@@ -174,8 +191,7 @@ enum status dataset_open(struct dataset *d, const char *data_dir, const char *na
                     folder);
     if (st == ST_FORMAT) {
         const char *message = arena_strdup(a, fail_message());
-        st = fail(st, "%s; recreate it with %s", message,
-                  command_for(data_dir, name, opened.vocabulary.kind, " --force", a));
+        st = fail(st, "%s; %s", message, remedy(data_dir, name, opened.vocabulary.kind, a));
     }
     if (st == ST_OK) *d = opened;
     return st;
@@ -238,6 +254,7 @@ static enum status write_locked(const char *data_dir, const char *name, struct m
     TRY(set_lock_take(&lock, data_dir, name, 0));
     enum status st = folder_restore_at(NULL, folder);
     if (st == ST_OK && !replace) st = dir_has(NULL, folder, &exists);
+    if (st == ST_OK) st = own_check(NULL, folder, OWN_SET);
     if (st == ST_OK && exists)
         st = fail(ST_USAGE, "%s already exists; replace it with --force", folder);
     if (st == ST_OK) st = write_folder(m, t, train, folder, a);

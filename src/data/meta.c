@@ -106,23 +106,11 @@ const char *meta_printable(const char *text, struct arena *a)
     return printable;
 }
 
-static enum status check_size(const char *path)
-{
-    int fd;
-    int64_t bytes;
-    TRY(file_open_at(NULL, path, &fd, &bytes));
-    close(fd);
-    if (bytes <= META_BYTES_MOST) return ST_OK;
-    return fail(ST_FORMAT, "%s has %lld bytes, more than the %d that are possible", path,
-                (long long)bytes, META_BYTES_MOST);
-}
-
 enum status meta_read(struct meta *m, const char *path, struct arena *a)
 {
     char *data;
     int64_t size;
-    TRY(check_size(path));
-    TRY(file_read(path, a, &data, &size));
+    TRY(file_read_most_at(NULL, path, META_BYTES_MOST, a, &data, &size));
     json_error_t e;
     json_t *root = json_loadb(data, (size_t)size, JSON_REJECT_DUPLICATES, &e);
     if (!root) return fail(ST_FORMAT, "%s is not valid JSON: line %d: %s", path, e.line, e.text);

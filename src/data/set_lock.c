@@ -29,6 +29,11 @@ static enum status try_lock(const char *path, int *ret_fd, bool *ret_busy)
     bool current = false;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (fd < 0) return dir_fail(NULL, path, errno);
+    struct stat info;
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size) {
+        close(fd);
+        return fail(ST_USAGE, "%s is not a lock of Strobe's: move it away", path);
+    }
     /* File systems without locks are accepted. */
     *ret_busy = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     enum status st = *ret_busy ? ST_OK : is_current(fd, path, &current);

@@ -1,7 +1,7 @@
 #include "present/sheet.h"
 
-#include "base/file.h"
 #include "base/json.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "present/table_cells.h"
 
@@ -121,7 +121,7 @@ enum status sheet_write(const struct sheet *s, const char *path)
     json_t *j = sheet_json(s);
     char *text = json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     BUG_IF(!text, "a sheet is not JSON");
-    if (st == ST_OK) st = file_write(path, text, (int64_t)strlen(text));
+    if (st == ST_OK) st = own_write(path, OWN_BENCH, text, (int64_t)strlen(text));
     free(text);
     json_decref(j);
     return st;

@@ -1,8 +1,8 @@
 #include "profile/file.h"
 
 #include "backend/backend.h"
-#include "base/file.h"
 #include "base/json.h"
+#include "base/own.h"
 #include "engine/environment.h"
 #include "engine/facts.h"
 #include "engine/memory.h"
@@ -251,7 +251,7 @@ enum status profile_write(const struct profile *p, const char *version, const ch
     char *text = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
     BUG_IF(!text, "a profile is not valid JSON");
     enum status st = file_make_parent(path);
-    if (st == ST_OK) st = file_write(path, text, (int64_t)strlen(text));
+    if (st == ST_OK) st = own_write(path, OWN_PROFILE, text, (int64_t)strlen(text));
     free(text);
     json_decref(j);
     return st;

@@ -1,7 +1,7 @@
 #include "profile/trace_file.h"
 
-#include "base/file.h"
 #include "base/gzip.h"
+#include "base/own.h"
 #include "profile/trace_draw.h"
 
 #include <unistd.h>
@@ -133,8 +133,8 @@ enum status trace_write(const struct profile *p, const struct trace_options *o, 
     trace_text(p, o, version, &text, &said);
     if (gzip_there()) gzip_text(&text, &small);
     enum status st = file_make_dirs(folder);
-    if (st == ST_OK) st = file_write(path, kept->data, kept->len);
-    if (st == ST_OK) (void)unlink(other);
+    if (st == ST_OK) st = own_write(path, OWN_TRACE, kept->data, kept->len);
+    if (st == ST_OK) own_remove(other, OWN_TRACE);
     *ret_words = arena_printf(
         a, "%s (%s): %s%s", path, str_bytes(bytes, (double)kept->len), summary(&said, o, a),
         gzip_there() ? "" : "; not compressed: this program was built without zlib");

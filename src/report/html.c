@@ -1,7 +1,7 @@
 #include "report/html.h"
 
-#include "base/file.h"
 #include "base/json.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "present/page.h"
 
@@ -176,7 +176,7 @@ enum status html_write(const struct html_page *p, const char *path, struct arena
     json_t *data = html_data(p, a);
     print_title(p, &title);
     enum status st = page_print(str_text(&title), data, a, &m);
-    if (st == ST_OK) st = file_write(path, markup_text(&m), markup_bytes(&m));
+    if (st == ST_OK) st = own_write(path, OWN_PAGE, markup_text(&m), markup_bytes(&m));
     json_decref(data);
     str_release(&title);
     markup_release(&m);

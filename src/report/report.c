@@ -1,7 +1,7 @@
 #include "report/report.h"
 
-#include "base/file.h"
 #include "base/json.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "base/visible.h"
 #include "present/markup.h"
@@ -153,7 +153,7 @@ enum status report_write_svg(const struct report *x, const char *path)
         return fail(ST_USAGE, "--svg needs a profile, and there is none: write one with `strobe "
                               "profile CONFIG --out_dir=RUN`");
     roofline_print_file(p->profile, p->n, &m);
-    enum status st = file_write(path, markup_text(&m), markup_bytes(&m));
+    enum status st = own_write(path, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
     markup_release(&m);
     return st;
 }
@@ -211,7 +211,7 @@ enum status report_write_junit(const struct report *x, const char *path)
 {
     struct markup m = {0};
     gate_junit(x->gate, &m);
-    enum status st = file_write(path, markup_text(&m), markup_bytes(&m));
+    enum status st = own_write(path, OWN_JUNIT, markup_text(&m), markup_bytes(&m));
     markup_release(&m);
     return st;
 }

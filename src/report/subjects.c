@@ -1,7 +1,7 @@
 #include "report/subjects.h"
 
-#include "base/file.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "report/peaks.h"
 
 #include <dirent.h>
@@ -74,6 +74,9 @@ static enum status add_dir(struct finding *f, char *dir, bool *ret)
     struct found found = {.dir = dir,
                           .profile = arena_printf(f->a, "%s/profile.json", dir),
                           .bench = arena_printf(f->a, "%s/bench.json", dir)};
+    struct dir folder;
+    TRY(dir_by_path(&folder, dir));
+    TRY(own_check_links(&folder));
     found.has_run = file_exists(arena_printf(f->a, "%s/log.jsonl", dir));
     if (!file_exists(found.profile)) found.profile = NULL;
     bool is_sheet = false;

@@ -2,6 +2,7 @@
 
 #include "base/folder.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "train/ckpt.h"
 #include "train/state_file.h"
 
@@ -61,6 +62,7 @@ static enum status save(const struct dir *run, const struct weights_tensor *tens
     ckpt_name(name, state->iter);
     struct folder_writer w;
     TRY(dir_make(run, "ckpt"));
+    TRY(own_check(run, name, OWN_CHECKPOINT));
     TRY(folder_writer_open_at(&w, run, name));
     enum status st = write_files(&w, tensors, count, state, a);
     if (st != ST_OK) {

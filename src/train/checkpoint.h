@@ -22,6 +22,7 @@ struct checkpoint_state {
     int64_t best_iter;                   /* iteration of the best loss; -1: never evaluated */
     int64_t train_batches, eval_batches; /* indices of the next batches */
     const char *config;                  /* the resolved configuration as text */
+    const char *run;                     /* identity of the run; NULL: unknown */
 };
 
 struct checkpoint {

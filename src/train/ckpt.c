@@ -2,6 +2,7 @@
 
 #include "base/folder.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "train/state_file.h"
 
 #include <errno.h>
@@ -185,7 +186,7 @@ static void remove_one(const struct dir *run, int64_t iter)
 {
     char name[CKPT_NAME];
     ckpt_name(name, iter);
-    if (folder_remove_at(run, name) != ST_OK)
+    if (own_check(run, name, OWN_CHECKPOINT) != ST_OK || folder_remove_at(run, name) != ST_OK)
         log_warning("could not remove an old checkpoint: %s", fail_message());
 }
 
@@ -199,10 +200,8 @@ void ckpt_clean(const struct dir *run, struct arena *a)
         return;
     }
     for (int i = 0; i < entries.count; i++) {
-        const char *entry = entries.name[i], *end = strstr(entry, ".tmp");
+        const char *entry = entries.name[i];
         int length = file_temporary_of(entry);
-        /* "000500.tmp" is of older versions */
-        if (!length && end && !end[4]) length = (int)(end - entry);
         if (length && iter_of(arena_printf(a, "%.*s", length, entry)) >= 0)
             file_remove_temporary_at(run, arena_printf(a, "ckpt/%s", entry));
     }

@@ -2,6 +2,7 @@
 
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/own.h"
 #include "train/ckpt.h"
 
 #include <errno.h>
@@ -117,22 +118,31 @@ void rundir_release(struct rundir *r, bool unused)
 enum status rundir_look(const struct dir *dir, bool *ret_has_run)
 {
     struct arena scratch = {0};
-    struct dir_entries e;
-    enum status st = dir_list(dir, ".", &scratch, &e);
-    bool has = false;
-    for (int i = 0; st == ST_OK && i < e.count; i++)
-        has |= is_of_run(e.name[i], (int)strlen(e.name[i]));
+    struct own_found f;
+    TRY(own_check_links(dir));
+    enum status st = own_look(dir, ".", OWN_RUN, &scratch, &f);
+    const char *other = f.foreign ? f.foreign : f.unlike;
+    if (st == ST_OK && !f.recognised && other)
+        st =
+            fail(ST_USAGE,
+                 "%s/%s is not of a run of Strobe's: choose an empty or a new folder for --out_dir",
+                 dir->path, other);
     arena_release(&scratch);
-    if (st == ST_OK) *ret_has_run = has;
+    if (st == ST_OK) *ret_has_run = f.recognised;
     return st;
+}
+
+enum status rundir_look_at(const char *path, bool *ret_has_run)
+{
+    struct dir d;
+    TRY(dir_by_path(&d, path));
+    return rundir_look(&d, ret_has_run);
 }
 
 bool rundir_has_run(const char *path)
 {
-    struct dir d;
     bool has;
-    if (dir_by_path(&d, path) != ST_OK || rundir_look(&d, &has) != ST_OK) return true;
-    return has;
+    return rundir_look_at(path, &has) != ST_OK || has;
 }
 
 void rundir_clean(const struct dir *dir)
@@ -153,8 +163,15 @@ static enum status remove_files(const struct dir *dir, const char *const *names,
     return ST_OK;
 }
 
+enum status rundir_check_clear(const struct dir *dir)
+{
+    TRY(own_check_no_link(NULL, dir->path));
+    return own_check(dir, "ckpt", OWN_CHECKPOINTS);
+}
+
 enum status rundir_clear(const struct dir *dir)
 {
+    TRY(rundir_check_clear(dir));
     TRY(folder_remove_at(dir, "ckpt"));
     return remove_files(dir, all_files, COUNT_OF(all_files));
 }
@@ -200,12 +217,29 @@ enum status rundir_write_text(const struct dir *dir, const char *name, const cha
     return file_write_at(dir, name, text, (int64_t)strlen(text));
 }
 
-enum status rundir_write_config(const struct dir *dir, const struct config *c)
+static const char identity_mark[] = "\n# run ";
+
+enum status rundir_identity(const struct dir *dir, struct arena *a, const char **ret)
+{
+    char *text;
+    int64_t bytes;
+    *ret = NULL;
+    enum status st = file_read_at(dir, "config.conf", a, &text, &bytes);
+    if (st != ST_OK) return errno == ENOENT ? ST_OK : st;
+    const char *found = strstr(text, identity_mark);
+    if (!found) return ST_OK;
+    found += strlen(identity_mark);
+    *ret = arena_printf(a, "%.*s", (int)strcspn(found, "\n"), found);
+    return ST_OK;
+}
+
+enum status rundir_write_config(const struct dir *dir, const struct config *c, const char *identity)
 {
     struct config kept = *c;
     kept.train.init_from = INIT_SCRATCH;
     struct str s = {0};
     config_print(&kept, &s);
+    str_printf(&s, "%s%s\n", identity_mark, identity);
     enum status st = rundir_write_text(dir, "config.conf", str_text(&s));
     str_release(&s);
     return st;

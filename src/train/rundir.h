@@ -38,9 +38,12 @@ struct rundir {
 enum status rundir_claim(struct rundir *r, const char *path, bool create);
 /* Ends the claim. `unused`: removes the directories that were created for it, if they are empty. */
 void rundir_release(struct rundir *r, bool unused);
-/* Whether the directory contains any file of a run; ST_IO if it cannot be read. */
+/* Whether the directory contains a run. ST_USAGE if it contains only what Strobe did not write, or
+ * if a file of the run is a link; ST_IO if it cannot be read. */
 enum status rundir_look(const struct dir *dir, bool *ret_has_run);
-/* The same by path, for a hint before a training looks itself; true if it cannot be read. */
+/* The same by path, for a hint before a training looks itself. */
+enum status rundir_look_at(const char *path, bool *ret_has_run);
+/* The same; true if it cannot be read. */
 bool rundir_has_run(const char *path);
 /* Whether the summary states that all iterations were done. */
 enum status rundir_is_complete(const struct dir *dir, bool *ret_complete);
@@ -48,13 +51,19 @@ enum status rundir_is_complete(const struct dir *dir, bool *ret_complete);
 enum status rundir_progress(const struct dir *dir, bool *ret_complete, int64_t *ret_last);
 /* Removes the temporary files of killed writers. Needs the claim. */
 void rundir_clean(const struct dir *dir);
+/* ST_USAGE if rundir_clear would refuse: the directory is a link, or ckpt has a foreign file. */
+enum status rundir_check_clear(const struct dir *dir);
 /* Removes the files of a run, and nothing else. */
 enum status rundir_clear(const struct dir *dir);
 /* Removes the files that only a finished run has. */
 enum status rundir_reopen(const struct dir *dir);
 
-/* config.conf: all keys, to train the same run again; init_from is written as "scratch". */
-enum status rundir_write_config(const struct dir *dir, const struct config *c);
+/* config.conf: all keys, to train the same run again; init_from is written as "scratch". The
+ * identity of the run is a comment at its end. */
+enum status rundir_write_config(const struct dir *dir, const struct config *c,
+                                const char *identity);
+/* Reads that identity; NULL: there is none. */
+enum status rundir_identity(const struct dir *dir, struct arena *a, const char **ret);
 /* plan.txt and plan.json. */
 enum status rundir_write_plan(const struct dir *dir, const struct program *p);
 enum status rundir_write_summary(const struct dir *dir, const struct run_summary *s);

@@ -71,7 +71,7 @@ enum status runlog_open(struct runlog *l, const struct dir *at, const char *name
     if (strlen(path) >= sizeof l->path) return fail(ST_USAGE, "%s: the path is too long", path);
     TRY(truncate_log(at, name, path, first_iter));
     int fd = openat(dir_fd(at), dir_name(at, name, buffer),
-                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
     if (fd < 0) return dir_fail(at, name, errno);
     l->fd = fd;
     l->pending = 0;

@@ -4,11 +4,15 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "data/meta.h"
 #include "engine/device.h"
 #include "engine/weights.h"
+#include "train/rundir.h"
+#include "train/state_file.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 struct differences {
     const char *run_dir;
@@ -33,18 +37,59 @@ enum status saved_check_keys(const struct config *before, const struct config *n
     return d.st;
 }
 
-enum status saved_check_vocabulary(const struct vocabulary *of_run, const struct dataset *d,
-                                   const char *run_dir)
+enum status saved_check_data(const struct dir *run, const struct dataset *d, bool other_text,
+                             struct arena *a)
 {
-    bool same = of_run->size == d->vocabulary.size;
-    for (int i = 0; same && i < of_run->size; i++)
-        same = !strcmp(of_run->text[i], d->vocabulary.text[i]);
-    if (same) return ST_OK;
-    return fail(ST_USAGE,
-                "the vocabulary of data set %s differs from that of the run in %s: recreate it "
-                "from the text of "
-                "that run, or train another run",
-                d->name, run_dir);
+    struct meta m;
+    bool exists;
+    TRY(dir_has(run, "vocabulary.json", &exists));
+    if (!exists) return ST_OK;
+    TRY(meta_read(&m, arena_printf(a, "%s/vocabulary.json", run->path), a));
+    bool same = m.vocabulary.size == d->vocabulary.size, equal = true;
+    for (int i = 0; same && i < m.vocabulary.size; i++)
+        same = !strcmp(m.vocabulary.text[i], d->vocabulary.text[i]);
+    if (!same)
+        return fail(ST_USAGE,
+                    "the vocabulary of data set %s differs from that of the run in %s: recreate it "
+                    "from the text of that run, or train another run",
+                    d->name, run->path);
+    for (int i = 0; i < SPLIT_COUNT; i++) equal &= !strcmp(m.split[i].sha256, d->sha256[i]);
+    if (equal) return ST_OK;
+    if (other_text) {
+        log_warning("the text of data set %s differs from that of the run in %s", d->name,
+                    run->path);
+        return ST_OK;
+    }
+    return fail(
+        ST_USAGE,
+        "the text of data set %s has changed since the run in %s began (train.bin %.12s..., "
+        "not %.12s...): recreate it from the text of that run, or train another run; "
+        "`strobe eval` takes it as it is if --dataset names it",
+        d->name, run->path, d->sha256[SPLIT_TRAIN], m.split[SPLIT_TRAIN].sha256);
+}
+
+static bool has_set(const char *data_dir, const struct config *c, struct arena *a)
+{
+    return file_is_dir(arena_printf(a, "%s/%s", data_dir, c->data.dataset));
+}
+
+const char *saved_data_dir(const char *run_dir, const struct config *c, struct arena *a)
+{
+    const char *data = c->data.data_dir, *out = c->train.out_dir, *path = run_dir;
+    bool absolute = data[0] == '/';
+    if (!strcmp(run_dir, out) || absolute != (out[0] == '/') || (absolute && has_set(data, c, a)))
+        return data;
+    int common = 0;
+    for (int i = 0; out[i] && out[i] == data[i]; i++)
+        if (out[i] == '/') common = i + 1;
+    for (const char *name = out + common; *name; name += strspn(name, "/")) {
+        size_t n = strcspn(name, "/");
+        if (n == 2 && !memcmp(name, "..", 2)) return data;
+        if (n != 1 || *name != '.') path = arena_printf(a, "%s/..", path);
+        name += n;
+    }
+    path = arena_printf(a, "%s/%s", path, data + common);
+    return has_set(path, c, a) ? path : data;
 }
 
 static void print_difference(void *user, const char *key, const char *in_checkpoint,
@@ -78,13 +123,48 @@ static enum status compare_file(const struct dir *run, const struct checkpoint *
     return ST_OK;
 }
 
+/* A checkpoint that was copied from another run has its identity. */
+static enum status check_run(const struct dir *run, const struct checkpoint *c, struct arena *a)
+{
+    const char *own;
+    TRY(rundir_identity(run, a, &own));
+    if (!own || !c->state.run || !strcmp(own, c->state.run)) return ST_OK;
+    return fail(ST_USAGE,
+                "%s is a checkpoint of another run, so nothing was changed: move it out of %s/ckpt",
+                c->path, run->path);
+}
+
+/* Each block has at least one matrix of n_embd by n_embd: before memory is taken for a model, its
+ * file must be that large. */
+static enum status check_size(const struct checkpoint *c, const struct config_model *m,
+                              struct arena *a)
+{
+    int fd;
+    int64_t bytes, least = 0;
+    if (model_reads(m, "n_layer") && model_reads(m, "n_embd"))
+        least = m->n_layer * m->n_embd * m->n_embd * (int64_t)sizeof(float);
+    const char *name = arena_printf(a, "%s/%s", c->name, state_tensor_file(STATE_MODEL));
+    TRY(file_open_at(c->at, name, &fd, &bytes));
+    close(fd);
+    if (bytes >= least) return ST_OK;
+    return fail(ST_FORMAT,
+                "%s/%s has %lld bytes, too few for a model with n_layer = %lld and n_embd = %lld: "
+                "the checkpoint is of a different model",
+                c->path, state_tensor_file(STATE_MODEL), (long long)bytes, (long long)m->n_layer,
+                (long long)m->n_embd);
+}
+
 enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
                          struct arena *a)
 {
     const char *name = arena_printf(a, "%s/state.json", c->path);
     config_init(ret);
     TRY(config_read_memory(ret, name, c->state.config, a));
-    return compare_file(run, c, ret, a);
+    TRY(check_run(run, c, a));
+    TRY(check_size(c, &ret->model, a));
+    TRY(compare_file(run, c, ret, a));
+    ret->data.data_dir = saved_data_dir(run->path, ret, a);
+    return ST_OK;
 }
 
 static enum status find_checkpoint(struct saved_run *s, struct arena *a)

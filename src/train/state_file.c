@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { STATE_BYTES_MOST = 1 << 20 };
+
 const char *state_tensor_file(int i)
 {
     return i == STATE_MODEL ? "model.safetensors" : "optimizer.safetensors";
@@ -33,11 +35,12 @@ enum status state_write(const struct dir *at, const char *folder,
                             json_pack("{s:I, s:s}", "bytes", (json_int_t)files[i].bytes, "sha256",
                                       files[i].sha256));
     json_t *root =
-        json_pack("{s:i, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:o}", "v", STATE_VERSION, "iter",
+        json_pack("{s:i, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:s*, s:o}", "v", STATE_VERSION, "iter",
                   (json_int_t)state->iter, "seed", (json_int_t)state->seed, "best_val_loss",
                   number_or_null(state->best_val_loss), "best_iter", (json_int_t)state->best_iter,
                   "train_batches", (json_int_t)state->train_batches, "eval_batches",
-                  (json_int_t)state->eval_batches, "config", state->config, "files", listed);
+                  (json_int_t)state->eval_batches, "config", state->config, "run", state->run,
+                  "files", listed);
     if (!root) return fail(ST_USAGE, "the configuration has a value that is not valid UTF-8");
     char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(root);
@@ -81,7 +84,9 @@ static bool read_fields(json_t *root, struct arena *a, struct checkpoint_state *
     const char *config = json_string_value(json_object_get(root, "config"));
     if (!config || !(json_is_real(loss) || json_is_null(loss))) return false;
     s->best_val_loss = json_is_null(loss) ? INFINITY : json_real_value(loss);
+    const char *run = json_string_value(json_object_get(root, "run"));
     s->config = arena_strdup(a, config);
+    s->run = run ? arena_strdup(a, run) : NULL;
     return read_integer(root, "iter", &s->iter) && read_integer(root, "seed", &s->seed) &&
            read_integer(root, "best_iter", &s->best_iter) &&
            read_integer(root, "train_batches", &s->train_batches) &&
@@ -89,13 +94,13 @@ static bool read_fields(json_t *root, struct arena *a, struct checkpoint_state *
 }
 
 static enum status read_part(const struct dir *at, const char *folder, const char *file,
-                             struct arena *a, const char **ret_path, char **ret_text,
+                             int64_t most, struct arena *a, const char **ret_path, char **ret_text,
                              int64_t *ret_bytes)
 {
     char buffer[DIR_NAME];
     const char *name = arena_printf(a, "%s/%s", folder, file);
     *ret_path = arena_strdup(a, dir_path(at, name, buffer));
-    return state_part(file_read_at(at, name, a, ret_text, ret_bytes), *ret_path);
+    return state_part(file_read_most_at(at, name, most, a, ret_text, ret_bytes), *ret_path);
 }
 
 /* DONE contains the digest and a newline. */
@@ -105,7 +110,7 @@ static enum status check_done(const struct dir *at, const char *folder, const ch
     const char *path;
     char *done, digest[HASH_HEX];
     int64_t done_bytes;
-    TRY(read_part(at, folder, "DONE", a, &path, &done, &done_bytes));
+    TRY(read_part(at, folder, "DONE", HASH_HEX, a, &path, &done, &done_bytes));
     hash_bytes(state, bytes, digest);
     if (done_bytes != HASH_HEX || done[HASH_HEX - 1] != '\n' ||
         memcmp(done, digest, HASH_HEX - 1) != 0)
@@ -121,7 +126,7 @@ enum status state_read(const struct dir *at, const char *folder, struct arena *a
     const char *path;
     char *text;
     int64_t bytes;
-    TRY(read_part(at, folder, "state.json", a, &path, &text, &bytes));
+    TRY(read_part(at, folder, "state.json", STATE_BYTES_MOST, a, &path, &text, &bytes));
     TRY(check_done(at, folder, path, text, bytes, a));
     json_error_t e;
     json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);

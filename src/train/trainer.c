@@ -148,6 +148,7 @@ static enum status save_here(struct trainer *t)
         .train_batches = t->iter * c->gradient_accumulation_steps,
         .eval_batches = t->iter * c->eval_iters,
         .config = t->config_text,
+        .run = t->identity,
     };
     struct failure lost;
     TRY(weights_fetch(&t->learner.engine, t->tensors));
@@ -216,11 +217,12 @@ static enum status evaluate(struct trainer *t)
     }
     s->final_train_loss = loss[SPLIT_TRAIN];
     s->final_val_loss = loss[SPLIT_VAL];
+    struct runlog_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
+    enum status st = logged(t, runlog_eval(&t->log, &line));
+    if (st == ST_OK && t->iter > 0) st = save(t); /* first: a reader of messages may be slow */
     log_info("iter %lld: train loss %.4f, val loss %.4f%s", (long long)t->iter, loss[SPLIT_TRAIN],
              loss[SPLIT_VAL], best ? ", the best yet" : "");
-    struct runlog_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
-    TRY(logged(t, runlog_eval(&t->log, &line)));
-    return t->iter > 0 ? save(t) : ST_OK;
+    return st;
 }
 
 /* Model FLOPs utilisation of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without

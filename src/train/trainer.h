@@ -23,16 +23,18 @@ enum { TRAINER_TIMED = 100000 }; /* maximum number of step times kept */
 
 struct trainer {
     const struct config *config;
+    struct config stored; /* in the run directory: with places that are right from any folder */
     struct learner learner;
     struct facts facts;
     struct run_summary summary;
     /* Measured peaks, set after trainer_begin: FLOP/s of the type of the matmuls, bytes/s of a copy
      * larger than the caches; 0: unknown, so log lines have no mfu, plan_flops and plan_bytes. */
     double peak_flops, peak_bytes;
-    int64_t iter;  /* updates done */
-    int64_t begun; /* updates done before this process started */
-    bool finished; /* the run was already complete when it was opened */
-    int turns;     /* socket that gives turns; TURN_NONE: work on. Set after trainer_begin */
+    const char *disk_words; /* a line about the bytes that the run will write */
+    int64_t iter;           /* updates done */
+    int64_t begun;          /* updates done before this process started */
+    bool finished;          /* the run was already complete when it was opened */
+    int turns; /* socket that gives turns; TURN_NONE: work on. Set after trainer_begin */
     /* private to trainer.c */
     struct arena *arena;
     struct evaluator evaluator;
@@ -47,8 +49,8 @@ struct trainer {
     struct gauge *gauge; /* NULL: the device has no telemetry, or sampling is disabled */
     bool working;        /* samples count now: an update after warm-up is running */
     int64_t gauged;      /* number of updates that the telemetry summary covers */
-    const char *config_text;
-    double *step_ms; /* times of this process's updates, at most TRAINER_TIMED */
+    const char *config_text, *identity; /* as they are stored */
+    double *step_ms;                    /* times of this process's updates, at most TRAINER_TIMED */
     /* Since the start, or since it got its turn; and the work before. */
     int64_t start_ns;
     struct host_work start_work, work;

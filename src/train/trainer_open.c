@@ -7,9 +7,11 @@
 #include "base/threads.h"
 #include "engine/environment.h"
 #include "engine/weights.h"
+#include "train/disk.h"
 #include "train/saved.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- the claim -------------------------------------------------------------------------------- */
@@ -29,6 +31,7 @@ static enum status read_before(struct trainer *t)
     if (!exists) return ST_OK;
     config_init(before);
     TRY(config_read(before, arena_printf(t->arena, "%s/config.conf", dir->path), t->arena));
+    before->data.data_dir = saved_data_dir(dir->path, before, t->arena);
     t->before = before;
     return ST_OK;
 }
@@ -78,6 +81,7 @@ static enum status look(struct trainer *t, bool resume, bool overwrite)
                     "%s contains no run to continue: start one without --init_from=resume",
                     dir->path);
     if (has_run && !resume && !overwrite) return fail_taken(dir, t->arena);
+    if (has_run && !resume) return rundir_check_clear(dir);
     if (!resume) return ST_OK;
     TRY(checkpoint_find(dir, false, t->arena, &t->last, &t->found));
     TRY(read_before(t));
@@ -149,23 +153,10 @@ static enum status load_last(struct trainer *t, bool changed)
     return ST_OK;
 }
 
-/* If the data set was recreated from another text, the token ids no longer match the weights. */
-static enum status check_same_tokens(const struct trainer *t)
-{
-    const struct dir *dir = &t->run.dir;
-    struct vocabulary before;
-    bool exists;
-    TRY(dir_has(dir, "vocabulary.json", &exists));
-    if (!exists) return ST_OK;
-    TRY(vocabulary_read(&before, arena_printf(t->arena, "%s/vocabulary.json", dir->path),
-                        t->arena));
-    return saved_check_vocabulary(&before, &t->learner.dataset, dir->path);
-}
-
 static enum status write_dir(struct trainer *t, const struct environment *environment)
 {
     const struct dir *dir = &t->run.dir;
-    TRY(rundir_write_config(dir, t->config));
+    TRY(rundir_write_config(dir, &t->stored, t->identity));
     /* the token texts: text is then generated without the data set */
     TRY(rundir_write_text(dir, "vocabulary.json", t->learner.dataset.meta));
     TRY(rundir_write_plan(dir, &t->learner.engine.program));
@@ -173,12 +164,24 @@ static enum status write_dir(struct trainer *t, const struct environment *enviro
     return runlog_open(&t->log, dir, "log.jsonl", t->iter);
 }
 
+static enum status check_disk(struct trainer *t)
+{
+    struct disk_need need;
+    TRY(disk_forecast(t, &need));
+    struct str s = {0};
+    disk_print(&need, &s);
+    t->disk_words = arena_strdup(t->arena, str_text(&s));
+    str_release(&s);
+    return disk_check(&need, t->run.dir.path);
+}
+
 static enum status continue_run(struct trainer *t, bool changed)
 {
-    TRY(check_same_tokens(t));
+    TRY(saved_check_data(&t->run.dir, &t->learner.dataset, false, t->arena));
     TRY(load_last(t, changed));
     if (t->begun == t->config->train.max_iters) TRY(rundir_is_complete(&t->run.dir, &t->finished));
     if (t->finished) return ST_OK; /* change nothing */
+    TRY(check_disk(t));
     t->wrote = true;
     /* no save follows that would remove what a kill after the last one left */
     if (t->saved == t->config->train.max_iters) checkpoint_prune(&t->run.dir, t->saved);
@@ -196,12 +199,61 @@ static enum status begin(struct trainer *t, bool changed, const struct environme
         TRY(continue_run(t, changed));
         if (t->finished) return ST_OK;
     } else {
+        TRY(check_disk(t));
         t->wrote = true;
         TRY(rundir_clear(&t->run.dir));
     }
     int64_t left = c->train.max_iters - t->iter;
     t->step_ms = ARENA_NEW(t->arena, double, (left < TRAINER_TIMED ? left : TRAINER_TIMED) + 1);
     return write_dir(t, environment);
+}
+
+static const char *real(const char *path, struct arena *a)
+{
+    char *found = realpath(path, NULL);
+    if (found) path = arena_strdup(a, found);
+    free(found);
+    return path;
+}
+
+/* If a place is absolute or not below the current folder, both are stored as absolute ones, so that
+ * saved_data_dir finds the data. */
+static void store_places(struct trainer *t)
+{
+    struct config *c = &t->stored;
+    const char *place[] = {t->config->train.out_dir, t->config->data.data_dir};
+    bool below = true;
+    *c = *t->config;
+    for (int i = 0; i < COUNT_OF(place); i++)
+        below &= place[i][0] != '/' && strcmp(place[i], ".") && !strstr(place[i], "..");
+    if (below) return;
+    c->train.out_dir = real(place[0], t->arena);
+    c->data.data_dir = real(place[1], t->arena);
+}
+
+static void add_setting(void *user, const char *key, const char *, const char *now)
+{
+    bool extends = !strcmp(key, "max_iters");
+    if (!extends && !(config_key_flags(key) & KEY_PLACE)) str_printf(user, "%s=%s\n", key, now);
+}
+
+/* What the run began with: its settings but for max_iters, and its data. A resumed one keeps it. */
+static enum status identify(struct trainer *t)
+{
+    struct str s = {0};
+    struct config none;
+    char digest[HASH_HEX];
+    if (t->found) t->identity = t->last.state.run;
+    if (!t->identity && t->config->train.init_from == INIT_RESUME)
+        TRY(rundir_identity(&t->run.dir, t->arena, &t->identity));
+    if (t->identity) return ST_OK;
+    config_init(&none);
+    config_diff(&none, t->config, add_setting, &s);
+    for (int i = 0; i < SPLIT_COUNT; i++) str_append(&s, t->learner.dataset.sha256[i]);
+    hash_bytes(str_text(&s), s.len, digest);
+    t->identity = arena_printf(t->arena, "%.16s", digest);
+    str_release(&s);
+    return ST_OK;
 }
 
 static enum status check_and_begin(struct trainer *t, const struct environment *environment)
@@ -211,13 +263,15 @@ static enum status check_and_begin(struct trainer *t, const struct environment *
     TRY(model_check_trained(&c->model));
     TRY(check_same_run(t, &changed));
     TRY(check_iterations(t));
+    store_places(t);
     struct str text = {0};
-    config_print(c, &text);
+    config_print(&t->stored, &text);
     t->config_text = arena_strdup(t->arena, str_text(&text));
     str_release(&text);
     threads_set(c->plan.threads);
     unsigned more = 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
     TRY(learner_open(&t->learner, c, more, t->arena));
+    TRY(identify(t));
     return begin(t, changed, environment);
 }
 

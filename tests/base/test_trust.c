@@ -137,6 +137,12 @@ static void test_through_a_link(void **state)
     assert_non_null(strstr(real, "/cache/strobe/kernels"));
     assert_int_equal(chmod(cache, 0777), 0);
     expect_refused(there, "/cache (mode 777); ");
+    assert_int_equal(chmod(cache, 0700), 0);
+    char one[512];
+    snprintf(one, sizeof one, "%s.json", there);
+    workdir_write(workdir_path("mine"), "mine", 4);
+    assert_int_equal(symlink("mine", one), 0);
+    expect_refused(one, "it is a symbolic link");
     arena_release(&a);
 }
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -181,7 +182,8 @@ static void test_missing_names_the_command(void **state)
     assert_int_equal(dataset_open(&d, "data", "no_such_set", &arena), ST_IO);
     assert_string_equal(fail_message(),
                         "data/no_such_set does not exist: create it with `strobe data "
-                        "no_such_set --from FILE`");
+                        "no_such_set --from FILE`, or name the folder in which it is with "
+                        "--data_dir");
     assert_int_equal(open_named(&d, "../mytext"), ST_USAGE);
     assert_int_equal(open_named(&d, ""), ST_USAGE);
 }
@@ -191,8 +193,13 @@ static void test_rewriting_replaces_everything(void **state)
     (void)state;
     write_named("mytext");
     workdir_write(workdir_path("data/mytext/stray"), "x", 1);
+    struct dataset_facts facts;
+    assert_int_equal(write_text(&data_characters, "mytext", text, (int64_t)strlen(text), &facts),
+                     ST_USAGE);
+    assert_message_has("data/mytext/stray was not written by Strobe");
+    assert_true(file_exists(workdir_path("data/mytext/stray")));
+    assert_int_equal(unlink(workdir_path("data/mytext/stray")), 0);
     write_named("mytext");
-    assert_false(file_exists(workdir_path("data/mytext/stray")));
     assert_false(file_exists(workdir_path("data/.mytext.tmp")));
     assert_false(file_exists(workdir_path("data/.mytext.lock")));
     struct dataset d;
@@ -238,7 +245,10 @@ static void test_truncation_is_detected(void **state)
         }
         remove(workdir_path(names[i]));
         expect_refused("removed", i);
-        assert_message_has("`strobe data mytext --from FILE");
+        bool meta = i == 2;
+        assert_message_has(meta ? "make one under another name (`strobe data OTHER --from FILE`)"
+                                : "`strobe data mytext --from FILE");
+        for (int k = 0; meta && k < 2; k++) remove(workdir_path(names[k]));
     }
 }
 

@@ -16,8 +16,8 @@ cat >"$XDG_CACHE_HOME/strobe/machine.json" <<END
  "copies":[{"bytes_per_thread":1048576,"bytes_per_s":1e10,"bytes_per_s_one_thread":1e10},
            {"bytes_per_thread":268435456,"bytes_per_s":1e10,"bytes_per_s_one_thread":1e10}]}]}
 END
-profile="$STROBE profile tiny.conf --device=cuda --tune=auto --n_layer=1 --block_size=16 --flash=false"
-profile="$profile --steps=3 --gradient_accumulation_steps=2"
+profile="$STROBE profile tiny.conf --device=cuda --tune=auto --n_layer=1 --block_size=16"
+profile="$profile --flash=false --steps=3 --gradient_accumulation_steps=2"
 
 # expect_text FILE TEXT: checks that a profile has the text
 expect_text() {

@@ -229,7 +229,7 @@ mv cut/ckpt cut/hidden
 ln -s ckpt cut/ckpt
 cp cut/log.jsonl before
 "$STROBE" train cut --init_from=resume --max_iters=400 >log 2>&1 && fail "resumed without ckpt"
-grep -q 'so nothing was changed: ckpt must be the folder that the training wrote' log ||
+grep -q 'cut/ckpt is a symbolic link' log ||
     fail "ckpt: $(cat log)"
 cmp before cut/log.jsonl || fail "ckpt: the log changed"
 rm cut/ckpt
@@ -237,7 +237,6 @@ mv cut/hidden cut/ckpt
 
 # What a killed writer left is removed when the run is next opened; the user's files are not.
 echo x >cut/summary.json.0123456789ab.tmp
-echo x >cut/log.jsonl.4321.tmp
 echo x >cut/notes.4321.tmp
 mkdir cut/ckpt/000050.0123456789ab.tmp
 "$STROBE" train cut --init_from=resume >log 2>&1 || fail "leftovers: $(cat log)"

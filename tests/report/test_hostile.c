@@ -248,8 +248,11 @@ static void test_a_result_that_cannot_be_read(void **state)
     char *const words[] = {dir, folder, bench};
     for (int i = 0; i < COUNT_OF(words); i++) {
         char *word = words[i];
-        assert_int_equal(report_all(f, &word, 1), ST_IO);
-        assert_non_null(strstr(fail_message(), "bench.json: Too many levels of symbolic links"));
+        bool named = word == bench;
+        assert_int_equal(report_all(f, &word, 1), named ? ST_IO : ST_USAGE);
+        assert_non_null(strstr(fail_message(), named
+                                                   ? "bench.json: Too many levels of symbolic links"
+                                                   : "bench.json is a symbolic link"));
     }
 }
 

@@ -1,0 +1,253 @@
+#include "base/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How a file begins; a question mark is any byte. */
+static const char page[] =
+    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ";
+static const char picture[] = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart-picture\" ";
+static const char junit[] =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"strobe report\" ";
+static const char bench[] = "{\n \"v\": ?,\n \"kind\": \"bench\",";
+static const char profile[] = "{\"v\":?,\"version\":\"";
+static const char trace[] = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"version\":";
+/* The gzip header with the comment of base/gzip.c. */
+static const char packed_trace[] = "\x1f\x8b\x08\x10??????strobe";
+
+static const char *const begins[] = {
+    [OWN_PAGE] = page,   [OWN_PICTURE] = picture, [OWN_JUNIT] = junit,
+    [OWN_BENCH] = bench, [OWN_PROFILE] = profile, [OWN_TRACE] = trace,
+};
+static const char *const file_words[] = {
+    [OWN_PAGE] = "page",   [OWN_PICTURE] = "picture", [OWN_JUNIT] = "JUnit file",
+    [OWN_BENCH] = "sheet", [OWN_PROFILE] = "profile", [OWN_TRACE] = "trace",
+};
+
+enum { NAMES = 15 };
+
+struct known_file {
+    const char *name, *begin; /* NULL: recognised by its name, in a folder that is recognised */
+    bool marks;               /* the folder is recognised by it */
+};
+
+static const struct {
+    const char *words;
+    struct known_file file[NAMES];
+} folders[] = {
+    [OWN_SET] = {"data set",
+                 {{"meta.json", "{\"v\":?,\"kind\":\"", true}, {"train.bin"}, {"val.bin"}}},
+    [OWN_RUN] = {"run",
+                 {{"config.conf", "# model\nmodel = ", true},
+                  {"log.jsonl", "{\"v\":?,\"kind\":\"", true},
+                  {"vocabulary.json", "{\"v\":?,\"kind\":\"", true},
+                  {"env.json", "{\n  \"v\": ?,\n  \"version\": \"", true},
+                  {"summary.json", "{\n  \"v\": ?,\n  \"iters\": ", true},
+                  {"plan.json", "{\n  \"v\": ?,\n  \"parameters\": ", true},
+                  {"plan.txt"},
+                  {"samples.txt"},
+                  {"ckpt"},
+                  {"report.html", page},
+                  {"bench.json", bench},
+                  {"profile.json", profile},
+                  {"trace.json", trace},
+                  {"trace.json.gz", packed_trace}}},
+    [OWN_CHECKPOINTS] = {"folder of checkpoints", {}},
+    [OWN_CHECKPOINT] = {"checkpoint",
+                        {{"state.json", "{\"v\":?,\"iter\":", true},
+                         {"DONE"},
+                         {"model.safetensors"},
+                         {"optimizer.safetensors"}}},
+};
+
+/* ST_OK and no match if the file cannot be opened because it is none. */
+static enum status file_begins(const struct dir *at, const char *name, const char *begin,
+                               bool *ret_does, int64_t *ret_size)
+{
+    char head[512];
+    int fd;
+    int64_t n = (int64_t)strlen(begin);
+    *ret_does = false;
+    TRY(file_open_at(at, name, &fd, ret_size));
+    enum status st = *ret_size < n ? ST_OK : file_read_range(fd, name, 0, n, head);
+    close(fd);
+    if (st != ST_OK || *ret_size < n) return st;
+    *ret_does = true;
+    for (int64_t i = 0; i < n; i++) *ret_does &= begin[i] == '?' || begin[i] == head[i];
+    return ST_OK;
+}
+
+/* --- folders ---------------------------------------------------------------------------------- */
+
+static const struct known_file *find(enum own_folder kind, const char *name, int length)
+{
+    for (const struct known_file *f = folders[kind].file; f->name; f++)
+        if ((int)strlen(f->name) == length && !memcmp(f->name, name, (size_t)length)) return f;
+    return NULL;
+}
+
+static bool is_iteration(const char *name, int length)
+{
+    enum { DIGITS_LEAST = 6 };
+    for (int i = 0; i < length; i++)
+        if (name[i] < '0' || name[i] > '9') return false;
+    return length >= DIGITS_LEAST;
+}
+
+/* A folder inside of a recognised one: what is foreign there is foreign here. */
+static enum status look_inside(const struct dir *at, const char *path, const char *entry,
+                               enum own_folder kind, struct arena *a, struct own_found *ret)
+{
+    struct own_found inner;
+    TRY(own_look(at, path, kind, a, &inner));
+    ret->recognised |= inner.recognised;
+    if (inner.foreign) ret->foreign = arena_printf(a, "%s/%s", entry, inner.foreign);
+    return ST_OK;
+}
+
+static enum status look_at(const struct dir *at, const char *folder, const char *entry,
+                           enum own_folder kind, struct arena *a, struct own_found *ret)
+{
+    char buffer[DIR_NAME];
+    struct stat info;
+    int temporary = file_temporary_of(entry), length = temporary ? temporary : (int)strlen(entry);
+    const char *path =
+        strcmp(folder, ".") ? arena_printf(a, "%s/%s", folder, entry) : arena_strdup(a, entry);
+    if (fstatat(dir_fd(at), dir_name(at, path, buffer), &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? ST_OK : dir_fail(at, path, errno);
+    const struct known_file *f = find(kind, entry, length);
+    bool dir = S_ISDIR(info.st_mode), file = S_ISREG(info.st_mode);
+    if (kind == OWN_CHECKPOINTS && dir && is_iteration(entry, length))
+        return look_inside(at, path, entry, OWN_CHECKPOINT, a, ret);
+    if (kind == OWN_RUN && dir && f && !strcmp(f->name, "ckpt")) {
+        ret->unlike = path;
+        return look_inside(at, path, entry, OWN_CHECKPOINTS, a, ret);
+    }
+    if (!f || !file || !strcmp(f->name, "ckpt")) {
+        ret->foreign = path + (strcmp(folder, ".") ? strlen(folder) + 1 : 0);
+        return ST_OK;
+    }
+    bool does = false;
+    int64_t size;
+    if (f->begin && !temporary) TRY(file_begins(at, path, f->begin, &does, &size));
+    ret->recognised |= does && f->marks;
+    if (!does && !temporary) ret->unlike = arena_strdup(a, entry);
+    return ST_OK;
+}
+
+enum status own_check_no_link(const struct dir *at, const char *name)
+{
+    char buffer[DIR_NAME];
+    struct stat info;
+    if (fstatat(dir_fd(at), dir_name(at, name, buffer), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISLNK(info.st_mode))
+        return ST_OK;
+    return fail(ST_USAGE,
+                "%s is a symbolic link, which is not followed here: name what it leads to, or put "
+                "that in its place",
+                dir_path(at, name, buffer));
+}
+
+enum status own_look(const struct dir *at, const char *name, enum own_folder kind, struct arena *a,
+                     struct own_found *ret)
+{
+    char buffer[DIR_NAME];
+    struct dir_entries e;
+    struct stat info;
+    *ret = (struct own_found){};
+    TRY(own_check_no_link(at, name));
+    if (fstatat(dir_fd(at), dir_name(at, name, buffer), &info, 0) == 0 && !S_ISDIR(info.st_mode))
+        return fail(ST_USAGE, "%s is not a folder: move it away", dir_path(at, name, buffer));
+    TRY(dir_list(at, name, a, &e));
+    ret->missing = e.missing;
+    ret->empty = !e.count;
+    for (int i = 0; i < e.count; i++) TRY(look_at(at, name, e.name[i], kind, a, ret));
+    return ST_OK;
+}
+
+static enum status check(const struct dir *at, const char *name, enum own_folder kind,
+                         struct arena *a)
+{
+    char buffer[DIR_NAME];
+    struct own_found f;
+    TRY(own_look(at, name, kind, a, &f));
+    const char *path = dir_path(at, name, buffer);
+    if (f.foreign)
+        return fail(ST_USAGE,
+                    "%s/%s was not written by Strobe, so %s is neither deleted nor replaced: move "
+                    "that file away, or choose another name",
+                    path, f.foreign, path);
+    bool any = kind == OWN_CHECKPOINTS || kind == OWN_CHECKPOINT;
+    if (f.missing || f.empty || f.recognised || any) return ST_OK;
+    return fail(ST_USAGE,
+                "%s has no %s that Strobe wrote, so this %s is neither deleted nor replaced: "
+                "choose another name",
+                path, folders[kind].file[0].name, folders[kind].words);
+}
+
+enum status own_check(const struct dir *at, const char *name, enum own_folder kind)
+{
+    struct arena scratch = {};
+    enum status st = check(at, name, kind, &scratch);
+    arena_release(&scratch);
+    return st;
+}
+
+enum status own_check_links(const struct dir *run)
+{
+    for (const struct known_file *f = folders[OWN_RUN].file; f->name; f++)
+        TRY(own_check_no_link(run, f->name));
+    return ST_OK;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+static enum status look_at_file(const char *path, enum own_file kind, bool *ret_there,
+                                bool *ret_own)
+{
+    struct stat info;
+    int64_t size = 0;
+    *ret_there = lstat(path, &info) == 0;
+    *ret_own = false;
+    if (!*ret_there) return ST_OK; /* what else is wrong, writing it tells */
+    TRY(own_check_no_link(NULL, path));
+    if (!S_ISREG(info.st_mode)) return fail(ST_IO, "%s: exists and is not a regular file", path);
+    TRY(file_begins(NULL, path, begins[kind], ret_own, &size));
+    if (!*ret_own && kind == OWN_TRACE) TRY(file_begins(NULL, path, packed_trace, ret_own, &size));
+    *ret_own |= size == 0;
+    return ST_OK;
+}
+
+enum status own_check_file(const char *path, enum own_file kind)
+{
+    bool there, own;
+    TRY(look_at_file(path, kind, &there, &own));
+    if (!there || own) return ST_OK;
+    return fail(ST_USAGE,
+                "%s already exists and is not a %s of Strobe's, so it is not replaced: choose "
+                "another name, or move it away",
+                path, file_words[kind]);
+}
+
+enum status own_check_writable(const char *path, enum own_file kind)
+{
+    TRY(own_check_file(path, kind));
+    return file_check_writable(path);
+}
+
+enum status own_write(const char *path, enum own_file kind, const void *data, int64_t size)
+{
+    TRY(own_check_file(path, kind));
+    return file_write(path, data, size);
+}
+
+void own_remove(const char *path, enum own_file kind)
+{
+    bool there, own;
+    if (look_at_file(path, kind, &there, &own) == ST_OK && there && own) unlink(path);
+}

@@ -1,0 +1,45 @@
+/* own.h - what Strobe recognises as its own output.
+ *
+ * Strobe deletes or replaces only what it recognises, and follows no link to reach it. A folder is
+ * recognised by the beginning of one of its files, and what is in it by name. A file that a user
+ * names is recognised by its beginning. What is not recognised is refused with ST_USAGE and one
+ * sentence that names the file. docs/FORMATS.md describes the files. */
+#ifndef BASE_OWN_H
+#define BASE_OWN_H
+
+#include "base/file.h"
+
+enum own_folder {
+    OWN_SET,         /* a data set */
+    OWN_RUN,         /* a run directory */
+    OWN_CHECKPOINTS, /* its folder ckpt */
+    OWN_CHECKPOINT,  /* one in it; may be damaged, so any of its files is enough */
+};
+enum own_file { OWN_PAGE, OWN_PICTURE, OWN_JUNIT, OWN_BENCH, OWN_PROFILE, OWN_TRACE };
+
+struct own_found {
+    bool missing, empty, recognised;
+    const char *foreign; /* an entry that is not of this kind, or a link; NULL: none */
+    const char *unlike;  /* an entry that is recognised only if the folder is; NULL: none */
+};
+/* Looks at a folder: by `name`, which may not be a link (`.` is the folder `at` itself). */
+enum status own_look(const struct dir *at, const char *name, enum own_folder kind, struct arena *a,
+                     struct own_found *ret);
+/* ST_OK if the folder is missing or empty, or Strobe's own with nothing foreign in it: then it may
+ * be deleted or replaced as a whole. */
+enum status own_check(const struct dir *at, const char *name, enum own_folder kind);
+/* ST_USAGE if it is a link. */
+enum status own_check_no_link(const struct dir *at, const char *name);
+/* ST_USAGE if a file of a run, or its folder ckpt, is a link: it may lead to any file. */
+enum status own_check_links(const struct dir *run);
+
+/* ST_OK if there is no such file, an empty one, or one of this kind. */
+enum status own_check_file(const char *path, enum own_file kind);
+/* The same, and that the file could be written now; leaves nothing behind. */
+enum status own_check_writable(const char *path, enum own_file kind);
+/* Writes a file whose path the user chose (base/file.h). */
+enum status own_write(const char *path, enum own_file kind, const void *data, int64_t size);
+/* Removes a file of this kind; leaves any other. */
+void own_remove(const char *path, enum own_file kind);
+
+#endif
