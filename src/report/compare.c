@@ -1,5 +1,6 @@
 #include "report/compare.h"
 
+#include "base/load.h"
 #include "base/str.h"
 #include "present/table_cells.h"
 #include "report/busy.h"
@@ -147,13 +148,13 @@ static void fill_row(struct table *t, int row, const struct comparison *c, struc
     put(t, row, COLUMN_PARAMETERS, run[row].plan.parameters,
         count_text(run[row].plan.parameters, a));
     if (t->rows == 1) return;
-    const struct speed *speed = &c->speed[row];
+    const struct judgement *speed = &c->speed[row];
     double memory = f->memory_planned / first->memory_planned;
     bool named = speed->verdict.kind > VERDICT_UNCERTAIN;
     if (row == 0) *table_at(t, 0, COLUMN_SPEED) = (struct table_cell){"1.00 x", 1};
     if (row > 0)
         *table_at(t, row, COLUMN_SPEED) =
-            (struct table_cell){speed_cell(speed, a), named ? speed->verdict.speed : NAN};
+            (struct table_cell){judge_cell(speed, a), named ? speed->verdict.speed : NAN};
     put(t, row, COLUMN_PLANNED_RATIO, memory, arena_printf(a, "%+.1f %%", (memory - 1) * 100));
 }
 
@@ -200,8 +201,8 @@ static const char *loss_words(const struct run *first, const struct run *r, stru
 static const char *verdict_of(const struct comparison *c, int n, struct arena *a)
 {
     const struct run *first = &c->run[0], *r = &c->run[n];
-    bool same_work = c->speed[n].how == SPEED_SAME_WORK; /* hence the same memory */
-    const char *part[] = {speed_words(&c->speed[n], first->name, a),
+    bool same_work = c->speed[n].how == JUDGED_SAME_PLAN; /* hence the same memory */
+    const char *part[] = {judge_words(&c->speed[n], first->name, a),
                           same_work ? NULL : memory_words(first, r, a), loss_words(first, r, a)};
     static const char *const begin[] = {" ", " runs ", ": "}, *const between[] = {"", ", ", "; "};
     const char *text = r->name;
@@ -261,9 +262,9 @@ static bool all_in_turns(const struct comparison *c)
 {
     bool in_turns = false;
     for (int r = 1; r < c->runs; r++) {
-        if (c->speed[r].how == SPEED_IN_TURNS)
+        if (c->speed[r].how == JUDGED_IN_TURNS)
             in_turns = true;
-        else if (c->speed[r].how != SPEED_SAME_WORK)
+        else if (c->speed[r].how != JUDGED_SAME_PLAN)
             return false;
     }
     return in_turns;
@@ -279,7 +280,7 @@ static void add_notes(struct comparison *c, struct arena *a)
         if (!run->figures.complete)
             NOTE(n, "%s is not finished: it ends at iteration %lld.", run->name,
                  (long long)run->figures.iters);
-        if (run->figures.others_busy > SPEED_BUSY_SHARE)
+        if (run->figures.others_busy > LOAD_BUSY)
             NOTE(n, "Other programs used %.0f %% of the processors while %s ran: %s.",
                  run->figures.others_busy * 100, run->name,
                  all_in_turns(c)
@@ -310,7 +311,7 @@ void compare_runs(const struct run *run, int n, struct arena *a, struct comparis
     c.environments = find_differences(run, n, true, a, &c.environment);
     c.table = table_new(columns, COLUMN_COUNT, n, a);
     c.verdict = ARENA_NEW(a, const char *, n);
-    c.speed = ARENA_NEW(a, struct speed, n);
+    c.speed = ARENA_NEW(a, struct judgement, n);
     for (int r = 1; r < n; r++) c.speed[r] = speed_of(&run[0], &run[r], a);
     for (int r = 0; r < n; r++) {
         fill_row(&c.table, r, &c, a);

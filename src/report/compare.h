@@ -19,9 +19,9 @@ struct comparison {
     int runs;
     struct difference *setting, *environment;
     int settings, environments;
-    struct speed *speed;  /* of each run, relative to the first */
-    struct table table;   /* a row for each run: the main results */
-    const char **verdict; /* a sentence for each run after the first: speed, memory, loss */
+    struct judgement *speed; /* of each run, relative to the first */
+    struct table table;      /* a row for each run: the main results */
+    const char **verdict;    /* a sentence for each run after the first: speed, memory, loss */
     int verdicts;
     const char **note; /* sentences of caution: an unfinished run, another machine */
     int notes;

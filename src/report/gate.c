@@ -12,12 +12,11 @@ const char *gate_outcome_name(enum gate_outcome outcome)
     return names[outcome];
 }
 
-static enum gate_outcome outcome_of(const struct speed *s)
+static enum gate_outcome outcome_of(const struct judgement *s)
 {
-    if (s->how == SPEED_SAME_WORK) return GATE_PASSED;
-    if (s->how == SPEED_UNKNOWN || s->how == SPEED_BUSY) return GATE_UNCERTAIN;
-    if (s->verdict.kind == VERDICT_SLOWER) return GATE_REGRESSION;
-    return s->verdict.kind == VERDICT_UNCERTAIN ? GATE_UNCERTAIN : GATE_PASSED;
+    if (s->how == JUDGED_SAME_PLAN) return GATE_PASSED;
+    if (s->how == JUDGED_NOT || s->verdict.kind == VERDICT_UNCERTAIN) return GATE_UNCERTAIN;
+    return s->verdict.kind == VERDICT_SLOWER ? GATE_REGRESSION : GATE_PASSED;
 }
 
 static void add(struct gate *g, const char *subject, const char *what, enum gate_outcome outcome,
@@ -27,10 +26,10 @@ static void add(struct gate *g, const char *subject, const char *what, enum gate
     if (outcome > g->outcome) g->outcome = outcome;
 }
 
-static void add_speed(struct gate *g, const char *subject, const char *what, const struct speed *s,
-                      struct arena *a)
+static void add_speed(struct gate *g, const char *subject, const char *what,
+                      const struct judgement *s, struct arena *a)
 {
-    const char *words = speed_words(s, g->baseline, a);
+    const char *words = judge_words(s, g->baseline, a);
     if (!words) words = "has too few steps to tell its speed";
     add(g, subject, what, outcome_of(s), arena_printf(a, "%s %s.", subject, words));
 }

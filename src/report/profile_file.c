@@ -402,6 +402,7 @@ static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
     p->command = text_of(j, "command", a);
     p->commit = text_of(j, "commit", a);
     p->work = text_of(json_object_get(j, "plan"), "plan_sha256", a);
+    p->tokens = lenient_number(json_object_get(j, "plan"), "tokens_per_step");
     read_chunks(&p->chunks, json_object_get(j, "chunks"), a);
     p->model = model_of(j, a);
     p->device = text_of(j, "device", a);

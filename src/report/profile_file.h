@@ -114,6 +114,7 @@ struct profile_file {
     const char *model;   /* "12 layers, 768 channels, ..." */
     const char *device, *version, *date, *times_by, *times_why, *traced_by, *dropped_why;
     bool replay;
+    double tokens; /* of a step; NAN: unknown */
     double threads, warmup, steps, overhead, host_ms, dropped, unmatched;
     struct profile_file_times step_ms; /* of profiled steps */
     double plain_ms;                   /* median of steps without profiling */

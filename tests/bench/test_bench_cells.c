@@ -497,6 +497,34 @@ static void test_second_warm_up_is_left_out(void **state)
     }
 }
 
+/* A cell of `tokens` whose samples of a line take `ms`. */
+static struct bench_cell made(int64_t tokens, double ms, enum bench_line line)
+{
+    enum { SAMPLES = 12 };
+    double *x = ARENA_NEW(&arena, double, SAMPLES);
+    for (int i = 0; i < SAMPLES; i++) x[i] = ms * (i % 3 ? 1 : 1.5);
+    struct bench_cell c = {.tokens = tokens, .lines = 1u << line};
+    c.line[line].series = x;
+    c.line[line].ms = stats_of(x, SAMPLES);
+    return c;
+}
+
+static void test_speed_is_per_token(void **state)
+{
+    (void)state;
+    struct bench_cell x = made(100, 1, BENCH_STEP), y = made(400, 2, BENCH_STEP);
+    struct judgement j = bench_cells_judge(&x, &y, BENCH_STEP, BENCH_ROUNDS);
+    assert_string_equal(judge_cell(&j, &arena), "2.00 x");
+    x = made(100, 1, BENCH_UPDATE);
+    y = made(400, 2, BENCH_UPDATE); /* the same work whatever the batch */
+    j = bench_cells_judge(&x, &y, BENCH_UPDATE, BENCH_ROUNDS);
+    assert_string_equal(judge_cell(&j, &arena), "0.50 x");
+    x = made(100, -1, BENCH_DIFFERENCE);
+    y = made(100, 2, BENCH_DIFFERENCE);
+    assert_int_equal(bench_cells_judge(&x, &y, BENCH_DIFFERENCE, BENCH_ROUNDS).how, JUDGED_NOT);
+    assert_int_equal(bench_cells_judge(&y, &x, BENCH_DIFFERENCE, BENCH_ROUNDS).how, JUDGED_NOT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -515,6 +543,7 @@ int main(void)
         cmocka_unit_test_teardown(test_ctrl_c_keeps_samples, release),
         cmocka_unit_test_teardown(test_parts_make_the_whole, release),
         cmocka_unit_test_teardown(test_lines_are_parts_of_a_step, release),
+        cmocka_unit_test_teardown(test_speed_is_per_token, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

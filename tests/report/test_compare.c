@@ -134,7 +134,7 @@ static void test_turns(void **state)
     write_turns(f, "a", 7, 20, 11);
     write_turns(f, "b", 7, 18, 10);
     struct comparison c = compare(f, dirs, 2);
-    assert_int_equal(c.speed[1].how, SPEED_IN_TURNS);
+    assert_int_equal(c.speed[1].how, JUDGED_IN_TURNS);
     assert_string_equal(c.verdict[0], "b is 1.10 times as fast as a (1.10 to 1.10, in 18 turns), "
                                       "with the same memory.");
     assert_string_equal(cell(&c, 1, "speed")->text, "1.10 x");
@@ -146,7 +146,7 @@ static void test_turns(void **state)
     write_turns(f, "a", 7, 20, 11);
     write_turns(f, "b", 8, 18, 10);
     c = compare(f, dirs, 2);
-    assert_int_equal(c.speed[1].how, SPEED_APART);
+    assert_int_equal(c.speed[1].how, JUDGED_APART);
     assert_string_equal(c.verdict[0],
                         "b cannot be told apart in speed from a (0.73 to 1.65 times as fast, "
                         "measured apart), with the same memory.");
@@ -175,13 +175,13 @@ static void test_equal_plans(void **state)
                                       "validation losses are equal over 2 evaluations.");
     assert_string_equal(cell(&c, 1, "speed")->text, "same plan");
     write_plan(f, "b", "abd");
-    assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_APART);
+    assert_int_equal(compare(f, dirs, 2).speed[1].how, JUDGED_APART);
     write_plan(f, "b", "abc");
     fixture_write(f, "a/env.json", "{\"commit\":\"1\",\"date\":\"x\"}");
     fixture_write(f, "b/env.json", "{\"commit\":\"2\",\"date\":\"y\"}");
-    assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_APART);
+    assert_int_equal(compare(f, dirs, 2).speed[1].how, JUDGED_APART);
     fixture_write(f, "b/env.json", "{\"commit\":\"1\",\"date\":\"y\"}");
-    assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_SAME_WORK);
+    assert_int_equal(compare(f, dirs, 2).speed[1].how, JUDGED_SAME_PLAN);
     fixture_write(f, "b/summary.json",
                   "{\"v\":1,\"iters\":10,\"complete\":true,\"others_busy\":0.75}");
     c = compare(f, dirs, 2);
