@@ -96,7 +96,7 @@ static enum status plan_lines(const struct bench_cell *c, unsigned some, int64_t
     struct program p;
     *ret = (struct need){0};
     threads_set(c->config.plan.threads);
-    unsigned kinds = bench_kinds(some);
+    unsigned kinds = bench_kinds(&c->config, some);
     enum status st =
         program_for(&p, &c->config, c->vocab, kinds, device_backend(&c->config), &scratch);
     if (st == ST_OK) {
@@ -106,6 +106,9 @@ static enum status plan_lines(const struct bench_cell *c, unsigned some, int64_t
         if (p.built[GRAPH_MICRO]) memcpy(ret->work, facts_of(&p).work, sizeof ret->work);
         for (int kind = 0; kind < GRAPH_COUNT; kind++)
             if (p.built[kind]) ret->flops += plan_cost(&p.plan[kind]).flops;
+        if (p.built[GRAPH_MICRO_MORE])
+            ret->flops += (double)(c->config.train.gradient_accumulation_steps - 2) *
+                          plan_cost(&p.plan[GRAPH_MICRO_MORE]).flops;
     } else if (st == ST_UNSUPPORTED) {
         ret->reason = arena_strdup(a, fail_message());
         st = ST_OK;
@@ -385,6 +388,12 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
     return ST_OK;
 }
 
+double bench_line_tokens(const struct bench_cell *c, enum bench_line line)
+{
+    double micro_steps = (double)c->config.train.gradient_accumulation_steps;
+    return (double)c->tokens / (line == BENCH_STEP ? 1 : micro_steps);
+}
+
 /* Threads and instruction sets are no part of a plan; that of inference is not known. */
 static struct timed timed_of(const struct bench_cell *c, enum bench_line line,
                              enum bench_order order, struct arena *a)
@@ -395,7 +404,7 @@ static struct timed timed_of(const struct bench_cell *c, enum bench_line line,
     struct timed t = {.ms = c->line[line].series, .unit = update ? "update" : "token"};
     t.n = ms->mean > 0 ? ms->n : 0;
     if (order == BENCH_ROUNDS) t.turn = timed_rounds(t.n, a);
-    t.work = update ? 1 : (double)c->tokens;
+    t.work = update ? 1 : bench_line_tokens(c, line);
     if (line != BENCH_INFERENCE && c->work[0]) t.plan = c->work;
     t.where = arena_printf(a, "%lld %d %d", (long long)p->threads, p->isa, p->device);
     t.others = c->others;

@@ -21,7 +21,7 @@ enum bench_line {
     BENCH_DIFFERENCE, /* the backward pass as the difference of these two, per step */
     BENCH_BACKWARD,   /* alone: the clock starts after forward is done */
     BENCH_UPDATE,     /* gradient norm, clipping, optimizer */
-    BENCH_STEP,       /* a whole training step */
+    BENCH_STEP,       /* a whole training step, with all its micro-steps */
     BENCH_LINES
 };
 /* "forward", "forward + backward", "backward, by difference", "backward, alone" ... */
@@ -60,7 +60,7 @@ struct bench_cell {
     const char *reason; /* why it was not run (may be set by the caller); NULL: it was */
     unsigned refused;   /* requested lines that do not fit, while others do: each has a reason */
     int64_t bytes;      /* memory of its plans; 0: there are none */
-    int64_t tokens;     /* per step */
+    int64_t tokens;     /* per step, all micro-steps together */
     double others;      /* share of the processors that other programs used; 0: a GPU */
     double loss;        /* of the first run of bench_line_of_loss; 0: none */
     struct {
@@ -95,6 +95,8 @@ struct bench_options {
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
 
+/* Tokens of a line: a step has those of all its micro-steps, the other lines those of one. */
+double bench_line_tokens(const struct bench_cell *c, enum bench_line line);
 /* The speed of a line of a cell beside that of another, both of bench_cells_run with that order: by
  * pairs of one round, else by two series; per token, but an update per update. JUDGED_NOT if one has
  * no samples, or if its mean is not above zero, as that of a difference can be. */

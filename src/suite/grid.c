@@ -90,7 +90,7 @@ static void set_line(struct table *t, int row, int first, const struct bench_cel
     if (l != BENCH_DIFFERENCE) table_set(t, row, first + FIRST, 4, c->line[l].first_ms, a);
     table_set(t, row, first + SAMPLES, 0, ms->n, a);
     if (ms->mean > 0 && l != BENCH_UPDATE && l != BENCH_DIFFERENCE && l != BENCH_BACKWARD)
-        table_set_count(t, row, first + RATE, (double)c->tokens * 1e3 / ms->mean, a);
+        table_set_count(t, row, first + RATE, bench_line_tokens(c, l) * 1e3 / ms->mean, a);
     if (l == bench_line_of_loss(c->lines)) table_set(t, row, first + LOSS, 6, c->loss, a);
     if (base == c || base->reason) return;
     struct judgement j = bench_cells_judge(base, c, l, order);

@@ -120,9 +120,6 @@ static void test_invalid_grids(void **state)
     axis(&g, "n_head=2,5");
     refuses(bench_grid_cells(&g, &cell, &cells, &arena), "small n_head=5: n_embd = 32 is not");
     g = grid(1, "forward");
-    axis(&g, "gradient_accumulation_steps=2");
-    refuses(bench_grid_cells(&g, &cell, &cells, &arena), "--gradient_accumulation_steps=1");
-    g = grid(1, "forward");
     for (int i = 0; i < 2; i++) {
         const char *word = i ? "seed=" : "n_layer=";
         for (int k = 1; k <= 17; k++)
@@ -504,9 +501,27 @@ static struct bench_cell made(int64_t tokens, double ms, enum bench_line line)
     double *x = ARENA_NEW(&arena, double, SAMPLES);
     for (int i = 0; i < SAMPLES; i++) x[i] = ms * (i % 3 ? 1 : 1.5);
     struct bench_cell c = {.tokens = tokens, .lines = 1u << line};
+    c.config.train.gradient_accumulation_steps = 1;
     c.line[line].series = x;
     c.line[line].ms = stats_of(x, SAMPLES);
     return c;
+}
+
+/* A step has all micro-steps, forward and backward those of one. */
+static void test_gradient_accumulation(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(2, "backward,step");
+    struct bench_options o = {0};
+    struct bench_cell *cell;
+    int cells;
+    axis(&g, "gradient_accumulation_steps=1,6");
+    hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+    hand_ok(bench_cells_run(&o, cell, cells, NULL, &arena));
+    assert_int_equal(cell[1].tokens, 6 * cell[0].tokens);
+    assert_true(cell[1].line[BENCH_STEP].ms.min > 2 * cell[0].line[BENCH_STEP].ms.min);
+    assert_true(bench_line_tokens(&cell[1], BENCH_STEP) == (double)cell[1].tokens);
+    assert_true(bench_line_tokens(&cell[1], BENCH_BOTH) == (double)cell[0].tokens);
 }
 
 static void test_speed_is_per_token(void **state)
@@ -537,6 +552,7 @@ int main(void)
         cmocka_unit_test_teardown(test_loss_is_of_initial_weights, release),
         cmocka_unit_test_teardown(test_threads_of_each_cell, release),
         cmocka_unit_test_teardown(test_lines_that_were_not_requested, release),
+        cmocka_unit_test_teardown(test_gradient_accumulation, release),
         cmocka_unit_test_teardown(test_orders, release),
         cmocka_unit_test_teardown(test_cells_that_do_not_fit_are_skipped, release),
         cmocka_unit_test_teardown(test_memory_is_judged_by_phase, release),
