@@ -70,6 +70,7 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
 #define COLUMN_LIST(X) \
     X(COLUMN_RUN, "run", "run", "name of the run directory", false) \
     X(COLUMN_ITERS, "iters", "iters", "iterations run", true) \
+    X(COLUMN_END, "end", "end", "how the run ended, if it did not finish", false) \
     X(COLUMN_FINAL_VAL, "final_val_loss", "val loss", "validation loss at the last evaluation", true) \
     X(COLUMN_BEST_VAL, "best_val_loss", "best", "lowest validation loss of all evaluations", true) \
     X(COLUMN_MS, "ms_median", "ms/iter", "median time of an iteration, without the first ones", true) \
@@ -130,13 +131,22 @@ static void fill_gauges(struct table *t, int row, const struct gauge_figures *g,
     put(t, row, COLUMN_SLOWED, g->throttled, arena_printf(a, "%.1f %%", g->throttled * 100));
 }
 
+static const char *end_cell(const struct run_figures *f, struct arena *a)
+{
+    if (f->nan_iter >= 0) return arena_printf(a, "NaN at %lld", (long long)f->nan_iter);
+    if (f->complete) return NULL;
+    return f->end ? f->end : "no record";
+}
+
 static void fill_row(struct table *t, int row, const struct comparison *c, struct arena *a)
 {
     const struct run *run = c->run;
     const struct run_figures *f = &run[row].figures, *first = &run[0].figures;
     *table_at(t, row, COLUMN_RUN) = (struct table_cell){run[row].name, NAN};
     put(t, row, COLUMN_ITERS, (double)f->iters, count_text((double)f->iters, a));
+    table_at(t, row, COLUMN_END)->text = end_cell(f, a);
     put(t, row, COLUMN_FINAL_VAL, f->final_val_loss, arena_printf(a, "%.4f", f->final_val_loss));
+    if (f->nan_iter >= 0) *table_at(t, row, COLUMN_FINAL_VAL) = (struct table_cell){"NaN", NAN};
     put(t, row, COLUMN_BEST_VAL, f->best_val_loss, arena_printf(a, "%.4f", f->best_val_loss));
     put(t, row, COLUMN_MS, f->ms_median, ms_text(f->ms_median, f->ms_median, a));
     put(t, row, COLUMN_STD, f->ms_std, ms_text(f->ms_std, f->ms_median, a));
@@ -189,6 +199,9 @@ static const char *memory_words(const struct run *first, const struct run *r, st
 static const char *loss_words(const struct run *first, const struct run *r, struct arena *a)
 {
     double largest, last;
+    if (first->figures.nan_iter >= 0 || r->figures.nan_iter >= 0)
+        return arena_printf(a, "the loss of %s became NaN, so losses are not compared",
+                            r->figures.nan_iter >= 0 ? r->name : first->name);
     int shared = compare_val_loss(first, r, &largest, &last);
     if (!shared) return NULL;
     const char *count = shared == 1 ? "at the one evaluation they share"
@@ -224,6 +237,25 @@ static void note(struct noting *n, const char *text)
 {
     ARENA_GROW(n->a, n->c->note, n->c->notes, n->capacity);
     n->c->note[n->c->notes++] = text;
+}
+
+const char *compare_end(const struct run *r, struct arena *a)
+{
+    const struct run_figures *f = &r->figures;
+    const char *why = f->why ? arena_printf(a, ": %s", f->why) : "";
+    long long iters = f->iters;
+    if (f->nan_iter >= 0 && f->why) return arena_printf(a, "%s diverged%s.", r->name, why);
+    if (f->nan_iter >= 0)
+        return arena_printf(a, "%s diverged: its loss is NaN or infinite at iteration %lld.",
+                            r->name, (long long)f->nan_iter);
+    if (f->complete) return NULL;
+    if (!f->end)
+        return arena_printf(a,
+                            "%s is not finished: it ends at iteration %lld. There is no record of "
+                            "its end: it was killed, or it still runs.",
+                            r->name, iters);
+    return arena_printf(a, "%s is not finished: it ends at iteration %lld: %s%s.", r->name, iters,
+                        f->end, why);
 }
 
 static bool differs(const struct difference *list, int n, const char *key)
@@ -275,20 +307,14 @@ static void add_notes(struct comparison *c, struct arena *a)
     struct noting notes = {.c = c, .a = a}, *n = &notes;
     for (int r = 0; r < c->runs; r++) {
         const struct run *run = &c->run[r];
-        int no_number = 0;
-        for (int i = 0; i < run->steps; i++) no_number += !isfinite(run->step[i].loss);
-        if (!run->figures.complete)
-            NOTE(n, "%s is not finished: it ends at iteration %lld.", run->name,
-                 (long long)run->figures.iters);
+        const char *end = compare_end(run, a);
+        if (end) note(n, end);
         if (run->figures.others_busy > LOAD_BUSY)
             NOTE(n, "Other programs used %.0f %% of the processors while %s ran: %s.",
                  run->figures.others_busy * 100, run->name,
                  all_in_turns(c)
                      ? "its times are too long; the verdict compares turns and allows for that"
                      : "do not trust its times");
-        if (no_number)
-            NOTE(n, "The loss of %s is NaN or infinite in %d of its %d logged steps.", run->name,
-                 no_number, run->steps);
     }
     const char *busy = busy_words(c->run, c->runs, a);
     if (busy) note(n, busy);

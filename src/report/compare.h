@@ -34,5 +34,7 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
                      double *ret_last);
 /* The settings that differ as a table: a row for each key, a column for each run. */
 struct table compare_settings_table(const struct comparison *c, struct arena *a);
+/* How a run ended, in a sentence; NULL: it finished, and its losses are numbers. */
+const char *compare_end(const struct run *r, struct arena *a);
 
 #endif

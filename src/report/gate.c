@@ -45,13 +45,23 @@ static void add_memory(struct gate *g, const char *subject, double before, doubl
                      100 * (after / before - 1)));
 }
 
+/* A NaN is a regression, whatever the baseline did; a run that did not finish tells less. */
+static void add_end(struct gate *g, const struct run *r, struct arena *a)
+{
+    const char *text = compare_end(r, a);
+    if (text)
+        add(g, r->name, "end", r->figures.nan_iter >= 0 ? GATE_REGRESSION : GATE_UNCERTAIN, text);
+}
+
 struct gate gate_of(const struct comparison *runs, const struct changes *change, int changes,
                     struct arena *a)
 {
-    struct gate g = {.one = ARENA_NEW(a, struct gate_case, 2 * (runs->runs + changes) + 1)};
+    struct gate g = {.one = ARENA_NEW(a, struct gate_case, 3 * (runs->runs + changes) + 1)};
     for (int r = 1; r < runs->runs; r++) {
         const struct run *first = &runs->run[0], *run = &runs->run[r];
         g.baseline = first->name;
+        if (r == 1) add_end(&g, first, a);
+        add_end(&g, run, a);
         add_speed(&g, run->name, "speed", &runs->speed[r], a);
         add_memory(&g, run->name, first->plan.total, run->plan.total, a);
     }

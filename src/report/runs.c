@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/stats.h"
+#include "base/str.h"
 #include "present/lenient.h"
 
 #include <errno.h>
@@ -214,6 +215,18 @@ static double median_of(const struct run *r, size_t member, struct arena *a)
     return s.n ? s.median : NAN;
 }
 
+/* The first iteration whose loss is not a number. */
+static int64_t nan_iter_of(const struct run *r)
+{
+    int64_t first = -1;
+    for (int i = 0; i < r->steps && first < 0; i++)
+        if (!isfinite(r->step[i].loss)) first = r->step[i].iter;
+    for (int i = 0; i < r->evals; i++)
+        if (!isfinite(r->eval[i].val_loss + r->eval[i].train_loss) && (first < 0 || r->eval[i].iter < first))
+            return r->eval[i].iter;
+    return first;
+}
+
 static void derive_figures(struct run *r, struct arena *a)
 {
     struct stats ms = stats_of_steps(r, offsetof(struct run_step, ms), a);
@@ -244,10 +257,19 @@ static void derive_figures(struct run *r, struct arena *a)
     int64_t stepped = r->steps ? r->step[r->steps - 1].iter + 1 : 0;
     int64_t evaluated = r->evals ? r->eval[r->evals - 1].iter : 0;
     f->iters = stepped > evaluated ? stepped : evaluated;
+    f->nan_iter = nan_iter_of(r);
 }
 
-static void prefer_summary(struct run_figures *f, json_t *summary)
+static const char *text_of(json_t *object, const char *key, struct arena *a)
 {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? lenient_utf8(text, (int64_t)strlen(text), a) : NULL;
+}
+
+static void prefer_summary(struct run_figures *f, json_t *summary, struct arena *a)
+{
+    f->end = text_of(summary, "end", a);
+    f->why = text_of(summary, "why", a);
     double iters = lenient_number(summary, "iters");
     if (lenient_is_count(iters)) f->iters = (int64_t)iters;
     f->seconds = first_finite(lenient_number(summary, "seconds"), f->seconds);
@@ -261,6 +283,7 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
         first_finite(lenient_number(summary, "peak_measured"), lenient_number(summary, "peak_rss"));
     f->others_busy = lenient_number(summary, "others_busy");
     f->complete = json_is_true(json_object_get(summary, "complete"));
+    if (str_same(f->end, "nan") && f->nan_iter < 0) f->nan_iter = f->iters;
 }
 
 /* --- the directory ---------------------------------------------------------------------------- */
@@ -339,7 +362,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     json_decref(object);
     derive_figures(&r, a);
     TRY(read_object(arena_printf(a, "%s/summary.json", dir), true, a, &object));
-    if (object) prefer_summary(&r.figures, object);
+    if (object) prefer_summary(&r.figures, object, a);
     gauges_conclude(&r.gauges, json_object_get(object, "gauges"), a);
     json_decref(object);
     struct gauge_figures *g = &r.gauges.figures;

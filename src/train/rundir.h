@@ -25,6 +25,9 @@ struct run_summary {
     double joules_per_token;     /* NAN: unknown */
     int64_t peak_rss;            /* of the whole process, including its code and libraries */
     bool complete;               /* max_iters was reached */
+    /* How it ended: "finished", "nan", "interrupted", "no memory", "no disk", "failed"; and the
+     * message of the failure, NULL if the first says it all. */
+    const char *end, *why;
 };
 
 /* A run directory in which no other process trains. */

@@ -9,6 +9,7 @@
 #include "engine/weights.h"
 #include "train/sampler.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -220,6 +221,11 @@ static enum status evaluate(struct trainer *t)
              loss[SPLIT_VAL], best ? ", the best yet" : "");
     struct runlog_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
     TRY(logged(t, runlog_eval(&t->log, &line)));
+    for (int i = 0; i < SPLIT_COUNT; i++)
+        if (!isfinite(loss[i]))
+            return fail(ST_NUMERIC, "iteration %lld: the %s loss is %s", (long long)t->iter,
+                        i == SPLIT_VAL ? "validation" : "training",
+                        isnan(loss[i]) ? "NaN" : "infinite");
     return t->iter > 0 ? save(t) : ST_OK;
 }
 
@@ -379,12 +385,29 @@ static enum status loop_once(struct trainer *t)
     return advance(t, t->turns != TURN_NONE && end < next ? end : next);
 }
 
+/* Records how the run ends; later calls change nothing. */
+static void note_end(struct trainer *t, enum status st)
+{
+    struct run_summary *s = &t->summary;
+    bool full = st == ST_IO && strstr(fail_message(), strerror(ENOSPC));
+    if (s->end) return;
+    s->end = st == ST_OK            ? "finished"
+             : st == ST_NUMERIC     ? "nan"
+             : st == ST_INTERRUPTED ? "interrupted"
+             : st == ST_MEMORY      ? "no memory"
+             : full                 ? "no disk"
+                                    : "failed";
+    if (st == ST_OK || st == ST_INTERRUPTED) return;
+    s->why = heap_low() ? "the memory of the host ran out" : arena_strdup(t->arena, fail_message());
+}
+
 static enum status loop(struct trainer *t)
 {
     bool done = false;
     while (!done) {
         bool last = t->iter == t->config->train.max_iters;
         enum status st = loop_once(t);
+        if (st != ST_OK) note_end(t, st);
         if (st != ST_OK && t->whole) return save_whole(t, st);
         TRY(st);
         done = last;
@@ -511,6 +534,7 @@ enum status trainer_run(struct trainer *t)
     gauge_close(t->gauge);
     t->gauge = NULL;
     if (st == ST_OK) st = write_samples(t);
+    note_end(t, st);
     t->summary.complete = st == ST_OK;
     st = write_summary(t, st);
     interrupt_release();

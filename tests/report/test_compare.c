@@ -66,10 +66,35 @@ static void test_a_key_that_one_run_lacks_differs(void **state)
     struct str notes = {0};
     for (int i = 0; i < c.notes; i++) str_printf(&notes, "%s\n", c.note[i]);
     assert_non_null(strstr(str_text(&notes), "different processors"));
-    assert_non_null(strstr(str_text(&notes), "c is not finished: it ends at iteration 2."));
-    assert_non_null(strstr(str_text(&notes), "NaN or infinite in 1 of its 1 logged steps"));
+    assert_non_null(strstr(str_text(&notes), "c diverged: its loss is NaN or infinite at iter"));
     assert_null(strstr(str_text(&notes), "b is not finished"));
     str_release(&notes);
+}
+
+/* How a run ended is in the table and a note; a NaN is no loss that others are compared with. */
+static void test_ends(void **state)
+{
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 20, 6000, 3.2)};
+    struct comparison c = compare(f, dirs, 2);
+    assert_null(cell(&c, 1, "end")->text);
+    fixture_write(f, "b/summary.json",
+                  "{\"v\":1,\"iters\":7,\"complete\":false,\"end\":\"nan\","
+                  "\"why\":\"iteration 7: the loss is NaN\"}");
+    c = compare(f, dirs, 2);
+    assert_string_equal(cell(&c, 1, "end")->text, "NaN at 7");
+    assert_string_equal(cell(&c, 1, "final_val_loss")->text, "NaN");
+    assert_non_null(strstr(c.verdict[0], "the loss of b became NaN, so losses are not compared"));
+    assert_string_equal(c.note[0], "b diverged: iteration 7: the loss is NaN.");
+    fixture_write(f, "b/summary.json",
+                  "{\"v\":1,\"iters\":10,\"complete\":false,\"end\":\"interrupted\"}");
+    c = compare(f, dirs, 2);
+    assert_string_equal(cell(&c, 1, "end")->text, "interrupted");
+    assert_string_equal(c.note[0], "b is not finished: it ends at iteration 10: interrupted.");
+    fixture_write(f, "b/summary.json", "{\"v\":1,\"iters\":10,\"complete\":false}");
+    c = compare(f, dirs, 2);
+    assert_non_null(strstr(c.note[0], "it was killed, or it still runs"));
 }
 
 static void test_headline_numbers(void **state)
@@ -340,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_differing_keys_are_named),
         WITH_FIXTURE(test_a_key_that_one_run_lacks_differs),
+        WITH_FIXTURE(test_ends),
         WITH_FIXTURE(test_headline_numbers),
         WITH_FIXTURE(test_small_difference),
         WITH_FIXTURE(test_turns),
