@@ -311,10 +311,9 @@ static void conclude(struct climbing *c)
         r->times_first = first->ms.median / ms;
         if (peak) {
             double model = c->l->flops_per_token * r->tokens_per_s, plan = r->facts.flops / seconds;
-            double most = fmax(peak->flops, fmax(model, plan)); /* what runs is possible */
-            c->l->peak_exceeded |= most > peak->flops;
-            r->mfu = model / most;
-            r->plan_share = plan / most;
+            r->mfu = model / peak->flops; /* above 1: the peak was measured too low */
+            r->plan_share = plan / peak->flops;
+            c->l->peak_exceeded |= r->mfu > 1 || r->plan_share > 1;
         }
         last = i;
     }

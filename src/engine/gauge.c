@@ -250,7 +250,7 @@ void gauge_print(const struct gauge_summary *g, struct str *s)
     double busy = g->value[GAUGE_UTILIZATION].mean, mhz = g->value[GAUGE_CLOCK].mean;
     double watt = g->value[GAUGE_POWER].mean;
     const char *gap = "";
-    if (g->samples == 0) return;
+    if (!gauge_is_enough(g)) return;
     if (busy >= 0) str_printf(s, "%.0f %% busy", busy), gap = ", ";
     if (mhz >= 0) str_printf(s, "%s%.0f", gap, mhz), gap = ", ";
     if (mhz >= 0 && g->clock_max_mhz > 0) str_printf(s, " of %.0f", g->clock_max_mhz);
@@ -308,6 +308,13 @@ bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret)
     }
     pthread_mutex_unlock(&g->lock);
     return found;
+}
+
+const double GAUGE_ENOUGH_S = 0.5;
+
+bool gauge_is_enough(const struct gauge_summary *g)
+{
+    return g->samples > 0 && g->seconds >= GAUGE_ENOUGH_S;
 }
 
 struct gauge_summary gauge_summarize(struct gauge *g)

@@ -65,6 +65,10 @@ void gauge_at(struct gauge *g, int64_t iter);
 bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret);
 /* Covers all work up to its last sample. */
 struct gauge_summary gauge_summarize(struct gauge *g);
+/* Whether its figures mean anything: drivers refresh their counters several times a second at most,
+ * so it takes GAUGE_ENOUGH_S of work. What is not enough is not shown. */
+extern const double GAUGE_ENOUGH_S; /* 0.5 */
+bool gauge_is_enough(const struct gauge_summary *g);
 struct str;
 /* "97 % busy, 1755 of 1980 MHz, 612 W"; unknown values are left out. */
 void gauge_print(const struct gauge_summary *g, struct str *s);

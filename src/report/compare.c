@@ -75,9 +75,12 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
     X(COLUMN_BEST_VAL, "best_val_loss", "best", "lowest validation loss of all evaluations", true) \
     X(COLUMN_MS, "ms_median", "ms/iter", "median time of an iteration, without the first ones", true) \
     X(COLUMN_STD, "ms_std", "± std", "standard deviation of the time of an iteration", true) \
-    X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "training tokens per second", true) \
+    X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "training tokens per second, by the median iteration", true) \
     X(COLUMN_MFU, "mfu", "MFU", \
       "model FLOPs (6 N + 12 L C T per token) as a share of the measured matmul peak", true) \
+    X(COLUMN_RUN_TOKENS, "run_tokens_per_s", "of the run", \
+      "all tokens over all time, without the first iterations: what slow iterations cost counts", true) \
+    X(COLUMN_RUN_MFU, "run_mfu", "its MFU", "the same as a share of the measured matmul peak", true) \
     X(COLUMN_SPEED, "speed", "speed", "speedup over the first run: the median of paired ratios if they trained in turns", true) \
     X(COLUMN_PLANNED, "memory_planned", "memory planned", "memory of the plan", true) \
     X(COLUMN_PLANNED_RATIO, "memory_ratio", "vs first", \
@@ -121,6 +124,12 @@ static const char *bytes_text(double bytes, struct arena *a)
     return isfinite(bytes) ? arena_strdup(a, str_bytes(buffer, bytes)) : NULL;
 }
 
+static const char *percent_text(double share, struct arena *a)
+{
+    char buffer[32];
+    return isfinite(share) ? arena_printf(a, "%s %%", str_number(buffer, 100 * share, 3)) : NULL;
+}
+
 static void fill_gauges(struct table *t, int row, const struct gauge_figures *g, struct arena *a)
 {
     double per_joule = 1 / g->joules_per_token;
@@ -151,7 +160,9 @@ static void fill_row(struct table *t, int row, const struct comparison *c, struc
     put(t, row, COLUMN_MS, f->ms_median, ms_text(f->ms_median, f->ms_median, a));
     put(t, row, COLUMN_STD, f->ms_std, ms_text(f->ms_std, f->ms_median, a));
     put(t, row, COLUMN_TOKENS, f->tokens_per_s, count_text(f->tokens_per_s, a));
-    put(t, row, COLUMN_MFU, f->mfu, arena_printf(a, "%.3g %%", 100 * f->mfu));
+    put(t, row, COLUMN_MFU, f->mfu, percent_text(f->mfu, a));
+    put(t, row, COLUMN_RUN_TOKENS, f->run_tokens_per_s, count_text(f->run_tokens_per_s, a));
+    put(t, row, COLUMN_RUN_MFU, f->run_mfu, percent_text(f->run_mfu, a));
     put(t, row, COLUMN_PLANNED, f->memory_planned, bytes_text(f->memory_planned, a));
     put(t, row, COLUMN_PEAK, f->memory_peak, bytes_text(f->memory_peak, a));
     fill_gauges(t, row, &run[row].gauges.figures, a);
@@ -309,6 +320,11 @@ static void add_notes(struct comparison *c, struct arena *a)
         const struct run *run = &c->run[r];
         const char *end = compare_end(run, a);
         if (end) note(n, end);
+        if (run->figures.mfu > 1)
+            NOTE(n,
+                 "The MFU of %s is above 100 %%: the peak was measured too low, perhaps on a busy "
+                 "machine; `strobe machine` measures it again.",
+                 run->name);
         if (run->figures.others_busy > LOAD_BUSY)
             NOTE(n, "Other programs used %.0f %% of the processors while %s ran: %s.",
                  run->figures.others_busy * 100, run->name,

@@ -44,7 +44,11 @@ void gauges_take(struct gauges *g, const json_t *line, int64_t iter, struct aren
     remember(&g->power_limit_w, lenient_number(line, "power_limit_w"));
 }
 
-/* The mean over time of points first to end - 1; with `steady` only of steady ones. */
+/* Less time says nothing: drivers refresh their counters several times a second at most. */
+static const double ENOUGH_MS = 500;
+
+/* The mean over time of points first to end - 1; with `steady` only of steady ones, if they are
+ * enough. */
 static double mean(const struct gauges *g, size_t member, int first, int end, bool steady)
 {
     double sum = 0, ms = 0;
@@ -54,7 +58,7 @@ static double mean(const struct gauges *g, size_t member, int first, int end, bo
         sum += x * g->point[i].ms;
         ms += g->point[i].ms;
     }
-    return ms > 0 ? sum / ms : NAN;
+    return ms > (steady ? ENOUGH_MS : 0) ? sum / ms : NAN;
 }
 
 static double finite_or(double x, double otherwise)
@@ -76,6 +80,7 @@ static const char *reasons(json_t *by, struct arena *a)
 
 void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
 {
+    if (lenient_number(summary, "seconds") < 1e-3 * ENOUGH_MS) summary = NULL;
 #define MEAN(name)                                                     \
     finite_or(lenient_number(json_object_get(summary, #name), "mean"), \
               mean(g, offsetof(struct gauge_point, name), 0, g->points, true))

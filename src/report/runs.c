@@ -222,7 +222,8 @@ static int64_t nan_iter_of(const struct run *r)
     for (int i = 0; i < r->steps && first < 0; i++)
         if (!isfinite(r->step[i].loss)) first = r->step[i].iter;
     for (int i = 0; i < r->evals; i++)
-        if (!isfinite(r->eval[i].val_loss + r->eval[i].train_loss) && (first < 0 || r->eval[i].iter < first))
+        if (!isfinite(r->eval[i].val_loss + r->eval[i].train_loss) &&
+            (first < 0 || r->eval[i].iter < first))
             return r->eval[i].iter;
     return first;
 }
@@ -232,7 +233,7 @@ static void derive_figures(struct run *r, struct arena *a)
     struct stats ms = stats_of_steps(r, offsetof(struct run_step, ms), a);
     struct run_figures *f = &r->figures;
     *f = (struct run_figures){.timed = ms.n, .memory_planned = r->plan.total};
-    f->others_busy = f->memory_peak = f->mfu = NAN;
+    f->others_busy = f->memory_peak = f->mfu = f->run_mfu = NAN;
     f->plan_flops = median_of(r, offsetof(struct run_step, plan_flops), a);
     f->plan_bytes = median_of(r, offsetof(struct run_step, plan_bytes), a);
     f->final_train_loss = f->final_val_loss = f->best_val_loss = NAN;
@@ -241,6 +242,7 @@ static void derive_figures(struct run *r, struct arena *a)
     f->ms_std = ms.n > 1 ? ms.std : NAN;
     f->ms_spread = ms.n > 1 ? (ms.p75 - ms.p25) / 2 : NAN;
     f->tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.median * 1e3 : NAN;
+    f->run_tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.mean * 1e3 : NAN;
     for (int i = 0; i < r->steps; i++) { /* with log_interval=10, a line stands for ten steps */
         int64_t before = i ? r->step[i - 1].iter : r->step[i].iter - 1;
         f->seconds += r->step[i].ms * 1e-3 * (double)(r->step[i].iter - before);
@@ -277,6 +279,9 @@ static void prefer_summary(struct run_figures *f, json_t *summary, struct arena 
     f->ms_std = first_finite(lenient_number(summary, "ms_std"), f->ms_std);
     f->tokens_per_s = first_finite(lenient_number(summary, "tokens_per_s"), f->tokens_per_s);
     f->mfu = lenient_number(summary, "mfu");
+    f->run_mfu = lenient_number(summary, "run_mfu");
+    f->run_tokens_per_s =
+        first_finite(lenient_number(summary, "run_tokens_per_s"), f->run_tokens_per_s);
     f->final_val_loss = first_finite(lenient_number(summary, "final_val_loss"), f->final_val_loss);
     f->best_val_loss = first_finite(lenient_number(summary, "best_val_loss"), f->best_val_loss);
     f->memory_peak =
@@ -366,7 +371,8 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     gauges_conclude(&r.gauges, json_object_get(object, "gauges"), a);
     json_decref(object);
     struct gauge_figures *g = &r.gauges.figures;
-    g->joules_per_token = first_finite(g->joules_per_token, g->power_w / r.figures.tokens_per_s);
+    g->joules_per_token =
+        first_finite(g->joules_per_token, g->power_w / r.figures.run_tokens_per_s);
     *ret_run = r;
     return ST_OK;
 }

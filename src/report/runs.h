@@ -44,7 +44,8 @@ struct run_plan {
 struct run_figures {
     int64_t iters;
     double seconds, ms_median, ms_std, tokens_per_s;
-    double mfu;                    /* a fraction of the measured peak; NAN: unknown */
+    double mfu; /* a fraction of the measured peak; above 1: it is too low; NAN: unknown */
+    double run_tokens_per_s, run_mfu; /* all tokens over all time; the others are of the median */
     double ms_spread;              /* half the interquartile range, which outliers do not change */
     int timed;                     /* measured steps, without the first ones */
     double plan_flops, plan_bytes; /* medians; an estimate, by the plan */

@@ -16,7 +16,8 @@ struct run_summary {
     /* training and evaluation time; NAN for a resumed run, whose times are in the log */
     double seconds;
     double ms_median, ms_std, tokens_per_s; /* per step, excluding the first ones */
-    double mfu; /* from ms_median; NAN: the peak of this machine is unknown */
+    double mfu;                       /* from ms_median; NAN: the peak of this machine is unknown */
+    double run_tokens_per_s, run_mfu; /* all tokens of these steps over all of their time */
     double final_train_loss, final_val_loss, best_val_loss;
     int64_t best_iter;
     double others_busy;    /* fraction of the processors that other programs used; NAN: unknown */

@@ -230,14 +230,14 @@ static enum status evaluate(struct trainer *t)
 }
 
 /* Model FLOPs utilisation of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
- * a formula the plan's, over the measured peak. What exceeds a peak shows that it is higher: 1.
- * NAN: the peak is unknown. */
+ * a formula the plan's, over the measured peak. Above 1: the peak was measured too low. NAN: the
+ * peak is unknown. */
 static double mfu_of(const struct trainer *t, double ms)
 {
     const struct model *m = &t->learner.engine.program.model;
     double each = model_flops_per_token(m, m->config.block_size);
     double flops = each > 0 ? each * (double)t->facts.tokens : t->facts.flops;
-    return t->peak_flops > 0 ? fmin(1, flops / (ms * 1e-3) / t->peak_flops) : NAN;
+    return t->peak_flops > 0 ? flops / (ms * 1e-3) / t->peak_flops : NAN;
 }
 
 static enum status record_step(struct trainer *t, const struct learner_step *s, double ms)
@@ -245,7 +245,7 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     const struct config_train *c = &t->config->train;
     int64_t done = t->iter - t->begun;
     double tokens_per_s = (double)t->facts.tokens / ms * 1e3, mfu = mfu_of(t, ms);
-    char detail[176], speed[32], gauges[64] = "", share[24] = "";
+    char detail[176], speed[32], gauges[64] = "", share[48] = "";
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {
         struct runlog_step line = {.iter = t->iter,
@@ -261,7 +261,8 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     }
     TRY(log_samples(t, false));
     if (t->gauge) gauge_print_last(t->gauge, gauges, sizeof gauges);
-    if (isfinite(mfu)) snprintf(share, sizeof share, "  MFU %.3g %%", 100 * mfu);
+    if (isfinite(mfu))
+        snprintf(share, sizeof share, "  MFU %s %%", str_number(speed, 100 * mfu, 3));
     snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s%s%s", s->result.loss,
              str_thousands(speed, (int64_t)tokens_per_s), share, gauges);
     progress_show(&t->progress, t->iter + 1, detail);
@@ -435,12 +436,16 @@ static void summarize(struct trainer *t)
     s->ms_std = ms.n > 1 ? ms.std : NAN;
     s->tokens_per_s = ms.n ? (double)t->facts.tokens / ms.median * 1e3 : NAN;
     s->mfu = ms.n ? mfu_of(t, ms.median) : NAN;
+    s->run_tokens_per_s = ms.n ? (double)t->facts.tokens / ms.mean * 1e3 : NAN;
+    s->run_mfu = ms.n ? mfu_of(t, ms.mean) : NAN;
     s->others_busy = others_busy(t);
     s->peak_rss = host_peak_bytes();
     s->peak_measured = engine_measured_bytes(&t->learner.engine);
     s->joules_per_token = NAN;
     if (!t->gauge) return;
     s->gauges = gauge_summarize(t->gauge);
+    if (!gauge_is_enough(&s->gauges)) s->gauges = (struct gauge_summary){0};
+    if (!s->gauges.samples) return;
     if (s->gauges.energy_j >= 0 && t->gauged)
         s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
 }

@@ -45,7 +45,7 @@ static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 static void set_gauges(struct table *t, int at, const struct gauge_summary *g, struct arena *a)
 {
     double mhz = g->value[GAUGE_CLOCK].mean, watt = g->value[GAUGE_POWER].mean;
-    if (g->samples == 0) return;
+    if (!gauge_is_enough(g)) return;
     if (mhz > 0) table_set(t, at, COLUMN_CLOCK, 4, mhz, a);
     if (watt > 0) table_set(t, at, COLUMN_POWER, 3, watt, a);
     if (g->throttled >= 0) table_set(t, at, COLUMN_SLOWED, 3, 100 * g->throttled, a);

@@ -104,7 +104,7 @@ static void test_each_differs_by_its_keys(void **state)
     assert_false(ladder_sets("flashy", 6) || ladder_sets("fla", 3) || ladder_sets("n_layer", 7));
 }
 
-/* A peak that was measured too low: no share exceeds 100 %, and the ladder says so. */
+/* A peak that was measured too low: shares are above 100 %, and the ladder says so. */
 static void test_a_peak_that_is_too_low(void **state)
 {
     (void)state;
@@ -116,8 +116,7 @@ static void test_a_peak_that_is_too_low(void **state)
     for (int i = 0; i < ladder.rungs; i++) {
         const struct ladder_rung *r = &ladder.rung[i];
         if (r->reason) continue;
-        assert_true(r->mfu > 0 && r->mfu <= 1 && r->plan_share > 0 && r->plan_share <= 1);
-        assert_true(fmax(r->mfu, r->plan_share) > 0.999999);
+        assert_true(r->mfu > 1 && r->plan_share > 1);
         /* bf16 has 8 bits of mantissa, f32 24 */
         assert_true(r->precision == MACHINE_BF16 ? r->error > 1e-3 : r->error < 1e-5);
     }
