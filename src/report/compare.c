@@ -70,6 +70,7 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
 #define COLUMN_LIST(X) \
     X(COLUMN_RUN, "run", "run", "name of the run directory", false) \
     X(COLUMN_ITERS, "iters", "iters", "iterations run", true) \
+    X(COLUMN_SEEN, "tokens", "tokens", "training tokens seen, where iterations differ in them", true) \
     X(COLUMN_END, "end", "end", "how the run ended, if it did not finish", false) \
     X(COLUMN_FINAL_VAL, "final_val_loss", "val loss", "validation loss at the last evaluation", true) \
     X(COLUMN_BEST_VAL, "best_val_loss", "best", "lowest validation loss of all evaluations", true) \
@@ -97,6 +98,12 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
 
 enum { COLUMN_LIST(TABLE_ID) COLUMN_COUNT };
 static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+
+static bool same_tokens_per_step(const struct run *x, const struct run *y)
+{
+    double m = x->plan.tokens_per_step, n = y->plan.tokens_per_step;
+    return m == n || !(m > 0) || !(n > 0);
+}
 
 static void put(struct table *t, int row, int column, double number, const char *text)
 {
@@ -153,6 +160,10 @@ static void fill_row(struct table *t, int row, const struct comparison *c, struc
     const struct run_figures *f = &run[row].figures, *first = &run[0].figures;
     *table_at(t, row, COLUMN_RUN) = (struct table_cell){run[row].name, NAN};
     put(t, row, COLUMN_ITERS, (double)f->iters, count_text((double)f->iters, a));
+    double seen = (double)f->iters * run[row].plan.tokens_per_step;
+    bool alike = true;
+    for (int r = 1; r < c->runs; r++) alike &= same_tokens_per_step(&run[0], &run[r]);
+    if (!alike) put(t, row, COLUMN_SEEN, seen, count_text(seen, a));
     table_at(t, row, COLUMN_END)->text = end_cell(f, a);
     put(t, row, COLUMN_FINAL_VAL, f->final_val_loss, arena_printf(a, "%.4f", f->final_val_loss));
     if (f->nan_iter >= 0) *table_at(t, row, COLUMN_FINAL_VAL) = (struct table_cell){"NaN", NAN};
@@ -181,17 +192,57 @@ static void fill_row(struct table *t, int row, const struct comparison *c, struc
 
 /* --- in words --------------------------------------------------------------------------------- */
 
+/* What makes losses of two runs measures of different things. */
+static const struct {
+    const char *key, *what;
+} evaluation[] = {
+    {"dataset", "data sets"},
+    {"block_size", "lengths of context"},
+    {"eval_iters", "numbers of evaluation batches"},
+    {"seed", "seeds, hence other evaluation batches"},
+};
+
+const char *compare_why_not(const struct run *x, const struct run *y, struct arena *a)
+{
+    if (x->figures.nan_iter >= 0 || y->figures.nan_iter >= 0)
+        return arena_printf(a, "the loss of %s became NaN",
+                            y->figures.nan_iter >= 0 ? y->name : x->name);
+    if (x->vocabulary_sha256 && y->vocabulary_sha256 &&
+        strcmp(x->vocabulary_sha256, y->vocabulary_sha256) != 0)
+        return "they have different vocabularies";
+    bool known = x->val_sha256 && y->val_sha256;
+    if (known && strcmp(x->val_sha256, y->val_sha256) != 0)
+        return "they were evaluated on different texts";
+    for (int i = known; i < COUNT_OF(evaluation); i++) { /* equal texts may have two names */
+        const char *key = evaluation[i].key, *v = run_pair_find(x->setting, x->settings, key);
+        const char *w = run_pair_find(y->setting, y->settings, key);
+        if (v && w && strcmp(v, w) != 0)
+            return arena_printf(a, "they have different %s (%s = %s and %s)", evaluation[i].what,
+                                key, v, w);
+    }
+    return NULL;
+}
+
+/* Training tokens before an evaluation; iterations if they are unknown. */
+static double seen_at(const struct run *r, int eval)
+{
+    double per_step = r->plan.tokens_per_step;
+    return (double)r->eval[eval].iter * (per_step > 0 ? per_step : 1);
+}
+
 int compare_val_loss(const struct run *a, const struct run *b, double *ret_largest,
                      double *ret_last)
 {
     int shared = 0;
+    bool by_iter = same_tokens_per_step(a, b);
     *ret_largest = *ret_last = 0;
     for (int i = 0, j = 0; i < a->evals && j < b->evals;) {
-        int64_t x = a->eval[i].iter, y = b->eval[j].iter;
+        double x = by_iter ? (double)a->eval[i].iter : seen_at(a, i);
+        double y = by_iter ? (double)b->eval[j].iter : seen_at(b, j);
         double d = b->eval[j].val_loss - a->eval[i].val_loss;
         i += x <= y;
         j += y <= x;
-        if (x != y || !isfinite(d)) continue;
+        if (x != y || !isfinite(d) || (!by_iter && x == 0)) continue;
         shared++;
         *ret_last = d;
         *ret_largest = fmax(*ret_largest, fabs(d));
@@ -210,13 +261,17 @@ static const char *memory_words(const struct run *first, const struct run *r, st
 static const char *loss_words(const struct run *first, const struct run *r, struct arena *a)
 {
     double largest, last;
-    if (first->figures.nan_iter >= 0 || r->figures.nan_iter >= 0)
-        return arena_printf(a, "the loss of %s became NaN, so losses are not compared",
-                            r->figures.nan_iter >= 0 ? r->name : first->name);
+    const char *why = compare_why_not(first, r, a);
+    if (why) return arena_printf(a, "losses are not compared, because %s", why);
     int shared = compare_val_loss(first, r, &largest, &last);
+    bool by_iter = same_tokens_per_step(first, r);
+    if (!shared && !by_iter && first->evals && r->evals)
+        return "losses are not compared, because the two were never evaluated after equally many "
+               "training tokens";
     if (!shared) return NULL;
     const char *count = shared == 1 ? "at the one evaluation they share"
                                     : arena_printf(a, "over %d evaluations", shared);
+    if (!by_iter) count = arena_printf(a, "%s after equally many tokens", count);
     if (largest == 0) return arena_printf(a, "validation losses are equal %s", count);
     return arena_printf(a, "validation losses differ by at most %.2g %s (%+.2g at the last)",
                         largest, count, last);

@@ -362,6 +362,10 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     TRY(read_object(arena_printf(a, "%s/env.json", dir), false, a, &object));
     if (object) flatten(&r, object, "", &capacity, a);
     json_decref(object);
+    TRY(read_object(arena_printf(a, "%s/vocabulary.json", dir), false, a, &object));
+    r.val_sha256 = text_of(json_object_get(object, "val"), "sha256", a);
+    r.vocabulary_sha256 = text_of(object, "vocabulary_sha256", a);
+    json_decref(object);
     TRY(read_object(arena_printf(a, "%s/plan.json", dir), true, a, &object));
     parse_plan(&r.plan, object, a);
     json_decref(object);

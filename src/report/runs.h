@@ -74,6 +74,8 @@ struct run {
     struct gauges gauges;
     struct run_plan plan;
     const char *samples; /* valid UTF-8; NULL: none */
+    /* SHA-256 of the validation text and of the vocabulary, by vocabulary.json; NULL: unknown. */
+    const char *val_sha256, *vocabulary_sha256;
     struct run_figures figures;
 };
 

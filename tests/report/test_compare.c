@@ -71,6 +71,39 @@ static void test_a_key_that_one_run_lacks_differs(void **state)
     str_release(&notes);
 }
 
+/* Losses of other data, evaluations and seeds are not compared; those of other batches are, after
+ * equally many tokens. */
+static void test_losses_that_are_not_comparable(void **state)
+{
+    static const char *const conf[] = {"dataset = x", "eval_iters = 5", "block_size = 8",
+                                       "seed = 7"};
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 20, 6000, 3.2)};
+    fixture_write(f, "a/config.conf", "dataset = y\neval_iters = 9\nblock_size = 4\nseed = 1\n");
+    for (int i = 0; i < COUNT_OF(conf); i++) {
+        fixture_write(f, "b/config.conf", conf[i]);
+        struct comparison c = compare(f, dirs, 2);
+        assert_non_null(strstr(c.verdict[0], "losses are not compared, because they have diff"));
+    }
+    fixture_write(f, "b/config.conf", "dataset = x\n"); /* the same text under another name */
+    fixture_write(f, "a/vocabulary.json", "{\"val\":{\"sha256\":\"12\"}}");
+    fixture_write(f, "b/vocabulary.json", "{\"val\":{\"sha256\":\"12\"}}");
+    assert_non_null(strstr(compare(f, dirs, 2).verdict[0], "validation losses are equal"));
+    fixture_write(f, "b/vocabulary.json", "{\"val\":{\"sha256\":\"13\"}}");
+    assert_non_null(strstr(compare(f, dirs, 2).verdict[0], "evaluated on different texts"));
+    fixture_write(f, "b/vocabulary.json", "{\"val\":{\"sha256\":\"12\"}}");
+    /* twice the tokens: a's evaluation of iteration 10 is b's of iteration 5 */
+    fixture_write(f, "b/plan.json", "{\"v\":1,\"tokens_per_step\":2000}");
+    struct comparison c = compare(f, dirs, 2);
+    assert_non_null(strstr(c.verdict[0], "by at most 0.3 at the one evaluation they share after "
+                                         "equally many tokens"));
+    assert_string_equal(cell(&c, 1, "tokens")->text, "20,000");
+    fixture_write(f, "b/plan.json", "{\"v\":1,\"tokens_per_step\":3000}");
+    assert_non_null(
+        strstr(compare(f, dirs, 2).verdict[0], "never evaluated after equally many training"));
+}
+
 /* How a run ended is in the table and a note; a NaN is no loss that others are compared with. */
 static void test_ends(void **state)
 {
@@ -85,7 +118,8 @@ static void test_ends(void **state)
     c = compare(f, dirs, 2);
     assert_string_equal(cell(&c, 1, "end")->text, "NaN at 7");
     assert_string_equal(cell(&c, 1, "final_val_loss")->text, "NaN");
-    assert_non_null(strstr(c.verdict[0], "the loss of b became NaN, so losses are not compared"));
+    assert_non_null(
+        strstr(c.verdict[0], "losses are not compared, because the loss of b became NaN"));
     assert_string_equal(c.note[0], "b diverged: iteration 7: the loss is NaN.");
     fixture_write(f, "b/summary.json",
                   "{\"v\":1,\"iters\":10,\"complete\":false,\"end\":\"interrupted\"}");
@@ -365,6 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_differing_keys_are_named),
         WITH_FIXTURE(test_a_key_that_one_run_lacks_differs),
+        WITH_FIXTURE(test_losses_that_are_not_comparable),
         WITH_FIXTURE(test_ends),
         WITH_FIXTURE(test_headline_numbers),
         WITH_FIXTURE(test_small_difference),
