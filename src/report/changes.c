@@ -101,10 +101,9 @@ static struct timed timed_of(const struct profile_file *p, const double *ms, str
 {
     const struct profile_file_chunks *c = &p->chunks;
     struct timed_turn *turn = ARENA_NEW(a, struct timed_turn, c->n + 1);
-    double all = p->processors > 0 ? p->processors : p->threads; /* older files lack the first */
     for (int i = 0; i < c->n; i++) turn[i] = (struct timed_turn){c->of, c->turn[i]};
     struct timed t = {ms, ms ? c->n : 0, turn, p->tokens, "token", NULL, NULL, NAN};
-    if (p->threads > 0 && p->others > 0) t.others = fmin(p->others / all, 1); /* not of a GPU */
+    if (p->threads > 0) t.others = profile_file_busy(p); /* a GPU does not mind */
     return t;
 }
 

@@ -148,6 +148,8 @@ enum status profile_file_read(const char *path, const char *name, struct arena *
                               struct profile_file *ret_profile);
 /* Sets `copy` from the machine's copies: the ceilings that have a name. */
 void profile_file_name_copies(struct profile_file *p);
+/* The share of all processors that other programs used; 0: none, or unknown. */
+double profile_file_busy(const struct profile_file *p);
 /* Mean step time as the sum of rows and idle time; the sum of the lower bounds. */
 double profile_file_ms(const struct profile_file *p);
 double profile_file_floor(const struct profile_file *p);
