@@ -310,11 +310,10 @@ bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret)
     return found;
 }
 
-const double GAUGE_ENOUGH_S = 0.5;
-
 bool gauge_is_enough(const struct gauge_summary *g)
 {
-    return g->samples > 0 && g->seconds >= GAUGE_ENOUGH_S;
+    return g->samples >= GAUGE_ENOUGH &&
+           g->seconds * 1e3 >= (double)(GAUGE_ENOUGH * g->interval_ms);
 }
 
 struct gauge_summary gauge_summarize(struct gauge *g)
@@ -323,6 +322,7 @@ struct gauge_summary gauge_summarize(struct gauge *g)
     const struct sum *s = &g->all;
     struct gauge_summary r = {.seconds = s->ms * 1e-3,
                               .samples = s->samples,
+                              .interval_ms = g->interval_ms,
                               .sample_ms = g->queries ? g->queried_ms / g->queries : -1,
                               .clock_max_mhz = g->last.clock_max_mhz,
                               .power_limit_w = g->last.power_limit_w,

@@ -44,11 +44,7 @@ void gauges_take(struct gauges *g, const json_t *line, int64_t iter, struct aren
     remember(&g->power_limit_w, lenient_number(line, "power_limit_w"));
 }
 
-/* Less time says nothing: drivers refresh their counters several times a second at most. */
-static const double ENOUGH_MS = 500;
-
-/* The mean over time of points first to end - 1; with `steady` only of steady ones, if they are
- * enough. */
+/* The mean over time of points first to end - 1; with `steady` only of steady ones. */
 static double mean(const struct gauges *g, size_t member, int first, int end, bool steady)
 {
     double sum = 0, ms = 0;
@@ -58,7 +54,7 @@ static double mean(const struct gauges *g, size_t member, int first, int end, bo
         sum += x * g->point[i].ms;
         ms += g->point[i].ms;
     }
-    return ms > (steady ? ENOUGH_MS : 0) ? sum / ms : NAN;
+    return ms > 0 ? sum / ms : NAN;
 }
 
 static double finite_or(double x, double otherwise)
@@ -80,10 +76,10 @@ static const char *reasons(json_t *by, struct arena *a)
 
 void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
 {
-    if (lenient_number(summary, "seconds") < 1e-3 * ENOUGH_MS) summary = NULL;
+    int points = json_is_null(summary) ? 0 : g->points; /* null: they were too few */
 #define MEAN(name)                                                     \
     finite_or(lenient_number(json_object_get(summary, #name), "mean"), \
-              mean(g, offsetof(struct gauge_point, name), 0, g->points, true))
+              mean(g, offsetof(struct gauge_point, name), 0, points, true))
     g->figures = (struct gauge_figures){
         .utilization = MEAN(utilization),
         .clock_mhz = MEAN(clock_mhz),
@@ -93,9 +89,8 @@ void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
         .tensor_active = MEAN(tensor_active),
         .dram_active = MEAN(dram_active),
         .joules_per_token = lenient_number(summary, "joules_per_token"),
-        .throttled =
-            finite_or(lenient_number(summary, "throttled"),
-                      mean(g, offsetof(struct gauge_point, throttled), 0, g->points, true)),
+        .throttled = finite_or(lenient_number(summary, "throttled"),
+                               mean(g, offsetof(struct gauge_point, throttled), 0, points, true)),
         .throttled_by = reasons(json_object_get(summary, "throttled_by"), a),
     };
 #undef MEAN

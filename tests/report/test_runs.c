@@ -145,6 +145,9 @@ static void test_gauges(void **state)
     near(g->figures.joules_per_token, 0.25);
     near(g->figures.throttled, 0.125);
     assert_string_equal(g->figures.throttled_by, "heat, power limit");
+    fixture_write(f, "a/summary.json", "{\"v\":1,\"gauges\":null}"); /* too few samples */
+    g = &read_one(f, fixture_path(f, "a"))->gauges;
+    assert_true(isnan(g->figures.clock_mhz) && isnan(g->figures.joules_per_token));
 }
 
 /* Two groups of steps: the median tells of one of them, the run's own time of both. */
