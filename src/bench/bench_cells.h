@@ -98,8 +98,8 @@ enum status bench_cells_run(const struct bench_options *o, struct bench_cell *ce
 /* Tokens of a line: a step has those of all its micro-steps, the other lines those of one. */
 double bench_line_tokens(const struct bench_cell *c, enum bench_line line);
 /* The speed of a line of a cell beside that of another, both of bench_cells_run with that order: by
- * pairs of one round, else by two series; per token, but an update per update. JUDGED_NOT if one has
- * no samples, or if its mean is not above zero, as that of a difference can be. */
+ * pairs of one round, else by two series; per token, but an update per update. JUDGED_NOT if one
+ * has no samples, or if its mean is not above zero, as that of a difference can be. */
 struct judgement bench_cells_judge(const struct bench_cell *first, const struct bench_cell *second,
                                    enum bench_line line, enum bench_order order);
 

@@ -114,7 +114,8 @@ static enum status run_variants(const struct comparing *c, struct arena *a)
     return st;
 }
 
-/* Of the runs that have a log. Runs `strobe report`, which prints the table and writes the page next to the runs. */
+/* Runs `strobe report` on the runs that have a log: it prints the table and writes the page next to
+ * them. */
 static enum status report(const struct comparing *c, bool json, struct arena *a)
 {
     char **word = ARENA_NEW(a, char *, c->of.n + 2);

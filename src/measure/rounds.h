@@ -49,7 +49,8 @@ struct rounds {
  * far are the result if each contender has one, else the call returns ST_INTERRUPTED. */
 enum status rounds_run(const struct rounds *r, struct contender *c, int n);
 
-/* Its samples for the judge, with their rounds as turns; a sample is one unit of work. Needs `keep`. */
+/* Its samples for the judge, with their rounds as turns; a sample is one unit of work. Needs
+ * `keep`. */
 struct timed rounds_timed(const struct contender *c, struct arena *a);
 
 /* The contender with the shortest median, and the verdict of each beside it, by the rounds that

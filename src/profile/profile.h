@@ -184,8 +184,8 @@ struct profile_options {
     void *user;
 };
 
-/* Other programs used the processors that the step ran on: rates, floors and the sentence about them
- * are by medians, which bursts change less than means. */
+/* Other programs used the processors that the step ran on: rates, floors and the sentence about
+ * them are by medians, which bursts change less than means. */
 bool profile_is_busy(const struct profile *p);
 /* Runs training steps on random tokens, some profiled and some not. The engine holds the plans of
  * training; its weights are initialised here and must not be used afterwards. Ctrl-C

@@ -53,8 +53,8 @@ struct run_figures {
     double final_train_loss, final_val_loss, best_val_loss;
     double memory_planned, memory_peak;
     bool complete;
-    /* How it ended, in the words of summary.json: "finished", "nan"; NULL: it was killed, still runs
-     * or is older. `why`: NULL: nothing more is known. */
+    /* How it ended, in the words of summary.json: "finished", "nan"; NULL: it was killed, still
+     * runs or is older. `why`: NULL: nothing more is known. */
     const char *end, *why;
     int64_t
         nan_iter; /* of the first loss in the log that is not a number, or of the end; -1: none */

@@ -1,5 +1,5 @@
-/* speed.h - two runs before the judge of speed: per token, by the turns that they took with each other
- * (`strobe compare`), else by the times of their steps. */
+/* speed.h - two runs before the judge of speed: per token, by the turns that they took with each
+ * other (`strobe compare`), else by the times of their steps. */
 #ifndef REPORT_SPEED_H
 #define REPORT_SPEED_H
 

@@ -27,8 +27,9 @@ struct run_summary {
     int64_t peak_rss;            /* of the whole process, including its code and libraries */
     bool complete;               /* max_iters was reached */
     /* How it ended: "finished", "nan", "interrupted", "no memory", "no disk", "failed"; and the
-     * message of the failure, NULL if the first says it all. */
-    const char *end, *why;
+     * message of the failure, "" if the first says it all. No memory is needed to fill them. */
+    const char *end;
+    char why[400];
 };
 
 /* A run directory in which no other process trains. */

@@ -399,7 +399,8 @@ static void note_end(struct trainer *t, enum status st)
              : full                 ? "no disk"
                                     : "failed";
     if (st == ST_OK || st == ST_INTERRUPTED) return;
-    s->why = heap_low() ? "the memory of the host ran out" : arena_strdup(t->arena, fail_message());
+    snprintf(s->why, sizeof s->why, "%s",
+             heap_low() ? "the memory of the host ran out" : fail_message());
 }
 
 static enum status loop(struct trainer *t)
