@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Times are doubtful if other programs use a larger share. */
-static const double BUSY = 0.1;
+const double LOAD_BUSY = 0.1;
 
 struct load load_start(void)
 {
@@ -24,7 +23,7 @@ double load_others(const struct load *l)
 const char *load_words(double share, char buffer[LOAD_WORDS])
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (isnan(share) || share <= BUSY) return NULL;
+    if (isnan(share) || share <= LOAD_BUSY) return NULL;
     snprintf(buffer, LOAD_WORDS,
              "other programs took %.0f %% of the %ld processor%s meanwhile: times are longer than "
              "on an idle machine, and vary",

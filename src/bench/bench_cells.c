@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
+#include "base/load.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "bench/bench_engine.h"
@@ -95,7 +96,7 @@ static enum status plan_lines(const struct bench_cell *c, unsigned some, int64_t
     struct program p;
     *ret = (struct need){0};
     threads_set(c->config.plan.threads);
-    unsigned kinds = bench_kinds(some);
+    unsigned kinds = bench_kinds(&c->config, some);
     enum status st =
         program_for(&p, &c->config, c->vocab, kinds, device_backend(&c->config), &scratch);
     if (st == ST_OK) {
@@ -105,6 +106,9 @@ static enum status plan_lines(const struct bench_cell *c, unsigned some, int64_t
         if (p.built[GRAPH_MICRO]) memcpy(ret->work, facts_of(&p).work, sizeof ret->work);
         for (int kind = 0; kind < GRAPH_COUNT; kind++)
             if (p.built[kind]) ret->flops += plan_cost(&p.plan[kind]).flops;
+        if (p.built[GRAPH_MICRO_MORE])
+            ret->flops += (double)(c->config.train.gradient_accumulation_steps - 2) *
+                          plan_cost(&p.plan[GRAPH_MICRO_MORE]).flops;
     } else if (st == ST_UNSUPPORTED) {
         ret->reason = arena_strdup(a, fail_message());
         st = ST_OK;
@@ -376,28 +380,46 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
     enum bench_order order = order_of(all, device.backend->host_memory, together);
     if (order == BENCH_ROUNDS && !together) order = BENCH_TWICE;
     if (ret_order) *ret_order = order;
-    if (order == BENCH_ROUNDS) return run_rounds(all);
-    return run_sequentially(all, order == BENCH_TWICE, together && order == BENCH_TWICE);
+    bool twice = order == BENCH_TWICE;
+    struct load load = load_start();
+    TRY(order == BENCH_ROUNDS ? run_rounds(all) : run_sequentially(all, twice, together && twice));
+    double others = device.backend->host_memory ? load_others(&load) : 0; /* a GPU does not mind */
+    for (int i = 0; i < all->n; i++) all->running[i].cell->others = others;
+    return ST_OK;
 }
 
-/* Threads and instruction sets are no part of a plan. */
-static bool same_work(const struct bench_cell *x, const struct bench_cell *y)
+double bench_line_tokens(const struct bench_cell *c, enum bench_line line)
 {
-    const struct config_plan *p = &x->config.plan, *q = &y->config.plan;
-    return x->work[0] && !strcmp(x->work, y->work) && p->threads == q->threads &&
-           p->isa == q->isa && p->device == q->device;
+    double micro_steps = (double)c->config.train.gradient_accumulation_steps;
+    return (double)c->tokens / (line == BENCH_STEP ? 1 : micro_steps);
 }
 
-struct verdict bench_cells_verdict(const struct bench_cell *first, const struct bench_cell *second,
-                                   enum bench_line line, enum bench_order order, bool *ret_equal)
+/* Threads and instruction sets are no part of a plan; that of inference is not known. */
+static struct timed timed_of(const struct bench_cell *c, enum bench_line line,
+                             enum bench_order order, struct arena *a)
 {
-    const double *x = first->line[line].series, *y = second->line[line].series;
-    int nx = first->line[line].ms.n, ny = second->line[line].ms.n;
-    bool equal = line != BENCH_INFERENCE && same_work(first, second);
-    if (ret_equal) *ret_equal = equal;
-    if (equal || !nx || !ny) return (struct verdict){0};
-    if (order == BENCH_ROUNDS) return verdict_of_pairs(x, y, nx < ny ? nx : ny);
-    return verdict_of_series(x, nx, y, ny);
+    const struct config_plan *p = &c->config.plan;
+    const struct stats *ms = &c->line[line].ms;
+    bool update = line == BENCH_UPDATE;
+    struct timed t = {.ms = c->line[line].series, .unit = update ? "update" : "token"};
+    t.n = ms->mean > 0 ? ms->n : 0;
+    if (order == BENCH_ROUNDS) t.turn = timed_rounds(t.n, a);
+    t.work = update ? 1 : bench_line_tokens(c, line);
+    if (line != BENCH_INFERENCE && c->work[0]) t.plan = c->work;
+    t.where = arena_printf(a, "%lld %d %d", (long long)p->threads, p->isa, p->device);
+    t.others = c->others;
+    return t;
+}
+
+struct judgement bench_cells_judge(const struct bench_cell *first, const struct bench_cell *second,
+                                   enum bench_line line, enum bench_order order)
+{
+    struct arena scratch = {0};
+    struct timed x = timed_of(first, line, order, &scratch),
+                 y = timed_of(second, line, order, &scratch);
+    struct judgement j = judge(&x, &y);
+    arena_release(&scratch);
+    return j;
 }
 
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,

@@ -10,8 +10,8 @@
 
 #include "backend/backend.h"
 #include "base/hash.h"
+#include "base/judge.h"
 #include "base/stats.h"
-#include "base/verdict.h"
 #include "config/config.h"
 
 enum bench_line {
@@ -21,7 +21,7 @@ enum bench_line {
     BENCH_DIFFERENCE, /* the backward pass as the difference of these two, per step */
     BENCH_BACKWARD,   /* alone: the clock starts after forward is done */
     BENCH_UPDATE,     /* gradient norm, clipping, optimizer */
-    BENCH_STEP,       /* a whole training step */
+    BENCH_STEP,       /* a whole training step, with all its micro-steps */
     BENCH_LINES
 };
 /* "forward", "forward + backward", "backward, by difference", "backward, alone" ... */
@@ -60,7 +60,8 @@ struct bench_cell {
     const char *reason; /* why it was not run (may be set by the caller); NULL: it was */
     unsigned refused;   /* requested lines that do not fit, while others do: each has a reason */
     int64_t bytes;      /* memory of its plans; 0: there are none */
-    int64_t tokens;     /* per step */
+    int64_t tokens;     /* per step, all micro-steps together */
+    double others;      /* share of the processors that other programs used; 0: a GPU */
     double loss;        /* of the first run of bench_line_of_loss; 0: none */
     struct {
         double first_ms;      /* the very first run, even if it is a warm-up */
@@ -94,10 +95,12 @@ struct bench_options {
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
 
-/* The speed of a line of a cell beside that of another, both of bench_cells_run with that order:
- * pairs of one round, else two series. VERDICT_NONE if their plans are equal (*ret_equal; may be
- * NULL), or if one has no samples. */
-struct verdict bench_cells_verdict(const struct bench_cell *first, const struct bench_cell *second,
-                                   enum bench_line line, enum bench_order order, bool *ret_equal);
+/* Tokens of a line: a step has those of all its micro-steps, the other lines those of one. */
+double bench_line_tokens(const struct bench_cell *c, enum bench_line line);
+/* The speed of a line of a cell beside that of another, both of bench_cells_run with that order: by
+ * pairs of one round, else by two series; per token, but an update per update. JUDGED_NOT if one
+ * has no samples, or if its mean is not above zero, as that of a difference can be. */
+struct judgement bench_cells_judge(const struct bench_cell *first, const struct bench_cell *second,
+                                   enum bench_line line, enum bench_order order);
 
 #endif

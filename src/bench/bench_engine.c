@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "engine/device.h"
+#include "engine/memory.h"
 #include "measure/random_step.h"
 
 #include <stdlib.h>
@@ -23,13 +24,13 @@ static bool has(unsigned lines, enum bench_line line)
     return lines >> line & 1;
 }
 
-unsigned bench_kinds(unsigned l)
+unsigned bench_kinds(const struct config *c, unsigned l)
 {
-    unsigned kinds = 0;
+    unsigned kinds = has(l, BENCH_STEP) ? memory_kinds(c, EXTENT_STEP) : 0;
     if (has(l, BENCH_INFERENCE)) kinds |= 1u << GRAPH_EVAL;
-    if (has(l, BENCH_FORWARD) || has(l, BENCH_BACKWARD) || has(l, BENCH_BOTH) || has(l, BENCH_STEP))
+    if (has(l, BENCH_FORWARD) || has(l, BENCH_BACKWARD) || has(l, BENCH_BOTH))
         kinds |= 1u << GRAPH_MICRO;
-    if (has(l, BENCH_UPDATE) || has(l, BENCH_STEP)) kinds |= 1u << GRAPH_UPDATE;
+    if (has(l, BENCH_UPDATE)) kinds |= 1u << GRAPH_UPDATE;
     return kinds;
 }
 
@@ -53,7 +54,7 @@ enum status bench_engine_open(struct bench_engine **ret, const struct config *c,
     struct bench_engine *b = HEAP_NEW(struct bench_engine, 1);
     b->lines = lines;
     enum status st =
-        engine_open(&b->engine, c, vocab, bench_kinds(lines), device_backend(c), &b->arena);
+        engine_open(&b->engine, c, vocab, bench_kinds(c, lines), device_backend(c), &b->arena);
     if (st != ST_OK) {
         arena_release(&b->arena);
         free(b);

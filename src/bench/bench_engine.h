@@ -7,7 +7,7 @@
 struct bench_engine;
 
 /* The graphs that lines need (a mask). */
-unsigned bench_kinds(unsigned lines);
+unsigned bench_kinds(const struct config *c, unsigned lines);
 /* The configuration must outlive it. */
 enum status bench_engine_open(struct bench_engine **ret, const struct config *c, int64_t vocab,
                               unsigned lines);

@@ -124,9 +124,6 @@ static enum status make_cell(const struct bench_grid *g, int i, struct bench_cel
         const struct bench_axis *x = &g->axis[k];
         TRY(config_set(&c->config, arena_printf(a, "%s=%s", x->key, x->value[at.value[k]]), a));
     }
-    if (c->config.train.gradient_accumulation_steps != 1)
-        return fail(ST_USAGE, "bench times steps of one micro-step: add "
-                              "--gradient_accumulation_steps=1");
     TRY(set_vocabulary(g, s, c, a));
     enum status st = model_check(&c->config);
     if (st != ST_UNSUPPORTED) return st;

@@ -27,7 +27,7 @@ struct matmuls {
 enum status matmuls_run(struct plan *p, struct matmuls *ret);
 
 /* Runs `warmup` and then `steps` pairs of a step and its matmuls, on random tokens. The engine
- * holds the plans of training with one micro-step; its weights are initialised here and must not be
+ * holds the plans of training; its weights are initialised here and must not be
  * used afterwards. `each` (may be NULL) is called after every pair. */
 enum status bench_step_run(struct engine *e, int warmup, int steps,
                            void (*each)(void *user, int done), void *user, struct bench_step *ret);

@@ -283,20 +283,14 @@ static double clock_of(const struct ladder_rung *r)
 }
 
 /* A rung beside the last one that ran. The keys of a ladder are all part of the plan. */
-static void judge(const struct climbing *c, int before, int i)
+static struct judgement judge_rung(const struct climbing *c, int before, int i)
 {
-    struct ladder_rung *r = c->climb[i].rung;
-    const struct contender *x = &c->contender[before], *y = &c->contender[i];
-    r->same_plan = !strcmp(c->climb[before].rung->facts.work, r->facts.work);
-    if (r->same_plan) return;
-    r->verdict = c->l->order == LADDER_IN_TURN
-                     ? rounds_verdict(x, y)
-                     : verdict_of_series(x->series, x->taken, y->series, y->taken);
-}
-
-const char *ladder_verdict_name(const struct ladder_rung *r)
-{
-    return r->same_plan ? "same plan" : verdict_name(r->verdict.kind);
+    struct timed x = rounds_timed(&c->contender[before], c->a),
+                 y = rounds_timed(&c->contender[i], c->a);
+    if (c->l->order != LADDER_IN_TURN) x.turn = y.turn = NULL;
+    x.plan = c->climb[before].rung->facts.work;
+    y.plan = c->climb[i].rung->facts.work;
+    return judge(&x, &y);
 }
 
 static void conclude(struct climbing *c)
@@ -312,15 +306,14 @@ static void conclude(struct climbing *c)
         r->tokens_per_s = (double)r->facts.tokens / seconds;
         if (last >= 0) {
             r->times_before = c->climb[last].rung->ms.median / ms;
-            judge(c, last, i);
+            r->speed = judge_rung(c, last, i);
         }
         r->times_first = first->ms.median / ms;
         if (peak) {
             double model = c->l->flops_per_token * r->tokens_per_s, plan = r->facts.flops / seconds;
-            double most = fmax(peak->flops, fmax(model, plan)); /* what runs is possible */
-            c->l->peak_exceeded |= most > peak->flops;
-            r->mfu = model / most;
-            r->plan_share = plan / most;
+            r->mfu = model / peak->flops; /* above 1: the peak was measured too low */
+            r->plan_share = plan / peak->flops;
+            c->l->peak_exceeded |= r->mfu > 1 || r->plan_share > 1;
         }
         last = i;
     }

@@ -6,8 +6,8 @@
 #ifndef BENCH_LADDER_H
 #define BENCH_LADDER_H
 
+#include "base/judge.h"
 #include "base/stats.h"
-#include "base/verdict.h"
 #include "engine/facts.h"
 #include "engine/gauge.h"
 #include "machine/machine.h"
@@ -28,8 +28,7 @@ struct ladder_rung {
     double tokens_per_s;
     double times_before,
         times_first;        /* speedup over the last rung that ran and the first one, by medians */
-    struct verdict verdict; /* of the speed beside the last rung that ran; in turns if they were */
-    bool same_plan;         /* as that one: no verdict */
+    struct judgement speed; /* beside the last rung that ran; in turns if they were */
     double mfu;        /* nanoGPT's FLOPs as a fraction of the measured matmul peak of its type */
     double plan_share; /* the same with the FLOPs of its plan */
     double error;      /* of one product of its type (product_error.h); 0: unknown, or 8 bits */
@@ -59,8 +58,6 @@ struct ladder_options {
     void *user;
 };
 
-/* "faster", "slower", "same", "cannot tell", "same plan"; "" for the first rung that ran. */
-const char *ladder_verdict_name(const struct ladder_rung *r);
 /* Finds the rungs with the lowest and the highest mean clock. Returns their difference as a
  * fraction of the highest; 0 if clocks are unknown. */
 double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret_slowest,

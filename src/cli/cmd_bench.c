@@ -48,9 +48,6 @@ static enum status run_step(const struct bench_words *w, struct arena *a)
     TRY(bench_read_warmups(&g, w->warmup ? w->warmup : "5"));
     TRY(command_read_config(&c, w->words, w->word, true, a));
     TRY(model_check(&c));
-    if (c.train.gradient_accumulation_steps != 1)
-        return fail(ST_USAGE, "bench times steps of one micro-batch: add "
-                              "--gradient_accumulation_steps=1");
     threads_set(c.plan.threads);
     TRY(planned_vocabulary(&c, w->vocab, &vocab, a));
     return bench_step_view(&c, vocab, g.warmup[0], (int)steps, w->form.json, a);

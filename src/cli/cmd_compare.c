@@ -1,6 +1,7 @@
 /* strobe compare: trains once for each combination of values, each in a separate process, so that
  * no run inherits memory from another. The processes train in turns, if they fit in memory
  * together, else one after the other. Then it reports on all runs. */
+#include "base/file.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -82,20 +83,25 @@ static enum status run_in_turns(const struct comparing *c, struct arena *a)
         of[i] = (struct turns_of){words_of(c, &c->of.variant[i], a), c->of.variant[i].name};
     log_info("%d variants train in turns, so that all see the same machine", c->of.n);
     enum status st = turns_run(of, c->of.n, warm, false, a);
-    if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) return fail_stopped("a turn");
+    if (st == ST_INTERRUPTED || interrupt_noted()) return fail_stopped("a turn");
     return st;
 }
 
 static enum status run_one_by_one(const struct comparing *c, struct arena *a)
 {
-    enum status st = ST_OK;
-    for (int i = 0; i < c->of.n && st == ST_OK; i++) {
+    struct failure first;
+    enum status all = ST_OK;
+    for (int i = 0; i < c->of.n; i++) {
         const struct variant *v = &c->of.variant[i];
         log_info("\n=== %d of %d: %s", i + 1, c->of.n, v->name);
-        st = child_run(words_of(c, v, a), v->name, false);
-        if (st == ST_INTERRUPTED || (st == ST_OK && interrupt_noted())) st = fail_stopped(v->name);
+        enum status st = child_run(words_of(c, v, a), v->name, false);
+        if (st == ST_INTERRUPTED || interrupt_noted()) return fail_stopped(v->name);
+        if (st == ST_OK || all != ST_OK) continue;
+        all = st;
+        fail_keep(&first);
     }
-    return st;
+    if (all != ST_OK) fail_restore(&first);
+    return all;
 }
 
 static enum status run_variants(const struct comparing *c, struct arena *a)
@@ -110,15 +116,32 @@ static enum status run_variants(const struct comparing *c, struct arena *a)
     return st;
 }
 
-/* Runs `strobe report`, which prints the table and writes the page next to the runs. */
+/* Runs `strobe report` on the runs that have a log: it prints the table and writes the page next to
+ * them. */
 static enum status report(const struct comparing *c, bool json, struct arena *a)
 {
     char **word = ARENA_NEW(a, char *, c->of.n + 2);
     int words = 0;
-    for (int i = 0; i < c->of.n; i++) word[words++] = arena_strdup(a, c->of.variant[i].dir);
+    for (int i = 0; i < c->of.n; i++)
+        if (file_exists(arena_printf(a, "%s/log.jsonl", c->of.variant[i].dir)))
+            word[words++] = arena_strdup(a, c->of.variant[i].dir);
+    if (!words) return ST_OK;
     if (json) word[words++] = "--json";
     log_info("%s", "");
     return cmd_report(words, word);
+}
+
+/* A variant that fails, as one whose loss becomes NaN, is part of the report. */
+static enum status compare(const struct comparing *c, bool json, struct arena *a)
+{
+    enum status st = run_variants(c, a);
+    struct failure first;
+    if (st == ST_INTERRUPTED) return st;
+    fail_keep(&first);
+    enum status reported = report(c, json, a);
+    if (st == ST_OK) return reported;
+    fail_restore(&first);
+    return st;
 }
 
 enum status cmd_compare(int argc, char **argv)
@@ -135,8 +158,7 @@ enum status cmd_compare(int argc, char **argv)
     TRY(opt_parse(options, &argc, argv, config_is_key));
     struct arena a = {0};
     enum status st = plan_variants(&c, argc, argv, &a);
-    if (st == ST_OK) st = run_variants(&c, &a);
-    if (st == ST_OK) st = report(&c, json, &a);
+    if (st == ST_OK) st = compare(&c, json, &a);
     arena_release(&a);
     return st;
 }

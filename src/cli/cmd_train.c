@@ -106,8 +106,12 @@ static void print_after(const struct trainer *t)
     if (isfinite(r->ms_median))
         printf(", %.2f ms each (median), %s tokens/s", r->ms_median,
                str_thousands(speed, (int64_t)r->tokens_per_s));
-    if (isfinite(r->mfu)) printf(", MFU %.3g %%", 100 * r->mfu);
-    if (r->mfu >= 1) printf(" (the measured peak is too low; `strobe machine` measures it again)");
+    if (isfinite(r->mfu)) printf(", MFU %s %%", str_number(speed, 100 * r->mfu, 3));
+    if (isfinite(r->ms_median))
+        printf("; over all their time %s tokens/s",
+               str_thousands(speed, (int64_t)r->run_tokens_per_s));
+    if (isfinite(r->run_mfu)) printf(", MFU %s %%", str_number(speed, 100 * r->run_mfu, 3));
+    if (r->mfu > 1) printf(" (the peak was measured too low; `strobe machine` measures it again)");
     print_gauges(r);
     printf("\ntrain loss %.4f, val loss %.4f", r->final_train_loss, r->final_val_loss);
     if (r->best_iter > 0)

@@ -57,7 +57,7 @@ static void wait_for(struct turns *t, struct one *o)
 {
     bool gone = false;
     while (o->fd >= 0 && !o->waiting) {
-        if (interrupt_noted() || t->st != ST_OK) stop(t);
+        if (interrupt_noted()) stop(t);
         o->waiting = turn_reported(o->fd, WAIT_MS, &o->said, &gone);
         if (gone) note_end(t, o);
     }
@@ -141,8 +141,10 @@ enum status turns_run(const struct turns_of *of, int n, int64_t warm, bool quiet
         t.st = st;
         fail_keep(&t.why);
     }
-    if (t.st == ST_OK && !interrupt_noted()) go_round(&t, warm);
-    if (t.st != ST_OK || interrupt_noted()) stop(&t);
+    if (t.st == ST_OK && !interrupt_noted())
+        go_round(&t, warm);
+    else
+        stop(&t);
     for (int i = 0; i < t.n; i++) {
         t.one[i].waiting = false;
         wait_for(&t, &t.one[i]);

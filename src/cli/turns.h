@@ -13,8 +13,9 @@ struct turns_of {
 
 /* Opens them one after the other, each up to its first turn: that one is to warm up, `warm` units.
  * Then turns of some seconds go round, in reverse order every other time, until all have ended.
- * The stdout of the processes goes to stderr, or with `quiet` to /dev/null. If one fails, or after
- * a signal, all are told to stop; the first failure is returned. The caller has called
+ * The stdout of the processes goes to stderr, or with `quiet` to /dev/null. If one fails before its
+ * first turn, or after a signal, all are told to stop. One that fails later does not end the
+ * others. The first failure is returned. The caller has called
  * interrupt_catch. */
 enum status turns_run(const struct turns_of *of, int n, int64_t warm, bool quiet, struct arena *a);
 

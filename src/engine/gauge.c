@@ -250,7 +250,7 @@ void gauge_print(const struct gauge_summary *g, struct str *s)
     double busy = g->value[GAUGE_UTILIZATION].mean, mhz = g->value[GAUGE_CLOCK].mean;
     double watt = g->value[GAUGE_POWER].mean;
     const char *gap = "";
-    if (g->samples == 0) return;
+    if (!gauge_is_enough(g)) return;
     if (busy >= 0) str_printf(s, "%.0f %% busy", busy), gap = ", ";
     if (mhz >= 0) str_printf(s, "%s%.0f", gap, mhz), gap = ", ";
     if (mhz >= 0 && g->clock_max_mhz > 0) str_printf(s, " of %.0f", g->clock_max_mhz);
@@ -310,12 +310,19 @@ bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret)
     return found;
 }
 
+bool gauge_is_enough(const struct gauge_summary *g)
+{
+    return g->samples >= GAUGE_ENOUGH &&
+           g->seconds * 1e3 >= (double)(GAUGE_ENOUGH * g->interval_ms);
+}
+
 struct gauge_summary gauge_summarize(struct gauge *g)
 {
     pthread_mutex_lock(&g->lock);
     const struct sum *s = &g->all;
     struct gauge_summary r = {.seconds = s->ms * 1e-3,
                               .samples = s->samples,
+                              .interval_ms = g->interval_ms,
                               .sample_ms = g->queries ? g->queried_ms / g->queries : -1,
                               .clock_max_mhz = g->last.clock_max_mhz,
                               .power_limit_w = g->last.power_limit_w,

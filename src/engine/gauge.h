@@ -43,7 +43,8 @@ struct gauge_reading {
 struct gauge_summary {
     double seconds;
     int samples;
-    double sample_ms; /* mean time to take one */
+    double sample_ms;    /* mean time to take one */
+    int64_t interval_ms; /* of gauge_open */
     struct {
         double mean, min, max; /* -1: unknown */
     } value[GAUGE_VALUES];     /* the mean of power is energy over time */
@@ -65,6 +66,10 @@ void gauge_at(struct gauge *g, int64_t iter);
 bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret);
 /* Covers all work up to its last sample. */
 struct gauge_summary gauge_summarize(struct gauge *g);
+/* Whether its figures mean anything: GAUGE_ENOUGH samples, and work as long as that many intervals.
+ * What is not enough is not shown. */
+enum { GAUGE_ENOUGH = 3 };
+bool gauge_is_enough(const struct gauge_summary *g);
 struct str;
 /* "97 % busy, 1755 of 1980 MHz, 612 W"; unknown values are left out. */
 void gauge_print(const struct gauge_summary *g, struct str *s);

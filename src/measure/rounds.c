@@ -160,35 +160,25 @@ static enum status run(struct timing *t, struct contender *c, int n)
     return ST_OK;
 }
 
-struct verdict rounds_verdict(const struct contender *first, const struct contender *second)
+struct timed rounds_timed(const struct contender *c, struct arena *a)
 {
-    struct arena scratch = {0};
-    double *x = ARENA_NEW(&scratch, double, first->taken + 1);
-    double *y = ARENA_NEW(&scratch, double, first->taken + 1);
-    int pairs = 0;
-    for (int k = 0, j = 0; k < first->taken && j < second->taken;) {
-        int at = first->round[k], other = second->round[j];
-        if (at == other) {
-            x[pairs] = first->series[k];
-            y[pairs++] = second->series[j];
-        }
-        k += at <= other;
-        j += other <= at;
-    }
-    struct verdict v = verdict_of_pairs(x, y, pairs);
-    arena_release(&scratch);
-    return v;
+    struct timed_turn *turn = ARENA_NEW(a, struct timed_turn, c->taken + 1);
+    for (int i = 0; i < c->taken; i++) turn[i].number = c->round[i];
+    return (struct timed){.ms = c->series, .n = c->taken, .turn = turn, .work = 1};
 }
 
 void rounds_order(const struct contender *c, int n, struct verdict *ret, int *ret_fastest)
 {
     int best = 0;
+    struct arena scratch = {0};
     for (int i = 1; i < n; i++)
         if (c[i].whole.median < c[best].whole.median) best = i;
     for (int i = 0; i < n; i++) {
-        ret[i] = (struct verdict){0};
-        if (i != best) ret[i] = rounds_verdict(&c[best], &c[i]);
+        struct timed first = rounds_timed(&c[best], &scratch),
+                     second = rounds_timed(&c[i], &scratch);
+        ret[i] = i == best ? (struct verdict){0} : judge(&first, &second).verdict;
     }
+    arena_release(&scratch);
     *ret_fastest = best;
 }
 

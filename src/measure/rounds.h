@@ -5,9 +5,8 @@
 #ifndef MEASURE_ROUNDS_H
 #define MEASURE_ROUNDS_H
 
-#include "base/arena.h"
+#include "base/judge.h"
 #include "base/stats.h"
-#include "base/verdict.h"
 
 enum { ROUNDS_PARTS = 2, ROUNDS_MORE = 10 };
 
@@ -50,9 +49,9 @@ struct rounds {
  * far are the result if each contender has one, else the call returns ST_INTERRUPTED. */
 enum status rounds_run(const struct rounds *r, struct contender *c, int n);
 
-/* The speed of the second beside the first, by the rounds that both were sampled in. Needs
+/* Its samples for the judge, with their rounds as turns; a sample is one unit of work. Needs
  * `keep`. */
-struct verdict rounds_verdict(const struct contender *first, const struct contender *second);
+struct timed rounds_timed(const struct contender *c, struct arena *a);
 
 /* The contender with the shortest median, and the verdict of each beside it, by the rounds that
  * both were sampled in: VERDICT_SLOWER if the order is certain. Needs `keep`. `ret` of the fastest

@@ -183,9 +183,11 @@ static void find_floor(struct profile_row *r, const struct machine *m)
     double rate = m ? call_copy_rate(m, r->cost.bytes) : 0;
     double compute = peak ? 1e3 * r->cost.flops / peak->flops : 0;
     double memory = rate > 0 ? 1e3 * r->cost.bytes / rate : 0;
-    r->floor_ms = fmax(compute, memory);
     /* The time of all kernels of the node, because the cost is the node's. */
     double ms = stats_of(r->run_ms, r->runs).median * (r->ms > 0 ? r->work_ms / r->ms : 1);
+    /* What is faster than copies of that size had its data in a cache. */
+    if (memory > ms) memory = fmin(memory, 1e3 * r->cost.bytes / machine_copy_fastest(m)->moved);
+    r->floor_ms = fmax(compute, memory);
     if (r->node < 0 || !(r->floor_ms > 0)) return;
     bool is_short = ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms;
     if (is_short || (r->floor_ms < LITTLE_MS && r->floor_ms < NOT_EXPLAINED * ms))
@@ -202,7 +204,7 @@ static void share_cost(struct making *m, int mark)
     double ms = 0;
     for (int row = longest; row >= 0; row = m->next[row]) {
         if (r[row].ms > r[longest].ms) longest = row;
-        ms += r[row].ms;
+        ms += r[row].work_ms;
         r[row].work_ms = 0;
     }
     r[longest].work_ms = ms;
@@ -224,8 +226,11 @@ static void find_threads(struct making *m, struct profile_row *r, int mark)
 static void conclude_rows(struct making *m)
 {
     struct profile *p = m->p;
-    for (int i = 0; i < p->rows; i++)
-        p->row[i].work_ms = p->row[i].ms = mean(p->row[i].step_ms, p->steps);
+    for (int i = 0; i < p->rows; i++) {
+        struct profile_row *r = &p->row[i];
+        r->ms = mean(r->step_ms, p->steps);
+        r->work_ms = profile_is_busy(p) ? stats_of(r->step_ms, p->steps).median : r->ms;
+    }
     for (int mark = 0; mark < m->c->marks.marks; mark++) {
         if (m->first[mark] < 0) continue;
         share_cost(m, mark);

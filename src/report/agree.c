@@ -27,16 +27,15 @@ static void compare_times(struct comparison *runs, const struct profile_file *p,
         a);
 }
 
-static bool is_named(const struct speed *s)
+static bool is_named(const struct judgement *s)
 {
-    return s->how >= SPEED_APART &&
-           (s->verdict.kind == VERDICT_FASTER || s->verdict.kind == VERDICT_SLOWER);
+    return s->verdict.kind == VERDICT_FASTER || s->verdict.kind == VERDICT_SLOWER;
 }
 
 /* One names a winner, and the other another one, or none within the first one's interval. */
-static bool disagree(const struct speed *x, const struct speed *y)
+static bool disagree(const struct judgement *x, const struct judgement *y)
 {
-    if (x->how < SPEED_APART || y->how < SPEED_APART) return false;
+    if (x->how < JUDGED_APART || y->how < JUDGED_APART) return false;
     if (!is_named(x) && !is_named(y)) return false;
     return x->verdict.low > y->verdict.high || y->verdict.low > x->verdict.high;
 }
@@ -50,7 +49,7 @@ void agree_note(struct comparison *runs, const struct profile_file *profile, int
     for (int i = 1; i < profiles; i++) {
         int run = profile[i].run;
         if (profile[0].run != 0 || run < 1) continue;
-        const struct speed *x = &runs->speed[run], *y = &change[i - 1].speed;
+        const struct judgement *x = &runs->speed[run], *y = &change[i - 1].speed;
         if (!disagree(x, y)) continue;
         note(runs,
              arena_printf(a,

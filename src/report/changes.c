@@ -87,76 +87,43 @@ static struct units units_of(const struct profile_file *p, struct arena *a)
 
 /* --- verdicts --------------------------------------------------------------------------------- */
 
-/* Which chunks of two profiles are pairs; n = 0: they were not made in turns with each other. */
-struct pairing {
-    int *before, *after, n;
-    int chunks_before, chunks_after;
-};
-
-static struct pairing pairs_of(const struct profile_file *x, const struct profile_file *y,
-                               struct arena *a)
+static const char *where(const struct profile_file *p, struct arena *a)
 {
-    const struct profile_file_chunks *c = &x->chunks, *d = &y->chunks;
-    struct pairing p = {ARENA_NEW(a, int, c->n + 1), ARENA_NEW(a, int, c->n + 1), 0, c->n, d->n};
-    if (!(c->of == d->of)) return p;
-    for (int i = 0, k = 0; i < c->n && k < d->n;) {
-        if (c->turn[i] == d->turn[k]) {
-            p.before[p.n] = i;
-            p.after[p.n++] = k;
-        }
-        bool next = !(c->turn[i] > d->turn[k]);
-        k += !(c->turn[i] < d->turn[k]);
-        i += next;
-    }
-    return p;
+    const char *part[] = {p->commit, p->device, p->machine};
+    const char *text = arena_printf(a, "%g", p->threads);
+    for (int i = 0; i < COUNT_OF(part); i++)
+        text = arena_printf(a, "%s\n%s", text, part[i] ? part[i] : "");
+    return text;
 }
 
-static struct verdict verdict_of(const struct pairing *p, const double *before, const double *after,
-                                 struct arena *a)
+/* A series of the chunks of a profile, `ms` (NULL: unknown), before the judge. */
+static struct timed timed_of(const struct profile_file *p, const double *ms, struct arena *a)
 {
-    if (!before || !after) return (struct verdict){0};
-    if (!p->n) return verdict_of_series(before, p->chunks_before, after, p->chunks_after);
-    double *x = ARENA_NEW(a, double, p->n), *y = ARENA_NEW(a, double, p->n);
-    for (int i = 0; i < p->n; i++) {
-        x[i] = before[p->before[i]];
-        y[i] = after[p->after[i]];
-    }
-    return verdict_of_pairs(x, y, p->n);
+    const struct profile_file_chunks *c = &p->chunks;
+    struct timed_turn *turn = ARENA_NEW(a, struct timed_turn, c->n + 1);
+    for (int i = 0; i < c->n; i++) turn[i] = (struct timed_turn){c->of, c->turn[i]};
+    struct timed t = {ms, ms ? c->n : 0, turn, p->tokens, "token", NULL, NULL, NAN};
+    if (p->threads > 0) t.others = profile_file_busy(p); /* a GPU does not mind */
+    return t;
 }
 
-/* The plans are equal, and so are program and device. */
-static bool same_work(const struct profile_file *x, const struct profile_file *y)
+/* By the steps without profiling. Equal plans are equal work on one device, by one program. */
+static struct judgement speed_between(const struct profile_file *x, const struct profile_file *y,
+                                      struct arena *a)
 {
-    return x->work && x->commit && str_same(x->work, y->work) && str_same(x->commit, y->commit) &&
-           str_same(x->device, y->device) && str_same(x->machine, y->machine) &&
-           x->threads == y->threads;
-}
-
-/* The share of the processors that other programs used. A GPU does not mind. */
-static double busy_share(const struct profile_file *p)
-{
-    double all = p->processors > 0 ? p->processors : p->threads; /* older files lack the first */
-    return p->threads > 0 && p->others > 0 ? fmin(p->others / all, 1) : 0;
-}
-
-static struct speed speed_between(const struct pairing *p, const struct profile_file *x,
-                                  const struct profile_file *y, struct arena *a)
-{
-    struct speed s = {0};
-    if (!x->chunks.n || !y->chunks.n) return s;
-    if (same_work(x, y)) return (struct speed){.how = SPEED_SAME_WORK};
-    s.verdict = verdict_of(p, x->chunks.plain_ms, y->chunks.plain_ms, a);
-    s.others = fmax(busy_share(x), busy_share(y));
-    if (s.verdict.pairs < VERDICT_FEW) return s;
-    s.how = p->n ? SPEED_IN_TURNS : s.others > SPEED_BUSY_SHARE ? SPEED_BUSY : SPEED_APART;
-    return s;
+    struct timed first = timed_of(x, x->chunks.plain_ms, a),
+                 second = timed_of(y, y->chunks.plain_ms, a);
+    if (x->commit) first.plan = x->work;
+    if (y->commit) second.plan = y->work;
+    first.where = where(x, a);
+    second.where = where(y, a);
+    return judge(&first, &second);
 }
 
 /* --- changes between two profiles ------------------------------------------------------------- */
 
 struct finding {
     struct changes *ret;
-    struct pairing pairs;
     int capacity;
     struct arena *a;
 };
@@ -222,8 +189,8 @@ static void find_replaced(struct finding *f, struct units *before, struct units 
         const struct unit like = before->unit[i];
         if (like.taken || !has_rest(after, &like)) continue;
         struct change c = {CHANGE_REPLACED, like.place, like.like->family, {0}, {0}, {0}};
-        c.before = take_rest(before, &like, f->pairs.chunks_before, f->a);
-        c.after = take_rest(after, &like, f->pairs.chunks_after, f->a);
+        c.before = take_rest(before, &like, f->ret->before->chunks.n, f->a);
+        c.after = take_rest(after, &like, f->ret->after->chunks.n, f->a);
         add(f, c);
     }
 }
@@ -270,15 +237,15 @@ static int largest_first(const void *a, const void *b)
 }
 
 /* Verdicts of the largest changes: those that can be looked at. */
-static void judge(struct finding *f)
+static void judge_all(struct finding *f)
 {
     enum { JUDGED_MOST = 256 };
     struct changes *all = f->ret;
     for (int i = 0; i < all->n && i < JUDGED_MOST; i++) {
         struct change *c = &all->change[i];
-        if (all->speed.how != SPEED_SAME_WORK)
-            c->verdict = verdict_of(&f->pairs, c->before.chunk, c->after.chunk, f->a);
-        if (all->speed.how == SPEED_BUSY && c->verdict.kind) c->verdict.kind = VERDICT_UNCERTAIN;
+        struct timed before = timed_of(all->before, c->before.chunk, f->a),
+                     after = timed_of(all->after, c->after.chunk, f->a);
+        if (all->speed.how != JUDGED_SAME_PLAN) c->verdict = judge(&before, &after).verdict;
         if (change_is_noise(c)) all->noise_ms += c->after.ms - c->before.ms;
     }
 }
@@ -287,8 +254,8 @@ void changes_find(const struct profile_file *before, const struct profile_file *
                   struct arena *a, struct changes *ret_changes)
 {
     *ret_changes = (struct changes){.before = before, .after = after};
-    struct finding f = {.ret = ret_changes, .pairs = pairs_of(before, after, a), .a = a};
-    ret_changes->speed = speed_between(&f.pairs, before, after, a);
+    struct finding f = {.ret = ret_changes, .a = a};
+    ret_changes->speed = speed_between(before, after, a);
     struct units x = units_of(before, a), y = units_of(after, a);
     find_kept(&f, &x, &y);
     find_replaced(&f, &x, &y);
@@ -308,7 +275,7 @@ void changes_find(const struct profile_file *before, const struct profile_file *
         ret_changes->kind_n[c->kind]++;
     }
     qsort(ret_changes->change, (size_t)ret_changes->n, sizeof *ret_changes->change, largest_first);
-    judge(&f);
+    judge_all(&f);
 }
 
 /* --- in words --------------------------------------------------------------------------------- */
@@ -353,6 +320,11 @@ const char *changes_words(const struct changes *c, struct arena *a)
     const char *text =
         arena_printf(a, "A step of %s takes %.3f ms, %.3f ms %s than one of %s", c->after->name,
                      c->after_ms, fabs(less), less >= 0 ? "less" : "more", c->before->name);
+    double tokens = c->after->tokens, before_tokens = c->before->tokens;
+    if (tokens > 0 && before_tokens > 0 && tokens != before_tokens)
+        text = arena_printf(a, "%s, for %.0f tokens instead of %.0f (%.4g ms a token, before %.4g)",
+                            text, tokens, before_tokens, c->after_ms / tokens,
+                            c->before_ms / before_tokens);
     const char *before = ": ";
     for (int kind = 0; kind < CHANGE_KINDS; kind++) {
         if (!c->kind_n[kind]) continue;
@@ -362,7 +334,7 @@ const char *changes_words(const struct changes *c, struct arena *a)
         text = arena_printf(a, "%s%s%s %+.3f ms", text, before, words[kind], c->kind_ms[kind]);
         before = ", ";
     }
-    const char *speed = speed_words(&c->speed, c->before->name, a);
+    const char *speed = judge_words(&c->speed, c->before->name, a);
     if (speed)
         speed = arena_printf(a, " By its steps without profiling %s %s.", c->after->name, speed);
     return arena_printf(a, "%s.%s%s%s%s", text, speed ? speed : "", noise_words(c, a),
@@ -375,8 +347,8 @@ static const struct table_column columns[] = {
     {"ms_before", "ms before", "milliseconds per step before", true},
     {"ms_after", "ms after", "milliseconds per step after", true},
     {"ms_difference", "difference", "after minus before", true},
-    {"verdict", "verdict", "faster, slower, same or cannot tell, by the rule of MEASURING.md",
-     false},
+    {"verdict", "verdict",
+     "faster, slower, same or cannot tell, per token, by the rule of MEASURING.md", false},
     {"kernel", "kernel", "the kernel after, or before if it vanished", false},
 };
 

@@ -7,10 +7,9 @@
 #ifndef REPORT_CHANGES_H
 #define REPORT_CHANGES_H
 
-#include "base/verdict.h"
+#include "base/judge.h"
 #include "present/table.h"
 #include "report/profile_file.h"
-#include "report/speed.h"
 
 enum change_kind {
     CHANGE_VANISHED, /* only before */
@@ -44,8 +43,8 @@ struct changes {
     struct change *change; /* largest effect first */
     int n;
     double before_ms, after_ms; /* mean step times */
-    /* The speed of steps without profiling. SPEED_SAME_WORK: equal plans. */
-    struct speed speed;
+    /* The speed of steps without profiling. JUDGED_SAME_PLAN: equal plans. */
+    struct judgement speed;
     double kind_ms[CHANGE_KINDS];
     double noise_ms; /* the part of the difference in lines that are noise */
     int kind_n[CHANGE_KINDS];

@@ -1,5 +1,6 @@
 #include "report/compare.h"
 
+#include "base/load.h"
 #include "base/str.h"
 #include "present/table_cells.h"
 #include "report/busy.h"
@@ -69,13 +70,18 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
 #define COLUMN_LIST(X) \
     X(COLUMN_RUN, "run", "run", "name of the run directory", false) \
     X(COLUMN_ITERS, "iters", "iters", "iterations run", true) \
+    X(COLUMN_SEEN, "tokens", "tokens", "training tokens seen, where iterations differ in them", true) \
+    X(COLUMN_END, "end", "end", "how the run ended, if it did not finish", false) \
     X(COLUMN_FINAL_VAL, "final_val_loss", "val loss", "validation loss at the last evaluation", true) \
     X(COLUMN_BEST_VAL, "best_val_loss", "best", "lowest validation loss of all evaluations", true) \
     X(COLUMN_MS, "ms_median", "ms/iter", "median time of an iteration, without the first ones", true) \
     X(COLUMN_STD, "ms_std", "± std", "standard deviation of the time of an iteration", true) \
-    X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "training tokens per second", true) \
+    X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "training tokens per second, by the median iteration", true) \
     X(COLUMN_MFU, "mfu", "MFU", \
       "model FLOPs (6 N + 12 L C T per token) as a share of the measured matmul peak", true) \
+    X(COLUMN_RUN_TOKENS, "run_tokens_per_s", "of the run", \
+      "all tokens over all time, without the first iterations: what slow iterations cost counts", true) \
+    X(COLUMN_RUN_MFU, "run_mfu", "its MFU", "the same as a share of the measured matmul peak", true) \
     X(COLUMN_SPEED, "speed", "speed", "speedup over the first run: the median of paired ratios if they trained in turns", true) \
     X(COLUMN_PLANNED, "memory_planned", "memory planned", "memory of the plan", true) \
     X(COLUMN_PLANNED_RATIO, "memory_ratio", "vs first", \
@@ -92,6 +98,12 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
 
 enum { COLUMN_LIST(TABLE_ID) COLUMN_COUNT };
 static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+
+static bool same_tokens_per_step(const struct run *x, const struct run *y)
+{
+    double m = x->plan.tokens_per_step, n = y->plan.tokens_per_step;
+    return m == n || !(m > 0) || !(n > 0);
+}
 
 static void put(struct table *t, int row, int column, double number, const char *text)
 {
@@ -119,6 +131,12 @@ static const char *bytes_text(double bytes, struct arena *a)
     return isfinite(bytes) ? arena_strdup(a, str_bytes(buffer, bytes)) : NULL;
 }
 
+static const char *percent_text(double share, struct arena *a)
+{
+    char buffer[32];
+    return isfinite(share) ? arena_printf(a, "%s %%", str_number(buffer, 100 * share, 3)) : NULL;
+}
+
 static void fill_gauges(struct table *t, int row, const struct gauge_figures *g, struct arena *a)
 {
     double per_joule = 1 / g->joules_per_token;
@@ -129,47 +147,102 @@ static void fill_gauges(struct table *t, int row, const struct gauge_figures *g,
     put(t, row, COLUMN_SLOWED, g->throttled, arena_printf(a, "%.1f %%", g->throttled * 100));
 }
 
+static const char *end_cell(const struct run_figures *f, struct arena *a)
+{
+    if (f->nan_iter >= 0) return arena_printf(a, "NaN at %lld", (long long)f->nan_iter);
+    if (f->complete) return NULL;
+    return f->end ? f->end : "no record";
+}
+
 static void fill_row(struct table *t, int row, const struct comparison *c, struct arena *a)
 {
     const struct run *run = c->run;
     const struct run_figures *f = &run[row].figures, *first = &run[0].figures;
     *table_at(t, row, COLUMN_RUN) = (struct table_cell){run[row].name, NAN};
     put(t, row, COLUMN_ITERS, (double)f->iters, count_text((double)f->iters, a));
+    double seen = (double)f->iters * run[row].plan.tokens_per_step;
+    bool alike = true;
+    for (int r = 1; r < c->runs; r++) alike &= same_tokens_per_step(&run[0], &run[r]);
+    if (!alike) put(t, row, COLUMN_SEEN, seen, count_text(seen, a));
+    table_at(t, row, COLUMN_END)->text = end_cell(f, a);
     put(t, row, COLUMN_FINAL_VAL, f->final_val_loss, arena_printf(a, "%.4f", f->final_val_loss));
+    if (f->nan_iter >= 0) *table_at(t, row, COLUMN_FINAL_VAL) = (struct table_cell){"NaN", NAN};
     put(t, row, COLUMN_BEST_VAL, f->best_val_loss, arena_printf(a, "%.4f", f->best_val_loss));
     put(t, row, COLUMN_MS, f->ms_median, ms_text(f->ms_median, f->ms_median, a));
     put(t, row, COLUMN_STD, f->ms_std, ms_text(f->ms_std, f->ms_median, a));
     put(t, row, COLUMN_TOKENS, f->tokens_per_s, count_text(f->tokens_per_s, a));
-    put(t, row, COLUMN_MFU, f->mfu, arena_printf(a, "%.3g %%", 100 * f->mfu));
+    put(t, row, COLUMN_MFU, f->mfu, percent_text(f->mfu, a));
+    put(t, row, COLUMN_RUN_TOKENS, f->run_tokens_per_s, count_text(f->run_tokens_per_s, a));
+    put(t, row, COLUMN_RUN_MFU, f->run_mfu, percent_text(f->run_mfu, a));
     put(t, row, COLUMN_PLANNED, f->memory_planned, bytes_text(f->memory_planned, a));
     put(t, row, COLUMN_PEAK, f->memory_peak, bytes_text(f->memory_peak, a));
     fill_gauges(t, row, &run[row].gauges.figures, a);
     put(t, row, COLUMN_PARAMETERS, run[row].plan.parameters,
         count_text(run[row].plan.parameters, a));
     if (t->rows == 1) return;
-    const struct speed *speed = &c->speed[row];
+    const struct judgement *speed = &c->speed[row];
     double memory = f->memory_planned / first->memory_planned;
     bool named = speed->verdict.kind > VERDICT_UNCERTAIN;
     if (row == 0) *table_at(t, 0, COLUMN_SPEED) = (struct table_cell){"1.00 x", 1};
     if (row > 0)
         *table_at(t, row, COLUMN_SPEED) =
-            (struct table_cell){speed_cell(speed, a), named ? speed->verdict.speed : NAN};
+            (struct table_cell){judge_cell(speed, a), named ? speed->verdict.speed : NAN};
     put(t, row, COLUMN_PLANNED_RATIO, memory, arena_printf(a, "%+.1f %%", (memory - 1) * 100));
 }
 
 /* --- in words --------------------------------------------------------------------------------- */
 
+/* What makes losses of two runs measures of different things. */
+static const struct {
+    const char *key, *what;
+} evaluation[] = {
+    {"dataset", "data sets"},
+    {"block_size", "lengths of context"},
+    {"eval_iters", "numbers of evaluation batches"},
+    {"seed", "seeds, hence other evaluation batches"},
+};
+
+const char *compare_why_not(const struct run *x, const struct run *y, struct arena *a)
+{
+    if (x->figures.nan_iter >= 0 || y->figures.nan_iter >= 0)
+        return arena_printf(a, "the loss of %s became NaN",
+                            y->figures.nan_iter >= 0 ? y->name : x->name);
+    if (x->vocabulary_sha256 && y->vocabulary_sha256 &&
+        strcmp(x->vocabulary_sha256, y->vocabulary_sha256) != 0)
+        return "they have different vocabularies";
+    bool known = x->val_sha256 && y->val_sha256;
+    if (known && strcmp(x->val_sha256, y->val_sha256) != 0)
+        return "they were evaluated on different texts";
+    for (int i = known; i < COUNT_OF(evaluation); i++) { /* equal texts may have two names */
+        const char *key = evaluation[i].key, *v = run_pair_find(x->setting, x->settings, key);
+        const char *w = run_pair_find(y->setting, y->settings, key);
+        if (v && w && strcmp(v, w) != 0)
+            return arena_printf(a, "they have different %s (%s = %s and %s)", evaluation[i].what,
+                                key, v, w);
+    }
+    return NULL;
+}
+
+/* Training tokens before an evaluation; iterations if they are unknown. */
+static double seen_at(const struct run *r, int eval)
+{
+    double per_step = r->plan.tokens_per_step;
+    return (double)r->eval[eval].iter * (per_step > 0 ? per_step : 1);
+}
+
 int compare_val_loss(const struct run *a, const struct run *b, double *ret_largest,
                      double *ret_last)
 {
     int shared = 0;
+    bool by_iter = same_tokens_per_step(a, b);
     *ret_largest = *ret_last = 0;
     for (int i = 0, j = 0; i < a->evals && j < b->evals;) {
-        int64_t x = a->eval[i].iter, y = b->eval[j].iter;
+        double x = by_iter ? (double)a->eval[i].iter : seen_at(a, i);
+        double y = by_iter ? (double)b->eval[j].iter : seen_at(b, j);
         double d = b->eval[j].val_loss - a->eval[i].val_loss;
         i += x <= y;
         j += y <= x;
-        if (x != y || !isfinite(d)) continue;
+        if (x != y || !isfinite(d) || (!by_iter && x == 0)) continue;
         shared++;
         *ret_last = d;
         *ret_largest = fmax(*ret_largest, fabs(d));
@@ -188,10 +261,17 @@ static const char *memory_words(const struct run *first, const struct run *r, st
 static const char *loss_words(const struct run *first, const struct run *r, struct arena *a)
 {
     double largest, last;
+    const char *why = compare_why_not(first, r, a);
+    if (why) return arena_printf(a, "losses are not compared, because %s", why);
     int shared = compare_val_loss(first, r, &largest, &last);
+    bool by_iter = same_tokens_per_step(first, r);
+    if (!shared && !by_iter && first->evals && r->evals)
+        return "losses are not compared, because the two were never evaluated after equally many "
+               "training tokens";
     if (!shared) return NULL;
     const char *count = shared == 1 ? "at the one evaluation they share"
                                     : arena_printf(a, "over %d evaluations", shared);
+    if (!by_iter) count = arena_printf(a, "%s after equally many tokens", count);
     if (largest == 0) return arena_printf(a, "validation losses are equal %s", count);
     return arena_printf(a, "validation losses differ by at most %.2g %s (%+.2g at the last)",
                         largest, count, last);
@@ -200,8 +280,8 @@ static const char *loss_words(const struct run *first, const struct run *r, stru
 static const char *verdict_of(const struct comparison *c, int n, struct arena *a)
 {
     const struct run *first = &c->run[0], *r = &c->run[n];
-    bool same_work = c->speed[n].how == SPEED_SAME_WORK; /* hence the same memory */
-    const char *part[] = {speed_words(&c->speed[n], first->name, a),
+    bool same_work = c->speed[n].how == JUDGED_SAME_PLAN; /* hence the same memory */
+    const char *part[] = {judge_words(&c->speed[n], first->name, a),
                           same_work ? NULL : memory_words(first, r, a), loss_words(first, r, a)};
     static const char *const begin[] = {" ", " runs ", ": "}, *const between[] = {"", ", ", "; "};
     const char *text = r->name;
@@ -223,6 +303,25 @@ static void note(struct noting *n, const char *text)
 {
     ARENA_GROW(n->a, n->c->note, n->c->notes, n->capacity);
     n->c->note[n->c->notes++] = text;
+}
+
+const char *compare_end(const struct run *r, struct arena *a)
+{
+    const struct run_figures *f = &r->figures;
+    const char *why = f->why ? arena_printf(a, ": %s", f->why) : "";
+    long long iters = f->iters;
+    if (f->nan_iter >= 0 && f->why) return arena_printf(a, "%s diverged%s.", r->name, why);
+    if (f->nan_iter >= 0)
+        return arena_printf(a, "%s diverged: its loss is NaN or infinite at iteration %lld.",
+                            r->name, (long long)f->nan_iter);
+    if (f->complete) return NULL;
+    if (!f->end)
+        return arena_printf(a,
+                            "%s is not finished: it ends at iteration %lld. There is no record of "
+                            "its end: it was killed, or it still runs.",
+                            r->name, iters);
+    return arena_printf(a, "%s is not finished: it ends at iteration %lld: %s%s.", r->name, iters,
+                        f->end, why);
 }
 
 static bool differs(const struct difference *list, int n, const char *key)
@@ -261,9 +360,9 @@ static bool all_in_turns(const struct comparison *c)
 {
     bool in_turns = false;
     for (int r = 1; r < c->runs; r++) {
-        if (c->speed[r].how == SPEED_IN_TURNS)
+        if (c->speed[r].how == JUDGED_IN_TURNS)
             in_turns = true;
-        else if (c->speed[r].how != SPEED_SAME_WORK)
+        else if (c->speed[r].how != JUDGED_SAME_PLAN)
             return false;
     }
     return in_turns;
@@ -274,20 +373,19 @@ static void add_notes(struct comparison *c, struct arena *a)
     struct noting notes = {.c = c, .a = a}, *n = &notes;
     for (int r = 0; r < c->runs; r++) {
         const struct run *run = &c->run[r];
-        int no_number = 0;
-        for (int i = 0; i < run->steps; i++) no_number += !isfinite(run->step[i].loss);
-        if (!run->figures.complete)
-            NOTE(n, "%s is not finished: it ends at iteration %lld.", run->name,
-                 (long long)run->figures.iters);
-        if (run->figures.others_busy > SPEED_BUSY_SHARE)
+        const char *end = compare_end(run, a);
+        if (end) note(n, end);
+        if (run->figures.mfu > 1)
+            NOTE(n,
+                 "The MFU of %s is above 100 %%: the peak was measured too low, perhaps on a busy "
+                 "machine; `strobe machine` measures it again.",
+                 run->name);
+        if (run->figures.others_busy > LOAD_BUSY)
             NOTE(n, "Other programs used %.0f %% of the processors while %s ran: %s.",
                  run->figures.others_busy * 100, run->name,
                  all_in_turns(c)
                      ? "its times are too long; the verdict compares turns and allows for that"
                      : "do not trust its times");
-        if (no_number)
-            NOTE(n, "The loss of %s is NaN or infinite in %d of its %d logged steps.", run->name,
-                 no_number, run->steps);
     }
     const char *busy = busy_words(c->run, c->runs, a);
     if (busy) note(n, busy);
@@ -310,7 +408,7 @@ void compare_runs(const struct run *run, int n, struct arena *a, struct comparis
     c.environments = find_differences(run, n, true, a, &c.environment);
     c.table = table_new(columns, COLUMN_COUNT, n, a);
     c.verdict = ARENA_NEW(a, const char *, n);
-    c.speed = ARENA_NEW(a, struct speed, n);
+    c.speed = ARENA_NEW(a, struct judgement, n);
     for (int r = 1; r < n; r++) c.speed[r] = speed_of(&run[0], &run[r], a);
     for (int r = 0; r < n; r++) {
         fill_row(&c.table, r, &c, a);

@@ -19,20 +19,26 @@ struct comparison {
     int runs;
     struct difference *setting, *environment;
     int settings, environments;
-    struct speed *speed;  /* of each run, relative to the first */
-    struct table table;   /* a row for each run: the main results */
-    const char **verdict; /* a sentence for each run after the first: speed, memory, loss */
+    struct judgement *speed; /* of each run, relative to the first */
+    struct table table;      /* a row for each run: the main results */
+    const char **verdict;    /* a sentence for each run after the first: speed, memory, loss */
     int verdicts;
     const char **note; /* sentences of caution: an unfinished run, another machine */
     int notes;
 };
 
 void compare_runs(const struct run *run, int n, struct arena *a, struct comparison *ret_comparison);
-/* Compares the validation losses of two runs at shared iterations: the largest absolute
- * difference, and b - a at the last one. Returns the number of shared evaluations. */
+/* Compares the validation losses of two runs at shared iterations, or if these differ in tokens,
+ * after equally many training tokens: the largest absolute difference, and b - a at the last one.
+ * Returns the number of shared evaluations. */
 int compare_val_loss(const struct run *a, const struct run *b, double *ret_largest,
                      double *ret_last);
 /* The settings that differ as a table: a row for each key, a column for each run. */
 struct table compare_settings_table(const struct comparison *c, struct arena *a);
+/* Why losses of two runs are not comparable: "they have different data sets (...)"; NULL: they
+ * are. */
+const char *compare_why_not(const struct run *x, const struct run *y, struct arena *a);
+/* How a run ended, in a sentence; NULL: it finished, and its losses are numbers. */
+const char *compare_end(const struct run *r, struct arena *a);
 
 #endif

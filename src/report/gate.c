@@ -12,12 +12,11 @@ const char *gate_outcome_name(enum gate_outcome outcome)
     return names[outcome];
 }
 
-static enum gate_outcome outcome_of(const struct speed *s)
+static enum gate_outcome outcome_of(const struct judgement *s)
 {
-    if (s->how == SPEED_SAME_WORK) return GATE_PASSED;
-    if (s->how == SPEED_UNKNOWN || s->how == SPEED_BUSY) return GATE_UNCERTAIN;
-    if (s->verdict.kind == VERDICT_SLOWER) return GATE_REGRESSION;
-    return s->verdict.kind == VERDICT_UNCERTAIN ? GATE_UNCERTAIN : GATE_PASSED;
+    if (s->how == JUDGED_SAME_PLAN) return GATE_PASSED;
+    if (s->how == JUDGED_NOT || s->verdict.kind == VERDICT_UNCERTAIN) return GATE_UNCERTAIN;
+    return s->verdict.kind == VERDICT_SLOWER ? GATE_REGRESSION : GATE_PASSED;
 }
 
 static void add(struct gate *g, const char *subject, const char *what, enum gate_outcome outcome,
@@ -27,10 +26,10 @@ static void add(struct gate *g, const char *subject, const char *what, enum gate
     if (outcome > g->outcome) g->outcome = outcome;
 }
 
-static void add_speed(struct gate *g, const char *subject, const char *what, const struct speed *s,
-                      struct arena *a)
+static void add_speed(struct gate *g, const char *subject, const char *what,
+                      const struct judgement *s, struct arena *a)
 {
-    const char *words = speed_words(s, g->baseline, a);
+    const char *words = judge_words(s, g->baseline, a);
     if (!words) words = "has too few steps to tell its speed";
     add(g, subject, what, outcome_of(s), arena_printf(a, "%s %s.", subject, words));
 }
@@ -46,13 +45,23 @@ static void add_memory(struct gate *g, const char *subject, double before, doubl
                      100 * (after / before - 1)));
 }
 
+/* A NaN is a regression, whatever the baseline did; a run that did not finish tells less. */
+static void add_end(struct gate *g, const struct run *r, struct arena *a)
+{
+    const char *text = compare_end(r, a);
+    if (text)
+        add(g, r->name, "end", r->figures.nan_iter >= 0 ? GATE_REGRESSION : GATE_UNCERTAIN, text);
+}
+
 struct gate gate_of(const struct comparison *runs, const struct changes *change, int changes,
                     struct arena *a)
 {
-    struct gate g = {.one = ARENA_NEW(a, struct gate_case, 2 * (runs->runs + changes) + 1)};
+    struct gate g = {.one = ARENA_NEW(a, struct gate_case, 3 * (runs->runs + changes) + 1)};
     for (int r = 1; r < runs->runs; r++) {
         const struct run *first = &runs->run[0], *run = &runs->run[r];
         g.baseline = first->name;
+        if (r == 1) add_end(&g, first, a);
+        add_end(&g, run, a);
         add_speed(&g, run->name, "speed", &runs->speed[r], a);
         add_memory(&g, run->name, first->plan.total, run->plan.total, a);
     }

@@ -2,7 +2,8 @@
  *
  * Each run and profile after the first is held against the first: its speed by the rule of
  * base/verdict.h, and its planned memory, which is exact. Slower, or more memory by more than the
- * smallest difference with a name, is a regression; "cannot tell" is none, but it is said. */
+ * smallest difference with a name, is a regression, and so is a loss that became NaN; "cannot tell"
+ * is none, but it is said. */
 #ifndef REPORT_GATE_H
 #define REPORT_GATE_H
 
@@ -18,7 +19,7 @@ const char *gate_outcome_name(enum gate_outcome outcome);
 
 struct gate_case {
     const char *subject; /* the run or profile */
-    const char *what;    /* "speed", "memory", "profiled step" */
+    const char *what;    /* "speed", "memory", "profiled step", "end" */
     enum gate_outcome outcome;
     const char *text; /* a sentence */
 };

@@ -76,9 +76,10 @@ static const char *reasons(json_t *by, struct arena *a)
 
 void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
 {
+    int points = json_is_null(summary) ? 0 : g->points; /* null: they were too few */
 #define MEAN(name)                                                     \
     finite_or(lenient_number(json_object_get(summary, #name), "mean"), \
-              mean(g, offsetof(struct gauge_point, name), 0, g->points, true))
+              mean(g, offsetof(struct gauge_point, name), 0, points, true))
     g->figures = (struct gauge_figures){
         .utilization = MEAN(utilization),
         .clock_mhz = MEAN(clock_mhz),
@@ -88,9 +89,8 @@ void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
         .tensor_active = MEAN(tensor_active),
         .dram_active = MEAN(dram_active),
         .joules_per_token = lenient_number(summary, "joules_per_token"),
-        .throttled =
-            finite_or(lenient_number(summary, "throttled"),
-                      mean(g, offsetof(struct gauge_point, throttled), 0, g->points, true)),
+        .throttled = finite_or(lenient_number(summary, "throttled"),
+                               mean(g, offsetof(struct gauge_point, throttled), 0, points, true)),
         .throttled_by = reasons(json_object_get(summary, "throttled_by"), a),
     };
 #undef MEAN

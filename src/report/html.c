@@ -78,11 +78,12 @@ static json_t *plan_json(const struct run *r)
         "total", number_or_null(p->total), "peak", number_or_null(r->figures.memory_peak));
 }
 
-static json_t *run_json(const struct run *r)
+static json_t *run_json(const struct run *r, const struct run *first, struct arena *a)
 {
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-        r->name, "dir", r->dir, "settings", pairs(r->setting, r->settings), "environment",
+        "{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "incomparable", text_or_null(compare_why_not(first, r, a)), "name", r->name, "dir", r->dir,
+        "settings", pairs(r->setting, r->settings), "environment",
         pairs(r->environment, r->environments), "steps", steps_json(r), "evals", evals_json(r),
         "plan", plan_json(r), "samples", text_or_null(r->samples), "complete", r->figures.complete,
         "ms_median", number_or_null(r->figures.ms_median), "ms_std",
@@ -132,7 +133,8 @@ json_t *html_data(const struct html_page *p, struct arena *a)
 {
     const struct comparison *c = p->runs;
     json_t *runs = json_array(), *benches = json_array();
-    for (int r = 0; r < c->runs; r++) json_array_append_new(runs, run_json(&c->run[r]));
+    for (int r = 0; r < c->runs; r++)
+        json_array_append_new(runs, run_json(&c->run[r], &c->run[0], a));
     for (int i = 0; i < p->sheets; i++) json_array_append_new(benches, bench_json(&p->sheet[i], a));
     json_t *data = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs, "table",
                              table_shown_json(&c->table), "settings",

@@ -4,6 +4,7 @@
 #include "base/str.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool same_machine(const struct profile_file *x, const struct profile_file *y)
@@ -45,25 +46,31 @@ static bool raise_to(struct profile_file *p, const struct profile_file *other)
     return rose;
 }
 
-/* "f32 120 GFLOP/s instead of 115 GFLOP/s, memory 27 GB/s instead of 25 GB/s" */
+/* "f32 120 GFLOP/s instead of 115 GFLOP/s, memory 27 GB/s instead of 25 GB/s"; NULL: equal as they
+ * are printed, or only copies of sizes that have no name. */
 static const char *raised_words(const struct profile_file *p, const struct profile_file *own,
                                 struct arena *a)
 {
     const char *text = "";
     char is[32], was[32];
-    for (int i = 0; i < p->products; i++)
-        if (p->product[i].rate > own->product[i].rate)
+    for (int i = 0; i < p->products; i++) {
+        str_flops(is, p->product[i].rate);
+        str_flops(was, own->product[i].rate);
+        if (strcmp(is, was) != 0)
             text = arena_printf(a, "%s%s%s %s/s instead of %s/s", text, *text ? ", " : "",
-                                p->product[i].name, str_flops(is, p->product[i].rate),
-                                str_flops(was, own->product[i].rate));
+                                p->product[i].name, is, was);
+    }
     for (int i = 0; i < p->copies; i++) {
         const struct profile_file_peak *c = &p->copy[i], *before;
         before = named(own->copy, own->copies, c->name);
-        if (before && c->rate > before->rate)
-            text = arena_printf(a, "%s%s%s %.3g GB/s instead of %.3g GB/s", text, *text ? ", " : "",
-                                c->name, 1e-9 * c->rate, 1e-9 * before->rate);
+        if (!before) continue;
+        snprintf(is, sizeof is, "%.3g GB/s", 1e-9 * c->rate);
+        snprintf(was, sizeof was, "%.3g GB/s", 1e-9 * before->rate);
+        if (strcmp(is, was) != 0)
+            text = arena_printf(a, "%s%s%s %s instead of %s", text, *text ? ", " : "", c->name, is,
+                                was);
     }
-    return *text ? text : "copies of some sizes";
+    return *text ? text : NULL;
 }
 
 /* The floor of one execution, as the profiler computes it; what is unknown stays. */
@@ -75,6 +82,8 @@ static void find_floor(const struct profile_file *p, struct profile_file_row *r)
     if (!(r->floor_ms > 0) || !(r->flops >= 0 && r->bytes >= 0) || !m->copies) return;
     double rate = m->gpu ? m->copy_rate[m->copies - 1]
                          : curve_at(m->copy_bytes, m->copy_rate, m->copies, r->bytes / m->threads);
+    for (int i = 0; i < m->copies && 1e3 * r->bytes / rate > r->run_ms.median; i++)
+        rate = fmax(rate, m->copy_rate[i]); /* its data was in a cache */
     r->floor_ms = fmax(peak ? 1e3 * r->flops / peak->rate : 0, 1e3 * r->bytes / rate);
 }
 

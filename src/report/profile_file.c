@@ -1,6 +1,7 @@
 #include "report/profile_file.h"
 
 #include "base/file.h"
+#include "base/load.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "present/lenient.h"
@@ -41,7 +42,11 @@ double profile_file_floor(const struct profile_file *p)
     return ms;
 }
 
-static const double OTHERS = 0.1; /* processors that the idle system itself uses */
+double profile_file_busy(const struct profile_file *p)
+{
+    double all = p->processors > 0 ? p->processors : p->threads; /* older files lack the first */
+    return p->others > 0 && all > 0 ? fmin(p->others / all, 1) : 0;
+}
 
 static const char *digits(double x, int n, struct arena *a)
 {
@@ -51,14 +56,18 @@ static const char *digits(double x, int n, struct arena *a)
 
 const char *profile_file_words(const struct profile_file *p, struct arena *a)
 {
-    double ms = p->step_ms.mean > 0 ? p->step_ms.mean : profile_file_ms(p);
+    bool median = p->threads > 0 && profile_file_busy(p) > LOAD_BUSY && p->step_ms.median > 0;
+    double ms = median                ? p->step_ms.median
+                : p->step_ms.mean > 0 ? p->step_ms.mean
+                                      : profile_file_ms(p);
     double floor = profile_file_floor(p);
-    const char *text = arena_printf(a, "%s: a step takes %.3f ms on average", p->name, ms);
+    const char *text = arena_printf(a, "%s: a step takes %.3f ms %s", p->name, ms,
+                                    median ? "(median)" : "on average");
     if (floor > 0)
         text = arena_printf(a, "%s, its floor is %s ms (%s times as long)", text,
                             digits(floor, 4, a), digits(ms / floor, 3, a));
     text = arena_printf(a, "%s; nothing ran for %.3f ms", text, p->idle_ms);
-    if (p->others > OTHERS)
+    if (profile_file_busy(p) > LOAD_BUSY)
         text = arena_printf(a, "%s; other programs kept %s processors busy", text,
                             digits(p->others, 2, a));
     if (p->dropped > 0)
@@ -402,6 +411,7 @@ static void read_head(struct profile_file *p, const json_t *j, struct arena *a)
     p->command = text_of(j, "command", a);
     p->commit = text_of(j, "commit", a);
     p->work = text_of(json_object_get(j, "plan"), "plan_sha256", a);
+    p->tokens = lenient_number(json_object_get(j, "plan"), "tokens_per_step");
     read_chunks(&p->chunks, json_object_get(j, "chunks"), a);
     p->model = model_of(j, a);
     p->device = text_of(j, "device", a);

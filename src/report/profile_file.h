@@ -114,6 +114,7 @@ struct profile_file {
     const char *model;   /* "12 layers, 768 channels, ..." */
     const char *device, *version, *date, *times_by, *times_why, *traced_by, *dropped_why;
     bool replay;
+    double tokens; /* of a step; NAN: unknown */
     double threads, warmup, steps, overhead, host_ms, dropped, unmatched;
     struct profile_file_times step_ms; /* of profiled steps */
     double plain_ms;                   /* median of steps without profiling */
@@ -147,6 +148,8 @@ enum status profile_file_read(const char *path, const char *name, struct arena *
                               struct profile_file *ret_profile);
 /* Sets `copy` from the machine's copies: the ceilings that have a name. */
 void profile_file_name_copies(struct profile_file *p);
+/* The share of all processors that other programs used; 0: none, or unknown. */
+double profile_file_busy(const struct profile_file *p);
 /* Mean step time as the sum of rows and idle time; the sum of the lower bounds. */
 double profile_file_ms(const struct profile_file *p);
 double profile_file_floor(const struct profile_file *p);

@@ -1,6 +1,7 @@
 #include "report/profile_page.h"
 
 #include "base/json.h"
+#include "base/load.h"
 #include "present/lenient.h"
 #include "present/markup.h"
 #include "report/changes.h"
@@ -170,8 +171,8 @@ static json_t *head_json(const struct profile_file *p)
         number(p->steps), "overhead", number(p->overhead), "host_ms", number(p->host_ms), "dropped",
         number(p->dropped), "plain_ms", number(p->plain_ms), "unmatched", number(p->unmatched),
         "dropped_why", text_or_null(p->dropped_why), "traced_by", text_or_null(p->traced_by),
-        "others", number(p->others), "command", text_or_null(p->command), "model",
-        text_or_null(p->model));
+        "others", number(profile_file_busy(p) > LOAD_BUSY ? p->others : NAN), "command",
+        text_or_null(p->command), "model", text_or_null(p->model));
 }
 
 static json_t *picture_json(const struct profile_file *p, const struct roofline_frame *frame)

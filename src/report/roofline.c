@@ -188,7 +188,7 @@ static void print_words(struct str *s, const struct profile_file *p,
     str_append(s, chart_value_text(text, CHART_FLOPS, rate(k)));
     str_printf(s, " at %.3g FLOP per byte, %s", intensity(k),
                chart_value_text(text, CHART_BANDWIDTH, 1e3 * k->bytes / k->work_ms));
-    if (k->floor_ms > 0)
+    if (k->floor_ms > 0 && !str_same(r->bound, "latency"))
         str_printf(s, "\nfloor %.4g ms; it takes %.3g times as long", k->floor_ms,
                    k->work_ms / k->floor_ms);
     if (!r->bound) return;

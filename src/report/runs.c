@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/stats.h"
+#include "base/str.h"
 #include "present/lenient.h"
 
 #include <errno.h>
@@ -214,12 +215,25 @@ static double median_of(const struct run *r, size_t member, struct arena *a)
     return s.n ? s.median : NAN;
 }
 
+/* The first iteration whose loss is not a number. */
+static int64_t nan_iter_of(const struct run *r)
+{
+    int64_t first = -1;
+    for (int i = 0; i < r->steps && first < 0; i++)
+        if (!isfinite(r->step[i].loss)) first = r->step[i].iter;
+    for (int i = 0; i < r->evals; i++)
+        if (!isfinite(r->eval[i].val_loss + r->eval[i].train_loss) &&
+            (first < 0 || r->eval[i].iter < first))
+            return r->eval[i].iter;
+    return first;
+}
+
 static void derive_figures(struct run *r, struct arena *a)
 {
     struct stats ms = stats_of_steps(r, offsetof(struct run_step, ms), a);
     struct run_figures *f = &r->figures;
     *f = (struct run_figures){.timed = ms.n, .memory_planned = r->plan.total};
-    f->others_busy = f->memory_peak = f->mfu = NAN;
+    f->others_busy = f->memory_peak = f->mfu = f->run_mfu = NAN;
     f->plan_flops = median_of(r, offsetof(struct run_step, plan_flops), a);
     f->plan_bytes = median_of(r, offsetof(struct run_step, plan_bytes), a);
     f->final_train_loss = f->final_val_loss = f->best_val_loss = NAN;
@@ -228,6 +242,7 @@ static void derive_figures(struct run *r, struct arena *a)
     f->ms_std = ms.n > 1 ? ms.std : NAN;
     f->ms_spread = ms.n > 1 ? (ms.p75 - ms.p25) / 2 : NAN;
     f->tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.median * 1e3 : NAN;
+    f->run_tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.mean * 1e3 : NAN;
     for (int i = 0; i < r->steps; i++) { /* with log_interval=10, a line stands for ten steps */
         int64_t before = i ? r->step[i - 1].iter : r->step[i].iter - 1;
         f->seconds += r->step[i].ms * 1e-3 * (double)(r->step[i].iter - before);
@@ -244,10 +259,19 @@ static void derive_figures(struct run *r, struct arena *a)
     int64_t stepped = r->steps ? r->step[r->steps - 1].iter + 1 : 0;
     int64_t evaluated = r->evals ? r->eval[r->evals - 1].iter : 0;
     f->iters = stepped > evaluated ? stepped : evaluated;
+    f->nan_iter = nan_iter_of(r);
 }
 
-static void prefer_summary(struct run_figures *f, json_t *summary)
+static const char *text_of(json_t *object, const char *key, struct arena *a)
 {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? lenient_utf8(text, (int64_t)strlen(text), a) : NULL;
+}
+
+static void prefer_summary(struct run_figures *f, json_t *summary, struct arena *a)
+{
+    f->end = text_of(summary, "end", a);
+    f->why = text_of(summary, "why", a);
     double iters = lenient_number(summary, "iters");
     if (lenient_is_count(iters)) f->iters = (int64_t)iters;
     f->seconds = first_finite(lenient_number(summary, "seconds"), f->seconds);
@@ -255,12 +279,16 @@ static void prefer_summary(struct run_figures *f, json_t *summary)
     f->ms_std = first_finite(lenient_number(summary, "ms_std"), f->ms_std);
     f->tokens_per_s = first_finite(lenient_number(summary, "tokens_per_s"), f->tokens_per_s);
     f->mfu = lenient_number(summary, "mfu");
+    f->run_mfu = lenient_number(summary, "run_mfu");
+    f->run_tokens_per_s =
+        first_finite(lenient_number(summary, "run_tokens_per_s"), f->run_tokens_per_s);
     f->final_val_loss = first_finite(lenient_number(summary, "final_val_loss"), f->final_val_loss);
     f->best_val_loss = first_finite(lenient_number(summary, "best_val_loss"), f->best_val_loss);
     f->memory_peak =
         first_finite(lenient_number(summary, "peak_measured"), lenient_number(summary, "peak_rss"));
     f->others_busy = lenient_number(summary, "others_busy");
     f->complete = json_is_true(json_object_get(summary, "complete"));
+    if (str_same(f->end, "nan") && f->nan_iter < 0) f->nan_iter = f->iters;
 }
 
 /* --- the directory ---------------------------------------------------------------------------- */
@@ -334,16 +362,21 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     TRY(read_object(arena_printf(a, "%s/env.json", dir), false, a, &object));
     if (object) flatten(&r, object, "", &capacity, a);
     json_decref(object);
+    TRY(read_object(arena_printf(a, "%s/vocabulary.json", dir), false, a, &object));
+    r.val_sha256 = text_of(json_object_get(object, "val"), "sha256", a);
+    r.vocabulary_sha256 = text_of(object, "vocabulary_sha256", a);
+    json_decref(object);
     TRY(read_object(arena_printf(a, "%s/plan.json", dir), true, a, &object));
     parse_plan(&r.plan, object, a);
     json_decref(object);
     derive_figures(&r, a);
     TRY(read_object(arena_printf(a, "%s/summary.json", dir), true, a, &object));
-    if (object) prefer_summary(&r.figures, object);
+    if (object) prefer_summary(&r.figures, object, a);
     gauges_conclude(&r.gauges, json_object_get(object, "gauges"), a);
     json_decref(object);
     struct gauge_figures *g = &r.gauges.figures;
-    g->joules_per_token = first_finite(g->joules_per_token, g->power_w / r.figures.tokens_per_s);
+    g->joules_per_token =
+        first_finite(g->joules_per_token, g->power_w / r.figures.run_tokens_per_s);
     *ret_run = r;
     return ST_OK;
 }

@@ -1,10 +1,11 @@
 /* attention-block: the kernels of one attention block, unfused ("slow") and flash. */
+#include "bench/bench_cells.h"
 #include "present/table_cells.h"
 #include "suite/joined.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
 
-enum { LENGTHS_MOST = 8, TOP = 12, STEPS = 20 };
+enum { LENGTHS_MOST = 8, TOP = 12, STEPS = 20, LEAST = 3, WARMUP = 3 };
 static const double limit_ms = 20e3, small_limit_ms = 4e3;
 static const char file[] = "attention_block.conf", words[] = "fusion=op";
 static const struct suite_small smaller[SUITE_SMALLS] = {
@@ -13,7 +14,7 @@ static const char *const ways[] = {"slow", "flash"};
 
 /* --- totals ----------------------------------------------------------------------------------- */
 
-enum { WAY, LENGTH, FORWARD, BACKWARD, BOTH, IDLE, TIMES, NOTE, COLUMNS };
+enum { WAY, LENGTH, FORWARD, BACKWARD, BOTH, IDLE, TIMES, VERDICT, NOTE, COLUMNS };
 
 static const struct table_column columns[COLUMNS] = {
     [WAY] = {"attention", "attention", "slow: unfused, with the score matrices in memory; or flash",
@@ -23,7 +24,10 @@ static const struct table_column columns[COLUMNS] = {
     [BACKWARD] = {"backward_ms", "backward ms", "mean time per step, with idle time", true},
     [BOTH] = {"both_ms", "both ms", "forward and backward", true},
     [IDLE] = {"idle_percent", "idle %", "share of both passes", true},
-    [TIMES] = {"times_slow", "x slow", "speedup over slow at this length, both passes", true},
+    [TIMES] = {"times_slow", "x slow",
+               "speed relative to slow at this length, both passes, timed in turns", true},
+    [VERDICT] = {"verdict", "verdict",
+                 "whether it is faster than slow, by the rule of docs/MEASURING.md", false},
     [NOTE] = {"note", "note", "why it was not measured", false},
 };
 
@@ -31,7 +35,8 @@ struct blocks {
     const struct suite_request *request;
     bool small;
     struct table *totals;
-    double slow_ms; /* of the last length; 0: not measured */
+    struct bench_cell pair[COUNT_OF(ways)]; /* slow and flash of the last length */
+    double pair_ms;                         /* of one step of each, profiled */
     struct kernel_lines lines;
     struct joined kernels, ops;
     struct host_lines host;
@@ -48,10 +53,27 @@ static void set_total(struct blocks *x, int row, const struct profile *p)
     table_set(t, row, BOTH, 4, both, x->a);
     table_set(t, row, IDLE, 3, 100 * profile_family_ms(p, FORWARDS | BACKWARDS, FAMILY_IDLE) / both,
               x->a);
-    if (row % COUNT_OF(ways) == 0)
-        x->slow_ms = both;
-    else if (x->slow_ms > 0)
-        table_set(t, row, TIMES, 3, x->slow_ms / both, x->a);
+    x->pair_ms += both;
+}
+
+/* Times both passes of slow and flash in turns, without profiling. The last row is flash. */
+static enum status time_in_turns(struct blocks *x)
+{
+    struct bench_options o = {.order = BENCH_ROUNDS, .limit = x->request->limit};
+    enum bench_order order;
+    int row = x->totals->rows - 1;
+    double rounds = (x->small ? small_limit_ms : limit_ms) / x->pair_ms;
+    int most = x->request->steps ? (int)x->request->steps : STEPS, steps = most;
+    if (rounds < most) steps = rounds < LEAST ? LEAST : (int)rounds;
+    for (int way = 0; way < COUNT_OF(ways); way++) {
+        x->pair[way].warmup = WARMUP;
+        x->pair[way].steps = steps < most ? steps : most;
+    }
+    TRY(bench_cells_run(&o, x->pair, COUNT_OF(ways), &order, x->a));
+    struct judgement j = bench_cells_judge(&x->pair[0], &x->pair[1], BENCH_BOTH, order);
+    if (j.verdict.kind) table_set(x->totals, row, TIMES, 3, j.verdict.speed, x->a);
+    table_set_text(x->totals, row, VERDICT, judge_name(&j));
+    return ST_OK;
 }
 
 /* --- one variant at one length ---------------------------------------------------------------- */
@@ -67,13 +89,15 @@ static enum status add_one(struct blocks *x, int64_t T, int way)
     TRY(suite_config(r, file, words, more, &c, x->a));
     c.model.block_size = T;
     TRY(model_check(&c));
-    if (!way) x->slow_ms = 0;
+    if (!way) x->pair_ms = 0;
+    x->pair[way] = (struct bench_cell){.config = c, .lines = 1u << BENCH_BOTH};
     table_set_text(x->totals, row, WAY, ways[way]);
     table_set(x->totals, row, LENGTH, 0, (double)T, x->a);
     TRY(profiled_run(&p, r, &c, 0, r->steps ? (int)r->steps : STEPS,
                      x->small ? small_limit_ms : limit_ms));
+    x->pair[way].reason = p.reason ? arena_strdup(x->a, p.reason) : NULL;
     if (p.reason)
-        table_set_text(x->totals, row, NOTE, arena_strdup(x->a, p.reason));
+        table_set_text(x->totals, row, NOTE, x->pair[way].reason);
     else
         set_total(x, row, &p.profile);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD && !p.reason; phase++)
@@ -85,7 +109,8 @@ static enum status add_one(struct blocks *x, int64_t T, int way)
         host_lines_add(&x->host, ways[way], T, &p.profile);
     }
     profiled_close(&p);
-    return ST_OK;
+    bool pair = way && !x->pair[0].reason && !x->pair[1].reason && !suite_stopped();
+    return pair ? time_in_turns(x) : ST_OK;
 }
 
 /* Adds a note about the block with the keys of the request. */

@@ -22,7 +22,7 @@
     X(SAMPLES, "samples", "n", "measured steps", true) \
     X(RATE, "tokens_per_s", "tokens/s", "tokens per second, from the mean", true) \
     X(TIMES, "times_first", "x first", \
-      "speedup over the first value of the last key, from the means", true) \
+      "speed per token relative to the first value of the last key, by the median ratio", true) \
     X(VERDICT, "verdict", "verdict", "whether it is faster than that one, by the rule of docs/MEASURING.md", false) \
     X(MEMORY, "memory_bytes", "memory", "memory of the plans of the cell", true) \
     X(LOSS, "first_loss", "loss", "loss of the first step", true) \
@@ -90,13 +90,12 @@ static void set_line(struct table *t, int row, int first, const struct bench_cel
     if (l != BENCH_DIFFERENCE) table_set(t, row, first + FIRST, 4, c->line[l].first_ms, a);
     table_set(t, row, first + SAMPLES, 0, ms->n, a);
     if (ms->mean > 0 && l != BENCH_UPDATE && l != BENCH_DIFFERENCE && l != BENCH_BACKWARD)
-        table_set_count(t, row, first + RATE, (double)c->tokens * 1e3 / ms->mean, a);
+        table_set_count(t, row, first + RATE, bench_line_tokens(c, l) * 1e3 / ms->mean, a);
     if (l == bench_line_of_loss(c->lines)) table_set(t, row, first + LOSS, 6, c->loss, a);
-    if (base == c || base->reason || !base->line[l].ms.n || !(ms->mean > 0)) return;
-    bool equal;
-    struct verdict v = bench_cells_verdict(base, c, l, order, &equal);
-    if (!equal) table_set(t, row, first + TIMES, 3, base->line[l].ms.mean / ms->mean, a);
-    table_set_text(t, row, first + VERDICT, equal ? "same plan" : verdict_name(v.kind));
+    if (base == c || base->reason) return;
+    struct judgement j = bench_cells_judge(base, c, l, order);
+    if (j.verdict.kind) table_set(t, row, first + TIMES, 3, j.verdict.speed, a);
+    table_set_text(t, row, first + VERDICT, judge_name(&j));
 }
 
 static int rows_of(const struct bench_cell *cell, int cells)

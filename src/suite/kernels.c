@@ -48,7 +48,8 @@ static void add_group(struct kernel_lines *l, int row, const struct profile_grou
     table_set(t, row, RUNS, 0, g->runs, l->a);
     table_set(t, row, MEAN_US, 4, 1e3 * g->run_ms.mean, l->a);
     if (g->bound) table_set_text(t, row, BOUND, bound_name(g->bound));
-    if (g->floor_ms > 0) table_set(t, row, FLOOR, 3, g->work_ms / g->floor_ms, l->a);
+    if (g->floor_ms > 0 && g->bound != BOUND_LATENCY)
+        table_set(t, row, FLOOR, 3, g->work_ms / g->floor_ms, l->a);
 }
 
 void kernel_lines_add(struct kernel_lines *l, const char *subject, int64_t T, const char *phase,

@@ -65,8 +65,8 @@ static void set_row(struct table *t, int row, const struct ladder_rung *r, struc
     table_set(t, row, STEPS_TAKEN, 0, r->ms.n, a);
     table_set_count(t, row, TOKENS, r->tokens_per_s, a);
     if (r->times_before > 0) {
-        if (!r->same_plan) table_set(t, row, BEFORE, 3, r->times_before, a);
-        table_set_text(t, row, VERDICT, ladder_verdict_name(r));
+        if (r->speed.how != JUDGED_SAME_PLAN) table_set(t, row, BEFORE, 3, r->times_before, a);
+        table_set_text(t, row, VERDICT, judge_name(&r->speed));
     }
     table_set(t, row, FIRST, 3, r->times_first, a);
     table_set_bytes(t, row, MEMORY, r->facts.total, a);

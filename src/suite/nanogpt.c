@@ -2,7 +2,7 @@
  * separate process: run directories, profiles, and the report on both. */
 #include "present/table_cells.h"
 #include "report/changes.h"
-#include "report/runs.h"
+#include "report/speed.h"
 #include "suite/others.h"
 #include "suite/parts.h"
 
@@ -78,10 +78,9 @@ static enum status check(const struct suite_request *r)
 /* Runs a command, unless Ctrl-C was noted. */
 static enum status command(const struct suite_request *r, const struct words *w, bool quiet)
 {
-    enum status st = ST_INTERRUPTED;
-    if (!suite_stopped()) st = r->command(r->user, w->word, w->n, quiet);
-    if (st != ST_INTERRUPTED) return st;
-    return fail(st,
+    enum status st = suite_stopped() ? ST_OK : r->command(r->user, w->word, w->n, quiet);
+    if (st != ST_INTERRUPTED && !suite_stopped()) return st;
+    return fail(ST_INTERRUPTED,
                 "stopped: the runs so far are in %s, and strobe report %s/* shows them; add "
                 "--init_from=resume to continue",
                 r->out_dir, r->out_dir);
@@ -107,16 +106,16 @@ static enum status train(const struct suite_request *r, bool small, struct arena
     return command(r, &w, false);
 }
 
-static enum status profile(const struct suite_request *r, bool small, const char *way,
-                           struct arena *a)
+/* In turns, too. */
+static enum status profile(const struct suite_request *r, bool small, struct arena *a)
 {
     struct words w = {.a = a};
     add(&w, "profile");
     add_config(&w, small);
-    add(&w, arena_printf(a, "--%s", way));
+    add(&w, "--flash=false,true");
     add(&w, "--trace-steps=0");
     add_number(&w, "limit", small ? 5 : 60);
-    add(&w, arena_printf(a, "--out_dir=%s/%s", r->out_dir, way));
+    add(&w, arena_printf(a, "--out_dir=%s", r->out_dir));
     add_user(&w, r, false);
     return command(r, &w, true);
 }
@@ -129,7 +128,8 @@ static enum status profile(const struct suite_request *r, bool small, const char
     X(MS, "ms_median", "ms/iter", "median time of an iteration", true) \
     X(STD, "ms_std", "std", "standard deviation", true) \
     X(TOKENS, "tokens_per_s", "tokens/s", "tokens per second, from the median", true) \
-    X(SPEED, "times_slow", "x slow", "speedup over slow", true) \
+    X(SPEED, "times_slow", "x slow", "speed per token relative to slow, by the turns of both", true) \
+    X(VERDICT, "verdict", "verdict", "whether it is faster than slow, by the rule of docs/MEASURING.md", false) \
     X(TRAIN_LOSS, "train_loss", "train loss", "at the end of the run", true) \
     X(VAL_LOSS, "val_loss", "val loss", "at the end of the run", true) \
     X(BEST, "best_val_loss", "best val", "the lowest validation loss", true) \
@@ -177,7 +177,9 @@ static void set_run(struct table *t, int row, const struct run *r, const struct 
     set_known(t, row, MS, 4, f->ms_median, a);
     set_known(t, row, STD, 2, f->ms_std, a);
     if (isfinite(f->tokens_per_s)) table_set_count(t, row, TOKENS, f->tokens_per_s, a);
-    set_known(t, row, SPEED, 3, slow->figures.ms_median / f->ms_median, a);
+    struct judgement speed = speed_of(slow, r, a);
+    if (r != slow && speed.verdict.kind) table_set(t, row, SPEED, 3, speed.verdict.speed, a);
+    if (r != slow) table_set_text(t, row, VERDICT, judge_name(&speed));
     set_known(t, row, TRAIN_LOSS, 5, f->final_train_loss, a);
     set_known(t, row, VAL_LOSS, 5, f->final_val_loss, a);
     set_known(t, row, BEST, 5, f->best_val_loss, a);
@@ -226,10 +228,8 @@ enum status suite_run_nanogpt(const struct suite_request *r, struct sheet *ret, 
     TRY(suite_is_small(r, &small));
     suite_show(r, 0, "two trainings");
     TRY(train(r, small, a));
-    for (int i = 0; i < COUNT_OF(ways); i++) {
-        suite_show(r, 0.9 + 0.05 * i, ways[i]);
-        TRY(profile(r, small, ways[i], a));
-    }
+    suite_show(r, 0.9, "profiles");
+    TRY(profile(r, small, a));
     TRY(read_runs(r, ret, a));
     TRY(read_profiles(r, ret, a));
     sheet_note(ret, arena_printf(a,

@@ -66,7 +66,10 @@ bool softmax_pair_of(const struct profile *p, struct softmax_pair *ret)
         double *ms = matmul ? matmuls_ms : softmax_ms;
         for (int k = 0; k < p->steps; k++) ms[k] += r->step_ms[k];
     }
-    ret->verdict = verdict_of_pairs(matmuls_ms, softmax_ms, p->steps);
+    const struct timed_turn *turn = timed_rounds(p->steps, &scratch);
+    struct timed matmuls = {.ms = matmuls_ms, .n = p->steps, .turn = turn, .work = 1},
+                 softmax = {.ms = softmax_ms, .n = p->steps, .turn = turn, .work = 1};
+    ret->verdict = judge(&matmuls, &softmax).verdict;
     arena_release(&scratch);
     return ret->matmuls.ms > 0 && ret->softmax.ms > 0;
 }

@@ -2,7 +2,7 @@
 #ifndef SUITE_SOFTMAX_H
 #define SUITE_SOFTMAX_H
 
-#include "base/verdict.h"
+#include "base/judge.h"
 #include "suite/profiled.h"
 
 enum { SOFTMAX_RUNGS = 3 };

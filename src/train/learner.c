@@ -44,8 +44,8 @@ static enum status check_number(const char *what, double x)
 {
     if (isfinite(x)) return ST_OK;
     return fail(ST_NUMERIC,
-                "%s is %g: run again with --check_nan=true to find the operator that produced it",
-                what, x);
+                "%s is %s: run again with --check_nan=true to find the operator that produced it",
+                what, isnan(x) ? "NaN" : "infinite");
 }
 
 static enum status feed(struct learner *l, int64_t iter)

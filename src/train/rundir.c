@@ -301,16 +301,19 @@ static json_t *telemetry_json(const struct run_summary *s)
 void run_summary_print_json(const struct run_summary *s, struct str *out)
 {
     json_t *object = json_pack(
-        "{s:i, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o}", "v", 1,
-        "iters", (json_int_t)s->iters, "complete", s->complete, "seconds",
-        number_or_null(s->seconds), "ms_median", number_or_null(s->ms_median), "ms_std",
-        number_or_null(s->ms_std), "tokens_per_s", number_or_null(s->tokens_per_s), "mfu",
-        number_or_null(s->mfu), "final_train_loss", number_or_null(s->final_train_loss),
-        "final_val_loss", number_or_null(s->final_val_loss), "best_val_loss",
-        number_or_null(s->best_val_loss), "best_iter", (json_int_t)s->best_iter, "others_busy",
-        number_or_null(s->others_busy), "peak_measured",
-        s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured), "peak_rss",
-        (json_int_t)s->peak_rss, "gauges", telemetry_json(s));
+        "{s:i, s:I, s:b, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, "
+        "s:o, s:I, "
+        "s:o}",
+        "v", 1, "iters", (json_int_t)s->iters, "complete", s->complete, "end", s->end, "why",
+        s->why[0] ? s->why : NULL, "seconds", number_or_null(s->seconds), "ms_median",
+        number_or_null(s->ms_median), "ms_std", number_or_null(s->ms_std), "tokens_per_s",
+        number_or_null(s->tokens_per_s), "mfu", number_or_null(s->mfu), "run_tokens_per_s",
+        number_or_null(s->run_tokens_per_s), "run_mfu", number_or_null(s->run_mfu),
+        "final_train_loss", number_or_null(s->final_train_loss), "final_val_loss",
+        number_or_null(s->final_val_loss), "best_val_loss", number_or_null(s->best_val_loss),
+        "best_iter", (json_int_t)s->best_iter, "others_busy", number_or_null(s->others_busy),
+        "peak_measured", s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured),
+        "peak_rss", (json_int_t)s->peak_rss, "gauges", telemetry_json(s));
     json_print_with(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9), out);
 }
 

@@ -16,7 +16,8 @@ struct run_summary {
     /* training and evaluation time; NAN for a resumed run, whose times are in the log */
     double seconds;
     double ms_median, ms_std, tokens_per_s; /* per step, excluding the first ones */
-    double mfu; /* from ms_median; NAN: the peak of this machine is unknown */
+    double mfu;                       /* from ms_median; NAN: the peak of this machine is unknown */
+    double run_tokens_per_s, run_mfu; /* all tokens of these steps over all of their time */
     double final_train_loss, final_val_loss, best_val_loss;
     int64_t best_iter;
     double others_busy;    /* fraction of the processors that other programs used; NAN: unknown */
@@ -25,6 +26,10 @@ struct run_summary {
     double joules_per_token;     /* NAN: unknown */
     int64_t peak_rss;            /* of the whole process, including its code and libraries */
     bool complete;               /* max_iters was reached */
+    /* How it ended: "finished", "nan", "interrupted", "no memory", "no disk", "failed"; and the
+     * message of the failure, "" if the first says it all. No memory is needed to fill them. */
+    const char *end;
+    char why[400];
 };
 
 /* A run directory in which no other process trains. */

@@ -9,6 +9,7 @@
 #include "engine/weights.h"
 #include "train/sampler.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -201,6 +202,16 @@ static enum status save(struct trainer *t)
     return fail_moved(t, &moved, st, &why);
 }
 
+static enum status check_finite(const struct trainer *t, const double loss[SPLIT_COUNT])
+{
+    for (int i = 0; i < SPLIT_COUNT; i++)
+        if (!isfinite(loss[i]))
+            return fail(ST_NUMERIC, "iteration %lld: the %s loss is %s", (long long)t->iter,
+                        i == SPLIT_VAL ? "validation" : "training",
+                        isnan(loss[i]) ? "NaN" : "infinite");
+    return ST_OK;
+}
+
 static enum status evaluate(struct trainer *t)
 {
     double loss[SPLIT_COUNT];
@@ -219,6 +230,7 @@ static enum status evaluate(struct trainer *t)
     s->final_val_loss = loss[SPLIT_VAL];
     struct runlog_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
     enum status st = logged(t, runlog_eval(&t->log, &line));
+    if (st == ST_OK) st = check_finite(t, loss);
     if (st == ST_OK && t->iter > 0) st = save(t); /* first: a reader of messages may be slow */
     log_info("iter %lld: train loss %.4f, val loss %.4f%s", (long long)t->iter, loss[SPLIT_TRAIN],
              loss[SPLIT_VAL], best ? ", the best yet" : "");
@@ -226,14 +238,14 @@ static enum status evaluate(struct trainer *t)
 }
 
 /* Model FLOPs utilisation of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
- * a formula the plan's, over the measured peak. What exceeds a peak shows that it is higher: 1.
- * NAN: the peak is unknown. */
+ * a formula the plan's, over the measured peak. Above 1: the peak was measured too low. NAN: the
+ * peak is unknown. */
 static double mfu_of(const struct trainer *t, double ms)
 {
     const struct model *m = &t->learner.engine.program.model;
     double each = model_flops_per_token(m, m->config.block_size);
     double flops = each > 0 ? each * (double)t->facts.tokens : t->facts.flops;
-    return t->peak_flops > 0 ? fmin(1, flops / (ms * 1e-3) / t->peak_flops) : NAN;
+    return t->peak_flops > 0 ? flops / (ms * 1e-3) / t->peak_flops : NAN;
 }
 
 static enum status record_step(struct trainer *t, const struct learner_step *s, double ms)
@@ -241,7 +253,7 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     const struct config_train *c = &t->config->train;
     int64_t done = t->iter - t->begun;
     double tokens_per_s = (double)t->facts.tokens / ms * 1e3, mfu = mfu_of(t, ms);
-    char detail[176], speed[32], gauges[64] = "", share[24] = "";
+    char detail[176], speed[32], gauges[64] = "", share[48] = "";
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {
         struct runlog_step line = {.iter = t->iter,
@@ -257,7 +269,8 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     }
     TRY(log_samples(t, false));
     if (t->gauge) gauge_print_last(t->gauge, gauges, sizeof gauges);
-    if (isfinite(mfu)) snprintf(share, sizeof share, "  MFU %.3g %%", 100 * mfu);
+    if (isfinite(mfu))
+        snprintf(share, sizeof share, "  MFU %s %%", str_number(speed, 100 * mfu, 3));
     snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s%s%s", s->result.loss,
              str_thousands(speed, (int64_t)tokens_per_s), share, gauges);
     progress_show(&t->progress, t->iter + 1, detail);
@@ -381,12 +394,30 @@ static enum status loop_once(struct trainer *t)
     return advance(t, t->turns != TURN_NONE && end < next ? end : next);
 }
 
+/* Records how the run ends; later calls change nothing. */
+static void note_end(struct trainer *t, enum status st)
+{
+    struct run_summary *s = &t->summary;
+    bool full = st == ST_IO && strstr(fail_message(), strerror(ENOSPC));
+    if (s->end) return;
+    s->end = st == ST_OK            ? "finished"
+             : st == ST_NUMERIC     ? "nan"
+             : st == ST_INTERRUPTED ? "interrupted"
+             : st == ST_MEMORY      ? "no memory"
+             : full                 ? "no disk"
+                                    : "failed";
+    if (st == ST_OK || st == ST_INTERRUPTED) return;
+    snprintf(s->why, sizeof s->why, "%s",
+             heap_low() ? "the memory of the host ran out" : fail_message());
+}
+
 static enum status loop(struct trainer *t)
 {
     bool done = false;
     while (!done) {
         bool last = t->iter == t->config->train.max_iters;
         enum status st = loop_once(t);
+        if (st != ST_OK) note_end(t, st);
         if (st != ST_OK && t->whole) return save_whole(t, st);
         TRY(st);
         done = last;
@@ -414,12 +445,16 @@ static void summarize(struct trainer *t)
     s->ms_std = ms.n > 1 ? ms.std : NAN;
     s->tokens_per_s = ms.n ? (double)t->facts.tokens / ms.median * 1e3 : NAN;
     s->mfu = ms.n ? mfu_of(t, ms.median) : NAN;
+    s->run_tokens_per_s = ms.n ? (double)t->facts.tokens / ms.mean * 1e3 : NAN;
+    s->run_mfu = ms.n ? mfu_of(t, ms.mean) : NAN;
     s->others_busy = others_busy(t);
     s->peak_rss = host_peak_bytes();
     s->peak_measured = engine_measured_bytes(&t->learner.engine);
     s->joules_per_token = NAN;
     if (!t->gauge) return;
     s->gauges = gauge_summarize(t->gauge);
+    if (!gauge_is_enough(&s->gauges)) s->gauges = (struct gauge_summary){0};
+    if (!s->gauges.samples) return;
     if (s->gauges.energy_j >= 0 && t->gauged)
         s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
 }
@@ -513,6 +548,7 @@ enum status trainer_run(struct trainer *t)
     gauge_close(t->gauge);
     t->gauge = NULL;
     if (st == ST_OK) st = write_samples(t);
+    note_end(t, st);
     t->summary.complete = st == ST_OK;
     st = write_summary(t, st);
     interrupt_release();

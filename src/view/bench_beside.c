@@ -21,8 +21,9 @@ static void print_row(const char *what, const struct stats *s, const char *unit)
 
 static void print_text(const struct engine *e, const struct bench_step *b)
 {
-    double units =
-        (double)(e->program.config->data.batch_size * e->program.model.config.block_size);
+    const struct config *c = e->program.config;
+    double units = (double)(c->data.batch_size * c->train.gradient_accumulation_steps *
+                            e->program.model.config.block_size);
     const char *unit = e->program.model.def->unit;
     printf("%-28s %9s %9s %9s %9s %9s\n", "", "median", "mean", "std", "min", "p95");
     print_row("training step", &b->step, "ms");

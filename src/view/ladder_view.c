@@ -45,7 +45,7 @@ static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 static void set_gauges(struct table *t, int at, const struct gauge_summary *g, struct arena *a)
 {
     double mhz = g->value[GAUGE_CLOCK].mean, watt = g->value[GAUGE_POWER].mean;
-    if (g->samples == 0) return;
+    if (!gauge_is_enough(g)) return;
     if (mhz > 0) table_set(t, at, COLUMN_CLOCK, 4, mhz, a);
     if (watt > 0) table_set(t, at, COLUMN_POWER, 3, watt, a);
     if (g->throttled >= 0) table_set(t, at, COLUMN_SLOWED, 3, 100 * g->throttled, a);
@@ -58,8 +58,9 @@ static void set_numbers(struct table *t, int at, const struct ladder_rung *r, st
     table_set(t, at, COLUMN_STEPS, 0, r->ms.n, a);
     table_set_count(t, at, COLUMN_TOKENS, r->tokens_per_s, a);
     if (r->times_before > 0) {
-        if (!r->same_plan) table_set(t, at, COLUMN_BEFORE, 3, r->times_before, a);
-        table_set_text(t, at, COLUMN_VERDICT, ladder_verdict_name(r));
+        if (r->speed.how != JUDGED_SAME_PLAN)
+            table_set(t, at, COLUMN_BEFORE, 3, r->times_before, a);
+        table_set_text(t, at, COLUMN_VERDICT, judge_name(&r->speed));
     }
     table_set(t, at, COLUMN_FIRST, 3, r->times_first, a);
     table_set_bytes(t, at, COLUMN_MEMORY, r->facts.total, a);
@@ -158,7 +159,7 @@ const char *ladder_view_padding(const struct ladder *l, struct arena *a)
                                 flops, str_flops(old, before->facts.flops),
                                 str_flops(new, r->facts.flops), r->ms.median, r->ms.std,
                                 before->ms.median, before->ms.std,
-                                verdict_text(&r->verdict, verdict));
+                                verdict_text(&r->speed.verdict, verdict));
         }
         before = r;
     }

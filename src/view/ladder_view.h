@@ -13,9 +13,9 @@ struct ladder_view {
 };
 
 /* What is said if `peak_exceeded`. */
-#define LADDER_PEAK_EXCEEDED                                                    \
-    "A rung exceeded the measured peak, so its shares are of what it reached; " \
-    "`strobe machine` measures the peak again."
+#define LADDER_PEAK_EXCEEDED                                                                     \
+    "A rung exceeded the measured peak (shares above 100 %), so the peak was measured too low; " \
+    "`strobe machine` measures it again."
 
 /* What padding the vocabulary costs in FLOPs and buys in time; NULL: it is not on the ladder. */
 const char *ladder_view_padding(const struct ladder *l, struct arena *a);

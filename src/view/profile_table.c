@@ -143,7 +143,8 @@ static void set_work(struct table *t, int at, const struct profile_group *g,
     }
     table_set_text(t, at, COLUMN_BOUND, bound_name(g->bound));
     set(t, at, COLUMN_FLOOR, 3, g->floor_ms, a);
-    if (g->floor_ms > 0) set(t, at, COLUMN_GAP, 3, g->work_ms / g->floor_ms, a);
+    if (g->floor_ms > 0 && g->bound != BOUND_LATENCY)
+        set(t, at, COLUMN_GAP, 3, g->work_ms / g->floor_ms, a);
     if (g->seen_ms > 0) set_percent(t, at, COLUMN_THREADS, g->busy_ms / g->seen_ms, a);
 }
 

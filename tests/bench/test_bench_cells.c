@@ -120,9 +120,6 @@ static void test_invalid_grids(void **state)
     axis(&g, "n_head=2,5");
     refuses(bench_grid_cells(&g, &cell, &cells, &arena), "small n_head=5: n_embd = 32 is not");
     g = grid(1, "forward");
-    axis(&g, "gradient_accumulation_steps=2");
-    refuses(bench_grid_cells(&g, &cell, &cells, &arena), "--gradient_accumulation_steps=1");
-    g = grid(1, "forward");
     for (int i = 0; i < 2; i++) {
         const char *word = i ? "seed=" : "n_layer=";
         for (int k = 1; k <= 17; k++)
@@ -497,6 +494,52 @@ static void test_second_warm_up_is_left_out(void **state)
     }
 }
 
+/* A cell of `tokens` whose samples of a line take `ms`. */
+static struct bench_cell made(int64_t tokens, double ms, enum bench_line line)
+{
+    enum { SAMPLES = 12 };
+    double *x = ARENA_NEW(&arena, double, SAMPLES);
+    for (int i = 0; i < SAMPLES; i++) x[i] = ms * (i % 3 ? 1 : 1.5);
+    struct bench_cell c = {.tokens = tokens, .lines = 1u << line};
+    c.config.train.gradient_accumulation_steps = 1;
+    c.line[line].series = x;
+    c.line[line].ms = stats_of(x, SAMPLES);
+    return c;
+}
+
+/* A step has all micro-steps, forward and backward those of one. */
+static void test_gradient_accumulation(void **state)
+{
+    (void)state;
+    struct bench_grid g = grid(2, "backward,step");
+    struct bench_options o = {0};
+    struct bench_cell *cell;
+    int cells;
+    axis(&g, "gradient_accumulation_steps=1,6");
+    hand_ok(bench_grid_cells(&g, &cell, &cells, &arena));
+    hand_ok(bench_cells_run(&o, cell, cells, NULL, &arena));
+    assert_int_equal(cell[1].tokens, 6 * cell[0].tokens);
+    assert_true(cell[1].line[BENCH_STEP].ms.min > 2 * cell[0].line[BENCH_STEP].ms.min);
+    assert_true(bench_line_tokens(&cell[1], BENCH_STEP) == (double)cell[1].tokens);
+    assert_true(bench_line_tokens(&cell[1], BENCH_BOTH) == (double)cell[0].tokens);
+}
+
+static void test_speed_is_per_token(void **state)
+{
+    (void)state;
+    struct bench_cell x = made(100, 1, BENCH_STEP), y = made(400, 2, BENCH_STEP);
+    struct judgement j = bench_cells_judge(&x, &y, BENCH_STEP, BENCH_ROUNDS);
+    assert_string_equal(judge_cell(&j, &arena), "2.00 x");
+    x = made(100, 1, BENCH_UPDATE);
+    y = made(400, 2, BENCH_UPDATE); /* the same work whatever the batch */
+    j = bench_cells_judge(&x, &y, BENCH_UPDATE, BENCH_ROUNDS);
+    assert_string_equal(judge_cell(&j, &arena), "0.50 x");
+    x = made(100, -1, BENCH_DIFFERENCE);
+    y = made(100, 2, BENCH_DIFFERENCE);
+    assert_int_equal(bench_cells_judge(&x, &y, BENCH_DIFFERENCE, BENCH_ROUNDS).how, JUDGED_NOT);
+    assert_int_equal(bench_cells_judge(&y, &x, BENCH_DIFFERENCE, BENCH_ROUNDS).how, JUDGED_NOT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -509,12 +552,14 @@ int main(void)
         cmocka_unit_test_teardown(test_loss_is_of_initial_weights, release),
         cmocka_unit_test_teardown(test_threads_of_each_cell, release),
         cmocka_unit_test_teardown(test_lines_that_were_not_requested, release),
+        cmocka_unit_test_teardown(test_gradient_accumulation, release),
         cmocka_unit_test_teardown(test_orders, release),
         cmocka_unit_test_teardown(test_cells_that_do_not_fit_are_skipped, release),
         cmocka_unit_test_teardown(test_memory_is_judged_by_phase, release),
         cmocka_unit_test_teardown(test_ctrl_c_keeps_samples, release),
         cmocka_unit_test_teardown(test_parts_make_the_whole, release),
         cmocka_unit_test_teardown(test_lines_are_parts_of_a_step, release),
+        cmocka_unit_test_teardown(test_speed_is_per_token, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

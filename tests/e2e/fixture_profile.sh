@@ -118,7 +118,7 @@ BEGIN {
         "\"max\":%.7g,\"p95\":%.7g}",
                     step, step, step * .004, step * .99, step * 1.02, step * 1.01)
     printf "{\"v\":1,\"version\":\"0.1.0\",\"date\":\"2026-11-21T20:00:00Z\",\"device\":\"cuda\"," \
-        "\"config\":{},\"plan\":{},\n"
+        "\"config\":{},\"plan\":{\"tokens_per_step\":12288},\n"
     printf "\"machine\":{\"gpu\":\"NVIDIA H200\",\"isa\":\"compute capability 9.0\"," \
         "\"library\":\"cuBLASLt 13.0.1\",\"threads\":1," \
         "\"date\":\"2026-11-20T08:00:00Z\",\"quick\":false,\"others\":0,\"l2_bytes\":62914560," \

@@ -99,12 +99,27 @@ static void test_means_are_over_time(void **state)
     near(s.energy_j, 100 * s.seconds, 0.1); /* without a counter: power times time */
     struct str words = {0};
     gauge_print(&s, &words);
+    assert_string_equal(str_text(&words), ""); /* too few samples for figures */
+    s.samples = GAUGE_ENOUGH;
+    gauge_print(&s, &words);
     assert_non_null(strstr(str_text(&words), "50 % busy, 1"));
     assert_non_null(strstr(str_text(&words), " of 2000 MHz, 100 W; slowed in "));
     assert_non_null(strstr(str_text(&words), "by power limit"));
     assert_null(strstr(str_text(&words), "set clock"));
     str_release(&words);
     gauge_close(g);
+}
+
+/* A run of less than a few intervals has no figures. */
+static void test_too_few_samples(void **state)
+{
+    (void)state;
+    struct gauge_summary s = {.samples = 3, .seconds = 0.02, .interval_ms = 100};
+    assert_false(gauge_is_enough(&s));
+    s.seconds = 0.3;
+    assert_true(gauge_is_enough(&s));
+    s.samples = 2;
+    assert_false(gauge_is_enough(&s));
 }
 
 static void test_the_live_line(void **state)
@@ -366,6 +381,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
         TEST(test_means_are_over_time),
+        TEST(test_too_few_samples),
         TEST(test_the_live_line),
         TEST(test_a_set_clock_is_not_slowed),
         TEST(test_energy_by_the_devices_counter),

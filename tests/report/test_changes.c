@@ -135,6 +135,7 @@ static void add_chunks(struct fixture *f, struct profile_file *p, double of, int
         x[i] = ms * (i % 3 ? 1 : 1.5);
     }
     c->n = n;
+    p->tokens = 1000;
     c->of = of;
     c->plain_ms = c->step_ms = c->idle_ms = x;
     for (int i = 0; i < p->rows; i++) p->row[i].chunk_ms = x;
@@ -150,7 +151,7 @@ static void test_verdicts(void **state)
     const char *place = "forward / block / MLP / up";
     changes_find(&slow, &flash, &f->arena, &c);
     assert_int_equal(find(&c, place)->verdict.kind, VERDICT_NONE); /* an older file */
-    assert_int_equal(c.speed.how, SPEED_UNKNOWN);
+    assert_int_equal(c.speed.how, JUDGED_NOT);
     add_chunks(f, &slow, 7, 20, 1.1);
     add_chunks(f, &flash, 7, 18, 1);
     changes_find(&slow, &flash, &f->arena, &c);
@@ -175,17 +176,27 @@ static void test_verdicts(void **state)
     flash.threads = slow.threads = 2;
     flash.others = 1;
     changes_find(&slow, &flash, &f->arena, &c);
-    assert_int_equal(c.speed.how, SPEED_BUSY);
+    assert_int_equal(c.speed.how, JUDGED_BUSY);
     assert_float_equal(c.speed.others, 0.5, 1e-9); /* of as many as threads, in older files */
     flash.processors = 4;
     changes_find(&slow, &flash, &f->arena, &c);
     assert_float_equal(c.speed.others, 0.25, 1e-9);
     assert_int_equal(find(&c, place)->verdict.kind, VERDICT_UNCERTAIN);
+    /* four times the tokens in twice the time */
+    flash.others = 0;
+    add_chunks(f, &slow, 7, 20, 1);
+    add_chunks(f, &flash, 7, 20, 2);
+    flash.tokens = 4000;
+    changes_find(&slow, &flash, &f->arena, &c);
+    assert_int_equal(find(&c, place)->verdict.kind, VERDICT_FASTER);
+    const char *words = changes_words(&c, &f->arena);
+    assert_non_null(strstr(words, "flash is 2.00 times as fast per token as slow"));
+    assert_non_null(strstr(words, ", for 4000 tokens instead of 1000 ("));
     /* equal plans */
     slow.work = flash.work = "abc";
     slow.commit = flash.commit = "def";
     changes_find(&slow, &flash, &f->arena, &c);
-    assert_int_equal(c.speed.how, SPEED_SAME_WORK);
+    assert_int_equal(c.speed.how, JUDGED_SAME_PLAN);
     assert_int_equal(find(&c, place)->verdict.kind, VERDICT_NONE);
 }
 

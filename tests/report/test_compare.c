@@ -66,10 +66,69 @@ static void test_a_key_that_one_run_lacks_differs(void **state)
     struct str notes = {0};
     for (int i = 0; i < c.notes; i++) str_printf(&notes, "%s\n", c.note[i]);
     assert_non_null(strstr(str_text(&notes), "different processors"));
-    assert_non_null(strstr(str_text(&notes), "c is not finished: it ends at iteration 2."));
-    assert_non_null(strstr(str_text(&notes), "NaN or infinite in 1 of its 1 logged steps"));
+    assert_non_null(strstr(str_text(&notes), "c diverged: its loss is NaN or infinite at iter"));
     assert_null(strstr(str_text(&notes), "b is not finished"));
     str_release(&notes);
+}
+
+/* Losses of other data, evaluations and seeds are not compared; those of other batches are, after
+ * equally many tokens. */
+static void test_losses_that_are_not_comparable(void **state)
+{
+    static const char *const conf[] = {"dataset = x", "eval_iters = 5", "block_size = 8",
+                                       "seed = 7"};
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 20, 6000, 3.2)};
+    fixture_write(f, "a/config.conf", "dataset = y\neval_iters = 9\nblock_size = 4\nseed = 1\n");
+    for (int i = 0; i < COUNT_OF(conf); i++) {
+        fixture_write(f, "b/config.conf", conf[i]);
+        struct comparison c = compare(f, dirs, 2);
+        assert_non_null(strstr(c.verdict[0], "losses are not compared, because they have diff"));
+    }
+    fixture_write(f, "b/config.conf", "dataset = x\n"); /* the same text under another name */
+    fixture_write(f, "a/vocabulary.json", "{\"val\":{\"sha256\":\"12\"}}");
+    fixture_write(f, "b/vocabulary.json", "{\"val\":{\"sha256\":\"12\"}}");
+    assert_non_null(strstr(compare(f, dirs, 2).verdict[0], "validation losses are equal"));
+    fixture_write(f, "b/vocabulary.json", "{\"val\":{\"sha256\":\"13\"}}");
+    assert_non_null(strstr(compare(f, dirs, 2).verdict[0], "evaluated on different texts"));
+    fixture_write(f, "b/vocabulary.json", "{\"val\":{\"sha256\":\"12\"}}");
+    /* twice the tokens: a's evaluation of iteration 10 is b's of iteration 5 */
+    fixture_write(f, "b/plan.json", "{\"v\":1,\"tokens_per_step\":2000}");
+    struct comparison c = compare(f, dirs, 2);
+    assert_non_null(strstr(c.verdict[0], "by at most 0.3 at the one evaluation they share after "
+                                         "equally many tokens"));
+    assert_string_equal(cell(&c, 1, "tokens")->text, "20,000");
+    fixture_write(f, "b/plan.json", "{\"v\":1,\"tokens_per_step\":3000}");
+    assert_non_null(
+        strstr(compare(f, dirs, 2).verdict[0], "never evaluated after equally many training"));
+}
+
+/* How a run ended is in the table and a note; a NaN is no loss that others are compared with. */
+static void test_ends(void **state)
+{
+    struct fixture *f = *state;
+    char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                    fixture_run(f, "b", "true", 20, 6000, 3.2)};
+    struct comparison c = compare(f, dirs, 2);
+    assert_null(cell(&c, 1, "end")->text);
+    fixture_write(f, "b/summary.json",
+                  "{\"v\":1,\"iters\":7,\"complete\":false,\"end\":\"nan\","
+                  "\"why\":\"iteration 7: the loss is NaN\"}");
+    c = compare(f, dirs, 2);
+    assert_string_equal(cell(&c, 1, "end")->text, "NaN at 7");
+    assert_string_equal(cell(&c, 1, "final_val_loss")->text, "NaN");
+    assert_non_null(
+        strstr(c.verdict[0], "losses are not compared, because the loss of b became NaN"));
+    assert_string_equal(c.note[0], "b diverged: iteration 7: the loss is NaN.");
+    fixture_write(f, "b/summary.json",
+                  "{\"v\":1,\"iters\":10,\"complete\":false,\"end\":\"interrupted\"}");
+    c = compare(f, dirs, 2);
+    assert_string_equal(cell(&c, 1, "end")->text, "interrupted");
+    assert_string_equal(c.note[0], "b is not finished: it ends at iteration 10: interrupted.");
+    fixture_write(f, "b/summary.json", "{\"v\":1,\"iters\":10,\"complete\":false}");
+    c = compare(f, dirs, 2);
+    assert_non_null(strstr(c.note[0], "it was killed, or it still runs"));
 }
 
 static void test_headline_numbers(void **state)
@@ -134,7 +193,7 @@ static void test_turns(void **state)
     write_turns(f, "a", 7, 20, 11);
     write_turns(f, "b", 7, 18, 10);
     struct comparison c = compare(f, dirs, 2);
-    assert_int_equal(c.speed[1].how, SPEED_IN_TURNS);
+    assert_int_equal(c.speed[1].how, JUDGED_IN_TURNS);
     assert_string_equal(c.verdict[0], "b is 1.10 times as fast as a (1.10 to 1.10, in 18 turns), "
                                       "with the same memory.");
     assert_string_equal(cell(&c, 1, "speed")->text, "1.10 x");
@@ -146,7 +205,7 @@ static void test_turns(void **state)
     write_turns(f, "a", 7, 20, 11);
     write_turns(f, "b", 8, 18, 10);
     c = compare(f, dirs, 2);
-    assert_int_equal(c.speed[1].how, SPEED_APART);
+    assert_int_equal(c.speed[1].how, JUDGED_APART);
     assert_string_equal(c.verdict[0],
                         "b cannot be told apart in speed from a (0.73 to 1.65 times as fast, "
                         "measured apart), with the same memory.");
@@ -175,13 +234,13 @@ static void test_equal_plans(void **state)
                                       "validation losses are equal over 2 evaluations.");
     assert_string_equal(cell(&c, 1, "speed")->text, "same plan");
     write_plan(f, "b", "abd");
-    assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_APART);
+    assert_int_equal(compare(f, dirs, 2).speed[1].how, JUDGED_APART);
     write_plan(f, "b", "abc");
     fixture_write(f, "a/env.json", "{\"commit\":\"1\",\"date\":\"x\"}");
     fixture_write(f, "b/env.json", "{\"commit\":\"2\",\"date\":\"y\"}");
-    assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_APART);
+    assert_int_equal(compare(f, dirs, 2).speed[1].how, JUDGED_APART);
     fixture_write(f, "b/env.json", "{\"commit\":\"1\",\"date\":\"y\"}");
-    assert_int_equal(compare(f, dirs, 2).speed[1].how, SPEED_SAME_WORK);
+    assert_int_equal(compare(f, dirs, 2).speed[1].how, JUDGED_SAME_PLAN);
     fixture_write(f, "b/summary.json",
                   "{\"v\":1,\"iters\":10,\"complete\":true,\"others_busy\":0.75}");
     c = compare(f, dirs, 2);
@@ -340,6 +399,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_differing_keys_are_named),
         WITH_FIXTURE(test_a_key_that_one_run_lacks_differs),
+        WITH_FIXTURE(test_losses_that_are_not_comparable),
+        WITH_FIXTURE(test_ends),
         WITH_FIXTURE(test_headline_numbers),
         WITH_FIXTURE(test_small_difference),
         WITH_FIXTURE(test_turns),

@@ -69,6 +69,31 @@ static void test_no_verdict(void **state)
     assert_int_equal(report_gate(&r, &f->arena), ST_USAGE);
 }
 
+/* A NaN always fails, also that of the baseline; a run that was stopped tells less. */
+static void test_ends(void **state)
+{
+    static const struct {
+        const char *summary;
+        enum gate_outcome outcome;
+    } cases[] = {
+        {"\"end\":\"nan\",\"why\":\"iteration 4: the loss is NaN\"", GATE_REGRESSION},
+        {"\"end\":\"interrupted\"", GATE_UNCERTAIN},
+        {"\"end\":\"no disk\",\"why\":\"no space\"", GATE_UNCERTAIN},
+    };
+    struct fixture *f = *state;
+    for (int first = 0; first < 2; first++)
+        for (int i = 0; i < COUNT_OF(cases); i++) {
+            char *dirs[] = {fixture_run(f, "a", "true", 20, 6000, 3.2),
+                            fixture_run(f, "b", "true", 10, 6000, 3.2)};
+            fixture_write(f, first ? "a/summary.json" : "b/summary.json",
+                          arena_printf(&f->arena, "{\"v\":1,\"iters\":4,\"complete\":false,%s}",
+                                       cases[i].summary));
+            struct report r = gate(f, dirs, 2);
+            assert_int_equal(find(r.gate, "end")->outcome, cases[i].outcome);
+            assert_int_equal(r.gate->outcome, cases[i].outcome);
+        }
+}
+
 static void test_files(void **state)
 {
     struct fixture *f = *state;
@@ -148,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_outcomes),
         WITH_FIXTURE(test_no_verdict),
+        WITH_FIXTURE(test_ends),
         WITH_FIXTURE(test_files),
         WITH_FIXTURE(test_clock_and_profile),
         WITH_FIXTURE(test_baseline_without_profile),

@@ -92,10 +92,36 @@ static void test_equal_and_other_machines_stay(void **state)
     }
 }
 
+/* A row that is faster than copies of its size had its data in a cache, which is faster. */
+static void test_a_floor_is_not_beaten(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p[] = {profile(f, "a", "4e11", "5e10", here),
+                               profile(f, "b", "8e11", "4e10", here)};
+    p[0].row[1].run_ms.median = p[1].row[1].run_ms.median = 0.05;
+    peaks_raise(p, 2, &f->arena);
+    assert_float_equal(p[0].row[1].floor_ms, 1e3 * (1 << 23) / 2e11, 1e-9);
+}
+
+/* A ceiling that rose by less than its printed digits is raised, and nothing is said. */
+static void test_equal_as_printed(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p[] = {profile(f, "a", "4.0001e11", "4e10", here),
+                               profile(f, "b", "4e11", "4.0001e10", here)};
+    peaks_raise(p, 2, &f->arena);
+    assert_true(p[1].product[0].rate == 4.0001e11);
+    assert_null(p[0].raised);
+    assert_null(p[1].raised);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_best_serve_both, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_a_floor_is_not_beaten, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_equal_as_printed, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_equal_and_other_machines_stay, fixture_setup,
                                         fixture_teardown),
     };

@@ -119,15 +119,15 @@ static void test_gauges(void **state)
     struct fixture *f = *state;
     fixture_write(
         f, "a/log.jsonl",
-        SAMPLE(0, 100, false, ",\"clock_mhz\":300") STEP(1, 5) SAMPLE(
-            1, 200, true, ",\"clock_mhz\":1800,\"power_w\":400,\"clock_max_mhz\":1980")
-            SAMPLE(1, 100, true, ",\"clock_mhz\":1500,\"throttled\":0.5,\"throttle\":[\"heat\"]")
+        SAMPLE(0, 1000, false, ",\"clock_mhz\":300") STEP(1, 5) SAMPLE(
+            1, 2000, true, ",\"clock_mhz\":1800,\"power_w\":400,\"clock_max_mhz\":1980")
+            SAMPLE(1, 1000, true, ",\"clock_mhz\":1500,\"throttled\":0.5,\"throttle\":[\"heat\"]")
                 SAMPLE(9, 0, true, "") SAMPLE(9, 1, true, ",\"clock_mhz\":9999")
-                    SAMPLE(2, 100, true, ""));
+                    SAMPLE(2, 1000, true, ""));
     struct run *r = read_one(f, fixture_path(f, "a"));
     const struct gauges *g = &r->gauges;
     assert_int_equal(g->points, 4); /* the resumed run repeats iteration 9 */
-    near(g->point[2].seconds, 0.4);
+    near(g->point[2].seconds, 4);
     near(g->figures.clock_mhz, 1700);
     near(g->figures.power_w, 400);
     near(g->figures.throttled, 0.5);
@@ -145,6 +145,20 @@ static void test_gauges(void **state)
     near(g->figures.joules_per_token, 0.25);
     near(g->figures.throttled, 0.125);
     assert_string_equal(g->figures.throttled_by, "heat, power limit");
+    fixture_write(f, "a/summary.json", "{\"v\":1,\"gauges\":null}"); /* too few samples */
+    g = &read_one(f, fixture_path(f, "a"))->gauges;
+    assert_true(isnan(g->figures.clock_mhz) && isnan(g->figures.joules_per_token));
+}
+
+/* Two groups of steps: the median tells of one of them, the run's own time of both. */
+static void test_tokens_over_time(void **state)
+{
+    struct fixture *f = *state;
+    fixture_write(f, "a/plan.json", "{\"v\":1,\"tokens_per_step\":1000}");
+    fixture_write(f, "a/log.jsonl", STEP(0, 5) STEP(1, 5) STEP(2, 95) STEP(3, 5));
+    const struct run_figures *x = &read_one(f, fixture_path(f, "a"))->figures;
+    near(x->tokens_per_s, 2e5);
+    near(x->run_tokens_per_s, 1000 / 35e-3);
 }
 
 static void test_incomplete_last_line_is_ignored(void **state)
@@ -234,6 +248,7 @@ int main(void)
         WITH_FIXTURE(test_summary_takes_precedence),
         WITH_FIXTURE(test_log_alone_is_enough),
         WITH_FIXTURE(test_gauges),
+        WITH_FIXTURE(test_tokens_over_time),
         WITH_FIXTURE(test_incomplete_last_line_is_ignored),
         WITH_FIXTURE(test_values_that_are_not_numbers),
         WITH_FIXTURE(test_a_resumed_run_replaces_lines),

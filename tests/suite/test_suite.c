@@ -131,8 +131,8 @@ static void test_a_grid_and_its_arguments(void **state)
         assert_string_equal(text(t, i, "phase"), "step");
         assert_true(number(t, i, "samples") == 2);
         if (i % 2) {
-            double times = number(t, i - 1, "mean_ms") / number(t, i, "mean_ms");
-            assert_true(number(t, i, "times_first") == times);
+            double times = number(t, i - 1, "median_ms") / number(t, i, "median_ms");
+            assert_float_equal(number(t, i, "times_first"), times, 0.5 * times); /* of 2 pairs */
         } else {
             assert_null(text(t, i, "times_first"));
         }
@@ -281,9 +281,10 @@ static void test_block(void **state)
         double apart = both - number(t, i, "forward_ms") - number(t, i, "backward_ms");
         assert_true(fabs(apart) < 1e-9 * both);
         if (i % 2)
-            assert_true(number(t, i, "times_slow") == number(t, i - 1, "both_ms") / both);
+            assert_string_equal(text(t, i, "verdict"), "cannot tell"); /* of two pairs */
         else
             assert_null(text(t, i, "times_slow"));
+        if (i % 2) assert_true(number(t, i, "times_slow") > 0);
         const struct table *k = &s.table[1].table;
         for (int row = 0; row < k->rows; row++)
             if (number(k, row, "T") == number(t, i, "T") &&

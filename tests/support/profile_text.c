@@ -65,7 +65,8 @@ const char *profile_text(const struct profile_text_row *row, struct arena *a)
     }
     return arena_printf(
         a,
-        "{\"v\":1,\"times_by\":\"clock\",\"steps\":5,\"step_ms\":{\"n\":5,\"mean\":%g,\"median\":%"
+        "{\"v\":1,\"plan\":{\"tokens_per_step\":1000},\"times_by\":\"clock\",\"steps\":5,\"step_"
+        "ms\":{\"n\":5,\"mean\":%g,\"median\":%"
         "g},"
         "\"phase_ms\":{\"forward\":%g},\"idle\":{\"ms_per_step\":0.5,\"gaps_per_step\":3,"
         "\"phases\":{\"forward\":0.5}},\"machine\":{\"cpu\":\"A "

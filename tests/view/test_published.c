@@ -74,13 +74,13 @@ static void test_padding(void **state)
     l.rung[2] = (struct ladder_rung){.differs = "--pad_vocab=64",
                                      .facts = {.flops = 1.0098e9},
                                      .ms = {.median = 16, .std = 0.25},
-                                     .verdict = {VERDICT_FASTER, false, 20, 1.25, 1.2, 1.31}};
+                                     .speed.verdict = {VERDICT_FASTER, false, 20, 1.25, 1.2, 1.31}};
     assert_string_equal(
         ladder_view_padding(&l, &a),
         "The padded vocabulary costs 2 % more FLOPs a step (990 MFLOP and "
         "1.01 GFLOP by the plans). A step takes 16 ± 0.25 ms with it and 20 ± 0.5 ms without: "
         "1.25 times as fast (1.20 to 1.31).");
-    l.rung[2].verdict = (struct verdict){VERDICT_UNCERTAIN, false, 20, 1.05, 0.9, 1.2};
+    l.rung[2].speed.verdict = (struct verdict){VERDICT_UNCERTAIN, false, 20, 1.05, 0.9, 1.2};
     assert_non_null(
         strstr(ladder_view_padding(&l, &a), " without: cannot tell (0.90 to 1.20 times as fast)."));
     l.rungs = 2;

@@ -191,37 +191,43 @@ function nestedWidth(r, n) {
     return 1.4 + Math.min(2.6, 6 / levels) * (levels - 1 - r % levels);
 }
 
-/* state: {axis: "iter" | "seconds", train: bool, smoothing: share of the steps, hidden: Set of runs} */
+/* Iterations on an axis of iterations or of training tokens. */
+const onAxis = (run, axis) => iter => axis === "tokens" ? iter * run.plan.tokens_per_step : iter;
+strobe.sameTokens = runs => runs.every(run => run.plan.tokens_per_step === runs[0].plan.tokens_per_step);
+
+/* state: {axis: "iter" | "tokens" | "seconds", train: bool, smoothing: share of the steps, hidden: Set of runs} */
 strobe.lossSeries = function (runs, state) {
     const train = [], val = [];
     runs.forEach((run, r) => {
         if (state.hidden.has(r)) return;
         const seconds = strobe.secondsOf(run.steps), steps = run.steps, evals = run.evals;
-        const byTime = state.axis === "seconds";
+        const byTime = state.axis === "seconds", at = onAxis(run, state.axis);
         if (state.train && steps.iter.length)
             train.push({
                 name: r + ".train", run: r, width: 1, faint: evals.iter.length ? .5 : 0,
-                x: byTime ? seconds : steps.iter,
+                x: byTime ? seconds : steps.iter.map(at),
                 y: strobe.smooth(steps.loss, Math.round(steps.iter.length * state.smoothing)),
             });
         if (evals.iter.length)
             val.push({
                 name: r + ".val", run: r, width: nestedWidth(r, runs.length), points: .6 + nestedWidth(r, runs.length) * .8,
-                x: byTime ? evals.iter.map(i => strobe.secondsAt(steps, seconds, i)) : evals.iter,
+                x: byTime ? evals.iter.map(i => strobe.secondsAt(steps, seconds, i)) : evals.iter.map(at),
                 y: evals.val,
             });
     });
     return [...train, ...val];
 };
 
-/* Validation loss of each later run minus that of the first, where both were evaluated. */
+/* Validation loss of each later run minus that of the first, where both were evaluated; after equally many tokens if
+ * their iterations differ in tokens. Runs whose losses are not comparable are left out. */
 strobe.differenceSeries = function (runs) {
-    const first = new Map(runs[0].evals.iter.map((iter, i) => [iter, runs[0].evals.val[i]]));
+    const axis = strobe.sameTokens(runs) ? "iter" : "tokens", of = onAxis(runs[0], axis);
+    const first = new Map(runs[0].evals.iter.map((iter, i) => [of(iter), runs[0].evals.val[i]]));
     return runs.slice(1).map((run, i) => {
         const x = [], y = [];
-        run.evals.iter.forEach((iter, k) => {
-            const a = first.get(iter), b = run.evals.val[k];
-            if (isNumber(a) && isNumber(b)) { x.push(iter); y.push(b - a); }
+        if (!run.incomparable) run.evals.iter.map(onAxis(run, axis)).forEach((at, k) => {
+            const a = first.get(at), b = run.evals.val[k];
+            if (isNumber(a) && isNumber(b)) { x.push(at); y.push(b - a); }
         });
         return {name: i + 1 + ".difference", run: i + 1, width: 1.6, points: 2.6, x, y};
     }).filter(s => s.x.length);

@@ -176,10 +176,11 @@ function readout(valuesAt, toggle, same) {
 
 function lossSection() {
     const longest = Math.max(...runs.map(run => run.steps.iter.length));
-    const state = {axis: "iter", train: true, smoothing: longest > 60 ? .02 : 0, hidden: new Set()};
+    const counted = runs.every(run => isNumber(run.plan.tokens_per_step));
+    const state = {axis: counted && !strobe.sameTokens(runs) ? "tokens" : "iter", train: true, smoothing: longest > 60 ? .02 : 0, hidden: new Set()};
     const host = element("div", {class: "chart", id: "loss"});
     const timed = runs.every(run => run.steps.ms.some(isNumber));
-    const word = () => state.axis === "iter" ? "iteration" : "seconds of training";
+    const word = () => ({iter: "iteration", tokens: "training tokens", seconds: "seconds of training"})[state.axis];
     const last = (kind, r, x) => {
         const series = chart.series.find(s => s.name === r + "." + kind);
         if (!series) return null;
@@ -188,7 +189,7 @@ function lossSection() {
     };
     let chart = {series: []};
     const line = readout((x, r) => {
-        if (r < 0) return state.axis === "iter" ? "at iteration " + thousands(x) : "at " + x.toFixed(1) + " s";
+        if (r < 0) return {iter: "at iteration " + thousands(x), tokens: "after " + thousands(x) + " tokens", seconds: "at " + x.toFixed(1) + " s"}[state.axis];
         const val = last("val", r, x), train = last("train", r, x);
         return [val && "val " + val, train && "train " + train].filter(Boolean).join(", ");
     }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); redraw(); }, coincides);
@@ -198,7 +199,7 @@ function lossSection() {
         oninput: event => { state.smoothing = +event.target.value; redraw(); },
     });
     const controls = element("div", {class: "controls"},
-        timed ? segments([["iter", "Iterations"], ["seconds", "Time"]], "iter", axis => { state.axis = axis; redraw({dateWindow: null}); }) : null,
+        timed || counted ? segments([["iter", "Iterations"], ...(counted ? [["tokens", "Tokens"]] : []), ...(timed ? [["seconds", "Time"]] : [])], state.axis, axis => { state.axis = axis; redraw({dateWindow: null}); }) : null,
         segments([[false, "Linear"], [true, "Logarithmic"]], false, log => redraw({logscale: log, valueRange: [null, null]})),
         element("label", {}, element("input", {type: "checkbox", checked: "", onchange: event => { state.train = event.target.checked; redraw(); }}), "training loss"),
         element("label", {}, "smoothing", smoothing));
@@ -221,11 +222,12 @@ function differenceSection() {
     if (!several || !strobe.differenceSeries(runs).length) return;
     const host = element("div", {class: "chart low", id: "difference"});
     section("Difference of validation loss",
-        element("span", {}, "Each run minus ", runName(0), ", at shared evaluations. Below zero is better."), host,
-        element("ul", {class: "readout"}, ...runs.slice(1).map((run, i) => element("li", {}, runName(i + 1), coincides(i + 1) > 0 ? element("span", {class: "values"}, "same curve as " + runs[coincides(i + 1)].name)
+        element("span", {}, "Each run minus ", runName(0), ", at shared evaluations" + (strobe.sameTokens(runs) ? "" : ", after equally many training tokens") + ". Below zero is better."), host,
+        element("ul", {class: "readout"}, ...runs.slice(1).map((run, i) => element("li", {}, runName(i + 1), run.incomparable ? element("span", {class: "values"}, "not compared: " + run.incomparable)
+            : coincides(i + 1) > 0 ? element("span", {class: "values"}, "same curve as " + runs[coincides(i + 1)].name)
             : coincides(i + 1) === 0 ? element("span", {class: "values"}, "no difference") : null))));
     strobe.chart(host, () => strobe.differenceSeries(runs), {
-        xlabel: "iteration", underlayCallback: strobe.zeroLine, includeZero: true,
+        xlabel: strobe.sameTokens(runs) ? "iteration" : "training tokens", underlayCallback: strobe.zeroLine, includeZero: true,
     });
 }
 

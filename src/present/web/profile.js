@@ -99,7 +99,7 @@ function warningsOf(p) {
     const why = p.dropped_why ? ` (${p.dropped_why})` : "";
     return [
         p.dropped > 0 ? `${p.name}: ${strobe.thousands(p.dropped)} device activities were dropped, so their time is in no row${why}.` : null,
-        p.others > .1 ? `${p.name}: other programs kept ${strobe.short(p.others)} processors busy, so times may be longer or vary.` : null,
+        p.others ? `${p.name}: other programs kept ${strobe.short(p.others)} processors busy, so times may be longer or vary.` : null,
         p.unmatched > 0 ? `${p.name}: ${strobe.thousands(p.unmatched)} device activities could not be assigned to a node${why}.` : null,
     ].filter(Boolean);
 }

@@ -1,0 +1,121 @@
+#include "base/judge.h"
+
+#include "base/load.h"
+#include "base/str.h"
+
+#include <math.h>
+
+/* The times of turns that both took, per unit of work; returns their number. */
+static int pairs_of(const struct timed *x, const struct timed *y, double *ret_first,
+                    double *ret_second)
+{
+    int n = 0;
+    for (int i = 0, k = 0; x->turn && y->turn && i < x->n && k < y->n;) {
+        const struct timed_turn *t = &x->turn[i], *u = &y->turn[k];
+        bool before = t->of != u->of ? t->of < u->of : t->number < u->number;
+        if (t->of == u->of && t->number == u->number) {
+            ret_first[n] = x->ms[i++] / x->work;
+            ret_second[n++] = y->ms[k++] / y->work;
+        } else if (before) {
+            i++;
+        } else {
+            k++;
+        }
+    }
+    return n;
+}
+
+static const double *per_unit(const struct timed *t, struct arena *a)
+{
+    double *x = ARENA_NEW(a, double, t->n);
+    for (int i = 0; i < t->n; i++) x[i] = t->ms[i] / t->work;
+    return x;
+}
+
+static void conclude(const struct timed *x, const struct timed *y, struct judgement *j,
+                     struct arena *a)
+{
+    double *first = ARENA_NEW(a, double, x->n), *second = ARENA_NEW(a, double, x->n);
+    int n = pairs_of(x, y, first, second);
+    j->others = fmax(x->others, y->others);
+    if (x->work != y->work) j->per = x->unit;
+    if (n) {
+        j->how = JUDGED_IN_TURNS;
+        j->verdict = verdict_of_pairs(first, second, n);
+        return;
+    }
+    j->verdict = verdict_of_series(per_unit(x, a), x->n, per_unit(y, a), y->n);
+    if (j->verdict.pairs < VERDICT_FEW) return;
+    j->how = j->others > LOAD_BUSY ? JUDGED_BUSY : JUDGED_APART;
+    if (j->how == JUDGED_BUSY) j->verdict.kind = VERDICT_UNCERTAIN;
+}
+
+struct judgement judge(const struct timed *first, const struct timed *second)
+{
+    struct judgement j = {0};
+    struct arena scratch = {0};
+    if (!first->n || !second->n || !(first->work > 0) || !(second->work > 0)) return j;
+    if (!str_same(first->unit, second->unit)) return j;
+    if (first->plan && str_same(first->plan, second->plan) && str_same(first->where, second->where))
+        return (struct judgement){.how = JUDGED_SAME_PLAN};
+    conclude(first, second, &j, &scratch);
+    arena_release(&scratch);
+    return j;
+}
+
+const struct timed_turn *timed_rounds(int n, struct arena *a)
+{
+    struct timed_turn *turn = ARENA_NEW(a, struct timed_turn, n + 1);
+    for (int i = 0; i < n; i++) turn[i].number = i;
+    return turn;
+}
+
+/* --- in words --------------------------------------------------------------------------------- */
+
+static const char *uncertain_words(const struct verdict *v, struct arena *a)
+{
+    if (!isfinite(v->high) || !(v->low > 0)) return "too few times";
+    return arena_printf(a, "%.2f to %.2f times as fast", v->low, v->high);
+}
+
+const char *judge_words(const struct judgement *j, const char *first, struct arena *a)
+{
+    const struct verdict *v = &j->verdict;
+    bool slow = v->kind == VERDICT_SLOWER;
+    const char *per = j->per ? arena_printf(a, " per %s", j->per) : "";
+    const char *how =
+        j->how == JUDGED_IN_TURNS ? arena_printf(a, "in %d turns", v->pairs) : "measured apart";
+    if (j->how == JUDGED_NOT) return NULL;
+    if (j->how == JUDGED_SAME_PLAN)
+        return arena_printf(a, "has the same plan as %s, so their speeds are not compared", first);
+    if (j->how == JUDGED_BUSY)
+        return arena_printf(a,
+                            "cannot be compared in speed with %s, because other programs used %.0f "
+                            "%% of the processors and the two were not measured in turns",
+                            first, 100 * j->others);
+    if (v->kind == VERDICT_SAME)
+        return arena_printf(a, "is as fast%s as %s, within %.0f %% (%s)", per, first,
+                            100 * (VERDICT_LEAST - 1), how);
+    if (v->kind == VERDICT_UNCERTAIN && j->how == JUDGED_IN_TURNS && v->pairs < VERDICT_PAIRS)
+        how =
+            arena_printf(a, "in %d turns of the %d that a verdict needs", v->pairs, VERDICT_PAIRS);
+    if (v->kind == VERDICT_UNCERTAIN)
+        return arena_printf(a, "cannot be told apart in speed%s from %s (%s, %s)", per, first,
+                            uncertain_words(v, a), how);
+    return arena_printf(a, "is %.2f times as %s%s as %s (%.2f to %.2f, %s)",
+                        slow ? 1 / v->speed : v->speed, slow ? "slow" : "fast", per, first,
+                        slow ? 1 / v->high : v->low, slow ? 1 / v->low : v->high, how);
+}
+
+const char *judge_name(const struct judgement *j)
+{
+    return j->how == JUDGED_SAME_PLAN ? "same plan" : verdict_name(j->verdict.kind);
+}
+
+const char *judge_cell(const struct judgement *j, struct arena *a)
+{
+    if (j->how == JUDGED_NOT) return NULL;
+    if (j->verdict.kind == VERDICT_FASTER || j->verdict.kind == VERDICT_SLOWER)
+        return arena_printf(a, "%.2f x", j->verdict.speed);
+    return judge_name(j);
+}

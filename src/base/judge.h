@@ -1,0 +1,54 @@
+/* judge.h - THE judge of speed: two things that were timed, by the rule of verdict.h.
+ *
+ * Speeds are per unit of equal work: a token, a byte, a FLOP. So a larger batch is no slowdown.
+ * Times of turns that both took are pairs; other times were measured apart, and then the judge says
+ * nothing if other programs used the machine. Equal plans in one place are equal work: whatever the
+ * clock says about them is noise. */
+#ifndef BASE_JUDGE_H
+#define BASE_JUDGE_H
+
+#include "base/arena.h"
+#include "base/verdict.h"
+
+/* Turns of one number in one set (base/turn.h), rounds and steps of one number are neighbours. */
+struct timed_turn {
+    double of, number;
+};
+
+struct timed {
+    const double *ms; /* in the order in which they were taken */
+    int n;
+    const struct timed_turn *turn; /* of each time, ascending; NULL: apart */
+    double work;                   /* of one time, above 0, in `unit`; else it is not judged */
+    const char *unit;              /* "token" */
+    const char *plan, *where;      /* what ran; program, machine and threads. NULL plan: unknown */
+    double others; /* share of the processors that other programs used; NAN: unknown */
+};
+
+enum judged {
+    JUDGED_NOT,       /* too few times, or no equal work */
+    JUDGED_SAME_PLAN, /* equal plans in one place: no verdict */
+    JUDGED_BUSY,      /* apart, and other programs used the machine: VERDICT_UNCERTAIN */
+    JUDGED_APART,
+    JUDGED_IN_TURNS
+};
+
+struct judgement {
+    enum judged how;
+    struct verdict verdict; /* of the second beside the first */
+    double others;          /* the larger share of the processors */
+    const char *per;        /* the unit, if one time of each is unequal work; else NULL */
+};
+
+struct judgement judge(const struct timed *first, const struct timed *second);
+/* Turns 0 ... n - 1 of one set, in the arena. */
+const struct timed_turn *timed_rounds(int n, struct arena *a);
+
+/* "is 1.25 times as fast per token as NAME (1.20 to 1.30, in 40 turns)"; NULL for JUDGED_NOT. */
+const char *judge_words(const struct judgement *j, const char *first, struct arena *a);
+/* "faster", "slower", "same", "cannot tell", "same plan"; "" if nothing was compared. */
+const char *judge_name(const struct judgement *j);
+/* The speed that a table shows: "1.25 x", else judge_name; NULL for JUDGED_NOT. */
+const char *judge_cell(const struct judgement *j, struct arena *a);
+
+#endif
