@@ -26,6 +26,7 @@
 #   MODE=release|debug|asan|tsan    V=1 prints commands    config.mk (ignored by git) keeps choices
 #   CUDA=/usr/local/cuda            the CUDA toolkit; without its headers the GPU backend is left out
 #   CCACHE=                         build without ccache, which is used where it is installed
+#   WERROR=1                        warnings are errors, as in `make quick` and `make check`
 #   HARDEN=                         build a release without what hardens it (tools/hardening.sh)
 # docs/TESTING.md describes the tests.
 -include config.mk
@@ -68,7 +69,8 @@ ifeq ($(MODE),tsan)
 $(if $(LLVM),,$(error MODE=tsan needs LLVM's OpenMP library: tools/install_deps.sh --tsan))
 OPENMP := -L$(dir $(LLVM)) -Wl,-rpath,$(dir $(LLVM)) -lomp
 endif
-WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
+FATAL := $(if $(filter 1,$(WERROR)),-Werror)
+WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla $(FATAL)
 
 comma := ,
 
@@ -234,7 +236,7 @@ EMULATOR := $(if $(and $(HAS_CUDA),$(CXX_THERE),$(filter release,$(MODE))),$(add
                  $(if $(CUPTI),libcupti.so.13) $(if $(NVTX),listener.so)))
 EMULATED := tests/emulator
 EMULATOR_HEADERS := $(wildcard $(EMULATED)/*.hpp)
-SHARED = $(CXX) -std=c++17 -O3 -g -Wall -Wextra -Werror -fPIC -shared -isystem $(CUDA)/include $(addprefix -isystem ,$(CUPTI)) -o $@ $(filter %.cpp %.so.1,$^)
+SHARED = $(CXX) -std=c++17 -O3 -g -Wall -Wextra $(FATAL) -fPIC -shared -isystem $(CUDA)/include $(addprefix -isystem ,$(CUPTI)) -o $@ $(filter %.cpp %.so.1,$^)
 $(BUILD)/emulator/%: $(EMULATOR_HEADERS) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  c++ $@")
@@ -255,7 +257,7 @@ $(BUILD)/emulator/libcupti.so.13: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
 $(addprefix $(BUILD)/emulator/,without.so listener.so): $(BUILD)/emulator/%.so: $(EMULATED)/%.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  cc $@")
-	$(Q)$(CC) -std=c2x -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -isystem $(CUDA)/include -fPIC -shared -o $@ $<
+	$(Q)$(CC) -std=c2x -O2 -Wall -Wextra $(FATAL) -D_GNU_SOURCE -isystem $(CUDA)/include -fPIC -shared -o $@ $<
 
 # Fuzz targets (tests/fuzz/fuzz.h), the same in all modes: with libFuzzer where clang has it, else
 # with gcc and tests/fuzz/driver.c. What reads files, and not what it calls to compute.
@@ -283,7 +285,7 @@ build/fuzz/flags: FORCE
 	$(Q)echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_WRAPPED)' | cmp -s - $@ || \
 	    echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_WRAPPED)' >$@
 build/fuzz/src/present/assets.o: $(wildcard src/present/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
-build/fuzz/tests/%.o: WARNED := -Wall -Wextra -Werror
+build/fuzz/tests/%.o: WARNED := -Wall -Wextra $(FATAL)
 build/fuzz/%.o: %.c build/fuzz/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  fuzz cc $<")
@@ -313,7 +315,7 @@ $(BUILD)/faults/faults: tests/faults/driver.h tests/faults/disk.h \
 
 $(BUILD)/run_tests: tools/run_tests.c
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu2x -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
+	$(Q)$(CC) -std=gnu2x -D_GNU_SOURCE -O1 -Wall -Wextra $(FATAL) -o $@ $<
 RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)' $(BUILD)/run_tests $(BUILD) $(if $(filter asan tsan,$(MODE)),--sanitized) $(RUN_OPTIONS)
 
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
