@@ -27,6 +27,7 @@
 #   CUDA=/usr/local/cuda            the CUDA toolkit; without its headers the GPU backend is left out
 #   CCACHE=                         build without ccache, which is used where it is installed
 #   WERROR=1                        warnings are errors, as in `make quick` and `make check`
+#   CC=clang                        build with clang (tools/install_deps.sh --clang)
 #   ONEDNN=                         build without oneDNN, to compare with it
 #   HARDEN=                         build a release without what hardens it (tools/hardening.sh)
 # docs/TESTING.md describes the tests.
