@@ -18,7 +18,7 @@ fail() { echo "check_system.sh: $*" >&2; exit 1; }
 command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
 
 mkdir -p "$roots"
-# The mark is written last, so that a root that was not finished is made anew.
+# The mark is written last, so that an unfinished root is made from the start.
 if [ ! -e "$root/made" ]; then
     rm -rf "$root"
     debootstrap --arch="$arch" --variant=minbase --include=ca-certificates,git,make "$suite" \

@@ -1,9 +1,9 @@
 /* vector.h - arithmetic on vectors of W floats, for any instruction set.
  *
  * Sources in this folder are compiled once for each instruction set, with a matching -march and
- * with ISA defined to its name; VEC() appends the name to every symbol that leaves a file. They
- * use the vector types of GCC and clang, whose operators work lane by lane; this header has the operations that
- * those lack. With VEC_PLAIN it uses C alone, for processors without a version of their own.
+ * with ISA defined to its name; VEC() appends the name to every symbol that leaves a file. They use
+ * the vector types of gcc and clang, whose operators work lane by lane; this header has the
+ * operations that those lack. With VEC_PLAIN it uses C alone, for processors without a version.
  *
  * Every function here propagates NaN. */
 #ifndef BACKEND_CPU_VECTOR_VECTOR_H
