@@ -1,14 +1,16 @@
 #!/bin/sh
 # Installs the Debian packages that are missing: what the build and its tests need; with --check
 # also what `make check` needs, with --tsan what `make tsan` needs, with --fuzz clang with
-# libFuzzer, which `make fuzz` prefers to gcc; with --text only the text that `make demo` trains on
-# if Shakespeare cannot be downloaded. Does nothing, and needs no privileges, if all are installed.
+# libFuzzer, which `make fuzz` prefers to gcc, with --clang what `make CC=clang` needs; with --text
+# only the text that `make demo` trains on if Shakespeare cannot be downloaded. Does nothing, and
+# needs no privileges, if all are installed.
 set -u
 build="gcc g++ make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev
     zlib1g-dev libcmocka-dev libjs-dygraphs"
 tsan="libomp-dev"
 # The runtime library has a version in its name: that of the package clang.
 llvm=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p')
+clang="clang libomp-dev"
 fuzz="clang libclang-rt-${llvm:-14}-dev"
 text="bible-kjv"
 check="clang-format cppcheck chromium openssl $text"
@@ -17,8 +19,12 @@ case "${1-}" in
 --check) wanted="$build $check" ;;
 --tsan) wanted="$build $tsan" ;;
 --fuzz) wanted="$build $fuzz" ;;
+--clang) wanted="$build $clang" ;;
 --text) wanted=$text ;;
-*) echo "install_deps.sh: the options are --check, --tsan, --fuzz and --text, not $1" >&2; exit 2 ;;
+*)
+    echo "install_deps.sh: the options are --check, --tsan, --fuzz, --clang, --text, not $1" >&2
+    exit 2
+    ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -1,6 +1,7 @@
 # Sourced by quick.sh and check.sh: steps, each with one line, and the closing line.
 mkdir -p build
 unset MAKEFLAGS MFLAGS MAKELEVEL # each make below has its own jobs
+export WERROR=1
 log=build/check.log
 failed_checks='' passed=0 failed=0 skipped=0 began=$(date +%s)
 

@@ -74,18 +74,17 @@ static value weight_at(const struct graph *g, int64_t offset)
 static enum status weights_of(const struct graph *g, const struct model *m, value *ret, int *ret_n)
 {
     int64_t end = 0;
-    int n = 0;
+    *ret_n = 0;
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
         value v = weight_at(g, p->offset);
         if (v.i) {
-            ret[n++] = v;
+            ret[(*ret_n)++] = v;
             end = p->offset + type_elements(graph_type(g, v));
         } else if (!i || p->offset + type_elements(&p->type) > end) {
             return fail(ST_USAGE, "the loss does not depend on %s", p->name);
         }
     }
-    *ret_n = n;
     return ST_OK;
 }
 

@@ -154,7 +154,7 @@ enum status sheet_is(const char *path, bool *ret)
 
 enum status sheet_read(const char *path, struct arena *a, struct sheet *ret)
 {
-    json_t *j;
+    json_t *j = NULL;
     TRY(load(path, a, &j));
     enum status st = read_sheet(ret, j, path, a);
     json_decref(j);

@@ -171,14 +171,10 @@ static void read_until(int fd, const char *end, char *text, size_t size)
 static void test_terminal(void **state)
 {
     (void)state;
-    int master = posix_openpt(O_RDWR | O_NOCTTY);
-    if (master < 0) {
-        SKIP("no pseudo terminals here");
-    }
-    assert_int_equal(grantpt(master), 0);
-    assert_int_equal(unlockpt(master), 0);
-    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
-    assert_true(slave >= 0);
+    int master = posix_openpt(O_RDWR | O_NOCTTY), slave = -1;
+    if (master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0)
+        slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    if (slave < 0) SKIP("no pseudo-terminals here");
     struct winsize size = {.ws_row = 24, .ws_col = 70};
     assert_int_equal(ioctl(slave, TIOCSWINSZ, &size), 0);
     int before = dup(STDERR_FILENO);

@@ -41,8 +41,8 @@ static void test_cells_are_shown(void **state)
 {
     (void)state;
     static const char *const text[] = {"a\n\x1b[2Jb",
-                                       "\xe2\x80\xae"
-                                       "c\xff",
+                                       ("\xe2\x80\xae"
+                                        "c\xff"),
                                        "\xc3\xa4|"};
     struct table t = table_of(text, COUNT_OF(text));
     table_print_text(&t, &s);

@@ -16,7 +16,8 @@
 
 #ifdef HAVE_DNNL
 
-#include <oneapi/dnnl/dnnl.h>
+#include "backend/cpu/matmul/onednn2.h"
+
 #include <stdlib.h>
 
 enum { ARGS = 5 }; /* A, B, C, workspace, and the bias if there is one */
@@ -55,7 +56,8 @@ static dnnl_data_type_t data_type(enum dtype dtype)
     return dtype == DT_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
-/* A batch of rows x columns with these strides; a single matrix has no batch dimension. */
+/* A batch of rows x columns with these strides; a single matrix has no batch dimension. The caller
+ * destroys each description. */
 static enum status describe_matrix(const struct matmul *p, enum dtype dtype, int64_t rows,
                                    int64_t columns, int64_t row_stride, int64_t column_stride,
                                    dnnl_memory_desc_t *ret_desc)
@@ -63,8 +65,8 @@ static enum status describe_matrix(const struct matmul *p, enum dtype dtype, int
     dnnl_dims_t dims = {p->batch, rows, columns};
     dnnl_dims_t strides = {rows * columns, row_stride, column_stride};
     int skip = p->batch == 1;
-    dnnl_status_t st = dnnl_memory_desc_init_by_strides(ret_desc, 3 - skip, dims + skip,
-                                                        data_type(dtype), strides + skip);
+    dnnl_status_t st = dnnl_memory_desc_create_with_strides(ret_desc, 3 - skip, dims + skip,
+                                                            data_type(dtype), strides + skip);
     return check(st, "describe a matrix");
 }
 
@@ -78,29 +80,40 @@ static enum status describe_plain(const struct matmul *p, dnnl_memory_desc_t *re
 static enum status describe_any(const struct matmul *p, dnnl_memory_desc_t *ret_desc)
 {
     dnnl_dims_t dims = {p->K, p->N};
-    return check(
-        dnnl_memory_desc_init_by_tag(ret_desc, 2, dims, data_type(p->type), dnnl_format_tag_any),
-        "describe a packed matrix");
+    return check(dnnl_memory_desc_create_with_tag(ret_desc, 2, dims, data_type(p->type),
+                                                  dnnl_format_tag_any),
+                 "describe a packed matrix");
+}
+
+/* Every primitive takes its workspace from the caller, who destroys the attributes. */
+static enum status create_attributes(dnnl_primitive_attr_t *ret_attr)
+{
+    TRY(check(dnnl_primitive_attr_create(ret_attr), "create attributes"));
+    return check(dnnl_primitive_attr_set_scratchpad_mode(*ret_attr, dnnl_scratchpad_mode_user),
+                 "take its workspace from Strobe");
 }
 
 /* The description of a matmul primitive; the caller releases it. */
 static enum status describe(const struct matmul *p, dnnl_primitive_desc_t *ret_desc)
 {
-    TRY(open_library());
-    dnnl_memory_desc_t a, b, bias, c;
-    TRY(describe_matrix(p, p->type, p->M, p->K, p->a_row, p->a_column, &a));
-    TRY(p->packed ? describe_any(p, &b) : describe_plain(p, &b));
-    TRY(describe_matrix(p, DT_F32, 1, p->N, p->N, 1, &bias));
-    TRY(describe_matrix(p, p->result, p->M, p->N, p->N, 1, &c));
-    dnnl_matmul_desc_t matmul;
-    TRY(check(dnnl_matmul_desc_init(&matmul, &a, &b, p->bias ? &bias : NULL, &c),
-              "describe a matmul"));
-    dnnl_primitive_attr_t attr;
-    TRY(check(dnnl_primitive_attr_create(&attr), "create attributes"));
-    dnnl_status_t st = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
-    if (st == dnnl_success) st = dnnl_primitive_desc_create(ret_desc, &matmul, attr, engine, NULL);
+    enum status st;
+    dnnl_memory_desc_t a = NULL, b = NULL, bias = NULL, c = NULL;
+    dnnl_primitive_attr_t attr = NULL;
+    TRY_OUT(st, open_library());
+    TRY_OUT(st, describe_matrix(p, p->type, p->M, p->K, p->a_row, p->a_column, &a));
+    TRY_OUT(st, p->packed ? describe_any(p, &b) : describe_plain(p, &b));
+    if (p->bias) TRY_OUT(st, describe_matrix(p, DT_F32, 1, p->N, p->N, 1, &bias));
+    TRY_OUT(st, describe_matrix(p, p->result, p->M, p->N, p->N, 1, &c));
+    TRY_OUT(st, create_attributes(&attr));
+    TRY_OUT(st, check(dnnl_matmul_primitive_desc_create(ret_desc, engine, a, b, bias, c, attr),
+                      "multiply matrices of these types and shapes"));
+out:
     dnnl_primitive_attr_destroy(attr);
-    return check(st, "multiply matrices of these types and shapes");
+    dnnl_memory_desc_destroy(a);
+    dnnl_memory_desc_destroy(b);
+    dnnl_memory_desc_destroy(bias);
+    dnnl_memory_desc_destroy(c);
+    return st;
 }
 
 static enum status fail_unforeseen(void)
@@ -110,7 +123,7 @@ static enum status fail_unforeseen(void)
 }
 
 /* The graph reserves packed_elements for a packed weight; the library must not need more. */
-static enum status check_packed_size(const struct matmul *p, const dnnl_memory_desc_t *packed)
+static enum status check_packed_size(const struct matmul *p, const_dnnl_memory_desc_t packed)
 {
     int64_t reserved = packed_elements(p->K, p->N) * dtype_size(p->type);
     return (int64_t)dnnl_memory_desc_get_size(packed) <= reserved ? ST_OK : fail_unforeseen();
@@ -125,9 +138,8 @@ static enum status check_layout(const struct matmul *p, const_dnnl_primitive_des
     plain.result = p->type;
     dnnl_primitive_desc_t other;
     TRY(describe(&plain, &other));
-    const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
-    const dnnl_memory_desc_t *packed =
-        dnnl_primitive_desc_query_md(other, dnnl_query_weights_md, 0);
+    const_dnnl_memory_desc_t wanted = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+    const_dnnl_memory_desc_t packed = dnnl_primitive_desc_query_md(other, dnnl_query_weights_md, 0);
     bool same = dnnl_memory_desc_equal(wanted, packed) != 0;
     enum status st = check_packed_size(p, wanted);
     dnnl_primitive_desc_destroy(other);
@@ -136,7 +148,7 @@ static enum status check_layout(const struct matmul *p, const_dnnl_primitive_des
 
 static int64_t scratch_of(const_dnnl_primitive_desc_t desc)
 {
-    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     return md ? (int64_t)dnnl_memory_desc_get_size(md) : 0;
 }
 
@@ -170,7 +182,7 @@ static void release_state(struct state *s)
 static enum status add_argument(struct state *s, const_dnnl_primitive_desc_t desc,
                                 dnnl_query_t what, int index, int name)
 {
-    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(desc, what, index);
+    const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(desc, what, index);
     dnnl_exec_arg_t *arg = &s->arg[s->n];
     TRY(check(dnnl_memory_create(&arg->memory, md, engine, DNNL_MEMORY_NONE),
               "create a memory object"));
@@ -226,24 +238,22 @@ static void release(struct kernel_call *c)
 
 static enum status describe_pack(const struct matmul *p, dnnl_primitive_desc_t *ret_desc)
 {
-    dnnl_primitive_desc_t matmul;
-    dnnl_memory_desc_t plain;
-    dnnl_primitive_attr_t attr;
-    TRY(describe(p, &matmul));
-    const dnnl_memory_desc_t *packed =
+    enum status st;
+    dnnl_primitive_desc_t matmul = NULL;
+    dnnl_memory_desc_t plain = NULL;
+    dnnl_primitive_attr_t attr = NULL;
+    TRY_OUT(st, describe(p, &matmul));
+    TRY_OUT(st, describe_plain(p, &plain));
+    TRY_OUT(st, create_attributes(&attr));
+    const_dnnl_memory_desc_t packed =
         dnnl_primitive_desc_query_md(matmul, dnnl_query_weights_md, 0);
-    enum status st = describe_plain(p, &plain);
-    if (st == ST_OK) st = check(dnnl_primitive_attr_create(&attr), "create attributes");
-    if (st == ST_OK) {
-        dnnl_status_t made =
-            dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
-        if (made == dnnl_success)
-            made =
-                dnnl_reorder_primitive_desc_create(ret_desc, &plain, engine, packed, engine, attr);
-        dnnl_primitive_attr_destroy(attr);
-        st = check(made, "pack a matrix of this type and shape");
-    }
-    dnnl_primitive_desc_destroy(matmul);
+    TRY_OUT(st,
+            check(dnnl_reorder_primitive_desc_create(ret_desc, plain, engine, packed, engine, attr),
+                  "pack a matrix of this type and shape"));
+out:
+    dnnl_primitive_attr_destroy(attr);
+    dnnl_memory_desc_destroy(plain);
+    if (matmul) dnnl_primitive_desc_destroy(matmul);
     return st;
 }
 

@@ -3,29 +3,12 @@
 /* One step of the transpose of W vectors of W lanes: swaps the off-diagonal squares of side s. */
 #define LOW(lane, s)  ((lane) & (s) ? W + (lane) - (s) : (lane))
 #define HIGH(lane, s) ((lane) & (s) ? W + (lane) : (lane) + (s))
-#if defined(__AVX512F__)
-#define LANES(f, s)                                                                               \
-    {                                                                                             \
-        f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s), f(8, s), f(9, s), \
-            f(10, s), f(11, s), f(12, s), f(13, s), f(14, s), f(15, s)                            \
-    }
-#elif defined(__AVX2__)
-#define LANES(f, s)                                                            \
-    {                                                                          \
-        f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s) \
-    }
-#else
-#define LANES(f, s)                        \
-    {                                      \
-        f(0, s), f(1, s), f(2, s), f(3, s) \
-    }
-#endif
 #define TRANSPOSE_STEP(s)                                                \
     _Pragma("GCC unroll 16") for (int i = 0; i < W; i++) if (!(i & (s))) \
     {                                                                    \
         vf a = x[i], b = x[i + (s)];                                     \
-        x[i] = __builtin_shuffle(a, b, (vi)LANES(LOW, s));               \
-        x[i + (s)] = __builtin_shuffle(a, b, (vi)LANES(HIGH, s));        \
+        x[i] = VEC_PICK(a, b, LOW, s);                                   \
+        x[i + (s)] = VEC_PICK(a, b, HIGH, s);                            \
     }
 
 void ACT(tile_transpose)(float *to, const struct tile_source *s, float factor)
@@ -44,14 +27,7 @@ void ACT(tile_transpose)(float *to, const struct tile_source *s, float factor)
                 for (int i = 0; i < W; i++)
                     x[i] = i < rows ? load_act(from + i * s->stride, columns) * factor : (vf){0};
             }
-#if defined(__AVX512F__)
-            TRANSPOSE_STEP(8)
-#endif
-#if defined(__AVX2__)
-            TRANSPOSE_STEP(4)
-#endif
-            TRANSPOSE_STEP(2)
-            TRANSPOSE_STEP(1)
+            VEC_HALVES(TRANSPOSE_STEP)
             float *column_at = to + column * TILE + row;
             if (columns == W) {
 #pragma GCC unroll 16

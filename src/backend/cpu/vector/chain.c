@@ -144,21 +144,14 @@ static bool fits(const struct kernel_call *c)
 {
     const struct chain *chain = c->attr->chain;
     enum dtype dtype[CHAIN_STEPS];
-    bool has_bf16 = false;
+    bool has[DT_COUNT] = {false};
     chain_dtypes(chain, c->in_type, dtype);
-    for (int i = 0; i < c->n_in; i++) {
-        has_bf16 |= c->in_type[i].dtype == DT_BF16;
-        if (c->in_type[i].dtype == DT_F64) return false;
-    }
-    for (int k = 0; k < chain->steps; k++) {
-        has_bf16 |= dtype[k] == DT_BF16;
-        if (dtype[k] == DT_F64) return false;
-    }
+    for (int i = 0; i < c->n_in; i++) has[c->in_type[i].dtype] = true;
+    for (int k = 0; k < chain->steps; k++) has[dtype[k]] = true;
 #if defined(__AVX512BF16__)
-    return has_bf16;
-#else
-    return true;
+    if (!has[DT_BF16]) return false;
 #endif
+    return !has[DT_F64];
 }
 
 const struct kernel VEC(chain_rows)[] = {

@@ -9,14 +9,16 @@ struct words {
     vu w[4];
 };
 
+/* The halves s of 64-bit lanes: lanes of the first vector and of the second alternate. */
+#define HALF(lane, s) (((lane) & ~1) + ((lane)&1) * W + (s))
+
 /* High and low 32 bits of a * m in each lane. */
 INLINE void multiply(vu a, uint32_t m, vu *high, vu *low)
 {
     vu factor = (vu){0} + m;
     vu64 even = vu_mul_even(a, factor), odd = vu_mul_even((vu)((vu64)a >> 32), factor);
-    const vi lane = {VEC_LANES}, low_halves = (lane & ~1) + (lane & 1) * W;
-    *low = __builtin_shuffle((vu)even, (vu)odd, low_halves);
-    *high = __builtin_shuffle((vu)even, (vu)odd, low_halves + 1);
+    *low = VEC_PICK((vu)even, (vu)odd, HALF, 0);
+    *high = VEC_PICK((vu)even, (vu)odd, HALF, 1);
 }
 
 INLINE struct words philox(uint32_t seed, struct words c)
@@ -38,16 +40,17 @@ INLINE vf factors_of(const uint8_t *byte, int threshold, float scale)
     return (vf)((vi_bytes(byte) >= threshold) & (vi)vf_all(scale));
 }
 
+/* Of each 128 bits of two vectors, two lanes from s on: alternating lanes, and pairs of lanes. */
+#define LANES_OF(lane, s) (((lane) & ~3) + ((lane)&3) / 2 + ((lane)&1) * W + (s))
+#define PAIRS_OF(lane, s) (((lane) & ~3) + ((lane)&1) + ((lane)&2) / 2 * W + (s))
+
 /* Four rows of lanes become columns: in each 128 bits, lane j of rows 0 to 3 goes to row j. */
 INLINE void transpose(vu w[4])
 {
-    const vi lane = {VEC_LANES}, group = lane & ~3, second = (lane & 1) * W;
-    const vi low = group + ((lane & 3) >> 1) + second, high = low + 2;
-    const vi front = group + (lane & 1) + ((lane & 2) >> 1) * W, back = front + 2;
-    vu a = __builtin_shuffle(w[0], w[1], low), b = __builtin_shuffle(w[2], w[3], low);
-    vu c = __builtin_shuffle(w[0], w[1], high), d = __builtin_shuffle(w[2], w[3], high);
-    w[0] = __builtin_shuffle(a, b, front), w[1] = __builtin_shuffle(a, b, back);
-    w[2] = __builtin_shuffle(c, d, front), w[3] = __builtin_shuffle(c, d, back);
+    vu a = VEC_PICK(w[0], w[1], LANES_OF, 0), b = VEC_PICK(w[2], w[3], LANES_OF, 0);
+    vu c = VEC_PICK(w[0], w[1], LANES_OF, 2), d = VEC_PICK(w[2], w[3], LANES_OF, 2);
+    w[0] = VEC_PICK(a, b, PAIRS_OF, 0), w[1] = VEC_PICK(a, b, PAIRS_OF, 2);
+    w[2] = VEC_PICK(c, d, PAIRS_OF, 0), w[3] = VEC_PICK(c, d, PAIRS_OF, 2);
 }
 
 /* W calls of a pointwise site's generator, from `call` on: a byte for each of 16 W elements. */
@@ -123,7 +126,7 @@ void VEC(dropout_block)(float *factor, const struct dropout *d, uint32_t step, i
         const uint32_t *w = &word[q / 8 * 2 + q % 2][q % 8 / 2 * 4];
         halves h;
         memcpy(&h, w, sizeof h);
-        h = __builtin_shuffle(h, (halves){0, 2, 4, 6, 1, 3, 5, 7});
+        h = __builtin_shufflevector(h, h, 0, 2, 4, 6, 1, 3, 5, 7);
         uint8_t byte[16];
         memcpy(byte, &h, sizeof byte);
         for (int k = 0; k < 16; k += W)

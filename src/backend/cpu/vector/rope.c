@@ -3,14 +3,15 @@
  * s, where s is negative for the first of a pair. */
 #include "backend/cpu/vector/act.h"
 
+#define OF_PAIR(lane, s) (((lane) & ~1) + (s))
+
 /* Rotates one head; y may be x. `sign` multiplies the sines: -1 and 1 alternately, or 1 and -1. */
 INLINE void rotate(const act *x, const float *angle, act *y, int64_t D, vf sign)
 {
-    const vi lane = {VEC_LANES};
     for (int64_t i = 0; i < D; i += W) {
         vf a = load_act(x + i, D - i), t = load(angle + i, D - i);
-        vf c = __builtin_shuffle(t, lane & ~1), s = __builtin_shuffle(t, lane | 1);
-        store_act(y + i, a * c + __builtin_shuffle(a, lane ^ 1) * (s * sign), D - i);
+        vf c = VEC_PICK(t, t, OF_PAIR, 0), s = VEC_PICK(t, t, OF_PAIR, 1);
+        store_act(y + i, a * c + VEC_SWAP(a, 1) * (s * sign), D - i);
     }
 }
 

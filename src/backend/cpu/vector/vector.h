@@ -1,9 +1,9 @@
 /* vector.h - arithmetic on vectors of W floats, for any instruction set.
  *
  * Sources in this folder are compiled once for each instruction set, with a matching -march and
- * with ISA defined to its name; VEC() appends the name to every symbol that leaves a file. They
- * use GCC's vector types, whose operators work lane by lane; this header has the operations that
- * those lack. With VEC_PLAIN it uses C alone, for processors without a version of their own.
+ * with ISA defined to its name; VEC() appends the name to every symbol that leaves a file. They use
+ * the vector types of gcc and clang, whose operators work lane by lane; this header has the
+ * operations that those lack. With VEC_PLAIN it uses C alone, for processors without a version.
  *
  * Every function here propagates NaN. */
 #ifndef BACKEND_CPU_VECTOR_VECTOR_H
@@ -23,16 +23,32 @@
 #define VEC_STRING(isa)     VEC_STRING_OF(isa)
 #define ISA_NAME            VEC_STRING(ISA) /* "avx512": the variant of a kernel row */
 
+/* VEC_EACH lists f(lane, s) for each lane; VEC_HALVES has f(s) for each half s of a vector, of its
+ * halves, and so on. */
+#define VEC_4(f, s) f(0, s), f(1, s), f(2, s), f(3, s)
+#define VEC_8(f, s) VEC_4(f, s), f(4, s), f(5, s), f(6, s), f(7, s)
+#define VEC_16(f, s) \
+    VEC_8(f, s), f(8, s), f(9, s), f(10, s), f(11, s), f(12, s), f(13, s), f(14, s), f(15, s)
 #if defined(__AVX512F__)
 enum { W = 16 };
-#define VEC_LANES 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+#define VEC_EACH      VEC_16
+#define VEC_HALVES(f) f(8) f(4) f(2) f(1)
 #elif defined(__AVX2__)
 enum { W = 8 };
-#define VEC_LANES 0, 1, 2, 3, 4, 5, 6, 7
+#define VEC_EACH      VEC_8
+#define VEC_HALVES(f) f(4) f(2) f(1)
 #else
 enum { W = 4 };
-#define VEC_LANES 0, 1, 2, 3
+#define VEC_EACH      VEC_4
+#define VEC_HALVES(f) f(2) f(1)
 #endif
+#define VEC_LANE(lane, s)    (lane)
+#define VEC_LANES            VEC_EACH(VEC_LANE, 0)
+/* Lane i of the result is lane f(i, s) of a and b, where b follows a; f must be a constant. */
+#define VEC_PICK(a, b, f, s) __builtin_shufflevector(a, b, VEC_EACH(f, s))
+/* Lane i of the result is lane i ^ s of a. */
+#define VEC_XOR(lane, s)     ((lane) ^ (s))
+#define VEC_SWAP(a, s)       VEC_PICK(a, a, VEC_XOR, s)
 
 typedef float vf __attribute__((vector_size(4 * W)));
 typedef int32_t vi __attribute__((vector_size(4 * W)));
@@ -264,18 +280,16 @@ INLINE vf vf_reciprocal_4(vf a)
 /* The sum of the lanes, by halving. */
 INLINE float vf_sum(vf a)
 {
-    for (int width = W / 2; width > 0; width /= 2) {
-        vi other = (vi){VEC_LANES} ^ width;
-        a += __builtin_shuffle(a, other);
-    }
+#define ADD(s) a += VEC_SWAP(a, s);
+    VEC_HALVES(ADD)
+#undef ADD
     return a[0];
 }
 INLINE float vf_max_lane(vf a)
 {
-    for (int width = W / 2; width > 0; width /= 2) {
-        vi other = (vi){VEC_LANES} ^ width;
-        a = vf_max(a, __builtin_shuffle(a, other));
-    }
+#define MAX(s) a = vf_max(a, VEC_SWAP(a, s));
+    VEC_HALVES(MAX)
+#undef MAX
     return a[0];
 }
 
