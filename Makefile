@@ -189,6 +189,8 @@ $(BUILD)/version: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' >$@
 
+# What kernels are compared with takes most of the time of test_ops with sanitizers.
+build/asan/src/check/%.o build/asan/src/backend/cpu/ref/%.o build/asan/src/base/rng.o: FLAGS += -O2
 $(BUILD)/src/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  cc $<")

@@ -30,4 +30,5 @@ tests release
 step 'docs are fresh' env STROBE=build/release/strobe tools/gen_docs.sh --check
 tests asan
 ln -sf build/release/strobe strobe
+tools/test_cost.sh build/release build/asan
 finish

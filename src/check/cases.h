@@ -68,8 +68,11 @@ struct case_data {
 /* The types of input i and of `given` if the float type under test is `dtype`. */
 struct type case_type(const struct op_case *c, int i, enum dtype dtype);
 struct type case_given(const struct op_case *c, enum dtype dtype);
-/* Fills the inputs of case i, with the same numbers in every call. */
-enum status case_fill(int i, enum dtype dtype, struct arena *a, struct case_data *ret_data);
+/* Fills the inputs of case i in double precision, with the same numbers in every call. */
+enum status case_fill(int i, struct arena *a, struct case_data *ret_data);
+/* The same inputs, rounded to their types. */
+enum status case_round(const struct case_data *data, enum dtype dtype, struct arena *a,
+                       struct case_data *ret_data);
 /* Input i converted to its type: the bytes that a kernel reads. */
 enum status case_copy(const struct case_data *data, int i, enum dtype dtype, struct arena *a,
                       void **ret_bytes);

@@ -85,12 +85,10 @@ static double sunk(const struct type *t, double head, int64_t i, double normal)
     return visible ? 0 : -1e20;
 }
 
-static double fill_value(const struct case_input *in, uint32_t sequence, int64_t i)
+/* Element i, made of that of a normal sequence. */
+static double value_of(const struct case_input *in, int64_t i, double normal)
 {
-    double normal = (double)rng_normal(1, RNG_TEST, sequence, (uint64_t)i);
     switch (in->fill) {
-    case FILL_POSITIVE:
-        return 0.5 + (double)rng_uniform(1, RNG_TEST, sequence, (uint64_t)i);
     case FILL_WIDE:
         return 10 * normal;
     case FILL_MASKED:
@@ -99,10 +97,25 @@ static double fill_value(const struct case_input *in, uint32_t sequence, int64_t
         return spiked(&in->type, i) ? in->x * normal : normal;
     case FILL_SUNK:
         return sunk(&in->type, in->x, i, normal);
-    case FILL_CONSTANT:
-        return in->x;
     default:
         return normal;
+    }
+}
+
+static void fill_floats(const struct case_input *in, uint32_t sequence, double *x)
+{
+    enum { BLOCK = 256 };
+    float normal[BLOCK];
+    int64_t n = type_elements(&in->type);
+    for (int64_t i = 0; i < n; i++) {
+        if (in->fill == FILL_CONSTANT) {
+            x[i] = in->x;
+        } else if (in->fill == FILL_POSITIVE) {
+            x[i] = 0.5 + (double)rng_uniform(1, RNG_TEST, sequence, (uint64_t)i);
+        } else {
+            if (i % BLOCK == 0) rng_normals(1, RNG_TEST, sequence, (uint64_t)i, BLOCK, normal);
+            x[i] = value_of(in, i, (double)normal[i % BLOCK]);
+        }
     }
 }
 
@@ -132,28 +145,50 @@ static enum status fill_result(struct case_data *data, int i, struct arena *a)
     return ST_OK;
 }
 
-enum status case_fill(int i, enum dtype dtype, struct arena *a, struct case_data *ret_data)
+/* Computes the inputs that are results of others, and rounds them to their types. */
+static enum status fill_results(struct case_data *data, enum dtype dtype, struct arena *a)
+{
+    const struct op_case *c = data->c;
+    for (int k = 0; k < case_inputs(c); k++) {
+        if (c->in[k].fill != FILL_RESULT) continue;
+        int64_t n = type_elements(&c->in[k].type);
+        data->in[k] = ARENA_NEW(a, double, n);
+        TRY(fill_result(data, k, a));
+        TRY(reference_round(data->in[k], n, case_type(c, k, dtype).dtype, a));
+    }
+    return ST_OK;
+}
+
+enum status case_fill(int i, struct arena *a, struct case_data *ret_data)
 {
     const struct op_case *c = case_at(i);
     *ret_data = (struct case_data){.c = c};
     for (int k = 0; k < case_inputs(c); k++) {
         const struct case_input *in = &c->in[k];
         uint32_t sequence = (uint32_t)(i * MAX_IN + k);
-        int64_t n = type_elements(&in->type);
-        ret_data->in[k] = arena_alloc(a, n * (int64_t)sizeof(double));
-        if (in->type.dtype == DT_I32) {
+        if (in->fill == FILL_RESULT) continue;
+        ret_data->in[k] = ARENA_NEW(a, double, type_elements(&in->type));
+        if (in->type.dtype == DT_I32)
             fill_ids(in, sequence, ret_data->in[k]);
-            continue;
-        }
-        double *x = ret_data->in[k];
-        for (int64_t j = 0; j < n; j++) x[j] = fill_value(in, sequence, j);
-        TRY(reference_round(x, n, case_type(c, k, dtype).dtype, a));
+        else
+            fill_floats(in, sequence, ret_data->in[k]);
     }
-    for (int k = 0; k < case_inputs(c); k++)
-        if (c->in[k].fill == FILL_RESULT) {
-            TRY(fill_result(ret_data, k, a));
-            TRY(reference_round(ret_data->in[k], type_elements(&c->in[k].type),
-                                case_type(c, k, dtype).dtype, a));
-        }
-    return ST_OK;
+    return fill_results(ret_data, DT_F64, a);
+}
+
+enum status case_round(const struct case_data *data, enum dtype dtype, struct arena *a,
+                       struct case_data *ret_data)
+{
+    const struct op_case *c = data->c;
+    *ret_data = *data;
+    if (dtype == DT_F64) return ST_OK;
+    for (int k = 0; k < case_inputs(c); k++) {
+        const struct case_input *in = &c->in[k];
+        int64_t n = type_elements(&in->type);
+        if (in->fill == FILL_RESULT || in->type.dtype == DT_I32) continue;
+        ret_data->in[k] = ARENA_NEW(a, double, n);
+        memcpy(ret_data->in[k], data->in[k], (size_t)n * sizeof(double));
+        TRY(reference_round(ret_data->in[k], n, case_type(c, k, dtype).dtype, a));
+    }
+    return fill_results(ret_data, dtype, a);
 }

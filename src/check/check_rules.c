@@ -32,7 +32,7 @@ struct bench {
 static enum status bench_init(struct bench *w, int i)
 {
     *w = (struct bench){.cpu = backend_find("cpu")};
-    TRY(case_fill(i, DT_F64, &w->arena, &w->data));
+    TRY(case_fill(i, &w->arena, &w->data));
     graph_init(&w->graph, &w->arena);
     const struct op_case *c = w->data.c;
     int64_t offset = 0;

@@ -6,7 +6,8 @@
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 steps=4
-short="--max_iters=$steps --eval_interval=2 --eval_iters=1 --threads=0 --learning_rate=1e-3 --warmup_iters=2"
+short="--max_iters=$steps --eval_interval=2 --eval_iters=1"
+short="$short --threads=0 --learning_rate=1e-3 --warmup_iters=2"
 
 # train NAME OPTIONS...
 train() {

@@ -11,7 +11,8 @@ static bool fits_cast(const struct kernel_call *c)
 static enum status run_cast(const struct kernel_call *c)
 {
     enum dtype from = c->in_type[0].dtype, to = c->out_type[0].dtype;
-    for (int64_t i = 0; i < type_elements(&c->out_type[0]); i++)
+    int64_t n = type_elements(&c->out_type[0]);
+    for (int64_t i = 0; i < n; i++)
         float_store(to, c->out[0], i, float_load(from, c->in[0], i));
     return ST_OK;
 }
