@@ -242,19 +242,30 @@ static bool call_of_case(const struct target *target, void *context, int i, enum
     return target->backend->kernels.find((int)node->op, ret, 0);
 }
 
-static bool is_selected(const struct kernel *k, const char *variant)
-{
-    return !variant || !strcmp(k->variant, variant);
-}
-
 struct request {
     const struct target *target;
     void *context;
-    enum op op;
-    const char *variant;
+    const struct check_scope *scope;
     check_fn report;
     void *user;
 };
+
+static bool is_in_list(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += n)
+        if ((at == list || at[-1] == ',') && (at[n] == ',' || !at[n])) return true;
+    return false;
+}
+
+static bool is_selected(const struct request *req, const struct kernel *k, const struct node *node,
+                        const struct kernel_call *call)
+{
+    const struct check_scope *s = req->scope;
+    if (s->variant && strcmp(k->variant, s->variant)) return false;
+    return !s->small || !is_in_list(s->small, k->variant) ||
+           op_def(node->op)->cost(node, call->in_type, call->out_type).flops <= CHECK_SMALL_FLOPS;
+}
 
 static enum status check_case(const struct request *req, int i, const struct case_data *exact,
                               enum dtype dtype, struct arena *a)
@@ -269,7 +280,7 @@ static enum status check_case(const struct request *req, int i, const struct cas
     TRY(expect(&data, a, expected));
     const struct kernel *k;
     for (int n = 0; (k = b->kernels.find((int)node.op, &call, n)); n++) {
-        if (!is_selected(k, req->variant)) continue;
+        if (!is_selected(req, k, &node, &call)) continue;
         struct trial t = {b, req->context, k, &data, dtype, call, CHECK_APART, a, NULL};
         enum status st = k->prepare ? k->prepare(k, &t.call) : ST_OK;
         if (st == ST_UNSUPPORTED) continue; /* a library has no algorithm for this call */
@@ -278,7 +289,7 @@ static enum status check_case(const struct request *req, int i, const struct cas
         if (k->release) k->release(&t.call);
         TRY(st);
     }
-    if (req->variant) return ST_OK;
+    if (req->scope->variant) return ST_OK;
     double tolerance = tolerance_of(data.c, dtype, &call.out_type[0]);
     return check_packed(req->target, req->context, &data, dtype, expected[0], tolerance,
                         req->report, req->user, a);
@@ -297,12 +308,12 @@ static enum status request_kernels(const struct request *req)
     const struct backend *b = req->target->backend;
     const struct kernel *k;
     for (int i = 0; case_at(i); i++)
-        for (int d = 0; d < COUNT_OF(dtypes) && is_of_op(case_at(i), req->op); d++) {
+        for (int d = 0; d < COUNT_OF(dtypes) && is_of_op(case_at(i), req->scope->op); d++) {
             struct node node;
             struct kernel_call call;
             if (!call_of_case(req->target, req->context, i, dtypes[d], &node, &call)) continue;
             for (int n = 0; (k = b->kernels.find((int)node.op, &call, n)); n++) {
-                if (!is_selected(k, req->variant)) continue;
+                if (!is_selected(req, k, &node, &call)) continue;
                 enum status st = k->prepare ? k->prepare(k, &call) : ST_OK;
                 if (st == ST_UNSUPPORTED) continue;
                 TRY(st);
@@ -312,14 +323,14 @@ static enum status request_kernels(const struct request *req)
     return ST_OK;
 }
 
-enum status check_kernels(const struct target *target, void *context, enum op op,
-                          const char *variant, check_fn report, void *user)
+enum status check_kernels(const struct target *target, void *context,
+                          const struct check_scope *scope, check_fn report, void *user)
 {
-    const struct request req = {target, context, op, variant, report, user};
+    const struct request req = {target, context, scope, report, user};
     const struct op_case *c;
     if (!target->backend->host_memory) TRY(request_kernels(&req));
     for (int i = 0; (c = case_at(i)); i++) {
-        if (!is_of_op(c, op)) continue;
+        if (!is_of_op(c, scope->op)) continue;
         struct arena inputs = {0};
         struct case_data exact;
         enum status st = case_fill(i, &inputs, &exact);

@@ -26,11 +26,19 @@ struct check_result {
 
 typedef void (*check_fn)(void *user, const struct check_result *r);
 
-/* Runs every row of the backend, or only those of `variant` unless it is NULL, on every case of
- * `op` (OP_COUNT: of all operators). A kernel that fails to run is a problem in its result; a
+/* What is checked. */
+struct check_scope {
+    enum op op;          /* OP_COUNT: all operators */
+    const char *variant; /* only kernel rows of this name; NULL: all */
+    const char *small;   /* rows of these names, separated by commas, only on cases of at most
+                          * CHECK_SMALL_FLOPS: for an emulated GPU; NULL: none */
+};
+enum { CHECK_SMALL_FLOPS = 4000000 };
+
+/* Runs the rows of the backend on the cases of the operators. A kernel that fails to run is a problem in its result; a
  * failed status is a failure of the machine. */
-enum status check_kernels(const struct target *target, void *context, enum op op,
-                          const char *variant, check_fn report, void *user);
+enum status check_kernels(const struct target *target, void *context,
+                          const struct check_scope *scope, check_fn report, void *user);
 
 /* ||x - y|| / ||y||. Equal infinities have distance 0; others, and NaN, infinity. */
 double check_distance(const double *x, const double *y, int64_t n);

@@ -11,11 +11,15 @@
 
 enum status cmd_check(int argc, char **argv)
 {
-    const char *name = NULL, *row = NULL, *word = NULL, *isa = "auto";
-    bool json = false;
+    const char *name = NULL, *word = NULL, *isa = "auto";
+    struct check_scope scope = {.op = OP_COUNT};
+    bool json = false, kernels = false;
     const struct opt options[] = {
         {"op", OPT_TEXT, &name, "NAME", "only this operator"},
-        {"row", OPT_TEXT, &row, "NAME", "only kernel rows of this name, as in wgmma"},
+        {"row", OPT_TEXT, &scope.variant, "NAME", "only kernel rows of this name, as in wgmma"},
+        {"kernels", OPT_FLAG, &kernels, NULL, "only kernels, no gradients and expansions"},
+        {"small", OPT_TEXT, &scope.small, "NAME,...",
+         "kernel rows of these names only on cases of at most 4 MFLOP"},
         DEVICE_OPTION(&word),
         {"isa", OPT_TEXT, &isa, "SET", "the widest instruction set that kernels may use (auto)"},
         {"json", OPT_FLAG, &json, NULL, "as JSON"},
@@ -25,15 +29,14 @@ enum status cmd_check(int argc, char **argv)
     struct str s = {0};
     struct check_lines lines = {.arena = &a};
     struct device device;
-    enum op op;
     TRY(opt_parse(options, &argc, argv, NULL));
     if (argc > 0)
         return fail(ST_USAGE, "check takes only options; found %s. See `strobe check --help`",
                     argv[0]);
-    TRY(command_find_op(name, &op));
+    TRY(command_find_op(name, &scope.op));
     TRY(isa_limit_word(isa));
     TRY(device_of_word(word, &device));
-    enum status st = check_run(&lines, &device, op, row);
+    enum status st = check_run(&lines, &device, &scope, kernels);
     if (st == ST_OK) {
         check_lines_print(&lines, json, &s);
         fputs(str_text(&s), stdout);

@@ -119,15 +119,15 @@ void check_lines_print(const struct check_lines *t, bool json, struct str *s)
         print_text(t, s);
 }
 
-/* With `variant`, only kernel rows are tested. */
-static enum status try_all(struct check_lines *t, const struct device *d, enum op op,
-                           const char *variant)
+static enum status try_all(struct check_lines *t, const struct device *d,
+                           const struct check_scope *scope, bool kernels_only)
 {
+    const char *variant = scope->variant;
     void *context;
     struct target target;
     TRY(backend_target(d->backend, d->number, &target));
     TRY(d->backend->open(d->number, &context));
-    enum status st = check_kernels(&target, context, op, variant, note_kernel, t);
+    enum status st = check_kernels(&target, context, scope, note_kernel, t);
     d->backend->close(context);
     TRY(st);
     if (variant && !t->lines)
@@ -135,13 +135,14 @@ static enum status try_all(struct check_lines *t, const struct device *d, enum o
                     "no kernel row %s was tested; `strobe check` without --row lists them",
                     variant);
     if (variant) return ST_OK;
-    note_missing(t, op);
-    return check_rules(t, op);
+    note_missing(t, scope->op);
+    return kernels_only ? ST_OK : check_rules(t, scope->op);
 }
 
-enum status check_run(struct check_lines *t, const struct device *d, enum op op, const char *row)
+enum status check_run(struct check_lines *t, const struct device *d,
+                      const struct check_scope *scope, bool kernels_only)
 {
-    TRY(try_all(t, d, op, row));
+    TRY(try_all(t, d, scope, kernels_only));
     for (int i = 0; i < t->lines; i++) t->failed += t->line[i].failed > 0;
     return ST_OK;
 }

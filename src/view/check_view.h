@@ -4,6 +4,7 @@
 
 #include "backend/backend.h"
 #include "base/arena.h"
+#include "check/check.h"
 #include "graph/op.h"
 
 struct str;
@@ -24,11 +25,10 @@ struct check_lines {
     int failed; /* lines */
 };
 
-/* Compares every kernel row with the reference, and checks gradients and expansions. op
- * OP_COUNT: all operators. `variant`: only kernel rows of that name, without gradients and
- * expansions; NULL: all. */
-enum status check_run(struct check_lines *ret, const struct device *d, enum op op,
-                      const char *variant);
+/* Compares kernel rows with the reference, and checks gradients and expansions, which have no rows:
+ * not if the scope has a variant or `kernels_only`. */
+enum status check_run(struct check_lines *ret, const struct device *d,
+                      const struct check_scope *scope, bool kernels_only);
 void check_lines_print(const struct check_lines *l, bool json, struct str *s);
 
 #endif

@@ -69,7 +69,8 @@ static void test_kernels_are_near_the_reference(void **state)
     void *context;
     struct tally t = {0};
     assert_int_equal(cpu->open(0, &context), ST_OK);
-    enum status st = check_kernels(&target, context, op, NULL, note, &t);
+    enum status st =
+        check_kernels(&target, context, &(struct check_scope){op, NULL, NULL}, note, &t);
     if (st != ST_OK) fail_msg("%s", fail_message());
     cpu->close(context);
     assert_int_equal(t.problems, 0);
