@@ -35,8 +35,8 @@ struct check_scope {
 };
 enum { CHECK_SMALL_FLOPS = 4000000 };
 
-/* Runs the rows of the backend on the cases of the operators. A kernel that fails to run is a problem in its result; a
- * failed status is a failure of the machine. */
+/* Runs the rows of the backend on the cases of the operators. A kernel that fails to run is a
+ * problem in its result; a failed status is a failure of the machine. */
 enum status check_kernels(const struct target *target, void *context,
                           const struct check_scope *scope, check_fn report, void *user);
 
