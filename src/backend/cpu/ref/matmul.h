@@ -11,15 +11,30 @@ struct strided_matmul {
     int64_t M, N, K, am, ak, bk, bn;
 };
 
+/* `width` sums of row m, from column n. Each is in the order of k. */
+static inline void multiply_columns(const struct strided_matmul *p, int64_t m, int64_t n,
+                                    int64_t width)
+{
+    enum { MOST = 8 };
+    double sum[MOST] = {0};
+    for (int64_t i = 0; i < width && p->bias; i++) sum[i] = (double)p->bias[n + i];
+    for (int64_t k = 0; k < p->K; k++) {
+        double a = (double)p->a[m * p->am + k * p->ak];
+        const real *b = p->b + k * p->bk + n * p->bn;
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < width; i++) sum[i] += a * (double)b[i * p->bn];
+    }
+    for (int64_t i = 0; i < width; i++) p->out[m * p->N + n + i] = (real)sum[i];
+}
+
+/* Eight sums side by side, since an addition waits for the one before it. */
 static void multiply(const struct strided_matmul *p)
 {
-    for (int64_t m = 0; m < p->M; m++)
-        for (int64_t n = 0; n < p->N; n++) {
-            double sum = p->bias ? (double)p->bias[n] : 0;
-            for (int64_t k = 0; k < p->K; k++)
-                sum += (double)p->a[m * p->am + k * p->ak] * (double)p->b[k * p->bk + n * p->bn];
-            p->out[m * p->N + n] = (real)sum;
-        }
+    for (int64_t m = 0; m < p->M; m++) {
+        int64_t n = 0;
+        for (; n + 8 <= p->N; n += 8) multiply_columns(p, m, n, 8);
+        for (; n < p->N; n++) multiply_columns(p, m, n, 1);
+    }
 }
 
 /* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K); a b of rank 2 serves all of a. */
