@@ -149,10 +149,15 @@ static void test_flops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flops),          cmocka_unit_test(test_append), cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_grows),          cmocka_unit_test(test_numbers_have_no_exponent),
-        cmocka_unit_test(test_thousands),      cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_bytes_are_read), cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_append),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_numbers_have_no_exponent),
+        cmocka_unit_test(test_thousands),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_are_read),
+        cmocka_unit_test(test_distance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
