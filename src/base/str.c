@@ -73,6 +73,12 @@ const char *str_thousands(char *buffer, int64_t value)
     return buffer;
 }
 
+const char *str_loss(char *buffer, double loss)
+{
+    snprintf(buffer, 32, fabs(loss) < 0.01 ? "%.4g" : "%.4f", loss);
+    return buffer;
+}
+
 const char *str_number(char *buffer, double x, int digits)
 {
     double size = fabs(x);

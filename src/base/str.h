@@ -22,6 +22,8 @@ void str_release(struct str *s);
 const char *str_thousands(char *buffer, int64_t value);
 /* `digits` significant digits without an exponent: 0.01234 -> "0.0123", 2197.4 -> "2,200". */
 const char *str_number(char *buffer, double x, int digits);
+/* A loss: four decimals; below 0.01 four digits, as in 1.234e-05. */
+const char *str_loss(char *buffer, double loss);
 /* 1536 -> "1.5 KiB" */
 const char *str_bytes(char *buffer, double bytes);
 /* FLOPs, with four digits: 3.98e14 -> "398 TFLOP" */

@@ -172,23 +172,39 @@ int64_t threads_allowed(void)
     return within_groups(known ? cores_of_mask(&mask) : CPU_SETSIZE);
 }
 
+/* The number if none is set: OMP_NUM_THREADS, as OpenMP read it, or one for each core. */
+static int64_t unset_count(void)
+{
+    static int by_openmp, processors; /* before threads_set */
+    if (!by_openmp) by_openmp = omp_get_max_threads(), processors = omp_get_num_procs();
+    return by_openmp == processors ? threads_available() : by_openmp;
+}
+
+/* OMP_THREAD_LIMIT, which OpenMP obeys whatever number is set. */
+static int64_t limited(int64_t n)
+{
+    int64_t limit = omp_get_thread_limit();
+    return limit > 0 && n > limit ? limit : n;
+}
+
 void threads_set(int64_t n)
 {
     BUG_IF(n < 0, "%lld threads", (long long)n);
     int64_t available = threads_available();
+    n = limited(n ? n : unset_count());
     if (n > available && n != chosen)
         log_warning(
             "%lld threads on %lld cores slow each other down at every barrier; threads = 0 uses "
             "one thread per core",
             (long long)n, (long long)available);
-    chosen = n ? n : available;
+    chosen = n;
     omp_set_dynamic(0);
     omp_set_num_threads((int)chosen);
 }
 
 int64_t threads_count(void)
 {
-    return chosen ? chosen : threads_available();
+    return chosen ? chosen : limited(unset_count());
 }
 
 void threads_watch(struct threads_watch *w)

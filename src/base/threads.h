@@ -4,10 +4,11 @@
 
 #include "base/base.h"
 
-/* Sets the number of threads of the OpenMP regions that this thread opens; 0: threads_available().
- * Warns if `n` exceeds threads_available(). */
+/* Sets the number of threads of the OpenMP regions that this thread opens; 0: OMP_NUM_THREADS if it
+ * is set, else threads_available(). OMP_THREAD_LIMIT bounds both. Warns if the number exceeds
+ * threads_available(). */
 void threads_set(int64_t n);
-/* The number set last; before any threads_set, threads_available(). */
+/* The number in use; before any threads_set, that of threads_set(0). */
 int64_t threads_count(void);
 /* One thread for each core that this process may use, by its affinity mask and control groups. A
  * second hardware thread shares the vector units and delays every barrier: not counted. */

@@ -5,6 +5,7 @@
 #include "base/base.h"
 
 /* one past the last code point; longest encoding plus zero byte */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 enum { UTF8_LIMIT = 0x110000, UTF8_BYTES = 5 };
 
 /* Decodes the code point at `text`, which has `bytes` > 0 bytes; *ret_bytes is its length. Negative

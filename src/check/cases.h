@@ -20,6 +20,7 @@ enum fill {
     /* Packed q, k, v with heads of |x| columns. The scores of the last 200 keys are minus
      * infinity in float; if x is negative, those of all keys except ten in the middle. */
     FILL_SUNK,
+    FILL_LEARNED,  /* standard normal; in column x, 12 more */
     FILL_CONSTANT, /* x everywhere */
     FILL_IDS,      /* integers from 0 to x - 1 */
     FILL_RESULT    /* an output of another operator, with the same attributes, on other inputs */

@@ -97,6 +97,8 @@ static double value_of(const struct case_input *in, int64_t i, double normal)
         return spiked(&in->type, i) ? in->x * normal : normal;
     case FILL_SUNK:
         return sunk(&in->type, in->x, i, normal);
+    case FILL_LEARNED:
+        return i % type_columns(&in->type) == (int64_t)in->x ? 12 + normal : normal;
     default:
         return normal;
     }

@@ -4,6 +4,10 @@
 #define CHECK_CASES_ROWS_H
 
 /* clang-format off */
+/* Logits of a model that knows the target: losses of 1e-5 to 1e-2. */
+#define LEARNED(name, vocab_, target, rows, columns) \
+    .what = name, .attr = {.loss = {vocab_}}, .no_differences = "they are larger than the loss", \
+    .in = {{F(rows, columns), FILL_LEARNED, .x = target}, {I(rows), .fill = FILL_CONSTANT, .x = target}
 #define ROWS_CASES \
     {OP_EMBED_SUM, "all kept", .attr = {.drop = NO_DROPOUT}, .given = TYPE(9,5,48), \
      .in = {{F(65,48), .wide = true}, IDS(65, 9,5), {F(64,48), .wide = true}, IDS(64, 5), STEP}}, \
@@ -14,7 +18,13 @@
     {OP_EMBED_GRAD_SUM, "long sequences", .attr = {.table = {5003}}, .in = {IDS(5003, 4500), {F(2,4500,8)}}, .given = TYPE(5003,8), .given_wide = true}, \
     {OP_CROSS_ENTROPY_BOTH, "65 of 128", .attr = {.loss = {65}}, .in = {{F(513,128), FILL_WIDE}, IDS(65, 513), SCALAR(0.75)}}, \
     {OP_CROSS_ENTROPY_BOTH, "71 of 72", .attr = {.loss = {71}}, .in = {{F(2,5,72)}, IDS(71, 2,5), SCALAR(0.75)}}, \
-    {OP_CROSS_ENTROPY_BOTH, "8 of 8", .attr = {.loss = {8}}, .in = {{F(300,8)}, IDS(8, 300), SCALAR(0.75)}},
+    {OP_CROSS_ENTROPY_BOTH, "8 of 8", .attr = {.loss = {8}}, .in = {{F(300,8)}, IDS(8, 300), SCALAR(0.75)}}, \
+    {OP_CROSS_ENTROPY, LEARNED("learned", 65, 3, 131, 65)}}, \
+    {OP_CROSS_ENTROPY, LEARNED("learned, padded", 2051, 2050, 5, 2053)}}, \
+    {OP_CROSS_ENTROPY_BOTH, LEARNED("learned", 65, 64, 131, 65), SCALAR(0.75)}}, \
+    {OP_CROSS_ENTROPY_BOTH, LEARNED("learned, padded", 65, 7, 131, 128), SCALAR(0.75)}}, \
+    {OP_CROSS_ENTROPY_BOTH, LEARNED("learned, 2051 columns", 2051, 0, 5, 2053), SCALAR(0.75)}}, \
+    {OP_CROSS_ENTROPY_BOTH, LEARNED("learned, 5000 columns", 4999, 1234, 3, 5000), SCALAR(0.75)}},
 /* clang-format on */
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "base/visible.h"
 #include "cli/command.h"
+#include "config/config.h"
 #include "data/kind.h"
 #include "data/meta.h"
 #include "data/source.h"
@@ -16,7 +17,7 @@
 enum { SHOWN_CHARACTERS = 64 };
 
 struct request {
-    const char *name, *from, *kind, *data_dir;
+    const char *name, *from, *kind, *data_dir, *newlines;
     bool fall_back, force, json;
 };
 
@@ -107,6 +108,7 @@ static enum status make(const struct request *r, struct arena *a)
         TRY(source_shakespeare(&t, r->from, r->fall_back, a));
     else
         TRY(source_file(&t, r->from, a));
+    source_newlines(&t, r->newlines, a);
     struct dataset_facts facts;
     const struct dataset_text text = {kind, t.text, t.bytes, t.from};
     enum status st = dataset_write(r->data_dir, r->name, &text, r->force, &facts);
@@ -158,7 +160,10 @@ enum status cmd_data(int argc, char **argv)
 {
     struct request r = {.data_dir = "data"};
     const struct opt options[] = {
-        {"from", OPT_TEXT, &r.from, "FILE", "make the data set from this UTF-8 text file"},
+        {"from", OPT_TEXT, &r.from, "FILE",
+         "make the data set from this UTF-8 text file; -: from the standard input"},
+        {"newlines", OPT_TEXT, &r.newlines, "unix",
+         "turn CR LF and CR into line feeds, and drop a byte order mark"},
         {"kind", OPT_TEXT, &r.kind, "KIND", "what a token is (characters)"},
         {"data_dir", OPT_TEXT, &r.data_dir, "DIR", "folder of the data sets (data)"},
         {"fall_back", OPT_FLAG, &r.fall_back, NULL,
@@ -173,6 +178,9 @@ enum status cmd_data(int argc, char **argv)
                     "%s: strobe data NAME [--from FILE], as in strobe data shakespeare_char",
                     argc ? "name one data set only" : "no data set given");
     r.name = argv[0];
+    if (r.newlines && strcmp(r.newlines, "unix") != 0)
+        return fail(ST_USAGE, "--newlines=%s: the only value is unix", r.newlines);
+    TRY(config_check_place("data_dir", r.data_dir));
     struct arena a = {};
     enum status st = make_or_show(&r, &a);
     arena_release(&a);

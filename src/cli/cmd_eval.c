@@ -1,5 +1,6 @@
 /* strobe eval: the training and validation loss of a checkpoint, estimated as during training. */
 #include "base/opt.h"
+#include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
 #include "train/evaluator.h"
@@ -11,8 +12,9 @@
 static void print_text(struct saved_run *s, const double *loss)
 {
     const struct config *c = &s->config;
-    printf("%s: train loss %.4f, val loss %.4f\n", s->checkpoint.path, loss[SPLIT_TRAIN],
-           loss[SPLIT_VAL]);
+    char train[32], val[32];
+    printf("%s: train loss %s, val loss %s\n", s->checkpoint.path,
+           str_loss(train, loss[SPLIT_TRAIN]), str_loss(val, loss[SPLIT_VAL]));
     printf("(means over %lld batches of %lld x %lld tokens of each split; set with --eval_iters)\n",
            (long long)c->train.eval_iters, (long long)c->data.batch_size,
            (long long)c->model.block_size);

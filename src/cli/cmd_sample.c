@@ -1,5 +1,6 @@
 /* strobe sample: generates text with a checkpoint. */
 #include "base/file.h"
+#include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -31,7 +32,15 @@ static enum status read_prompt(struct sampling *p, struct arena *a)
         TRY(file_read(start + sizeof file_prefix - 1, a, &text, &bytes));
         start = text;
     }
-    TRY(vocabulary_encode(&p->saved->vocabulary, start, a, &p->prompt, &p->prompt_tokens));
+    enum status st =
+        vocabulary_encode(&p->saved->vocabulary, start, a, &p->prompt, &p->prompt_tokens);
+    if (st == ST_USAGE && !strcmp(start, "\n")) { /* the default, but the text has one line */
+        log_info("the text has no line feed, the default prompt: starting with its first token");
+        p->prompt = ARENA_NEW(a, int32_t, 1);
+        p->prompt_tokens = 1;
+        st = ST_OK;
+    }
+    TRY(st);
     if (p->prompt_tokens) return ST_OK;
     return fail(ST_USAGE, "the prompt is empty; give at least one token, as in --start='\\n'");
 }

@@ -99,7 +99,7 @@ static const char *base_name(const char *path)
 static void print_after(const struct trainer *t)
 {
     const struct run_summary *r = &t->summary;
-    char speed[32];
+    char speed[32], loss[32];
     if (t->turns != TURN_NONE) printf("%s: ", base_name(t->config->train.out_dir));
     int64_t done = t->iter - t->begun;
     printf("%lld iteration%s", (long long)done, done == 1 ? "" : "s");
@@ -113,10 +113,13 @@ static void print_after(const struct trainer *t)
     if (isfinite(r->run_mfu)) printf(", MFU %s %%", str_number(speed, 100 * r->run_mfu, 3));
     if (r->mfu > 1) printf(" (the peak was measured too low; `strobe machine` measures it again)");
     print_gauges(r);
-    printf("\ntrain loss %.4f, val loss %.4f", r->final_train_loss, r->final_val_loss);
-    if (r->best_iter > 0)
-        printf("; the best val loss was %.4f after %lld iteration%s", r->best_val_loss,
-               (long long)r->best_iter, r->best_iter == 1 ? "" : "s");
+    printf("\ntrain loss %s", str_loss(loss, r->final_train_loss));
+    printf(", val loss %s", str_loss(loss, r->final_val_loss));
+    if (r->best_iter >= 0)
+        printf("; the best val loss was %s after %lld iteration%s%s",
+               str_loss(loss, r->best_val_loss), (long long)r->best_iter,
+               r->best_iter == 1 ? "" : "s",
+               r->best_iter || !t->iter ? "" : ", of which there is no checkpoint");
     printf("\n");
 }
 

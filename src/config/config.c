@@ -1,6 +1,7 @@
 #include "config/config.h"
 
 #include "base/file.h"
+#include "base/utf8.h"
 #include "config/fields.h"
 
 #include <ctype.h>
@@ -245,6 +246,7 @@ static enum status read_file(struct reader *r)
 {
     char *text;
     TRY(load(r, &text));
+    if (!strncmp(text, BYTE_ORDER_MARK, 3)) text += 3;
     for (char *line = text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = '\0';
@@ -312,6 +314,15 @@ bool config_takes(const char *key, const char *value)
            (!strncasecmp(value, "true", n) || !strncasecmp(value, "false", n));
 }
 
+enum status config_check_place(const char *key, const char *path)
+{
+    if (path[0] != '~') return ST_OK;
+    return fail(ST_USAGE,
+                "%s = %s: only a shell expands ~; write the whole path, or ./%s for a folder of "
+                "that name",
+                key, path, path);
+}
+
 enum status config_check(const struct config *c)
 {
     const struct config_model *m = &c->model;
@@ -320,6 +331,8 @@ enum status config_check(const struct config *c)
     if (!*t->out_dir || !*c->data.data_dir)
         return fail(ST_USAGE, "%s is empty; set it to a folder, or remove the key",
                     *t->out_dir ? "data_dir" : "out_dir");
+    TRY(config_check_place("out_dir", t->out_dir));
+    TRY(config_check_place("data_dir", c->data.data_dir));
     if (c->data.batch_size * m->block_size > INT32_MAX)
         return fail(ST_USAGE,
                     "batch_size = %lld times block_size = %lld is too many tokens for one "

@@ -107,7 +107,7 @@ const struct field fields[] = {
     BOOL("hopper",         plan.hopper,          0, "true",                      "use the attention and matmul kernels for compute capability 9.0 if the GPU has it; false: use those for every GPU, for comparison"),
     BOOL("reuse",          plan.reuse,           0, "true",                      "values share memory if their live ranges do not overlap"),
     BOOL("poison",         plan.poison,          0, "false",                     "fill freed memory with NaN, to find reads after free"),
-    INT ("threads",        plan.threads,         0, "0",        0, 4096,         "CPU threads; 0: one for each core that this process may use"),
+    INT ("threads",        plan.threads,         0, "0",        0, 4096,         "CPU threads; 0: OMP_NUM_THREADS if it is set, else one for each core that this process may use. Runs with other numbers of threads may differ in the last bits"),
     ENUM("isa",            plan.isa,             0, "auto",     enum isa, isa_words, "widest CPU instruction set that may be used; plain: only C, without library"),
 
     TEXT("start",          sample.start,         0, "\n",                       "prompt"),

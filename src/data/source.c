@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "data/download.h"
 
 #include <errno.h>
@@ -39,15 +40,86 @@ static enum status check_text(const char *path)
                 path, str_bytes(size, (double)bytes), str_bytes(room, (double)free));
 }
 
+static enum status read_input(struct source_text *t, struct arena *a)
+{
+    struct str s = {};
+    char block[65536];
+    ssize_t n;
+    while ((n = read(STDIN_FILENO, block, sizeof block)) > 0 || (n < 0 && errno == EINTR))
+        if (n > 0) str_append_bytes(&s, block, n);
+    char *text = arena_alloc(a, s.len + 1);
+    memcpy(text, str_text(&s), (size_t)s.len + 1);
+    *t = (struct source_text){.text = text, .bytes = s.len, .from = "the standard input"};
+    str_release(&s);
+    return n < 0 ? fail(ST_IO, "the standard input: %s", strerror(errno)) : ST_OK;
+}
+
+/* First bytes of files that are no text but hold one, and the command that prints it. */
+static enum status check_packed(const struct source_text *t)
+{
+    static const struct {
+        const char *begin, *how, *command;
+    } packed[] = {
+        {"\x1f\x8b", "compressed by gzip", "gunzip -c"},
+        {"BZh", "compressed by bzip2", "bunzip2 -c"},
+        {"\xfd"
+         "7zXZ",
+         "compressed by xz", "xz -dc"},
+        {"\x28\xb5\x2f\xfd", "compressed by zstd", "zstd -dc"},
+        {"PK\x03\x04", "a zip archive", "unzip -p"},
+        {"\xff\xfe", "UTF-16 text", "iconv -f UTF-16 -t UTF-8"},
+        {"\xfe\xff", "UTF-16 text", "iconv -f UTF-16 -t UTF-8"},
+    };
+    for (int i = 0; i < COUNT_OF(packed); i++)
+        if (!strncmp(t->text, packed[i].begin, strlen(packed[i].begin)))
+            return fail(ST_FORMAT,
+                        "%s is %s: unpack it first, as in `%s FILE > text.txt`, and give text.txt",
+                        t->from, packed[i].how, packed[i].command);
+    return ST_OK;
+}
+
 enum status source_file(struct source_text *t, const char *path, struct arena *a)
 {
-    char *text;
-    int64_t bytes;
-    TRY(check_text(path));
-    TRY(file_read(path, a, &text, &bytes));
-    if (bytes == 0) return fail(ST_FORMAT, "%s is empty: nothing to learn from", path);
-    *t = (struct source_text){.text = text, .bytes = bytes, .from = arena_strdup(a, path)};
-    return ST_OK;
+    if (strcmp(path, "-") == 0) {
+        TRY(read_input(t, a));
+    } else {
+        char *text;
+        TRY(check_text(path));
+        TRY(file_read(path, a, &text, &t->bytes));
+        t->text = text;
+        t->from = arena_strdup(a, path);
+    }
+    if (t->bytes == 0) return fail(ST_FORMAT, "%s is empty: nothing to learn from", t->from);
+    return check_packed(t);
+}
+
+/* A byte order mark is dropped; CR LF and CR become LF. Returns the bytes of `to`. */
+static int64_t to_unix(const struct source_text *t, char *to)
+{
+    int64_t n = 0, i = strncmp(t->text, BYTE_ORDER_MARK, 3) ? 0 : 3;
+    for (; i < t->bytes; i++) {
+        char c = t->text[i];
+        if (c == '\r' && t->text[i + 1] == '\n') continue;
+        to[n++] = c == '\r' ? '\n' : c;
+    }
+    return n;
+}
+
+void source_newlines(struct source_text *t, bool convert, struct arena *a)
+{
+    bool mark = !strncmp(t->text, BYTE_ORDER_MARK, 3),
+         returns = memchr(t->text, '\r', (size_t)t->bytes);
+    if (!mark && !returns) return;
+    if (convert) {
+        char *text = arena_alloc(a, t->bytes + 1);
+        t->bytes = to_unix(t, text);
+        text[t->bytes] = '\0';
+        t->text = text;
+        return;
+    }
+    log_warning("%s %s%s%s, which become tokens; --newlines=unix removes them", t->from,
+                mark ? "begins with a byte order mark" : "", mark && returns ? " and " : "",
+                returns ? "has line ends with carriage returns (CR LF or CR)" : "");
 }
 
 /* A cached text is used only if its bytes are the expected ones. */

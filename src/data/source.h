@@ -10,8 +10,13 @@ struct source_text {
     const char *from; /* to print: "the cache, ~/.cache/strobe/tinyshakespeare.txt" */
 };
 
-/* A file of the user, unchanged. */
+/* A file of the user, or "-" for the standard input, unchanged. ST_FORMAT with the command that
+ * unpacks it: a compressed text. */
 enum status source_file(struct source_text *t, const char *path, struct arena *a);
+
+/* Converts line ends with carriage returns to \n and drops a byte order mark. Without `convert` it
+ * warns that they become tokens. */
+void source_newlines(struct source_text *t, bool convert, struct arena *a);
 
 /* Tiny Shakespeare: the file `from` if not NULL (unchanged), else the cache
  * ($XDG_CACHE_HOME/strobe, else ~/.cache/strobe), else downloaded, verified by its SHA-256, and

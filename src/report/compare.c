@@ -165,9 +165,12 @@ static void fill_row(struct table *t, int row, const struct comparison *c, struc
     for (int r = 1; r < c->runs; r++) alike &= same_tokens_per_step(&run[0], &run[r]);
     if (!alike) put(t, row, COLUMN_SEEN, seen, count_text(seen, a));
     table_at(t, row, COLUMN_END)->text = end_cell(f, a);
-    put(t, row, COLUMN_FINAL_VAL, f->final_val_loss, arena_printf(a, "%.4f", f->final_val_loss));
+    char loss[32];
+    put(t, row, COLUMN_FINAL_VAL, f->final_val_loss,
+        arena_strdup(a, str_loss(loss, f->final_val_loss)));
     if (f->nan_iter >= 0) *table_at(t, row, COLUMN_FINAL_VAL) = (struct table_cell){"NaN", NAN};
-    put(t, row, COLUMN_BEST_VAL, f->best_val_loss, arena_printf(a, "%.4f", f->best_val_loss));
+    put(t, row, COLUMN_BEST_VAL, f->best_val_loss,
+        arena_strdup(a, str_loss(loss, f->best_val_loss)));
     put(t, row, COLUMN_MS, f->ms_median, ms_text(f->ms_median, f->ms_median, a));
     put(t, row, COLUMN_STD, f->ms_std, ms_text(f->ms_std, f->ms_median, a));
     put(t, row, COLUMN_TOKENS, f->tokens_per_s, count_text(f->tokens_per_s, a));

@@ -172,6 +172,12 @@ static enum status find_checkpoint(struct saved_run *s, struct arena *a)
     bool found;
     TRY(checkpoint_find(&s->dir, s->best, a, &s->checkpoint, &found));
     if (found) return ST_OK;
+    if (s->best) TRY(checkpoint_find(&s->dir, false, a, &s->checkpoint, &found));
+    if (found && s->checkpoint.state.best_iter == 0)
+        return fail(ST_USAGE,
+                    "the lowest validation loss of %s is that of iteration 0, before training, of "
+                    "which there is no checkpoint: leave out --best to use the last one",
+                    s->run_dir);
     return fail(ST_IO,
                 "%s has no %scheckpoint yet: continue with strobe train %s --init_from=resume, and "
                 "with --max_iters=N if it was trained with --max_iters=0",

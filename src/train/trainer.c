@@ -219,7 +219,7 @@ static enum status evaluate(struct trainer *t)
     if (t->gauge) gauge_at(t->gauge, t->iter);
     TRY(fed(t, evaluator_run(&t->evaluator, t->iter, loss)));
     TRY(log_samples(t, true));
-    bool best = t->iter > 0 && !(loss[SPLIT_VAL] >= s->best_val_loss);
+    bool best = loss[SPLIT_VAL] < s->best_val_loss; /* no NaN */
     if (best) {
         s->best_val_loss = loss[SPLIT_VAL];
         s->best_iter = t->iter;
@@ -232,8 +232,10 @@ static enum status evaluate(struct trainer *t)
     enum status st = logged(t, runlog_eval(&t->log, &line));
     if (st == ST_OK) st = check_finite(t, loss);
     if (st == ST_OK && t->iter > 0) st = save(t); /* first: a reader of messages may be slow */
-    log_info("iter %lld: train loss %.4f, val loss %.4f%s", (long long)t->iter, loss[SPLIT_TRAIN],
-             loss[SPLIT_VAL], best ? ", the best yet" : "");
+    char train[32], val[32];
+    log_info("iter %lld: train loss %s, val loss %s%s", (long long)t->iter,
+             str_loss(train, loss[SPLIT_TRAIN]), str_loss(val, loss[SPLIT_VAL]),
+             best && t->iter > 0 ? ", the best yet" : "");
     return st;
 }
 
@@ -253,7 +255,7 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     const struct config_train *c = &t->config->train;
     int64_t done = t->iter - t->begun;
     double tokens_per_s = (double)t->facts.tokens / ms * 1e3, mfu = mfu_of(t, ms);
-    char detail[176], speed[32], gauges[64] = "", share[48] = "";
+    char detail[176], speed[32], loss[32], gauges[64] = "", share[48] = "";
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {
         struct runlog_step line = {.iter = t->iter,
@@ -271,7 +273,7 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     if (t->gauge) gauge_print_last(t->gauge, gauges, sizeof gauges);
     if (isfinite(mfu))
         snprintf(share, sizeof share, "  MFU %s %%", str_number(speed, 100 * mfu, 3));
-    snprintf(detail, sizeof detail, "loss %.4f  %s tokens/s%s%s", s->result.loss,
+    snprintf(detail, sizeof detail, "loss %s  %s tokens/s%s%s", str_loss(loss, s->result.loss),
              str_thousands(speed, (int64_t)tokens_per_s), share, gauges);
     progress_show(&t->progress, t->iter + 1, detail);
     return ST_OK;

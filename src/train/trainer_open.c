@@ -272,7 +272,9 @@ static enum status check_and_begin(struct trainer *t, const struct environment *
     unsigned more = 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
     TRY(learner_open(&t->learner, c, more, t->arena));
     TRY(identify(t));
-    return begin(t, changed, environment);
+    TRY(begin(t, changed, environment));
+    if (!t->finished) config_note_idle(c, t->begun);
+    return ST_OK;
 }
 
 enum status trainer_begin(struct trainer *t, const struct config *c,

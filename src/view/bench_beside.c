@@ -15,8 +15,10 @@ static void show_progress(void *user, int done)
 
 static void print_row(const char *what, const struct stats *s, const char *unit)
 {
-    printf("%-28s %9.3f %9.3f %9.3f %9.3f %9.3f  %s\n", what, s->median, s->mean, s->std, s->min,
-           s->p95, unit);
+    char std[32] = "-"; /* one sample has none */
+    if (s->n > 1) snprintf(std, sizeof std, "%.3f", s->std);
+    printf("%-28s %9.3f %9.3f %9s %9.3f %9.3f  %s\n", what, s->median, s->mean, std, s->min, s->p95,
+           unit);
 }
 
 static void print_text(const struct engine *e, const struct bench_step *b)
@@ -24,25 +26,27 @@ static void print_text(const struct engine *e, const struct bench_step *b)
     const struct config *c = e->program.config;
     double units = (double)(c->data.batch_size * c->train.gradient_accumulation_steps *
                             e->program.model.config.block_size);
+    char work[32];
     const char *unit = e->program.model.def->unit;
     printf("%-28s %9s %9s %9s %9s %9s\n", "", "median", "mean", "std", "min", "p95");
     print_row("training step", &b->step, "ms");
     if (b->matmul_flops > 0) {
         print_row("its matmuls alone", &b->matmuls, "ms");
         print_row("step / matmuls", &b->ratio, "x");
-        char work[32], rate[32];
+        char rate[32];
         printf("%s in matmuls, %s/s; ", str_flops(work, b->matmul_flops),
                str_flops(rate, b->matmul_flops * 1e3 / b->matmuls.median));
     }
-    printf("%.0f %s/s; first step %.1f ms, loss %.4f\n", units * 1e3 / b->step.median, unit,
-           b->first_ms, b->loss);
+    printf("%.0f %s/s; first step %.1f ms, loss %s\n", units * 1e3 / b->step.median, unit,
+           b->first_ms, str_loss(work, b->loss));
 }
 
 static void print_json_row(const char *what, const struct stats *s)
 {
-    printf(
-        "\"%s\":{\"n\":%d,\"median\":%.6g,\"mean\":%.6g,\"std\":%.6g,\"min\":%.6g,\"p95\":%.6g},",
-        what, s->n, s->median, s->mean, s->std, s->min, s->p95);
+    char std[32] = "null"; /* one sample has none */
+    if (s->n > 1) snprintf(std, sizeof std, "%.6g", s->std);
+    printf("\"%s\":{\"n\":%d,\"median\":%.6g,\"mean\":%.6g,\"std\":%s,\"min\":%.6g,\"p95\":%.6g},",
+           what, s->n, s->median, s->mean, std, s->min, s->p95);
 }
 
 static void print_json(const struct bench_step *b)

@@ -142,6 +142,13 @@ static const char *clock_words(const struct ladder *l, struct arena *a)
     return words;
 }
 
+/* "12.3 ± 0.4 ms"; one sample has no deviation. */
+static const char *ms_and_std(const struct stats *s, struct arena *a)
+{
+    return s->n > 1 ? arena_printf(a, "%.4g ± %.3g ms", s->median, s->std)
+                    : arena_printf(a, "%.4g ms", s->median);
+}
+
 const char *ladder_view_padding(const struct ladder *l, struct arena *a)
 {
     const struct ladder_rung *before = NULL;
@@ -154,11 +161,10 @@ const char *ladder_view_padding(const struct ladder *l, struct arena *a)
             char old[32], new[32];
             return arena_printf(a,
                                 "The padded vocabulary costs %.3g %% more FLOPs a step (%s and %s "
-                                "by the plans). A step takes %.4g ± %.3g ms with it and "
-                                "%.4g ± %.3g ms without: %s.",
+                                "by the plans). A step takes %s with it and %s without: %s.",
                                 flops, str_flops(old, before->facts.flops),
-                                str_flops(new, r->facts.flops), r->ms.median, r->ms.std,
-                                before->ms.median, before->ms.std,
+                                str_flops(new, r->facts.flops), ms_and_std(&r->ms, a),
+                                ms_and_std(&before->ms, a),
                                 verdict_text(&r->speed.verdict, verdict));
         }
         before = r;

@@ -28,6 +28,17 @@ static void test_append(void **state)
     assert_null(s.data);
 }
 
+static void test_loss(void **state)
+{
+    (void)state;
+    char s[32];
+    assert_string_equal(str_loss(s, 4.17438), "4.1744");
+    assert_string_equal(str_loss(s, 0.0123), "0.0123");
+    assert_string_equal(str_loss(s, 0.0099994), "0.009999");
+    assert_string_equal(str_loss(s, 1.23456e-7), "1.235e-07");
+    assert_string_equal(str_loss(s, NAN), "nan");
+}
+
 static void test_grows(void **state)
 {
     (void)state;
@@ -138,10 +149,15 @@ static void test_flops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flops),          cmocka_unit_test(test_append),
-        cmocka_unit_test(test_grows),          cmocka_unit_test(test_numbers_have_no_exponent),
-        cmocka_unit_test(test_thousands),      cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_bytes_are_read), cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_append),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_numbers_have_no_exponent),
+        cmocka_unit_test(test_thousands),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_are_read),
+        cmocka_unit_test(test_distance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,60 @@ logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' $run/log.jsonl)
 grep -q "\"val_loss\": $logged" eval.json || fail "eval has $(cat eval.json), the log $logged"
 expect 0 'val loss' "$STROBE" eval $run/ckpt/000300 --eval_iters=3
 
+# --- keys without effect, and the number of threads that OpenMP's variables set
+idle() {
+    text=$1
+    shift
+    STROBE_LOG=info expect 0 "$text" "$STROBE" train "$@"
+}
+idle 'dropout = 0.0019 acts as 0' tiny.conf --out_dir=runs/idle --max_iters=25 --dropout=0.0019
+idle 'warmup_iters = 30 does not end' tiny.conf --out_dir=runs/warm --max_iters=25 --warmup_iters=30
+idle 'stays at min_lr = 0.001 from iteration 25' tiny.conf --out_dir=runs/idle --dropout=0.0019 \
+    --init_from=resume --max_iters=50 --lr_decay_iters=20
+STROBE_LOG=info "$STROBE" train tiny.conf --out_dir=runs/heeded --max_iters=12 2>&1 |
+    grep -e 'acts as' -e 'does not end' -e 'stays at' && fail 'says that a key has no effect'
+export OMP_NUM_THREADS=1
+idle 'threads      1,' tiny.conf --out_dir=runs/omp --max_iters=2 --warmup_iters=0 --threads=0
+unset OMP_NUM_THREADS
+export OMP_THREAD_LIMIT=1
+idle 'threads      1,' tiny.conf --out_dir=runs/limit --max_iters=2 --warmup_iters=0 --threads=2
+unset OMP_THREAD_LIMIT
+grep -q '"threads": 1,' runs/limit/env.json || fail 'env.json has other threads'
+
+# --- iteration 0 counts for the best loss, and there is no checkpoint of it
+expect 0 'after 0 iterations, of which there is no checkpoint' "$STROBE" train tiny.conf \
+    --out_dir=runs/worse --max_iters=25 --learning_rate=10 --min_lr=10 --warmup_iters=0 \
+    --grad_clip=0
+expect 2 'is that of iteration 0' "$STROBE" sample runs/worse --best
+
+# --- texts as people have them
+awk 1 text >lines
+sed 's/$/\r/' lines >crlf
+{ printf '\357\273\277' && cat lines; } >bom
+tr '\n' '\r' <lines >cr
+"$STROBE" data lines --from=- --data_dir=texts <lines >/dev/null
+expect 0 'carriage returns' "$STROBE" data crlf --from=crlf --data_dir=texts
+expect 0 'byte order mark' "$STROBE" data bom --from=bom --data_dir=texts
+for name in crlf bom cr; do
+    "$STROBE" data unix_$name --from=$name --data_dir=texts --newlines=unix >out 2>&1
+    [ "$(grep -c -e warning -e carriage out)" = 0 ] || fail "$(cat out)"
+    cmp texts/unix_$name/train.bin texts/lines/train.bin || fail "$name is not converted"
+done
+"$STROBE" data pipe --from=- --data_dir=texts <text >/dev/null
+cmp texts/pipe/val.bin data/tiny/val.bin || fail 'a pipe gives another set'
+gzip -c text >packed
+expect 1 'compressed by gzip' "$STROBE" data packed --from=packed --data_dir=texts
+tr '\n' ' ' <text >line
+"$STROBE" data line --from=line --data_dir=texts >/dev/null
+expect 0 '2 iterations' "$STROBE" train tiny.conf --dataset=line --data_dir=texts --max_iters=2 \
+    --out_dir=runs/line
+STROBE_LOG=info expect 0 'starting with its first token' "$STROBE" sample runs/line \
+    --num_samples=1 --max_new_tokens=9
+{ printf '\357\273\277' && cat tiny.conf; } >bom.conf
+expect 0 '2 iterations' "$STROBE" train bom.conf --max_iters=2 --out_dir=runs/bom
+expect 2 'only a shell expands ~' "$STROBE" train tiny.conf --out_dir='~/run'
+expect 2 'only a shell expands ~' "$STROBE" data tilde --from=text --data_dir='~/data'
+
 # --- a path may contain '=': compare names its runs like that
 mkdir runs/x
 cp -r $run runs/x/flash=true

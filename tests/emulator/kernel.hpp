@@ -56,6 +56,7 @@ extern "C" {
 float expf(float) noexcept;
 float exp2f(float) noexcept;
 float logf(float) noexcept;
+float log1pf(float) noexcept;
 float log2f(float) noexcept;
 float sqrtf(float) noexcept;
 float tanhf(float) noexcept;

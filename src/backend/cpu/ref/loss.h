@@ -6,12 +6,15 @@
 
 #include "backend/cpu/ref/ref.h"
 
-static double log_sum_exp(const real *x, int64_t n)
+/* Returns log sum exp x; the loss of the target is exact near 0. */
+static double log_sum_exp(const real *x, int64_t n, int32_t target, double *ret_loss)
 {
-    double max = -INFINITY, sum = 0;
+    double max = -INFINITY, others = 0;
     for (int64_t i = 0; i < n; i++) max = fmax(max, (double)x[i]);
-    for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - max);
-    return max + log(sum);
+    for (int64_t i = 0; i < n; i++) others += i == target ? 0 : exp((double)x[i] - max);
+    double below = max - (double)x[target], own = exp(-below);
+    *ret_loss = log1p(own - 1 + others) + below;
+    return max + log(own + others);
 }
 
 /* d = (softmax - one-hot) factor, 0 in padding columns; d may be x. */
@@ -33,11 +36,10 @@ static enum status run_cross_entropy(const struct kernel_call *c)
     real *loss = c->out[0], *lse = c->out[1];
     int64_t N = type_rows(&c->in_type[0]), V = type_columns(&c->in_type[0]);
     TRY(check_ids(targets, N, c->attr->loss.vocab));
-    double sum = 0;
+    double sum = 0, each;
     for (int64_t row = 0; row < N; row++) {
-        double row_lse = log_sum_exp(logits + row * V, c->attr->loss.vocab);
-        sum += row_lse - (double)logits[row * V + targets[row]];
-        lse[row] = (real)row_lse;
+        lse[row] = (real)log_sum_exp(logits + row * V, c->attr->loss.vocab, targets[row], &each);
+        sum += each;
     }
     *loss = (real)(sum / (double)N);
     return ST_OK;
@@ -65,10 +67,10 @@ static enum status run_cross_entropy_both(const struct kernel_call *c)
     real *dlogits = c->out[0], *loss = c->out[1];
     int64_t N = type_rows(&c->in_type[0]), V = type_columns(&c->in_type[0]);
     TRY(check_ids(targets, N, c->attr->loss.vocab));
-    double sum = 0;
+    double sum = 0, each;
     for (int64_t row = 0; row < N; row++) {
-        double lse = log_sum_exp(logits + row * V, c->attr->loss.vocab);
-        sum += lse - (double)logits[row * V + targets[row]];
+        double lse = log_sum_exp(logits + row * V, c->attr->loss.vocab, targets[row], &each);
+        sum += each;
         loss_grad_row(c, logits + row * V, dlogits + row * V, targets[row], lse,
                       (double)*dloss / (double)N);
     }

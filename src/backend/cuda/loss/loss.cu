@@ -1,6 +1,6 @@
 /* loss.cu - cross-entropy over rows of logits (rows, columns): lse = log sum e^x over the first
- * `vocab` columns, loss = lse - x[target], averaged; gradient = (softmax - one-hot of the target)
- * dloss / rows, 0 in the padding columns.
+ * `vocab` columns, loss = lse - x[target], exact near 0, averaged; gradient = (softmax - one-hot of
+ * the target) dloss / rows, 0 in the padding columns.
  *
  * T_X: logits and their gradient, which may share memory; LANES: threads of a row (rows.cuh); HELD:
  * the row stays in shared memory between its uses: vocab * sizeof(T_X) bytes, rounded down to 16.
@@ -45,17 +45,33 @@ template <int N> DEVICE void add(partial &t, const floats<N> &x)
     }
     float sum[N];
     UNROLL for (int e = 0; e < N; e++) sum[e] = exp_for<T_X>(x[e] - t.top);
-    UNROLL for (int d = 1; d < N; d *= 2)
-        UNROLL for (int e = 0; e < N; e += 2 * d) sum[e] += sum[e + d];
+    UNROLL for (int d = 1; d < N; d *= 2) UNROLL for (int e = 0; e < N; e += 2 * d) sum[e] +=
+        sum[e + d];
     t.sum += sum[0];
 }
-/* Combines all lanes; each gets the result. */
-DEVICE partial join_lanes(const partial &mine)
+/* The target's element is not added: beside it, the others of a learned row would be rounded away.
+ * It is minus infinity instead. */
+template <int N> DEVICE void add_without(partial &t, floats<N> x, int target)
 {
-    partial t;
-    t.top = row_max(mine.top);
-    t.sum = row_sum(mine.sum * exp_for<T_X>(mine.top - t.top));
-    return t;
+    UNROLL for (int e = 0; e < N; e++) if (e == target) x[e] = -INFINITY_F;
+    add<N>(t, x);
+}
+
+/* Statistics of a row: the largest logit; the sums of e^(x - top) without the target, and with it;
+ * the loss, NaN if the target is invalid. */
+struct row_stats {
+    float top, others, sum, loss;
+};
+/* Combines all lanes; each gets the result. at_target: the logit, NaN if the target is invalid. */
+DEVICE row_stats join_lanes(const partial &mine, float at_target, bool valid)
+{
+    row_stats s;
+    s.top = row_max(valid ? fmaxf(mine.top, at_target) : mine.top);
+    s.others = row_sum(mine.sum * exp_for<T_X>(mine.top - s.top));
+    const float own = valid ? exp_for<T_X>(at_target - s.top) : 0.0f;
+    s.sum = s.others + own;
+    s.loss = log1pf(own - 1.0f + s.others) + (s.top - at_target);
+    return s;
 }
 
 #if HELD
@@ -81,46 +97,52 @@ DEVICE void copy_row(const run &r, const T_X *x)
         cp_async_commit();
     }
 }
-template <int LEFT> DEVICE void add_held(partial &t, const run &r)
+template <int LEFT> DEVICE void add_held(partial &t, const run &r, int hole, int of_hole)
 {
     int each = part_words(r), k = PARTS - 1 - LEFT, end = min((k + 1) * each, r.words);
     cp_async_wait<LEFT>();
+    if (hole >= k * each && hole < end && hole % LANES == lane_of_row())
+        held(hole)[of_hole] = to<T_X>(-INFINITY_F); /* write_row writes the target by itself */
     for (int i = k * each + lane_of_row(); i < end; i += LANES)
         add<run::N>(t, load<run::N>(held(i)));
-    if constexpr (LEFT > 0) add_held<LEFT - 1>(t, r);
+    if constexpr (LEFT > 0) add_held<LEFT - 1>(t, r, hole, of_hole);
 }
 #endif
 
-/* x: the row; r: its first `vocab` columns. */
-DEVICE partial partial_of(const run &r, const T_X *x)
+/* x: the row without its target; r: its first `vocab` columns. */
+DEVICE partial partial_of(const run &r, const T_X *x, int target)
 {
     partial t = {LOWEST_F, 0};
+    const int hole = target < r.head ? -1 : (target - r.head) / run::N; /* the target's word */
+    const int of_hole = (target - r.head) % run::N;
 #if HELD
     copy_row(r, x);
 #endif
     int column = edge_column(r);
-    if (column >= 0) {
+    if (column >= 0 && column != target) {
         floats<1> one = {{to_float(x[column])}};
         add<1>(t, one);
     }
 #if HELD
-    add_held<PARTS - 1>(t, r);
+    add_held<PARTS - 1>(t, r, hole, of_hole);
 #else
     enum { AHEAD = sizeof(T_X) == 2 ? 2 : 4 };
     int i = lane_of_row();
     for (; i + (AHEAD - 1) * LANES < r.words; i += AHEAD * LANES) {
         floats<run::N> v[AHEAD];
+        UNROLL for (int k = 0; k < AHEAD; k++) v[k] =
+            load<run::N>(x + r.head + (i + k * LANES) * run::N);
         UNROLL for (int k = 0; k < AHEAD; k++)
-            v[k] = load<run::N>(x + r.head + (i + k * LANES) * run::N);
-        UNROLL for (int k = 0; k < AHEAD; k++) add<run::N>(t, v[k]);
+            add_without<run::N>(t, v[k], i + k * LANES == hole ? of_hole : -1);
     }
-    for (; i < r.words; i += LANES) add<run::N>(t, load<run::N>(x + r.head + i * run::N));
+    for (; i < r.words; i += LANES)
+        add_without<run::N>(t, load<run::N>(x + r.head + i * run::N), i == hole ? of_hole : -1);
 #endif
-    return join_lanes(t);
+    return t;
 }
 
-/* dx = factor e^(x - shift), minus `less` at the target; dx may be x. Skips an invalid target. */
-DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float factor, float less,
+/* dx = factor e^(x - shift), but `at_target` at the target, unless invalid; dx may be x. */
+DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float factor,
                       float at_target, int target, int vocab, int columns)
 {
     int column = edge_column(r);
@@ -137,8 +159,7 @@ DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float fa
     }
     for (int i = vocab + lane_of_row(); i < columns; i += LANES) dx[i] = to<T_X>(0);
     row_sync(); /* another lane wrote the target's element */
-    if (lane_of_row() == 0 && (u32)target < (u32)vocab)
-        dx[target] = to<T_X>(factor * exp_for<T_X>(at_target - shift) - less);
+    if (lane_of_row() == 0 && (u32)target < (u32)vocab) dx[target] = to<T_X>(at_target);
 }
 
 /* An invalid target makes the loss NaN, without a read. */
@@ -156,11 +177,12 @@ cross_entropy(float *losses, float *lse, const T_X *logits, const int *targets, 
     const i64 row = row_of_lane();
     if (row >= rows) return;
     const T_X *x = logits + row * columns;
-    partial t = partial_of(run_of(row * columns, vocab), x);
+    const int target = targets[row];
+    partial t = partial_of(run_of(row * columns, vocab), x, target);
+    row_stats s = join_lanes(t, logit_at(x, target, vocab), (u32)target < (u32)vocab);
     if (lane_of_row() != 0) return;
-    float all = t.top + logf(t.sum);
-    lse[row] = all;
-    losses[row] = all - logit_at(x, targets[row], vocab);
+    lse[row] = s.top + logf(s.sum);
+    losses[row] = s.loss;
 }
 
 KERNEL(ROW_THREADS)
@@ -171,10 +193,11 @@ cross_entropy_grad(T_X *dlogits, const T_X *logits, const int *targets, const fl
     if (row >= rows) return;
     const T_X *x = logits + row * columns;
     const int target = targets[row];
-    const float scale = *dloss / (float)rows, at_target = logit_at(x, target, vocab);
+    const float scale = *dloss / (float)rows;
+    const float p = exp_for<T_X>(logit_at(x, target, vocab) - lse[row]);
     row_sync(); /* the target's logit is read before it is overwritten */
-    write_row(run_of(row * columns, vocab), x, dlogits + row * columns, lse[row], scale, scale,
-              at_target, target, vocab, columns);
+    write_row(run_of(row * columns, vocab), x, dlogits + row * columns, lse[row], scale,
+              scale * p - scale, target, vocab, columns);
 }
 #endif
 
@@ -188,10 +211,12 @@ cross_entropy_both(T_X *dlogits, float *losses, const T_X *logits, const int *ta
     const run r = run_of(row * columns, vocab);
     const int target = targets[row];
     const float scale = *dloss / (float)rows, at_target = logit_at(x, target, vocab);
-    partial t = partial_of(r, x);
-    if (lane_of_row() == 0) losses[row] = t.top + logf(t.sum) - at_target;
+    partial t = partial_of(r, x, target);
+    row_stats s = join_lanes(t, at_target, (u32)target < (u32)vocab);
+    if (lane_of_row() == 0) losses[row] = s.loss;
     row_sync(); /* all, the target's logit too, are read before they are overwritten */
-    write_row(r, x, dlogits + row * columns, t.top, scale / t.sum, scale, at_target, target, vocab,
+    const float factor = scale / s.sum;
+    write_row(r, x, dlogits + row * columns, s.top, factor, -factor * s.others, target, vocab,
               columns);
 }
 

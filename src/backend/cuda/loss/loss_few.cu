@@ -32,28 +32,33 @@ cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targ
     floats<N> x;
     if (there) x = load<N>(logits + row * columns + first);
     const float scale = *dloss / (float)rows;
-    float top = LOWEST_F, sum = 0, at_target = 0;
-    UNROLL for (int e = 0; e < N; e++)
-        if (there && first + e < vocab) top = fmaxf(top, x[e]);
+    const bool exists = (u32)target < (u32)vocab;
+    /* this lane has the target; of an invalid one, it adds the loss */
+    const bool mine = exists ? target >= first && target < first + N : first == 0;
+    float top = LOWEST_F, others = 0, own = 0, at_target = NAN_F;
+    UNROLL for (int e = 0; e < N; e++) if (there && first + e < vocab) top = fmaxf(top, x[e]);
     top = most_of_row(top);
-    UNROLL for (int e = 0; e < N; e++) {
+    UNROLL for (int e = 0; e < N; e++)
+    {
         const bool counts = there && first + e < vocab;
-        if (counts && first + e == target) at_target = x[e];
+        const bool is_target = counts && first + e == target;
+        if (is_target) at_target = x[e];
         x[e] = counts ? exp_for<T_X>(x[e] - top) : 0.0f;
-        sum += x[e];
+        if (is_target)
+            own = x[e];
+        else
+            others += x[e];
     }
-    sum = sum_of_row(sum);
-    const float factor = scale / sum;
-    UNROLL for (int e = 0; e < N; e++) {
-        x[e] *= factor;
-        if (first + e == target) x[e] -= scale;
+    others = sum_of_row(others);
+    own = __shfl_sync(~0u, own, (int)((u32)target / N) % OF_ROW, OF_ROW); /* 0: an invalid target */
+    const float factor = scale / (others + own);
+    UNROLL for (int e = 0; e < N; e++)
+    {
+        x[e] = first + e == target ? -factor * others : factor * x[e];
         if (first + e >= vocab) x[e] = 0;
     }
     if (there) store<N>(dlogits + row * columns + first, x);
-    const bool exists = (u32)target < (u32)vocab;
-    /* this lane adds the row's loss */
-    const bool mine = exists ? target >= first && target < first + N : first == 0;
-    const float loss = row < rows && mine ? top + logf(sum) - (exists ? at_target : NAN_F) : 0.0f;
+    const float loss = row < rows && mine ? log1pf(own - 1.0f + others) + (top - at_target) : 0.0f;
     const float all = block_sum<THREADS>(loss);
     if (threadIdx.x == 0) parts[blockIdx.x] = all;
 }
