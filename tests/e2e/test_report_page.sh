@@ -84,8 +84,8 @@ expect() {
             die "$page: ${chart%%:*}: not \"$drawn\": $(grep -o '<div class="chart[^>]*>' dom.html)"
     done
 }
-expect runs/report.html 9 loss:0.logged,1.logged,0.train,1.train,0.val,1.val difference:1.difference \
-    step-time:0.ms,1.ms
+expect runs/report.html 9 loss:0.logged,1.logged,0.train,1.train,0.val,1.val \
+    difference:1.difference step-time:0.ms,1.ms
 expect runs/fast/report.html 4 loss:0.logged,0.train,0.val step-time:0.ms
 "$STROBE" report runs/slow runs/fast runs/twin >/dev/null 2>&1
 expect runs/report.html 14 loss:0.logged,1.logged,2.logged,0.train,1.train,2.train,0.val,1.val,2.val
@@ -118,7 +118,7 @@ change() { sed "$2" "$1/log.jsonl" >log && mv log "$1/log.jsonl"; }
 # Steps of 0.8 ms and, 45 of 100 times, of 20 ms.
 fixture groups iters=100 ms=1
 change groups 's/"ms":[0-9.]*/"ms":0.8/; /"iter":[0-9]*[13579],/s/"ms":0.8/"ms":20/'
-# One loss of 80 in a long run, one of 1e-6, and one that is no number.
+# One loss of 80 in a long run, one of 1e-6, and one that is NaN.
 fixture spike iters=15000
 change spike '/step","iter":7000,/s/"loss":[0-9.]*/"loss":80/
     /step","iter":9000,/s/"loss":[0-9.]*/"loss":null/

@@ -101,7 +101,7 @@ static void test_rates_and_long_names(void **state)
     assert_true(strtod(at + 4, NULL) == strtod(other + 4, NULL));
 }
 
-/* A value that a logarithmic axis cannot show is a mark at the edge; what is no number is nothing. */
+/* A value that a logarithmic axis cannot show is a mark at the edge; NaN is left out. */
 static void test_values_outside_are_marked(void **state)
 {
     (void)state;

@@ -97,7 +97,7 @@ static double number_in(json_t *o, const char *key, int i)
 }
 
 /* A long run is thinned to steps as they were logged: one slow step, one high loss, and the loss
- * that is no number stay; times and means are over all steps. */
+ * that is NaN stay; times and means are over all steps. */
 static void test_long_runs_are_thinned(void **state)
 {
     struct fixture *f = *state;
