@@ -119,7 +119,8 @@ static struct chart_legend legend_of(const struct area *a, struct arena *arena)
     int items = 0;
     for (int l = 0; l < a->layers; l++)
         if (is_shown(a, l))
-            item[items++] = (struct chart_item){a->layer[l].name, a->layer[l].color, CHART_LAYER};
+            item[items++] =
+                (struct chart_item){a->layer[l].name, a->layer[l].color, CHART_LAYER, 0};
     return (struct chart_legend){item, items, LEFT, WIDTH - LEFT};
 }
 

@@ -124,8 +124,7 @@ void chart_print_level(const struct chart *c, double y, const char *name, struct
 
 /* --- the legend ------------------------------------------------------------------------------- */
 
-static const int mark_width[] = {
-    [CHART_LINE] = 34, [CHART_DASHED] = 34, [CHART_LAYER] = 16, [CHART_POINT] = 11};
+static const int mark_width[] = {[CHART_LINE] = 34, [CHART_LAYER] = 16, [CHART_POINT] = 11};
 
 static double item_width(const struct chart_item *i)
 {
@@ -163,9 +162,8 @@ static void print_mark(const struct chart_item *i, double x, double y, struct ma
     markup_printf(m, "<g style=\"--c:var(--%s)\">", i->color);
     switch (i->mark) {
     case CHART_LINE:
-    case CHART_DASHED:
-        markup_printf(m, "<path class=\"chart-line%s\" d=\"M%.1f %.1fh34\"/>",
-                      i->mark == CHART_DASHED ? " chart-dashed" : "", x, y);
+        markup_printf(m, "<path class=\"chart-line chart-dash-%d\" d=\"M%.1f %.1fh34\"/>", i->dash,
+                      x, y);
         break;
     case CHART_LAYER:
         markup_printf(m,

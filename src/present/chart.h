@@ -47,12 +47,13 @@ void chart_print_x_title(const struct chart *c, const char *title, struct markup
 /* A horizontal line across the frame, with its name. */
 void chart_print_level(const struct chart *c, double y, const char *name, struct markup *m);
 
-enum chart_mark { CHART_LINE, CHART_DASHED, CHART_LAYER, CHART_POINT };
+enum chart_mark { CHART_LINE, CHART_LAYER, CHART_POINT };
 
 struct chart_item {
     const char *name;
     const char *color;
     enum chart_mark mark;
+    int dash; /* of a line: 0 (none) to 3 */
 };
 
 /* Names in one row if they fit, otherwise in columns of equal width. */

@@ -10,9 +10,14 @@
 enum { WIDTH = 460, HEIGHT = 356, LEFT = 78, RIGHT = 24, TOP = 40, BOTTOM = 44 };
 enum { HEAD = 34, FOOT = 36 };
 
+static bool has_x(const struct plot_point *p, bool linear_x)
+{
+    return (p->x > 0 || (linear_x && p->x == 0)) && isfinite(p->x);
+}
+
 static bool is_shown(const struct plot_point *p, bool linear_x)
 {
-    return (p->x > 0 || (linear_x && p->x == 0)) && p->y > 0 && isfinite(p->x) && isfinite(p->y);
+    return has_x(p, linear_x) && p->y > 0 && isfinite(p->y);
 }
 
 static void widen(struct chart_axis *a, double x)
@@ -37,11 +42,11 @@ static struct chart chart_of(const struct plot_panel *p, double left)
     for (int l = 0; l < p->lines; l++)
         for (int i = 0; i < p->line[l].points; i++) {
             const struct plot_point *q = &p->line[l].point[i];
-            if (!is_shown(q, p->linear_x)) continue;
-            widen(&c.x, q->x);
-            widen(&c.y, q->y);
+            if (has_x(q, p->linear_x)) widen(&c.x, q->x);
+            if (is_shown(q, p->linear_x)) widen(&c.y, q->y);
         }
-    if (!(c.x.high > 0)) c.x.low = c.x.high = c.y.low = c.y.high = 1; /* an empty frame */
+    if (!(c.x.high > 0)) c.x.low = c.x.high = 1; /* an empty frame */
+    if (!(c.y.high > 0)) c.y.low = c.y.high = 1;
     if (level_is_near(p, c.y.high)) widen(&c.y, p->level);
     if (p->linear_x)
         c.x.low = 0;
@@ -51,11 +56,27 @@ static struct chart chart_of(const struct plot_panel *p, double left)
     return c;
 }
 
+/* A point that has no place on the logarithmic y axis: 0, less, or infinite. */
+static void print_outside(const struct chart *c, const struct plot_line *l,
+                          const struct plot_point *q, struct markup *m)
+{
+    char text[32];
+    if (!has_x(q, !c->x.is_log) || isnan(q->y)) return;
+    double up = q->y > 0 ? 1 : -1, edge = q->y > 0 ? c->y.at_high : c->y.at_low;
+    markup_printf(m,
+                  "<path class=\"chart-outside\" d=\"M%.1f %.1fl-4 %gh8z\"><title>%s, %.6g: %s, "
+                  "outside the chart</title></path>\n",
+                  chart_place(&c->x, q->x), edge, 7 * up, l->name, q->x,
+                  chart_value_text(text, c->y.unit, q->y));
+}
+
 static void print_line(const struct chart *c, const struct plot_line *l, struct markup *m)
 {
     char text[32];
-    markup_printf(m, "<g style=\"--c:var(--run-%d)\">\n<polyline class=\"chart-line%s\" points=\"",
-                  l->color, l->dashed ? " chart-dashed" : "");
+    markup_printf(m,
+                  "<g style=\"--c:var(--run-%d)\">\n<polyline class=\"chart-line chart-dash-%d\" "
+                  "points=\"",
+                  l->color, l->dash);
     for (int i = 0; i < l->points; i++)
         if (is_shown(&l->point[i], !c->x.is_log))
             markup_printf(m, "%.1f,%.1f ", chart_place(&c->x, l->point[i].x),
@@ -63,7 +84,10 @@ static void print_line(const struct chart *c, const struct plot_line *l, struct 
     markup_printf(m, "\"/>\n");
     for (int i = 0; i < l->points; i++) {
         const struct plot_point *q = &l->point[i];
-        if (!is_shown(q, !c->x.is_log)) continue;
+        if (!is_shown(q, !c->x.is_log)) {
+            print_outside(c, l, q, m);
+            continue;
+        }
         markup_printf(
             m,
             "<circle class=\"chart-dot%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%s, %.6g: "
@@ -91,7 +115,7 @@ static struct chart_legend legend_of(const struct plot_panel *p, int width, stru
     struct chart_item *item = ARENA_NEW(a, struct chart_item, p->lines + 1);
     for (int l = 0; l < p->lines; l++)
         item[l] = (struct chart_item){p->line[l].name, arena_printf(a, "run-%d", p->line[l].color),
-                                      p->line[l].dashed ? CHART_DASHED : CHART_LINE};
+                                      CHART_LINE, p->line[l].dash};
     return (struct chart_legend){item, p->lines, LEFT, width - LEFT};
 }
 

@@ -4,17 +4,19 @@
 
 #include "present/chart.h"
 
-enum { PLOT_COLORS = 7 };
+enum { PLOT_COLORS = 7, PLOT_DASHES = 4 };
 
 struct plot_point {
-    double x, y; /* positive; others are left out. A linear x may be 0 */
+    /* Both positive; a linear x may be 0. Points without a place on the x axis, and y that are not
+     * a number, are left out; other y are a mark at the edge of the frame. */
+    double x, y;
     bool hollow; /* known, but not measured */
 };
 
 struct plot_line {
     const char *name;
-    int color; /* 0 ... PLOT_COLORS - 1 */
-    bool dashed;
+    int color;                      /* 0 ... PLOT_COLORS - 1 */
+    int dash;                       /* 0: none ... PLOT_DASHES - 1 */
     const struct plot_point *point; /* by increasing x */
     int points;
 };

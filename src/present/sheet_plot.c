@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { PANELS = 8, LINES = 24 };
+enum { PANELS = 8, LINES = PLOT_COLORS * PLOT_DASHES };
 
 static int find(const struct table *t, const char *id)
 {
@@ -69,17 +69,18 @@ void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct 
     struct plot_panel drawn[PANELS] = {0};
     struct plot_line *line = ARENA_NEW(a, struct plot_line, PANELS * LINES);
     int *at_line = ARENA_NEW(a, int, x->rows);
-    int panels = 0, labels = 0, at_panel = find(x, t->chart.panel);
+    int panels = 0, labels = 0, missing = 0, at_panel = find(x, t->chart.panel);
     for (int row = 0; row < x->rows; row++) {
         int p = index_in(panel, &panels, PANELS, text_at(x, row, at_panel));
         int l = index_in(label, &labels, LINES, label_of(t, row, a));
         at_line[row] = p < 0 || l < 0 ? -1 : p * LINES + l;
+        missing += at_line[row] < 0;
     }
     for (int i = 0; i < PANELS * LINES; i++) {
         int l = i % LINES;
         line[i].name = label[l] ? label[l] : "";
         line[i].color = l % PLOT_COLORS;
-        line[i].dashed = l / PLOT_COLORS % 2 == 1;
+        line[i].dash = l / PLOT_COLORS;
     }
     set_points(t, at_line, line, a);
     for (int p = 0; p < panels; p++) {
@@ -91,5 +92,8 @@ void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct 
         drawn[p].linear_x = t->chart.linear;
         drawn[p].unit = t->chart.bytes ? CHART_BYTES : CHART_MILLISECONDS;
     }
-    plot_print_svg(t->chart.title ? t->chart.title : "", "", drawn, panels, out);
+    const char *note = missing ? arena_printf(a, "%d of %d rows are not drawn, only in the table.",
+                                              missing, x->rows)
+                               : "";
+    plot_print_svg(t->chart.title ? t->chart.title : "", note, drawn, panels, out);
 }

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "present/lenient.h"
+#include "report/thin.h"
 
 #include <math.h>
 #include <string.h>
@@ -44,13 +45,13 @@ void gauges_take(struct gauges *g, const json_t *line, int64_t iter, struct aren
     remember(&g->power_limit_w, lenient_number(line, "power_limit_w"));
 }
 
-/* The mean over time of points first to end - 1; with `steady` only of steady ones. */
-static double mean(const struct gauges *g, size_t member, int first, int end, bool steady)
+/* The mean over time of the first steady points. */
+static double mean(const struct gauges *g, size_t member, int points)
 {
     double sum = 0, ms = 0;
-    for (int i = first; i < end; i++) {
+    for (int i = 0; i < points; i++) {
         double x = *(const double *)((const char *)&g->point[i] + member);
-        if (!isfinite(x) || (steady && !g->point[i].steady)) continue;
+        if (!isfinite(x) || !g->point[i].steady) continue;
         sum += x * g->point[i].ms;
         ms += g->point[i].ms;
     }
@@ -79,7 +80,7 @@ void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
     int points = json_is_null(summary) ? 0 : g->points; /* null: they were too few */
 #define MEAN(name)                                                     \
     finite_or(lenient_number(json_object_get(summary, #name), "mean"), \
-              mean(g, offsetof(struct gauge_point, name), 0, points, true))
+              mean(g, offsetof(struct gauge_point, name), points))
     g->figures = (struct gauge_figures){
         .utilization = MEAN(utilization),
         .clock_mhz = MEAN(clock_mhz),
@@ -90,29 +91,15 @@ void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
         .dram_active = MEAN(dram_active),
         .joules_per_token = lenient_number(summary, "joules_per_token"),
         .throttled = finite_or(lenient_number(summary, "throttled"),
-                               mean(g, offsetof(struct gauge_point, throttled), 0, points, true)),
+                               mean(g, offsetof(struct gauge_point, throttled), points)),
         .throttled_by = reasons(json_object_get(summary, "throttled_by"), a),
     };
 #undef MEAN
 }
 
-static json_t *series(const struct gauges *g, size_t member, int stride)
+json_t *gauges_json(const struct gauges *g, struct arena *a)
 {
-    json_t *array = json_array();
-    for (int i = 0; i < g->points; i += stride) {
-        int end = i + stride < g->points ? i + stride : g->points;
-        double x = mean(g, member, i, end, false);
-        json_array_append_new(array, number_or_null(x));
-    }
-    return array;
-}
-
-json_t *gauges_json(const struct gauges *g, int most)
-{
-    static const struct {
-        const char *name;
-        size_t member;
-    } all[] = {
+    static const struct thin_column column[] = {
         {"utilization", offsetof(struct gauge_point, utilization)},
         {"clock", offsetof(struct gauge_point, clock_mhz)},
         {"power", offsetof(struct gauge_point, power_w)},
@@ -122,18 +109,15 @@ json_t *gauges_json(const struct gauges *g, int most)
         {"tensor", offsetof(struct gauge_point, tensor_active)},
         {"dram", offsetof(struct gauge_point, dram_active)},
         {"throttled", offsetof(struct gauge_point, throttled)},
+        {"seconds", offsetof(struct gauge_point, seconds)},
     };
-    int stride = ceil_div(g->points, most);
-    json_t *o = json_object(), *seconds = json_array(), *iter = json_array();
-    for (int i = 0; i < g->points; i += stride) {
-        int last = i + stride < g->points ? i + stride - 1 : g->points - 1;
-        json_array_append_new(seconds, number_or_null(g->point[last].seconds));
-        json_array_append_new(iter, json_integer(g->point[last].iter));
-    }
-    json_object_set_new(o, "seconds", seconds);
+    const struct thin t = {g->point, sizeof *g->point, g->points, column, COUNT_OF(column)};
+    int kept, *index = thin_rows(&t, a, &kept);
+    json_t *o = json_object(), *iter = json_array();
+    for (int k = 0; k < kept; k++)
+        json_array_append_new(iter, json_integer(g->point[index[k]].iter));
     json_object_set_new(o, "iter", iter);
-    for (int i = 0; i < COUNT_OF(all); i++)
-        json_object_set_new(o, all[i].name, series(g, all[i].member, stride));
+    thin_json(&t, index, kept, o);
     json_object_set_new(o, "clock_max", number_or_null(g->clock_max_mhz));
     json_object_set_new(o, "power_limit", number_or_null(g->power_limit_w));
     return o;

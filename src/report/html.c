@@ -4,9 +4,9 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "present/page.h"
+#include "report/thin.h"
 
-/* The most points of a curve: more than a screen can show only make the page slow. */
-enum { POINTS_MAX = 12000 };
+#include <math.h>
 
 /* --- the data --------------------------------------------------------------------------------- */
 
@@ -27,31 +27,53 @@ static json_t *differences(const struct difference *list, int n, int runs)
     return array;
 }
 
-/* Means over `stride` steps each, so that every step of a long run counts. */
-static json_t *step_series(const struct run *r, size_t member, int stride)
+/* Seconds of training up to each step, the mean of the losses since the step kept before, and the
+ * number of these losses: sums over all steps, also over those that thinning leaves out. */
+static void add_sums(json_t *o, const struct run *r, const int *index, int kept)
 {
-    json_t *array = json_array();
-    for (int first = 0; first < r->steps; first += stride) {
+    json_t *seconds = json_array(), *mean = json_array(), *of = json_array();
+    double time = 0;
+    for (int k = 0, i = 0; k < kept; k++) {
         double sum = 0;
         int n = 0;
-        for (int i = first; i < first + stride && i < r->steps; i++, n++)
-            sum += *(const double *)((const char *)&r->step[i] + member);
-        json_array_append_new(array, number_or_null(sum / n));
+        for (; i <= index[k]; i++) {
+            const struct run_step *s = &r->step[i];
+            /* It stands for the steps before it that were not logged. */
+            if (isfinite(s->ms)) time += s->ms * 1e-3 * (double)(i ? s->iter - s[-1].iter : 1);
+            if (!isfinite(s->loss)) continue;
+            sum += s->loss;
+            n++;
+        }
+        json_array_append_new(seconds, number_or_null(time));
+        json_array_append_new(mean, number_or_null(sum / n));
+        json_array_append_new(of, json_integer(n));
     }
-    return array;
+    json_object_set_new(o, "seconds", seconds);
+    if (kept < r->steps) json_object_set(o, "mean", mean);
+    if (kept < r->steps) json_object_set(o, "of", of);
+    json_decref(mean);
+    json_decref(of);
 }
 
-static json_t *steps_json(const struct run *r)
+/* Steps as they were logged; of a long run those with extremes. */
+static json_t *steps_json(const struct run *r, struct arena *a)
 {
-    int stride = ceil_div(r->steps, POINTS_MAX);
-    json_t *iter = json_array();
-    for (int i = 0; i < r->steps; i += stride)
-        json_array_append_new(iter, json_integer(r->step[i].iter));
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "stride", stride, "iter", iter, "loss",
-                     step_series(r, offsetof(struct run_step, loss), stride), "ms",
-                     step_series(r, offsetof(struct run_step, ms), stride), "lr",
-                     step_series(r, offsetof(struct run_step, lr), stride), "grad_norm",
-                     step_series(r, offsetof(struct run_step, grad_norm), stride));
+    static const struct thin_column column[] = {
+        {"loss", offsetof(struct run_step, loss)},
+        {"ms", offsetof(struct run_step, ms)},
+        {"lr", offsetof(struct run_step, lr)},
+        {"grad_norm", offsetof(struct run_step, grad_norm)},
+    };
+    const struct thin t = {r->step, sizeof *r->step, r->steps, column, COUNT_OF(column)};
+    int kept, *index = thin_rows(&t, a, &kept);
+    json_t *o = json_object(), *iter = json_array();
+    for (int k = 0; k < kept; k++)
+        json_array_append_new(iter, json_integer(r->step[index[k]].iter));
+    json_object_set_new(o, "logged", json_integer(r->steps));
+    json_object_set_new(o, "iter", iter);
+    thin_json(&t, index, kept, o);
+    add_sums(o, r, index, kept);
+    return o;
 }
 
 static json_t *evals_json(const struct run *r)
@@ -84,13 +106,13 @@ static json_t *run_json(const struct run *r, const struct run *first, struct are
         "{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "incomparable", text_or_null(compare_why_not(first, r, a)), "name", r->name, "dir", r->dir,
         "settings", pairs(r->setting, r->settings), "environment",
-        pairs(r->environment, r->environments), "steps", steps_json(r), "evals", evals_json(r),
+        pairs(r->environment, r->environments), "steps", steps_json(r, a), "evals", evals_json(r),
         "plan", plan_json(r), "samples", text_or_null(r->samples), "complete", r->figures.complete,
         "ms_median", number_or_null(r->figures.ms_median), "ms_std",
         number_or_null(r->figures.ms_std), "tokens_per_s", number_or_null(r->figures.tokens_per_s),
         "plan_bytes", number_or_null(r->figures.plan_bytes), "plan_flops",
         number_or_null(r->figures.plan_flops), "seconds", number_or_null(r->figures.seconds),
-        "gauges", gauges_json(&r->gauges, POINTS_MAX));
+        "gauges", gauges_json(&r->gauges, a));
 }
 
 /* The table with the texts of its cells: the page shows what the terminal shows. */

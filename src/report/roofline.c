@@ -219,7 +219,9 @@ static int longest_first(const void *a, const void *b)
 
 static bool is_inside(const struct panel *a, const struct profile_file_kernel *k)
 {
-    return is_point(k) && intensity(k) >= a->chart.x.low && rate(k) >= a->chart.y.low;
+    const struct chart_axis *x = &a->chart.x, *y = &a->chart.y;
+    return is_point(k) && intensity(k) >= x->low && intensity(k) <= x->high && rate(k) >= y->low &&
+           rate(k) <= y->high;
 }
 
 /* Labels cross neither a ceiling nor the name of a slope, which is above it. */
@@ -298,8 +300,8 @@ static double print_legend(struct markup *m, const struct panel *a, const struct
             has = is_point(&p->kernel[i]) && p->row[p->kernel[i].row].family == family;
         if (!has) continue;
         snprintf(color[legend.items], sizeof *color, "family-%d", family);
-        item[legend.items] =
-            (struct chart_item){profile_file_family_name(family), color[legend.items], CHART_POINT};
+        item[legend.items] = (struct chart_item){profile_file_family_name(family),
+                                                 color[legend.items], CHART_POINT, 0};
         legend.items++;
     }
     chart_print_legend(&legend, top, m);

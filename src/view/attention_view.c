@@ -260,10 +260,10 @@ static void add_lines(struct picture *p, const struct attention_cell *first, int
     struct plot_point *point[PANELS];
     bool few = p->groups <= 2;
     int color = (few ? (int)first->way : number) % PLOT_COLORS;
-    bool dashed = few ? group > 0 : number / PLOT_COLORS % 2;
+    int dash = few ? group > 0 : number / PLOT_COLORS % PLOT_DASHES;
     for (int k = 0; k < PANELS; k++) {
         point[k] = ARENA_NEW(p->a, struct plot_point, n);
-        p->line[k][number] = (struct plot_line){name_of(p, first), color, dashed, point[k], n};
+        p->line[k][number] = (struct plot_line){name_of(p, first), color, dash, point[k], n};
     }
     for (int i = 0; i < n; i++) {
         const struct attention_cell *c = &first[i * of_length];

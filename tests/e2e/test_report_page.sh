@@ -84,21 +84,58 @@ expect() {
             die "$page: ${chart%%:*}: not \"$drawn\": $(grep -o '<div class="chart[^>]*>' dom.html)"
     done
 }
-expect runs/report.html 7 loss:0.train,1.train,0.val,1.val difference:1.difference \
-    step-time:0.ms,1.ms
-expect runs/fast/report.html 3 loss:0.train,0.val step-time:0.ms
+expect runs/report.html 9 loss:0.logged,1.logged,0.train,1.train,0.val,1.val \
+    difference:1.difference step-time:0.ms,1.ms
+expect runs/fast/report.html 4 loss:0.logged,0.train,0.val step-time:0.ms
 "$STROBE" report runs/slow runs/fast runs/twin >/dev/null 2>&1
-expect runs/report.html 11 loss:0.train,1.train,2.train,0.val,1.val,2.val
+expect runs/report.html 14 loss:0.logged,1.logged,2.logged,0.train,1.train,2.train,0.val,1.val,2.val
 # Telemetry of the runs that have it; a throttled clock gives a note.
 cp -r runs/twin warm/twin
 "$STROBE" report warm/slow warm/fast warm/twin >text 2>/dev/null
 grep -q '^slow .* 98 % .* 25\.3 % ' text || die "busy and slowed are not in: $(cat text)"
 grep -q '^Note: fast ran at a clock [45] % lower than slow' text ||
     die "no note of the clock in: $(cat text)"
-expect warm/report.html 19 gauge-utilization:0.utilization,1.utilization \
+expect warm/report.html 22 gauge-utilization:0.utilization,1.utilization \
     gauge-clock:0.clock,1.clock gauge-power:0.power,1.power gauge-memory:0.memory,1.memory
 # The same in iterations without evaluations, and with a loss that is not a number.
 grep -v eval runs/slow/log.jsonl | sed '200s/"loss":[0-9.]*/"loss":null/' >log &&
     mv log runs/slow/log.jsonl
 "$STROBE" report runs/slow runs/fast >/dev/null 2>&1
-expect runs/report.html 5 loss:0.train,1.train,1.val step-time:0.ms,1.ms
+expect runs/report.html 7 loss:0.logged,1.logged,0.train,1.train,1.val step-time:0.ms,1.ms
+grep -q 'A loss is not a number, marked by a cross, at iteration 200\.' dom.html ||
+    die "the loss that is not a number: $(grep -o 'class="hint outside"[^/]*' dom.html)"
+
+# --- what the charts show of extremes; report_charts.js looks at each page and says what is wrong
+looks() {
+    with_script "$1" "$here/report_charts.js" >"$work/look.html"
+    sed -i "s|<body|<body data-case=\"$2\"|" "$work/look.html"
+    dump "$work/look.html" >dom.html || die "$1: the browser failed: $(tail -3 browser.log)"
+    grep -q 'data-wrong=""' dom.html ||
+        die "$1: $(grep -o 'data-wrong="[^"]*"' dom.html) $(grep CONSOLE browser.log)"
+}
+fixture() { "$here/fixture_run.sh" "$@" && rm "$1/summary.json"; }
+change() { sed "$2" "$1/log.jsonl" >log && mv log "$1/log.jsonl"; }
+# Steps of 0.8 ms and, 45 of 100 times, of 20 ms.
+fixture groups iters=100 ms=1
+change groups 's/"ms":[0-9.]*/"ms":0.8/; /"iter":[0-9]*[13579],/s/"ms":0.8/"ms":20/'
+# One loss of 80 in a long run, one of 1e-6, and one that is NaN.
+fixture spike iters=15000
+change spike '/step","iter":7000,/s/"loss":[0-9.]*/"loss":80/
+    /step","iter":9000,/s/"loss":[0-9.]*/"loss":null/
+    /step","iter":15000,/s/"loss":[0-9.]*/"loss":0.0000012345/'
+# The same losses in a run and in one ten times as long.
+fixture lengths/long iters=3000
+fixture lengths/short iters=3000
+grep -v '"iter":[0-9]\{4\}' lengths/short/log.jsonl | grep -v '"iter":[3-9][0-9][0-9],' >log
+mv log lengths/short/log.jsonl
+# Steps of one run are of four times as many tokens.
+fixture tokens/few && fixture tokens/more
+sed 's/"tokens_per_step":768/"tokens_per_step":3072/' tokens/few/plan.json >plan
+mv plan tokens/few/plan.json
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    fixture "many/r$i" iters=70 seed="$i" watt=300
+done
+for case in groups spike lengths tokens many; do
+    "$STROBE" report "$case" --html="$case.html" >/dev/null 2>&1 || die "no report of $case"
+    looks "$case.html" "$case"
+done

@@ -25,7 +25,6 @@ static void print(struct run *run, struct arena *a)
         print[i](&c.table, &s);
         print[i](&settings, &s);
     }
-    json_decref(gauges_json(&run->gauges, 3));
     json_decref(table_json(&c.table));
     struct profile_set none = {0};
     struct html_page page = {.runs = &c, .profiles = &none};

@@ -100,15 +100,15 @@ static double number_behind(const char *text, const char *attribute)
 static void test_legend(void **state)
 {
     (void)state;
-    static const struct chart_item item[] = {{"one", "run-0", CHART_LINE},
-                                             {"two<", "run-1", CHART_DASHED},
-                                             {"the third", "memory-saved", CHART_LAYER},
-                                             {"four", "family-3", CHART_POINT}};
+    static const struct chart_item item[] = {{"one", "run-0", CHART_LINE, 0},
+                                             {"two<", "run-1", CHART_LINE, 2},
+                                             {"the third", "memory-saved", CHART_LAYER, 0},
+                                             {"four", "family-3", CHART_POINT, 0}};
     struct chart_legend l = {item, COUNT_OF(item), 10, 600};
     double row = chart_legend_height(&l);
     chart_print_legend(&l, 100, &s);
     assert_int_equal(count("var(--run-1)"), 1);
-    assert_int_equal(count("chart-dashed"), 1);
+    assert_int_equal(count("chart-dash-2"), 1);
     assert_int_equal(count(">two&lt;</text>"), 1);
     assert_true(number_behind(">one<", " y=\"") == number_behind(">four<", " y=\""));
     markup_release(&s);

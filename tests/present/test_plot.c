@@ -57,7 +57,7 @@ static void test_points_lie_on_logarithms(void **state)
 {
     (void)state;
     const struct plot_point time[] = {{64, 1, false}, {256, 10, false}, {1024, 1000, true}};
-    const struct plot_line line = {"slow", 2, true, time, 3};
+    const struct plot_line line = {"slow", 2, 1, time, 3};
     const struct plot_panel panel = {
         .title = "time", .x_title = "T", .unit = CHART_MILLISECONDS, .line = &line, .lines = 1};
     plot_print_svg("Attention", "a note", &panel, 1, &s);
@@ -65,7 +65,7 @@ static void test_points_lie_on_logarithms(void **state)
     assert_string_equal(markup_text(&s) + markup_bytes(&s) - 7, "</svg>\n");
     assert_int_equal(count("<circle"), 3);
     assert_int_equal(count("class=\"chart-dot chart-hollow\""), 1);
-    assert_int_equal(count("chart-line chart-dashed\""), 2); /* the curve and the legend */
+    assert_int_equal(count("chart-line chart-dash-1\""), 2); /* the curve and the legend */
     double x0 = attribute("<circle", "cx", 0), x1 = attribute("<circle", "cx", 1);
     double x2 = attribute("<circle", "cx", 2), y0 = attribute("<circle", "cy", 0);
     double y1 = attribute("<circle", "cy", 1), y2 = attribute("<circle", "cy", 2);
@@ -83,8 +83,8 @@ static void test_rates_and_long_names(void **state)
     (void)state;
     const struct plot_point rate[] = {{64, 2e10, false}, {128, 4.2e14, false}};
     const struct plot_line line[] = {
-        {"a name that is as long as those of flash attention are", 0, false, rate, 2},
-        {"short", 1, false, rate, 2}};
+        {"a name that is as long as those of flash attention are", 0, 0, rate, 2},
+        {"short", 1, 0, rate, 2}};
     const struct plot_panel panel = {
         .title = "rate", .x_title = "T", .unit = CHART_FLOPS, .line = line, .lines = 2};
     plot_print_svg("rates", "", &panel, 1, &s);
@@ -101,15 +101,18 @@ static void test_rates_and_long_names(void **state)
     assert_true(strtod(at + 4, NULL) == strtod(other + 4, NULL));
 }
 
-static void test_invalid_values_are_left_out(void **state)
+/* A value that a logarithmic axis cannot show is a mark at the edge; NaN is left out. */
+static void test_values_outside_are_marked(void **state)
 {
     (void)state;
-    const struct plot_point odd[] = {{64, 0, false}, {128, NAN, false}, {256, INFINITY, false}};
-    const struct plot_line line = {"none", 0, false, odd, 3};
+    const struct plot_point odd[] = {{64, 0, false}, {128, NAN, false}, {0, 1, false}};
+    const struct plot_line line = {"none", 0, 0, odd, 3};
     const struct plot_panel panel = {
         .title = "bytes", .x_title = "T", .unit = CHART_BYTES, .line = &line, .lines = 1};
     plot_print_svg("empty", "", &panel, 1, &s);
     assert_int_equal(count("<circle"), 0);
+    assert_int_equal(count("<path class=\"chart-outside\" d=\"M78.0 346.0l-4 -7h8z\""), 1);
+    assert_int_equal(count("none, 64: 0 B, outside the chart</title>"), 1);
     assert_int_equal(count("nan"), 0);
     assert_int_equal(count("inf"), 0);
 }
@@ -118,7 +121,7 @@ static void test_a_level_is_drawn_where_it_matters(void **state)
 {
     (void)state;
     const struct plot_point bytes[] = {{64, 1 << 20, false}, {128, 1 << 22, false}};
-    const struct plot_line line = {"memory", 1, false, bytes, 2};
+    const struct plot_line line = {"memory", 1, 0, bytes, 2};
     struct plot_panel panel = {.title = "bytes",
                                .x_title = "T",
                                .unit = CHART_BYTES,
@@ -140,7 +143,7 @@ static void test_text_is_escaped(void **state)
 {
     (void)state;
     const struct plot_point p[] = {{1, 1, false}};
-    const struct plot_line line = {"a<b&c", 0, false, p, 1};
+    const struct plot_line line = {"a<b&c", 0, 0, p, 1};
     const struct plot_panel panel = {
         .title = "<x>", .x_title = "&", .unit = CHART_MILLISECONDS, .line = &line, .lines = 1};
     plot_print_svg("</title><script>", "<!--", &panel, 1, &s);
@@ -155,7 +158,7 @@ static void test_a_linear_x(void **state)
 {
     (void)state;
     const struct plot_point time[] = {{0, 100, false}, {1, 10, false}, {10, 10, false}};
-    const struct plot_line line = {"step", 0, false, time, 3};
+    const struct plot_line line = {"step", 0, 0, time, 3};
     const struct plot_panel panel = {.title = "time",
                                      .x_title = "step",
                                      .unit = CHART_MILLISECONDS,
@@ -174,7 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_points_lie_on_logarithms, release),
         cmocka_unit_test_teardown(test_rates_and_long_names, release),
-        cmocka_unit_test_teardown(test_invalid_values_are_left_out, release),
+        cmocka_unit_test_teardown(test_values_outside_are_marked, release),
         cmocka_unit_test_teardown(test_a_level_is_drawn_where_it_matters, release),
         cmocka_unit_test_teardown(test_a_linear_x, release),
         cmocka_unit_test_teardown(test_text_is_escaped, release),

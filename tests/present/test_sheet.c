@@ -130,6 +130,36 @@ static void test_curves(void **state)
     markup_release(&out);
 }
 
+/* As many curves as can be told apart; the others are counted. */
+static void test_many_curves(void **state)
+{
+    (void)state;
+    struct sheet s = {.name = "bench"};
+    struct sheet_table *t = sheet_add(&s, NULL, columns, COUNT_OF(columns), 30, &arena);
+    for (int i = 0; i < 30; i++) {
+        table_set_text(&t->table, i, 0, arena_printf(&arena, "way %d", i));
+        table_set(&t->table, i, 1, 0, 64, &arena);
+        table_set(&t->table, i, 2, 3, 1 + i, &arena);
+    }
+    t->chart = (struct sheet_chart){
+        .kind = SHEET_LINES, .label = {"way"}, .labels = 1, .x = "T", .y = "mean_ms"};
+    struct markup out = {0};
+    sheet_print_curves(t, &out, &arena);
+    const char *text = markup_text(&out);
+    for (int i = 0; i < 28; i++) {
+        const char *line = arena_printf(&arena,
+                                        "<g style=\"--c:var(--run-%d)\">\n<polyline "
+                                        "class=\"chart-line chart-dash-%d\"",
+                                        i % 7, i / 7);
+        const char *at = strstr(text, line);
+        if (!at || strstr(at + 1, line)) fail_msg("not one line as that of way %d", i);
+    }
+    assert_non_null(strstr(text, "way 27, 64"));
+    assert_null(strstr(text, "way 28, 64"));
+    assert_non_null(strstr(text, ">2 of 30 rows are not drawn, only in the table.<"));
+    markup_release(&out);
+}
+
 static void refused(const char *text, const char *sentence)
 {
     struct sheet s;
@@ -250,9 +280,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drawn_only),       cmocka_unit_test(test_no_number_is_an_empty_cell),
         cmocka_unit_test(test_written_and_read), cmocka_unit_test(test_curves),
-        cmocka_unit_test(test_invalid_sheets),   cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_many_rows),        cmocka_unit_test(test_one_long_cell),
-        cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_many_curves),      cmocka_unit_test(test_invalid_sheets),
+        cmocka_unit_test(test_unreadable),       cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_one_long_cell),    cmocka_unit_test(test_digits),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);
 }

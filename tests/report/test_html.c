@@ -4,8 +4,10 @@
 #include "present/assets.h"
 #include "present/markup.h"
 #include "report/html.h"
+#include "report/thin.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -88,14 +90,25 @@ static void test_data_are_the_runs(void **state)
     json_decref(data);
 }
 
-/* A long run is thinned by means, so the page stays small and no step is lost. */
+static double number_in(json_t *o, const char *key, int i)
+{
+    json_t *x = json_array_get(json_object_get(o, key), (size_t)i);
+    return json_is_number(x) ? json_number_value(x) : NAN;
+}
+
+/* A long run is thinned to steps as they were logged: one slow step, one high loss, and the loss
+ * that is NaN stay; times and means are over all steps. */
 static void test_long_runs_are_thinned(void **state)
 {
     struct fixture *f = *state;
     struct str log = {0};
-    for (int i = 1; i <= 30000; i++)
-        str_printf(&log, "{\"v\":1,\"kind\":\"step\",\"iter\":%d,\"loss\":%d,\"ms\":1}\n", i,
-                   i % 3);
+    for (int i = 1; i <= 60000; i++)
+        str_printf(&log, "{\"v\":1,\"kind\":\"step\",\"iter\":%d,\"loss\":%s,\"ms\":%d}\n", i,
+                   i == 31234   ? "80"
+                   : i == 45678 ? "null"
+                   : i % 2      ? "1"
+                                : "2",
+                   i == 20001 ? 500 : 1);
     fixture_write(f, "long/log.jsonl", str_text(&log));
     str_release(&log);
     char *dir = fixture_path(f, "long");
@@ -105,10 +118,24 @@ static void test_long_runs_are_thinned(void **state)
     compare_runs(run, 1, &f->arena, &c);
     json_t *data = html_data(&(struct html_page){&c, &no_profiles, NULL, 0}, &f->arena);
     json_t *steps = json_object_get(json_array_get(json_object_get(data, "runs"), 0), "steps");
-    assert_int_equal(json_integer_value(json_object_get(steps, "stride")), 3);
-    assert_int_equal(json_array_size(json_object_get(steps, "iter")), 10000);
-    assert_float_equal(json_number_value(json_array_get(json_object_get(steps, "loss"), 77)), 1,
-                       1e-6);
+    int n = (int)json_array_size(json_object_get(steps, "iter")), high = 0, none = 0, slow = 0;
+    assert_int_equal(json_integer_value(json_object_get(steps, "logged")), 60000);
+    assert_in_range(n, 1000, THIN_MOST);
+    double sum = 0, of = 0;
+    for (int i = 0; i < n; i++) {
+        double iter = number_in(steps, "iter", i), loss = number_in(steps, "loss", i);
+        high += iter == 31234 && loss == 80;
+        none += iter == 45678 && isnan(loss);
+        slow += iter == 20001 && number_in(steps, "ms", i) == 500;
+        if (!(number_in(steps, "of", i) > 0)) continue;
+        sum += number_in(steps, "mean", i) * number_in(steps, "of", i);
+        of += number_in(steps, "of", i);
+    }
+    assert_int_equal(high + none + slow, 3);
+    assert_float_equal(of, 59999, 0);
+    assert_float_equal(sum, 90000 + 78 - 2, 1e-6);
+    assert_float_equal(number_in(steps, "seconds", n - 1), 60.499, 1e-6);
+    assert_float_equal(number_in(steps, "iter", n - 1), 60000, 0);
     json_decref(data);
 }
 

@@ -103,6 +103,22 @@ static void test_labels(void **state)
 }
 
 /* Whatever a file contains, every coordinate is a number and no text becomes an element. */
+/* A kernel that is too short to widen the frame is counted, not drawn outside of it. */
+static void test_points_outside_the_frame(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p = read_rows(f, profile_slow);
+    struct roofline_frame frame = roofline_frame_of(&p, 1);
+    frame.y_high = 1; /* below every rate */
+    json_t *points = roofline_points(&p, &frame);
+    assert_int_equal(json_array_size(json_object_get(points, "points")), 0);
+    json_decref(points);
+    frame.y_high = 1e15;
+    points = roofline_points(&p, &frame);
+    assert_int_equal(json_array_size(json_object_get(points, "points")), 3);
+    json_decref(points);
+}
+
 static void test_odd_numbers(void **state)
 {
     struct fixture *f = *state;
@@ -214,9 +230,13 @@ static void test_page_data(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_points),        WITH_FIXTURE(test_ceilings_and_date),
-        WITH_FIXTURE(test_labels),        WITH_FIXTURE(test_odd_numbers),
-        WITH_FIXTURE(test_page_data),     WITH_FIXTURE(test_file_has_its_colours),
+        WITH_FIXTURE(test_points),
+        WITH_FIXTURE(test_ceilings_and_date),
+        WITH_FIXTURE(test_labels),
+        WITH_FIXTURE(test_points_outside_the_frame),
+        WITH_FIXTURE(test_odd_numbers),
+        WITH_FIXTURE(test_page_data),
+        WITH_FIXTURE(test_file_has_its_colours),
         WITH_FIXTURE(test_hostile_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,21 @@ strobe.colour = function (variable) {
 };
 strobe.runVariable = r => "--run-" + r % strobe.PALETTE;
 
+/* What tells runs of one color apart: dashes of a curve, after each of them one more dot per round of the palette; and
+ * the sign of a point. */
+const round = r => Math.floor(r / strobe.PALETTE), SIGNS = ["■", "+", "×", "○", "△", "–", "◇", "▽", "|"];
+strobe.dashOf = r => round(r) ? [7, 3].concat(...Array(round(r) - 1).fill([2, 3])) : null;
+strobe.signOf = r => SIGNS[round(r) % SIGNS.length];
+/* The mark of a run in a list, as on its curve or, with `dots`, on its points. */
+strobe.swatch = function (r, dots) {
+    const style = {"--c": `var(${strobe.runVariable(r)})`}, dash = strobe.dashOf(r);
+    if (dots) return strobe.element("span", {class: "swatch sign", "data-sign": strobe.signOf(r), style});
+    let at = 0;
+    const parts = (dash || []).map((length, i) => `${i % 2 ? "transparent" : "var(--c)"} ${at}px ${at += length}px`);
+    if (dash) style["background-image"] = `repeating-linear-gradient(90deg, ${parts.join(", ")})`;
+    return strobe.element("span", {class: "swatch curve" + (dash ? " dashed" : ""), style});
+};
+
 /* The distance of ticks on a linear axis with at most `most` ticks: 1, 2 or 5 times a power of ten, for bytes
  * also times a power of 1024. */
 strobe.tickStep = function (across, most, bytes) {
@@ -34,30 +49,22 @@ strobe.tickStep = function (across, most, bytes) {
 
 const isNumber = x => x !== null && Number.isFinite(x);
 
-/* The mean over `width` neighbours, ignoring values that are not numbers. At the start, where losses fall
- * fast, the window is symmetric; at the end, where they are noise, it is cut off on the right. */
-strobe.smooth = function (ys, width) {
-    if (width <= 1) return ys;
-    const sum = [0], count = [0];
-    for (let i = 0; i < ys.length; i++) {
-        sum.push(sum[i] + (isNumber(ys[i]) ? ys[i] : 0));
-        count.push(count[i] + (isNumber(ys[i]) ? 1 : 0));
-    }
-    const half = Math.floor(width / 2);
-    return ys.map((y, i) => {
-        const reach = Math.min(half, i);
-        const a = i - reach, b = Math.min(i + reach + 1, ys.length);
-        return isNumber(y) ? (sum[b] - sum[a]) / (count[b] - count[a]) : NaN;
+/* The losses of a run's steps as means over a window of iterations, ignoring those that are not numbers. At the start,
+ * where losses fall fast, the window is symmetric; at the end, where they are noise, it is cut off on the right. A step of
+ * a thinned run brings the mean of those before it that were left out. */
+strobe.smooth = function (steps, window) {
+    const {iter, loss} = steps, mean = steps.mean || loss, sum = [0], count = [0];
+    iter.forEach((at, i) => {
+        const n = !isNumber(mean[i]) ? 0 : steps.of ? steps.of[i] : 1;
+        sum.push(sum[i] + (n ? n * mean[i] : 0));
+        count.push(count[i] + n);
     });
-};
-
-/* Seconds of training up to each logged step; a step stands for the unlogged ones before it. */
-strobe.secondsOf = function (steps) {
-    let seconds = 0, before = steps.iter.length ? steps.iter[0] - 1 : 0;
-    return steps.iter.map((iter, i) => {
-        if (isNumber(steps.ms[i])) seconds += steps.ms[i] / 1000 * (iter - before);
-        before = iter;
-        return seconds;
+    let a = 0, b = 0;
+    return iter.map((at, i) => {
+        const reach = Math.min(window / 2, at - iter[0]);
+        while (iter[a] < at - reach) a++;
+        while (b < iter.length && iter[b] <= at + reach) b++;
+        return isNumber(loss[i]) ? (sum[b] - sum[a]) / (count[b] - count[a]) : NaN;
     });
 };
 
@@ -72,9 +79,9 @@ strobe.lastBefore = function (xs, at) {
     return low;
 };
 
-/* The seconds at an iteration, interpolated linearly between logged steps. */
-strobe.secondsAt = function (steps, seconds, iter) {
-    const i = strobe.lastBefore(steps.iter, iter);
+/* The seconds of training at an iteration, interpolated linearly between logged steps. */
+strobe.secondsAt = function (steps, iter) {
+    const seconds = steps.seconds, i = strobe.lastBefore(steps.iter, iter);
     if (i < 0) return 0;
     if (i + 1 >= steps.iter.length) return seconds[i];
     const share = (iter - steps.iter[i]) / (steps.iter[i + 1] - steps.iter[i]);
@@ -95,16 +102,66 @@ function rowsOf(series) {
 /* --- one chart --------------------------------------------------------------------------------- */
 
 /* Dots without lines between them. */
-function dotPlotter(e) {
-    const context = e.drawingContext;
+function dotPlotter(e, s) {
+    const context = e.drawingContext, sign = round(s.run) ? strobe.signOf(s.run) : null;
     context.fillStyle = e.color;
-    for (const point of e.points)
-        if (Number.isFinite(point.canvasy)) context.fillRect(point.canvasx - 1, point.canvasy - 1, 2, 2);
+    context.font = "10px sans-serif";
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (const point of e.points) {
+        if (!Number.isFinite(point.canvasy)) continue;
+        if (sign) context.fillText(sign, point.canvasx, point.canvasy);
+        else context.fillRect(point.canvasx - 1, point.canvasy - 1, 2, 2);
+    }
 }
+
+/* A mark at the edge for every point outside the frame: a triangle, or a cross for a value that is not a number. */
+function markOutside(e, s) {
+    const context = e.drawingContext, {y, h} = e.plotArea, values = new Map(s.x.map((x, i) => [x, s.y[i]]));
+    const line = (...points) => points.forEach(([dx, dy], i) => i ? context.lineTo(dx, dy) : context.moveTo(dx, dy));
+    context.fillStyle = context.strokeStyle = strobe.colour(strobe.runVariable(s.run));
+    context.setLineDash([]);
+    context.lineWidth = 1.5;
+    for (const {canvasx: at, canvasy, xval} of e.points) {
+        if (!values.has(xval)) continue;
+        context.beginPath();
+        if (!isNumber(values.get(xval))) {
+            line([at - 3.5, y + 1], [at + 3.5, y + 8]);
+            line([at + 3.5, y + 1], [at - 3.5, y + 8]);
+            context.stroke();
+        } else if (!isNumber(canvasy) || canvasy > y + h + 1) line([at - 4, y + h - 7], [at + 4, y + h - 7], [at, y + h - 1]);
+        else if (canvasy < y - 1) line([at - 4, y + 7], [at + 4, y + 7], [at, y + 1]);
+        context.fill();
+    }
+}
+
+/* The range of y that holds everything but outliers: at each side of each series at most one point in a hundred, where
+ * these would squeeze the others to a fraction of the height. null: there are none. */
+strobe.innerRange = function (series, withZero) {
+    let least = Infinity, low = Infinity, high = -Infinity, most = -Infinity;
+    for (const s of series) {
+        const ys = s.y.filter(isNumber).sort((a, b) => a - b), few = ys.length < 10 ? 0 : Math.ceil(ys.length / 100);
+        if (!ys.length) continue;
+        least = Math.min(least, ys[0]);
+        low = Math.min(low, ys[few]);
+        high = Math.max(high, ys[ys.length - 1 - few]);
+        most = Math.max(most, ys[ys.length - 1]);
+    }
+    if (withZero) { low = Math.min(low, 0); high = Math.max(high, 0); }
+    const span = Math.max(high - low, Math.abs(high) / 100);
+    const below = low - least > 2 * span, above = most - high > 2 * span;
+    return below || above ? [below ? low - span / 4 : Math.min(least, low), above ? high + span / 4 : Math.max(most, high)] : null;
+};
 
 /* Counts the pixels that a series changes on the canvas. A curve exactly on top of another counts, too,
  * because its color differs. */
-function countingPlotter(chart, plotter) {
+function countingPlotter(chart) {
+    const plotter = e => {
+        const s = chart.series.find(s => s.name === e.setName);
+        if (s.width) Dygraph.Plotters.linePlotter(e);
+        else dotPlotter(e, s);
+        if (s.raw) markOutside(e, s);
+    };
     return e => {
         if (chart.counted) return plotter(e);
         const canvas = e.drawingContext.canvas;
@@ -123,7 +180,7 @@ function countingPlotter(chart, plotter) {
     };
 }
 
-/* series: [{name, run, x, y, width, points, faint}] */
+/* series: [{name, run, x, y, width (0: dots), points, faint, raw: of logged values}] */
 function seriesOptions(series) {
     const options = {};
     for (const s of series) {
@@ -131,7 +188,7 @@ function seriesOptions(series) {
         options[s.name] = {
             color: s.faint ? colour.replace("rgb(", "rgba(").replace(")", ", " + s.faint + ")") : colour,
             strokeWidth: s.width,
-            strokePattern: s.run >= strobe.PALETTE ? [7, 3] : null,
+            strokePattern: s.plain ? null : strobe.dashOf(s.run),
             drawPoints: !!s.points,
             pointSize: s.points || 0,
             highlightCircleSize: s.width > 1 || s.points ? 4 : 2.5,
@@ -146,36 +203,66 @@ strobe.themed = () => ({
 });
 
 const shortNumber = x => {
-    if (x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e6)) return Number(x.toPrecision(3)).toExponential().replaceAll("-", "−");
-    return String(Math.round(x * 1e6) / 1e6).replace("-", "−");
+    const size = Math.abs(x), [divisor, unit] = size >= 1e9 ? [1e9, "G"] : size >= 1e6 ? [1e6, "M"] : [1, ""];
+    if (x !== 0 && (size < 1e-3 || size >= 1e12)) return Number(x.toPrecision(3)).toExponential().replaceAll("-", "−");
+    return String(Math.round(x / divisor * 1e6) / 1e6).replace("-", "−") + unit;
 };
 
-/* A chart whose series come from a function, so that controls can regenerate them. */
-strobe.chart = function (host, makeSeries, options) {
-    const chart = {host, drawn: new Set(), counted: false, makeSeries};
-    chart.series = makeSeries();
-    const all = () => Object.assign({
-        labels: ["x", ...chart.series.map(s => s.name)],
-        series: seriesOptions(chart.series),
-        connectSeparatedPoints: true,
-        plotter: countingPlotter(chart, chart.series.some(s => s.width) ? Dygraph.Plotters.linePlotter : dotPlotter),
-        axisLabelFontSize: 12,
-        axisLineWidth: 1,
-        gridLineWidth: 1,
-        xRangePad: 6,
-        yRangePad: 10,
-        animatedZooms: !matchMedia("(prefers-reduced-motion: reduce)").matches,
-        axes: {
-            x: {axisLabelFormatter: shortNumber, drawGrid: false},
-            y: {axisLabelFormatter: shortNumber, axisLabelWidth: 64},
-        },
-    }, strobe.themed(), options);
-    chart.graph = new Dygraph(host, rowsOf(chart.series), all());
+/* Says above a chart what its marks at the edges stand for; its button shows the whole range. */
+function outsideNote(chart, noun, unit, xlabel) {
+    const button = strobe.element("button", {type: "button", onclick: () => { chart.whole = !chart.whole; chart.redraw({}); }});
+    const words = strobe.element("span"), node = strobe.element("p", {class: "hint outside"}, words, button);
+    const where = x => xlabel() === "iteration" ? "at iteration " + strobe.thousands(x) : `at ${strobe.thousands(x)} ${xlabel().split(",")[0]}`;
+    const extreme = (word, p) => `; the ${word} ${noun} is ${shortNumber(+p.y.toPrecision(5))}${unit}, ${where(p.x)}`;
+    chart.host.before(node);
+    return inner => {
+        const points = chart.series.filter(s => s.raw).flatMap(s => s.y.map((y, i) => ({x: s.x[i], y})));
+        const beyond = inner ? points.filter(p => isNumber(p.y) && (p.y < inner[0] || p.y > inner[1])) : [];
+        const none = points.filter(p => !isNumber(p.y)), few = beyond.length === 1, parts = [];
+        const most = beyond.reduce((a, b) => b.y > a.y ? b : a, beyond[0]), least = beyond.reduce((a, b) => b.y < a.y ? b : a, beyond[0]);
+        if (beyond.length) parts.push(`${strobe.thousands(beyond.length)} point${few ? " is an outlier" : "s are outliers"}` + (chart.whole ? "" : few ? ", marked at the edge" : ", marked at the edges") +
+            (most.y > inner[1] ? extreme("highest", most) : "") + (least.y < inner[0] ? extreme("lowest", least) : ""));
+        if (none.length) parts.push((none.length > 1 ? `${strobe.thousands(none.length)} losses are not numbers, marked by crosses, the first ` : "A loss is not a number, marked by a cross, ") + where(none[0].x));
+        node.hidden = !parts.length;
+        button.hidden = !beyond.length;
+        words.textContent = parts.map(part => part + ". ").join("");
+        button.textContent = chart.whole ? "Without outliers" : "Whole range";
+    };
+}
+
+/* A chart whose series come from a function, so that controls can regenerate them. noun, unit: of one of its values. */
+strobe.chart = function (host, [noun, unit], makeSeries, options) {
+    const chart = {host, drawn: new Set(), counted: false, makeSeries, whole: false};
+    const note = outsideNote(chart, noun, unit, () => options.xlabel);
+    const all = () => {
+        chart.series = chart.makeSeries();
+        const inner = options.logscale ? null : strobe.innerRange(chart.series, options.includeZero);
+        note(inner);
+        return Object.assign({
+            labels: ["x", ...chart.series.map(s => s.name)],
+            series: seriesOptions(chart.series),
+            connectSeparatedPoints: true,
+            plotter: countingPlotter(chart),
+            valueRange: inner && !chart.whole ? inner : [null, null],
+            axisLabelFontSize: 12,
+            axisLineWidth: 1,
+            gridLineWidth: 1,
+            xRangePad: 6,
+            yRangePad: 10,
+            animatedZooms: !matchMedia("(prefers-reduced-motion: reduce)").matches,
+            axes: {
+                x: {axisLabelFormatter: shortNumber, drawGrid: false},
+                y: {axisLabelFormatter: shortNumber, axisLabelWidth: 64},
+            },
+            file: rowsOf(chart.series),
+        }, strobe.themed(), options);
+    };
+    const {file, ...first} = all();
+    chart.graph = new Dygraph(host, file, first);
     chart.counted = true;
     chart.redraw = change => {
-        if (change.xlabel) options.xlabel = change.xlabel; /* kept when the theme changes */
-        chart.series = chart.makeSeries();
-        chart.graph.updateOptions(Object.assign(all(), {file: rowsOf(chart.series)}, change));
+        for (const key of ["xlabel", "logscale"]) if (key in change) options[key] = change[key]; /* kept when the theme changes */
+        chart.graph.updateOptions(Object.assign(all(), change));
     };
     strobe.charts.push(chart);
     return chart;
@@ -188,34 +275,34 @@ strobe.redrawAll = () => strobe.charts.forEach(chart => chart.redraw({}));
 /* Earlier runs are wider, so that coinciding curves appear as nested bands. */
 function nestedWidth(r, n) {
     const levels = Math.min(n, 5);
-    return 1.4 + Math.min(2.6, 6 / levels) * (levels - 1 - r % levels);
+    return 1.4 + (n > levels ? .5 : Math.min(2.6, 6 / levels)) * (levels - 1 - r % levels);
 }
 
 /* Iterations on an axis of iterations or of training tokens. */
 const onAxis = (run, axis) => iter => axis === "tokens" ? iter * run.plan.tokens_per_step : iter;
 strobe.sameTokens = runs => runs.every(run => run.plan.tokens_per_step === runs[0].plan.tokens_per_step);
 
-/* state: {axis: "iter" | "tokens" | "seconds", train: bool, smoothing: share of the steps, hidden: Set of runs} */
+/* state: {axis: "iter" | "tokens" | "seconds", train: bool, window: of the smoothing, in iterations, on an axis of tokens
+ * those of the first run; 0: none, hidden: Set of runs} */
 strobe.lossSeries = function (runs, state) {
-    const train = [], val = [];
+    const logged = [], train = [], val = [];
     runs.forEach((run, r) => {
         if (state.hidden.has(r)) return;
-        const seconds = strobe.secondsOf(run.steps), steps = run.steps, evals = run.evals;
-        const byTime = state.axis === "seconds", at = onAxis(run, state.axis);
+        const steps = run.steps, evals = run.evals, byTime = state.axis === "seconds", at = onAxis(run, state.axis);
+        const faint = evals.iter.length ? .5 : 0, x = byTime ? steps.seconds : steps.iter.map(at);
+        const window = state.axis === "tokens" ? state.window * runs[0].plan.tokens_per_step / run.plan.tokens_per_step : state.window;
         if (state.train && steps.iter.length)
-            train.push({
-                name: r + ".train", run: r, width: 1, faint: evals.iter.length ? .5 : 0,
-                x: byTime ? seconds : steps.iter.map(at),
-                y: strobe.smooth(steps.loss, Math.round(steps.iter.length * state.smoothing)),
-            });
+            logged.push({name: r + (state.window ? ".logged" : ".train"), run: r, width: 1, faint: state.window ? .22 : faint, plain: state.window > 0, raw: true, x, y: steps.loss});
+        if (state.train && steps.iter.length && state.window)
+            train.push({name: r + ".train", run: r, width: 1, faint, x, y: strobe.smooth(steps, window)});
         if (evals.iter.length)
             val.push({
-                name: r + ".val", run: r, width: nestedWidth(r, runs.length), points: .6 + nestedWidth(r, runs.length) * .8,
-                x: byTime ? evals.iter.map(i => strobe.secondsAt(steps, seconds, i)) : evals.iter.map(at),
+                name: r + ".val", run: r, width: nestedWidth(r, runs.length), points: .6 + nestedWidth(r, runs.length) * .8, raw: true,
+                x: byTime ? evals.iter.map(i => strobe.secondsAt(steps, i)) : evals.iter.map(at),
                 y: evals.val,
             });
     });
-    return [...train, ...val];
+    return [...logged, ...train, ...val];
 };
 
 /* Validation loss of each later run minus that of the first, where both were evaluated; after equally many tokens if
@@ -229,19 +316,20 @@ strobe.differenceSeries = function (runs) {
             const a = first.get(at), b = run.evals.val[k];
             if (isNumber(a) && isNumber(b)) { x.push(at); y.push(b - a); }
         });
-        return {name: i + 1 + ".difference", run: i + 1, width: 1.6, points: 2.6, x, y};
+        return {name: i + 1 + ".difference", run: i + 1, width: 1.6, points: 2.6, raw: true, x, y};
     }).filter(s => s.x.length);
 };
 
-strobe.stepTimeSeries = runs => runs.map((run, r) => ({
-    name: r + ".ms", run: r, width: 0, faint: .7, x: run.steps.iter, y: run.steps.ms,
-})).filter(s => s.x.length);
+/* One value of each step, where it is known. */
+const ofSteps = (runs, name, value, hidden) => runs.map((run, r) => {
+    const known = run.steps.iter.map((iter, i) => [iter, value(run, run.steps.ms[i])]).filter(([, y]) => isNumber(y));
+    return {name: `${r}.${name}`, run: r, width: 0, faint: .7, raw: true, x: known.map(p => p[0]), y: known.map(p => p[1])};
+}).filter(s => s.x.length && !(hidden && hidden.has(s.run)));
+
+strobe.stepTimeSeries = (runs, state) => ofSteps(runs, "ms", (run, ms) => ms, state.hidden);
 
 /* The share falls as the time of a step rises, so one number and the times are enough. */
-strobe.planSeries = (runs, key) => runs.map((run, r) => ({
-    name: `${r}.${key}`, run: r, width: 0, faint: .7, x: run.steps.iter,
-    y: run.steps.ms.map(ms => isNumber(ms) && isNumber(run[key]) && isNumber(run.ms_median) ? 100 * run[key] * run.ms_median / ms : null),
-})).filter(s => s.y.some(isNumber));
+strobe.planSeries = (runs, key) => ofSteps(runs, key, (run, ms) => isNumber(ms) ? 100 * run[key] * run.ms_median / ms : null);
 
 /* Telemetry of the device. kind: a key of a run's gauges; state: {axis: "seconds" | "iter", hidden: Set of runs} */
 strobe.gaugeSeries = function (runs, kind, scale, state) {
@@ -253,27 +341,36 @@ strobe.gaugeSeries = function (runs, kind, scale, state) {
             x.push(at);
             y.push(run.gauges[kind][i] / scale);
         });
-        return {name: r + "." + kind, run: r, width: .4 + nestedWidth(r, runs.length) * .6, x, y};
+        return {name: r + "." + kind, run: r, width: .4 + nestedWidth(r, runs.length) * .6, raw: true, x, y};
     }).filter(s => s.x.length > 1 && !state.hidden.has(s.run));
 };
 
-/* Bars at the top, one row for each run whose clock was lowered. The height is the share of the time. */
+/* Rows of bars at the top, one for each run whose clock was lowered; all take at most 40 of the chart's 190 pixels. */
+const isSlowed = run => run.gauges.throttled.some(share => share > 0);
+strobe.slowedRow = runs => Math.min(9, 40 / Math.max(runs.filter(isSlowed).length, 1));
+/* The padding that leaves room for them: dygraphs scales it down with the curves, and pads the lower side as well. */
+strobe.slowedPad = function (runs) {
+    const pixels = 10 + strobe.slowedRow(runs) * runs.filter(isSlowed).length;
+    return pixels / (1 - 2 * pixels / 190);
+};
+
+/* The height of a bar is the share of the time. */
 strobe.slowedBars = function (runs, state) {
-    const HEIGHT = 7;
+    const row = strobe.slowedRow(runs), most = Math.max(row - 2, 1);
     return (context, area, graph) => {
         let top = area.y;
         runs.forEach((run, r) => {
             const slowed = run.gauges.throttled, at = run.gauges[state.axis];
-            if (state.hidden.has(r) || !slowed.some(share => share > 0)) return;
+            if (state.hidden.has(r) || !isSlowed(run)) return;
             context.fillStyle = strobe.colour(strobe.runVariable(r));
             slowed.forEach((share, i) => {
                 if (!(share > 0)) return;
                 const to = Math.round(Math.min(graph.toDomXCoord(at[i]), area.x + area.w));
                 const from = Math.round(Math.max(graph.toDomXCoord(i ? at[i - 1] : 0), area.x));
-                const height = Math.max(HEIGHT * share, 2);
-                if (to >= from) context.fillRect(from, top + HEIGHT - height, Math.max(to - from, 1), height);
+                const height = Math.min(Math.max(most * share, 2), most);
+                if (to >= from) context.fillRect(from, top + most - height, Math.max(to - from, 1), height);
             });
-            top += HEIGHT + 2;
+            top += row;
         });
     };
 };

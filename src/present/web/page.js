@@ -11,8 +11,8 @@ const runs = data.runs, several = runs.length > 1, profiles = data.profiles, ben
 /* --- small tools ------------------------------------------------------------------------------- */
 
 const {element, segments, bytes, thousands, minus} = strobe;
-const swatch = r => element("span", {class: "swatch", style: {"--c": `var(${strobe.runVariable(r)})`}});
-const runName = r => element("span", {class: "name"}, swatch(r), runs[r].name);
+const {swatch} = strobe;
+const runName = (r, dots) => element("span", {class: "name"}, swatch(r, dots), runs[r].name);
 const setting = (run, key) => (run.settings.find(pair => pair[0] === key) || [])[1];
 const environment = (run, key) => (run.environment.find(pair => pair[0] === key) || [])[1];
 
@@ -150,12 +150,12 @@ function headlineSection() {
 /* --- curves ------------------------------------------------------------------------------------ */
 
 /* The first earlier run with the same evaluations, whose curve lies under that of run r; -1: none. */
-const curveOf = run => JSON.stringify([run.evals.iter, run.evals.val]);
+const curveOf = run => JSON.stringify([run.evals.iter, run.evals.val, run.plan.tokens_per_step]);
 const coincides = r => runs[r].evals.iter.length ? runs.findIndex((run, i) => i < r && curveOf(run) === curveOf(runs[r])) : -1;
 
 /* A line under a chart: each run with its value at the mouse, and a button to hide it. same: r => the
- * earlier run whose curve is the same; -1: none. */
-function readout(valuesAt, toggle, same) {
+ * earlier run whose curve is the same; -1: none. dots: the chart has no lines. */
+function readout(valuesAt, toggle, same, dots) {
     const values = runs.map(() => element("span", {class: "values"}));
     const at = element("li", {class: "at"});
     const items = runs.map((run, r) => element("li", {}, element("button", {
@@ -165,7 +165,7 @@ function readout(valuesAt, toggle, same) {
             button.setAttribute("aria-pressed", on);
             toggle(r, on);
         },
-    }, runName(r), same && same(r) >= 0 ? element("span", {class: "values"}, "same curve as " + runs[same(r)].name) : null, values[r])));
+    }, runName(r, dots), same && same(r) >= 0 ? element("span", {class: "values"}, "same curve as " + runs[same(r)].name) : null, values[r])));
     const show = x => {
         at.textContent = x === null ? "" : valuesAt(x, -1);
         runs.forEach((run, r) => { values[r].textContent = valuesAt(x, r); });
@@ -175,9 +175,10 @@ function readout(valuesAt, toggle, same) {
 }
 
 function lossSection() {
-    const longest = Math.max(...runs.map(run => run.steps.iter.length));
+    const lengths = runs.map(run => run.steps.iter.length ? run.steps.iter[run.steps.iter.length - 1] - run.steps.iter[0] : 0);
+    const windows = [0, ...[1, 10, 100, 1e3, 1e4, 1e5].flatMap(p => [p, 2 * p, 5 * p]).filter(w => w >= 5 && w <= Math.max(...lengths) / 5)];
     const counted = runs.every(run => isNumber(run.plan.tokens_per_step));
-    const state = {axis: counted && !strobe.sameTokens(runs) ? "tokens" : "iter", train: true, smoothing: longest > 60 ? .02 : 0, hidden: new Set()};
+    const state = {axis: counted && !strobe.sameTokens(runs) ? "tokens" : "iter", train: true, window: windows.findLast(w => w <= Math.min(...lengths) / 50), hidden: new Set()};
     const host = element("div", {class: "chart", id: "loss"});
     const timed = runs.every(run => run.steps.ms.some(isNumber));
     const word = () => ({iter: "iteration", tokens: "training tokens", seconds: "seconds of training"})[state.axis];
@@ -185,7 +186,7 @@ function lossSection() {
         const series = chart.series.find(s => s.name === r + "." + kind);
         if (!series) return null;
         const i = x === null ? series.x.length - 1 : strobe.lastBefore(series.x, x);
-        return i >= 0 && isNumber(series.y[i]) ? series.y[i].toFixed(4) : null;
+        return i < 0 ? null : strobe.loss((kind === "train" ? runs[r].steps.loss : series.y)[i]);
     };
     let chart = {series: []};
     const line = readout((x, r) => {
@@ -193,29 +194,34 @@ function lossSection() {
         const val = last("val", r, x), train = last("train", r, x);
         return [val && "val " + val, train && "train " + train].filter(Boolean).join(", ");
     }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); redraw(); }, coincides);
-    const redraw = change => { chart.redraw(Object.assign({xlabel: word()}, change)); line.show(null); };
+    const name = () => {
+        width.textContent = !state.window ? "none" : state.axis === "tokens" ? `mean of ${thousands(state.window * runs[0].plan.tokens_per_step)} tokens` : `mean of ${thousands(state.window)} iterations`;
+    };
+    const redraw = change => { chart.redraw(Object.assign({xlabel: word()}, change)); line.show(null); name(); };
     const smoothing = element("input", {
-        type: "range", min: 0, max: .1, step: .01, value: state.smoothing, "aria-label": "smoothing",
-        oninput: event => { state.smoothing = +event.target.value; redraw(); },
+        type: "range", min: 0, max: windows.length - 1, step: 1, value: windows.indexOf(state.window), "aria-label": "window of the smoothing",
+        oninput: event => { state.window = windows[+event.target.value]; redraw(); },
     });
+    const width = element("output", {});
     const controls = element("div", {class: "controls"},
         timed || counted ? segments([["iter", "Iterations"], ...(counted ? [["tokens", "Tokens"]] : []), ...(timed ? [["seconds", "Time"]] : [])], state.axis, axis => { state.axis = axis; redraw({dateWindow: null}); }) : null,
-        segments([[false, "Linear"], [true, "Logarithmic"]], false, log => redraw({logscale: log, valueRange: [null, null]})),
+        segments([[false, "Linear"], [true, "Logarithmic"]], false, log => redraw({logscale: log})),
         element("label", {}, element("input", {type: "checkbox", checked: "", onchange: event => { state.train = event.target.checked; redraw(); }}), "training loss"),
-        element("label", {}, "smoothing", smoothing));
-    const thinned = runs.filter(run => run.steps.stride > 1);
+        element("label", {}, "smoothing", smoothing, width));
+    const thinned = runs.some(run => run.steps.mean);
     section("Loss", element("span", {},
         element("i", {class: "curve-key"}), " validation, at each evaluation  ",
-        element("i", {class: "curve-key thin"}), " training, each step" + (several ? "; where curves coincide, the earlier run is the wider one" : "") +
-        (thinned.length ? `; a point is the mean of ${thinned[0].steps.stride} steps` : "")),
+        element("i", {class: "curve-key thin"}), " training, each step pale, their mean darker; numbers are of single steps" + (several ? "; where curves coincide, the earlier run is the wider one" : "") +
+        (thinned ? "; of a long run, the steps with the extremes are drawn" : "")),
         controls, host, line.node,
         element("p", {class: "hint"}, "Drag to zoom, shift-drag to move, double-click to reset."));
-    chart = strobe.chart(host, () => strobe.lossSeries(runs, state), {
+    chart = strobe.chart(host, ["loss", ""], () => strobe.lossSeries(runs, state), {
         xlabel: word(),
         highlightCallback: (event, x) => line.show(x),
         unhighlightCallback: () => line.show(null),
     });
     line.show(null);
+    name();
 }
 
 function differenceSection() {
@@ -226,7 +232,7 @@ function differenceSection() {
         element("ul", {class: "readout"}, ...runs.slice(1).map((run, i) => element("li", {}, runName(i + 1), run.incomparable ? element("span", {class: "values"}, "not compared: " + run.incomparable)
             : coincides(i + 1) > 0 ? element("span", {class: "values"}, "same curve as " + runs[coincides(i + 1)].name)
             : coincides(i + 1) === 0 ? element("span", {class: "values"}, "no difference") : null))));
-    strobe.chart(host, () => strobe.differenceSeries(runs), {
+    strobe.chart(host, ["difference", ""], () => strobe.differenceSeries(runs), {
         xlabel: strobe.sameTokens(runs) ? "iteration" : "training tokens", underlayCallback: strobe.zeroLine, includeZero: true,
     });
 }
@@ -272,20 +278,24 @@ function planShares(node) {
     for (const [key, title] of [["plan_bytes", "Bytes of the plan, % of the speed of memory (estimate)"], ["plan_flops", "FLOPs of the plan, % of the peak of matmuls (estimate)"]]) {
         const host = element("div", {class: "chart low", id: key.replace("_", "-")});
         grid.append(element("div", {}, element("h3", {}, title), host));
-        strobe.chart(host, () => strobe.planSeries(runs, key), {xlabel: "iteration", includeZero: true});
+        strobe.chart(host, ["share", " %"], () => strobe.planSeries(runs, key), {xlabel: "iteration", includeZero: true});
     }
 }
 
 /* The time of every step, which shows warm-up and noise. */
 function stepTimes(node) {
     const host = element("div", {class: "chart low", id: "step-time"});
-    const all = runs.flatMap(run => run.steps.ms.filter(isNumber));
-    if (all.length < 3) return;
-    const limit = 2.5 * Math.max(...runs.map(run => run.ms_median || 0));
-    const above = all.filter(ms => ms > limit).length;
-    const top = Math.min(all.reduce((a, b) => Math.max(a, b), 0) * 1.08, limit);
-    node.append(element("h3", {}, "Every step, in milliseconds" + (above ? ` (${above} above the upper edge)` : "")), host);
-    strobe.chart(host, () => strobe.stepTimeSeries(runs), {xlabel: "iteration", valueRange: [0, top]});
+    if (runs.reduce((n, run) => n + run.steps.ms.filter(isNumber).length, 0) < 3) return;
+    const state = {hidden: new Set()};
+    const line = readout((x, r) => {
+        if (r < 0) return "at iteration " + thousands(x);
+        const {iter, ms} = runs[r].steps, i = x === null ? -1 : strobe.lastBefore(iter, x);
+        return i >= 0 && isNumber(ms[i]) ? ms[i].toFixed(digits(ms[i])) + " ms" : "";
+    }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); chart.redraw({}); }, null, true);
+    node.append(element("h3", {}, "Every step, in milliseconds"), host, line.node);
+    const chart = strobe.chart(host, ["time", " ms"], () => strobe.stepTimeSeries(runs, state), {
+        xlabel: "iteration", includeZero: true, highlightCallback: (event, x) => line.show(x), unhighlightCallback: () => line.show(null),
+    });
 }
 
 const PARTS = [["weights", 1], ["gradients", .72], ["optimizer", .48], ["activations", .26]];
@@ -326,7 +336,7 @@ function gaugesSection() {
     };
     const limit = key => shared(key) === null ? "" : ` (${thousands(shared(key))} at most)`;
     const gpu = runs.some(run => environment(run, "device") && environment(run, "device") !== "cpu");
-    const slowed = runs.some(run => run.gauges.throttled.some(share => share > 0));
+    const slowed = runs.some(isSlowed);
     const large = most("memory") >= 2 ** 30;
     const kinds = [
         {kind: "utilization", title: "Utilisation, %", scale: 1, unit: "%", digits: 0, options: {includeZero: true}},
@@ -334,7 +344,7 @@ function gaugesSection() {
         {kind: "tensor", title: "Tensor cores active, %", scale: 1, unit: "% tensor cores", digits: 0, options: {includeZero: true}},
         {kind: "dram", title: "Bandwidth of the memory, %", scale: 1, unit: "% of bandwidth", digits: 0, options: {includeZero: true}},
         {kind: "memory_utilization", title: "Memory in use, % of the time", scale: 1, unit: "% memory in use", digits: 0, options: {includeZero: true}},
-        {kind: "clock", title: `${gpu ? "SM clock" : "Clock"}, MHz${limit("clock_max")}`, scale: 1, unit: "MHz", digits: 0, options: {yRangePad: slowed ? 10 + 9 * runs.length : 10}},
+        {kind: "clock", title: `${gpu ? "SM clock" : "Clock"}, MHz${limit("clock_max")}`, scale: 1, unit: "MHz", digits: 0, options: {yRangePad: strobe.slowedPad(runs)}},
         {kind: "power", title: `Power, W${limit("power_limit")}`, scale: 1, unit: "W", digits: 0},
         {kind: "memory", title: `Memory, ${large ? "GiB" : "MiB"}`, scale: large ? 2 ** 30 : 2 ** 20, unit: large ? "GiB" : "MiB", digits: large ? 2 : 1, options: {includeZero: true}},
     ].filter(k => known(k.kind));
@@ -358,7 +368,7 @@ function gaugesSection() {
     for (const k of kinds) {
         const host = element("div", {class: "chart low", id: "gauge-" + k.kind});
         grid.append(element("div", {}, element("h3", {}, k.title), host));
-        charts.push(strobe.chart(host, () => strobe.gaugeSeries(runs, k.kind, k.scale, state), Object.assign({
+        charts.push(strobe.chart(host, ["value", " " + k.unit], () => strobe.gaugeSeries(runs, k.kind, k.scale, state), Object.assign({
             underlayCallback: k.kind === "clock" ? strobe.slowedBars(runs, state) : null,
             highlightCallback: (event, x) => line.show(x),
             unhighlightCallback: () => line.show(null),

@@ -26,7 +26,7 @@ function unpack(packed, index, runs) {
     return Object.assign({}, packed, {rows, memory, phases, moments, whole, index, color: packed.run >= 0 ? packed.run : runs + index});
 }
 
-const swatch = p => element("span", {class: "swatch", style: {"--c": `var(${strobe.runVariable(p.color)})`}});
+const swatch = p => strobe.swatch(p.color);
 const nameOf = p => element("span", {class: "name"}, swatch(p), p.name);
 const familySwatch = family => element("span", {class: "swatch", style: {"--c": `var(--family-${family})`}});
 const percent = share => (100 * share).toFixed(1);

@@ -34,6 +34,8 @@ strobe.middleCut = text => !matchMedia(NARROW).matches || text.length <= SHORT ?
     : text.slice(0, SHORT / 2 - 1) + "…" + text.slice(-SHORT / 2);
 
 strobe.minus = text => text.replace(/^-(?=[\d.])/, "−");
+/* A loss: four decimals, or four digits where these would be zeros. */
+strobe.loss = x => !isNumber(x) ? "NaN" : strobe.minus(x !== 0 && Math.abs(x) < .01 ? x.toPrecision(4) : x.toFixed(4));
 strobe.thousands = x => Math.round(x).toLocaleString("en-US");
 
 /* Three significant digits, never in scientific notation. */
