@@ -19,7 +19,7 @@
 static const char *const library_names[ISA_COUNT] = {
     [ISA_AMX] = "avx512_core_amx", [ISA_AVX512_BF16] = "avx512_core_bf16",
     [ISA_AVX512] = "avx512_core",  [ISA_AVX2] = "avx2",
-    [ISA_SSE2] = "sse41",
+    [ISA_SSE2] = "sse41",          [ISA_NEON] = "aarch64",
 };
 
 /* The instruction set in the name of a row ("avx2", "blocked_avx2"); ISA_AUTO: there is none. */

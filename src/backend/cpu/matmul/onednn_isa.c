@@ -41,6 +41,7 @@ enum status onednn_limit(void)
 const char *onednn_isa(void)
 {
     if (isa_limited() == ISA_PLAIN) return NULL;
+    if (isa_exists(ISA_NEON)) return "aarch64"; /* it has names for x86's sets only */
     static const char prefix[] = "cpu_isa_";
     const char *name = dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
     return strncmp(name, prefix, strlen(prefix)) ? name : name + strlen(prefix);
