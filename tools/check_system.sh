@@ -26,7 +26,7 @@ if [ ! -e "$root/made" ]; then
     touch "$root/made"
 fi
 rm -rf "$root/root/strobe"
-git clone -q --no-hardlinks "$here" "$root/root/strobe" || exit 1
+git -c advice.detachedHead=false clone -q --no-hardlinks "$here" "$root/root/strobe" || exit 1
 # A namespace of its own: what is mounted and runs in it ends with it.
 began=$(date +%s)
 unshare --mount --pid --fork --kill-child sh -c '
