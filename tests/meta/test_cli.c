@@ -197,6 +197,10 @@ static void test_threads_spin_less(void **state)
         else
             assert_true(count == 5000 || count == 20000);
     }
+#ifdef __clang__ /* with LLVM's OpenMP, too */
+    assert_int_equal(program_run("env -u OMP_WAIT_POLICY OMP_DISPLAY_ENV=verbose", "info"), 0);
+    assert_non_null(strstr(failed, "KMP_BLOCKTIME='1'"));
+#endif
 }
 
 /* --isa limits the program to one set and the narrower ones; the wider ones are listed as
