@@ -43,7 +43,8 @@ CASE ?=
 Q := $(if $(filter 0,$(V)),@)
 VERSION := 0.1.0
 COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
-MACHINE := $(shell uname -m)
+# What the compiler compiles for: x86_64, aarch64.
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 ifeq ($(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -128,7 +129,7 @@ SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c)
 SOURCES := $(if $(HAS_CUDA),$(SOURCES),$(filter-out src/backend/cuda/%,$(SOURCES)))
 # Kernels in vector types: each file is compiled once for each instruction set.
 VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
-ISAS := $(if $(filter x86_64,$(MACHINE)),avx512 avx2 sse2) plain
+ISAS := $(if $(filter x86_64,$(MACHINE)),avx512 avx2 sse2) $(if $(filter aarch64,$(MACHINE)),neon) plain
 ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_avx2 := -march=x86-64-v3
 ISA_plain := -DVEC_PLAIN

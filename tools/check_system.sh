@@ -26,11 +26,11 @@ if [ ! -e "$root/made" ]; then
     touch "$root/made"
 fi
 rm -rf "$root/root/strobe"
-git clone -q --no-hardlinks "$here" "$root/root/strobe" || exit 1
-# A namespace of its own: what is mounted in it ends with it.
+git -c advice.detachedHead=false clone -q --no-hardlinks "$here" "$root/root/strobe" || exit 1
+# A namespace of its own: what is mounted and runs in it ends with it.
 began=$(date +%s)
-unshare --mount --pid --fork sh -c '
-    mount -t proc proc "$1/proc" &&
+unshare --mount --pid --fork --kill-child sh -c '
+    mount -t proc proc "$1/proc" && mount -t tmpfs tmpfs "$1/tmp" &&
     mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts" &&
     ln -sf pts/ptmx "$1/dev/ptmx" && HOME=/root exec chroot "$1" sh -c "cd /root/strobe && $2"' \
     sh "$root" "$command" >"$log" 2>&1

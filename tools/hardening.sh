@@ -5,7 +5,10 @@
 # so that it costs `make` one comparison.
 set -eu
 cc=$1 kept=$2
-compiler=$(command -v "${cc##* }" || echo none)
+compiler=none # the last word of CC that is no option: ccache gcc --sysroot=FOLDER
+for word in $cc; do
+    case $word in -*) ;; *) compiler=$(command -v "$word" || echo none) ;; esac
+done
 if [ -e "$kept" ] && [ "$kept" -nt "$compiler" ] && [ "$kept" -nt "$0" ] &&
     [ "$(head -n 1 "$kept")" = "$cc" ]; then
     tail -n 1 "$kept"

@@ -12,6 +12,24 @@
 
 /* --- detection -------------------------------------------------------------------------------- */
 
+/* The families of processors that this program is built for. */
+#if defined(__x86_64__)
+enum { X86 = true, ARM = false, ANY = true };
+#elif defined(__aarch64__)
+enum { X86 = false, ARM = true, ANY = true };
+#else
+enum { X86 = false, ARM = false, ANY = true };
+#endif
+
+/* The processor, of a family that has the set at all, has it. */
+static bool has_always(void)
+{
+    return true;
+}
+#define has_sse2  has_always
+#define has_neon  has_always
+#define has_plain has_always
+
 #if defined(__x86_64__)
 /* What -march=x86-64-v3 and -v4 use; the builtin also checks operating system support. */
 static bool has_avx2(void)
@@ -43,44 +61,38 @@ static bool has_amx(void)
            edx >> AMX_BF16 & 1 && edx >> AMX_TILE & 1 &&
            syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
 }
-
-static bool has_sse2(void)
-{
-    return true;
-}
 #else
-static bool has_avx2(void)
-{
-    return false;
-}
-#define has_avx512      has_avx2
-#define has_avx512_bf16 has_avx2
-#define has_amx         has_avx2
-#define has_sse2        has_avx2
+#define has_avx2        has_always
+#define has_avx512      has_always
+#define has_avx512_bf16 has_always
+#define has_amx         has_always
 #endif
 
-static bool has_plain(void)
-{
-    return true;
-}
-
 const char *const isa_words[] = {"auto",
-#define ISA_WORD(name, word) #word,
+#define ISA_WORD(name, word, family) #word,
                                  ISA_LIST(ISA_WORD)
 #undef ISA_WORD
                                      NULL};
 
-static bool (*const has[])(void) = {NULL,
-#define ISA_HAS(name, word) has_##word,
-                                    ISA_LIST(ISA_HAS)
-#undef ISA_HAS
+static const struct {
+    bool exists;
+    bool (*has)(void);
+} sets[] = {{true, has_always},
+#define ISA_SET(name, word, family) {family, has_##word},
+            ISA_LIST(ISA_SET)
+#undef ISA_SET
 };
+
+bool isa_exists(enum isa isa)
+{
+    return sets[isa].exists;
+}
 
 enum isa isa_widest(void)
 {
     static enum isa widest; /* ISA_AUTO: not determined yet */
     if (widest == ISA_AUTO)
-        for (widest = ISA_AUTO + 1; !has[widest]();) widest++;
+        for (widest = ISA_AUTO + 1; !sets[widest].exists || !sets[widest].has();) widest++;
     return widest;
 }
 
@@ -92,13 +104,13 @@ static struct str list_from(enum isa first)
 {
     struct str words = {0};
     for (enum isa i = first; i < ISA_COUNT; i++)
-        str_printf(&words, "%s%s", i > first ? ", " : "", isa_words[i]);
+        if (isa_exists(i)) str_printf(&words, "%s%s", i > first ? ", " : "", isa_words[i]);
     return words;
 }
 
 enum status isa_check(enum isa wanted, enum isa widest)
 {
-    if (wanted == ISA_AUTO || wanted >= widest) return ST_OK;
+    if (wanted == ISA_AUTO || (wanted >= widest && isa_exists(wanted))) return ST_OK;
     struct str words = list_from(widest);
     enum status st = fail(ST_UNSUPPORTED, "isa=%s: this processor supports only %s",
                           isa_words[wanted], str_text(&words));
@@ -147,7 +159,7 @@ bool isa_bf16_is_fast(void)
 
 bool isa_allows(enum isa isa)
 {
-    return isa >= isa_used();
+    return isa_exists(isa) && isa >= isa_used();
 }
 
 /* --- names ------------------------------------------------------------------------------------ */

@@ -1,24 +1,27 @@
 /* isa.h - the instruction sets of this processor that kernels are written for and may use.
  *
- * The sets form one list, widest first; a processor that has one also has all that follow it. A
- * limit excludes the sets before it, so that one machine can measure the benefit of each. */
+ * The sets form one list, widest first; a processor that has one also has all of its family that
+ * follow it. A limit excludes the sets before it, so that one machine can measure the benefit of
+ * each. */
 #ifndef BASE_ISA_H
 #define BASE_ISA_H
 
 #include "base/arena.h"
 
-/* THE list: enumerator, word. AMX and AVX512_BF16 multiply bfloat16; PLAIN is portable C. */
-#define ISA_LIST(X)             \
-    X(AMX, amx)                 \
-    X(AVX512_BF16, avx512_bf16) \
-    X(AVX512, avx512)           \
-    X(AVX2, avx2)               \
-    X(SSE2, sse2)               \
-    X(PLAIN, plain)
+/* THE list: enumerator, word, family of processors. AMX and AVX512_BF16 multiply bfloat16; every
+ * 64-bit Arm processor has NEON; PLAIN is portable C. */
+#define ISA_LIST(X)                  \
+    X(AMX, amx, X86)                 \
+    X(AVX512_BF16, avx512_bf16, X86) \
+    X(AVX512, avx512, X86)           \
+    X(AVX2, avx2, X86)               \
+    X(SSE2, sse2, X86)               \
+    X(NEON, neon, ARM)               \
+    X(PLAIN, plain, ANY)
 
 enum isa {
     ISA_AUTO, /* as a limit: no limit */
-#define ISA_ENUMERATOR(name, word) ISA_##name,
+#define ISA_ENUMERATOR(name, word, family) ISA_##name,
     ISA_LIST(ISA_ENUMERATOR)
 #undef ISA_ENUMERATOR
         ISA_COUNT
@@ -26,6 +29,9 @@ enum isa {
 
 /* "auto", "amx", ... "plain" in the order of the enum; ends with NULL. */
 extern const char *const isa_words[];
+
+/* True if the set belongs to the family of processors that this program is built for. */
+bool isa_exists(enum isa isa);
 
 /* The widest set that this processor and its operating system support; at least ISA_PLAIN. */
 enum isa isa_widest(void);

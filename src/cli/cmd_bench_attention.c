@@ -318,7 +318,7 @@ enum status cmd_bench_attention(int argc, char **argv)
         {"threads", OPT_INT, &w.threads, "N",
          "CPU threads (default: all that this process may use)"},
         {"isa", OPT_TEXT, &w.isa, "SET",
-         "widest instruction set: amx, avx512_bf16, avx512, avx2, sse2 or plain"},
+         "widest instruction set: amx, avx512_bf16, avx512, avx2, sse2, neon or plain"},
         {"svg", OPT_TEXT, &o.svg, "FILE", "path of the picture (attention.svg)"},
         TABLE_FORM_OPTIONS(&o.form),
         {0},

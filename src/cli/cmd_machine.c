@@ -24,7 +24,7 @@ enum status cmd_machine(int argc, char **argv)
          "drop the earlier measurements of this machine; otherwise the best of all is kept"},
         {"threads", OPT_INT, &threads, "N", "CPU threads (default: all that this process may use)"},
         {"isa", OPT_TEXT, &isa, "SET",
-         "widest instruction set: amx, avx512_bf16, avx512, avx2, sse2 or plain"},
+         "widest instruction set: amx, avx512_bf16, avx512, avx2, sse2, neon or plain"},
         {"json", OPT_FLAG, &json, NULL,
          "as one JSON object, with the bandwidth at every copy size"},
         {0},

@@ -27,6 +27,7 @@ static const char *const without[ISA_COUNT] = {
     [ISA_AVX512] = "a step in float32 takes 1.5 times as long",
     [ISA_AVX2] = "a step in float32 takes another 2.7 times as long",
     [ISA_SSE2] = "matmuls use the built-in kernels, compiled for any processor",
+    [ISA_NEON] = "kernels use vectors only where the compiler does so by itself",
 };
 
 /* Float types with their names as values of the key dtype. */
@@ -72,7 +73,7 @@ static void print_isa(const char *names, struct str *s)
     str_printf(s, "isa        %s; the processor reports %s\n", isa_words[isa_used()],
                *names ? names : "no relevant set");
     for (enum isa i = isa_used() - 1; i > ISA_AUTO; i--)
-        if (without[i])
+        if (isa_exists(i))
             str_printf(s, "%-10s %-11s %s: %s\n", "", isa_words[i],
                        i < isa_widest() ? "missing" : "not used", without[i]);
 }
@@ -169,9 +170,9 @@ static json_t *isa_json(void)
 {
     json_t *there = json_array(), *missing = json_object();
     for (enum isa i = isa_widest(); i < ISA_COUNT; i++)
-        json_array_append_new(there, json_string(isa_words[i]));
+        if (isa_exists(i)) json_array_append_new(there, json_string(isa_words[i]));
     for (enum isa i = isa_used() - 1; i > ISA_AUTO; i--)
-        if (without[i]) json_object_set_new(missing, isa_words[i], json_string(without[i]));
+        if (isa_exists(i)) json_object_set_new(missing, isa_words[i], json_string(without[i]));
     return json_pack("{s:s, s:o, s:o, s:s?}", "used", isa_words[isa_used()], "available", there,
                      "without", missing, "onednn", backend_find("cpu")->kernels.library_isa());
 }

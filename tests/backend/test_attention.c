@@ -35,6 +35,8 @@ static const struct isa isas[] = {
     ISA_ROWS(avx512),
     ISA_ROWS(avx2),
     ISA_ROWS(sse2),
+#elif defined(__aarch64__)
+    ISA_ROWS(neon),
 #endif
     ISA_ROWS(plain),
 };

@@ -19,6 +19,8 @@ static const struct kernel_group groups[] = {
     {vector_tables_avx512, ISA_AVX512},
     {vector_tables_avx2, ISA_AVX2},
     {vector_tables_sse2, ISA_SSE2},
+#elif defined(__aarch64__)
+    {vector_tables_neon, ISA_NEON},
 #endif
     {vector_tables_plain, ISA_PLAIN},
     {ref_f32_tables, ISA_PLAIN},

@@ -76,6 +76,15 @@ INLINE void vf_store_bf16(uint16_t *p, vf a)
     __m128i bits = (__m128i)((vi)vf_round_bf16(a) - 0x8000), half = _mm_packs_epi32(bits, bits);
     _mm_storel_epi64((__m128i *)p, _mm_add_epi16(half, _mm_set1_epi16((short)0x8000)));
 }
+#elif defined(__aarch64__) && !defined(VEC_PLAIN)
+INLINE vf vf_load_bf16(const uint16_t *p)
+{
+    return (vf)vshlq_n_u32(vmovl_u16(vld1_u16(p)), 16);
+}
+INLINE void vf_store_bf16(uint16_t *p, vf a)
+{
+    vst1_u16(p, vmovn_u32((uint32x4_t)vf_round_bf16(a)));
+}
 #else
 INLINE vf vf_load_bf16(const uint16_t *p)
 {

@@ -30,6 +30,8 @@ BLOCK_TABLES(bf16_avx512_bf16)
 BLOCKS(avx512)
 BLOCKS(avx2)
 BLOCKS(sse2)
+#elif defined(__aarch64__)
+BLOCKS(neon)
 #endif
 BLOCKS(plain)
 

@@ -38,6 +38,8 @@ ACT_TABLES(bf16_avx512_bf16)
 VECTOR_TABLES(avx512)
 VECTOR_TABLES(avx2)
 VECTOR_TABLES(sse2)
+#elif defined(__aarch64__)
+VECTOR_TABLES(neon)
 #endif
 VECTOR_TABLES(plain)
 

@@ -14,6 +14,8 @@
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define VEC_JOIN(name, isa) name##_##isa
@@ -58,6 +60,11 @@ typedef uint64_t vu64 __attribute__((vector_size(4 * W)));
 #define INLINE static inline __attribute__((always_inline))
 
 static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
+
+INLINE vf vf_select(vi which, vf a, vf b)
+{
+    return (vf)((which & (vi)a) | (~which & (vi)b));
+}
 
 /* --- operations that differ between instruction sets --- */
 
@@ -180,18 +187,30 @@ INLINE vi vi_bytes(const uint8_t *p)
 }
 #else
 #define VEC_MATH(name, arg) ((vf){name((arg)[0]), name((arg)[1]), name((arg)[2]), name((arg)[3])})
-INLINE vf vf_pick(vi which, vf a, vf b)
-{
-    return (vf)((which & (vi)a) | (~which & (vi)b));
-}
 INLINE vf vf_max(vf a, vf b)
 {
-    return vf_pick(a > b, a, b);
+    return vf_select(a > b, a, b);
 }
 INLINE vf vf_min(vf a, vf b)
 {
-    return vf_pick(a < b, a, b);
+    return vf_select(a < b, a, b);
 }
+#if defined(__aarch64__) && !defined(VEC_PLAIN)
+INLINE vf vf_sqrt(vf a)
+{
+    return (vf)vsqrtq_f32((float32x4_t)a);
+}
+INLINE vu64 vu_mul_even(vu a, vu b)
+{
+    return (vu64)vmull_u32(vmovn_u64((uint64x2_t)a), vmovn_u64((uint64x2_t)b));
+}
+INLINE vi vi_bytes(const uint8_t *p)
+{
+    uint32_t bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return (vi)vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(bytes)))));
+}
+#else
 INLINE vf vf_sqrt(vf a)
 {
     return VEC_MATH(sqrtf, a);
@@ -204,6 +223,7 @@ INLINE vi vi_bytes(const uint8_t *p)
 {
     return (vi){p[0], p[1], p[2], p[3]};
 }
+#endif
 #endif
 
 #if !defined(__AVX2__)
@@ -236,10 +256,6 @@ INLINE vf vf_load(const float *p)
 INLINE void vf_store(float *p, vf a)
 {
     memcpy(p, &a, sizeof a);
-}
-INLINE vf vf_select(vi which, vf a, vf b)
-{
-    return (vf)((which & (vi)a) | (~which & (vi)b));
 }
 /* a where the sign bit of x is set, b elsewhere. */
 INLINE vf vf_by_sign(vf x, vf a, vf b)
