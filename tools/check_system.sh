@@ -36,7 +36,7 @@ unshare --mount --pid --fork --kill-child sh -c '
     sh "$root" "$command" >"$log" 2>&1
 result=$?
 last=$(sed '/^[[:space:]]*$/d' "$log" | tail -n 1)
-echo "$suite $arch, $(git -C "$here" describe --always --dirty), $command:" \
+echo "$suite $arch, $(git -C "$root/root/strobe" describe --always), $command:" \
     "$([ $result -eq 0 ] && echo passed || echo "FAILED ($log)")," \
     "$((($(date +%s) - began + 59) / 60)) min: $last"
 exit $result
