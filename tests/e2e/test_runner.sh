@@ -2,6 +2,7 @@
 # The test runner (tools/run_tests.c): its counts, time limits and refusals.
 # test: release; the runner is not built with sanitizers
 set -eu
+here=$PWD
 runner=${STROBE_BUILD:-$PWD/build/release}/run_tests
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -58,3 +59,27 @@ run 0 '2 passed, 0 failed, 0 skipped' alone busy
 run 2 'run_tests: test_typo.sh: unknown word "allone" after "test:"' typo
 run 0 '3 passed, 0 failed, 1 skipped' cases
 run 1 '3 passed, 2 failed, 0 skipped' failed_cases
+
+# tools/test_cost.sh sums them by kind, and compares the slow ones with tests/slow.txt.
+mkdir -p tree/tools tree/tests/e2e tree/tests/base tree/one tree/asan
+cp "$here/tools/test_cost.sh" tree/tools
+echo x | tee tree/tests/e2e/test_gpu_a.sh tree/tests/base/test_b.c >tree/tests/e2e/test_c.sh
+printf '%s\n' '9 50 tests/e2e/test_gpu_a.sh 1/2' '9 20 tests/e2e/test_gpu_a.sh 2/2' \
+    '1 3 tests/base/test_b' '1 4 tests/e2e/test_c.sh' '9 99 tests/base/test_gone' \
+    >tree/one/test_times
+echo '7 8 tests/base/test_b' >tree/asan/test_times
+echo 'tests/base/test_b  a reason' >tree/tests/slow.txt
+tree/tools/test_cost.sh one asan | tr ',' '\n' >out
+diff out - <<'END' || { echo 'FAIL: test_cost.sh'; exit 1; }
+85 s of processor time: emulated GPU 70
+ kernel sources 0
+ end to end 4
+ unit 3
+ sanitizers 8
+slowest: tests/e2e/test_gpu_a.sh 70 s
+ tests/base/test_b (sanitizers) 8 s
+ tests/e2e/test_c.sh 4 s
+ tests/base/test_b 3 s
+tests/e2e/test_gpu_a.sh needs 70 s and is not in tests/slow.txt
+tests/base/test_b is in tests/slow.txt and needs at most 60 s
+END

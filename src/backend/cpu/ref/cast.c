@@ -12,8 +12,7 @@ static enum status run_cast(const struct kernel_call *c)
 {
     enum dtype from = c->in_type[0].dtype, to = c->out_type[0].dtype;
     int64_t n = type_elements(&c->out_type[0]);
-    for (int64_t i = 0; i < n; i++)
-        float_store(to, c->out[0], i, float_load(from, c->in[0], i));
+    for (int64_t i = 0; i < n; i++) float_store(to, c->out[0], i, float_load(from, c->in[0], i));
     return ST_OK;
 }
 
