@@ -44,7 +44,7 @@ Q := $(if $(filter 0,$(V)),@)
 VERSION := 0.1.0
 COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 # What the compiler compiles for: x86_64, aarch64.
-MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
 ifeq ($(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -191,7 +191,7 @@ $(BUILD)/version: FORCE
 	$(Q)echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' >$@
 
 # What kernels are compared with takes most of the time of test_ops with sanitizers.
-build/asan/src/check/%.o build/asan/src/backend/cpu/ref/%.o build/asan/src/base/rng.o: FLAGS += -O2
+build/asan/src/check/%.o build/asan/src/backend/cpu/ref/%.o build/asan/src/base/rng.o: private FLAGS += -O2
 $(BUILD)/src/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  cc $<")
@@ -280,7 +280,7 @@ FUZZ_CC := $(or $(FUZZER),$(CC))
 FUZZ_FLAGS := -std=c2x -O1 -g1 -D_GNU_SOURCE -Isrc -fno-omit-frame-pointer -fno-sanitize-recover=all \
               -fsanitize=$(if $(FUZZER),fuzzer-no-link$(comma))address,undefined \
               $(if $(HAS_CUDA),-isystem $(CUDA)/include)
-FUZZ_WRAPPED := $(addprefix -Wl$(comma)--wrap=,file_exists file_read file_read_at file_open_at file_read_range \
+FUZZ_WRAPPED := $(addprefix -Wl$(comma)--wrap=,file_exists file_read file_read_at file_read_most_at file_open_at file_read_range \
                   trust_check trust_path hash_open hash_add hash_close hash_bytes)
 FUZZ_SOURCES := $(wildcard $(patsubst %,src/%/*.c,base config data present report tuning)) \
                 src/train/state_file.c src/train/runlog.c src/machine/machine_file.c src/machine/machine_best.c $(wildcard src/graph/*.c) \

@@ -144,7 +144,7 @@ def run_rounds(a, rows, deadline, each):
 def pooled(turns):
     """All turns of a contender: the median of their medians, and the spread within a turn."""
     n = sum(t["n"] for t in turns)
-    variance = sum(t["n"] * t["std"] ** 2 for t in turns) / n
+    variance = sum(t["n"] * (t["std"] or 0) ** 2 for t in turns) / n
     return dict(n=n, median=statistics.median(t["median"] for t in turns), std=math.sqrt(variance),
                 min=min(t["min"] for t in turns))
 

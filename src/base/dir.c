@@ -43,6 +43,8 @@ enum status dir_by_path(struct dir *d, const char *path)
     if (strlen(path) > DIR_LONGEST)
         return fail(ST_USAGE, "%.60s...: the path is longer than %d bytes", path, DIR_LONGEST);
     strcpy(d->path, path);
+    /* a slash at the end would follow a link */
+    for (size_t n = strlen(d->path); n > 1 && d->path[n - 1] == '/';) d->path[--n] = '\0';
     d->fd = -1;
     return ST_OK;
 }

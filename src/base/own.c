@@ -43,7 +43,7 @@ static const struct {
     [OWN_SET] = {"data set",
                  {{"meta.json", "{\"v\":?,\"kind\":\"", true}, {"train.bin"}, {"val.bin"}}},
     [OWN_RUN] = {"run",
-                 {{"config.conf", "# model\nmodel = ", true},
+                 {{"config.conf", "# run ", true},
                   {"log.jsonl", "{\"v\":?,\"kind\":\"", true},
                   {"vocabulary.json", "{\"v\":?,\"kind\":\"", true},
                   {"env.json", "{\n  \"v\": ?,\n  \"version\": \"", true},
@@ -65,7 +65,6 @@ static const struct {
                          {"optimizer.safetensors"}}},
 };
 
-/* ST_OK and no match if the file cannot be opened because it is none. */
 static enum status file_begins(const struct dir *at, const char *name, const char *begin,
                                bool *ret_does, int64_t *ret_size)
 {
@@ -198,10 +197,10 @@ enum status own_check(const struct dir *at, const char *name, enum own_folder ki
     return st;
 }
 
-enum status own_check_links(const struct dir *run)
+enum status own_check_links(const struct dir *run, bool also_unread)
 {
     for (const struct known_file *f = folders[OWN_RUN].file; f->name; f++)
-        TRY(own_check_no_link(run, f->name));
+        if (f->begin || also_unread) TRY(own_check_no_link(run, f->name));
     return ST_OK;
 }
 

@@ -30,8 +30,9 @@ enum status own_look(const struct dir *at, const char *name, enum own_folder kin
 enum status own_check(const struct dir *at, const char *name, enum own_folder kind);
 /* ST_USAGE if it is a link. */
 enum status own_check_no_link(const struct dir *at, const char *name);
-/* ST_USAGE if a file of a run, or its folder ckpt, is a link: it may lead to any file. */
-enum status own_check_links(const struct dir *run);
+/* ST_USAGE if a file of a run that reports read is a link, since it may lead to any file; if
+ * `also_unread`, also any other, and its folder ckpt. */
+enum status own_check_links(const struct dir *run, bool also_unread);
 
 /* ST_OK if there is no such file, an empty one, or one of this kind. */
 enum status own_check_file(const char *path, enum own_file kind);

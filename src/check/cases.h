@@ -71,7 +71,7 @@ struct type case_type(const struct op_case *c, int i, enum dtype dtype);
 struct type case_given(const struct op_case *c, enum dtype dtype);
 /* Fills the inputs of case i in double precision, with the same numbers in every call. */
 enum status case_fill(int i, struct arena *a, struct case_data *ret_data);
-/* The same inputs, rounded to their types. */
+/* The same inputs, rounded to their types; it shares those that need no rounding. */
 enum status case_round(const struct case_data *data, enum dtype dtype, struct arena *a,
                        struct case_data *ret_data);
 /* Input i converted to its type: the bytes that a kernel reads. */

@@ -9,6 +9,8 @@
     {OP_ATTENTION, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_PV, .in = {{F(1,131,160)}, STEP}, .no_differences = SLOW}, \
     {OP_ATTENTION_GRAD, "heads of 80", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_DS, \
      .in = {{F(2,197,160)}, {F(2,197,480)}, ATTENTION_OUT(0, 2,197,160), ATTENTION_OUT(1, 2,2,197), STEP}}, \
+    {OP_ATTENTION_GRAD, "heads of 72, short", .attr = {.attention = {2, true, DROP_SCORES, .kv_heads = 1}}, OF_ROUNDED_DS, \
+     .in = {{F(1,35,144)}, {F(1,35,288)}, ATTENTION_OUT(0, 1,35,144), ATTENTION_OUT(1, 1,2,35), STEP}, .no_differences = SLOW}, \
     {OP_ATTENTION_GRAD, "heads of 40, groups of two, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_DS, \
      .in = {{F(1,131,80)}, {F(1,131,160)}, ATTENTION_OUT(0, 1,131,80), ATTENTION_OUT(1, 1,2,131), STEP}}, \
     {OP_ATTENTION, "short, all rows", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_P, .in = {{F(2,256,384)}, STEP}, .no_differences = SLOW}, \
@@ -46,6 +48,7 @@
      .in = {SUNK(-64, 2,250,192), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "all but few keys minus infinity, not causal, heads of 64, tf32", .attr = {.attention = {1, false, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, \
      .in = {SUNK(-64, 1,450,192), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "last keys minus infinity, heads of 8", .attr = {.attention = {1, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SUNK(8, 1,210,24), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "last keys minus infinity, tf32", .attr = {.attention = {1, true, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, .in = {SUNK(64, 1,270,192), STEP}, ONE_KEY},
 /* clang-format on */
 

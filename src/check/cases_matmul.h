@@ -29,6 +29,7 @@
     {OP_MATMUL, "several tiles, odd rows, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(387,328)}, {F(520,328)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "many tiles of a short sum", .in = {{F(8600,24)}, {F(24,184)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "many tiles of a short sum, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(8600,8)}, {F(184,8)}}, .no_differences = SLOW}, \
+    {OP_MATMUL, "several tiles, a transposed", .attr = {.matmul = {.ta = true}}, .in = {{F(33,131)}, {F(33,67)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "several tiles, in floats", .attr = {.matmul = {.tb = true}}, .in = {{F(131,136)}, {F(264,136)}}, .given = TYPE(131,264), .given_wide = true, \
      .no_differences = SLOW}, \
     {OP_MATMUL, "gradient of a weight, shares of several tiles", .attr = {.matmul = {.ta = true}}, .in = {{F(587,520)}, {F(587,776)}}, \

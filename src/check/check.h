@@ -33,7 +33,7 @@ struct check_scope {
     const char *small;   /* rows of these names, separated by commas, only on cases of at most
                           * CHECK_SMALL_FLOPS: for an emulated GPU; NULL: none */
 };
-enum { CHECK_SMALL_FLOPS = 4000000 };
+enum { CHECK_SMALL_FLOPS = 7000000 };
 
 /* Runs the rows of the backend on the cases of the operators. A kernel that fails to run is a
  * problem in its result; a failed status is a failure of the machine. */

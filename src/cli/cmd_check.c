@@ -17,9 +17,9 @@ enum status cmd_check(int argc, char **argv)
     const struct opt options[] = {
         {"op", OPT_TEXT, &name, "NAME", "only this operator"},
         {"row", OPT_TEXT, &scope.variant, "NAME", "only kernel rows of this name, as in wgmma"},
-        {"kernels", OPT_FLAG, &kernels, NULL, "only kernels, no gradients and expansions"},
+        {"kernels", OPT_FLAG, &kernels, NULL, "only kernels, neither gradients nor expansions"},
         {"small", OPT_TEXT, &scope.small, "NAME,...",
-         "kernel rows of these names only on cases of at most 4 MFLOP"},
+         "kernel rows of these names only on cases of few FLOPs, for an emulated GPU"},
         DEVICE_OPTION(&word),
         {"isa", OPT_TEXT, &isa, "SET", "the widest instruction set that kernels may use (auto)"},
         {"json", OPT_FLAG, &json, NULL, "as JSON"},

@@ -72,6 +72,7 @@ static enum status check_folder(const char *folder, struct arena *a)
     enum status st = file_make_dirs(folder);
     if (st == ST_OK)
         st = own_check_writable(arena_printf(a, "%s/profile.json", folder), OWN_PROFILE);
+    if (st == ST_OK) st = own_check_file(arena_printf(a, "%s/trace.json.gz", folder), OWN_TRACE);
     if (st == ST_OK) return ST_OK;
     return fail(st,
                 "the profile cannot be written to out_dir: %s; choose another --out_dir=FOLDER, or "

@@ -61,7 +61,7 @@ static enum status check_packed(const struct source_text *t)
         const char *begin, *how, *command;
     } packed[] = {
         {"\x1f\x8b", "compressed by gzip", "gunzip -c"},
-        {"BZh", "compressed by bzip2", "bunzip2 -c"},
+        {"BZh91AY", "compressed by bzip2", "bunzip2 -c"},
         {"\xfd"
          "7zXZ",
          "compressed by xz", "xz -dc"},

@@ -176,7 +176,8 @@ void rounds_order(const struct contender *c, int n, struct verdict *ret, int *re
     for (int i = 0; i < n; i++) {
         struct timed first = rounds_timed(&c[best], &scratch),
                      second = rounds_timed(&c[i], &scratch);
-        ret[i] = i == best ? (struct verdict){0} : judge(&first, &second).verdict;
+        ret[i] = (struct verdict){0};
+        if (i != best) ret[i] = judge(&first, &second).verdict;
     }
     arena_release(&scratch);
     *ret_fastest = best;

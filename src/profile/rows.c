@@ -177,14 +177,22 @@ static double mean(const double *x, int n)
     return n ? sum / n : 0;
 }
 
-static void find_floor(struct profile_row *r, const struct machine *m)
+/* The time of a row in a step: the mean, and the median if other programs were busy. */
+static double row_ms(const struct profile *p, const struct profile_row *r)
 {
+    return profile_is_busy(p) ? stats_of(r->step_ms, p->steps).median : r->ms;
+}
+
+static void find_floor(const struct profile *p, struct profile_row *r)
+{
+    const struct machine *m = p->machine;
     const struct machine_peak *peak = m ? machine_peak(m, r->precision) : NULL;
     double rate = m ? call_copy_rate(m, r->cost.bytes) : 0;
     double compute = peak ? 1e3 * r->cost.flops / peak->flops : 0;
     double memory = rate > 0 ? 1e3 * r->cost.bytes / rate : 0;
     /* The time of all kernels of the node, because the cost is the node's. */
-    double ms = stats_of(r->run_ms, r->runs).median * (r->ms > 0 ? r->work_ms / r->ms : 1);
+    double own = row_ms(p, r);
+    double ms = stats_of(r->run_ms, r->runs).median * (own > 0 ? r->work_ms / own : 1);
     /* What is faster than copies of that size had its data in a cache. */
     if (memory > ms) memory = fmin(memory, 1e3 * r->cost.bytes / machine_copy_fastest(m)->moved);
     r->floor_ms = fmax(compute, memory);
@@ -229,14 +237,14 @@ static void conclude_rows(struct making *m)
     for (int i = 0; i < p->rows; i++) {
         struct profile_row *r = &p->row[i];
         r->ms = mean(r->step_ms, p->steps);
-        r->work_ms = profile_is_busy(p) ? stats_of(r->step_ms, p->steps).median : r->ms;
+        r->work_ms = row_ms(p, r);
     }
     for (int mark = 0; mark < m->c->marks.marks; mark++) {
         if (m->first[mark] < 0) continue;
         share_cost(m, mark);
         find_threads(m, &p->row[m->first[mark]], mark);
     }
-    for (int i = 0; i < p->rows; i++) find_floor(&p->row[i], p->machine);
+    for (int i = 0; i < p->rows; i++) find_floor(p, &p->row[i]);
 }
 
 static void conclude_steps(struct making *m)

@@ -76,7 +76,7 @@ static enum status add_dir(struct finding *f, char *dir, bool *ret)
                           .bench = arena_printf(f->a, "%s/bench.json", dir)};
     struct dir folder;
     TRY(dir_by_path(&folder, dir));
-    TRY(own_check_links(&folder));
+    TRY(own_check_links(&folder, false));
     found.has_run = file_exists(arena_printf(f->a, "%s/log.jsonl", dir));
     if (!file_exists(found.profile)) found.profile = NULL;
     bool is_sheet = false;

@@ -3,11 +3,13 @@
 #include "base/json.h"
 
 #include <math.h>
+#include <string.h>
 
 static double value_at(const struct thin *t, int row, int column)
 {
-    const char *at = (const char *)t->row + t->size * (size_t)row + t->column[column].offset;
-    return *(const double *)at;
+    double x;
+    memcpy(&x, (const char *)t->row + t->size * (size_t)row + t->column[column].offset, sizeof x);
+    return x;
 }
 
 /* Keeps what represents the rows first to end - 1 of a column. */

@@ -3,7 +3,7 @@
  * kernels of libraries) is in its first steps. The processes run in several rounds, each in another
  * order, so that what the machine does meanwhile favors no warm-up. */
 #include "suite/warmup.h"
-#include "base/file.h"
+#include "base/own.h"
 #include "base/rng.h"
 #include "suite/others.h"
 
@@ -32,16 +32,17 @@ static enum status run_process(const struct suite_request *r, const struct warmu
     if (r->limit) word[words++] = arena_printf(a, "--mem-limit=%lldB", (long long)r->limit);
     if (r->full) word[words++] = "--full";
     for (int i = 0; i < r->words; i++) word[words++] = r->word[i];
-    remove(path); /* left by a call that was killed */
+    TRY(own_check_file(path, OWN_BENCH));
+    own_remove(path, OWN_BENCH); /* left by a call that was killed */
     enum status st = r->command(r->user, word, words, true);
     if (st == ST_INTERRUPTED) { /* its file may be incomplete */
-        remove(path);
+        own_remove(path, OWN_BENCH);
         return ST_OK;
     }
     if (st != ST_OK && !file_exists(path))
         return st; /* if no cell ran, it fails, but its table has the reasons */
     TRY(sheet_read(path, a, &p->sheet));
-    remove(path);
+    own_remove(path, OWN_BENCH);
     if (p->sheet.tables != WARMUP_TABLES) return fail(ST_FORMAT, "%s lacks a table", path);
     p->ran = true;
     return ST_OK;

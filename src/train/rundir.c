@@ -16,8 +16,8 @@ enum { MEMORY_ROWS = 20 }; /* rows of the memory map in plan.txt */
 
 static const char *const all_files[] = {"config.conf", "env.json",    "log.jsonl",
                                         "plan.txt",    "plan.json",   "summary.json",
-                                        "samples.txt", "report.html", "vocabulary.json"};
-static const char *const last_files[] = {"summary.json", "samples.txt", "report.html"};
+                                        "samples.txt", "vocabulary.json"};
+static const char *const last_files[] = {"summary.json", "samples.txt"};
 
 static bool is_one_of(const char *name, int length, const char *const *names, int n)
 {
@@ -119,7 +119,7 @@ enum status rundir_look(const struct dir *dir, bool *ret_has_run)
 {
     struct arena scratch = {0};
     struct own_found f;
-    TRY(own_check_links(dir));
+    TRY(own_check_links(dir, true));
     enum status st = own_look(dir, ".", OWN_RUN, &scratch, &f);
     const char *other = f.foreign ? f.foreign : f.unlike;
     if (st == ST_OK && !f.recognised && other)
@@ -159,6 +159,9 @@ void rundir_clean(const struct dir *dir)
 
 static enum status remove_files(const struct dir *dir, const char *const *names, int n)
 {
+    char path[DIR_LONGEST + DIR_NAME];
+    snprintf(path, sizeof path, "%s/report.html", dir->path);
+    own_remove(path, OWN_PAGE); /* other pages of that name stay */
     for (int i = 0; i < n; i++) TRY(file_remove_at(dir, names[i]));
     return ST_OK;
 }
@@ -217,7 +220,7 @@ enum status rundir_write_text(const struct dir *dir, const char *name, const cha
     return file_write_at(dir, name, text, (int64_t)strlen(text));
 }
 
-static const char identity_mark[] = "\n# run ";
+static const char identity_mark[] = "# run "; /* at the beginning (base/own.c) */
 
 enum status rundir_identity(const struct dir *dir, struct arena *a, const char **ret)
 {
@@ -226,9 +229,8 @@ enum status rundir_identity(const struct dir *dir, struct arena *a, const char *
     *ret = NULL;
     enum status st = file_read_at(dir, "config.conf", a, &text, &bytes);
     if (st != ST_OK) return errno == ENOENT ? ST_OK : st;
-    const char *found = strstr(text, identity_mark);
-    if (!found) return ST_OK;
-    found += strlen(identity_mark);
+    if (strncmp(text, identity_mark, strlen(identity_mark)) != 0) return ST_OK;
+    const char *found = text + strlen(identity_mark);
     *ret = arena_printf(a, "%.*s", (int)strcspn(found, "\n"), found);
     return ST_OK;
 }
@@ -238,8 +240,8 @@ enum status rundir_write_config(const struct dir *dir, const struct config *c, c
     struct config kept = *c;
     kept.train.init_from = INIT_SCRATCH;
     struct str s = {0};
+    str_printf(&s, "%s%s\n\n", identity_mark, identity);
     config_print(&kept, &s);
-    str_printf(&s, "%s%s\n", identity_mark, identity);
     enum status st = rundir_write_text(dir, "config.conf", str_text(&s));
     str_release(&s);
     return st;

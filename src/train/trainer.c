@@ -6,6 +6,8 @@
 #include "base/shell.h"
 #include "base/stats.h"
 #include "base/str.h"
+#include "base/utf8.h"
+#include "base/visible.h"
 #include "engine/weights.h"
 #include "train/sampler.h"
 
@@ -409,8 +411,9 @@ static void note_end(struct trainer *t, enum status st)
              : full                 ? "no disk"
                                     : "failed";
     if (st == ST_OK || st == ST_INTERRUPTED) return;
-    snprintf(s->why, sizeof s->why, "%s",
-             heap_low() ? "the memory of the host ran out" : fail_message());
+    const char *why = heap_low() ? "the memory of the host ran out" : fail_message();
+    snprintf(s->why, sizeof s->why, "%.*s", utf8_fit(why, (int)sizeof s->why - 1), why);
+    visible_in_place(s->why, sizeof s->why, false); /* JSON has no other bytes */
 }
 
 static enum status loop(struct trainer *t)

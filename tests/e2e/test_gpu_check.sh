@@ -8,7 +8,8 @@ set -u
 STROBE=${STROBE:-$PWD/strobe}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# test_ops checks gradients and expansions; the plain rows do the same for every block and shape.
+# test_ops checks gradients and expansions. The plain rows have small cases for each of their
+# branches, and would take most of the time on large ones.
 options='--kernels --small=plain,tiles'
 export STROBE STROBE_LOG=warning work options
 jobs=$([ -n "${TEST_SHARD-}" ] && echo 1 || nproc) # the runner runs several shards at once

@@ -64,7 +64,20 @@ grep -q "$words" out || fail "$(cat out)"
 [ "$(cat run/ckpt/000003/notes)" = mine ] || fail "a file of the user was removed with a checkpoint"
 rm run/ckpt/000003/notes
 ln -s run linked
-keeps run -- 'linked is a symbolic link' "$STROBE" train tiny.conf --out_dir=linked --overwrite
+for name in linked linked/; do
+    keeps run -- 'linked is a symbolic link' "$STROBE" train tiny.conf --out_dir=$name --overwrite
+done
+rm linked
+mv run/report.html page
+echo mine >run/report.html
+"$STROBE" train run --init_from=resume --max_iters=9 >out 2>&1 || fail "$(cat out)"
+[ "$(cat run/report.html)" = mine ] || fail "a page of the user was removed by a resume"
+mv page run/report.html
+# a configuration that was printed does not make a folder a run
+mkdir printed
+"$STROBE" config tiny.conf >printed/config.conf
+keeps printed -- 'printed/config.conf is not of a run' "$STROBE" train printed/config.conf \
+    --out_dir=printed
 mv run/log.jsonl log
 ln -s ../log run/log.jsonl
 for c in "report run" "train run --init_from=resume --max_iters=12"; do

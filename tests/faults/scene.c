@@ -159,8 +159,9 @@ static void build_whole(struct worker *w)
 /* Of compare's JSON the lines that neither the clock nor the memory of the process decides. */
 char *scene_timeless(enum command c, const char *out)
 {
-    static const char *const varies[] = {"\"ms_", "\"tokens_per_s\"", "\"speed\"", "\"mfu\"",
-                                         "\"memory_peak\""};
+    static const char *const varies[] = {
+        "\"ms_",     "\"tokens_per_s\"", "\"run_tokens_per_s\"", "\"run_mfu\"",
+        "\"speed\"", "\"mfu\"",          "\"memory_peak\""};
     char *text;
     size_t bytes;
     bool in_notes = false; /* about other programs that ran at the same time */

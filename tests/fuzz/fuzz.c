@@ -141,6 +141,18 @@ enum status __wrap_file_read_at(const struct dir *at, const char *name, struct a
                                   : __real_file_read_at(at, name, a, ret, ret_size);
 }
 
+enum status __real_file_read_most_at(const struct dir *at, const char *name, int64_t most,
+                                     struct arena *a, char **ret, int64_t *ret_size);
+enum status __wrap_file_read_most_at(const struct dir *at, const char *name, int64_t most,
+                                     struct arena *a, char **ret, int64_t *ret_size);
+enum status __wrap_file_read_most_at(const struct dir *at, const char *name, int64_t most,
+                                     struct arena *a, char **ret, int64_t *ret_size)
+{
+    if (at || find(name) < 0) return __real_file_read_most_at(at, name, most, a, ret, ret_size);
+    TRY(__wrap_file_read(name, a, ret, ret_size));
+    return *ret_size <= most ? ST_OK : fail(ST_FORMAT, "%s is too large", name);
+}
+
 /* A descriptor that no system call knows stands for a file in memory. */
 enum { FIRST_FD = 1 << 20 };
 enum status __real_file_open_at(const struct dir *at, const char *name, int *ret, int64_t *size);
