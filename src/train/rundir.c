@@ -14,8 +14,8 @@
 
 enum { MEMORY_ROWS = 20 }; /* rows of the memory map in plan.txt */
 
-static const char *const all_files[] = {"config.conf", "env.json",    "log.jsonl",
-                                        "plan.txt",    "plan.json",   "summary.json",
+static const char *const all_files[] = {"config.conf", "env.json",       "log.jsonl",
+                                        "plan.txt",    "plan.json",      "summary.json",
                                         "samples.txt", "vocabulary.json"};
 static const char *const last_files[] = {"summary.json", "samples.txt"};
 
