@@ -63,12 +63,12 @@ run 1 '3 passed, 2 failed, 0 skipped' failed_cases
 # tools/test_cost.sh sums them by kind, and compares the slow ones with tests/slow.txt.
 mkdir -p tree/tools tree/tests/e2e tree/tests/base tree/one tree/asan
 cp "$here/tools/test_cost.sh" tree/tools
-echo x | tee tree/tests/e2e/test_gpu_a.sh tree/tests/base/test_b.c >tree/tests/e2e/test_c.sh
+echo x | tee tree/tests/e2e/test_gpu_a.sh tree/tests/base/b.c >tree/tests/e2e/test_c.sh
 printf '%s\n' '9 50 tests/e2e/test_gpu_a.sh 1/2' '9 20 tests/e2e/test_gpu_a.sh 2/2' \
-    '1 3 tests/base/test_b' '1 4 tests/e2e/test_c.sh' '9 99 tests/base/test_gone' \
+    '1 3 tests/base/b' '1 4 tests/e2e/test_c.sh' '9 99 tests/base/gone' \
     >tree/one/test_times
-echo '7 8 tests/base/test_b' >tree/asan/test_times
-echo 'tests/base/test_b  a reason' >tree/tests/slow.txt
+echo '7 8 tests/base/b' >tree/asan/test_times
+echo 'tests/base/b  a reason' >tree/tests/slow.txt
 tree/tools/test_cost.sh one asan | tr ',' '\n' >out
 diff out - <<'END' || { echo 'FAIL: test_cost.sh'; exit 1; }
 85 s of processor time: emulated GPU 70
@@ -77,9 +77,9 @@ diff out - <<'END' || { echo 'FAIL: test_cost.sh'; exit 1; }
  unit 3
  sanitizers 8
 slowest: tests/e2e/test_gpu_a.sh 70 s
- tests/base/test_b (sanitizers) 8 s
+ tests/base/b (sanitizers) 8 s
  tests/e2e/test_c.sh 4 s
- tests/base/test_b 3 s
+ tests/base/b 3 s
 tests/e2e/test_gpu_a.sh needs 70 s and is not in tests/slow.txt
-tests/base/test_b is in tests/slow.txt and needs at most 60 s
+tests/base/b is in tests/slow.txt and needs at most 60 s
 END
