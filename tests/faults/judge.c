@@ -149,7 +149,8 @@ static int reported_checkpoint(const char *run)
     return last / EVERY * EVERY;
 }
 
-/* The iteration up to `newest` with the lowest validation loss in the undisturbed log. */
+/* The iteration up to `newest` with the lowest validation loss in the undisturbed log; 0 has no
+ * checkpoint. */
 static int best_checkpoint(const struct subject *s, int newest)
 {
     char path[PATH_BYTES];
@@ -159,7 +160,7 @@ static int best_checkpoint(const struct subject *s, int newest)
     for (char *at = log; (at = strstr(at, "\"kind\":\"eval\"")); at++)
         if (sscanf(at, "\"kind\":\"eval\",\"iter\":%d,\"train_loss\":%lf,\"val_loss\":%lf", &iter,
                    &train, &val) == 3 &&
-            iter > 0 && iter <= newest && val < best)
+            iter <= newest && val < best)
             best = val, ret = iter;
     free(log);
     return ret;

@@ -167,7 +167,7 @@ char *scene_timeless(enum command c, const char *out)
     bool in_notes = false; /* about other programs that ran at the same time */
     FILE *f = open_memstream(&text, &bytes);
     for (const char *s = out; *s; s += strcspn(s, "\n") + (strchr(s, '\n') != NULL)) {
-        const char *from = s + strspn(s, " "), *losses = strstr(s, "validation losses");
+        const char *from = s + strspn(s, " "), *losses = strstr(s, "losses ");
         size_t n = strcspn(s, "\n");
         bool is_left_out = in_notes;
         if (c == COMPARE && !strncmp(from, "\"notes\"", 7)) is_left_out = in_notes = true;
