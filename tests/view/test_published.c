@@ -69,11 +69,11 @@ static void test_padding(void **state)
     struct ladder l = {.rungs = 3};
     l.rung[0] = (struct ladder_rung){.differs = "--dtype=float32 --pad_vocab=0",
                                      .facts = {.flops = 9.9e8},
-                                     .ms = {.median = 20, .std = 0.5}};
+                                     .ms = {.n = 20, .median = 20, .std = 0.5}};
     l.rung[1] = (struct ladder_rung){.differs = "--flash=true", .reason = "no"};
     l.rung[2] = (struct ladder_rung){.differs = "--pad_vocab=64",
                                      .facts = {.flops = 1.0098e9},
-                                     .ms = {.median = 16, .std = 0.25},
+                                     .ms = {.n = 20, .median = 16, .std = 0.25},
                                      .speed.verdict = {VERDICT_FASTER, false, 20, 1.25, 1.2, 1.31}};
     assert_string_equal(
         ladder_view_padding(&l, &a),
