@@ -44,11 +44,11 @@ done | awk -v most=60 '
         for (name in test) {
             plain = name
             sub(/ .*/, "", plain)
-            if (test[name] > most) slow[plain] = 1
+            if (test[name] > most / 2) slow[plain] = 1
             if (test[name] > most && !(plain in listed))
                 printf "%s needs %.0f s and is not in tests/slow.txt\n", name, test[name]
         }
         for (name in listed)
             if (!(name in slow))
-                printf "%s is in tests/slow.txt and needs at most %d s\n", name, most
+                printf "%s is in tests/slow.txt and needs at most %d s\n", name, most / 2
     }'

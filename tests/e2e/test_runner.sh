@@ -81,5 +81,5 @@ slowest: tests/e2e/test_gpu_a.sh 70 s
  tests/e2e/test_c.sh 4 s
  tests/base/b 3 s
 tests/e2e/test_gpu_a.sh needs 70 s and is not in tests/slow.txt
-tests/base/b is in tests/slow.txt and needs at most 60 s
+tests/base/b is in tests/slow.txt and needs at most 30 s
 END
