@@ -58,9 +58,8 @@ void write_text(const char *dir, const char *name, uint64_t seed, uint64_t words
     fclose(f);
 }
 
-/* The learning rate grows until the loss rises: the best checkpoint is neither iteration 0 nor one of
- * the last two.
- * No telemetry, so that each run makes the same calls. */
+/* The learning rate grows until the loss rises: the best checkpoint is neither iteration 0 nor one
+ * of the last two. No telemetry, so that each run makes the same calls. */
 static void write_config(const char *dir)
 {
     static const char text[] =
