@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/verdict.h"
 
-/* Turns of one number in one set (base/turn.h), rounds and steps of one number are neighbours. */
+/* When a time was taken: times of equal number in equal sets (base/turn.h) are a pair. */
 struct timed_turn {
     double of, number;
 };

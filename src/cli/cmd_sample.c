@@ -35,7 +35,8 @@ static enum status read_prompt(struct sampling *p, struct arena *a)
     enum status st =
         vocabulary_encode(&p->saved->vocabulary, start, a, &p->prompt, &p->prompt_tokens);
     if (st == ST_USAGE && !strcmp(start, "\n")) { /* the default, but the text has one line */
-        log_info("the text has no line feed, the default prompt: starting with its first token");
+        log_info("no line feed, the default prompt, is in the vocabulary: starting with its first "
+                 "token");
         p->prompt = ARENA_NEW(a, int32_t, 1);
         p->prompt_tokens = 1;
         st = ST_OK;

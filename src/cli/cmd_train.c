@@ -108,8 +108,7 @@ static void print_after(const struct trainer *t)
                str_thousands(speed, (int64_t)r->tokens_per_s));
     if (isfinite(r->mfu)) printf(", MFU %s %%", str_number(speed, 100 * r->mfu, 3));
     if (isfinite(r->ms_median))
-        printf("; over all their time %s tokens/s",
-               str_thousands(speed, (int64_t)r->run_tokens_per_s));
+        printf("; by the mean %s tokens/s", str_thousands(speed, (int64_t)r->run_tokens_per_s));
     if (isfinite(r->run_mfu)) printf(", MFU %s %%", str_number(speed, 100 * r->run_mfu, 3));
     if (r->mfu > 1) printf(" (the peak was measured too low; `strobe machine` measures it again)");
     print_gauges(r);
