@@ -87,16 +87,17 @@ has = $(filter $(1),$(PACKAGES))
 PACKAGE_CFLAGS := $(if $(PACKAGES),$(shell pkg-config --cflags $(PACKAGES))) $(if $(call has,libcurl),-DHAVE_CURL)
 PACKAGE_LIBS := $(if $(PACKAGES),$(shell pkg-config --libs $(PACKAGES)))
 # oneDNN 2 or 3: its version by its header; ONEDNN= builds without it.
-ONEDNN ?= $(shell echo DNNL_VERSION_MAJOR.DNNL_VERSION_MINOR.DNNL_VERSION_PATCH | \
+MATMULS := matmuls without oneDNN, as asked
+ifeq ($(origin ONEDNN)$(filter tsan,$(MODE)),undefined)
+ONEDNN := $(shell echo DNNL_VERSION_MAJOR.DNNL_VERSION_MINOR.DNNL_VERSION_PATCH | \
             $(CC) $(CFLAGS) -include oneapi/dnnl/dnnl_version.h -E -P - 2>/dev/null | sed -n '$$s/ //gp')
-ONEDNN := $(if $(filter tsan,$(MODE)),,$(ONEDNN))
+MATMULS := $(if $(ONEDNN),oneDNN $(ONEDNN) is not supported,no oneDNN): matmuls on a CPU are slower, in bfloat16 \
+           with AMX several times; install oneDNN 2 or 3 (make deps) and run make again
+endif
 ifneq ($(filter 2.% 3.%,$(ONEDNN)),)
 PACKAGE_CFLAGS += -DHAVE_DNNL
 PACKAGE_LIBS += -ldnnl
 MATMULS := matmuls by oneDNN $(ONEDNN)
-else
-MATMULS := $(if $(ONEDNN),oneDNN $(ONEDNN) is not supported,without oneDNN): a step on a CPU takes about 1.3 times \
-           as long; install oneDNN 2 or 3 (make deps) and run make again
 endif
 
 # GPUs: the toolkit's headers are needed to build; its libraries are opened at run time.
@@ -181,11 +182,12 @@ ifneq ($(MISSING),)
 	$(error $(MISSING) not found: `make deps` installs what is needed)
 endif
 
-# Rewritten only when the content differs, so a change of flags rebuilds everything.
+# Rewritten only when the content differs, so a change of flags rebuilds everything. Whether warnings
+# are errors changes no object.
+RECORDED = $(filter-out $(FATAL),$(CC) $(FLAGS) $(HARDENING) $(PIC) $(LIBS) $(LDFLAGS) $(ISAS) $(ONEDNN))
 $(BUILD)/flags: FORCE
 	$(Q)mkdir -p $(@D)
-	$(Q)echo '$(CC) $(FLAGS) $(HARDENING) $(PIC) $(LIBS) $(LDFLAGS) $(ISAS) $(ONEDNN)' | cmp -s - $@ || \
-	    echo '$(CC) $(FLAGS) $(HARDENING) $(PIC) $(LIBS) $(LDFLAGS) $(ISAS) $(ONEDNN)' >$@
+	$(Q)echo '$(RECORDED)' | cmp -s - $@ || echo '$(RECORDED)' >$@
 $(BUILD)/version: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' >$@

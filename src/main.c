@@ -43,7 +43,7 @@ enum { MANY_CORES = 8 };
 static char spin_count[] = "GOMP_SPINCOUNT=20000";
 static char **borrowed, *path; /* the entry of envp, and its original value */
 
-static void set_spin_count(int, char **, char **envp)
+static void set_spin_count(char **envp)
 {
     char **entry = NULL;
     for (char **e = envp; *e; e++) {
@@ -64,29 +64,27 @@ static void set_spin_count(int, char **, char **envp)
     putenv(spin_count); /* for child processes */
 }
 
-[[gnu::section(".preinit_array"),
-  gnu::used]] static void (*const before_libraries)(int, char **, char **) = set_spin_count;
-
-#ifdef __clang__
-/* LLVM's OpenMP starts later, at its first use. Its threads spin for 200 ms: with 1 ms a short
- * training next to busy programs took 1.5 to 1.8 s of processor time instead of 1.9 to 2.8 s. And
- * where oneDNN loads libgomp as well, the constructor of that library binds this thread
- * (OMP_PROC_BIND); LLVM's would then find one processor only. */
+/* LLVM's OpenMP, which clang links, starts later, at its first use. Its threads spin for 200 ms:
+ * with 1 ms a short training next to busy programs took 1.5 to 1.8 s of processor time instead of
+ * 1.9 to 2.8 s. And where oneDNN loads libgomp as well, the constructor of that library binds this
+ * thread (OMP_PROC_BIND); LLVM's would then find one processor only. */
+[[gnu::weak]] void kmp_set_blocktime(int); /* a function that only LLVM's OpenMP has */
 static cpu_set_t mask_at_start;
-
-static void keep_mask(int, char **, char **)
-{
-    sched_getaffinity(0, sizeof mask_at_start, &mask_at_start);
-}
-[[gnu::section(".preinit_array"),
-  gnu::used]] static void (*const before_libgomp)(int, char **, char **) = keep_mask;
 
 [[gnu::constructor]] static void prepare_llvm_openmp(void)
 {
+    if (!kmp_set_blocktime) return;
     sched_setaffinity(0, sizeof mask_at_start, &mask_at_start);
     if (!getenv("OMP_WAIT_POLICY")) setenv("KMP_BLOCKTIME", "1", 0);
 }
-#endif
+
+static void prepare(int, char **, char **envp)
+{
+    sched_getaffinity(0, sizeof mask_at_start, &mask_at_start);
+    set_spin_count(envp);
+}
+[[gnu::section(".preinit_array"),
+  gnu::used]] static void (*const before_libraries)(int, char **, char **) = prepare;
 
 static enum status run(int argc, char **argv)
 {

@@ -14,8 +14,8 @@ static const struct {
     const char *library, *without;
 } optional[] = {
     {"oneDNN",
-     "a step on a CPU takes about 1.3 times as long; install oneDNN 2 or 3 (`make deps`) and "
-     "run `make` again"},
+     "matmuls on a CPU are slower, in bfloat16 with AMX several times; install oneDNN 2 or 3 "
+     "(`make deps`) and run `make` again"},
     {"libcurl", "`strobe data` cannot download"},
 };
 
