@@ -24,7 +24,10 @@ static void train(const struct config *c, float *ret_loss)
 static double furthest(const float *a, const float *b)
 {
     double most = 0;
-    for (int i = 0; i < STEPS; i++) most = fmax(most, fabs((double)a[i] - (double)b[i]));
+    for (int i = 0; i < STEPS; i++) {
+        double off = fabs((double)a[i] - (double)b[i]);
+        most = off > most ? off : most;
+    }
     return most;
 }
 
