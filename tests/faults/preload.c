@@ -105,7 +105,7 @@ static const int trapped[] = {
 /* Calls without a folder, in the words of those with one. */
 static long modern(long number, long a[6])
 {
-    long old[4] = {a[0], a[1], a[2], a[3]};
+    [[maybe_unused]] long old[4] = {a[0], a[1], a[2], a[3]};
     switch (number) {
 #ifdef SYS_open
     case SYS_creat:

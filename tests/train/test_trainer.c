@@ -31,14 +31,14 @@ void *__libc_memalign(size_t alignment, size_t size);
 /* volatile: otherwise the compiler assumes what malloc writes to */
 static volatile long allocations, in_libraries;
 
-/* oneDNN, which is C++, allocates a map of its arguments whenever it executes a matmul; those are
- * not counted. */
+/* oneDNN, which is C++, allocates a map of its arguments whenever it executes a matmul, and LLVM's
+ * OpenMP allocates in parallel regions, even of one thread; those are not counted. */
 static void count(const void *caller)
 {
     Dl_info facts;
     bool known = dladdr(caller, &facts) && facts.dli_fname;
-    bool library =
-        known && (strstr(facts.dli_fname, "libstdc++") || strstr(facts.dli_fname, "dnnl"));
+    bool library = known && (strstr(facts.dli_fname, "libstdc++") ||
+                             strstr(facts.dli_fname, "dnnl") || strstr(facts.dli_fname, "libomp"));
     __atomic_add_fetch(library ? &in_libraries : &allocations, 1, __ATOMIC_RELAXED);
 }
 
