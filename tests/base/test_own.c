@@ -2,6 +2,7 @@
 
 #include "../support/workdir.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,6 +95,20 @@ static void test_checkpoints(void **state)
     expect_refused(check("ckpt", OWN_CHECKPOINTS), "ckpt/000030/model.safetensors was not written");
 }
 
+/* The reason of a failure stays with its message. */
+static void test_the_reason_of_a_failure(void **state)
+{
+    (void)state;
+    struct failure kept;
+    assert_int_equal(dir_fail(NULL, "x", ENOSPC), ST_IO);
+    assert_int_equal(fail_in(ST_IO, "not saved"), ST_IO);
+    fail_keep(&kept);
+    assert_int_equal(dir_fail(NULL, "x", EIO), ST_IO);
+    assert_int_equal(fail_errno(), EIO);
+    fail_restore(&kept);
+    assert_int_equal(fail_errno(), ENOSPC);
+}
+
 /* Names that writers of older versions used, and those of folders that were set aside. */
 static void test_temporary_names_of_older_versions(void **state)
 {
@@ -164,6 +179,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_set_with_nothing_foreign, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_links_are_not_followed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_checkpoints, set_up, tear_down),
+        cmocka_unit_test(test_the_reason_of_a_failure),
         cmocka_unit_test_setup_teardown(test_temporary_names_of_older_versions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_file_is_replaced_by_one_of_its_kind, set_up,

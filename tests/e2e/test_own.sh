@@ -91,6 +91,9 @@ keeps text -- 'text already exists and is not a page' "$STROBE" report run --htm
 keeps run -- 'is not a page' "$STROBE" report run --html=run/log.jsonl
 keeps run -- 'is not a sheet' "$STROBE" bench tiny.conf --save=run/ckpt/000009/DONE
 keeps run -- 'is not a picture' "$STROBE" memory tiny.conf --svg=run/report.html
+words='only a shell expands ~'
+keeps text -- "$words" "$STROBE" report run --html='~/page.html'
+keeps text -- "$words" "$STROBE" memory tiny.conf --svg='~/a.svg'
 mkdir profile
 echo '{}' >profile/profile.json
 keeps profile -- 'is not a profile' "$STROBE" profile tiny.conf --out_dir=profile
