@@ -24,8 +24,9 @@ enum status folder_writer_open(struct folder_writer *w, const char *path, enum o
 /* The same in an open folder, which must outlive the writer; creates no parents. */
 enum status folder_writer_open_at(struct folder_writer *w, const struct dir *at, const char *name,
                                   enum own_folder kind);
-/* A foreign file in the old folder keeps it, under the temporary name and with a warning. On failure removes the temporary folder and keeps the old one. If only the sync of the new name
- * fails, both are kept: a crash may bring the old one back. */
+/* On failure removes the temporary folder and keeps the old one. If only the sync of the new name
+ * fails, both are kept: a crash may bring the old one back. An old folder with a foreign file is
+ * kept under a temporary name, with a warning. */
 enum status folder_writer_commit(struct folder_writer *w);
 /* Removes the temporary folder; preserves the message of the error that led here. */
 void folder_writer_discard(struct folder_writer *w);
@@ -36,8 +37,8 @@ enum status folder_restore_at(const struct dir *at, const char *name, enum own_f
 enum status folder_is_interrupted(const char *path, bool *ret_interrupted);
 /* Whether a writer may give a folder or file this name for a time, and remove it later. */
 bool folder_is_temporary(const char *name);
-/* Removes a folder in one step: a reader sees all of it or none. A missing folder is ST_OK; ST_USAGE
- * if own_check refuses it. */
+/* Removes a folder in one step: a reader sees all of it or none. A missing folder is ST_OK;
+ * ST_USAGE if own_check refuses it. */
 enum status folder_remove_at(const struct dir *at, const char *name, enum own_folder kind);
 
 #endif

@@ -184,7 +184,6 @@ enum status own_look(const struct dir *at, const char *name, enum own_folder kin
     if (fstatat(dir_fd(at), dir_name(at, name, buffer), &info, 0) == 0 && !S_ISDIR(info.st_mode))
         return fail(ST_USAGE, "%s is not a folder: move it away", dir_path(at, name, buffer));
     TRY(dir_list(at, name, a, &e));
-    ret->missing = e.missing;
     ret->empty = !e.count;
     for (int i = 0; i < e.count; i++) TRY(look_at(at, name, e.name[i], kind, a, ret));
     return ST_OK;
@@ -203,7 +202,7 @@ static enum status check(const struct dir *at, const char *name, enum own_folder
                     "that file away, or choose another name",
                     path, f.foreign, path);
     bool any = kind == OWN_CHECKPOINTS || is_temporary(name);
-    if (f.missing || f.empty || f.recognised || any) return ST_OK;
+    if (f.empty || f.recognised || any) return ST_OK;
     return fail(ST_USAGE,
                 "%s has no %s that Strobe wrote, so this %s is neither deleted nor replaced: move "
                 "it away, or choose another name",

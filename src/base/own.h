@@ -18,7 +18,8 @@ enum own_folder {
 enum own_file { OWN_PAGE, OWN_PICTURE, OWN_JUNIT, OWN_BENCH, OWN_PROFILE, OWN_TRACE };
 
 struct own_found {
-    bool missing, empty, recognised;
+    bool empty; /* or missing */
+    bool recognised;
     const char *foreign; /* an entry that is not of this kind, or a link; NULL: none */
     const char *unlike;  /* an entry that is recognised only if the folder is; NULL: none */
 };

@@ -1,4 +1,4 @@
-/* THE list of keys whose values have no effect, or not the expected one, together with the others. */
+/* THE list of keys that have no effect, or not the expected one, together with the others. */
 #include "base/log.h"
 #include "config/config.h"
 

@@ -21,8 +21,9 @@ struct saved_run {
 /* Opens a run directory with its last checkpoint (`best`: the one with the lowest validation loss),
  * or a single checkpoint such as runs/NAME/ckpt/000500. */
 enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a);
-/* The configuration that the checkpoint was trained with, which its digests protect. ST_USAGE if the checkpoint is of another run. Warns of every
- * key that has another value in the run's config.conf, and of a config.conf that cannot be used. */
+/* The configuration that the checkpoint was trained with, which its digests protect. ST_USAGE if
+ * the checkpoint is of another run. Warns of every key that has another value in the run's
+ * config.conf, and of a config.conf that cannot be used. */
 enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
                          struct arena *a);
 /* Applies overrides; ST_USAGE if one changes a key that defines the model. */

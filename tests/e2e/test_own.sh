@@ -43,7 +43,8 @@ keeps data -- '.new.lock is not a lock of Strobe' "$STROBE" data new --from=text
 # --- train: a folder of the user, names like those of a run, a link, checkpoints with more in them
 mkdir mine
 echo mine >mine/notes
-keeps mine -- 'mine/notes is not part of a Strobe run' "$STROBE" train tiny.conf $short --out_dir=mine
+keeps mine -- 'mine/notes is not part of a Strobe run' "$STROBE" train tiny.conf $short \
+    --out_dir=mine
 mv mine/notes mine/config.conf
 words='mine/config.conf is not part of a Strobe run'
 keeps mine -- "$words" "$STROBE" train tiny.conf --out_dir=mine --overwrite
@@ -76,8 +77,8 @@ mv page run/report.html
 # a configuration that was printed does not make a folder a run
 mkdir printed
 "$STROBE" config tiny.conf >printed/config.conf
-keeps printed -- 'printed/config.conf is not part of a Strobe run' "$STROBE" train printed/config.conf \
-    --out_dir=printed
+keeps printed -- 'printed/config.conf is not part of a Strobe run' "$STROBE" train \
+    printed/config.conf --out_dir=printed
 mv run/log.jsonl log
 ln -s ../log run/log.jsonl
 for c in "report run" "train run --init_from=resume --max_iters=12"; do
