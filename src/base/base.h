@@ -34,11 +34,14 @@ enum status fail_in(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Save the current error before cleanup that may fail too, and restore it afterwards. */
 struct failure {
     char message[1024], trail[512];
+    int error; /* errno when it was worded */
 };
 void fail_keep(struct failure *ret);
 void fail_restore(const struct failure *kept);
 /* The last error of this thread: one sentence without a newline. */
 const char *fail_message(void);
+/* Its errno: the reason of an ST_IO. */
+int fail_errno(void);
 /* Where the error passed on its way up: "via plan/run.c:40, train/trainer.c:77"; may be empty. */
 const char *fail_trail(void);
 enum status fail_via(enum status st, const char *file, int line);

@@ -33,6 +33,7 @@ const char *dir_name(const struct dir *at, const char *name, char buffer[DIR_NAM
 enum status dir_fail(const struct dir *at, const char *name, int error)
 {
     char buffer[DIR_NAME];
+    errno = error;
     enum status st = fail(ST_IO, "%s: %s", dir_path(at, name, buffer), strerror(error));
     errno = error;
     return st;

@@ -17,6 +17,15 @@ bool file_exists(const char *path)
     return stat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
+enum status file_check_place(const char *key, const char *path)
+{
+    if (path[0] != '~') return ST_OK;
+    return fail(ST_USAGE,
+                "%s = %s: only a shell expands ~; write the whole path, or ./%s for a file or "
+                "folder of that name",
+                key, path, path);
+}
+
 bool file_is_dir(const char *path)
 {
     struct stat info;

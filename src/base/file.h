@@ -13,6 +13,9 @@
 
 /* False only if there is none: what cannot be looked at may exist, and opening it says why not. */
 bool file_exists(const char *path);
+/* Refuses a path that begins with ~, which only a shell expands (ST_USAGE); `key` is for the
+ * message. */
+enum status file_check_place(const char *key, const char *path);
 /* If false, errno holds the reason: ENOTDIR if it is something else. */
 bool file_is_dir(const char *path);
 /* Up to size - 1 bytes as text in one read, without allocating; false and "" if there are none. */

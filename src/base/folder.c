@@ -56,7 +56,8 @@ static enum status list_temporaries(const struct dir *at, const char *name, bool
     return ST_OK;
 }
 
-static enum status restore(const struct dir *at, const char *name, struct arena *a)
+static enum status restore(const struct dir *at, const char *name, enum own_folder kind,
+                           struct arena *a)
 {
     bool there;
     struct dir_entries old;
@@ -64,7 +65,7 @@ static enum status restore(const struct dir *at, const char *name, struct arena 
     TRY(list_temporaries(at, name, true, a, &old));
     for (int i = 0; i < old.count; i++) {
         if (there) {
-            file_remove_temporary_at(at, old.name[i]);
+            own_remove_temporary(at, old.name[i], kind);
         } else {
             if (rename_at(at, old.name[i], name, RENAME_NOREPLACE) != 0)
                 return dir_fail(at, old.name[i], errno);
@@ -74,10 +75,10 @@ static enum status restore(const struct dir *at, const char *name, struct arena 
     return ST_OK;
 }
 
-enum status folder_restore_at(const struct dir *at, const char *name)
+enum status folder_restore_at(const struct dir *at, const char *name, enum own_folder kind)
 {
     struct arena scratch = {0};
-    enum status st = restore(at, name, &scratch);
+    enum status st = restore(at, name, kind, &scratch);
     arena_release(&scratch);
     return st;
 }
@@ -94,14 +95,15 @@ enum status folder_is_interrupted(const char *path, bool *ret_interrupted)
     return st;
 }
 
-static enum status clean(const struct dir *at, const char *name)
+static enum status clean(const struct dir *at, const char *name, enum own_folder kind)
 {
     struct arena scratch = {0};
     struct dir_entries left;
     enum status st = list_temporaries(at, name, false, &scratch, &left);
     /* one may be what `name` led to before a crash, until its change is on the disk */
     if (st == ST_OK && left.count) st = dir_sync_parent(at, name);
-    for (int i = 0; st == ST_OK && i < left.count; i++) file_remove_temporary_at(at, left.name[i]);
+    for (int i = 0; st == ST_OK && i < left.count; i++)
+        own_remove_temporary(at, left.name[i], kind);
     arena_release(&scratch);
     return st;
 }
@@ -135,28 +137,23 @@ static enum status make_private(struct folder_writer *w)
     return dir_fail(w->at, w->path, error);
 }
 
-enum status folder_writer_open_at(struct folder_writer *w, const struct dir *at, const char *name)
+enum status folder_writer_open_at(struct folder_writer *w, const struct dir *at, const char *name,
+                                  enum own_folder kind)
 {
-    *w = (struct folder_writer){.at = at, .lock = -1};
+    *w = (struct folder_writer){.at = at, .kind = kind, .lock = -1};
     int n = snprintf(w->path, sizeof w->path, "%s", name);
     while (n > 1 && n < (int)sizeof w->path && w->path[n - 1] == '/') w->path[--n] = '\0';
     if (n >= (int)sizeof w->path)
         return fail(ST_USAGE, "%.60s...: the path is longer than %d bytes", name, FILE_LONGEST);
     if (!at) TRY(file_make_parent(w->path));
-    TRY(folder_restore_at(at, w->path));
-    TRY(clean(at, w->path));
+    TRY(folder_restore_at(at, w->path, kind));
+    TRY(clean(at, w->path, kind));
     return make_private(w);
 }
 
-enum status folder_writer_open(struct folder_writer *w, const char *path)
+enum status folder_writer_open(struct folder_writer *w, const char *path, enum own_folder kind)
 {
-    return folder_writer_open_at(w, NULL, path);
-}
-
-static void remove_replaced(const struct dir *at, const char *name)
-{
-    if (dir_remove(at, name) != ST_OK)
-        log_warning("could not remove the folder that was replaced: %s", fail_message());
+    return folder_writer_open_at(w, NULL, path, kind);
 }
 
 /* If the file system cannot exchange two names, the old folder is renamed first. A kill between the
@@ -173,7 +170,7 @@ static enum status replace_by_two(struct folder_writer *w)
         return st;
     }
     TRY(dir_sync_parent(w->at, w->path));
-    remove_replaced(w->at, old);
+    own_remove_temporary(w->at, old, w->kind);
     return ST_OK;
 }
 
@@ -201,7 +198,7 @@ static enum status commit(struct folder_writer *w)
     TRY(take_name(w));
     w->named = true;
     TRY(dir_sync_parent(w->at, w->path));
-    remove_replaced(w->at, w->temporary);
+    own_remove_temporary(w->at, w->temporary, w->kind);
     return ST_OK;
 }
 
@@ -232,17 +229,14 @@ void folder_writer_discard(struct folder_writer *w)
     errno = error;
 }
 
-enum status folder_remove_at(const struct dir *at, const char *name)
+enum status folder_remove_at(const struct dir *at, const char *name, enum own_folder kind)
 {
-    char gone[FILE_TEMPORARY], buffer[DIR_NAME];
-    struct stat there;
+    char gone[FILE_TEMPORARY];
     TRY(file_temporary_name(name, gone));
-    if (fstatat(dir_fd(at), dir_name(at, name, buffer), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-        !S_ISDIR(there.st_mode))
-        return fail(ST_USAGE, "%s is not a folder, so it was not removed: move it away",
-                    dir_path(at, name, buffer));
+    TRY(own_check(at, name, kind));
     if (rename_at(at, name, gone, 0) != 0)
         return errno == ENOENT ? ST_OK : dir_fail(at, name, errno);
     TRY(dir_sync_parent(at, name)); /* or a crash shows a part of the folder under its name */
+    TRY(own_check(at, gone, kind)); /* no one can put a file into it any more by its name */
     return dir_remove(at, gone);
 }

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -35,6 +36,12 @@ bool log_can_write(int fd)
     return true;
 }
 
+/* Results and messages keep their order where both go to one file. */
+static void flush_results(void)
+{
+    if (__fpending(stdout) && log_can_write(STDOUT_FILENO)) fflush(stdout);
+}
+
 static void print_message(enum log_level level, const char *prefix, const char *format,
                           va_list args)
 {
@@ -43,7 +50,7 @@ static void print_message(enum log_level level, const char *prefix, const char *
     vsnprintf(text, sizeof text, format, args);
     /* Line breaks stay only if the message itself has some; those of names are shown. */
     visible_in_place(text, sizeof text, strchr(format, '\n'));
-    fflush(stdout); /* results and messages keep their order where both go to one file */
+    flush_results();
     if (!log_can_write(STDERR_FILENO)) return;
     /* One call, so that lines of several threads do not mix. */
     fprintf(stderr, "%s%s%s%s\n", line_live ? "\r\033[K" : "", prefix, message_prefix, text);
@@ -182,7 +189,7 @@ void progress_show(struct progress *p, int64_t done, const char *detail)
 
     struct str line = {0};
     print_line(p, &line, detail, terminal, now_ns);
-    fflush(stdout);
+    flush_results();
     if (!log_can_write(STDERR_FILENO)) {
         str_release(&line);
         return;

@@ -1,5 +1,6 @@
 #include "base/opt.h"
 
+#include "base/file.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ static enum status set_value(const struct opt *o, const char *value)
     case OPT_FLAG:
         return set_flag(o, value);
     case OPT_TEXT:
+        TRY(file_check_place(o->name, value));
         *(const char **)o->member = value;
         return ST_OK;
     case OPT_INT: {

@@ -20,7 +20,8 @@ struct opt {
  * remains (words without dashes, --options for which `keep` returns true, everything after a lone
  * `--`) moves to the front of argv, and *argc becomes its length. An unknown option is ST_USAGE;
  * the message suggests the nearest one. With `keep`, one that resembles none in the table remains
- * too: the code that parses the rest can report it better.
+ * too: the code that parses the rest can report it better. A text that begins with ~ is ST_USAGE
+ * (file_check_place).
  *
  * -h or --help is ST_HELP: no member is set, and opt_help describes the options. */
 enum status opt_parse(const struct opt *table, int *argc, char **argv,

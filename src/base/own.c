@@ -1,5 +1,7 @@
 #include "base/own.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -20,37 +22,36 @@ static const char trace[] = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"versio
 /* The gzip header with the comment of base/gzip.c. */
 static const char packed_trace[] = "\x1f\x8b\x08\x10??????strobe";
 
-static const char *const begins[] = {
-    [OWN_PAGE] = page,   [OWN_PICTURE] = picture, [OWN_JUNIT] = junit,
-    [OWN_BENCH] = bench, [OWN_PROFILE] = profile, [OWN_TRACE] = trace,
-};
-static const char *const file_words[] = {
-    [OWN_PAGE] = "page",   [OWN_PICTURE] = "picture", [OWN_JUNIT] = "JUnit file",
-    [OWN_BENCH] = "sheet", [OWN_PROFILE] = "profile", [OWN_TRACE] = "trace",
+static const struct {
+    const char *words, *begin;
+} files[] = {
+    [OWN_PAGE] = {"page", page},          [OWN_PICTURE] = {"picture", picture},
+    [OWN_JUNIT] = {"JUnit file", junit},  [OWN_BENCH] = {"sheet", bench},
+    [OWN_PROFILE] = {"profile", profile}, [OWN_TRACE] = {"trace", trace},
 };
 
 enum { NAMES = 15 };
 
-struct known_file {
-    const char *name, *begin; /* NULL: recognised by its name, in a folder that is recognised */
-    bool marks;               /* the folder is recognised by it */
-};
-
+/* The files of a folder. Those of a run before its folder ckpt are written by a training, and the
+ * last of them to be removed is one that marks the run. */
 static const struct {
     const char *words;
-    struct known_file file[NAMES];
+    struct known_file {
+        const char *name, *begin; /* NULL: recognised by its name, in a folder that is recognised */
+        bool marks;               /* the folder is recognised by it */
+    } file[NAMES];
 } folders[] = {
     [OWN_SET] = {"data set",
                  {{"meta.json", "{\"v\":?,\"kind\":\"", true}, {"train.bin"}, {"val.bin"}}},
     [OWN_RUN] = {"run",
-                 {{"config.conf", "# run ", true},
+                 {{"plan.txt"},
+                  {"samples.txt"},
+                  {"config.conf", "# run ", true},
                   {"log.jsonl", "{\"v\":?,\"kind\":\"", true},
-                  {"vocabulary.json", "{\"v\":?,\"kind\":\"", true},
                   {"env.json", "{\n  \"v\": ?,\n  \"version\": \"", true},
                   {"summary.json", "{\n  \"v\": ?,\n  \"iters\": ", true},
                   {"plan.json", "{\n  \"v\": ?,\n  \"parameters\": ", true},
-                  {"plan.txt"},
-                  {"samples.txt"},
+                  {"vocabulary.json", "{\"v\":?,\"kind\":\"", true},
                   {"ckpt"},
                   {"report.html", page},
                   {"bench.json", bench},
@@ -60,7 +61,7 @@ static const struct {
     [OWN_CHECKPOINTS] = {"folder of checkpoints", {}},
     [OWN_CHECKPOINT] = {"checkpoint",
                         {{"state.json", "{\"v\":?,\"iter\":", true},
-                         {"DONE"},
+                         {"DONE", "", true},
                          {"model.safetensors"},
                          {"optimizer.safetensors"}}},
 };
@@ -83,19 +84,36 @@ static enum status file_begins(const struct dir *at, const char *name, const cha
 
 /* --- folders ---------------------------------------------------------------------------------- */
 
-static const struct known_file *find(enum own_folder kind, const char *name, int length)
+/* The length of NAME in a temporary name of a writer: NAME.0123456789ab.tmp, NAME.PID.tmp of older
+ * versions, or one of these with .old.tmp, of a folder that was set aside. Else of all of it. */
+static int name_length(const char *entry)
 {
+    int length = (int)strlen(entry), n = length;
+    if (n < 4 || strcmp(entry + n - 4, ".tmp") != 0) return length;
+    n -= n >= 8 && !memcmp(entry + n - 8, ".old", 4) ? 8 : 4;
+    int dot = n;
+    while (dot > 0 && strchr("0123456789abcdef", entry[dot - 1])) dot--;
+    return dot > 1 && dot < n && entry[dot - 1] == '.' ? dot - 1 : length;
+}
+
+static bool is_temporary(const char *name)
+{
+    return name[name_length(name)];
+}
+
+static const struct known_file *find(enum own_folder kind, const char *entry)
+{
+    int length = name_length(entry);
     for (const struct known_file *f = folders[kind].file; f->name; f++)
-        if ((int)strlen(f->name) == length && !memcmp(f->name, name, (size_t)length)) return f;
+        if ((int)strlen(f->name) == length && !memcmp(f->name, entry, (size_t)length)) return f;
     return NULL;
 }
 
-static bool is_iteration(const char *name, int length)
+static bool is_iteration(const char *entry)
 {
     enum { DIGITS_LEAST = 6 };
-    for (int i = 0; i < length; i++)
-        if (name[i] < '0' || name[i] > '9') return false;
-    return length >= DIGITS_LEAST;
+    int length = name_length(entry);
+    return length >= DIGITS_LEAST && (int)strspn(entry, "0123456789") >= length;
 }
 
 /* A folder inside of a recognised one: what is foreign there is foreign here. */
@@ -105,7 +123,9 @@ static enum status look_inside(const struct dir *at, const char *path, const cha
     struct own_found inner;
     TRY(own_look(at, path, kind, a, &inner));
     ret->recognised |= inner.recognised;
-    if (inner.foreign) ret->foreign = arena_printf(a, "%s/%s", entry, inner.foreign);
+    bool needs_mark = kind == OWN_CHECKPOINT && !inner.recognised && !is_temporary(entry);
+    const char *foreign = inner.foreign || !needs_mark ? inner.foreign : inner.unlike;
+    if (foreign) ret->foreign = arena_printf(a, "%s/%s", entry, foreign);
     return ST_OK;
 }
 
@@ -114,28 +134,29 @@ static enum status look_at(const struct dir *at, const char *folder, const char 
 {
     char buffer[DIR_NAME];
     struct stat info;
-    int temporary = file_temporary_of(entry), length = temporary ? temporary : (int)strlen(entry);
     const char *path =
         strcmp(folder, ".") ? arena_printf(a, "%s/%s", folder, entry) : arena_strdup(a, entry);
     if (fstatat(dir_fd(at), dir_name(at, path, buffer), &info, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? ST_OK : dir_fail(at, path, errno);
-    const struct known_file *f = find(kind, entry, length);
+    const struct known_file *f = find(kind, entry);
     bool dir = S_ISDIR(info.st_mode), file = S_ISREG(info.st_mode);
-    if (kind == OWN_CHECKPOINTS && dir && is_iteration(entry, length))
+    if (kind == OWN_CHECKPOINTS && dir && is_iteration(entry))
         return look_inside(at, path, entry, OWN_CHECKPOINT, a, ret);
-    if (kind == OWN_RUN && dir && f && !strcmp(f->name, "ckpt")) {
+    bool ckpt = f && !strcmp(f->name, "ckpt");
+    if (dir && ckpt) {
         ret->unlike = path;
         return look_inside(at, path, entry, OWN_CHECKPOINTS, a, ret);
     }
-    if (!f || !file || !strcmp(f->name, "ckpt")) {
-        ret->foreign = path + (strcmp(folder, ".") ? strlen(folder) + 1 : 0);
+    if (!f || !file || ckpt) {
+        ret->foreign = arena_strdup(a, entry);
         return ST_OK;
     }
+    if (is_temporary(entry)) return ST_OK;
     bool does = false;
     int64_t size;
-    if (f->begin && !temporary) TRY(file_begins(at, path, f->begin, &does, &size));
+    if (f->begin) TRY(file_begins(at, path, f->begin, &does, &size));
     ret->recognised |= does && f->marks;
-    if (!does && !temporary) ret->unlike = arena_strdup(a, entry);
+    if (!does) ret->unlike = arena_strdup(a, entry);
     return ST_OK;
 }
 
@@ -163,7 +184,6 @@ enum status own_look(const struct dir *at, const char *name, enum own_folder kin
     if (fstatat(dir_fd(at), dir_name(at, name, buffer), &info, 0) == 0 && !S_ISDIR(info.st_mode))
         return fail(ST_USAGE, "%s is not a folder: move it away", dir_path(at, name, buffer));
     TRY(dir_list(at, name, a, &e));
-    ret->missing = e.missing;
     ret->empty = !e.count;
     for (int i = 0; i < e.count; i++) TRY(look_at(at, name, e.name[i], kind, a, ret));
     return ST_OK;
@@ -181,11 +201,11 @@ static enum status check(const struct dir *at, const char *name, enum own_folder
                     "%s/%s was not written by Strobe, so %s is neither deleted nor replaced: move "
                     "that file away, or choose another name",
                     path, f.foreign, path);
-    bool any = kind == OWN_CHECKPOINTS || kind == OWN_CHECKPOINT;
-    if (f.missing || f.empty || f.recognised || any) return ST_OK;
+    bool any = kind == OWN_CHECKPOINTS || is_temporary(name);
+    if (f.empty || f.recognised || any) return ST_OK;
     return fail(ST_USAGE,
-                "%s has no %s that Strobe wrote, so this %s is neither deleted nor replaced: "
-                "choose another name",
+                "%s has no %s that Strobe wrote, so this %s is neither deleted nor replaced: move "
+                "it away, or choose another name",
                 path, folders[kind].file[0].name, folders[kind].words);
 }
 
@@ -204,6 +224,40 @@ enum status own_check_links(const struct dir *run, bool also_unread)
     return ST_OK;
 }
 
+void own_clean(const struct dir *at, const char *name, enum own_folder kind)
+{
+    struct arena scratch = {};
+    struct dir_entries e;
+    enum status st = dir_list(at, name, &scratch, &e);
+    for (int i = 0; st == ST_OK && i < e.count; i++) {
+        const char *path = arena_printf(&scratch, "%s/%s", name, e.name[i]);
+        const struct known_file *f = find(kind, e.name[i]);
+        if (!file_temporary_of(e.name[i])) continue;
+        if (kind == OWN_CHECKPOINTS && is_iteration(e.name[i]))
+            own_remove_temporary(at, path, OWN_CHECKPOINT);
+        else if (f && !strcmp(f->name, "ckpt"))
+            own_remove_temporary(at, path, OWN_CHECKPOINTS);
+        else if (f)
+            file_remove_temporary_at(at, path);
+    }
+    arena_release(&scratch);
+}
+
+void own_remove_temporary(const struct dir *at, const char *name, enum own_folder kind)
+{
+    if (own_check(at, name, kind) == ST_OK)
+        file_remove_temporary_at(at, name);
+    else
+        log_warning("%s", fail_message());
+}
+
+enum status own_clear_run(const struct dir *run)
+{
+    const struct known_file *f = folders[OWN_RUN].file;
+    for (; strcmp(f->name, "ckpt") != 0; f++) TRY(file_remove_at(run, f->name));
+    return ST_OK;
+}
+
 /* --- files ------------------------------------------------------------------------------------ */
 
 static enum status look_at_file(const char *path, enum own_file kind, bool *ret_there,
@@ -216,7 +270,7 @@ static enum status look_at_file(const char *path, enum own_file kind, bool *ret_
     if (!*ret_there) return ST_OK; /* what else is wrong, writing it tells */
     TRY(own_check_no_link(NULL, path));
     if (!S_ISREG(info.st_mode)) return fail(ST_IO, "%s: exists and is not a regular file", path);
-    TRY(file_begins(NULL, path, begins[kind], ret_own, &size));
+    TRY(file_begins(NULL, path, files[kind].begin, ret_own, &size));
     if (!*ret_own && kind == OWN_TRACE) TRY(file_begins(NULL, path, packed_trace, ret_own, &size));
     *ret_own |= size == 0;
     return ST_OK;
@@ -230,7 +284,7 @@ enum status own_check_file(const char *path, enum own_file kind)
     return fail(ST_USAGE,
                 "%s already exists and is not a %s of Strobe's, so it is not replaced: choose "
                 "another name, or move it away",
-                path, file_words[kind]);
+                path, files[kind].words);
 }
 
 enum status own_check_writable(const char *path, enum own_file kind)

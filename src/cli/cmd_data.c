@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 #include "base/visible.h"
 #include "cli/command.h"
-#include "config/config.h"
 #include "data/kind.h"
 #include "data/meta.h"
 #include "data/source.h"
@@ -180,7 +179,6 @@ enum status cmd_data(int argc, char **argv)
     r.name = argv[0];
     if (r.newlines && strcmp(r.newlines, "unix") != 0)
         return fail(ST_USAGE, "--newlines=%s: the only value is unix", r.newlines);
-    TRY(config_check_place("data_dir", r.data_dir));
     struct arena a = {};
     enum status st = make_or_show(&r, &a);
     arena_release(&a);

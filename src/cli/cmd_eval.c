@@ -65,8 +65,7 @@ enum status cmd_eval(int argc, char **argv)
     struct arena a = {0};
     struct saved_run s;
     bool named = false;
-    for (int i = 0; i < argc; i++)
-        named |= !strncmp(argv[i], "--dataset=", 10) || !strncmp(argv[i], "--data_dir=", 11);
+    for (int i = 0; i < argc; i++) named |= !strncmp(argv[i], "--dataset=", 10);
     enum status st = run_word_open(&s, argc, argv, "eval", best, &a);
     if (st == ST_OK) st = eval(&s, named, json, &a);
     arena_release(&a);

@@ -314,15 +314,6 @@ bool config_takes(const char *key, const char *value)
            (!strncasecmp(value, "true", n) || !strncasecmp(value, "false", n));
 }
 
-enum status config_check_place(const char *key, const char *path)
-{
-    if (path[0] != '~') return ST_OK;
-    return fail(ST_USAGE,
-                "%s = %s: only a shell expands ~; write the whole path, or ./%s for a folder of "
-                "that name",
-                key, path, path);
-}
-
 enum status config_check(const struct config *c)
 {
     const struct config_model *m = &c->model;
@@ -331,8 +322,8 @@ enum status config_check(const struct config *c)
     if (!*t->out_dir || !*c->data.data_dir)
         return fail(ST_USAGE, "%s is empty; set it to a folder, or remove the key",
                     *t->out_dir ? "data_dir" : "out_dir");
-    TRY(config_check_place("out_dir", t->out_dir));
-    TRY(config_check_place("data_dir", c->data.data_dir));
+    TRY(file_check_place("out_dir", t->out_dir));
+    TRY(file_check_place("data_dir", c->data.data_dir));
     if (c->data.batch_size * m->block_size > INT32_MAX)
         return fail(ST_USAGE,
                     "batch_size = %lld times block_size = %lld is too many tokens for one "

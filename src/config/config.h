@@ -139,8 +139,6 @@ bool config_takes(const char *key, const char *value);
 /* Checks keys that depend on each other (more warm-up than decay steps: ST_USAGE) and values that
  * the chosen device does not support (ST_UNSUPPORTED). */
 enum status config_check(const struct config *c);
-/* Refuses a folder that begins with ~, which only a shell expands (ST_USAGE). */
-enum status config_check_place(const char *key, const char *path);
 /* Says, one sentence each, which keys have no effect or not the expected one in a run that does the
  * steps from `begun` to max_iters. */
 void config_note_idle(const struct config *c, int64_t begun);

@@ -1,4 +1,4 @@
-/* THE list of keys that have no effect beside the others, or not the expected one. */
+/* THE list of keys that have no effect, or not the expected one, together with the others. */
 #include "base/log.h"
 #include "config/config.h"
 
@@ -10,13 +10,15 @@ void config_note_idle(const struct config *c, int64_t begun)
     long long most = t->max_iters, decay = t->lr_decay_iters;
     if (begun >= t->max_iters) return;
     if (c->model.dropout > 0 && lround(256 * c->model.dropout) == 0)
-        log_info("dropout = %g acts as 0: it is rounded to a multiple of 1/256", c->model.dropout);
+        log_info("dropout = %g has no effect: it is rounded to 0/256", c->model.dropout);
     if (t->decay_lr && t->warmup_iters >= t->max_iters)
-        log_info("warmup_iters = %lld does not end within max_iters = %lld: the learning rate only "
-                 "rises and does not reach learning_rate; lower warmup_iters",
-                 (long long)t->warmup_iters, most);
+        log_info(
+            "the learning rate never reaches learning_rate, because the warm-up of warmup_iters = "
+            "%lld is as long as the run (max_iters = %lld) or longer; lower warmup_iters",
+            (long long)t->warmup_iters, most);
     if (t->decay_lr && begun > 0 && decay < most && t->learning_rate > t->min_lr)
-        log_info("the learning rate stays at min_lr = %g from iteration %lld to the end, because "
-                 "lr_decay_iters = %lld; raise it to go on decaying",
-                 t->min_lr, begun > decay ? (long long)begun : decay, decay);
+        log_info(
+            "the learning rate stays at min_lr = %g from iteration %lld to the end, because its "
+            "decay ends at lr_decay_iters = %lld; raise lr_decay_iters to let it decay further",
+            t->min_lr, begun > decay ? (long long)begun : decay, decay);
 }

@@ -65,7 +65,7 @@ static enum status restore(const char *data_dir, const char *name, const char *f
 {
     struct set_lock lock = {};
     TRY(set_lock_take(&lock, data_dir, name, RESTORE_WAIT_MS));
-    enum status st = folder_restore_at(NULL, folder);
+    enum status st = folder_restore_at(NULL, folder, OWN_SET);
     set_lock_release(&lock);
     return st;
 }
@@ -235,7 +235,7 @@ static enum status write_folder(struct meta *m, const struct tokenized *t, int64
                                 const char *folder, struct arena *a)
 {
     struct folder_writer w;
-    TRY(folder_writer_open(&w, folder));
+    TRY(folder_writer_open(&w, folder, OWN_SET));
     enum status st = write_files(m, t->token, train, t->count, w.temporary, a);
     if (st == ST_OK) return folder_writer_commit(&w);
     folder_writer_discard(&w);
@@ -252,7 +252,7 @@ static enum status write_locked(const char *data_dir, const char *name, struct m
     bool exists = false;
     TRY(file_make_dirs(data_dir));
     TRY(set_lock_take(&lock, data_dir, name, 0));
-    enum status st = folder_restore_at(NULL, folder);
+    enum status st = folder_restore_at(NULL, folder, OWN_SET);
     if (st == ST_OK && !replace) st = dir_has(NULL, folder, &exists);
     if (st == ST_OK) st = own_check(NULL, folder, OWN_SET);
     if (st == ST_OK && exists)

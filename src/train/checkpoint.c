@@ -63,7 +63,7 @@ static enum status save(const struct dir *run, const struct weights_tensor *tens
     struct folder_writer w;
     TRY(dir_make(run, "ckpt"));
     TRY(own_check(run, name, OWN_CHECKPOINT));
-    TRY(folder_writer_open_at(&w, run, name));
+    TRY(folder_writer_open_at(&w, run, name, OWN_CHECKPOINT));
     enum status st = write_files(&w, tensors, count, state, a);
     if (st != ST_OK) {
         folder_writer_discard(&w);

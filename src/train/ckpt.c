@@ -186,25 +186,19 @@ static void remove_one(const struct dir *run, int64_t iter)
 {
     char name[CKPT_NAME];
     ckpt_name(name, iter);
-    if (own_check(run, name, OWN_CHECKPOINT) != ST_OK || folder_remove_at(run, name) != ST_OK)
+    if (folder_remove_at(run, name, OWN_CHECKPOINT) != ST_OK)
         log_warning("could not remove an old checkpoint: %s", fail_message());
 }
 
-void ckpt_clean(const struct dir *run, struct arena *a)
+void ckpt_clean(const struct dir *run)
 {
-    struct dir_entries entries;
-    if (dir_list(run, "ckpt", a, &entries) != ST_OK || entries.missing) return;
+    bool exists;
+    if (dir_has(run, "ckpt", &exists) != ST_OK || !exists) return;
     /* what has a temporary name may be what a checkpoint's name led to before a crash */
-    if (dir_sync(run, "ckpt") != ST_OK) {
+    if (dir_sync(run, "ckpt") == ST_OK)
+        own_clean(run, "ckpt", OWN_CHECKPOINTS);
+    else
         log_warning("no temporary folder is removed: %s", fail_message());
-        return;
-    }
-    for (int i = 0; i < entries.count; i++) {
-        const char *entry = entries.name[i];
-        int length = file_temporary_of(entry);
-        if (length && iter_of(arena_printf(a, "%.*s", length, entry)) >= 0)
-            file_remove_temporary_at(run, arena_printf(a, "ckpt/%s", entry));
-    }
 }
 
 /* A folder that cannot be removed wastes disk space but does not fail the run. */
@@ -227,5 +221,5 @@ void ckpt_prune(const struct dir *run, int64_t now, struct arena *a)
         if (was_read && iters[i] != now && iters[i] != best && iters[i] != spare)
             remove_one(run, iters[i]);
     }
-    ckpt_clean(run, a);
+    ckpt_clean(run);
 }

@@ -20,6 +20,6 @@ enum status ckpt_read_folder(struct checkpoint *c, bool whole, struct arena *a);
 /* Removes what is not needed beside checkpoint `now`, which must be complete. */
 void ckpt_prune(const struct dir *run, int64_t now, struct arena *a);
 /* Removes the temporary folders of writers and removers that were killed. Needs the claim. */
-void ckpt_clean(const struct dir *run, struct arena *a);
+void ckpt_clean(const struct dir *run);
 
 #endif

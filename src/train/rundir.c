@@ -14,26 +14,6 @@
 
 enum { MEMORY_ROWS = 20 }; /* rows of the memory map in plan.txt */
 
-static const char *const all_files[] = {"config.conf", "env.json",       "log.jsonl",
-                                        "plan.txt",    "plan.json",      "summary.json",
-                                        "samples.txt", "vocabulary.json"};
-static const char *const last_files[] = {"summary.json", "samples.txt"};
-
-static bool is_one_of(const char *name, int length, const char *const *names, int n)
-{
-    for (int i = 0; i < n; i++)
-        if ((int)strlen(names[i]) == length && !memcmp(names[i], name, (size_t)length)) return true;
-    return false;
-}
-
-/* A file of a run, or its folder of checkpoints. */
-static bool is_of_run(const char *name, int length)
-{
-    static const char *const folders[] = {"ckpt"};
-    return is_one_of(name, length, folders, COUNT_OF(folders)) ||
-           is_one_of(name, length, all_files, COUNT_OF(all_files));
-}
-
 /* --- the claim -------------------------------------------------------------------------------- */
 
 static enum status lock(const struct dir *d)
@@ -125,7 +105,7 @@ enum status rundir_look(const struct dir *dir, bool *ret_has_run)
     if (st == ST_OK && !f.recognised && other)
         st =
             fail(ST_USAGE,
-                 "%s/%s is not of a run of Strobe's: choose an empty or a new folder for --out_dir",
+                 "%s/%s is not part of a Strobe run: choose an empty or a new folder for --out_dir",
                  dir->path, other);
     arena_release(&scratch);
     if (st == ST_OK) *ret_has_run = f.recognised;
@@ -147,23 +127,16 @@ bool rundir_has_run(const char *path)
 
 void rundir_clean(const struct dir *dir)
 {
-    struct arena scratch = {0};
-    struct dir_entries e;
-    enum status st = dir_list(dir, ".", &scratch, &e);
-    for (int i = 0; st == ST_OK && i < e.count; i++)
-        if (is_of_run(e.name[i], file_temporary_of(e.name[i])))
-            file_remove_temporary_at(dir, e.name[i]);
-    ckpt_clean(dir, &scratch);
-    arena_release(&scratch);
+    own_clean(dir, ".", OWN_RUN);
+    ckpt_clean(dir);
 }
 
-static enum status remove_files(const struct dir *dir, const char *const *names, int n)
+/* Other pages of that name stay. */
+static void remove_page(const struct dir *dir)
 {
     char path[DIR_LONGEST + DIR_NAME];
     snprintf(path, sizeof path, "%s/report.html", dir->path);
-    own_remove(path, OWN_PAGE); /* other pages of that name stay */
-    for (int i = 0; i < n; i++) TRY(file_remove_at(dir, names[i]));
-    return ST_OK;
+    own_remove(path, OWN_PAGE);
 }
 
 enum status rundir_check_clear(const struct dir *dir)
@@ -175,8 +148,9 @@ enum status rundir_check_clear(const struct dir *dir)
 enum status rundir_clear(const struct dir *dir)
 {
     TRY(rundir_check_clear(dir));
-    TRY(folder_remove_at(dir, "ckpt"));
-    return remove_files(dir, all_files, COUNT_OF(all_files));
+    TRY(folder_remove_at(dir, "ckpt", OWN_CHECKPOINTS));
+    remove_page(dir);
+    return own_clear_run(dir);
 }
 
 enum status rundir_is_complete(const struct dir *dir, bool *ret_complete)
@@ -210,7 +184,9 @@ enum status rundir_progress(const struct dir *dir, bool *ret_complete, int64_t *
 
 enum status rundir_reopen(const struct dir *dir)
 {
-    return remove_files(dir, last_files, COUNT_OF(last_files));
+    remove_page(dir);
+    TRY(file_remove_at(dir, "summary.json"));
+    return file_remove_at(dir, "samples.txt");
 }
 
 /* --- the files -------------------------------------------------------------------------------- */

@@ -8,7 +8,6 @@
 #include "engine/device.h"
 #include "engine/weights.h"
 #include "train/rundir.h"
-#include "train/state_file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -68,30 +67,6 @@ enum status saved_check_data(const struct dir *run, const struct dataset *d, boo
         d->name, run->path, d->sha256[SPLIT_TRAIN], m.split[SPLIT_TRAIN].sha256);
 }
 
-static bool has_set(const char *data_dir, const struct config *c, struct arena *a)
-{
-    return file_is_dir(arena_printf(a, "%s/%s", data_dir, c->data.dataset));
-}
-
-const char *saved_data_dir(const char *run_dir, const struct config *c, struct arena *a)
-{
-    const char *data = c->data.data_dir, *out = c->train.out_dir, *path = run_dir;
-    bool absolute = data[0] == '/';
-    if (!strcmp(run_dir, out) || absolute != (out[0] == '/') || (absolute && has_set(data, c, a)))
-        return data;
-    int common = 0;
-    for (int i = 0; out[i] && out[i] == data[i]; i++)
-        if (out[i] == '/') common = i + 1;
-    for (const char *name = out + common; *name; name += strspn(name, "/")) {
-        size_t n = strcspn(name, "/");
-        if (n == 2 && !memcmp(name, "..", 2)) return data;
-        if (n != 1 || *name != '.') path = arena_printf(a, "%s/..", path);
-        name += n;
-    }
-    path = arena_printf(a, "%s/%s", path, data + common);
-    return has_set(path, c, a) ? path : data;
-}
-
 static void print_difference(void *user, const char *key, const char *in_checkpoint,
                              const char *in_file)
 {
@@ -134,26 +109,6 @@ static enum status check_run(const struct dir *run, const struct checkpoint *c, 
                 c->path, run->path);
 }
 
-/* Each block has at least one matrix of n_embd by n_embd: before memory is taken for a model, its
- * file must be that large. */
-static enum status check_size(const struct checkpoint *c, const struct config_model *m,
-                              struct arena *a)
-{
-    int fd;
-    int64_t bytes, least = 0;
-    if (model_reads(m, "n_layer") && model_reads(m, "n_embd"))
-        least = m->n_layer * m->n_embd * m->n_embd * (int64_t)sizeof(float);
-    const char *name = arena_printf(a, "%s/%s", c->name, state_tensor_file(STATE_MODEL));
-    if (file_open_at(c->at, name, &fd, &bytes) != ST_OK) return ST_OK; /* loading it says why */
-    close(fd);
-    if (bytes >= least) return ST_OK;
-    return fail(ST_FORMAT,
-                "%s/%s has %lld bytes, too few for a model with n_layer = %lld and n_embd = %lld: "
-                "the checkpoint is of a different model",
-                c->path, state_tensor_file(STATE_MODEL), (long long)bytes, (long long)m->n_layer,
-                (long long)m->n_embd);
-}
-
 enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
                          struct arena *a)
 {
@@ -161,10 +116,7 @@ enum status saved_config(const struct dir *run, const struct checkpoint *c, stru
     config_init(ret);
     TRY(config_read_memory(ret, name, c->state.config, a));
     TRY(check_run(run, c, a));
-    TRY(check_size(c, &ret->model, a));
-    TRY(compare_file(run, c, ret, a));
-    ret->data.data_dir = saved_data_dir(run->path, ret, a);
-    return ST_OK;
+    return compare_file(run, c, ret, a);
 }
 
 static enum status find_checkpoint(struct saved_run *s, struct arena *a)

@@ -21,9 +21,9 @@ struct saved_run {
 /* Opens a run directory with its last checkpoint (`best`: the one with the lowest validation loss),
  * or a single checkpoint such as runs/NAME/ckpt/000500. */
 enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a);
-/* The configuration that the checkpoint was trained with, which its digests protect; data_dir as
- * saved_data_dir finds it. ST_USAGE if the checkpoint is of another run. Warns of every
- * key that has another value in the run's config.conf, and of a config.conf that cannot be used. */
+/* The configuration that the checkpoint was trained with, which its digests protect. ST_USAGE if
+ * the checkpoint is of another run. Warns of every key that has another value in the run's
+ * config.conf, and of a config.conf that cannot be used. */
 enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
                          struct arena *a);
 /* Applies overrides; ST_USAGE if one changes a key that defines the model. */
@@ -37,9 +37,6 @@ enum status saved_engine(struct saved_run *s, unsigned kinds, struct engine *ret
  * unless `other_text`, its tokens differ. Warns if other tokens are accepted. */
 enum status saved_check_data(const struct dir *run, const struct dataset *d, bool other_text,
                              struct arena *a);
-/* Where the data sets of a run are, from the current folder: data_dir lies to run_dir as to out_dir
- * when the run was stored. As it is, if they are not there. */
-const char *saved_data_dir(const char *run_dir, const struct config *c, struct arena *a);
 /* ST_USAGE if the configurations differ in a key that defines the model or, if `training` is set,
  * in one that defines the training. */
 enum status saved_check_keys(const struct config *before, const struct config *now, bool training,

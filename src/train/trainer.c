@@ -402,7 +402,7 @@ static enum status loop_once(struct trainer *t)
 static void note_end(struct trainer *t, enum status st)
 {
     struct run_summary *s = &t->summary;
-    bool full = st == ST_IO && strstr(fail_message(), strerror(ENOSPC));
+    bool full = st == ST_IO && (fail_errno() == ENOSPC || fail_errno() == EDQUOT);
     if (s->end) return;
     s->end = st == ST_OK            ? "finished"
              : st == ST_NUMERIC     ? "nan"

@@ -23,18 +23,18 @@ enum { TRAINER_TIMED = 100000 }; /* maximum number of step times kept */
 
 struct trainer {
     const struct config *config;
-    struct config stored; /* in the run directory: with places that are right from any folder */
+    struct config stored; /* in the run directory: with the absolute data_dir */
     struct learner learner;
     struct facts facts;
     struct run_summary summary;
     /* Measured peaks, set after trainer_begin: FLOP/s of the type of the matmuls, bytes/s of a copy
      * larger than the caches; 0: unknown, so log lines have no mfu, plan_flops and plan_bytes. */
     double peak_flops, peak_bytes;
-    const char *disk_words; /* a line about the bytes that the run will write */
-    int64_t iter;           /* updates done */
-    int64_t begun;          /* updates done before this process started */
-    bool finished;          /* the run was already complete when it was opened */
-    int turns; /* socket that gives turns; TURN_NONE: work on. Set after trainer_begin */
+    char disk_words[160]; /* a line about the bytes that the run will write */
+    int64_t iter;         /* updates done */
+    int64_t begun;        /* updates done before this process started */
+    bool finished;        /* the run was already complete when it was opened */
+    int turns;            /* socket that gives turns; TURN_NONE: work on. Set after trainer_begin */
     /* private to trainer.c */
     struct arena *arena;
     struct evaluator evaluator;
@@ -84,8 +84,7 @@ enum status trainer_open(struct trainer *t, const struct config *c, const struct
 /* Trains to max_iters. On Ctrl-C and the other signals of base/interrupt.h it finishes the step,
  * saves, and returns ST_INTERRUPTED with the command that continues the run. If the log cannot be
  * written, the data cannot be read, or the run directory was moved, it saves too and returns that
- * error. Writes summary.json in
- * any case, and samples.txt at the end. */
+ * error. Writes summary.json in any case, and samples.txt at the end. */
 enum status trainer_run(struct trainer *t);
 void trainer_close(struct trainer *t);
 

@@ -31,7 +31,6 @@ static enum status read_before(struct trainer *t)
     if (!exists) return ST_OK;
     config_init(before);
     TRY(config_read(before, arena_printf(t->arena, "%s/config.conf", dir->path), t->arena));
-    before->data.data_dir = saved_data_dir(dir->path, before, t->arena);
     t->before = before;
     return ST_OK;
 }
@@ -164,24 +163,13 @@ static enum status write_dir(struct trainer *t, const struct environment *enviro
     return runlog_open(&t->log, dir, "log.jsonl", t->iter);
 }
 
-static enum status check_disk(struct trainer *t)
-{
-    struct disk_need need;
-    TRY(disk_forecast(t, &need));
-    struct str s = {0};
-    disk_print(&need, &s);
-    t->disk_words = arena_strdup(t->arena, str_text(&s));
-    str_release(&s);
-    return disk_check(&need, t->run.dir.path);
-}
-
 static enum status continue_run(struct trainer *t, bool changed)
 {
     TRY(saved_check_data(&t->run.dir, &t->learner.dataset, false, t->arena));
     TRY(load_last(t, changed));
     if (t->begun == t->config->train.max_iters) TRY(rundir_is_complete(&t->run.dir, &t->finished));
     if (t->finished) return ST_OK; /* change nothing */
-    TRY(check_disk(t));
+    TRY(disk_check(t));
     t->wrote = true;
     /* no save follows that would remove what a kill after the last one left */
     if (t->saved == t->config->train.max_iters) checkpoint_prune(&t->run.dir, t->saved);
@@ -199,7 +187,7 @@ static enum status begin(struct trainer *t, bool changed, const struct environme
         TRY(continue_run(t, changed));
         if (t->finished) return ST_OK;
     } else {
-        TRY(check_disk(t));
+        TRY(disk_check(t));
         t->wrote = true;
         TRY(rundir_clear(&t->run.dir));
     }
@@ -208,47 +196,30 @@ static enum status begin(struct trainer *t, bool changed, const struct environme
     return write_dir(t, environment);
 }
 
-static const char *real(const char *path, struct arena *a)
-{
-    char *found = realpath(path, NULL);
-    if (found) path = arena_strdup(a, found);
-    free(found);
-    return path;
-}
-
-/* If a place is absolute or not below the current folder, both are stored as absolute ones, so that
- * saved_data_dir finds the data. */
+/* The data is then found from any folder. */
 static void store_places(struct trainer *t)
 {
-    struct config *c = &t->stored;
-    const char *place[] = {t->config->train.out_dir, t->config->data.data_dir};
-    bool below = true;
-    *c = *t->config;
-    for (int i = 0; i < COUNT_OF(place); i++)
-        below &= place[i][0] != '/' && strcmp(place[i], ".") && !strstr(place[i], "..");
-    if (below) return;
-    c->train.out_dir = real(place[0], t->arena);
-    c->data.data_dir = real(place[1], t->arena);
+    t->stored = *t->config;
+    char *found = realpath(t->config->data.data_dir, NULL);
+    if (found) t->stored.data.data_dir = arena_strdup(t->arena, found);
+    free(found);
 }
 
-static void add_setting(void *user, const char *key, const char *, const char *now)
-{
-    bool extends = !strcmp(key, "max_iters");
-    if (!extends && !(config_key_flags(key) & KEY_PLACE)) str_printf(user, "%s=%s\n", key, now);
-}
-
-/* What the run began with: its settings but for max_iters, and its data. A resumed one keeps it. */
+/* What the run began with: its settings but for max_iters and places, and its data. A resumed one
+ * keeps it. */
 static enum status identify(struct trainer *t)
 {
     struct str s = {0};
-    struct config none;
+    struct config c = *t->config;
     char digest[HASH_HEX];
     if (t->found) t->identity = t->last.state.run;
-    if (!t->identity && t->config->train.init_from == INIT_RESUME)
+    if (!t->identity && c.train.init_from == INIT_RESUME)
         TRY(rundir_identity(&t->run.dir, t->arena, &t->identity));
     if (t->identity) return ST_OK;
-    config_init(&none);
-    config_diff(&none, t->config, add_setting, &s);
+    c.train.max_iters = 0;
+    c.train.init_from = INIT_SCRATCH;
+    c.train.out_dir = c.data.data_dir = "";
+    config_print(&c, &s);
     for (int i = 0; i < SPLIT_COUNT; i++) str_append(&s, t->learner.dataset.sha256[i]);
     hash_bytes(str_text(&s), s.len, digest);
     t->identity = arena_printf(t->arena, "%.16s", digest);

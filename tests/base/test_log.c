@@ -3,6 +3,7 @@
 #include "../support/capture.h"
 #include "../support/cases.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +120,32 @@ static void test_order_of_streams(void **state)
     assert_string_equal(text, "one\ntwo\nthree\n");
 }
 
+/* A reader of the results that stalls keeps no message back once a signal came. */
+static void test_results_without_a_reader(void **state)
+{
+    (void)state;
+    static char block[4096];
+    int ends[2], out;
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    while (write(ends[1], block, sizeof block) > 0) continue;
+    fcntl(ends[1], F_SETFL, 0);
+    fflush(stdout);
+    out = dup(STDOUT_FILENO);
+    dup2(ends[1], STDOUT_FILENO);
+    interrupt_catch();
+    raise(SIGTERM);
+    printf("a result");
+    stderr_capture();
+    log_info("a message");
+    const char *text = stderr_release();
+    interrupt_release();
+    while (read(ends[0], block, sizeof block) > 0) continue;
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    close(out), close(ends[0]), close(ends[1]);
+    assert_string_equal(text, "a message\n");
+}
+
 static void test_short_work_prints_nothing(void **state)
 {
     (void)state;
@@ -218,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_plain_lines),
         cmocka_unit_test(test_plain_lines_are_sparse),
         cmocka_unit_test(test_order_of_streams),
+        cmocka_unit_test(test_results_without_a_reader),
         cmocka_unit_test(test_short_work_prints_nothing),
         cmocka_unit_test(test_long_times_and_unknown_totals),
         cmocka_unit_test(test_terminal),

@@ -114,6 +114,15 @@ static void test_keep(void **state)
     assert_refused("--jsn", keep_batch, "unknown option --jsn; did you mean --json?");
 }
 
+static void test_a_text_is_no_word_for_a_shell(void **state)
+{
+    (void)state;
+    char *argv[] = {"--from=~/text", NULL};
+    int argc = 1;
+    assert_int_equal(opt_parse(table, &argc, argv, NULL), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "only a shell expands ~"));
+}
+
 static void test_print(void **state)
 {
     (void)state;
@@ -147,6 +156,7 @@ int main(void)
         cmocka_unit_test_setup(test_flag_values, reset),
         cmocka_unit_test_setup(test_errors, reset),
         cmocka_unit_test_setup(test_keep, reset),
+        cmocka_unit_test_setup(test_a_text_is_no_word_for_a_shell, reset),
         cmocka_unit_test_setup(test_print, reset),
         cmocka_unit_test_setup(test_help, reset),
     };

@@ -2,6 +2,7 @@
 
 #include "../support/workdir.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,6 +89,42 @@ static void test_checkpoints(void **state)
     assert_int_equal(unlink(workdir_path("ckpt/000010/notes")), 0);
     put("ckpt/model.pt", "mine");
     expect_refused(check("ckpt", OWN_CHECKPOINTS), "ckpt/model.pt was not written by Strobe");
+    assert_int_equal(unlink(workdir_path("ckpt/model.pt")), 0);
+    put("ckpt/000030/model.safetensors", "of another program");
+    expect_refused(check("ckpt/000030", OWN_CHECKPOINT), "000030 has no state.json that Strobe");
+    expect_refused(check("ckpt", OWN_CHECKPOINTS), "ckpt/000030/model.safetensors was not written");
+}
+
+/* The reason of a failure stays with its message. */
+static void test_the_reason_of_a_failure(void **state)
+{
+    (void)state;
+    struct failure kept;
+    assert_int_equal(dir_fail(NULL, "x", ENOSPC), ST_IO);
+    assert_int_equal(fail_in(ST_IO, "not saved"), ST_IO);
+    fail_keep(&kept);
+    assert_int_equal(dir_fail(NULL, "x", EIO), ST_IO);
+    assert_int_equal(fail_errno(), EIO);
+    fail_restore(&kept);
+    assert_int_equal(fail_errno(), ENOSPC);
+}
+
+/* Names that writers of older versions used, and those of folders that were set aside. */
+static void test_temporary_names_of_older_versions(void **state)
+{
+    (void)state;
+    put("set/meta.json", "{\"v\":1,\"kind\":\"characters\"");
+    put("set/train.bin.1234.tmp", "ab");
+    assert_int_equal(check("set", OWN_SET), ST_OK);
+    put("ckpt/000010.1234.old.tmp/model.safetensors", "");
+    put("ckpt/000010.0123456789ab.old.tmp/DONE", "");
+    put("ckpt/000010.1234.tmp/model.safetensors.1234.tmp", "");
+    assert_int_equal(check("ckpt", OWN_CHECKPOINTS), ST_OK);
+    put("set/train.bin.tmp", "mine");
+    expect_refused(check("set", OWN_SET), "set/train.bin.tmp was not written by Strobe");
+    assert_int_equal(unlink(workdir_path("set/train.bin.tmp")), 0);
+    put("set/train.bin.final.tmp", "mine");
+    expect_refused(check("set", OWN_SET), "set/train.bin.final.tmp was not written by Strobe");
 }
 
 static struct own_found look(struct arena *a)
@@ -142,6 +179,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_set_with_nothing_foreign, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_links_are_not_followed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_checkpoints, set_up, tear_down),
+        cmocka_unit_test(test_the_reason_of_a_failure),
+        cmocka_unit_test_setup_teardown(test_temporary_names_of_older_versions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_file_is_replaced_by_one_of_its_kind, set_up,
                                         tear_down),

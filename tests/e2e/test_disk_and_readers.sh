@@ -13,6 +13,15 @@ echo $? >code
 ls small/run >left 2>/dev/null
 "$STROBE" train tiny.conf --out_dir=small/run $one >one 2>&1
 echo $? >code_of_one
+rm -r small/run
+"$STROBE" train tiny.conf --out_dir=small/run --eval_iters=1 --max_iters=1000000 \
+    --eval_interval=1000000 --log_interval=1000000 >full 2>&1 &
+while ! [ -e small/run/log.jsonl ]; do sleep 0.1; done
+while ! grep -q eval small/run/log.jsonl; do sleep 0.1; done
+dd if=/dev/zero of=small/others bs=1k count=$(($(df -k --output=avail small | tail -n 1) - 40)) 2>&1
+kill -TERM $!
+wait $!
+cp small/run/summary.json full.json
 E2
 export STROBE one="--eval_iters=1 --max_iters=4 --eval_interval=4"
 unshare -rm sh inner 2>/dev/null || :
@@ -22,6 +31,7 @@ if [ -e code ]; then
     grep -q '^iter 0' out && fail "it is noticed late: $(cat out)"
     [ ! -s left ] || fail "files are left: $(cat left)"
     [ "$(cat code_of_one)" = 0 ] || fail "one checkpoint has room: $(cat one)"
+    grep -q '"end": "no disk"' full.json || fail "the disk was full: $(cat full full.json)"
 fi
 STROBE_LOG=info expect 0 'disk         1 checkpoint of' "$STROBE" train tiny.conf --out_dir=run \
     --eval_iters=1 --max_iters=4 --eval_interval=4
@@ -68,6 +78,6 @@ expect 1 'DONE has 68719476736 bytes, more than the 65 that are possible' "$STRO
 sed 's/n_layer = 2\\n/n_layer = 1024\\n/' run/ckpt/000004/state.json >state
 printf '%s\n' "$(sha256sum <state | cut -c 1-64)" >run/ckpt/000004/DONE
 cp state run/ckpt/000004/state.json
-expect 1 'too few for a model with n_layer = 1024' "$STROBE" eval run
-words="too few for a model with n_layer = 1024"
+expect 1 'the checkpoint is of a different model' "$STROBE" eval run
+words="the checkpoint is of a different model"
 expect 1 "$words" "$STROBE" train run --init_from=resume --max_iters=9

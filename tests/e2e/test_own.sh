@@ -43,9 +43,10 @@ keeps data -- '.new.lock is not a lock of Strobe' "$STROBE" data new --from=text
 # --- train: a folder of the user, names like those of a run, a link, checkpoints with more in them
 mkdir mine
 echo mine >mine/notes
-keeps mine -- 'mine/notes is not of a run of' "$STROBE" train tiny.conf $short --out_dir=mine
+keeps mine -- 'mine/notes is not part of a Strobe run' "$STROBE" train tiny.conf $short \
+    --out_dir=mine
 mv mine/notes mine/config.conf
-words='mine/config.conf is not of a run of'
+words='mine/config.conf is not part of a Strobe run'
 keeps mine -- "$words" "$STROBE" train tiny.conf --out_dir=mine --overwrite
 "$STROBE" train tiny.conf $short --out_dir=run >/dev/null
 echo mine >run/notes
@@ -76,8 +77,8 @@ mv page run/report.html
 # a configuration that was printed does not make a folder a run
 mkdir printed
 "$STROBE" config tiny.conf >printed/config.conf
-keeps printed -- 'printed/config.conf is not of a run' "$STROBE" train printed/config.conf \
-    --out_dir=printed
+keeps printed -- 'printed/config.conf is not part of a Strobe run' "$STROBE" train \
+    printed/config.conf --out_dir=printed
 mv run/log.jsonl log
 ln -s ../log run/log.jsonl
 for c in "report run" "train run --init_from=resume --max_iters=12"; do
@@ -91,6 +92,9 @@ keeps text -- 'text already exists and is not a page' "$STROBE" report run --htm
 keeps run -- 'is not a page' "$STROBE" report run --html=run/log.jsonl
 keeps run -- 'is not a sheet' "$STROBE" bench tiny.conf --save=run/ckpt/000009/DONE
 keeps run -- 'is not a picture' "$STROBE" memory tiny.conf --svg=run/report.html
+words='only a shell expands ~'
+keeps text -- "$words" "$STROBE" report run --html='~/page.html'
+keeps text -- "$words" "$STROBE" memory tiny.conf --svg='~/a.svg'
 mkdir profile
 echo '{}' >profile/profile.json
 keeps profile -- 'is not a profile' "$STROBE" profile tiny.conf --out_dir=profile

@@ -21,12 +21,13 @@ expect 2 "$words" "$STROBE" train runs/a --init_from=resume --max_iters=6
 expect 2 "$words" "$STROBE" train tiny.conf $short --out_dir=runs/a --init_from=resume --max_iters=6
 expect 2 "$words" "$STROBE" eval runs/a
 expect 2 "$words" "$STROBE" eval runs/a --best
+expect 2 "$words" "$STROBE" eval runs/a --data_dir="$PWD/data"
 expect 0 'the text of data set tiny differs' "$STROBE" eval runs/a --dataset=tiny
 cmp before runs/a/vocabulary.json || fail "the record of the run's text was changed"
 rm -r data
 mv kept data
 
-# --- from another folder; moved together; moved alone
+# --- from another folder; moved
 for run in "../home/runs/a" "$work/home/runs/a"; do
     (cd ../elsewhere && expect 0 'val loss' "$STROBE" eval $run)
 done
@@ -34,15 +35,12 @@ cd ../elsewhere
 expect 0 'val loss' "$STROBE" train ../home/runs/a --init_from=resume --max_iters=6
 cd "$work"
 mv home moved
-cd moved/runs
-expect 0 'val loss' "$STROBE" train a --init_from=resume --max_iters=8
-expect 0 'val loss' "$STROBE" eval b
-mv b "$work/alone"
-cd "$work/elsewhere"
-expect 1 'name the folder in which it is with --data_dir' "$STROBE" eval ../alone
-expect 0 'val loss' "$STROBE" eval ../alone --data_dir="$work/moved/data"
+cd elsewhere
+expect 1 'name the folder in which it is with --data_dir' "$STROBE" eval ../moved/runs/a
+expect 0 'val loss' "$STROBE" train ../moved/runs/a --init_from=resume --max_iters=8 \
+    --data_dir=../moved/data
+expect 0 'val loss' "$STROBE" eval ../moved/runs/a
 cd "$work"
-mv alone moved/runs/b
 
 # --- a checkpoint of another run
 cd moved
@@ -54,4 +52,4 @@ expect 2 "$words" "$STROBE" eval runs/b
 expect 2 "$words" "$STROBE" sample runs/b
 cmp before runs/b/log.jsonl || fail "the log was changed"
 rm -r runs/b/ckpt/000008
-expect 0 'val loss' "$STROBE" train runs/b --init_from=resume --max_iters=6
+expect 0 'val loss' "$STROBE" train runs/b --init_from=resume --max_iters=6 --data_dir=data
