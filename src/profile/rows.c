@@ -193,8 +193,9 @@ static void find_floor(const struct profile *p, struct profile_row *r)
     /* The time of all kernels of the node, because the cost is the node's. */
     double own = row_ms(p, r);
     double ms = stats_of(r->run_ms, r->runs).median * (own > 0 ? r->work_ms / own : 1);
-    /* What is faster than copies of that size had its data in a cache. */
-    if (memory > ms) memory = fmin(memory, 1e3 * r->cost.bytes / machine_copy_fastest(m)->moved);
+    if (memory > 0)
+        memory =
+            least_ms_of_bytes(memory, 1e3 * r->cost.bytes / machine_copy_fastest(m)->moved, ms);
     r->floor_ms = fmax(compute, memory);
     if (r->node < 0 || !(r->floor_ms > 0)) return;
     bool is_short = ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms;

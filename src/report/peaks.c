@@ -82,9 +82,11 @@ static void find_floor(const struct profile_file *p, struct profile_file_row *r)
     if (!(r->floor_ms > 0) || !(r->flops >= 0 && r->bytes >= 0) || !m->copies) return;
     double rate = m->gpu ? m->copy_rate[m->copies - 1]
                          : curve_at(m->copy_bytes, m->copy_rate, m->copies, r->bytes / m->threads);
-    for (int i = 0; i < m->copies && 1e3 * r->bytes / rate > r->run_ms.median; i++)
-        rate = fmax(rate, m->copy_rate[i]); /* its data was in a cache */
-    r->floor_ms = fmax(peak ? 1e3 * r->flops / peak->rate : 0, 1e3 * r->bytes / rate);
+    double fastest = rate;
+    for (int i = 0; i < m->copies; i++) fastest = fmax(fastest, m->copy_rate[i]);
+    r->floor_ms =
+        fmax(peak ? 1e3 * r->flops / peak->rate : 0,
+             least_ms_of_bytes(1e3 * r->bytes / rate, 1e3 * r->bytes / fastest, r->run_ms.median));
 }
 
 static void find_floors(struct profile_file *p, struct arena *a)
