@@ -79,9 +79,9 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
     X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "training tokens per second, by the median iteration", true) \
     X(COLUMN_MFU, "mfu", "MFU", \
       "model FLOPs (6 N + 12 L C T per token) as a share of the measured matmul peak", true) \
-    X(COLUMN_RUN_TOKENS, "run_tokens_per_s", "of the run", \
+    X(COLUMN_RUN_TOKENS, "run_tokens_per_s", "mean tokens/s", \
       "all tokens over all time, without the first iterations: what slow iterations cost counts", true) \
-    X(COLUMN_RUN_MFU, "run_mfu", "its MFU", "the same as a share of the measured matmul peak", true) \
+    X(COLUMN_RUN_MFU, "run_mfu", "mean MFU", "MFU of all tokens over all time", true) \
     X(COLUMN_SPEED, "speed", "speed", "speedup over the first run: the median of paired ratios if they trained in turns", true) \
     X(COLUMN_PLANNED, "memory_planned", "memory planned", "memory of the plan", true) \
     X(COLUMN_PLANNED_RATIO, "memory_ratio", "vs first", \
@@ -275,6 +275,9 @@ static const char *loss_words(const struct run *first, const struct run *r, stru
     const char *count = shared == 1 ? "at the one evaluation they share"
                                     : arena_printf(a, "over %d evaluations", shared);
     if (!by_iter) count = arena_printf(a, "%s after equally many tokens", count);
+    const char *batch = run_pair_find(first->setting, first->settings, "batch_size");
+    if (!str_same(batch, run_pair_find(r->setting, r->settings, "batch_size")))
+        count = arena_printf(a, "%s, each on batches of its own batch_size", count);
     if (largest == 0) return arena_printf(a, "validation losses are equal %s", count);
     return arena_printf(a, "validation losses differ by at most %.2g %s (%+.2g at the last)",
                         largest, count, last);
@@ -383,12 +386,13 @@ static void add_notes(struct comparison *c, struct arena *a)
                  "The MFU of %s is above 100 %%: the peak was measured too low, perhaps on a busy "
                  "machine; `strobe machine` measures it again.",
                  run->name);
+        const char *then = all_in_turns(c)
+                               ? "its times are too long; the verdict compares turns and "
+                                 "allows for that"
+                               : "do not trust its times";
         if (run->figures.others_busy > LOAD_BUSY)
             NOTE(n, "Other programs used %.0f %% of the processors while %s ran: %s.",
-                 run->figures.others_busy * 100, run->name,
-                 all_in_turns(c)
-                     ? "its times are too long; the verdict compares turns and allows for that"
-                     : "do not trust its times");
+                 run->figures.others_busy * 100, run->name, then);
     }
     const char *busy = busy_words(c->run, c->runs, a);
     if (busy) note(n, busy);

@@ -5,13 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-/* The whole environment but its date, as a text. */
-static const char *where(const struct run *r, struct arena *a)
+/* The plan and the whole environment but its date; NULL: unknown. */
+static const char *plan_of(const struct run *r, struct arena *a)
 {
     struct str s = {0};
+    if (!r->plan.work) return NULL;
+    str_append(&s, r->plan.work);
     for (int i = 0; i < r->environments; i++)
         if (strcmp(r->environment[i].key, "date") != 0)
-            str_printf(&s, "%s=%s\n", r->environment[i].key, r->environment[i].value);
+            str_printf(&s, "\n%s=%s", r->environment[i].key, r->environment[i].value);
     const char *text = arena_strdup(a, str_text(&s));
     str_release(&s);
     return text;
@@ -31,8 +33,7 @@ static struct timed timed_of(const struct run *r, bool turns, struct arena *a)
         ms[t.n++] = x;
     }
     t.work = r->plan.tokens_per_step;
-    t.plan = r->plan.work;
-    t.where = where(r, a);
+    t.plan = plan_of(r, a);
     t.others = r->figures.others_busy;
     return t;
 }

@@ -84,11 +84,10 @@ static void test_equal_plans(void **state)
     struct arena a = {0};
     fill(20, 10);
     struct timed x = timed(slow, 1, NULL), y = timed(fast, 1, NULL);
-    x.plan = y.plan = "abc";
-    x.where = "here";
-    y.where = "there";
+    x.plan = "abc here";
+    y.plan = "abc there";
     assert_int_equal(judge(&x, &y).how, JUDGED_APART);
-    y.where = "here";
+    y.plan = "abc here";
     struct judgement j = judge(&x, &y);
     assert_int_equal(j.how, JUDGED_SAME_PLAN);
     assert_string_equal(judge_cell(&j, &a), "same plan");

@@ -99,6 +99,10 @@ static void test_losses_that_are_not_comparable(void **state)
     assert_non_null(strstr(c.verdict[0], "by at most 0.3 at the one evaluation they share after "
                                          "equally many tokens"));
     assert_string_equal(cell(&c, 1, "tokens")->text, "20,000");
+    assert_null(strstr(c.verdict[0], "batch_size"));
+    fixture_write(f, "b/config.conf", "batch_size = 9\n");
+    assert_non_null(strstr(compare(f, dirs, 2).verdict[0],
+                           " after equally many tokens, each on batches of its own batch_size ("));
     fixture_write(f, "b/plan.json", "{\"v\":1,\"tokens_per_step\":3000}");
     assert_non_null(
         strstr(compare(f, dirs, 2).verdict[0], "never evaluated after equally many training"));
@@ -257,7 +261,9 @@ static void test_busy_and_apart(void **state)
     fixture_write(f, "b/summary.json", busy);
     struct comparison c = compare(f, dirs, 2);
     assert_non_null(strstr(c.verdict[0], "cannot be compared in speed with a, because other "
-                                         "programs used 75 % of the processors"));
+                                         "programs used the machine meanwhile"));
+    assert_non_null(strstr(c.note[0], "Other programs used 75 % of the processors while b ran"));
+    fixture_write(f, "b/summary.json", busy);
     write_turns(f, "a", 7, 20, 11);
     write_turns(f, "b", 7, 20, 10);
     c = compare(f, dirs, 2);
