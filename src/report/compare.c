@@ -393,6 +393,9 @@ static void add_notes(struct comparison *c, struct arena *a)
         if (run->figures.others_busy > LOAD_BUSY)
             NOTE(n, "Other programs used %.0f %% of the processors while %s ran: %s.",
                  run->figures.others_busy * 100, run->name, then);
+        if (run->gauges.figures.others > LOAD_BUSY)
+            NOTE(n, "Other programs were on the GPU for %.0f %% of the time while %s ran: %s.",
+                 run->gauges.figures.others * 100, run->name, then);
     }
     const char *busy = busy_words(c->run, c->runs, a);
     if (busy) note(n, busy);

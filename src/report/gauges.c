@@ -9,7 +9,7 @@
 void gauges_init(struct gauges *g)
 {
     *g = (struct gauges){.clock_max_mhz = NAN, .power_limit_w = NAN};
-    g->figures = (struct gauge_figures){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
+    g->figures = (struct gauge_figures){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
 }
 
 static void remember(double *last, double x)
@@ -96,6 +96,7 @@ void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
         .joules_per_token = lenient_number(summary, "joules_per_token"),
         .throttled = finite_or(lenient_number(summary, "throttled"),
                                mean(g, offsetof(struct gauge_point, throttled), points)),
+        .others = lenient_number(summary, "others"),
         .throttled_by = reasons(json_object_get(summary, "throttled_by"), a),
     };
 #undef MEAN

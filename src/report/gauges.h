@@ -24,6 +24,7 @@ struct gauge_point {
 struct gauge_figures {
     double utilization, clock_mhz, power_w, joules_per_token, throttled;
     double memory_utilization, sm_active, tensor_active, dram_active;
+    double others;            /* share of the time with other programs on the GPU */
     const char *throttled_by; /* "power limit, heat"; NULL: nothing, or unknown */
 };
 

@@ -263,6 +263,11 @@ static void test_busy_and_apart(void **state)
     assert_non_null(strstr(c.verdict[0], "cannot be compared in speed with a, because other "
                                          "programs used the machine meanwhile"));
     assert_non_null(strstr(c.note[0], "Other programs used 75 % of the processors while b ran"));
+    fixture_write(f, "b/summary.json",
+                  "{\"v\":1,\"iters\":10,\"complete\":true,\"gauges\":{\"others\":0.5}}");
+    c = compare(f, dirs, 2);
+    assert_int_equal(c.speed[1].how, JUDGED_BUSY);
+    assert_non_null(strstr(c.note[0], "on the GPU for 50 % of the time while b ran"));
     fixture_write(f, "b/summary.json", busy);
     write_turns(f, "a", 7, 20, 11);
     write_turns(f, "b", 7, 20, 10);
