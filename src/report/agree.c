@@ -43,7 +43,6 @@ static bool disagree(const struct judgement *x, const struct judgement *y)
 void agree_note(struct comparison *runs, const struct profile_file *profile, int profiles,
                 const struct changes *change, struct arena *a)
 {
-    char clock[VERDICT_TEXT], profiled[VERDICT_TEXT];
     for (int i = 0; i < profiles; i++)
         if (profile[i].run >= 0) compare_times(runs, &profile[i], a);
     for (int i = 1; i < profiles; i++) {
@@ -51,12 +50,12 @@ void agree_note(struct comparison *runs, const struct profile_file *profile, int
         if (profile[0].run != 0 || run < 1) continue;
         const struct judgement *x = &runs->speed[run], *y = &change[i - 1].speed;
         if (!disagree(x, y)) continue;
+        const char *first = runs->run[0].name;
         note(runs,
              arena_printf(a,
-                          "The clock of the runs says of %s beside %s: %s. The profiles say: %s. "
-                          "They disagree; believe neither before both are measured in turns.",
-                          runs->run[run].name, runs->run[0].name, verdict_text(&x->verdict, clock),
-                          verdict_text(&y->verdict, profiled)),
+                          "By the clock of the runs %s %s; by the profiles it %s. They disagree; "
+                          "believe neither before both are measured in turns.",
+                          runs->run[run].name, judge_words(x, first, a), judge_words(y, first, a)),
              a);
     }
 }

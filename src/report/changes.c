@@ -288,22 +288,6 @@ static const char *memory_words(const struct changes *c, struct arena *a)
                         str_bytes(before, x), 100 * (y / x - 1));
 }
 
-/* One set of ceilings serves both (peaks.h). */
-static const char *ceilings_words(const struct changes *c, struct arena *a)
-{
-    const struct profile_file *both[] = {c->before, c->after};
-    const char *text = "";
-    for (int i = 0; i < COUNT_OF(both); i++)
-        if (both[i]->raised)
-            text = arena_printf(a, "%s%s %s has %s", text, *text ? ";" : "", both[i]->name,
-                                both[i]->raised);
-    if (!*text) return "";
-    return arena_printf(a,
-                        " Floors and shares are by the best ceilings of these profiles, since one "
-                        "can only be measured too low:%s.",
-                        text);
-}
-
 const char *changes_words(const struct changes *c, struct arena *a)
 {
     double less = c->before_ms - c->after_ms;
@@ -332,8 +316,12 @@ const char *changes_words(const struct changes *c, struct arena *a)
                              " There is no verdict about speed, because %s has no times of chunks, "
                              "as older programs write it: profile it again.",
                              (c->before->chunks.n ? c->after : c->before)->name);
+    const char *ceilings = c->before->raised || c->after->raised
+                               ? " Floors and shares are by the best ceilings of these profiles, "
+                                 "since one can only be measured too low."
+                               : "";
     return arena_printf(a, "%s.%s%s%s%s", text, speed ? speed : "", noise_words(c, a),
-                        memory_words(c, a), ceilings_words(c, a));
+                        memory_words(c, a), ceilings);
 }
 
 static const struct table_column columns[] = {

@@ -226,22 +226,16 @@ const char *compare_why_not(const struct run *x, const struct run *y, struct are
     return NULL;
 }
 
-/* Training tokens before an evaluation; iterations if they are unknown. */
-static double seen_at(const struct run *r, int eval)
-{
-    double per_step = r->plan.tokens_per_step;
-    return (double)r->eval[eval].iter * (per_step > 0 ? per_step : 1);
-}
-
 int compare_val_loss(const struct run *a, const struct run *b, double *ret_largest,
                      double *ret_last)
 {
     int shared = 0;
     bool by_iter = same_tokens_per_step(a, b);
+    double of_a = by_iter ? 1 : a->plan.tokens_per_step,
+           of_b = by_iter ? 1 : b->plan.tokens_per_step;
     *ret_largest = *ret_last = 0;
     for (int i = 0, j = 0; i < a->evals && j < b->evals;) {
-        double x = by_iter ? (double)a->eval[i].iter : seen_at(a, i);
-        double y = by_iter ? (double)b->eval[j].iter : seen_at(b, j);
+        double x = of_a * (double)a->eval[i].iter, y = of_b * (double)b->eval[j].iter;
         double d = b->eval[j].val_loss - a->eval[i].val_loss;
         i += x <= y;
         j += y <= x;
@@ -315,19 +309,14 @@ const char *compare_end(const struct run *r, struct arena *a)
 {
     const struct run_figures *f = &r->figures;
     const char *why = f->why ? arena_printf(a, ": %s", f->why) : "";
-    long long iters = f->iters;
     if (f->nan_iter >= 0 && f->why) return arena_printf(a, "%s diverged%s.", r->name, why);
     if (f->nan_iter >= 0)
         return arena_printf(a, "%s diverged: its loss is NaN or infinite at iteration %lld.",
                             r->name, (long long)f->nan_iter);
     if (f->complete) return NULL;
-    if (!f->end)
-        return arena_printf(a,
-                            "%s is not finished: it ends at iteration %lld. There is no record of "
-                            "its end: it was killed, or it still runs.",
-                            r->name, iters);
-    return arena_printf(a, "%s is not finished: it ends at iteration %lld: %s%s.", r->name, iters,
-                        f->end, why);
+    return arena_printf(a, "%s is not finished: it ends at iteration %lld: %s%s.", r->name,
+                        (long long)f->iters, f->end ? f->end : "it was killed, or it still runs",
+                        why);
 }
 
 static bool differs(const struct difference *list, int n, const char *key)
@@ -361,19 +350,6 @@ static void add_gauge_notes(struct noting *n)
     }
 }
 
-/* Whether all verdicts about speed, of which there is at least one, are of turns. */
-static bool all_in_turns(const struct comparison *c)
-{
-    bool in_turns = false;
-    for (int r = 1; r < c->runs; r++) {
-        if (c->speed[r].how == JUDGED_IN_TURNS)
-            in_turns = true;
-        else if (c->speed[r].how != JUDGED_SAME_PLAN)
-            return false;
-    }
-    return in_turns;
-}
-
 static void add_notes(struct comparison *c, struct arena *a)
 {
     struct noting notes = {.c = c, .a = a}, *n = &notes;
@@ -386,16 +362,14 @@ static void add_notes(struct comparison *c, struct arena *a)
                  "The MFU of %s is above 100 %%: the peak was measured too low, perhaps on a busy "
                  "machine; `strobe machine` measures it again.",
                  run->name);
-        const char *then = all_in_turns(c)
-                               ? "its times are too long; the verdict compares turns and "
-                                 "allows for that"
-                               : "do not trust its times";
         if (run->figures.others_busy > LOAD_BUSY)
-            NOTE(n, "Other programs used %.0f %% of the processors while %s ran: %s.",
-                 run->figures.others_busy * 100, run->name, then);
+            NOTE(n,
+                 "Other programs used %.0f %% of the processors while %s ran, so its times are "
+                 "long.",
+                 run->figures.others_busy * 100, run->name);
         if (run->gauges.figures.others > LOAD_BUSY)
-            NOTE(n, "Other programs were on the GPU for %.0f %% of the time while %s ran: %s.",
-                 run->gauges.figures.others * 100, run->name, then);
+            NOTE(n, "Other programs were on the GPU for %.0f %% of the time while %s ran.",
+                 run->gauges.figures.others * 100, run->name);
     }
     const char *busy = busy_words(c->run, c->runs, a);
     if (busy) note(n, busy);
