@@ -63,12 +63,6 @@ const struct timed_turn *timed_rounds(int n, struct arena *a)
 
 /* --- in words --------------------------------------------------------------------------------- */
 
-static const char *uncertain_words(const struct verdict *v, struct arena *a)
-{
-    if (!isfinite(v->high) || !(v->low > 0)) return "too few times";
-    return arena_printf(a, "%.2f to %.2f times as fast", v->low, v->high);
-}
-
 const char *judge_words(const struct judgement *j, const char *first, struct arena *a)
 {
     const struct verdict *v = &j->verdict;
@@ -90,9 +84,14 @@ const char *judge_words(const struct judgement *j, const char *first, struct are
     if (v->kind == VERDICT_UNCERTAIN && j->how == JUDGED_IN_TURNS && v->pairs < VERDICT_PAIRS)
         how =
             arena_printf(a, "in %d turns of the %d that a verdict needs", v->pairs, VERDICT_PAIRS);
+    if (v->kind == VERDICT_UNCERTAIN && !(isfinite(v->high) && v->low > 0))
+        return arena_printf(a, "cannot be told apart in speed%s from %s (too few times, %s)", per,
+                            first, how);
     if (v->kind == VERDICT_UNCERTAIN)
-        return arena_printf(a, "cannot be told apart in speed%s from %s (%s, %s)", per, first,
-                            uncertain_words(v, a), how);
+        return arena_printf(a,
+                            "cannot be told apart in speed%s from %s (%.2f to %.2f times as fast, "
+                            "%s)",
+                            per, first, v->low, v->high, how);
     return arena_printf(a, "is %.2f times as %s%s as %s (%.2f to %.2f, %s)",
                         slow ? 1 / v->speed : v->speed, slow ? "slow" : "fast", per, first,
                         slow ? 1 / v->high : v->low, slow ? 1 / v->low : v->high, how);

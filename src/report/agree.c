@@ -4,20 +4,12 @@
 
 static const double APART = 1.1;
 
-static void note(struct comparison *c, const char *text, struct arena *a)
-{
-    const char **all = ARENA_NEW(a, const char *, c->notes + 1);
-    for (int i = 0; i < c->notes; i++) all[i] = c->note[i];
-    all[c->notes++] = text;
-    c->note = all;
-}
-
 static void compare_times(struct comparison *runs, const struct profile_file *p, struct arena *a)
 {
     const struct run *r = &runs->run[p->run];
     double clock = r->figures.ms_median, ratio = p->plain_ms / clock;
     if (!(ratio > APART || ratio < 1 / APART)) return;
-    note(
+    compare_note(
         runs,
         arena_printf(a,
                      "The clock of %s gives %.4g ms for a step, its profile %.4g ms (without "
@@ -27,16 +19,10 @@ static void compare_times(struct comparison *runs, const struct profile_file *p,
         a);
 }
 
-static bool is_named(const struct judgement *s)
-{
-    return s->verdict.kind == VERDICT_FASTER || s->verdict.kind == VERDICT_SLOWER;
-}
-
-/* One names a winner, and the other another one, or none within the first one's interval. */
+/* Their intervals have no speed in common. */
 static bool disagree(const struct judgement *x, const struct judgement *y)
 {
     if (x->how < JUDGED_APART || y->how < JUDGED_APART) return false;
-    if (!is_named(x) && !is_named(y)) return false;
     return x->verdict.low > y->verdict.high || y->verdict.low > x->verdict.high;
 }
 
@@ -51,11 +37,12 @@ void agree_note(struct comparison *runs, const struct profile_file *profile, int
         const struct judgement *x = &runs->speed[run], *y = &change[i - 1].speed;
         if (!disagree(x, y)) continue;
         const char *first = runs->run[0].name;
-        note(runs,
-             arena_printf(a,
-                          "By the clock of the runs %s %s; by the profiles it %s. They disagree; "
-                          "believe neither before both are measured in turns.",
-                          runs->run[run].name, judge_words(x, first, a), judge_words(y, first, a)),
-             a);
+        compare_note(
+            runs,
+            arena_printf(a,
+                         "By the clock of the runs %s %s; by the profiles it %s. They disagree; "
+                         "believe neither before both are measured in turns.",
+                         runs->run[run].name, judge_words(x, first, a), judge_words(y, first, a)),
+            a);
     }
 }

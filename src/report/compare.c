@@ -292,17 +292,12 @@ static const char *verdict_of(const struct comparison *c, int n, struct arena *a
     return text == r->name ? NULL : arena_printf(a, "%s.", text);
 }
 
-/* Adds a sentence of caution. */
-struct noting {
-    struct comparison *c;
-    int capacity;
-    struct arena *a;
-};
-#define NOTE(n, ...) note(n, arena_printf((n)->a, __VA_ARGS__))
-static void note(struct noting *n, const char *text)
+void compare_note(struct comparison *c, const char *text, struct arena *a)
 {
-    ARENA_GROW(n->a, n->c->note, n->c->notes, n->capacity);
-    n->c->note[n->c->notes++] = text;
+    const char **all = ARENA_NEW(a, const char *, c->notes + 1);
+    for (int i = 0; i < c->notes; i++) all[i] = c->note[i];
+    all[c->notes++] = text;
+    c->note = all;
 }
 
 const char *compare_end(const struct run *r, struct arena *a)
@@ -327,10 +322,10 @@ static bool differs(const struct difference *list, int n, const char *key)
 }
 
 /* Notes about clocks, because they change the times. */
-static void add_gauge_notes(struct noting *n)
+#define NOTE(...) compare_note(c, arena_printf(a, __VA_ARGS__), a)
+static void add_gauge_notes(struct comparison *c, struct arena *a)
 {
     static const double slowed = 0.05, other_clock = 0.02;
-    const struct comparison *c = n->c;
     const struct run *first = &c->run[0];
     bool same_device = !differs(c->environment, c->environments, "device") &&
                        !differs(c->environment, c->environments, "cpu");
@@ -339,12 +334,11 @@ static void add_gauge_notes(struct noting *n)
         const struct gauge_figures *g = &run->gauges.figures;
         double change = g->clock_mhz / first->gauges.figures.clock_mhz - 1;
         if (g->throttled > slowed)
-            NOTE(n, "While %s ran, the clock of its device was lowered %.0f %% of the time%s%s.",
+            NOTE("While %s ran, the clock of its device was lowered %.0f %% of the time%s%s.",
                  run->name, g->throttled * 100, g->throttled_by ? ": " : "",
                  g->throttled_by ? g->throttled_by : "");
         if (fabs(change) > other_clock && same_device)
-            NOTE(n,
-                 "%s ran at a clock %.0f %% %s than %s, which explains part of the difference in "
+            NOTE("%s ran at a clock %.0f %% %s than %s, which explains part of the difference in "
                  "time.",
                  run->name, fabs(change) * 100, change < 0 ? "lower" : "higher", first->name);
     }
@@ -352,37 +346,34 @@ static void add_gauge_notes(struct noting *n)
 
 static void add_notes(struct comparison *c, struct arena *a)
 {
-    struct noting notes = {.c = c, .a = a}, *n = &notes;
     for (int r = 0; r < c->runs; r++) {
         const struct run *run = &c->run[r];
         const char *end = compare_end(run, a);
-        if (end) note(n, end);
+        if (end) compare_note(c, end, a);
         if (run->figures.mfu > 1)
-            NOTE(n,
-                 "The MFU of %s is above 100 %%: the peak was measured too low, perhaps on a busy "
+            NOTE("The MFU of %s is above 100 %%: the peak was measured too low, perhaps on a busy "
                  "machine; `strobe machine` measures it again.",
                  run->name);
         if (run->figures.others_busy > LOAD_BUSY)
-            NOTE(n,
-                 "Other programs used %.0f %% of the processors while %s ran, so its times are "
+            NOTE("Other programs used %.0f %% of the processors while %s ran, so its times are "
                  "long.",
                  run->figures.others_busy * 100, run->name);
         if (run->gauges.figures.others > LOAD_BUSY)
-            NOTE(n, "Other programs were on the GPU for %.0f %% of the time while %s ran.",
+            NOTE("Other programs were on the GPU for %.0f %% of the time while %s ran.",
                  run->gauges.figures.others * 100, run->name);
     }
     const char *busy = busy_words(c->run, c->runs, a);
-    if (busy) note(n, busy);
-    add_gauge_notes(n);
+    if (busy) compare_note(c, busy, a);
+    add_gauge_notes(c, a);
     static const char *const keys[] = {"cpu", "device", "commit", "compiler", "mode"};
     static const char *const words[] = {"processors", "devices", "versions of the program",
                                         "compilers", "builds"};
     for (int k = 0; k < COUNT_OF(keys); k++)
         if (differs(c->environment, c->environments, keys[k]))
-            NOTE(n, "The runs used different %s, so not only the settings differ.", words[k]);
+            NOTE("The runs used different %s, so not only the settings differ.", words[k]);
     if (differs(c->environment, c->environments, "threads") &&
         !differs(c->setting, c->settings, "threads"))
-        note(n, "The runs had different numbers of threads.");
+        compare_note(c, "The runs had different numbers of threads.", a);
 }
 
 void compare_runs(const struct run *run, int n, struct arena *a, struct comparison *ret_comparison)

@@ -27,10 +27,8 @@ static struct timed timed_of(const struct run *r, bool turns, struct arena *a)
     struct timed_turn *turn = ARENA_NEW(a, struct timed_turn, n + 1);
     struct timed t = {.ms = ms, .turn = turns ? turn : NULL, .unit = "token"};
     for (int i = first; i < n; i++) {
-        double x = turns ? r->turn[i].ms : r->step[i].ms;
-        if (!isfinite(x)) continue;
         if (turns) turn[t.n] = (struct timed_turn){r->turn[i].of, r->turn[i].turn};
-        ms[t.n++] = x;
+        ms[t.n++] = turns ? r->turn[i].ms : r->step[i].ms;
     }
     t.work = r->plan.tokens_per_step;
     t.plan = plan_of(r, a);
