@@ -1,6 +1,7 @@
 #include "backend/sample.h"
 
-const struct device_sample sample_unknown = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+const struct device_sample sample_unknown = {-1, -1, -1, -1, -1, -1, -1, -1,
+                                             -1, -1, -1, -1, -1, -1, 0};
 
 const char *throttle_name(enum throttle t)
 {

@@ -30,6 +30,8 @@ struct device_sample {
     double memory_bytes;
     double temperature_c;
     int throttle; /* 1 << enum throttle for each reason */
+    int others;   /* other programs that compute on a GPU */
+    int other;    /* process id of the first of them; 0: there is none */
 };
 
 /* A sample in which nothing is known. */

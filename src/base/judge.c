@@ -12,11 +12,11 @@ static int pairs_of(const struct timed *x, const struct timed *y, double *ret_fi
     int n = 0;
     for (int i = 0, k = 0; x->turn && y->turn && i < x->n && k < y->n;) {
         const struct timed_turn *t = &x->turn[i], *u = &y->turn[k];
-        bool before = t->of != u->of ? t->of < u->of : t->number < u->number;
-        if (t->of == u->of && t->number == u->number) {
+        double later = t->of == u->of ? t->number - u->number : t->of - u->of;
+        if (later == 0) {
             ret_first[n] = x->ms[i++] / x->work;
             ret_second[n++] = y->ms[k++] / y->work;
-        } else if (before) {
+        } else if (later < 0) {
             i++;
         } else {
             k++;
@@ -25,40 +25,31 @@ static int pairs_of(const struct timed *x, const struct timed *y, double *ret_fi
     return n;
 }
 
-static const double *per_unit(const struct timed *t, struct arena *a)
+static void per_unit(const struct timed *t, double *ret)
 {
-    double *x = ARENA_NEW(a, double, t->n);
-    for (int i = 0; i < t->n; i++) x[i] = t->ms[i] / t->work;
-    return x;
+    for (int i = 0; i < t->n; i++) ret[i] = t->ms[i] / t->work;
 }
 
-static void conclude(const struct timed *x, const struct timed *y, struct judgement *j,
-                     struct arena *a)
-{
-    double *first = ARENA_NEW(a, double, x->n), *second = ARENA_NEW(a, double, x->n);
-    int n = pairs_of(x, y, first, second);
-    j->others = fmax(x->others, y->others);
-    if (x->work != y->work) j->per = x->unit;
-    if (n) {
-        j->how = JUDGED_IN_TURNS;
-        j->verdict = verdict_of_pairs(first, second, n);
-        return;
-    }
-    j->verdict = verdict_of_series(per_unit(x, a), x->n, per_unit(y, a), y->n);
-    if (j->verdict.pairs < VERDICT_FEW) return;
-    j->how = j->others > LOAD_BUSY ? JUDGED_BUSY : JUDGED_APART;
-    if (j->how == JUDGED_BUSY) j->verdict.kind = VERDICT_UNCERTAIN;
-}
-
-struct judgement judge(const struct timed *first, const struct timed *second)
+struct judgement judge(const struct timed *x, const struct timed *y)
 {
     struct judgement j = {0};
     struct arena scratch = {0};
-    if (!first->n || !second->n || !(first->work > 0) || !(second->work > 0)) return j;
-    if (!str_same(first->unit, second->unit)) return j;
-    if (first->plan && str_same(first->plan, second->plan) && str_same(first->where, second->where))
-        return (struct judgement){.how = JUDGED_SAME_PLAN};
-    conclude(first, second, &j, &scratch);
+    if (!x->n || !y->n || !(x->work > 0 && y->work > 0) || !str_same(x->unit, y->unit)) return j;
+    if (x->plan && str_same(x->plan, y->plan)) return (struct judgement){.how = JUDGED_SAME_PLAN};
+    double *first = ARENA_NEW(&scratch, double, x->n), *second = ARENA_NEW(&scratch, double, y->n);
+    int pairs = pairs_of(x, y, first, second);
+    if (x->work != y->work) j.per = x->unit;
+    if (pairs) {
+        j.how = JUDGED_IN_TURNS;
+        j.verdict = verdict_of_pairs(first, second, pairs);
+    } else {
+        per_unit(x, first);
+        per_unit(y, second);
+        j.verdict = verdict_of_series(first, x->n, second, y->n);
+        bool busy = x->others > LOAD_BUSY || y->others > LOAD_BUSY;
+        if (j.verdict.pairs >= VERDICT_FEW) j.how = busy ? JUDGED_BUSY : JUDGED_APART;
+        if (j.how == JUDGED_BUSY) j.verdict.kind = VERDICT_UNCERTAIN;
+    }
     arena_release(&scratch);
     return j;
 }
@@ -72,12 +63,6 @@ const struct timed_turn *timed_rounds(int n, struct arena *a)
 
 /* --- in words --------------------------------------------------------------------------------- */
 
-static const char *uncertain_words(const struct verdict *v, struct arena *a)
-{
-    if (!isfinite(v->high) || !(v->low > 0)) return "too few times";
-    return arena_printf(a, "%.2f to %.2f times as fast", v->low, v->high);
-}
-
 const char *judge_words(const struct judgement *j, const char *first, struct arena *a)
 {
     const struct verdict *v = &j->verdict;
@@ -90,18 +75,23 @@ const char *judge_words(const struct judgement *j, const char *first, struct are
         return arena_printf(a, "has the same plan as %s, so their speeds are not compared", first);
     if (j->how == JUDGED_BUSY)
         return arena_printf(a,
-                            "cannot be compared in speed with %s, because other programs used %.0f "
-                            "%% of the processors and the two were not measured in turns",
-                            first, 100 * j->others);
+                            "cannot be compared in speed with %s, because other programs used the "
+                            "machine meanwhile and the two were not measured in turns",
+                            first);
     if (v->kind == VERDICT_SAME)
         return arena_printf(a, "is as fast%s as %s, within %.0f %% (%s)", per, first,
                             100 * (VERDICT_LEAST - 1), how);
     if (v->kind == VERDICT_UNCERTAIN && j->how == JUDGED_IN_TURNS && v->pairs < VERDICT_PAIRS)
         how =
             arena_printf(a, "in %d turns of the %d that a verdict needs", v->pairs, VERDICT_PAIRS);
+    if (v->kind == VERDICT_UNCERTAIN && !(isfinite(v->high) && v->low > 0))
+        return arena_printf(a, "cannot be told apart in speed%s from %s (too few times, %s)", per,
+                            first, how);
     if (v->kind == VERDICT_UNCERTAIN)
-        return arena_printf(a, "cannot be told apart in speed%s from %s (%s, %s)", per, first,
-                            uncertain_words(v, a), how);
+        return arena_printf(a,
+                            "cannot be told apart in speed%s from %s (%.2f to %.2f times as fast, "
+                            "%s)",
+                            per, first, v->low, v->high, how);
     return arena_printf(a, "is %.2f times as %s%s as %s (%.2f to %.2f, %s)",
                         slow ? 1 / v->speed : v->speed, slow ? "slow" : "fast", per, first,
                         slow ? 1 / v->high : v->low, slow ? 1 / v->low : v->high, how);

@@ -1,16 +1,17 @@
 /* judge.h - THE judge of speed: two things that were timed, by the rule of verdict.h.
  *
  * Speeds are per unit of equal work: a token, a byte, a FLOP. So a larger batch is no slowdown.
- * Times of turns that both took are pairs; other times were measured apart, and then the judge says
- * nothing if other programs used the machine. Equal plans in one place are equal work: whatever the
- * clock says about them is noise. */
+ * Times that both took in the same turn are pairs. Other times were measured apart, and there is no
+ * verdict about them if other programs used the machine meanwhile. Equal plans that ran in one
+ * place do equal work: a difference between their times is noise. */
 #ifndef BASE_JUDGE_H
 #define BASE_JUDGE_H
 
 #include "base/arena.h"
 #include "base/verdict.h"
 
-/* When a time was taken: times of equal number in equal sets (base/turn.h) are a pair. */
+/* When a time was taken. Two times with the same set of turns (base/turn.h) and the same number are
+ * a pair. */
 struct timed_turn {
     double of, number;
 };
@@ -18,26 +19,26 @@ struct timed_turn {
 struct timed {
     const double *ms; /* in the order in which they were taken */
     int n;
-    const struct timed_turn *turn; /* of each time, ascending; NULL: apart */
-    double work;                   /* of one time, above 0, in `unit`; else it is not judged */
+    const struct timed_turn *turn; /* of each time, ascending; NULL: they were taken apart */
+    double work;                   /* that one time took, in `unit`; not above 0: unknown */
     const char *unit;              /* "token" */
-    const char *plan, *where;      /* what ran; program, machine and threads. NULL plan: unknown */
-    double others; /* share of the processors that other programs used; NAN: unknown */
+    const char *plan; /* what ran and where: the plan, program, machine, threads; NULL: unknown */
+    double others;    /* share of the processors, or of the time on a GPU, that other programs
+                       * used; NAN: unknown */
 };
 
 enum judged {
     JUDGED_NOT,       /* too few times, or no equal work */
     JUDGED_SAME_PLAN, /* equal plans in one place: no verdict */
-    JUDGED_BUSY,      /* apart, and other programs used the machine: VERDICT_UNCERTAIN */
-    JUDGED_APART,
-    JUDGED_IN_TURNS
+    JUDGED_BUSY,      /* measured apart while other programs used the machine: VERDICT_UNCERTAIN */
+    JUDGED_APART,     /* measured apart */
+    JUDGED_IN_TURNS   /* measured in turns */
 };
 
 struct judgement {
     enum judged how;
     struct verdict verdict; /* of the second beside the first */
-    double others;          /* the larger share of the processors */
-    const char *per;        /* the unit, if one time of each is unequal work; else NULL */
+    const char *per;        /* the unit if one time of each took unequal work; else NULL */
 };
 
 struct judgement judge(const struct timed *first, const struct timed *second);

@@ -53,3 +53,8 @@ double curve_at(const double *x, const double *y, int n, double at)
             return y[i - 1] + log(at / x[i - 1]) / log(x[i] / x[i - 1]) * (y[i] - y[i - 1]);
     return y[n - 1];
 }
+
+double least_ms_of_bytes(double copy_ms, double fastest_ms, double ms)
+{
+    return fmax(fastest_ms, fmin(copy_ms, ms));
+}

@@ -174,24 +174,3 @@ struct verdict verdict_of_series(const double *first_ms, int n_first, const doub
     int out = (int)(TAIL * n);
     return conclude(v, middle(ratio, n), ratio[out], ratio[n - 1 - out]);
 }
-
-/* --- in words --------------------------------------------------------------------------------- */
-
-const char *verdict_text(const struct verdict *v, char buffer[VERDICT_TEXT])
-{
-    double speed = v->kind == VERDICT_SLOWER ? 1 / v->speed : v->speed;
-    const char *how = v->kind == VERDICT_SLOWER ? "slow" : "fast";
-    bool known = v->low > 0 && isfinite(v->high);
-    buffer[0] = '\0';
-    if (v->kind == VERDICT_SAME)
-        snprintf(buffer, VERDICT_TEXT, "as fast, within %.0f %%", 100 * (VERDICT_LEAST - 1));
-    else if (v->kind == VERDICT_UNCERTAIN && known)
-        snprintf(buffer, VERDICT_TEXT, "cannot tell (%.2f to %.2f times as fast)", v->low, v->high);
-    else if (v->kind == VERDICT_UNCERTAIN)
-        snprintf(buffer, VERDICT_TEXT, "cannot tell (only %d measured)", v->pairs);
-    else if (v->kind != VERDICT_NONE)
-        snprintf(buffer, VERDICT_TEXT, "%.2f times as %s (%.2f to %.2f)", speed, how,
-                 v->kind == VERDICT_SLOWER ? 1 / v->high : v->low,
-                 v->kind == VERDICT_SLOWER ? 1 / v->low : v->high);
-    return buffer;
-}

@@ -29,8 +29,7 @@ enum verdict_kind {
 enum {
     VERDICT_PAIRS = 8, /* the fewest whose extremes are an interval of 99 % */
     VERDICT_FEW = 3,   /* with these and up to 7, only a factor of VERDICT_CLEAR is a difference */
-    VERDICT_CHUNKS = 48,
-    VERDICT_TEXT = 96
+    VERDICT_CHUNKS = 48
 };
 extern const double VERDICT_LEAST; /* the smallest difference that has a name: 1.02 */
 extern const double VERDICT_CLEAR; /* more than a busy machine slows one of two: 3 */
@@ -53,7 +52,5 @@ int verdict_chunks(const double *x, int n, double ret[VERDICT_CHUNKS]);
 
 /* "faster", "slower", "same", "cannot tell"; "" for VERDICT_NONE. */
 const char *verdict_name(enum verdict_kind kind);
-/* "1.10 times as fast", "as fast, within 2 %", "cannot tell (0.93 to 1.12 times as fast)". */
-const char *verdict_text(const struct verdict *v, char buffer[VERDICT_TEXT]);
 
 #endif

@@ -405,8 +405,9 @@ static struct timed timed_of(const struct bench_cell *c, enum bench_line line,
     t.n = ms->mean > 0 ? ms->n : 0;
     if (order == BENCH_ROUNDS) t.turn = timed_rounds(t.n, a);
     t.work = update ? 1 : bench_line_tokens(c, line);
-    if (line != BENCH_INFERENCE && c->work[0]) t.plan = c->work;
-    t.where = arena_printf(a, "%lld %d %d", (long long)p->threads, p->isa, p->device);
+    if (line != BENCH_INFERENCE && c->work[0])
+        t.plan =
+            arena_printf(a, "%s %lld %d %d", c->work, (long long)p->threads, p->isa, p->device);
     t.others = c->others;
     return t;
 }

@@ -1,6 +1,7 @@
 #include "bench/ladder.h"
 
 #include "base/interrupt.h"
+#include "base/load.h"
 #include "base/log.h"
 #include "bench/product_error.h"
 #include "engine/device.h"
@@ -290,6 +291,7 @@ static struct judgement judge_rung(const struct climbing *c, int before, int i)
     if (c->l->order != LADDER_IN_TURN) x.turn = y.turn = NULL;
     x.plan = c->climb[before].rung->facts.work;
     y.plan = c->climb[i].rung->facts.work;
+    if (c->device.backend->host_memory) x.others = y.others = c->l->others;
     return judge(&x, &y);
 }
 
@@ -374,6 +376,7 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
     add_errors(&c);
     ret->order = order_of(&c);
     int together = ret->order == LADDER_IN_TURN ? c.climbs : 1;
+    struct load load = load_start();
     for (int i = 0; i < c.climbs && st == ST_OK; i += together) {
         st = climb(&c, i, together);
         for (int k = i; k < i + together; k++) close_climb(&c.climb[k]);
@@ -382,6 +385,7 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
             st = ST_OK;
         }
     }
+    ret->others = load_others(&load);
     if (st == ST_OK) conclude(&c);
     return st;
 }

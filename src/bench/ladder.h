@@ -45,6 +45,7 @@ struct ladder {
     /* The plan of a rung exceeded the measured peak; the shares of that rung are of what it did. */
     bool peak_exceeded;
     enum ladder_order order;
+    double others; /* share of the processors that other programs used meanwhile; NAN: unknown */
 };
 
 struct ladder_options {

@@ -39,12 +39,11 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     o->run.machine = &m;
     o->run.each = progress_share;
     o->run.user = &progress;
-    struct load load = load_start();
     progress_start(&progress, "ladder", 0, PROGRESS_WHOLE);
     enum status st = ladder_run(&o->run, &l, a);
     progress_end(&progress);
-    load_warn(load_others(&load));
     TRY(st);
+    load_warn(l.others);
     struct ladder_view view = {&l, &c, o->run.vocab, &m};
     struct str s = {0};
     ladder_view_print(&view, &o->form, &s, a);

@@ -222,6 +222,12 @@ static enum status train(struct trainer *t, const struct request *r, const struc
     print_before(t);
     st = trainer_run(t);
     load_warn(t->summary.others_busy);
+    const struct gauge_summary *g = &t->summary.gauges;
+    if (g->samples && g->others > LOAD_BUSY)
+        log_warning(
+            "another program (process %d) was on the GPU for %.0f %% of the time: times are "
+            "longer than on an idle GPU, and vary",
+            g->other, 100 * g->others);
     if (st == ST_OK) {
         struct str s = {0};
         if (r->json)

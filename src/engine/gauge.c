@@ -26,7 +26,8 @@ struct weighted {
 struct sum {
     double ms, throttle_ms, by[THROTTLE_COUNT], throttle_known_ms, energy_j, energy_ms;
     struct weighted value[GAUGE_VALUES];
-    int reasons, samples;
+    double others_ms, others_known_ms; /* with other programs on the GPU; known whether */
+    int reasons, samples, other;
     bool idle; /* part of it was not work */
 };
 
@@ -92,6 +93,11 @@ static void add(struct sum *s, const struct device_sample *before, const struct 
     if (energy >= 0) {
         s->energy_j += energy;
         s->energy_ms += ms;
+    }
+    if (x->others >= 0) s->others_known_ms += ms;
+    if (x->others > 0) {
+        s->others_ms += ms;
+        s->other = x->other;
     }
     if (x->throttle < 0) return;
     s->throttle_known_ms += ms;
@@ -327,7 +333,9 @@ struct gauge_summary gauge_summarize(struct gauge *g)
                               .clock_max_mhz = g->last.clock_max_mhz,
                               .power_limit_w = g->last.power_limit_w,
                               .energy_j = s->energy_ms > 0 ? s->energy_j : -1,
-                              .throttled = share(s->throttle_ms, s->throttle_known_ms)};
+                              .throttled = share(s->throttle_ms, s->throttle_known_ms),
+                              .others = share(s->others_ms, s->others_known_ms),
+                              .other = s->other};
     for (int i = 0; i < THROTTLE_COUNT; i++) r.by[i] = share(s->by[i], s->throttle_known_ms);
     for (int i = 0; i < GAUGE_VALUES; i++) {
         bool known = s->value[i].ms > 0;

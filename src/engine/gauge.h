@@ -52,6 +52,8 @@ struct gauge_summary {
     double energy_j;  /* the device's counter; without one, power times time; -1: unknown */
     double throttled; /* fraction of the time */
     double by[THROTTLE_COUNT];
+    double others; /* fraction of the time with other programs on a GPU; -1: unknown */
+    int other;     /* process id of one of them; 0: there was none */
 };
 
 /* Takes the first sample; fails if the device has no telemetry. `interval_ms` 0: no thread, samples

@@ -177,12 +177,6 @@ static double mean(const double *x, int n)
     return n ? sum / n : 0;
 }
 
-/* The time of a row in a step: the mean, and the median if other programs were busy. */
-static double row_ms(const struct profile *p, const struct profile_row *r)
-{
-    return profile_is_busy(p) ? stats_of(r->step_ms, p->steps).median : r->ms;
-}
-
 static void find_floor(const struct profile *p, struct profile_row *r)
 {
     const struct machine *m = p->machine;
@@ -191,10 +185,10 @@ static void find_floor(const struct profile *p, struct profile_row *r)
     double compute = peak ? 1e3 * r->cost.flops / peak->flops : 0;
     double memory = rate > 0 ? 1e3 * r->cost.bytes / rate : 0;
     /* The time of all kernels of the node, because the cost is the node's. */
-    double own = row_ms(p, r);
-    double ms = stats_of(r->run_ms, r->runs).median * (own > 0 ? r->work_ms / own : 1);
-    /* What is faster than copies of that size had its data in a cache. */
-    if (memory > ms) memory = fmin(memory, 1e3 * r->cost.bytes / machine_copy_fastest(m)->moved);
+    double ms = stats_of(r->run_ms, r->runs).median * (r->ms > 0 ? r->work_ms / r->ms : 1);
+    if (memory > 0)
+        memory =
+            least_ms_of_bytes(memory, 1e3 * r->cost.bytes / machine_copy_fastest(m)->moved, ms);
     r->floor_ms = fmax(compute, memory);
     if (r->node < 0 || !(r->floor_ms > 0)) return;
     bool is_short = ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms;
@@ -236,8 +230,7 @@ static void conclude_rows(struct making *m)
     struct profile *p = m->p;
     for (int i = 0; i < p->rows; i++) {
         struct profile_row *r = &p->row[i];
-        r->ms = mean(r->step_ms, p->steps);
-        r->work_ms = row_ms(p, r);
+        r->work_ms = r->ms = mean(r->step_ms, p->steps);
     }
     for (int mark = 0; mark < m->c->marks.marks; mark++) {
         if (m->first[mark] < 0) continue;

@@ -4,20 +4,12 @@
 
 static const double APART = 1.1;
 
-static void note(struct comparison *c, const char *text, struct arena *a)
-{
-    const char **all = ARENA_NEW(a, const char *, c->notes + 1);
-    for (int i = 0; i < c->notes; i++) all[i] = c->note[i];
-    all[c->notes++] = text;
-    c->note = all;
-}
-
 static void compare_times(struct comparison *runs, const struct profile_file *p, struct arena *a)
 {
     const struct run *r = &runs->run[p->run];
     double clock = r->figures.ms_median, ratio = p->plain_ms / clock;
     if (!(ratio > APART || ratio < 1 / APART)) return;
-    note(
+    compare_note(
         runs,
         arena_printf(a,
                      "The clock of %s gives %.4g ms for a step, its profile %.4g ms (without "
@@ -27,23 +19,16 @@ static void compare_times(struct comparison *runs, const struct profile_file *p,
         a);
 }
 
-static bool is_named(const struct judgement *s)
-{
-    return s->verdict.kind == VERDICT_FASTER || s->verdict.kind == VERDICT_SLOWER;
-}
-
-/* One names a winner, and the other another one, or none within the first one's interval. */
+/* Their intervals have no speed in common. */
 static bool disagree(const struct judgement *x, const struct judgement *y)
 {
     if (x->how < JUDGED_APART || y->how < JUDGED_APART) return false;
-    if (!is_named(x) && !is_named(y)) return false;
     return x->verdict.low > y->verdict.high || y->verdict.low > x->verdict.high;
 }
 
 void agree_note(struct comparison *runs, const struct profile_file *profile, int profiles,
                 const struct changes *change, struct arena *a)
 {
-    char clock[VERDICT_TEXT], profiled[VERDICT_TEXT];
     for (int i = 0; i < profiles; i++)
         if (profile[i].run >= 0) compare_times(runs, &profile[i], a);
     for (int i = 1; i < profiles; i++) {
@@ -51,12 +36,13 @@ void agree_note(struct comparison *runs, const struct profile_file *profile, int
         if (profile[0].run != 0 || run < 1) continue;
         const struct judgement *x = &runs->speed[run], *y = &change[i - 1].speed;
         if (!disagree(x, y)) continue;
-        note(runs,
-             arena_printf(a,
-                          "The clock of the runs says of %s beside %s: %s. The profiles say: %s. "
-                          "They disagree; believe neither before both are measured in turns.",
-                          runs->run[run].name, runs->run[0].name, verdict_text(&x->verdict, clock),
-                          verdict_text(&y->verdict, profiled)),
-             a);
+        const char *first = runs->run[0].name;
+        compare_note(
+            runs,
+            arena_printf(a,
+                         "By the clock of the runs %s %s; by the profiles it %s. They disagree; "
+                         "believe neither before both are measured in turns.",
+                         runs->run[run].name, judge_words(x, first, a), judge_words(y, first, a)),
+            a);
     }
 }

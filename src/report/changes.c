@@ -87,36 +87,32 @@ static struct units units_of(const struct profile_file *p, struct arena *a)
 
 /* --- verdicts --------------------------------------------------------------------------------- */
 
-static const char *where(const struct profile_file *p, struct arena *a)
-{
-    const char *part[] = {p->commit, p->device, p->machine};
-    const char *text = arena_printf(a, "%g", p->threads);
-    for (int i = 0; i < COUNT_OF(part); i++)
-        text = arena_printf(a, "%s\n%s", text, part[i] ? part[i] : "");
-    return text;
-}
-
 /* A series of the chunks of a profile, `ms` (NULL: unknown), before the judge. */
 static struct timed timed_of(const struct profile_file *p, const double *ms, struct arena *a)
 {
     const struct profile_file_chunks *c = &p->chunks;
     struct timed_turn *turn = ARENA_NEW(a, struct timed_turn, c->n + 1);
     for (int i = 0; i < c->n; i++) turn[i] = (struct timed_turn){c->of, c->turn[i]};
-    struct timed t = {ms, ms ? c->n : 0, turn, p->tokens, "token", NULL, NULL, NAN};
-    if (p->threads > 0) t.others = profile_file_busy(p); /* a GPU does not mind */
-    return t;
+    double others = p->threads > 0 ? profile_file_busy(p) : NAN; /* a GPU does not mind */
+    return (struct timed){ms, ms ? c->n : 0, turn, p->tokens, "token", NULL, others};
 }
 
-/* By the steps without profiling. Equal plans are equal work on one device, by one program. */
+/* Equal plans are equal work on one device, by one program. */
+static const char *plan_of(const struct profile_file *p, struct arena *a)
+{
+    if (!p->work || !p->commit) return NULL;
+    return arena_printf(a, "%s\n%s\n%s\n%s\n%g", p->work, p->commit, p->device ? p->device : "",
+                        p->machine ? p->machine : "", p->threads);
+}
+
+/* By the steps without profiling. */
 static struct judgement speed_between(const struct profile_file *x, const struct profile_file *y,
                                       struct arena *a)
 {
     struct timed first = timed_of(x, x->chunks.plain_ms, a),
                  second = timed_of(y, y->chunks.plain_ms, a);
-    if (x->commit) first.plan = x->work;
-    if (y->commit) second.plan = y->work;
-    first.where = where(x, a);
-    second.where = where(y, a);
+    first.plan = plan_of(x, a);
+    second.plan = plan_of(y, a);
     return judge(&first, &second);
 }
 
@@ -224,11 +220,6 @@ static void add_times(struct finding *f, const char *place, const char *family, 
     add(f, c);
 }
 
-bool change_is_noise(const struct change *c)
-{
-    return c->verdict.kind == VERDICT_UNCERTAIN || c->verdict.kind == VERDICT_SAME;
-}
-
 static int largest_first(const void *a, const void *b)
 {
     const struct change *x = a, *y = b;
@@ -245,8 +236,8 @@ static void judge_all(struct finding *f)
         struct change *c = &all->change[i];
         struct timed before = timed_of(all->before, c->before.chunk, f->a),
                      after = timed_of(all->after, c->after.chunk, f->a);
+        if (strncmp(c->place, "update", 6) == 0) before.work = after.work = 1; /* of any batch */
         if (all->speed.how != JUDGED_SAME_PLAN) c->verdict = judge(&before, &after).verdict;
-        if (change_is_noise(c)) all->noise_ms += c->after.ms - c->before.ms;
     }
 }
 
@@ -283,10 +274,9 @@ void changes_find(const struct profile_file *before, const struct profile_file *
 static const char *noise_words(const struct changes *c, struct arena *a)
 {
     int n = 0;
-    for (int i = 0; i < c->n; i++) n += change_is_noise(&c->change[i]);
-    if (!n) return "";
-    return arena_printf(a, " %d of %d lines (%+.3f ms together) are not known to differ.", n, c->n,
-                        c->noise_ms);
+    for (const struct change *x = c->change; x < c->change + c->n; x++)
+        n += x->verdict.kind == VERDICT_UNCERTAIN || x->verdict.kind == VERDICT_SAME;
+    return n ? arena_printf(a, " %d of %d lines are not known to differ.", n, c->n) : "";
 }
 
 static const char *memory_words(const struct changes *c, struct arena *a)
@@ -296,22 +286,6 @@ static const char *memory_words(const struct changes *c, struct arena *a)
     if (!(x > 0 && y > 0)) return "";
     return arena_printf(a, " Planned memory: %s, before %s (%+.1f %%).", str_bytes(after, y),
                         str_bytes(before, x), 100 * (y / x - 1));
-}
-
-/* One set of ceilings serves both (peaks.h). */
-static const char *ceilings_words(const struct changes *c, struct arena *a)
-{
-    const struct profile_file *both[] = {c->before, c->after};
-    const char *text = "";
-    for (int i = 0; i < COUNT_OF(both); i++)
-        if (both[i]->raised)
-            text = arena_printf(a, "%s%s %s has %s", text, *text ? ";" : "", both[i]->name,
-                                both[i]->raised);
-    if (!*text) return "";
-    return arena_printf(a,
-                        " Floors and shares are by the best ceilings of these profiles, since one "
-                        "can only be measured too low:%s.",
-                        text);
 }
 
 const char *changes_words(const struct changes *c, struct arena *a)
@@ -337,8 +311,17 @@ const char *changes_words(const struct changes *c, struct arena *a)
     const char *speed = judge_words(&c->speed, c->before->name, a);
     if (speed)
         speed = arena_printf(a, " By its steps without profiling %s %s.", c->after->name, speed);
+    else if (!c->before->chunks.n || !c->after->chunks.n)
+        speed = arena_printf(a,
+                             " There is no verdict about speed, because %s has no times of chunks, "
+                             "as older programs write it: profile it again.",
+                             (c->before->chunks.n ? c->after : c->before)->name);
+    const char *ceilings = c->before->raised || c->after->raised
+                               ? " Floors and shares are by the best ceilings of these profiles, "
+                                 "since one can only be measured too low."
+                               : "";
     return arena_printf(a, "%s.%s%s%s%s", text, speed ? speed : "", noise_words(c, a),
-                        memory_words(c, a), ceilings_words(c, a));
+                        memory_words(c, a), ceilings);
 }
 
 static const struct table_column columns[] = {
@@ -348,7 +331,9 @@ static const struct table_column columns[] = {
     {"ms_after", "ms after", "milliseconds per step after", true},
     {"ms_difference", "difference", "after minus before", true},
     {"verdict", "verdict",
-     "faster, slower, same or cannot tell, per token, by the rule of MEASURING.md", false},
+     "faster, slower, same or cannot tell, per token, in the update per step, by the rule of "
+     "MEASURING.md",
+     false},
     {"kernel", "kernel", "the kernel after, or before if it vanished", false},
 };
 

@@ -35,8 +35,6 @@ struct change {
     struct change_side before, after;
     struct verdict verdict; /* VERDICT_NONE: only one has it, or the times of chunks are unknown */
 };
-/* Both have it, and the rule does not call it faster or slower. */
-bool change_is_noise(const struct change *c);
 
 struct changes {
     const struct profile_file *before, *after;
@@ -46,7 +44,6 @@ struct changes {
     /* The speed of steps without profiling. JUDGED_SAME_PLAN: equal plans. */
     struct judgement speed;
     double kind_ms[CHANGE_KINDS];
-    double noise_ms; /* the part of the difference in lines that are noise */
     int kind_n[CHANGE_KINDS];
 };
 

@@ -79,9 +79,9 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
     X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "training tokens per second, by the median iteration", true) \
     X(COLUMN_MFU, "mfu", "MFU", \
       "model FLOPs (6 N + 12 L C T per token) as a share of the measured matmul peak", true) \
-    X(COLUMN_RUN_TOKENS, "run_tokens_per_s", "of the run", \
+    X(COLUMN_RUN_TOKENS, "run_tokens_per_s", "mean tokens/s", \
       "all tokens over all time, without the first iterations: what slow iterations cost counts", true) \
-    X(COLUMN_RUN_MFU, "run_mfu", "its MFU", "the same as a share of the measured matmul peak", true) \
+    X(COLUMN_RUN_MFU, "run_mfu", "mean MFU", "MFU of all tokens over all time", true) \
     X(COLUMN_SPEED, "speed", "speed", "speedup over the first run: the median of paired ratios if they trained in turns", true) \
     X(COLUMN_PLANNED, "memory_planned", "memory planned", "memory of the plan", true) \
     X(COLUMN_PLANNED_RATIO, "memory_ratio", "vs first", \
@@ -226,22 +226,16 @@ const char *compare_why_not(const struct run *x, const struct run *y, struct are
     return NULL;
 }
 
-/* Training tokens before an evaluation; iterations if they are unknown. */
-static double seen_at(const struct run *r, int eval)
-{
-    double per_step = r->plan.tokens_per_step;
-    return (double)r->eval[eval].iter * (per_step > 0 ? per_step : 1);
-}
-
 int compare_val_loss(const struct run *a, const struct run *b, double *ret_largest,
                      double *ret_last)
 {
     int shared = 0;
     bool by_iter = same_tokens_per_step(a, b);
+    double of_a = by_iter ? 1 : a->plan.tokens_per_step,
+           of_b = by_iter ? 1 : b->plan.tokens_per_step;
     *ret_largest = *ret_last = 0;
     for (int i = 0, j = 0; i < a->evals && j < b->evals;) {
-        double x = by_iter ? (double)a->eval[i].iter : seen_at(a, i);
-        double y = by_iter ? (double)b->eval[j].iter : seen_at(b, j);
+        double x = of_a * (double)a->eval[i].iter, y = of_b * (double)b->eval[j].iter;
         double d = b->eval[j].val_loss - a->eval[i].val_loss;
         i += x <= y;
         j += y <= x;
@@ -275,6 +269,9 @@ static const char *loss_words(const struct run *first, const struct run *r, stru
     const char *count = shared == 1 ? "at the one evaluation they share"
                                     : arena_printf(a, "over %d evaluations", shared);
     if (!by_iter) count = arena_printf(a, "%s after equally many tokens", count);
+    const char *batch = run_pair_find(first->setting, first->settings, "batch_size");
+    if (!str_same(batch, run_pair_find(r->setting, r->settings, "batch_size")))
+        count = arena_printf(a, "%s, each on batches of its own batch_size", count);
     if (largest == 0) return arena_printf(a, "validation losses are equal %s", count);
     return arena_printf(a, "validation losses differ by at most %.2g %s (%+.2g at the last)",
                         largest, count, last);
@@ -295,36 +292,26 @@ static const char *verdict_of(const struct comparison *c, int n, struct arena *a
     return text == r->name ? NULL : arena_printf(a, "%s.", text);
 }
 
-/* Adds a sentence of caution. */
-struct noting {
-    struct comparison *c;
-    int capacity;
-    struct arena *a;
-};
-#define NOTE(n, ...) note(n, arena_printf((n)->a, __VA_ARGS__))
-static void note(struct noting *n, const char *text)
+void compare_note(struct comparison *c, const char *text, struct arena *a)
 {
-    ARENA_GROW(n->a, n->c->note, n->c->notes, n->capacity);
-    n->c->note[n->c->notes++] = text;
+    const char **all = ARENA_NEW(a, const char *, c->notes + 1);
+    for (int i = 0; i < c->notes; i++) all[i] = c->note[i];
+    all[c->notes++] = text;
+    c->note = all;
 }
 
 const char *compare_end(const struct run *r, struct arena *a)
 {
     const struct run_figures *f = &r->figures;
     const char *why = f->why ? arena_printf(a, ": %s", f->why) : "";
-    long long iters = f->iters;
     if (f->nan_iter >= 0 && f->why) return arena_printf(a, "%s diverged%s.", r->name, why);
     if (f->nan_iter >= 0)
         return arena_printf(a, "%s diverged: its loss is NaN or infinite at iteration %lld.",
                             r->name, (long long)f->nan_iter);
     if (f->complete) return NULL;
-    if (!f->end)
-        return arena_printf(a,
-                            "%s is not finished: it ends at iteration %lld. There is no record of "
-                            "its end: it was killed, or it still runs.",
-                            r->name, iters);
-    return arena_printf(a, "%s is not finished: it ends at iteration %lld: %s%s.", r->name, iters,
-                        f->end, why);
+    return arena_printf(a, "%s is not finished: it ends at iteration %lld: %s%s.", r->name,
+                        (long long)f->iters, f->end ? f->end : "it was killed, or it still runs",
+                        why);
 }
 
 static bool differs(const struct difference *list, int n, const char *key)
@@ -335,10 +322,10 @@ static bool differs(const struct difference *list, int n, const char *key)
 }
 
 /* Notes about clocks, because they change the times. */
-static void add_gauge_notes(struct noting *n)
+#define NOTE(...) compare_note(c, arena_printf(a, __VA_ARGS__), a)
+static void add_gauge_notes(struct comparison *c, struct arena *a)
 {
     static const double slowed = 0.05, other_clock = 0.02;
-    const struct comparison *c = n->c;
     const struct run *first = &c->run[0];
     bool same_device = !differs(c->environment, c->environments, "device") &&
                        !differs(c->environment, c->environments, "cpu");
@@ -347,61 +334,46 @@ static void add_gauge_notes(struct noting *n)
         const struct gauge_figures *g = &run->gauges.figures;
         double change = g->clock_mhz / first->gauges.figures.clock_mhz - 1;
         if (g->throttled > slowed)
-            NOTE(n, "While %s ran, the clock of its device was lowered %.0f %% of the time%s%s.",
+            NOTE("While %s ran, the clock of its device was lowered %.0f %% of the time%s%s.",
                  run->name, g->throttled * 100, g->throttled_by ? ": " : "",
                  g->throttled_by ? g->throttled_by : "");
         if (fabs(change) > other_clock && same_device)
-            NOTE(n,
-                 "%s ran at a clock %.0f %% %s than %s, which explains part of the difference in "
+            NOTE("%s ran at a clock %.0f %% %s than %s, which explains part of the difference in "
                  "time.",
                  run->name, fabs(change) * 100, change < 0 ? "lower" : "higher", first->name);
     }
 }
 
-/* Whether all verdicts about speed, of which there is at least one, are of turns. */
-static bool all_in_turns(const struct comparison *c)
-{
-    bool in_turns = false;
-    for (int r = 1; r < c->runs; r++) {
-        if (c->speed[r].how == JUDGED_IN_TURNS)
-            in_turns = true;
-        else if (c->speed[r].how != JUDGED_SAME_PLAN)
-            return false;
-    }
-    return in_turns;
-}
-
 static void add_notes(struct comparison *c, struct arena *a)
 {
-    struct noting notes = {.c = c, .a = a}, *n = &notes;
     for (int r = 0; r < c->runs; r++) {
         const struct run *run = &c->run[r];
         const char *end = compare_end(run, a);
-        if (end) note(n, end);
+        if (end) compare_note(c, end, a);
         if (run->figures.mfu > 1)
-            NOTE(n,
-                 "The MFU of %s is above 100 %%: the peak was measured too low, perhaps on a busy "
+            NOTE("The MFU of %s is above 100 %%: the peak was measured too low, perhaps on a busy "
                  "machine; `strobe machine` measures it again.",
                  run->name);
         if (run->figures.others_busy > LOAD_BUSY)
-            NOTE(n, "Other programs used %.0f %% of the processors while %s ran: %s.",
-                 run->figures.others_busy * 100, run->name,
-                 all_in_turns(c)
-                     ? "its times are too long; the verdict compares turns and allows for that"
-                     : "do not trust its times");
+            NOTE("Other programs used %.0f %% of the processors while %s ran, so its times are "
+                 "long.",
+                 run->figures.others_busy * 100, run->name);
+        if (run->gauges.figures.others > LOAD_BUSY)
+            NOTE("Other programs were on the GPU for %.0f %% of the time while %s ran.",
+                 run->gauges.figures.others * 100, run->name);
     }
     const char *busy = busy_words(c->run, c->runs, a);
-    if (busy) note(n, busy);
-    add_gauge_notes(n);
+    if (busy) compare_note(c, busy, a);
+    add_gauge_notes(c, a);
     static const char *const keys[] = {"cpu", "device", "commit", "compiler", "mode"};
     static const char *const words[] = {"processors", "devices", "versions of the program",
                                         "compilers", "builds"};
     for (int k = 0; k < COUNT_OF(keys); k++)
         if (differs(c->environment, c->environments, keys[k]))
-            NOTE(n, "The runs used different %s, so not only the settings differ.", words[k]);
+            NOTE("The runs used different %s, so not only the settings differ.", words[k]);
     if (differs(c->environment, c->environments, "threads") &&
         !differs(c->setting, c->settings, "threads"))
-        note(n, "The runs had different numbers of threads.");
+        compare_note(c, "The runs had different numbers of threads.", a);
 }
 
 void compare_runs(const struct run *run, int n, struct arena *a, struct comparison *ret_comparison)

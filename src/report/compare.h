@@ -38,6 +38,8 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
 /* Why losses of two runs are not comparable: "they have different data sets (...)"; NULL: they
  * are. */
 const char *compare_why_not(const struct run *x, const struct run *y, struct arena *a);
+/* Adds a sentence of caution. */
+void compare_note(struct comparison *c, const char *text, struct arena *a);
 /* How a run ended, in a sentence; NULL: it finished, and its losses are numbers. */
 const char *compare_end(const struct run *r, struct arena *a);
 

@@ -2,7 +2,6 @@
 
 #include "base/json.h"
 #include "present/lenient.h"
-#include "report/thin.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 void gauges_init(struct gauges *g)
 {
     *g = (struct gauges){.clock_max_mhz = NAN, .power_limit_w = NAN};
-    g->figures = (struct gauge_figures){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
+    g->figures = (struct gauge_figures){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
 }
 
 static void remember(double *last, double x)
@@ -45,12 +44,17 @@ void gauges_take(struct gauges *g, const json_t *line, int64_t iter, struct aren
     remember(&g->power_limit_w, lenient_number(line, "power_limit_w"));
 }
 
+static double value_at(const struct gauges *g, size_t member, int i)
+{
+    return *(const double *)((const char *)&g->point[i] + member);
+}
+
 /* The mean over time of the first steady points. */
 static double mean(const struct gauges *g, size_t member, int points)
 {
     double sum = 0, ms = 0;
     for (int i = 0; i < points; i++) {
-        double x = *(const double *)((const char *)&g->point[i] + member);
+        double x = value_at(g, member, i);
         if (!isfinite(x) || !g->point[i].steady) continue;
         sum += x * g->point[i].ms;
         ms += g->point[i].ms;
@@ -92,14 +96,18 @@ void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
         .joules_per_token = lenient_number(summary, "joules_per_token"),
         .throttled = finite_or(lenient_number(summary, "throttled"),
                                mean(g, offsetof(struct gauge_point, throttled), points)),
+        .others = lenient_number(summary, "others"),
         .throttled_by = reasons(json_object_get(summary, "throttled_by"), a),
     };
 #undef MEAN
 }
 
-json_t *gauges_json(const struct gauges *g, struct arena *a)
+json_t *gauges_json(const struct gauges *g)
 {
-    static const struct thin_column column[] = {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } column[] = {
         {"utilization", offsetof(struct gauge_point, utilization)},
         {"clock", offsetof(struct gauge_point, clock_mhz)},
         {"power", offsetof(struct gauge_point, power_w)},
@@ -111,13 +119,15 @@ json_t *gauges_json(const struct gauges *g, struct arena *a)
         {"throttled", offsetof(struct gauge_point, throttled)},
         {"seconds", offsetof(struct gauge_point, seconds)},
     };
-    const struct thin t = {g->point, sizeof *g->point, g->points, column, COUNT_OF(column)};
-    int kept, *index = thin_rows(&t, a, &kept);
     json_t *o = json_object(), *iter = json_array();
-    for (int k = 0; k < kept; k++)
-        json_array_append_new(iter, json_integer(g->point[index[k]].iter));
+    for (int i = 0; i < g->points; i++) json_array_append_new(iter, json_integer(g->point[i].iter));
     json_object_set_new(o, "iter", iter);
-    thin_json(&t, index, kept, o);
+    for (int c = 0; c < COUNT_OF(column); c++) {
+        json_t *list = json_array();
+        for (int i = 0; i < g->points; i++)
+            json_array_append_new(list, number_or_null(value_at(g, column[c].offset, i)));
+        json_object_set_new(o, column[c].name, list);
+    }
     json_object_set_new(o, "clock_max", number_or_null(g->clock_max_mhz));
     json_object_set_new(o, "power_limit", number_or_null(g->power_limit_w));
     return o;

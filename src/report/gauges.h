@@ -24,6 +24,7 @@ struct gauge_point {
 struct gauge_figures {
     double utilization, clock_mhz, power_w, joules_per_token, throttled;
     double memory_utilization, sm_active, tensor_active, dram_active;
+    double others;            /* share of the time with other programs on the GPU */
     const char *throttled_by; /* "power limit, heat"; NULL: nothing, or unknown */
 };
 
@@ -40,7 +41,7 @@ void gauges_init(struct gauges *g);
 void gauges_take(struct gauges *g, const struct json_t *line, int64_t iter, struct arena *a);
 /* Computes the means: from "gauges" of the summary, or from the points if that is NULL. */
 void gauges_conclude(struct gauges *g, const struct json_t *summary, struct arena *a);
-/* {"seconds": [], "iter": [], "utilization": [] ...}: the samples, thinned by thin.h. */
-struct json_t *gauges_json(const struct gauges *g, struct arena *a);
+/* {"seconds": [], "iter": [], "utilization": [] ...}: all samples; engine/gauge.h bounds them. */
+struct json_t *gauges_json(const struct gauges *g);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "present/page.h"
-#include "report/thin.h"
 
 #include <math.h>
 
@@ -55,23 +54,65 @@ static void add_sums(json_t *o, const struct run *r, const int *index, int kept)
     json_decref(of);
 }
 
-/* Steps as they were logged; of a long run those with extremes. */
+static const struct {
+    const char *name;
+    size_t offset;
+} step_columns[] = {
+    {"loss", offsetof(struct run_step, loss)},
+    {"ms", offsetof(struct run_step, ms)},
+    {"lr", offsetof(struct run_step, lr)},
+    {"grad_norm", offsetof(struct run_step, grad_norm)},
+};
+
+static double value_at(const struct run_step *s, int column)
+{
+    return *(const double *)((const char *)s + step_columns[column].offset);
+}
+
+/* Keeps the steps first to end - 1 with the lowest and the highest value and the first that is not
+ * a number. */
+static void keep_extremes(const struct run_step *s, int column, int first, int end, bool *kept)
+{
+    int low = -1, high = -1, none = -1;
+    for (int i = first; i < end; i++) {
+        double x = value_at(&s[i], column);
+        if (!isfinite(x))
+            none = none < 0 ? i : none;
+        else {
+            if (low < 0 || x < value_at(&s[low], column)) low = i;
+            if (high < 0 || x > value_at(&s[high], column)) high = i;
+        }
+    }
+    if (low >= 0) kept[low] = kept[high] = true;
+    if (none >= 0) kept[none] = true;
+}
+
+/* Steps as they were logged; of each part of a long run the first, the last and the extremes. */
 static json_t *steps_json(const struct run *r, struct arena *a)
 {
-    static const struct thin_column column[] = {
-        {"loss", offsetof(struct run_step, loss)},
-        {"ms", offsetof(struct run_step, ms)},
-        {"lr", offsetof(struct run_step, lr)},
-        {"grad_norm", offsetof(struct run_step, grad_norm)},
-    };
-    const struct thin t = {r->step, sizeof *r->step, r->steps, column, COUNT_OF(column)};
-    int kept, *index = thin_rows(&t, a, &kept);
+    enum { OF_A_PART = 3 * COUNT_OF(step_columns) + 2 };
+    int n = r->steps, *index = ARENA_NEW(a, int, n + 1), kept = 0;
+    int part = n <= HTML_STEPS ? 1 : ceil_div(n, HTML_STEPS / OF_A_PART);
+    bool *keep = ARENA_NEW(a, bool, n + 1);
+    for (int first = 0; first < n; first += part) {
+        int end = first + part < n ? first + part : n;
+        keep[first] = keep[end - 1] = true;
+        for (int c = 0; c < COUNT_OF(step_columns); c++)
+            keep_extremes(r->step, c, first, end, keep);
+    }
+    for (int i = 0; i < n; i++)
+        if (keep[i]) index[kept++] = i;
     json_t *o = json_object(), *iter = json_array();
     for (int k = 0; k < kept; k++)
         json_array_append_new(iter, json_integer(r->step[index[k]].iter));
-    json_object_set_new(o, "logged", json_integer(r->steps));
+    json_object_set_new(o, "logged", json_integer(n));
     json_object_set_new(o, "iter", iter);
-    thin_json(&t, index, kept, o);
+    for (int c = 0; c < COUNT_OF(step_columns); c++) {
+        json_t *list = json_array();
+        for (int k = 0; k < kept; k++)
+            json_array_append_new(list, number_or_null(value_at(&r->step[index[k]], c)));
+        json_object_set_new(o, step_columns[c].name, list);
+    }
     add_sums(o, r, index, kept);
     return o;
 }
@@ -112,7 +153,7 @@ static json_t *run_json(const struct run *r, const struct run *first, struct are
         number_or_null(r->figures.ms_std), "tokens_per_s", number_or_null(r->figures.tokens_per_s),
         "plan_bytes", number_or_null(r->figures.plan_bytes), "plan_flops",
         number_or_null(r->figures.plan_flops), "seconds", number_or_null(r->figures.seconds),
-        "gauges", gauges_json(&r->gauges, a));
+        "gauges", gauges_json(&r->gauges));
 }
 
 /* The table with the texts of its cells: the page shows what the terminal shows. */

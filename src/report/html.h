@@ -19,6 +19,9 @@ struct html_page {
     int sheets;
 };
 
+/* The most steps of a curve: more than a screen can show only make the page slow. */
+enum { HTML_STEPS = 12000 };
+
 /* Writes the page to `path`. */
 enum status html_write(const struct html_page *p, const char *path, struct arena *a);
 /* The object that the page is made from; the caller releases it with json_decref. */

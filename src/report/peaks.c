@@ -46,33 +46,6 @@ static bool raise_to(struct profile_file *p, const struct profile_file *other)
     return rose;
 }
 
-/* "f32 120 GFLOP/s instead of 115 GFLOP/s, memory 27 GB/s instead of 25 GB/s"; NULL: equal as they
- * are printed, or only copies of sizes that have no name. */
-static const char *raised_words(const struct profile_file *p, const struct profile_file *own,
-                                struct arena *a)
-{
-    const char *text = "";
-    char is[32], was[32];
-    for (int i = 0; i < p->products; i++) {
-        str_flops(is, p->product[i].rate);
-        str_flops(was, own->product[i].rate);
-        if (strcmp(is, was) != 0)
-            text = arena_printf(a, "%s%s%s %s/s instead of %s/s", text, *text ? ", " : "",
-                                p->product[i].name, is, was);
-    }
-    for (int i = 0; i < p->copies; i++) {
-        const struct profile_file_peak *c = &p->copy[i], *before;
-        before = named(own->copy, own->copies, c->name);
-        if (!before) continue;
-        snprintf(is, sizeof is, "%.3g GB/s", 1e-9 * c->rate);
-        snprintf(was, sizeof was, "%.3g GB/s", 1e-9 * before->rate);
-        if (strcmp(is, was) != 0)
-            text = arena_printf(a, "%s%s%s %s instead of %s", text, *text ? ", " : "", c->name, is,
-                                was);
-    }
-    return *text ? text : NULL;
-}
-
 /* The floor of one execution, as the profiler computes it; what is unknown stays. */
 static void find_floor(const struct profile_file *p, struct profile_file_row *r)
 {
@@ -82,9 +55,11 @@ static void find_floor(const struct profile_file *p, struct profile_file_row *r)
     if (!(r->floor_ms > 0) || !(r->flops >= 0 && r->bytes >= 0) || !m->copies) return;
     double rate = m->gpu ? m->copy_rate[m->copies - 1]
                          : curve_at(m->copy_bytes, m->copy_rate, m->copies, r->bytes / m->threads);
-    for (int i = 0; i < m->copies && 1e3 * r->bytes / rate > r->run_ms.median; i++)
-        rate = fmax(rate, m->copy_rate[i]); /* its data was in a cache */
-    r->floor_ms = fmax(peak ? 1e3 * r->flops / peak->rate : 0, 1e3 * r->bytes / rate);
+    double fastest = rate;
+    for (int i = 0; i < m->copies; i++) fastest = fmax(fastest, m->copy_rate[i]);
+    r->floor_ms =
+        fmax(peak ? 1e3 * r->flops / peak->rate : 0,
+             least_ms_of_bytes(1e3 * r->bytes / rate, 1e3 * r->bytes / fastest, r->run_ms.median));
 }
 
 static void find_floors(struct profile_file *p, struct arena *a)
@@ -102,8 +77,8 @@ static void find_floors(struct profile_file *p, struct arena *a)
             p->answer[i].text =
                 arena_printf(a,
                              "the work of the plan takes at least %.4g ms per step at the best "
-                             "ceilings of these profiles: the mean step takes %.3g times as long",
-                             floor_ms, profile_file_ms(p) / floor_ms);
+                             "ceilings of these profiles: the median step takes %.3g times as long",
+                             floor_ms, p->step_ms.median / floor_ms);
 }
 
 void peaks_raise(struct profile_file *profile, int n, struct arena *a)
@@ -117,7 +92,7 @@ void peaks_raise(struct profile_file *profile, int n, struct arena *a)
             if (k != i && same_machine(p, &own[k])) rose |= raise_to(p, &own[k]);
         if (!rose) continue;
         profile_file_name_copies(p);
-        p->raised = raised_words(p, &own[i], a);
+        p->raised = true;
         find_floors(p, a);
     }
 }

@@ -9,7 +9,7 @@
 #include "report/profile_file.h"
 
 /* Raises the ceilings of profiles of one machine (device, instruction set, library, threads) to the
- * best of them, computes the floors anew and notes in `raised` what was raised. */
+ * best of them, computes the floors anew and sets `raised`. */
 void peaks_raise(struct profile_file *profile, int n, struct arena *a);
 
 #endif

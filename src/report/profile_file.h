@@ -129,7 +129,7 @@ struct profile_file {
     struct profile_file_machine of;     /* the same, in more detail */
     struct profile_file_peak product[PROFILE_FILE_PEAKS], copy[3];
     int products, copies;
-    const char *raised; /* its ceilings that peaks.h raised: "f32 1 instead of 0.9 TFLOP/s" */
+    bool raised;                 /* peaks.h raised a ceiling */
     struct profile_file_answer { /* its summary: "top kernel", and a sentence or two */
         const char *about, *text;
     } * answer;

@@ -5,13 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-/* The whole environment but its date, as a text. */
-static const char *where(const struct run *r, struct arena *a)
+/* The plan and the whole environment but its date; NULL: unknown. */
+static const char *plan_of(const struct run *r, struct arena *a)
 {
     struct str s = {0};
+    if (!r->plan.work) return NULL;
+    str_append(&s, r->plan.work);
     for (int i = 0; i < r->environments; i++)
         if (strcmp(r->environment[i].key, "date") != 0)
-            str_printf(&s, "%s=%s\n", r->environment[i].key, r->environment[i].value);
+            str_printf(&s, "\n%s=%s", r->environment[i].key, r->environment[i].value);
     const char *text = arena_strdup(a, str_text(&s));
     str_release(&s);
     return text;
@@ -25,15 +27,12 @@ static struct timed timed_of(const struct run *r, bool turns, struct arena *a)
     struct timed_turn *turn = ARENA_NEW(a, struct timed_turn, n + 1);
     struct timed t = {.ms = ms, .turn = turns ? turn : NULL, .unit = "token"};
     for (int i = first; i < n; i++) {
-        double x = turns ? r->turn[i].ms : r->step[i].ms;
-        if (!isfinite(x)) continue;
         if (turns) turn[t.n] = (struct timed_turn){r->turn[i].of, r->turn[i].turn};
-        ms[t.n++] = x;
+        ms[t.n++] = turns ? r->turn[i].ms : r->step[i].ms;
     }
     t.work = r->plan.tokens_per_step;
-    t.plan = r->plan.work;
-    t.where = where(r, a);
-    t.others = r->figures.others_busy;
+    t.plan = plan_of(r, a);
+    t.others = fmax(r->figures.others_busy, r->gauges.figures.others);
     return t;
 }
 

@@ -83,8 +83,9 @@ struct trial {
     X(BACKWARD_STD, "backward_std", "std", "standard deviation", true) \
     X(BOTH, "both_ms", "both ms", "forward and backward, mean", true) \
     X(SAMPLES_TAKEN, "samples", "n", "number of samples", true) \
-    X(TIMES, "times_slow", "x slow", \
-      "speedup over the first variant, both passes, from the means", true) \
+    X(TIMES, "times_slow", "x slow", "mean of the first variant / mean, both passes", true) \
+    X(ORDER, "order", "order", \
+      "fastest, both passes; the others beside it, by the rule of docs/MEASURING.md", false) \
     X(KEPT, "kept_bytes", "before backward", \
       "memory in use when the backward pass begins: inputs, outputs and saved values", true) \
     X(MEMORY, "memory_bytes", "memory", "peak memory of the plan for both passes", true) \
@@ -115,6 +116,8 @@ static void set_row(struct table *t, int row, const struct attention_cell *c,
     table_set_std(t, row, BACKWARD_STD, &c->backward, a);
     table_set(t, row, BOTH, 4, c->both.mean, a);
     table_set(t, row, SAMPLES_TAKEN, 0, c->both.n, a);
+    if (c->fastest || c->order.kind)
+        table_set_text(t, row, ORDER, c->fastest ? "fastest" : verdict_name(c->order.kind));
     if (c != plain && !plain->reason)
         table_set(t, row, TIMES, 3, plain->both.mean / c->both.mean, a);
 }

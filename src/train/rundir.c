@@ -262,11 +262,11 @@ static json_t *telemetry_json(const struct run_summary *s)
     for (int i = 0; i < THROTTLE_COUNT; i++)
         if (g->by[i] > 0) json_object_set_new(by, throttle_name(i), json_real(g->by[i]));
     json_t *o =
-        json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples", g->samples,
+        json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples", g->samples,
                   "sample_ms", known(g->sample_ms), "seconds", known(g->seconds), "clock_max_mhz",
                   known(g->clock_max_mhz), "power_limit_w", known(g->power_limit_w), "energy_j",
                   known(g->energy_j), "joules_per_token", number_or_null(s->joules_per_token),
-                  "throttled", known(g->throttled), "throttled_by", by);
+                  "throttled", known(g->throttled), "throttled_by", by, "others", known(g->others));
     for (int i = 0; i < GAUGE_VALUES; i++)
         json_object_set_new(o, gauge_name(i),
                             g->value[i].mean < 0

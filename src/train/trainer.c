@@ -460,6 +460,7 @@ static void summarize(struct trainer *t)
     s->gauges = gauge_summarize(t->gauge);
     if (!gauge_is_enough(&s->gauges)) s->gauges = (struct gauge_summary){0};
     if (!s->gauges.samples) return;
+    if (t->turns != TURN_NONE) s->gauges.others = -1; /* those that wait for their turns */
     if (s->gauges.energy_j >= 0 && t->gauged)
         s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
 }

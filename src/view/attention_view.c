@@ -44,9 +44,9 @@
       true) \
     X(COLUMN_ERROR_BACKWARD, "error_dqkv", "error dqkv", \
       "relative error against double precision, by norm", true) \
-    X(COLUMN_FLASH, "forward_times_flash", "x flash fwd", "speedup over flash", true) \
-    X(COLUMN_FLASH_BACKWARD, "backward_times_flash", "x flash bwd", "speedup over flash", true) \
-    X(COLUMN_SPEEDUP, "times_slow_op", "x slow op", "speedup over slow op", true) \
+    X(COLUMN_FLASH, "forward_times_flash", "x flash fwd", "median of flash / median: no verdict", true) \
+    X(COLUMN_FLASH_BACKWARD, "backward_times_flash", "x flash bwd", "median of flash / median: no verdict", true) \
+    X(COLUMN_SPEEDUP, "times_slow_op", "x slow op", "median of slow op / median: no verdict", true) \
     X(COLUMN_MEMORY, "bytes", "memory", "memory of the plan, with inputs and outputs", true) \
     X(COLUMN_KERNELS, "kernels", "calls", "kernel calls of one forward and backward pass", true) \
     X(COLUMN_NOTE, "note", "note", "why the cell was not measured", false)
@@ -179,8 +179,8 @@ static const char *notes(const struct attention_view *v, struct arena *a)
     if (several_flash(v))
         s = arena_printf(a,
                          "%s\nportable: without the kernels for compute capability 9.0; "
-                         "deterministic: the same bits in every run; x flash: speedup over "
-                         "`flash` of the same shape, measured in turn with it",
+                         "deterministic: the same bits in every run; x flash: the median of "
+                         "`flash` of the same shape / the median, no verdict",
                          s);
     s = arena_printf(a, "%s\n%s", s, flops_note);
     if (processors_of(v->o))

@@ -156,16 +156,16 @@ const char *ladder_view_padding(const struct ladder *l, struct arena *a)
         const struct ladder_rung *r = &l->rung[i];
         if (r->reason) continue;
         if (before && strstr(r->differs, "pad_vocab=") && i > 0) {
-            char verdict[VERDICT_TEXT];
+            const char *speed = judge_words(&r->speed, before->name, a);
             double flops = 100 * (r->facts.flops / before->facts.flops - 1);
             char old[32], new[32];
             return arena_printf(a,
                                 "The padded vocabulary costs %.3g %% more FLOPs a step (%s and %s "
-                                "by the plans). A step takes %s with it and %s without: %s.",
+                                "by the plans). A step takes %s with it and %s without%s%s.",
                                 flops, str_flops(old, before->facts.flops),
                                 str_flops(new, r->facts.flops), ms_and_std(&r->ms, a),
-                                ms_and_std(&before->ms, a),
-                                verdict_text(&r->speed.verdict, verdict));
+                                ms_and_std(&before->ms, a), speed ? ": this rung " : "",
+                                speed ? speed : "");
         }
         before = r;
     }

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -39,7 +40,15 @@ static void test_equal_work(void **state)
                         "is 2.00 times as fast per token as A (2.00 to 2.00, in 20 turns)");
     assert_string_equal(judge_name(&j), "faster");
     assert_string_equal(judge_cell(&j, &a), "2.00 x");
+    x.n = 5;
+    j = judge(&x, &y);
+    assert_non_null(strstr(judge_words(&j, "A", &a), "in 5 turns of the 8 that a verdict needs"));
+    x.n = N;
+    y.ms = x.ms;
     y.work = 1000;
+    j = judge(&x, &y);
+    assert_string_equal(judge_words(&j, "A", &a), "is as fast as A, within 2 % (in 20 turns)");
+    y.ms = fast;
     j = judge(&x, &y);
     assert_string_equal(judge_words(&j, "A", &a),
                         "is 2.00 times as slow as A (2.00 to 2.00, in 20 turns)");
@@ -66,6 +75,10 @@ static void test_apart(void **state)
     struct judgement j = judge(&x, &y);
     assert_int_equal(j.how, JUDGED_APART);
     assert_string_equal(judge_name(&j), "cannot tell");
+    assert_string_equal(
+        judge_words(&j, "A", &a),
+        "cannot be told apart in speed from A (0.73 to 1.65 times as fast, measured "
+        "apart)");
     fill(110, 10);
     assert_string_equal(judge_cell(&j, &a), "cannot tell");
     y.others = 0.5;
@@ -84,11 +97,10 @@ static void test_equal_plans(void **state)
     struct arena a = {0};
     fill(20, 10);
     struct timed x = timed(slow, 1, NULL), y = timed(fast, 1, NULL);
-    x.plan = y.plan = "abc";
-    x.where = "here";
-    y.where = "there";
+    x.plan = "abc here";
+    y.plan = "abc there";
     assert_int_equal(judge(&x, &y).how, JUDGED_APART);
-    y.where = "here";
+    y.plan = "abc here";
     struct judgement j = judge(&x, &y);
     assert_int_equal(j.how, JUDGED_SAME_PLAN);
     assert_string_equal(judge_cell(&j, &a), "same plan");

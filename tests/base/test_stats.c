@@ -1,5 +1,6 @@
 #include "base/stats.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,12 +51,23 @@ static void test_far_from_zero(void **state)
     assert_float_equal(s.median, 1e9 + 2, 0);
 }
 
+/* The floor of a cached kernel falls with its time, down to the fastest copy, and never jumps. */
+static void test_least_ms_of_bytes(void **state)
+{
+    (void)state;
+    assert_float_equal(least_ms_of_bytes(4, 1, 9), 4, 0);
+    assert_float_equal(least_ms_of_bytes(4, 1, 3.999), 3.999, 0);
+    assert_float_equal(least_ms_of_bytes(4, 1, 0.5), 1, 0);
+    assert_float_equal(least_ms_of_bytes(4, 1, NAN), 4, 0); /* an unknown time */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_and_one),
         cmocka_unit_test(test_known_series),
         cmocka_unit_test(test_far_from_zero),
+        cmocka_unit_test(test_least_ms_of_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "../support/tiny.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
+#include "base/load.h"
 #include "base/threads.h"
 #include "measure/random_step.h"
 
@@ -17,6 +18,8 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { RUNGS = 6 }; /* on a CPU */
 
@@ -152,6 +155,35 @@ static void test_verdicts(void **state)
     }
     ladder.rung[1].speed.how = JUDGED_SAME_PLAN;
     assert_string_equal(judge_name(&ladder.rung[1].speed), "same plan");
+}
+
+/* Rungs that ran apart while other programs used every processor get no verdict. */
+static void test_a_busy_machine(void **state)
+{
+    (void)state;
+    struct config c = config();
+    climb(&c, TINY_VOCAB, -1);
+    int64_t most = 0, n = sysconf(_SC_NPROCESSORS_ONLN), busy = 0;
+    for (int i = 0; i < RUNGS; i++)
+        if (ladder.rung[i].facts.total > most) most = ladder.rung[i].facts.total;
+    pid_t *other = ARENA_NEW(&arena, pid_t, n);
+    for (int64_t i = 0; i < n; i++) {
+        if ((other[i] = fork()) == 0)
+            for (alarm(60);;) continue;
+        assert_true(other[i] > 0);
+    }
+    climb_steps(&c, TINY_VOCAB, most + most / 4, 400);
+    for (int64_t i = 0; i < n; i++) {
+        kill(other[i], SIGKILL);
+        waitpid(other[i], NULL, 0);
+    }
+    assert_int_equal(ladder.order, LADDER_NO_ROOM);
+    assert_true(ladder.others > LOAD_BUSY);
+    for (int i = 1; i < RUNGS; i++) {
+        assert_true(ladder.rung[i].speed.how <= JUDGED_BUSY);
+        busy += ladder.rung[i].speed.how == JUDGED_BUSY;
+    }
+    assert_true(busy > 0);
 }
 
 static void test_numbers_are_consistent(void **state)
@@ -328,6 +360,7 @@ int main(void)
         cmocka_unit_test_teardown(test_each_differs_by_its_keys, release),
         cmocka_unit_test_teardown(test_a_peak_that_is_too_low, release),
         cmocka_unit_test_teardown(test_verdicts, release),
+        cmocka_unit_test_teardown(test_a_busy_machine, release),
         cmocka_unit_test_teardown(test_numbers_are_consistent, release),
         cmocka_unit_test_teardown(test_the_loss_is_that_of_the_first_step, release),
         cmocka_unit_test_teardown(test_clocks_of_rungs, release),

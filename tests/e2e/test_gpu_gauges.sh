@@ -60,6 +60,18 @@ samples uncounted | grep -q sm_active && fail "counters without GPM: $(samples u
 expect 0 'reports: Insufficient Permissions; the report estimates' \
     env EMU_NVML=forbids $train --out_dir=uncounted
 
+# --- other programs on the GPU: in the line, the summary and the report; unknown in a container
+expect 0 'another program (process 31) was on the GPU for 100 % of the time' \
+    env EMU_OTHERS="31 32" $train --out_dir=beside
+[ "$(summary beside others)" = 1.0 ] || fail "others: $(cat beside/summary.json)"
+[ "$(summary first others)" = 0.0 ] || fail "the parent counts: $(cat first/summary.json)"
+"$STROBE" report first beside >text 2>&1 || fail "report: $(cat text)"
+grep -q 'Other programs were on the GPU for 100 % of the time while beside ran' text ||
+    fail "no note: $(cat text)"
+expect 0 'device 9' env EMU_OTHERS=31 EMU_NVML=hidden $train --out_dir=hidden
+grep -q '"others": null' hidden/summary.json || fail "others: $(cat hidden/summary.json)"
+grep -q 'another program' out && fail "it cannot be known: $(cat out)"
+
 # --- no step waits for a slow sample, and the cost of a sample is reported
 expect 0 'device ' env EMU_NVML_MS=300 $train --out_dir=slow --max_iters=40 --eval_interval=40
 among 100 "$(summary slow sample_ms)" 400 || fail "a sample takes $(summary slow sample_ms) ms"

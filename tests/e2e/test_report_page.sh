@@ -95,14 +95,15 @@ cp -r runs/twin warm/twin
 grep -q '^slow .* 98 % .* 25\.3 % ' text || die "busy and slowed are not in: $(cat text)"
 grep -q '^Note: fast ran at a clock [45] % lower than slow' text ||
     die "no note of the clock in: $(cat text)"
-expect warm/report.html 22 gauge-utilization:0.utilization,1.utilization \
-    gauge-clock:0.clock,1.clock gauge-power:0.power,1.power gauge-memory:0.memory,1.memory
+expect warm/report.html 24 gauge-utilization:0.utilization,1.utilization \
+    gauge-clock:0.clock,1.clock gauge-throttled:0.throttled,1.throttled \
+    gauge-power:0.power,1.power gauge-memory:0.memory,1.memory
 # The same in iterations without evaluations, and with a loss that is not a number.
 grep -v eval runs/slow/log.jsonl | sed '200s/"loss":[0-9.]*/"loss":null/' >log &&
     mv log runs/slow/log.jsonl
 "$STROBE" report runs/slow runs/fast >/dev/null 2>&1
 expect runs/report.html 7 loss:0.logged,1.logged,0.train,1.train,1.val step-time:0.ms,1.ms
-grep -q 'A loss is not a number, marked by a cross, at iteration 200\.' dom.html ||
+grep -q 'A loss is not a number, at iteration 200\.' dom.html ||
     die "the loss that is not a number: $(grep -o 'class="hint outside"[^/]*' dom.html)"
 
 # --- what the charts show of extremes; report_charts.js looks at each page and says what is wrong

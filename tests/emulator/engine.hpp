@@ -42,7 +42,9 @@
  *     EMU_FAULT=ENTRY      a kernel that fails as it runs: CUDA_ERROR_ILLEGAL_ADDRESS from then on
  *     EMU_FAULT_AFTER=0    times that this kernel succeeds before
  *     EMU_FAULT_CODE=700   the number of the error instead
- *     EMU_NVML=MODE        refuses: NVML does not start; poor: only clocks; old: no energy
+ *     EMU_NVML=MODE        refuses: NVML does not start; poor: only clocks; old: no energy; hidden:
+ *                          it lists no processes, as in a container
+ *     EMU_OTHERS="N N"     ids of other processes that NVML lists
  *     EMU_NVML_MS=0        milliseconds for one sample
  *     EMU_THROTTLE=N       samples N and N + 1, from 0, have a throttled clock
  *     EMU_CUPTI_DROP=N     every N-th record of CUPTI is dropped, and counted

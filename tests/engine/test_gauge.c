@@ -81,6 +81,8 @@ static void test_means_are_over_time(void **state)
     gauge_work(g, true);
     sample.clock_mhz = 1600;
     sample.throttle = 1 << THROTTLE_POWER | 1 << THROTTLE_SET;
+    sample.others = 1;
+    sample.other = 31;
     wait_ms(100);
     gauge_work(g, false);
     sample.clock_mhz = 0;
@@ -95,6 +97,8 @@ static void test_means_are_over_time(void **state)
     near(s.by[THROTTLE_POWER], slow, 1e-9);
     near(s.by[THROTTLE_SET], slow, 1e-9);
     assert_true(s.by[THROTTLE_HEAT] == 0);
+    near(s.others, slow, 1e-9);
+    assert_int_equal(s.other, 31);
     assert_int_equal(s.samples, 2);
     near(s.energy_j, 100 * s.seconds, 0.1); /* without a counter: power times time */
     struct str words = {0};

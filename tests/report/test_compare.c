@@ -99,6 +99,10 @@ static void test_losses_that_are_not_comparable(void **state)
     assert_non_null(strstr(c.verdict[0], "by at most 0.3 at the one evaluation they share after "
                                          "equally many tokens"));
     assert_string_equal(cell(&c, 1, "tokens")->text, "20,000");
+    assert_null(strstr(c.verdict[0], "batch_size"));
+    fixture_write(f, "b/config.conf", "batch_size = 9\n");
+    assert_non_null(strstr(compare(f, dirs, 2).verdict[0],
+                           " after equally many tokens, each on batches of its own batch_size ("));
     fixture_write(f, "b/plan.json", "{\"v\":1,\"tokens_per_step\":3000}");
     assert_non_null(
         strstr(compare(f, dirs, 2).verdict[0], "never evaluated after equally many training"));
@@ -244,7 +248,7 @@ static void test_equal_plans(void **state)
     fixture_write(f, "b/summary.json",
                   "{\"v\":1,\"iters\":10,\"complete\":true,\"others_busy\":0.75}");
     c = compare(f, dirs, 2);
-    assert_non_null(strstr(c.note[0], "do not trust its times"));
+    assert_non_null(strstr(c.note[0], "so its times are long"));
 }
 
 /* Apart on a busy machine: no verdict, however large the difference. */
@@ -257,12 +261,18 @@ static void test_busy_and_apart(void **state)
     fixture_write(f, "b/summary.json", busy);
     struct comparison c = compare(f, dirs, 2);
     assert_non_null(strstr(c.verdict[0], "cannot be compared in speed with a, because other "
-                                         "programs used 75 % of the processors"));
+                                         "programs used the machine meanwhile"));
+    assert_non_null(strstr(c.note[0], "Other programs used 75 % of the processors while b ran"));
+    fixture_write(f, "b/summary.json",
+                  "{\"v\":1,\"iters\":10,\"complete\":true,\"gauges\":{\"others\":0.5}}");
+    c = compare(f, dirs, 2);
+    assert_int_equal(c.speed[1].how, JUDGED_BUSY);
+    assert_non_null(strstr(c.note[0], "on the GPU for 50 % of the time while b ran"));
+    fixture_write(f, "b/summary.json", busy);
     write_turns(f, "a", 7, 20, 11);
     write_turns(f, "b", 7, 20, 10);
     c = compare(f, dirs, 2);
     assert_non_null(strstr(c.verdict[0], "b is 1.10 times as fast as a"));
-    assert_non_null(strstr(c.note[0], "the verdict compares turns and allows for that"));
 }
 
 /* Times are not compared if other programs used the machine, or of only a few steps. */
@@ -278,8 +288,8 @@ static void test_unreliable_times(void **state)
                   "{\"v\":1,\"iters\":10,\"complete\":true,\"others_busy\":0.5}");
     struct comparison c = compare(f, dirs, 2);
     assert_int_equal(c.notes, 1);
-    assert_string_equal(c.note[0], "Other programs used 50 % of the processors while b ran: do not "
-                                   "trust its times.");
+    assert_string_equal(c.note[0], "Other programs used 50 % of the processors while b ran, so its "
+                                   "times are long.");
     fixture_write(
         f, "b/log.jsonl",
         "{\"v\":1,\"kind\":\"step\",\"iter\":0,\"loss\":4,\"ms\":40,\"tokens_per_s\":9}\n"

@@ -149,7 +149,7 @@ static void test_clock_and_profile(void **state)
     dirs[1] = with_profile(f, "b", 40, 10); /* the profile is faster, the run slower */
     r = gate(f, dirs, 2);
     assert_int_equal(notes_with(&r, "The clock of b gives "), 1);
-    assert_int_equal(notes_with(&r, "The clock of the runs says of b beside a: 2.0"), 1);
+    assert_int_equal(notes_with(&r, "By the clock of the runs b is 2.0"), 1);
     assert_int_equal(find(r.gate, "speed")->outcome, GATE_REGRESSION);
     assert_int_equal(find(r.gate, "profiled step")->outcome, GATE_PASSED);
 }

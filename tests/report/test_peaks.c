@@ -55,8 +55,7 @@ static void test_the_best_serve_both(void **state)
         assert_string_equal(p[i].copy[0].name, "memory");
         assert_true(p[i].copy[0].rate == 5e10);
     }
-    assert_string_equal(p[0].raised, "f32 800 GFLOP/s instead of 400 GFLOP/s");
-    assert_string_equal(p[1].raised, "memory 50 GB/s instead of 40 GB/s");
+    assert_true(p[0].raised && p[1].raised);
     /* 8e8 FLOPs at 800 GFLOP/s; 4 MiB a thread are 1/5 of the way from 2 to 64 MiB, by logarithm */
     double matmul = 1, add = 1e3 * (1 << 23) / (1e11 - 0.2 * 5e10);
     assert_float_equal(p[0].row[0].floor_ms, matmul, 1e-9);
@@ -70,8 +69,7 @@ static void test_the_best_serve_both(void **state)
     assert_non_null(strstr(
         changes_words(&c, &f->arena),
         " Floors and shares are by the best ceilings of these profiles, since one can only be "
-        "measured too low: a has f32 800 GFLOP/s instead of 400 GFLOP/s; b has memory 50 GB/s "
-        "instead of 40 GB/s."));
+        "measured too low."));
 }
 
 static void test_equal_and_other_machines_stay(void **state)
@@ -83,7 +81,7 @@ static void test_equal_and_other_machines_stay(void **state)
     peaks_raise(p, 3, &f->arena);
     for (int i = 0; i < 3; i++) {
         struct changes c;
-        assert_null(p[i].raised);
+        assert_false(p[i].raised);
         assert_true(p[i].product[0].rate == (i < 2 ? 4e11 : 8e11));
         assert_true(p[i].row[0].floor_ms == 0.5); /* as in the file */
         assert_string_equal(p[i].answer[0].text, "old");
@@ -92,7 +90,8 @@ static void test_equal_and_other_machines_stay(void **state)
     }
 }
 
-/* A row that is faster than copies of its size had its data in a cache, which is faster. */
+/* A row that is faster than copies of its size had its data in a cache: its own time is the floor,
+ * down to that of the fastest copy. */
 static void test_a_floor_is_not_beaten(void **state)
 {
     struct fixture *f = *state;
@@ -100,19 +99,12 @@ static void test_a_floor_is_not_beaten(void **state)
                                profile(f, "b", "8e11", "4e10", here)};
     p[0].row[1].run_ms.median = p[1].row[1].run_ms.median = 0.05;
     peaks_raise(p, 2, &f->arena);
-    assert_float_equal(p[0].row[1].floor_ms, 1e3 * (1 << 23) / 2e11, 1e-9);
-}
-
-/* A ceiling that rose by less than its printed digits is raised, and nothing is said. */
-static void test_equal_as_printed(void **state)
-{
-    struct fixture *f = *state;
-    struct profile_file p[] = {profile(f, "a", "4.0001e11", "4e10", here),
-                               profile(f, "b", "4e11", "4.0001e10", here)};
+    assert_float_equal(p[0].row[1].floor_ms, 0.05, 1e-9);
+    p[0] = profile(f, "a", "4e11", "5e10", here);
+    p[1] = profile(f, "b", "8e11", "4e10", here);
+    p[0].row[1].run_ms.median = 0.01;
     peaks_raise(p, 2, &f->arena);
-    assert_true(p[1].product[0].rate == 4.0001e11);
-    assert_null(p[0].raised);
-    assert_null(p[1].raised);
+    assert_float_equal(p[0].row[1].floor_ms, 1e3 * (1 << 23) / 2e11, 1e-9);
 }
 
 int main(void)
@@ -121,7 +113,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_best_serve_both, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_a_floor_is_not_beaten, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_equal_as_printed, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_equal_and_other_machines_stay, fixture_setup,
                                         fixture_teardown),
     };

@@ -67,22 +67,24 @@ static void test_padding(void **state)
     (void)state;
     struct arena a = {0};
     struct ladder l = {.rungs = 3};
-    l.rung[0] = (struct ladder_rung){.differs = "--dtype=float32 --pad_vocab=0",
+    l.rung[0] = (struct ladder_rung){.name = "flash",
+                                     .differs = "--dtype=float32 --pad_vocab=0",
                                      .facts = {.flops = 9.9e8},
                                      .ms = {.n = 20, .median = 20, .std = 0.5}};
     l.rung[1] = (struct ladder_rung){.differs = "--flash=true", .reason = "no"};
-    l.rung[2] = (struct ladder_rung){.differs = "--pad_vocab=64",
-                                     .facts = {.flops = 1.0098e9},
-                                     .ms = {.n = 20, .median = 16, .std = 0.25},
-                                     .speed.verdict = {VERDICT_FASTER, false, 20, 1.25, 1.2, 1.31}};
+    l.rung[2] = (struct ladder_rung){
+        .differs = "--pad_vocab=64",
+        .facts = {.flops = 1.0098e9},
+        .ms = {.n = 20, .median = 16, .std = 0.25},
+        .speed = {JUDGED_IN_TURNS, {VERDICT_FASTER, false, 20, 1.25, 1.2, 1.31}, NULL}};
     assert_string_equal(
         ladder_view_padding(&l, &a),
         "The padded vocabulary costs 2 % more FLOPs a step (990 MFLOP and "
         "1.01 GFLOP by the plans). A step takes 16 ± 0.25 ms with it and 20 ± 0.5 ms without: "
-        "1.25 times as fast (1.20 to 1.31).");
+        "this rung is 1.25 times as fast as flash (1.20 to 1.31, in 20 turns).");
     l.rung[2].speed.verdict = (struct verdict){VERDICT_UNCERTAIN, false, 20, 1.05, 0.9, 1.2};
-    assert_non_null(
-        strstr(ladder_view_padding(&l, &a), " without: cannot tell (0.90 to 1.20 times as fast)."));
+    assert_non_null(strstr(ladder_view_padding(&l, &a),
+                           " without: this rung cannot be told apart in speed from flash (0.90 "));
     l.rungs = 2;
     assert_null(ladder_view_padding(&l, &a));
     arena_release(&a);

@@ -115,41 +115,14 @@ function dotPlotter(e, s) {
     }
 }
 
-/* A mark at the edge for every point outside the frame: a triangle, or a cross for a value that is not a number. */
-function markOutside(e, s) {
-    const context = e.drawingContext, {y, h} = e.plotArea, values = new Map(s.x.map((x, i) => [x, s.y[i]]));
-    const line = (...points) => points.forEach(([dx, dy], i) => i ? context.lineTo(dx, dy) : context.moveTo(dx, dy));
-    context.fillStyle = context.strokeStyle = strobe.colour(strobe.runVariable(s.run));
-    context.setLineDash([]);
-    context.lineWidth = 1.5;
-    for (const {canvasx: at, canvasy, xval} of e.points) {
-        if (!values.has(xval)) continue;
-        context.beginPath();
-        if (!isNumber(values.get(xval))) {
-            line([at - 3.5, y + 1], [at + 3.5, y + 8]);
-            line([at + 3.5, y + 1], [at - 3.5, y + 8]);
-            context.stroke();
-        } else if (!isNumber(canvasy) || canvasy > y + h + 1) line([at - 4, y + h - 7], [at + 4, y + h - 7], [at, y + h - 1]);
-        else if (canvasy < y - 1) line([at - 4, y + 7], [at + 4, y + 7], [at, y + 1]);
-        context.fill();
-    }
-}
-
 /* The range of y that holds everything but outliers: at each side of each series at most one point in a hundred, where
  * these would squeeze the others to a fraction of the height. null: there are none. */
 strobe.innerRange = function (series, withZero) {
-    let least = Infinity, low = Infinity, high = -Infinity, most = -Infinity;
-    for (const s of series) {
-        const ys = s.y.filter(isNumber).sort((a, b) => a - b), few = ys.length < 10 ? 0 : Math.ceil(ys.length / 100);
-        if (!ys.length) continue;
-        least = Math.min(least, ys[0]);
-        low = Math.min(low, ys[few]);
-        high = Math.max(high, ys[ys.length - 1 - few]);
-        most = Math.max(most, ys[ys.length - 1]);
-    }
-    if (withZero) { low = Math.min(low, 0); high = Math.max(high, 0); }
-    const span = Math.max(high - low, Math.abs(high) / 100);
-    const below = low - least > 2 * span, above = most - high > 2 * span;
+    const all = series.map(s => s.y.filter(isNumber).sort((a, b) => a - b)).filter(ys => ys.length), zero = withZero ? [0] : [];
+    const few = ys => ys.length < 10 ? 0 : Math.ceil(ys.length / 100);
+    const least = Math.min(...all.map(ys => ys[0])), low = Math.min(...zero, ...all.map(ys => ys[few(ys)]));
+    const most = Math.max(...all.map(ys => ys.at(-1))), high = Math.max(...zero, ...all.map(ys => ys.at(-1 - few(ys))));
+    const span = Math.max(high - low, Math.abs(high) / 100), below = low - least > 2 * span, above = most - high > 2 * span;
     return below || above ? [below ? low - span / 4 : Math.min(least, low), above ? high + span / 4 : Math.max(most, high)] : null;
 };
 
@@ -160,7 +133,6 @@ function countingPlotter(chart) {
         const s = chart.series.find(s => s.name === e.setName);
         if (s.width) Dygraph.Plotters.linePlotter(e);
         else dotPlotter(e, s);
-        if (s.raw) markOutside(e, s);
     };
     return e => {
         if (chart.counted) return plotter(e);
@@ -208,7 +180,7 @@ const shortNumber = x => {
     return String(Math.round(x / divisor * 1e6) / 1e6).replace("-", "−") + unit;
 };
 
-/* Says above a chart what its marks at the edges stand for; its button shows the whole range. */
+/* Says above a chart what it does not show; its button shows the whole range. */
 function outsideNote(chart, noun, unit, xlabel) {
     const button = strobe.element("button", {type: "button", onclick: () => { chart.whole = !chart.whole; chart.redraw({}); }});
     const words = strobe.element("span"), node = strobe.element("p", {class: "hint outside"}, words, button);
@@ -218,11 +190,11 @@ function outsideNote(chart, noun, unit, xlabel) {
     return inner => {
         const points = chart.series.filter(s => s.raw).flatMap(s => s.y.map((y, i) => ({x: s.x[i], y})));
         const beyond = inner ? points.filter(p => isNumber(p.y) && (p.y < inner[0] || p.y > inner[1])) : [];
-        const none = points.filter(p => !isNumber(p.y)), few = beyond.length === 1, parts = [];
+        const none = points.filter(p => !isNumber(p.y)), parts = [];
         const most = beyond.reduce((a, b) => b.y > a.y ? b : a, beyond[0]), least = beyond.reduce((a, b) => b.y < a.y ? b : a, beyond[0]);
-        if (beyond.length) parts.push(`${strobe.thousands(beyond.length)} point${few ? " is an outlier" : "s are outliers"}` + (chart.whole ? "" : few ? ", marked at the edge" : ", marked at the edges") +
+        if (beyond.length) parts.push(`${strobe.thousands(beyond.length)} point${beyond.length === 1 ? " is an outlier" : "s are outliers"}` + (chart.whole ? "" : ", outside the chart") +
             (most.y > inner[1] ? extreme("highest", most) : "") + (least.y < inner[0] ? extreme("lowest", least) : ""));
-        if (none.length) parts.push((none.length > 1 ? `${strobe.thousands(none.length)} losses are not numbers, marked by crosses, the first ` : "A loss is not a number, marked by a cross, ") + where(none[0].x));
+        if (none.length) parts.push((none.length > 1 ? `${strobe.thousands(none.length)} losses are not numbers, the first ` : "A loss is not a number, ") + where(none[0].x));
         node.hidden = !parts.length;
         button.hidden = !beyond.length;
         words.textContent = parts.map(part => part + ". ").join("");
@@ -343,36 +315,6 @@ strobe.gaugeSeries = function (runs, kind, scale, state) {
         });
         return {name: r + "." + kind, run: r, width: .4 + nestedWidth(r, runs.length) * .6, raw: true, x, y};
     }).filter(s => s.x.length > 1 && !state.hidden.has(s.run));
-};
-
-/* Rows of bars at the top, one for each run whose clock was lowered; all take at most 40 of the chart's 190 pixels. */
-const isSlowed = run => run.gauges.throttled.some(share => share > 0);
-strobe.slowedRow = runs => Math.min(9, 40 / Math.max(runs.filter(isSlowed).length, 1));
-/* The padding that leaves room for them: dygraphs scales it down with the curves, and pads the lower side as well. */
-strobe.slowedPad = function (runs) {
-    const pixels = 10 + strobe.slowedRow(runs) * runs.filter(isSlowed).length;
-    return pixels / (1 - 2 * pixels / 190);
-};
-
-/* The height of a bar is the share of the time. */
-strobe.slowedBars = function (runs, state) {
-    const row = strobe.slowedRow(runs), most = Math.max(row - 2, 1);
-    return (context, area, graph) => {
-        let top = area.y;
-        runs.forEach((run, r) => {
-            const slowed = run.gauges.throttled, at = run.gauges[state.axis];
-            if (state.hidden.has(r) || !isSlowed(run)) return;
-            context.fillStyle = strobe.colour(strobe.runVariable(r));
-            slowed.forEach((share, i) => {
-                if (!(share > 0)) return;
-                const to = Math.round(Math.min(graph.toDomXCoord(at[i]), area.x + area.w));
-                const from = Math.round(Math.max(graph.toDomXCoord(i ? at[i - 1] : 0), area.x));
-                const height = Math.min(Math.max(most * share, 2), most);
-                if (to >= from) context.fillRect(from, top + most - height, Math.max(to - from, 1), height);
-            });
-            top += row;
-        });
-    };
 };
 
 /* A line at zero, under the curves. */

@@ -336,7 +336,6 @@ function gaugesSection() {
     };
     const limit = key => shared(key) === null ? "" : ` (${thousands(shared(key))} at most)`;
     const gpu = runs.some(run => environment(run, "device") && environment(run, "device") !== "cpu");
-    const slowed = runs.some(isSlowed);
     const large = most("memory") >= 2 ** 30;
     const kinds = [
         {kind: "utilization", title: "Utilisation, %", scale: 1, unit: "%", digits: 0, options: {includeZero: true}},
@@ -344,10 +343,11 @@ function gaugesSection() {
         {kind: "tensor", title: "Tensor cores active, %", scale: 1, unit: "% tensor cores", digits: 0, options: {includeZero: true}},
         {kind: "dram", title: "Bandwidth of the memory, %", scale: 1, unit: "% of bandwidth", digits: 0, options: {includeZero: true}},
         {kind: "memory_utilization", title: "Memory in use, % of the time", scale: 1, unit: "% memory in use", digits: 0, options: {includeZero: true}},
-        {kind: "clock", title: `${gpu ? "SM clock" : "Clock"}, MHz${limit("clock_max")}`, scale: 1, unit: "MHz", digits: 0, options: {yRangePad: strobe.slowedPad(runs)}},
+        {kind: "clock", title: `${gpu ? "SM clock" : "Clock"}, MHz${limit("clock_max")}`, scale: 1, unit: "MHz", digits: 0},
+        {kind: "throttled", title: "Clock lowered by power, heat or another limit, % of the time", scale: .01, unit: "% slowed", digits: 0, options: {includeZero: true}},
         {kind: "power", title: `Power, W${limit("power_limit")}`, scale: 1, unit: "W", digits: 0},
         {kind: "memory", title: `Memory, ${large ? "GiB" : "MiB"}`, scale: large ? 2 ** 30 : 2 ** 20, unit: large ? "GiB" : "MiB", digits: large ? 2 : 1, options: {includeZero: true}},
-    ].filter(k => known(k.kind));
+    ].filter(k => known(k.kind) && (k.kind !== "throttled" || most(k.kind) > 0));
     if (!kinds.length) return;
     const state = {axis: "seconds", hidden: new Set()}, charts = [];
     const word = () => state.axis === "iter" ? "iteration" : "seconds, with evaluations";
@@ -357,19 +357,18 @@ function gaugesSection() {
         const gauges = runs[r].gauges, at = gauges[state.axis];
         const i = Math.min(strobe.lastBefore(at, x) + (at.includes(x) ? 0 : 1), at.length - 1);
         const parts = kinds.filter(k => isNumber(gauges[k.kind][i])).map(k => (gauges[k.kind][i] / k.scale).toFixed(k.digits) + " " + k.unit);
-        return parts.join(", ") + (gauges.throttled[i] > 0 ? ", clock lowered" : "");
+        return parts.join(", ");
     }, (r, on) => { on ? state.hidden.delete(r) : state.hidden.add(r); redraw(); });
     const redraw = change => { charts.forEach(chart => chart.redraw(Object.assign({xlabel: word()}, change))); line.show(null); };
     const grid = element("div", {class: "pair"});
     section("The device during the run", (gpu ? "Telemetry of the GPU driver" : "Telemetry of the system") +
-        "; each value covers the time since the previous one." + (slowed ? " Bars above the clock: power, heat or another limit lowered it." : ""),
+        "; each value covers the time since the previous one.",
         element("div", {class: "controls"}, segments([["seconds", "Time"], ["iter", "Iterations"]], "seconds", axis => { state.axis = axis; redraw({dateWindow: null}); })),
         grid, line.node);
     for (const k of kinds) {
         const host = element("div", {class: "chart low", id: "gauge-" + k.kind});
         grid.append(element("div", {}, element("h3", {}, k.title), host));
         charts.push(strobe.chart(host, ["value", " " + k.unit], () => strobe.gaugeSeries(runs, k.kind, k.scale, state), Object.assign({
-            underlayCallback: k.kind === "clock" ? strobe.slowedBars(runs, state) : null,
             highlightCallback: (event, x) => line.show(x),
             unhighlightCallback: () => line.show(null),
         }, k.options, {xlabel: word()})));

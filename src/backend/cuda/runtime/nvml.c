@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NVML_SUCCESS = 0, NVML_CLOCK_SM = 1, NVML_TEMPERATURE_GPU = 0, BUS_ID_BYTES = 32 };
 
@@ -15,6 +16,11 @@ struct nvml_utilization {
 };
 struct nvml_memory {
     unsigned long long total, free, used;
+};
+struct nvml_process {
+    unsigned pid;
+    unsigned long long memory;
+    unsigned gpu_instance, compute_instance;
 };
 
 /* GPM, the counters of Hopper and newer, which need no rights. A value is a percentage between two
@@ -56,6 +62,7 @@ typedef struct nvml_device *gpu;
     F(nvmlDeviceGetTemperature, int, (gpu, int, unsigned *))            \
     F(nvmlDeviceGetCurrentClocksEventReasons, int, (gpu, unsigned long long *)) \
     F(nvmlDeviceGetCurrentClocksThrottleReasons, int, (gpu, unsigned long long *)) \
+    F(nvmlDeviceGetComputeRunningProcesses_v3, int, (gpu, unsigned *, struct nvml_process *)) \
     F(nvmlGpmQueryDeviceSupport, int, (gpu, struct nvml_gpm_support *)) \
     F(nvmlGpmSampleAlloc, int, (void **))                               \
     F(nvmlGpmSampleFree, int, (void *))                                 \
@@ -228,6 +235,24 @@ void nvml_close(struct nvml_gpu *g)
     }
 }
 
+/* A container that does not see its own process in the list sees no others either: unknown. The
+ * parent, a command that trains several runs, is no other program. */
+static void find_others(const struct nvml_gpu *g, struct device_sample *s)
+{
+    struct nvml_process process[64];
+    unsigned n = COUNT_OF(process);
+    bool own = false;
+    int others = 0;
+    if (!QUERY(nvmlDeviceGetComputeRunningProcesses_v3, g->device, &n, process)) return;
+    for (unsigned i = 0; i < n; i++) {
+        pid_t pid = (pid_t)process[i].pid;
+        own |= pid == getpid();
+        if (pid == getpid() || pid == getppid()) continue;
+        if (!others++) s->other = pid;
+    }
+    if (own) s->others = others;
+}
+
 enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sample *ret)
 {
     unsigned value;
@@ -253,6 +278,7 @@ enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sampl
     if (QUERY(nvmlDeviceGetCurrentClocksEventReasons, g->device, &wide) ||
         QUERY(nvmlDeviceGetCurrentClocksThrottleReasons, g->device, &wide))
         s.throttle = reasons_of(wide);
+    find_others(g, &s);
     sample_counters(g, &s);
     *ret = s;
     return ST_OK;
