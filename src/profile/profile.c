@@ -3,8 +3,16 @@
 #include "base/clock.h"
 #include "base/host.h"
 #include "base/interrupt.h"
+#include "base/load.h"
 
 #include <math.h>
+#include <unistd.h>
+
+bool profile_is_busy(const struct profile *p)
+{
+    return p->engine->backend->host_memory &&
+           p->others / (double)sysconf(_SC_NPROCESSORS_ONLN) > LOAD_BUSY;
+}
 
 enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
                         struct arena *a)

@@ -76,7 +76,7 @@ struct profile_row {
     int runs;
     double *step_ms;  /* one per step: the time attributed to this row */
     double ms;        /* mean per step: rows and idle time add up to the step */
-    double work_ms;   /* mean time that `cost` took: of all kernels of the node */
+    double work_ms;   /* time that `cost` took, mean or if busy median: all kernels of the node */
     double hidden_ms; /* mean per step: time that overlaps an earlier row */
     /* Working time of the host's threads per step; 0 if they are not observed. */
     double busy_ms;    /* mean over the threads */
@@ -184,6 +184,9 @@ struct profile_options {
     void *user;
 };
 
+/* Other programs used the processors that the step ran on: rates, floors and the sentence about
+ * them are by medians, which bursts change less than means. */
+bool profile_is_busy(const struct profile *p);
 /* Runs training steps on random tokens, some profiled and some not. The engine holds the plans of
  * training; its weights are initialised here and must not be used afterwards. Ctrl-C
  * (base/interrupt.h) ends the run after the current step: the profile then has fewer steps than

@@ -177,6 +177,12 @@ static double mean(const double *x, int n)
     return n ? sum / n : 0;
 }
 
+/* The time of a row in a step: the mean, and the median if other programs were busy. */
+static double row_ms(const struct profile *p, const struct profile_row *r)
+{
+    return profile_is_busy(p) ? stats_of(r->step_ms, p->steps).median : r->ms;
+}
+
 static void find_floor(const struct profile *p, struct profile_row *r)
 {
     const struct machine *m = p->machine;
@@ -185,7 +191,8 @@ static void find_floor(const struct profile *p, struct profile_row *r)
     double compute = peak ? 1e3 * r->cost.flops / peak->flops : 0;
     double memory = rate > 0 ? 1e3 * r->cost.bytes / rate : 0;
     /* The time of all kernels of the node, because the cost is the node's. */
-    double ms = stats_of(r->run_ms, r->runs).median * (r->ms > 0 ? r->work_ms / r->ms : 1);
+    double own = row_ms(p, r);
+    double ms = stats_of(r->run_ms, r->runs).median * (own > 0 ? r->work_ms / own : 1);
     if (memory > 0)
         memory =
             least_ms_of_bytes(memory, 1e3 * r->cost.bytes / machine_copy_fastest(m)->moved, ms);
@@ -230,7 +237,8 @@ static void conclude_rows(struct making *m)
     struct profile *p = m->p;
     for (int i = 0; i < p->rows; i++) {
         struct profile_row *r = &p->row[i];
-        r->work_ms = r->ms = mean(r->step_ms, p->steps);
+        r->ms = mean(r->step_ms, p->steps);
+        r->work_ms = row_ms(p, r);
     }
     for (int mark = 0; mark < m->c->marks.marks; mark++) {
         if (m->first[mark] < 0) continue;

@@ -110,8 +110,9 @@ static void add_others(struct writer *s)
     if (s->p->others / (double)sysconf(_SC_NPROCESSORS_ONLN) > LOAD_BUSY)
         ADD(s, "others",
             "other processes kept %.2g processor%s busy during the measurement: %s longer than on "
-            "an idle machine",
-            s->p->others, s->p->others > 0.95 && s->p->others < 1.05 ? "" : "s", longer);
+            "an idle machine%s",
+            s->p->others, s->p->others > 0.95 && s->p->others < 1.05 ? "" : "s", longer,
+            profile_is_busy(s->p) ? "; rates and floors are of medians" : "");
 }
 
 static void add_dropped(struct writer *s)
@@ -333,6 +334,7 @@ static void add_floor(struct writer *s)
     struct profile_groups g;
     profile_groups(p, BY_PHASE, PHASES_ALL, &g, s->a);
     if (!(g.floor_ms > 0)) return;
+    bool busy = profile_is_busy(p);
     int beaten = 0;
     for (int i = 0; i < p->rows; i++) {
         const struct profile_row *r = &p->row[i];
@@ -345,10 +347,11 @@ static void add_floor(struct writer *s)
                               beaten, beaten == 1 ? " is" : "s are", beaten == 1 ? "its" : "their")
                : "";
     ADD(s, "floor",
-        "%s and %s per step take at least %s ms at this machine's measured peaks: the median step "
+        "%s and %s per step take at least %s ms at this machine's measured peaks: the %s step "
         "takes %s times as long%s",
         amount(s, g.flops, "FLOP"), amount(s, g.bytes, "B"), number(s, g.floor_ms, 4),
-        number(s, p->step_ms.median / g.floor_ms, 3), low);
+        busy ? "median" : "mean",
+        number(s, (busy ? p->step_ms.median : p->step_ms.mean) / g.floor_ms, 3), low);
 }
 
 /* The kernel that moves most bytes beyond the plan's; NULL: none moves many, compared with its plan

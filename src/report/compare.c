@@ -10,10 +10,11 @@
 
 /* --- what differs ----------------------------------------------------------------------------- */
 
-/* The folder and the date of a run are not differences. */
+/* The date of a run and where its files and data lie are not differences; a note tells of data that
+ * differ. */
 static bool is_incidental(const char *key)
 {
-    return strcmp(key, "out_dir") == 0 || strcmp(key, "date") == 0;
+    return strcmp(key, "out_dir") == 0 || strcmp(key, "data_dir") == 0 || strcmp(key, "date") == 0;
 }
 
 static const struct run_pair *pairs_of(const struct run *r, bool environment, int *ret_n)
@@ -309,9 +310,12 @@ const char *compare_end(const struct run *r, struct arena *a)
         return arena_printf(a, "%s diverged: its loss is NaN or infinite at iteration %lld.",
                             r->name, (long long)f->nan_iter);
     if (f->complete) return NULL;
-    return arena_printf(a, "%s is not finished: it ends at iteration %lld: %s%s.", r->name,
-                        (long long)f->iters, f->end ? f->end : "it was killed, or it still runs",
-                        why);
+    return arena_printf(
+        a, "%s is not finished: it ends at iteration %lld: %s%s.", r->name, (long long)f->iters,
+        f->end
+            ? f->end
+            : "its end is not on record (it still runs, was killed, or an older version wrote it)",
+        why);
 }
 
 static bool differs(const struct difference *list, int n, const char *key)

@@ -56,13 +56,16 @@ static const char *digits(double x, int n, struct arena *a)
 
 const char *profile_file_words(const struct profile_file *p, struct arena *a)
 {
-    double ms = p->step_ms.mean > 0 ? p->step_ms.mean : profile_file_ms(p);
+    bool median = p->threads > 0 && profile_file_busy(p) > LOAD_BUSY && p->step_ms.median > 0;
+    double ms = median                ? p->step_ms.median
+                : p->step_ms.mean > 0 ? p->step_ms.mean
+                                      : profile_file_ms(p);
     double floor = profile_file_floor(p);
-    double median = p->step_ms.median > 0 ? p->step_ms.median : ms;
-    const char *text = arena_printf(a, "%s: a step takes %.3f ms on average", p->name, ms);
+    const char *text = arena_printf(a, "%s: a step takes %.3f ms %s", p->name, ms,
+                                    median ? "(median)" : "on average");
     if (floor > 0)
-        text = arena_printf(a, "%s, its floor is %s ms (the median is %s times as long)", text,
-                            digits(floor, 4, a), digits(median / floor, 3, a));
+        text = arena_printf(a, "%s, its floor is %s ms (%s times as long)", text,
+                            digits(floor, 4, a), digits(ms / floor, 3, a));
     text = arena_printf(a, "%s; nothing ran for %.3f ms", text, p->idle_ms);
     if (profile_file_busy(p) > LOAD_BUSY)
         text = arena_printf(a, "%s; other programs kept %s processors busy", text,

@@ -8,6 +8,14 @@ const {runs} = JSON.parse(document.getElementById("data").textContent);
 const noteOf = id => document.getElementById(id).previousElementSibling;
 const top = id => chartOf(id).graph.yAxisRange()[1];
 
+/* Whether something is drawn at an x, a few pixels below the upper edge of a chart. */
+function isMarked(id, x) {
+    const graph = chartOf(id).graph, area = graph.getArea(), canvas = graph.hidden_, scale = canvas.width / canvas.clientWidth;
+    const copy = new OffscreenCanvas(3, 3).getContext("2d");
+    copy.drawImage(canvas, -Math.round((graph.toDomXCoord(x) - 1) * scale), -Math.round((area.y + 3) * scale));
+    return copy.getImageData(0, 0, 3, 3).data.some(x => x > 0);
+}
+
 const cases = {
     groups() {
         expect(noteOf("step-time").hidden, "steps are outliers: " + noteOf("step-time").textContent);
@@ -15,9 +23,9 @@ const cases = {
     },
     spike() {
         const note = noteOf("loss"), words = note.textContent;
-        expect(/1 point is an outlier, outside the chart; the highest loss is 80, at iteration 7,000/.test(words), "the note: " + words);
-        expect(/A loss is not a number, at iteration 9,000/.test(words), "the note: " + words);
-        expect(top("loss") < 8, `the chart ends at ${top("loss")}`);
+        expect(/1 point is an outlier, marked at the edge; the highest loss is 80, at iteration 7,000/.test(words), "the note: " + words);
+        expect(/A loss is not a number, marked by a cross, at iteration 9,000/.test(words), "the note: " + words);
+        expect(top("loss") < 8 && isMarked("loss", 7000) && isMarked("loss", 9000) && !isMarked("loss", 8000), "no marks at the edge");
         expect(document.querySelector(".readout").textContent.includes("train 0.000001234"), "not the logged loss: " + document.querySelector(".readout").textContent);
         note.querySelector("button").click();
         expect(top("loss") > 80, `the whole range ends at ${top("loss")}`);

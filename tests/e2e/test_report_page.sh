@@ -103,7 +103,7 @@ grep -v eval runs/slow/log.jsonl | sed '200s/"loss":[0-9.]*/"loss":null/' >log &
     mv log runs/slow/log.jsonl
 "$STROBE" report runs/slow runs/fast >/dev/null 2>&1
 expect runs/report.html 7 loss:0.logged,1.logged,0.train,1.train,1.val step-time:0.ms,1.ms
-grep -q 'A loss is not a number, at iteration 200\.' dom.html ||
+grep -q 'A loss is not a number, marked by a cross, at iteration 200\.' dom.html ||
     die "the loss that is not a number: $(grep -o 'class="hint outside"[^/]*' dom.html)"
 
 # --- what the charts show of extremes; report_charts.js looks at each page and says what is wrong

@@ -149,7 +149,7 @@ meeting *meeting_of(unsigned mask)
     return m;
 }
 
-const emu_slot *meet(unsigned mask, const void *bytes, unsigned size)
+const emu_slot *meet(unsigned mask, const void *bytes, unsigned size, void (*finish)(emu_slot *))
 {
     unsigned lane = now->thread % EMU_WARP;
     if (!(mask >> lane & 1)) broken("a lane that is not in its mask");
@@ -158,6 +158,7 @@ const emu_slot *meet(unsigned mask, const void *bytes, unsigned size)
     emu_slot *slots = m->slot[m->times & 1];
     memcpy(slots[lane].bytes, bytes, size);
     if (++m->arrived == m->wanted) {
+        if (finish) finish(slots);
         m->arrived = 0;
         m->times++;
     } else {

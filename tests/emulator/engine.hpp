@@ -64,7 +64,7 @@ struct emu_index {
 };
 
 /* What a lane contributes to a collective operation of its warp, for the others to read. */
-enum { EMU_WARP = 32, EMU_SLOT = 32 };
+enum { EMU_WARP = 32, EMU_SLOT = 48 };
 struct emu_slot {
     alignas(16) unsigned char bytes[EMU_SLOT];
 };
@@ -73,8 +73,9 @@ struct emu_slot {
 struct emu_engine {
     void (*barrier)();
     /* Waits until all lanes of the mask have arrived; returns their contributions, valid until the
-     * next collective but one. */
-    const emu_slot *(*meet)(unsigned mask, const void *bytes, unsigned size);
+     * next collective but one. The last lane calls `finish`, which may replace them by results. */
+    const emu_slot *(*meet)(unsigned mask, const void *bytes, unsigned size,
+                            void (*finish)(emu_slot *));
     /* Copies to shared memory: register, close a group, wait until at most N groups are in
      * flight. */
     void (*copy)(void *to, const void *from, int bytes);

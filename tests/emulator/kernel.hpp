@@ -119,10 +119,11 @@ static inline int emu_lane()
 {
     return (int)(threadIdx.x % EMU_WARP);
 }
-template <typename T> static inline const emu_slot *emu_meet(unsigned mask, const T &a)
+template <typename T>
+static inline const emu_slot *emu_meet(unsigned mask, const T &a, void (*finish)(emu_slot *) = 0)
 {
     static_assert(sizeof(T) <= EMU_SLOT, "too large for a slot");
-    return emu_this.engine->meet(mask, &a, sizeof a);
+    return emu_this.engine->meet(mask, &a, sizeof a, finish);
 }
 template <typename T> static inline T emu_of(const emu_slot *slots, int lane)
 {

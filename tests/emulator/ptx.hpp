@@ -3,27 +3,34 @@
  * source; if one is missing here, the source does not compile. Lane = 4g + q as in mma.cuh.
  *
  * An instruction of the whole warp reads shared memory when each lane arrives. Without a barrier it
- * may miss what another lane writes, as on a GPU. */
+ * may miss what another lane writes, as on a GPU. The last lane computes for all. */
 #pragma once
+
+template <typename T> static inline void emu_put(emu_slot *slots, int lane, const T &a)
+{
+    memcpy(slots[lane].bytes, &a, sizeof a);
+}
 
 /* Replaced although they have no PTX, because they are most of the time of a simple kernel: one
  * collective operation in place of five, which adds in the same order. */
-static inline float emu_warp_all(float a, float (*join)(float, float))
+template <float join(float, float)> static inline float emu_warp_all(float a)
 {
-    const emu_slot *s = emu_meet(~0u, a);
-    float all[EMU_WARP];
-    for (int i = 0; i < EMU_WARP; i++) all[i] = emu_of<float>(s, i);
-    for (int d = EMU_WARP / 2; d; d /= 2)
-        for (int i = 0; i < d; i++) all[i] = join(all[i], all[i + d]);
-    return all[0];
+    const emu_slot *s = emu_meet(~0u, a, [](emu_slot *of) {
+        float all[EMU_WARP];
+        for (int i = 0; i < EMU_WARP; i++) all[i] = emu_of<float>(of, i);
+        for (int d = EMU_WARP / 2; d; d /= 2)
+            for (int i = 0; i < d; i++) all[i] = join(all[i], all[i + d]);
+        emu_put(of, 0, all[0]);
+    });
+    return emu_of<float>(s, 0);
 }
 inline float warp_sum(float a) /* not static: only the source's own is removed */
 {
-    return emu_warp_all(a, [](float x, float y) { return x + y; });
+    return emu_warp_all<__fadd_rn>(a);
 }
 inline float warp_max(float a)
 {
-    return emu_warp_all(a, [](float x, float y) { return fmaxf(x, y); });
+    return emu_warp_all<fmaxf>(a);
 }
 
 #if __CUDA_ARCH__ >= 800
@@ -49,26 +56,14 @@ static inline void ldmatrix_x4_trans(unsigned (&r)[4], unsigned address)
     }
 }
 
+/* A lane's elements of the three matrices: two bf16 or one TF32 in each word of a and b. */
 struct emu_fragments {
     unsigned a[4], b[2];
+    float d[4];
 };
 static inline float emu_half(unsigned two, int high)
 {
     return __uint_as_float(high ? two & 0xffff0000u : two << 16);
-}
-
-static inline void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
-{
-    const emu_slot *s = emu_meet(~0u, emu_fragments{{a[0], a[1], a[2], a[3]}, {b0, b1}});
-    const int g = emu_lane() / 4, q = emu_lane() % 4;
-    for (int k = 0; k < 16; k++) {
-        const int of = k % 8 / 2, upper = k / 8;
-        const emu_fragments *row = (const emu_fragments *)s[4 * g + of].bytes;
-        for (int i = 0; i < 4; i++) {
-            const emu_fragments *column = (const emu_fragments *)s[4 * (2 * q + i % 2) + of].bytes;
-            d[i] += emu_half(row->a[i / 2 + 2 * upper], k % 2) * emu_half(column->b[upper], k % 2);
-        }
-    }
 }
 /* The tensor cores read 10 bits of mantissa. */
 static inline float emu_tf32(unsigned a)
@@ -76,18 +71,53 @@ static inline float emu_tf32(unsigned a)
     return __uint_as_float(a & 0xffffe000u);
 }
 
+/* d (16 x 8) += a (16 x K) b (K x 8): TWO: K = 16 in bf16; otherwise K = 8 in TF32. */
+template <bool TWO> static inline void emu_product(emu_slot *slots)
+{
+    typedef float row __attribute__((vector_size(32))); /* of b and d */
+    enum { K = TWO ? 16 : 8, HALF = K / 2 };
+    float a[16][K], b[K][8], d[16][8];
+    for (int lane = 0; lane < EMU_WARP; lane++) {
+        const int g = lane / 4, q = lane % 4;
+        const emu_fragments f = emu_of<emu_fragments>(slots, lane);
+        for (int i = 0; i < 4; i++) {
+            for (int h = 0; h < 1 + TWO; h++)
+                a[g + i % 2 * 8][i / 2 * HALF + (1 + TWO) * q + h] =
+                    TWO ? emu_half(f.a[i], h) : emu_tf32(f.a[i]);
+            d[g + i / 2 * 8][2 * q + i % 2] = f.d[i];
+        }
+        for (int i = 0; i < 2; i++)
+            for (int h = 0; h < 1 + TWO; h++)
+                b[i * HALF + (1 + TWO) * q + h][g] = TWO ? emu_half(f.b[i], h) : emu_tf32(f.b[i]);
+    }
+    for (int m = 0; m < 16; m++) {
+        row sum, of_b;
+        memcpy(&sum, d[m], sizeof sum);
+        for (int k = 0; k < K; k++) {
+            memcpy(&of_b, b[k], sizeof of_b);
+            sum += a[m][k] * of_b;
+        }
+        memcpy(d[m], &sum, sizeof sum);
+    }
+    for (int lane = 0; lane < EMU_WARP; lane++) {
+        const int g = lane / 4, q = lane % 4;
+        emu_put(slots, lane,
+                float4{d[g][2 * q], d[g][2 * q + 1], d[g + 8][2 * q], d[g + 8][2 * q + 1]});
+    }
+}
+template <bool TWO>
+static inline void emu_mma(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    const emu_fragments mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}, {d[0], d[1], d[2], d[3]}};
+    memcpy(d, emu_meet(~0u, mine, emu_product<TWO>)[emu_lane()].bytes, sizeof d);
+}
+static inline void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    emu_mma<true>(d, a, b0, b1);
+}
 static inline void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
 {
-    const emu_slot *s = emu_meet(~0u, emu_fragments{{a[0], a[1], a[2], a[3]}, {b0, b1}});
-    const int g = emu_lane() / 4, q = emu_lane() % 4;
-    for (int k = 0; k < 8; k++) {
-        const int of = k % 4, upper = k / 4;
-        const emu_fragments *row = (const emu_fragments *)s[4 * g + of].bytes;
-        for (int i = 0; i < 4; i++) {
-            const emu_fragments *column = (const emu_fragments *)s[4 * (2 * q + i % 2) + of].bytes;
-            d[i] += emu_tf32(row->a[i / 2 + 2 * upper]) * emu_tf32(column->b[upper]);
-        }
-    }
+    emu_mma<false>(d, a, b0, b1);
 }
 static inline unsigned cvt_rna_tf32(float a)
 {

@@ -18,7 +18,8 @@ static char *long_set[2]; /* the sets that they make */
 static double long_seconds;
 /* A training that saves and removes a checkpoint at every iteration, and what reads it. */
 static char *const train_busily[] = {
-    "strobe", "train", "run", "--init_from=resume", "--max_iters=100", "--eval_interval=1", NULL};
+    "strobe",          "train", "run", "--init_from=resume", "--max_iters=100", "--eval_interval=1",
+    "--data_dir=data", NULL};
 static const struct subject busy_run = {"run", NULL, "end_busy/run", 100};
 static char *const data_like_temporary[] = {"strobe",          "data", "tiny.tmp", "--from=text1",
                                             "--data_dir=data", NULL};

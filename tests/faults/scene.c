@@ -16,11 +16,14 @@ const struct subject the_run = {"run", "saved", "end_train/run", LAST},
 
 static char *expected[COMMANDS];
 
+/* A run stores its data_dir as an absolute path; a trial starts from a copy of the run, and reads
+ * the copy of the data. */
 static char *const words[COMMANDS][10] = {
     [TRAIN] = {"strobe", "train", "tiny.conf", "--out_dir=run"},
-    [RESUME] = {"strobe", "train", "run", "--init_from=resume", "--max_iters=20"},
+    [RESUME] = {"strobe", "train", "run", "--init_from=resume", "--max_iters=20",
+                "--data_dir=data"},
     [DATA] = {"strobe", "data", "tiny", "--from=text2", "--force", "--data_dir=data"},
-    [EVAL] = {"strobe", "eval", "run"},
+    [EVAL] = {"strobe", "eval", "run", "--data_dir=data"},
     [SAMPLE] = {"strobe", "sample", "run", "--num_samples=1", "--max_new_tokens=20"},
     [REPORT] = {"strobe", "report", "run", "--html=page.html", "--csv"},
     [COMPARE] = {"strobe", "compare", "tiny.conf", "--seed=1,2", "--out_dir=both",

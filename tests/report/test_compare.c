@@ -39,7 +39,7 @@ static void test_differing_keys_are_named(void **state)
 {
     struct fixture *f = *state;
     struct comparison c = two_runs(f);
-    assert_int_equal(c.settings, 1); /* out_dir differs too, and is ignored */
+    assert_int_equal(c.settings, 1); /* data_dir and out_dir differ too, and are ignored */
     assert_string_equal(c.setting[0].key, "flash");
     assert_string_equal(c.setting[0].value[0], "false");
     assert_string_equal(c.setting[0].value[1], "true");
@@ -132,7 +132,7 @@ static void test_ends(void **state)
     assert_string_equal(c.note[0], "b is not finished: it ends at iteration 10: interrupted.");
     fixture_write(f, "b/summary.json", "{\"v\":1,\"iters\":10,\"complete\":false}");
     c = compare(f, dirs, 2);
-    assert_non_null(strstr(c.note[0], "it was killed, or it still runs"));
+    assert_non_null(strstr(c.note[0], "its end is not on record"));
 }
 
 static void test_headline_numbers(void **state)

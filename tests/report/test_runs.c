@@ -40,7 +40,7 @@ static void test_reads_everything(void **state)
     fixture_write(f, "a/samples.txt", "ROMEO:\n\xff ends");
     struct run *r = read_one(f, fixture_run(f, "a", "true", 20, 4000, 3.25));
     assert_string_equal(r->name, "a");
-    assert_int_equal(r->settings, 3);
+    assert_int_equal(r->settings, 4);
     assert_string_equal(run_pair_find(r->setting, r->settings, "flash"), "true");
     assert_null(run_pair_find(r->setting, r->settings, "# model"));
     assert_string_equal(run_pair_find(r->environment, r->environments, "libraries.oneDNN"),

@@ -51,9 +51,10 @@ char *fixture_run(struct fixture *f, const char *name, const char *flash, double
                val);
     fixture_write(f, arena_printf(a, "%s/log.jsonl", name), str_text(&log));
     str_release(&log);
-    fixture_write(
-        f, arena_printf(a, "%s/config.conf", name),
-        arena_printf(a, "# model\nn_layer = 2\n\nflash = %s\nout_dir = %s\n", flash, name));
+    fixture_write(f, arena_printf(a, "%s/config.conf", name),
+                  arena_printf(a,
+                               "# model\nn_layer = 2\n\nflash = %s\ndata_dir = /%s\nout_dir = %s\n",
+                               flash, name, name));
     fixture_write(f, arena_printf(a, "%s/env.json", name),
                   "{\"version\":\"0.1.0\",\"cpu\":\"A processor\",\"threads\":4,"
                   "\"libraries\":{\"oneDNN\":\"2.6.3\"},\"date\":\"2025-01-02T03:04:05Z\"}");

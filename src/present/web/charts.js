@@ -115,6 +115,26 @@ function dotPlotter(e, s) {
     }
 }
 
+/* A mark at the edge for every point outside the frame: a triangle, or a cross for a value that is not a number. */
+function markOutside(e, s) {
+    const context = e.drawingContext, {y, h} = e.plotArea, values = new Map(s.x.map((x, i) => [x, s.y[i]]));
+    const line = (...points) => points.forEach(([dx, dy], i) => i ? context.lineTo(dx, dy) : context.moveTo(dx, dy));
+    context.fillStyle = context.strokeStyle = strobe.colour(strobe.runVariable(s.run));
+    context.setLineDash([]);
+    context.lineWidth = 1.5;
+    for (const {canvasx: at, canvasy, xval} of e.points) {
+        if (!values.has(xval)) continue;
+        context.beginPath();
+        if (!isNumber(values.get(xval))) {
+            line([at - 3.5, y + 1], [at + 3.5, y + 8]);
+            line([at + 3.5, y + 1], [at - 3.5, y + 8]);
+            context.stroke();
+        } else if (!isNumber(canvasy) || canvasy > y + h + 1) line([at - 4, y + h - 7], [at + 4, y + h - 7], [at, y + h - 1]);
+        else if (canvasy < y - 1) line([at - 4, y + 7], [at + 4, y + 7], [at, y + 1]);
+        context.fill();
+    }
+}
+
 /* The range of y that holds everything but outliers: at each side of each series at most one point in a hundred, where
  * these would squeeze the others to a fraction of the height. null: there are none. */
 strobe.innerRange = function (series, withZero) {
@@ -133,6 +153,7 @@ function countingPlotter(chart) {
         const s = chart.series.find(s => s.name === e.setName);
         if (s.width) Dygraph.Plotters.linePlotter(e);
         else dotPlotter(e, s);
+        if (s.raw) markOutside(e, s);
     };
     return e => {
         if (chart.counted) return plotter(e);
@@ -180,7 +201,7 @@ const shortNumber = x => {
     return String(Math.round(x / divisor * 1e6) / 1e6).replace("-", "−") + unit;
 };
 
-/* Says above a chart what it does not show; its button shows the whole range. */
+/* Says above a chart what its marks at the edges stand for; its button shows the whole range. */
 function outsideNote(chart, noun, unit, xlabel) {
     const button = strobe.element("button", {type: "button", onclick: () => { chart.whole = !chart.whole; chart.redraw({}); }});
     const words = strobe.element("span"), node = strobe.element("p", {class: "hint outside"}, words, button);
@@ -190,11 +211,11 @@ function outsideNote(chart, noun, unit, xlabel) {
     return inner => {
         const points = chart.series.filter(s => s.raw).flatMap(s => s.y.map((y, i) => ({x: s.x[i], y})));
         const beyond = inner ? points.filter(p => isNumber(p.y) && (p.y < inner[0] || p.y > inner[1])) : [];
-        const none = points.filter(p => !isNumber(p.y)), parts = [];
+        const none = points.filter(p => !isNumber(p.y)), few = beyond.length === 1, parts = [];
         const most = beyond.reduce((a, b) => b.y > a.y ? b : a, beyond[0]), least = beyond.reduce((a, b) => b.y < a.y ? b : a, beyond[0]);
-        if (beyond.length) parts.push(`${strobe.thousands(beyond.length)} point${beyond.length === 1 ? " is an outlier" : "s are outliers"}` + (chart.whole ? "" : ", outside the chart") +
+        if (beyond.length) parts.push(`${strobe.thousands(beyond.length)} point${few ? " is an outlier" : "s are outliers"}` + (chart.whole ? "" : few ? ", marked at the edge" : ", marked at the edges") +
             (most.y > inner[1] ? extreme("highest", most) : "") + (least.y < inner[0] ? extreme("lowest", least) : ""));
-        if (none.length) parts.push((none.length > 1 ? `${strobe.thousands(none.length)} losses are not numbers, the first ` : "A loss is not a number, ") + where(none[0].x));
+        if (none.length) parts.push((none.length > 1 ? `${strobe.thousands(none.length)} losses are not numbers, marked by crosses, the first ` : "A loss is not a number, marked by a cross, ") + where(none[0].x));
         node.hidden = !parts.length;
         button.hidden = !beyond.length;
         words.textContent = parts.map(part => part + ". ").join("");
