@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,6 +161,7 @@ static void *allocate_until_low(void *)
 static void use_reserve_together(void)
 {
     pthread_t thread[ALLOCATORS];
+    mallopt(M_ARENA_MAX, 1); /* a further arena of the C library may reserve all that is given up */
     pthread_barrier_init(&all_ready, NULL, ALLOCATORS + 1);
     heap_reserve(RESERVE_MIB * (int64_t)MIB);
     for (int i = 0; i < ALLOCATORS; i++)

@@ -2,6 +2,7 @@
  * that nothing else of a block is kept. tests/engine/test_recompute.c checks bitwise equality. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
+#include "base/threads.h"
 #include "engine/tune.h"
 #include "pass/pass.h"
 
@@ -300,6 +301,7 @@ static int64_t planned(enum recompute recompute, double *ret_flops)
 static void test_memory_shrinks(void **state)
 {
     (void)state;
+    threads_set(2); /* each thread has its own scratch */
     config.model.n_layer = 8;
     config.model.block_size = 64;
     for (int bits = 0; bits < 12; bits++) {

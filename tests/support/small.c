@@ -56,6 +56,7 @@ struct config small_config(void)
     c.train.min_lr = 1e-3;
     c.train.warmup_iters = 4;
     c.train.lr_decay_iters = 20;
+    c.plan.device = DEVICE_CPU;
     c.plan.threads = 1;
     threads_set(1);
     return c;
