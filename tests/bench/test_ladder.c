@@ -2,6 +2,7 @@
  * test: alone; it compares times */
 #include "bench/ladder.h"
 
+#include "../support/cases.h"
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/clock.h"
@@ -161,6 +162,7 @@ static void test_verdicts(void **state)
 static void test_a_busy_machine(void **state)
 {
     (void)state;
+    if (SANITIZED) SKIP("times say nothing with sanitizers");
     struct config c = config();
     climb(&c, TINY_VOCAB, -1);
     int64_t most = 0, n = sysconf(_SC_NPROCESSORS_ONLN), busy = 0;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Several processes write, read and train on one data set; writers are killed. The set is whole
 # every time.
-# test: slow; hundreds of processes
+# test: slow release; hundreds of processes
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 PAIRS=${PAIRS:-60}

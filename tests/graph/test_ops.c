@@ -19,12 +19,6 @@
 
 #include <cmocka.h>
 
-#ifdef __SANITIZE_ADDRESS__
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
 static bool moves_no_bytes(enum op op)
 {
     return op == OP_LEAF || op_def(op)->flags & OP_VIEW;
@@ -69,8 +63,10 @@ static void test_kernels_are_near_the_reference(void **state)
     void *context;
     struct tally t = {0};
     assert_int_equal(cpu->open(0, &context), ST_OK);
+    /* With sanitizers, rows that have a wider variant of the same source run on small cases. */
+    const char *small = SANITIZED ? "ref,plain,sse2,blocked_plain,blocked_sse2" : NULL;
     enum status st =
-        check_kernels(&target, context, &(struct check_scope){op, NULL, NULL}, note, &t);
+        check_kernels(&target, context, &(struct check_scope){op, NULL, small}, note, &t);
     if (st != ST_OK) fail_msg("%s", fail_message());
     cpu->close(context);
     assert_int_equal(t.problems, 0);

@@ -2,6 +2,7 @@
  * smaller variants. */
 #include "suite/suite.h"
 
+#include "../support/cases.h"
 #include "../support/hand.h"
 #include "base/arena.h"
 #include "base/interrupt.h"
@@ -294,9 +295,15 @@ static void test_block(void **state)
     }
     assert_true(has_note(&s, "2 heads of size 128, batch 2, float32"));
     assert_true(has_note(&s, "The variant for CPUs. On a GPU"));
-    r.words = 1;
-    r.steps = 1;
-    s = run("attention-block", &r);
+}
+
+static void test_block_at_its_own_sizes(void **state)
+{
+    (void)state;
+    if (SANITIZED) SKIP("these sizes take a minute with sanitizers");
+    char *words[] = {"--device=cpu"};
+    struct suite_request r = {.word = words, .words = 1, .steps = 1};
+    struct sheet s = run("attention-block", &r);
     assert_true(has_note(&s, "1 head of size 256, batch 32, float32"));
     assert_true(has_note(&s, "CPUs: T 100 and 300 instead of 100 and 1000. On"));
 }
@@ -406,6 +413,7 @@ int main(void)
         cmocka_unit_test_teardown(test_profile, release),
         cmocka_unit_test_teardown(test_attention, release),
         cmocka_unit_test_teardown(test_block, release),
+        cmocka_unit_test_teardown(test_block_at_its_own_sizes, release),
         cmocka_unit_test_teardown(test_ctrl_c_keeps_results, release),
         cmocka_unit_test_teardown(test_no_command_after_ctrl_c, release),
         cmocka_unit_test_teardown(test_resumes_as_advised, release),

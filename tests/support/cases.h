@@ -11,6 +11,13 @@
 /* Whether item i belongs to this shard; without TEST_SHARD every item does. */
 bool shard_has(int i);
 
+/* Whether the tests run with sanitizers. */
+#ifdef __SANITIZE_ADDRESS__
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 /* The exit code of a program or script that cannot run on this machine. */
 enum { EXIT_SKIPPED = 77 };
 

@@ -1,7 +1,8 @@
 /* Bitwise reproducibility of training: runs with the same number of threads give the same bits.
  * With the program's own kernels the number of threads does not matter either, because their
  * reductions are split by shape only. The matmul library splits by threads, so its results for
- * different numbers of threads are close but not equal (docs/MEASURING.md). */
+ * different numbers of threads are close but not equal (docs/MEASURING.md).
+ * test: release; it compares bits of whole steps, which test_train.sh runs with sanitizers */
 #include "../support/small.h"
 #include "../support/tiny.h"
 #include "base/threads.h"

@@ -1,5 +1,6 @@
 /* Threads of a training step are created before it and are the same in each step, including
- * oneDNN's. */
+ * oneDNN's.
+ * test: release; it counts threads, and sanitizers start their own */
 #include "../support/small.h"
 #include "../support/tiny.h"
 #include "base/threads.h"
