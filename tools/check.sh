@@ -6,11 +6,19 @@ cd "$(dirname "$0")/.." || exit 1
 
 git rev-parse --is-inside-work-tree >/dev/null || exit 1 # the checks list files by git
 
+# of_version COMMAND VERSION: another version formats in another way, or reports other things.
+of_version() {
+    "$1" --version | grep -qF " $2" && return
+    echo "the sources follow $1 $2; this is $("$1" --version | grep -oE '[0-9]+\.[0-9.]+' | head -n 1)"
+    return 77
+}
 formatted() {
+    of_version clang-format 'version 14.' || return
     git ls-files '*.c' '*.h' '*.cpp' '*.hpp' |
         xargs -P "$(nproc)" -n 64 clang-format --dry-run -Werror
 }
 analysed() {
+    of_version cppcheck 2.10 || return
     mkdir -p build/cppcheck
     cppcheck --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
         -j "$(nproc)" --quiet --std=c11 --language=c -Isrc -D_GNU_SOURCE -DHAVE_DNNL -DHAVE_CURL \

@@ -223,6 +223,7 @@ static void start_test(struct test *t)
         return;
     }
     setpgid(0, 0);
+    signal(SIGHUP, SIG_DFL); /* nohup has it ignored */
     int in = open("/dev/null", O_RDONLY), out = open(t->log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) _exit(126);
     close(in);

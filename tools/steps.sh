@@ -5,18 +5,24 @@ export WERROR=1
 log=build/check.log
 failed_checks='' passed=0 failed=0 skipped=0 began=$(date +%s)
 
-# step NAME COMMAND...: one line for each check; if it failed, also its output
+# step NAME COMMAND...: one line for each check; if it failed, also its output. Exit code 77: skipped.
 step() {
     name=$1
     shift
-    start=$(date +%s)
-    if "$@" >"$log" 2>&1; then
-        printf '  ok    %-32s (%d s)\n' "$name" $(($(date +%s) - start))
-    else
+    start=$(date +%s) code=0
+    "$@" >"$log" 2>&1 || code=$?
+    case $code in
+    0) printf '  ok    %-32s (%d s)\n' "$name" $(($(date +%s) - start)) ;;
+    77)
+        printf '  skip  %s: %s\n' "$name" "$(cat "$log")"
+        skipped=$((skipped + 1))
+        ;;
+    *)
         printf '  FAIL  %s\n' "$name"
         cat "$log"
         failed_checks="$failed_checks, $name"
-    fi
+        ;;
+    esac
 }
 
 # tests MODE VARIABLE=VALUE...: builds and runs what `make test` with these variables does; adds the
