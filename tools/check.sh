@@ -9,7 +9,8 @@ git rev-parse --is-inside-work-tree >/dev/null || exit 1 # the checks list files
 # of_version COMMAND VERSION: another version formats in another way, or reports other things.
 of_version() {
     "$1" --version | grep -qF " $2" && return
-    echo "the sources follow $1 $2; this is $("$1" --version | grep -oE '[0-9]+\.[0-9.]+' | head -n 1)"
+    found=$("$1" --version | grep -oE '[0-9]+\.[0-9.]+' | head -n 1)
+    echo "the sources follow $1 $2; this is $found"
     return 77
 }
 formatted() {

@@ -5,7 +5,8 @@ export WERROR=1
 log=build/check.log
 failed_checks='' passed=0 failed=0 skipped=0 began=$(date +%s)
 
-# step NAME COMMAND...: one line for each check; if it failed, also its output. Exit code 77: skipped.
+# step NAME COMMAND...: one line for each check; if it failed, also its output; exit code 77 means
+# skipped
 step() {
     name=$1
     shift

@@ -8,6 +8,7 @@
 #include "cli/bench_sheet.h"
 #include "cli/command.h"
 #include "cli/planned.h"
+#include "engine/device.h"
 #include "view/bench_beside.h"
 
 #include <string.h>
@@ -48,6 +49,7 @@ static enum status run_step(const struct bench_words *w, struct arena *a)
     TRY(bench_read_warmups(&g, w->warmup ? w->warmup : "5"));
     TRY(command_read_config(&c, w->words, w->word, true, a));
     TRY(model_check(&c));
+    TRY(device_choose(&c, NULL, true));
     threads_set(c.plan.threads);
     TRY(planned_vocabulary(&c, w->vocab, &vocab, a));
     return bench_step_view(&c, vocab, g.warmup[0], (int)steps, w->form.json, a);

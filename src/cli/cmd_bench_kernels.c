@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/planned.h"
+#include "engine/device.h"
 #include "measure/random_step.h"
 #include "view/ceilings.h"
 #include "view/kernels_view.h"
@@ -52,7 +53,8 @@ static enum status read_config(struct config *c, int argc, char **argv, struct a
     for (int i = 0; i < COUNT_OF(laptop) && !named; i++) word[words++] = arena_strdup(a, laptop[i]);
     for (int i = 0; i < argc; i++) word[words++] = argv[i];
     TRY(command_read_config(c, words, word, false, a));
-    return model_check(c);
+    TRY(model_check(c));
+    return device_choose(c, NULL, true);
 }
 
 static const char *words_of(const struct config *c, int64_t vocab, struct arena *a)

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/planned.h"
+#include "engine/device.h"
 #include "suite/others.h"
 #include "view/ceilings.h"
 #include "view/ladder_view.h"
@@ -27,6 +28,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     TRY(suite_check_ladder(argv, argc));
     TRY(command_read_config(&c, argc, argv, true, a));
     TRY(model_check(&c));
+    TRY(device_choose(&c, NULL, false)); /* each rung sets its own */
     TRY(planned_vocabulary(&c, o->vocab, &o->run.vocab, a));
     if (c.train.gradient_accumulation_steps > 1)
         log_info("a step has %lld micro-batches; to time one, add --gradient_accumulation_steps=1",

@@ -75,7 +75,8 @@ static void print_before(const struct trainer *t)
                d->vocabulary.size);
     facts_print(&t->facts, &s);
     str_append(&s, t->disk_words);
-    str_printf(&s, "threads      %lld, isa %s", (long long)threads_count(), isa_words[isa_used()]);
+    str_printf(&s, "threads      %lld, isa %s, dtype %s", (long long)threads_count(),
+               isa_words[isa_used()], config_value_text(c, "dtype", t->arena));
     log_info("%s\n", str_text(&s));
     str_release(&s);
 }
@@ -200,12 +201,13 @@ static void know_peaks(struct trainer *t, const struct config *c, struct arena *
 }
 
 /* Trains in the directory that `t` has claimed. */
-static enum status train(struct trainer *t, const struct request *r, const struct config *c,
+static enum status train(struct trainer *t, const struct request *r, struct config *c,
                          struct arena *a)
 {
     struct environment environment;
     threads_set(c->plan.threads);
     enum status st = isa_limit(c->plan.isa);
+    if (st == ST_OK) st = device_choose(c, t->before, r->turns == TURN_NONE);
     if (st != ST_OK) {
         trainer_close(t);
         return st;

@@ -285,7 +285,7 @@ enum status config_set(struct config *c, const char *text, struct arena *a)
     int64_t length = equals ? equals - key : (int64_t)strlen(key);
     const char *value = equals ? equals + 1 : "true";
     const struct field *f = field_find(key, length);
-    if (f && !equals && f->kind != FIELD_BOOL)
+    if (f && !equals && !field_is_switch(f))
         return fail(ST_USAGE, "--%s needs a value: --%s=VALUE", f->key, f->key);
     return key_set(c, key, length, value, true, a);
 }
@@ -307,7 +307,7 @@ bool config_takes(const char *key, const char *value)
     if (strncmp(key, "--", 2) != 0 || strchr(key, '=') || !value || value[0] == '-') return false;
     int64_t length = (int64_t)strlen(key + 2);
     const struct field *f = field_find(key + 2, length);
-    if (f && f->kind != FIELD_BOOL) return true;
+    if (f && !field_is_switch(f)) return true;
     size_t n = strcspn(value, ","); /* a list, as --flash false,true */
     if (n < 4) return false;
     return (f || nanogpt_is_key(key + 2, length)) &&
@@ -349,7 +349,7 @@ enum status config_check(const struct config *c)
     if (p->pack_weights == PACKING_TRUE && p->fusion != FUSION_FULL)
         return fail(ST_USAGE, "pack_weights=true needs fusion=full; leave it at auto, or add "
                               "--fusion=full");
-    if (p->replay && p->device == DEVICE_CPU)
+    if (p->replay == REPLAY_TRUE && p->device == DEVICE_CPU)
         return fail(ST_UNSUPPORTED,
                     "replay=true needs a CUDA device; add --device=cuda, or use replay=false");
     return ST_OK;

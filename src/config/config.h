@@ -29,7 +29,8 @@ enum precision {
     PRECISION_FLOAT32,
     PRECISION_TFLOAT32,
     PRECISION_BFLOAT16,
-    PRECISION_FLOAT8 /* bfloat16, with the matmuls of the transformer blocks in 8 bits */
+    PRECISION_FLOAT8, /* bfloat16, with the matmuls of the transformer blocks in 8 bits */
+    PRECISION_AUTO
 };
 static inline bool precision_is_mixed(enum precision p)
 {
@@ -40,6 +41,7 @@ enum float8 { FLOAT8_E5M2, FLOAT8_E4M3 };
 enum fusion { FUSION_PRIMITIVE, FUSION_OP, FUSION_FULL };
 enum packing { PACKING_AUTO, PACKING_FALSE, PACKING_TRUE };
 enum tune { TUNE_AUTO, TUNE_OFF };
+enum replay { REPLAY_FALSE, REPLAY_TRUE, REPLAY_AUTO };
 /* RECOMPUTE_BLOCK + n - 1: n blocks at a time. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
 enum { RECOMPUTE_MOST = 1024 }; /* blocks */
@@ -88,7 +90,8 @@ struct config_plan {
     enum precision dtype;
     enum float8 float8_gradients;
     enum fusion fusion;
-    bool flash, replay, deterministic;
+    enum replay replay;
+    bool flash, deterministic;
     bool hopper;               /* kernels for compute capability 9.0 alone may be taken */
     enum tune tune;            /* tuning tables (engine/tune.h) */
     enum packing pack_weights; /* products read weights in the library's own layout */
@@ -136,6 +139,14 @@ bool config_is_key(const char *text);
 /* True if the words "--key" "value" stand for "--key=value": a key of the table without '=', and a
  * word that is no option; after a boolean only true and false. `value` may be NULL. */
 bool config_takes(const char *key, const char *value);
+/* What the values of keys left at auto depend on, besides the other keys. */
+struct config_chooser {
+    bool records;                /* the device can capture a step and replay it */
+    bool bfloat16_is_faster;     /* its matmuls are faster in bfloat16 than in float32 */
+    const struct config *before; /* of the run that goes on, which keeps its values; NULL: none */
+};
+/* Sets dtype and replay where they are auto, as a plan needs them. */
+void config_choose(struct config *c, const struct config_chooser *by);
 /* Checks keys that depend on each other (more warm-up than decay steps: ST_USAGE) and values that
  * the chosen device does not support (ST_UNSUPPORTED). */
 enum status config_check(const struct config *c);

@@ -10,11 +10,12 @@ _Static_assert(COUNT_OF(model_words) == MODEL_COUNT + 1, "one word for each mode
 static const char *const gelus[] = {"erf", "tanh", NULL};
 static const char *const devices[] = {"auto",   "cpu",    "cuda",   "cuda:0", "cuda:1", "cuda:2",
                                       "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7", NULL};
-static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", "float8", NULL};
+static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", "float8", "auto", NULL};
 static const char *const float8s[] = {"e5m2", "e4m3", NULL};
 static const char *const fusions[] = {"primitive", "op", "full", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "block:N", NULL};
 static const char *const tunes[] = {"auto", "off", NULL};
+static const char *const replays[] = {"false", "true", "auto", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
 const char *const optimizer_words[] = {"adamw", "sgd", NULL};
 _Static_assert(COUNT_OF(optimizer_words) == OPTIMIZER_COUNT + 1, "one word for each optimizer");
@@ -95,12 +96,12 @@ const struct field fields[] = {
     BOOL("check_nan",      train.check_nan,      0, "false",                     "wait for each operator; stop at the first one that returns NaN or infinity or whose kernel fails, and name it"),
 
     ENUM("device",         plan.device,          0, "auto",     enum device_kind, devices, "device to run on; auto: a GPU if there is one"),
-    ENUM("dtype",          plan.dtype,           0, "float32",  enum precision, precisions, "type of activations and matmuls; float8: bfloat16, with the matmuls of the transformer blocks in 8 bits; a resumed float8 run is not bitwise equal, because checkpoints hold no amax values"),
+    ENUM("dtype",          plan.dtype,           0, "auto",     enum precision, precisions, "type of activations and matmuls; auto: bfloat16 where the device multiplies it faster than float32 (GPUs from compute capability 8.0 on, CPUs with AMX, AMD's with AVX512_BF16), else float32; float8: bfloat16, with the matmuls of the transformer blocks in 8 bits; a resumed float8 run is not bitwise equal, because checkpoints hold no amax values"),
     ENUM("float8_gradients", plan.float8_gradients, 0, "e5m2",  enum float8, float8s, "format of gradients with dtype=float8: e5m2 has the wider range, e4m3 the higher precision"),
     ENUM("fusion",         plan.fusion,          0, "full",     enum fusion, fusions, "one kernel per arithmetic step (primitive), per layer operation (op), or across operations (full)"),
     BOOL("flash",          plan.flash,           0, "true",                      "attention without its T x T matrices in memory"),
     ENUM("pack_weights",   plan.pack_weights,    0, "auto",     enum packing, packings, "keep a second copy of the weights in the layout that matmuls read (at fusion=full); auto: if a step has enough tokens to repay it"),
-    BOOL("replay",         plan.replay,          0, "false",                     "capture a step once as a CUDA graph and replay it"),
+    ENUM("replay",         plan.replay,          0, "auto",     enum replay, replays, "capture a step once as a CUDA graph and replay it; auto: on a GPU, unless poison or check_nan is set"),
     ENUM_N("recompute",    plan.recompute,       0, "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass recomputes instead of keeping it: GELUs, or blocks from the residual sums between them; block:N: N blocks at a time, from the sum before the first"),
     BOOL("deterministic",  plan.deterministic,   0, "false",                     "bitwise equal results in every run, independent of earlier tuning; always the case on the CPU"),
     ENUM("tune",           plan.tune,            0, "auto",     enum tune, tunes, "how the variant of each matmul is chosen on a GPU; auto: the fastest one, measured before the first step and stored (strobe tune); off: without measuring"),

@@ -38,6 +38,8 @@ const struct field *field_nearest(const char *key, int64_t length);
 bool nanogpt_is_key(const char *key, int64_t length);
 enum status nanogpt_take(const char *key, int64_t length, const char **value);
 
+/* Whether the key alone, without a value, stands for true. */
+bool field_is_switch(const struct field *f);
 /* Sets the member from `value`, which has no quotes or escapes. A value out of range fails with
  * ST_USAGE and a message that names the range. Text is copied into the arena; if `a` is NULL, the
  * text is borrowed and must outlive the config. */

@@ -16,6 +16,13 @@ static void *member_of(const struct config *c, const struct field *f)
     return (char *)c + f->offset;
 }
 
+bool field_is_switch(const struct field *f)
+{
+    bool yes = f->kind == FIELD_BOOL;
+    for (int i = 0; f->choice && f->choice[i]; i++) yes |= !strcmp(f->choice[i], "true");
+    return yes;
+}
+
 /* "0.0001", "6e-05": the shortest text that reads back as the same number. */
 static void print_real(struct str *s, double value)
 {
@@ -161,6 +168,9 @@ enum status field_set(const struct field *f, struct config *c, const char *value
         *(const char **)member = a ? arena_strdup(a, value) : value;
         return ST_OK;
     case FIELD_ENUM: {
+        static const char *const python[] = {"True", "true", "False", "false"};
+        for (int i = 0; i < COUNT_OF(python) && field_is_switch(f); i += 2)
+            if (!strcmp(value, python[i])) value = python[i + 1];
         int chosen = choice_find(f, value);
         if (chosen < 0) return fail_value(f, value);
         *(unsigned *)member = (unsigned)chosen;

@@ -48,6 +48,35 @@ enum status device_of(const struct config *c, struct device *ret)
     return check_there(ret->backend, name);
 }
 
+/* Without its library, a CPU has no fast matmuls in bfloat16. */
+static bool bfloat16_is_faster(const struct backend *b, int number)
+{
+    struct target t;
+    if (b->host_memory) return b->kernels.library_isa() && isa_bf16_is_fast();
+    int there = number < b->devices.count() ? number : TARGET_ANY;
+    return backend_target(b, there, &t) == ST_OK && !b->devices.refuses(&t, DT_BF16, false);
+}
+
+enum status device_choose(struct config *c, const struct config *before, bool say)
+{
+    struct device d;
+    if (c->plan.dtype != PRECISION_AUTO && c->plan.replay != REPLAY_AUTO) return ST_OK;
+    TRY(isa_limit(c->plan.isa));
+    TRY(device_of(c, &d));
+    struct config_chooser by = {.records = d.backend->recording,
+                                .bfloat16_is_faster = bfloat16_is_faster(d.backend, d.number),
+                                .before = before};
+    bool types = c->plan.dtype == PRECISION_AUTO, replays = c->plan.replay == REPLAY_AUTO;
+    config_choose(c, &by);
+    types &= c->plan.dtype != PRECISION_FLOAT32;
+    replays &= c->plan.replay == REPLAY_TRUE;
+    if (say && !before && (types || replays))
+        log_info("chosen for speed: %s%s%s; to override, %s%s", types ? "dtype=bfloat16" : "",
+                 types && replays ? ", " : "", replays ? "replay=true" : "",
+                 types ? "--dtype=float32 " : "", replays ? "--replay=false" : "");
+    return ST_OK;
+}
+
 enum status device_check(const struct config *c, const struct backend *b, const char *name)
 {
     TRY(check_there(b, name));
@@ -56,7 +85,7 @@ enum status device_check(const struct config *c, const struct backend *b, const 
         return fail(ST_UNSUPPORTED,
                     "dtype=tfloat32 needs a CUDA device, and this run uses the CPU; use "
                     "dtype=float32");
-    if (c->plan.replay)
+    if (c->plan.replay == REPLAY_TRUE)
         return fail(ST_UNSUPPORTED, "replay=true needs a CUDA device, and this run uses the CPU; "
                                     "use replay=false");
     return ST_OK;

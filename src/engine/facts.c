@@ -31,7 +31,8 @@ static void hash_work(const struct program *p, const int64_t runs[GRAPH_COUNT], 
         hash_add(h, &runs[kind], sizeof runs[kind]);
         for (int id = 0; id < p->plan[kind].steps; id++) add_step(h, &p->plan[kind], id);
     }
-    hash_add(h, &p->config->plan.replay, sizeof p->config->plan.replay);
+    bool replays = p->config->plan.replay == REPLAY_TRUE;
+    hash_add(h, &replays, sizeof replays);
     hash_close(h, ret);
 }
 

@@ -29,6 +29,8 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
     static const enum pass_region regions[] = {[RECOMPUTE_NONE] = REGION_NONE,
                                                [RECOMPUTE_GELU] = REGION_GELU,
                                                [RECOMPUTE_BLOCK] = REGION_BLOCK};
+    BUG_IF(c->plan.dtype == PRECISION_AUTO || c->plan.replay == REPLAY_AUTO,
+           "dtype or replay was not chosen before the plan");
     int blocks = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
     enum dtype compute = precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
     /* Evaluation and sampling with dtype=float8 compute in bf16. */

@@ -186,7 +186,7 @@ bool sequence_replays(const struct sequence *s, const struct plan_hooks *hooks)
 {
     const struct config_plan *c = &s->engine->program.config->plan;
     bool watched = hooks && !hooks->recorded && (hooks->before || hooks->after);
-    return c->replay && s->engine->backend->recording && !watched && !c->poison;
+    return c->replay == REPLAY_TRUE && s->engine->backend->recording && !watched && !c->poison;
 }
 
 static enum status run_or_replay(struct sequence *s, const struct plan_hooks *hooks)

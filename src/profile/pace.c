@@ -16,7 +16,7 @@ static const double LONG_MS = 1000, LOOK_MS = 100, TELLS = 0.2, OVER = 1.1;
 void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm)
 {
     const struct config *c = e->program.config;
-    int cold = e->backend->host_memory ? 0 : c->plan.replay ? 2 : 1;
+    int cold = e->backend->host_memory ? 0 : c->plan.replay == REPLAY_TRUE ? 2 : 1;
     if (warm <= cold) warm = cold + 1; /* else the time of a step is unknown */
     *p = (struct pace){.o = o, .config = c, .start_ns = clock_ns(), .warm = warm, .cold = cold};
     int64_t runs[GRAPH_COUNT] = {[GRAPH_MICRO] = 1, [GRAPH_UPDATE] = 1};

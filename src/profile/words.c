@@ -94,7 +94,7 @@ static void add_events(struct writer *s)
 {
     const struct profile *p = s->p;
     if (p->by != PROFILE_EVENTS) return;
-    const char *unplayed = p->engine->program.config->plan.replay
+    const char *unplayed = p->engine->program.config->plan.replay == REPLAY_TRUE
                                ? " Unprofiled steps are replayed from a captured graph and "
                                  "profiled steps cannot be: the overhead includes that."
                                : "";

@@ -95,7 +95,7 @@ static void set_line(struct table *t, int row, int first, const struct bench_cel
     if (base == c || base->reason) return;
     struct judgement j = bench_cells_judge(base, c, l, order);
     if (j.verdict.kind) table_set(t, row, first + TIMES, 3, j.verdict.speed, a);
-    table_set_text(t, row, first + VERDICT, judge_name(&j));
+    if (*judge_name(&j)) table_set_text(t, row, first + VERDICT, judge_name(&j));
 }
 
 static int rows_of(const struct bench_cell *cell, int cells)
@@ -162,7 +162,8 @@ static void note_order(const struct bench_grid *g, const struct bench_cell *cell
     bool captured = false;
     for (int i = 0; i < cells; i++) {
         run += !cell[i].reason;
-        captured |= !cell[i].reason && cell[i].config.plan.replay && cell[i].warmup < 2;
+        captured |=
+            !cell[i].reason && cell[i].config.plan.replay == REPLAY_TRUE && cell[i].warmup < 2;
     }
     if (run > 1 && asked == BENCH_ROUNDS && order == BENCH_TWICE)
         sheet_note(ret,

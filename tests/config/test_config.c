@@ -193,7 +193,7 @@ static void test_errors_name_the_line(void **state)
     assert_refused("dropout = nan", ":1: dropout must be a number, 0 to 0.99; got nan");
     assert_refused("flash = yes", ":1: flash must be one of: true, false; got yes");
     assert_refused("dtype = half",
-                   ":1: dtype must be one of: float32, tfloat32, bfloat16, float8; got half");
+                   ":1: dtype must be one of: float32, tfloat32, bfloat16, float8, auto; got half");
     assert_refused("max_iters = 1e-3",
                    ":1: max_iters must be a whole number, 0 to 1000000000; got 1e-3");
     assert_refused("max_iters = 5 *",
@@ -531,6 +531,44 @@ static void test_key_flags(void **state)
             fail_msg("%s has the flags %u", keys[i].key, config_key_flags(keys[i].key));
 }
 
+static void choose(const char *const *words, const struct config_chooser *by, const char *dtype,
+                   const char *replay)
+{
+    config_init(&c);
+    for (; *words; words++) assert_int_equal(config_set(&c, *words, &arena), ST_OK);
+    config_choose(&c, by);
+    assert_string_equal(config_value_text(&c, "dtype", &arena), dtype);
+    assert_string_equal(config_value_text(&c, "replay", &arena), replay);
+}
+
+/* What the user sets stays, and so does what a run began with. */
+static void test_choices(void **state)
+{
+    (void)state;
+    struct config before;
+    config_init(&before);
+    before.plan.dtype = PRECISION_TFLOAT32;
+    before.plan.replay = REPLAY_FALSE;
+    const struct config_chooser gpu = {.records = true, .bfloat16_is_faster = true},
+                                old_gpu = {.records = true}, amx = {.bfloat16_is_faster = true},
+                                cpu = {0}, resumed = {true, true, &before};
+    static const char *const none[] = {NULL},
+                             *const both[] = {"dtype=float8", "--replay=False", NULL},
+                             *const replay[] = {"--replay", NULL},
+                             *const poison[] = {"poison=true", NULL},
+                             *const check[] = {"check_nan=true", NULL};
+    choose(none, &gpu, "bfloat16", "true");
+    choose(none, &old_gpu, "float32", "true");
+    choose(none, &amx, "bfloat16", "false");
+    choose(none, &cpu, "float32", "false");
+    choose(none, &resumed, "tfloat32", "false");
+    choose(both, &gpu, "float8", "false");
+    choose(replay, &cpu, "float32", "true");
+    choose(replay, &resumed, "tfloat32", "true");
+    choose(poison, &gpu, "bfloat16", "false");
+    choose(check, &gpu, "bfloat16", "false");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -540,6 +578,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_words_of_nanogpt, setup, teardown),
         cmocka_unit_test(test_a_value_may_be_the_next_word),
         cmocka_unit_test_setup_teardown(test_quotes_and_escapes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_choices, setup, teardown),
         cmocka_unit_test_setup_teardown(test_errors_name_the_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_include, setup, teardown),
         cmocka_unit_test_setup_teardown(test_include_depth_and_cycles, setup, teardown),

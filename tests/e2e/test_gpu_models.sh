@@ -11,7 +11,8 @@ fail() {
 
 # loss OPTIONS...: of the first step
 loss() {
-    "$STROBE" bench "$@" --warmup=1 --steps=1 --json 2>"$STROBE_BUILD/models.log" |
+    "$STROBE" bench --dtype=float32 --replay=false "$@" --warmup=1 --steps=1 --json \
+        2>"$STROBE_BUILD/models.log" |
         sed -n 's/.*"loss":\([0-9.e+-]*\)}.*/\1/p'
 }
 
@@ -48,5 +49,6 @@ done
 # Heads of 256, forward and backward by FMAs.
 here=
 near 1e-5 configs/attention_block.conf --batch_size=1 --block_size=12
-"$STROBE" plan configs/attention_block.conf --device=cuda | grep -q "ATTENTION_GRAD  *fma" ||
+"$STROBE" plan configs/attention_block.conf --device=cuda --dtype=float32 |
+    grep -q "ATTENTION_GRAD  *fma" ||
     fail "heads of 256 have another row"

@@ -61,8 +61,13 @@ wide="--n_embd=128 --gelu=tanh --bias=true --pad_vocab=64 --gradient_accumulatio
     grep -q cublaslt bf16/plan.txt || fail "the library is not used"
     train again --device=cuda --dtype=bfloat16 --deterministic=true $wide
     same bf16 again
-    train replay --device=cuda --dtype=bfloat16 --deterministic=true --replay=true $wide
+    # What is chosen on such a GPU.
+    STROBE_LOG=info train replay --device=cuda --dtype=auto --replay=auto --deterministic=true $wide
     same bf16 replay
+    grep -q '^chosen for speed: dtype=bfloat16, replay=true; to override, --dtype=' replay.log ||
+        fail "no word about the choice: $(cat replay.log)"
+    [ "$(grep -cxE 'dtype = bfloat16|replay = true' replay/config.conf)" = 2 ] ||
+        fail "the choice is not stored: $(cat replay/config.conf)"
 }
 
 # --- built-in matmuls where they measured faster; hopper=false leaves them out

@@ -166,7 +166,7 @@ rm -rf cut
 mkfifo pipe
 STROBE_LOG=info "$STROBE" train tiny.conf --out_dir=cut --eval_interval=50 $long 2>pipe >/dev/null &
 child=$!
-sed 3q pipe >/dev/null # reads three lines, then closes
+sed '/^iter 50:/q' pipe >/dev/null # reads until then, and closes
 code=0
 wait $child || code=$?
 [ $code = 130 ] || fail "closed stderr: exit code $code instead of 130"

@@ -35,6 +35,8 @@ warmup_iters = 10
 lr_decay_iters = 300
 threads = 1
 tune = off
+dtype = float32
+replay = false
 EOF
 
 # expect CODE TEXT COMMAND...: checks the exit code, and that the output has TEXT.

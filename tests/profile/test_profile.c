@@ -31,6 +31,7 @@ static struct profile p;
 static void open_laptop(const char *const *words, int threads)
 {
     config_init(&config);
+    config_choose(&config, &(struct config_chooser){0});
     hand_ok(config_read(&config, "configs/shakespeare_char_cpu.conf", &arena));
     hand_ok(config_set(&config, "device=cpu", &arena));
     for (; *words; words++) hand_ok(config_set(&config, *words, &arena));

@@ -40,6 +40,7 @@ static void test_not_comparable(void **state)
     struct config c;
     struct table_column column[2];
     config_init(&c);
+    config_choose(&c, &(struct config_chooser){0});
     c.model.kind = MODEL_GPT;
     c.model.n_layer = c.model.n_head = 12;
     c.model.n_embd = 768, c.model.block_size = 1024;
@@ -100,6 +101,7 @@ static bool is_rung(const char *name, struct arena *a)
     int at = 0;
     if (!strcmp(name, "float32, slow")) return true;
     config_init(&c);
+    config_choose(&c, &(struct config_chooser){0});
     for (int i = 0; i < COUNT_OF(first); i++) assert_int_equal(config_set(&c, first[i], a), ST_OK);
     while (ladder_next(&c, true, &at, &rung, a))
         if (!strcmp(rung.name, name)) return true;

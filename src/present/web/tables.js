@@ -72,7 +72,7 @@ strobe.bytes = function (x) {
 
 /* Compares numbers by value, and texts with embedded numbers naturally. Empty cells come last in both directions. */
 function compareCells(a, b, down) {
-    const none = x => x === null || x === undefined || Number.isNaN(x);
+    const none = x => x === null || x === undefined || x === "" || Number.isNaN(x);
     if (none(a) || none(b)) return none(a) - none(b);
     const order = typeof a === "number" ? a - b : String(a).localeCompare(String(b), "en", {numeric: true});
     return down ? -order : order;
