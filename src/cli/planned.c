@@ -46,7 +46,7 @@ enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab
     enum status st = ST_OK;
     TRY_OUT(st, command_read_config(&p->config, argc, argv, true, &p->arena));
     TRY_OUT(st, model_check(&p->config));
-    TRY_OUT(st, device_choose(&p->config, NULL, true));
+    TRY_OUT(st, device_choose(&p->config, NULL, false));
     TRY_OUT(st, planned_vocabulary(&p->config, vocab, &p->vocab, &p->arena));
     threads_set(p->config.plan.threads);
 out:

@@ -68,9 +68,19 @@ int64_t sequence_step_bytes(const struct program *p)
     return 2 * image + result_bytes(parts);
 }
 
-static bool is_staged(const struct sequence *s)
+/* Whether the memory of staged inputs is large enough for these parts. */
+static bool has_room(const struct engine *e, int64_t image_bytes, int parts)
 {
-    return s->parts > 1;
+    return 2 * image_bytes + result_bytes(parts) <= e->storage.bytes[STORAGE_STAGED];
+}
+
+static void stage_inputs(struct sequence *s, struct arena *a)
+{
+    const struct program *p = &s->engine->program;
+    int inputs = list_inputs(p, s->part, s->parts, NULL, &s->image_bytes);
+    s->input = ARENA_NEW(a, struct sequence_input, inputs);
+    s->inputs = list_inputs(p, s->part, s->parts, s->input, &s->image_bytes);
+    s->image = ARENA_NEW(a, char, s->image_bytes);
 }
 
 void sequence_init(struct sequence *s, struct engine *e, const struct sequence_part *part,
@@ -80,13 +90,9 @@ void sequence_init(struct sequence *s, struct engine *e, const struct sequence_p
     s->part = ARENA_NEW(a, struct sequence_part, parts);
     memcpy(s->part, part, (size_t)parts * sizeof *part);
     for (int i = 0; i < SEQUENCE_IN_FLIGHT; i++) s->result[i] = ARENA_NEW(a, float, parts);
-    if (!is_staged(s)) return;
-    int inputs = list_inputs(&e->program, part, parts, NULL, &s->image_bytes);
-    BUG_IF(2 * s->image_bytes + result_bytes(parts) > e->storage.bytes[STORAGE_STAGED],
+    if (parts > 1) stage_inputs(s, a);
+    BUG_IF(parts > 1 && !has_room(e, s->image_bytes, parts),
            "no memory is reserved for staged inputs");
-    s->input = ARENA_NEW(a, struct sequence_input, inputs);
-    s->inputs = list_inputs(&e->program, part, parts, s->input, &s->image_bytes);
-    s->image = ARENA_NEW(a, char, s->image_bytes);
 }
 
 void sequence_init_step(struct sequence *s, struct engine *e, struct arena *a)
@@ -101,6 +107,15 @@ void sequence_init_plan(struct sequence *s, struct engine *e, enum graph_kind ki
 {
     struct sequence_part part = whole(&e->program, kind, result);
     sequence_init(s, e, &part, 1, a);
+}
+
+void sequence_init_staged(struct sequence *s, struct engine *e, enum graph_kind kind,
+                          const char *result, struct arena *a)
+{
+    int64_t image_bytes;
+    sequence_init_plan(s, e, kind, result, a);
+    list_inputs(&e->program, s->part, 1, NULL, &image_bytes);
+    if (has_room(e, image_bytes, 1)) stage_inputs(s, a);
 }
 
 void sequence_close(struct sequence *s)
@@ -118,7 +133,7 @@ void sequence_close(struct sequence *s)
 enum status sequence_feed(struct sequence *s, int part, const char *input, const void *data,
                           int64_t bytes)
 {
-    if (!is_staged(s))
+    if (!s->image)
         return plan_feed(&s->engine->program.plan[s->part[part].kind], input, data, bytes);
     const struct sequence_input *in = s->input, *end = in + s->inputs;
     while (in < end && (in->part != part || strcmp(in->name, input) != 0)) in++;
@@ -158,7 +173,7 @@ static enum status run_part(struct sequence *s, int number, const struct plan_ho
     for (int i = 0; i < s->inputs; i++)
         if (s->input[i].part == number) TRY(copy_in(s, p, &i));
     TRY(plan_run_part(p, part->from, part->to, hooks));
-    if (!is_staged(s)) return ST_OK;
+    if (!s->image) return ST_OK;
     return e->backend->memory.copy(e->context, staged(s, RESULTS) + result_bytes(number),
                                    plan_output(p, part->result), sizeof(float));
 }
@@ -214,7 +229,7 @@ static enum status start_staged(struct sequence *s, const struct plan_hooks *hoo
 
 enum status sequence_start(struct sequence *s, const struct plan_hooks *hooks)
 {
-    TRY(is_staged(s) ? start_staged(s, hooks) : run_or_replay(s, hooks));
+    TRY(s->image ? start_staged(s, hooks) : run_or_replay(s, hooks));
     s->started++;
     return ST_OK;
 }
@@ -224,7 +239,7 @@ enum status sequence_wait(struct sequence *s, const float **ret_result)
     const struct engine *e = s->engine;
     float *result = s->result[s->finished % SEQUENCE_IN_FLIGHT];
     *ret_result = result;
-    if (!is_staged(s))
+    if (!s->image)
         return s->part->result ? plan_read(&e->program.plan[s->part->kind], s->part->result, 0,
                                            result, sizeof *result)
                                : e->backend->stream.sync(e->context);
@@ -248,10 +263,19 @@ enum status sequence_wait_step(struct sequence *s, struct step_result *ret)
 
 int64_t sequence_in_flight(const struct sequence *s)
 {
-    return is_staged(s) ? s->started - s->finished : 0;
+    return s->image ? s->started - s->finished : 0;
+}
+
+void sequence_drop(struct sequence *s)
+{
+    struct failure before;
+    fail_keep(&before);
+    if (sequence_in_flight(s)) (void)s->engine->backend->stream.sync(s->engine->context);
+    fail_restore(&before);
+    s->finished = s->started;
 }
 
 int64_t sequence_lookahead(const struct sequence *s)
 {
-    return s->engine->backend->host_memory ? 0 : SEQUENCE_IN_FLIGHT - 1;
+    return !s->image || s->engine->backend->host_memory ? 0 : SEQUENCE_IN_FLIGHT - 1;
 }

@@ -4,9 +4,11 @@
  * sampled token the plan decode, a line of `bench` a part of a plan. With replay=true the first run
  * launches its kernels, the second is captured, later runs replay the graph.
  *
- * The inputs of a single part are copied directly into its plan. The inputs of several parts are
- * staged: one copy brings them to the device while the previous run executes, and each part copies
- * its own from there. The host can start the next run before it waits for results (lookahead). */
+ * The inputs of a single part are copied directly into its plan. Those of several parts, and of an
+ * evaluation, are staged: one copy brings them to the device while the previous run executes, and
+ * each part copies its own from there. The host can start the next run before it waits for results
+ * (lookahead). Staged sequences of an engine share memory: none starts while another is in flight.
+ */
 #ifndef ENGINE_SEQUENCE_H
 #define ENGINE_SEQUENCE_H
 
@@ -28,7 +30,7 @@ struct sequence {
     struct sequence_input *input; /* staged inputs of all parts, in order */
     int inputs;
     int64_t image_bytes; /* of all inputs, aligned */
-    char *image;         /* their staging buffer on the host */
+    char *image;         /* their staging buffer on the host; NULL: they are not staged */
     float *result[SEQUENCE_IN_FLIGHT];
     void *capture; /* the captured graph; NULL: not yet captured */
     int64_t started, finished;
@@ -51,6 +53,10 @@ void sequence_init_step(struct sequence *s, struct engine *e, struct arena *a);
 /* One whole plan. */
 void sequence_init_plan(struct sequence *s, struct engine *e, enum graph_kind kind,
                         const char *result, struct arena *a);
+/* The same, with staged inputs and lookahead where the engine has the memory, that of a training
+ * step; `result` is not NULL. */
+void sequence_init_staged(struct sequence *s, struct engine *e, enum graph_kind kind,
+                          const char *result, struct arena *a);
 /* Waits for runs in flight. Call before the engine is closed. *s may be all zeros. */
 void sequence_close(struct sequence *s);
 
@@ -65,9 +71,12 @@ enum status sequence_wait(struct sequence *s, const float **ret_result);
 /* The same for a training step. */
 enum status sequence_wait_step(struct sequence *s, struct step_result *ret);
 
-/* Runs started and not yet waited for; always 0 for a sequence of one part. */
+/* Waits for the runs in flight and forgets their results; keeps the failure that is reported. */
+void sequence_drop(struct sequence *s);
+/* Runs started and not yet waited for; always 0 without staged inputs. */
 int64_t sequence_in_flight(const struct sequence *s);
-/* The most runs in flight when the next one starts; 0 on the CPU, where nothing would overlap. */
+/* The most runs in flight when the next one starts; 0 without staged inputs, and on the CPU, where
+ * nothing would overlap. */
 int64_t sequence_lookahead(const struct sequence *s);
 /* Whether a run with these hooks, which may be NULL, is captured and replayed: not if poison is set
  * or the hooks do more than record events (plan_hooks.recorded). Hooks do not run in replays. */

@@ -17,7 +17,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-static const char CONFIG[] = "configs/shakespeare_char_cpu.conf --data_dir=/nowhere";
+static const char CONFIG[] =
+    "configs/shakespeare_char_cpu.conf --data_dir=/nowhere --dtype=float32";
 
 /* `strobe COMMAND CONFIG MORE`; returns the exit code. */
 static int strobe(const char *command, const char *more)

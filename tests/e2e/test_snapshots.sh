@@ -11,7 +11,7 @@ failed=0
 
 for flash in false true; do
     name=shakespeare_char_cpu.$([ $flash = true ] && echo flash || echo slow).txt
-    "$STROBE" plan configs/shakespeare_char_cpu.conf --flash=$flash --vocab=65 \
+    "$STROBE" plan configs/shakespeare_char_cpu.conf --flash=$flash --vocab=65 --dtype=float32 \
         --backend=null >"$work/$name"
     if [ "${UPDATE:-0}" = 1 ]; then
         cp "$work/$name" "$plans/$name"

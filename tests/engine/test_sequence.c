@@ -298,6 +298,64 @@ static void test_captured_once(void **state)
     tiny_close(&t);
 }
 
+static void feed_eval(struct sequence *s, int batch)
+{
+    int32_t positions[POSITIONS], counter = 0;
+    for (int i = 0; i < POSITIONS; i++) positions[i] = i;
+    feed_tokens(s, 0, batch);
+    hand_ok(sequence_feed(s, 0, "positions", positions, sizeof positions));
+    hand_ok(sequence_feed(s, 0, "step", &counter, sizeof counter));
+}
+
+/* Staged evaluations, two in flight, have the losses of those that are fed directly. Without the
+ * memory of a training step they are fed directly. */
+static void test_staged_evaluations(void **state)
+{
+    (void)state;
+    struct config c = three_micro_steps();
+    struct tiny t, alone;
+    struct sequence direct, staged, bare;
+    float want[4];
+    const float *loss;
+    tiny_open(&t, &c, training | 1u << GRAPH_EVAL);
+    sequence_init_plan(&direct, &t.engine, GRAPH_EVAL, "loss", &t.arena);
+    sequence_init_staged(&staged, &t.engine, GRAPH_EVAL, "loss", &t.arena);
+    for (int batch = 0; batch < 4; batch++) {
+        feed_eval(&direct, batch);
+        hand_ok(sequence_start(&direct, NULL));
+        assert_int_equal(sequence_in_flight(&direct), 0);
+        hand_ok(sequence_wait(&direct, &loss));
+        want[batch] = *loss;
+    }
+    assert_true(want[0] != want[1]);
+    for (int batch = 0; batch < 5; batch++) {
+        if (batch < 4) feed_eval(&staged, batch);
+        if (batch < 4) hand_ok(sequence_start(&staged, NULL));
+        if (!batch) continue;
+        assert_int_equal(sequence_in_flight(&staged), batch < 4 ? 2 : 1);
+        hand_ok(sequence_wait(&staged, &loss));
+        assert_true(*loss == want[batch - 1]);
+    }
+    feed_eval(&staged, 2);
+    hand_ok(sequence_start(&staged, NULL));
+    sequence_drop(&staged); /* its result is not the next one */
+    assert_int_equal(sequence_in_flight(&staged), 0);
+    feed_eval(&staged, 3);
+    hand_ok(sequence_start(&staged, NULL));
+    hand_ok(sequence_wait(&staged, &loss));
+    assert_true(*loss == want[3]);
+    sequence_close(&staged);
+    tiny_close(&t);
+    tiny_open(&alone, &c, 1u << GRAPH_EVAL);
+    sequence_init_staged(&bare, &alone.engine, GRAPH_EVAL, "loss", &alone.arena);
+    feed_eval(&bare, 0);
+    hand_ok(sequence_start(&bare, NULL));
+    assert_int_equal(sequence_in_flight(&bare), 0);
+    hand_ok(sequence_wait(&bare, &loss));
+    assert_true(isfinite(*loss));
+    tiny_close(&alone);
+}
+
 /* Two halves of a plan compute the same as the plan, and need no staged memory. */
 static void test_parts_of_a_plan(void **state)
 {
@@ -338,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_unknown_inputs_abort),
         cmocka_unit_test(test_inputs_are_copied_at_once),
         cmocka_unit_test(test_captured_once),
+        cmocka_unit_test(test_staged_evaluations),
         cmocka_unit_test(test_parts_of_a_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
