@@ -1,7 +1,7 @@
 #!/bin/sh
 # A disk that is too small is refused before the first step; no save waits for a reader; files of a
 # checkpoint are read only up to the size that they can have.
-# test: release; readers that stall and disks that fill up concern the system, not memory
+# test: slow release; readers that stall and disks that fill up concern the system, not memory
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 
