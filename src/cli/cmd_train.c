@@ -29,7 +29,8 @@ struct request {
     int64_t turns; /* TURN_NONE: none */
     int words;     /* CONFIG and overrides */
     char **word;
-    int run; /* the word that is a run directory in place of CONFIG; -1: none */
+    int run;       /* the word that is a run directory in place of CONFIG; -1: none */
+    bool defaults; /* there is no CONFIG: the defaults of all keys, with a data set */
 };
 
 static int find_run(int words, char **word)
@@ -37,6 +38,23 @@ static int find_run(int words, char **word)
     for (int i = 0; i < words; i++)
         if (word[i][0] != '-' && file_is_dir(word[i])) return i;
     return -1;
+}
+
+/* What nanoGPT's users type without CONFIG: --init_from=resume with --out_dir=RUN, which continues
+ * the run, and --dataset=NAME, which trains the model that the defaults describe. */
+static void go_without_config(struct request *r)
+{
+    int out_dir = -1;
+    bool resumes = false;
+    for (int i = 0; i < r->words; i++) {
+        if (!config_is_override(r->word[i])) return;
+        if (!strncmp(r->word[i], "--out_dir=", 10)) out_dir = i;
+        if (!strncmp(r->word[i], "--dataset=", 10)) r->defaults = true;
+        resumes |= !strcmp(r->word[i], "--init_from=resume");
+    }
+    if (!resumes || out_dir < 0 || !file_is_dir(r->word[out_dir] + 10)) return;
+    r->word[out_dir] += 10;
+    r->run = out_dir;
 }
 
 /* A run directory in place of CONFIG stands for its config.conf, with out_dir set to it. */
@@ -47,7 +65,7 @@ static enum status read_config(struct config *c, const struct request *r, struct
     if (r->run >= 0) word[words++] = arena_printf(a, "--out_dir=%s", r->word[r->run]);
     for (int i = 0; i < r->words; i++)
         word[words++] = i == r->run ? arena_printf(a, "%s/config.conf", r->word[i]) : r->word[i];
-    TRY(command_read_config(c, words, word, true, a));
+    TRY(command_read_config(c, words, word, !r->defaults, a));
     return model_check(c);
 }
 
@@ -304,6 +322,7 @@ enum status cmd_train(int argc, char **argv)
     r.words = argc;
     r.word = argv;
     r.run = find_run(argc, argv);
+    if (r.run < 0) go_without_config(&r);
     struct arena a = {0};
     enum status st = run_request(&r, &a);
     arena_release(&a);

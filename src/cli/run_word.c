@@ -1,6 +1,17 @@
 #include "cli/run_word.h"
 
+#include "base/file.h"
 #include "config/config.h"
+
+#include <string.h>
+
+/* The run that a word names: a folder, also one called flash=true; --out_dir=RUN, as in nanoGPT. */
+static const char *run_of(const char *word)
+{
+    if (!strncmp(word, "--out_dir=", 10)) return word + 10;
+    if (config_is_override(word) && (word[0] == '-' || !file_is_dir(word))) return NULL;
+    return word;
+}
 
 enum status run_word_open(struct saved_run *s, int argc, char **argv, const char *command,
                           bool best, struct arena *a)
@@ -8,12 +19,13 @@ enum status run_word_open(struct saved_run *s, int argc, char **argv, const char
     const char *run = NULL;
     int kept = 0;
     for (int i = 0; i < argc; i++) {
-        if (config_is_override(argv[i])) {
+        const char *named = run_of(argv[i]);
+        if (!named) {
             argv[kept++] = argv[i];
             continue;
         }
-        if (run) return fail(ST_USAGE, "found two runs, %s and %s; name only one", run, argv[i]);
-        run = argv[i];
+        if (run) return fail(ST_USAGE, "found two runs, %s and %s; name only one", run, named);
+        run = named;
     }
     if (!run)
         return fail(ST_USAGE,

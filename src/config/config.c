@@ -1,6 +1,7 @@
 #include "config/config.h"
 
 #include "base/file.h"
+#include "base/str.h"
 #include "base/utf8.h"
 #include "config/fields.h"
 
@@ -68,17 +69,32 @@ static enum status fail_unknown(const char *key, int64_t length)
                 (int)length, key);
 }
 
+/* The value of another key of the same kind, as in lr_decay_iters = max_iters; else `text`. */
+static const char *value_of_key(const struct field *f, const struct config *c, const char *text,
+                                struct arena *a)
+{
+    const struct field *other = field_find(text, (int64_t)strlen(text));
+    struct str s = {0};
+    if (!other || other->kind != f->kind || (f->kind != FIELD_INT && f->kind != FIELD_REAL))
+        return text;
+    field_print(other, c, &s);
+    text = arena_strdup(a, str_text(&s));
+    str_release(&s);
+    return text;
+}
+
 /* `value` is as the user wrote it: with quotes, escapes and a trailing comment. */
 static enum status key_set(struct config *c, const char *key, int64_t key_length, const char *value,
                            bool whole, struct arena *a)
 {
     const struct field *f = field_find(key, key_length);
+    if (!f && nanogpt_ignores(key, key_length, &c->ignored)) return ST_OK;
     if (!f && !nanogpt_is_key(key, key_length)) return fail_unknown(key, key_length);
     char *text = arena_strdup(a, value);
     const char *taken = text;
     TRY(unquote(f ? f->key : arena_printf(a, "%.*s", (int)key_length, key), text, whole));
     TRY(nanogpt_take(key, key_length, &taken));
-    return f ? field_set(f, c, taken, a) : ST_OK;
+    return f ? field_set(f, c, value_of_key(f, c, taken, a), a) : ST_OK;
 }
 
 void config_init(struct config *c)
@@ -204,6 +220,7 @@ static enum status read_line(struct reader *r, char *line)
     char *key = line;
     while (isspace((unsigned char)*key)) key++;
     if (!*key || *key == '#') return ST_OK;
+    if (!strcmp(key, "import time")) return ST_OK; /* nanoGPT's files name their runs by it */
     char *equals = strchr(key, '=');
     char *end = equals;
     while (end && end > key && isspace((unsigned char)end[-1])) end--;

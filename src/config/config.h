@@ -114,6 +114,7 @@ struct config {
     struct config_train train;
     struct config_plan plan;
     struct config_sample sample;
+    uint64_t ignored; /* which of nanoGPT's keys without meaning here were set (nanogpt.c) */
 };
 
 /* Sets every member to the default of the table. */

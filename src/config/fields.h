@@ -32,10 +32,13 @@ const struct field *field_find(const char *key, int64_t length);
 const struct field *field_nearest(const char *key, int64_t length);
 
 /* Words of nanoGPT that are no keys or values here (nanogpt.c has the table). nanogpt_take replaces
- * a value by Strobe's, for example device=gpu by cuda. Fails with ST_USAGE and Strobe's equivalent
- * if there is none. A key that is not in the table of keys and does not fail asks for what Strobe
- * does anyway, as wandb_log=false, and sets nothing. */
+ * a value by Strobe's, for example device=gpu by cuda; it fails with ST_USAGE and Strobe's
+ * equivalent if there is none. nanogpt_ignores is true for a key that means nothing here, as
+ * wandb_log, whatever its value, and adds it to `ignored` (config.ignored); nanogpt_print_ignored
+ * prints their names. */
 bool nanogpt_is_key(const char *key, int64_t length);
+bool nanogpt_ignores(const char *key, int64_t length, uint64_t *ignored);
+void nanogpt_print_ignored(uint64_t ignored, struct str *s);
 enum status nanogpt_take(const char *key, int64_t length, const char **value);
 
 /* Whether the key alone, without a value, stands for true. */

@@ -1,6 +1,7 @@
 /* THE list of keys that have no effect, or not the expected one, together with the others. */
 #include "base/log.h"
-#include "config/config.h"
+#include "base/str.h"
+#include "config/fields.h"
 
 #include <math.h>
 
@@ -8,6 +9,10 @@ void config_note_idle(const struct config *c, int64_t begun)
 {
     const struct config_train *t = &c->train;
     long long most = t->max_iters, decay = t->lr_decay_iters;
+    struct str ignored = {0};
+    nanogpt_print_ignored(c->ignored, &ignored);
+    if (ignored.len) log_info("ignored, since Strobe has no such keys: %s", str_text(&ignored));
+    str_release(&ignored);
     if (begun >= t->max_iters) return;
     if (c->model.dropout > 0 && lround(256 * c->model.dropout) == 0)
         log_info("dropout = %g has no effect: it is rounded to 0/256", c->model.dropout);

@@ -1,5 +1,7 @@
 #include "config/fields.h"
 
+#include "base/str.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -7,36 +9,26 @@
  * table of keys. */
 struct word {
     const char *key;
-    const char *value; /* whatever its case; "gpt2*": all that begin so; NULL: any other value */
-    /* The value in Strobe; "": the key asks for what Strobe does anyway; NULL: refused. */
-    const char *as;
+    const char *value;  /* whatever its case; "gpt2*": all that begin so; NULL: any other value */
+    const char *as;     /* the value in Strobe; "": the key means nothing here; NULL: refused */
     const char *advice; /* why it is refused, and what to write instead */
 };
 
-static const char logs[] = "every run has log.jsonl and, from `strobe report RUN`, curves in "
-                           "report.html; leave wandb_log out";
 static const char devices[] = "Strobe runs on CPUs and NVIDIA GPUs; write --device=cpu or "
                               "--device=cuda";
 
 /* The first row of a key and a value counts. */
 static const struct word words[] = {
-    {"compile", "true", "", NULL},
-    {"compile", NULL, NULL,
-     "compile is called fusion here: fusion=full (the default) works across operations as "
-     "torch.compile does, fusion=op runs a kernel for each layer operation as PyTorch does without "
-     "it; leave compile out"},
-    {"wandb_log", "false", "", NULL},
-    {"wandb_log", NULL, NULL, logs},
+    {"compile", NULL, "", NULL},
+    {"backend", NULL, "", NULL},
+    {"wandb_log", NULL, "", NULL},
     {"wandb_project", NULL, "", NULL},
     {"wandb_run_name", NULL, "", NULL},
+    {"always_save_checkpoint", NULL, "", NULL},
     {"eval_only", "false", "", NULL},
     {"eval_only", NULL, NULL,
      "eval_only is a command here: `strobe eval RUN` prints the loss of a checkpoint on both "
      "splits"},
-    {"always_save_checkpoint", NULL, "", NULL},
-    {"backend", NULL, NULL,
-     "backend is for nanoGPT's training on several GPUs; Strobe trains on one device, which "
-     "device=auto, cpu or cuda:N chooses; leave backend out"},
     {"dtype", "bf16", "bfloat16", NULL},
     {"dtype", "fp32", "float32", NULL},
     {"dtype", "tf32", "tfloat32", NULL},
@@ -67,19 +59,41 @@ static bool is_value(const char *pattern, const char *value)
     return !strcasecmp(pattern, value);
 }
 
+static bool is_key(const struct word *w, const char *key, int64_t length)
+{
+    return (int64_t)strlen(w->key) == length && !memcmp(w->key, key, (size_t)length);
+}
+
 bool nanogpt_is_key(const char *key, int64_t length)
 {
     for (int i = 0; i < COUNT_OF(words); i++)
-        if ((int64_t)strlen(words[i].key) == length && !memcmp(words[i].key, key, (size_t)length))
-            return true;
+        if (is_key(&words[i], key, length)) return true;
     return false;
+}
+
+bool nanogpt_ignores(const char *key, int64_t length, uint64_t *ignored)
+{
+    _Static_assert(COUNT_OF(words) <= 64, "a bit for each row");
+    for (int i = 0; i < COUNT_OF(words); i++) {
+        const struct word *w = &words[i];
+        if (!is_key(w, key, length) || w->value || !w->as || *w->as) continue;
+        *ignored |= UINT64_C(1) << i;
+        return true;
+    }
+    return false;
+}
+
+void nanogpt_print_ignored(uint64_t ignored, struct str *s)
+{
+    for (int i = 0; i < COUNT_OF(words); i++)
+        if (ignored >> i & 1) str_printf(s, "%s%s", s->len ? ", " : "", words[i].key);
 }
 
 enum status nanogpt_take(const char *key, int64_t length, const char **value)
 {
     for (int i = 0; i < COUNT_OF(words); i++) {
         const struct word *w = &words[i];
-        if ((int64_t)strlen(w->key) != length || memcmp(w->key, key, (size_t)length)) continue;
+        if (!is_key(w, key, length)) continue;
         if (w->value && !is_value(w->value, *value)) continue;
         if (!w->as) return fail(ST_USAGE, "%s", w->advice);
         *value = w->as;

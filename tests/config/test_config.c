@@ -133,18 +133,40 @@ static void test_words_of_nanogpt(void **state)
     assert_int_equal(c.train.gradient_accumulation_steps, 40);
     assert_int_equal(c.plan.device, DEVICE_CUDA);
     assert_int_equal(c.plan.dtype, PRECISION_BFLOAT16);
-    assert_advice("compile = False\n", "fusion=op runs a kernel for each layer operation");
-    assert_advice("wandb_log = True\n", "every run has log.jsonl");
     assert_advice("eval_only = True\n", "`strobe eval RUN`");
-    assert_advice("backend = nccl\n", "Strobe trains on one device");
     assert_advice("dtype = float16\n", "use dtype=bfloat16");
     assert_advice("device = mps\n", "write --device=cpu");
     assert_advice("init_from = gpt2-xl\n", "published weights of GPT-2 cannot be loaded");
     assert_advice("lr = 1e-3\n", "lr is called learning_rate here");
     assert_advice("context_length = 256\n", "context_length is called block_size here");
-    assert_refused("wandb_log = 'open\n",
-                   ":1: wandb_log: the closing ' is missing; write \\' for a literal quote");
+    assert_refused("out_dir = 'open\n",
+                   ":1: out_dir: the closing ' is missing; write \\' for a literal quote");
     assert_true(config_is_key("--compile=False") && !config_is_key("--ddp=1"));
+}
+
+/* Lines of nanoGPT's config files that are Python: an import, a name computed from the time, the
+ * value of another key. No other expression is evaluated. */
+static void test_lines_of_nanogpt(void **state)
+{
+    (void)state;
+    struct str ignored = {0};
+    assert_int_equal(read_text("import time\n\n"
+                               "wandb_log = True # feel free to turn on\n"
+                               "wandb_run_name = 'ft-' + str(time.time())\n"
+                               "compile = False\nbackend = 'gloo'\n"
+                               "learning_rate = 3e-5\nmin_lr = learning_rate\n"
+                               "max_iters = 20\nlr_decay_iters = max_iters # as usual\n"),
+                     ST_OK);
+    assert_int_equal(c.train.lr_decay_iters, 20);
+    assert_true(c.train.min_lr == 3e-5);
+    nanogpt_print_ignored(c.ignored, &ignored);
+    assert_string_equal(str_text(&ignored), "compile, backend, wandb_log, wandb_run_name");
+    str_release(&ignored);
+    assert_refused("max_iters = len(text)\n",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got len(text)");
+    assert_refused("max_iters = learning_rate\n",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got learning_rate");
+    assert_refused("import os\n", ":1: expected `key = value`, found `import os`");
 }
 
 /* "--key value" is "--key=value". */
@@ -205,7 +227,6 @@ static void test_errors_name_the_line(void **state)
     assert_refused("max_iters = 0x10",
                    ":1: max_iters must be a whole number, 0 to 1000000000; got 0x10");
     assert_refused("pad_vocab = 32", ":1: pad_vocab must be one of: 0, 64, 128; got 32");
-    assert_refused("import time\n", ":1: expected `key = value`, found `import time`");
     assert_refused("= 3\n", ":1: expected `key = value`, found `= 3`");
     assert_refused("n_head = 2\n# between\nn_head = 3\n",
                    ":3: n_head is set twice, first on line 1");
@@ -531,44 +552,6 @@ static void test_key_flags(void **state)
             fail_msg("%s has the flags %u", keys[i].key, config_key_flags(keys[i].key));
 }
 
-static void choose(const char *const *words, const struct config_chooser *by, const char *dtype,
-                   const char *replay)
-{
-    config_init(&c);
-    for (; *words; words++) assert_int_equal(config_set(&c, *words, &arena), ST_OK);
-    config_choose(&c, by);
-    assert_string_equal(config_value_text(&c, "dtype", &arena), dtype);
-    assert_string_equal(config_value_text(&c, "replay", &arena), replay);
-}
-
-/* What the user sets stays, and so does what a run began with. */
-static void test_choices(void **state)
-{
-    (void)state;
-    struct config before;
-    config_init(&before);
-    before.plan.dtype = PRECISION_TFLOAT32;
-    before.plan.replay = REPLAY_FALSE;
-    const struct config_chooser gpu = {.records = true, .bfloat16_is_faster = true},
-                                old_gpu = {.records = true}, amx = {.bfloat16_is_faster = true},
-                                cpu = {0}, resumed = {true, true, &before};
-    static const char *const none[] = {NULL},
-                             *const both[] = {"dtype=float8", "--replay=False", NULL},
-                             *const replay[] = {"--replay", NULL},
-                             *const poison[] = {"poison=true", NULL},
-                             *const check[] = {"check_nan=true", NULL};
-    choose(none, &gpu, "bfloat16", "true");
-    choose(none, &old_gpu, "float32", "true");
-    choose(none, &amx, "bfloat16", "false");
-    choose(none, &cpu, "float32", "false");
-    choose(none, &resumed, "tfloat32", "false");
-    choose(both, &gpu, "float8", "false");
-    choose(replay, &cpu, "float32", "true");
-    choose(replay, &resumed, "tfloat32", "true");
-    choose(poison, &gpu, "bfloat16", "false");
-    choose(check, &gpu, "bfloat16", "false");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -576,9 +559,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_defaults_are_nanogpts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_words_of_nanogpt, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lines_of_nanogpt, setup, teardown),
         cmocka_unit_test(test_a_value_may_be_the_next_word),
         cmocka_unit_test_setup_teardown(test_quotes_and_escapes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_choices, setup, teardown),
         cmocka_unit_test_setup_teardown(test_errors_name_the_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_include, setup, teardown),
         cmocka_unit_test_setup_teardown(test_include_depth_and_cycles, setup, teardown),
