@@ -134,6 +134,8 @@ ISAS := $(if $(filter x86_64,$(MACHINE)),avx512 avx2 sse2) $(if $(filter aarch64
 ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_avx2 := -march=x86-64-v3
 ISA_plain := -DVEC_PLAIN
+# So is each rung of a ladder on a CPU.
+RUNG_SOURCES := $(wildcard src/lab/*/cpu/*.c)
 # Kernels that multiply bfloat16: the same, for the instruction sets that can.
 BF16_SOURCES := $(wildcard src/backend/cpu/bf16/*.c)
 BF16_ISAS := $(if $(filter x86_64,$(MACHINE)),amx avx512_bf16)
@@ -147,8 +149,8 @@ FLASH_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,attention attention_gra
 # Those of bf16 activations once more, with what they call, for processors that round to bf16.
 ROUNDING_ISAS := $(filter avx512_bf16,$(BF16_ISAS))
 ROUNDING_SOURCES := $(patsubst %,src/backend/cpu/vector/%.c,chain common dropout tables)
-OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOURCES),$(SOURCES))) \
-           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES))) \
+OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(VECTOR_SOURCES) $(BF16_SOURCES) $(RUNG_SOURCES),$(SOURCES))) \
+           $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(VECTOR_SOURCES) $(RUNG_SOURCES))) \
            $(foreach i,$(ISAS) $(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(ACT_SOURCES))) \
            $(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).bf16.o,$(FLASH_SOURCES))) \
            $(foreach i,$(ROUNDING_ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(ROUNDING_SOURCES))) \
@@ -220,6 +222,12 @@ kernel_list = $(foreach f,$(1),F($(notdir $(patsubst %/,%,$(dir $(f)))),$(basena
 $(BUILD)/src/backend/cuda/runtime/texts.o: DEFINES := '-DTEXTS(F)=$(call kernel_list,$(KERNELS))' \
                                                      '-DHEADERS(F)=$(call kernel_list,$(KERNEL_HEADERS))'
 $(BUILD)/src/backend/cuda/runtime/texts.o: $(KERNELS) $(KERNEL_HEADERS)
+# The rungs of ladders, for --show and for GPUs: F(ladder, device, name, ending).
+RUNG_FILES := $(sort $(wildcard src/lab/*/cpu/*.c src/lab/*/gpu/*.cu))
+rung_words = $(subst ., ,$(subst /, ,$(1:src/lab/%=%)))
+rung_list = $(foreach f,$(RUNG_FILES),F($(word 1,$(call rung_words,$(f))),$(word 2,$(call rung_words,$(f))),$(word 3,$(call rung_words,$(f))),$(word 4,$(call rung_words,$(f)))))
+$(BUILD)/src/lab/ladders.o: DEFINES = '-DRUNGS(F)=$(rung_list)'
+$(BUILD)/src/lab/ladders.o: $(RUNG_FILES)
 $(BUILD)/src/suite/texts.o: $(wildcard configs/*.conf)
 $(BUILD)/src/view/published.o: $(wildcard configs/published/*.json)
 $(BUILD)/src/present/assets.o: $(wildcard src/present/web/* /usr/share/javascript/dygraphs/dygraph.min.*)

@@ -22,6 +22,7 @@ struct device_facts {
     int64_t bytes;       /* total memory; 0: unknown */
     int64_t cache_bytes; /* last-level cache (L2 of a GPU, L3 of a CPU); 0: unknown */
     double clock_mhz;    /* nominal SM clock of a GPU; 0: unknown */
+    double memory_rate;  /* bytes/s of a GPU's memory by its clock and width; 0: unknown */
 };
 
 /* A library that a backend opens at run time. */
@@ -115,6 +116,41 @@ struct backend_launches {
     void (*setup)(void *ctx, struct kernel_setup *ret);
 };
 
+/* A kernel source of the caller's own, such as a rung of a ladder (lab/lab.h). */
+struct kernel_text {
+    const char *name;    /* for messages: "copy/gpu/02_coalesced.cu" */
+    const char *source;  /* may include the headers of the backend's kernels */
+    const char *options; /* constants: "-DSTRIDE=32"; "": none */
+    const char *entry;   /* an extern "C" __global__ function of the source */
+};
+/* How a kernel is launched: blocks, threads of a block, dynamic shared memory of a block. */
+struct kernel_shape {
+    unsigned grid[3], block[3];
+    int64_t shared_bytes;
+};
+/* What a kernel takes of the device. A device that does not say has -1 everywhere. */
+struct kernel_resources {
+    int registers;         /* of a thread */
+    int64_t shared_bytes;  /* of a block, static and dynamic */
+    int64_t local_bytes;   /* of a thread: spilled registers, arrays with computed indices */
+    int blocks;            /* of this shape that an SM holds at once */
+    int warps, most_warps; /* of these blocks; that an SM can hold */
+    const char *limit;     /* what limits `blocks`: "registers", "threads" ...; NULL: unknown */
+};
+
+/* Compiles kernel sources of the caller and launches them on the stream of the device. */
+struct backend_texts {
+    /* Copies the strings. Nothing is compiled yet: the first launch, or query of resources,
+     * compiles all that were added before it, in parallel, and reports an error of its own source.
+     * */
+    enum status (*add)(void *ctx, const struct kernel_text *t, void **ret_kernel);
+    void (*free)(void *ctx, void *kernel);
+    /* argument[i] points to the i-th argument of the kernel. */
+    enum status (*launch)(void *ctx, void *kernel, const struct kernel_shape *s, void **argument);
+    enum status (*resources)(void *ctx, void *kernel, const struct kernel_shape *s,
+                             struct kernel_resources *ret);
+};
+
 /* A captured graph: work between begin and end, replayed as one at the same addresses. */
 struct backend_recording {
     enum status (*begin)(void *ctx);
@@ -169,6 +205,7 @@ struct backend {
     struct backend_stream stream;
     /* NULL if the backend does not support the group; else all functions of the group are set. */
     const struct backend_launches *launches;
+    const struct backend_texts *texts;
     const struct backend_recording *recording;
     const struct backend_trace *trace;
     const struct backend_counters *counters;

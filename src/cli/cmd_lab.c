@@ -1,17 +1,26 @@
-/* strobe lab PART: small numerical experiments. */
+/* strobe lab LADDER: kernel ladders (lab/run.h); and small numerical experiments. */
+#include "base/interrupt.h"
+#include "base/load.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "base/shell.h"
+#include "base/str.h"
+#include "base/threads.h"
 #include "cli/command.h"
+#include "cli/device.h"
+#include "cli/version.h"
 #include "lab/accumulate.h"
+#include "lab/run.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
+#include "view/ceilings.h"
+#include "view/lab_view.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static enum status accumulate(int argc, char **argv);
-
-static const struct command parts[] = {
-    {"lab accumulate", accumulate, "", "add 0.01 a thousand times in fp32, fp16 and bf16", NULL,
-     "strobe lab accumulate --json"},
-};
+/* --- lab accumulate --------------------------------------------------------------------------- */
 
 enum { NAME, ADDEND, SUM, ERROR, HEX, BITS, STUCK, COLUMNS };
 
@@ -69,15 +78,228 @@ static enum status accumulate(int argc, char **argv)
     return ST_OK;
 }
 
-enum status cmd_lab(int argc, char **argv)
+/* --- a ladder --------------------------------------------------------------------------------- */
+
+enum { SAMPLES = 20, SAMPLES_MOST = 100000 };
+static const int64_t NOT_GIVEN = INT64_MIN;
+
+struct words {
+    const char *device, *isa, *size, *dtype, *show, *save, *command;
+    int64_t samples, limit, threads;
+    bool warm;
+    struct table_form form;
+};
+
+static const struct lab_ladder *ladder; /* that cmd_lab found */
+
+/* "4096" or "4096x1024": as many numbers as the ladder has sizes. */
+static enum status read_size(const char *word, int64_t ret[LAB_SIZES])
+{
+    int sizes = 0;
+    const char *form = "", *at = word;
+    struct arena a = {0};
+    while (sizes < LAB_SIZES && ladder->sizes[sizes]) sizes++;
+    for (int i = 0; i < sizes; i++) {
+        char *end;
+        form = arena_printf(&a, "%s%s%s", form, i ? "x" : "", ladder->sizes[i]);
+        long long x = at ? strtoll(at, &end, 10) : 0;
+        bool ok = at && end != at && x >= 1 && x <= INT64_C(1) << 36 &&
+                  *end == (i + 1 < sizes ? 'x' : '\0');
+        ret[i] = ok ? x : 0;
+        at = ok ? end + 1 : NULL;
+    }
+    enum status st = ST_OK;
+    if (!at) st = fail(ST_USAGE, "--size takes %s, each 1 to 2^36; found %s", form, word);
+    arena_release(&a);
+    return st;
+}
+
+static enum status read_dtype(const struct words *w, const struct device *d, enum dtype *ret)
+{
+    bool bf16 = w->dtype && !strcmp(w->dtype, "bfloat16");
+    *ret = bf16 ? DT_BF16 : DT_F32;
+    if (w->dtype && !bf16 && strcmp(w->dtype, "float32"))
+        return fail(ST_USAGE, "--dtype must be float32 or bfloat16; found %s", w->dtype);
+    if (bf16 && !d->backend->texts)
+        return fail(ST_UNSUPPORTED,
+                    "the rungs for a CPU compute in float32; leave --dtype out, or use a GPU");
+    return ST_OK;
+}
+
+static enum status show_rung(const struct words *w, const struct device *d)
+{
+    int n;
+    const struct lab_rung *r = lab_rungs(ladder, d, &n);
+    struct str s = {0}, names = {0};
+    for (int i = 0; i < n; i++) {
+        int64_t bytes;
+        str_printf(&names, "%s%s", i ? ", " : "", r[i].name);
+        if (strcmp(r[i].name, w->show)) continue;
+        const char *source = lab_source(&r[i], &bytes);
+        if (r[i].options) str_printf(&s, "// compiled with %s\n", r[i].options);
+        str_append_bytes(&s, source, bytes);
+    }
+    enum status st = ST_OK;
+    if (!s.len)
+        st = fail(ST_USAGE, "%s has no rung %s on this device; it has %s", ladder->name, w->show,
+                  str_text(&names));
+    str_release(&names);
+    command_print(&s);
+    return st;
+}
+
+static enum status name_machine(struct sheet *s, const struct device *d, const struct words *w,
+                                struct arena *a)
+{
+    struct machine m;
+    TRY(machine_identify(&m, d, a));
+    s->device = ceilings_who(&m, a);
+    s->date = m.date;
+    s->version = version_number;
+    s->commit = version_commit;
+    s->command = w->command;
+    sheet_note(s, arena_printf(a, "%.10s, %s, strobe %s (%s).", m.date, s->device, version_number,
+                               version_commit));
+    return ST_OK;
+}
+
+static enum status finish(const struct lab_run *r, const struct words *w, struct load *load,
+                          struct arena *a)
+{
+    struct sheet s;
+    char words[LOAD_WORDS];
+    double others = load_others(load);
+    lab_sheet(r, &s, a);
+    load_warn(others);
+    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
+    TRY(name_machine(&s, &r->options->device, w, a));
+    command_print_sheet(&s, &w->form);
+    fflush(stdout);
+    if (w->save) {
+        TRY(sheet_write(&s, w->save));
+        log_info("wrote %s; see it as a page with strobe report %s", w->save,
+                 shell_word(w->save, a));
+    }
+    if (!r->wrong) return ST_OK;
+    return fail(ST_NUMERIC, "%d rung%s computed something else; the table says where", r->wrong,
+                r->wrong == 1 ? "" : "s");
+}
+
+static enum status run_ladder(const struct words *w, struct lab_options *o, struct arena *a)
+{
+    struct machine m;
+    struct lab_run *r = ARENA_NEW(a, struct lab_run, 1);
+    struct progress progress = {0};
+    if (!o->device.backend->texts) {
+        TRY(ceilings_get(&m, &o->device, a));
+        o->machine = &m;
+    }
+    o->each = progress_share;
+    o->user = &progress;
+    struct load load = load_start();
+    interrupt_catch();
+    progress_start(&progress, "lab", 0, PROGRESS_WHOLE);
+    enum status st = lab_run(o, r, a);
+    progress_end(&progress);
+    interrupt_release();
+    TRY(st);
+    return finish(r, w, &load, a);
+}
+
+static enum status prepare(struct words *w, struct lab_options *o)
+{
+    TRY(table_form_check(&w->form));
+    if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
+    if (w->isa) TRY(isa_limit_word(w->isa));
+    threads_set(w->threads);
+    TRY(device_of_word(w->device, &o->device));
+    TRY(read_dtype(w, &o->device, &o->dtype));
+    if (w->size) TRY(read_size(w->size, o->n));
+    o->go_on = w->samples == NOT_GIVEN;
+    if (o->go_on) w->samples = SAMPLES;
+    if (w->samples < 1 || w->samples > SAMPLES_MOST || w->limit < 1 || w->limit > 1000000)
+        return fail(ST_USAGE, "--samples must be 1 to %d, and --limit 1 to 1000000", SAMPLES_MOST);
+    o->samples = (int)w->samples;
+    o->limit_ms = 1e3 * (double)w->limit;
+    o->warm = w->warm;
+    return w->save ? own_check_writable(w->save, OWN_BENCH) : ST_OK;
+}
+
+static enum status cmd_ladder_of_lab(int argc, char **argv)
+{
+    struct words w = {.samples = NOT_GIVEN, .limit = 15};
+    const struct opt options[] = {
+        DEVICE_OPTION(&w.device),
+        {"size", OPT_TEXT, &w.size, "N[xN...]",
+         "size of the problem (default: the table names it)"},
+        {"dtype", OPT_TEXT, &w.dtype, "NAME", "float32 or, on a GPU, bfloat16 (float32)"},
+        {"warm", OPT_FLAG, &w.warm, NULL, "leave the data in the caches from call to call"},
+        {"show", OPT_TEXT, &w.show, "RUNG", "print the file of a rung, and run nothing"},
+        {"samples", OPT_INT, &w.samples, "N",
+         "timings of each rung (20, and more while the order is uncertain)"},
+        {"limit", OPT_INT, &w.limit, "SECONDS", "time for all timings together (15)"},
+        {"threads", OPT_INT, &w.threads, "N",
+         "CPU threads (default: all that this process may use)"},
+        {"isa", OPT_TEXT, &w.isa, "SET",
+         "widest instruction set: avx512, avx2, sse2, neon or plain"},
+        {"save", OPT_TEXT, &w.save, "FILE", "write the result, for strobe report"},
+        TABLE_FORM_OPTIONS(&w.form),
+        {0},
+    };
+    struct arena a = {0};
+    struct lab_options o = {.ladder = ladder};
+    w.command = command_text(arena_printf(&a, "lab %s", ladder->name), argc, argv, &a);
+    enum status st = opt_parse(options, &argc, argv, NULL);
+    if (st == ST_OK && argc)
+        st = fail(ST_USAGE, "lab %s takes only options; found %s", ladder->name, argv[0]);
+    if (st == ST_OK) st = prepare(&w, &o);
+    if (st == ST_OK) st = w.show ? show_rung(&w, &o.device) : run_ladder(&w, &o, &a);
+    arena_release(&a);
+    return st;
+}
+
+/* --- lab ------------------------------------------------------------------------------------- */
+
+static const struct command parts[] = {
+    {"lab accumulate", accumulate, "", "add 0.01 a thousand times in fp32, fp16 and bf16", NULL,
+     "strobe lab accumulate --json"},
+};
+
+static enum status list(const struct table_form *f)
+{
+    struct arena a = {0};
+    struct sheet s;
+    lab_list_sheet(&s, &a);
+    sheet_note(&s, "strobe lab LADDER runs one here; strobe lab accumulate adds 0.01 a thousand "
+                   "times in several types");
+    command_print_sheet(&s, f);
+    arena_release(&a);
+    return ST_OK;
+}
+
+static enum status run_part(const char *name, int argc, char **argv)
 {
     static const char prefix[] = "lab ";
-    const struct opt options[] = {{0}};
-    for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
-        if (!strcmp(argv[0], parts[i].name + strlen(prefix)))
-            return command_run(&parts[i], argc - 1, argv + 1);
+    struct arena a = {0};
+    enum status st = fail(ST_USAGE, "lab has no ladder %s; strobe lab lists them", name);
+    for (int i = 0; (ladder = lab_ladder_at(i)) && strcmp(name, ladder->name); i++) continue;
+    if (ladder)
+        st = command_run(&(struct command){arena_printf(&a, "lab %s", name), cmd_ladder_of_lab, "",
+                                           ladder->question, NULL,
+                                           arena_printf(&a, "strobe lab %s --device=cpu", name)},
+                         argc, argv);
+    for (int i = 0; i < COUNT_OF(parts); i++)
+        if (!strcmp(name, parts[i].name + strlen(prefix))) st = command_run(&parts[i], argc, argv);
+    arena_release(&a);
+    return st;
+}
+
+enum status cmd_lab(int argc, char **argv)
+{
+    struct table_form f = {0};
+    const struct opt options[] = {TABLE_FORM_OPTIONS(&f), {0}};
+    if (argc > 0 && argv[0][0] != '-') return run_part(argv[0], argc - 1, argv + 1);
     TRY(opt_parse(options, &argc, argv, NULL));
-    if (!argc)
-        return fail(ST_USAGE, "no experiment given; name one, for example strobe lab accumulate");
-    return fail(ST_USAGE, "lab has no experiment %s; it has accumulate", argv[0]);
+    TRY(table_form_check(&f));
+    return list(&f);
 }

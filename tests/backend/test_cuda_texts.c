@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "check/cases.h"
 #include "graph/graph.h"
+#include "lab/lab.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -165,6 +166,24 @@ static void note_cases(void)
     for (int i = 0; i < COUNT_OF(large); i++) note_case(&large[i], DT_BF16);
 }
 
+/* The rungs of all ladders (lab/lab.h), for both types; none may spill. */
+static void note_rungs(void)
+{
+    static const char *const types[] = {"float", "bf16"};
+    const struct lab_ladder *l;
+    for (int i = 0; (l = lab_ladder_at(i)); i++)
+        for (const struct lab_rung *r = l->of_gpu; r->name; r++)
+            for (int k = 0; k < COUNT_OF(types); k++) {
+                int64_t bytes;
+                assert_true(modules < MODULES);
+                struct module *m = &module[modules++];
+                *m = (struct module){.source = strdup(lab_source(r, &bytes)), .arch = r->arch};
+                snprintf(m->text, sizeof m->text, "%s", r->file);
+                snprintf(m->options, sizeof m->options, "-DELEMENT=%s%s%s", types[k],
+                         r->options ? " " : "", r->options ? r->options : "");
+            }
+}
+
 /* "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" of every kernel of a
  * module. */
 static bool has_spills(const char *log)
@@ -288,6 +307,7 @@ static void test_all_compile(void **state)
         SKIP("NVRTC is missing: %s", why);
     }
     note_cases();
+    note_rungs();
     assert_true(modules > 20 && written > 10);
     struct arena arena = {0};
     const char *path = verdicts_path(&arena), *known = read_verdicts(path, &arena);

@@ -412,16 +412,18 @@ static CUresult launch(const CUlaunchConfig &c, CUfunction f, bool dependent, vo
 {
     auto *fn = (const function *)f;
     const emu_index grid = {c.gridDimX, c.gridDimY, c.gridDimZ};
+    const emu_index block = {c.blockDimX, c.blockDimY, c.blockDimZ};
     bool fits = grid.x && grid.y && grid.z && grid.x <= INT32_MAX && grid.y <= 65535 &&
-                grid.z <= 65535 && c.blockDimX && c.blockDimX <= 1024 && c.blockDimY == 1 &&
-                c.blockDimZ == 1;
+                grid.z <= 65535 && block.x && block.y && block.z && block.x <= 1024 &&
+                block.y <= 1024 && block.z <= 64 && block.x * block.y * block.z <= 1024;
     if (!fits || c.sharedMemBytes > (unsigned)shared_most()) return CUDA_ERROR_INVALID_VALUE;
     if (is("EMU_FAIL", fn->name)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     std::vector<std::vector<char>> copies;
     for (int i = 0; i < fn->entry->parameters; i++)
         copies.emplace_back((char *)parameters[i], (char *)parameters[i] + fn->entry->size[i]);
-    emu_start s = {fn->module,  fn->entry,        fn->name.c_str(), grid,
-                   c.blockDimX, c.sharedMemBytes, dependent};
+    emu_start s = {
+        fn->module,       fn->entry, fn->name.c_str(), grid, block, block.x * block.y * block.z,
+        c.sharedMemBytes, dependent};
     emu_what what = {EMU_KERNEL, fn->name.c_str(), 0, 0};
     static const double ms = (double)emu_number("EMU_KERNEL_US", 3) * 1e-3;
     return emu_enqueue(c.hStream, ms, what, [=]() mutable { return run(fn, s, copies); });

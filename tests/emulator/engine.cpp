@@ -37,6 +37,7 @@ struct fiber {
     const uint64_t *watched; /* runs again when this number changes; NULL: at once */
     uint64_t seen;
     unsigned thread;
+    emu_index place;                      /* the same in the dimensions of the block */
     std::deque<std::vector<copy>> groups; /* of copies in flight; the last is open */
 };
 
@@ -82,7 +83,7 @@ void enter(emu_place *from, fiber *f)
 {
     now = f;
     f->watched = NULL;
-    current.module->thread->x = f->thread;
+    *current.module->thread = f->place;
     emu_switch(from, &f->at);
 }
 
@@ -333,7 +334,9 @@ bool emu_run(const emu_start &s, void **parameters)
     current = s;
     arguments = parameters;
     *s.module->grid = s.grid;
-    *s.module->block_size = {s.threads, 1, 1};
+    *s.module->block_size = s.block;
+    for (unsigned i = 0; i < s.threads; i++)
+        fibers[i].place = {i % s.block.x, i / s.block.x % s.block.y, i / s.block.x / s.block.y};
     running = true;
     if (sigsetjmp(lost, 1)) {
         running = false;

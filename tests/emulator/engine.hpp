@@ -108,8 +108,8 @@ struct emu_start {
     emu_module *module;
     const emu_entry *entry;
     const char *name;
-    emu_index grid;
-    unsigned threads, shared_bytes;
+    emu_index grid, block;
+    unsigned threads, shared_bytes; /* threads: of a block */
     bool dependent; /* it may start before the previous launch ends, and must wait for it */
 };
 

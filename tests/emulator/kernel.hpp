@@ -117,7 +117,7 @@ static inline void __syncthreads()
 }
 static inline int emu_lane()
 {
-    return (int)(threadIdx.x % EMU_WARP);
+    return (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % EMU_WARP);
 }
 template <typename T>
 static inline const emu_slot *emu_meet(unsigned mask, const T &a, void (*finish)(emu_slot *) = 0)

@@ -4,6 +4,7 @@
  * of their contents, which is part of the version reported here. */
 #include <nvrtc.h>
 
+#include <algorithm>
 #include <fcntl.h>
 #include <fstream>
 #include <regex>
@@ -185,7 +186,9 @@ const char *nvrtcGetErrorString(nvrtcResult r)
 nvrtcResult nvrtcCreateProgram(nvrtcProgram *ret, const char *text, const char *name, int n,
                                const char *const *headers, const char *const *names)
 {
-    *ret = new _nvrtcProgram{name, text, "", "", {}};
+    std::string file = name; /* its name may be a path */
+    std::replace(file.begin(), file.end(), '/', '_');
+    *ret = new _nvrtcProgram{file, text, "", "", {}};
     for (int i = 0; i < n; i++) (*ret)->headers.push_back({names[i], headers[i]});
     return NVRTC_SUCCESS;
 }

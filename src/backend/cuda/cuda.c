@@ -10,6 +10,7 @@
 #include "backend/cuda/runtime/jit.h"
 #include "backend/cuda/runtime/nvml.h"
 #include "backend/cuda/runtime/recording.h"
+#include "backend/cuda/runtime/text_kernel.h"
 #include "backend/cuda/runtime/tracer.h"
 #include "backend/cuda/runtime/transfer.h"
 #include "backend/range.h"
@@ -80,6 +81,11 @@ static void cuda_setup(void *context, struct kernel_setup *ret)
     const struct cuda_context *ctx = context;
     *ret = (struct kernel_setup){.choose_ms = (double)ctx->choosing_ns * 1e-6};
     jit_times(ctx->jit, &ret->compile_ms, &ret->load_ms);
+}
+
+CUdevice cuda_handle(const void *context)
+{
+    return ((const struct cuda_context *)context)->handle;
 }
 
 struct jit *cuda_jit(const void *context)
@@ -413,6 +419,13 @@ const struct backend cuda_backend = {
             .generated = cuda_generated,
             .count = cuda_launch_count,
             .setup = cuda_setup,
+        },
+    .texts =
+        &(const struct backend_texts){
+            .add = text_kernel_add,
+            .free = text_kernel_free,
+            .launch = text_kernel_launch,
+            .resources = text_kernel_resources,
         },
     .trace =
         &(const struct backend_trace){

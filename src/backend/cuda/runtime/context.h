@@ -12,6 +12,7 @@ struct cleared;
 /* `context` was returned by the backend's open. A plan-only context compiles and runs nothing. */
 enum status cuda_find(int number, CUdevice *ret);
 CUstream cuda_stream(const void *context);
+CUdevice cuda_handle(const void *context);
 /* Call when a kernel with this entry name is launched. */
 void cuda_count_launch(void *context, const char *entry);
 /* Adds time that went into choosing the algorithm of a matmul; `context` may be NULL. */

@@ -97,3 +97,14 @@ enum status cuda_check(CUresult r, const char *doing)
     return fail(r == CUDA_ERROR_OUT_OF_MEMORY ? ST_MEMORY : ST_DEVICE, "the GPU cannot %s: %s",
                 doing, text);
 }
+
+enum status cuda_raise_shared(CUfunction f, int64_t bytes)
+{
+    static const CUfunction_attribute MOST = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int most = 0;
+    if (bytes <= 0) return ST_OK;
+    TRY(cuda_check(d->cuFuncGetAttribute(&most, MOST, f), "report a kernel's shared memory"));
+    if (bytes <= most) return ST_OK;
+    return cuda_check(d->cuFuncSetAttribute(f, MOST, (int)bytes), "set a kernel's shared memory");
+}

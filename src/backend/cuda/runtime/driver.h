@@ -29,7 +29,8 @@
 #define DRIVER_NEWER_LIST(F)                                                                      \
     F(cuTensorMapEncodeTiled) F(cuLaunchKernelEx) F(cuGraphMemsetNodeGetParams)                   \
     F(cuGraphMemsetNodeSetParams) F(cuGraphNodeGetDependencies) F(cuGraphNodeGetDependentNodes)   \
-    F(cuGraphAddDependencies) F(cuGraphDestroyNode)
+    F(cuGraphAddDependencies) F(cuGraphDestroyNode)                                               \
+    F(cuOccupancyMaxActiveBlocksPerMultiprocessor)
 #define NVRTC_LIST(F)                                                                             \
     F(nvrtcVersion) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcCompileProgram)           \
     F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog)         \
@@ -59,6 +60,10 @@ void cuda_error_text(CUresult r, char ret_text[160]);
 /* Fails with "the GPU cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)", ST_MEMORY for this
  * error; or reports the kernel that failed earlier. */
 enum status cuda_check(CUresult r, const char *doing);
+
+/* Lets a function have that much dynamic shared memory: without it 48 KiB minus its static shared
+ * memory. Calls of different sizes share a function, so the limit is only raised. */
+enum status cuda_raise_shared(CUfunction f, int64_t bytes);
 
 /* The newest CUDA version that the driver supports, 13000 for 13.0; 0 without a driver. */
 int cuda_driver_version(void);

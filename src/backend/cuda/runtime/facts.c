@@ -99,6 +99,14 @@ int cuda_device_count(void)
     return devices;
 }
 
+/* 0: the driver does not report it. */
+static int attribute_of(CUdevice handle, CUdevice_attribute which)
+{
+    int x = 0;
+    CUresult r = cuda_driver(NULL)->cuDeviceGetAttribute(&x, which, handle);
+    return r == CUDA_SUCCESS ? x : 0;
+}
+
 enum status cuda_describe(int number, struct device_facts *ret)
 {
     CUdevice handle;
@@ -107,10 +115,12 @@ enum status cuda_describe(int number, struct device_facts *ret)
     TRY(read_device(handle, &device));
     *ret = (struct device_facts){
         .processors = device.processors, .bytes = device.bytes, .cache_bytes = device.l2_bytes};
-    int khz; /* not every driver reports it */
-    if (cuda_driver(NULL)->cuDeviceGetAttribute(&khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, handle) ==
-        CUDA_SUCCESS)
-        ret->clock_mhz = khz * 1e-3;
+    /* Not every driver reports these. Memory moves its width twice in a clock. */
+    int khz = attribute_of(handle, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    int memory_khz = attribute_of(handle, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+    int bits = attribute_of(handle, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+    ret->clock_mhz = khz * 1e-3;
+    ret->memory_rate = 2e3 * memory_khz * bits / 8;
     snprintf(ret->name, sizeof ret->name, "%s", device.name);
     snprintf(ret->capability, sizeof ret->capability, "%d.%d", device.arch / 10, device.arch % 10);
     return ST_OK;

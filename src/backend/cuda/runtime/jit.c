@@ -110,6 +110,7 @@ static nvrtcResult create(const struct cuda_nvrtc *nvrtc, const char *text, cons
     int64_t bytes;
     for (int i = 0; cuda_text_name(i); i++) {
         if (!strstr(cuda_text_name(i), ".cuh")) continue;
+        BUG_IF(headers == COUNT_OF(header), "too many headers of kernel sources");
         name[headers] = cuda_text_name(i);
         header[headers++] = cuda_text(cuda_text_name(i), &bytes);
     }
@@ -247,7 +248,11 @@ void jit_times(const struct jit *j, double *ret_compile_ms, double *ret_load_ms)
 enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret)
 {
     struct module *m = &j->module[number];
-    if (m->failure) return fail(ST_DEVICE, "%s", m->failure);
+    if (m->failure) { /* a sentence, then lines of the compiler's log */
+        int sentence = (int)strcspn(m->failure, "\n");
+        return fail(ST_DEVICE, "%.*s\n%s", sentence, m->failure,
+                    m->failure + sentence + (m->failure[sentence] == '\n'));
+    }
     BUG_IF(!m->loaded, "%s is not loaded", m->text);
     if (cuda_driver(NULL)->cuModuleGetFunction(ret, m->loaded, entry) == CUDA_SUCCESS) return ST_OK;
     return fail(ST_DEVICE, "%s has no kernel %s", m->text, entry);

@@ -270,19 +270,6 @@ void cuda_release(struct kernel_call *c)
     c->state = NULL;
 }
 
-/* A function has 48 KiB of dynamic shared memory, minus its static shared memory, unless it
- * requests more. Calls of different sizes share a function, so the limit is only raised. */
-static enum status raise_shared(CUfunction f, unsigned bytes)
-{
-    static const CUfunction_attribute MOST = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    const struct cuda_driver *d = cuda_driver(NULL);
-    int most = 0;
-    if (!bytes) return ST_OK;
-    TRY(cuda_check(d->cuFuncGetAttribute(&most, MOST, f), "report a kernel's shared memory"));
-    if ((int)bytes <= most) return ST_OK;
-    return cuda_check(d->cuFuncSetAttribute(f, MOST, (int)bytes), "set a kernel's shared memory");
-}
-
 /* Before the first run. Everything requested so far is compiled at once. */
 static enum status make_ready(struct prepared *p, const void *context)
 {
@@ -292,7 +279,7 @@ static enum status make_ready(struct prepared *p, const void *context)
         const struct cuda_launch *k = &p->l.launch[i];
         if (!k->text) continue;
         TRY(jit_function(j, p->module[i], k->entry, &p->function[i]));
-        TRY(raise_shared(p->function[i], k->shared_bytes));
+        TRY(cuda_raise_shared(p->function[i], k->shared_bytes));
     }
     p->ready = true;
     return ST_OK;

@@ -1,0 +1,140 @@
+#include "backend/cuda/runtime/text_kernel.h"
+
+#include "backend/cuda/runtime/context.h"
+#include "backend/cuda/runtime/fault.h"
+#include "backend/cuda/runtime/jit.h"
+#include "base/heap.h"
+
+#include <stdlib.h>
+
+enum { WARP = 32 };
+
+struct text_kernel {
+    int module;
+    char *name, *entry;
+    CUfunction function; /* NULL: not compiled yet */
+};
+
+enum status text_kernel_add(void *context, const struct kernel_text *t, void **ret_kernel)
+{
+    struct text_kernel *k = HEAP_NEW(struct text_kernel, 1);
+    k->module = jit_request(cuda_jit(context), t->name, t->source, t->options);
+    k->name = heap_strdup(t->name);
+    k->entry = heap_strdup(t->entry);
+    *ret_kernel = k;
+    return ST_OK;
+}
+
+void text_kernel_free(void *, void *kernel)
+{
+    struct text_kernel *k = kernel;
+    if (!k) return;
+    free(k->name);
+    free(k->entry);
+    free(k);
+}
+
+static enum status make_ready(void *context, struct text_kernel *k, const struct kernel_shape *s)
+{
+    if (!k->function) {
+        TRY(jit_finish(cuda_jit(context)));
+        TRY(jit_function(cuda_jit(context), k->module, k->entry, &k->function));
+    }
+    return cuda_raise_shared(k->function, s->shared_bytes);
+}
+
+enum status text_kernel_launch(void *context, void *kernel, const struct kernel_shape *s,
+                               void **argument)
+{
+    struct text_kernel *k = kernel;
+    TRY(make_ready(context, k, s));
+    cuda_count_launch(context, k->entry);
+    CUresult r = cuda_driver(NULL)->cuLaunchKernel(
+        k->function, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2],
+        (unsigned)s->shared_bytes, cuda_stream(context), argument, NULL);
+    if (r == CUDA_SUCCESS || fault_is(r)) return cuda_check(r, "launch a kernel");
+    return fail_in(cuda_check(r, "launch it"), "kernel %s of %s", k->entry, k->name);
+}
+
+/* --- resources -------------------------------------------------------------------------------- */
+
+int sm_resident(const struct sm_limits *sm, int threads, int registers, int64_t shared_bytes,
+                const char **ret_limit)
+{
+    enum { PARTS = 4, PIECE = 256, SYSTEM_BYTES = 1 << 10, SHARED_PIECE = 128 };
+    int warps = (threads + WARP - 1) / WARP;
+    int of_warp = (int)round_up((int64_t)registers * WARP, PIECE);
+    int64_t shared = round_up(shared_bytes + SYSTEM_BYTES, SHARED_PIECE);
+    const struct {
+        const char *name;
+        int64_t blocks;
+    } all[] = {
+        {"blocks", sm->blocks},
+        {"threads", sm->threads / (warps * WARP)},
+        {"registers", of_warp ? sm->registers / PARTS / of_warp * PARTS / warps : INT32_MAX},
+        {"shared memory", sm->shared_bytes / shared},
+    };
+    int least = 0;
+    for (int i = 1; i < COUNT_OF(all); i++)
+        if (all[i].blocks < all[least].blocks) least = i;
+    *ret_limit = all[least].name;
+    return (int)all[least].blocks;
+}
+
+/* False if the driver does not report them all. */
+static bool read_limits(CUdevice device, struct sm_limits *ret)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    int shared = 0;
+    const struct {
+        int *to;
+        CUdevice_attribute which;
+    } all[] = {
+        {&ret->threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR},
+        {&ret->blocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR},
+        {&ret->registers, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR},
+        {&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR},
+    };
+    for (int i = 0; i < COUNT_OF(all); i++)
+        if (d->cuDeviceGetAttribute(all[i].to, all[i].which, device) != CUDA_SUCCESS) return false;
+    ret->shared_bytes = shared;
+    return true;
+}
+
+enum status text_kernel_resources(void *context, void *kernel, const struct kernel_shape *s,
+                                  struct kernel_resources *ret)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    struct text_kernel *k = kernel;
+    struct sm_limits sm;
+    int registers = 0, shared = 0, local = 0, blocks = 0;
+    int threads = (int)(s->block[0] * s->block[1] * s->block[2]);
+    *ret = (struct kernel_resources){-1, -1, -1, -1, -1, -1, NULL};
+    TRY(make_ready(context, k, s));
+    const struct {
+        int *to;
+        CUfunction_attribute which;
+    } all[] = {{&registers, CU_FUNC_ATTRIBUTE_NUM_REGS},
+               {&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES},
+               {&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES}};
+    for (int i = 0; i < COUNT_OF(all); i++)
+        TRY(cuda_check(d->cuFuncGetAttribute(all[i].to, all[i].which, k->function),
+                       "report what a kernel takes"));
+    if (!registers || !d->cuOccupancyMaxActiveBlocksPerMultiprocessor ||
+        !read_limits(cuda_handle(context), &sm))
+        return ST_OK;
+    TRY(cuda_check(d->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->function, threads,
+                                                                  (size_t)s->shared_bytes),
+                   "report how many blocks an SM holds"));
+    *ret = (struct kernel_resources){.registers = registers,
+                                     .shared_bytes = shared + s->shared_bytes,
+                                     .local_bytes = local,
+                                     .blocks = blocks,
+                                     .warps = blocks * ((threads + WARP - 1) / WARP),
+                                     .most_warps = sm.threads / WARP};
+    /* The driver knows better than the rule: no reason is named where they differ. */
+    const char *limit;
+    if (sm_resident(&sm, threads, registers, ret->shared_bytes, &limit) == blocks)
+        ret->limit = limit;
+    return ST_OK;
+}

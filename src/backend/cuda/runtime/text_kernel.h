@@ -1,0 +1,25 @@
+/* text_kernel.h - kernels from sources of the caller, for struct backend_texts (backend.h). */
+#ifndef BACKEND_CUDA_RUNTIME_TEXT_KERNEL_H
+#define BACKEND_CUDA_RUNTIME_TEXT_KERNEL_H
+
+#include "backend/backend.h"
+
+enum status text_kernel_add(void *context, const struct kernel_text *t, void **ret_kernel);
+void text_kernel_free(void *context, void *kernel);
+enum status text_kernel_launch(void *context, void *kernel, const struct kernel_shape *s,
+                               void **argument);
+enum status text_kernel_resources(void *context, void *kernel, const struct kernel_shape *s,
+                                  struct kernel_resources *ret);
+
+/* What an SM has of each resource, and what a block needs of it, for sm_resident. */
+struct sm_limits {
+    int threads, blocks, registers; /* of an SM */
+    int64_t shared_bytes;
+};
+/* How many blocks an SM holds at once, and which resource ends first (CUDA C++ Programming Guide,
+ * "Hardware Multithreading"): registers go to warps in pieces of 256, each of the four parts of an
+ * SM has a quarter of them; the system takes 1 KiB of shared memory for each block. */
+int sm_resident(const struct sm_limits *sm, int threads, int registers, int64_t shared_bytes,
+                const char **ret_limit);
+
+#endif

@@ -1,0 +1,63 @@
+#include "lab/ladders.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct lab_ladder *const ladders[] = {&lab_copy};
+
+const struct lab_ladder *lab_ladder_at(int i)
+{
+    return i >= 0 && i < COUNT_OF(ladders) ? ladders[i] : NULL;
+}
+
+const struct lab_rung *lab_rungs(const struct lab_ladder *l, const struct device *d, int *ret_n)
+{
+    const struct lab_rung *r = d->backend->texts ? l->of_gpu : l->of_cpu;
+    *ret_n = 0;
+    while (r[*ret_n].name) ++*ret_n;
+    BUG_IF(*ret_n > LAB_RUNGS, "%s has more than %d rungs", l->name, LAB_RUNGS);
+    return r;
+}
+
+lab_fn lab_function(const struct lab_rung *r)
+{
+    for (int isa = ISA_AUTO + 1; isa < ISA_COUNT; isa++)
+        if (r->run[isa] && isa_allows((enum isa)isa)) return r->run[isa];
+    BUG_IF(true, "no version of %s for this processor", r->file);
+}
+
+/* The sources of all rungs, embedded by the assembler; paths are relative to the root. RUNGS(F)
+ * (from the build) applies F to the ladder, the device, the name and the ending of every file. */
+#define EMBED(ladder, device, file, ending)                                        \
+    __asm__(".section .rodata\nrung_" #ladder "_" #device "_" #file "_first:\n"    \
+            ".incbin \"src/lab/" #ladder "/" #device "/" #file "." #ending "\"\n"  \
+            "rung_" #ladder "_" #device "_" #file "_last:\n.byte 0\n.previous\n"); \
+    extern const char rung_##ladder##_##device##_##file##_first[],                 \
+        rung_##ladder##_##device##_##file##_last[];
+RUNGS(EMBED)
+#define ROW(ladder, device, file, ending)                                                  \
+    {#ladder "/" #device "/" #file "." #ending, rung_##ladder##_##device##_##file##_first, \
+     rung_##ladder##_##device##_##file##_last},
+static const struct {
+    const char *path, *first, *last;
+} sources[] = {RUNGS(ROW)};
+
+const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes)
+{
+    for (int i = 0; i < COUNT_OF(sources); i++) {
+        if (strcmp(sources[i].path, r->file)) continue;
+        *ret_bytes = sources[i].last - sources[i].first;
+        return sources[i].first;
+    }
+    BUG_IF(true, "no file src/lab/%s", r->file);
+}
+
+const char *lab_idea(const struct lab_rung *r, char *buffer, int bytes)
+{
+    int64_t size;
+    const char *source = lab_source(r, &size), *line = strstr(source, " - ");
+    BUG_IF(!line, "src/lab/%s does not begin with its idea", r->file);
+    line += strlen(" - ");
+    snprintf(buffer, (size_t)bytes, "%.*s", (int)strcspn(line, "\n."), line);
+    return buffer;
+}

@@ -1,0 +1,323 @@
+#include "lab/run.h"
+
+#include "base/interrupt.h"
+#include "base/threads.h"
+#include "measure/stopwatch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAST = 8, WARMUP = 2 };
+static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
+static const double CHECKED = 0.2;        /* share of the progress that the checks take */
+
+struct running;
+
+/* What is timed: a rung of the trial, or with rung -1 the copy that is the ceiling. */
+struct timed_rung {
+    struct running *r;
+    int rung;
+    struct stopwatch watch;
+};
+
+struct running {
+    const struct lab_options *o;
+    struct lab_run *ret;
+    struct lab_bench bench;
+    struct lab_trial trial;
+    void *from[TRIAL_SETS], *to[TRIAL_SETS]; /* of the ceiling's copy */
+    int64_t copied;                          /* bytes of it */
+    struct timed_rung timed[LAB_RUNGS + 1];
+    struct arena *arena;
+};
+
+static void show(const struct running *r, double share, const char *what)
+{
+    if (r->o->each) r->o->each(r->o->user, share, what);
+}
+
+/* --- checks ----------------------------------------------------------------------------------- */
+
+static const char *size_text(const struct lab_ladder *l, const int64_t *n, struct arena *a)
+{
+    const char *s = "";
+    for (int i = 0; i < LAB_SIZES && l->sizes[i]; i++)
+        s = arena_printf(a, "%s%s%s %lld", s, i ? ", " : "", l->sizes[i], (long long)n[i]);
+    return s;
+}
+
+static enum status check_rung(struct running *r, const struct lab_trial *t, int i, int set)
+{
+    struct lab_result *x = &r->ret->result[i];
+    double error, most = r->bench.ladder->tolerance(&t->problem);
+    enum status st = lab_trial_check(t, i, set, &error);
+    if (st != ST_OK) return fail_in(st, "%s", x->rung->name);
+    if (isnan(x->error) || error > x->error) x->error = error;
+    if (error <= most || x->wrong) return ST_OK;
+    x->wrong = true;
+    x->left_out = arena_printf(r->arena, "wrong at %s: error %.2g, at most %.2g allowed",
+                               size_text(r->bench.ladder, t->problem.n, r->arena), error, most);
+    r->ret->wrong++;
+    return ST_OK;
+}
+
+/* All rungs on one size. */
+static enum status check_all(struct running *r, const struct lab_trial *t, int set)
+{
+    for (int i = 0; i < r->bench.rungs; i++) {
+        if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
+        if (!r->ret->result[i].left_out) TRY(check_rung(r, t, i, set));
+    }
+    return ST_OK;
+}
+
+static enum status check_odd(struct running *r)
+{
+    const struct lab_ladder *l = r->bench.ladder;
+    for (int k = 0; k < LAB_ODD && l->odd[k][0]; k++) {
+        struct lab_trial t;
+        enum status st = lab_trial_open(&t, &r->bench, l->odd[k], 1);
+        show(r, CHECKED * k / LAB_ODD, "checks");
+        if (st == ST_OK) st = check_all(r, &t, 0);
+        lab_trial_close(&t);
+        TRY(st);
+    }
+    return ST_OK;
+}
+
+/* --- times ------------------------------------------------------------------------------------ */
+
+static enum status start(void *user, int i)
+{
+    const struct timed_rung *t = user;
+    const struct running *r = t->r;
+    int set = i % r->trial.sets;
+    if (t->rung >= 0) return lab_trial_start(&r->trial, t->rung, set);
+    if (r->o->device.backend->texts)
+        return r->o->device.backend->memory.copy(r->bench.context, r->to[set], r->from[set],
+                                                 r->copied);
+    int64_t threads = threads_count(), share = ceil_div(r->copied, threads);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int64_t k = 0; k < threads; k++) {
+        int64_t at = min_i64(k * share, r->copied), n = min_i64(share, r->copied - at);
+        memcpy((char *)r->to[set] + at, (const char *)r->from[set] + at, (size_t)n);
+    }
+    return ST_OK;
+}
+
+static enum status sample(void *user, int calls, double *ret_ms)
+{
+    return stopwatch_time(&((struct timed_rung *)user)->watch, calls, ret_ms);
+}
+
+static void show_times(void *user, double done_ms, double expected_ms)
+{
+    const struct running *r = user;
+    double share = expected_ms > 0 && done_ms < expected_ms ? done_ms / expected_ms : 0;
+    show(r, CHECKED + (1 - CHECKED) * share, "times in turns");
+}
+
+static struct contender contender_of(struct running *r, int at, int rung, int n)
+{
+    struct timed_rung *t = &r->timed[at];
+    *t = (struct timed_rung){.r = r, .rung = rung};
+    t->watch = (struct stopwatch){
+        .backend = r->o->device.backend, .context = r->bench.context, .start = start, .user = t};
+    return (struct contender){
+        .sample = sample, .user = t, .parts = 1, .budget_ms = r->o->limit_ms / n};
+}
+
+static enum status time_all(struct running *r)
+{
+    struct lab_run *ret = r->ret;
+    struct contender c[LAB_RUNGS + 1];
+    int of[LAB_RUNGS + 1], n = 0;
+    for (int i = 0; i < ret->results; i++)
+        if (!ret->result[i].left_out) of[++n] = i;
+    c[0] = contender_of(r, 0, -1, n + 1);
+    for (int k = 1; k <= n; k++) c[k] = contender_of(r, k, of[k], n + 1);
+    const struct rounds rounds = {.most = r->o->samples,
+                                  .least = r->o->samples < LEAST ? r->o->samples : LEAST,
+                                  .warmup = WARMUP,
+                                  .cold = 1,
+                                  .keep = r->arena,
+                                  .go_on = r->o->go_on,
+                                  .sample_ms =
+                                      r->o->device.backend->recording ? DEVICE_SAMPLE_MS : 0,
+                                  .each = show_times,
+                                  .user = r};
+    enum status st = rounds_run(&rounds, c, n + 1);
+    for (int k = 0; k <= n; k++) stopwatch_release(&r->timed[k].watch);
+    TRY(st);
+    ret->copy_time = c[0];
+    for (int k = 1; k <= n; k++) ret->result[of[k]].time = c[k];
+    return ST_OK;
+}
+
+/* --- what follows from the times -------------------------------------------------------------- */
+
+static double least_ms(const struct running *r)
+{
+    struct device_facts f;
+    const struct lab_options *o = r->o;
+    double rate = 0;
+    if (o->device.backend->texts) {
+        if (!r->o->warm && o->device.backend->devices.describe(o->device.number, &f) == ST_OK)
+            rate = f.memory_rate;
+    } else if (o->machine) {
+        rate = machine_copy_fastest(o->machine)->moved;
+    }
+    return rate > 0 ? r->ret->problem.bytes / rate * 1e3 : 0;
+}
+
+static enum status resources_of(struct running *r, int i)
+{
+    struct lab_result *x = &r->ret->result[i];
+    struct device_facts f;
+    if (!r->o->device.backend->texts) return ST_OK;
+    x->rung->shape(&r->ret->problem, &x->shape);
+    TRY(r->o->device.backend->texts->resources(r->bench.context, r->bench.kernel[i], &x->shape,
+                                               &x->resources));
+    TRY(r->o->device.backend->devices.describe(r->o->device.number, &f));
+    double grid = (double)x->shape.grid[0] * x->shape.grid[1] * x->shape.grid[2];
+    if (x->resources.blocks > 0) x->waves = grid / ((double)x->resources.blocks * f.processors);
+    return ST_OK;
+}
+
+static void find_ceiling(struct running *r)
+{
+    const struct machine *m = r->o->machine;
+    struct lab_run *ret = r->ret;
+    double bytes = ret->problem.bytes, rate = 0;
+    if (m) rate = r->o->warm ? machine_copy_rate(m, bytes) : machine_copy_large(m)->moved;
+    ret->ceiling = ret->copy;
+    ret->ceiling_ms = ret->copy_time.whole.median;
+    if (!(rate > 0) || bytes / rate * 1e3 >= ret->ceiling_ms) return;
+    ret->ceiling = "a copy, as strobe machine measured it";
+    ret->ceiling_ms = bytes / rate * 1e3;
+}
+
+static void conclude(struct running *r)
+{
+    struct lab_run *ret = r->ret;
+    const struct lab_result *first = NULL, *previous = NULL;
+    double ceiling = ret->ceiling_ms, least = least_ms(r);
+    for (int i = 0; i < ret->results; i++) {
+        struct lab_result *x = &ret->result[i];
+        double ms = x->time.whole.median;
+        if (x->left_out) continue;
+        if (ms < least) {
+            x->left_out = arena_printf(r->arena,
+                                       "not believed: %.3g us, but the memory needs %.3g us for "
+                                       "its bytes",
+                                       1e3 * ms, 1e3 * least);
+            continue;
+        }
+        x->rate = ret->problem.bytes / ms * 1e3;
+        x->share = ceiling / ms;
+        struct timed now = rounds_timed(&x->time, r->arena);
+        if (previous) {
+            struct timed before = rounds_timed(&previous->time, r->arena);
+            struct timed begin = rounds_timed(&first->time, r->arena);
+            x->previous = judge(&before, &now);
+            x->first = judge(&begin, &now);
+        }
+        if (!first) first = x;
+        double way = log(first->time.whole.median / ceiling);
+        x->score = way > 0 ? log(first->time.whole.median / ms) / way : NAN;
+        previous = x;
+    }
+}
+
+/* --- the run ---------------------------------------------------------------------------------- */
+
+/* As many as exceed twice the cache together. */
+static void choose_sets(const struct running *r)
+{
+    struct device_facts f;
+    const struct device *d = &r->o->device;
+    int64_t bytes = lab_set_bytes(&r->ret->problem);
+    r->ret->sets = 1;
+    if (d->backend->devices.describe(d->number, &f) != ST_OK) return;
+    int64_t sets = 1 + 2 * f.cache_bytes / bytes;
+    if (!r->o->warm) r->ret->sets = sets < TRIAL_SETS ? (int)sets : TRIAL_SETS;
+    r->ret->cold = r->ret->sets == sets;
+}
+
+/* A sentence before memory is taken. */
+static enum status check_room(const struct running *r)
+{
+    const struct device *d = &r->o->device;
+    int64_t free = d->backend->devices.free_memory(d->number);
+    double needed =
+        (double)r->ret->sets * ((double)lab_set_bytes(&r->ret->problem) + (double)r->copied * 2);
+    if (free < 0 || needed <= 0.9 * (double)free) return ST_OK;
+    return fail(ST_UNSUPPORTED,
+                "%s needs %.3g GiB of memory at %s, and %.3g GiB are free; choose a smaller --size",
+                r->bench.ladder->name, needed / (1 << 30),
+                size_text(r->bench.ladder, r->ret->problem.n, r->arena), (double)free / (1 << 30));
+}
+
+static enum status open_ceiling(struct running *r)
+{
+    const struct backend *b = r->o->device.backend;
+    for (int s = 0; s < r->ret->sets; s++) {
+        TRY(b->memory.alloc(r->bench.context, r->copied, &r->from[s]));
+        TRY(b->memory.alloc(r->bench.context, r->copied, &r->to[s]));
+        TRY(b->memory.fill(r->bench.context, r->from[s], (uint8_t)(s + 1), r->copied));
+    }
+    return ST_OK;
+}
+
+static enum status run(struct running *r)
+{
+    struct lab_run *ret = r->ret;
+    const struct lab_options *o = r->o;
+    int64_t n[LAB_SIZES];
+    TRY(lab_bench_open(&r->bench, o->ladder, &o->device, o->dtype));
+    ret->results = r->bench.rungs;
+    for (int i = 0; i < ret->results; i++)
+        ret->result[i] = (struct lab_result){.rung = &r->bench.rung[i],
+                                             .left_out = lab_bench_refuses(&r->bench, i, r->arena),
+                                             .error = NAN,
+                                             .score = NAN,
+                                             .resources = {-1, -1, -1, -1, -1, -1, NULL}};
+    memcpy(n, o->n, sizeof n);
+    if (!n[0]) memcpy(n, o->device.backend->texts ? o->ladder->gpu : o->ladder->cpu, sizeof n);
+    lab_problem_of(&r->bench, n, &ret->problem);
+    choose_sets(r);
+    ret->tolerance = o->ladder->tolerance(&ret->problem);
+    r->copied = (int64_t)(ret->problem.bytes / 2);
+    TRY(check_room(r));
+    TRY(check_odd(r));
+    TRY(lab_trial_open(&r->trial, &r->bench, n, ret->sets));
+    TRY(check_all(r, &r->trial, 0));
+    TRY(open_ceiling(r));
+    TRY(time_all(r));
+    TRY(check_all(r, &r->trial, ret->sets - 1));
+    for (int i = 0; i < ret->results; i++)
+        if (!ret->result[i].left_out) TRY(resources_of(r, i));
+    find_ceiling(r);
+    conclude(r);
+    return ST_OK;
+}
+
+enum status lab_run(const struct lab_options *o, struct lab_run *ret, struct arena *a)
+{
+    struct running *r = ARENA_NEW(a, struct running, 1);
+    *ret = (struct lab_run){.options = o};
+    *r = (struct running){.o = o, .ret = ret, .arena = a};
+    ret->copy = o->device.backend->texts
+                    ? "the driver's copy"
+                    : arena_printf(a, "memcpy by %lld thread%s", (long long)threads_count(),
+                                   threads_count() == 1 ? "" : "s");
+    enum status st = run(r);
+    for (int s = 0; s < ret->sets; s++) {
+        if (r->from[s]) o->device.backend->memory.free(r->bench.context, r->from[s]);
+        if (r->to[s]) o->device.backend->memory.free(r->bench.context, r->to[s]);
+    }
+    if (r->trial.bench) lab_trial_close(&r->trial);
+    lab_bench_close(&r->bench);
+    return st;
+}

@@ -1,0 +1,56 @@
+/* trial.h - the rungs of a ladder on a device, and its problem at one size: memory, random inputs,
+ * the solution in double precision, and the check of what a rung computed. */
+#ifndef LAB_TRIAL_H
+#define LAB_TRIAL_H
+
+#include "base/arena.h"
+#include "lab/lab.h"
+
+enum { TRIAL_SETS = 64 };
+
+/* An open device and the compiled rungs on it. */
+struct lab_bench {
+    const struct lab_ladder *ladder;
+    struct device device;
+    const struct lab_rung *rung;
+    int rungs;
+    void *context;
+    void *kernel[LAB_RUNGS]; /* of a GPU */
+    enum dtype dtype;
+    int arch; /* of a GPU */
+};
+
+enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
+                           const struct device *device, enum dtype dtype);
+void lab_bench_close(struct lab_bench *b);
+/* Why the device cannot run the rung; NULL: it can. */
+const char *lab_bench_refuses(const struct lab_bench *b, int rung, struct arena *a);
+
+/* One size. The tensors are there `sets` times, with the same numbers: a timing that goes from set
+ * to set finds none of them in a cache. */
+struct lab_trial {
+    const struct lab_bench *bench;
+    struct lab_problem problem;
+    void *in[TRIAL_SETS][LAB_INPUTS], *out[TRIAL_SETS];
+    int sets;
+    double *expected; /* of the output */
+    double norm;      /* of it */
+    struct arena arena;
+};
+
+/* Bytes of device memory of one set. */
+int64_t lab_set_bytes(const struct lab_problem *p);
+/* Completes problem.n with the ladder's other fields. */
+void lab_problem_of(const struct lab_bench *b, const int64_t n[LAB_SIZES], struct lab_problem *ret);
+enum status lab_trial_open(struct lab_trial *t, const struct lab_bench *b,
+                           const int64_t n[LAB_SIZES], int sets);
+void lab_trial_close(struct lab_trial *t);
+
+/* Launches a rung on set `set`; does not wait. */
+enum status lab_trial_start(const struct lab_trial *t, int rung, int set);
+/* Poisons the output of set `set` and what follows it, runs the rung and waits; *ret_error: of the
+ * output, relative to its solution, by norm; infinite for a NaN, or if the rung wrote beyond the
+ * output. */
+enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double *ret_error);
+
+#endif

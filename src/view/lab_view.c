@@ -1,0 +1,219 @@
+#include "view/lab_view.h"
+
+#include "base/str.h"
+#include "present/table_cells.h"
+
+#include <math.h>
+#include <string.h>
+
+/* clang-format off */
+#define COLUMN_LIST(X) \
+    X(COLUMN_RUNG, "rung", "rung", "the kernel; --show=RUNG prints its file", false) \
+    X(COLUMN_IDEA, "idea", "idea", "what it adds", false) \
+    X(COLUMN_MS, "ms_median", "µs", "median time of a call", true) \
+    X(COLUMN_STD, "ms_std", "std", "standard deviation of the samples", true) \
+    X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
+    X(COLUMN_RATE, "gb_per_s", "GB/s", "useful bytes per second: each input and output once", true) \
+    X(COLUMN_FLOPS, "gflop_per_s", "GFLOP/s", "useful FLOPs per second", true) \
+    X(COLUMN_VERDICT, "verdict", "beside the one above", "by the rule of docs/MEASURING.md", false) \
+    X(COLUMN_PREVIOUS, "times_previous", "x above", "speed relative to the rung above, in turns", true) \
+    X(COLUMN_FIRST, "times_first", "x first", "speed relative to the first rung, in turns", true) \
+    X(COLUMN_SHARE, "ceiling_percent", "% of ceiling", "time of the ceiling / time of the rung", true) \
+    X(COLUMN_SCORE, "score_percent", "score", \
+      "share of the way from the first rung to the ceiling: log(first / rung) / log(first / ceiling)", true) \
+    X(COLUMN_ERROR, "error", "error", "relative to double precision, by norm, the largest of all sizes", true) \
+    X(COLUMN_GRID, "grid", "grid x block", "blocks x threads of a block", false) \
+    X(COLUMN_REGISTERS, "registers", "regs", "registers of a thread", true) \
+    X(COLUMN_SHARED, "shared_bytes", "shared", "shared memory of a block, bytes", true) \
+    X(COLUMN_LOCAL, "local_bytes", "local", "local memory of a thread, bytes: spilled registers", true) \
+    X(COLUMN_WARPS, "warps_per_sm", "warps/SM", "warps that a multiprocessor holds at once, of those it could", true) \
+    X(COLUMN_LIMIT, "limited_by", "limited by", "what limits them", false) \
+    X(COLUMN_WAVES, "waves", "waves", "blocks / blocks that the GPU holds at once", true) \
+    X(COLUMN_NOTE, "note", "note", "why there is no time", false)
+/* clang-format on */
+enum { COLUMN_LIST(TABLE_ID) COLUMNS };
+static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+
+enum { IDEA = 120 };
+
+static const char *idea_of(const struct lab_rung *r, struct arena *a)
+{
+    char idea[IDEA];
+    return arena_strdup(a, lab_idea(r, idea, IDEA));
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+static const char *names_of(const struct lab_rung *r, struct arena *a)
+{
+    const char *s = "";
+    for (int i = 0; r[i].name; i++) s = arena_printf(a, "%s%s%s", s, i ? ", " : "", r[i].name);
+    return s;
+}
+
+void lab_list_sheet(struct sheet *s, struct arena *a)
+{
+    static const struct table_column of_list[] = {
+        {"ladder", "ladder", "name", false},
+        {"question", "question", "what it answers", false},
+        {"gpu", "rungs on a GPU", "from the first to the last", false},
+        {"cpu", "rungs on a CPU", "from the first to the last", false},
+    };
+    int n = 0;
+    while (lab_ladder_at(n)) n++;
+    *s = (struct sheet){.name = "lab"};
+    struct table *t = &sheet_add(s, NULL, of_list, COUNT_OF(of_list), n, a)->table;
+    for (int i = 0; i < n; i++) {
+        const struct lab_ladder *l = lab_ladder_at(i);
+        table_set_text(t, i, 0, l->name);
+        table_set_text(t, i, 1, l->question);
+        table_set_text(t, i, 2, names_of(l->of_gpu, a));
+        table_set_text(t, i, 3, names_of(l->of_cpu, a));
+    }
+}
+
+/* --- the table of a run ----------------------------------------------------------------------- */
+
+/* "4096 x 256", "64 x 64 x (32,8)" */
+static const char *shape_text(const struct kernel_shape *s, struct arena *a)
+{
+    const char *part[2];
+    const unsigned *of[2] = {s->grid, s->block};
+    for (int i = 0; i < 2; i++) {
+        const unsigned *n = of[i];
+        part[i] = n[2] > 1   ? arena_printf(a, "(%u,%u,%u)", n[0], n[1], n[2])
+                  : n[1] > 1 ? arena_printf(a, "(%u,%u)", n[0], n[1])
+                             : arena_printf(a, "%u", n[0]);
+    }
+    return arena_printf(a, "%s x %s", part[0], part[1]);
+}
+
+/* The numbers of a cell are in milliseconds; its text is in microseconds. */
+static void set_us(struct table *t, int row, int column, int digits, double ms, struct arena *a)
+{
+    char text[32];
+    *table_at(t, row, column) =
+        (struct table_cell){arena_strdup(a, str_number(text, 1e3 * ms, digits)), ms};
+}
+
+static void set_resources(struct table *t, int row, const struct lab_result *x, struct arena *a)
+{
+    const struct kernel_resources *r = &x->resources;
+    table_set_text(t, row, COLUMN_GRID, shape_text(&x->shape, a));
+    if (r->registers < 0) {
+        for (int c = COLUMN_REGISTERS; c <= COLUMN_WAVES; c++)
+            *table_at(t, row, c) = (struct table_cell){"–", NAN};
+        return;
+    }
+    table_set(t, row, COLUMN_REGISTERS, 0, r->registers, a);
+    table_set(t, row, COLUMN_SHARED, 0, (double)r->shared_bytes, a);
+    if (r->local_bytes) table_set(t, row, COLUMN_LOCAL, 0, (double)r->local_bytes, a);
+    *table_at(t, row, COLUMN_WARPS) =
+        (struct table_cell){arena_printf(a, "%d of %d", r->warps, r->most_warps), r->warps};
+    if (r->limit) table_set_text(t, row, COLUMN_LIMIT, r->limit);
+    if (x->waves > 0) table_set(t, row, COLUMN_WAVES, 3, x->waves, a);
+}
+
+static void set_speed(struct table *t, int row, int column, const struct judgement *j,
+                      struct arena *a)
+{
+    if (j->verdict.kind) table_set(t, row, column, 3, j->verdict.speed, a);
+}
+
+static void set_result(struct table *t, int row, const struct lab_run *r,
+                       const struct lab_result *x, struct arena *a)
+{
+    table_set_text(t, row, COLUMN_RUNG, x->rung->name);
+    table_set_text(t, row, COLUMN_IDEA, idea_of(x->rung, a));
+    if (isfinite(x->error)) table_set_error(t, row, COLUMN_ERROR, x->error, a);
+    if (x->left_out) {
+        table_set_text(t, row, COLUMN_NOTE, x->left_out);
+        return;
+    }
+    const struct stats *ms = &x->time.whole;
+    set_us(t, row, COLUMN_MS, 4, ms->median, a);
+    if (ms->n > 1) set_us(t, row, COLUMN_STD, 2, ms->std, a);
+    table_set(t, row, COLUMN_SAMPLES, 0, ms->n, a);
+    table_set(t, row, COLUMN_RATE, 4, x->rate * 1e-9, a);
+    if (r->problem.flops > 0)
+        table_set(t, row, COLUMN_FLOPS, 4, r->problem.flops / ms->median * 1e-6, a);
+    table_set_text(t, row, COLUMN_VERDICT, judge_name(&x->previous));
+    set_speed(t, row, COLUMN_PREVIOUS, &x->previous, a);
+    set_speed(t, row, COLUMN_FIRST, &x->first, a);
+    table_set(t, row, COLUMN_SHARE, 3, 100 * x->share, a);
+    if (isfinite(x->score)) table_set(t, row, COLUMN_SCORE, 3, 100 * x->score, a);
+    if (x->shape.grid[0]) set_resources(t, row, x, a);
+}
+
+/* --- the samples ------------------------------------------------------------------------------ */
+
+static void add_samples(const struct lab_run *r, struct sheet *s, struct arena *a)
+{
+    static const struct table_column of_sample[] = {
+        {"rung", "rung", "the kernel, or a copy of as many bytes by the device itself", false},
+        {"turn", "turn", "samples of one turn are neighbours in time", true},
+        {"ms", "ms", "of a call", true},
+    };
+    int rows = r->copy_time.taken, row = 0;
+    for (int i = 0; i < r->results; i++) rows += r->result[i].time.taken;
+    struct sheet_table *all = sheet_add(s, "samples", of_sample, COUNT_OF(of_sample), rows, a);
+    all->drawn_only = true;
+    for (int i = -1; i < r->results; i++) {
+        const struct contender *c = i < 0 ? &r->copy_time : &r->result[i].time;
+        for (int k = 0; k < c->taken; k++, row++) {
+            table_set_text(&all->table, row, 0, i < 0 ? r->copy : r->result[i].rung->name);
+            table_set(&all->table, row, 1, 0, c->round[k], a);
+            table_set(&all->table, row, 2, 6, c->series[k], a);
+        }
+    }
+}
+
+/* --- the sheet -------------------------------------------------------------------------------- */
+
+static const char *sizes_of(const struct lab_run *r, struct arena *a)
+{
+    const char *const *name = r->options->ladder->sizes, *s = "";
+    char number[32];
+    for (int i = 0; i < LAB_SIZES && name[i]; i++)
+        s = arena_printf(a, "%s%s%s = %s", s, i ? ", " : "", name[i],
+                         str_thousands(number, r->problem.n[i]));
+    return s;
+}
+
+static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
+{
+    char bytes[32], us[32], copy[32];
+    sheet_note(s, arena_printf(a,
+                               "ceiling: %s: %s µs for the useful bytes, %.4g GB/s; in turns with "
+                               "the rungs, %s took %s µs",
+                               r->ceiling, str_number(us, 1e3 * r->ceiling_ms, 4),
+                               r->problem.bytes / r->ceiling_ms * 1e-6, r->copy,
+                               str_number(copy, 1e3 * r->copy_time.whole.median, 4)));
+    str_bytes(bytes, (double)r->sets * (double)lab_set_bytes(&r->problem));
+    if (r->cold)
+        sheet_note(s, arena_printf(a,
+                                   "cold caches: calls go through %d set%s of tensors, %s in all, "
+                                   "so that no cache has them (--warm: one set)",
+                                   r->sets, r->sets == 1 ? "" : "s", bytes));
+    else
+        sheet_note(s, arena_printf(a, "%d set%s of tensors, %s in all: the caches may have them",
+                                   r->sets, r->sets == 1 ? "" : "s", bytes));
+    sheet_note(s, arena_printf(a,
+                               "every rung was compared with double precision at %s and at odd "
+                               "sizes, before and after the timing; allowed error %.2g",
+                               sizes_of(r, a), r->tolerance));
+}
+
+void lab_sheet(const struct lab_run *r, struct sheet *s, struct arena *a)
+{
+    const struct lab_ladder *l = r->options->ladder;
+    static const char *const label[SHEET_LABELS] = {"rung"};
+    *s = (struct sheet){.name = arena_printf(a, "lab-%s", l->name)};
+    s->title = arena_printf(a, "%s %s, %s, %s: %s", "lab", l->name, sizes_of(r, a),
+                            dtype_name(r->problem.dtype), l->question);
+    struct sheet_table *t = sheet_add(s, NULL, columns, COLUMNS, r->results, a);
+    for (int i = 0; i < r->results; i++) set_result(&t->table, i, r, &r->result[i], a);
+    sheet_bars(t, arena_printf(a, "%s, time of a call", l->name), "ms_median", "ms_std", label);
+    add_notes(r, s, a);
+    if (r->copy_time.taken) add_samples(r, s, a);
+}

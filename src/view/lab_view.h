@@ -1,0 +1,13 @@
+/* lab_view.h - what `strobe lab` prints: the list of ladders, and the table of a run. */
+#ifndef VIEW_LAB_VIEW_H
+#define VIEW_LAB_VIEW_H
+
+#include "lab/run.h"
+#include "present/sheet.h"
+
+/* A row for each ladder: its question, and its rungs on a GPU and on a CPU. */
+void lab_list_sheet(struct sheet *s, struct arena *a);
+/* A row for each rung, and the samples. Device, date and version are the caller's. */
+void lab_sheet(const struct lab_run *r, struct sheet *s, struct arena *a);
+
+#endif

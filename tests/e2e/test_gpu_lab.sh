@@ -1,0 +1,41 @@
+#!/bin/sh
+# The ladders of `strobe lab` on an emulated GPU: every rung is right at odd sizes in every type,
+# with blocks in both orders; a compiler's error is shown whole. test: slow
+. "$(dirname "$0")/gpu.sh"
+. "$(dirname "$0")/tiny.sh"
+cd "$work"
+# rungs FILE: checks that every rung has a time and no note
+rungs() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        !NF { exit }
+        $(at["ms_median"]) == "" { print; bad = 1 }
+        END { exit bad || NR < 3 }' "$1" || fail "a rung has no time: $(cat "$1")"
+}
+# size LADDER: small, but not a multiple of any tile
+size() {
+    case $1 in
+    copy) echo 5003 ;;
+    *) fail "no size for $1" ;;
+    esac
+}
+ladders=$($STROBE lab --csv | sed -n '2,$s/,.*//p')
+[ "$ladders" ] || fail "no ladders"
+for ladder in $ladders; do
+    n=$(size "$ladder")
+    run="env EMU_KERNEL_US=3000 $STROBE lab $ladder --device=cuda --samples=1 --size=$n"
+    for arch in 80 90; do
+        EMU_ARCH=$arch $run --csv >"$ladder.$arch.csv" || fail "$ladder, $arch"
+        rungs "$ladder.$arch.csv"
+    done
+    EMU_REVERSE=1 $run --dtype=bfloat16 --csv >"$ladder.bf16.csv" || fail "$ladder, bf16"
+    rungs "$ladder.bf16.csv"
+done
+run="env EMU_KERNEL_US=3000 $STROBE lab copy --device=cuda --samples=1 --size=5003"
+$run | grep -q 'ceiling: the driver.s copy' || fail "no ceiling"
+$run --save=copy.json --json >/dev/null || fail "--save"
+$STROBE report copy.json | grep -q vectorized || fail "no report of the sheet"
+show="$STROBE lab copy --device=cuda --show"
+$show='stride 8' | head -1 | grep -qx '// compiled with -DSTRIDE=8' || fail "no constants"
+expect 2 'no rung nothing on this device; it has stride 32' $show=nothing
+expect 1 'are free; choose a smaller --size' $STROBE lab copy --device=cuda --size=9999999999
+echo ok
