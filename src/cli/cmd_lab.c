@@ -277,29 +277,37 @@ static enum status list(const struct table_form *f)
     return ST_OK;
 }
 
-static enum status run_part(const char *name, int argc, char **argv)
+/* Runs the ladder or the part of that name; false: there is none. */
+static bool run_part(const char *name, int argc, char **argv, enum status *ret)
 {
     static const char prefix[] = "lab ";
-    struct arena a = {0};
-    enum status st = fail(ST_USAGE, "lab has no ladder %s; strobe lab lists them", name);
+    for (int i = 0; i < COUNT_OF(parts); i++) {
+        if (strcmp(name, parts[i].name + strlen(prefix))) continue;
+        *ret = command_run(&parts[i], argc, argv);
+        return true;
+    }
     for (int i = 0; (ladder = lab_ladder_at(i)) && strcmp(name, ladder->name); i++) continue;
-    if (ladder)
-        st = command_run(&(struct command){arena_printf(&a, "lab %s", name), cmd_ladder_of_lab, "",
-                                           ladder->question, NULL,
-                                           arena_printf(&a, "strobe lab %s --device=cpu", name)},
-                         argc, argv);
-    for (int i = 0; i < COUNT_OF(parts); i++)
-        if (!strcmp(name, parts[i].name + strlen(prefix))) st = command_run(&parts[i], argc, argv);
+    if (!ladder) return false;
+    struct arena a = {0};
+    const struct command c = {arena_printf(&a, "lab %s", name),
+                              cmd_ladder_of_lab,
+                              "",
+                              ladder->question,
+                              NULL,
+                              arena_printf(&a, "strobe lab %s --device=cpu", name)};
+    *ret = command_run(&c, argc, argv);
     arena_release(&a);
-    return st;
+    return true;
 }
 
 enum status cmd_lab(int argc, char **argv)
 {
     struct table_form f = {0};
+    enum status st;
     const struct opt options[] = {TABLE_FORM_OPTIONS(&f), {0}};
-    if (argc > 0 && argv[0][0] != '-') return run_part(argv[0], argc - 1, argv + 1);
+    if (argc > 0 && run_part(argv[0], argc - 1, argv + 1, &st)) return st;
     TRY(opt_parse(options, &argc, argv, NULL));
+    if (argc) return fail(ST_USAGE, "lab has no ladder %s; strobe lab lists them", argv[0]);
     TRY(table_form_check(&f));
     return list(&f);
 }

@@ -16,7 +16,8 @@ enum { LAB_INPUTS = 2, LAB_SIZES = 3, LAB_RUNGS = 16, LAB_ODD = 8 };
 /* A ladder's problem at one size. The caller sets n and dtype, the ladder the rest. */
 struct lab_problem {
     int64_t n[LAB_SIZES];
-    enum dtype dtype;       /* of all tensors: DT_F32 or DT_BF16 */
+    enum dtype dtype;       /* of the inputs: DT_F32 or DT_BF16 */
+    enum dtype out_dtype;   /* of the output; it is set to dtype before the ladder sees it */
     int64_t in[LAB_INPUTS]; /* elements of each input; 0: there is no such input */
     int64_t out;            /* elements of the output */
     double bytes, flops;    /* that a solution cannot do without: each input and output once */
@@ -51,8 +52,8 @@ struct lab_ladder {
     int64_t gpu[LAB_SIZES], cpu[LAB_SIZES]; /* what is timed unless the user gives a size */
     int64_t odd[LAB_ODD][LAB_SIZES];        /* what is only checked; ends with 0 */
     void (*problem)(struct lab_problem *p);
-    /* The solution in double precision, for inputs that are exact in the type. */
-    void (*reference)(const struct lab_problem *p, const double *const *in, double *out);
+    /* The solution in double precision. Returns what errors are relative to, such as its norm. */
+    double (*reference)(const struct lab_problem *p, const double *const *in, double *out);
     double (*tolerance)(const struct lab_problem *p); /* of the error, relative, by norm */
     const struct lab_rung *of_gpu, *of_cpu;           /* end with a rung without a name */
 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct lab_ladder *const ladders[] = {&lab_copy};
+static const struct lab_ladder *const ladders[] = {&lab_copy, &lab_transpose, &lab_reduce};
 
 const struct lab_ladder *lab_ladder_at(int i)
 {

@@ -4,6 +4,6 @@
 
 #include "lab/lab.h"
 
-extern const struct lab_ladder lab_copy;
+extern const struct lab_ladder lab_copy, lab_transpose, lab_reduce;
 
 #endif

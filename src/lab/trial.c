@@ -71,16 +71,21 @@ void lab_bench_close(struct lab_bench *b)
 
 void lab_problem_of(const struct lab_bench *b, const int64_t n[LAB_SIZES], struct lab_problem *ret)
 {
-    *ret = (struct lab_problem){.dtype = b->dtype};
+    *ret = (struct lab_problem){.dtype = b->dtype, .out_dtype = b->dtype};
     memcpy(ret->n, n, sizeof ret->n);
     b->ladder->problem(ret);
 }
 
+static int64_t out_bytes(const struct lab_problem *p)
+{
+    return p->out * dtype_size(p->out_dtype);
+}
+
 int64_t lab_set_bytes(const struct lab_problem *p)
 {
-    int64_t elements = p->out;
+    int64_t elements = 0;
     for (int i = 0; i < LAB_INPUTS; i++) elements += p->in[i];
-    return elements * dtype_size(p->dtype) + GUARD;
+    return elements * dtype_size(p->dtype) + out_bytes(p) + GUARD;
 }
 
 /* Normal numbers in the type, in the same order on every machine, and what they are exactly. */
@@ -125,12 +130,10 @@ static enum status make_tensors(struct lab_trial *t, struct arena *a)
             TRY(b->device.backend->memory.upload(b->context, t->in[s][i], x, p->in[i] * size));
         }
     }
-    for (int s = 0; s < t->sets; s++) TRY(alloc(t, p->out * size + GUARD, &t->out[s]));
+    for (int s = 0; s < t->sets; s++) TRY(alloc(t, out_bytes(p) + GUARD, &t->out[s]));
     TRY(b->device.backend->stream.sync(b->context));
     t->expected = ARENA_NEW(&t->arena, double, p->out);
-    b->ladder->reference(p, exact, t->expected);
-    for (int64_t i = 0; i < p->out; i++) t->norm += t->expected[i] * t->expected[i];
-    t->norm = sqrt(t->norm);
+    t->norm = b->ladder->reference(p, exact, t->expected);
     return ST_OK;
 }
 
@@ -178,8 +181,7 @@ enum status lab_trial_start(const struct lab_trial *t, int rung, int set)
     for (int i = 0; i < LAB_INPUTS; i++) c.in[i] = t->in[set][i];
     memcpy(c.n, t->problem.n, sizeof c.n);
     if (b->rung[rung].zeroed)
-        TRY(b->device.backend->memory.fill(b->context, c.out, 0,
-                                           t->problem.out * dtype_size(t->problem.dtype)));
+        TRY(b->device.backend->memory.fill(b->context, c.out, 0, out_bytes(&t->problem)));
     if (b->device.backend->texts) return launch(t, rung, &c);
     lab_function (&b->rung[rung])(&c);
     return ST_OK;
@@ -204,7 +206,7 @@ enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double
     const struct lab_bench *b = t->bench;
     const struct backend *backend = b->device.backend;
     const struct lab_problem *p = &t->problem;
-    int64_t bytes = p->out * dtype_size(p->dtype);
+    int64_t bytes = out_bytes(p);
     struct arena scratch = {0};
     unsigned char *y = arena_alloc(&scratch, bytes + GUARD);
     double *exact = ARENA_NEW(&scratch, double, p->out);
@@ -213,7 +215,7 @@ enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double
     TRY_OUT(st, lab_trial_start(t, rung, set));
     TRY_OUT(st, backend->memory.download(b->context, y, t->out[set], bytes + GUARD));
     TRY_OUT(st, backend->stream.sync(b->context));
-    TRY_OUT(st, reference_convert(exact, DT_F64, y, p->dtype, p->out));
+    TRY_OUT(st, reference_convert(exact, DT_F64, y, p->out_dtype, p->out));
     *ret_error = error_of(t, exact, y + bytes);
 out:
     arena_release(&scratch);

@@ -34,7 +34,7 @@ struct lab_trial {
     void *in[TRIAL_SETS][LAB_INPUTS], *out[TRIAL_SETS];
     int sets;
     double *expected; /* of the output */
-    double norm;      /* of it */
+    double norm;      /* what errors are relative to */
     struct arena arena;
 };
 

@@ -1,6 +1,7 @@
 /* The ladder `copy`: to[i] = from[i]. */
 #include "lab/ladders.h"
 
+#include <math.h>
 #include <string.h>
 
 static void problem(struct lab_problem *p)
@@ -9,9 +10,12 @@ static void problem(struct lab_problem *p)
     p->bytes = 2.0 * (double)p->n[0] * (double)dtype_size(p->dtype);
 }
 
-static void reference(const struct lab_problem *p, const double *const *in, double *out)
+static double reference(const struct lab_problem *p, const double *const *in, double *out)
 {
+    double sum = 0;
     memcpy(out, in[0], sizeof *out * (size_t)p->n[0]);
+    for (int64_t i = 0; i < p->n[0]; i++) sum += out[i] * out[i];
+    return sqrt(sum);
 }
 
 static double exact(const struct lab_problem *)
@@ -43,12 +47,24 @@ static void of_16_bytes(const struct lab_problem *p, struct kernel_shape *ret)
     shape(ceil_div(p->n[0] * dtype_size(p->dtype), 16), ret);
 }
 
+static void unrolled(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    shape(ceil_div(p->n[0] * dtype_size(p->dtype), 16 * 4), ret);
+}
+
+static void async(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    shape(ceil_div(p->n[0] * dtype_size(p->dtype), 16 * 8), ret);
+}
+
 static const struct lab_rung gpu[] = {
     {"stride 32", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=32", .shape = strided},
     {"stride 8", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=8", .shape = strided},
     {"stride 2", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=2", .shape = strided},
     {"coalesced", "copy/gpu/02_coalesced.cu", .shape = each},
     {"vectorized", "copy/gpu/03_vectorized.cu", .shape = of_16_bytes},
+    {"unrolled", "copy/gpu/04_unrolled.cu", .shape = unrolled},
+    {"async", "copy/gpu/05_async.cu", .shape = async, .arch = 80},
     {0},
 };
 

@@ -1,0 +1,33 @@
+/* 05_async.cu - through shared memory, without registers (cp.async).
+ *
+ * From compute capability 8.0 on a thread can ask for 16 bytes to be copied from memory to shared
+ * memory and go on: no register waits for them. A block asks for several pieces ahead and writes
+ * the oldest while the others are under way. For a plain copy this is one more trip than needed. It
+ * is worth it where threads share what they load, as in matmuls, and it costs little here. */
+#include "mma.cuh"
+
+#define STAGES 4 /* pieces under way */
+#define PIECES 8 /* pieces that a block copies */
+
+KERNEL(256) copy(ELEMENT *to, const ELEMENT *from, i64 n)
+{
+    constexpr i64 EACH = 16 / sizeof(ELEMENT), PIECE = 256 * EACH;
+    __shared__ __align__(16) uint4 held[STAGES][256];
+    i64 first = (i64)blockIdx.x * PIECES * PIECE + threadIdx.x * EACH;
+    auto ask = [&](int piece) {
+        i64 i = first + piece * PIECE;
+        if (piece < PIECES && i + EACH <= n)
+            cp_async_16(shared_address(&held[piece % STAGES][threadIdx.x]), from + i, 16);
+        cp_async_commit();
+    };
+    for (int piece = 0; piece < STAGES - 1; piece++) ask(piece);
+    for (int piece = 0; piece < PIECES; piece++) {
+        i64 i = first + piece * PIECE;
+        ask(piece + STAGES - 1);
+        cp_async_wait<STAGES - 1>();
+        if (i + EACH <= n)
+            *(uint4 *)(to + i) = held[piece % STAGES][threadIdx.x]; /* its own: no barrier */
+        else
+            for (; i < n && i < first + piece * PIECE + EACH; i++) to[i] = from[i];
+    }
+}

@@ -1,0 +1,20 @@
+/* 03_sequential.cu - the same tree; the first half of the threads works.
+ *
+ * In step s threads 0 ... s - 1 add element t + s to element t. The threads that work are
+ * neighbours, so whole warps drop out, and neighbours touch neighbouring words: no divergence until
+ * the last warp, no bank conflicts. The loads, the additions and their number are the same as
+ * before. */
+#include "device.cuh"
+
+KERNEL(256) reduce(float *sum, const ELEMENT *x, i64 n)
+{
+    __shared__ float part[256];
+    i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
+    int t = threadIdx.x;
+    part[t] = i < n ? to_float(x[i]) : 0;
+    for (int s = 128; s > 0; s /= 2) {
+        __syncthreads();
+        if (t < s) part[t] += part[t + s];
+    }
+    if (t == 0) atomicAdd(sum, part[0]);
+}

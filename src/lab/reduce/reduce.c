@@ -1,0 +1,87 @@
+/* The ladder `reduce`: the sum of n numbers, in float. */
+#include "lab/ladders.h"
+
+#include <math.h>
+
+static void problem(struct lab_problem *p)
+{
+    p->in[0] = p->n[0];
+    p->out = 1;
+    p->out_dtype = DT_F32;
+    p->bytes = (double)p->n[0] * (double)dtype_size(p->dtype) + 4;
+    p->flops = (double)p->n[0];
+}
+
+/* Errors are relative to the sum of the magnitudes: numbers of both signs may add up to almost
+ * nothing, and rounding does not know that. */
+static double reference(const struct lab_problem *p, const double *const *in, double *out)
+{
+    double sum = 0, magnitudes = 0;
+    for (int64_t i = 0; i < p->n[0]; i++) {
+        sum += in[0][i];
+        magnitudes += fabs(in[0][i]);
+    }
+    *out = sum;
+    return magnitudes;
+}
+
+/* Rounding errors of n additions grow like the square root of n for random signs, and so do the
+ * partial sums; relative to the sum of n magnitudes that is a few units of 2^-24 in any order. */
+static double tolerance(const struct lab_problem *)
+{
+    return 1e-6;
+}
+
+enum { THREADS = 256 };
+
+static void each(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    unsigned blocks = (unsigned)ceil_div(p->n[0], THREADS);
+    *ret = (struct kernel_shape){{blocks, 1, 1}, {THREADS, 1, 1}, 0};
+}
+
+/* Enough blocks to fill any GPU of today some times, but no block without work. */
+static void few(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    enum { MOST = 1056 }; /* eight for each multiprocessor of an H100 */
+    int64_t blocks = ceil_div(p->n[0], THREADS * 16);
+    *ret = (struct kernel_shape){{(unsigned)min_i64(blocks, MOST), 1, 1}, {THREADS, 1, 1}, 0};
+}
+
+static const struct lab_rung gpu[] = {
+    {"atomics", "reduce/gpu/01_atomics.cu", .shape = each, .zeroed = true},
+    {"divergent", "reduce/gpu/02_divergent.cu", .shape = each, .zeroed = true},
+    {"sequential", "reduce/gpu/03_sequential.cu", .shape = each, .zeroed = true},
+    {"shuffles", "reduce/gpu/04_shuffles.cu", .shape = each, .zeroed = true},
+    {"several", "reduce/gpu/05_several.cu", .shape = few, .zeroed = true},
+    {"one pass", "reduce/gpu/06_one_pass.cu", .shape = few},
+    {0},
+};
+
+LAB_CPU_DECLARE(reduce_one);
+LAB_CPU_DECLARE(reduce_four);
+LAB_CPU_DECLARE(reduce_vector);
+LAB_CPU_DECLARE(reduce_vectors);
+LAB_CPU_DECLARE(reduce_threads);
+static const struct lab_rung cpu[] = {
+    {"one", "reduce/cpu/01_one.c", .run = LAB_CPU(reduce_one)},
+    {"four", "reduce/cpu/02_four.c", .run = LAB_CPU(reduce_four)},
+    {"vector", "reduce/cpu/03_vector.c", .run = LAB_CPU(reduce_vector)},
+    {"vectors", "reduce/cpu/04_vectors.c", .run = LAB_CPU(reduce_vectors)},
+    {"threads", "reduce/cpu/05_threads.c", .run = LAB_CPU(reduce_threads)},
+    {0},
+};
+
+const struct lab_ladder lab_reduce = {
+    .name = "reduce",
+    .question = "How do many workers add to one number?",
+    .sizes = {"n"},
+    .gpu = {1 << 26},
+    .cpu = {1 << 24},
+    .odd = {{1}, {31}, {257}, {5003}, {100003}},
+    .problem = problem,
+    .reference = reference,
+    .tolerance = tolerance,
+    .of_gpu = gpu,
+    .of_cpu = cpu,
+};

@@ -1,0 +1,48 @@
+/* vectors.h - a block of W x W floats, transposed in registers; for rungs of transpose. */
+#ifndef LAB_TRANSPOSE_CPU_VECTORS_H
+#define LAB_TRANSPOSE_CPU_VECTORS_H
+
+#include "lab/cpu.h"
+
+/* Exchanges blocks of s x s: those above the diagonal of each 2s x 2s with those below. With s = W
+ * / 2 ... 1, this is the transpose (Eklundh, "A fast computer method for matrix transposing",
+ * 1972). */
+#define EXCHANGE(s)                                           \
+    for (int i = 0; i < W; i++) {                             \
+        if (i & (s)) continue;                                \
+        vf a = v[i], b = v[i + (s)];                          \
+        v[i] = vf_select(upper_##s, VEC_SWAP(b, s), a);       \
+        v[i + (s)] = vf_select(upper_##s, b, VEC_SWAP(a, s)); \
+    }
+#define UPPER(s) vi upper_##s = ((vi){VEC_LANES} & (s)) != 0;
+
+/* Rows of `to` are `rows` apart, those of `from` `columns`. */
+INLINE void transpose_block(float *to, int64_t rows, const float *from, int64_t columns)
+{
+    vf v[W];
+    VEC_HALVES(UPPER)
+    for (int i = 0; i < W; i++) v[i] = vf_load(from + i * columns);
+    VEC_HALVES(EXCHANGE)
+    for (int i = 0; i < W; i++) vf_store(to + i * rows, v[i]);
+}
+
+/* Columns first ... last - 1 of the source, a band of W columns at a time; what does not fill a
+ * block goes one by one. */
+INLINE void transpose_columns_of(const struct lab_call *c, int64_t first, int64_t last)
+{
+    const float *from = c->in[0];
+    float *to = c->out;
+    int64_t rows = c->n[0], columns = c->n[1];
+    for (int64_t j = first; j < last; j += W)
+        for (int64_t i = 0; i < rows; i += W) {
+            if (j + W <= last && i + W <= rows) {
+                transpose_block(to + j * rows + i, rows, from + i * columns + j, columns);
+                continue;
+            }
+            for (int64_t column = j; column < j + W && column < last; column++)
+                for (int64_t row = i; row < i + W && row < rows; row++)
+                    to[column * rows + row] = from[row * columns + column];
+        }
+}
+
+#endif

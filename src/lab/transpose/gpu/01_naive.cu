@@ -1,0 +1,16 @@
+/* 01_naive.cu - reads rows and writes columns.
+ *
+ * The threads of a warp read 32 neighbours of a row: coalesced. They write them to 32 different
+ * rows of the result, `rows` elements apart: each element is in another sector of 32 bytes. The
+ * other elements of a sector come from other rows, which other warps of the block read: what saves
+ * this kernel is that L2 collects a sector before it is written to memory. */
+#include "device.cuh"
+
+KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)
+{
+    i64 column = (i64)blockIdx.x * 32 + threadIdx.x;
+    for (int k = 0; k < 32; k += 8) {
+        i64 row = (i64)blockIdx.y * 32 + threadIdx.y + k;
+        if (row < rows && column < columns) to[column * rows + row] = from[row * columns + column];
+    }
+}

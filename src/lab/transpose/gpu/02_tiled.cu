@@ -1,0 +1,22 @@
+/* 02_tiled.cu - a tile of 32 x 32 in shared memory.
+ *
+ * The block reads a tile row by row, and after a barrier writes it column by column: now both the
+ * reads and the writes of memory are coalesced, and what is out of order is only the access to
+ * shared memory. That has a price of its own: shared memory has 32 banks, word i is in bank i % 32,
+ * and a column of this tile lies in one bank. The 32 threads of a warp are served one after the
+ * other. */
+#include "device.cuh"
+
+KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)
+{
+    __shared__ ELEMENT tile[32][32];
+    i64 row = (i64)blockIdx.y * 32, column = (i64)blockIdx.x * 32;
+    int x = threadIdx.x, y = threadIdx.y;
+    for (int k = y; k < 32; k += 8)
+        if (row + k < rows && column + x < columns)
+            tile[k][x] = from[(row + k) * columns + column + x];
+    __syncthreads();
+    for (int k = y; k < 32; k += 8)
+        if (row + x < rows && column + k < columns)
+            to[(column + k) * rows + row + x] = tile[x][k];
+}
