@@ -44,6 +44,13 @@ struct lab_rung {
     /* Of a CPU: the version for each instruction set that has one of its own. */
     lab_fn run[ISA_COUNT];
     bool zeroed; /* the output is set to zero before each call, as part of it */
+    /* Bytes that move between memory and caches, as the rung touches memory: whole sectors or
+     * lines, and on a CPU the lines that a store reads first. NULL: as many as the problem needs.
+     * */
+    double (*moved)(const struct lab_problem *p);
+    const char
+        *bound; /* what keeps it from the ceiling if not memory: "the latency of an addition" */
+    const char *no_gain; /* why it need not be faster than the rung before, where it is not */
 };
 
 struct lab_ladder {

@@ -58,6 +58,7 @@ const char *lab_idea(const struct lab_rung *r, char *buffer, int bytes)
     const char *source = lab_source(r, &size), *line = strstr(source, " - ");
     BUG_IF(!line, "src/lab/%s does not begin with its idea", r->file);
     line += strlen(" - ");
-    snprintf(buffer, (size_t)bytes, "%.*s", (int)strcspn(line, "\n."), line);
+    int n = (int)strcspn(line, "\n");
+    snprintf(buffer, (size_t)bytes, "%.*s", n - (n && line[n - 1] == '.'), line);
     return buffer;
 }

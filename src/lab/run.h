@@ -39,6 +39,8 @@ struct lab_result {
     double score;
     struct kernel_shape shape; /* of a GPU */
     struct kernel_resources resources;
+    /* Why it is as fast as it is, in a sentence made from these numbers; NULL: it has no time. */
+    const char *why;
     double waves; /* blocks of the grid / blocks that the GPU holds at once; 0: unknown */
 };
 

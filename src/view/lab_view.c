@@ -145,6 +145,24 @@ static void set_result(struct table *t, int row, const struct lab_run *r,
     if (x->shape.grid[0]) set_resources(t, row, x, a);
 }
 
+/* --- why -------------------------------------------------------------------------------------- */
+
+static void add_reasons(const struct lab_run *r, struct sheet *s, struct arena *a)
+{
+    static const struct table_column of_why[] = {
+        {"rung", "rung", "the kernel", false},
+        {"why", "why it is as fast as it is", "from its bytes and times", false},
+    };
+    int n = 0;
+    for (int i = 0; i < r->results; i++) n += r->result[i].why != NULL;
+    struct table *t = &sheet_add(s, NULL, of_why, COUNT_OF(of_why), n, a)->table;
+    for (int i = n = 0; i < r->results; i++) {
+        if (!r->result[i].why) continue;
+        table_set_text(t, n, 0, r->result[i].rung->name);
+        table_set_text(t, n++, 1, r->result[i].why);
+    }
+}
+
 /* --- the samples ------------------------------------------------------------------------------ */
 
 static void add_samples(const struct lab_run *r, struct sheet *s, struct arena *a)
@@ -214,6 +232,7 @@ void lab_sheet(const struct lab_run *r, struct sheet *s, struct arena *a)
     struct sheet_table *t = sheet_add(s, NULL, columns, COLUMNS, r->results, a);
     for (int i = 0; i < r->results; i++) set_result(&t->table, i, r, &r->result[i], a);
     sheet_bars(t, arena_printf(a, "%s, time of a call", l->name), "ms_median", "ms_std", label);
+    add_reasons(r, s, a);
     add_notes(r, s, a);
     if (r->copy_time.taken) add_samples(r, s, a);
 }

@@ -4,12 +4,12 @@
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
-# rungs FILE: checks that every rung has a time and no note
+# rungs FILE: checks that every rung has a time, unless it needs a newer GPU
 rungs() {
-    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    sed 's/"[^"]*"/text/g' "$1" | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
         !NF { exit }
-        $(at["ms_median"]) == "" { print; bad = 1 }
-        END { exit bad || NR < 3 }' "$1" || fail "a rung has no time: $(cat "$1")"
+        $(at["ms_median"]) == "" && !/needs compute capability 9.0$/ { print; bad = 1 }
+        END { exit bad || NR < 3 }' || fail "a rung has no time: $(cat "$1")"
 }
 # size LADDER: small, but not a multiple of any tile
 size() {

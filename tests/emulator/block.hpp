@@ -68,5 +68,6 @@ void emu_load_box(unsigned to, const void *map, unsigned barrier, const int *c);
 void emu_store_box(const void *map, unsigned from, const int *c);
 void emu_load(unsigned to, const void *from, int bytes, unsigned barrier);
 void emu_add(float *to, unsigned from, int bytes);
+void emu_store(void *to, unsigned from, int bytes);
 void emu_store_commit();
 void emu_store_wait(int groups);

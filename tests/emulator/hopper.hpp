@@ -52,6 +52,7 @@ struct emu_hopper {
     void (*store_box)(const void *map, unsigned from, const int *c);
     void (*load)(unsigned to, const void *from, int bytes, unsigned barrier);
     void (*add)(float *to, unsigned from, int bytes);
+    void (*store)(void *to, unsigned from, int bytes);
     void (*store_commit)();
     void (*store_wait)(int groups);
     void (*named_barrier)(int id, int threads, bool wait);
@@ -151,6 +152,10 @@ static inline void bulk_load(unsigned to, const void *from, int bytes, unsigned 
 static inline void bulk_add_f32(float *to, unsigned from, int bytes)
 {
     EMU_HOPPER.add(to, emu_offset(from), bytes);
+}
+static inline void bulk_store(void *to, unsigned from, int bytes)
+{
+    EMU_HOPPER.store(to, emu_offset(from), bytes);
 }
 
 static inline void named_barrier_sync(int id, int threads)

@@ -25,7 +25,7 @@ struct load {
 std::deque<load> loads;
 
 struct store {
-    bool boxed;
+    bool boxed, adds; /* neither: a flat copy */
     emu_map map;
     int c[EMU_RANK];
     float *to;
@@ -128,8 +128,10 @@ void go(const store &s)
             for (int b = 0; b < CHUNK; b++)
                 if (first + b >= 0 && first + b < end) to[b] = (char)chunk[b];
         });
-    else
+    else if (s.adds)
         for (int i = 0; i < s.bytes / 4; i++) s.to[i] += ((const float *)from)[i];
+    else
+        memcpy(s.to, from, (size_t)s.bytes);
 }
 
 void start(const store &s)
@@ -220,15 +222,26 @@ void emu_store_box(const void *map, unsigned from, const int *c)
     start(s);
 }
 
-void emu_add(float *to, unsigned from, int bytes)
+static void store_flat(bool adds, void *to, unsigned from, int bytes)
 {
     if (from % 16 || (size_t)to % 16 || bytes < 16 || bytes % 16)
-        emu_broken("a bulk reduction whose addresses or size are not multiples of 16 bytes");
+        emu_broken("a bulk store whose addresses or size are not multiples of 16 bytes");
     store s = {};
-    s.to = to;
+    s.adds = adds;
+    s.to = (float *)to;
     s.from = from;
     s.bytes = bytes;
     start(s);
+}
+
+void emu_add(float *to, unsigned from, int bytes)
+{
+    store_flat(true, to, from, bytes);
+}
+
+void emu_store(void *to, unsigned from, int bytes)
+{
+    store_flat(false, to, from, bytes);
 }
 
 void emu_store_commit()
@@ -273,8 +286,7 @@ void emu_tensors_end()
 }
 
 const emu_hopper emu_hopper_functions = {
-    emu_wgmma_add,     emu_wgmma_fence,   emu_wgmma_commit,   emu_wgmma_wait,
-    emu_barrier_init,  emu_barrier_fence, emu_barrier_arrive, emu_barrier_wait,
-    emu_fence_async,   emu_wrote,         emu_load_box,       emu_store_box,
-    emu_load,          emu_add,           emu_store_commit,   emu_store_wait,
-    emu_named_barrier, emu_registers,     emu_dependents_wait};
+    emu_wgmma_add,     emu_wgmma_fence,    emu_wgmma_commit,  emu_wgmma_wait,  emu_barrier_init,
+    emu_barrier_fence, emu_barrier_arrive, emu_barrier_wait,  emu_fence_async, emu_wrote,
+    emu_load_box,      emu_store_box,      emu_load,          emu_add,         emu_store,
+    emu_store_commit,  emu_store_wait,     emu_named_barrier, emu_registers,   emu_dependents_wait};

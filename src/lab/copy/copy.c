@@ -23,6 +23,33 @@ static double exact(const struct lab_problem *)
     return 0;
 }
 
+/* Each access of a GPU takes whole sectors of 32 bytes, of a CPU whole lines of 64; a stored line
+ * is read first. */
+static double sectors(const struct lab_problem *p, int64_t stride)
+{
+    return p->bytes * (double)min_i64(stride, 32 / dtype_size(p->dtype));
+}
+static double stride_32(const struct lab_problem *p)
+{
+    return sectors(p, 32);
+}
+static double stride_8(const struct lab_problem *p)
+{
+    return sectors(p, 8);
+}
+static double stride_2(const struct lab_problem *p)
+{
+    return sectors(p, 2);
+}
+static double lines(const struct lab_problem *p)
+{
+    return 1.5 * p->bytes * 64 / (double)dtype_size(p->dtype);
+}
+static double read_first(const struct lab_problem *p)
+{
+    return 1.5 * p->bytes;
+}
+
 enum { THREADS = 256 };
 
 static void shape(int64_t threads, struct kernel_shape *ret)
@@ -57,16 +84,40 @@ static void async(const struct lab_problem *p, struct kernel_shape *ret)
     shape(ceil_div(p->n[0] * dtype_size(p->dtype), 16 * 8), ret);
 }
 
+static void misaligned(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    shape(p->n[0] + 1, ret);
+}
+
+static void bulk(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    enum { OF_BLOCK = 8 * 16384, THREADS_BULK = 32 };
+    unsigned blocks = (unsigned)ceil_div(p->n[0] * dtype_size(p->dtype), OF_BLOCK);
+    *ret = (struct kernel_shape){{blocks, 1, 1}, {THREADS_BULK, 1, 1}, 0};
+}
+
+#define BYTES_UNDER_WAY "latency: 4 bytes or less under way in each thread do not fill it"
+#define FULL            "memory was busy all the time before, so more bytes under way gain nothing"
+
 static const struct lab_rung gpu[] = {
-    {"stride 32", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=32", .shape = strided},
-    {"stride 8", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=8", .shape = strided},
-    {"stride 2", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=2", .shape = strided},
-    {"coalesced", "copy/gpu/02_coalesced.cu", .shape = each},
-    {"vectorized", "copy/gpu/03_vectorized.cu", .shape = of_16_bytes},
-    {"unrolled", "copy/gpu/04_unrolled.cu", .shape = unrolled},
-    {"async", "copy/gpu/05_async.cu", .shape = async, .arch = 80},
+    {"stride 32", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=32", .shape = strided,
+     .moved = stride_32,
+     .bound = "what DRAM loses between rows that are far apart, and address translation"},
+    {"stride 8", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=8", .shape = strided,
+     .moved = stride_8,
+     .bound = "what DRAM loses between rows that are far apart, and address translation"},
+    {"stride 2", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=2", .shape = strided,
+     .moved = stride_2, .bound = "partly written sectors, which L2 must read and merge"},
+    {"misaligned", "copy/gpu/02_misaligned.cu", .shape = misaligned, .bound = BYTES_UNDER_WAY},
+    {"coalesced", "copy/gpu/03_coalesced.cu", .shape = each, .bound = BYTES_UNDER_WAY},
+    {"vectorized", "copy/gpu/04_vectorized.cu", .shape = of_16_bytes},
+    {"unrolled", "copy/gpu/05_unrolled.cu", .shape = unrolled, .no_gain = FULL},
+    {"async", "copy/gpu/06_async.cu", .shape = async, .arch = 80, .no_gain = FULL},
+    {"bulk", "copy/gpu/07_bulk.cu", .shape = bulk, .arch = 90, .no_gain = FULL},
     {0},
 };
+
+#define LATENCY "latency: one core has room for a dozen lines under way"
 
 LAB_CPU_DECLARE(copy_pages);
 LAB_CPU_DECLARE(copy_lines);
@@ -75,12 +126,18 @@ LAB_CPU_DECLARE(copy_vectors);
 LAB_CPU_DECLARE(copy_streaming);
 LAB_CPU_DECLARE(copy_threads);
 static const struct lab_rung cpu[] = {
-    {"pages", "copy/cpu/01_pages.c", .run = LAB_CPU(copy_pages)},
-    {"lines", "copy/cpu/02_lines.c", .run = LAB_CPU(copy_lines)},
-    {"floats", "copy/cpu/03_floats.c", .run = LAB_CPU(copy_floats)},
-    {"vectors", "copy/cpu/04_vectors.c", .run = LAB_CPU(copy_vectors)},
-    {"streaming", "copy/cpu/05_streaming.c", .run = LAB_CPU(copy_streaming)},
-    {"threads", "copy/cpu/06_threads.c", .run = LAB_CPU(copy_threads)},
+    {"pages", "copy/cpu/01_pages.c", .run = LAB_CPU(copy_pages), .moved = lines,
+     .bound = "address translation and memory's latency, which nothing hides across pages"},
+    {"lines", "copy/cpu/02_lines.c", .run = LAB_CPU(copy_lines), .moved = lines, .bound = LATENCY},
+    {"floats", "copy/cpu/03_floats.c", .run = LAB_CPU(copy_floats), .moved = read_first,
+     .bound = "one load and one store for every 4 bytes, on one core"},
+    {"vectors", "copy/cpu/04_vectors.c", .run = LAB_CPU(copy_vectors), .moved = read_first,
+     .bound = LATENCY, .no_gain = "memory was the limit before, not the number of instructions"},
+    {"streaming", "copy/cpu/05_streaming.c", .run = LAB_CPU(copy_streaming), .bound = LATENCY,
+     .no_gain = "the tensors fit in the caches, or the processor avoids the reads by itself"},
+    {"threads", "copy/cpu/06_threads.c", .run = LAB_CPU(copy_threads),
+     .bound = "what other cores and programs take of the memory",
+     .no_gain = "one core was enough for the memory of this machine"},
     {0},
 };
 

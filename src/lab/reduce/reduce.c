@@ -34,29 +34,46 @@ static double tolerance(const struct lab_problem *)
 
 enum { THREADS = 256 };
 
+static void of_blocks(int64_t blocks, struct kernel_shape *ret)
+{
+    *ret = (struct kernel_shape){{(unsigned)blocks, 1, 1}, {THREADS, 1, 1}, 0};
+}
+
 static void each(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    unsigned blocks = (unsigned)ceil_div(p->n[0], THREADS);
-    *ret = (struct kernel_shape){{blocks, 1, 1}, {THREADS, 1, 1}, 0};
+    of_blocks(ceil_div(p->n[0], THREADS), ret);
+}
+
+static void chunks(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    enum { CHUNKS = 16 };
+    of_blocks(ceil_div(p->n[0], THREADS * CHUNKS), ret);
 }
 
 /* Enough blocks to fill any GPU of today some times, but no block without work. */
 static void few(const struct lab_problem *p, struct kernel_shape *ret)
 {
     enum { MOST = 1056 }; /* eight for each multiprocessor of an H100 */
-    int64_t blocks = ceil_div(p->n[0], THREADS * 16);
-    *ret = (struct kernel_shape){{(unsigned)min_i64(blocks, MOST), 1, 1}, {THREADS, 1, 1}, 0};
+    of_blocks(min_i64(ceil_div(p->n[0], THREADS * 16), MOST), ret);
 }
 
 static const struct lab_rung gpu[] = {
-    {"atomics", "reduce/gpu/01_atomics.cu", .shape = each, .zeroed = true},
-    {"divergent", "reduce/gpu/02_divergent.cu", .shape = each, .zeroed = true},
-    {"sequential", "reduce/gpu/03_sequential.cu", .shape = each, .zeroed = true},
-    {"shuffles", "reduce/gpu/04_shuffles.cu", .shape = each, .zeroed = true},
+    {"atomics", "reduce/gpu/01_atomics.cu", .shape = each, .zeroed = true,
+     .bound = "the queue for one address: additions to it come one after the other"},
+    {"divergent", "reduce/gpu/02_divergent.cu", .shape = chunks, .zeroed = true,
+     .bound = "the tree: eight barriers and diverged warps for every 256 elements"},
+    {"sequential", "reduce/gpu/03_sequential.cu", .shape = chunks, .zeroed = true,
+     .bound = "the tree: eight barriers for every 256 elements",
+     .no_gain = "the barriers, which are as many as before, are the limit"},
+    {"shuffles", "reduce/gpu/04_shuffles.cu", .shape = chunks, .zeroed = true,
+     .bound = "latency: one load under way in each thread, and five shuffles wait for it"},
     {"several", "reduce/gpu/05_several.cu", .shape = few, .zeroed = true},
-    {"one pass", "reduce/gpu/06_one_pass.cu", .shape = few},
+    {"one pass", "reduce/gpu/06_one_pass.cu", .shape = few,
+     .no_gain = "reading was the limit before; this rung adds a fixed order, not speed"},
     {0},
 };
+
+#define LATENCY "latency: one core has room for a dozen lines under way"
 
 LAB_CPU_DECLARE(reduce_one);
 LAB_CPU_DECLARE(reduce_four);
@@ -64,11 +81,17 @@ LAB_CPU_DECLARE(reduce_vector);
 LAB_CPU_DECLARE(reduce_vectors);
 LAB_CPU_DECLARE(reduce_threads);
 static const struct lab_rung cpu[] = {
-    {"one", "reduce/cpu/01_one.c", .run = LAB_CPU(reduce_one)},
-    {"four", "reduce/cpu/02_four.c", .run = LAB_CPU(reduce_four)},
-    {"vector", "reduce/cpu/03_vector.c", .run = LAB_CPU(reduce_vector)},
-    {"vectors", "reduce/cpu/04_vectors.c", .run = LAB_CPU(reduce_vectors)},
-    {"threads", "reduce/cpu/05_threads.c", .run = LAB_CPU(reduce_threads)},
+    {"one", "reduce/cpu/01_one.c", .run = LAB_CPU(reduce_one),
+     .bound = "the latency of an addition: each waits for the one before"},
+    {"four", "reduce/cpu/02_four.c", .run = LAB_CPU(reduce_four),
+     .bound = "the latency of four chains of additions"},
+    {"vector", "reduce/cpu/03_vector.c", .run = LAB_CPU(reduce_vector),
+     .bound = "the latency of one chain of vectors, or of memory"},
+    {"vectors", "reduce/cpu/04_vectors.c", .run = LAB_CPU(reduce_vectors), .bound = LATENCY,
+     .no_gain = "memory was the limit before, not the additions"},
+    {"threads", "reduce/cpu/05_threads.c", .run = LAB_CPU(reduce_threads),
+     .bound = "what other cores and programs take of the memory",
+     .no_gain = "one core was enough for the memory of this machine"},
     {0},
 };
 

@@ -27,6 +27,17 @@ static double exact(const struct lab_problem *)
     return 0;
 }
 
+/* The naive kernel writes sectors of 32 bytes with one element each, which L2 does not collect
+ * before it must write them; a stored line of a CPU is read first. */
+static double naive(const struct lab_problem *p)
+{
+    return p->bytes / 2 * (1 + 32 / (double)dtype_size(p->dtype));
+}
+static double read_first(const struct lab_problem *p)
+{
+    return 1.5 * p->bytes;
+}
+
 static void tiles_of(const struct lab_problem *p, int64_t tile, struct kernel_shape *ret)
 {
     ret->grid[0] = (unsigned)ceil_div(p->n[1], tile);
@@ -46,26 +57,45 @@ static void of_64(const struct lab_problem *p, struct kernel_shape *ret)
     tiles_of(p, 64, ret);
 }
 
+#define SMALL "accesses of few bytes, the barrier, and blocks that wait for both"
+
 static const struct lab_rung gpu[] = {
-    {"naive", "transpose/gpu/01_naive.cu", .shape = of_32},
-    {"tiled", "transpose/gpu/02_tiled.cu", .shape = of_32},
-    {"padded", "transpose/gpu/03_padded.cu", .shape = of_32},
-    {"swizzled", "transpose/gpu/04_swizzled.cu", .shape = of_32},
-    {"vectorized", "transpose/gpu/05_vectorized.cu", .shape = of_64},
+    {"naive", "transpose/gpu/01_naive.cu", .shape = of_32, .moved = naive,
+     .bound = "sectors that are read before they are merged"},
+    {"tiled", "transpose/gpu/02_tiled.cu", .shape = of_32,
+     .bound = "bank conflicts: the 32 threads of a warp read one bank in turn"},
+    {"padded", "transpose/gpu/03_padded.cu", .shape = of_32, .bound = SMALL},
+    {"swizzled", "transpose/gpu/04_swizzled.cu", .shape = of_32, .bound = SMALL,
+     .no_gain = "padding removed the conflicts as well; swizzling only saves its memory"},
+    {"vectorized", "transpose/gpu/05_vectorized.cu", .shape = of_64, .bound = SMALL},
     {0},
 };
+
+#define EVICTED "lines that are evicted before their 16 floats were used, and fetched again"
+#define SETS    "latency, and lines whose addresses are powers of two apart and compete for one set"
+
+#define CORE "latency: writes that jump from page to page, on one core"
 
 LAB_CPU_DECLARE(transpose_rows);
 LAB_CPU_DECLARE(transpose_columns);
 LAB_CPU_DECLARE(transpose_blocked);
 LAB_CPU_DECLARE(transpose_vectors);
+LAB_CPU_DECLARE(transpose_streaming);
 LAB_CPU_DECLARE(transpose_threads);
 static const struct lab_rung cpu[] = {
-    {"rows", "transpose/cpu/01_rows.c", .run = LAB_CPU(transpose_rows)},
-    {"columns", "transpose/cpu/02_columns.c", .run = LAB_CPU(transpose_columns)},
-    {"blocked", "transpose/cpu/03_blocked.c", .run = LAB_CPU(transpose_blocked)},
-    {"vectors", "transpose/cpu/04_vectors.c", .run = LAB_CPU(transpose_vectors)},
-    {"threads", "transpose/cpu/05_threads.c", .run = LAB_CPU(transpose_threads)},
+    {"rows", "transpose/cpu/01_rows.c", .run = LAB_CPU(transpose_rows), .moved = read_first,
+     .bound = EVICTED},
+    {"columns", "transpose/cpu/02_columns.c", .run = LAB_CPU(transpose_columns),
+     .moved = read_first, .bound = EVICTED,
+     .no_gain = "this processor hides misses of stores as well as those of loads"},
+    {"blocked", "transpose/cpu/03_blocked.c", .run = LAB_CPU(transpose_blocked),
+     .moved = read_first, .bound = SETS},
+    {"vectors", "transpose/cpu/04_vectors.c", .run = LAB_CPU(transpose_vectors),
+     .moved = read_first, .bound = SETS},
+    {"streaming", "transpose/cpu/05_streaming.c", .run = LAB_CPU(transpose_streaming),
+     .bound = CORE},
+    {"threads", "transpose/cpu/06_threads.c", .run = LAB_CPU(transpose_threads),
+     .bound = "latency, and what other programs take of the memory"},
     {0},
 };
 

@@ -222,7 +222,7 @@ DEVICE void tma_store(const tensor_map *map, u32 from, int c0, int c1, int c2, i
                  "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
                  : "memory");
 }
-/* Closes a group of this thread's stores and bulk_adds. */
+/* Closes a group of this thread's stores, bulk_stores and bulk_adds. */
 DEVICE void tma_store_commit()
 {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
@@ -249,6 +249,13 @@ DEVICE void bulk_load(u32 to, const void *from, int bytes, u32 barrier)
             "r"(to),
         "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
         : "memory");
+}
+DEVICE void bulk_store(void *to, u32 from, int bytes)
+{
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(
+                     __cvta_generic_to_global(to)),
+                 "r"(from), "r"(bytes)
+                 : "memory");
 }
 /* Adds floats of shared memory to those at `to`; the order between blocks is undefined. */
 DEVICE void bulk_add_f32(float *to, u32 from, int bytes)

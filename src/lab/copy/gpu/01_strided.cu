@@ -1,4 +1,4 @@
-/* 01_strided.cu - neighbouring threads touch elements that lie STRIDE elements apart.
+/* 01_strided.cu - neighbouring threads touch elements far apart.
  *
  * The 32 threads of a warp load together. Memory delivers sectors of 32 bytes, eight floats: if the
  * threads touch neighbouring floats, a warp needs 4 sectors; if they touch floats that are 8 or

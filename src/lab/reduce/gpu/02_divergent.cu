@@ -1,19 +1,25 @@
 /* 02_divergent.cu - a tree in shared memory; every second thread works.
  *
- * The block adds its 256 elements in eight steps and then makes one atomic addition instead of 256.
- * In step s the threads whose number is a multiple of 2s work. They are spread over all warps, so
- * every warp runs every step with half, a quarter, an eighth of its lanes: the warps diverge. */
+ * The block adds 256 elements in eight steps, CHUNKS times, and makes one atomic addition in the
+ * end. In step s the threads whose number is a multiple of 2s work. They are spread over all warps,
+ * so every warp runs every step with half, a quarter, an eighth of its lanes: the warps diverge. */
 #include "device.cuh"
+
+#define CHUNKS 16
 
 KERNEL(256) reduce(float *sum, const ELEMENT *x, i64 n)
 {
     __shared__ float part[256];
-    i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
     int t = threadIdx.x;
-    part[t] = i < n ? to_float(x[i]) : 0;
-    for (int s = 1; s < 256; s *= 2) {
-        __syncthreads();
-        if (t % (2 * s) == 0) part[t] += part[t + s];
+    float all = 0;
+    for (int k = 0; k < CHUNKS; k++) {
+        i64 i = ((i64)blockIdx.x * CHUNKS + k) * 256 + t;
+        part[t] = i < n ? to_float(x[i]) : 0;
+        for (int s = 1; s < 256; s *= 2) {
+            __syncthreads();
+            if (t % (2 * s) == 0) part[t] += part[t + s];
+        }
+        if (t == 0) all += part[0];
     }
-    if (t == 0) atomicAdd(sum, part[0]);
+    if (t == 0) atomicAdd(sum, all);
 }

@@ -2,19 +2,25 @@
  *
  * In step s threads 0 ... s - 1 add element t + s to element t. The threads that work are
  * neighbours, so whole warps drop out, and neighbours touch neighbouring words: no divergence until
- * the last warp, no bank conflicts. The loads, the additions and their number are the same as
+ * the last warp, no bank conflicts. The loads, the additions and the barriers are as many as
  * before. */
 #include "device.cuh"
+
+#define CHUNKS 16
 
 KERNEL(256) reduce(float *sum, const ELEMENT *x, i64 n)
 {
     __shared__ float part[256];
-    i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
     int t = threadIdx.x;
-    part[t] = i < n ? to_float(x[i]) : 0;
-    for (int s = 128; s > 0; s /= 2) {
-        __syncthreads();
-        if (t < s) part[t] += part[t + s];
+    float all = 0;
+    for (int k = 0; k < CHUNKS; k++) {
+        i64 i = ((i64)blockIdx.x * CHUNKS + k) * 256 + t;
+        part[t] = i < n ? to_float(x[i]) : 0;
+        for (int s = 128; s > 0; s /= 2) {
+            __syncthreads();
+            if (t < s) part[t] += part[t + s];
+        }
+        if (t == 0) all += part[0];
     }
-    if (t == 0) atomicAdd(sum, part[0]);
+    if (t == 0) atomicAdd(sum, all);
 }

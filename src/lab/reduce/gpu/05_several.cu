@@ -1,9 +1,9 @@
-/* 05_several.cu - many elements per thread, 16 bytes at a time.
+/* 05_several.cu - each thread adds many elements before the block adds its threads.
  *
- * So far a block was born to add 256 elements, and most of its life was the tree. Now there are a
- * few blocks for each multiprocessor. A thread adds EACH elements with each load, four loads under
- * way, and walks over the array; the tree comes once, at the end. What is left is reading: this is
- * where a sum becomes as fast as memory. */
+ * So far every element went through a tree or through shuffles. Now a thread adds EACH elements of
+ * every load to a register of its own, with four loads of 16 bytes under way, and walks over the
+ * array. The tree comes once, at the end of a block, and there are only a few blocks for each
+ * multiprocessor. What is left is reading: a sum becomes as fast as memory. */
 #include "device.cuh"
 
 #define TIMES 4

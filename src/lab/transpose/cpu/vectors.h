@@ -45,4 +45,26 @@ INLINE void transpose_columns_of(const struct lab_call *c, int64_t first, int64_
         }
 }
 
+/* Rows first ... last - 1, at most LINE: whole lines of the result are streamed. The source is read
+ * along LINE rows at once, which the processor fetches ahead. */
+enum { LINE = 16 }; /* floats */
+INLINE void transpose_lines(const struct lab_call *c, int64_t first, int64_t last)
+{
+    _Alignas(64) float buffer[W * LINE];
+    const float *from = c->in[0];
+    float *to = c->out;
+    int64_t rows = c->n[0], columns = c->n[1], column = 0;
+    bool whole = last - first == LINE && rows % LINE == 0;
+    for (; whole && column + W <= columns; column += W) {
+        for (int i = 0; i < LINE; i += W)
+            transpose_block(buffer + i, LINE, from + (first + i) * columns + column, columns);
+        for (int j = 0; j < W; j++)
+            for (int i = 0; i < LINE; i += W)
+                vf_stream(to + (column + j) * rows + first + i, vf_load(buffer + j * LINE + i));
+    }
+    for (; column < columns; column++)
+        for (int64_t i = first; i < last; i++) to[column * rows + i] = from[i * columns + column];
+    vf_stream_end();
+}
+
 #endif

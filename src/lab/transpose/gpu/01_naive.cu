@@ -8,9 +8,9 @@
 
 KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)
 {
-    i64 column = (i64)blockIdx.x * 32 + threadIdx.x;
-    for (int k = 0; k < 32; k += 8) {
-        i64 row = (i64)blockIdx.y * 32 + threadIdx.y + k;
+    i64 column = (i64)blockIdx.x * 32 + threadIdx.x, first = (i64)blockIdx.y * 32 + threadIdx.y;
+    UNROLL for (int k = 0; k < 32; k += 8) {
+        i64 row = first + k;
         if (row < rows && column < columns) to[column * rows + row] = from[row * columns + column];
     }
 }

@@ -8,13 +8,13 @@
 KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)
 {
     __shared__ ELEMENT tile[32][32 + 1];
-    i64 row = (i64)blockIdx.y * 32, column = (i64)blockIdx.x * 32;
     int x = threadIdx.x, y = threadIdx.y;
-    for (int k = y; k < 32; k += 8)
-        if (row + k < rows && column + x < columns)
-            tile[k][x] = from[(row + k) * columns + column + x];
+    i64 row = (i64)blockIdx.y * 32, column = (i64)blockIdx.x * 32;
+    UNROLL for (int k = 0; k < 32; k += 8)
+        if (row + y + k < rows && column + x < columns)
+            tile[y + k][x] = from[(row + y + k) * columns + column + x];
     __syncthreads();
-    for (int k = y; k < 32; k += 8)
-        if (row + x < rows && column + k < columns)
-            to[(column + k) * rows + row + x] = tile[x][k];
+    UNROLL for (int k = 0; k < 32; k += 8)
+        if (row + x < rows && column + y + k < columns)
+            to[(column + y + k) * rows + row + x] = tile[x][y + k];
 }

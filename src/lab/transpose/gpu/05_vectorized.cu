@@ -9,7 +9,12 @@
 
 #define TILE 64
 
-constexpr int EACH = 16 / sizeof(ELEMENT), CHUNKS = TILE / EACH;
+constexpr int EACH = 16 / sizeof(ELEMENT), CHUNKS = TILE / EACH, TIMES = TILE * CHUNKS / 256;
+
+union chunk {
+    uint4 all;
+    ELEMENT one[EACH];
+};
 
 /* The tile holds the transpose: row k is column k of the matrix. */
 DEVICE int place(int k, int i)
@@ -22,28 +27,31 @@ KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)
     __shared__ __align__(16) ELEMENT tile[TILE * TILE];
     i64 row = (i64)blockIdx.y * TILE, column = (i64)blockIdx.x * TILE;
     bool wide = rows % EACH == 0 && columns % EACH == 0;
-    for (int u = threadIdx.x; u < TILE * CHUNKS; u += 256) {
-        int r = u / 32 % 16 * 4 + u / 8 % 4, c = (u / 512 * 8 + u % 8) * EACH;
+    /* Of 16 groups of 4 rows and CHUNKS / 8 groups of 8 chunks, each warp takes one at a time. */
+    int lane_row = threadIdx.x / 8 % 4, lane_chunk = threadIdx.x % 8, warp = threadIdx.x / 32;
+    chunk a[TIMES];
+    UNROLL for (int t = 0; t < TIMES; t++) {
+        int group = warp + t * 8, r = group % 16 * 4 + lane_row;
+        int c = (group / 16 * 8 + lane_chunk) * EACH;
         const ELEMENT *p = from + (row + r) * columns + column + c;
-        union {
-            uint4 all;
-            ELEMENT one[EACH];
-        } a;
         if (row + r >= rows) continue;
-        if (wide && column + c < columns)
-            a.all = *(const uint4 *)p;
-        else
-            UNROLL for (int k = 0; k < EACH; k++) if (column + c + k < columns) a.one[k] = p[k];
-        UNROLL for (int k = 0; k < EACH; k++) tile[place(c + k, r)] = a.one[k];
+        if (wide && column + c < columns) a[t].all = *(const uint4 *)p;
+        if (!wide)
+            for (int k = 0; k < EACH && column + c + k < columns; k++) a[t].one[k] = p[k];
+    }
+    UNROLL for (int t = 0; t < TIMES; t++) {
+        int group = warp + t * 8, r = group % 16 * 4 + lane_row;
+        int c = (group / 16 * 8 + lane_chunk) * EACH;
+        UNROLL for (int k = 0; k < EACH; k++) tile[place(c + k, r)] = a[t].one[k];
     }
     __syncthreads();
-    for (int u = threadIdx.x; u < TILE * CHUNKS; u += 256) {
-        int k = u / 32 % 16 * 4 + u / 8 % 4, i = (u / 512 * 8 + u % 8) * EACH;
+    UNROLL for (int t = 0; t < TIMES; t++) {
+        int group = warp + t * 8, k = group % 16 * 4 + lane_row;
+        int i = (group / 16 * 8 + lane_chunk) * EACH;
         ELEMENT *p = to + (column + k) * rows + row + i;
         if (column + k >= columns) continue;
-        if (wide && row + i < rows)
-            *(uint4 *)p = *(const uint4 *)&tile[place(k, i)];
-        else
+        if (wide && row + i < rows) *(uint4 *)p = *(const uint4 *)&tile[place(k, i)];
+        if (!wide)
             for (int e = 0; e < EACH && row + i + e < rows; e++) p[e] = tile[place(k, i + e)];
     }
 }

@@ -1,4 +1,4 @@
-/* 02_coalesced.cu - neighbouring threads touch neighbouring elements.
+/* 03_coalesced.cu - neighbouring threads touch neighbouring elements.
  *
  * The loads of a warp fall into 128 bytes that belong together, and the hardware makes 4 sectors of
  * them, all useful: this is what "coalesced" means. Everything else is as simple as before: one

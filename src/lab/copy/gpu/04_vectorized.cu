@@ -1,4 +1,4 @@
-/* 03_vectorized.cu - 16 bytes per thread.
+/* 04_vectorized.cu - 16 bytes per thread.
  *
  * A thread can load 16 bytes with one instruction (a uint4). A quarter of the threads and of the
  * instructions move the same bytes, and each warp has 512 bytes under way instead of 128: more

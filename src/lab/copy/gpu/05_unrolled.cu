@@ -1,4 +1,4 @@
-/* 04_unrolled.cu - four loads under way in each thread.
+/* 05_unrolled.cu - four loads under way in each thread.
  *
  * Memory answers after hundreds of clock cycles. What it moves in that time must have been asked
  * for before: bytes under way = bandwidth x latency. A thread that loads four times before it

@@ -1,4 +1,4 @@
-/* 05_async.cu - through shared memory, without registers (cp.async).
+/* 06_async.cu - through shared memory, without registers (cp.async).
  *
  * From compute capability 8.0 on a thread can ask for 16 bytes to be copied from memory to shared
  * memory and go on: no register waits for them. A block asks for several pieces ahead and writes

@@ -1,0 +1,48 @@
+/* 07_bulk.cu - one thread moves 16 KiB with one instruction (cp.async.bulk).
+ *
+ * From compute capability 9.0 on a copy engine in each multiprocessor (TMA) moves whole pieces
+ * between memory and shared memory. One thread asks for a piece and a barrier counts the bytes that
+ * arrive; then it asks for the piece to be written. No registers, no loops over elements, and as
+ * many bytes under way as shared memory has room for. Addresses and sizes are multiples of 16
+ * bytes; the rest goes by hand. */
+#include "hopper.cuh"
+
+#define STAGES 3       /* pieces under way in a block */
+#define BYTES  16384   /* of a piece */
+#define PIECES 8       /* pieces that a block copies */
+
+KERNEL(32) copy(ELEMENT *to, const ELEMENT *from, i64 n)
+{
+    __shared__ __align__(128) u8 held[STAGES][BYTES];
+    __shared__ __align__(8) u64 barrier[STAGES];
+    constexpr i64 EACH = 16 / sizeof(ELEMENT);
+    i64 first = (i64)blockIdx.x * PIECES * BYTES, all = n / EACH * 16; /* bytes */
+    const u8 *source = (const u8 *)from + first;
+    u8 *result = (u8 *)to + first;
+    if (blockIdx.x == 0)
+        for (i64 i = n / EACH * EACH + threadIdx.x; i < n; i += 32) to[i] = from[i];
+    if (threadIdx.x) return;
+    auto size = [&](int piece) {
+        i64 left = all - first - (i64)piece * BYTES;
+        return piece >= PIECES || left <= 0 ? 0 : left < BYTES ? (int)left : BYTES;
+    };
+    auto ask = [&](int piece) {
+        int s = piece % STAGES;
+        if (!size(piece)) return;
+        mbarrier_expect(shared_address(&barrier[s]), size(piece));
+        bulk_load(shared_address(held[s]), source + (i64)piece * BYTES, size(piece),
+                  shared_address(&barrier[s]));
+    };
+    for (int s = 0; s < STAGES; s++) mbarrier_init(shared_address(&barrier[s]), 1);
+    fence_barrier_init();
+    for (int piece = 0; piece < STAGES - 1; piece++) ask(piece);
+    for (int piece = 0; size(piece); piece++) {
+        int s = piece % STAGES;
+        mbarrier_wait(shared_address(&barrier[s]), piece / STAGES % 2);
+        bulk_store(result + (i64)piece * BYTES, shared_address(held[s]), size(piece));
+        tma_store_commit();
+        tma_store_wait_read<1>(); /* the piece before was read: its place is free */
+        ask(piece + STAGES - 1);
+    }
+    tma_store_wait<0>();
+}
