@@ -204,18 +204,20 @@ static const char *why(const struct running *r, const struct lab_result *x)
     const struct lab_rung *rung = x->rung;
     double useful = r->ret->problem.bytes, moved = useful;
     if (rung->moved) moved = rung->moved(&r->ret->problem);
-    double share = x->share * moved / useful; /* of its time, at the rate of the ceiling */
+    double share = x->share * moved / useful; /* of its time, at the ceiling's bandwidth */
     const char *s =
         moved > 1.01 * useful
             ? arena_printf(r->arena, "moves %.3g times the useful bytes", moved / useful)
             : "moves only the useful bytes";
     if (share >= 0.85)
-        s = arena_printf(r->arena, "%s, and memory moves them at %.0f %% of the ceiling's rate: %s",
-                         s, 100 * share, "nothing but bytes limits it");
+        s = arena_printf(r->arena,
+                         "%s, and memory moves them at %.0f %% of the ceiling's bandwidth: %s", s,
+                         100 * share, "nothing but bytes limits it");
     else
         s = arena_printf(
-            r->arena, "%s, which takes %.0f %% of its time at the ceiling's rate; the rest is %s",
-            s, 100 * share, rung->bound ? rung->bound : "latency: too few bytes are under way");
+            r->arena,
+            "%s, which takes %.0f %% of its time at the ceiling's bandwidth; the rest is %s", s,
+            100 * share, rung->bound ? rung->bound : "latency: too few bytes are under way");
     if (x->previous.verdict.kind && x->previous.verdict.kind != VERDICT_FASTER && rung->no_gain)
         s = arena_printf(r->arena, "%s. Not faster than the rung above: %s", s, rung->no_gain);
     return s;

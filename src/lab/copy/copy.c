@@ -91,9 +91,9 @@ static void misaligned(const struct lab_problem *p, struct kernel_shape *ret)
 
 static void bulk(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    enum { OF_BLOCK = 8 * 16384, THREADS_BULK = 32 };
+    enum { BYTES = 16384, OF_BLOCK = 8 * BYTES, STAGES = 4, WARP = 32 };
     unsigned blocks = (unsigned)ceil_div(p->n[0] * dtype_size(p->dtype), OF_BLOCK);
-    *ret = (struct kernel_shape){{blocks, 1, 1}, {THREADS_BULK, 1, 1}, 0};
+    *ret = (struct kernel_shape){{blocks, 1, 1}, {WARP, 1, 1}, STAGES * (BYTES + 8)};
 }
 
 #define BYTES_UNDER_WAY "latency: 4 bytes or less under way in each thread do not fill it"

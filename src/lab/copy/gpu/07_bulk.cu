@@ -7,14 +7,14 @@
  * bytes; the rest goes by hand. */
 #include "hopper.cuh"
 
-#define STAGES 3       /* pieces under way in a block */
+#define STAGES 4       /* pieces under way in a block */
 #define BYTES  16384   /* of a piece */
 #define PIECES 8       /* pieces that a block copies */
 
 KERNEL(32) copy(ELEMENT *to, const ELEMENT *from, i64 n)
 {
-    __shared__ __align__(128) u8 held[STAGES][BYTES];
-    __shared__ __align__(8) u64 barrier[STAGES];
+    extern __shared__ __align__(128) u8 shared[]; /* STAGES pieces, then as many barriers */
+    u32 held = shared_address(shared), barrier = held + STAGES * BYTES;
     constexpr i64 EACH = 16 / sizeof(ELEMENT);
     i64 first = (i64)blockIdx.x * PIECES * BYTES, all = n / EACH * 16; /* bytes */
     const u8 *source = (const u8 *)from + first;
@@ -29,17 +29,17 @@ KERNEL(32) copy(ELEMENT *to, const ELEMENT *from, i64 n)
     auto ask = [&](int piece) {
         int s = piece % STAGES;
         if (!size(piece)) return;
-        mbarrier_expect(shared_address(&barrier[s]), size(piece));
-        bulk_load(shared_address(held[s]), source + (i64)piece * BYTES, size(piece),
-                  shared_address(&barrier[s]));
+        mbarrier_expect(barrier + 8 * s, size(piece));
+        bulk_load(held + s * BYTES, source + (i64)piece * BYTES, size(piece),
+                  barrier + 8 * s);
     };
-    for (int s = 0; s < STAGES; s++) mbarrier_init(shared_address(&barrier[s]), 1);
+    for (int s = 0; s < STAGES; s++) mbarrier_init(barrier + 8 * s, 1);
     fence_barrier_init();
     for (int piece = 0; piece < STAGES - 1; piece++) ask(piece);
     for (int piece = 0; size(piece); piece++) {
         int s = piece % STAGES;
-        mbarrier_wait(shared_address(&barrier[s]), piece / STAGES % 2);
-        bulk_store(result + (i64)piece * BYTES, shared_address(held[s]), size(piece));
+        mbarrier_wait(barrier + 8 * s, piece / STAGES % 2);
+        bulk_store(result + (i64)piece * BYTES, held + s * BYTES, size(piece));
         tma_store_commit();
         tma_store_wait_read<1>(); /* the piece before was read: its place is free */
         ask(piece + STAGES - 1);

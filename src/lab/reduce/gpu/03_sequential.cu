@@ -15,6 +15,7 @@ KERNEL(256) reduce(float *sum, const ELEMENT *x, i64 n)
     float all = 0;
     for (int k = 0; k < CHUNKS; k++) {
         i64 i = ((i64)blockIdx.x * CHUNKS + k) * 256 + t;
+        __syncthreads(); /* all are done with the chunk before */
         part[t] = i < n ? to_float(x[i]) : 0;
         for (int s = 128; s > 0; s /= 2) {
             __syncthreads();
