@@ -149,6 +149,8 @@ struct backend_texts {
     enum status (*launch)(void *ctx, void *kernel, const struct kernel_shape *s, void **argument);
     enum status (*resources)(void *ctx, void *kernel, const struct kernel_shape *s,
                              struct kernel_resources *ret);
+    /* Appends what the compiler makes of a source for this device: PTX. */
+    enum status (*assembly)(void *ctx, const struct kernel_text *t, struct str *ret);
 };
 
 /* A captured graph: work between begin and end, replayed as one at the same addresses. */

@@ -11,6 +11,7 @@
 #include "cli/version.h"
 #include "lab/accumulate.h"
 #include "lab/run.h"
+#include "present/markup.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
 #include "view/ceilings.h"
@@ -84,7 +85,7 @@ enum { SAMPLES = 20, SAMPLES_MOST = 100000 };
 static const int64_t NOT_GIVEN = INT64_MIN;
 
 struct words {
-    const char *device, *isa, *size, *dtype, *show, *save, *command;
+    const char *device, *isa, *sizes, *dtype, *show, *ptx, *save, *svg, *command;
     int64_t samples, limit, threads;
     bool warm;
     struct table_form form;
@@ -92,26 +93,35 @@ struct words {
 
 static const struct lab_ladder *ladder; /* that cmd_lab found */
 
-/* "4096" or "4096x1024": as many numbers as the ladder has sizes. */
-static enum status read_size(const char *word, int64_t ret[LAB_SIZES])
+/* Reads one size, "4096" or "4096x1024": as many numbers as the ladder has sizes. Returns what
+ * follows it, a comma or the end; NULL: malformed. */
+static const char *read_one_size(const char *at, int64_t ret[LAB_SIZES])
 {
-    int sizes = 0;
-    const char *form = "", *at = word;
-    struct arena a = {0};
-    while (sizes < LAB_SIZES && ladder->sizes[sizes]) sizes++;
-    for (int i = 0; i < sizes; i++) {
+    for (int i = 0; i < LAB_SIZES && ladder->sizes[i]; i++) {
         char *end;
-        form = arena_printf(&a, "%s%s%s", form, i ? "x" : "", ladder->sizes[i]);
-        long long x = at ? strtoll(at, &end, 10) : 0;
-        bool ok = at && end != at && x >= 1 && x <= INT64_C(1) << 36 &&
-                  *end == (i + 1 < sizes ? 'x' : '\0');
-        ret[i] = ok ? x : 0;
-        at = ok ? end + 1 : NULL;
+        long long x = strtoll(at, &end, 10);
+        bool last = i + 1 == LAB_SIZES || !ladder->sizes[i + 1];
+        if (end == at || x < 1 || x > INT64_C(1) << 36) return NULL;
+        if (last ? *end && *end != ',' : *end != 'x') return NULL;
+        ret[i] = x;
+        at = end + !last;
     }
-    enum status st = ST_OK;
-    if (!at) st = fail(ST_USAGE, "--size takes %s, each 1 to 2^36; found %s", form, word);
-    arena_release(&a);
-    return st;
+    return at;
+}
+
+static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *ret_n)
+{
+    const char *at = words;
+    for (*ret_n = 0; at && *ret_n < LAB_VIEW_SIZES; at++) {
+        at = read_one_size(at, ret[*ret_n]);
+        if (!at) break;
+        ++*ret_n;
+        if (!*at) return ST_OK;
+    }
+    const char *const *name = ladder->sizes;
+    return fail(ST_USAGE, "--size takes up to %d sizes %s%s%s%s%s, each number 1 to 2^36; found %s",
+                LAB_VIEW_SIZES, name[0], name[1] ? "x" : "", name[1] ? name[1] : "",
+                name[1] && name[2] ? "x" : "", name[1] && name[2] ? name[2] : "", words);
 }
 
 static enum status read_dtype(const struct words *w, const struct device *d, enum dtype *ret)
@@ -126,24 +136,48 @@ static enum status read_dtype(const struct words *w, const struct device *d, enu
     return ST_OK;
 }
 
-static enum status show_rung(const struct words *w, const struct device *d)
+/* The number of the rung of that name. */
+static enum status find_rung(const char *name, const struct device *d, int *ret)
 {
     int n;
     const struct lab_rung *r = lab_rungs(ladder, d, &n);
-    struct str s = {0}, names = {0};
-    for (int i = 0; i < n; i++) {
-        int64_t bytes;
-        str_printf(&names, "%s%s", i ? ", " : "", r[i].name);
-        if (strcmp(r[i].name, w->show)) continue;
-        const char *source = lab_source(&r[i], &bytes);
-        if (r[i].options) str_printf(&s, "// compiled with %s\n", r[i].options);
-        str_append_bytes(&s, source, bytes);
-    }
+    struct str names = {0};
+    for (*ret = 0; *ret < n && strcmp(r[*ret].name, name); ++*ret)
+        str_printf(&names, "%s%s", *ret ? ", " : "", r[*ret].name);
     enum status st = ST_OK;
-    if (!s.len)
-        st = fail(ST_USAGE, "%s has no rung %s on this device; it has %s", ladder->name, w->show,
+    if (*ret == n)
+        st = fail(ST_USAGE, "%s has no rung %s on this device; it has %s", ladder->name, name,
                   str_text(&names));
     str_release(&names);
+    return st;
+}
+
+static enum status show_rung(const struct words *w, const struct device *d)
+{
+    int i, n;
+    int64_t bytes;
+    struct str s = {0};
+    TRY(find_rung(w->show, d, &i));
+    const struct lab_rung *r = &lab_rungs(ladder, d, &n)[i];
+    const char *source = lab_source(r, &bytes);
+    if (r->options) str_printf(&s, "// compiled with %s\n", r->options);
+    str_append_bytes(&s, source, bytes);
+    command_print(&s);
+    return ST_OK;
+}
+
+static enum status show_ptx(const struct words *w, const struct lab_options *o)
+{
+    int i;
+    struct lab_bench b;
+    struct str s = {0};
+    if (!o->device.backend->texts)
+        return fail(ST_UNSUPPORTED, "--ptx shows what the compiler makes of a kernel for a GPU; "
+                                    "use --show for a CPU");
+    TRY(find_rung(w->ptx, &o->device, &i));
+    enum status st = lab_bench_open(&b, ladder, &o->device, o->dtype);
+    if (st == ST_OK) st = lab_bench_assembly(&b, i, &s);
+    lab_bench_close(&b);
     command_print(&s);
     return st;
 }
@@ -163,16 +197,31 @@ static enum status name_machine(struct sheet *s, const struct device *d, const s
     return ST_OK;
 }
 
-static enum status finish(const struct lab_run *r, const struct words *w, struct load *load,
-                          struct arena *a)
+static enum status draw(const struct sheet *s, const char *path, struct arena *a)
+{
+    struct markup m = {0};
+    if (s->table[0].chart.kind == SHEET_LINES)
+        sheet_print_curves(&s->table[0], &m, a);
+    else
+        sheet_print_bars(&s->table[0], &m, a);
+    enum status st = own_write(path, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
+    markup_release(&m);
+    if (st == ST_OK) log_info("picture: %s", path);
+    return st;
+}
+
+/* Prints and keeps the runs; fails if a rung was wrong. */
+static enum status finish(const struct lab_run *const *r, int runs, const struct words *w,
+                          struct load *load, struct arena *a)
 {
     struct sheet s;
     char words[LOAD_WORDS];
     double others = load_others(load);
-    lab_sheet(r, &s, a);
+    int wrong = 0;
+    lab_sheet(r, runs, &s, a);
     load_warn(others);
     if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
-    TRY(name_machine(&s, &r->options->device, w, a));
+    TRY(name_machine(&s, &r[0]->options->device, w, a));
     command_print_sheet(&s, &w->form);
     fflush(stdout);
     if (w->save) {
@@ -180,33 +229,60 @@ static enum status finish(const struct lab_run *r, const struct words *w, struct
         log_info("wrote %s; see it as a page with strobe report %s", w->save,
                  shell_word(w->save, a));
     }
-    if (!r->wrong) return ST_OK;
-    return fail(ST_NUMERIC, "%d rung%s computed something else; the table says where", r->wrong,
-                r->wrong == 1 ? "" : "s");
+    if (w->svg) TRY(draw(&s, w->svg, a));
+    for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
+    if (!wrong) return ST_OK;
+    return fail(ST_NUMERIC, "%d rung%s computed something else; the table says where", wrong,
+                wrong == 1 ? "" : "s");
 }
 
-static enum status run_ladder(const struct words *w, struct lab_options *o, struct arena *a)
+/* One progress for the runs of all sizes. */
+struct sizes_progress {
+    struct progress progress;
+    int run, runs;
+};
+
+static void show_progress(void *user, double share, const char *what)
+{
+    struct sizes_progress *p = user;
+    progress_share(&p->progress, (p->run + share) / p->runs, what);
+}
+
+static enum status run_ladder(const struct words *w, const struct lab_options *o,
+                              int64_t size[][LAB_SIZES], int sizes, struct arena *a)
 {
     struct machine m;
-    struct lab_run *r = ARENA_NEW(a, struct lab_run, 1);
-    struct progress progress = {0};
-    if (!o->device.backend->texts) {
-        TRY(ceilings_get(&m, &o->device, a));
-        o->machine = &m;
-    }
-    o->each = progress_share;
-    o->user = &progress;
+    const struct lab_run *done[LAB_VIEW_SIZES];
+    struct sizes_progress p = {.runs = sizes};
     struct load load = load_start();
+    enum status st = ST_OK;
+    bool known = true;
+    if (o->device.backend->texts)
+        known = ceilings_find(&m, &o->device, a);
+    else
+        TRY(ceilings_get(&m, &o->device, a));
     interrupt_catch();
-    progress_start(&progress, "lab", 0, PROGRESS_WHOLE);
-    enum status st = lab_run(o, r, a);
-    progress_end(&progress);
+    progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
+    for (; p.run < sizes && st == ST_OK; p.run++) {
+        struct lab_options *one = ARENA_NEW(a, struct lab_options, 1);
+        struct lab_run *r = ARENA_NEW(a, struct lab_run, 1);
+        *one = *o;
+        one->limit_ms /= sizes;
+        one->machine = known ? &m : NULL;
+        one->each = show_progress;
+        one->user = &p;
+        memcpy(one->n, size[p.run], sizeof one->n);
+        st = lab_run(one, r, a);
+        done[p.run] = r;
+    }
+    progress_end(&p.progress);
     interrupt_release();
     TRY(st);
-    return finish(r, w, &load, a);
+    return finish(done, sizes, w, &load, a);
 }
 
-static enum status prepare(struct words *w, struct lab_options *o)
+static enum status prepare(struct words *w, struct lab_options *o, int64_t size[][LAB_SIZES],
+                           int *ret_sizes)
 {
     TRY(table_form_check(&w->form));
     if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
@@ -214,7 +290,8 @@ static enum status prepare(struct words *w, struct lab_options *o)
     threads_set(w->threads);
     TRY(device_of_word(w->device, &o->device));
     TRY(read_dtype(w, &o->device, &o->dtype));
-    if (w->size) TRY(read_size(w->size, o->n));
+    *ret_sizes = 1;
+    if (w->sizes) TRY(read_sizes(w->sizes, size, ret_sizes));
     o->go_on = w->samples == NOT_GIVEN;
     if (o->go_on) w->samples = SAMPLES;
     if (w->samples < 1 || w->samples > SAMPLES_MOST || w->limit < 1 || w->limit > 1000000)
@@ -222,6 +299,7 @@ static enum status prepare(struct words *w, struct lab_options *o)
     o->samples = (int)w->samples;
     o->limit_ms = 1e3 * (double)w->limit;
     o->warm = w->warm;
+    if (w->svg) TRY(own_check_writable(w->svg, OWN_PICTURE));
     return w->save ? own_check_writable(w->save, OWN_BENCH) : ST_OK;
 }
 
@@ -230,11 +308,13 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
     struct words w = {.samples = NOT_GIVEN, .limit = 15};
     const struct opt options[] = {
         DEVICE_OPTION(&w.device),
-        {"size", OPT_TEXT, &w.size, "N[xN...]",
-         "size of the problem (default: the table names it)"},
+        {"size", OPT_TEXT, &w.sizes, "N,N,...",
+         "sizes of the problem, as 4096 or 4096x1024; several make curves (default: the table "
+         "names it)"},
         {"dtype", OPT_TEXT, &w.dtype, "NAME", "float32 or, on a GPU, bfloat16 (float32)"},
         {"warm", OPT_FLAG, &w.warm, NULL, "leave the data in the caches from call to call"},
         {"show", OPT_TEXT, &w.show, "RUNG", "print the file of a rung, and run nothing"},
+        {"ptx", OPT_TEXT, &w.ptx, "RUNG", "print the PTX that a rung compiles to on this GPU"},
         {"samples", OPT_INT, &w.samples, "N",
          "timings of each rung (20, and more while the order is uncertain)"},
         {"limit", OPT_INT, &w.limit, "SECONDS", "time for all timings together (15)"},
@@ -242,18 +322,24 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
          "CPU threads (default: all that this process may use)"},
         {"isa", OPT_TEXT, &w.isa, "SET",
          "widest instruction set: avx512, avx2, sse2, neon or plain"},
+        {"svg", OPT_TEXT, &w.svg, "FILE", "also write the bars, or the curves, as a picture"},
         {"save", OPT_TEXT, &w.save, "FILE", "write the result, for strobe report"},
         TABLE_FORM_OPTIONS(&w.form),
         {0},
     };
     struct arena a = {0};
     struct lab_options o = {.ladder = ladder};
+    int64_t size[LAB_VIEW_SIZES][LAB_SIZES] = {0};
+    int sizes;
     w.command = command_text(arena_printf(&a, "lab %s", ladder->name), argc, argv, &a);
     enum status st = opt_parse(options, &argc, argv, NULL);
     if (st == ST_OK && argc)
         st = fail(ST_USAGE, "lab %s takes only options; found %s", ladder->name, argv[0]);
-    if (st == ST_OK) st = prepare(&w, &o);
-    if (st == ST_OK) st = w.show ? show_rung(&w, &o.device) : run_ladder(&w, &o, &a);
+    if (st == ST_OK) st = prepare(&w, &o, size, &sizes);
+    if (st == ST_OK)
+        st = w.show  ? show_rung(&w, &o.device)
+             : w.ptx ? show_ptx(&w, &o)
+                     : run_ladder(&w, &o, size, sizes, &a);
     arena_release(&a);
     return st;
 }

@@ -26,22 +26,35 @@ const char *lab_bench_refuses(const struct lab_bench *b, int rung, struct arena 
     return arena_printf(a, "needs compute capability %d.%d", arch / 10, arch % 10);
 }
 
+static struct kernel_text text_of(const struct lab_bench *b, int rung, struct arena *a)
+{
+    const struct lab_rung *r = &b->rung[rung];
+    int64_t bytes;
+    const char *more = r->options ? r->options : "";
+    const char *options =
+        arena_printf(a, "-DELEMENT=%s%s%s", word_of(b->dtype), *more ? " " : "", more);
+    return (struct kernel_text){r->file, lab_source(r, &bytes), options, b->ladder->name};
+}
+
 static enum status add_kernels(struct lab_bench *b)
 {
     const struct backend *backend = b->device.backend;
     struct arena a = {0};
     enum status st = ST_OK;
     for (int i = 0; i < b->rungs && st == ST_OK; i++) {
-        const struct lab_rung *r = &b->rung[i];
-        int64_t bytes;
         if (lab_bench_refuses(b, i, &a)) continue;
-        const char *options = arena_printf(&a, "-DELEMENT=%s%s%s", word_of(b->dtype),
-                                           r->options ? " " : "", r->options ? r->options : "");
-        st = backend->texts->add(
-            b->context,
-            &(struct kernel_text){r->file, lab_source(r, &bytes), options, b->ladder->name},
-            &b->kernel[i]);
+        struct kernel_text text = text_of(b, i, &a);
+        st = backend->texts->add(b->context, &text, &b->kernel[i]);
     }
+    arena_release(&a);
+    return st;
+}
+
+enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *ret)
+{
+    struct arena a = {0};
+    struct kernel_text text = text_of(b, rung, &a);
+    enum status st = b->device.backend->texts->assembly(b->context, &text, ret);
     arena_release(&a);
     return st;
 }

@@ -6,6 +6,8 @@
 #include "base/arena.h"
 #include "lab/lab.h"
 
+struct str;
+
 enum { TRIAL_SETS = 64 };
 
 /* An open device and the compiled rungs on it. */
@@ -23,6 +25,8 @@ struct lab_bench {
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
                            const struct device *device, enum dtype dtype);
 void lab_bench_close(struct lab_bench *b);
+/* Appends what the compiler makes of a rung for this GPU: PTX. */
+enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *ret);
 /* Why the device cannot run the rung; NULL: it can. */
 const char *lab_bench_refuses(const struct lab_bench *b, int rung, struct arena *a);
 

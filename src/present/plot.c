@@ -35,7 +35,7 @@ static bool level_is_near(const struct plot_panel *p, double highest)
 static struct chart chart_of(const struct plot_panel *p, double left)
 {
     struct chart c = {
-        .x = {CHART_NUMBER, !p->linear_x, 2, INFINITY, 0, left + LEFT, left + WIDTH - RIGHT},
+        .x = {p->x_unit, !p->linear_x, 2, INFINITY, 0, left + LEFT, left + WIDTH - RIGHT},
         .y = {p->unit, true, p->unit == CHART_BYTES ? 4 : 10, INFINITY, 0, HEAD + HEIGHT - BOTTOM,
               HEAD + TOP},
     };

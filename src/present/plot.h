@@ -24,7 +24,8 @@ struct plot_line {
 struct plot_panel {
     const char *title, *x_title;
     enum chart_unit unit; /* of y */
-    bool linear_x;        /* from 0; otherwise logarithmic */
+    enum chart_unit x_unit;
+    bool linear_x; /* from 0; otherwise logarithmic */
     const struct plot_line *line;
     int lines;
     double level; /* a horizontal line at this y; 0: none */

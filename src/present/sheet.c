@@ -39,6 +39,7 @@ void sheet_print(const struct sheet *s, void (*print)(const struct table *t, str
     }
     for (int i = 0; i < s->tables; i++) {
         const struct sheet_table *t = &s->table[i];
+        if (!words && t->chart.kind == SHEET_TEXTS) continue;
         if (i) str_append(out, "\n");
         if (words && t->title) {
             words(out, t->title);
@@ -84,16 +85,17 @@ static json_t *shown_json(const struct table *t)
     return all;
 }
 
-static const char *const kinds[] = {"none", "bars", "lines"};
+const char *const sheet_kind_words[SHEET_KINDS + 1] = {"none", "bars", "lines", "texts"};
+const char *const sheet_unit_words[SHEET_UNITS + 1] = {"ms", "bytes", "GB/s"};
 
 static json_t *chart_json(const struct sheet_chart *c)
 {
     if (c->kind == SHEET_NO_CHART) return json_null();
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:b}", "kind", kinds[c->kind],
-                     "title", text_or_null(c->title), "labels", texts_json(c->label, c->labels),
-                     "x", text_or_null(c->x), "panel", text_or_null(c->panel), "y", c->y, "spread",
-                     text_or_null(c->spread), "unit", c->bytes ? "bytes" : "ms", "linear",
-                     (int)c->linear);
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:b}", "kind",
+                     sheet_kind_words[c->kind], "title", text_or_null(c->title), "labels",
+                     texts_json(c->label, c->labels), "x", text_or_null(c->x), "panel",
+                     text_or_null(c->panel), "y", c->y, "spread", text_or_null(c->spread), "unit",
+                     sheet_unit_words[c->unit], "linear", (int)c->linear);
 }
 
 struct json_t *sheet_json(const struct sheet *s)

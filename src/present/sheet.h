@@ -13,8 +13,10 @@ struct str;
 
 enum { SHEET_VERSION = 1, SHEET_LABELS = 8, SHEET_TABLES = 8, SHEET_NOTES = 16 };
 
-/* How a table is drawn: a bar for each row, or curves over a column. Columns are named by ids. */
-enum sheet_chart_kind { SHEET_NO_CHART, SHEET_BARS, SHEET_LINES };
+/* How a table is drawn: a bar for each row, curves over a column, or texts side by side, which only
+ * the page and the file have. Columns are named by ids. */
+enum sheet_chart_kind { SHEET_NO_CHART, SHEET_BARS, SHEET_LINES, SHEET_TEXTS, SHEET_KINDS };
+enum sheet_unit { SHEET_MS, SHEET_BYTES, SHEET_GB_PER_S, SHEET_UNITS }; /* of the column y */
 struct sheet_chart {
     enum sheet_chart_kind kind;
     const char *title;
@@ -23,8 +25,8 @@ struct sheet_chart {
     const char *x,
         *panel; /* of curves; panel: one picture for each text of that column, NULL: one */
     const char *y, *spread; /* spread: the whisker of a bar; NULL: none */
-    bool bytes;             /* y is in bytes, otherwise in milliseconds */
-    bool linear;            /* x of curves is linear, from 0; otherwise logarithmic */
+    enum sheet_unit unit;
+    bool linear; /* x of curves is linear, from 0; otherwise logarithmic */
 };
 
 struct sheet_table {
@@ -45,6 +47,9 @@ struct sheet {
     const char *note[SHEET_NOTES];
     int notes;
 };
+
+/* The words of both lists in the file; end with NULL. */
+extern const char *const sheet_kind_words[], *const sheet_unit_words[];
 
 /* Adds a table with empty cells; columns must outlive the sheet. */
 struct sheet_table *sheet_add(struct sheet *s, const char *title, const struct table_column *column,
@@ -69,7 +74,9 @@ enum status sheet_write(const struct sheet *s, const char *path);
 enum status sheet_is(const char *path, bool *ret);
 enum status sheet_read(const char *path, struct arena *a, struct sheet *ret);
 
-/* The curves of a table with SHEET_LINES, as a separate SVG (plot.h). */
+/* The curves of a table with SHEET_LINES, and the bars of one with SHEET_BARS, each as a separate
+ * SVG (plot.h). */
 void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct arena *a);
+void sheet_print_bars(const struct sheet_table *t, struct markup *out, struct arena *a);
 
 #endif

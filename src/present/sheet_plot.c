@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "present/plot.h"
+#include "present/svg.h"
 
 #include <string.h>
 
@@ -49,6 +50,7 @@ static void set_points(const struct sheet_table *t, const int *at_line, struct p
     const struct table *x = &t->table;
     int at_x = find(x, t->chart.x), at_y = find(x, t->chart.y);
     int points[PANELS * LINES] = {0};
+    double scale = t->chart.unit == SHEET_GB_PER_S ? 1e9 : 1;
     struct plot_point *point[PANELS * LINES];
     for (int row = 0; row < x->rows; row++)
         if (at_line[row] >= 0) points[at_line[row]]++;
@@ -57,10 +59,18 @@ static void set_points(const struct sheet_table *t, const int *at_line, struct p
     for (int row = 0; row < x->rows; row++) {
         int i = at_line[row];
         if (i < 0 || !table_at(x, row, at_y)->text) continue;
-        point[i][line[i].points++] = (struct plot_point){table_at(x, row, at_x)->number,
-                                                         table_at(x, row, at_y)->number, false};
+        point[i][line[i].points++] = (struct plot_point){
+            table_at(x, row, at_x)->number, scale * table_at(x, row, at_y)->number, false};
     }
 }
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+static const enum chart_unit units[] = {CHART_MILLISECONDS, CHART_BYTES, CHART_BANDWIDTH};
 
 void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct arena *a)
 {
@@ -90,10 +100,43 @@ void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct 
                                    : x->column[find(x, t->chart.y)].title;
         drawn[p].x_title = x->column[find(x, t->chart.x)].title;
         drawn[p].linear_x = t->chart.linear;
-        drawn[p].unit = t->chart.bytes ? CHART_BYTES : CHART_MILLISECONDS;
+        if (ends_with(t->chart.x, "_bytes")) drawn[p].x_unit = CHART_BYTES;
+        drawn[p].unit = units[t->chart.unit];
     }
     const char *note = missing ? arena_printf(a, "%d of %d rows are not drawn, only in the table.",
                                               missing, x->rows)
                                : "";
     plot_print_svg(t->chart.title ? t->chart.title : "", note, drawn, panels, out);
+}
+
+/* --- bars ------------------------------------------------------------------------------------- */
+
+void sheet_print_bars(const struct sheet_table *t, struct markup *out, struct arena *a)
+{
+    enum { HEAD = 44, ROW = 26, BAR = 16, LABEL = 170, TRACK = 460, WIDTH = LABEL + TRACK + 110 };
+    const struct table *x = &t->table;
+    int y = find(x, t->chart.y), rows = 0;
+    double most = 0, scale = t->chart.unit == SHEET_GB_PER_S ? 1e9 : 1;
+    for (int row = 0; row < x->rows; row++) {
+        const struct table_cell *c = table_at(x, row, y);
+        rows += c->text != NULL;
+        if (c->text && c->number > most) most = c->number;
+    }
+    svg_open(out, 0, WIDTH, HEAD + ROW * rows + ROW / 2, t->chart.title);
+    svg_text(out, "chart-title", LABEL, HEAD - 18, "start", t->chart.title);
+    for (int row = 0, at = 0; row < x->rows; row++) {
+        const struct table_cell *c = table_at(x, row, y);
+        char text[32];
+        double top = HEAD + ROW * at, width = most > 0 ? TRACK * c->number / most : 0;
+        if (!c->text) continue;
+        svg_text(out, "", LABEL - 10, top + BAR - 3, "end", label_of(t, row, a));
+        markup_printf(out,
+                      "<rect class=\"chart-layer\" x=\"%d\" y=\"%.1f\" width=\"%.1f\" "
+                      "height=\"%d\" style=\"--c: var(--%s)\"/>\n",
+                      LABEL, top, width, BAR, arena_printf(a, "run-%d", at % PLOT_COLORS));
+        svg_text(out, "chart-soft", LABEL + width + 8, top + BAR - 3, "start",
+                 chart_value_text(text, units[t->chart.unit], scale * c->number));
+        at++;
+    }
+    svg_close(out);
 }

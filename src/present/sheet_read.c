@@ -58,6 +58,14 @@ static const char *column_of(const struct table *t, const json_t *chart, const c
     return NULL;
 }
 
+/* The first word stands for what is unknown. */
+static int index_of(const char *const *words, const char *word)
+{
+    for (int i = 0; words[i]; i++)
+        if (!strcmp(words[i], word)) return i;
+    return 0;
+}
+
 /* A chart that names unknown columns is ignored. */
 static void read_chart(struct sheet_table *t, const json_t *chart, struct arena *a)
 {
@@ -69,14 +77,14 @@ static void read_chart(struct sheet_table *t, const json_t *chart, struct arena 
     const json_t *labels = json_object_get(chart, "labels"), *label;
     const char *kind = word_of(chart, "kind", a);
     size_t i;
-    c.kind = !strcmp(kind, "bars") ? SHEET_BARS : !strcmp(kind, "lines") ? SHEET_LINES : c.kind;
+    c.kind = (enum sheet_chart_kind)index_of(sheet_kind_words, kind);
     c.linear = json_is_true(json_object_get(chart, "linear"));
-    c.bytes = !strcmp(word_of(chart, "unit", a), "bytes");
+    c.unit = (enum sheet_unit)index_of(sheet_unit_words, word_of(chart, "unit", a));
     json_array_foreach(labels, i, label) {
         const char *id = json_string_value(label);
         if (id && c.labels < SHEET_LABELS) c.label[c.labels++] = arena_strdup(a, id);
     }
-    if (c.y && (c.x || c.kind == SHEET_BARS)) t->chart = c;
+    if (c.y && (c.x || c.kind == SHEET_BARS || c.kind == SHEET_TEXTS)) t->chart = c;
 }
 
 static enum status read_table(struct sheet *s, const json_t *j, const char *path, struct arena *a)

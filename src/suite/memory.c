@@ -162,7 +162,7 @@ static enum status add_peaks(struct looking *x)
     t->table.rows = row;
     sheet_bars(t, "peak of memory", "peak_bytes", NULL,
                (const char *[SHEET_LABELS]){"config", "dtype", "T", "phase"});
-    t->chart.bytes = true;
+    t->chart.unit = SHEET_BYTES;
     return ST_OK;
 }
 

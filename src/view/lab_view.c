@@ -9,6 +9,7 @@
 /* clang-format off */
 #define COLUMN_LIST(X) \
     X(COLUMN_RUNG, "rung", "rung", "the kernel; --show=RUNG prints its file", false) \
+    X(COLUMN_BYTES, "useful_bytes", "useful bytes", "each input and output once", true) \
     X(COLUMN_IDEA, "idea", "idea", "what it adds", false) \
     X(COLUMN_MS, "ms_median", "µs", "median time of a call", true) \
     X(COLUMN_STD, "ms_std", "std", "standard deviation of the samples", true) \
@@ -120,11 +121,15 @@ static void set_speed(struct table *t, int row, int column, const struct judgeme
     if (j->verdict.kind) table_set(t, row, column, 3, j->verdict.speed, a);
 }
 
+/* `sizes`: there are runs of several sizes. */
 static void set_result(struct table *t, int row, const struct lab_run *r,
-                       const struct lab_result *x, struct arena *a)
+                       const struct lab_result *x, bool sizes, struct arena *a)
 {
     table_set_text(t, row, COLUMN_RUNG, x->rung->name);
-    table_set_text(t, row, COLUMN_IDEA, idea_of(x->rung, a));
+    if (sizes)
+        table_set_bytes(t, row, COLUMN_BYTES, (int64_t)r->problem.bytes, a);
+    else
+        table_set_text(t, row, COLUMN_IDEA, idea_of(x->rung, a));
     if (isfinite(x->error)) table_set_error(t, row, COLUMN_ERROR, x->error, a);
     if (x->left_out) {
         table_set_text(t, row, COLUMN_NOTE, x->left_out);
@@ -163,27 +168,58 @@ static void add_reasons(const struct lab_run *r, struct sheet *s, struct arena *
     }
 }
 
-/* --- the samples ------------------------------------------------------------------------------ */
+/* --- sources and samples ---------------------------------------------------------------------- */
 
-static void add_samples(const struct lab_run *r, struct sheet *s, struct arena *a)
+static void add_sources(const struct lab_run *r, struct sheet *s, struct arena *a)
+{
+    static const struct table_column of_source[] = {
+        {"rung", "rung", "the kernel", false},
+        {"source", "source", "its file", false},
+    };
+    struct sheet_table *all =
+        sheet_add(s, "sources", of_source, COUNT_OF(of_source), r->results, a);
+    all->drawn_only = true;
+    all->chart = (struct sheet_chart){
+        .kind = SHEET_TEXTS, .title = "sources", .label = {"rung"}, .labels = 1, .y = "source"};
+    for (int i = 0; i < r->results; i++) {
+        int64_t bytes;
+        const struct lab_rung *rung = r->result[i].rung;
+        table_set_text(&all->table, i, 0, rung->name);
+        table_set_text(&all->table, i, 1, lab_source(rung, &bytes));
+    }
+}
+
+static int samples_of(const struct lab_run *r)
+{
+    int rows = r->copy_time.taken;
+    for (int i = 0; i < r->results; i++) rows += r->result[i].time.taken;
+    return rows;
+}
+
+static void add_samples(const struct lab_run *const *r, int runs, struct sheet *s, struct arena *a)
 {
     static const struct table_column of_sample[] = {
+        {"useful_bytes", "useful bytes", "of the problem", true},
         {"rung", "rung", "the kernel, or a copy of as many bytes by the device itself", false},
         {"turn", "turn", "samples of one turn are neighbours in time", true},
         {"ms", "ms", "of a call", true},
     };
-    int rows = r->copy_time.taken, row = 0;
-    for (int i = 0; i < r->results; i++) rows += r->result[i].time.taken;
+    int rows = 0, row = 0;
+    for (int k = 0; k < runs; k++) rows += samples_of(r[k]);
+    if (!rows) return;
     struct sheet_table *all = sheet_add(s, "samples", of_sample, COUNT_OF(of_sample), rows, a);
     all->drawn_only = true;
-    for (int i = -1; i < r->results; i++) {
-        const struct contender *c = i < 0 ? &r->copy_time : &r->result[i].time;
-        for (int k = 0; k < c->taken; k++, row++) {
-            table_set_text(&all->table, row, 0, i < 0 ? r->copy : r->result[i].rung->name);
-            table_set(&all->table, row, 1, 0, c->round[k], a);
-            table_set(&all->table, row, 2, 6, c->series[k], a);
+    for (int k = 0; k < runs; k++)
+        for (int i = -1; i < r[k]->results; i++) {
+            const struct contender *c = i < 0 ? &r[k]->copy_time : &r[k]->result[i].time;
+            for (int n = 0; n < c->taken; n++, row++) {
+                table_set(&all->table, row, 0, 0, r[k]->problem.bytes, a);
+                table_set_text(&all->table, row, 1,
+                               i < 0 ? r[k]->copy : r[k]->result[i].rung->name);
+                table_set(&all->table, row, 2, 0, c->round[n], a);
+                table_set(&all->table, row, 3, 6, c->series[n], a);
+            }
         }
-    }
 }
 
 /* --- the sheet -------------------------------------------------------------------------------- */
@@ -216,23 +252,41 @@ static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
     else
         sheet_note(s, arena_printf(a, "%d set%s of tensors, %s in all: the caches may have them",
                                    r->sets, r->sets == 1 ? "" : "s", bytes));
+    for (int i = 0; i < r->results; i++) {
+        if (!(r->result[i].share > 1.02)) continue;
+        sheet_note(s, "above 100 %: a kernel that mostly reads can be faster than a copy, and one "
+                      "that streams faster than memcpy");
+        break;
+    }
     sheet_note(s, arena_printf(a,
                                "every rung was compared with double precision at %s and at odd "
                                "sizes, before and after the timing; allowed error %.2g",
                                sizes_of(r, a), r->tolerance));
 }
 
-void lab_sheet(const struct lab_run *r, struct sheet *s, struct arena *a)
+void lab_sheet(const struct lab_run *const *r, int runs, struct sheet *s, struct arena *a)
 {
-    const struct lab_ladder *l = r->options->ladder;
-    static const char *const label[SHEET_LABELS] = {"rung"};
+    const struct lab_ladder *l = r[0]->options->ladder;
+    const char *what = runs > 1 ? arena_printf(a, "%d sizes", runs) : sizes_of(r[0], a);
+    int rows = 0, row = 0;
     *s = (struct sheet){.name = arena_printf(a, "lab-%s", l->name)};
-    s->title = arena_printf(a, "%s %s, %s, %s: %s", "lab", l->name, sizes_of(r, a),
-                            dtype_name(r->problem.dtype), l->question);
-    struct sheet_table *t = sheet_add(s, NULL, columns, COLUMNS, r->results, a);
-    for (int i = 0; i < r->results; i++) set_result(&t->table, i, r, &r->result[i], a);
-    sheet_bars(t, arena_printf(a, "%s, time of a call", l->name), "ms_median", "ms_std", label);
-    add_reasons(r, s, a);
-    add_notes(r, s, a);
-    if (r->copy_time.taken) add_samples(r, s, a);
+    s->title = arena_printf(a, "lab %s, %s, %s: %s", l->name, what, dtype_name(r[0]->problem.dtype),
+                            l->question);
+    for (int k = 0; k < runs; k++) rows += r[k]->results;
+    struct sheet_table *t = sheet_add(s, NULL, columns, COLUMNS, rows, a);
+    for (int k = 0; k < runs; k++)
+        for (int i = 0; i < r[k]->results; i++, row++)
+            set_result(&t->table, row, r[k], &r[k]->result[i], runs > 1, a);
+    t->chart =
+        (struct sheet_chart){.kind = runs > 1 ? SHEET_LINES : SHEET_BARS,
+                             .title = arena_printf(a, "%s: useful bytes per second", l->name),
+                             .label = {"rung"},
+                             .labels = 1,
+                             .y = "gb_per_s",
+                             .x = runs > 1 ? "useful_bytes" : NULL,
+                             .unit = SHEET_GB_PER_S};
+    if (runs == 1) add_reasons(r[0], s, a);
+    add_notes(r[runs - 1], s, a);
+    add_sources(r[0], s, a);
+    add_samples(r, runs, s, a);
 }

@@ -148,7 +148,7 @@ expect 0 'The variant for CPUs' "$STROBE" bench --suite=nanogpt-attention --devi
 grep -qx 'max_iters = 2' 'pair/flash=true/config.conf' ||
     fail "the command line does not override the suite: $(cat 'pair/flash=true/config.conf')"
 expect 0 '9.953125' "$STROBE" lab accumulate
-expect 2 'lab has no experiment sum; it has accumulate' "$STROBE" lab sum
+expect 2 'lab has no ladder sum; strobe lab lists them' "$STROBE" lab sum
 
 # --- the report
 expect 0 'Forward, backward and whole steps' "$STROBE" report e2e

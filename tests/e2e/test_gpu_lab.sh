@@ -39,5 +39,13 @@ $STROBE report copy.json | grep -q vectorized || fail "no report of the sheet"
 show="$STROBE lab copy --device=cuda --show"
 $show='stride 8' | head -1 | grep -qx '// compiled with -DSTRIDE=8' || fail "no constants"
 expect 2 'no rung nothing on this device; it has stride 32' $show=nothing
+$STROBE lab copy --device=cuda --ptx=async | grep -qx '// emulated GPU: no PTX' || fail "--ptx"
+env EMU_KERNEL_US=3000 $STROBE lab copy --device=cuda --samples=1 --size=500,5003 --save=two.json \
+    >two.txt || fail "two sizes"
+grep -q '^lab copy, 2 sizes' two.txt || fail "two sizes: $(cat two.txt)"
+grep -q '"unit": "GB/s"' two.json || fail "no curves: $(head -c 3000 two.json)"
+env EMU_KERNEL_US=3000 $STROBE lab copy --device=cuda --samples=1 --size=500 --svg=bars.svg \
+    >/dev/null || fail "--svg"
+grep -q "<svg" bars.svg && grep -q vectorized bars.svg || fail "no picture"
 expect 1 'are free; choose a smaller --size' $STROBE lab copy --device=cuda --size=9999999999
 echo ok

@@ -230,6 +230,21 @@ nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *image)
     return NVRTC_SUCCESS;
 }
 
+/* There is none: the source is compiled for the processor. */
+static const char no_ptx[] = "// emulated GPU: no PTX\n";
+
+nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t *bytes)
+{
+    *bytes = sizeof no_ptx;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetPTX(nvrtcProgram, char *ptx)
+{
+    memcpy(ptx, no_ptx, sizeof no_ptx);
+    return NVRTC_SUCCESS;
+}
+
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes)
 {
     *bytes = p->log.size() + 1;

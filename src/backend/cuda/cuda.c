@@ -426,6 +426,7 @@ const struct backend cuda_backend = {
             .free = text_kernel_free,
             .launch = text_kernel_launch,
             .resources = text_kernel_resources,
+            .assembly = text_kernel_assembly,
         },
     .trace =
         &(const struct backend_trace){

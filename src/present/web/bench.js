@@ -41,7 +41,7 @@ function barsOf(table) {
             element("div", {class: "track", style: {"--c": `var(${strobe.runVariable(kinds.length > 1 ? kind : 0)})`}},
                 element("div", {class: "fill", style: {width: share(x)}}),
                 s > 0 ? element("div", {class: "whisker", style: {left: share(low), width: share(x + s - low)}}) : null),
-            element("div", {class: "value"}, chart.unit === "bytes" ? strobe.bytes(x) : strobe.short(x) + " ms"));
+            element("div", {class: "value"}, chart.unit === "bytes" ? strobe.bytes(x) : strobe.short(x) + " " + chart.unit));
     });
     const node = element("div", {class: "bars"}, ...bars);
     return bars.length > 40 ? element("details", {}, element("summary", {}, chart.title || "chart", element("small", {}, bars.length + " bars")), node)
@@ -52,8 +52,17 @@ function curvesOf(table) {
     return element("div", {class: "scroll"}, strobe.picture(table.curves, {class: "curves", alt: table.chart.title || "curves"}));
 }
 
+/* The text of each row in a box of its own. */
+function textsOf(table) {
+    const {labels, y} = table.chart;
+    return element("div", {class: "texts"}, ...rowsOf(table).map(row => element("figure", {},
+        element("figcaption", {}, labels.map(id => textOf(table, row, id)).filter(Boolean).join(" · ")),
+        element("pre", {}, textOf(table, row, y)))));
+}
+
 function chartOf(table) {
     if (!table.chart) return null;
+    if (table.chart.kind === "texts") return textsOf(table);
     return table.chart.kind === "bars" ? barsOf(table) : table.curves ? curvesOf(table) : null;
 }
 
@@ -66,6 +75,7 @@ strobe.benchSections = function (data, section) {
             if (table.title) node.append(element("h3", {}, table.title));
             const chart = chartOf(table);
             if (chart) node.append(chart);
+            if (table.chart && table.chart.kind === "texts") continue;
             node.append(element("div", {class: "controls"}, sorted.filter, sorted.count), element("div", {class: "wide"}, sorted.node));
         }
         node.append(...bench.notes.map(note => element("p", {class: "note"}, note)));

@@ -127,41 +127,73 @@ static char *log_of(const struct cuda_nvrtc *nvrtc, nvrtcProgram program)
     return log;
 }
 
-enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
-                        char **ret_image, int64_t *ret_bytes, char **ret_log)
+/* *ret and *ret_log are made even if it fails; the caller destroys the one and frees the other. */
+static enum status compile(const struct cuda_nvrtc *nvrtc, const char *text, const char *source,
+                           const char *options, const char *arch, nvrtcProgram *ret, char **ret_log)
 {
-    const char *why, *option[OPTIONS];
+    const char *option[OPTIONS];
     int n = 0;
-    const struct cuda_nvrtc *nvrtc = cuda_nvrtc(&why);
-    if (!nvrtc) return fail(ST_UNSUPPORTED, "kernels cannot be compiled: %s", why);
     char target[32], copy[LAUNCH_OPTIONS];
     snprintf(target, sizeof target, "--gpu-architecture=%s", arch);
     snprintf(copy, sizeof copy, "%s", options);
     for (; jit_options[n]; n++) option[n] = jit_options[n];
     option[n] = target;
     n = split_options(copy, option, n + 1);
-    nvrtcProgram program = NULL;
-    nvrtcResult r = create(nvrtc, text, source, &program);
-    if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcCompileProgram(program, n, option);
-    char *log = log_of(nvrtc, program);
+    nvrtcResult r = create(nvrtc, text, source, ret);
+    if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcCompileProgram(*ret, n, option);
+    *ret_log = log_of(nvrtc, *ret);
+    if (r == NVRTC_SUCCESS) return ST_OK;
+    return fail(ST_DEVICE, "%s (%s, %s): %s\n%.*s", text, arch, options,
+                nvrtc->nvrtcGetErrorString(r), LOG_SHOWN, *ret_log);
+}
+
+/* What the compiler made of a source, as malloc'ed bytes. */
+static enum status get_result(const struct cuda_nvrtc *nvrtc, nvrtcProgram program, bool ptx,
+                              const char *text, char **ret, int64_t *ret_bytes)
+{
     size_t bytes = 0;
-    if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcGetCUBINSize(program, &bytes);
-    char *image = heap_alloc((int64_t)bytes + 1);
-    if (r == NVRTC_SUCCESS) r = nvrtc->nvrtcGetCUBIN(program, image);
-    (void)nvrtc->nvrtcDestroyProgram(&program);
-    if (r != NVRTC_SUCCESS) {
-        enum status st = fail(ST_DEVICE, "%s (%s, %s): %s\n%.*s", text, arch, options,
-                              nvrtc->nvrtcGetErrorString(r), LOG_SHOWN, log);
-        free(log), free(image);
-        return st;
-    }
-    *ret_image = image;
+    nvrtcResult r =
+        ptx ? nvrtc->nvrtcGetPTXSize(program, &bytes) : nvrtc->nvrtcGetCUBINSize(program, &bytes);
+    *ret = heap_zeroed((int64_t)bytes + 1);
     *ret_bytes = (int64_t)bytes;
-    if (ret_log)
+    if (r == NVRTC_SUCCESS)
+        r = ptx ? nvrtc->nvrtcGetPTX(program, *ret) : nvrtc->nvrtcGetCUBIN(program, *ret);
+    if (r == NVRTC_SUCCESS) return ST_OK;
+    free(*ret);
+    *ret = NULL;
+    return fail(ST_DEVICE, "%s: %s", text, nvrtc->nvrtcGetErrorString(r));
+}
+
+static enum status make_result(const char *text, const char *source, const char *options,
+                               const char *arch, bool ptx, char **ret, int64_t *ret_bytes,
+                               char **ret_log)
+{
+    const char *why;
+    char *log = NULL;
+    nvrtcProgram program = NULL;
+    const struct cuda_nvrtc *nvrtc = cuda_nvrtc(&why);
+    if (!nvrtc) return fail(ST_UNSUPPORTED, "kernels cannot be compiled: %s", why);
+    enum status st = compile(nvrtc, text, source, options, arch, &program, &log);
+    if (st == ST_OK) st = get_result(nvrtc, program, ptx, text, ret, ret_bytes);
+    (void)nvrtc->nvrtcDestroyProgram(&program);
+    if (st == ST_OK && ret_log)
         *ret_log = log;
     else
         free(log);
-    return ST_OK;
+    return st;
+}
+
+enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
+                        char **ret_image, int64_t *ret_bytes, char **ret_log)
+{
+    return make_result(text, source, options, arch, false, ret_image, ret_bytes, ret_log);
+}
+
+enum status jit_ptx(const struct jit *j, const char *text, const char *source, const char *options,
+                    char **ret)
+{
+    int64_t bytes;
+    return make_result(text, source, options, j->arch, true, ret, &bytes, NULL);
 }
 
 /* Reads a module's image from the cache or compiles it. The second call, after the driver

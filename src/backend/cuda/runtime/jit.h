@@ -29,6 +29,9 @@ enum status jit_function(struct jit *j, int number, const char *entry, CUfunctio
  * the compiler's log with registers and spills; ret_log may be NULL. A failure quotes it. */
 enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
                         char **ret_image, int64_t *ret_bytes, char **ret_log);
+/* The PTX of a source for the device of `j`; malloc'ed. */
+enum status jit_ptx(const struct jit *j, const char *text, const char *source, const char *options,
+                    char **ret);
 /* The oldest and newest architectures that NVRTC compiles for, such as 70 and 90; 0: unknown. */
 void jit_archs(int *ret_oldest, int *ret_newest);
 /* Options that every source is compiled with; NULL after the last. */

@@ -4,6 +4,7 @@
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/jit.h"
 #include "base/heap.h"
+#include "base/str.h"
 
 #include <stdlib.h>
 
@@ -54,6 +55,15 @@ enum status text_kernel_launch(void *context, void *kernel, const struct kernel_
         (unsigned)s->shared_bytes, cuda_stream(context), argument, NULL);
     if (r == CUDA_SUCCESS || fault_is(r)) return cuda_check(r, "launch a kernel");
     return fail_in(cuda_check(r, "launch it"), "kernel %s of %s", k->entry, k->name);
+}
+
+enum status text_kernel_assembly(void *context, const struct kernel_text *t, struct str *ret)
+{
+    char *ptx;
+    TRY(jit_ptx(cuda_jit(context), t->name, t->source, t->options, &ptx));
+    str_append(ret, ptx);
+    free(ptx);
+    return ST_OK;
 }
 
 /* --- resources -------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@ enum status text_kernel_launch(void *context, void *kernel, const struct kernel_
                                void **argument);
 enum status text_kernel_resources(void *context, void *kernel, const struct kernel_shape *s,
                                   struct kernel_resources *ret);
+enum status text_kernel_assembly(void *context, const struct kernel_text *t, struct str *ret);
 
 /* What an SM has of each resource, and what a block needs of it, for sm_resident. */
 struct sm_limits {
