@@ -118,7 +118,7 @@ static const char *base_name(const char *path)
 static void print_after(const struct trainer *t)
 {
     const struct run_summary *r = &t->summary;
-    char speed[32], loss[32];
+    char speed[32], loss[32], wall[WALL_TEXT];
     if (t->turns != TURN_NONE) printf("%s: ", base_name(t->config->train.out_dir));
     int64_t done = t->iter - t->begun;
     printf("%lld iteration%s", (long long)done, done == 1 ? "" : "s");
@@ -138,7 +138,7 @@ static void print_after(const struct trainer *t)
                str_loss(loss, r->best_val_loss), (long long)r->best_iter,
                r->best_iter == 1 ? "" : "s",
                r->best_iter || !t->iter ? "" : ", of which there is no checkpoint");
-    printf("\n");
+    printf("\nwall time %s\n", run_summary_wall(r, wall));
 }
 
 /* Writes the page of the run. A failure is only a warning: the training itself succeeded. */

@@ -83,6 +83,7 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
     X(COLUMN_RUN_TOKENS, "run_tokens_per_s", "mean tokens/s", \
       "all tokens over all time, without the first iterations: what slow iterations cost counts", true) \
     X(COLUMN_RUN_MFU, "run_mfu", "mean MFU", "MFU of all tokens over all time", true) \
+    X(COLUMN_WALL, "wall", "wall time", "where the wall time of the process went, in seconds; of a resumed run the last process", false) \
     X(COLUMN_SPEED, "speed", "speed", "speedup over the first run: the median of paired ratios if they trained in turns", true) \
     X(COLUMN_PLANNED, "memory_planned", "memory planned", "memory of the plan", true) \
     X(COLUMN_PLANNED_RATIO, "memory_ratio", "vs first", \
@@ -166,6 +167,7 @@ static void fill_row(struct table *t, int row, const struct comparison *c, struc
     for (int r = 1; r < c->runs; r++) alike &= same_tokens_per_step(&run[0], &run[r]);
     if (!alike) put(t, row, COLUMN_SEEN, seen, count_text(seen, a));
     table_at(t, row, COLUMN_END)->text = end_cell(f, a);
+    table_at(t, row, COLUMN_WALL)->text = f->wall;
     char loss[32];
     put(t, row, COLUMN_FINAL_VAL, f->final_val_loss,
         arena_strdup(a, str_loss(loss, f->final_val_loss)));

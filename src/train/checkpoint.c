@@ -47,30 +47,33 @@ static enum status write_optimizer(const struct folder_writer *w,
 }
 
 static enum status write_files(const struct folder_writer *w, const struct weights_tensor *tensors,
-                               int count, const struct checkpoint_state *state, struct arena *a)
+                               int count, const struct checkpoint_state *state,
+                               struct safetensors_facts files[STATE_FILE_COUNT], struct arena *a)
 {
-    struct safetensors_facts files[STATE_FILE_COUNT];
     TRY(write_model(w, tensors, count, &files[STATE_MODEL], a));
     TRY(write_optimizer(w, tensors, count, &files[STATE_OPTIMIZER], a));
     return state_write(w->at, w->temporary, state, files);
 }
 
 static enum status save(const struct dir *run, const struct weights_tensor *tensors, int count,
-                        const struct checkpoint_state *state, struct arena *a)
+                        const struct checkpoint_state *state, struct checkpoint_written *written,
+                        struct arena *a)
 {
+    struct safetensors_facts files[STATE_FILE_COUNT];
     char name[CKPT_NAME];
     ckpt_name(name, state->iter);
     struct folder_writer w;
     TRY(dir_make(run, "ckpt"));
     TRY(own_check(run, name, OWN_CHECKPOINT));
     TRY(folder_writer_open_at(&w, run, name, OWN_CHECKPOINT));
-    enum status st = write_files(&w, tensors, count, state, a);
+    enum status st = write_files(&w, tensors, count, state, files, a);
     if (st != ST_OK) {
         folder_writer_discard(&w);
         return st;
     }
     TRY(folder_writer_commit(&w));
-    ckpt_prune(run, state->iter, a);
+    ckpt_prune(run, state->iter, written, a);
+    ckpt_note_written(run, state->iter, files, written, a);
     return ST_OK;
 }
 
@@ -87,10 +90,11 @@ static const char *what_is_left(const struct dir *run, struct arena *a)
 }
 
 enum status checkpoint_save(const struct dir *run, const struct weights_tensor *tensors, int count,
-                            const struct checkpoint_state *state)
+                            const struct checkpoint_state *state,
+                            struct checkpoint_written *written)
 {
     struct arena scratch = {};
-    enum status st = save(run, tensors, count, state, &scratch);
+    enum status st = save(run, tensors, count, state, written, &scratch);
     if (st != ST_OK)
         st = fail_in(st, "the checkpoint of iteration %lld was not saved%s", (long long)state->iter,
                      what_is_left(run, &scratch));
@@ -101,7 +105,7 @@ enum status checkpoint_save(const struct dir *run, const struct weights_tensor *
 void checkpoint_prune(const struct dir *run, int64_t now)
 {
     struct arena scratch = {};
-    ckpt_prune(run, now, &scratch);
+    ckpt_prune(run, now, NULL, &scratch);
     arena_release(&scratch);
 }
 

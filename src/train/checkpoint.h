@@ -12,6 +12,7 @@
 #define TRAIN_CHECKPOINT_H
 
 #include "base/dir.h"
+#include "base/hash.h"
 #include "engine/weights.h"
 
 /* What a run needs besides its tensors to resume exactly; all else follows from these. */
@@ -25,6 +26,18 @@ struct checkpoint_state {
     const char *run;                     /* identity of the run; NULL: unknown */
 };
 
+/* The files of the checkpoint that this process wrote last, as the system showed them then. While
+ * they look the same, they are not read again before an older checkpoint is removed. A zeroed
+ * struct knows of none. */
+enum { CHECKPOINT_FILES = 2 };
+struct checkpoint_written {
+    int64_t iter;
+    struct checkpoint_file {
+        int64_t device, inode, bytes, changed_ns; /* inode 0: unknown */
+        char sha256[HASH_HEX];
+    } file[CHECKPOINT_FILES]; /* of tensors */
+};
+
 struct checkpoint {
     const struct dir *at;          /* the run directory; NULL: `name` is a path */
     char name[DIR_LONGEST + 1];    /* ckpt/ITER */
@@ -34,9 +47,11 @@ struct checkpoint {
 
 /* Writes ckpt/ITER, then removes all but the previous and the best one, also later iterations from
  * before the run was resumed. Only a checkpoint that was read is removed; one that cannot be read
- * is kept, with a warning. On a full disk ST_IO; the existing ones are kept. */
+ * is kept, with a warning. On a full disk ST_IO; the existing ones are kept. `written`: of the save
+ * before, and then of this one. */
 enum status checkpoint_save(const struct dir *run, const struct weights_tensor *tensors, int count,
-                            const struct checkpoint_state *state);
+                            const struct checkpoint_state *state,
+                            struct checkpoint_written *written);
 
 /* What checkpoint_save does after it has written `now`, for a process that was killed before. */
 void checkpoint_prune(const struct dir *run, int64_t now);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -137,6 +138,59 @@ enum status ckpt_read(const struct dir *run, int64_t iter, bool whole, struct ar
     return ST_OK;
 }
 
+/* --- what this process wrote ------------------------------------------------------------------ */
+
+_Static_assert((int)CHECKPOINT_FILES == (int)STATE_FILE_COUNT, "one for each file of tensors");
+
+/* How the system shows a file; inode 0: it does not. ctime changes with every write, and no program
+ * can set it. */
+static struct checkpoint_file shown(const struct dir *run, int64_t iter, int i, struct arena *a)
+{
+    char name[CKPT_NAME];
+    struct stat info;
+    int fd;
+    int64_t bytes;
+    ckpt_name(name, iter);
+    const char *path = arena_printf(a, "%s/%s", name, state_tensor_file(i));
+    if (file_open_at(run, path, &fd, &bytes) != ST_OK) return (struct checkpoint_file){0};
+    bool known = fstat(fd, &info) == 0;
+    close(fd);
+    if (!known) return (struct checkpoint_file){0};
+    return (struct checkpoint_file){.device = (int64_t)info.st_dev,
+                                    .inode = (int64_t)info.st_ino,
+                                    .bytes = info.st_size,
+                                    .changed_ns = info.st_ctim.tv_sec * INT64_C(1000000000) +
+                                                  info.st_ctim.tv_nsec};
+}
+
+void ckpt_note_written(const struct dir *run, int64_t iter, const struct safetensors_facts *files,
+                       struct checkpoint_written *ret, struct arena *a)
+{
+    ret->iter = iter;
+    for (int i = 0; i < CHECKPOINT_FILES; i++) {
+        ret->file[i] = shown(run, iter, i, a);
+        memcpy(ret->file[i].sha256, files[i].sha256, sizeof files[i].sha256);
+    }
+}
+
+/* Whether the files of a checkpoint are those that this process wrote and hashed as it did. */
+static bool is_as_written(const struct dir *run, int64_t iter, const struct checkpoint_written *w,
+                          struct arena *a)
+{
+    char name[CKPT_NAME];
+    struct checkpoint_state state;
+    struct safetensors_facts files[STATE_FILE_COUNT];
+    ckpt_name(name, iter);
+    if (!w || w->iter != iter || state_read(run, name, a, &state, files) != ST_OK) return false;
+    for (int i = 0; i < CHECKPOINT_FILES; i++) {
+        const struct checkpoint_file *x = &w->file[i], now = shown(run, iter, i, a);
+        bool same = now.inode && now.inode == x->inode && now.device == x->device &&
+                    now.bytes == x->bytes && now.changed_ns == x->changed_ns;
+        if (!same || strcmp(files[i].sha256, x->sha256)) return false;
+    }
+    return true;
+}
+
 /* --- pruning ---------------------------------------------------------------------------------- */
 
 /* What is known of one checkpoint before anything is removed. */
@@ -172,11 +226,11 @@ static int64_t best_of(const struct known *k, int count, int64_t now)
 
 /* The newest intact one before `now`, in case the new one is damaged later; -1: none. */
 static int64_t spare_of(const struct dir *run, struct known *k, int count, int64_t now,
-                        struct arena *a)
+                        const struct checkpoint_written *written, struct arena *a)
 {
     for (int i = 0; i < count; i++) {
         if (k[i].iter >= now || k[i].st != ST_OK) continue;
-        look(run, &k[i], true, a);
+        if (!is_as_written(run, k[i].iter, written, a)) look(run, &k[i], true, a);
         if (k[i].st == ST_OK) return k[i].iter;
     }
     return -1;
@@ -202,7 +256,8 @@ void ckpt_clean(const struct dir *run)
 }
 
 /* A folder that cannot be removed wastes disk space but does not fail the run. */
-void ckpt_prune(const struct dir *run, int64_t now, struct arena *a)
+void ckpt_prune(const struct dir *run, int64_t now, const struct checkpoint_written *written,
+                struct arena *a)
 {
     int64_t *iters;
     int count;
@@ -215,7 +270,7 @@ void ckpt_prune(const struct dir *run, int64_t now, struct arena *a)
         k[i].iter = iters[i];
         look(run, &k[i], false, a);
     }
-    int64_t best = best_of(k, count, now), spare = spare_of(run, k, count, now, a);
+    int64_t best = best_of(k, count, now), spare = spare_of(run, k, count, now, written, a);
     for (int i = 0; i < count; i++) {
         bool was_read = k[i].st == ST_OK || k[i].st == ST_FORMAT;
         if (was_read && iters[i] != now && iters[i] != best && iters[i] != spare)

@@ -3,6 +3,7 @@
 #ifndef TRAIN_CKPT_H
 #define TRAIN_CKPT_H
 
+#include "data/safetensors.h"
 #include "train/checkpoint.h"
 
 enum { CKPT_NAME = 64 };
@@ -17,8 +18,13 @@ enum status ckpt_read(const struct dir *run, int64_t iter, bool whole, struct ar
                       struct checkpoint *ret);
 /* The same of the checkpoint that c->at and c->name lead to. */
 enum status ckpt_read_folder(struct checkpoint *c, bool whole, struct arena *a);
-/* Removes what is not needed beside checkpoint `now`, which must be complete. */
-void ckpt_prune(const struct dir *run, int64_t now, struct arena *a);
+/* Removes what is not needed beside checkpoint `now`, which must be complete. `written`: what this
+ * process wrote before; NULL: nothing. */
+void ckpt_prune(const struct dir *run, int64_t now, const struct checkpoint_written *written,
+                struct arena *a);
+/* Notes the files of a checkpoint that was just written, with their digests. */
+void ckpt_note_written(const struct dir *run, int64_t iter, const struct safetensors_facts *files,
+                       struct checkpoint_written *ret, struct arena *a);
 /* Removes the temporary folders of writers and removers that were killed. Needs the claim. */
 void ckpt_clean(const struct dir *run);
 

@@ -276,12 +276,37 @@ static json_t *telemetry_json(const struct run_summary *s)
     return o;
 }
 
+const char *const wall_words[WALL_PARTS] = {"startup",     "steps", "evaluation",
+                                            "checkpoints", "turns", "other"};
+
+const char *run_summary_wall(const struct run_summary *s, char buffer[WALL_TEXT])
+{
+    double all = 0;
+    int used;
+    for (int i = 0; i < WALL_PARTS; i++) all += s->wall_s[i];
+    used = snprintf(buffer, WALL_TEXT, "%.1f s:", all);
+    for (int i = 0; i < WALL_PARTS; i++) {
+        if (i == WALL_TURNS && !(s->wall_s[i] > 0)) continue;
+        used += snprintf(buffer + used, (size_t)(WALL_TEXT - used), "%s %s %.1f", i ? "," : "",
+                         wall_words[i], s->wall_s[i]);
+    }
+    return buffer;
+}
+
+static json_t *wall_json(const struct run_summary *s)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < WALL_PARTS; i++)
+        json_object_set_new(o, wall_words[i], number_or_null(s->wall_s[i]));
+    return o;
+}
+
 void run_summary_print_json(const struct run_summary *s, struct str *out)
 {
     json_t *object = json_pack(
         "{s:i, s:I, s:b, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, "
         "s:o, s:I, "
-        "s:o}",
+        "s:o, s:o}",
         "v", 1, "iters", (json_int_t)s->iters, "complete", s->complete, "end", s->end, "why",
         s->why[0] ? s->why : NULL, "seconds", number_or_null(s->seconds), "ms_median",
         number_or_null(s->ms_median), "ms_std", number_or_null(s->ms_std), "tokens_per_s",
@@ -291,7 +316,7 @@ void run_summary_print_json(const struct run_summary *s, struct str *out)
         number_or_null(s->final_val_loss), "best_val_loss", number_or_null(s->best_val_loss),
         "best_iter", (json_int_t)s->best_iter, "others_busy", number_or_null(s->others_busy),
         "peak_measured", s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured),
-        "peak_rss", (json_int_t)s->peak_rss, "gauges", telemetry_json(s));
+        "peak_rss", (json_int_t)s->peak_rss, "gauges", telemetry_json(s), "wall_s", wall_json(s));
     json_print_with(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9), out);
 }
 

@@ -10,11 +10,25 @@
 #include "engine/facts.h"
 #include "engine/gauge.h"
 
+/* Where the wall time of a training went: from the claim of its directory to the first iteration;
+ * updates; evaluations; waiting for checkpoints to be written; waiting for turns; all else. */
+enum wall_part {
+    WALL_STARTUP,
+    WALL_STEPS,
+    WALL_EVALUATION,
+    WALL_CHECKPOINTS,
+    WALL_TURNS,
+    WALL_OTHER,
+    WALL_PARTS
+};
+extern const char *const wall_words[WALL_PARTS];
+
 /* The result of a run: summary.json. Losses are NAN if there was no evaluation. */
 struct run_summary {
     int64_t iters;
     /* training and evaluation time; NAN for a resumed run, whose times are in the log */
     double seconds;
+    double wall_s[WALL_PARTS]; /* of this process; they add up to all of its wall time */
     double ms_median, ms_std, tokens_per_s; /* per step, excluding the first ones */
     double mfu;                       /* from ms_median; NAN: the peak of this machine is unknown */
     double run_tokens_per_s, run_mfu; /* all tokens of these steps over all of their time */
@@ -72,6 +86,9 @@ enum status rundir_identity(const struct dir *dir, struct arena *a, const char *
 /* plan.txt and plan.json. */
 enum status rundir_write_plan(const struct dir *dir, const struct program *p);
 enum status rundir_write_summary(const struct dir *dir, const struct run_summary *s);
+/* "35.1 s: startup 1.2, steps 16.9, evaluation 8.1, checkpoints 0.4, other 0.5" */
+enum { WALL_TEXT = 200 };
+const char *run_summary_wall(const struct run_summary *s, char buffer[WALL_TEXT]);
 void run_summary_print_json(const struct run_summary *s, struct str *out);
 /* Writes a text file of the run. */
 enum status rundir_write_text(const struct dir *dir, const char *name, const char *text);

@@ -9,15 +9,13 @@
 #include "base/utf8.h"
 #include "base/visible.h"
 #include "engine/weights.h"
-#include "train/sampler.h"
+#include "train/trainer_end.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { WARM_UP = 5 }; /* initial steps that medians exclude */
 
 /* --- telemetry of the device ------------------------------------------------------------------ */
 
@@ -63,10 +61,34 @@ static enum status log_samples(struct trainer *t, bool all)
     return ST_OK;
 }
 
-/* Initial updates without statistics, because they warm caches and compile kernels. */
-static int64_t warm_up(int64_t updates)
+/* --- wall time, and the checkpoint that is being written -------------------------------------- */
+
+/* Adds the time since then to a part of the wall time. */
+static void spend(struct trainer *t, enum wall_part part, int64_t since_ns)
 {
-    return updates / 4 < WARM_UP ? updates / 4 : WARM_UP;
+    t->wall_ns[part] += clock_ns() - since_ns;
+}
+
+/* Waits for the checkpoint that is being written, if there is one. */
+static enum status finish_save(struct trainer *t)
+{
+    int64_t iter, since_ns = clock_ns();
+    enum status st = saver_wait(&t->saver, &iter);
+    if (iter < 0) return ST_OK;
+    spend(t, WALL_CHECKPOINTS, since_ns);
+    if (st != ST_OK) return st;
+    t->saved = iter;
+    heap_advise(t->advice);
+    return ST_OK;
+}
+
+/* The same where a failure was met already, which stays the one to report. */
+static void finish_save_after(struct trainer *t)
+{
+    struct failure first;
+    fail_keep(&first);
+    if (finish_save(t) != ST_OK) log_warning("%s", fail_message());
+    fail_restore(&first);
 }
 
 /* --- turns ------------------------------------------------------------------------------------ */
@@ -111,9 +133,12 @@ static enum status take_turn(struct trainer *t)
                                ms};
     if (t->turn.number > 0 && line.iters > 0) TRY(logged(t, runlog_turn(&t->log, &line)));
     TRY(log_samples(t, true));
+    TRY(finish_save(t)); /* the others have the machine to themselves */
     progress_pause(&t->progress);
     stop_clock(t);
+    int64_t since_ns = clock_ns();
     enum status st = turn_wait(t->turns, &report, &t->turn);
+    spend(t, WALL_TURNS, since_ns);
     start_clock(t);
     t->turn_first = t->iter;
     return st;
@@ -140,7 +165,9 @@ static enum status bring_log(struct trainer *t)
     return logged(t, st);
 }
 
-static enum status save_here(struct trainer *t)
+/* Where the host has copies of the weights, steps go on while the checkpoint is written; where the
+ * steps change what is written, they wait. `now`: this call waits in any case. */
+static enum status save_here(struct trainer *t, bool now)
 {
     const struct config_train *c = &t->config->train;
     struct checkpoint_state state = {
@@ -154,14 +181,14 @@ static enum status save_here(struct trainer *t)
         .run = t->identity,
     };
     struct failure lost;
+    TRY(finish_save(t));
     TRY(weights_fetch(&t->learner.engine, t->tensors));
     /* The log is on the disk before the checkpoint. If it cannot be, the weights matter more. */
     enum status st = bring_log(t);
     fail_keep(&lost);
-    TRY(checkpoint_save(&t->run.dir, t->tensors, t->learner.engine.program.model.parameters,
-                        &state));
-    t->saved = t->iter;
-    heap_advise(t->advice);
+    saver_start(&t->saver, &t->run.dir, t->tensors, t->learner.engine.program.model.parameters,
+                &state, &t->written);
+    if (now || t->learner.engine.backend->host_memory) TRY(finish_save(t));
     if (st != ST_OK) fail_restore(&lost);
     return st;
 }
@@ -186,12 +213,13 @@ static enum status fail_moved(const struct trainer *t, const struct failure *mov
 
 /* A moved directory still gets its checkpoint. Then training stops: the user no longer knows where
  * it writes. A save that fails may have lost its directory meanwhile, so it looks again. */
-static enum status save(struct trainer *t)
+static enum status save(struct trainer *t, bool now)
 {
     struct failure moved, why;
     enum status place = dir_check(&t->run.dir);
     fail_keep(&moved);
-    enum status st = t->saved == t->iter ? ST_OK : save_here(t);
+    enum status st = finish_save(t);
+    if (st == ST_OK && t->saved != t->iter) st = save_here(t, now || place != ST_OK);
     if (place == ST_OK && st == ST_OK) return ST_OK;
     fail_keep(&why);
     if (place == ST_OK) {
@@ -202,6 +230,15 @@ static enum status save(struct trainer *t)
         fail_keep(&moved);
     }
     return fail_moved(t, &moved, st, &why);
+}
+
+static enum status save_timed(struct trainer *t, bool now)
+{
+    int64_t since_ns = clock_ns(), before = t->wall_ns[WALL_CHECKPOINTS];
+    enum status st = save(t, now);
+    t->wall_ns[WALL_CHECKPOINTS] = before; /* finish_save counts a part of it */
+    spend(t, WALL_CHECKPOINTS, since_ns);
+    return st;
 }
 
 static enum status check_finite(const struct trainer *t, const double loss[SPLIT_COUNT])
@@ -219,7 +256,9 @@ static enum status evaluate(struct trainer *t)
     double loss[SPLIT_COUNT];
     struct run_summary *s = &t->summary;
     if (t->gauge) gauge_at(t->gauge, t->iter);
+    int64_t since_ns = clock_ns();
     TRY(fed(t, evaluator_run(&t->evaluator, t->iter, loss)));
+    spend(t, WALL_EVALUATION, since_ns);
     TRY(log_samples(t, true));
     bool best = loss[SPLIT_VAL] < s->best_val_loss; /* no NaN */
     if (best) {
@@ -233,7 +272,8 @@ static enum status evaluate(struct trainer *t)
     struct runlog_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
     enum status st = logged(t, runlog_eval(&t->log, &line));
     if (st == ST_OK) st = check_finite(t, loss);
-    if (st == ST_OK && t->iter > 0) st = save(t); /* first: a reader of messages may be slow */
+    if (st == ST_OK && t->iter > 0)
+        st = save_timed(t, false); /* first: a reader of messages may be slow */
     char train[32], val[32];
     log_info("iter %lld: train loss %s, val loss %s%s", (long long)t->iter,
              str_loss(train, loss[SPLIT_TRAIN]), str_loss(val, loss[SPLIT_VAL]),
@@ -241,22 +281,11 @@ static enum status evaluate(struct trainer *t)
     return st;
 }
 
-/* Model FLOPs utilisation of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
- * a formula the plan's, over the measured peak. Above 1: the peak was measured too low. NAN: the
- * peak is unknown. */
-static double mfu_of(const struct trainer *t, double ms)
-{
-    const struct model *m = &t->learner.engine.program.model;
-    double each = model_flops_per_token(m, m->config.block_size);
-    double flops = each > 0 ? each * (double)t->facts.tokens : t->facts.flops;
-    return t->peak_flops > 0 ? flops / (ms * 1e-3) / t->peak_flops : NAN;
-}
-
 static enum status record_step(struct trainer *t, const struct learner_step *s, double ms)
 {
     const struct config_train *c = &t->config->train;
     int64_t done = t->iter - t->begun;
-    double tokens_per_s = (double)t->facts.tokens / ms * 1e3, mfu = mfu_of(t, ms);
+    double tokens_per_s = (double)t->facts.tokens / ms * 1e3, mfu = trainer_mfu(t, ms);
     char detail[176], speed[32], loss[32], gauges[64] = "", share[48] = "";
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {
@@ -305,7 +334,7 @@ static enum status fail_stopped(const struct trainer *t, enum status st, const c
 
 static enum status stop_and_save(struct trainer *t)
 {
-    TRY(save(t));
+    TRY(save_timed(t, true));
     if (heap_low())
         return fail_stopped(t, ST_MEMORY,
                             "out of host memory; close other programs or raise the limit of this "
@@ -320,7 +349,7 @@ static enum status save_whole(struct trainer *t, enum status st)
     struct failure first;
     fail_keep(&first);
     if (t->iter == 0) return st;
-    if (save(t) != ST_OK && t->saved != t->iter) {
+    if (save_timed(t, true) != ST_OK && t->saved != t->iter) {
         log_warning("%s", fail_message());
         fail_restore(&first);
         return st;
@@ -342,6 +371,10 @@ static enum status run_to(struct trainer *t, int64_t last)
     enum status stopped = ST_OK;
     int64_t started = t->iter, lookahead = learner_lookahead(l), since_ns = clock_ns();
     for (;;) {
+        if (stopped == ST_OK && saver_done(&t->saver)) {
+            stopped = finish_save(t);
+            if (stopped != ST_OK) fail_keep(&first);
+        }
         while (started < last && started - t->iter <= lookahead && stopped == ST_OK &&
                !must_stop()) {
             if (started == t->iter) since_ns = clock_ns();
@@ -354,7 +387,7 @@ static enum status run_to(struct trainer *t, int64_t last)
         }
         if (started == t->iter) break;
         struct learner_step s;
-        bool warm = t->iter - t->begun >= warm_up(t->config->train.max_iters - t->begun);
+        bool warm = t->iter - t->begun >= trainer_warm_up(t->config->train.max_iters - t->begun);
         if (t->gauge) gauge_at(t->gauge, t->iter);
         if (warm && !t->working) set_working(t, t->working = true);
         enum status st = learner_finish(l, t->iter, &s);
@@ -376,7 +409,9 @@ static enum status run_to(struct trainer *t, int64_t last)
 
 static enum status advance(struct trainer *t, int64_t last)
 {
+    int64_t since_ns = clock_ns();
     enum status st = run_to(t, last);
+    spend(t, WALL_STEPS, since_ns);
     if (t->working && st == ST_OK) set_working(t, false); /* an earlier error takes precedence */
     t->working = false;
     return st;
@@ -432,89 +467,6 @@ static enum status loop(struct trainer *t)
 
 /* --- the end of a run ------------------------------------------------------------------------- */
 
-static double others_busy(const struct trainer *t)
-{
-    return host_others((struct host_work){0}, t->work, t->work_s) /
-           (double)sysconf(_SC_NPROCESSORS_ONLN);
-}
-
-static void summarize(struct trainer *t)
-{
-    struct run_summary *s = &t->summary;
-    int64_t done = t->iter - t->begun, n = done < TRAINER_TIMED ? done : TRAINER_TIMED;
-    int64_t skip = warm_up(n);
-    struct stats ms = stats_of(t->step_ms + skip, (int)(n - skip));
-    s->iters = t->iter;
-    s->seconds = t->begun ? NAN : t->work_s;
-    s->ms_median = ms.n ? ms.median : NAN;
-    s->ms_std = ms.n > 1 ? ms.std : NAN;
-    s->tokens_per_s = ms.n ? (double)t->facts.tokens / ms.median * 1e3 : NAN;
-    s->mfu = ms.n ? mfu_of(t, ms.median) : NAN;
-    s->run_tokens_per_s = ms.n ? (double)t->facts.tokens / ms.mean * 1e3 : NAN;
-    s->run_mfu = ms.n ? mfu_of(t, ms.mean) : NAN;
-    s->others_busy = others_busy(t);
-    s->peak_rss = host_peak_bytes();
-    s->peak_measured = engine_measured_bytes(&t->learner.engine);
-    s->joules_per_token = NAN;
-    if (!t->gauge) return;
-    s->gauges = gauge_summarize(t->gauge);
-    if (!gauge_is_enough(&s->gauges)) s->gauges = (struct gauge_summary){0};
-    if (!s->gauges.samples) return;
-    if (t->turns != TURN_NONE) s->gauges.others = -1; /* those that wait for their turns */
-    if (s->gauges.energy_j >= 0 && t->gauged)
-        s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
-}
-
-/* Generates a text, from the configured prompt if the data set has all of its characters. */
-static enum status sample_text(struct trainer *t, struct str *s)
-{
-    enum { LENGTH = 300 };
-    const struct config *c = t->config;
-    const struct vocabulary *v = &t->learner.dataset.vocabulary;
-    struct sampler_options o = {c->sample.temperature, c->sample.top_k, (uint32_t)c->train.seed,
-                                true};
-    struct sampler sampler;
-    int32_t first = 0, *prompt = &first, token;
-    int64_t n = 1;
-    if (vocabulary_encode(v, c->sample.start, t->arena, &prompt, &n) != ST_OK || n == 0) {
-        prompt = &first;
-        n = 1;
-    }
-    sampler_init(&sampler, &t->learner.engine, &o, t->arena);
-    sampler_start(&sampler, 0, prompt, n);
-    for (int64_t i = 0; i < n; i++) str_append(s, vocabulary_text(v, prompt[i]));
-    enum status st = ST_OK;
-    for (int i = 0; i < LENGTH; i++) {
-        TRY_OUT(st, sampler_next(&sampler, &token));
-        str_append(s, vocabulary_text(v, token));
-    }
-    str_append(s, "\n");
-out:
-    sampler_close(&sampler);
-    return st;
-}
-
-static enum status write_samples(struct trainer *t)
-{
-    struct str s = {0};
-    enum status st = sample_text(t, &s);
-    if (st == ST_OK) st = rundir_write_text(&t->run.dir, "samples.txt", str_text(&s));
-    str_release(&s);
-    return st;
-}
-
-/* Returns `st` if it is an error already; its message is kept. */
-static enum status write_summary(const struct trainer *t, enum status st)
-{
-    const struct dir *dir = &t->run.dir;
-    if (st == ST_OK) return rundir_write_summary(dir, &t->summary);
-    struct failure first;
-    fail_keep(&first);
-    if (rundir_write_summary(dir, &t->summary) != ST_OK) log_warning("%s", fail_message());
-    fail_restore(&first);
-    return st;
-}
-
 /* What a checkpoint needs while it is written: text for each tensor, buffers of files. */
 static void keep_reserve(struct trainer *t)
 {
@@ -542,21 +494,28 @@ static enum status advise(const struct trainer *t, enum status st)
 
 enum status trainer_run(struct trainer *t)
 {
+    spend(t, WALL_STARTUP, t->claimed_ns);
     keep_reserve(t);
     t->turn_first = t->iter;
     start_clock(t);
     interrupt_catch();
     open_gauge(t);
-    enum status st = advise(t, loop(t));
+    enum status st = loop(t);
+    if (st == ST_OK)
+        st = finish_save(t);
+    else
+        finish_save_after(t);
+    st = advise(t, st);
     progress_end(&t->progress);
     stop_clock(t);
-    summarize(t);
+    trainer_summarize(t);
     gauge_close(t->gauge);
     t->gauge = NULL;
-    if (st == ST_OK) st = write_samples(t);
+    if (st == ST_OK) st = trainer_write_samples(t);
     note_end(t, st);
     t->summary.complete = st == ST_OK;
-    st = write_summary(t, st);
+    trainer_summarize_wall(t);
+    st = trainer_write_summary(t, st);
     interrupt_release();
     heap_reserve(0);
     heap_advise(NULL);

@@ -16,6 +16,7 @@
 #include "train/learner.h"
 #include "train/rundir.h"
 #include "train/runlog.h"
+#include "train/saver.h"
 
 struct environment;
 
@@ -55,13 +56,17 @@ struct trainer {
     int64_t start_ns;
     struct host_work start_work, work;
     double work_s;
-    struct turn_grant turn; /* the current turn */
-    int64_t turn_first;     /* the iteration at which it began */
-    int64_t saved;          /* iteration of the last checkpoint, or -1 */
-    bool log_failed;        /* the last checkpoint is newer than the log on the disk */
-    const char *run_word;   /* the directory, as a shell reads it */
-    const char *advice;     /* of the sentence for lack of memory */
-    bool whole; /* only a file of the log or the data failed: the weights can be saved */
+    struct turn_grant turn;            /* the current turn */
+    int64_t turn_first;                /* the iteration at which it began */
+    int64_t saved;                     /* iteration of the last checkpoint that is there, or -1 */
+    struct saver saver;                /* of the checkpoint that is being written */
+    struct checkpoint_written written; /* the one before */
+    int64_t claimed_ns;                /* when the training began to claim its directory */
+    int64_t wall_ns[WALL_PARTS];
+    bool log_failed;      /* the last checkpoint is newer than the log on the disk */
+    const char *run_word; /* the directory, as a shell reads it */
+    const char *advice;   /* of the sentence for lack of memory */
+    bool whole;           /* only a file of the log or the data failed: the weights can be saved */
 };
 
 struct trainer_options {

@@ -1,6 +1,7 @@
 /* Starts a run: in an empty directory, in place of an older run, or from the last checkpoint. */
 #include "train/trainer.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/shell.h"
 #include "base/str.h"
@@ -90,8 +91,12 @@ static enum status look(struct trainer *t, bool resume, bool overwrite)
 enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, bool overwrite,
                           struct arena *a)
 {
-    *t = (struct trainer){
-        .arena = a, .saved = -1, .turns = TURN_NONE, .log.fd = -1, .run.dir.fd = -1};
+    *t = (struct trainer){.arena = a,
+                          .saved = -1,
+                          .turns = TURN_NONE,
+                          .log.fd = -1,
+                          .run.dir.fd = -1,
+                          .claimed_ns = clock_ns()};
     t->summary = (struct run_summary){
         .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
     TRY(rundir_claim(&t->run, out_dir, !resume));
@@ -268,7 +273,9 @@ enum status trainer_open(struct trainer *t, const struct config *c, const struct
 void trainer_close(struct trainer *t)
 {
     struct failure kept;
+    int64_t iter;
     fail_keep(&kept);
+    if (saver_wait(&t->saver, &iter) != ST_OK) log_warning("%s", fail_message());
     if (t->log.fd >= 0) runlog_close(&t->log);
     evaluator_close(&t->evaluator);
     learner_close(&t->learner);

@@ -164,7 +164,7 @@ char *scene_timeless(enum command c, const char *out)
 {
     static const char *const varies[] = {
         "\"ms_",     "\"tokens_per_s\"", "\"run_tokens_per_s\"", "\"run_mfu\"",
-        "\"speed\"", "\"mfu\"",          "\"memory_peak\""};
+        "\"speed\"", "\"mfu\"",          "\"memory_peak\"",      "\"wall\""};
     char *text;
     size_t bytes;
     bool in_notes = false; /* about other programs that ran at the same time */

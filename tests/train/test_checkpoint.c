@@ -98,7 +98,8 @@ static enum status save(int64_t iter, double best_val_loss, int64_t best_iter)
                                  .eval_batches = 7,
                                  .config = "n_layer = 6\nout_dir = \"a\\b\"\n"};
     assert_int_equal(file_make_dirs(workdir_path("run")), ST_OK);
-    return checkpoint_save(run_dir(), tensors_of(values), TENSORS, &s);
+    static struct checkpoint_written written;
+    return checkpoint_save(run_dir(), tensors_of(values), TENSORS, &s, &written);
 }
 
 static void expect_loads(const struct checkpoint *c, int64_t iter)

@@ -5,6 +5,7 @@
 #include "../support/small.h"
 #include "../support/tiny.h"
 #include "../support/workdir.h"
+#include "base/clock.h"
 #include "base/file.h"
 
 #include <dlfcn.h>
@@ -281,6 +282,32 @@ static void test_the_run_directory(void **state)
     arena_release(&a);
 }
 
+/* The parts are what they say, and add up to the time that the training took. */
+static void test_wall_time_is_accounted_for(void **state)
+{
+    (void)state;
+    struct config c = small_config();
+    c.train.eval_interval = c.train.max_iters;
+    c.train.eval_iters = 1;
+    int64_t start_ns = clock_ns();
+    struct run_summary few = train(&c, NULL, 0);
+    double all_s = 1e-3 * clock_ms(start_ns, clock_ns()), sum_s = 0;
+    for (int i = 0; i < WALL_PARTS; i++) {
+        assert_true(few.wall_s[i] >= 0);
+        sum_s += few.wall_s[i];
+    }
+    assert_true(sum_s <= all_s && sum_s > 0.8 * all_s); /* closing it comes after */
+    assert_true(few.wall_s[WALL_STEPS] > 0 && few.wall_s[WALL_EVALUATION] > 0);
+    assert_true(few.wall_s[WALL_STARTUP] > 0 && few.wall_s[WALL_CHECKPOINTS] > 0);
+    assert_true(few.wall_s[WALL_TURNS] == 0);
+    c.train.eval_iters = 200;
+    struct run_summary many = train(&c, NULL, 0);
+    assert_true(many.wall_s[WALL_EVALUATION] > 20 * few.wall_s[WALL_EVALUATION]);
+    char text[WALL_TEXT];
+    assert_non_null(strstr(run_summary_wall(&many, text), " s: startup "));
+    assert_null(strstr(text, "turns"));
+}
+
 static int count_of(const char *text, const char *word)
 {
     int n = 0;
@@ -534,6 +561,7 @@ int main(void)
         cmocka_unit_test(test_evaluating_more_often_changes_nothing),
         cmocka_unit_test(test_the_loop_makes_the_steps),
         cmocka_unit_test(test_the_run_directory),
+        cmocka_unit_test(test_wall_time_is_accounted_for),
         cmocka_unit_test(test_samples_of_the_device),
         cmocka_unit_test(test_existing_run_is_protected),
         cmocka_unit_test(test_run_directory_is_locked),

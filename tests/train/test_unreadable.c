@@ -150,7 +150,7 @@ static enum status save(int64_t iter, double best_val_loss, int64_t best_iter)
                                  .best_val_loss = best_val_loss,
                                  .best_iter = best_iter,
                                  .config = "n_layer = 6\n"};
-    return checkpoint_save(&run, &t, 1, &s);
+    return checkpoint_save(&run, &t, 1, &s, &(struct checkpoint_written){0});
 }
 
 static void save_beside(const char *path)

@@ -1,0 +1,119 @@
+#include "train/trainer_end.h"
+
+#include "base/clock.h"
+#include "base/stats.h"
+#include "base/str.h"
+#include "train/sampler.h"
+
+#include <math.h>
+#include <unistd.h>
+
+enum { WARM_UP = 5 }; /* initial steps that medians exclude */
+
+/* Initial updates without statistics, because they warm caches and compile kernels. */
+int64_t trainer_warm_up(int64_t updates)
+{
+    return updates / 4 < WARM_UP ? updates / 4 : WARM_UP;
+}
+
+/* Model FLOPs utilisation of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
+ * a formula the plan's, over the measured peak. Above 1: the peak was measured too low. NAN: the
+ * peak is unknown. */
+double trainer_mfu(const struct trainer *t, double ms)
+{
+    const struct model *m = &t->learner.engine.program.model;
+    double each = model_flops_per_token(m, m->config.block_size);
+    double flops = each > 0 ? each * (double)t->facts.tokens : t->facts.flops;
+    return t->peak_flops > 0 ? flops / (ms * 1e-3) / t->peak_flops : NAN;
+}
+
+static double others_busy(const struct trainer *t)
+{
+    return host_others((struct host_work){0}, t->work, t->work_s) /
+           (double)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+void trainer_summarize(struct trainer *t)
+{
+    struct run_summary *s = &t->summary;
+    int64_t done = t->iter - t->begun, n = done < TRAINER_TIMED ? done : TRAINER_TIMED;
+    int64_t skip = trainer_warm_up(n);
+    struct stats ms = stats_of(t->step_ms + skip, (int)(n - skip));
+    s->iters = t->iter;
+    s->seconds = t->begun ? NAN : t->work_s;
+    s->ms_median = ms.n ? ms.median : NAN;
+    s->ms_std = ms.n > 1 ? ms.std : NAN;
+    s->tokens_per_s = ms.n ? (double)t->facts.tokens / ms.median * 1e3 : NAN;
+    s->mfu = ms.n ? trainer_mfu(t, ms.median) : NAN;
+    s->run_tokens_per_s = ms.n ? (double)t->facts.tokens / ms.mean * 1e3 : NAN;
+    s->run_mfu = ms.n ? trainer_mfu(t, ms.mean) : NAN;
+    s->others_busy = others_busy(t);
+    s->peak_rss = host_peak_bytes();
+    s->peak_measured = engine_measured_bytes(&t->learner.engine);
+    s->joules_per_token = NAN;
+    if (!t->gauge) return;
+    s->gauges = gauge_summarize(t->gauge);
+    if (!gauge_is_enough(&s->gauges)) s->gauges = (struct gauge_summary){0};
+    if (!s->gauges.samples) return;
+    if (t->turns != TURN_NONE) s->gauges.others = -1; /* those that wait for their turns */
+    if (s->gauges.energy_j >= 0 && t->gauged)
+        s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
+}
+
+void trainer_summarize_wall(struct trainer *t)
+{
+    int64_t all_ns = clock_ns() - t->claimed_ns;
+    for (int i = 0; i < WALL_PARTS; i++) all_ns -= i == WALL_OTHER ? 0 : t->wall_ns[i];
+    t->wall_ns[WALL_OTHER] = all_ns;
+    for (int i = 0; i < WALL_PARTS; i++) t->summary.wall_s[i] = (double)t->wall_ns[i] * 1e-9;
+}
+
+/* Generates a text, from the configured prompt if the data set has all of its characters. */
+static enum status sample_text(struct trainer *t, struct str *s)
+{
+    enum { LENGTH = 300 };
+    const struct config *c = t->config;
+    const struct vocabulary *v = &t->learner.dataset.vocabulary;
+    struct sampler_options o = {c->sample.temperature, c->sample.top_k, (uint32_t)c->train.seed,
+                                true};
+    struct sampler sampler;
+    int32_t first = 0, *prompt = &first, token;
+    int64_t n = 1;
+    if (vocabulary_encode(v, c->sample.start, t->arena, &prompt, &n) != ST_OK || n == 0) {
+        prompt = &first;
+        n = 1;
+    }
+    sampler_init(&sampler, &t->learner.engine, &o, t->arena);
+    sampler_start(&sampler, 0, prompt, n);
+    for (int64_t i = 0; i < n; i++) str_append(s, vocabulary_text(v, prompt[i]));
+    enum status st = ST_OK;
+    for (int i = 0; i < LENGTH; i++) {
+        TRY_OUT(st, sampler_next(&sampler, &token));
+        str_append(s, vocabulary_text(v, token));
+    }
+    str_append(s, "\n");
+out:
+    sampler_close(&sampler);
+    return st;
+}
+
+enum status trainer_write_samples(struct trainer *t)
+{
+    struct str s = {0};
+    enum status st = sample_text(t, &s);
+    if (st == ST_OK) st = rundir_write_text(&t->run.dir, "samples.txt", str_text(&s));
+    str_release(&s);
+    return st;
+}
+
+/* Returns `st` if it is an error already; its message is kept. */
+enum status trainer_write_summary(const struct trainer *t, enum status st)
+{
+    const struct dir *dir = &t->run.dir;
+    if (st == ST_OK) return rundir_write_summary(dir, &t->summary);
+    struct failure first;
+    fail_keep(&first);
+    if (rundir_write_summary(dir, &t->summary) != ST_OK) log_warning("%s", fail_message());
+    fail_restore(&first);
+    return st;
+}
