@@ -50,6 +50,8 @@ enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_COUNT };
 extern const char *const optimizer_words[]; /* "adamw" ...; ends with NULL */
 enum init_from { INIT_SCRATCH, INIT_RESUME };
 
+enum { CONFIG_AUTO = -1 }; /* a number that config_choose sets */
+
 struct config_model {
     enum model_kind kind; /* the table of models is in model/model.c */
     int64_t n_layer, n_head, n_embd, block_size;
@@ -60,7 +62,8 @@ struct config_model {
     int64_t d_ff; /* hidden width of the feed-forward layer; 0: 4 n_embd */
     double rope_theta;
     int64_t vocab_size; /* rows of the token embedding; 0: the number of tokens of the data set */
-    int64_t pad_vocab;  /* the vocabulary is rounded up to a multiple of this; 0: not padded */
+    /* The vocabulary is rounded up to a multiple of this; 0 and CONFIG_AUTO: it is not. */
+    int64_t pad_vocab;
 };
 
 enum { BATCH_SIZE_MOST = 65536 };
@@ -144,9 +147,10 @@ bool config_takes(const char *key, const char *value);
 struct config_chooser {
     bool records;                /* the device can capture a step and replay it */
     bool bfloat16_is_faster;     /* its matmuls are faster in bfloat16 than in float32 */
+    bool pads;                   /* they are faster if the vocabulary is a multiple of 64 */
     const struct config *before; /* of the run that goes on, which keeps its values; NULL: none */
 };
-/* Sets dtype and replay where they are auto, as a plan needs them. */
+/* Sets dtype, replay and pad_vocab where they are auto, as a plan needs them. */
 void config_choose(struct config *c, const struct config_chooser *by);
 /* Checks keys that depend on each other (more warm-up than decay steps: ST_USAGE) and values that
  * the chosen device does not support (ST_UNSUPPORTED). */

@@ -20,7 +20,7 @@ static const char *const packings[] = {"auto", "false", "true", NULL};
 const char *const optimizer_words[] = {"adamw", "sgd", NULL};
 _Static_assert(COUNT_OF(optimizer_words) == OPTIMIZER_COUNT + 1, "one word for each optimizer");
 static const char *const inits[] = {"scratch", "resume", NULL};
-static const char *const pads[] = {"0", "64", "128", NULL};
+static const char *const pads[] = {"auto", "0", "64", "128", NULL};
 
 /* The offset of a member, which must have this type: a row of the wrong kind does not compile. */
 #define AT(member, type) \
@@ -66,7 +66,7 @@ const struct field fields[] = {
     INT ("d_ff",           model.d_ff,           M, "0",        0, 262144,       "hidden width (gate and up channels) of the feed-forward layer of cs336; 0: 4 n_embd"),
     REAL("rope_theta",     model.rope_theta,     M, "10000",    1, MOST,         "base of the rotary position embedding of cs336"),
     INT ("vocab_size",     model.vocab_size,     M, "0",        0, 1000000,      "rows of the token embedding, at least as many as the data set has tokens; models that are only timed use random tokens below it; 0: as many as the data set has"),
-    PICK("pad_vocab",      model.pad_vocab,      M, "0",        pads,            "round the vocabulary up to a multiple of this number; 0: no padding"),
+    PICK("pad_vocab",      model.pad_vocab,      M, "auto",     pads,            "round the vocabulary up to a multiple of this number; 0: no padding; auto: 64 on a GPU, else 0"),
 
     TEXT("dataset",        data.dataset,         R, "shakespeare_char",          "data set to train on: the name of a folder in data_dir"),
     TEXT("data_dir",       data.data_dir,        P, "data",                      "folder that holds the data sets"),

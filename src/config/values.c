@@ -102,6 +102,12 @@ static void choice_print(const struct field *f, int chosen, struct str *s)
         str_append(s, f->choice[i]);
 }
 
+/* A number that the word auto stands for, until config_choose sets it. */
+static bool may_be_auto(const struct field *f)
+{
+    return f->choice && !strcmp(f->choice[0], "auto");
+}
+
 /* "1000", and "1e3" or "2.5e4" where that is a whole number. */
 static bool read_factor(const char *value, char **end, int64_t *ret)
 {
@@ -140,8 +146,9 @@ enum status field_set(const struct field *f, struct config *c, const char *value
     char *end;
     switch (f->kind) {
     case FIELD_INT: {
-        int64_t number = 0;
-        bool ok = read_whole(value, &number);
+        int64_t number = CONFIG_AUTO;
+        bool ok = may_be_auto(f) && !strcmp(value, "auto");
+        ok = ok || read_whole(value, &number);
         if (f->choice)
             ok = ok && choice_find(f, value) >= 0;
         else
@@ -207,7 +214,10 @@ void field_print(const struct field *f, const struct config *c, struct str *s)
     const void *member = member_of(c, f);
     switch (f->kind) {
     case FIELD_INT:
-        str_printf(s, "%lld", (long long)*(const int64_t *)member);
+        if (may_be_auto(f) && *(const int64_t *)member == CONFIG_AUTO)
+            str_append(s, "auto");
+        else
+            str_printf(s, "%lld", (long long)*(const int64_t *)member);
         break;
     case FIELD_REAL:
         print_real(s, *(const double *)member);
@@ -239,7 +249,8 @@ json_t *field_json(const struct field *f, const struct config *c)
     double x;
     switch (f->kind) {
     case FIELD_INT:
-        j = json_integer(*(const int64_t *)member_of(c, f));
+        x = (double)*(const int64_t *)member_of(c, f);
+        j = may_be_auto(f) && x == CONFIG_AUTO ? json_string("auto") : json_integer((json_int_t)x);
         break;
     case FIELD_REAL: /* print 1, not 1.0 */
         x = *(const double *)member_of(c, f);

@@ -1,6 +1,8 @@
 #include "engine/device.h"
 
 #include "base/log.h"
+#include "base/str.h"
+#include "model/model.h"
 
 #include <string.h>
 
@@ -57,23 +59,43 @@ static bool bfloat16_is_faster(const struct backend *b, int number)
     return backend_target(b, there, &t) == ST_OK && !b->devices.refuses(&t, DT_BF16, false);
 }
 
+static void say_chosen(bool types, bool replays, bool pads)
+{
+    const struct {
+        bool chosen;
+        const char *what, *instead;
+    } all[] = {{types, "dtype=bfloat16", "--dtype=float32"},
+               {replays, "replay=true", "--replay=false"},
+               {pads, "pad_vocab=64", "--pad_vocab=0"}};
+    struct str what = {0}, instead = {0};
+    for (int i = 0; i < COUNT_OF(all); i++) {
+        if (!all[i].chosen) continue;
+        str_printf(&what, "%s%s", what.len ? ", " : "", all[i].what);
+        str_printf(&instead, " %s", all[i].instead);
+    }
+    if (what.len)
+        log_info("chosen for speed: %s; to override,%s", str_text(&what), str_text(&instead));
+    str_release(&what);
+    str_release(&instead);
+}
+
 enum status device_choose(struct config *c, const struct config *before, bool say)
 {
     struct device d;
-    if (c->plan.dtype != PRECISION_AUTO && c->plan.replay != REPLAY_AUTO) return ST_OK;
+    bool types = c->plan.dtype == PRECISION_AUTO, replays = c->plan.replay == REPLAY_AUTO;
+    bool pads = c->model.pad_vocab == CONFIG_AUTO;
+    if (!types && !replays && !pads) return ST_OK;
     TRY(isa_limit(c->plan.isa));
     TRY(device_of(c, &d));
     struct config_chooser by = {.records = d.backend->recording,
                                 .bfloat16_is_faster = bfloat16_is_faster(d.backend, d.number),
+                                .pads =
+                                    !d.backend->host_memory && model_reads(&c->model, "pad_vocab"),
                                 .before = before};
-    bool types = c->plan.dtype == PRECISION_AUTO, replays = c->plan.replay == REPLAY_AUTO;
     config_choose(c, &by);
-    types &= c->plan.dtype != PRECISION_FLOAT32;
-    replays &= c->plan.replay == REPLAY_TRUE;
-    if (say && !before && (types || replays))
-        log_info("chosen for speed: %s%s%s; to override, %s%s", types ? "dtype=bfloat16" : "",
-                 types && replays ? ", " : "", replays ? "replay=true" : "",
-                 types ? "--dtype=float32 " : "", replays ? "--replay=false" : "");
+    if (say && !before)
+        say_chosen(types && c->plan.dtype != PRECISION_FLOAT32,
+                   replays && c->plan.replay == REPLAY_TRUE, pads && c->model.pad_vocab > 0);
     return ST_OK;
 }
 

@@ -11,9 +11,9 @@ const char *device_backend(const struct config *c);
 int device_number(const struct config *c);
 /* The configuration's device. Fails if this build has no such backend. */
 enum status device_of(const struct config *c, struct device *ret);
-/* Sets dtype and replay where they are auto (config_choose); `before` is the configuration of the
- * run that goes on, or NULL. `say`: one line tells of any choice for a new run but the plain one,
- * float32 without replay. Limits the instruction sets to plan.isa. */
+/* Sets dtype, replay and pad_vocab where they are auto (config_choose); `before` is the
+ * configuration of the run that goes on, or NULL. `say`: one line tells of any choice for a new run
+ * but the plain one, float32 without replay. Limits the instruction sets to plan.isa. */
 enum status device_choose(struct config *c, const struct config *before, bool say);
 /* Fails if the backend of that name cannot run the configuration, or does not exist (b NULL). */
 enum status device_check(const struct config *c, const struct backend *b, const char *name);

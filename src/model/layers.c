@@ -76,7 +76,7 @@ value model_norm(const struct model *m, struct graph *g, const char *name, value
 void model_pad_vocabulary(struct model *m)
 {
     int64_t pad = m->config.pad_vocab;
-    if (pad) m->padded_vocab = round_up(m->padded_vocab, pad);
+    if (pad > 0) m->padded_vocab = round_up(m->padded_vocab, pad);
 }
 
 int64_t model_kv_heads(const struct config_model *c)

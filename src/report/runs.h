@@ -56,7 +56,7 @@ struct run_figures {
     /* How it ended, in the words of summary.json: "finished", "nan"; NULL: it was killed, still
      * runs or is older. `why`: NULL: nothing more is known. */
     const char *end, *why;
-    const char *wall; /* "35.1 s: startup 1.2, steps 16.9, ..."; NULL: unknown */
+    const char *wall; /* "35.1 s = startup 1.2 + steps 16.9 + ..."; NULL: unknown */
     int64_t
         nan_iter; /* of the first loss in the log that is not a number, or of the end; -1: none */
 };

@@ -284,10 +284,10 @@ const char *run_summary_wall(const struct run_summary *s, char buffer[WALL_TEXT]
     double all = 0;
     int used;
     for (int i = 0; i < WALL_PARTS; i++) all += s->wall_s[i];
-    used = snprintf(buffer, WALL_TEXT, "%.1f s:", all);
+    used = snprintf(buffer, WALL_TEXT, "%.1f s =", all);
     for (int i = 0; i < WALL_PARTS; i++) {
         if (i == WALL_TURNS && !(s->wall_s[i] > 0)) continue;
-        used += snprintf(buffer + used, (size_t)(WALL_TEXT - used), "%s %s %.1f", i ? "," : "",
+        used += snprintf(buffer + used, (size_t)(WALL_TEXT - used), "%s %s %.1f", i ? " +" : "",
                          wall_words[i], s->wall_s[i]);
     }
     return buffer;

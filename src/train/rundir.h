@@ -86,7 +86,7 @@ enum status rundir_identity(const struct dir *dir, struct arena *a, const char *
 /* plan.txt and plan.json. */
 enum status rundir_write_plan(const struct dir *dir, const struct program *p);
 enum status rundir_write_summary(const struct dir *dir, const struct run_summary *s);
-/* "35.1 s: startup 1.2, steps 16.9, evaluation 8.1, checkpoints 0.4, other 0.5" */
+/* "35.1 s = startup 1.2 + steps 16.9 + evaluation 8.1 + checkpoints 0.4 + other 8.5" */
 enum { WALL_TEXT = 200 };
 const char *run_summary_wall(const struct run_summary *s, char buffer[WALL_TEXT]);
 void run_summary_print_json(const struct run_summary *s, struct str *out);

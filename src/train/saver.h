@@ -1,9 +1,9 @@
 /* saver.h - writes a checkpoint on a thread of its own, while the next steps run.
  *
  * The tensors must not change until saver_wait: on a GPU they are copies on the host, which only
- * the next save fills again. At most one checkpoint is being written. Whoever needs to know that it
- * is there, or that it could not be written, calls saver_wait: the next save, a stop, an error, the
- * end of the run. The thread takes no signals. */
+ * the next save fills again. At most one checkpoint is being written. saver_wait says whether it is
+ * there: the caller needs to know before the next save, a stop, an error's message, and the end of
+ * the run. The thread takes no signals. */
 #ifndef TRAIN_SAVER_H
 #define TRAIN_SAVER_H
 

@@ -11,7 +11,7 @@
 static struct arena arena;
 
 static void choose(const char *const *words, const struct config_chooser *by, const char *dtype,
-                   const char *replay)
+                   const char *replay, const char *pad_vocab)
 {
     struct config c;
     config_init(&c);
@@ -19,6 +19,7 @@ static void choose(const char *const *words, const struct config_chooser *by, co
     config_choose(&c, by);
     assert_string_equal(config_value_text(&c, "dtype", &arena), dtype);
     assert_string_equal(config_value_text(&c, "replay", &arena), replay);
+    assert_string_equal(config_value_text(&c, "pad_vocab", &arena), pad_vocab);
 }
 
 /* What the user sets stays, and so does what a run began with. */
@@ -29,24 +30,28 @@ static void test_choices(void **state)
     config_init(&before);
     before.plan.dtype = PRECISION_TFLOAT32;
     before.plan.replay = REPLAY_FALSE;
-    const struct config_chooser gpu = {.records = true, .bfloat16_is_faster = true},
-                                old_gpu = {.records = true}, amx = {.bfloat16_is_faster = true},
-                                cpu = {0}, resumed = {true, true, &before};
+    before.model.pad_vocab = 128;
+    const struct config_chooser gpu = {.records = true, .bfloat16_is_faster = true, .pads = true},
+                                old_gpu = {.records = true, .pads = true},
+                                amx = {.bfloat16_is_faster = true}, cpu = {0},
+                                resumed = {true, true, true, &before};
     static const char *const none[] = {NULL},
-                             *const both[] = {"dtype=float8", "--replay=False", NULL},
+                             *const all[] = {"dtype=float8", "--replay=False", "pad_vocab=0", NULL},
                              *const replay[] = {"--replay", NULL},
                              *const poison[] = {"poison=true", NULL},
-                             *const check[] = {"check_nan=true", NULL};
-    choose(none, &gpu, "bfloat16", "true");
-    choose(none, &old_gpu, "float32", "true");
-    choose(none, &amx, "bfloat16", "false");
-    choose(none, &cpu, "float32", "false");
-    choose(none, &resumed, "tfloat32", "false");
-    choose(both, &gpu, "float8", "false");
-    choose(replay, &cpu, "float32", "true");
-    choose(replay, &resumed, "tfloat32", "true");
-    choose(poison, &gpu, "bfloat16", "false");
-    choose(check, &gpu, "bfloat16", "false");
+                             *const check[] = {"check_nan=true", NULL},
+                             *const again[] = {"pad_vocab=0", "pad_vocab=auto", NULL};
+    choose(none, &gpu, "bfloat16", "true", "64");
+    choose(none, &old_gpu, "float32", "true", "64");
+    choose(none, &amx, "bfloat16", "false", "0");
+    choose(none, &cpu, "float32", "false", "0");
+    choose(none, &resumed, "tfloat32", "false", "128");
+    choose(all, &gpu, "float8", "false", "0");
+    choose(replay, &cpu, "float32", "true", "0");
+    choose(replay, &resumed, "tfloat32", "true", "128");
+    choose(poison, &gpu, "bfloat16", "false", "64");
+    choose(check, &gpu, "bfloat16", "false", "64");
+    choose(again, &gpu, "bfloat16", "true", "64");
 }
 
 static int teardown(void **state)

@@ -226,7 +226,7 @@ static void test_errors_name_the_line(void **state)
                    ":1: max_iters must be a whole number, 0 to 1000000000; got 5 * 1e9");
     assert_refused("max_iters = 0x10",
                    ":1: max_iters must be a whole number, 0 to 1000000000; got 0x10");
-    assert_refused("pad_vocab = 32", ":1: pad_vocab must be one of: 0, 64, 128; got 32");
+    assert_refused("pad_vocab = 32", ":1: pad_vocab must be one of: auto, 0, 64, 128; got 32");
     assert_refused("= 3\n", ":1: expected `key = value`, found `= 3`");
     assert_refused("n_head = 2\n# between\nn_head = 3\n",
                    ":3: n_head is set twice, first on line 1");

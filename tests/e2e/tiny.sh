@@ -37,6 +37,7 @@ threads = 1
 tune = off
 dtype = float32
 replay = false
+pad_vocab = 0
 EOF
 
 # expect CODE TEXT COMMAND...: checks the exit code, and that the output has TEXT.

@@ -304,7 +304,7 @@ static void test_wall_time_is_accounted_for(void **state)
     struct run_summary many = train(&c, NULL, 0);
     assert_true(many.wall_s[WALL_EVALUATION] > 20 * few.wall_s[WALL_EVALUATION]);
     char text[WALL_TEXT];
-    assert_non_null(strstr(run_summary_wall(&many, text), " s: startup "));
+    assert_non_null(strstr(run_summary_wall(&many, text), " s = startup "));
     assert_null(strstr(text, "turns"));
 }
 
