@@ -59,7 +59,8 @@ enum status suite_config(const struct suite_request *r, const char *file, const 
                          const char *more, struct config *ret, struct arena *a)
 {
     config_init(ret);
-    TRY(set_words(ret, "dtype=float32 replay=false pad_vocab=0", a)); /* each suite says what it changes */
+    /* Each suite says what it changes. */
+    TRY(set_words(ret, "dtype=float32 replay=false pad_vocab=0", a));
     if (file) TRY(config_read_text(ret, file, suite_text, a));
     TRY(set_words(ret, words, a));
     TRY(set_words(ret, more, a));
