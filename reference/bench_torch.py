@@ -78,7 +78,7 @@ class Training:
 
     def __init__(self, a):
         k = a.keys
-        multiple = k["pad_vocab"] or 1
+        multiple = 1 if k["pad_vocab"] in ("auto", "0") else int(k["pad_vocab"])
         s = gpt_torch.Shape(k["n_layer"], k["n_head"], k["n_embd"], k["block_size"],
                             -(-a.vocab_size // multiple) * multiple, k["bias"], k["gelu"],
                             k["dropout"])

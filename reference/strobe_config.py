@@ -10,7 +10,8 @@ import os
 DEFAULTS = {
     "n_layer": 12, "n_head": 12, "n_embd": 768, "d_ff": 0, "vocab_size": 0, "block_size": 1024,
     "dropout": 0.0, "bias": False,
-    "gelu": "erf", "pad_vocab": 0, "batch_size": 12, "gradient_accumulation_steps": 1, "seed": 1337,
+    "gelu": "erf", "pad_vocab": "auto", "batch_size": 12, "gradient_accumulation_steps": 1,
+    "seed": 1337,
     "learning_rate": 6e-4, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.95, "grad_clip": 1.0,
 }
 
