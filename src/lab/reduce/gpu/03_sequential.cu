@@ -17,11 +17,12 @@ KERNEL(256) reduce(float *sum, const ELEMENT *x, i64 n)
         i64 i = ((i64)blockIdx.x * CHUNKS + k) * 256 + t;
         __syncthreads(); /* all are done with the chunk before */
         part[t] = i < n ? to_float(x[i]) : 0;
-        for (int s = 128; s > 0; s /= 2) {
+        for (int s = 128; s > 1; s /= 2) {
             __syncthreads();
             if (t < s) part[t] += part[t + s];
         }
-        if (t == 0) all += part[0];
+        __syncthreads();
+        if (t == 0) all += part[0] + part[1]; /* the last step */
     }
     if (t == 0) atomicAdd(sum, all);
 }
