@@ -119,9 +119,11 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
         if (!*at) return ST_OK;
     }
     const char *const *name = ladder->sizes;
-    return fail(ST_USAGE, "--size takes up to %d sizes %s%s%s%s%s, each number 1 to 2^36; found %s",
+    return fail(ST_USAGE,
+                "--size takes up to %d sizes %s%s%s%s%s, each number 1 to 2^36, as in %s; found %s",
                 LAB_VIEW_SIZES, name[0], name[1] ? "x" : "", name[1] ? name[1] : "",
-                name[1] && name[2] ? "x" : "", name[1] && name[2] ? name[2] : "", words);
+                name[1] && name[2] ? "x" : "", name[1] && name[2] ? name[2] : "",
+                name[1] ? "4096x1024,512x512" : "4096,65536", *words ? words : "nothing");
 }
 
 static enum status read_dtype(const struct words *w, const struct device *d, enum dtype *ret)
@@ -152,15 +154,21 @@ static enum status find_rung(const char *name, const struct device *d, int *ret)
     return st;
 }
 
+/* A rung of this device or, if it has none of that name, of the other kind of device. */
 static enum status show_rung(const struct words *w, const struct device *d)
 {
     int i, n;
     int64_t bytes;
     struct str s = {0};
-    TRY(find_rung(w->show, d, &i));
-    const struct lab_rung *r = &lab_rungs(ladder, d, &n)[i];
-    const char *source = lab_source(r, &bytes);
-    if (r->options) str_printf(&s, "// compiled with %s\n", r->options);
+    enum status st = find_rung(w->show, d, &i);
+    const struct lab_rung *r = lab_rungs(ladder, d, &n);
+    if (st != ST_OK) {
+        r = r == ladder->of_gpu ? ladder->of_cpu : ladder->of_gpu;
+        for (i = 0; r[i].name && strcmp(r[i].name, w->show); i++) continue;
+        if (!r[i].name) return st;
+    }
+    const char *source = lab_source(&r[i], &bytes);
+    if (r[i].options) str_printf(&s, "// compiled with %s\n", r[i].options);
     str_append_bytes(&s, source, bytes);
     command_print(&s);
     return ST_OK;
@@ -206,7 +214,6 @@ static enum status draw(const struct sheet *s, const char *path, struct arena *a
         sheet_print_bars(&s->table[0], &m, a);
     enum status st = own_write(path, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
     markup_release(&m);
-    if (st == ST_OK) log_info("picture: %s", path);
     return st;
 }
 
@@ -222,14 +229,17 @@ static enum status finish(const struct lab_run *const *r, int runs, const struct
     load_warn(others);
     if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
     TRY(name_machine(&s, &r[0]->options->device, w, a));
+    if (w->save) TRY(sheet_write(&s, w->save));
+    if (w->svg) TRY(draw(&s, w->svg, a));
+    if (w->form.csv) s.tables = 1; /* the others are in the file */
+    for (int i = 0; i < s.tables && !w->save && !w->form.json; i++)
+        if (s.table[i].drawn_only) s.tables = i; /* there is neither a file nor a page */
     command_print_sheet(&s, &w->form);
     fflush(stdout);
-    if (w->save) {
-        TRY(sheet_write(&s, w->save));
+    if (w->svg) log_info("picture: %s", w->svg);
+    if (w->save)
         log_info("wrote %s; see it as a page with strobe report %s", w->save,
                  shell_word(w->save, a));
-    }
-    if (w->svg) TRY(draw(&s, w->svg, a));
     for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
     if (!wrong) return ST_OK;
     return fail(ST_NUMERIC, "%d rung%s computed something else; the table says where", wrong,
@@ -299,6 +309,8 @@ static enum status prepare(struct words *w, struct lab_options *o, int64_t size[
     o->samples = (int)w->samples;
     o->limit_ms = 1e3 * (double)w->limit;
     o->warm = w->warm;
+    if ((w->svg && !*w->svg) || (w->save && !*w->save))
+        return fail(ST_USAGE, "--svg and --save take the path of a file");
     if (w->svg) TRY(own_check_writable(w->svg, OWN_PICTURE));
     return w->save ? own_check_writable(w->save, OWN_BENCH) : ST_OK;
 }

@@ -198,27 +198,36 @@ static void find_ceiling(struct running *r)
     ret->ceiling_ms = bytes / rate * 1e3;
 }
 
-/* "moves 8 times the useful bytes, which explains 94 % of its time: ..." */
+/* "moves 8 times the useful bytes, which takes 94 % of its time at the ceiling's bandwidth; ..."
+ * NULL where memory need not be what limits it: the tensors are small, or may be in a cache. */
 static const char *why(const struct running *r, const struct lab_result *x)
 {
+    static const double LEAST_BYTES = 16 << 20, MOST = 1.15; /* of the ceiling's bandwidth */
     const struct lab_rung *rung = x->rung;
     double useful = r->ret->problem.bytes, moved = useful;
+    if (!r->ret->cold || useful < LEAST_BYTES) return NULL;
     if (rung->moved) moved = rung->moved(&r->ret->problem);
     double share = x->share * moved / useful; /* of its time, at the ceiling's bandwidth */
     const char *s =
         moved > 1.01 * useful
             ? arena_printf(r->arena, "moves %.3g times the useful bytes", moved / useful)
             : "moves only the useful bytes";
-    if (share >= 0.85)
+    if (share > MOST && moved > 1.01 * useful)
         s = arena_printf(r->arena,
-                         "%s, and memory moves them at %.0f %% of the ceiling's bandwidth: %s", s,
-                         100 * share, "nothing but bytes limits it");
+                         "would move %.3g times the useful bytes without caches; they keep a part",
+                         moved / useful);
+    else if (share >= 0.85)
+        s = arena_printf(r->arena,
+                         "%s, at %.0f %% of the ceiling's bandwidth: nothing but bytes limits it",
+                         s, 100 * share);
     else
-        s = arena_printf(
-            r->arena,
-            "%s, which takes %.0f %% of its time at the ceiling's bandwidth; the rest is %s", s,
-            100 * share, rung->bound ? rung->bound : "latency: too few bytes are under way");
-    if (x->previous.verdict.kind && x->previous.verdict.kind != VERDICT_FASTER && rung->no_gain)
+        s = arena_printf(r->arena,
+                         "%s, which takes %.0f %% of its time at the ceiling's bandwidth; the rest "
+                         "is %s",
+                         s, 100 * share,
+                         rung->bound ? rung->bound : "not explained: its row names no other limit");
+    enum verdict_kind kind = x->previous.verdict.kind;
+    if ((kind == VERDICT_SAME || kind == VERDICT_SLOWER) && rung->no_gain)
         s = arena_printf(r->arena, "%s. Not faster than the rung above: %s", s, rung->no_gain);
     return s;
 }

@@ -39,7 +39,7 @@ struct lab_result {
     double score;
     struct kernel_shape shape; /* of a GPU */
     struct kernel_resources resources;
-    /* Why it is as fast as it is, in a sentence made from these numbers; NULL: it has no time. */
+    /* Why it is as fast as it is, in a sentence made from these numbers; NULL: they do not say. */
     const char *why;
     double waves; /* blocks of the grid / blocks that the GPU holds at once; 0: unknown */
 };

@@ -21,7 +21,7 @@
     X(COLUMN_FIRST, "times_first", "x first", "speed relative to the first rung, in turns", true) \
     X(COLUMN_SHARE, "ceiling_percent", "% of ceiling", "time of the ceiling / time of the rung", true) \
     X(COLUMN_SCORE, "score_percent", "score", \
-      "share of the way from the first rung to the ceiling: log(first / rung) / log(first / ceiling)", true) \
+      "share of the way from the first rung (0) to the ceiling (100): log(first / rung) / log(first / ceiling)", true) \
     X(COLUMN_ERROR, "error", "error", "relative to double precision, by norm, the largest of all sizes", true) \
     X(COLUMN_GRID, "grid", "grid x block", "blocks x threads of a block", false) \
     X(COLUMN_REGISTERS, "registers", "regs", "registers of a thread", true) \
@@ -160,6 +160,7 @@ static void add_reasons(const struct lab_run *r, struct sheet *s, struct arena *
     };
     int n = 0;
     for (int i = 0; i < r->results; i++) n += r->result[i].why != NULL;
+    if (!n) return;
     struct table *t = &sheet_add(s, NULL, of_why, COUNT_OF(of_why), n, a)->table;
     for (int i = n = 0; i < r->results; i++) {
         if (!r->result[i].why) continue;
@@ -264,6 +265,22 @@ static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
                                sizes_of(r, a), r->tolerance));
 }
 
+/* Each size has a ceiling and caches of its own: what the notes of one size say. */
+static void note_sizes(struct sheet *s, const struct lab_run *r, struct arena *a)
+{
+    sheet_note(s, arena_printf(a,
+                               "%% of ceiling: the faster of %s of as many bytes, timed in turns "
+                               "with the rungs of a size, and of the record of strobe machine; run "
+                               "one size alone to see it",
+                               r->copy));
+    sheet_note(s, arena_printf(a,
+                               "calls go through as many sets of tensors as exceed twice the last "
+                               "cache, at most %d: small sizes may stay in the caches",
+                               TRIAL_SETS));
+    sheet_note(s, "every rung was compared with double precision at every size and at odd sizes, "
+                  "before and after the timing");
+}
+
 void lab_sheet(const struct lab_run *const *r, int runs, struct sheet *s, struct arena *a)
 {
     const struct lab_ladder *l = r[0]->options->ladder;
@@ -286,7 +303,10 @@ void lab_sheet(const struct lab_run *const *r, int runs, struct sheet *s, struct
                              .x = runs > 1 ? "useful_bytes" : NULL,
                              .unit = SHEET_GB_PER_S};
     if (runs == 1) add_reasons(r[0], s, a);
-    add_notes(r[runs - 1], s, a);
+    if (runs == 1)
+        add_notes(r[0], s, a);
+    else
+        note_sizes(s, r[0], a);
     add_sources(r[0], s, a);
     add_samples(r, runs, s, a);
 }

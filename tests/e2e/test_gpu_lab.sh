@@ -47,5 +47,8 @@ grep -q '"unit": "GB/s"' two.json || fail "no curves: $(head -c 3000 two.json)"
 env EMU_KERNEL_US=3000 $STROBE lab copy --device=cuda --samples=1 --size=500 --svg=bars.svg \
     >/dev/null || fail "--svg"
 grep -q "<svg" bars.svg && grep -q vectorized bars.svg || fail "no picture"
+expect 2 'take the path of a file' $STROBE lab copy --device=cuda --save=
+expect 2 'as in 4096x1024' $STROBE lab transpose --device=cuda --size=512
+$STROBE lab copy --device=cpu --show=bulk | grep -q cp.async.bulk || fail "--show of a GPU's rung"
 expect 1 'are free; choose a smaller --size' $STROBE lab copy --device=cuda --size=9999999999
 echo ok

@@ -167,6 +167,7 @@ static void test_wrong_rungs_get_no_time(void **state)
     assert_int_equal(r.results, 6);
     assert_null(r.result[0].left_out);
     assert_true(r.result[0].error == 0 && r.result[0].time.whole.median > 0);
+    assert_null(r.result[0].why); /* a small problem in the caches: memory does not explain it */
     for (int i = 1; i < r.results; i++) {
         print_message("%s: %s\n", r.result[i].rung->name, r.result[i].left_out);
         assert_true(r.result[i].wrong);
