@@ -20,7 +20,7 @@ static const int64_t redraw_ns = 100000000, plain_first_ns = 5000000000, plain_n
 
 static enum log_level level_shown = LOG_INFO;
 static const char *message_prefix = "";
-static bool line_live; /* an unfinished progress line is on the terminal */
+static _Atomic bool line_live; /* an unfinished progress line is on the terminal */
 
 void log_set_level(enum log_level level)
 {

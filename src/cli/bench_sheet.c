@@ -166,21 +166,6 @@ static enum status keep(const struct sheet *s, const struct bench_words *w, cons
     return ST_OK;
 }
 
-static enum status name_machine(struct sheet *s, const struct device *d, const char *command,
-                                struct arena *a)
-{
-    struct machine m;
-    TRY(machine_identify(&m, d, a));
-    s->device = ceilings_who(&m, a);
-    s->date = m.date;
-    s->version = version_number;
-    s->commit = version_commit;
-    s->command = command;
-    sheet_note(s, arena_printf(a, "%.10s, %s, strobe %s (%s).", m.date, s->device, version_number,
-                               version_commit));
-    return ST_OK;
-}
-
 static enum status check_suite_words(const struct bench_words *w)
 {
     for (int i = 0; i < w->words; i++)
@@ -225,7 +210,7 @@ static enum status measure(const struct subject *x, const struct bench_words *w,
     if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
     bool whole = !interrupt_noted();
     if (!whole) sheet_note(&s, "Stopped by Ctrl-C: these are the cells measured so far.");
-    TRY(name_machine(&s, &x->device, w->command, a));
+    TRY(command_name_machine(&s, &x->device, w->command, a));
     command_print_sheet(&s, &w->form);
     fflush(stdout);
     TRY(keep(&s, w, folder, a));

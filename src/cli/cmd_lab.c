@@ -8,7 +8,6 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device.h"
-#include "cli/version.h"
 #include "lab/accumulate.h"
 #include "lab/run.h"
 #include "present/markup.h"
@@ -97,11 +96,13 @@ static const struct lab_ladder *ladder; /* that cmd_lab found */
  * follows it, a comma or the end; NULL: malformed. */
 static const char *read_one_size(const char *at, int64_t ret[LAB_SIZES])
 {
+    int64_t most = INT64_C(1) << 36; /* of the product */
     for (int i = 0; i < LAB_SIZES && ladder->sizes[i]; i++) {
         char *end;
         long long x = strtoll(at, &end, 10);
         bool last = i + 1 == LAB_SIZES || !ladder->sizes[i + 1];
-        if (end == at || x < 1 || x > INT64_C(1) << 36) return NULL;
+        if (end == at || x < 1 || x > most) return NULL;
+        most /= x;
         if (last ? *end && *end != ',' : *end != 'x') return NULL;
         ret[i] = x;
         at = end + !last;
@@ -120,7 +121,8 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
     }
     const char *const *name = ladder->sizes;
     return fail(ST_USAGE,
-                "--size takes up to %d sizes %s%s%s%s%s, each number 1 to 2^36, as in %s; found %s",
+                "--size takes up to %d sizes %s%s%s%s%s of at most 2^36 elements, as in %s; found "
+                "%s",
                 LAB_VIEW_SIZES, name[0], name[1] ? "x" : "", name[1] ? name[1] : "",
                 name[1] && name[2] ? "x" : "", name[1] && name[2] ? name[2] : "",
                 name[1] ? "4096x1024,512x512" : "4096,65536", *words ? words : "nothing");
@@ -183,26 +185,15 @@ static enum status show_ptx(const struct words *w, const struct lab_options *o)
         return fail(ST_UNSUPPORTED, "--ptx shows what the compiler makes of a kernel for a GPU; "
                                     "use --show for a CPU");
     TRY(find_rung(w->ptx, &o->device, &i));
+    struct arena a = {0};
     enum status st = lab_bench_open(&b, ladder, &o->device, o->dtype);
+    const char *why = st == ST_OK ? lab_bench_refuses(&b, i, &a) : NULL;
+    if (why) st = fail(ST_UNSUPPORTED, "%s %s", w->ptx, why);
     if (st == ST_OK) st = lab_bench_assembly(&b, i, &s);
     lab_bench_close(&b);
+    arena_release(&a);
     command_print(&s);
     return st;
-}
-
-static enum status name_machine(struct sheet *s, const struct device *d, const struct words *w,
-                                struct arena *a)
-{
-    struct machine m;
-    TRY(machine_identify(&m, d, a));
-    s->device = ceilings_who(&m, a);
-    s->date = m.date;
-    s->version = version_number;
-    s->commit = version_commit;
-    s->command = w->command;
-    sheet_note(s, arena_printf(a, "%.10s, %s, strobe %s (%s).", m.date, s->device, version_number,
-                               version_commit));
-    return ST_OK;
 }
 
 static enum status draw(const struct sheet *s, const char *path, struct arena *a)
@@ -217,33 +208,51 @@ static enum status draw(const struct sheet *s, const char *path, struct arena *a
     return st;
 }
 
+/* The files of a result; the table is printed even if they cannot be written. */
+static enum status keep(const struct sheet *s, const struct words *w, struct arena *a)
+{
+    if (w->save) TRY(sheet_write(s, w->save));
+    return w->svg ? draw(s, w->svg, a) : ST_OK;
+}
+
+static void print(struct sheet *s, const struct words *w)
+{
+    if (w->form.csv) s->tables = 1; /* the others are in the file */
+    for (int i = 0; i < s->tables && !w->save && !w->form.json; i++)
+        if (s->table[i].drawn_only) s->tables = i; /* there is neither a file nor a page */
+    command_print_sheet(s, &w->form);
+    fflush(stdout);
+}
+
 /* Prints and keeps the runs; fails if a rung was wrong. */
 static enum status finish(const struct lab_run *const *r, int runs, const struct words *w,
                           struct load *load, struct arena *a)
 {
     struct sheet s;
+    struct failure lost;
     char words[LOAD_WORDS];
     double others = load_others(load);
     int wrong = 0;
     lab_sheet(r, runs, &s, a);
     load_warn(others);
     if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
-    TRY(name_machine(&s, &r[0]->options->device, w, a));
-    if (w->save) TRY(sheet_write(&s, w->save));
-    if (w->svg) TRY(draw(&s, w->svg, a));
-    if (w->form.csv) s.tables = 1; /* the others are in the file */
-    for (int i = 0; i < s.tables && !w->save && !w->form.json; i++)
-        if (s.table[i].drawn_only) s.tables = i; /* there is neither a file nor a page */
-    command_print_sheet(&s, &w->form);
-    fflush(stdout);
+    TRY(command_name_machine(&s, &r[0]->options->device, w->command, a));
+    enum status kept = keep(&s, w, a);
+    fail_keep(&lost);
+    print(&s, w);
+    for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
+    if (wrong)
+        return fail(ST_NUMERIC, "%d rung%s computed something else; the table says where", wrong,
+                    wrong == 1 ? "" : "s");
+    if (kept != ST_OK) {
+        fail_restore(&lost);
+        return kept;
+    }
     if (w->svg) log_info("picture: %s", w->svg);
     if (w->save)
         log_info("wrote %s; see it as a page with strobe report %s", w->save,
                  shell_word(w->save, a));
-    for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
-    if (!wrong) return ST_OK;
-    return fail(ST_NUMERIC, "%d rung%s computed something else; the table says where", wrong,
-                wrong == 1 ? "" : "s");
+    return ST_OK;
 }
 
 /* One progress for the runs of all sizes. */
@@ -273,7 +282,8 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
         TRY(ceilings_get(&m, &o->device, a));
     interrupt_catch();
     progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
-    for (; p.run < sizes && st == ST_OK; p.run++) {
+    struct failure why;
+    while (p.run < sizes && st == ST_OK && !interrupt_noted()) {
         struct lab_options *one = ARENA_NEW(a, struct lab_options, 1);
         struct lab_run *r = ARENA_NEW(a, struct lab_run, 1);
         *one = *o;
@@ -283,12 +293,17 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
         one->user = &p;
         memcpy(one->n, size[p.run], sizeof one->n);
         st = lab_run(one, r, a);
-        done[p.run] = r;
+        if (st == ST_OK) done[p.run++] = r;
     }
+    if (st == ST_OK && interrupt_noted())
+        st = fail(ST_INTERRUPTED, "stopped: the table has what was measured so far");
+    fail_keep(&why);
     progress_end(&p.progress);
     interrupt_release();
-    TRY(st);
-    return finish(done, sizes, w, &load, a);
+    enum status finished = p.run ? finish(done, p.run, w, &load, a) : ST_OK;
+    if (st == ST_OK) return finished;
+    fail_restore(&why); /* the sizes before it are printed all the same */
+    return st;
 }
 
 static enum status prepare(struct words *w, struct lab_options *o, int64_t size[][LAB_SIZES],
@@ -342,7 +357,7 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
     struct arena a = {0};
     struct lab_options o = {.ladder = ladder};
     int64_t size[LAB_VIEW_SIZES][LAB_SIZES] = {0};
-    int sizes;
+    int sizes = 0;
     w.command = command_text(arena_printf(&a, "lab %s", ladder->name), argc, argv, &a);
     enum status st = opt_parse(options, &argc, argv, NULL);
     if (st == ST_OK && argc)

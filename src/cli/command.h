@@ -13,6 +13,7 @@
 #include "graph/op.h"
 
 struct config;
+struct device;
 struct json_t;
 struct sheet;
 struct str;
@@ -53,6 +54,9 @@ enum status command_read_size(const char *option, const char *text, int64_t *ret
 /* Both print to stdout and release what they print. */
 void command_print(struct str *s);
 void command_print_json(struct json_t *j);
+/* Says in a sheet what it was measured on, when, and by which command of which version. */
+enum status command_name_machine(struct sheet *s, const struct device *d, const char *command,
+                                 struct arena *a);
 /* Prints a sheet to stdout in one of its forms. */
 void command_print_sheet(const struct sheet *s, const struct table_form *f);
 

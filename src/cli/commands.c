@@ -2,9 +2,11 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "cli/version.h"
 #include "config/config.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
+#include "view/ceilings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -232,6 +234,21 @@ void command_print_json(struct json_t *j)
     struct str s = {0};
     json_print(j, &s);
     command_print(&s);
+}
+
+enum status command_name_machine(struct sheet *s, const struct device *d, const char *command,
+                                 struct arena *a)
+{
+    struct machine m;
+    TRY(machine_identify(&m, d, a));
+    s->device = ceilings_who(&m, a);
+    s->date = m.date;
+    s->version = version_number;
+    s->commit = version_commit;
+    s->command = command;
+    sheet_note(s, arena_printf(a, "%.10s, %s, strobe %s (%s).", m.date, s->device, version_number,
+                               version_commit));
+    return ST_OK;
 }
 
 void command_print_sheet(const struct sheet *s, const struct table_form *f)

@@ -1,5 +1,6 @@
 #include "lab/run.h"
 
+#include "base/free_memory.h"
 #include "base/interrupt.h"
 #include "base/threads.h"
 #include "measure/stopwatch.h"
@@ -28,6 +29,7 @@ struct running {
     struct lab_trial trial;
     void *from[TRIAL_SETS], *to[TRIAL_SETS]; /* of the ceiling's copy */
     int64_t copied;                          /* bytes of it */
+    int64_t calls;                           /* so far; on a GPU those that were captured */
     struct timed_rung timed[LAB_RUNGS + 1];
     struct arena *arena;
 };
@@ -62,11 +64,11 @@ static enum status check_rung(struct running *r, const struct lab_trial *t, int 
     return ST_OK;
 }
 
-/* All rungs on one size. */
-static enum status check_all(struct running *r, const struct lab_trial *t, int set)
+/* All rungs on one size. `stops`: at a signal. */
+static enum status check_all(struct running *r, const struct lab_trial *t, int set, bool stops)
 {
     for (int i = 0; i < r->bench.rungs; i++) {
-        if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
+        if (stops && interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
         if (!r->ret->result[i].left_out) TRY(check_rung(r, t, i, set));
     }
     return ST_OK;
@@ -79,7 +81,7 @@ static enum status check_odd(struct running *r)
         struct lab_trial t;
         enum status st = lab_trial_open(&t, &r->bench, l->odd[k], 1);
         show(r, CHECKED * k / LAB_ODD, "checks");
-        if (st == ST_OK) st = check_all(r, &t, 0);
+        if (st == ST_OK) st = check_all(r, &t, 0, true);
         lab_trial_close(&t);
         TRY(st);
     }
@@ -88,11 +90,12 @@ static enum status check_odd(struct running *r)
 
 /* --- times ------------------------------------------------------------------------------------ */
 
-static enum status start(void *user, int i)
+/* All contenders go on from set to set together: none finds what the one before it touched. */
+static enum status start(void *user, int)
 {
     const struct timed_rung *t = user;
-    const struct running *r = t->r;
-    int set = i % r->trial.sets;
+    struct running *r = t->r;
+    int set = (int)(r->calls++ % r->trial.sets);
     if (t->rung >= 0) return lab_trial_start(&r->trial, t->rung, set);
     if (r->o->device.backend->texts)
         return r->o->device.backend->memory.copy(r->bench.context, r->to[set], r->from[set],
@@ -106,9 +109,13 @@ static enum status start(void *user, int i)
     return ST_OK;
 }
 
+/* A captured graph touches the same sets each time it is replayed, so it has to touch all. */
 static enum status sample(void *user, int calls, double *ret_ms)
 {
-    return stopwatch_time(&((struct timed_rung *)user)->watch, calls, ret_ms);
+    struct timed_rung *t = user;
+    int sets = t->r->trial.sets;
+    bool records = t->r->o->device.backend->recording;
+    return stopwatch_time(&t->watch, records && calls < sets ? sets : calls, ret_ms);
 }
 
 static void show_times(void *user, double done_ms, double expected_ms)
@@ -277,21 +284,41 @@ static void choose_sets(const struct running *r)
     if (d->backend->devices.describe(d->number, &f) != ST_OK) return;
     int64_t sets = 1 + 2 * f.cache_bytes / bytes;
     if (!r->o->warm) r->ret->sets = sets < TRIAL_SETS ? (int)sets : TRIAL_SETS;
-    r->ret->cold = r->ret->sets == sets;
+    r->ret->cold = f.cache_bytes > 0 && r->ret->sets == sets;
+}
+
+/* Bytes of the host while the inputs are made: floats, the inputs in their type and as doubles, the
+ * solution; checks then need less. */
+static double host_bytes(const struct lab_problem *p)
+{
+    double inputs = 0;
+    for (int i = 0; i < LAB_INPUTS; i++) inputs += (double)p->in[i];
+    double of_input = (double)sizeof(float) + (double)dtype_size(p->dtype) + (double)sizeof(double);
+    return inputs * of_input + (double)p->out * 3 * (double)sizeof(double);
+}
+
+static enum status check_fits(const struct running *r, const char *where, double needed,
+                              int64_t free)
+{
+    if (free < 0 || needed <= 0.9 * (double)free) return ST_OK;
+    return fail(ST_UNSUPPORTED,
+                "%s at %s needs %.4g GiB of %s, and %.4g GiB are free; choose a smaller --size",
+                r->bench.ladder->name, size_text(r->bench.ladder, r->ret->problem.n, r->arena),
+                needed / (1 << 30), where, (double)free / (1 << 30));
 }
 
 /* A sentence before memory is taken. */
 static enum status check_room(const struct running *r)
 {
     const struct device *d = &r->o->device;
-    int64_t free = d->backend->devices.free_memory(d->number);
-    double needed =
+    double host = host_bytes(&r->ret->problem);
+    double device =
         (double)r->ret->sets * ((double)lab_set_bytes(&r->ret->problem) + (double)r->copied * 2);
-    if (free < 0 || needed <= 0.9 * (double)free) return ST_OK;
-    return fail(ST_UNSUPPORTED,
-                "%s needs %.3g GiB of memory at %s, and %.3g GiB are free; choose a smaller --size",
-                r->bench.ladder->name, needed / (1 << 30),
-                size_text(r->bench.ladder, r->ret->problem.n, r->arena), (double)free / (1 << 30));
+    if (!d->backend->host_memory) {
+        TRY(check_fits(r, "the GPU's memory", device, d->backend->devices.free_memory(d->number)));
+        device = 0;
+    }
+    return check_fits(r, "memory", host + device, free_memory_bytes());
 }
 
 static enum status open_ceiling(struct running *r)
@@ -327,10 +354,10 @@ static enum status run(struct running *r)
     TRY(check_room(r));
     TRY(check_odd(r));
     TRY(lab_trial_open(&r->trial, &r->bench, n, ret->sets));
-    TRY(check_all(r, &r->trial, 0));
+    TRY(check_all(r, &r->trial, 0, true));
     TRY(open_ceiling(r));
     TRY(time_all(r));
-    TRY(check_all(r, &r->trial, ret->sets - 1));
+    TRY(check_all(r, &r->trial, ret->sets - 1, false));
     for (int i = 0; i < ret->results; i++)
         if (!ret->result[i].left_out) TRY(resources_of(r, i));
     find_ceiling(r);

@@ -181,6 +181,12 @@ static enum status launch(const struct lab_trial *t, int rung, struct lab_call *
     void *argument[1 + LAB_INPUTS + LAB_SIZES];
     int n = 0;
     b->rung[rung].shape(&t->problem, &shape);
+    enum { MOST = 65535 }; /* of the second dimension of every GPU's grid */
+    if (shape.grid[1] > MOST)
+        return fail(ST_UNSUPPORTED,
+                    "this size makes a grid of %u x %u blocks, and a GPU takes at most %d in the "
+                    "second dimension; choose a smaller --size",
+                    shape.grid[0], shape.grid[1], MOST);
     argument[n++] = &c->out;
     for (int i = 0; i < LAB_INPUTS && t->problem.in[i]; i++) argument[n++] = &c->in[i];
     for (int i = 0; i < LAB_SIZES && b->ladder->sizes[i]; i++) argument[n++] = &c->n[i];

@@ -82,12 +82,43 @@ static enum status finish_save(struct trainer *t)
     return ST_OK;
 }
 
+/* The run directory is not where it was. `st` and `why`: of saving into it all the same. */
+static enum status fail_moved(const struct trainer *t, const struct failure *moved, enum status st,
+                              const struct failure *why)
+{
+    char now[4096];
+    long long iter = t->iter, most = t->config->train.max_iters;
+    if (!dir_now(&t->run.dir, now, sizeof now))
+        return fail(ST_IO, "%s: stopped after %lld of %lld iterations; nothing could be saved",
+                    moved->message, iter, most);
+    if (st != ST_OK)
+        return fail(ST_IO, "%s: stopped after %lld of %lld iterations; %s", moved->message, iter,
+                    most, why->message);
+    return fail(ST_IO,
+                "%s: stopped after %lld of %lld iterations; the checkpoint is saved there. "
+                "Continue with\n  strobe train %s --init_from=resume",
+                moved->message, iter, most, shell_word(now, t->arena));
+}
+
+/* For a save whose failure is noticed later: where the run directory was moved, that is why. */
+static enum status finish_late_save(struct trainer *t)
+{
+    struct failure moved, why;
+    enum status st = finish_save(t);
+    if (st == ST_OK) return ST_OK;
+    fail_keep(&why);
+    enum status place = dir_check(&t->run.dir);
+    fail_keep(&moved);
+    fail_restore(&why);
+    return place == ST_OK ? st : fail_moved(t, &moved, st, &why);
+}
+
 /* The same where a failure was met already, which stays the one to report. */
 static void finish_save_after(struct trainer *t)
 {
     struct failure first;
     fail_keep(&first);
-    if (finish_save(t) != ST_OK) log_warning("%s", fail_message());
+    if (finish_late_save(t) != ST_OK) log_warning("%s", fail_message());
     fail_restore(&first);
 }
 
@@ -133,7 +164,7 @@ static enum status take_turn(struct trainer *t)
                                ms};
     if (t->turn.number > 0 && line.iters > 0) TRY(logged(t, runlog_turn(&t->log, &line)));
     TRY(log_samples(t, true));
-    TRY(finish_save(t)); /* the others have the machine to themselves */
+    TRY(finish_late_save(t)); /* the others have the machine to themselves */
     progress_pause(&t->progress);
     stop_clock(t);
     int64_t since_ns = clock_ns();
@@ -193,24 +224,6 @@ static enum status save_here(struct trainer *t, bool now)
     return st;
 }
 
-/* The run directory is not where it was. `st` and `why`: of saving into it all the same. */
-static enum status fail_moved(const struct trainer *t, const struct failure *moved, enum status st,
-                              const struct failure *why)
-{
-    char now[4096];
-    long long iter = t->iter, most = t->config->train.max_iters;
-    if (!dir_now(&t->run.dir, now, sizeof now))
-        return fail(ST_IO, "%s: stopped after %lld of %lld iterations; nothing could be saved",
-                    moved->message, iter, most);
-    if (st != ST_OK)
-        return fail(ST_IO, "%s: stopped after %lld of %lld iterations; %s", moved->message, iter,
-                    most, why->message);
-    return fail(ST_IO,
-                "%s: stopped after %lld of %lld iterations; the checkpoint is saved there. "
-                "Continue with\n  strobe train %s --init_from=resume",
-                moved->message, iter, most, shell_word(now, t->arena));
-}
-
 /* A moved directory still gets its checkpoint. Then training stops: the user no longer knows where
  * it writes. A save that fails may have lost its directory meanwhile, so it looks again. */
 static enum status save(struct trainer *t, bool now)
@@ -219,6 +232,10 @@ static enum status save(struct trainer *t, bool now)
     enum status place = dir_check(&t->run.dir);
     fail_keep(&moved);
     enum status st = finish_save(t);
+    if (st != ST_OK && now) { /* the last chance for these weights, whatever became of older ones */
+        log_warning("%s", fail_message());
+        st = ST_OK;
+    }
     if (st == ST_OK && t->saved != t->iter) st = save_here(t, now || place != ST_OK);
     if (place == ST_OK && st == ST_OK) return ST_OK;
     fail_keep(&why);
@@ -349,8 +366,16 @@ static enum status save_whole(struct trainer *t, enum status st)
     struct failure first;
     fail_keep(&first);
     if (t->iter == 0) return st;
-    if (save_timed(t, true) != ST_OK && t->saved != t->iter) {
-        log_warning("%s", fail_message());
+    enum status saved = save_timed(t, true);
+    struct failure why_not;
+    fail_keep(&why_not);
+    if (saved != ST_OK && dir_check(&t->run.dir) != ST_OK) {
+        log_warning("%s", first.message);
+        fail_restore(&why_not); /* it says where the checkpoint is, or that there is none */
+        return saved;
+    }
+    if (saved != ST_OK && t->saved != t->iter) {
+        log_warning("%s", why_not.message);
         fail_restore(&first);
         return st;
     }
@@ -372,7 +397,7 @@ static enum status run_to(struct trainer *t, int64_t last)
     int64_t started = t->iter, lookahead = learner_lookahead(l), since_ns = clock_ns();
     for (;;) {
         if (stopped == ST_OK && saver_done(&t->saver)) {
-            stopped = finish_save(t);
+            stopped = finish_late_save(t);
             if (stopped != ST_OK) fail_keep(&first);
         }
         while (started < last && started - t->iter <= lookahead && stopped == ST_OK &&
@@ -392,6 +417,7 @@ static enum status run_to(struct trainer *t, int64_t last)
         if (warm && !t->working) set_working(t, t->working = true);
         enum status st = learner_finish(l, t->iter, &s);
         t->whole &= st == ST_OK; /* weights that are not numbers are not saved */
+        if (st != ST_OK && stopped != ST_OK) log_warning("%s", first.message);
         TRY(st);
         t->gauged += warm;
         int64_t now_ns = clock_ns();
@@ -502,7 +528,7 @@ enum status trainer_run(struct trainer *t)
     open_gauge(t);
     enum status st = loop(t);
     if (st == ST_OK)
-        st = finish_save(t);
+        st = finish_late_save(t);
     else
         finish_save_after(t);
     st = advise(t, st);

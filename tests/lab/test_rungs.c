@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -195,6 +196,45 @@ static void test_impossible_times(void **state)
     arena_release(&a);
 }
 
+/* A rung that is slower than a sample needs makes one call for each; the next call is on the next
+ * set all the same, also of the next rung. */
+enum { SEEN = 256 };
+static const void *seen[SEEN];
+static int calls_seen;
+static void notes_its_set(const struct lab_call *c)
+{
+    copy(c);
+    usleep(300);
+    if (c->n[0] == 5000 && calls_seen < SEEN) seen[calls_seen++] = c->out;
+}
+
+static void test_calls_go_through_all_sets(void **state)
+{
+    (void)state;
+    static const struct lab_rung slow[] = {
+        ROW(notes_its_set),
+        {.name = "again", .file = "copy/cpu/03_floats.c", .run = {[ISA_PLAIN] = notes_its_set}},
+        {0}};
+    struct lab_ladder ladder = faulty;
+    struct lab_options o = {.ladder = &ladder, .device = *cpu(), .dtype = DT_F32};
+    struct arena a = {0};
+    struct lab_run r;
+    int distinct = 0;
+    ladder.of_cpu = slow;
+    o.samples = 40;
+    o.limit_ms = 1000;
+    calls_seen = 0;
+    assert_int_equal(lab_run(&o, &r, &a), ST_OK);
+    if (r.sets < 8) skip(); /* no cache is known here */
+    for (int i = 0; i < calls_seen; i++) {
+        bool is_new = true;
+        for (int k = 0; k < i; k++) is_new &= seen[k] != seen[i];
+        distinct += is_new;
+    }
+    assert_true(calls_seen >= 80 && distinct >= (r.sets < 40 ? r.sets / 2 : 20));
+    arena_release(&a);
+}
+
 /* Ratios by hand: a rung half way, by ratios, between the first and the ceiling. */
 static void test_ceiling_is_the_faster_of_two(void **state)
 {
@@ -220,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_files_begin_with_their_idea),
         cmocka_unit_test(test_wrong_rungs_get_no_time),
         cmocka_unit_test(test_impossible_times),
+        cmocka_unit_test(test_calls_go_through_all_sets),
         cmocka_unit_test(test_ceiling_is_the_faster_of_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,10 +50,10 @@ static void chunks(const struct lab_problem *p, struct kernel_shape *ret)
     of_blocks(ceil_div(p->n[0], THREADS * CHUNKS), ret);
 }
 
-/* Enough blocks to fill any GPU of today some times, but no block without work. */
+/* As many blocks as an H100 holds at once, but no block without work. */
 static void few(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    enum { MOST = 1056 }; /* eight for each multiprocessor of an H100 */
+    enum { MOST = 1056 }; /* eight for each of its 132 multiprocessors */
     of_blocks(min_i64(ceil_div(p->n[0], THREADS * 16), MOST), ret);
 }
 

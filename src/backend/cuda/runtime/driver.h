@@ -34,7 +34,8 @@
 #define NVRTC_LIST(F)                                                                             \
     F(nvrtcVersion) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcCompileProgram)           \
     F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog)         \
-    F(nvrtcGetPTXSize) F(nvrtcGetPTX) F(nvrtcGetErrorString) F(nvrtcGetNumSupportedArchs) F(nvrtcGetSupportedArchs)
+    F(nvrtcGetPTXSize) F(nvrtcGetPTX) F(nvrtcGetErrorString) F(nvrtcGetNumSupportedArchs)         \
+    F(nvrtcGetSupportedArchs)
 /* clang-format on */
 
 /* A function as a member of its library's table, and as a symbol. */

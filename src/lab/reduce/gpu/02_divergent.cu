@@ -1,8 +1,9 @@
 /* 02_divergent.cu - a tree in shared memory; every second thread works.
  *
  * The block adds 256 elements in eight steps, CHUNKS times, and makes one atomic addition in the
- * end. In step s the threads whose number is a multiple of 2s work. They are spread over all warps,
- * so every warp runs every step with half, a quarter, an eighth of its lanes: the warps diverge. */
+ * end. In step s the threads whose number is a multiple of 2s work. Up to s = 16 they are spread
+ * over all warps, so every warp runs with half, a quarter, an eighth of its lanes: the warps
+ * diverge. */
 #include "device.cuh"
 
 #define CHUNKS 16

@@ -1,9 +1,8 @@
 /* 03_sequential.cu - the same tree; the first half of the threads works.
  *
  * In step s threads 0 ... s - 1 add element t + s to element t. The threads that work are
- * neighbours, so whole warps drop out, and neighbours touch neighbouring words: no divergence until
- * the last warp, no bank conflicts. The loads, the additions and the barriers are as many as
- * before. */
+ * neighbours, so whole warps drop out from the first step on, and no warp diverges until only one
+ * is left. The loads, the additions and the barriers are as many as before. */
 #include "device.cuh"
 
 #define CHUNKS 16

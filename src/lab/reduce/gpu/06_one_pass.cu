@@ -34,6 +34,7 @@ KERNEL(256) reduce(float *sum, const ELEMENT *x, i64 n)
     }
     __syncthreads();
     if (!last) return;
+    __threadfence(); /* the sums are read after the count */
     a = 0;
     for (unsigned k = threadIdx.x; k < gridDim.x; k += 256) a += __ldcg(&sum_of_block[k]);
     a = block_sum<256>(a);
