@@ -48,6 +48,12 @@ void str_append_bytes(struct str *s, const void *bytes, int64_t n)
     s->data[s->len] = '\0';
 }
 
+char *str_room(struct str *s, int64_t n)
+{
+    reserve(s, n);
+    return s->data + s->len;
+}
+
 const char *str_text(const struct str *s)
 {
     return s->data ? s->data : "";

@@ -1,0 +1,128 @@
+/* strobe tokenize, strobe detokenize: text to the ids of a tokenizer, and back. */
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/str.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "text/transcode.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct words {
+    const char *tokenizer, *file;
+    bool jsonl, raw, special;
+};
+
+/* A bar in MB. The size of a pipe is not known: it has none. */
+struct shown {
+    struct progress progress;
+    int64_t bytes;
+};
+
+static void show(void *user, int64_t bytes)
+{
+    struct shown *s = user;
+    char done[32];
+    str_bytes(done, (double)bytes);
+    progress_show(&s->progress, min_i64(bytes, s->bytes) / 1000000, done);
+}
+
+static int64_t size_of(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? info.st_size : 0;
+}
+
+static enum status run_on(const struct words *w, int fd, const struct tokenizer *tokenizer,
+                          const char *what, enum status (*work)(const struct transcode *t))
+{
+    struct shown shown = {.bytes = size_of(fd)};
+    struct transcode t = {.tokenizer = tokenizer,
+                          .form = w->jsonl ? FORM_JSONL
+                                  : w->raw ? FORM_RAW
+                                           : FORM_WORDS,
+                          .special = w->special,
+                          .threads = threads_count(),
+                          .in = fd,
+                          .out = STDOUT_FILENO,
+                          .in_name = fd == STDIN_FILENO ? "the standard input" : w->file,
+                          .out_name = "the standard output",
+                          .each = shown.bytes ? show : NULL,
+                          .user = &shown};
+    interrupt_catch();
+    if (shown.bytes) progress_start(&shown.progress, what, 0, shown.bytes / 1000000);
+    enum status st = work(&t);
+    if (shown.bytes) progress_end(&shown.progress);
+    interrupt_release();
+    return st;
+}
+
+static enum status open_and_run(const struct words *w, const char *what,
+                                enum status (*work)(const struct transcode *t), struct arena *a)
+{
+    struct tokenizer t;
+    int fd = STDIN_FILENO;
+    int64_t bytes;
+    if (!w->tokenizer)
+        return fail(ST_USAGE,
+                    "no tokenizer given: add --tokenizer=FOLDER, a folder with tokenizer.json or "
+                    "with GPT-2's vocab.json and merges.txt");
+    if (w->jsonl && w->raw) return fail(ST_USAGE, "choose one of --jsonl and --raw");
+    if (w->raw && work == tokenize && isatty(STDOUT_FILENO))
+        return fail(ST_USAGE, "--raw writes bytes, not text: send them to a file, as in "
+                              "`strobe tokenize --raw ... > tokens.bin`");
+    TRY(tokenizer_open(&t, w->tokenizer, a));
+    enum status st = w->file ? file_open_at(NULL, w->file, &fd, &bytes) : ST_OK;
+    if (st == ST_OK) st = run_on(w, fd, &t, what, work);
+    if (fd != STDIN_FILENO) close(fd);
+    tokenizer_close(&t);
+    return st;
+}
+
+static enum status transcode(const char *what, const struct opt *options, struct words *w, int argc,
+                             char **argv, enum status (*work)(const struct transcode *t))
+{
+    TRY(opt_parse(options, &argc, argv, NULL));
+    if (argc > 1) return fail(ST_USAGE, "name one file only; found %s and %s", argv[0], argv[1]);
+    if (argc && strcmp(argv[0], "-") != 0) w->file = argv[0];
+    struct arena a = {};
+    enum status st = open_and_run(w, what, work, &a);
+    arena_release(&a);
+    return st;
+}
+
+static const char tokenizer_help[] =
+    "folder with tokenizer.json, or with vocab.json and merges.txt; or a file of tiktoken's ranks";
+
+enum status cmd_tokenize(int argc, char **argv)
+{
+    struct words w = {};
+    const struct opt options[] = {
+        {"tokenizer", OPT_TEXT, &w.tokenizer, "FOLDER", tokenizer_help},
+        {"jsonl", OPT_FLAG, &w.jsonl, NULL,
+         "a document in each line, {\"text\": \"...\"}, becomes a line {\"ids\": [...]}"},
+        {"raw", OPT_FLAG, &w.raw, NULL,
+         "write ids as little-endian numbers of 2 bytes, 4 above 65,536 ids"},
+        {"special", OPT_FLAG, &w.special, NULL,
+         "<|endoftext|> and the like in the text become these tokens; else they are text"},
+        {},
+    };
+    return transcode("tokenize", options, &w, argc, argv, tokenize);
+}
+
+enum status cmd_detokenize(int argc, char **argv)
+{
+    struct words w = {};
+    const struct opt options[] = {
+        {"tokenizer", OPT_TEXT, &w.tokenizer, "FOLDER", tokenizer_help},
+        {"jsonl", OPT_FLAG, &w.jsonl, NULL,
+         "a line {\"ids\": [...]} becomes a line {\"text\": \"...\"}"},
+        {"raw", OPT_FLAG, &w.raw, NULL, "read ids as strobe tokenize --raw writes them"},
+        {},
+    };
+    return transcode("detokenize", options, &w, argc, argv, detokenize);
+}

@@ -1,0 +1,236 @@
+#include "text/encoder.h"
+
+#include "base/heap.h"
+#include "text/split.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    WORD_MOST = 15, /* bytes of a word in the cache */
+    BATCH = 256,    /* words whose cache lines are fetched together */
+    WINDOW = 256,   /* blocks of 64 bytes whose beginnings are marked together */
+    HUGE_PAGE = 1 << 21,
+};
+
+/* A word: its bytes, then zeros, then its length in the last byte. */
+struct word {
+    uint64_t low, high;
+};
+
+/* Of 16-bit ids seven and their count, of 32-bit ids three and their count; count 0: empty. */
+union ids {
+    uint16_t narrow[8];
+    uint32_t wide[4];
+};
+
+struct entry {
+    struct word word;
+    union ids ids;
+};
+
+/* Two entries of one hash value, in one cache line; the newer one comes first. */
+struct bucket {
+    struct entry entry[2];
+};
+
+/* A piece or a part of one. */
+struct fragment {
+    const char *text;
+    int64_t bytes;
+};
+
+struct encoder {
+    const struct bpe *bpe;
+    struct bucket *cache;
+    int bucket_bits;
+    uint32_t *long_ranks; /* grows with the longest fragment */
+    int64_t long_room;
+    int fragments;
+    struct fragment fragment[BATCH];
+    struct word word[BATCH];
+    struct bucket *bucket[BATCH];
+    uint64_t begins[WINDOW];
+};
+
+struct encoder *encoder_open(const struct bpe *b, int cache_bits)
+{
+    BUG_IF(cache_bits < 2, "a cache of 2^%d words", cache_bits);
+    struct encoder *e = HEAP_NEW(struct encoder, 1);
+    int64_t bytes = (int64_t)sizeof(struct entry) << cache_bits;
+    e->bpe = b;
+    e->bucket_bits = cache_bits - 1;
+    e->cache = heap_aligned(bytes < HUGE_PAGE ? 64 : HUGE_PAGE, bytes);
+    if (bytes >= HUGE_PAGE) madvise(e->cache, (size_t)bytes, MADV_HUGEPAGE); /* before it is used */
+    memset(e->cache, 0, (size_t)bytes);
+    return e;
+}
+
+void encoder_close(struct encoder *e)
+{
+    if (!e) return;
+    free(e->cache);
+    free(e->long_ranks);
+    free(e);
+}
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+static struct word make_word(const struct fragment *f)
+{
+    struct word w;
+    uint64_t n = (uint64_t)f->bytes;
+    memcpy(&w, f->text, sizeof w);
+    w.low &= n < 8 ? ((uint64_t)1 << 8 * n) - 1 : ~(uint64_t)0;
+    w.high &= n > 8 ? ((uint64_t)1 << 8 * (n - 8)) - 1 : 0;
+    w.high |= n << 56;
+    return w;
+}
+
+static struct bucket *find_bucket(const struct encoder *e, struct word w)
+{
+    uint64_t mixed = (w.low ^ w.high * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
+    mixed ^= mixed >> 32;
+    return &e->cache[mixed * 0x9e3779b97f4a7c15u >> (64 - e->bucket_bits)];
+}
+
+static bool is_word(const struct entry *x, struct word w)
+{
+    return ((x->word.low ^ w.low) | (x->word.high ^ w.high)) == 0;
+}
+
+/* Encodes a word and keeps it, unless it has too many ids for an entry. */
+static inline int64_t miss(struct encoder *e, int i, void *ret, bool wide)
+{
+    uint32_t rank[WORD_MOST];
+    struct bpe_pair last;
+    const struct fragment *f = &e->fragment[i];
+    int n = bpe_merge_short(e->bpe, f->text, (int)f->bytes, rank, &last);
+    union ids ids = {};
+    for (int k = 0; k < n; k++) {
+        uint32_t id = e->bpe->id[rank[k]];
+        if (wide) {
+            ((uint32_t *)ret)[k] = id;
+            ids.wide[k < 3 ? k : 2] = id;
+        } else {
+            ((uint16_t *)ret)[k] = (uint16_t)id;
+            ids.narrow[k < 7 ? k : 6] = (uint16_t)id;
+        }
+    }
+    if (n > (wide ? 3 : 7)) return n;
+    if (wide)
+        ids.wide[3] = (uint32_t)n;
+    else
+        ids.narrow[7] = (uint16_t)n;
+    struct bucket *b = e->bucket[i];
+    b->entry[1] = b->entry[0];
+    b->entry[0] = (struct entry){e->word[i], ids};
+    return n;
+}
+
+/* What is longer than a word and has no place to cut. */
+static int64_t encode_long(struct encoder *e, const struct fragment *f, void *ret, bool wide)
+{
+    if (f->bytes > e->long_room) {
+        e->long_room = f->bytes;
+        free(e->long_ranks);
+        e->long_ranks = heap_alloc(f->bytes * (int64_t)sizeof *e->long_ranks);
+    }
+    struct bpe_pair last;
+    int64_t n = f->bytes <= BPE_SHORT_MOST
+                    ? bpe_merge_short(e->bpe, f->text, (int)f->bytes, e->long_ranks, &last)
+                    : bpe_merge_long(e->bpe, f->text, f->bytes, e->long_ranks);
+    for (int64_t k = 0; k < n; k++) {
+        uint32_t id = e->bpe->id[e->long_ranks[k]];
+        if (wide)
+            ((uint32_t *)ret)[k] = id;
+        else
+            ((uint16_t *)ret)[k] = (uint16_t)id;
+    }
+    return n;
+}
+
+/* Encodes the fragments of the batch. A hit copies 16 bytes, whatever their number. */
+static inline __attribute__((always_inline)) int64_t flush_as(struct encoder *e, char *ret,
+                                                              bool wide)
+{
+    int64_t size = wide ? 4 : 2, count = 0;
+    for (int i = 0; i < e->fragments; i++) {
+        if (e->fragment[i].bytes > WORD_MOST) continue;
+        e->word[i] = make_word(&e->fragment[i]);
+        e->bucket[i] = find_bucket(e, e->word[i]);
+        __builtin_prefetch(e->bucket[i]);
+    }
+    for (int i = 0; i < e->fragments; i++) {
+        char *to = ret + count * size;
+        if (e->fragment[i].bytes > WORD_MOST) {
+            count += encode_long(e, &e->fragment[i], to, wide);
+            continue;
+        }
+        const struct entry *x = e->bucket[i]->entry;
+        x += !is_word(x, e->word[i]);
+        if (is_word(x, e->word[i])) {
+            memcpy(to, &x->ids, sizeof x->ids);
+            count += wide ? x->ids.wide[3] : x->ids.narrow[7];
+        } else {
+            count += miss(e, i, to, wide);
+        }
+    }
+    e->fragments = 0;
+    return count;
+}
+
+static int64_t flush(struct encoder *e, char *ret)
+{
+    return bpe_id_bytes(e->bpe) == 4 ? flush_as(e, ret, true) : flush_as(e, ret, false);
+}
+
+/* --- pieces ----------------------------------------------------------------------------------- */
+
+/* The ids of a text, as they come. */
+struct output {
+    char *ids;
+    int64_t count;
+};
+
+static void put(struct encoder *e, const char *text, int64_t bytes, struct output *out)
+{
+    e->fragment[e->fragments++] = (struct fragment){text, bytes};
+    if (e->fragments == BATCH) out->count += flush(e, out->ids + out->count * bpe_id_bytes(e->bpe));
+}
+
+static void put_piece(struct encoder *e, const char *text, int64_t bytes, struct output *out)
+{
+    if (bytes <= WORD_MOST) {
+        put(e, text, bytes, out);
+        return;
+    }
+    int64_t from = 0;
+    for (int64_t i = 1; i < bytes; i++) {
+        if (bpe_may_join(e->bpe, (uint8_t)text[i - 1], (uint8_t)text[i])) continue;
+        put(e, text + from, i - from, out);
+        from = i;
+    }
+    put(e, text + from, bytes - from, out);
+}
+
+int64_t encoder_run(struct encoder *e, const char *text, int64_t bytes, void *ret)
+{
+    struct splitter s;
+    struct output out = {.ids = ret};
+    int64_t begin = 0; /* of the piece whose end is not known yet */
+    split_begin(&s, text, bytes);
+    for (int64_t base = 0, blocks; (blocks = split_next(&s, WINDOW, e->begins)) > 0;
+         base += blocks * SPLIT_BLOCK) {
+        for (int64_t k = 0; k < blocks; k++) {
+            for (uint64_t left = e->begins[k]; left; left &= left - 1) {
+                int64_t at = base + k * SPLIT_BLOCK + __builtin_ctzll(left);
+                if (at > begin) put_piece(e, text + begin, at - begin, &out);
+                begin = at;
+            }
+        }
+    }
+    if (bytes > begin) put_piece(e, text + begin, bytes - begin, &out);
+    return out.count + flush(e, out.ids + out.count * bpe_id_bytes(e->bpe));
+}

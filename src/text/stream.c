@@ -1,0 +1,186 @@
+#include "text/stream.h"
+
+#include "base/heap.h"
+#include "base/interrupt.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum state { FREE, BUSY, DONE };
+
+/* A place for a unit: its text, and what became of it. */
+struct place {
+    enum state state;
+    enum status status;
+    struct failure why;
+    char *text;
+    int64_t room;
+    struct stream_unit unit;
+};
+
+struct running {
+    const struct stream *s;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct place *place;
+    int64_t places;
+    int64_t taken, passed; /* units */
+    bool reading, passing; /* a thread does this now */
+    bool ended;            /* the input, or by a failure */
+    enum status status;
+    struct failure why;
+    /* What was read after the last cut; only the thread that reads looks at it. */
+    struct str rest;
+    int64_t number;
+    bool input_ended;
+};
+
+static void ensure_room(struct place *p, int64_t bytes)
+{
+    if (p->room >= bytes) return;
+    p->room = bytes;
+    p->text = heap_resize(p->text, bytes + STREAM_PADDING);
+}
+
+static int64_t find_cut(struct running *r, const char *text, int64_t bytes, int64_t *number)
+{
+    int64_t cut = bytes ? r->s->cut(r->s->user, text, bytes, r->input_ended, number) : 0;
+    return r->input_ended && cut == 0 ? bytes : cut;
+}
+
+/* The next unit into `p`; no bytes: the text has ended. */
+static enum status read_unit(struct running *r, struct place *p)
+{
+    int64_t bytes = r->rest.len, want = STREAM_UNIT, cut = 0, number = r->number;
+    ensure_room(p, max_i64(want, bytes));
+    if (bytes) memcpy(p->text, r->rest.data, (size_t)bytes);
+    r->rest.len = 0;
+    while (cut == 0) {
+        if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
+        while (bytes < want && !r->input_ended) {
+            int64_t n;
+            TRY(r->s->read(r->s->user, p->text + bytes, want - bytes, &n));
+            bytes += n;
+            r->input_ended = n == 0;
+        }
+        cut = find_cut(r, p->text, bytes, &number);
+        if (cut > 0 || r->input_ended) break;
+        want *= 2;
+        if (want > STREAM_UNIT_MOST)
+            return fail(ST_UNSUPPORTED, "%s has %d MiB without a place to cut", r->s->name,
+                        STREAM_UNIT_MOST >> 20);
+        ensure_room(p, want);
+    }
+    str_append_bytes(&r->rest, p->text + cut, bytes - cut);
+    memset(p->text + cut, 0, STREAM_PADDING);
+    p->unit.text = p->text;
+    p->unit.bytes = cut;
+    p->unit.number = r->number;
+    p->unit.made.len = 0;
+    r->number = number;
+    return ST_OK;
+}
+
+/* The first failure in order ends everything. Called with the lock. */
+static void end(struct running *r, enum status st, const struct failure *why)
+{
+    r->ended = true;
+    if (st == ST_OK || r->status != ST_OK) return;
+    r->status = st;
+    r->why = *why;
+}
+
+/* Takes the next unit, or NULL if there is none. Called with the lock. */
+static struct place *take(struct running *r)
+{
+    struct place *p;
+    for (;;) {
+        p = &r->place[r->taken % r->places];
+        if (r->ended) return NULL;
+        if (!r->reading && p->state == FREE) break;
+        pthread_cond_wait(&r->changed, &r->lock);
+    }
+    r->reading = true;
+    p->state = BUSY;
+    pthread_mutex_unlock(&r->lock);
+    p->status = read_unit(r, p);
+    if (p->status != ST_OK) fail_keep(&p->why);
+    pthread_mutex_lock(&r->lock);
+    r->reading = false;
+    bool none = p->status == ST_OK && p->unit.bytes == 0;
+    if (none || p->status != ST_OK) r->ended = true;
+    if (none)
+        p->state = FREE;
+    else
+        r->taken++;
+    pthread_cond_broadcast(&r->changed);
+    return none ? NULL : p;
+}
+
+/* Passes on all units that are next in order and done. Called with the lock. */
+static void pass_on(struct running *r)
+{
+    struct place *p = &r->place[r->passed % r->places];
+    while (!r->passing && r->passed < r->taken && p->state == DONE) {
+        r->passing = true;
+        if (r->status == ST_OK && p->status != ST_OK) end(r, p->status, &p->why);
+        if (r->status == ST_OK) {
+            pthread_mutex_unlock(&r->lock);
+            struct failure why;
+            enum status st = r->s->pass(r->s->user, &p->unit);
+            if (st != ST_OK) fail_keep(&why);
+            pthread_mutex_lock(&r->lock);
+            if (st != ST_OK) end(r, st, &why);
+        }
+        p->state = FREE;
+        r->passing = false;
+        p = &r->place[++r->passed % r->places];
+        pthread_cond_broadcast(&r->changed);
+    }
+}
+
+static void *work(void *user)
+{
+    struct running *r = user;
+    void *worker = r->s->open ? r->s->open(r->s->user) : NULL;
+    pthread_mutex_lock(&r->lock);
+    for (struct place *p; (p = take(r));) {
+        pthread_mutex_unlock(&r->lock);
+        if (p->status == ST_OK) {
+            p->status = r->s->work(r->s->user, worker, &p->unit);
+            if (p->status != ST_OK) fail_keep(&p->why);
+        }
+        pthread_mutex_lock(&r->lock);
+        p->state = DONE;
+        pass_on(r);
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (r->s->close) r->s->close(worker);
+    return NULL;
+}
+
+enum status stream_run(const struct stream *s)
+{
+    enum { THREADS_MOST = 1024 };
+    pthread_t thread[THREADS_MOST];
+    int64_t threads = max_i64(1, min_i64(s->threads, THREADS_MOST)), started = 0;
+    struct running r = {.s = s, .places = 2 * threads};
+    r.place = HEAP_NEW(struct place, r.places);
+    pthread_mutex_init(&r.lock, NULL);
+    pthread_cond_init(&r.changed, NULL);
+    /* This thread is one of them: where no other can be started, it does all the work. */
+    while (started < threads - 1 && !pthread_create(&thread[started], NULL, work, &r)) started++;
+    work(&r);
+    for (int64_t i = 0; i < started; i++) pthread_join(thread[i], NULL);
+    for (int64_t i = 0; i < r.places; i++) {
+        free(r.place[i].text);
+        str_release(&r.place[i].unit.made);
+    }
+    free(r.place);
+    str_release(&r.rest);
+    pthread_cond_destroy(&r.changed);
+    pthread_mutex_destroy(&r.lock);
+    if (r.status != ST_OK) fail_restore(&r.why);
+    return r.status;
+}
