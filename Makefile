@@ -81,7 +81,7 @@ comma := ,
 
 # Libraries: what is installed is used (docs/ARCHITECTURE.md). One call of pkg-config for each question.
 REQUIRED := jansson libcrypto
-PACKAGES := $(foreach p,$(REQUIRED) libcurl zlib,$(shell pkg-config --exists $(p) 2>/dev/null && echo $(p)))
+PACKAGES := $(foreach p,$(REQUIRED) libcurl zlib libzstd,$(shell pkg-config --exists $(p) 2>/dev/null && echo $(p)))
 MISSING := $(filter-out $(PACKAGES),$(REQUIRED))
 has = $(filter $(1),$(PACKAGES))
 PACKAGE_CFLAGS := $(if $(PACKAGES),$(shell pkg-config --cflags $(PACKAGES))) $(if $(call has,libcurl),-DHAVE_CURL)
@@ -212,6 +212,7 @@ $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rul
 $(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 
 $(BUILD)/src/base/gzip.o: DEFINES := $(if $(call has,zlib),-DHAVE_ZLIB)
+$(BUILD)/src/base/unpack.o: DEFINES := $(if $(call has,zlib),-DHAVE_ZLIB) $(if $(call has,libzstd),-DHAVE_ZSTD)
 $(BUILD)/src/cli/version.o: DEFINES := -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
 # What .incbin includes is a dependency that the compiler does not list: kernel sources and their

@@ -6,7 +6,7 @@
 # needs no privileges, if all are installed.
 set -u
 build="gcc g++ make pkg-config git libdnnl-dev libjansson-dev libssl-dev libcurl4-openssl-dev
-    zlib1g-dev libcmocka-dev libjs-dygraphs"
+    zlib1g-dev libzstd-dev libcmocka-dev libjs-dygraphs"
 tsan="libomp-dev"
 # The runtime library has a version in its name: that of the package clang.
 llvm=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p')

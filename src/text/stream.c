@@ -27,13 +27,12 @@ struct running {
     int64_t places;
     int64_t taken, passed; /* units */
     bool reading, passing; /* a thread does this now */
-    bool ended;            /* the input, or by a failure */
+    bool ended;            /* nothing is left to be taken */
     enum status status;
     struct failure why;
     /* What was read after the last cut; only the thread that reads looks at it. */
     struct str rest;
-    int64_t number;
-    bool input_ended;
+    bool part_ended;
 };
 
 static void ensure_room(struct place *p, int64_t bytes)
@@ -43,42 +42,57 @@ static void ensure_room(struct place *p, int64_t bytes)
     p->text = heap_resize(p->text, bytes + STREAM_PADDING);
 }
 
-static int64_t find_cut(struct running *r, const char *text, int64_t bytes, int64_t *number)
+/* Reads on until there are `want` bytes or the part ends. */
+static enum status read_to(struct running *r, struct place *p, int64_t want, int64_t *bytes)
 {
-    int64_t cut = bytes ? r->s->cut(r->s->user, text, bytes, r->input_ended, number) : 0;
-    return r->input_ended && cut == 0 ? bytes : cut;
+    ensure_room(p, want);
+    while (*bytes < want && !r->part_ended) {
+        int64_t n;
+        if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
+        TRY(r->s->read(r->s->user, p->text + *bytes, want - *bytes, &n));
+        *bytes += n;
+        r->part_ended = n == 0;
+    }
+    return ST_OK;
 }
 
-/* The next unit into `p`; no bytes: the text has ended. */
-static enum status read_unit(struct running *r, struct place *p)
+static enum status find_cut(struct running *r, struct place *p, int64_t *bytes, int64_t *cut)
 {
-    int64_t bytes = r->rest.len, want = STREAM_UNIT, cut = 0, number = r->number;
-    ensure_room(p, max_i64(want, bytes));
-    if (bytes) memcpy(p->text, r->rest.data, (size_t)bytes);
-    r->rest.len = 0;
-    while (cut == 0) {
-        if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
-        while (bytes < want && !r->input_ended) {
-            int64_t n;
-            TRY(r->s->read(r->s->user, p->text + bytes, want - bytes, &n));
-            bytes += n;
-            r->input_ended = n == 0;
-        }
-        cut = find_cut(r, p->text, bytes, &number);
-        if (cut > 0 || r->input_ended) break;
-        want *= 2;
+    struct stream_unit *u = &p->unit;
+    for (int64_t want = max_i64(STREAM_UNIT, *bytes);; want *= 2) {
         if (want > STREAM_UNIT_MOST)
             return fail(ST_UNSUPPORTED, "%s has %d MiB without a place to cut", r->s->name,
                         STREAM_UNIT_MOST >> 20);
-        ensure_room(p, want);
+        TRY(read_to(r, p, want, bytes));
+        u->ends = r->part_ended;
+        *cut = r->s->cut(r->s->user, p->text, *bytes, u);
+        if (*cut > 0) break;
+        if (!r->part_ended) continue;
+        *cut = *bytes;
+        break;
     }
+    u->ends = r->part_ended && *cut == *bytes;
+    return ST_OK;
+}
+
+/* The next unit into `p`. *ret_last: nothing follows it. An empty part is an empty unit. */
+static enum status read_unit(struct running *r, struct place *p, bool *ret_last)
+{
+    int64_t bytes = r->rest.len, cut = 0;
+    bool more = false;
+    ensure_room(p, bytes);
+    if (bytes) memcpy(p->text, r->rest.data, (size_t)bytes);
+    r->rest.len = 0;
+    for (int i = 0; i < STREAM_OUTPUTS; i++) p->unit.made[i].len = 0;
+    TRY(find_cut(r, p, &bytes, &cut));
     str_append_bytes(&r->rest, p->text + cut, bytes - cut);
     memset(p->text + cut, 0, STREAM_PADDING);
     p->unit.text = p->text;
     p->unit.bytes = cut;
-    p->unit.number = r->number;
-    p->unit.made.len = 0;
-    r->number = number;
+    if (!p->unit.ends) return ST_OK;
+    if (r->s->more) TRY(r->s->more(r->s->user, &more));
+    r->part_ended = false;
+    *ret_last = !more;
     return ST_OK;
 }
 
@@ -104,18 +118,15 @@ static struct place *take(struct running *r)
     r->reading = true;
     p->state = BUSY;
     pthread_mutex_unlock(&r->lock);
-    p->status = read_unit(r, p);
+    bool last = false;
+    p->status = read_unit(r, p, &last);
     if (p->status != ST_OK) fail_keep(&p->why);
     pthread_mutex_lock(&r->lock);
     r->reading = false;
-    bool none = p->status == ST_OK && p->unit.bytes == 0;
-    if (none || p->status != ST_OK) r->ended = true;
-    if (none)
-        p->state = FREE;
-    else
-        r->taken++;
+    if (last || p->status != ST_OK) r->ended = true;
+    r->taken++;
     pthread_cond_broadcast(&r->changed);
-    return none ? NULL : p;
+    return p;
 }
 
 /* Passes on all units that are next in order and done. Called with the lock. */
@@ -175,7 +186,7 @@ enum status stream_run(const struct stream *s)
     for (int64_t i = 0; i < started; i++) pthread_join(thread[i], NULL);
     for (int64_t i = 0; i < r.places; i++) {
         free(r.place[i].text);
-        str_release(&r.place[i].unit.made);
+        for (int k = 0; k < STREAM_OUTPUTS; k++) str_release(&r.place[i].unit.made[k]);
     }
     free(r.place);
     str_release(&r.rest);

@@ -8,26 +8,31 @@
 
 #include "base/str.h"
 
-enum { STREAM_UNIT = 1 << 20, STREAM_UNIT_MOST = 1 << 28 };
+enum { STREAM_UNIT = 1 << 20, STREAM_UNIT_MOST = 1 << 28, STREAM_PADDING = 64, STREAM_OUTPUTS = 2 };
 
 struct stream_unit {
     const char *text; /* STREAM_PADDING bytes after it can be read */
     int64_t bytes;
-    int64_t number; /* what `cut` counted, before this unit */
-    struct str made;
+    bool ends;      /* a part of the input ends with this unit */
+    int64_t number; /* for `cut` and `work` */
+    int kind;       /* the same */
+    struct str made[STREAM_OUTPUTS];
 };
-enum { STREAM_PADDING = 64 };
 
 struct stream {
     const char *name; /* of the input, for messages */
     void *user;
     int64_t threads;
-    /* Reads up to `most` bytes in order; *ret_bytes is 0 at the end. Not called by two threads at
-     * once, as little as `cut` and `pass`. */
+    /* Reads up to `most` bytes in order; *ret_bytes is 0 at the end of a part. read, more, cut and
+     * pass are not called by two threads at once. */
     enum status (*read)(void *user, char *ret, int64_t most, int64_t *ret_bytes);
-    /* The place up to which the text is a unit; 0: more text is needed. Without more text (`end`)
-     * all of it is one. Adds to *number what it counts, such as lines. */
-    int64_t (*cut)(void *user, const char *text, int64_t bytes, bool end, int64_t *number);
+    /* Whether another part follows the one that has ended, and goes on to it. Parts are in separate
+     * units. NULL: the input has one. */
+    enum status (*more)(void *user, bool *ret);
+    /* The place up to which the text is a unit; 0: more text is needed. At the end of a part, where
+     * u->ends is true, what it leaves becomes the next unit, and 0 means all. May set u->number and
+     * u->kind if it does not return 0. */
+    int64_t (*cut)(void *user, const char *text, int64_t bytes, struct stream_unit *u);
     /* Appends to u->made. `worker` is what `open` returned for this thread. */
     enum status (*work)(void *user, void *worker, struct stream_unit *u);
     void *(*open)(void *user);

@@ -14,7 +14,7 @@
 
 struct transcoding {
     const struct transcode *t;
-    int64_t read;
+    int64_t read, lines;
     bool begun; /* something was written: words are separated */
 };
 
@@ -49,16 +49,20 @@ static enum status pass(void *user, const struct stream_unit *u)
 {
     struct transcoding *x = user;
     /* Words begin with a blank: the first one of all does not. */
-    int64_t skip = x->t->form == FORM_WORDS && !x->begun && u->made.len && u->made.data[0] == ' ';
-    x->begun |= u->made.len > 0;
-    return write_all(x->t, str_text(&u->made) + skip, u->made.len - skip);
+    int64_t skip =
+        x->t->form == FORM_WORDS && !x->begun && u->made[0].len && u->made[0].data[0] == ' ';
+    x->begun |= u->made[0].len > 0;
+    return write_all(x->t, str_text(u->made) + skip, u->made[0].len - skip);
 }
 
-static int64_t cut_lines(void *, const char *text, int64_t bytes, bool end, int64_t *number)
+static int64_t cut_lines(void *user, const char *text, int64_t bytes, struct stream_unit *u)
 {
+    struct transcoding *x = user;
     const char *last = memrchr(text, '\n', (size_t)bytes);
-    int64_t cut = last ? last + 1 - text : end ? bytes : 0;
-    for (const char *at = text; (at = memchr(at, '\n', (size_t)(text + cut - at))); at++) ++*number;
+    int64_t cut = last ? last + 1 - text : u->ends ? bytes : 0;
+    u->number = x->lines;
+    for (const char *at = text; (at = memchr(at, '\n', (size_t)(text + cut - at))); at++)
+        x->lines++;
     return cut;
 }
 
@@ -76,7 +80,7 @@ static enum status each_line(const struct stream_unit *u, void *user,
         if (n == 0 || (n == 1 && *begin == '\r')) continue;
         json_t *root = json_loadb(begin, (size_t)n, JSON_ALLOW_NUL, &e);
         if (!root) return fail(ST_FORMAT, "line %lld is not JSON: %s", (long long)number, e.text);
-        enum status st = line(user, root, (struct str *)&u->made);
+        enum status st = line(user, root, (struct str *)u->made);
         json_decref(root);
         if (st != ST_OK) return fail_in(st, "line %lld", (long long)number);
     }
@@ -168,19 +172,19 @@ static enum status encode_unit(void *user, void *worker, struct stream_unit *u)
     struct worker *w = worker;
     if (x->t->form == FORM_JSONL) return each_line(u, w, encode_line);
     if (x->t->form == FORM_RAW) {
-        encode_append(&w->encode, u->text, u->bytes, &u->made);
+        encode_append(&w->encode, u->text, u->bytes, u->made);
         return ST_OK;
     }
     w->ids.len = 0;
     encode_append(&w->encode, u->text, u->bytes, &w->ids);
-    append_words(w, &u->made);
+    append_words(w, u->made);
     return ST_OK;
 }
 
-static int64_t cut_text(void *user, const char *text, int64_t bytes, bool end, int64_t *)
+static int64_t cut_text(void *user, const char *text, int64_t bytes, struct stream_unit *u)
 {
     const struct transcoding *x = user;
-    return end ? bytes : encode_cut(x->t->tokenizer, x->t->special, text, bytes);
+    return u->ends ? bytes : encode_cut(x->t->tokenizer, x->t->special, text, bytes);
 }
 
 static enum status run(struct transcoding *x, struct stream s)
@@ -231,7 +235,7 @@ static enum status decode_words(const struct transcode *t, struct stream_unit *u
             at -= digits;
             return fail(ST_FORMAT, "\"%.*s\" is not an id", (int)min_i64(end - at, 20), at);
         }
-        TRY(append_token(t, id, &u->made));
+        TRY(append_token(t, id, u->made));
     }
     return ST_OK;
 }
@@ -244,7 +248,7 @@ static enum status decode_raw(const struct transcode *t, struct stream_unit *u)
     for (int64_t at = 0; at < u->bytes; at += id_bytes) {
         uint32_t id = 0;
         memcpy(&id, u->text + at, (size_t)id_bytes);
-        TRY(append_token(t, id, &u->made));
+        TRY(append_token(t, id, u->made));
     }
     return ST_OK;
 }
@@ -292,10 +296,10 @@ static enum status decode_unit(void *user, void *, struct stream_unit *u)
     return t->form == FORM_RAW ? decode_raw(t, u) : decode_words(t, u);
 }
 
-static int64_t cut_ids(void *user, const char *text, int64_t bytes, bool end, int64_t *)
+static int64_t cut_ids(void *user, const char *text, int64_t bytes, struct stream_unit *u)
 {
     const struct transcoding *x = user;
-    if (end) return bytes;
+    if (u->ends) return bytes;
     if (x->t->form == FORM_RAW) return bytes - bytes % bpe_id_bytes(&x->t->tokenizer->bpe);
     while (bytes > 0 && text[bytes - 1] >= '0' && text[bytes - 1] <= '9') bytes--;
     return bytes;
