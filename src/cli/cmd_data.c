@@ -23,7 +23,7 @@ struct request {
 /* What is printed of a data set. */
 struct shown {
     struct dataset d;
-    uint16_t begins[SHOWN_CHARACTERS];
+    int32_t begins[SHOWN_CHARACTERS];
     int64_t count;
     bool made;
 };

@@ -19,8 +19,8 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
 {
     const struct config_data *d = &c->data;
     const char *path = arena_printf(a, "%s/%s/meta.json", d->data_dir, d->dataset);
-    if (given < 0 || given > META_VOCABULARY_MAX)
-        return fail(ST_USAGE, "--vocab is 1 to %d", META_VOCABULARY_MAX);
+    if (given < 0 || given > VOCABULARY_MAX)
+        return fail(ST_USAGE, "--vocab is 1 to %d", VOCABULARY_MAX);
     *ret = model_def(&c->model)->trained ? given : 0;
     if (!model_def(&c->model)->trained) return ST_OK;
     if (given) return model_check_vocabulary(&c->model, given);

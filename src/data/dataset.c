@@ -141,15 +141,28 @@ static enum status open_files(struct dataset *d, const char *data_dir, const cha
         const char *path = arena_printf(a, "%s/%s.bin", folder, split_name(s));
         d->count[s] = m.split[s].tokens;
         memcpy(d->sha256[s], m.split[s].sha256, HASH_HEX);
-        TRY(token_file_open(&d->file[s], path, d->count[s]));
+        const struct token_file like = {
+            .path = path, .bytes_per_token = token_bytes(m.vocabulary.size), .count = d->count[s]};
+        TRY(token_split_open(&d->tokens[s], &like, 1, "meta.json", a));
     }
     return ST_OK;
 }
 
+static enum status verify_split(struct dataset *d, enum split split)
+{
+    char digest[HASH_HEX];
+    enum status tokens;
+    TRY(token_split_scan(&d->tokens[split], d->vocabulary.size, true, false, digest, &tokens));
+    if (strcmp(digest, d->sha256[split]) != 0)
+        return fail(ST_FORMAT,
+                    "%s.bin is corrupt: its SHA-256 is %.12s..., but meta.json says %.12s...",
+                    split_name(split), digest, d->sha256[split]);
+    return tokens;
+}
+
 static enum status verify_files(struct dataset *d)
 {
-    for (int s = 0; s < SPLIT_COUNT; s++)
-        TRY(token_file_verify(&d->file[s], d->sha256[s], d->vocabulary.size));
+    for (int s = 0; s < SPLIT_COUNT; s++) TRY(verify_split(d, s));
     return ST_OK;
 }
 
@@ -199,13 +212,13 @@ enum status dataset_open(struct dataset *d, const char *data_dir, const char *na
 
 void dataset_close(struct dataset *d)
 {
-    for (int s = 0; s < SPLIT_COUNT; s++) token_file_close(&d->file[s]);
+    for (int s = 0; s < SPLIT_COUNT; s++) token_split_close(&d->tokens[s]);
 }
 
 enum status dataset_read(const struct dataset *d, enum split split, int64_t first, int64_t n,
-                         uint16_t *ret)
+                         int32_t *ret)
 {
-    enum status st = token_file_read(&d->file[split], first, n, d->vocabulary.size, ret);
+    enum status st = token_split_read(&d->tokens[split], first, n, d->vocabulary.size, ret);
     if (st != ST_FORMAT) return st;
     struct failure why;
     fail_keep(&why);
@@ -214,20 +227,22 @@ enum status dataset_read(const struct dataset *d, enum split split, int64_t firs
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static enum status write_split(struct meta_split *s, const uint16_t *tokens, int64_t count,
+static enum status write_split(struct meta *m, const char *tokens, int64_t count,
                                const char *folder, enum split split, struct arena *a)
 {
-    int64_t bytes = count * (int64_t)sizeof *tokens;
+    struct meta_split *s = &m->split[split];
+    int64_t bytes = count * token_bytes(m->vocabulary.size);
     s->tokens = count;
     hash_bytes(tokens, bytes, s->sha256);
     return file_write(arena_printf(a, "%s/%s.bin", folder, split_name(split)), tokens, bytes);
 }
 
-static enum status write_files(struct meta *m, const uint16_t *tokens, int64_t train, int64_t count,
+static enum status write_files(struct meta *m, const char *tokens, int64_t train, int64_t count,
                                const char *folder, struct arena *a)
 {
-    TRY(write_split(&m->split[SPLIT_TRAIN], tokens, train, folder, SPLIT_TRAIN, a));
-    TRY(write_split(&m->split[SPLIT_VAL], tokens + train, count - train, folder, SPLIT_VAL, a));
+    const char *rest = tokens + train * token_bytes(m->vocabulary.size);
+    TRY(write_split(m, tokens, train, folder, SPLIT_TRAIN, a));
+    TRY(write_split(m, rest, count - train, folder, SPLIT_VAL, a));
     return meta_write(m, arena_printf(a, "%s/meta.json", folder));
 }
 

@@ -1,10 +1,10 @@
-/* dataset.h - a data set on disk: a folder with train.bin, val.bin (raw little-endian uint16 token
- * ids, the format of nanoGPT) and meta.json (vocabulary, counts, SHA-256 of each file).
- * docs/FORMATS.md specifies the format. */
+/* dataset.h - a data set on disk: a folder with train.bin, val.bin (raw little-endian token ids,
+ * uint16 as in nanoGPT, or uint32 if the vocabulary has more than 65,536 entries) and meta.json
+ * (vocabulary, counts, SHA-256 of each file). docs/FORMATS.md specifies the format. */
 #ifndef DATA_DATASET_H
 #define DATA_DATASET_H
 
-#include "data/token_file.h"
+#include "data/token_split.h"
 #include "data/vocabulary.h"
 
 enum split { SPLIT_TRAIN, SPLIT_VAL, SPLIT_COUNT };
@@ -17,7 +17,7 @@ struct dataset {
     const char *meta;   /* the text of meta.json */
     char sha256[SPLIT_COUNT][HASH_HEX];
     /* private to dataset.c */
-    struct token_file file[SPLIT_COUNT];
+    struct token_split tokens[SPLIT_COUNT];
     const char *remake; /* the command that makes the set anew */
 };
 
@@ -34,7 +34,7 @@ void dataset_close(struct dataset *d);
 /* Reads `n` tokens of a split. ST_FORMAT if the file became shorter since the set was opened, or if
  * a token is not in the vocabulary. */
 enum status dataset_read(const struct dataset *d, enum split split, int64_t first, int64_t n,
-                         uint16_t *ret);
+                         int32_t *ret);
 
 struct dataset_text {
     const struct data_kind *kind;

@@ -10,13 +10,14 @@
 /* A whole text as tokens. */
 struct tokenized {
     struct vocabulary vocabulary;
-    uint16_t *token;
+    void *token; /* uint16_t or uint32_t by token_bytes(vocabulary.size) */
     int64_t count;
 };
 
 struct data_kind {
     const char *name; /* "characters": what tokens are; the value of "kind" in meta.json */
-    /* ST_FORMAT: the text cannot be data of this kind; ST_UNSUPPORTED: 16 bits do not suffice. */
+    /* ST_FORMAT: the text cannot be data of this kind; ST_UNSUPPORTED: its vocabulary
+     * would have more than VOCABULARY_MAX entries. */
     enum status (*tokenize)(const char *text, int64_t bytes, struct arena *a,
                             struct tokenized *ret);
     enum status (*encode)(const struct vocabulary *v, const char *text, struct arena *a,

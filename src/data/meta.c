@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No vocabulary needs a tenth of this. */
+/* No vocabulary needs half of this. */
 enum { META_BYTES_MOST = 1 << 24 };
 
 const char *split_name(enum split split)
@@ -33,9 +33,9 @@ static enum status read_vocabulary(struct meta *m, const struct data_kind *kind,
     }
     json_t *list = json_object_get(root, "vocabulary");
     int64_t size = (int64_t)json_array_size(list); /* 0 if it is not an array */
-    if (size < 1 || size > META_VOCABULARY_MAX)
+    if (size < 1 || size > VOCABULARY_MAX)
         return fail(ST_FORMAT, "%s: \"vocabulary\" is not a list of 1 to %d %s", path,
-                    META_VOCABULARY_MAX, kind->name);
+                    VOCABULARY_MAX, kind->name);
     const char **text = ARENA_NEW(a, const char *, size);
     for (int64_t i = 0; i < size; i++) {
         const char *entry = json_string_value(json_array_get(list, (size_t)i));

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "data/dataset.h"
 
-enum { META_VERSION = 1, META_VOCABULARY_MAX = 65536 /* tokens have 16 bits */ };
+enum { META_VERSION = 1 };
 
 struct meta {
     const char *text;   /* as read */

@@ -87,7 +87,7 @@ static void test_round_trip(void **state)
     int64_t count;
     assert_int_equal(vocabulary_encode(&d.vocabulary, text, &arena, &ids, &count), ST_OK);
     assert_int_equal(count, 17);
-    uint16_t token[17];
+    int32_t token[17];
     assert_int_equal(dataset_read(&d, SPLIT_TRAIN, 0, 15, token), ST_OK);
     assert_int_equal(dataset_read(&d, SPLIT_VAL, 0, 2, token + 15), ST_OK);
     for (int i = 0; i < 17; i++) assert_int_equal(token[i], ids[i]);
@@ -320,7 +320,7 @@ static void test_every_kind(void **state)
         char back[sizeof text] = "";
         for (int split = 0; split < SPLIT_COUNT; split++)
             for (int64_t k = 0; k < d.count[split]; k++) {
-                uint16_t token;
+                int32_t token;
                 assert_int_equal(dataset_read(&d, split, k, 1, &token), ST_OK);
                 assert_int_equal(token, ids[at++]);
                 strcat(back, vocabulary_text(&d.vocabulary, token));
