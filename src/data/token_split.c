@@ -63,6 +63,11 @@ enum status token_split_read(const struct token_split *s, int64_t first, int64_t
     return ST_OK;
 }
 
+const char *token_split_path(const struct token_split *s)
+{
+    return s->shard[0].file.path;
+}
+
 /* --- verifying -------------------------------------------------------------------------------- */
 
 bool token_split_is_small(const struct token_split *s)

@@ -23,7 +23,7 @@ struct token_split {
     struct shard {
         struct token_file file;
         int64_t first; /* number of its first token in the split */
-    } *shard;
+    } * shard;
 };
 
 /* 2 or 4: what the ids of a vocabulary need. */
@@ -38,6 +38,9 @@ void token_split_close(struct token_split *s);
 /* token_file_read, also across files. */
 enum status token_split_read(const struct token_split *s, int64_t first, int64_t n, int vocabulary,
                              int32_t *ret);
+
+/* The path of the first file. */
+const char *token_split_path(const struct token_split *s);
 
 /* Whether opening verifies all of it. */
 bool token_split_is_small(const struct token_split *s);
