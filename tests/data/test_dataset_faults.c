@@ -375,6 +375,7 @@ static void test_pipes_devices_and_folders(void **state)
         assert_int_equal(mkdir(path, 0777), 0);
         expect_refused(ST_IO, "is a directory, not a regular file");
         rmdir(path);
+        if (i == 0) remove(workdir_path("data/mytext/val.bin")); /* else it is one of nanoGPT */
         expect_refused(ST_IO, i == 0 ? "under another name" : "recreate it with");
         assert_int_equal(file_remove_dir(workdir_path("data/mytext")), ST_OK);
     }
@@ -509,7 +510,7 @@ static void test_strange_meta_files(void **state)
     memset(deep, 'k', 1000000);
     const char *kind = arena_printf(&arena, "{\"v\":1,\"kind\":\"%.900000s\"}", deep);
     workdir_write(path, kind, (int64_t)strlen(kind));
-    expect_refused(ST_UNSUPPORTED, "is supported");
+    expect_refused(ST_UNSUPPORTED, "the known ones are");
 }
 
 static uint16_t good_tokens[17];
