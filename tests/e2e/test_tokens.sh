@@ -71,3 +71,10 @@ truncate -s 3000 data/web/web_train_000001.bin
 words='web_train_000001.bin has 3000 bytes, but its header says 1001 tokens, which are 3026 bytes'
 expect 1 "$words" train --max_iters=3 --dataset=web --out_dir=runs/cut
 expect 1 'make one under another name' "$STROBE" data web
+
+# --- what a training does not read when it begins, `strobe data` does
+yes 'abcdefgh' | head -c 9400000 >text
+"$STROBE" data big --from=text >/dev/null
+printf '\005' | dd of=data/big/train.bin bs=1 seek=70000 conv=notrunc 2>/dev/null
+expect 0 'val' train --max_iters=1 --dataset=big --out_dir=runs/big
+expect 1 'train.bin is corrupt: its SHA-256 is' "$STROBE" data big
