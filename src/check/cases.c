@@ -577,6 +577,13 @@ static const struct op_case cases[] = {
     CASES_WITH_GELU
     ROWS_CASES
     CASES_OF_TILES
+    /* large vocabularies: ids need more than 16 bits */
+    {OP_EMBED, "152000 ids", .in = {{F(152000,8)}, IDS(152000, 3,97)}, .no_differences = SLOW},
+    {OP_EMBED_GRAD, "128000 ids", .in = {IDS(128000, 3,97), {F(3,97,8)}}, .given = TYPE(128000,8), .given_wide = true},
+    {OP_CROSS_ENTROPY, "128000 of 128000", .attr = {.loss = {128000}}, .in = {{F(3,128000)}, IDS(128000, 3)}, .no_differences = SLOW},
+    {OP_CROSS_ENTROPY_GRAD, "152000 of 152000", .attr = {.loss = {152000}}, .in = {{F(3,152000)}, IDS(152000, 3), LSE(3), SCALAR(0.75)}},
+    {OP_EMBED_SUM, "152000 ids", .attr = {.drop = NO_DROPOUT}, .in = {{F(152000,8)}, IDS(152000, 3,97), {F(97,8)}, IDS(97, 97), STEP}},
+    {OP_CROSS_ENTROPY_BOTH, "151936 of 152000", .attr = {.loss = {151936}}, .in = {{F(3,152000)}, IDS(151936, 3), SCALAR(0.75)}},
 };
 /* clang-format on */
 

@@ -23,7 +23,7 @@ struct request {
 /* What is printed of a data set. */
 struct shown {
     struct dataset d;
-    uint16_t begins[SHOWN_CHARACTERS];
+    int32_t begins[SHOWN_CHARACTERS];
     int64_t count;
     bool made;
 };
@@ -38,6 +38,14 @@ static void append_exact(struct str *s, const char *text)
         visible_append(s, text);
 }
 
+static void append_vocabulary(struct str *s, const struct vocabulary *v)
+{
+    int shown = v->kind->sized ? 0 : (int)min_i64(v->size, 2 * SHOWN_CHARACTERS);
+    str_printf(s, "  vocabulary  %d %s%s", v->size, v->kind->name, shown ? ": " : "");
+    for (int i = 0; i < shown; i++) visible_append(s, vocabulary_text(v, i));
+    str_append(s, shown && shown < v->size ? "...\n" : "\n");
+}
+
 static void print_text(const struct request *r, const struct shown *x)
 {
     const struct dataset *d = &x->d;
@@ -50,10 +58,7 @@ static void print_text(const struct request *r, const struct shown *x)
     str_append(&s, d->source[0] ? "  from        " : "");
     visible_append(&s, d->source);
     str_append(&s, d->source[0] ? "\n" : "");
-    str_printf(&s, "  vocabulary  %d %s: ", d->vocabulary.size, d->vocabulary.kind->name);
-    for (int i = 0; i < d->vocabulary.size && i < 2 * SHOWN_CHARACTERS; i++)
-        visible_append(&s, vocabulary_text(&d->vocabulary, i));
-    str_append(&s, d->vocabulary.size > 2 * SHOWN_CHARACTERS ? "...\n" : "\n");
+    append_vocabulary(&s, &d->vocabulary);
     for (int i = 0; i < SPLIT_COUNT; i++)
         str_printf(&s, "  %-10s  %s tokens, SHA-256 %.12s...\n", split_name(i),
                    str_thousands(number, d->count[i]), d->sha256[i]);
@@ -64,23 +69,31 @@ static void print_text(const struct request *r, const struct shown *x)
     command_print(&s);
 }
 
+static json_t *vocabulary_json(const struct vocabulary *v)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < v->size; i++) {
+        struct str s = {};
+        append_exact(&s, vocabulary_text(v, i));
+        json_array_append_new(list, json_string(str_text(&s)));
+        str_release(&s);
+    }
+    return list;
+}
+
 static void print_json(const struct request *r, const struct shown *x, struct arena *a)
 {
     const struct dataset *d = &x->d;
     struct str begins = {};
     for (int64_t i = 0; i < x->count; i++)
         append_exact(&begins, vocabulary_text(&d->vocabulary, x->begins[i]));
-    json_t *vocabulary = json_array();
-    for (int i = 0; i < d->vocabulary.size; i++) {
-        struct str s = {};
-        append_exact(&s, vocabulary_text(&d->vocabulary, i));
-        json_array_append_new(vocabulary, json_string(str_text(&s)));
-        str_release(&s);
-    }
-    json_t *root = json_pack("{s:i, s:s, s:s, s:b, s:s, s:o, s:{s:I, s:s}, s:{s:I, s:s}, s:s}", "v",
-                             META_VERSION, "name", meta_printable(r->name, a), "data_dir",
+    const struct vocabulary *v = &d->vocabulary;
+    json_t *root = json_pack("{s:i, s:s, s:s, s:b, s:s, s:s, s:i, s:o*, s:{s:I, s:s}, s:{s:I, s:s},"
+                             " s:s}",
+                             "v", META_VERSION, "name", meta_printable(r->name, a), "data_dir",
                              meta_printable(r->data_dir, a), "made", x->made, "source", d->source,
-                             "vocabulary", vocabulary, "train", "tokens",
+                             "kind", v->kind->name, "vocabulary_size", v->size, "vocabulary",
+                             v->kind->sized ? NULL : vocabulary_json(v), "train", "tokens",
                              (json_int_t)d->count[SPLIT_TRAIN], "sha256", d->sha256[SPLIT_TRAIN],
                              "val", "tokens", (json_int_t)d->count[SPLIT_VAL], "sha256",
                              d->sha256[SPLIT_VAL], "begins", str_text(&begins));
@@ -129,7 +142,8 @@ static enum status show(const struct request *r, bool made, struct arena *a)
 {
     struct shown x = {.made = made};
     TRY(dataset_open(&x.d, r->data_dir, r->name, a));
-    enum status st = print(r, &x, a);
+    enum status st = dataset_verify(&x.d);
+    if (st == ST_OK) st = print(r, &x, a);
     dataset_close(&x.d);
     return st;
 }

@@ -1,11 +1,11 @@
 #include "cli/planned.h"
 
 #include "backend/backend.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/threads.h"
 #include "cli/command.h"
-#include "data/meta.h"
+#include "data/dataset.h"
+#include "data/kind.h"
 #include "engine/device.h"
 #include "engine/memory.h"
 #include "engine/tune.h"
@@ -13,14 +13,13 @@
 #include <string.h>
 
 /* Tiny Shakespeare's characters; GPT-2's pairs of bytes. */
-enum { CHARACTERS = 65, BYTE_PAIRS = 50257 };
+enum { CHARACTERS = 65, BYTE_PAIRS = GPT2_VOCABULARY };
 
 enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *ret, struct arena *a)
 {
     const struct config_data *d = &c->data;
-    const char *path = arena_printf(a, "%s/%s/meta.json", d->data_dir, d->dataset);
-    if (given < 0 || given > META_VOCABULARY_MAX)
-        return fail(ST_USAGE, "--vocab is 1 to %d", META_VOCABULARY_MAX);
+    if (given < 0 || given > VOCABULARY_MAX)
+        return fail(ST_USAGE, "--vocab is 1 to %d", VOCABULARY_MAX);
     *ret = model_def(&c->model)->trained ? given : 0;
     if (!model_def(&c->model)->trained) return ST_OK;
     if (given) return model_check_vocabulary(&c->model, given);
@@ -28,12 +27,8 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
         *ret = c->model.vocab_size;
         return ST_OK;
     }
-    if (file_exists(path)) {
-        struct meta meta;
-        TRY(meta_read(&meta, path, a));
-        *ret = meta.vocabulary.size;
-        return ST_OK;
-    }
+    TRY(dataset_vocabulary(d->data_dir, d->dataset, ret, a));
+    if (*ret) return ST_OK;
     *ret = strstr(d->dataset, "char") ? CHARACTERS : BYTE_PAIRS;
     log_info("the data set %s does not exist; assuming a vocabulary of %lld (set --vocab=N)",
              d->dataset, (long long)*ret);

@@ -1,7 +1,7 @@
 /* Data sets of characters: a token is a Unicode code point; the vocabulary is sorted. */
 #include "base/utf8.h"
 #include "data/kind.h"
-#include "data/meta.h"
+#include "data/token_split.h"
 
 #include <string.h>
 
@@ -30,11 +30,10 @@ static enum status number_characters(struct numbering *n, const char *text, int6
     }
     int size = 0;
     for (int32_t code = 0; code < UTF8_LIMIT; code++) n->id[code] = n->id[code] ? size++ : -1;
-    if (size > META_VOCABULARY_MAX)
+    if (size > VOCABULARY_MAX)
         return fail(ST_UNSUPPORTED,
-                    "the text has %d different characters, but 16-bit tokens "
-                    "can encode only %d",
-                    size, META_VOCABULARY_MAX);
+                    "the text has %d different characters, but a vocabulary has at most %d", size,
+                    VOCABULARY_MAX);
     const char **texts = ARENA_NEW(a, const char *, size);
     for (int32_t code = 0; code < UTF8_LIMIT; code++) {
         if (n->id[code] < 0) continue;
@@ -50,10 +49,17 @@ static enum status tokenize(const char *text, int64_t bytes, struct arena *a, st
 {
     struct numbering n = {};
     TRY(number_characters(&n, text, bytes, a));
-    uint16_t *tokens = ARENA_NEW(a, uint16_t, n.characters);
+    int size = token_bytes(n.vocabulary.size);
+    void *tokens = arena_alloc(a, n.characters * size);
+    uint16_t *narrow = tokens;
+    uint32_t *wide = tokens;
     for (int64_t at = 0, i = 0; at < bytes; i++) {
         int length;
-        tokens[i] = (uint16_t)n.id[utf8_decode(text + at, bytes - at, &length)];
+        int32_t id = n.id[utf8_decode(text + at, bytes - at, &length)];
+        if (size == sizeof *narrow)
+            narrow[i] = (uint16_t)id;
+        else
+            wide[i] = (uint32_t)id;
         at += length;
     }
     *ret = (struct tokenized){n.vocabulary, tokens, n.characters};

@@ -3,7 +3,9 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/own.h"
+#include "data/foreign.h"
 #include "data/kind.h"
 #include "data/meta.h"
 #include "data/set_lock.h"
@@ -127,8 +129,8 @@ static enum status check_files(const char *data_dir, const char *name, const cha
     return ST_OK;
 }
 
-static enum status open_files(struct dataset *d, const char *data_dir, const char *folder,
-                              struct arena *a)
+static enum status open_own(struct dataset *d, const char *data_dir, const char *folder,
+                            struct arena *a)
 {
     struct meta m;
     TRY(check_files(data_dir, d->name, folder, a));
@@ -138,18 +140,103 @@ static enum status open_files(struct dataset *d, const char *data_dir, const cha
     d->meta = m.text;
     d->remake = command_for(data_dir, d->name, m.vocabulary.kind, " --force", a);
     for (int s = 0; s < SPLIT_COUNT; s++) {
-        const char *path = arena_printf(a, "%s/%s.bin", folder, split_name(s));
-        d->count[s] = m.split[s].tokens;
+        const struct token_file like = {.path = arena_printf(a, "%s/%s.bin", folder, split_name(s)),
+                                        .bytes_per_token = token_bytes(m.vocabulary.size),
+                                        .count = m.split[s].tokens};
+        d->count[s] = like.count;
         memcpy(d->sha256[s], m.split[s].sha256, HASH_HEX);
-        TRY(token_file_open(&d->file[s], path, d->count[s]));
+        memcpy(d->blocks_sha256[s], m.split[s].blocks_sha256, HASH_HEX);
+        TRY(token_split_open(&d->tokens[s], &like, 1, "meta.json", a));
     }
     return ST_OK;
 }
 
-static enum status verify_files(struct dataset *d)
+static enum status open_foreign(struct dataset *d, const struct foreign_set *x, struct arena *a)
+{
+    d->foreign = true;
+    d->vocabulary = x->vocabulary;
+    d->source = x->source;
+    if (x->note) log_info("%s", x->note);
+    for (int s = 0; s < SPLIT_COUNT; s++) {
+        const struct foreign_split *f = &x->split[s];
+        TRY(token_split_open(&d->tokens[s], f->file, f->files, x->counts, a));
+        d->count[s] = d->tokens[s].count;
+    }
+    return ST_OK;
+}
+
+/* A folder with meta.json is never taken for one of another program. */
+static enum status find_foreign(const char *folder, bool *ret_found, struct foreign_set *ret,
+                                struct arena *a)
+{
+    bool own;
+    *ret_found = false;
+    TRY(dir_has(NULL, arena_printf(a, "%s/meta.json", folder), &own));
+    return own ? ST_OK : foreign_find(folder, ret_found, ret, a);
+}
+
+static enum status open_files(struct dataset *d, const char *data_dir, const char *folder,
+                              struct arena *a)
+{
+    bool foreign;
+    struct foreign_set x;
+    TRY(find_foreign(folder, &foreign, &x, a));
+    return foreign ? open_foreign(d, &x, a) : open_own(d, data_dir, folder, a);
+}
+
+/* --- verifying -------------------------------------------------------------------------------- */
+
+static enum status verify_own(struct dataset *d, enum split split, bool whole)
+{
+    char digest[HASH_HEX];
+    enum status tokens;
+    struct token_split *t = &d->tokens[split];
+    const char *blocks = d->blocks_sha256[split];
+    whole |= token_split_is_small(t) || !blocks[0];
+    TRY(token_split_scan(t, d->vocabulary.size, whole, false, digest, &tokens));
+    const char *expected = whole ? d->sha256[split] : blocks;
+    if (strcmp(digest, expected) != 0)
+        return fail(ST_FORMAT,
+                    "%s is corrupt: its SHA-256%s is %.12s..., but meta.json says %.12s...",
+                    token_split_path(t), whole ? "" : " of blocks", digest, expected);
+    d->verified[split] = whole;
+    return tokens;
+}
+
+/* The digest of a foreign split identifies it, so it is the same whether all is read or not. */
+static enum status verify_foreign(struct dataset *d, enum split split, bool whole)
+{
+    char unused[HASH_HEX];
+    enum status tokens;
+    struct token_split *t = &d->tokens[split];
+    TRY(token_split_scan(t, d->vocabulary.size, whole, true, whole ? unused : d->sha256[split],
+                         &tokens));
+    d->verified[split] = whole || token_split_is_small(t);
+    return tokens;
+}
+
+static enum status verify_splits(struct dataset *d, bool whole)
 {
     for (int s = 0; s < SPLIT_COUNT; s++)
-        TRY(token_file_verify(&d->file[s], d->sha256[s], d->vocabulary.size));
+        if (!d->verified[s])
+            TRY(d->foreign ? verify_foreign(d, s, whole) : verify_own(d, s, whole));
+    return ST_OK;
+}
+
+static void describe(struct dataset *d, struct arena *a)
+{
+    struct meta m = {.source = d->source, .vocabulary = d->vocabulary};
+    for (int s = 0; s < SPLIT_COUNT; s++) {
+        m.split[s].tokens = d->count[s];
+        memcpy(m.split[s].sha256, d->sha256[s], HASH_HEX);
+    }
+    d->meta = meta_text(&m, a);
+}
+
+static enum status verify_opened(struct dataset *d, struct arena *a)
+{
+    TRY(verify_splits(d, false));
+    if (d->foreign) describe(d, a);
     return ST_OK;
 }
 
@@ -169,7 +256,7 @@ static enum status try_open(struct dataset *d, const char *data_dir, const char 
     close(fd);
     if (st != ST_OK) fail_restore(&kept);
     if (st == ST_OK) st = looked;
-    return st == ST_OK && !*ret_replaced ? verify_files(d) : st;
+    return st == ST_OK && !*ret_replaced ? verify_opened(d, a) : st;
 }
 
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name, struct arena *a)
@@ -199,35 +286,72 @@ enum status dataset_open(struct dataset *d, const char *data_dir, const char *na
 
 void dataset_close(struct dataset *d)
 {
-    for (int s = 0; s < SPLIT_COUNT; s++) token_file_close(&d->file[s]);
+    for (int s = 0; s < SPLIT_COUNT; s++) token_split_close(&d->tokens[s]);
+}
+
+/* Adds to the failure how to mend the set. */
+static enum status advise(const struct dataset *d, enum status st)
+{
+    struct failure why;
+    fail_keep(&why);
+    return d->remake
+               ? fail(st, "%s; recreate it with %s", why.message, d->remake)
+               : fail(st, "%s; it has to be made anew by the program that made it", why.message);
 }
 
 enum status dataset_read(const struct dataset *d, enum split split, int64_t first, int64_t n,
-                         uint16_t *ret)
+                         int32_t *ret)
 {
-    enum status st = token_file_read(&d->file[split], first, n, d->vocabulary.size, ret);
+    enum status st = token_split_read(&d->tokens[split], first, n, d->vocabulary.size, ret);
     if (st != ST_FORMAT) return st;
-    struct failure why;
-    fail_keep(&why);
-    return fail(st, "%s; recreate it with %s", why.message, d->remake);
+    return advise(d, st);
+}
+
+enum status dataset_verify(struct dataset *d)
+{
+    enum status st = verify_splits(d, true);
+    return st == ST_FORMAT ? advise(d, st) : st;
+}
+
+enum status dataset_vocabulary(const char *data_dir, const char *name, int64_t *ret,
+                               struct arena *a)
+{
+    const char *folder = arena_printf(a, "%s/%s", data_dir, name);
+    const char *path = arena_printf(a, "%s/meta.json", folder);
+    struct foreign_set x;
+    struct meta m;
+    bool foreign;
+    *ret = 0;
+    TRY(find_foreign(folder, &foreign, &x, a));
+    if (foreign) {
+        *ret = x.vocabulary.size;
+    } else if (file_exists(path)) {
+        TRY(meta_read(&m, path, a));
+        *ret = m.vocabulary.size;
+    }
+    return ST_OK;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static enum status write_split(struct meta_split *s, const uint16_t *tokens, int64_t count,
+static enum status write_split(struct meta *m, const char *tokens, int64_t count,
                                const char *folder, enum split split, struct arena *a)
 {
-    int64_t bytes = count * (int64_t)sizeof *tokens;
+    struct meta_split *s = &m->split[split];
+    int64_t bytes = count * token_bytes(m->vocabulary.size);
     s->tokens = count;
     hash_bytes(tokens, bytes, s->sha256);
+    if (bytes > TOKEN_SPLIT_MEMORY)
+        token_split_hash(tokens, count, token_bytes(m->vocabulary.size), s->blocks_sha256);
     return file_write(arena_printf(a, "%s/%s.bin", folder, split_name(split)), tokens, bytes);
 }
 
-static enum status write_files(struct meta *m, const uint16_t *tokens, int64_t train, int64_t count,
+static enum status write_files(struct meta *m, const char *tokens, int64_t train, int64_t count,
                                const char *folder, struct arena *a)
 {
-    TRY(write_split(&m->split[SPLIT_TRAIN], tokens, train, folder, SPLIT_TRAIN, a));
-    TRY(write_split(&m->split[SPLIT_VAL], tokens + train, count - train, folder, SPLIT_VAL, a));
+    const char *rest = tokens + train * token_bytes(m->vocabulary.size);
+    TRY(write_split(m, tokens, train, folder, SPLIT_TRAIN, a));
+    TRY(write_split(m, rest, count - train, folder, SPLIT_VAL, a));
     return meta_write(m, arena_printf(a, "%s/meta.json", folder));
 }
 

@@ -1,10 +1,10 @@
-/* dataset.h - a data set on disk: a folder with train.bin, val.bin (raw little-endian uint16 token
- * ids, the format of nanoGPT) and meta.json (vocabulary, counts, SHA-256 of each file).
- * docs/FORMATS.md specifies the format. */
+/* dataset.h - a data set on disk, of Strobe's or of another program (data/foreign.h). Strobe's is a folder with train.bin, val.bin (raw little-endian token ids,
+ * uint16 as in nanoGPT, or uint32 if the vocabulary has more than 65,536 entries) and meta.json
+ * (vocabulary, counts, digests of each file). docs/FORMATS.md specifies the format. */
 #ifndef DATA_DATASET_H
 #define DATA_DATASET_H
 
-#include "data/token_file.h"
+#include "data/token_split.h"
 #include "data/vocabulary.h"
 
 enum split { SPLIT_TRAIN, SPLIT_VAL, SPLIT_COUNT };
@@ -14,27 +14,38 @@ struct dataset {
     struct vocabulary vocabulary;
     int64_t count[SPLIT_COUNT];
     const char *source; /* where the text came from; may be "" */
-    const char *meta;   /* the text of meta.json */
+    const char *meta;   /* the text of meta.json, or what it would be */
+    /* What identifies the tokens of a split: SHA-256 of the file; of a foreign set, of the tokens
+     * of each file and of the blocks of the split (data/token_split.h). */
     char sha256[SPLIT_COUNT][HASH_HEX];
     /* private to dataset.c */
-    struct token_file file[SPLIT_COUNT];
-    const char *remake; /* the command that makes the set anew */
+    struct token_split tokens[SPLIT_COUNT];
+    char blocks_sha256[SPLIT_COUNT][HASH_HEX]; /* "": unknown, or the split is small */
+    bool foreign, verified[SPLIT_COUNT];       /* all tokens of the split were verified */
+    const char *remake; /* the command that makes the set anew; NULL: there is none */
 };
 
 /* A name is one word without slashes and control characters that does not begin with a dot, because
  * it becomes a folder name. Otherwise ST_USAGE. */
 enum status dataset_check_name(const char *name);
-/* Opens and verifies data_dir/name; all its files are of one writing, also while another process
- * replaces the set. A set that a killed writer left under another name is restored. If it is
+/* Opens data_dir/name and verifies it in a time that does not depend on its size: all of a small
+ * split, of another one its size and its blocks (data/token_split.h); a set of an older version,
+ * which has no digest of blocks, wholly. All its files are of one writing, also while another
+ * process replaces the set. A set that a killed writer left under another name is restored. If it is
  * missing: ST_IO, with the command that creates it. If the size, the checksum or a token of a file
  * contradicts meta.json: ST_FORMAT. */
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name,
                          struct arena *a);
+/* Verifies what dataset_open left out. ST_FORMAT as there. */
+enum status dataset_verify(struct dataset *d);
 void dataset_close(struct dataset *d);
+/* The size of the vocabulary of a set, without a look at its tokens; 0: there is no such set. */
+enum status dataset_vocabulary(const char *data_dir, const char *name, int64_t *ret,
+                               struct arena *a);
 /* Reads `n` tokens of a split. ST_FORMAT if the file became shorter since the set was opened, or if
  * a token is not in the vocabulary. */
 enum status dataset_read(const struct dataset *d, enum split split, int64_t first, int64_t n,
-                         uint16_t *ret);
+                         int32_t *ret);
 
 struct dataset_text {
     const struct data_kind *kind;

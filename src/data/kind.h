@@ -10,19 +10,22 @@
 /* A whole text as tokens. */
 struct tokenized {
     struct vocabulary vocabulary;
-    uint16_t *token;
+    void *token; /* uint16_t or uint32_t by token_bytes(vocabulary.size) */
     int64_t count;
 };
 
 struct data_kind {
     const char *name; /* "characters": what tokens are; the value of "kind" in meta.json */
-    /* ST_FORMAT: the text cannot be data of this kind; ST_UNSUPPORTED: 16 bits do not suffice. */
+    /* ST_FORMAT: the text cannot be data of this kind; ST_UNSUPPORTED: its vocabulary
+     * would have more than VOCABULARY_MAX entries. */
     enum status (*tokenize)(const char *text, int64_t bytes, struct arena *a,
                             struct tokenized *ret);
     enum status (*encode)(const struct vocabulary *v, const char *text, struct arena *a,
                           int32_t **ret_ids, int64_t *ret_count);
     /* The vocabulary of the kind. NULL: each data set has its own, listed in meta.json. */
     void (*vocabulary)(struct vocabulary *ret, struct arena *a);
+    /* The vocabulary by its size, which meta.json has: ids without texts. Else NULL. */
+    void (*sized)(struct vocabulary *ret, int size, struct arena *a);
     /* Of a listed vocabulary: the first entry that is not valid, or -1; what is wrong with it. */
     int (*invalid_entry)(const struct vocabulary *v);
     const char *invalid;
@@ -30,6 +33,10 @@ struct data_kind {
 
 /* The first row of the table is the default. */
 extern const struct data_kind data_characters;
+extern const struct data_kind data_tokens;
+
+/* Ids of GPT-2's tokens and of Llama 3's. */
+enum { GPT2_VOCABULARY = 50257, LLAMA3_VOCABULARY = 128256 };
 
 /* Row i of the table, NULL after the last. */
 const struct data_kind *data_kind_at(int i);

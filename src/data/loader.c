@@ -1,6 +1,6 @@
 #include "data/loader.h"
 
-enum { READ_AT_ONCE = 4096 };
+#include <string.h>
 
 enum status loader_init(struct loader *l, const struct dataset *d, enum split split,
                         enum rng_stream stream, uint32_t seed, int64_t B, int64_t T)
@@ -17,20 +17,14 @@ enum status loader_init(struct loader *l, const struct dataset *d, enum split sp
     return ST_OK;
 }
 
-/* Tokens first ... first + T, in pieces that fit a buffer here: a step allocates nothing. */
+/* Tokens first ... first + T. */
 static enum status read_row(const struct loader *l, int64_t first, int32_t *inputs,
                             int32_t *targets)
 {
-    uint16_t token[READ_AT_ONCE + 1];
-    for (int64_t done = 0; done < l->T; done += READ_AT_ONCE) {
-        int64_t n = min_i64(l->T - done, READ_AT_ONCE);
-        TRY(dataset_read(l->dataset, l->split, first + done, n + 1, token));
-        for (int64_t t = 0; t < n; t++) {
-            inputs[done + t] = token[t];
-            targets[done + t] = token[t + 1];
-        }
-    }
-    return ST_OK;
+    int64_t T = l->T;
+    TRY(dataset_read(l->dataset, l->split, first, T, inputs));
+    memcpy(targets, inputs + 1, (size_t)(T - 1) * sizeof *targets);
+    return dataset_read(l->dataset, l->split, first + T, 1, targets + T - 1);
 }
 
 /* Rows are numbered across batches, so two batches of B/2 rows equal one batch of B: splitting a

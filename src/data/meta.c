@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No vocabulary needs a tenth of this. */
+/* No vocabulary needs half of this. */
 enum { META_BYTES_MOST = 1 << 24 };
 
 const char *split_name(enum split split)
@@ -24,18 +24,24 @@ static void hash_vocabulary(const struct vocabulary *v, char ret_hex[HASH_HEX])
     hash_close(h, ret_hex);
 }
 
-static enum status read_vocabulary(struct meta *m, const struct data_kind *kind, const char *path,
-                                   json_t *root, struct arena *a)
+static enum status read_sized(struct meta *m, const struct data_kind *kind, const char *path,
+                              json_t *root, struct arena *a)
 {
-    if (kind->vocabulary) {
-        kind->vocabulary(&m->vocabulary, a);
-        return ST_OK;
-    }
+    int64_t size = json_integer_value(json_object_get(root, "vocabulary_size")); /* else 0 */
+    if (size < 1 || size > VOCABULARY_MAX)
+        return fail(ST_FORMAT, "%s: \"vocabulary_size\" is not 1 to %d", path, VOCABULARY_MAX);
+    kind->sized(&m->vocabulary, (int)size, a);
+    return ST_OK;
+}
+
+static enum status read_listed(struct meta *m, const struct data_kind *kind, const char *path,
+                               json_t *root, struct arena *a)
+{
     json_t *list = json_object_get(root, "vocabulary");
     int64_t size = (int64_t)json_array_size(list); /* 0 if it is not an array */
-    if (size < 1 || size > META_VOCABULARY_MAX)
+    if (size < 1 || size > VOCABULARY_MAX)
         return fail(ST_FORMAT, "%s: \"vocabulary\" is not a list of 1 to %d %s", path,
-                    META_VOCABULARY_MAX, kind->name);
+                    VOCABULARY_MAX, kind->name);
     const char **text = ARENA_NEW(a, const char *, size);
     for (int64_t i = 0; i < size; i++) {
         const char *entry = json_string_value(json_array_get(list, (size_t)i));
@@ -45,7 +51,20 @@ static enum status read_vocabulary(struct meta *m, const struct data_kind *kind,
     int wrong = kind->invalid_entry(&m->vocabulary);
     if (wrong >= 0)
         return fail(ST_FORMAT, "%s: entry %d of the vocabulary %s", path, wrong, kind->invalid);
+    return ST_OK;
+}
 
+static enum status read_vocabulary(struct meta *m, const struct data_kind *kind, const char *path,
+                                   json_t *root, struct arena *a)
+{
+    if (kind->vocabulary) {
+        kind->vocabulary(&m->vocabulary, a);
+        return ST_OK;
+    }
+    if (kind->sized)
+        TRY(read_sized(m, kind, path, root, a));
+    else
+        TRY(read_listed(m, kind, path, root, a));
     char digest[HASH_HEX];
     hash_vocabulary(&m->vocabulary, digest);
     const char *stored = json_string_value(json_object_get(root, "vocabulary_sha256"));
@@ -53,7 +72,6 @@ static enum status read_vocabulary(struct meta *m, const struct data_kind *kind,
         return fail(ST_FORMAT, "%s: the vocabulary is corrupt: its SHA-256 does not match", path);
     return ST_OK;
 }
-
 static bool is_digest(const char *text)
 {
     return text && strspn(text, "0123456789abcdef") == HASH_HEX - 1 && !text[HASH_HEX - 1];
@@ -73,6 +91,12 @@ static enum status read_split(struct meta *m, const char *path, json_t *root, en
         return fail(ST_FORMAT, "%s: \"%s\" has %lld tokens", path, split_name(split),
                     (long long)s->tokens);
     memcpy(s->sha256, digest, HASH_HEX);
+    json_t *blocks = json_object_get(o, "blocks_sha256");
+    digest = json_string_value(blocks);
+    if (blocks && !is_digest(digest))
+        return fail(ST_FORMAT, "%s: \"%s\" has a \"blocks_sha256\" of another form", path,
+                    split_name(split));
+    if (blocks) memcpy(s->blocks_sha256, digest, HASH_HEX);
     return ST_OK;
 }
 
@@ -87,7 +111,7 @@ static enum status read_fields(struct meta *m, const char *path, json_t *root, s
     const char *name = json_string_value(json_object_get(root, "kind"));
     const struct data_kind *kind = name ? data_kind_find(name) : NULL;
     if (!kind)
-        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%.40s%s; only %s is supported", path,
+        return fail(ST_UNSUPPORTED, "%s: \"kind\" is %s%.40s%s; the known ones are %s", path,
                     name ? "\"" : "", name ? name : "missing", name ? "\"" : "",
                     data_kind_names("\"", a));
     const char *source = json_string_value(json_object_get(root, "source"));
@@ -121,24 +145,43 @@ enum status meta_read(struct meta *m, const char *path, struct arena *a)
     return st;
 }
 
-enum status meta_write(const struct meta *m, const char *path)
+static json_t *split_json(const struct meta_split *s)
+{
+    /* "s:s*" and the like leave out what is NULL */
+    return json_pack("{s:I, s:s, s:s*}", "tokens", (json_int_t)s->tokens, "sha256", s->sha256,
+                     "blocks_sha256", s->blocks_sha256[0] ? s->blocks_sha256 : NULL);
+}
+
+static json_t *to_json(const struct meta *m)
 {
     const struct vocabulary *v = &m->vocabulary;
-    const struct meta_split *train = &m->split[SPLIT_TRAIN], *val = &m->split[SPLIT_VAL];
-    json_t *list = NULL;
+    bool sized = v->kind->sized, fixed = v->kind->vocabulary;
+    json_t *list = sized || fixed ? NULL : texts_json(v->text, v->size);
     char digest[HASH_HEX];
-    if (!v->kind->vocabulary) {
-        list = json_array();
-        for (int i = 0; i < v->size; i++) json_array_append_new(list, json_string(v->text[i]));
-        hash_vocabulary(v, digest);
-    }
-    /* "s:o*" and "s:s*" leave out what is NULL */
-    json_t *root =
-        json_pack("{s:i, s:s, s:s, s:o*, s:s*, s:{s:I, s:s}, s:{s:I, s:s}}",             /**/
-                  "v", META_VERSION, "kind", v->kind->name, "source", m->source,         /**/
-                  "vocabulary", list, "vocabulary_sha256", list ? digest : NULL,         /**/
-                  "train", "tokens", (json_int_t)train->tokens, "sha256", train->sha256, /**/
-                  "val", "tokens", (json_int_t)val->tokens, "sha256", val->sha256);
+    hash_vocabulary(v, digest);
+    return json_pack("{s:i, s:s, s:s, s:o*, s:o*, s:s*, s:o, s:o}",                 /**/
+                     "v", META_VERSION, "kind", v->kind->name, "source", m->source, /**/
+                     "vocabulary", list, "vocabulary_size",                         /**/
+                     sized ? json_integer(v->size) : NULL,                          /**/
+                     "vocabulary_sha256", fixed ? NULL : digest,                    /**/
+                     "train", split_json(&m->split[SPLIT_TRAIN]),                   /**/
+                     "val", split_json(&m->split[SPLIT_VAL]));
+}
+
+enum status meta_write(const struct meta *m, const char *path)
+{
+    json_t *root = to_json(m);
     BUG_IF(!root, "%s: cannot be written as JSON", path);
     return json_write(root, JSON_COMPACT, path);
+}
+
+const char *meta_text(const struct meta *m, struct arena *a)
+{
+    struct str s = {};
+    json_t *root = to_json(m);
+    BUG_IF(!root, "a vocabulary cannot be written as JSON");
+    json_print_with(root, JSON_COMPACT, &s);
+    const char *text = arena_strdup(a, str_text(&s));
+    str_release(&s);
+    return text;
 }

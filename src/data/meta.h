@@ -3,10 +3,9 @@
 #ifndef DATA_META_H
 #define DATA_META_H
 
-#include "base/hash.h"
 #include "data/dataset.h"
 
-enum { META_VERSION = 1, META_VOCABULARY_MAX = 65536 /* tokens have 16 bits */ };
+enum { META_VERSION = 1 };
 
 struct meta {
     const char *text;   /* as read */
@@ -15,6 +14,7 @@ struct meta {
     struct meta_split {
         int64_t tokens;
         char sha256[HASH_HEX];
+        char blocks_sha256[HASH_HEX]; /* of the blocks of a split that is not small; may be "" */
     } split[SPLIT_COUNT];
 };
 
@@ -27,5 +27,7 @@ const char *meta_printable(const char *text, struct arena *a);
 /* Checks version, kind, vocabulary and its digest. Errors are ST_FORMAT and name the field. */
 enum status meta_read(struct meta *m, const char *path, struct arena *a);
 enum status meta_write(const struct meta *m, const char *path);
+/* What meta_write would write. */
+const char *meta_text(const struct meta *m, struct arena *a);
 
 #endif

@@ -6,6 +6,8 @@
 
 struct data_kind;
 
+enum { VOCABULARY_MAX = 1 << 20 };
+
 struct vocabulary {
     const struct data_kind *kind;
     int size;

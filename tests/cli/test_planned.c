@@ -86,7 +86,9 @@ static void test_vocabulary(void **state)
     assert_int_equal(strobe("plan", "--vocab_size=1000 --vocab=1001"), 2);
     assert_non_null(strstr(failed, "1001 distinct tokens, more than vocab_size = 1000"));
     assert_int_equal(strobe("plan", "--vocab=-1"), 2);
-    assert_int_equal(strobe("plan", "--vocab=70000"), 2);
+    assert_int_equal(strobe("plan", "--summary --vocab=152000"), 0);
+    says("vocabulary=152000\n");
+    assert_int_equal(strobe("plan", "--vocab=1048577"), 2);
     assert_string_equal(said, "");
 }
 

@@ -375,6 +375,7 @@ static void test_pipes_devices_and_folders(void **state)
         assert_int_equal(mkdir(path, 0777), 0);
         expect_refused(ST_IO, "is a directory, not a regular file");
         rmdir(path);
+        if (i == 0) remove(workdir_path("data/mytext/val.bin")); /* else it is one of nanoGPT */
         expect_refused(ST_IO, i == 0 ? "under another name" : "recreate it with");
         assert_int_equal(file_remove_dir(workdir_path("data/mytext")), ST_OK);
     }
@@ -509,7 +510,7 @@ static void test_strange_meta_files(void **state)
     memset(deep, 'k', 1000000);
     const char *kind = arena_printf(&arena, "{\"v\":1,\"kind\":\"%.900000s\"}", deep);
     workdir_write(path, kind, (int64_t)strlen(kind));
-    expect_refused(ST_UNSUPPORTED, "is supported");
+    expect_refused(ST_UNSUPPORTED, "the known ones are");
 }
 
 static uint16_t good_tokens[17];
@@ -527,8 +528,10 @@ static void test_tokens_out_of_range(void **state)
     assert_int_equal(write_from("mytext", first, true), ST_OK);
     struct dataset d;
     uint16_t token[17];
+    int32_t ids[17];
     assert_int_equal(open_named(&d, "mytext"), ST_OK);
-    assert_int_equal(dataset_read(&d, SPLIT_TRAIN, 0, 17, token), ST_OK);
+    assert_int_equal(dataset_read(&d, SPLIT_TRAIN, 0, 17, ids), ST_OK);
+    for (int i = 0; i < 17; i++) token[i] = (uint16_t)ids[i];
     int size = d.vocabulary.size;
     memcpy(good_tokens, token, sizeof token);
     token[11] = (uint16_t)size;

@@ -12,6 +12,15 @@
 enum { TRAIN = 1000, VAL = 50, B = 4, T = 16 };
 
 static struct dataset d;
+static struct arena arena;
+
+/* Opens a file of uint16 tokens as a split. */
+static void open_split(struct dataset *to, enum split split, const char *path)
+{
+    const struct token_file like = {
+        .path = path, .bytes_per_token = sizeof(uint16_t), .count = to->count[split]};
+    assert_int_equal(token_split_open(&to->tokens[split], &like, 1, "the test", &arena), ST_OK);
+}
 
 /* Token i is i, so a batch shows its positions. */
 static int set_up(void **state)
@@ -25,7 +34,7 @@ static int set_up(void **state)
     for (int s = 0; s < SPLIT_COUNT; s++) {
         const char *path = workdir_path(s ? "val.bin" : "train.bin");
         workdir_write(path, token, d.count[s] * (int64_t)sizeof *token);
-        assert_int_equal(token_file_open(&d.file[s], path, d.count[s]), ST_OK);
+        open_split(&d, s, path);
     }
     return 0;
 }
@@ -34,6 +43,7 @@ static int tear_down(void **state)
 {
     (void)state;
     dataset_close(&d);
+    arena_release(&arena);
     workdir_close();
     return 0;
 }
@@ -162,13 +172,13 @@ static void test_too_short_text_is_rejected(void **state)
 static void test_long_rows(void **state)
 {
     (void)state;
-    enum { LONG = 3 * 4096 + 5 };
+    enum { LONG = 2 * 16384 + 5 };
     static uint16_t token[LONG + 1];
     static int32_t in[LONG], target[LONG];
     for (int i = 0; i <= LONG; i++) token[i] = (uint16_t)i;
     struct dataset wide = {.name = "wide", .count = {LONG + 1}, .vocabulary.size = 65536};
     workdir_write(workdir_path("wide.bin"), token, sizeof token);
-    assert_int_equal(token_file_open(&wide.file[0], workdir_path("wide.bin"), LONG + 1), ST_OK);
+    open_split(&wide, SPLIT_TRAIN, workdir_path("wide.bin"));
     struct loader l;
     assert_int_equal(loader_init(&l, &wide, SPLIT_TRAIN, RNG_TRAIN_BATCH, 1, 1, LONG), ST_OK);
     next(&l, in, target);

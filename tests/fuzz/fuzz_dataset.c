@@ -17,9 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (valid) {
         for (int s = 0; s < SPLIT_COUNT; s++)
             for (int64_t i = 0; i < d.count[s]; i++) {
-                uint16_t token;
+                int32_t token;
                 BUG_IF(dataset_read(&d, s, i, 1, &token) != ST_OK, "%s", fail_message());
-                BUG_IF(token >= d.vocabulary.size, "token %d", token);
+                BUG_IF(token < 0 || token >= d.vocabulary.size, "token %d", token);
                 fuzz_touch(vocabulary_text(&d.vocabulary, token), 1);
             }
         dataset_close(&d);

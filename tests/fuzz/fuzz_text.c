@@ -31,7 +31,8 @@ static bool tokens(const char *text, int64_t bytes, struct arena *a)
     if (data_characters.tokenize(text, bytes, a, &t) != ST_OK) return false;
     BUG_IF(vocabulary_encode(&t.vocabulary, text, a, &ids, &n) != ST_OK, "%s", fail_message());
     BUG_IF(n != t.count, "%lld tokens and %lld ids", (long long)t.count, (long long)n);
-    for (int64_t i = 0; i < n; i++) BUG_IF(ids[i] != t.token[i], "token %lld", (long long)i);
+    const uint16_t *token = t.token;
+    for (int64_t i = 0; i < n; i++) BUG_IF(ids[i] != token[i], "token %lld", (long long)i);
     return true;
 }
 

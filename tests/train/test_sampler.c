@@ -157,6 +157,67 @@ static void test_frequencies(void **state)
     arena_release(&a);
 }
 
+/* Fills a row of a parameter with size, -size, size ...; if size is negative, with -size. */
+static void fill_row(const struct tiny *t, const char *name, int64_t row, float size)
+{
+    const struct model *m = &t->engine.program.model;
+    for (int i = 0; i < m->parameters; i++) {
+        const struct parameter *p = &m->parameter[i];
+        if (strcmp(p->name, name) != 0) continue;
+        int64_t columns = type_columns(&p->type);
+        float *x = tiny_parameter(t, STORAGE_WEIGHTS, p) + row * columns;
+        for (int64_t c = 0; c < columns; c++) x[c] = size < 0 ? -size : c % 2 ? -size : size;
+        return;
+    }
+    fail_msg("no parameter %s", name);
+}
+
+/* Ids of more than 16 bits. All logits 0: each id is equally likely. Then the rows of the first id
+ * and the last have one direction, so that the last is the likeliest after either. */
+static void test_large_vocabularies(void **state)
+{
+    (void)state;
+    static const int32_t sizes[] = {128000, 152000};
+    for (int i = 0; i < COUNT_OF(sizes); i++) {
+        enum { DRAWS = 400, QUARTERS = 4 };
+        const int32_t size = sizes[i], prompt[] = {0, size - 1};
+        struct tiny t = {};
+        struct config c = tiny_config();
+        struct sampler s;
+        struct sampler_options o = {.temperature = 1, .seed = 3, .cache = true};
+        int drawn[QUARTERS] = {0};
+        tiny_open_bare(&t, &c, size, KINDS);
+        sampler_init(&s, &t.engine, &o, &t.arena);
+        for (int k = 0; k < DRAWS; k++) {
+            int32_t token;
+            sampler_start(&s, k, prompt, 1);
+            assert_int_equal(sampler_next(&s, &token), ST_OK);
+            assert_in_range(token, 0, size - 1);
+            drawn[(int64_t)token * QUARTERS / size]++;
+        }
+        for (int q = 0; q < QUARTERS; q++) assert_in_range(drawn[q], 100 - 45, 100 + 45);
+        sampler_close(&s);
+
+        o.temperature = 0;
+        sampler_init(&s, &t.engine, &o, &t.arena);
+        fill_row(&t, "ln_f.weight", 0, -1);
+        fill_row(&t, "wte.weight", 0, 1);
+        fill_row(&t, "wte.weight", size - 1, 2);
+        for (int n = 1; n <= 2; n++) {
+            int32_t token;
+            sampler_start(&s, 0, prompt, n);
+            for (int k = 0; k < 3; k++) {
+                assert_int_equal(sampler_next(&s, &token), ST_OK);
+                assert_int_equal(token, size - 1);
+            }
+        }
+        assert_true(fabsf(s.logits[size - 1] - 2 * s.logits[0]) < 1e-3f * s.logits[0]);
+        assert_true(s.logits[0] > 1 && s.logits[1] == 0);
+        sampler_close(&s);
+        tiny_close(&t);
+    }
+}
+
 static void test_corrupt_model_is_rejected(void **state)
 {
     (void)state;
@@ -207,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_a_long_prompt_is_cropped),
         cmocka_unit_test(test_most_likely_token),
         cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_large_vocabularies),
         cmocka_unit_test(test_corrupt_model_is_rejected),
     };
     return cmocka_run_group_tests(tests, make, unmake);

@@ -1,0 +1,72 @@
+#include "data/nanogpt_meta.h"
+
+#include "base/file.h"
+#include "data/kind.h"
+#include "data/pickle.h"
+
+#include <string.h>
+
+/* The texts by number; a text with a zero byte becomes "", which is not a character. */
+static enum status read_texts(const char *path, const struct pickle_dict *itos, int size,
+                              const char **text, struct arena *a)
+{
+    for (int i = 0; i < itos->count; i++) {
+        const struct pickle_value *key = &itos->item[i].key, *value = &itos->item[i].value;
+        if (key->type != PICKLE_NUMBER || key->number < 0 || key->number >= size ||
+            value->type != PICKLE_TEXT)
+            return fail(ST_FORMAT, "%s: \"itos\" does not lead from numbers below %d to texts",
+                        path, size);
+        bool has_zero = memchr(value->text, 0, (size_t)value->number) != NULL;
+        text[key->number] =
+            has_zero ? "" : arena_printf(a, "%.*s", (int)value->number, value->text);
+    }
+    for (int i = 0; i < size; i++)
+        if (!text[i]) return fail(ST_FORMAT, "%s: \"itos\" has no entry %d", path, i);
+    return ST_OK;
+}
+
+/* Whether each entry of "stoi" is the inverse of one of "itos". */
+static enum status check_inverse(const char *path, const struct pickle_dict *stoi,
+                                 const struct vocabulary *v)
+{
+    for (int i = 0; i < stoi->count; i++) {
+        const struct pickle_value *key = &stoi->item[i].key, *value = &stoi->item[i].value;
+        const char *text = value->type == PICKLE_NUMBER && value->number >= 0 &&
+                                   value->number < v->size && key->type == PICKLE_TEXT
+                               ? v->text[value->number]
+                               : NULL;
+        if (!text || (int64_t)strlen(text) != key->number ||
+            memcmp(text, key->text, (size_t)key->number) != 0)
+            return fail(ST_FORMAT, "%s: entry %d of \"stoi\" contradicts \"itos\"", path, i);
+    }
+    return ST_OK;
+}
+
+enum status nanogpt_meta_read(struct vocabulary *v, const char *path, struct arena *a)
+{
+    char *data;
+    int64_t bytes;
+    struct pickle_value root;
+    TRY(file_read_most_at(NULL, path, PICKLE_BYTES_MOST, a, &data, &bytes));
+    TRY(pickle_read(path, data, bytes, a, &root));
+    const struct pickle_value *size = pickle_find(&root, "vocab_size"),
+                              *itos = pickle_find(&root, "itos"),
+                              *stoi = pickle_find(&root, "stoi");
+    if (!size || size->type != PICKLE_NUMBER || !itos || itos->type != PICKLE_DICT || !stoi ||
+        stoi->type != PICKLE_DICT)
+        return fail(ST_FORMAT, "%s is not a dictionary with \"vocab_size\", \"itos\" and \"stoi\"",
+                    path);
+    if (size->number < 1 || size->number > UINT16_MAX + 1)
+        return fail(ST_FORMAT, "%s: \"vocab_size\" is %lld, not 1 to %d", path,
+                    (long long)size->number, UINT16_MAX + 1);
+    const char **text = ARENA_NEW(a, const char *, size->number);
+    struct vocabulary read = {&data_characters, (int)size->number, text};
+    TRY(read_texts(path, itos->dict, read.size, text, a));
+    int wrong = data_characters.invalid_entry(&read);
+    if (wrong >= 0)
+        return fail(ST_FORMAT, "%s: entry %d of the vocabulary %s", path, wrong,
+                    data_characters.invalid);
+    TRY(check_inverse(path, stoi->dict, &read));
+    *v = read;
+    return ST_OK;
+}

@@ -1,0 +1,12 @@
+/* nanogpt_meta.h - meta.pkl, in which nanoGPT keeps the characters of a data set. */
+#ifndef DATA_NANOGPT_META_H
+#define DATA_NANOGPT_META_H
+
+#include "data/vocabulary.h"
+
+/* Reads the characters. ST_FORMAT: the file is not a pickle (data/pickle.h) of a dictionary with
+ * "vocab_size", "itos" and "stoi", these contradict each other, or the characters are not sorted by
+ * code point, as nanoGPT sorts them. */
+enum status nanogpt_meta_read(struct vocabulary *v, const char *path, struct arena *a);
+
+#endif

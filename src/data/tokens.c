@@ -1,0 +1,41 @@
+/* Data sets of tokens whose texts are not known: a vocabulary is a size, and id 12 reads <12>. */
+#include "data/kind.h"
+
+#include <stdio.h>
+
+enum { TEXT_BYTES = 16 };
+
+static enum status tokenize(const char *text, int64_t bytes, struct arena *a, struct tokenized *ret)
+{
+    (void)text, (void)bytes, (void)a, (void)ret;
+    return fail(ST_UNSUPPORTED, "a text cannot be made into tokens whose texts are not known");
+}
+
+static enum status encode(const struct vocabulary *v, const char *text, struct arena *a,
+                          int32_t **ret_ids, int64_t *ret_count)
+{
+    (void)text, (void)a, (void)ret_ids, (void)ret_count;
+    return fail(ST_USAGE,
+                "a text cannot be turned into tokens of this vocabulary: it has %d numbers, whose "
+                "texts are not known%s",
+                v->size, v->size == GPT2_VOCABULARY ? " (those of GPT-2 are not there yet)" : "");
+}
+
+static void sized(struct vocabulary *ret, int size, struct arena *a)
+{
+    char *memory = arena_alloc(a, (int64_t)size * TEXT_BYTES);
+    const char **text = ARENA_NEW(a, const char *, size);
+    for (int i = 0; i < size; i++) {
+        char *at = memory + (int64_t)i * TEXT_BYTES;
+        snprintf(at, TEXT_BYTES, "<%d>", i);
+        text[i] = at;
+    }
+    *ret = (struct vocabulary){&data_tokens, size, text};
+}
+
+const struct data_kind data_tokens = {
+    .name = "tokens",
+    .tokenize = tokenize,
+    .encode = encode,
+    .sized = sized,
+};
