@@ -48,10 +48,10 @@ static enum status read_prompt(struct sampling *p, struct arena *a)
 
 static void append(struct sampling *p, struct str *s, int32_t token)
 {
-    const char *text = vocabulary_text(&p->saved->vocabulary, token);
-    str_append(s, text);
+    struct token_text text = vocabulary_bytes(&p->saved->vocabulary, token);
+    str_append_bytes(s, text.bytes, text.length);
     if (!p->live) return;
-    fputs(text, stdout);
+    fwrite(text.bytes, 1, (size_t)text.length, stdout);
     fflush(stdout);
 }
 

@@ -79,7 +79,6 @@ static enum status open_and_run(const struct words *w, const char *what,
     enum status st = w->file ? file_open_at(NULL, w->file, &fd, &bytes) : ST_OK;
     if (st == ST_OK) st = run_on(w, fd, &t, what, work);
     if (fd != STDIN_FILENO) close(fd);
-    tokenizer_close(&t);
     return st;
 }
 

@@ -137,6 +137,7 @@ static enum status open_own(struct dataset *d, const char *data_dir, const char 
     TRY(meta_read(&m, arena_printf(a, "%s/meta.json", folder), a));
     d->vocabulary = m.vocabulary;
     d->source = m.source;
+    d->documents = m.documents;
     d->meta = m.text;
     d->remake = command_for(data_dir, d->name, m.vocabulary.kind, " --force", a);
     for (int s = 0; s < SPLIT_COUNT; s++) {
@@ -390,6 +391,9 @@ static enum status write_text(const char *data_dir, const char *name, const stru
                               bool replace, struct dataset_facts *ret, struct arena *a)
 {
     struct tokenized t;
+    if (!x->kind->tokenize)
+        return fail(ST_UNSUPPORTED, "a text alone does not make a data set of the kind %s",
+                    x->kind->name);
     TRY(x->kind->tokenize(x->text, x->bytes, a, &t));
     int64_t train = (int64_t)(0.9 * (double)t.count);
     if (train < 1)

@@ -14,6 +14,7 @@ struct dataset {
     struct vocabulary vocabulary;
     int64_t count[SPLIT_COUNT];
     const char *source; /* where the text came from; may be "" */
+    int64_t documents;  /* 0: unknown */
     const char *meta;   /* the text of meta.json, or what it would be */
     /* What identifies the tokens of a split: SHA-256 of the file; of a foreign set, of the tokens
      * of each file and of the blocks of the split (data/token_split.h). */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static const struct data_kind *const kinds[] = {&data_characters, &data_tokens};
+static const struct data_kind *const kinds[] = {&data_characters, &data_byte_pairs, &data_tokens};
 
 const struct data_kind *data_kind_at(int i)
 {

@@ -17,22 +17,23 @@ struct tokenized {
 struct data_kind {
     const char *name; /* "characters": what tokens are; the value of "kind" in meta.json */
     /* ST_FORMAT: the text cannot be data of this kind; ST_UNSUPPORTED: its vocabulary
-     * would have more than VOCABULARY_MAX entries. */
+     * would have more than VOCABULARY_MAX entries. NULL: such sets are made otherwise. */
     enum status (*tokenize)(const char *text, int64_t bytes, struct arena *a,
                             struct tokenized *ret);
     enum status (*encode)(const struct vocabulary *v, const char *text, struct arena *a,
                           int32_t **ret_ids, int64_t *ret_count);
-    /* The vocabulary of the kind. NULL: each data set has its own, listed in meta.json. */
-    void (*vocabulary)(struct vocabulary *ret, struct arena *a);
-    /* The vocabulary by its size, which meta.json has: ids without texts. Else NULL. */
+    /* What meta.json has of the vocabulary is one of three: its size (ids without texts); a
+     * tokenizer, which becomes one; or the list of texts, of which the last function yields the
+     * first that is not valid, or -1. */
     void (*sized)(struct vocabulary *ret, int size, struct arena *a);
-    /* Of a listed vocabulary: the first entry that is not valid, or -1; what is wrong with it. */
+    void (*of_tokenizer)(struct vocabulary *ret, const struct tokenizer *t, struct arena *a);
     int (*invalid_entry)(const struct vocabulary *v);
-    const char *invalid;
+    const char *invalid; /* what is wrong with it */
 };
 
 /* The first row of the table is the default. */
 extern const struct data_kind data_characters;
+extern const struct data_kind data_byte_pairs;
 extern const struct data_kind data_tokens;
 
 /* Ids of GPT-2's tokens and of Llama 3's. */

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/visible.h"
 #include "data/kind.h"
+#include "text/tokenizer.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -16,11 +17,13 @@ const char *split_name(enum split split)
     return split == SPLIT_TRAIN ? "train" : "val";
 }
 
-/* The digest of all token texts in order, each including its zero byte. */
+/* The digest of all token texts in order, each including its zero byte, and of the merges. */
 static void hash_vocabulary(const struct vocabulary *v, char ret_hex[HASH_HEX])
 {
+    const struct tokenizer *t = v->tokenizer;
     struct hash *h = hash_open();
     for (int i = 0; i < v->size; i++) hash_add(h, v->text[i], (int64_t)strlen(v->text[i]) + 1);
+    if (t) hash_add(h, t->merge, t->merges * (int64_t)sizeof *t->merge);
     hash_close(h, ret_hex);
 }
 
@@ -54,14 +57,21 @@ static enum status read_listed(struct meta *m, const struct data_kind *kind, con
     return ST_OK;
 }
 
+static enum status read_tokenizer(struct meta *m, const struct data_kind *kind, const char *path,
+                                  json_t *root, struct arena *a)
+{
+    struct tokenizer *t = ARENA_NEW(a, struct tokenizer, 1);
+    TRY(tokenizer_read(t, json_object_get(root, "tokenizer"), path, a));
+    kind->of_tokenizer(&m->vocabulary, t, a);
+    return ST_OK;
+}
+
 static enum status read_vocabulary(struct meta *m, const struct data_kind *kind, const char *path,
                                    json_t *root, struct arena *a)
 {
-    if (kind->vocabulary) {
-        kind->vocabulary(&m->vocabulary, a);
-        return ST_OK;
-    }
-    if (kind->sized)
+    if (kind->of_tokenizer)
+        TRY(read_tokenizer(m, kind, path, root, a));
+    else if (kind->sized)
         TRY(read_sized(m, kind, path, root, a));
     else
         TRY(read_listed(m, kind, path, root, a));
@@ -72,6 +82,7 @@ static enum status read_vocabulary(struct meta *m, const struct data_kind *kind,
         return fail(ST_FORMAT, "%s: the vocabulary is corrupt: its SHA-256 does not match", path);
     return ST_OK;
 }
+
 static bool is_digest(const char *text)
 {
     return text && strspn(text, "0123456789abcdef") == HASH_HEX - 1 && !text[HASH_HEX - 1];
@@ -116,6 +127,7 @@ static enum status read_fields(struct meta *m, const char *path, json_t *root, s
                     data_kind_names("\"", a));
     const char *source = json_string_value(json_object_get(root, "source"));
     m->source = arena_strdup(a, source ? source : "");
+    m->documents = json_integer_value(json_object_get(root, "documents"));
     TRY(read_vocabulary(m, kind, path, root, a));
     for (int s = 0; s < SPLIT_COUNT; s++) TRY(read_split(m, path, root, s));
     return ST_OK;
@@ -155,15 +167,18 @@ static json_t *split_json(const struct meta_split *s)
 static json_t *to_json(const struct meta *m)
 {
     const struct vocabulary *v = &m->vocabulary;
-    bool sized = v->kind->sized, fixed = v->kind->vocabulary;
-    json_t *list = sized || fixed ? NULL : texts_json(v->text, v->size);
+    bool sized = v->kind->sized;
+    json_t *list = sized || v->tokenizer ? NULL : texts_json(v->text, v->size);
     char digest[HASH_HEX];
     hash_vocabulary(v, digest);
-    return json_pack("{s:i, s:s, s:s, s:o*, s:o*, s:s*, s:o, s:o}",                 /**/
+    json_int_t documents = (json_int_t)m->documents;
+    return json_pack("{s:i, s:s, s:s, s:o*, s:o*, s:o*, s:s, s:o*, s:o, s:o}",      /**/
                      "v", META_VERSION, "kind", v->kind->name, "source", m->source, /**/
                      "vocabulary", list, "vocabulary_size",                         /**/
                      sized ? json_integer(v->size) : NULL,                          /**/
-                     "vocabulary_sha256", fixed ? NULL : digest,                    /**/
+                     "tokenizer", v->tokenizer ? tokenizer_json(v->tokenizer) : NULL, /**/
+                     "vocabulary_sha256", digest,                                   /**/
+                     "documents", documents ? json_integer(documents) : NULL,       /**/
                      "train", split_json(&m->split[SPLIT_TRAIN]),                   /**/
                      "val", split_json(&m->split[SPLIT_VAL]));
 }

@@ -11,6 +11,7 @@ struct meta {
     const char *text;   /* as read */
     const char *source; /* origin of the text, for information only */
     struct vocabulary vocabulary;
+    int64_t documents; /* 0: unknown */
     struct meta_split {
         int64_t tokens;
         char sha256[HASH_HEX];

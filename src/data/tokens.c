@@ -5,20 +5,15 @@
 
 enum { TEXT_BYTES = 16 };
 
-static enum status tokenize(const char *text, int64_t bytes, struct arena *a, struct tokenized *ret)
-{
-    (void)text, (void)bytes, (void)a, (void)ret;
-    return fail(ST_UNSUPPORTED, "a text cannot be made into tokens whose texts are not known");
-}
-
 static enum status encode(const struct vocabulary *v, const char *text, struct arena *a,
                           int32_t **ret_ids, int64_t *ret_count)
 {
     (void)text, (void)a, (void)ret_ids, (void)ret_count;
     return fail(ST_USAGE,
                 "a text cannot be turned into tokens of this vocabulary: it has %d numbers, whose "
-                "texts are not known%s",
-                v->size, v->size == GPT2_VOCABULARY ? " (those of GPT-2 are not there yet)" : "");
+                "texts are not known; put the tokenizer's files (vocab.json and merges.txt, or "
+                "tokenizer.json) into the folder of the data set",
+                v->size);
 }
 
 static void sized(struct vocabulary *ret, int size, struct arena *a)
@@ -35,7 +30,6 @@ static void sized(struct vocabulary *ret, int size, struct arena *a)
 
 const struct data_kind data_tokens = {
     .name = "tokens",
-    .tokenize = tokenize,
     .encode = encode,
     .sized = sized,
 };

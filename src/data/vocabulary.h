@@ -3,8 +3,10 @@
 #define DATA_VOCABULARY_H
 
 #include "base/arena.h"
+#include "text/bpe.h"
 
 struct data_kind;
+struct tokenizer;
 
 enum { VOCABULARY_MAX = 1 << 20 };
 
@@ -12,14 +14,19 @@ struct vocabulary {
     const struct data_kind *kind;
     int size;
     const char *const *text; /* of each token; of characters in UTF-8, sorted by code point */
+    const struct tokenizer *tokenizer; /* of the kind "bpe", else NULL */
 };
 
 /* Converts text to token ids. Text that the vocabulary lacks is ST_USAGE, and the message names it;
  * text not of the kind (characters: invalid UTF-8) is ST_FORMAT, and the message has the byte. */
 enum status vocabulary_encode(const struct vocabulary *v, const char *text, struct arena *a,
                               int32_t **ret_ids, int64_t *ret_count);
-/* The text of one token; empty for an id without text (padding of the vocabulary). */
+/* The text of one token, to be shown; empty for an id without text (padding of the vocabulary). */
 const char *vocabulary_text(const struct vocabulary *v, int32_t id);
+/* Its bytes, which may be a part of a character, or zero. */
+struct token_text vocabulary_bytes(const struct vocabulary *v, int32_t id);
+/* Whether both give the same ids to the same texts. */
+bool vocabulary_same(const struct vocabulary *v, const struct vocabulary *w);
 /* Reads a vocabulary from the meta.json at `path`. */
 enum status vocabulary_read(struct vocabulary *v, const char *path, struct arena *a);
 

@@ -1,9 +1,5 @@
 #include "text/bpe.h"
 
-#include "base/heap.h"
-#include "text/walk.h"
-
-#include <stdlib.h>
 #include <string.h>
 
 /* A slot of the hash table of pairs: two ranks and the rank of the result, 21 bits each. */
@@ -92,10 +88,10 @@ static enum status add_pairs(struct bpe *b, const struct bpe_merge *merge, int64
     return ST_OK;
 }
 
-static void note_bytes(struct bpe *b)
+static void note_bytes(struct bpe *b, struct arena *a)
 {
-    b->pair_of_bytes = HEAP_NEW(uint32_t, BYTES * BYTES);
-    b->joined = HEAP_NEW(uint64_t, BYTES * BYTES / 64);
+    b->pair_of_bytes = ARENA_NEW(a, uint32_t, BYTES * BYTES);
+    b->joined = ARENA_NEW(a, uint64_t, BYTES * BYTES / 64);
     for (uint32_t left = 0; left < BYTES; left++)
         for (uint32_t right = 0; right < BYTES; right++)
             b->pair_of_bytes[left * BYTES + right] = bpe_joined(b, left, right);
@@ -108,43 +104,22 @@ static void note_bytes(struct bpe *b)
     }
 }
 
-static enum status build(struct bpe *b, const struct bpe_merge *merge, int64_t merges, uint32_t *id,
-                         uint32_t *rank)
-{
-    for (int i = 0; i < b->ids; i++) rank[i] = BPE_NONE;
-    for (int i = 0; i < b->ids + BYTES; i++) id[i] = BPE_NONE;
-    TRY(rank_bytes(b->text, b->ids, id, rank));
-    TRY(rank_results(merge, merges, b->ids, id, rank, &b->ranks));
-    b->pair_bits = 4;
-    while ((int64_t)1 << b->pair_bits < 2 * merges) b->pair_bits++;
-    b->pair = heap_alloc((int64_t)sizeof *b->pair << b->pair_bits);
-    memset(b->pair, 0xff, sizeof *b->pair << b->pair_bits);
-    TRY(add_pairs(b, merge, merges, rank));
-    note_bytes(b);
-    return ST_OK;
-}
-
 enum status bpe_build(struct bpe *b, const struct token_text *text, int ids,
-                      const struct bpe_merge *merge, int64_t merges)
+                      const struct bpe_merge *merge, int64_t merges, struct arena *a)
 {
     BUG_IF(ids > BPE_IDS_MOST, "a vocabulary of %d", ids);
-    uint32_t *rank = HEAP_NEW(uint32_t, ids), *id = HEAP_NEW(uint32_t, ids + BYTES);
-    *b = (struct bpe){.ids = ids, .text = text, .id = id};
-    enum status st = build(b, merge, merges, id, rank);
-    free(rank);
-    if (st == ST_OK) b->walk = walk_new();
-    if (st != ST_OK) bpe_release(b);
-    return st;
-}
-
-void bpe_release(struct bpe *b)
-{
-    if (b->walk) walk_free(b->walk);
-    free((void *)b->id);
-    free(b->pair);
-    free(b->pair_of_bytes);
-    free(b->joined);
-    *b = (struct bpe){};
+    uint32_t *rank = ARENA_NEW(a, uint32_t, ids), *id = ARENA_NEW(a, uint32_t, ids + BYTES);
+    *b = (struct bpe){.ids = ids, .text = text, .id = id, .pair_bits = 4};
+    for (int i = 0; i < ids; i++) rank[i] = BPE_NONE;
+    for (int i = 0; i < ids + BYTES; i++) id[i] = BPE_NONE;
+    TRY(rank_bytes(text, ids, id, rank));
+    TRY(rank_results(merge, merges, ids, id, rank, &b->ranks));
+    while ((int64_t)1 << b->pair_bits < 2 * merges) b->pair_bits++;
+    b->pair = ARENA_NEW(a, uint64_t, (int64_t)1 << b->pair_bits);
+    memset(b->pair, 0xff, sizeof *b->pair << b->pair_bits);
+    TRY(add_pairs(b, merge, merges, rank));
+    note_bytes(b, a);
+    return ST_OK;
 }
 
 /* The pair of the earliest merge, the leftmost of equal ones. */

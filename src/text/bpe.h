@@ -28,21 +28,19 @@ struct bpe {
     const struct token_text *text; /* of each id */
     int ranks;
     const uint32_t *id; /* of each rank */
-    /* private to bpe.c and merge.c */
+    /* private to bpe.c */
     uint64_t *pair; /* a hash table of pairs of ranks */
     int pair_bits;
     uint32_t *pair_of_bytes; /* what two bytes become, by 256 left + right */
     uint64_t *joined;        /* a bit for two bytes: some token has them side by side */
-    struct bpe_walk *walk;   /* for long fragments; made when first needed (walk.c) */
 };
 
 enum { BPE_IDS_MOST = 1 << 20, BPE_NONE = 0xffffffff };
 
-/* Builds the tables of `ids` tokens and of merges in their order. Each single byte must be a token;
- * otherwise ST_FORMAT. The texts must outlive the tables. */
+/* Builds the tables of `ids` tokens and of merges in their order, in the arena. Each single byte
+ * must be a token; otherwise ST_FORMAT. The texts must outlive the tables. */
 enum status bpe_build(struct bpe *b, const struct token_text *text, int ids,
-                      const struct bpe_merge *merge, int64_t merges);
-void bpe_release(struct bpe *b);
+                      const struct bpe_merge *merge, int64_t merges, struct arena *a);
 
 /* The rank of what the pair becomes, or BPE_NONE. */
 uint32_t bpe_joined(const struct bpe *b, uint32_t left, uint32_t right);
@@ -56,13 +54,11 @@ struct bpe_pair {
     uint32_t left, right;
 };
 
-/* Encodes a fragment of n > 0 bytes as ranks, at most n, and returns how many. The first looks for
- * the best pair again and again, in a time that grows with n squared; it takes at most
- * BPE_SHORT_MOST bytes, and *ret_last is the pair that was joined last, if any. The second takes a
- * time proportional to n. */
+/* Encodes a fragment of 1 to BPE_SHORT_MOST bytes as ranks, at most n, and returns how many.
+ * *ret_last is the pair that was joined last, if any. The time grows with n squared; longer
+ * fragments are encoded by walk.h. */
 enum { BPE_SHORT_MOST = 128 };
 int bpe_merge_short(const struct bpe *b, const char *text, int n, uint32_t *ret,
                     struct bpe_pair *ret_last);
-int64_t bpe_merge_long(const struct bpe *b, const char *text, int64_t n, uint32_t *ret);
 
 #endif

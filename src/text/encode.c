@@ -5,9 +5,10 @@
 
 #include <string.h>
 
-void encode_open(struct encode *e, const struct tokenizer *t, bool special)
+void encode_open(struct encode *e, const struct tokenizer *t, struct bpe_walk *w, bool special,
+                 int cache_bits)
 {
-    *e = (struct encode){t, special, encoder_open(&t->bpe, ENCODER_CACHE)};
+    *e = (struct encode){t, special, encoder_open(&t->bpe, w, cache_bits)};
 }
 
 void encode_close(struct encode *e)

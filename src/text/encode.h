@@ -5,6 +5,8 @@
 #include "base/str.h"
 #include "text/tokenizer.h"
 
+struct bpe_walk;
+
 /* One thread's. */
 struct encode {
     const struct tokenizer *t;
@@ -12,7 +14,9 @@ struct encode {
     struct encoder *encoder;
 };
 
-void encode_open(struct encode *e, const struct tokenizer *t, bool special);
+/* `w` is of the tokenizer's tables (walk.h); both must outlive this. `cache_bits`: encoder.h. */
+void encode_open(struct encode *e, const struct tokenizer *t, struct bpe_walk *w, bool special,
+                 int cache_bits);
 void encode_close(struct encode *e);
 /* Appends the ids of a text as bytes, bpe_id_bytes of each, little-endian. After the text
  * ENCODER_PADDING (encoder.h) more bytes can be read. */

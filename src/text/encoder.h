@@ -6,14 +6,14 @@
 #ifndef TEXT_ENCODER_H
 #define TEXT_ENCODER_H
 
-#include "text/bpe.h"
+#include "text/walk.h"
 
 struct encoder;
 
 /* `cache_bits`: the cache has 2^cache_bits words of 32 bytes, at least 4; ENCODER_CACHE is a good
- * number. The tables must outlive the encoder. */
+ * number. The tables, which encoders may share, must outlive the encoder. */
 enum { ENCODER_CACHE = 18, ENCODER_PADDING = 16 };
-struct encoder *encoder_open(const struct bpe *b, int cache_bits);
+struct encoder *encoder_open(const struct bpe *b, struct bpe_walk *w, int cache_bits);
 void encoder_close(struct encoder *e);
 
 /* Encodes a text of `bytes` bytes, after which ENCODER_PADDING more can be read, and returns the

@@ -282,7 +282,7 @@ static enum status finish(struct reading *r, struct tokenizer *t)
     if (r->specials) qsort(r->special, (size_t)r->specials, sizeof *r->special, by_length);
     struct tokenizer read = {
         .merge = r->merge, .merges = r->merges, .special = r->special, .specials = r->specials};
-    enum status st = bpe_build(&read.bpe, r->text, r->ids, r->merge, r->merges);
+    enum status st = bpe_build(&read.bpe, r->text, r->ids, r->merge, r->merges, r->a);
     if (st != ST_OK) return fail_in(st, "%s", r->where);
     *t = read;
     return ST_OK;
@@ -497,11 +497,6 @@ enum status tokenizer_open(struct tokenizer *t, const char *path, struct arena *
                 "%s has no tokenizer: neither tokenizer.json nor vocab.json and merges.txt are in "
                 "this folder",
                 path);
-}
-
-void tokenizer_close(struct tokenizer *t)
-{
-    bpe_release(&t->bpe);
 }
 
 int64_t tokenizer_special(const struct tokenizer *t, const char *text)

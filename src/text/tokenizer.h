@@ -25,14 +25,12 @@ struct tokenizer {
 
 /* Reads a folder with tokenizer.json (Hugging Face), or with vocab.json and merges.txt (GPT-2); or
  * a file: tokenizer.json by whatever name that ends in .json, else ranks as tiktoken writes them
- * (lines of a token in base64 and its id). Texts live in the arena. ST_IO, or ST_FORMAT and
+ * (lines of a token in base64 and its id). All of it lives in the arena. ST_IO, or ST_FORMAT and
  * ST_UNSUPPORTED with what is wrong. */
 enum status tokenizer_open(struct tokenizer *t, const char *path, struct arena *a);
 /* The same from the value of a tokenizer.json. `where` is for messages. */
 enum status tokenizer_read(struct tokenizer *t, const struct json_t *root, const char *where,
                            struct arena *a);
-void tokenizer_close(struct tokenizer *t);
-
 /* As the value of a tokenizer.json, which Hugging Face's tokenizers open. */
 struct json_t *tokenizer_json(const struct tokenizer *t);
 

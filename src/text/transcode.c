@@ -14,6 +14,7 @@
 
 struct transcoding {
     const struct transcode *t;
+    struct bpe_walk *walk;
     int64_t read, lines;
     bool begun; /* something was written: words are separated */
 };
@@ -98,7 +99,7 @@ static void *open_worker(void *user)
 {
     const struct transcoding *x = user;
     struct worker *w = HEAP_NEW(struct worker, 1);
-    encode_open(&w->encode, x->t->tokenizer, x->t->special);
+    encode_open(&w->encode, x->t->tokenizer, x->walk, x->t->special, ENCODER_CACHE);
     return w;
 }
 
@@ -200,13 +201,14 @@ static enum status run(struct transcoding *x, struct stream s)
 
 enum status tokenize(const struct transcode *t)
 {
-    struct transcoding x = {.t = t};
+    struct transcoding x = {.t = t, .walk = walk_open(&t->tokenizer->bpe)};
     struct stream s = {.cut = t->form == FORM_JSONL ? cut_lines : cut_text,
                        .work = encode_unit,
                        .open = open_worker,
                        .close = close_worker};
-    TRY(run(&x, s));
-    return t->form == FORM_WORDS ? write_all(t, "\n", 1) : ST_OK;
+    enum status st = run(&x, s);
+    walk_close(x.walk);
+    return st == ST_OK && t->form == FORM_WORDS ? write_all(t, "\n", 1) : st;
 }
 
 /* --- to text ---------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@ enum { NODE_BITS = 24, BYTES = 256, ROOT = 0 };
 static const uint64_t empty = UINT64_MAX;
 
 struct bpe_walk {
+    const struct bpe *bpe;
     pthread_mutex_t lock;
     _Atomic bool filled;
     /* Of each rank: the last pair that was joined to make it, and the longest token that it begins
@@ -23,14 +24,15 @@ struct bpe_walk {
     uint32_t *token;
 };
 
-struct bpe_walk *walk_new(void)
+struct bpe_walk *walk_open(const struct bpe *b)
 {
     struct bpe_walk *w = HEAP_NEW(struct bpe_walk, 1);
+    w->bpe = b;
     pthread_mutex_init(&w->lock, NULL);
     return w;
 }
 
-void walk_free(struct bpe_walk *w)
+void walk_close(struct bpe_walk *w)
 {
     pthread_mutex_destroy(&w->lock);
     free(w->parts);
@@ -130,15 +132,13 @@ static void fill(const struct bpe *b, struct bpe_walk *w)
     free(made);
 }
 
-static const struct bpe_walk *filled(const struct bpe *b)
+static void fill_once(struct bpe_walk *w)
 {
-    struct bpe_walk *w = b->walk;
-    if (w->filled) return w;
+    if (w->filled) return;
     pthread_mutex_lock(&w->lock);
-    if (!w->filled) fill(b, w);
+    if (!w->filled) fill(w->bpe, w);
     w->filled = true;
     pthread_mutex_unlock(&w->lock);
-    return w;
 }
 
 /* --- walking ---------------------------------------------------------------------------------- */
@@ -146,12 +146,11 @@ static const struct bpe_walk *filled(const struct bpe *b)
 /* Whether the joined text of two tokens becomes these two. Their joins are undone, the latest
  * first; if a pair across the border would have been joined before the one that is undone, it
  * becomes something else. */
-static bool go_together(const struct bpe *b, const struct bpe_walk *w, uint32_t left,
-                        uint32_t right)
+static bool go_together(const struct bpe_walk *w, uint32_t left, uint32_t right)
 {
     uint32_t limit = BPE_NONE; /* joins from this rank on came too late for the border */
     for (;;) {
-        if (bpe_joined(b, left, right) < limit) return false;
+        if (bpe_joined(w->bpe, left, right) < limit) return false;
         /* Of two equal ranks the left one was joined first, so the right one is undone first. */
         if (left > right && left >= BYTES) {
             limit = left;
@@ -180,13 +179,12 @@ static int length_of(const struct bpe *b, uint32_t rank)
 }
 
 /* Takes the longest token, from `token` to shorter ones, that goes with the one before it. */
-static bool advance(const struct bpe *b, const struct bpe_walk *w, struct walking *x,
-                    uint32_t token)
+static bool advance(const struct bpe_walk *w, struct walking *x, uint32_t token)
 {
     for (; token != BPE_NONE; token = w->shorter[token]) {
-        int64_t end = x->at + length_of(b, token);
+        int64_t end = x->at + length_of(w->bpe, token);
         if (x->left[end / 8] >> end % 8 & 1) continue;
-        if (x->tokens && !go_together(b, w, x->token[x->tokens - 1], token)) continue;
+        if (x->tokens && !go_together(w, x->token[x->tokens - 1], token)) continue;
         x->token[x->tokens++] = token;
         x->at = end;
         return true;
@@ -194,20 +192,20 @@ static bool advance(const struct bpe *b, const struct bpe_walk *w, struct walkin
     return false;
 }
 
-int64_t bpe_merge_long(const struct bpe *b, const char *text, int64_t n, uint32_t *ret)
+int64_t walk_merge(struct bpe_walk *w, const char *text, int64_t n, uint32_t *ret)
 {
-    const struct bpe_walk *w = filled(b);
+    fill_once(w);
     struct walking x = {.left = HEAP_NEW(uint8_t, n / 8 + 1), .token = ret};
     uint32_t next = longest(w, text, n);
     while (x.at < n) {
-        if (advance(b, w, &x, next)) {
+        if (advance(w, &x, next)) {
             next = longest(w, text + x.at, n - x.at);
             continue;
         }
         BUG_IF(x.tokens == 0, "a fragment of %lld bytes has no encoding", (long long)n);
         x.left[x.at / 8] |= (uint8_t)(1 << x.at % 8);
         next = x.token[--x.tokens];
-        x.at -= length_of(b, next);
+        x.at -= length_of(w->bpe, next);
     }
     free(x.left);
     return x.tokens;

@@ -13,8 +13,11 @@
 
 struct bpe_walk;
 
-/* Empty tables: the first call of bpe_merge_long fills them, in tens of milliseconds. */
-struct bpe_walk *walk_new(void);
-void walk_free(struct bpe_walk *w);
+/* Tables that the first long fragment fills, in tens of milliseconds; threads may share them. */
+struct bpe_walk *walk_open(const struct bpe *b);
+void walk_close(struct bpe_walk *w);
+
+/* Encodes a fragment of n > 0 bytes as ranks, at most n, and returns how many. */
+int64_t walk_merge(struct bpe_walk *w, const char *text, int64_t n, uint32_t *ret);
 
 #endif

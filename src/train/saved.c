@@ -44,10 +44,8 @@ enum status saved_check_data(const struct dir *run, const struct dataset *d, boo
     TRY(dir_has(run, "vocabulary.json", &exists));
     if (!exists) return ST_OK;
     TRY(meta_read(&m, arena_printf(a, "%s/vocabulary.json", run->path), a));
-    bool same = m.vocabulary.size == d->vocabulary.size, equal = true;
-    for (int i = 0; same && i < m.vocabulary.size; i++)
-        same = !strcmp(m.vocabulary.text[i], d->vocabulary.text[i]);
-    if (!same)
+    bool equal = true;
+    if (!vocabulary_same(&m.vocabulary, &d->vocabulary))
         return fail(ST_USAGE,
                     "the vocabulary of data set %s differs from that of the run in %s: recreate it "
                     "from the text of that run, or train another run",

@@ -68,6 +68,12 @@ void trainer_summarize_wall(struct trainer *t)
     for (int i = 0; i < WALL_PARTS; i++) t->summary.wall_s[i] = (double)t->wall_ns[i] * 1e-9;
 }
 
+static void append(struct str *s, const struct vocabulary *v, int32_t token)
+{
+    struct token_text text = vocabulary_bytes(v, token);
+    str_append_bytes(s, text.bytes, text.length);
+}
+
 /* Generates a text, from the configured prompt if the data set has all of its characters. */
 static enum status sample_text(struct trainer *t, struct str *s)
 {
@@ -85,11 +91,11 @@ static enum status sample_text(struct trainer *t, struct str *s)
     }
     sampler_init(&sampler, &t->learner.engine, &o, t->arena);
     sampler_start(&sampler, 0, prompt, n);
-    for (int64_t i = 0; i < n; i++) str_append(s, vocabulary_text(v, prompt[i]));
+    for (int64_t i = 0; i < n; i++) append(s, v, prompt[i]);
     enum status st = ST_OK;
     for (int i = 0; i < LENGTH; i++) {
         TRY_OUT(st, sampler_next(&sampler, &token));
-        str_append(s, vocabulary_text(v, token));
+        append(s, v, token);
     }
     str_append(s, "\n");
 out:

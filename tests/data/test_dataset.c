@@ -307,10 +307,10 @@ static void test_every_kind(void **state)
     const struct data_kind *kind;
     for (int i = 0; (kind = data_kind_at(i)); i++) {
         assert_ptr_equal(data_kind_find(kind->name), kind);
-        /* fixed, by its size, or listed and checked */
-        assert_int_equal(!!kind->vocabulary + !!kind->sized + !!kind->invalid_entry, 1);
+        /* by its size, of a tokenizer, or listed and checked */
+        assert_int_equal(!!kind->of_tokenizer + !!kind->sized + !!kind->invalid_entry, 1);
         struct dataset_facts facts;
-        if (kind->sized) {
+        if (!kind->tokenize) {
             assert_int_equal(write_text(kind, "no", text, 9, &facts), ST_UNSUPPORTED);
             continue;
         }

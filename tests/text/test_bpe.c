@@ -21,6 +21,8 @@ struct random_vocabulary {
     struct bpe_merge merge[MERGES];
     int ids;
     struct bpe bpe;
+    struct bpe_walk *walk;
+    struct arena arena;
 };
 
 /* Byte b has the id 255 - b, so that ids are not ranks. Words are of `letters` bytes from 'a'. */
@@ -52,7 +54,16 @@ static void make(struct random_vocabulary *v, uint64_t *seed, int letters)
         v->merge[v->ids - BYTES] = (struct bpe_merge){part[0], part[1], (uint32_t)v->ids};
         v->text[v->ids++] = t;
     }
-    assert_int_equal(bpe_build(&v->bpe, v->text, v->ids, v->merge, v->ids - BYTES), ST_OK);
+    assert_int_equal(bpe_build(&v->bpe, v->text, v->ids, v->merge, v->ids - BYTES, &v->arena),
+                     ST_OK);
+    v->walk = walk_open(&v->bpe);
+}
+
+static void release(struct random_vocabulary *v)
+{
+    walk_close(v->walk);
+    arena_release(&v->arena);
+    free(v);
 }
 
 static int64_t random_word(uint64_t *seed, int letters, int64_t most, char *ret)
@@ -79,11 +90,10 @@ static void test_merges_equal_the_plainest(void **state)
                         slow_merge(v->text, v->ids, v->merge, v->ids - BYTES, word, n, expected);
             assert_int_equal(bpe_merge_short(&v->bpe, word, (int)n, got, &last), count);
             for (int64_t k = 0; k < count; k++) assert_int_equal(v->bpe.id[got[k]], expected[k]);
-            assert_int_equal(bpe_merge_long(&v->bpe, word, n, got), count);
+            assert_int_equal(walk_merge(v->walk, word, n, got), count);
             for (int64_t k = 0; k < count; k++) assert_int_equal(v->bpe.id[got[k]], expected[k]);
         }
-        bpe_release(&v->bpe);
-        free(v);
+        release(v);
     }
 }
 
@@ -100,11 +110,10 @@ static void test_long_fragments(void **state)
         memset(word, 'a', LONG);
         if (i) n = random_word(&seed, 1 + i % 2, LONG, word);
         int64_t count = slow_merge(v->text, v->ids, v->merge, v->ids - BYTES, word, n, expected);
-        assert_int_equal(bpe_merge_long(&v->bpe, word, n, got), count);
+        assert_int_equal(walk_merge(v->walk, word, n, got), count);
         for (int64_t k = 0; k < count; k++) assert_int_equal(v->bpe.id[got[k]], expected[k]);
     }
-    bpe_release(&v->bpe);
-    free(v);
+    release(v);
 }
 
 static int64_t slow_encode(const struct random_vocabulary *v, const char *text, int64_t bytes,
@@ -126,7 +135,7 @@ static void test_encoder(void **state)
     struct random_vocabulary *v = calloc(1, sizeof *v);
     make(v, &seed, 3);
     for (int bits = 2; bits <= 10; bits += 8) {
-        struct encoder *e = encoder_open(&v->bpe, bits);
+        struct encoder *e = encoder_open(&v->bpe, v->walk, bits);
         for (int i = 0; i < 400; i++) {
             enum { MOST = 500 };
             static char text[MOST + ENCODER_PADDING];
@@ -139,15 +148,16 @@ static void test_encoder(void **state)
         }
         encoder_close(e);
     }
-    bpe_release(&v->bpe);
-    free(v);
+    release(v);
 }
 
 static void refused(struct token_text *text, int ids, const struct bpe_merge *merge, int merges,
                     const char *why)
 {
     struct bpe b;
-    assert_int_equal(bpe_build(&b, text, ids, merge, merges), ST_FORMAT);
+    struct arena a = {};
+    assert_int_equal(bpe_build(&b, text, ids, merge, merges, &a), ST_FORMAT);
+    arena_release(&a);
     if (!strstr(fail_message(), why)) fail_msg("\"%s\" is not about \"%s\"", fail_message(), why);
 }
 

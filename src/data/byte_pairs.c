@@ -1,0 +1,44 @@
+/* Data sets of byte pair tokens: the tokenizer is in meta.json, as Hugging Face writes it. */
+#include "data/kind.h"
+#include "text/encode.h"
+#include "text/encoder.h"
+#include "text/walk.h"
+
+#include <string.h>
+
+enum { SMALL_CACHE = 8 };
+
+/* A prompt: texts of special tokens are these tokens. */
+static enum status encode(const struct vocabulary *v, const char *text, struct arena *a,
+                          int32_t **ret_ids, int64_t *ret_count)
+{
+    int64_t bytes = (int64_t)strlen(text);
+    char *padded = arena_alloc(a, bytes + ENCODER_PADDING);
+    memcpy(padded, text, (size_t)bytes);
+    struct bpe_walk *w = walk_open(&v->tokenizer->bpe);
+    struct encode e;
+    struct str ids = {};
+    encode_open(&e, v->tokenizer, w, true, SMALL_CACHE);
+    encode_append(&e, padded, bytes, &ids);
+    *ret_count = ids.len / bpe_id_bytes(&v->tokenizer->bpe);
+    *ret_ids = ARENA_NEW(a, int32_t, *ret_count + 1);
+    for (int64_t i = 0; i < *ret_count; i++)
+        (*ret_ids)[i] = (int32_t)encode_id(v->tokenizer, &ids, i);
+    encode_close(&e);
+    walk_close(w);
+    str_release(&ids);
+    return ST_OK;
+}
+
+static void of_tokenizer(struct vocabulary *ret, const struct tokenizer *t, struct arena *a)
+{
+    const char **text = ARENA_NEW(a, const char *, t->bpe.ids);
+    for (int i = 0; i < t->bpe.ids; i++) text[i] = t->bpe.text[i].length ? t->bpe.text[i].bytes : "";
+    *ret = (struct vocabulary){&data_byte_pairs, t->bpe.ids, text, t};
+}
+
+const struct data_kind data_byte_pairs = {
+    .name = "bpe",
+    .encode = encode,
+    .of_tokenizer = of_tokenizer,
+};
