@@ -294,9 +294,8 @@ static enum status advise(const struct dataset *d, enum status st)
 {
     struct failure why;
     fail_keep(&why);
-    return d->remake
-               ? fail(st, "%s; recreate it with %s", why.message, d->remake)
-               : fail(st, "%s; make it again with the program that made it", why.message);
+    return d->remake ? fail(st, "%s; recreate it with %s", why.message, d->remake)
+                     : fail(st, "%s; make it again with the program that made it", why.message);
 }
 
 enum status dataset_read(const struct dataset *d, enum split split, int64_t first, int64_t n,
