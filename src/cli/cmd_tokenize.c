@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "data/tokenizers.h"
 #include "text/transcode.h"
 
 #include <string.h>
@@ -69,13 +70,13 @@ static enum status open_and_run(const struct words *w, const char *what,
     int64_t bytes;
     if (!w->tokenizer)
         return fail(ST_USAGE,
-                    "no tokenizer given: add --tokenizer=FOLDER, a folder with tokenizer.json or "
-                    "with GPT-2's vocab.json and merges.txt");
+                    "no tokenizer given: add --tokenizer=gpt2, or a folder with tokenizer.json or "
+                    "with vocab.json and merges.txt");
     if (w->jsonl && w->raw) return fail(ST_USAGE, "choose one of --jsonl and --raw");
     if (w->raw && work == tokenize && isatty(STDOUT_FILENO))
         return fail(ST_USAGE, "--raw writes bytes, not text: send them to a file, as in "
                               "`strobe tokenize --raw ... > tokens.bin`");
-    TRY(tokenizer_open(&t, w->tokenizer, a));
+    TRY(tokenizers_find(&t, w->tokenizer, a));
     enum status st = w->file ? file_open_at(NULL, w->file, &fd, &bytes) : ST_OK;
     if (st == ST_OK) st = run_on(w, fd, &t, what, work);
     if (fd != STDIN_FILENO) close(fd);
@@ -95,7 +96,8 @@ static enum status transcode(const char *what, const struct opt *options, struct
 }
 
 static const char tokenizer_help[] =
-    "folder with tokenizer.json, or with vocab.json and merges.txt; or a file of tiktoken's ranks";
+    "gpt2; or a folder with tokenizer.json, or with vocab.json and merges.txt; or a file of "
+    "tiktoken's ranks; bytes: each byte is a token";
 
 enum status cmd_tokenize(int argc, char **argv)
 {

@@ -33,7 +33,8 @@ static enum status encode(const struct vocabulary *v, const char *text, struct a
 static void of_tokenizer(struct vocabulary *ret, const struct tokenizer *t, struct arena *a)
 {
     const char **text = ARENA_NEW(a, const char *, t->bpe.ids);
-    for (int i = 0; i < t->bpe.ids; i++) text[i] = t->bpe.text[i].length ? t->bpe.text[i].bytes : "";
+    for (int i = 0; i < t->bpe.ids; i++)
+        text[i] = t->bpe.text[i].length ? t->bpe.text[i].bytes : "";
     *ret = (struct vocabulary){&data_byte_pairs, t->bpe.ids, text, t};
 }
 

@@ -207,11 +207,11 @@ static enum status verify_own(struct dataset *d, enum split split, bool whole)
 /* The digest of a foreign split identifies it, so it is the same whether all is read or not. */
 static enum status verify_foreign(struct dataset *d, enum split split, bool whole)
 {
-    char unused[HASH_HEX];
+    char digest[HASH_HEX] = "";
     enum status tokens;
     struct token_split *t = &d->tokens[split];
-    TRY(token_split_scan(t, d->vocabulary.size, whole, true, whole ? unused : d->sha256[split],
-                         &tokens));
+    TRY(token_split_scan(t, d->vocabulary.size, whole, true, digest, &tokens));
+    if (!whole) memcpy(d->sha256[split], digest, HASH_HEX);
     d->verified[split] = whole || token_split_is_small(t);
     return tokens;
 }
@@ -295,9 +295,8 @@ static enum status advise(const struct dataset *d, enum status st)
 {
     struct failure why;
     fail_keep(&why);
-    return d->remake
-               ? fail(st, "%s; recreate it with %s", why.message, d->remake)
-               : fail(st, "%s; it has to be made anew by the program that made it", why.message);
+    return d->remake ? fail(st, "%s; recreate it with %s", why.message, d->remake)
+                     : fail(st, "%s; make it again with the program that made it", why.message);
 }
 
 enum status dataset_read(const struct dataset *d, enum split split, int64_t first, int64_t n,

@@ -1,6 +1,8 @@
-/* dataset.h - a data set on disk, of Strobe's or of another program (data/foreign.h). Strobe's is a folder with train.bin, val.bin (raw little-endian token ids,
- * uint16 as in nanoGPT, or uint32 if the vocabulary has more than 65,536 entries) and meta.json
- * (vocabulary, counts, digests of each file). docs/FORMATS.md specifies the format. */
+/* dataset.h - a data set on disk: one of Strobe's, or a folder of another program (data/foreign.h).
+ *
+ * One of Strobe's is a folder with train.bin and val.bin (raw little-endian token ids, uint16 as in
+ * nanoGPT, or uint32 if the vocabulary has more than 65,536 entries) and meta.json (vocabulary,
+ * counts, digests of each file). docs/FORMATS.md specifies the format. */
 #ifndef DATA_DATASET_H
 #define DATA_DATASET_H
 
@@ -23,7 +25,7 @@ struct dataset {
     struct token_split tokens[SPLIT_COUNT];
     char blocks_sha256[SPLIT_COUNT][HASH_HEX]; /* "": unknown, or the split is small */
     bool foreign, verified[SPLIT_COUNT];       /* all tokens of the split were verified */
-    const char *remake; /* the command that makes the set anew; NULL: there is none */
+    const char *remake; /* the command that makes the set again; NULL: there is none */
 };
 
 /* A name is one word without slashes and control characters that does not begin with a dot, because
@@ -32,9 +34,9 @@ enum status dataset_check_name(const char *name);
 /* Opens data_dir/name and verifies it in a time that does not depend on its size: all of a small
  * split, of another one its size and its blocks (data/token_split.h); a set of an older version,
  * which has no digest of blocks, wholly. All its files are of one writing, also while another
- * process replaces the set. A set that a killed writer left under another name is restored. If it is
- * missing: ST_IO, with the command that creates it. If the size, the checksum or a token of a file
- * contradicts meta.json: ST_FORMAT. */
+ * process replaces the set. A set that a killed writer left under another name is restored. If it
+ * is missing: ST_IO, with the command that creates it. If the size, the checksum or a token of a
+ * file contradicts meta.json, or a file of another program is malformed: ST_FORMAT. */
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name,
                          struct arena *a);
 /* Verifies what dataset_open left out. ST_FORMAT as there. */

@@ -4,6 +4,7 @@
 #include "data/kind.h"
 #include "data/meta.h"
 #include "data/nanogpt_meta.h"
+#include "text/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,20 @@ static enum status read_shard(const char *path, struct token_file *ret,
     return ST_OK;
 }
 
+/* The tokenizer's files, if they lie beside the tokens; else the ids have no texts. */
+static enum status find_texts(const char *folder, int size, struct vocabulary *ret, struct arena *a)
+{
+    struct tokenizer *t = ARENA_NEW(a, struct tokenizer, 1);
+    if (!file_exists(arena_printf(a, "%s/tokenizer.json", folder)) &&
+        !file_exists(arena_printf(a, "%s/vocab.json", folder))) {
+        data_tokens.sized(ret, size, a);
+        return ST_OK;
+    }
+    TRY(tokenizer_open(t, folder, a));
+    data_byte_pairs.of_tokenizer(ret, t, a);
+    return ST_OK;
+}
+
 static bool is_llmc(const struct listing *l)
 {
     return has_both(l->plain) ? l->has_magic : has_both(l->prefixed);
@@ -147,8 +162,7 @@ static enum status open_llmc(const struct listing *l, struct foreign_set *ret, s
     }
     ret->source = first->source;
     ret->counts = "its header";
-    data_tokens.sized(&ret->vocabulary, first->vocabulary, a);
-    return ST_OK;
+    return find_texts(l->folder, first->vocabulary, &ret->vocabulary, a);
 }
 
 /* --- nanoGPT: raw uint16 ---------------------------------------------------------------------- */
@@ -186,11 +200,14 @@ static enum status open_nanogpt(const struct listing *l, struct foreign_set *ret
         return nanogpt_meta_read(&ret->vocabulary, arena_printf(a, "%s/meta.pkl", l->folder), a);
     }
     ret->source = "files of nanoGPT, tokens of GPT-2";
-    ret->note = arena_printf(a,
-                             "%s has neither meta.json nor meta.pkl: its tokens are taken for "
-                             "the %d of GPT-2",
-                             l->folder, GPT2_VOCABULARY);
-    data_tokens.sized(&ret->vocabulary, GPT2_VOCABULARY, a);
+    TRY(find_texts(l->folder, GPT2_VOCABULARY, &ret->vocabulary, a));
+    if (ret->vocabulary.tokenizer)
+        ret->source = "files of nanoGPT, with a tokenizer";
+    else
+        ret->note = arena_printf(a,
+                                 "%s has neither meta.json nor meta.pkl: its tokens are taken for "
+                                 "the %d of GPT-2",
+                                 l->folder, GPT2_VOCABULARY);
     return ST_OK;
 }
 

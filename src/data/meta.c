@@ -50,7 +50,7 @@ static enum status read_listed(struct meta *m, const struct data_kind *kind, con
         const char *entry = json_string_value(json_array_get(list, (size_t)i));
         text[i] = arena_strdup(a, entry ? entry : "");
     }
-    m->vocabulary = (struct vocabulary){kind, (int)size, text};
+    m->vocabulary = (struct vocabulary){.kind = kind, .size = (int)size, .text = text};
     int wrong = kind->invalid_entry(&m->vocabulary);
     if (wrong >= 0)
         return fail(ST_FORMAT, "%s: entry %d of the vocabulary %s", path, wrong, kind->invalid);
@@ -172,14 +172,14 @@ static json_t *to_json(const struct meta *m)
     char digest[HASH_HEX];
     hash_vocabulary(v, digest);
     json_int_t documents = (json_int_t)m->documents;
-    return json_pack("{s:i, s:s, s:s, s:o*, s:o*, s:o*, s:s, s:o*, s:o, s:o}",      /**/
-                     "v", META_VERSION, "kind", v->kind->name, "source", m->source, /**/
-                     "vocabulary", list, "vocabulary_size",                         /**/
-                     sized ? json_integer(v->size) : NULL,                          /**/
+    return json_pack("{s:i, s:s, s:s, s:o*, s:o*, s:o*, s:s, s:o*, s:o, s:o}",        /**/
+                     "v", META_VERSION, "kind", v->kind->name, "source", m->source,   /**/
+                     "vocabulary", list, "vocabulary_size",                           /**/
+                     sized ? json_integer(v->size) : NULL,                            /**/
                      "tokenizer", v->tokenizer ? tokenizer_json(v->tokenizer) : NULL, /**/
-                     "vocabulary_sha256", digest,                                   /**/
-                     "documents", documents ? json_integer(documents) : NULL,       /**/
-                     "train", split_json(&m->split[SPLIT_TRAIN]),                   /**/
+                     "vocabulary_sha256", digest,                                     /**/
+                     "documents", documents ? json_integer(documents) : NULL,         /**/
+                     "train", split_json(&m->split[SPLIT_TRAIN]),                     /**/
                      "val", split_json(&m->split[SPLIT_VAL]));
 }
 

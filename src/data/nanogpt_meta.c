@@ -60,7 +60,7 @@ enum status nanogpt_meta_read(struct vocabulary *v, const char *path, struct are
         return fail(ST_FORMAT, "%s: \"vocab_size\" is %lld, not 1 to %d", path,
                     (long long)size->number, UINT16_MAX + 1);
     const char **text = ARENA_NEW(a, const char *, size->number);
-    struct vocabulary read = {&data_characters, (int)size->number, text};
+    struct vocabulary read = {.kind = &data_characters, .size = (int)size->number, .text = text};
     TRY(read_texts(path, itos->dict, read.size, text, a));
     int wrong = data_characters.invalid_entry(&read);
     if (wrong >= 0)

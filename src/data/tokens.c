@@ -25,7 +25,7 @@ static void sized(struct vocabulary *ret, int size, struct arena *a)
         snprintf(at, TEXT_BYTES, "<%d>", i);
         text[i] = at;
     }
-    *ret = (struct vocabulary){&data_tokens, size, text};
+    *ret = (struct vocabulary){.kind = &data_tokens, .size = size, .text = text};
 }
 
 const struct data_kind data_tokens = {

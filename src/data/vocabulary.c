@@ -33,6 +33,7 @@ static bool same_merges(const struct tokenizer *t, const struct tokenizer *u)
 
 bool vocabulary_same(const struct vocabulary *v, const struct vocabulary *w)
 {
+    if (v->size == w->size && (v->kind->sized || w->kind->sized)) return true;
     if (v->size != w->size || !same_merges(v->tokenizer, w->tokenizer)) return false;
     for (int32_t i = 0; i < v->size; i++) {
         struct token_text x = vocabulary_bytes(v, i), y = vocabulary_bytes(w, i);

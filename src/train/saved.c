@@ -59,7 +59,7 @@ enum status saved_check_data(const struct dir *run, const struct dataset *d, boo
     }
     return fail(
         ST_USAGE,
-        "the text of data set %s has changed since the run in %s began (train.bin %.12s..., "
+        "the text of data set %s has changed since the run in %s began (training split %.12s..., "
         "not %.12s...): recreate it from the text of that run, or train another run; "
         "`strobe eval` takes it as it is if --dataset names it",
         d->name, run->path, d->sha256[SPLIT_TRAIN], m.split[SPLIT_TRAIN].sha256);

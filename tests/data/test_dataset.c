@@ -281,7 +281,7 @@ static void test_other_versions_are_rejected(void **state)
         const char *meta, *part;
     } cases[] = {
         {"{\"v\":2,\"kind\":\"characters\"}", "another version"},
-        {"{\"v\":1,\"kind\":\"bpe\"}", "\"bpe\""},
+        {"{\"v\":1,\"kind\":\"words\"}", "\"words\""},
         {"{\"v\":1}", "missing"},
         {"[]", "\"v\""},
         {"{\"v\":1,\"v\":1}", "not valid JSON"},

@@ -117,7 +117,7 @@ static void test_nanogpt(void **state)
     int32_t *ids;
     int64_t n, size;
     assert_int_equal(vocabulary_encode(&d.vocabulary, "a", &arena, &ids, &n), ST_USAGE);
-    assert_message_has("texts are not known (those of GPT-2");
+    assert_message_has("texts are not known; put the tokenizer's files");
     dataset_close(&d);
     assert_int_equal(dataset_vocabulary(workdir_path("data"), "x", &size, &arena), ST_OK);
     assert_int_equal(size, 50257);
@@ -412,7 +412,7 @@ static void test_a_large_split(void **state)
     assert_int_equal(open_x(&d), ST_OK);
     assert_int_equal(dataset_read(&d, SPLIT_TRAIN, n - 4, 4, token), ST_OK);
     assert_int_equal(dataset_read(&d, SPLIT_TRAIN, n - 1, 2, token), ST_FORMAT);
-    assert_message_has("is 65535, but the vocabulary has 50257; it has to be made anew by the");
+    assert_message_has("is 65535, but the vocabulary has 50257; make it again with the program");
     assert_int_equal(dataset_verify(&d), ST_FORMAT);
     assert_message_has("a_train_0.bin: token 32768 is 65535");
     workdir_truncate(path_of("a_train_1.bin"), 2000);

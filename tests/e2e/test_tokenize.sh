@@ -44,7 +44,7 @@ expect 1 'bad: 267 is not an id of the vocabulary, which has 0 to 266' \
 printf 'abc' >bad
 expect 1 'bad: the length is not a multiple of 2 bytes' \
     "$STROBE" detokenize --tokenizer="$tokenizer" --raw bad
-expect 2 'no tokenizer given: add --tokenizer=FOLDER' "$STROBE" tokenize text
+expect 2 'no tokenizer given: add --tokenizer=gpt2' "$STROBE" tokenize text
 expect 2 'choose one of --jsonl and --raw' \
     "$STROBE" tokenize --tokenizer="$tokenizer" --jsonl --raw text
 expect 1 'none: No such file' "$STROBE" tokenize --tokenizer="$tokenizer" none

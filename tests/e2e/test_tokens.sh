@@ -21,7 +21,7 @@ grep -qE '^(<[0-9]+>)+$' runs/gpt2_124m/samples.txt || fail "the sample is not m
 expect 0 'val loss' "$STROBE" eval runs/gpt2_124m
 "$STROBE" sample runs/gpt2_124m --max_new_tokens=4 --num_samples=1 >out
 grep -qE '^<0>(<[0-9]+>){4}$' out || fail "not a text of ids: $(cat out)"
-expect 2 'whose texts are not known (those of GPT-2' "$STROBE" sample runs/gpt2_124m --start=Hello
+expect 2 'whose texts are not known; put the tokenizer' "$STROBE" sample runs/gpt2_124m --start=Hello
 expect 0 'val' train --max_iters=5 --init_from=resume
 expect 0 'gpt2_124m' "$STROBE" report runs/gpt2_124m
 
