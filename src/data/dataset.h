@@ -9,6 +9,8 @@
 #include "data/token_split.h"
 #include "data/vocabulary.h"
 
+struct meta;
+
 enum split { SPLIT_TRAIN, SPLIT_VAL, SPLIT_COUNT };
 
 struct dataset {
@@ -60,6 +62,12 @@ struct dataset_facts {
     int64_t tokens, count[SPLIT_COUNT];
     int vocabulary;
 };
+/* Creates or replaces the folder of a set: `fill` writes the two .bin files into a temporary folder
+ * and says what meta.json shall have. Refusals as of dataset_write. */
+enum status dataset_create(const char *data_dir, const char *name, bool replace,
+                           enum status (*fill)(void *user, const char *folder, struct meta *ret),
+                           void *user, struct arena *a);
+
 /* Writes a data set from a text; the folder appears complete or not at all. The first int(0.9 n) of
  * its n tokens, as in nanoGPT, are the training split, the others the validation split. ST_USAGE
  * if another process writes the set, or if there is one and `replace` is false. */

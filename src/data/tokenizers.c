@@ -82,8 +82,8 @@ static enum status open_bytes(struct tokenizer *t, struct arena *a)
 
 enum status tokenizers_find(struct tokenizer *t, const char *word, struct arena *a)
 {
-    bool there = file_exists(word);
-    if (!there && !strcmp(word, "gpt2")) return open_gpt2(t, a);
-    if (!there && !strcmp(word, "bytes")) return open_bytes(t, a);
+    bool folder = file_is_dir(word);
+    if (!folder && !strcmp(word, "gpt2")) return open_gpt2(t, a);
+    if (!folder && !strcmp(word, "bytes")) return open_bytes(t, a);
     return tokenizer_open(t, word, a);
 }

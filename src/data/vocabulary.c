@@ -24,6 +24,13 @@ struct token_text vocabulary_bytes(const struct vocabulary *v, int32_t id)
     return (struct token_text){text, (int)strlen(text)};
 }
 
+int vocabulary_text_bytes(const struct vocabulary *v, int32_t id)
+{
+    if (v->kind->sized) return -1;
+    if (v->tokenizer && tokenizer_is_special(v->tokenizer, id)) return 0;
+    return vocabulary_bytes(v, id).length;
+}
+
 static bool same_merges(const struct tokenizer *t, const struct tokenizer *u)
 {
     if (!t || !u) return t == u;

@@ -25,6 +25,9 @@ enum status vocabulary_encode(const struct vocabulary *v, const char *text, stru
 const char *vocabulary_text(const struct vocabulary *v, int32_t id);
 /* Its bytes, which may be a part of a character, or zero. */
 struct token_text vocabulary_bytes(const struct vocabulary *v, int32_t id);
+/* Bytes of the text that a token stands for: 0 for a special token, such as the end of a document;
+ * -1 if texts are not known. */
+int vocabulary_text_bytes(const struct vocabulary *v, int32_t id);
 /* Whether both give the same ids to the same texts, as far as the texts are known. */
 bool vocabulary_same(const struct vocabulary *v, const struct vocabulary *w);
 /* Reads a vocabulary from the meta.json at `path`. */

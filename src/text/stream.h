@@ -16,6 +16,7 @@ struct stream_unit {
     bool ends;      /* a part of the input ends with this unit */
     int64_t number; /* for `cut` and `work` */
     int kind;       /* the same */
+    int64_t count;  /* for `work` and `pass` */
     struct str made[STREAM_OUTPUTS];
 };
 

@@ -523,6 +523,13 @@ int64_t tokenizer_find_special(const struct tokenizer *t, const char *text, int6
     return first;
 }
 
+bool tokenizer_is_special(const struct tokenizer *t, int64_t id)
+{
+    for (int i = 0; i < t->specials; i++)
+        if (t->special[i].id == id) return true;
+    return false;
+}
+
 struct token_text tokenizer_text(const struct tokenizer *t, int64_t id)
 {
     return id >= 0 && id < t->bpe.ids ? t->bpe.text[id] : (struct token_text){"", 0};
@@ -537,13 +544,6 @@ static json_t *byte_text_json(const struct token_text *t)
     json_t *text = json_string(str_text(&s));
     str_release(&s);
     return text;
-}
-
-static bool is_special(const struct tokenizer *t, int id)
-{
-    for (int i = 0; i < t->specials; i++)
-        if (t->special[i].id == (uint32_t)id) return true;
-    return false;
 }
 
 static json_t *added_json(const struct tokenizer *t)
@@ -562,7 +562,7 @@ json_t *tokenizer_json(const struct tokenizer *t)
 {
     json_t *vocabulary = json_object(), *merges = json_array();
     for (int i = 0; i < t->bpe.ids; i++) {
-        if (!t->bpe.text[i].length || is_special(t, i)) continue;
+        if (!t->bpe.text[i].length || tokenizer_is_special(t, i)) continue;
         json_t *text = byte_text_json(&t->bpe.text[i]);
         json_object_set_new(vocabulary, json_string_value(text), json_integer(i));
         json_decref(text);

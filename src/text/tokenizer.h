@@ -39,6 +39,7 @@ int64_t tokenizer_special(const struct tokenizer *t, const char *text);
 /* The first special token in a text: its place, and which; -1: there is none. */
 int64_t tokenizer_find_special(const struct tokenizer *t, const char *text, int64_t bytes,
                                const struct special_token **ret);
+bool tokenizer_is_special(const struct tokenizer *t, int64_t id);
 /* The bytes of a token; length 0 for an id that has none. */
 struct token_text tokenizer_text(const struct tokenizer *t, int64_t id);
 

@@ -22,7 +22,7 @@ $(cat "$errors")"
 for command in plan memory graph train 'bench --steps=1' profile 'memory --limit=80GiB'; do
     for key in n_layer=1e18 n_layer=1000000000000000000 n_layer=-1 n_head=0 block_size=nan \
         block_size=9223372036854775807 block_size=9223372036854775808 \
-        batch_size=-9223372036854775808 n_embd=65537 vocab_size=1000001 \
+        batch_size=-9223372036854775808 n_embd=65537 vocab_size=1048577 \
         gradient_accumulation_steps=65537 d_ff=-1 learning_rate=nan \
         learning_rate=inf dropout=-0.1 rope_theta=1e400 seed=4294967296 recompute=block:0 \
         recompute=block:99999999999999999999 threads=4097; do

@@ -21,7 +21,8 @@ grep -qE '^(<[0-9]+>)+$' runs/gpt2_124m/samples.txt || fail "the sample is not m
 expect 0 'val loss' "$STROBE" eval runs/gpt2_124m
 "$STROBE" sample runs/gpt2_124m --max_new_tokens=4 --num_samples=1 >out
 grep -qE '^<0>(<[0-9]+>){4}$' out || fail "not a text of ids: $(cat out)"
-expect 2 'whose texts are not known; put the tokenizer' "$STROBE" sample runs/gpt2_124m --start=Hello
+expect 2 'whose texts are not known; put the tokenizer' \
+    "$STROBE" sample runs/gpt2_124m --start=Hello
 expect 0 'val' train --max_iters=5 --init_from=resume
 expect 0 'gpt2_124m' "$STROBE" report runs/gpt2_124m
 
@@ -33,7 +34,7 @@ done
 expect 2 'no text given' "$STROBE" data openwebtext --force
 find data/openwebtext -type f | sort | xargs cksum | cmp - before || fail "the files were changed"
 expect 0 'openwebtext  verified' "$STROBE" data openwebtext
-grep -q '50257 tokens$' out || fail "$(cat out)"
+grep -q '50,257 tokens$' out || fail "$(cat out)"
 "$STROBE" data openwebtext --json >out
 grep -q '"kind":"tokens","vocabulary_size":50257,"train"' out || fail "$(cat out)"
 
