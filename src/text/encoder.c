@@ -8,9 +8,11 @@
 #include <sys/mman.h>
 
 enum {
-    WORD_MOST = 15, /* bytes of a word in the cache */
-    BATCH = 256,    /* words whose cache lines are fetched together */
-    WINDOW = 256,   /* blocks of 64 bytes whose beginnings are marked together */
+    WORD_MOST = 15,   /* bytes of a word in the cache */
+    PHRASE_MOST = 63, /* bytes of a phrase in its cache */
+    PHRASE_BITS = 13, /* 2^13 phrases */
+    BATCH = 256,      /* words whose cache lines are fetched together */
+    WINDOW = 256,     /* blocks of 64 bytes whose beginnings are marked together */
     HUGE_PAGE = 1 << 21,
 };
 
@@ -35,6 +37,15 @@ struct bucket {
     struct entry entry[2];
 };
 
+/* What is longer than a word: runs of spaces and of signs, mostly. */
+struct phrase {
+    uint64_t part[(PHRASE_MOST + 1) / sizeof(uint64_t)]; /* bytes, zeros, the length */
+    union {
+        uint16_t narrow[32]; /* 31 ids and their count */
+        uint32_t wide[16];
+    } ids;
+};
+
 /* A piece or a part of one. */
 struct fragment {
     const char *text;
@@ -46,6 +57,7 @@ struct encoder {
     struct bpe_walk *walk;
     struct bucket *cache;
     int bucket_bits;
+    struct phrase *phrases;
     uint32_t *long_ranks; /* grows with the longest fragment */
     int64_t long_room;
     int fragments;
@@ -66,6 +78,7 @@ struct encoder *encoder_open(const struct bpe *b, struct bpe_walk *w, int cache_
     e->cache = heap_aligned(bytes < HUGE_PAGE ? 64 : HUGE_PAGE, bytes);
     if (bytes >= HUGE_PAGE) madvise(e->cache, (size_t)bytes, MADV_HUGEPAGE); /* before it is used */
     memset(e->cache, 0, (size_t)bytes);
+    e->phrases = HEAP_NEW(struct phrase, 1 << PHRASE_BITS);
     return e;
 }
 
@@ -73,6 +86,7 @@ void encoder_close(struct encoder *e)
 {
     if (!e) return;
     free(e->cache);
+    free(e->phrases);
     free(e->long_ranks);
     free(e);
 }
@@ -131,7 +145,8 @@ static inline int64_t miss(struct encoder *e, int i, void *ret, bool wide)
     return n;
 }
 
-/* What is longer than a word and has no place to cut. */
+/* --- longer fragments ------------------------------------------------------------------------- */
+
 static int64_t encode_long(struct encoder *e, const struct fragment *f, void *ret, bool wide)
 {
     if (f->bytes > e->long_room) {
@@ -153,6 +168,41 @@ static int64_t encode_long(struct encoder *e, const struct fragment *f, void *re
     return n;
 }
 
+/* The entry where the phrase is, or belongs. */
+static struct phrase *find_phrase(const struct encoder *e, const struct fragment *f,
+                                  struct phrase *ret_new)
+{
+    uint64_t mixed = 0;
+    memset(ret_new->part, 0, sizeof ret_new->part);
+    memcpy(ret_new->part, f->text, (size_t)f->bytes);
+    ret_new->part[COUNT_OF(ret_new->part) - 1] |= (uint64_t)f->bytes << 56;
+    for (int i = 0; i < COUNT_OF(ret_new->part); i++) {
+        mixed = (mixed ^ ret_new->part[i]) * 0x9e3779b97f4a7c15u;
+        mixed ^= mixed >> 32;
+    }
+    return &e->phrases[mixed * 0xd6e8feb86659fd93u >> (64 - PHRASE_BITS)];
+}
+
+static int64_t encode_phrase(struct encoder *e, const struct fragment *f, void *ret, bool wide)
+{
+    struct phrase new, *p = find_phrase(e, f, &new);
+    int64_t size = wide ? 4 : 2, most = wide ? 15 : 31;
+    if (!memcmp(p->part, new.part, sizeof new.part)) {
+        int64_t n = wide ? p->ids.wide[most] : p->ids.narrow[most];
+        memcpy(ret, &p->ids, (size_t)(n * size));
+        return n;
+    }
+    int64_t n = encode_long(e, f, ret, wide);
+    if (n > most) return n;
+    memcpy(&new.ids, ret, (size_t)(n * size));
+    if (wide)
+        new.ids.wide[most] = (uint32_t)n;
+    else
+        new.ids.narrow[most] = (uint16_t)n;
+    *p = new;
+    return n;
+}
+
 /* Encodes the fragments of the batch. A hit copies 16 bytes, whatever their number. */
 static inline __attribute__((always_inline)) int64_t flush_as(struct encoder *e, char *ret,
                                                               bool wide)
@@ -167,7 +217,9 @@ static inline __attribute__((always_inline)) int64_t flush_as(struct encoder *e,
     for (int i = 0; i < e->fragments; i++) {
         char *to = ret + count * size;
         if (e->fragment[i].bytes > WORD_MOST) {
-            count += encode_long(e, &e->fragment[i], to, wide);
+            bool is_phrase = e->fragment[i].bytes <= PHRASE_MOST;
+            count += is_phrase ? encode_phrase(e, &e->fragment[i], to, wide)
+                               : encode_long(e, &e->fragment[i], to, wide);
             continue;
         }
         const struct entry *x = e->bucket[i]->entry;
