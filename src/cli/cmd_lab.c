@@ -376,6 +376,9 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
 static const struct command parts[] = {
     {"lab accumulate", accumulate, "", "add 0.01 a thousand times in fp32, fp16 and bf16", NULL,
      "strobe lab accumulate --json"},
+    {"lab bpe", cmd_lab_bpe, "",
+     "text to tokens: GPT-2's byte pair encoding, from the definition to the fastest encoder", NULL,
+     "strobe lab bpe --from=book.txt"},
 };
 
 static enum status list(const struct table_form *f)
@@ -383,8 +386,8 @@ static enum status list(const struct table_form *f)
     struct arena a = {0};
     struct sheet s;
     lab_list_sheet(&s, &a);
-    sheet_note(&s, "strobe lab LADDER runs one here; strobe lab accumulate adds 0.01 a thousand "
-                   "times in several types");
+    sheet_note(&s, "strobe lab LADDER runs one here; strobe lab bpe turns text into tokens, on a "
+                   "CPU; strobe lab accumulate adds 0.01 a thousand times in several types");
     command_print_sheet(&s, f);
     arena_release(&a);
     return ST_OK;

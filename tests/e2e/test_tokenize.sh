@@ -31,6 +31,13 @@ detokenize --raw one | cmp - much || fail "other bytes come back"
 tokenize <much | tr ' ' '\n' | head -n 100000 >words
 od -An -v -tu2 -w2 one | tr -d ' ' | head -n 100000 | cmp - words || fail "words are other ids"
 
+# The ladder of encoders: every rung gives the same ids, and its file can be read.
+"$STROBE" lab bpe --tokenizer="$tokenizer" --from=text --samples=1 --csv --svg=b.svg >out 2>/dev/null
+[ "$(grep -c ',"' out)" -ge 1 ] && [ "$(wc -l <out)" = 9 ] || fail "rungs: $(cat out)"
+grep -q '<svg' b.svg || fail "no picture"
+"$STROBE" lab bpe --show=masks | grep -q '03_masks.c' || fail "--show"
+expect 2 'bpe has no rung mask; it has pattern, classes, masks' "$STROBE" lab bpe --show=mask
+
 printf '{"text": "a"}\nnonsense\n' >bad
 expect 1 'bad: line 2 is not JSON' "$STROBE" tokenize --tokenizer="$tokenizer" --jsonl bad
 printf '{"text": 5}\n' >bad

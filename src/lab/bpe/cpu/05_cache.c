@@ -1,0 +1,23 @@
+/* 05_cache.c - a cache of words.
+ *
+ * Texts repeat their words: some ten thousand make up nine tenths of them. A word of up to 15 bytes
+ * and its ids are one entry of 32 bytes; a word that collides replaces the one before it, so memory
+ * does not grow. Most words now cost a hash and a line of the cache instead of merges. */
+#include "lab/bpe/cpu/bpe.h"
+
+RUNG(bpe_cache)
+{
+    const struct bpe_input *x = c->in[0];
+    struct bpe_output *ret = c->out;
+#define PUT(piece, n)                                                         \
+    do {                                                                      \
+        if ((n) > WORD_MOST) {                                                \
+            put_ranked(x, piece, n, ret);                                     \
+        } else {                                                              \
+            struct bpe_word w_ = make_word(piece, n);                         \
+            put_word(x, find_entry(ret->small_pages, w_), w_, piece, n, ret); \
+        }                                                                     \
+    } while (0)
+    EACH_PIECE(x, c, PUT);
+#undef PUT
+}
