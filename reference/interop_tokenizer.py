@@ -9,26 +9,13 @@ import json
 import random
 import subprocess
 import sys
-import time
 
-import tiktoken
-import tokenizers
+import tokenizers_of as others
 
-PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 WORDS = ["'s", "'S", "'ll", "'re", "'ve", "'", "''", "don't", "\u2019s", "the", "The", "123", "a1",
          "<|endoftext|>", "\u200b", "\ufeff", "\u180e", "\x1c", "\x00", "e\u0301", "\u65e5\u672c",
          "\U0001f600", "====", "----", "aaaa", "x" * 40, "0" * 30]
-
-
-def tiktoken_encoding(folder):
-    vocabulary = json.load(open(folder + "/vocab.json", encoding="utf-8"))
-    byte_of = {chr(b): b for b in [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]}
-    rest = [b for b in range(256) if b not in byte_of.values()]
-    byte_of.update({chr(256 + i): b for i, b in enumerate(rest)})
-    special = {"<|endoftext|>": vocabulary.pop("<|endoftext|>")}
-    ranks = {bytes(byte_of[c] for c in t): i for t, i in vocabulary.items()}
-    return tiktoken.Encoding("gpt2", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens=special)
 
 
 def random_text(r):
@@ -83,14 +70,7 @@ def main():
     r = random.Random(args.seed)
     texts = [*code_points(), *(random_text(r) for _ in range(args.texts))]
     ours = [x["ids"] for x in strobe("tokenize", args, [{"text": t} for t in texts])]
-    encoding = tiktoken_encoding(args.tokenizer)
-    other = tokenizers.Tokenizer(
-        tokenizers.models.BPE.from_file(args.tokenizer + "/vocab.json",
-                                        args.tokenizer + "/merges.txt"))
-    other.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    theirs = {"tiktoken " + tiktoken.__version__: [encoding.encode_ordinary(t) for t in texts],
-              "tokenizers " + tokenizers.__version__:
-                  [x.ids for x in other.encode_batch(texts, add_special_tokens=False)]}
+    theirs = {name: encode(texts) for name, encode in others.encoders(args.tokenizer).items()}
     wrong = 0
     for name, ids in theirs.items():
         bad = [i for i in range(len(texts)) if ids[i] != ours[i]]
