@@ -67,8 +67,9 @@ def main():
         best = max(r for name, r in rate.items() if name != "strobe")
         rate["strobe without its start"] = megabytes / (middle["strobe"] - start)
         cells = ", ".join(f"{name} {r:.1f} MB/s" for name, r in rate.items())
-        print(f"{path}, {megabytes:.1f} MB, {args.threads} threads: {cells}; strobe without its start is "
-              f"{rate['strobe without its start'] / best:.1f} times as fast as the faster one", flush=True)
+        times = rate["strobe without its start"] / best
+        print(f"{path}, {megabytes:.1f} MB, {args.threads} threads: {cells}; strobe without its "
+              f"start is {times:.1f} times as fast as the faster of the others", flush=True)
 
 
 if __name__ == "__main__":

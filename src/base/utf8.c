@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include "base/str.h"
+
 #include <string.h>
 
 int32_t utf8_decode(const char *text, int64_t bytes, int *ret_bytes)
@@ -49,4 +51,36 @@ void utf8_encode(int32_t code, char ret_text[UTF8_BYTES])
     }
     ret_text[0] = (char)(lead[n] | code);
     ret_text[n] = '\0';
+}
+
+/* The bytes that a character has by its first one; 0: none begins with it. */
+static int length_by_first(uint8_t first)
+{
+    if (first < 0x80) return 1;
+    if (first < 0xc2 || first > 0xf4) return 0;
+    return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+int utf8_unfinished(const char *text, int64_t bytes)
+{
+    for (int n = 1; n <= 3 && n <= bytes; n++) {
+        char first = text[bytes - n];
+        if (!utf8_begins(first)) continue;
+        return length_by_first((uint8_t)first) > n ? n : 0;
+    }
+    return 0;
+}
+
+void utf8_append_valid(struct str *s, const char *text, int64_t bytes)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+    for (int64_t at = 0; at < bytes;) {
+        int n = 1;
+        bool valid = utf8_decode(text + at, bytes - at, &n) >= 0;
+        if (valid)
+            str_append_bytes(s, text + at, n);
+        else
+            str_append(s, replacement);
+        at += valid ? n : 1;
+    }
 }

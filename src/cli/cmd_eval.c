@@ -1,31 +1,51 @@
-/* strobe eval: the training and validation loss of a checkpoint, estimated as during training. */
+/* strobe eval: the losses of a checkpoint, estimated as during training, and what they are as
+ * perplexities and as bits per byte of text. */
+#include "base/json.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
 #include "train/evaluator.h"
 
-#include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static void print_text(struct saved_run *s, const double *loss)
+/* Of the text that the evaluated targets stand for; NAN: their texts are not known. */
+static double bits_per_byte(const struct evaluator *v, enum split split, double loss)
+{
+    if (v->text_bytes[split] <= 0) return NAN;
+    return loss / M_LN2 * (double)v->targets[split] / (double)v->text_bytes[split];
+}
+
+static void print_text(struct saved_run *s, const struct evaluator *v, const double *loss)
 {
     const struct config *c = &s->config;
     char train[32], val[32];
+    double bits[SPLIT_COUNT];
+    for (int i = 0; i < SPLIT_COUNT; i++) bits[i] = bits_per_byte(v, i, loss[i]);
     printf("%s: train loss %s, val loss %s\n", s->checkpoint.path,
            str_loss(train, loss[SPLIT_TRAIN]), str_loss(val, loss[SPLIT_VAL]));
-    printf("(means over %lld batches of %lld x %lld tokens of each split; set with --eval_iters)\n",
+    printf("perplexity: train %.4g, val %.4g", exp(loss[SPLIT_TRAIN]), exp(loss[SPLIT_VAL]));
+    if (!isnan(bits[SPLIT_TRAIN]))
+        printf("; bits per byte: train %.4f, val %.4f", bits[SPLIT_TRAIN], bits[SPLIT_VAL]);
+    printf("\n(means over %lld batches of %lld x %lld tokens of each split; set with "
+           "--eval_iters)\n",
            (long long)c->train.eval_iters, (long long)c->data.batch_size,
            (long long)c->model.block_size);
 }
 
-static void print_json(struct saved_run *s, const double *loss)
+static void print_json(struct saved_run *s, const struct evaluator *v, const double *loss)
 {
-    command_print_json(json_pack("{s:i, s:s, s:I, s:f, s:f, s:I}", "v", 1, "checkpoint",
-                                 s->checkpoint.path, "iter", (json_int_t)s->checkpoint.state.iter,
-                                 "train_loss", loss[SPLIT_TRAIN], "val_loss", loss[SPLIT_VAL],
-                                 "batches", (json_int_t)s->config.train.eval_iters));
+    double bits[SPLIT_COUNT];
+    for (int i = 0; i < SPLIT_COUNT; i++) bits[i] = bits_per_byte(v, i, loss[i]);
+    command_print_json(json_pack(
+        "{s:i, s:s, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:I}", "v", 1, "checkpoint",
+        s->checkpoint.path, "iter", (json_int_t)s->checkpoint.state.iter, "train_loss",
+        loss[SPLIT_TRAIN], "val_loss", loss[SPLIT_VAL], "train_perplexity", exp(loss[SPLIT_TRAIN]),
+        "val_perplexity", exp(loss[SPLIT_VAL]), "train_bits_per_byte",
+        number_or_null(bits[SPLIT_TRAIN]), "val_bits_per_byte", number_or_null(bits[SPLIT_VAL]),
+        "batches", (json_int_t)s->config.train.eval_iters));
 }
 
 /* `named`: the command line names the data set. */
@@ -40,11 +60,12 @@ static enum status eval(struct saved_run *s, bool named, bool json, struct arena
     TRY_OUT(st, saved_check_data(&s->dir, &d, named, a));
     TRY_OUT(st, saved_engine(s, 1u << GRAPH_EVAL, &e, a));
     TRY_OUT(st, evaluator_init(&v, &e, &d, NULL, a));
+    v.vocabulary = &d.vocabulary;
     TRY_OUT(st, evaluator_run(&v, s->checkpoint.state.iter, loss));
     if (json)
-        print_json(s, loss);
+        print_json(s, &v, loss);
     else
-        print_text(s, loss);
+        print_text(s, &v, loss);
 out:
     evaluator_close(&v);
     engine_close(&e);

@@ -1,10 +1,13 @@
 /* strobe sample: generates text with a checkpoint. */
-#include "base/file.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
+#include "data/kind.h"
+#include "data/source.h"
+#include "data/tokenizers.h"
 #include "train/sampler.h"
 
 #include <jansson.h>
@@ -19,19 +22,25 @@ struct sampling {
     struct sampler sampler;
     int32_t *prompt;
     int64_t prompt_tokens;
-    bool live; /* print each token as it is generated */
+    bool live;       /* print each token as it is generated */
+    int64_t printed; /* bytes of the text that were printed */
 };
 
-/* --start=FILE:prompt.txt reads the prompt from the file. */
+/* --start=FILE:prompt.txt reads the prompt from the file, FILE:- from the standard input. */
+static enum status read_start(const char *start, const char **ret, struct arena *a)
+{
+    struct source_text t;
+    *ret = start;
+    if (strncmp(start, file_prefix, sizeof file_prefix - 1)) return ST_OK;
+    TRY(source_file(&t, start + sizeof file_prefix - 1, a));
+    *ret = t.text;
+    return ST_OK;
+}
+
 static enum status read_prompt(struct sampling *p, struct arena *a)
 {
-    const char *start = p->saved->config.sample.start;
-    char *text;
-    int64_t bytes;
-    if (!strncmp(start, file_prefix, sizeof file_prefix - 1)) {
-        TRY(file_read(start + sizeof file_prefix - 1, a, &text, &bytes));
-        start = text;
-    }
+    const char *start;
+    TRY(read_start(p->saved->config.sample.start, &start, a));
     enum status st =
         vocabulary_encode(&p->saved->vocabulary, start, a, &p->prompt, &p->prompt_tokens);
     if (st == ST_USAGE && !strcmp(start, "\n")) { /* the default, but the text has one line */
@@ -46,13 +55,24 @@ static enum status read_prompt(struct sampling *p, struct arena *a)
     return fail(ST_USAGE, "the prompt is empty; give at least one token, as in --start='\\n'");
 }
 
+/* Prints what is complete of the text; a token may end inside of a character. */
+static void print_new(struct sampling *p, const struct str *s, bool ends)
+{
+    struct str out = {0};
+    int64_t end = s->len - (ends ? 0 : utf8_unfinished(str_text(s), s->len));
+    if (!p->live) return;
+    utf8_append_valid(&out, str_text(s) + p->printed, end - p->printed);
+    p->printed = end;
+    fputs(str_text(&out), stdout);
+    fflush(stdout);
+    str_release(&out);
+}
+
 static void append(struct sampling *p, struct str *s, int32_t token)
 {
     struct token_text text = vocabulary_bytes(&p->saved->vocabulary, token);
     str_append_bytes(s, text.bytes, text.length);
-    if (!p->live) return;
-    fwrite(text.bytes, 1, (size_t)text.length, stdout);
-    fflush(stdout);
+    print_new(p, s, false);
 }
 
 static enum status write_one(struct sampling *p, int64_t number, struct str *s)
@@ -64,6 +84,7 @@ static enum status write_one(struct sampling *p, int64_t number, struct str *s)
         TRY(sampler_next(&p->sampler, &token));
         append(p, s, token);
     }
+    print_new(p, s, true);
     return ST_OK;
 }
 
@@ -71,11 +92,14 @@ static enum status write_all(struct sampling *p, json_t *texts)
 {
     enum status st = ST_OK;
     for (int64_t i = 0; st == ST_OK && i < p->saved->config.sample.num_samples; i++) {
-        struct str s = {0};
+        struct str s = {0}, valid = {0};
+        p->printed = 0;
         if (p->live && i) printf("\n---------------\n");
         st = write_one(p, i, &s);
-        if (texts) json_array_append_new(texts, json_string(str_text(&s)));
+        utf8_append_valid(&valid, str_text(&s), s.len);
+        if (texts) json_array_append_new(texts, json_stringn(str_text(&valid), (size_t)valid.len));
         str_release(&s);
+        str_release(&valid);
     }
     if (p->live) printf("\n");
     return st;
@@ -91,8 +115,8 @@ static void print_json(struct saved_run *s, json_t *texts)
 static enum status sample(struct saved_run *s, bool cache, bool json, struct arena *a)
 {
     const struct config *c = &s->config;
-    struct sampler_options o = {c->sample.temperature, c->sample.top_k, (uint32_t)c->train.seed,
-                                cache};
+    struct sampler_options o = {c->sample.temperature, c->sample.top_k, c->sample.top_p,
+                                (uint32_t)c->train.seed, cache};
     struct sampling p = {.saved = s, .live = !json};
     TRY(read_prompt(&p, a));
     unsigned kinds = 1u << GRAPH_LOGITS | (cache ? 1u << GRAPH_DECODE : 0);
@@ -107,8 +131,24 @@ static enum status sample(struct saved_run *s, bool cache, bool json, struct are
     return st;
 }
 
+/* For runs on token files whose texts are not known. */
+static enum status use_tokenizer(struct saved_run *s, const char *word, struct arena *a)
+{
+    struct tokenizer *t = ARENA_NEW(a, struct tokenizer, 1);
+    TRY(tokenizers_find(t, word, a));
+    if (t->bpe.ids > s->vocabulary.size)
+        return fail(ST_USAGE,
+                    "--tokenizer=%s has %d tokens, but the model was trained on a vocabulary of %d",
+                    word, t->bpe.ids, s->vocabulary.size);
+    int size = s->vocabulary.size; /* of the model; ids beyond the tokenizer's have no text */
+    data_byte_pairs.of_tokenizer(&s->vocabulary, t);
+    s->vocabulary.size = size;
+    return ST_OK;
+}
+
 enum status cmd_sample(int argc, char **argv)
 {
+    const char *tokenizer = NULL;
     bool best = false, json = false, cache = true;
     const struct opt options[] = {
         {"best", OPT_FLAG, &best, NULL,
@@ -116,6 +156,8 @@ enum status cmd_sample(int argc, char **argv)
         {"cache", OPT_FLAG, &cache, NULL,
          "keep the keys and values of earlier tokens (true); false: slower, and the same text "
          "(in bfloat16 rounding may change it)"},
+        {"tokenizer", OPT_TEXT, &tokenizer, "NAME",
+         "for a run on token files without one: gpt2, or a folder as of strobe tokenize"},
         {"json", OPT_FLAG, &json, NULL, "print the texts as JSON"},
         {0},
     };
@@ -123,6 +165,7 @@ enum status cmd_sample(int argc, char **argv)
     struct arena a = {0};
     struct saved_run s;
     enum status st = run_word_open(&s, argc, argv, "sample", best, &a);
+    if (st == ST_OK && tokenizer) st = use_tokenizer(&s, tokenizer, &a);
     if (st == ST_OK) st = sample(&s, cache, json, &a);
     arena_release(&a);
     return st;

@@ -108,7 +108,7 @@ struct config_plan {
 struct config_sample {
     const char *start; /* the prompt */
     int64_t num_samples, max_new_tokens, top_k;
-    double temperature;
+    double temperature, top_p;
 };
 
 struct config {

@@ -30,12 +30,9 @@ static enum status encode(const struct vocabulary *v, const char *text, struct a
     return ST_OK;
 }
 
-static void of_tokenizer(struct vocabulary *ret, const struct tokenizer *t, struct arena *a)
+static void of_tokenizer(struct vocabulary *ret, const struct tokenizer *t)
 {
-    const char **text = ARENA_NEW(a, const char *, t->bpe.ids);
-    for (int i = 0; i < t->bpe.ids; i++)
-        text[i] = t->bpe.text[i].length ? t->bpe.text[i].bytes : "";
-    *ret = (struct vocabulary){&data_byte_pairs, t->bpe.ids, text, t};
+    *ret = (struct vocabulary){.kind = &data_byte_pairs, .size = t->bpe.ids, .tokenizer = t};
 }
 
 const struct data_kind data_byte_pairs = {

@@ -316,7 +316,7 @@ static const char *name_source(const struct writing *w)
 static enum status fill(void *user, const char *folder, struct meta *m)
 {
     struct writing *w = user;
-    data_byte_pairs.of_tokenizer(&m->vocabulary, w->c->tokenizer, w->a);
+    data_byte_pairs.of_tokenizer(&m->vocabulary, w->c->tokenizer);
     m->source = name_source(w);
     enum status st = open_outputs(w, folder);
     if (st == ST_OK) st = encode_all(w);

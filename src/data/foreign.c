@@ -136,7 +136,7 @@ static enum status find_texts(const char *folder, int size, struct vocabulary *r
         return ST_OK;
     }
     TRY(tokenizer_open(t, folder, a));
-    data_byte_pairs.of_tokenizer(ret, t, a);
+    data_byte_pairs.of_tokenizer(ret, t);
     return ST_OK;
 }
 

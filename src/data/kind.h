@@ -26,7 +26,7 @@ struct data_kind {
      * tokenizer, which becomes one; or the list of texts, of which the last function yields the
      * first that is not valid, or -1. */
     void (*sized)(struct vocabulary *ret, int size, struct arena *a);
-    void (*of_tokenizer)(struct vocabulary *ret, const struct tokenizer *t, struct arena *a);
+    void (*of_tokenizer)(struct vocabulary *ret, const struct tokenizer *t);
     int (*invalid_entry)(const struct vocabulary *v);
     const char *invalid; /* what is wrong with it */
 };

@@ -22,7 +22,10 @@ static void hash_vocabulary(const struct vocabulary *v, char ret_hex[HASH_HEX])
 {
     const struct tokenizer *t = v->tokenizer;
     struct hash *h = hash_open();
-    for (int i = 0; i < v->size; i++) hash_add(h, v->text[i], (int64_t)strlen(v->text[i]) + 1);
+    for (int i = 0; i < v->size; i++) {
+        const char *text = vocabulary_text(v, i);
+        hash_add(h, text, (int64_t)strlen(text) + 1);
+    }
     if (t) hash_add(h, t->merge, t->merges * (int64_t)sizeof *t->merge);
     hash_close(h, ret_hex);
 }
@@ -62,7 +65,7 @@ static enum status read_tokenizer(struct meta *m, const struct data_kind *kind, 
 {
     struct tokenizer *t = ARENA_NEW(a, struct tokenizer, 1);
     TRY(tokenizer_read(t, json_object_get(root, "tokenizer"), path, a));
-    kind->of_tokenizer(&m->vocabulary, t, a);
+    kind->of_tokenizer(&m->vocabulary, t);
     return ST_OK;
 }
 

@@ -14,6 +14,7 @@ enum status vocabulary_encode(const struct vocabulary *v, const char *text, stru
 
 const char *vocabulary_text(const struct vocabulary *v, int32_t id)
 {
+    if (v->tokenizer) return tokenizer_text(v->tokenizer, id).bytes;
     return id >= 0 && id < v->size ? v->text[id] : "";
 }
 

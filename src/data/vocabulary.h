@@ -13,8 +13,10 @@ enum { VOCABULARY_MAX = 1 << 20 };
 struct vocabulary {
     const struct data_kind *kind;
     int size;
-    const char *const *text; /* of each token; of characters in UTF-8, sorted by code point */
-    const struct tokenizer *tokenizer; /* of the kind "bpe", else NULL */
+    /* One of them: the text of each token, of characters in UTF-8 and sorted by code point; or the
+     * tokenizer, of the kind "bpe". */
+    const char *const *text;
+    const struct tokenizer *tokenizer;
 };
 
 /* Converts text to token ids. Text that the vocabulary lacks is ST_USAGE, and the message names it;

@@ -1,5 +1,6 @@
 #include "engine/device.h"
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "model/model.h"
@@ -140,4 +141,55 @@ enum status device_check_type(const struct config *c, const struct target *targe
     if (!why) return ST_OK;
     return fail(ST_UNSUPPORTED, "this device does not support dtype=%s: %s; use dtype=%s",
                 of[precision].word, why, of[precision].instead);
+}
+
+/* --- checkpoints of other machines ------------------------------------------------------------ */
+
+static void say_adapted(const char *key, const struct config *was, const struct config *now)
+{
+    struct arena a = {0};
+    log_info("%s=%s of the checkpoint is not supported here: %s=%s is used", key,
+             config_value_text(was, key, &a), key, config_value_text(now, key, &a));
+    arena_release(&a);
+}
+
+/* The type of the configuration, or the next more precise one that the device supports. */
+static enum precision supported_type(const struct config *c, const struct device *d)
+{
+    static const enum precision instead[] = {[PRECISION_TFLOAT32] = PRECISION_FLOAT32,
+                                             [PRECISION_BFLOAT16] = PRECISION_FLOAT32,
+                                             [PRECISION_FLOAT8] = PRECISION_BFLOAT16};
+    struct config tried = *c;
+    struct target t;
+    tried.plan.replay = REPLAY_FALSE;
+    if (backend_target(d->backend, d->number, &t) != ST_OK) return c->plan.dtype;
+    while (tried.plan.dtype != PRECISION_FLOAT32 && tried.plan.dtype != PRECISION_AUTO &&
+           (device_check(&tried, d->backend, device_backend(&tried)) != ST_OK ||
+            device_check_type(&tried, &t) != ST_OK))
+        tried.plan.dtype = instead[tried.plan.dtype];
+    return tried.plan.dtype;
+}
+
+void device_adapt(struct config *c, const struct config *trained)
+{
+    const struct config was = *c;
+    struct config_plan *now = &c->plan;
+    const struct config_plan *old = &trained->plan;
+    struct device d;
+    bool named = now->device != DEVICE_AUTO && now->device != DEVICE_CPU;
+    if (named && now->device == old->device && !is_usable(backend_find("cuda"))) {
+        now->device = DEVICE_AUTO;
+        say_adapted("device", &was, c);
+    }
+    if (now->isa == old->isa && isa_check(now->isa, isa_widest()) != ST_OK) {
+        now->isa = ISA_AUTO;
+        say_adapted("isa", &was, c);
+    }
+    if (device_of(c, &d) != ST_OK) return; /* opening the device says why */
+    if (now->replay == REPLAY_TRUE && old->replay == REPLAY_TRUE && !d.backend->recording) {
+        now->replay = REPLAY_FALSE;
+        say_adapted("replay", &was, c);
+    }
+    if (now->dtype == old->dtype) now->dtype = supported_type(c, &d);
+    if (now->dtype != was.plan.dtype) say_adapted("dtype", &was, c);
 }

@@ -15,6 +15,9 @@ enum status device_of(const struct config *c, struct device *ret);
  * configuration of the run that goes on, or NULL. `say`: one line tells of any choice for a new run
  * but the plain one, float32 without replay. Limits the instruction sets to plan.isa. */
 enum status device_choose(struct config *c, const struct config *before, bool say);
+/* For a checkpoint that was trained elsewhere: keys that have the value of `trained` and that this
+ * machine does not support get one that it does, and one line tells of each. */
+void device_adapt(struct config *c, const struct config *trained);
 /* Fails if the backend of that name cannot run the configuration, or does not exist (b NULL). */
 enum status device_check(const struct config *c, const struct backend *b, const char *name);
 /* The same for the types that a target computes in. */

@@ -532,7 +532,8 @@ bool tokenizer_is_special(const struct tokenizer *t, int64_t id)
 
 struct token_text tokenizer_text(const struct tokenizer *t, int64_t id)
 {
-    return id >= 0 && id < t->bpe.ids ? t->bpe.text[id] : (struct token_text){"", 0};
+    bool there = id >= 0 && id < t->bpe.ids && t->bpe.text[id].length;
+    return there ? t->bpe.text[id] : (struct token_text){"", 0};
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */

@@ -255,19 +255,6 @@ static enum status decode_raw(const struct transcode *t, struct stream_unit *u)
     return ST_OK;
 }
 
-/* JSON has UTF-8 only. */
-static void append_valid(const char *text, int64_t bytes, struct str *ret)
-{
-    for (int64_t at = 0; at < bytes;) {
-        int n = 1;
-        if (utf8_decode(text + at, bytes - at, &n) >= 0)
-            str_append_bytes(ret, text + at, n);
-        else
-            str_append(ret, "\xef\xbf\xbd");
-        at += n;
-    }
-}
-
 static enum status decode_line(void *user, const json_t *root, struct str *made)
 {
     const struct transcode *t = user;
@@ -282,7 +269,7 @@ static enum status decode_line(void *user, const json_t *root, struct str *made)
         if (st != ST_OK) break;
     }
     if (st == ST_OK) {
-        append_valid(str_text(&text), text.len, &valid);
+        utf8_append_valid(&valid, str_text(&text), text.len); /* JSON has nothing else */
         json_t *line = json_pack("{s:s%}", "text", str_text(&valid), (size_t)valid.len);
         json_print_with(line, JSON_COMPACT, made);
     }

@@ -25,9 +25,18 @@ void evaluator_close(struct evaluator *v)
     sequence_close(&v->sequence);
 }
 
+static void count(struct evaluator *v, int64_t split)
+{
+    int64_t n = v->batch.B * v->batch.T;
+    for (int64_t i = 0; i < n; i++)
+        v->text_bytes[split] += vocabulary_text_bytes(v->vocabulary, v->batch.targets[i]);
+    v->targets[split] += n;
+}
+
 static enum status start(struct evaluator *v, int64_t k)
 {
     TRY(batch_feed(&v->batch, &v->loader[k / v->batches], &v->sequence, 0, 0));
+    if (v->vocabulary) count(v, k / v->batches);
     return sequence_start(&v->sequence, &v->hooks);
 }
 
@@ -66,7 +75,10 @@ enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPL
     struct progress progress;
     progress_start(&progress, "  eval", 0, SPLIT_COUNT * v->batches);
     progress.inner = true;
-    for (int split = 0; split < SPLIT_COUNT; split++) v->loader[split].next = iter * v->batches;
+    for (int split = 0; split < SPLIT_COUNT; split++) {
+        v->loader[split].next = iter * v->batches;
+        v->targets[split] = v->text_bytes[split] = 0;
+    }
     enum status st = run(v, sum, &progress);
     if (st != ST_OK) {
         sequence_drop(&v->sequence);

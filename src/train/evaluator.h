@@ -13,6 +13,10 @@ struct evaluator {
     struct batch batch;
     int64_t batches; /* per split */
     struct plan_hooks hooks;
+    /* Of the last evaluator_run with a vocabulary: the targets of each split, and the bytes of the
+     * text that they stand for; negative: unknown. */
+    const struct vocabulary *vocabulary; /* set it to count; NULL: nothing is counted */
+    int64_t targets[SPLIT_COUNT], text_bytes[SPLIT_COUNT];
 };
 
 /* Borrows the engine, which has GRAPH_EVAL, and the data set; `hooks` may be NULL. */

@@ -82,14 +82,27 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The least logit of a candidate: ties with the k-th most likely token are candidates. */
+/* How many of the `n` most likely tokens have probabilities that add up to top_p of theirs. */
+static int64_t nucleus(const struct sampler *s, int64_t n)
+{
+    double all = 0, sum = 0, temperature = s->options.temperature;
+    for (int64_t i = 0; i < n; i++) all += exp((double)(s->sorted[i] - s->sorted[0]) / temperature);
+    for (int64_t i = 0; i < n; i++) {
+        sum += exp((double)(s->sorted[i] - s->sorted[0]) / temperature);
+        if (sum >= s->options.top_p * all) return i + 1;
+    }
+    return n;
+}
+
+/* The least logit of a candidate: ties with the last of the most likely tokens are candidates. */
 static float least_logit(struct sampler *s)
 {
-    int64_t k = s->options.top_k;
-    if (k <= 0 || k >= s->vocab) return -INFINITY;
+    int64_t k = s->options.top_k, n = k <= 0 || k >= s->vocab ? s->vocab : k;
+    if (n == s->vocab && s->options.top_p >= 1) return -INFINITY;
     memcpy(s->sorted, s->logits, (size_t)s->vocab * sizeof(float));
     qsort(s->sorted, (size_t)s->vocab, sizeof(float), descending);
-    return s->sorted[k - 1];
+    if (s->options.top_p < 1) n = nucleus(s, n);
+    return s->sorted[n - 1];
 }
 
 static int32_t most_likely(const struct sampler *s)

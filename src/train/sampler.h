@@ -11,6 +11,9 @@
 struct sampler_options {
     double temperature; /* 0: always the most likely token */
     int64_t top_k;      /* sample among the k most likely tokens; 0: among all */
+    /* Of these, sample among the most likely ones whose probabilities add up to top_p (Holtzman et
+     * al. 2020, section 3.1); 1: among all. */
+    double top_p;
     uint32_t seed;
     bool cache; /* false: recompute the window for every token; same text, but slower */
 };

@@ -174,6 +174,7 @@ enum status saved_override(struct saved_run *s, int words, char *const *word, st
 {
     struct config before = s->config;
     for (int i = 0; i < words; i++) TRY(config_set(&s->config, word[i], a));
+    device_adapt(&s->config, &before);
     TRY(model_check(&s->config));
     return saved_check_keys(&before, &s->config, false, s->run_dir);
 }

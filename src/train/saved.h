@@ -26,7 +26,8 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
  * config.conf, and of a config.conf that cannot be used. */
 enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
                          struct arena *a);
-/* Applies overrides; ST_USAGE if one changes a key that defines the model. */
+/* Applies overrides; ST_USAGE if one changes a key that defines the model. Keys that only another
+ * device supports get a value that this one does (device_adapt). */
 enum status saved_override(struct saved_run *s, int words, char *const *word, struct arena *a);
 /* Opens an engine with the plans of `kinds` and the weights of this run. If a training has removed
  * the checkpoint meanwhile, those of the next one, which `s` then holds. */

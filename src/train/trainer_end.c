@@ -80,8 +80,8 @@ static enum status sample_text(struct trainer *t, struct str *s)
     enum { LENGTH = 300 };
     const struct config *c = t->config;
     const struct vocabulary *v = &t->learner.dataset.vocabulary;
-    struct sampler_options o = {c->sample.temperature, c->sample.top_k, (uint32_t)c->train.seed,
-                                true};
+    struct sampler_options o = {c->sample.temperature, c->sample.top_k, c->sample.top_p,
+                                (uint32_t)c->train.seed, true};
     struct sampler sampler;
     int32_t first = 0, *prompt = &first, token;
     int64_t n = 1;

@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include "base/str.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,12 +45,38 @@ static void test_code_points(void **state)
     }
 }
 
+/* Of a text that grows byte by byte, what is held back is never more than three bytes, and what is
+ * shown is the text itself once it is complete. */
+static void test_growing_texts(void **state)
+{
+    (void)state;
+    static const char text[] = "a\xc3\xa9 \xe2\x82\xac\xf0\x9f\x98\x80z";
+    for (int n = 0; n <= (int)strlen(text); n++) {
+        int held = utf8_unfinished(text, n);
+        struct str s = {0};
+        assert_in_range(held, 0, 3);
+        utf8_append_valid(&s, text, n - held);
+        assert_int_equal(s.len, n - held);
+        assert_memory_equal(str_text(&s), text, n - held);
+        str_release(&s);
+    }
+    assert_int_equal(utf8_unfinished("a\xf0\x9f\x98", 4), 3);
+    assert_int_equal(utf8_unfinished("\x9f\x98\x80", 3), 0); /* nothing completes them */
+    assert_int_equal(utf8_unfinished("\xc0", 1), 0);
+    assert_int_equal(utf8_unfinished("\xff", 1), 0);
+    struct str s = {0};
+    utf8_append_valid(&s, "a\xffz\xe2\x82", 5);
+    assert_string_equal(str_text(&s), "a\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd");
+    str_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_what_is_no_text),
         cmocka_unit_test(test_code_points),
+        cmocka_unit_test(test_growing_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,25 @@ data asked --from=special.jsonl --val_share=0.5 --special >/dev/null
 rm -rf data/docs5
 "$STROBE" sample run --start='the dog' --max_new_tokens=3 --num_samples=1 | grep -q '^the dog' ||
     fail "sampling"
-"$STROBE" eval run | grep -q 'val loss' || fail "eval"
+"$STROBE" eval run >out || fail "eval"
+grep -q '^perplexity: train .*; bits per byte: train' out || fail "eval: $(cat out)"
+# A perplexity is e to the loss, and a token has more than one byte.
+"$STROBE" eval run --eval_iters=200 --json >out
+awk -F'[:,]' '/val_loss/ { l = $2 } /val_perplexity/ { p = $2 } /val_bits/ { b = $2 }
+    END { r = exp(l) / p; exit !(r > 0.9999 && r < 1.0001 && b > 0.5 && b < l / log(2)) }' out ||
+    fail "perplexity or bits per byte: $(cat out)"
+printf 'the dog' |
+    "$STROBE" sample run --start=FILE:- --max_new_tokens=3 --num_samples=1 --top_p=0.5 |
+    grep -q '^the dog' || fail "a prompt from the standard input"
+# Keys of the checkpoint that this machine does not support are replaced.
+sed -i 's/replay = false/replay = true/; s/dtype = float32/dtype = tfloat32/' run/config.conf
+state=$(echo run/ckpt/*/state.json)
+before=$(sha256sum <"$state")
+sed -i 's/replay = false/replay = true/; s/dtype = float32/dtype = tfloat32/' "$state"
+after=$(sha256sum <"$state")
+sed -i "s/${before%% *}/${after%% *}/" "${state%/*}/DONE"
+expect 0 'dtype=tfloat32 of the checkpoint is not supported here: dtype=float32 is used' \
+    env STROBE_LOG=info "$STROBE" eval run --device=cpu
 
 # Killed at any moment: the set is complete or not there, and a second try makes the same one.
 i=0

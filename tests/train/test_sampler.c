@@ -22,7 +22,8 @@ static struct arena arena;
 
 static struct sampler_options options(uint32_t seed, bool cache)
 {
-    return (struct sampler_options){.temperature = 0.8, .top_k = 5, .seed = seed, .cache = cache};
+    return (struct sampler_options){
+        .temperature = 0.8, .top_k = 5, .top_p = 1, .seed = seed, .cache = cache};
 }
 
 static void write_text(const struct sampler_options *o, int64_t number, const int32_t *prompt,
@@ -124,13 +125,14 @@ static void test_most_likely_token(void **state)
     assert_memory_equal(cold, nearly, sizeof cold);
 }
 
-/* Sampled tokens have the frequencies given by the logits; none is outside the top k. */
-static void test_frequencies(void **state)
+/* Sampled tokens have the frequencies given by the logits; none is outside the top k, nor outside
+ * the most likely ones of these that add up to top_p. Returns how many tokens were sampled. */
+static int check_frequencies(int k, double top_p)
 {
-    (void)state;
-    enum { DRAWS = 4000, K = 3 };
+    enum { DRAWS = 4000 };
     const int32_t prompt[] = {0};
-    struct sampler_options o = {.temperature = 1.5, .top_k = K, .seed = 3, .cache = true};
+    struct sampler_options o = {
+        .temperature = 1.5, .top_k = k, .top_p = top_p, .seed = 3, .cache = true};
     struct arena a = {0};
     struct sampler s;
     int drawn[SMALL_VOCABULARY] = {0}, seen = 0;
@@ -145,16 +147,36 @@ static void test_frequencies(void **state)
     for (int i = 0; i < SMALL_VOCABULARY; i++) {
         int larger = 0;
         for (int j = 0; j < SMALL_VOCABULARY; j++) larger += s.logits[j] > s.logits[i];
-        weight[i] = larger < K ? exp((double)s.logits[i] / o.temperature) : 0;
+        weight[i] = larger < k ? exp((double)s.logits[i] / o.temperature) : 0;
         sum += weight[i];
     }
+    double kept = 0;
+    bool in[SMALL_VOCABULARY] = {0};
+    for (int best; kept < top_p * sum * (1 - 1e-12); in[best] = true, kept += weight[best]) {
+        best = 0;
+        for (int i = 1; i < SMALL_VOCABULARY; i++)
+            if (in[best] || (!in[i] && weight[i] > weight[best])) best = i;
+    }
+    for (int i = 0; i < SMALL_VOCABULARY; i++)
+        if (!in[i]) weight[i] = 0;
+    sum = kept;
     for (int i = 0; i < SMALL_VOCABULARY; i++) {
         double p = weight[i] / sum, spread = sqrt(p * (1 - p) / DRAWS);
         assert_true(fabs(drawn[i] / (double)DRAWS - p) <= 5 * spread);
         seen += drawn[i] > 0;
     }
-    assert_int_equal(seen, K);
     arena_release(&a);
+    return seen;
+}
+
+static void test_frequencies(void **state)
+{
+    (void)state;
+    int all = check_frequencies(SMALL_VOCABULARY, 1);
+    assert_int_equal(check_frequencies(3, 1), 3);
+    int half = check_frequencies(SMALL_VOCABULARY, 0.5), most = check_frequencies(4, 0.9);
+    assert_true(half >= 1 && half < all && most >= 1 && most <= 4);
+    assert_int_equal(check_frequencies(SMALL_VOCABULARY, 0.01), 1);
 }
 
 /* Fills a row of a parameter with size, -size, size ...; if size is negative, with -size. */
