@@ -136,8 +136,8 @@ static int best_pair(const uint32_t *pair, int n)
 int bpe_merge_short(const struct bpe *b, const char *text, int n, uint32_t *ret,
                     struct bpe_pair *ret_last)
 {
-    uint32_t token[BPE_SHORT_MOST], pair[BPE_SHORT_MOST]; /* pair[i]: what i and i + 1 become */
-    BUG_IF(n < 1 || n > BPE_SHORT_MOST, "a fragment of %d bytes", n);
+    uint32_t token[BPE_TOKEN_MOST], pair[BPE_TOKEN_MOST]; /* pair[i]: what i and i + 1 become */
+    BUG_IF(n < 1 || n > BPE_TOKEN_MOST, "a fragment of %d bytes", n);
     for (int i = 0; i < n; i++) token[i] = (uint8_t)text[i];
     for (int i = 0; i + 1 < n; i++) pair[i] = b->pair_of_bytes[token[i] * BYTES + token[i + 1]];
     for (int i; n > 1 && (i = best_pair(pair, n - 1)) >= 0;) {

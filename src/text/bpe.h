@@ -35,7 +35,8 @@ struct bpe {
     uint64_t *joined;        /* a bit for two bytes: some token has them side by side */
 };
 
-enum { BPE_IDS_MOST = 1 << 20, BPE_NONE = 0xffffffff };
+/* Ids, and bytes of a token. */
+enum { BPE_IDS_MOST = 1 << 20, BPE_TOKEN_MOST = 1024, BPE_NONE = 0xffffffff };
 
 /* Builds the tables of `ids` tokens and of merges in their order, in the arena. Each single byte
  * must be a token; otherwise ST_FORMAT. The texts must outlive the tables. */
@@ -54,9 +55,9 @@ struct bpe_pair {
     uint32_t left, right;
 };
 
-/* Encodes a fragment of 1 to BPE_SHORT_MOST bytes as ranks, at most n, and returns how many.
- * *ret_last is the pair that was joined last, if any. The time grows with n squared; longer
- * fragments are encoded by walk.h. */
+/* Encodes a fragment of 1 to BPE_TOKEN_MOST bytes as ranks, at most n, and returns how many.
+ * *ret_last is the pair that was joined last, if any. The time grows with n squared: above
+ * BPE_SHORT_MOST bytes walk.h is faster. */
 enum { BPE_SHORT_MOST = 128 };
 int bpe_merge_short(const struct bpe *b, const char *text, int n, uint32_t *ret,
                     struct bpe_pair *ret_last);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Files beyond these sizes are no vocabularies. */
-enum { FILE_MOST = 1 << 27, TOKEN_MOST = 1 << 16, BYTES = 256 };
+enum { FILE_MOST = 1 << 27, RANKED_MOST = 256, BYTES = 256 };
 
 /* A vocabulary on its way from a file to the tables. */
 struct reading {
@@ -65,8 +65,9 @@ static enum status add_token(struct reading *r, int64_t id, struct token_text t)
     if (id < 0 || id >= r->ids)
         return fail(ST_FORMAT, "%s: token id %lld is not among 0 to %d", r->where, (long long)id,
                     r->ids - 1);
-    if (t.length < 1 || t.length > TOKEN_MOST)
-        return fail(ST_FORMAT, "%s: token %lld has %d bytes", r->where, (long long)id, t.length);
+    if (t.length < 1 || t.length > BPE_TOKEN_MOST)
+        return fail(ST_FORMAT, "%s: token %lld has %d bytes; 1 to %d are possible", r->where,
+                    (long long)id, t.length, BPE_TOKEN_MOST);
     if (r->text[id].length)
         return fail(ST_FORMAT, "%s: two tokens have the id %lld", r->where, (long long)id);
     int64_t *slot = find_slot(r, t.bytes, t.length);
@@ -423,6 +424,9 @@ static enum status all_merges(struct reading *r)
     for (int i = 0; i < r->ids; i++) {
         const struct token_text *t = &r->text[i];
         int64_t before = r->merges;
+        if (t->length > RANKED_MOST)
+            return fail(ST_UNSUPPORTED, "%s: token %d has %d bytes; at most %d are possible here",
+                        r->where, i, t->length, RANKED_MOST);
         for (int n = 1; n < t->length; n++) {
             int64_t left = *find_slot(r, t->bytes, n),
                     right = *find_slot(r, t->bytes + n, t->length - n);
@@ -511,15 +515,20 @@ int64_t tokenizer_special(const struct tokenizer *t, const char *text)
 int64_t tokenizer_find_special(const struct tokenizer *t, const char *text, int64_t bytes,
                                const struct special_token **ret)
 {
+    enum {
+        WINDOW = 1 << 12
+    }; /* a token that is not there must not cost a look at all of the text */
     int64_t first = -1;
-    for (int i = 0; i < t->specials; i++) {
-        const struct special_token *s = &t->special[i];
-        int64_t within = first < 0 ? bytes : min_i64(bytes, first + s->text.length - 1);
-        const char *at = memmem(text, (size_t)within, s->text.bytes, (size_t)s->text.length);
-        if (!at) continue;
-        first = at - text;
-        *ret = s;
-    }
+    for (int64_t from = 0; from < bytes && first < 0; from += WINDOW)
+        for (int i = 0; i < t->specials; i++) {
+            const struct special_token *s = &t->special[i];
+            int64_t end = (first < 0 ? from + WINDOW : first) + s->text.length - 1;
+            const char *at = memmem(text + from, (size_t)(min_i64(end, bytes) - from),
+                                    s->text.bytes, (size_t)s->text.length);
+            if (!at) continue;
+            first = at - text;
+            *ret = s;
+        }
     return first;
 }
 

@@ -90,13 +90,12 @@ static uint32_t longest(const struct bpe_walk *w, const char *text, int64_t n)
 /* --- filling the tables ----------------------------------------------------------------------- */
 
 /* The last pair that is joined in encoding the token's own text. False if that text becomes another
- * sequence than the token, or is too long to look: merging never makes the token then. */
+ * sequence than the token: merging never makes the token then. */
 static bool last_join(const struct bpe *b, uint32_t rank, struct bpe_pair *ret)
 {
     const struct token_text *t = &b->text[b->id[rank]];
-    uint32_t part[BPE_SHORT_MOST];
-    return t->length <= BPE_SHORT_MOST && bpe_merge_short(b, t->bytes, t->length, part, ret) == 1 &&
-           part[0] == rank;
+    uint32_t part[BPE_TOKEN_MOST];
+    return bpe_merge_short(b, t->bytes, t->length, part, ret) == 1 && part[0] == rank;
 }
 
 /* Tokens in the order of their length, so that the shorter ones are in the trie before. */

@@ -116,6 +116,39 @@ static void test_long_fragments(void **state)
     release(v);
 }
 
+/* A token of 512 bytes: merging makes it, by joins of halves, whatever the length of the text. */
+static void test_long_tokens(void **state)
+{
+    (void)state;
+    enum { DOUBLINGS = 9, ALL = BYTES + DOUBLINGS, LONGEST = 1 << DOUBLINGS };
+    static char bytes[BYTES], run[LONGEST];
+    struct token_text text[ALL];
+    struct bpe_merge merge[DOUBLINGS];
+    struct arena a = {};
+    struct bpe b;
+    memset(run, 'a', sizeof run);
+    for (int i = 0; i < BYTES; i++) {
+        bytes[i] = (char)i;
+        text[i] = (struct token_text){bytes + i, 1};
+    }
+    for (uint32_t i = 0; i < DOUBLINGS; i++) {
+        uint32_t half = i ? BYTES + i - 1 : 'a';
+        merge[i] = (struct bpe_merge){half, half, BYTES + i};
+        text[BYTES + i] = (struct token_text){run, 2 << i};
+    }
+    assert_int_equal(bpe_build(&b, text, ALL, merge, DOUBLINGS, &a), ST_OK);
+    struct bpe_walk *w = walk_open(&b);
+    static char word[3 * LONGEST + 5];
+    static uint32_t got[sizeof word];
+    memset(word, 'a', sizeof word);
+    assert_int_equal(walk_merge(w, word, sizeof word, got), 5); /* 3 of 512, then 4 and 1 */
+    assert_int_equal(b.id[got[0]], ALL - 1);
+    assert_int_equal(b.id[got[3]], BYTES + 1);
+    assert_int_equal(b.id[got[4]], 'a');
+    walk_close(w);
+    arena_release(&a);
+}
+
 static int64_t slow_encode(const struct random_vocabulary *v, const char *text, int64_t bytes,
                            uint32_t *ret)
 {
@@ -187,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merges_equal_the_plainest),
         cmocka_unit_test(test_long_fragments),
+        cmocka_unit_test(test_long_tokens),
         cmocka_unit_test(test_encoder),
         cmocka_unit_test(test_refusals),
     };
