@@ -112,20 +112,24 @@ static const char *read_one_size(const char *at, int64_t ret[LAB_SIZES])
 
 static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *ret_n)
 {
-    const char *at = words;
-    for (*ret_n = 0; at && *ret_n < LAB_VIEW_SIZES; at++) {
+    const char *at = words, *wrong = words;
+    for (*ret_n = 0; *ret_n < LAB_VIEW_SIZES; at++) {
+        wrong = at;
         at = read_one_size(at, ret[*ret_n]);
         if (!at) break;
         ++*ret_n;
         if (!*at) return ST_OK;
     }
+    int bytes = (int)strcspn(wrong, ",");
+    if (*ret_n == LAB_VIEW_SIZES) bytes = (int)strlen(wrong = words);
     const char *const *name = ladder->sizes;
     return fail(ST_USAGE,
                 "--size takes up to %d sizes %s%s%s%s%s of at most 2^36 elements, as in %s; found "
-                "%s",
+                "%.*s",
                 LAB_VIEW_SIZES, name[0], name[1] ? "x" : "", name[1] ? name[1] : "",
                 name[1] && name[2] ? "x" : "", name[1] && name[2] ? name[2] : "",
-                name[1] ? "4096x1024,512x512" : "4096,65536", *words ? words : "nothing");
+                name[1] ? "4096x1024,512x512" : "4096,65536", bytes ? bytes : 7,
+                bytes ? wrong : "nothing");
 }
 
 static enum status read_dtype(const struct words *w, const struct device *d, enum dtype *ret)
@@ -149,9 +153,14 @@ static enum status find_rung(const char *name, const struct device *d, int *ret)
     for (*ret = 0; *ret < n && strcmp(r[*ret].name, name); ++*ret)
         str_printf(&names, "%s%s", *ret ? ", " : "", r[*ret].name);
     enum status st = ST_OK;
-    if (*ret == n)
+    const struct lab_rung *other = r == ladder->of_gpu ? ladder->of_cpu : ladder->of_gpu;
+    if (*ret == n) {
+        str_printf(&names, "; on a %s ", r == ladder->of_gpu ? "CPU" : "GPU");
+        for (int i = 0; other[i].name; i++)
+            str_printf(&names, "%s%s", i ? ", " : "", other[i].name);
         st = fail(ST_USAGE, "%s has no rung %s on this device; it has %s", ladder->name, name,
                   str_text(&names));
+    }
     str_release(&names);
     return st;
 }
@@ -233,9 +242,10 @@ static enum status finish(const struct lab_run *const *r, int runs, const struct
     char words[LOAD_WORDS];
     double others = load_others(load);
     int wrong = 0;
-    lab_sheet(r, runs, &s, a);
+    bool busy = load_words(others, words) != NULL;
+    lab_sheet(r, runs, !busy, &s, a);
     load_warn(others);
-    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
+    if (busy) sheet_note(&s, arena_printf(a, "Warning: %s. So no reasons are given.", words));
     TRY(command_name_machine(&s, &r[0]->options->device, w->command, a));
     enum status kept = keep(&s, w, a);
     fail_keep(&lost);
@@ -422,7 +432,13 @@ enum status cmd_lab(int argc, char **argv)
     enum status st;
     const struct opt options[] = {TABLE_FORM_OPTIONS(&f), {0}};
     if (argc > 0 && run_part(argv[0], argc - 1, argv + 1, &st)) return st;
-    TRY(opt_parse(options, &argc, argv, NULL));
+    const char *word = argc > 0 && argv[0][0] != '-' ? argv[0] : NULL;
+    st = opt_parse(options, &argc, argv, NULL);
+    if (word && (st == ST_OK || st == ST_USAGE))
+        return fail(ST_USAGE, "lab has no ladder %s; strobe lab lists them", word);
+    if (st == ST_USAGE)
+        return fail_in(st, "name a ladder before its options, as in strobe lab copy --device=cpu");
+    TRY(st);
     if (argc) return fail(ST_USAGE, "lab has no ladder %s; strobe lab lists them", argv[0]);
     TRY(table_form_check(&f));
     return list(&f);

@@ -9,6 +9,7 @@
 /* clang-format off */
 #define COLUMN_LIST(X) \
     X(COLUMN_RUNG, "rung", "rung", "the kernel; --show=RUNG prints its file", false) \
+    X(COLUMN_SIZE, "size", "size", "of the problem, as --size takes it", false) \
     X(COLUMN_BYTES, "useful_bytes", "useful bytes", "each input and output once", true) \
     X(COLUMN_IDEA, "idea", "idea", "what it adds", false) \
     X(COLUMN_MS, "ms_median", "µs", "median time of a call", true) \
@@ -121,15 +122,25 @@ static void set_speed(struct table *t, int row, int column, const struct judgeme
     if (j->verdict.kind) table_set(t, row, column, 3, j->verdict.speed, a);
 }
 
+/* "512x4096" */
+static const char *size_word(const struct lab_run *r, struct arena *a)
+{
+    const char *s = "";
+    for (int i = 0; i < LAB_SIZES && r->options->ladder->sizes[i]; i++)
+        s = arena_printf(a, "%s%s%lld", s, i ? "x" : "", (long long)r->problem.n[i]);
+    return s;
+}
+
 /* `sizes`: there are runs of several sizes. */
 static void set_result(struct table *t, int row, const struct lab_run *r,
                        const struct lab_result *x, bool sizes, struct arena *a)
 {
     table_set_text(t, row, COLUMN_RUNG, x->rung->name);
-    if (sizes)
+    if (sizes) {
+        table_set_text(t, row, COLUMN_SIZE, size_word(r, a));
         table_set_bytes(t, row, COLUMN_BYTES, (int64_t)r->problem.bytes, a);
-    else
-        table_set_text(t, row, COLUMN_IDEA, idea_of(x->rung, a));
+    }
+    if (!sizes) table_set_text(t, row, COLUMN_IDEA, idea_of(x->rung, a));
     if (isfinite(x->error)) table_set_error(t, row, COLUMN_ERROR, x->error, a);
     if (x->left_out) {
         table_set_text(t, row, COLUMN_NOTE, x->left_out);
@@ -244,6 +255,10 @@ static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
                                r->ceiling, str_number(us, 1e3 * r->ceiling_ms, 4),
                                r->problem.bytes / r->ceiling_ms * 1e-6, r->copy,
                                str_number(copy, 1e3 * r->copy_time.whole.median, 4)));
+    const struct machine *m = r->options->machine;
+    if (m && r->ceiling != r->copy && m->others > 0.2 * m->threads)
+        sheet_note(s, "other programs used the machine when that was measured, so the ceiling may "
+                      "be too low; strobe machine measures it again");
     str_bytes(bytes, (double)r->sets * (double)lab_set_bytes(&r->problem));
     if (r->cold)
         sheet_note(s, arena_printf(a,
@@ -281,7 +296,8 @@ static void note_sizes(struct sheet *s, const struct lab_run *r, struct arena *a
                   "before and after the timing");
 }
 
-void lab_sheet(const struct lab_run *const *r, int runs, struct sheet *s, struct arena *a)
+void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sheet *s,
+               struct arena *a)
 {
     const struct lab_ladder *l = r[0]->options->ladder;
     const char *what = runs > 1 ? arena_printf(a, "%d sizes", runs) : sizes_of(r[0], a);
@@ -302,7 +318,7 @@ void lab_sheet(const struct lab_run *const *r, int runs, struct sheet *s, struct
                              .y = "gb_per_s",
                              .x = runs > 1 ? "useful_bytes" : NULL,
                              .unit = SHEET_GB_PER_S};
-    if (runs == 1) add_reasons(r[0], s, a);
+    if (runs == 1 && reasons) add_reasons(r[0], s, a);
     if (runs == 1)
         add_notes(r[0], s, a);
     else

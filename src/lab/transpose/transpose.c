@@ -72,8 +72,9 @@ static const struct lab_rung gpu[] = {
     {0},
 };
 
-#define EVICTED "lines that are evicted before their 16 floats were used, and fetched again"
-#define SETS    "latency, and lines whose addresses are powers of two apart and compete for one set"
+#define EVICTED \
+    "latency, and lines that are evicted before their 16 floats were used and move again"
+#define SETS "latency, and lines whose addresses are powers of two apart and compete for one set"
 
 #define CORE "latency: writes that jump from page to page, on one core"
 
