@@ -1,8 +1,9 @@
 /* 06_threads.c - each thread copies its share.
  *
  * One core has room for a few dozen outstanding cache lines, prefetched ones included, and each
- * takes almost 100 ns to come: that limits it to 10 to 30 GB/s, below what most memories can do. Several cores wait for
- * more lines at once. With enough of them the memory itself is the limit, and more do not help. */
+ * takes almost 100 ns to come: that limits it to 10 to 30 GB/s, below what most memories can do.
+ * Several cores wait for more lines at once. With enough of them the memory itself is the limit,
+ * and more do not help. */
 #include "lab/cpu.h"
 
 RUNG(copy_threads)
