@@ -336,8 +336,10 @@ static enum status prepare(struct words *w, struct lab_options *o, int64_t size[
     o->warm = w->warm;
     if ((w->svg && !*w->svg) || (w->save && !*w->save))
         return fail(ST_USAGE, "--svg and --save take the path of a file");
-    if (w->svg) TRY(own_check_writable(w->svg, OWN_PICTURE));
-    return w->save ? own_check_writable(w->save, OWN_BENCH) : ST_OK;
+    enum status st = w->svg ? own_check_writable(w->svg, OWN_PICTURE) : ST_OK;
+    if (st != ST_OK) return fail_in(st, "--svg");
+    st = w->save ? own_check_writable(w->save, OWN_BENCH) : ST_OK;
+    return st == ST_OK ? ST_OK : fail_in(st, "--save");
 }
 
 static enum status cmd_ladder_of_lab(int argc, char **argv)

@@ -30,7 +30,7 @@ static const struct command commands[] = {
      NULL, "strobe detokenize --tokenizer=gpt2 ids.txt"},
     {"compare", cmd_compare, "CONFIG|RUN --key=a,b [--key=value ...]", "train once for each value and compare the runs",
      NULL, "strobe compare configs/shakespeare_char_cpu.conf --flash=false,true --max_iters=200"},
-    {"report",  cmd_report,  "RUN|PROFILE ...",                "tables, curves and kernels of one run or several",
+    {"report",  cmd_report,  "RUN|FILE ...",                   "tables, curves and kernels of runs, profiles, and results of bench and lab",
      NULL, "strobe report runs/demo/*"},
     {"check",   cmd_check,   "[--op=NAME]",                    "compare every kernel and gradient with the reference",
      NULL, "strobe check --op=ATTENTION"},

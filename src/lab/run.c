@@ -197,7 +197,7 @@ static void find_ceiling(struct running *r)
     const struct machine *m = r->o->machine;
     struct lab_run *ret = r->ret;
     double bytes = ret->problem.bytes, rate = 0;
-    if (m) rate = r->o->warm ? machine_copy_rate(m, bytes) : machine_copy_large(m)->moved;
+    if (m) rate = ret->cold ? machine_copy_large(m)->moved : machine_copy_rate(m, bytes);
     ret->ceiling = ret->copy;
     ret->ceiling_ms = ret->copy_time.whole.median;
     if (!(rate > 0) || bytes / rate * 1e3 >= ret->ceiling_ms) return;

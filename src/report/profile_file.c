@@ -455,8 +455,8 @@ static enum status check(const char *path, const json_t *j, const char *data, in
     }
     if (!j || !json_is_array(json_object_get(j, "rows")))
         return fail(ST_FORMAT,
-                    "%s is not a profile: name a run directory, or a file that `strobe profile "
-                    "CONFIG` wrote",
+                    "%s is not a profile or another result: name a run directory, or a file that "
+                    "`strobe profile CONFIG` or the --save of another command wrote",
                     path);
     if (json_array_size(json_object_get(j, "rows")) > ROWS_MOST)
         return fail(ST_FORMAT,
