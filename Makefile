@@ -18,6 +18,8 @@
 #                     Strobe beside PyTorch (PYTHON) on the GPU or, without one, on the CPU, there also
 #                     beside llm.c (LLMC: a clone of it); ON=cpu or gpu chooses; ARGS="--budget=330 CONFIG"
 #   make check-gpu    what only a GPU can show (tools/check_gpu.sh)
+#   make check-interop
+#                     token ids beside tiktoken's and Hugging Face's; installs both into build/interop
 #   make docs         regenerate docs/OPS.md and docs/CONFIG.md
 #   make deps         install the Debian packages that the build needs
 #   make install      PREFIX=/usr/local DESTDIR=
@@ -172,7 +174,7 @@ PROGRAMS := $(sort $(patsubst %.c,$(BUILD)/%,$(filter %.c,$(SELECTED))) \
               $(if $(SCRIPTS),$(addprefix $(BUILD),$(shell grep -oh '/tests/[a-z]*/test_[a-z0-9_]*' $(SCRIPTS)))))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all test test-programs quick check tsan faults fuzz fuzz-programs demo compare-pytorch check-gpu deps docs install clean format FORCE need
+.PHONY: all test test-programs quick check tsan faults fuzz fuzz-programs demo compare-pytorch check-gpu check-interop deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJECTS) $(TEST_HELPERS) $(PROGRAMS:=.o)
 
@@ -364,6 +366,8 @@ compare-pytorch: all
 	$(PYTHON) reference/compare_$$on.py $(if $(LLMC),--llmc='$(LLMC)') $(ARGS)
 check-gpu: all $(BUILD)/tests/backend/test_attention_gpu
 	$(Q)tools/check_gpu.sh
+check-interop: all
+	$(Q)tools/check_interop.sh --texts=100000
 deps:
 	$(Q)tools/install_deps.sh
 docs: all
