@@ -6,7 +6,8 @@
 . "$(dirname "$0")/tiny.sh"
 skip() { echo "skipped: $*"; exit 77; }
 vocabulary=${STROBE_GPT2:-../shared/data/gpt2}
-[ -f build/interop/packages ] || skip "tiktoken and tokenizers are not installed (make check-interop)"
+[ -f build/interop/packages ] ||
+    skip "tiktoken and tokenizers are not installed (make check-interop)"
 [ -f "$vocabulary/vocab.json" ] && [ -f "$vocabulary/merges.txt" ] ||
     skip "there is no vocabulary of GPT-2 (STROBE_GPT2)"
 compare() { tools/check_interop.sh --code-points=50000 --texts="$@" >"$work/log" 2>&1; }
