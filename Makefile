@@ -214,7 +214,8 @@ $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rul
 $(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 
 $(BUILD)/src/base/gzip.o: DEFINES := $(if $(call has,zlib),-DHAVE_ZLIB)
-$(BUILD)/src/base/unpack.o: DEFINES := $(if $(call has,zlib),-DHAVE_ZLIB) $(if $(call has,libzstd),-DHAVE_ZSTD)
+UNPACKERS := $(if $(call has,zlib),-DHAVE_ZLIB) $(if $(call has,libzstd),-DHAVE_ZSTD)
+$(BUILD)/src/base/unpack.o: DEFINES := $(UNPACKERS)
 $(BUILD)/src/cli/version.o: DEFINES := -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
 # What .incbin includes is a dependency that the compiler does not list: kernel sources and their
@@ -307,19 +308,21 @@ FUZZ_SECONDS ?= 600
 
 build/fuzz/flags: FORCE
 	$(Q)mkdir -p $(@D)
-	$(Q)echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_WRAPPED)' | cmp -s - $@ || \
-	    echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_WRAPPED)' >$@
+	$(Q)echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(UNPACKERS) $(FUZZ_WRAPPED)' | cmp -s - $@ || \
+	    echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(UNPACKERS) $(FUZZ_WRAPPED)' >$@
 build/fuzz/src/present/assets.o: $(wildcard src/present/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
+build/fuzz/src/base/unpack.o: DEFINES := $(UNPACKERS)
 build/fuzz/tests/%.o: WARNED := -Wall -Wextra $(FATAL)
 build/fuzz/%.o: %.c build/fuzz/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  fuzz cc $<")
-	$(Q)$(CCACHE) $(FUZZ_CC) $(FUZZ_FLAGS) $(WARNED) -MMD -MP -c -o $@ $<
+	$(Q)$(CCACHE) $(FUZZ_CC) $(FUZZ_FLAGS) $(WARNED) $(DEFINES) -MMD -MP -c -o $@ $<
 build/fuzz/libreaders.a: $(FUZZ_OBJECTS)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(FUZZ_TARGETS): build/fuzz/%: build/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) build/fuzz/libreaders.a
 	$(if $(Q),@echo "  fuzz ld $@")
-	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) $(if $(FUZZER),-fsanitize=fuzzer) $(FUZZ_WRAPPED) -o $@ $^ -ljansson -lcrypto -lm
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) $(if $(FUZZER),-fsanitize=fuzzer) $(FUZZ_WRAPPED) -o $@ $^ \
+	    -ljansson -lcrypto $(if $(call has,zlib),-lz) $(if $(call has,libzstd),-lzstd) -lm
 fuzz-programs: $(FUZZ_TARGETS)
 # A second make, as the first has looked for clang before it is installed.
 fuzz:
