@@ -18,6 +18,8 @@
 #                     Strobe beside PyTorch (PYTHON) on the GPU or, without one, on the CPU, there also
 #                     beside llm.c (LLMC: a clone of it); ON=cpu or gpu chooses; ARGS="--budget=330 CONFIG"
 #   make check-gpu    what only a GPU can show (tools/check_gpu.sh)
+#   make check-interop
+#                     token ids beside tiktoken's and Hugging Face's; installs both into build/interop
 #   make docs         regenerate docs/OPS.md and docs/CONFIG.md
 #   make deps         install the Debian packages that the build needs
 #   make install      PREFIX=/usr/local DESTDIR=
@@ -172,7 +174,7 @@ PROGRAMS := $(sort $(patsubst %.c,$(BUILD)/%,$(filter %.c,$(SELECTED))) \
               $(if $(SCRIPTS),$(addprefix $(BUILD),$(shell grep -oh '/tests/[a-z]*/test_[a-z0-9_]*' $(SCRIPTS)))))
 TEST_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 
-.PHONY: all test test-programs quick check tsan faults fuzz fuzz-programs demo compare-pytorch check-gpu deps docs install clean format FORCE need
+.PHONY: all test test-programs quick check tsan faults fuzz fuzz-programs demo compare-pytorch check-gpu check-interop deps docs install clean format FORCE need
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJECTS) $(TEST_HELPERS) $(PROGRAMS:=.o)
 
@@ -212,7 +214,8 @@ $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i),f32,$(i))) $(eval $(call isa_rul
 $(foreach i,$(BF16_ISAS),$(eval $(call isa_rule,$(i),bf16,$(i))) $(eval $(call isa_rule,$(i),bf16,$(i).bf16)))
 
 $(BUILD)/src/base/gzip.o: DEFINES := $(if $(call has,zlib),-DHAVE_ZLIB)
-$(BUILD)/src/base/unpack.o: DEFINES := $(if $(call has,zlib),-DHAVE_ZLIB) $(if $(call has,libzstd),-DHAVE_ZSTD)
+UNPACKERS := $(if $(call has,zlib),-DHAVE_ZLIB) $(if $(call has,libzstd),-DHAVE_ZSTD)
+$(BUILD)/src/base/unpack.o: DEFINES := $(UNPACKERS)
 $(BUILD)/src/cli/version.o: DEFINES := -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COMMIT)"' -DMODE='"$(MODE)"'
 $(BUILD)/src/cli/version.o: $(BUILD)/version
 # What .incbin includes is a dependency that the compiler does not list: kernel sources and their
@@ -305,19 +308,21 @@ FUZZ_SECONDS ?= 600
 
 build/fuzz/flags: FORCE
 	$(Q)mkdir -p $(@D)
-	$(Q)echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_WRAPPED)' | cmp -s - $@ || \
-	    echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(FUZZ_WRAPPED)' >$@
+	$(Q)echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(UNPACKERS) $(FUZZ_WRAPPED)' | cmp -s - $@ || \
+	    echo '$(FUZZ_CC) $(FUZZ_FLAGS) $(UNPACKERS) $(FUZZ_WRAPPED)' >$@
 build/fuzz/src/present/assets.o: $(wildcard src/present/web/* /usr/share/javascript/dygraphs/dygraph.min.*)
+build/fuzz/src/base/unpack.o: DEFINES := $(UNPACKERS)
 build/fuzz/tests/%.o: WARNED := -Wall -Wextra $(FATAL)
 build/fuzz/%.o: %.c build/fuzz/flags
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  fuzz cc $<")
-	$(Q)$(CCACHE) $(FUZZ_CC) $(FUZZ_FLAGS) $(WARNED) -MMD -MP -c -o $@ $<
+	$(Q)$(CCACHE) $(FUZZ_CC) $(FUZZ_FLAGS) $(WARNED) $(DEFINES) -MMD -MP -c -o $@ $<
 build/fuzz/libreaders.a: $(FUZZ_OBJECTS)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(FUZZ_TARGETS): build/fuzz/%: build/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) build/fuzz/libreaders.a
 	$(if $(Q),@echo "  fuzz ld $@")
-	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) $(if $(FUZZER),-fsanitize=fuzzer) $(FUZZ_WRAPPED) -o $@ $^ -ljansson -lcrypto -lm
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) $(if $(FUZZER),-fsanitize=fuzzer) $(FUZZ_WRAPPED) -o $@ $^ \
+	    -ljansson -lcrypto $(if $(call has,zlib),-lz) $(if $(call has,libzstd),-lzstd) -lm
 fuzz-programs: $(FUZZ_TARGETS)
 # A second make, as the first has looked for clang before it is installed.
 fuzz:
@@ -364,6 +369,8 @@ compare-pytorch: all
 	$(PYTHON) reference/compare_$$on.py $(if $(LLMC),--llmc='$(LLMC)') $(ARGS)
 check-gpu: all $(BUILD)/tests/backend/test_attention_gpu
 	$(Q)tools/check_gpu.sh
+check-interop: all
+	$(Q)tools/check_interop.sh --texts=100000
 deps:
 	$(Q)tools/install_deps.sh
 docs: all

@@ -75,17 +75,67 @@ static enum status rank_results(const struct bpe_merge *merge, int64_t merges, i
     return ST_OK;
 }
 
+bool bpe_is_made(const struct bpe *b, uint32_t rank)
+{
+    return rank < BYTES || b->parts[rank].left != BPE_NONE;
+}
+
+/* Joins happen in the order of ranks, since what is joined has a lower rank than the result. They
+ * are undone, the latest first; if a pair across the border would have been joined before the one
+ * that is undone, the text becomes something else. */
+bool bpe_go_together(const struct bpe *b, uint32_t left, uint32_t right, uint32_t limit)
+{
+    for (;;) {
+        if (bpe_joined(b, left, right) < limit) return false;
+        /* Of two equal ranks the left one was joined first, so the right one is undone first. */
+        if (left > right && left >= BYTES) {
+            limit = left;
+            left = b->parts[left].right;
+        } else if (right >= BYTES) {
+            limit = right + 1;
+            right = b->parts[right].left;
+        } else if (left >= BYTES) {
+            limit = left;
+            left = b->parts[left].right;
+        } else {
+            return true;
+        }
+    }
+}
+
+/* The merges that join tokens of lower ranks, in the order of their results. Where tokens are made
+ * of them, no other merge is ever used: all that is within a token's text is joined before. Lists
+ * that have all merges of a token, as of tiktoken's ranks, have such others. */
 static enum status add_pairs(struct bpe *b, const struct bpe_merge *merge, int64_t merges,
                              const uint32_t *rank)
 {
     for (int64_t i = 0; i < merges; i++) {
-        uint32_t left = rank[merge[i].left], right = rank[merge[i].right];
+        uint32_t left = rank[merge[i].left], right = rank[merge[i].right],
+                 result = rank[merge[i].result];
         if (left == BPE_NONE || right == BPE_NONE)
             return fail(ST_FORMAT, "merge %lld joins token %u, which no merge makes",
                         (long long)i + 1, left == BPE_NONE ? merge[i].left : merge[i].right);
-        add_pair(b, left, right, rank[merge[i].result]);
+        if (left >= result || right >= result) continue;
+        add_pair(b, left, right, result);
+        if (!bpe_is_made(b, result) && bpe_is_made(b, left) && bpe_is_made(b, right) &&
+            bpe_go_together(b, left, right, result))
+            b->parts[result] = (struct bpe_pair){left, right};
     }
+    for (int64_t i = 0; i < merges; i++)
+        if (max_i64(rank[merge[i].left], rank[merge[i].right]) >= rank[merge[i].result] &&
+            !bpe_is_made(b, rank[merge[i].result]))
+            return fail(ST_FORMAT, "merge %lld joins tokens that only later merges make",
+                        (long long)i + 1);
     return ST_OK;
+}
+
+static enum status check_length(const struct bpe *b)
+{
+    int64_t bytes = 0;
+    for (int r = 0; r < b->ranks; r++) bytes += b->text[b->id[r]].length;
+    if (bytes <= BPE_TEXT_MOST) return ST_OK;
+    return fail(ST_FORMAT, "the tokens have %lld bytes together; at most %d are possible",
+                (long long)bytes, BPE_TEXT_MOST);
 }
 
 static void note_bytes(struct bpe *b, struct arena *a)
@@ -114,6 +164,9 @@ enum status bpe_build(struct bpe *b, const struct token_text *text, int ids,
     for (int i = 0; i < ids + BYTES; i++) id[i] = BPE_NONE;
     TRY(rank_bytes(text, ids, id, rank));
     TRY(rank_results(merge, merges, ids, id, rank, &b->ranks));
+    TRY(check_length(b));
+    b->parts = ARENA_NEW(a, struct bpe_pair, b->ranks);
+    for (int r = 0; r < b->ranks; r++) b->parts[r] = (struct bpe_pair){BPE_NONE, BPE_NONE};
     while ((int64_t)1 << b->pair_bits < 2 * merges) b->pair_bits++;
     b->pair = ARENA_NEW(a, uint64_t, (int64_t)1 << b->pair_bits);
     memset(b->pair, 0xff, sizeof *b->pair << b->pair_bits);
@@ -133,15 +186,13 @@ static int best_pair(const uint32_t *pair, int n)
     return i;
 }
 
-int bpe_merge_short(const struct bpe *b, const char *text, int n, uint32_t *ret,
-                    struct bpe_pair *ret_last)
+int bpe_merge_short(const struct bpe *b, const char *text, int n, uint32_t *ret)
 {
-    uint32_t token[BPE_TOKEN_MOST], pair[BPE_TOKEN_MOST]; /* pair[i]: what i and i + 1 become */
-    BUG_IF(n < 1 || n > BPE_TOKEN_MOST, "a fragment of %d bytes", n);
+    uint32_t token[BPE_SHORT_MOST], pair[BPE_SHORT_MOST]; /* pair[i]: what i and i + 1 become */
+    BUG_IF(n < 1 || n > BPE_SHORT_MOST, "a fragment of %d bytes", n);
     for (int i = 0; i < n; i++) token[i] = (uint8_t)text[i];
     for (int i = 0; i + 1 < n; i++) pair[i] = b->pair_of_bytes[token[i] * BYTES + token[i + 1]];
     for (int i; n > 1 && (i = best_pair(pair, n - 1)) >= 0;) {
-        *ret_last = (struct bpe_pair){token[i], token[i + 1]};
         token[i] = pair[i];
         n--;
         size_t rest = (size_t)(n - 1 - i);

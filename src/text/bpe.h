@@ -23,23 +23,30 @@ struct bpe_merge {
     uint32_t left, right, result;
 };
 
+struct bpe_pair {
+    uint32_t left, right;
+};
+
 struct bpe {
     int ids;                       /* one more than the highest id */
     const struct token_text *text; /* of each id */
     int ranks;
     const uint32_t *id; /* of each rank */
     /* private to bpe.c */
+    /* Of each rank: the pair that is joined last when its own text is encoded. `left` is BPE_NONE
+     * for bytes, and for a token whose text becomes other tokens, so that nothing ever makes it. */
+    struct bpe_pair *parts;
     uint64_t *pair; /* a hash table of pairs of ranks */
     int pair_bits;
     uint32_t *pair_of_bytes; /* what two bytes become, by 256 left + right */
     uint64_t *joined;        /* a bit for two bytes: some token has them side by side */
 };
 
-/* Ids, and bytes of a token. */
-enum { BPE_IDS_MOST = 1 << 20, BPE_TOKEN_MOST = 1024, BPE_NONE = 0xffffffff };
+enum { BPE_IDS_MOST = 1 << 20, BPE_TEXT_MOST = 1 << 23, BPE_NONE = 0xffffffff };
 
-/* Builds the tables of `ids` tokens and of merges in their order, in the arena. Each single byte
- * must be a token; otherwise ST_FORMAT. The texts must outlive the tables. */
+/* Builds the tables of `ids` tokens and of merges in their order, in the arena. ST_FORMAT: a byte
+ * is no token, a token is made of tokens that only later merges make, or the tokens have more than
+ * BPE_TEXT_MOST bytes together. The texts must outlive the tables. */
 enum status bpe_build(struct bpe *b, const struct token_text *text, int ids,
                       const struct bpe_merge *merge, int64_t merges, struct arena *a);
 
@@ -51,15 +58,15 @@ static inline bool bpe_may_join(const struct bpe *b, uint8_t left, uint8_t right
     return b->joined[left * 4 + right / 64] >> right % 64 & 1;
 }
 
-struct bpe_pair {
-    uint32_t left, right;
-};
+/* Whether the joined text of two tokens becomes these two, if only merges below the rank `limit`
+ * are used. Each must be what its own text becomes. */
+bool bpe_go_together(const struct bpe *b, uint32_t left, uint32_t right, uint32_t limit);
+/* Whether a token is what its own text becomes. */
+bool bpe_is_made(const struct bpe *b, uint32_t rank);
 
-/* Encodes a fragment of 1 to BPE_TOKEN_MOST bytes as ranks, at most n, and returns how many.
- * *ret_last is the pair that was joined last, if any. The time grows with n squared: above
- * BPE_SHORT_MOST bytes walk.h is faster. */
+/* Encodes a fragment of 1 to BPE_SHORT_MOST bytes as ranks, at most n, and returns how many. The
+ * time grows with n squared; longer fragments are encoded by walk.h. */
 enum { BPE_SHORT_MOST = 128 };
-int bpe_merge_short(const struct bpe *b, const char *text, int n, uint32_t *ret,
-                    struct bpe_pair *ret_last);
+int bpe_merge_short(const struct bpe *b, const char *text, int n, uint32_t *ret);
 
 #endif

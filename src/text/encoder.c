@@ -120,9 +120,8 @@ static bool is_word(const struct entry *x, struct word w)
 static inline int64_t miss(struct encoder *e, int i, void *ret, bool wide)
 {
     uint32_t rank[WORD_MOST];
-    struct bpe_pair last;
     const struct fragment *f = &e->fragment[i];
-    int n = bpe_merge_short(e->bpe, f->text, (int)f->bytes, rank, &last);
+    int n = bpe_merge_short(e->bpe, f->text, (int)f->bytes, rank);
     union ids ids = {};
     for (int k = 0; k < n; k++) {
         uint32_t id = e->bpe->id[rank[k]];
@@ -154,9 +153,8 @@ static int64_t encode_long(struct encoder *e, const struct fragment *f, void *re
         free(e->long_ranks);
         e->long_ranks = heap_alloc(f->bytes * (int64_t)sizeof *e->long_ranks);
     }
-    struct bpe_pair last;
     int64_t n = f->bytes <= BPE_SHORT_MOST
-                    ? bpe_merge_short(e->bpe, f->text, (int)f->bytes, e->long_ranks, &last)
+                    ? bpe_merge_short(e->bpe, f->text, (int)f->bytes, e->long_ranks)
                     : walk_merge(e->walk, f->text, f->bytes, e->long_ranks);
     for (int64_t k = 0; k < n; k++) {
         uint32_t id = e->bpe->id[e->long_ranks[k]];

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "text/byte_text.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 
 /* Files beyond these sizes are no vocabularies. */
-enum { FILE_MOST = 1 << 27, RANKED_MOST = 256, BYTES = 256 };
+enum { FILE_MOST = 1 << 27, TOKEN_MOST = 1 << 16, RANKED_MOST = 256, BYTES = 256 };
 
 /* A vocabulary on its way from a file to the tables. */
 struct reading {
@@ -46,8 +47,9 @@ static int64_t *find_slot(const struct reading *r, const char *bytes, int64_t n)
     return &r->slot[i];
 }
 
-static enum status begin(struct reading *r, int64_t ids)
+static enum status begin(struct reading *r, int64_t highest_id)
 {
+    int64_t ids = min_i64(highest_id, INT64_MAX - 1) + 1;
     if (ids < BYTES || ids > BPE_IDS_MOST)
         return fail(ST_FORMAT, "%s: a vocabulary of %lld tokens; 256 to %d are possible", r->where,
                     (long long)ids, BPE_IDS_MOST);
@@ -65,9 +67,9 @@ static enum status add_token(struct reading *r, int64_t id, struct token_text t)
     if (id < 0 || id >= r->ids)
         return fail(ST_FORMAT, "%s: token id %lld is not among 0 to %d", r->where, (long long)id,
                     r->ids - 1);
-    if (t.length < 1 || t.length > BPE_TOKEN_MOST)
+    if (t.length < 1 || t.length > TOKEN_MOST)
         return fail(ST_FORMAT, "%s: token %lld has %d bytes; 1 to %d are possible", r->where,
-                    (long long)id, t.length, BPE_TOKEN_MOST);
+                    (long long)id, t.length, TOKEN_MOST);
     if (r->text[id].length)
         return fail(ST_FORMAT, "%s: two tokens have the id %lld", r->where, (long long)id);
     int64_t *slot = find_slot(r, t.bytes, t.length);
@@ -164,7 +166,7 @@ static enum status read_vocabulary(struct reading *r, const json_t *vocabulary, 
     json_t *value;
     if (!json_is_object(vocabulary))
         return fail(ST_FORMAT, "%s: the vocabulary is not an object of texts and ids", r->where);
-    TRY(begin(r, highest_id(vocabulary, added) + 1));
+    TRY(begin(r, highest_id(vocabulary, added)));
     json_object_foreach((json_t *)vocabulary, key, value) {
         struct token_text t;
         int64_t bytes = (int64_t)strlen(key);
@@ -330,7 +332,16 @@ static enum status read_lines(struct reading *r, const char *text, int64_t bytes
     return ST_OK;
 }
 
-/* What is neither a byte nor made by a merge stands for itself. */
+/* UTF-8 without a zero byte, as JSON has it. */
+static bool is_text(const struct token_text *t)
+{
+    int n;
+    for (int at = 0; at < t->length; at += n)
+        if (utf8_decode(t->bytes + at, t->length - at, &n) <= 0) return false;
+    return true;
+}
+
+/* What is neither a byte nor made by a merge stands for itself, if it is text. */
 static void find_specials(struct reading *r)
 {
     bool *made = ARENA_NEW(r->a, bool, r->ids);
@@ -339,8 +350,9 @@ static void find_specials(struct reading *r)
     for (int pass = 0; pass < 2; pass++) {
         r->special = pass ? ARENA_NEW(r->a, struct special_token, count + 1) : NULL;
         for (int i = 0; i < r->ids; i++) {
-            if (r->text[i].length < 2 || made[i]) continue;
-            if (pass) r->special[r->specials++] = (struct special_token){r->text[i], (uint32_t)i};
+            const struct token_text *t = &r->text[i];
+            if (t->length < 2 || made[i] || !is_text(t)) continue;
+            if (pass) r->special[r->specials++] = (struct special_token){*t, (uint32_t)i};
             count += !pass;
         }
     }
@@ -448,7 +460,7 @@ static enum status read_ranks(struct reading *r, const char *text, int64_t bytes
 {
     int64_t highest = -1;
     for (int pass = 0; pass < 2; pass++) {
-        if (pass) TRY(begin(r, highest + 1));
+        if (pass) TRY(begin(r, highest));
         for (int64_t at = 0; at < bytes;) {
             const char *line = text + at, *end = memchr(line, '\n', (size_t)(bytes - at));
             int64_t n = end ? end - line : bytes - at, id = -1;
@@ -480,7 +492,15 @@ static enum status open_ranks(struct tokenizer *t, const char *path, struct aren
     int64_t bytes;
     TRY(file_read_most_at(NULL, path, FILE_MOST, a, &text, &bytes));
     TRY(read_ranks(&r, text, bytes));
-    return finish(&r, t);
+    TRY(finish(&r, t));
+    /* tiktoken takes a token for a piece that is its text, whatever merging makes of it. */
+    for (int i = 0; i < t->bpe.ranks; i++)
+        if (!bpe_is_made(&t->bpe, (uint32_t)i))
+            return fail(ST_UNSUPPORTED,
+                        "%s: merging never makes token %u, but tiktoken uses it, so the ids would "
+                        "be wrong",
+                        path, t->bpe.id[i]);
+    return ST_OK;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -543,51 +563,4 @@ struct token_text tokenizer_text(const struct tokenizer *t, int64_t id)
 {
     bool there = id >= 0 && id < t->bpe.ids && t->bpe.text[id].length;
     return there ? t->bpe.text[id] : (struct token_text){"", 0};
-}
-
-/* --- writing ---------------------------------------------------------------------------------- */
-
-static json_t *byte_text_json(const struct token_text *t)
-{
-    struct str s = {};
-    byte_text_append(&s, t);
-    json_t *text = json_string(str_text(&s));
-    str_release(&s);
-    return text;
-}
-
-static json_t *added_json(const struct tokenizer *t)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < t->specials; i++)
-        json_array_append_new(
-            list,
-            json_pack("{s:I, s:s%, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)t->special[i].id,
-                      "content", t->special[i].text.bytes, (size_t)t->special[i].text.length,
-                      "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1));
-    return list;
-}
-
-json_t *tokenizer_json(const struct tokenizer *t)
-{
-    json_t *vocabulary = json_object(), *merges = json_array();
-    for (int i = 0; i < t->bpe.ids; i++) {
-        if (!t->bpe.text[i].length || tokenizer_is_special(t, i)) continue;
-        json_t *text = byte_text_json(&t->bpe.text[i]);
-        json_object_set_new(vocabulary, json_string_value(text), json_integer(i));
-        json_decref(text);
-    }
-    for (int64_t i = 0; i < t->merges; i++)
-        json_array_append_new(merges,
-                              json_pack("[o, o]", byte_text_json(&t->bpe.text[t->merge[i].left]),
-                                        byte_text_json(&t->bpe.text[t->merge[i].right])));
-    return json_pack(
-        "{s:s, s:n, s:n, s:o, s:n, s:{s:s, s:b, s:b, s:b}, s:n, s:{s:s, s:b, s:b, s:b}, s:{s:s, "
-        "s:n, s:n, s:s, s:s, s:b, s:b, s:o, s:o}}",
-        "version", "1.0", "truncation", "padding", "added_tokens", added_json(t), "normalizer",
-        "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1, "use_regex",
-        1, "post_processor", "decoder", "type", "ByteLevel", "add_prefix_space", 1, "trim_offsets",
-        1, "use_regex", 1, "model", "type", "BPE", "dropout", "unk_token",
-        "continuing_subword_prefix", "", "end_of_word_suffix", "", "fuse_unk", 0, "byte_fallback",
-        0, "vocab", vocabulary, "merges", merges);
 }

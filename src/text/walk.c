@@ -6,17 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODE_BITS = 24, BYTES = 256, ROOT = 0 };
+enum { NODE_BITS = 24, ROOT = 0 };
 static const uint64_t empty = UINT64_MAX;
 
 struct bpe_walk {
     const struct bpe *bpe;
     pthread_mutex_t lock;
     _Atomic bool filled;
-    /* Of each rank: the last pair that was joined to make it, and the longest token that it begins
-     * with. Bytes have none. */
-    struct bpe_pair *parts;
-    uint32_t *shorter;
+    uint32_t *shorter; /* of each rank: the longest other token that it begins with, or BPE_NONE */
     /* A trie of the tokens: a hash table from a node and a byte to a node; and the token, if any,
      * that ends at a node. */
     uint64_t *edge;
@@ -35,7 +32,6 @@ struct bpe_walk *walk_open(const struct bpe *b)
 void walk_close(struct bpe_walk *w)
 {
     pthread_mutex_destroy(&w->lock);
-    free(w->parts);
     free(w->shorter);
     free(w->edge);
     free(w->token);
@@ -60,7 +56,7 @@ static uint32_t node_of(uint64_t edge)
 
 static void add_token(struct bpe_walk *w, const struct token_text *t, uint32_t rank)
 {
-    uint32_t node = ROOT, shorter = BPE_NONE;
+    uint32_t node = ROOT;
     for (int i = 0; i < t->length; i++) {
         uint64_t *edge = find_edge(w, node, (uint8_t)t->bytes[i]);
         if (*edge == empty) {
@@ -68,10 +64,8 @@ static void add_token(struct bpe_walk *w, const struct token_text *t, uint32_t r
             *edge = key << NODE_BITS | (uint64_t)w->nodes++;
         }
         node = node_of(*edge);
-        if (i + 1 < t->length && w->token[node] != BPE_NONE) shorter = w->token[node];
     }
     w->token[node] = rank;
-    w->shorter[rank] = shorter;
 }
 
 /* The longest token that the text begins with; a single byte is always one. */
@@ -89,82 +83,36 @@ static uint32_t longest(const struct bpe_walk *w, const char *text, int64_t n)
 
 /* --- filling the tables ----------------------------------------------------------------------- */
 
-/* The last pair that is joined in encoding the token's own text. False if that text becomes another
- * sequence than the token: merging never makes the token then. */
-static bool last_join(const struct bpe *b, uint32_t rank, struct bpe_pair *ret)
+static void fill(struct bpe_walk *w)
 {
-    const struct token_text *t = &b->text[b->id[rank]];
-    uint32_t part[BPE_TOKEN_MOST];
-    return bpe_merge_short(b, t->bytes, t->length, part, ret) == 1 && part[0] == rank;
-}
-
-/* Tokens in the order of their length, so that the shorter ones are in the trie before. */
-static void fill_trie(const struct bpe *b, struct bpe_walk *w, const bool *made)
-{
-    int longest_token = 1;
+    const struct bpe *b = w->bpe;
     int64_t nodes = 1;
-    for (int r = 0; r < b->ranks; r++) {
-        const struct token_text *t = &b->text[b->id[r]];
-        if (t->length > longest_token) longest_token = t->length;
-        nodes += t->length;
-    }
+    for (int r = 0; r < b->ranks; r++) nodes += b->text[b->id[r]].length;
     while ((int64_t)1 << w->edge_bits < 2 * nodes) w->edge_bits++;
     w->edge = heap_alloc((int64_t)sizeof *w->edge << w->edge_bits);
     memset(w->edge, 0xff, sizeof *w->edge << w->edge_bits);
     w->token = heap_alloc(nodes * (int64_t)sizeof *w->token);
     memset(w->token, 0xff, (size_t)nodes * sizeof *w->token);
     w->nodes = 1;
-    for (int length = 1; length <= longest_token; length++)
-        for (int r = 0; r < b->ranks; r++)
-            if (made[r] && b->text[b->id[r]].length == length)
-                add_token(w, &b->text[b->id[r]], (uint32_t)r);
-}
-
-static void fill(const struct bpe *b, struct bpe_walk *w)
-{
-    bool *made = HEAP_NEW(bool, b->ranks);
-    w->parts = HEAP_NEW(struct bpe_pair, b->ranks);
     w->shorter = HEAP_NEW(uint32_t, b->ranks);
     for (uint32_t r = 0; r < (uint32_t)b->ranks; r++)
-        made[r] = r < BYTES || last_join(b, r, &w->parts[r]);
-    fill_trie(b, w, made);
-    free(made);
+        if (bpe_is_made(b, r)) add_token(w, &b->text[b->id[r]], r);
+    for (int r = 0; r < b->ranks; r++) {
+        const struct token_text *t = &b->text[b->id[r]];
+        w->shorter[r] = longest(w, t->bytes, t->length - 1);
+    }
 }
 
 static void fill_once(struct bpe_walk *w)
 {
     if (w->filled) return;
     pthread_mutex_lock(&w->lock);
-    if (!w->filled) fill(w->bpe, w);
+    if (!w->filled) fill(w);
     w->filled = true;
     pthread_mutex_unlock(&w->lock);
 }
 
 /* --- walking ---------------------------------------------------------------------------------- */
-
-/* Whether the joined text of two tokens becomes these two. Their joins are undone, the latest
- * first; if a pair across the border would have been joined before the one that is undone, it
- * becomes something else. */
-static bool go_together(const struct bpe_walk *w, uint32_t left, uint32_t right)
-{
-    uint32_t limit = BPE_NONE; /* joins from this rank on came too late for the border */
-    for (;;) {
-        if (bpe_joined(w->bpe, left, right) < limit) return false;
-        /* Of two equal ranks the left one was joined first, so the right one is undone first. */
-        if (left > right && left >= BYTES) {
-            limit = left;
-            left = w->parts[left].right;
-        } else if (right >= BYTES) {
-            limit = right + 1;
-            right = w->parts[right].left;
-        } else if (left >= BYTES) {
-            limit = left;
-            left = w->parts[left].right;
-        } else {
-            return true;
-        }
-    }
-}
 
 struct walking {
     uint8_t *left; /* a bit for each place: it was left, nothing leads on from there */
@@ -183,7 +131,8 @@ static bool advance(const struct bpe_walk *w, struct walking *x, uint32_t token)
     for (; token != BPE_NONE; token = w->shorter[token]) {
         int64_t end = x->at + length_of(w->bpe, token);
         if (x->left[end / 8] >> end % 8 & 1) continue;
-        if (x->tokens && !go_together(w, x->token[x->tokens - 1], token)) continue;
+        if (x->tokens && !bpe_go_together(w->bpe, x->token[x->tokens - 1], token, BPE_NONE))
+            continue;
         x->token[x->tokens++] = token;
         x->at = end;
         return true;

@@ -84,11 +84,10 @@ static void test_merges_equal_the_plainest(void **state)
         for (int i = 0; i < 60; i++) {
             char word[BPE_SHORT_MOST];
             uint32_t expected[BPE_SHORT_MOST], got[BPE_SHORT_MOST];
-            struct bpe_pair last;
             int64_t n = random_word(&seed, letters, BPE_SHORT_MOST, word),
                     count =
                         slow_merge(v->text, v->ids, v->merge, v->ids - BYTES, word, n, expected);
-            assert_int_equal(bpe_merge_short(&v->bpe, word, (int)n, got, &last), count);
+            assert_int_equal(bpe_merge_short(&v->bpe, word, (int)n, got), count);
             for (int64_t k = 0; k < count; k++) assert_int_equal(v->bpe.id[got[k]], expected[k]);
             assert_int_equal(walk_merge(v->walk, word, n, got), count);
             for (int64_t k = 0; k < count; k++) assert_int_equal(v->bpe.id[got[k]], expected[k]);
@@ -114,39 +113,6 @@ static void test_long_fragments(void **state)
         for (int64_t k = 0; k < count; k++) assert_int_equal(v->bpe.id[got[k]], expected[k]);
     }
     release(v);
-}
-
-/* A token of 512 bytes: merging makes it, by joins of halves, whatever the length of the text. */
-static void test_long_tokens(void **state)
-{
-    (void)state;
-    enum { DOUBLINGS = 9, ALL = BYTES + DOUBLINGS, LONGEST = 1 << DOUBLINGS };
-    static char bytes[BYTES], run[LONGEST];
-    struct token_text text[ALL];
-    struct bpe_merge merge[DOUBLINGS];
-    struct arena a = {};
-    struct bpe b;
-    memset(run, 'a', sizeof run);
-    for (int i = 0; i < BYTES; i++) {
-        bytes[i] = (char)i;
-        text[i] = (struct token_text){bytes + i, 1};
-    }
-    for (uint32_t i = 0; i < DOUBLINGS; i++) {
-        uint32_t half = i ? BYTES + i - 1 : 'a';
-        merge[i] = (struct bpe_merge){half, half, BYTES + i};
-        text[BYTES + i] = (struct token_text){run, 2 << i};
-    }
-    assert_int_equal(bpe_build(&b, text, ALL, merge, DOUBLINGS, &a), ST_OK);
-    struct bpe_walk *w = walk_open(&b);
-    static char word[3 * LONGEST + 5];
-    static uint32_t got[sizeof word];
-    memset(word, 'a', sizeof word);
-    assert_int_equal(walk_merge(w, word, sizeof word, got), 5); /* 3 of 512, then 4 and 1 */
-    assert_int_equal(b.id[got[0]], ALL - 1);
-    assert_int_equal(b.id[got[3]], BYTES + 1);
-    assert_int_equal(b.id[got[4]], 'a');
-    walk_close(w);
-    arena_release(&a);
 }
 
 static int64_t slow_encode(const struct random_vocabulary *v, const char *text, int64_t bytes,
@@ -184,6 +150,44 @@ static void test_encoder(void **state)
     release(v);
 }
 
+/* Tokens of up to 256 bytes, also by merges that are never used, as (aaa, a) before aaa is made. */
+static void test_long_tokens(void **state)
+{
+    (void)state;
+    enum { LONGEST = 256, ALL = BYTES + 9 };
+    static char bytes[BYTES], a[LONGEST];
+    struct token_text text[ALL];
+    struct bpe_merge merge[16];
+    struct arena arena = {};
+    struct bpe b;
+    int merges = 0;
+    memset(a, 'a', LONGEST);
+    for (int i = 0; i < BYTES; i++) {
+        bytes[i] = (char)i;
+        text[i] = (struct token_text){bytes + i, 1};
+    }
+    for (int k = 1; k <= 8; k++) {
+        uint32_t half = k > 1 ? (uint32_t)(BYTES + k - 2) : 'a';
+        text[BYTES + k - 1] = (struct token_text){a, 1 << k};
+        merge[merges++] = (struct bpe_merge){half, half, (uint32_t)(BYTES + k - 1)};
+        if (k == 2) merge[merges++] = (struct bpe_merge){ALL - 1, 'a', BYTES + 1};
+    }
+    text[ALL - 1] = (struct token_text){a, 3};
+    merge[merges++] = (struct bpe_merge){BYTES, 'a', ALL - 1};
+    assert_int_equal(bpe_build(&b, text, ALL, merge, merges, &arena), ST_OK);
+    struct bpe_walk *w = walk_open(&b);
+    for (int64_t n = 1; n <= LONG; n += n < 20 ? 1 : 97) {
+        static char word[LONG];
+        static uint32_t expected[LONG], got[LONG];
+        memset(word, 'a', LONG);
+        int64_t count = slow_merge(text, ALL, merge, merges, word, n, expected);
+        assert_int_equal(walk_merge(w, word, n, got), count);
+        for (int64_t k = 0; k < count; k++) assert_int_equal(b.id[got[k]], expected[k]);
+    }
+    walk_close(w);
+    arena_release(&arena);
+}
+
 static void refused(struct token_text *text, int ids, const struct bpe_merge *merge, int merges,
                     const char *why)
 {
@@ -210,6 +214,8 @@ static void test_refusals(void **state)
     refused(text, 259, twice, 3, "merge 3 makes token 256, which an earlier one made already");
     const struct bpe_merge unmade[] = {{258, 'c', 257}};
     refused(text, 259, unmade, 1, "merge 1 joins token 258, which no merge makes");
+    const struct bpe_merge later[] = {{'b', 'c', 258}, {256, 'c', 257}, {'a', 'b', 256}};
+    refused(text, 259, later, 3, "merge 2 joins tokens that only later merges make");
     refused(text, 200, NULL, 0, "byte 0xc8 is not a token");
     text[256] = text['x'];
     refused(text, 259, NULL, 0, "tokens 120 and 256 of the vocabulary are the same byte 0x78");
@@ -220,8 +226,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merges_equal_the_plainest),
         cmocka_unit_test(test_long_fragments),
-        cmocka_unit_test(test_long_tokens),
         cmocka_unit_test(test_encoder),
+        cmocka_unit_test(test_long_tokens),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,32 @@ static void test_ranks(void **state)
     arena_release(&a);
 }
 
+/* A token that no merge makes is a special one, if it is text; a data set keeps both kinds. */
+static void test_unmade_tokens(void **state)
+{
+    (void)state;
+    struct arena a = {};
+    struct tokenizer t, again;
+    json_t *vocabulary = json_object();
+    assert_int_equal(tokenizer_open(&t, folder, &a), ST_OK);
+    json_t *root = tokenizer_json(&t);
+    json_object_update(vocabulary, json_object_get(json_object_get(root, "model"), "vocab"));
+    json_object_set_new(vocabulary, "<|end|>", json_integer(270));
+    json_object_set_new(vocabulary, "\u00ff\u00fe", json_integer(271)); /* bytes 0xff 0xfe */
+    workdir_text("merges.txt", "");
+    json_decref(root);
+    assert_int_equal(json_write(vocabulary, JSON_COMPACT, workdir_path("vocab.json")), ST_OK);
+    if (tokenizer_open(&t, workdir_path(""), &a) != ST_OK) fail_msg("%s", fail_message());
+    assert_true(tokenizer_is_special(&t, 270));
+    assert_false(tokenizer_is_special(&t, 271));
+    root = tokenizer_json(&t);
+    if (tokenizer_read(&again, root, "again", &a) != ST_OK) fail_msg("%s", fail_message());
+    assert_int_equal(again.bpe.ids, 272);
+    assert_memory_equal(tokenizer_text(&again, 271).bytes, "\xff\xfe", 2);
+    json_decref(root);
+    arena_release(&a);
+}
+
 /* --- GPT-2's own ------------------------------------------------------------------------------ */
 
 static void test_gpt2(void **state)
@@ -207,6 +233,22 @@ static void test_settings_that_change_ids(void **state)
                    "<mask> has \"lstrip\"");
 }
 
+/* abcd has the parts ab and cd, but merging makes a, bc and d of it. */
+static void test_unmade_rank(void **state)
+{
+    (void)state;
+    struct str s = {};
+    for (int i = 0; i < 256; i++) {
+        char byte = (char)i;
+        append_base64(&s, &(struct token_text){&byte, 1});
+        str_printf(&s, " %d\n", i);
+    }
+    str_append(&s, "YmM= 256\nYWI= 257\nY2Q= 258\nYWJjZA== 259\n");
+    assert_refused(workdir_text("unmade", str_text(&s)), ST_UNSUPPORTED,
+                   "merging never makes token 259, but tiktoken uses it");
+    str_release(&s);
+}
+
 static void test_damaged_files(void **state)
 {
     (void)state;
@@ -219,7 +261,11 @@ static void test_damaged_files(void **state)
     assert_refused(workdir_text("ranks", "AA== 0\n"), ST_FORMAT, "a vocabulary of 1 tokens");
     assert_refused(workdir_text("ranks", "AA== 120000\n"), ST_UNSUPPORTED, "has 120001 ranks");
     assert_refused(workdir_text("ranks", "AA== 9999999999\n"), ST_FORMAT, "256 to 1048576");
+    assert_refused(workdir_text("ranks", "AA== 9223372036854775807\n"), ST_FORMAT,
+                   "a vocabulary of 9223372036854775807 tokens");
     workdir_text("merges.txt", "#version: 0.2\na b\n");
+    workdir_text("vocab.json", "{\"a\": 9223372036854775807}");
+    assert_refused(workdir_path(""), ST_FORMAT, "a vocabulary of 9223372036854775807 tokens");
     workdir_text("vocab.json", "{\"a\": 0, \"b\": -1, \"c\": 300}");
     assert_refused(workdir_path(""), ST_FORMAT, "token id -1 is not among 0 to 300");
     workdir_text("vocab.json", "{\"a\": 0, \"b\": 0, \"c\": 300}");
@@ -240,6 +286,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ranks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gpt2, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_settings_that_change_ids, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unmade_tokens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unmade_rank, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damaged_files, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,10 +50,8 @@ INLINE void put_naive(const struct bpe_input *x, const char *text, int64_t bytes
 INLINE void put_ranked(const struct bpe_input *x, const char *text, int64_t bytes,
                        struct bpe_output *ret)
 {
-    struct bpe_pair last;
-    int64_t n = bytes <= BPE_SHORT_MOST
-                    ? bpe_merge_short(x->bpe, text, (int)bytes, ret->scratch, &last)
-                    : walk_merge(x->walk, text, bytes, ret->scratch);
+    int64_t n = bytes <= BPE_SHORT_MOST ? bpe_merge_short(x->bpe, text, (int)bytes, ret->scratch)
+                                        : walk_merge(x->walk, text, bytes, ret->scratch);
     put_ranks(x, ret->scratch, n, ret);
 }
 
