@@ -221,7 +221,8 @@ static enum status pass(void *user, const struct stream_unit *u)
         const struct str *made = &u->made[s];
         if (made->len == 0) continue;
         if (fwrite(made->data, 1, (size_t)made->len, w->out[s].file.stream) != (size_t)made->len)
-            return fail(ST_IO, "%s.bin: %s", split_name(s), strerror(errno));
+            return fail(ST_IO, "%s/%s/%s.bin: %s", w->c->data_dir, w->c->name, split_name(s),
+                        strerror(errno));
         hash_add(w->out[s].hash, made->data, made->len);
         w->out[s].bytes += made->len;
     }

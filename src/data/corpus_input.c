@@ -59,7 +59,7 @@ static enum status add_folder(struct listing *l, const char *path, int depth)
     return ST_OK;
 }
 
-static enum status copy(int to, const char *path)
+static enum status copy(int to, const char *folder)
 {
     char block[1 << 16];
     ssize_t n;
@@ -68,7 +68,9 @@ static enum status copy(int to, const char *path)
         if (n < 0) return fail(ST_IO, "the standard input: %s", strerror(errno));
         for (ssize_t done = 0, written; done < n; done += written) {
             written = write(to, block + done, (size_t)(n - done));
-            if (written < 0) return fail(ST_IO, "%s: %s", path, strerror(errno));
+            if (written < 0)
+                return fail(ST_IO, "a copy of the standard input in %s: %s", folder,
+                            strerror(errno));
         }
     }
     return ST_OK;
@@ -83,7 +85,7 @@ static enum status add_input(struct listing *l, const char *spool)
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return fail(ST_IO, "%s: %s", path, strerror(errno));
     unlink(path);
-    enum status st = copy(fd, path);
+    enum status st = copy(fd, spool);
     int64_t bytes = lseek(fd, 0, SEEK_END);
     ARENA_GROW(l->a, l->c->file, l->c->files, l->room);
     l->c->file[l->c->files++] = (struct corpus_file){"the standard input", false, bytes, fd};

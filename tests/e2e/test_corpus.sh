@@ -100,6 +100,29 @@ for ms in 0.02 0.05 0.1 0.2; do
 done
 [ "$(find data -name '*.tmp' | wc -l)" = 0 ] || fail "leftovers: $(find data -name '*.tmp')"
 
+# A full disk: a sentence, and the set that is there stays; no file is left.
+cat >inner <<'END'
+mkdir full && mount -t tmpfs -o size=400k tmpfs full || exit 0
+make() { "$STROBE" data "$@" --data_dir=full --tokenizer="$tokenizer" 2>&1; }
+make old --from=one.txt >/dev/null
+{
+    make new --from=large.jsonl; echo $?
+    make old --force --from=large.jsonl; echo $?
+    make new --from=- <large.jsonl; echo $?
+} >said
+find full -type f | sort >left
+"$STROBE" data old --data_dir=full >shown
+END
+export tokenizer
+if unshare -rm sh inner 2>/dev/null && [ -e said ]; then
+    printf 'strobe: %s\n1\n' 'full/new/train.bin: No space left on device' \
+        'full/old/train.bin: No space left on device' \
+        'a copy of the standard input in full: No space left on device' |
+        cmp - said || fail "a full disk: $(cat said)"
+    [ "$(grep -c full/old/ left)" = 3 ] && [ "$(wc -l <left)" = 3 ] || fail "left: $(cat left)"
+    grep -q verified shown || fail "the old set: $(cat shown)"
+fi
+
 refuse() {
     code=$1 words=$2
     shift 2
