@@ -258,8 +258,16 @@ static enum status hash_blocks(struct writing *w, struct token_file *like, struc
     return st == ST_OK ? tokens : st;
 }
 
+static const char *name_source(const struct writing *w)
+{
+    const char *first = meta_printable(w->c->from[0], w->a);
+    if (!strcmp(first, "-")) first = "the standard input";
+    return w->c->froms == 1 ? first : arena_printf(w->a, "%s and %d more", first, w->c->froms - 1);
+}
+
 static enum status check_splits(const struct writing *w)
 {
+    if (!w->cut && w->documents == 0) return fail(ST_USAGE, "%s has no documents", name_source(w));
     for (int s = 0; s < SPLIT_COUNT; s++)
         if (w->out[s].bytes == 0)
             return fail(ST_USAGE,
@@ -305,13 +313,6 @@ static void discard(struct writing *w)
         if (w->out[s].is_open) file_writer_discard(&w->out[s].file);
         if (w->out[s].hash) hash_close(w->out[s].hash, unused);
     }
-}
-
-static const char *name_source(const struct writing *w)
-{
-    const char *first = meta_printable(w->c->from[0], w->a);
-    if (!strcmp(first, "-")) first = "the standard input";
-    return w->c->froms == 1 ? first : arena_printf(w->a, "%s and %d more", first, w->c->froms - 1);
 }
 
 static enum status fill(void *user, const char *folder, struct meta *m)

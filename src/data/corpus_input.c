@@ -1,6 +1,7 @@
 #include "data/corpus_input.h"
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/unpack.h"
 
 #include <errno.h>
@@ -62,8 +63,10 @@ static enum status add_folder(struct listing *l, const char *path, int depth)
 static enum status copy(int to, const char *folder)
 {
     char block[1 << 16];
-    ssize_t n;
-    while ((n = read(STDIN_FILENO, block, sizeof block)) != 0) {
+    for (ssize_t n;;) {
+        TRY(interrupt_wait(STDIN_FILENO));
+        n = read(STDIN_FILENO, block, sizeof block);
+        if (n == 0) return ST_OK;
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return fail(ST_IO, "the standard input: %s", strerror(errno));
         for (ssize_t done = 0, written; done < n; done += written) {
@@ -73,7 +76,6 @@ static enum status copy(int to, const char *folder)
                             strerror(errno));
         }
     }
-    return ST_OK;
 }
 
 /* A copy is read twice, without a name. */
@@ -137,6 +139,7 @@ enum status corpus_input_rewind(struct corpus_input *c)
 
 enum status corpus_input_read(struct corpus_input *c, char *ret, int64_t most, int64_t *ret_bytes)
 {
+    if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
     return unpack_read(c->open, ret, most, ret_bytes);
 }
 
