@@ -1,5 +1,6 @@
 #include "base/interrupt.h"
 
+#include <poll.h>
 #include <signal.h>
 
 /* The first two are caught even if the parent process ignores them. */
@@ -29,6 +30,18 @@ void interrupt_catch(void)
 int interrupt_noted(void)
 {
     return noted;
+}
+
+/* Another thread may run the handler, and a signal may come between the look and the wait: the flag
+ * is looked at now and then. */
+enum status interrupt_wait(int fd)
+{
+    enum { LOOK_MS = 50 };
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    do
+        if (noted) return fail(ST_INTERRUPTED, "interrupted");
+    while (poll(&p, 1, LOOK_MS) <= 0);
+    return ST_OK;
 }
 
 void interrupt_release(void)

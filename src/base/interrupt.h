@@ -15,6 +15,8 @@
 void interrupt_catch(void);
 /* The signal received since interrupt_catch; 0: none. */
 int interrupt_noted(void);
+/* Waits until a descriptor can be read. ST_INTERRUPTED: a signal came before. */
+enum status interrupt_wait(int fd);
 /* Restores the handlers from before interrupt_catch. After a SIGPIPE that one stays ignored, so
  * that the program still ends with its exit code. */
 void interrupt_release(void);

@@ -106,11 +106,21 @@ static void append_contents(struct str *s, const struct shown *x)
     }
 }
 
+/* The first tokens as one text, since a character may have several of them. */
+static void append_begins(struct str *s, const struct shown *x)
+{
+    for (int64_t i = 0; i < x->count; i++) {
+        struct token_text t = vocabulary_bytes(&x->d.vocabulary, x->begins[i]);
+        for (int k = 0; k < t.length; k++)
+            if (t.bytes[k]) str_append_bytes(s, t.bytes + k, 1);
+    }
+}
+
 static void print_text(const struct request *r, const struct shown *x)
 {
     const struct dataset *d = &x->d;
     char number[32];
-    struct str s = {};
+    struct str s = {}, begins = {};
     visible_append(&s, r->data_dir);
     str_append(&s, "/");
     visible_append(&s, r->name);
@@ -124,10 +134,11 @@ static void print_text(const struct request *r, const struct shown *x)
                    str_thousands(number, d->count[i]), d->sha256[i]);
     append_contents(&s, x);
     str_append(&s, "  begins      ");
-    for (int64_t i = 0; i < x->count; i++)
-        visible_append(&s, vocabulary_text(&d->vocabulary, x->begins[i]));
+    append_begins(&begins, x);
+    visible_append(&s, str_text(&begins));
     str_append(&s, "\n");
     command_print(&s);
+    str_release(&begins);
 }
 
 static json_t *vocabulary_json(const struct vocabulary *v)
@@ -155,9 +166,9 @@ static json_t *commonest_json(const struct shown *x)
 static void print_json(const struct request *r, const struct shown *x, struct arena *a)
 {
     const struct dataset *d = &x->d;
-    struct str begins = {};
-    for (int64_t i = 0; i < x->count; i++)
-        append_exact(&begins, vocabulary_text(&d->vocabulary, x->begins[i]));
+    struct str joined = {}, begins = {};
+    append_begins(&joined, x);
+    utf8_append_valid(&begins, str_text(&joined), joined.len);
     const struct vocabulary *v = &d->vocabulary;
     json_t *root =
         json_pack("{s:i, s:s, s:s, s:b, s:s, s:s, s:i, s:o*, s:{s:I, s:s}, s:{s:I, s:s},"
@@ -173,6 +184,7 @@ static void print_json(const struct request *r, const struct shown *x, struct ar
     struct str text = {};
     json_print_with(root, JSON_COMPACT, &text);
     command_print(&text);
+    str_release(&joined);
     str_release(&begins);
 }
 
@@ -247,6 +259,8 @@ static enum status make_corpus(const struct request *r, struct arena *a)
                        .each = show_speed,
                        .user = &speed};
     TRY(read_share(r->val_share, &c.val_share));
+    if (r->seed < 0 || r->seed > UINT32_MAX)
+        return fail(ST_USAGE, "--seed=%lld: 0 to %u are possible", (long long)r->seed, UINT32_MAX);
     if (r->newlines) return fail(ST_USAGE, "--newlines is for sets of characters");
     TRY(tokenizers_find(&t, r->tokenizer, a));
     interrupt_catch();

@@ -221,7 +221,8 @@ static enum status pass(void *user, const struct stream_unit *u)
         const struct str *made = &u->made[s];
         if (made->len == 0) continue;
         if (fwrite(made->data, 1, (size_t)made->len, w->out[s].file.stream) != (size_t)made->len)
-            return fail(ST_IO, "%s.bin: %s", split_name(s), strerror(errno));
+            return fail(ST_IO, "%s/%s/%s.bin: %s", w->c->data_dir, w->c->name, split_name(s),
+                        strerror(errno));
         hash_add(w->out[s].hash, made->data, made->len);
         w->out[s].bytes += made->len;
     }
@@ -257,8 +258,16 @@ static enum status hash_blocks(struct writing *w, struct token_file *like, struc
     return st == ST_OK ? tokens : st;
 }
 
+static const char *name_source(const struct writing *w)
+{
+    const char *first = meta_printable(w->c->from[0], w->a);
+    if (!strcmp(first, "-")) first = "the standard input";
+    return w->c->froms == 1 ? first : arena_printf(w->a, "%s and %d more", first, w->c->froms - 1);
+}
+
 static enum status check_splits(const struct writing *w)
 {
+    if (!w->cut && w->documents == 0) return fail(ST_USAGE, "%s has no documents", name_source(w));
     for (int s = 0; s < SPLIT_COUNT; s++)
         if (w->out[s].bytes == 0)
             return fail(ST_USAGE,
@@ -304,13 +313,6 @@ static void discard(struct writing *w)
         if (w->out[s].is_open) file_writer_discard(&w->out[s].file);
         if (w->out[s].hash) hash_close(w->out[s].hash, unused);
     }
-}
-
-static const char *name_source(const struct writing *w)
-{
-    const char *first = meta_printable(w->c->from[0], w->a);
-    if (!strcmp(first, "-")) first = "the standard input";
-    return w->c->froms == 1 ? first : arena_printf(w->a, "%s and %d more", first, w->c->froms - 1);
 }
 
 static enum status fill(void *user, const char *folder, struct meta *m)

@@ -1,6 +1,7 @@
 #include "data/corpus_input.h"
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/unpack.h"
 
 #include <errno.h>
@@ -59,19 +60,22 @@ static enum status add_folder(struct listing *l, const char *path, int depth)
     return ST_OK;
 }
 
-static enum status copy(int to, const char *path)
+static enum status copy(int to, const char *folder)
 {
     char block[1 << 16];
-    ssize_t n;
-    while ((n = read(STDIN_FILENO, block, sizeof block)) != 0) {
+    for (ssize_t n;;) {
+        TRY(interrupt_wait(STDIN_FILENO));
+        n = read(STDIN_FILENO, block, sizeof block);
+        if (n == 0) return ST_OK;
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return fail(ST_IO, "the standard input: %s", strerror(errno));
         for (ssize_t done = 0, written; done < n; done += written) {
             written = write(to, block + done, (size_t)(n - done));
-            if (written < 0) return fail(ST_IO, "%s: %s", path, strerror(errno));
+            if (written < 0)
+                return fail(ST_IO, "a copy of the standard input in %s: %s", folder,
+                            strerror(errno));
         }
     }
-    return ST_OK;
 }
 
 /* A copy is read twice, without a name. */
@@ -83,7 +87,7 @@ static enum status add_input(struct listing *l, const char *spool)
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return fail(ST_IO, "%s: %s", path, strerror(errno));
     unlink(path);
-    enum status st = copy(fd, path);
+    enum status st = copy(fd, spool);
     int64_t bytes = lseek(fd, 0, SEEK_END);
     ARENA_GROW(l->a, l->c->file, l->c->files, l->room);
     l->c->file[l->c->files++] = (struct corpus_file){"the standard input", false, bytes, fd};
@@ -135,6 +139,7 @@ enum status corpus_input_rewind(struct corpus_input *c)
 
 enum status corpus_input_read(struct corpus_input *c, char *ret, int64_t most, int64_t *ret_bytes)
 {
+    if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
     return unpack_read(c->open, ret, most, ret_bytes);
 }
 

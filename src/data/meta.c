@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No vocabulary needs half of this. */
-enum { META_BYTES_MOST = 1 << 24 };
+/* No vocabulary needs half of this: tokens have at most BPE_TEXT_MOST bytes, each at most two in
+ * JSON, and the merges about twice as much. */
+enum { META_BYTES_MOST = 1 << 27 };
 
 const char *split_name(enum split split)
 {

@@ -1,6 +1,7 @@
 #include "text/transcode.h"
 
 #include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "text/encode.h"
@@ -25,6 +26,7 @@ static enum status read_some(void *user, char *ret, int64_t most, int64_t *ret_b
 {
     struct transcoding *x = user;
     ssize_t n;
+    TRY(interrupt_wait(x->t->in));
     do n = read(x->t->in, ret, (size_t)most);
     while (n < 0 && errno == EINTR);
     if (n < 0) return fail(ST_IO, "%s: %s", x->t->in_name, strerror(errno));

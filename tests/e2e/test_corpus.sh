@@ -17,6 +17,9 @@ head -c $left one.txt | "$STROBE" tokenize --raw --tokenizer="$tokenizer" |
     fail "the training part of one text"
 tail -c +$((left + 1)) one.txt | "$STROBE" tokenize --raw --tokenizer="$tokenizer" |
     cmp - data/one/val.bin || fail "the validation part of one text"
+# Its excerpt joins the tokens of a character.
+"$STROBE" data one | grep -qF 'begins      the dog ééé' || fail "begins: $("$STROBE" data one)"
+"$STROBE" data one --json | grep -q '"begins":"the dog ééé' || fail "begins in JSON"
 data piped --from=- <one.txt >/dev/null
 cmp data/one/train.bin data/piped/train.bin || fail "the standard input"
 
@@ -100,6 +103,40 @@ for ms in 0.02 0.05 0.1 0.2; do
 done
 [ "$(find data -name '*.tmp' | wc -l)" = 0 ] || fail "leftovers: $(find data -name '*.tmp')"
 
+# A signal ends the wait for a standard input that says nothing.
+mkfifo silent
+exec 3<>silent
+"$STROBE" data waits --from=- --tokenizer="$tokenizer" <silent 3>&- >out 2>&1 &
+waiting=$!
+sleep 0.5
+kill -TERM $waiting
+code=0
+wait $waiting || code=$?
+[ $code = 130 ] && [ ! -e data/waits ] || fail "SIGTERM: exit code $code: $(cat out)"
+
+# A full disk: a sentence, and the set that is there stays; no file is left.
+cat >inner <<'END'
+mkdir full && mount -t tmpfs -o size=400k tmpfs full || exit 0
+make() { "$STROBE" data "$@" --data_dir=full --tokenizer="$tokenizer" 2>&1; }
+make old --from=one.txt >/dev/null
+{
+    make new --from=large.jsonl; echo $?
+    make old --force --from=large.jsonl; echo $?
+    make new --from=- <large.jsonl; echo $?
+} >said
+find full -type f | sort >left
+"$STROBE" data old --data_dir=full >shown
+END
+export tokenizer
+if unshare -rm sh inner 2>/dev/null && [ -e said ]; then
+    printf 'strobe: %s\n1\n' 'full/new/train.bin: No space left on device' \
+        'full/old/train.bin: No space left on device' \
+        'a copy of the standard input in full: No space left on device' |
+        cmp - said || fail "a full disk: $(cat said)"
+    [ "$(grep -c full/old/ left)" = 3 ] && [ "$(wc -l <left)" = 3 ] || fail "left: $(cat left)"
+    grep -q verified shown || fail "the old set: $(cat shown)"
+fi
+
 refuse() {
     code=$1 words=$2
     shift 2
@@ -109,6 +146,9 @@ printf '{"text": "a"}\n\n{"text": 1}\n' >bad.jsonl
 refuse 1 'bad.jsonl: line 3 has no text in "text"' --from=bad.jsonl
 printf '{"text": "a"}\n{"text": "a\n' >bad.jsonl
 refuse 1 'bad.jsonl: line 2 is not JSON' --from docs.jsonl bad.jsonl
+printf '\n\n' >bad.jsonl
+refuse 2 'bad.jsonl has no documents' --from=bad.jsonl
+refuse 2 '--seed=-1: 0 to 4294967295 are possible' --from=docs.jsonl --seed=-1
 mkdir empty
 refuse 2 'empty has no files' --from=empty
 refuse 2 '--val_share is a share' --from=docs.jsonl --val_share=2

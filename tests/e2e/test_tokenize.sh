@@ -38,6 +38,17 @@ grep -q '<svg' b.svg || fail "no picture"
 "$STROBE" lab bpe --show=masks | grep -q '03_masks.c' || fail "--show"
 expect 2 'bpe has no rung mask; it has pattern, classes, masks' "$STROBE" lab bpe --show=mask
 
+# A signal ends the wait for a text.
+mkfifo silent
+exec 3<>silent
+"$STROBE" tokenize --tokenizer="$tokenizer" <silent 3>&- >out 2>&1 &
+waiting=$!
+sleep 0.5
+kill -TERM $waiting
+code=0
+wait $waiting || code=$?
+[ $code = 130 ] || fail "SIGTERM: exit code $code: $(cat out)"
+
 printf '{"text": "a"}\nnonsense\n' >bad
 expect 1 'bad: line 2 is not JSON' "$STROBE" tokenize --tokenizer="$tokenizer" --jsonl bad
 printf '{"text": 5}\n' >bad
