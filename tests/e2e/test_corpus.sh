@@ -54,6 +54,16 @@ mkdir texts && printf 'the dog' >texts/1 && : >texts/2 && printf 'the' >texts/3
 data texts --from=texts --val_share=0.3 --seed=3 >/dev/null
 [ "$(cat data/texts/*.bin | wc -c)" = 12 ] || fail "files as documents, one of them empty"
 
+# A vocabulary of 18 MB: what is written can be read.
+{
+    printf '{"pre_tokenizer": {"type": "ByteLevel"}, "model": {"merges": [], "vocab": '
+    sed 's/} *$//' "$tokenizer/vocab.json"
+    awk 'BEGIN { for (i = 0; i < 300; i++) long = long "x"
+        for (i = 270; i < 60000; i++) printf ", \"%s%d\": %d", long, i, i; print "}}}" }'
+} >wide.json
+"$STROBE" data wide --from=one.txt --tokenizer=wide.json >out || fail "a large vocabulary"
+grep -q 'vocabulary  60,000 byte' out || fail "a large vocabulary: $(cat out)"
+
 # Special tokens are text, unless asked for.
 printf '{"text": "a<|endoftext|>"}\n{"text": "a"}\n{"text": "a"}\n{"text": "a"}\n' >special.jsonl
 data plain --from=special.jsonl --val_share=0.5 >/dev/null
