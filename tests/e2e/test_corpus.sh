@@ -51,7 +51,8 @@ if data gz --from=docs.jsonl >/dev/null && gzip -k docs.jsonl; then
         "$STROBE" data cut --from=cut.jsonl.gz --tokenizer="$tokenizer"
 fi
 # A file of zstd, also one that begins with a frame to be skipped, as those of pzstd do.
-if command -v zstd >/dev/null && zstd -q docs.jsonl && data zst --from=docs.jsonl.zst >out 2>&1; then
+if command -v zstd >/dev/null && zstd -q docs.jsonl && data zst --from=docs.jsonl.zst >out 2>&1
+then
     { printf '\120\052\115\030\004\000\000\000abcd' && zstd -qc docs.jsonl; } >skip.jsonl.zst
     data zst --force --from=skip.jsonl.zst --val_share=0.25 >out 2>&1 || fail "zstd: $(cat out)"
     cmp data/docs/train.bin data/zst/train.bin || fail "zstd: other tokens"
