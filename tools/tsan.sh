@@ -63,6 +63,7 @@ try 'no race is found where there is none' "$race"
 try 'a planted race is found' sh -c '"$0" planted >"$0.log" 2>&1; grep "data race" "$0.log"' "$race"
 
 for t in $tests; do try "$t" "$build/$t"; done
+for t in tests/e2e/test_tokenize.sh tests/e2e/test_corpus.sh; do try $t sh $t; done
 for threads in "$@"; do
     export OMP_NUM_THREADS="$threads"
     for isa in auto plain; do

@@ -88,12 +88,16 @@ bool isa_exists(enum isa isa)
     return sets[isa].exists;
 }
 
+/* Threads may call this for the first time at once: no one sees a set before it is the answer. */
 enum isa isa_widest(void)
 {
-    static enum isa widest; /* ISA_AUTO: not determined yet */
-    if (widest == ISA_AUTO)
-        for (widest = ISA_AUTO + 1; !sets[widest].exists || !sets[widest].has();) widest++;
-    return widest;
+    static _Atomic int known_widest; /* ISA_AUTO: not determined yet */
+    int widest = known_widest;
+    if (widest != ISA_AUTO) return (enum isa)widest;
+    do widest++;
+    while (!sets[widest].exists || !sets[widest].has());
+    known_widest = widest;
+    return (enum isa)widest;
 }
 
 /* --- limit ------------------------------------------------------------------------------------ */

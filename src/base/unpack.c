@@ -126,10 +126,11 @@ static enum status read_zstd(struct unpack *u, char *ret, int64_t most, int64_t 
 static const struct packed {
     const char *begin, *command;
 } packed[] = {
-    {"\x1f\x8b", "gunzip -c"}, {"\x28\xb5\x2f\xfd", "zstd -dc"}, {"BZh91AY", "bunzip2 -c"},
-    {"\xfd\x37zXZ", "xz -dc"}, {"PK\x03\x04", "unzip -p"},
+    {"\x1f\x8b", "gunzip -c"}, {"\x28\xb5\x2f\xfd", "zstd -dc"}, {"\x50\x2a\x4d\x18", "zstd -dc"},
+    {"BZh91AY", "bunzip2 -c"}, {"\xfd\x37zXZ", "xz -dc"},        {"PK\x03\x04", "unzip -p"},
 };
-enum { GZIP, ZSTD };
+/* The last one: a frame to be skipped, with which files of pzstd begin. */
+enum { GZIP, ZSTD, ZSTD_SKIPPED };
 
 static bool begin_packed(struct unpack *u, int kind)
 {
@@ -142,7 +143,7 @@ static bool begin_packed(struct unpack *u, int kind)
     }
 #endif
 #ifdef HAVE_ZSTD
-    if (kind == ZSTD) {
+    if (kind == ZSTD || kind == ZSTD_SKIPPED) {
         u->zstd = ZSTD_createDStream();
         u->read = read_zstd;
         return u->zstd;

@@ -190,7 +190,7 @@ static enum status read_added(struct reading *r, const json_t *added)
         json_t *id = json_object_get(token, "id");
         if (!content || !json_is_integer(id))
             return fail(ST_FORMAT, "%s: added token %zu has no \"content\" or no \"id\"", r->where,
-                        i);
+                        i + 1);
         for (int k = 0; k < COUNT_OF(modes); k++)
             if (json_is_true(json_object_get(token, modes[k])))
                 return fail(ST_UNSUPPORTED,

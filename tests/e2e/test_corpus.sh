@@ -50,9 +50,26 @@ if data gz --from=docs.jsonl >/dev/null && gzip -k docs.jsonl; then
     expect 1 'cut.jsonl.gz is cut: its compressed text does not end' \
         "$STROBE" data cut --from=cut.jsonl.gz --tokenizer="$tokenizer"
 fi
+# A file of zstd, also one that begins with a frame to be skipped, as those of pzstd do.
+if command -v zstd >/dev/null && zstd -q docs.jsonl && data zst --from=docs.jsonl.zst >out 2>&1
+then
+    { printf '\120\052\115\030\004\000\000\000abcd' && zstd -qc docs.jsonl; } >skip.jsonl.zst
+    data zst --force --from=skip.jsonl.zst --val_share=0.25 >out 2>&1 || fail "zstd: $(cat out)"
+    cmp data/docs/train.bin data/zst/train.bin || fail "zstd: other tokens"
+fi
 mkdir texts && printf 'the dog' >texts/1 && : >texts/2 && printf 'the' >texts/3
 data texts --from=texts --val_share=0.3 --seed=3 >/dev/null
 [ "$(cat data/texts/*.bin | wc -c)" = 12 ] || fail "files as documents, one of them empty"
+
+# A vocabulary of 18 MB: what is written can be read.
+{
+    printf '{"pre_tokenizer": {"type": "ByteLevel"}, "model": {"merges": [], "vocab": '
+    sed 's/} *$//' "$tokenizer/vocab.json"
+    awk 'BEGIN { for (i = 0; i < 300; i++) long = long "x"
+        for (i = 270; i < 60000; i++) printf ", \"%s%d\": %d", long, i, i; print "}}}" }'
+} >wide.json
+"$STROBE" data wide --from=one.txt --tokenizer=wide.json >out || fail "a large vocabulary"
+grep -q 'vocabulary  60,000 byte' out || fail "a large vocabulary: $(cat out)"
 
 # Special tokens are text, unless asked for.
 printf '{"text": "a<|endoftext|>"}\n{"text": "a"}\n{"text": "a"}\n{"text": "a"}\n' >special.jsonl
