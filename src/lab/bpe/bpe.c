@@ -140,7 +140,7 @@ static enum status time_all(struct running *r)
         n++;
     }
     const struct rounds rounds = {.most = r->o->samples,
-                                  .least = r->o->samples < 5 ? r->o->samples : 5,
+                                  .least = r->o->samples < 10 ? r->o->samples : 10,
                                   .warmup = 1,
                                   .cold = 1,
                                   .keep = r->arena,
