@@ -247,6 +247,7 @@ static enum status make_corpus(const struct request *r, struct arena *a)
     const char **from = ARENA_NEW(a, const char *, r->mores + 1);
     from[0] = r->from;
     for (int i = 0; i < r->mores; i++) from[i + 1] = r->more[i];
+    threads_unbind();
     struct corpus c = {.data_dir = r->data_dir,
                        .name = r->name,
                        .from = from,

@@ -42,6 +42,7 @@ static enum status run_on(const struct words *w, int fd, const struct tokenizer 
                           const char *what, enum status (*work)(const struct transcode *t))
 {
     struct shown shown = {.bytes = size_of(fd)};
+    threads_unbind();
     struct transcode t = {.tokenizer = tokenizer,
                           .form = w->jsonl ? FORM_JSONL
                                   : w->raw ? FORM_RAW

@@ -2,7 +2,6 @@
 
 #include "base/heap.h"
 #include "base/interrupt.h"
-#include "base/threads.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -179,7 +178,6 @@ enum status stream_run(const struct stream *s)
     int64_t threads = max_i64(1, min_i64(s->threads, THREADS_MOST)), started = 0;
     struct running r = {.s = s, .places = 2 * threads};
     r.place = HEAP_NEW(struct place, r.places);
-    threads_unbind(); /* or all would share one processor */
     pthread_mutex_init(&r.lock, NULL);
     pthread_cond_init(&r.changed, NULL);
     /* This thread is one of them: where no other can be started, it does all the work. */

@@ -42,7 +42,7 @@ struct stream {
 };
 
 /* Returns the first failure in the order of the text; what came before it was passed on. A signal
- * is ST_INTERRUPTED. */
+ * is ST_INTERRUPTED. Its threads run where this thread may run: call threads_unbind before. */
 enum status stream_run(const struct stream *s);
 
 #endif

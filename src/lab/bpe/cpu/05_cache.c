@@ -1,8 +1,8 @@
 /* 05_cache.c - a cache of words.
  *
- * Texts repeat their words: some ten thousand make up nine tenths of them. A word of up to 15 bytes
- * and its ids are one entry of 32 bytes; a word that collides replaces the one before it, so memory
- * does not grow. Most words now cost a hash and a line of the cache instead of merges. */
+ * Most words of a text have occurred before. A word of up to 15 bytes and its ids are one entry of
+ * 32 bytes; a word that collides replaces the one before it, so memory does not grow. Most words
+ * now cost a hash and a line of the cache instead of merges. */
 #include "lab/bpe/cpu/bpe.h"
 
 RUNG(bpe_cache)
