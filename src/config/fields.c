@@ -19,7 +19,6 @@ static const char *const replays[] = {"false", "true", "auto", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
 const char *const optimizer_words[] = {"adamw", "sgd", NULL};
 _Static_assert(COUNT_OF(optimizer_words) == OPTIMIZER_COUNT + 1, "one word for each optimizer");
-static const char *const inits[] = {"scratch", "resume", NULL};
 static const char *const pads[] = {"auto", "0", "64", "128", NULL};
 
 /* The offset of a member, which must have this type: a row of the wrong kind does not compile. */
@@ -73,7 +72,8 @@ const struct field fields[] = {
     INT ("batch_size",     data.batch_size,      0, "12",       1, BATCH_SIZE_MOST, "sequences per micro-batch"),
 
     TEXT("out_dir",        train.out_dir,        P, "runs/out",                  "run directory"),
-    ENUM("init_from",      train.init_from,      P, "scratch",  enum init_from, inits, "scratch: start a new run; resume: continue from the last checkpoint in out_dir"),
+    TEXT("init_from",      train.init_from,      P, "scratch",                   "scratch: random weights; resume: continue the run in out_dir from its last checkpoint; else the weights that a new run begins with: gpt2, gpt2-medium, gpt2-large or gpt2-xl, a folder of Hugging Face, nanoGPT's ckpt.pt, a run or a checkpoint. The keys of the model follow the file"),
+    BOOL("init_weights_only", train.init_weights_only, P, "false",              "of a run, a checkpoint or ckpt.pt, init_from takes the weights alone, not its iteration and the state of its optimizer"),
     INT ("seed",           train.seed,           R, "1337",     0, 4294967295,   "seed of all random numbers"),
     INT ("max_iters",      train.max_iters,      0, "600000",   0, MOST,         "number of training steps"),
     INT ("eval_interval",  train.eval_interval,  0, "2000",     1, MOST,         "steps between evaluations; each also saves a checkpoint"),
