@@ -15,7 +15,7 @@ quiet train tiny.conf --bias=true --max_iters=25 --out_dir=half
 train --init_from=half --out_dir=fork
 [ "$(weights whole/ckpt/000050)" = "$(weights fork/ckpt/000050)" ] || fail "a fork differs"
 grep -q '^bias = true' fork/config.conf || fail "the keys of the model do not follow the run"
-grep -q "^init_from = .*/half" fork/config.conf || fail "config.conf does not say what it began with"
+grep -q "^init_from = .*/half" fork/config.conf || fail "config.conf forgets what it began with"
 train --init_from=half/ckpt/000025 --init_weights_only=true --out_dir=weights
 [ "$(weights whole/ckpt/000050)" = "$(weights weights/ckpt/000050)" ] && fail "states were taken"
 grep -q '"iter":1,' weights/log.jsonl || fail "weights alone do not begin at iteration 0"
@@ -33,7 +33,7 @@ expect 2 'neither' "$STROBE" train tiny.conf --init_from=nothing --out_dir=more
 # Continuing a run does not need what it began with.
 rm -r half
 quiet train fork --init_from=resume --max_iters=60
-grep -q "^init_from = .*/half" fork/config.conf || fail "a continued run forgets what it began with"
+grep -q "^init_from = .*/half" fork/config.conf || fail "a continued run forgets its beginning"
 
 # Out to Hugging Face's form, and in again: the same bits.
 quiet export whole --to=hf
@@ -53,8 +53,8 @@ quiet export bare --to=hf
 grep -q '"activation_function": "gelu_new"' exports/bare-hf/config.json || fail "gelu"
 logits bare a.npy && logits exports/bare-hf b.npy
 od -An -tf4 -w4 -j128 a.npy >a && od -An -tf4 -w4 -j128 b.npy >b
-paste a b | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > m) m = d } END { exit !(NR > 50 && m < 1e-5) }' ||
-    fail "zeros for missing biases change the logits"
+paste a b | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > m) m = d }
+    END { exit !(NR > 50 && m < 1e-5) }' || fail "zeros for missing biases change the logits"
 train --n_kv_head=1 --out_dir=groups
 expect 1 'a key head for each query head' "$STROBE" export groups --to=hf
 
@@ -62,7 +62,9 @@ expect 1 'a key head for each query head' "$STROBE" export groups --to=hf
 expect 0 '' "$STROBE" sample exports/whole-hf --num_samples=1 --max_new_tokens=9
 expect 2 'name a data set' "$STROBE" eval exports/whole-hf
 loss() { "$STROBE" eval "$@" --json | sed -n 's/.*"val_loss": \([0-9.]*\).*/\1/p'; }
-x=$(loss whole) y=$(loss exports/whole-hf --dataset=tiny --data_dir=data --eval_iters=2 --batch_size=4)
+few="--eval_iters=2 --batch_size=4"
+# shellcheck disable=SC2086
+x=$(loss whole) y=$(loss exports/whole-hf --dataset=tiny --data_dir=data $few)
 awk "BEGIN { d = $x - $y; exit !(d < 0.3 && d > -0.3) }" || fail "val loss $x, exported $y"
 train --init_from=exports/whole-hf --block_size=16 --out_dir=short
 grep -q '^block_size = 16' short/config.conf || fail "block_size"
@@ -77,8 +79,8 @@ broken 'which a GPT with n_layer = 1 lacks' 's/"n_layer": 2/"n_layer": 1/'
 broken 'by the sizes of the model it is (8,48)' 's/"n_embd": 32/"n_embd": 48/'
 broken 'model_type is llama' 's/"gpt2"/"llama"/'
 broken 'layer_norm_epsilon is 1e-06' 's/1e-5/1e-6/'
-broken 'activation_function is relu' 's/"activation_function": "gelu"/"activation_function": "relu"/'
-broken 'there is no lm_head.weight' 's/"tie_word_embeddings": true/"tie_word_embeddings": false/'
+broken 'activation_function is relu' 's/"gelu"/"relu"/'
+broken 'there is no lm_head.weight' '/"tie_word/s/true/false/'
 broken 'is not JSON' 's/,$//'
 rm broken/model.safetensors
 cp exports/whole-hf/config.json broken && : >broken/pytorch_model.bin
