@@ -19,7 +19,8 @@
 #                     beside llm.c (LLMC: a clone of it); ON=cpu or gpu chooses; ARGS="--budget=330 CONFIG"
 #   make check-gpu    what only a GPU can show (tools/check_gpu.sh)
 #   make check-interop
-#                     token ids beside tiktoken's and Hugging Face's; installs both into build/interop
+#                     token ids beside tiktoken's and Hugging Face's, models beside transformers';
+#                     installs all of them into build/interop*
 #   make docs         regenerate docs/OPS.md and docs/CONFIG.md
 #   make deps         install the Debian packages that the build needs
 #   make install      PREFIX=/usr/local DESTDIR=
@@ -370,7 +371,8 @@ compare-pytorch: all
 check-gpu: all $(BUILD)/tests/backend/test_attention_gpu
 	$(Q)tools/check_gpu.sh
 check-interop: all
-	$(Q)tools/check_interop.sh --texts=100000
+	$(Q)tools/check_interop.sh tokenizer --texts=100000
+	$(Q)tools/check_interop.sh gpt2
 deps:
 	$(Q)tools/install_deps.sh
 docs: all

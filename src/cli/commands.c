@@ -57,7 +57,7 @@ static const struct command commands[] = {
      NULL, "strobe lab copy"},
     {"config",  cmd_config,  "[CONFIG|RUN] [--key=value ...]",     "show the values that a run would have",
      NULL, "strobe config configs/shakespeare_char_cpu.conf --n_layer=8"},
-    {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here",
+    {"info",    cmd_info,    "[MODEL]",                        "show this build, this machine, and what can run here; or what a model is: a run, a checkpoint, a folder of Hugging Face",
      NULL, "strobe info --json"},
     {"version", cmd_version, "",                               "show the version",
      NULL, "strobe version"},
@@ -218,7 +218,9 @@ static enum status follow_origin(struct config *c, const char *path, int argc, c
     struct config_model model;
     if (!origin) return ST_OK;
     TRY(file_check_place("init_from", origin));
-    TRY(origin_config(origin, &model, a));
+    enum status st = origin_config(origin, &model, a);
+    if (st == ST_USAGE) return fail_in(st, "init_from is scratch, resume, a run or a model");
+    TRY(st);
     config_init(c);
     c->model = model;
     TRY(read_words(c, path, argc, argv, a));

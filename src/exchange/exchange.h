@@ -81,6 +81,9 @@ enum status exchange_config(const char *word, struct config_model *ret, struct a
 enum status exchange_read(const struct exchange_model *m, const struct parameter *p,
                           enum exchange_part part, float *ret);
 
+/* Format, sizes, types and the state of the training, as lines or as an object. */
+void exchange_print(const struct exchange_model *m, struct str *s);
+struct json_t *exchange_json(const struct exchange_model *m);
 /* Its tokens: by the tokenizer of the file, GPT-2's if it has as many, else ids without texts; a
  * warning says why a tokenizer cannot be used. */
 enum status exchange_vocabulary(const struct exchange_model *m, struct vocabulary *ret,

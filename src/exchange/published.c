@@ -17,19 +17,34 @@ struct published {
 };
 
 /* The revision is a part of each address, so the bytes behind it do not change. */
-#define HUB     "https://huggingface.co/openai-community/"
-#define WEIGHTS "/model.safetensors"
+#define HUB                     "https://huggingface.co/openai-community/"
+#define WEIGHTS(name, revision) HUB name "/resolve/" revision "/model.safetensors"
 
 static const struct published models[] = {
     {"gpt2",
      12,
      12,
      768,
-     {HUB "gpt2/resolve/607a30d783dfa663caf39e06633721c8d4cfcd7e" WEIGHTS,
-      "248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707", 548105171}},
-    {"gpt2-medium", 24, 16, 1024, {}},
-    {"gpt2-large", 36, 20, 1280, {}},
-    {"gpt2-xl", 48, 25, 1600, {}},
+     {WEIGHTS("gpt2", "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
+      "248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707", 548105171, false}},
+    {"gpt2-medium",
+     24,
+     16,
+     1024,
+     {WEIGHTS("gpt2-medium", "6dcaa7a952f72f9298047fd5137cd6e4f05f41da"),
+      "fc5a354a19255ad494f3d71549390baca1ccf61d1d822b9408971705c687c9cd", 1519984962, false}},
+    {"gpt2-large",
+     36,
+     20,
+     1280,
+     {WEIGHTS("gpt2-large", "32b71b12589c2f8d625668d2335a01cac3249519"),
+      "5f47f3e12f91cd33b662ce7e433b6150ad5512b5884a2cee961b50e9c3bbebce", 3247159078, true}},
+    {"gpt2-xl",
+     48,
+     25,
+     1600,
+     {WEIGHTS("gpt2-xl", "15ea56dee5df4983c59b2538573817e1667135e2"),
+      "0f8b28eb05a8075f48b61b6f35332978c74fc7763fa9fb4051a1c30511736a6a", 6431829964, true}},
 };
 
 const struct published *published_find(const char *name)
@@ -96,15 +111,9 @@ static const char *in_hub(const struct published *p, struct arena *a)
 static enum status fetch(const struct published *p, const char *folder, struct arena *a)
 {
     const char *path = arena_printf(a, "%s/model.safetensors", folder);
-    enum status st = ST_OK;
-    if (!p->weights.url) {
-        st = fail(ST_IO, "the digest of this file is not known here, so it is not downloaded");
-    } else {
-        TRY(file_make_dirs(folder));
-        log_info("downloading %s (%.1f GB) into %s", p->name, (double)p->weights.bytes / 1e9,
-                 folder);
-        st = download(&p->weights, path);
-    }
+    TRY(file_make_dirs(folder));
+    log_info("downloading %s (%.1f GB) into %s", p->name, (double)p->weights.bytes / 1e9, folder);
+    enum status st = download(&p->weights, path);
     if (st == ST_OK) return ST_OK;
     return fail_in(st,
                    "no weights of %s: put model.safetensors of "

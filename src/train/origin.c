@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char neither[] = "init_from is scratch, resume, a run, or a model";
-
 /* The newest intact checkpoint of a run; of anything else the word itself. */
 static enum status resolve(const char **word, struct arena *a)
 {
@@ -28,18 +26,16 @@ static enum status resolve(const char **word, struct arena *a)
     return ST_OK;
 }
 
-static enum status open(struct exchange_model *m, const char *word, struct arena *a)
+enum status origin_find(struct exchange_model *m, const char *word, struct arena *a)
 {
     TRY(resolve(&word, a));
-    enum status st = exchange_open(m, word, a);
-    return st == ST_USAGE ? fail_in(st, "%s", neither) : st;
+    return exchange_open(m, word, a);
 }
 
 enum status origin_config(const char *word, struct config_model *ret, struct arena *a)
 {
     TRY(resolve(&word, a));
-    enum status st = exchange_config(word, ret, a);
-    return st == ST_USAGE ? fail_in(st, "%s", neither) : st;
+    return exchange_config(word, ret, a);
 }
 
 struct differences {
@@ -108,7 +104,7 @@ static enum status check_optimizer(const struct exchange_model *m, const struct 
 enum status origin_open(struct exchange_model *m, const struct config *c,
                         const struct vocabulary *vocabulary, struct arena *a)
 {
-    TRY(open(m, config_origin(c), a));
+    TRY(origin_find(m, config_origin(c), a));
     enum status st = origin_check_keys(config_origin(c), &m->config.model, c);
     if (st == ST_OK) st = check_vocabulary(m, vocabulary);
     if (st == ST_OK) st = check_optimizer(m, c);

@@ -19,6 +19,8 @@ enum status origin_config(const char *word, struct config_model *ret, struct are
 enum status origin_check_keys(const char *word, const struct config_model *file,
                               const struct config *c);
 
+/* Opens what a word names, of a run its last checkpoint. */
+enum status origin_find(struct exchange_model *m, const char *word, struct arena *a);
 /* Opens the file and checks it against the configuration. `vocabulary`: that of the data set; a run
  * with other tokens is ST_USAGE, other files with far more tokens are a warning. */
 enum status origin_open(struct exchange_model *m, const struct config *c,

@@ -69,6 +69,13 @@ awk "BEGIN { d = $x - $y; exit !(d < 0.3 && d > -0.3) }" || fail "val loss $x, e
 train --init_from=exports/whole-hf --block_size=16 --out_dir=short
 grep -q '^block_size = 16' short/config.conf || fail "block_size"
 
+# What a model is.
+expect 0 'n_layer = 2, n_head = 2, n_embd = 32, block_size = 32, with biases' "$STROBE" info \
+    exports/whole-hf
+expect 0 'iteration 50, best val loss' "$STROBE" info whole
+expect 0 '"format": "a folder of Hugging Face"' "$STROBE" info exports/whole-hf --json
+expect 2 'is neither one of gpt2' "$STROBE" info tiny.conf
+
 # A folder that does not fit together.
 broken() { # WORDS SED
     rm -rf broken && cp -r exports/whole-hf broken && sed -i "$2" broken/config.json
