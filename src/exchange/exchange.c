@@ -104,7 +104,7 @@ static enum status check(const struct exchange_model *m, struct arena *a)
     struct model own = {};
     int parts = 1 + m->states;
     enum status st = model_check(&m->config);
-    if (st != ST_OK) return fail_in(st, "%s", m->path);
+    if (st != ST_OK) return fail_in(st == ST_USAGE ? ST_FORMAT : st, "%s", m->path);
     keys.vocab_size = keys.pad_vocab = 0;
     model_init(&own, &keys, m->vocab, 0, a);
     for (int i = 0; i < own.parameters; i++)
