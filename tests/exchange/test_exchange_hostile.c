@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -278,6 +279,13 @@ static void test_shards(void **)
         at += sprintf(map + at, "%s\"t%d\":\"s%d\"", i ? "," : "", i, i);
     hostile_text(index_name, arena_printf(&hostile_arena, "{\"weight_map\":{%s}}", map));
     hostile_case("2000 files");
+    struct rlimit few, many;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &few), 0);
+    many = few;
+    many.rlim_cur = few.rlim_max;
+    if (many.rlim_cur < 2100 || setrlimit(RLIMIT_NOFILE, &many) != 0) return;
+    hostile_for("2000 files that could be opened", "names more than 1024 files");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 }
 
 int main(void)

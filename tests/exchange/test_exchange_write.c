@@ -111,11 +111,11 @@ static void write_state(const struct config *c, const char *rest)
 {
     struct str text = {};
     config_print(c, &text);
-    json_t *value = json_string(str_text(&text));
-    char *quoted = json_dumps(value, JSON_ENCODE_ANY);
+    json_t *quote = json_string(str_text(&text));
+    char *quoted = json_dumps(quote, JSON_ENCODE_ANY);
     workdir_text("model/state.json", arena_printf(&arena, "{\"config\": %s, %s}", quoted, rest));
     free(quoted);
-    json_decref(value);
+    json_decref(quote);
     str_release(&text);
 }
 
