@@ -41,7 +41,7 @@ static int compare(const void *a, const void *b)
 
 enum status exchange_sort(struct exchange_model *m)
 {
-    qsort(m->tensor, (size_t)m->tensors, sizeof *m->tensor, compare);
+    if (m->tensors) qsort(m->tensor, (size_t)m->tensors, sizeof *m->tensor, compare);
     for (int i = 1; i < m->tensors; i++)
         if (!compare(&m->tensor[i - 1], &m->tensor[i]))
             return fail(ST_FORMAT, "%s has tensor %.80s twice", m->path, m->tensor[i].name);
