@@ -80,12 +80,23 @@ static enum status read_state(struct exchange_model *m, const char *path, struct
     return st;
 }
 
+/* All states of its optimizer, or none. */
+static enum status check_states(const struct exchange_model *m)
+{
+    enum optimizer_kind kind = m->config.train.optimizer;
+    int wanted = kind == OPTIMIZER_ADAMW ? 2 : 1;
+    if (!m->states || m->states == wanted) return ST_OK;
+    return fail(ST_FORMAT, "%s has the states of another optimizer than %s, that of its state.json",
+                m->path, optimizer_words[kind]);
+}
+
 static enum status open_checkpoint(struct exchange_model *m, struct arena *a)
 {
     TRY(read_state(m, arena_printf(a, "%s/%s", m->path, state_name), a));
     m->file = ARENA_NEW(a, struct exchange_file, COUNT_OF(tensor_files));
     for (int i = 0; i < COUNT_OF(tensor_files); i++) TRY(open_tensors(m, i, a));
     TRY(exchange_sort(m));
+    TRY(check_states(m));
     const struct exchange_tensor *table = exchange_find(m, "wte.weight", EXCHANGE_WEIGHT);
     if (!table || table->rank != 2 || table->dim[0] < 1 || table->dim[0] > VOCABULARY_MAX)
         return fail(ST_FORMAT, "%s has no table of tokens (wte.weight)", m->path);

@@ -208,6 +208,12 @@ static void test_damaged_checkpoints(void **)
     refused("wte.weight.w is no state of an optimizer");
     write_checkpoint(&c, none, 0);
     refused("no state of an optimizer");
+    write_checkpoint(&c, sgd, 0);
+    refused("the states of another optimizer than adamw");
+    struct config other = c;
+    other.train.optimizer = OPTIMIZER_SGD;
+    write_checkpoint(&other, adamw, 0);
+    refused("the states of another optimizer than sgd");
     write_checkpoint(&c, second, 0);
     refused("has no tensor wte.weight");
     write_checkpoint(&c, adamw, 1);
