@@ -41,7 +41,7 @@ static int compare(const void *a, const void *b)
 
 enum status exchange_sort(struct exchange_model *m)
 {
-    qsort(m->tensor, (size_t)m->tensors, sizeof *m->tensor, compare);
+    if (m->tensors) qsort(m->tensor, (size_t)m->tensors, sizeof *m->tensor, compare);
     for (int i = 1; i < m->tensors; i++)
         if (!compare(&m->tensor[i - 1], &m->tensor[i]))
             return fail(ST_FORMAT, "%s has tensor %.80s twice", m->path, m->tensor[i].name);
@@ -104,7 +104,7 @@ static enum status check(const struct exchange_model *m, struct arena *a)
     struct model own = {};
     int parts = 1 + m->states;
     enum status st = model_check(&m->config);
-    if (st != ST_OK) return fail_in(st, "%s", m->path);
+    if (st != ST_OK) return fail_in(st == ST_USAGE ? ST_FORMAT : st, "%s", m->path);
     keys.vocab_size = keys.pad_vocab = 0;
     model_init(&own, &keys, m->vocab, 0, a);
     for (int i = 0; i < own.parameters; i++)

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CONFIG_BYTES_MOST = 1 << 20, INDEX_BYTES_MOST = 1 << 24, FILES_MOST = 1024 };
+enum { CONFIG_BYTES_MOST = 1 << 20, INDEX_BYTES_MOST = 1 << 22, FILES_MOST = 1024 };
 
 static bool is_folder(const char *path, struct arena *a)
 {
@@ -76,10 +76,12 @@ static enum status read_sizes(struct config *c, const char *path, const json_t *
         TRY(set_key(c, path, sizes[i].ours, size_text, a));
     }
     const json_t *inner = json_object_get(root, "n_inner");
-    if (json_is_integer(inner) && json_integer_value(inner) != 4 * c->model.n_embd)
-        return fail(ST_UNSUPPORTED, "%s: n_inner is %lld; a GPT of Strobe has 4 n_embd, here %lld",
-                    path, (long long)json_integer_value(inner), (long long)(4 * c->model.n_embd));
-    return ST_OK;
+    int64_t wanted = 4 * c->model.n_embd;
+    if (!inner || json_is_null(inner)) return ST_OK;
+    if (!json_is_integer(inner)) return fail(ST_FORMAT, "%s: n_inner is no size", path);
+    if (json_integer_value(inner) == wanted) return ST_OK;
+    return fail(ST_UNSUPPORTED, "%s: n_inner is %lld; a GPT of Strobe has 4 n_embd, here %lld",
+                path, (long long)json_integer_value(inner), (long long)wanted);
 }
 
 static enum status read_activation(struct config *c, const char *path, const json_t *root,
@@ -108,6 +110,8 @@ static enum status check_rest(const char *path, const json_t *root)
     for (int i = 0; i < COUNT_OF(switches); i++) {
         const json_t *item = json_object_get(root, switches[i].key);
         bool is = item ? json_is_true(item) : switches[i].if_missing;
+        if (item && !json_is_boolean(item))
+            return fail(ST_FORMAT, "%s: %s is neither true nor false", path, switches[i].key);
         if (is != switches[i].wanted)
             return fail(ST_UNSUPPORTED, "%s: %s is %s: the model %s, which Strobe's GPT has not",
                         path, switches[i].key, is ? "true" : "false", switches[i].other);
@@ -220,6 +224,13 @@ static enum status open_weights(struct exchange_model *m, struct arena *a)
                 m->path);
 }
 
+static bool is_alike(const struct exchange_tensor *x, const struct exchange_tensor *y)
+{
+    bool alike = x->type == y->type && x->rank == y->rank;
+    for (int d = 0; alike && d < x->rank; d++) alike = x->dim[d] == y->dim[d];
+    return alike;
+}
+
 /* The output head is the token table here. A file may contain it a second time. */
 static enum status check_head(struct exchange_model *m, bool tied)
 {
@@ -231,7 +242,7 @@ static enum status check_head(struct exchange_model *m, bool tied)
         return fail(ST_FORMAT, "%s: tie_word_embeddings is false, but there is no lm_head.weight",
                     m->path);
     }
-    if (!tied && table) TRY(exchange_same(m, head, table, &same));
+    if (!tied && table && is_alike(head, table)) TRY(exchange_same(m, head, table, &same));
     if (!same)
         return fail(ST_UNSUPPORTED,
                     "%s has an output head of its own (lm_head.weight); the GPT of Strobe uses "
@@ -253,8 +264,12 @@ static enum status open_folder(struct exchange_model *m, struct arena *a)
     const char *path = arena_printf(a, "%s/config.json", m->path);
     json_t *root;
     TRY(read_json(path, CONFIG_BYTES_MOST, &root, a));
-    bool tied = !json_is_false(json_object_get(root, "tie_word_embeddings"));
-    enum status st = read_config(m, path, root, a);
+    const json_t *tie = json_object_get(root, "tie_word_embeddings");
+    bool tied = !json_is_false(tie);
+    enum status st =
+        tie && !json_is_boolean(tie)
+            ? fail(ST_FORMAT, "%s: tie_word_embeddings is neither true nor false", path)
+            : read_config(m, path, root, a);
     json_decref(root);
     if (st == ST_OK) st = open_weights(m, a);
     if (st == ST_OK) st = exchange_sort(m);

@@ -125,6 +125,10 @@ static enum status fetch(const struct published *p, const char *folder, struct a
 enum status published_get(const struct published *p, const char **ret_folder, struct arena *a)
 {
     const char *cache = file_cache_folder(a), *found = in_hub(p, a);
+    if (!cache && found) {
+        *ret_folder = found;
+        return ST_OK;
+    }
     if (!cache) return fail(ST_IO, "there is no folder for the cache: HOME is not set");
     const char *folder = arena_printf(a, "%s/%s", cache, p->name);
     const char *config = arena_printf(a, "%s/config.json", folder);

@@ -67,13 +67,27 @@ static enum status read_state(struct exchange_model *m, const char *path, struct
     TRY(file_read_most_at(NULL, path, STATE_BYTES_MOST, a, &text, &bytes));
     json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, NULL);
     const char *config = json_string_value(json_object_get(root, "config"));
-    const json_t *best = json_object_get(root, "best_val_loss");
+    const json_t *best = json_object_get(root, "best_val_loss"),
+                 *iter = json_object_get(root, "iter");
     enum status st = config ? config_read_memory(&m->config, path, arena_strdup(a, config), a)
                             : fail(ST_FORMAT, "%s has no \"config\"", path);
-    m->iter = json_integer_value(json_object_get(root, "iter"));
+    if (st == ST_USAGE) st = ST_FORMAT; /* not the user's fault */
+    m->iter = json_integer_value(iter);
+    if (st == ST_OK && (!json_is_integer(iter) || m->iter < 0))
+        st = fail(ST_FORMAT, "%s has no number \"iter\"", path);
     if (json_is_number(best)) m->best_val_loss = json_number_value(best);
     json_decref(root);
     return st;
+}
+
+/* All states of its optimizer, or none. */
+static enum status check_states(const struct exchange_model *m)
+{
+    enum optimizer_kind kind = m->config.train.optimizer;
+    int wanted = kind == OPTIMIZER_ADAMW ? 2 : 1;
+    if (!m->states || m->states == wanted) return ST_OK;
+    return fail(ST_FORMAT, "%s has the states of another optimizer than %s, that of its state.json",
+                m->path, optimizer_words[kind]);
 }
 
 static enum status open_checkpoint(struct exchange_model *m, struct arena *a)
@@ -82,8 +96,11 @@ static enum status open_checkpoint(struct exchange_model *m, struct arena *a)
     m->file = ARENA_NEW(a, struct exchange_file, COUNT_OF(tensor_files));
     for (int i = 0; i < COUNT_OF(tensor_files); i++) TRY(open_tensors(m, i, a));
     TRY(exchange_sort(m));
+    TRY(check_states(m));
     const struct exchange_tensor *table = exchange_find(m, "wte.weight", EXCHANGE_WEIGHT);
-    m->vocab = table ? table->dim[0] : 0;
+    if (!table || table->rank != 2 || table->dim[0] < 1 || table->dim[0] > VOCABULARY_MAX)
+        return fail(ST_FORMAT, "%s has no table of tokens (wte.weight)", m->path);
+    m->vocab = table->dim[0];
     return ST_OK;
 }
 
