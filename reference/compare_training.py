@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Trains one GPT with Strobe and with PyTorch: the same initial weights, batches, learning rates.
 
-usage: compare_training.py CONFIG [--strobe=./strobe] [--torch=PYTHON] [--rungs=vocab,graph]
+usage: compare_training.py CONFIG [--strobe=./strobe] [--torch=PYTHON] [--rungs=flash,graph]
        [--device=cuda] [--work=FOLDER] [--json=FILE] [--key=value ...]
 PyTorch draws nanoGPT's initial weights, and both begin with them (init_from=FOLDER). Strobe's
 batches follow from the seed, so PyTorch takes the same tokens. The losses are printed side by side,
 with tokens per second from the first step to the last. PyTorch's runs are rungs of compare_gpu.py;
-compilation and capture are not timed.
+compilation and capture are not timed. Differences are those of Strobe and the first rung. Rungs
+with a padded vocabulary train another model: PyTorch has the padding in the softmax, where it takes
+part in learning, Strobe has not; name one without padding first.
 """
 import argparse
 import json
@@ -221,13 +223,13 @@ def run_torch(a, rung):
 def print_table(runs, keys):
     tokens = keys["batch_size"] * keys["block_size"] * keys["max_iters"]
     names = list(runs)
-    print("\n| step | " + " | ".join(names) + " | largest difference |")
+    print("\n| step | " + " | ".join(names) + " | difference |")
     print("|---" * (len(names) + 2) + "|")
     every = max(1, keys["max_iters"] // 10)
     for step in sorted({0, *range(every - 1, keys["max_iters"], every)}):
         losses = [runs[name]["losses"][step] for name in names]
-        apart = max(abs(x - losses[0]) for x in losses)
-        print(f"| {step + 1} | " + " | ".join(f"{x:.4f}" for x in losses) + f" | {apart:.4f} |")
+        apart = losses[0] - losses[1] if len(losses) > 1 else math.nan
+        print(f"| {step + 1} | " + " | ".join(f"{x:.4f}" for x in losses) + f" | {apart:+.4f} |")
     print("| seconds of steps | " + " | ".join(f"{runs[n]['seconds']:.2f}" for n in names) + " | |")
     speeds = [tokens / runs[n]["seconds"] for n in names]
     print("| tokens/s | " + " | ".join(f"{x:,.0f}" for x in speeds) + " | |")
@@ -247,7 +249,7 @@ def main():
     p.add_argument("config")
     p.add_argument("--strobe", default=str(HERE.parent / "strobe"))
     p.add_argument("--torch", default=sys.executable, help="Python with PyTorch")
-    p.add_argument("--rungs", default="vocab,graph", help="PyTorch's, as in compare_gpu.py")
+    p.add_argument("--rungs", default="flash,graph", help="PyTorch's, as in compare_gpu.py")
     p.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     p.add_argument("--vocab", type=int, default=50257)
     p.add_argument("--work", help="folder for weights and the run (a temporary one)")
