@@ -373,6 +373,7 @@ check-gpu: all $(BUILD)/tests/backend/test_attention_gpu
 check-interop: all
 	$(Q)tools/check_interop.sh tokenizer --texts=100000
 	$(Q)tools/check_interop.sh gpt2
+	$(Q)tools/check_interop.sh nanogpt
 deps:
 	$(Q)tools/install_deps.sh
 docs: all

@@ -5,7 +5,8 @@
 #               and random texts. The vocabulary of GPT-2 is in the folder STROBE_GPT2, or else in
 #               ../shared/data/gpt2
 #   gpt2        models beside transformers, in both directions
-# usage: check_interop.sh tokenizer|gpt2 [OPTION...]     options of reference/interop_NAME.py
+#   nanogpt     a training handed over to PyTorch and back as nanoGPT's ckpt.pt
+# usage: check_interop.sh tokenizer|gpt2|nanogpt [OPTION...]   options of reference/interop_NAME.py
 cd "$(dirname "$0")/.." || exit 1
 packages='tiktoken==0.14.0 tokenizers==0.23.3'
 environment=build/interop vocabulary=${STROBE_GPT2:-../shared/data/gpt2}
@@ -13,8 +14,10 @@ part=$1
 [ $# -gt 0 ] && shift
 case $part in
 tokenizer) ;;
-gpt2) environment=build/interop-gpt2 packages='torch==2.11.0 transformers==5.24.0 numpy==2.4.6' ;;
-*) echo "$0: tokenizer or gpt2, not $part" >&2 && exit 2 ;;
+gpt2 | nanogpt)
+    environment=build/interop-gpt2 packages='torch==2.11.0 transformers==5.24.0 numpy==2.4.6'
+    ;;
+*) echo "$0: tokenizer, gpt2 or nanogpt, not $part" >&2 && exit 2 ;;
 esac
 
 missing() { echo "make check-interop: $*" >&2; exit 1; }

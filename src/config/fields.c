@@ -64,7 +64,7 @@ const struct field fields[] = {
     ENUM("gelu",           model.gelu,           M, "erf",      enum gelu, gelus, "erf: exact; tanh: GPT-2's approximation"),
     INT ("d_ff",           model.d_ff,           M, "0",        0, 262144,       "hidden width (gate and up channels) of the feed-forward layer of cs336; 0: 4 n_embd"),
     REAL("rope_theta",     model.rope_theta,     M, "10000",    1, MOST,         "base of the rotary position embedding of cs336"),
-    INT ("vocab_size",     model.vocab_size,     M, "0",        0, 1048576,      "rows of the token embedding, at least as many as the data set has tokens; models that are only timed use random tokens below it; 0: as many as the data set has"),
+    INT ("vocab_size",     model.vocab_size,     M, "0",        0, 1048576,      "tokens of the model, at least as many as the data set has; the others are never seen, but take part in the softmax, as in nanoGPT; models that are only timed use random tokens below it; 0: as many as the data set has"),
     PICK("pad_vocab",      model.pad_vocab,      M, "auto",     pads,            "round the vocabulary up to a multiple of this number; 0: no padding; auto: 64 on a GPU, else 0"),
 
     TEXT("dataset",        data.dataset,         R, "shakespeare_char",          "data set to train on: the name of a folder in data_dir"),

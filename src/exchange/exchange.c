@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 /* In the order in which a path is tried. */
-static const struct exchange_format *const formats[] = {&exchange_strobe, &exchange_huggingface};
+static const struct exchange_format *const formats[] = {&exchange_strobe, &exchange_huggingface,
+                                                        &exchange_nanogpt};
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
@@ -125,7 +126,7 @@ enum status exchange_open(struct exchange_model *m, const char *word, struct are
     if (!m->format)
         return fail(ST_USAGE,
                     "%s is neither one of %s, nor a folder of Hugging Face (config.json and "
-                    "model.safetensors)",
+                    "model.safetensors), nor nanoGPT's ckpt.pt",
                     m->path, published_names(a));
     enum status st = m->format->open(m, a);
     if (st == ST_OK) st = check(m, a);
@@ -140,6 +141,11 @@ void exchange_close(struct exchange_model *m)
         if (m->file[i].fd >= 0) close(m->file[i].fd);
     m->files = 0;
     errno = error;
+}
+
+enum status exchange_verify(const struct exchange_model *m)
+{
+    return m->format->verify ? m->format->verify(m) : ST_OK;
 }
 
 enum status exchange_config(const char *word, struct config_model *ret, struct arena *a)
@@ -226,8 +232,8 @@ enum status exchange_read(const struct exchange_model *m, const struct parameter
     return read_values(m, t, 0, rows * row, ret);
 }
 
-enum status exchange_same(const struct exchange_model *m, const struct exchange_tensor *x,
-                          const struct exchange_tensor *y, bool *ret)
+static enum status same_values(const struct exchange_model *m, const struct exchange_tensor *x,
+                               const struct exchange_tensor *y, bool *ret)
 {
     static _Thread_local char in_x[CHUNK], in_y[CHUNK];
     *ret = x->bytes == y->bytes;
@@ -238,6 +244,34 @@ enum status exchange_same(const struct exchange_model *m, const struct exchange_
         TRY(file_read_range(g->fd, g->path, y->from + at, n, in_y));
         *ret = !memcmp(in_x, in_y, (size_t)n);
     }
+    return ST_OK;
+}
+
+static bool is_alike(const struct exchange_tensor *x, const struct exchange_tensor *y)
+{
+    bool alike = x->type == y->type && x->rank == y->rank;
+    for (int d = 0; alike && d < x->rank; d++) alike = x->dim[d] == y->dim[d];
+    return alike;
+}
+
+enum status exchange_drop_head(struct exchange_model *m, bool tied)
+{
+    const struct exchange_tensor *head = exchange_find(m, "lm_head.weight", EXCHANGE_WEIGHT);
+    const struct exchange_tensor *table = exchange_find(m, "wte.weight", EXCHANGE_WEIGHT);
+    bool same = tied;
+    if (!head) {
+        if (tied) return ST_OK;
+        return fail(ST_FORMAT, "%s: tie_word_embeddings is false, but there is no lm_head.weight",
+                    m->path);
+    }
+    if (!tied && table && is_alike(head, table)) TRY(same_values(m, head, table, &same));
+    if (!same)
+        return fail(ST_UNSUPPORTED,
+                    "%s has an output head of its own (lm_head.weight); the GPT of Strobe uses "
+                    "the token table (wte.weight) as its head",
+                    m->path);
+    int i = (int)(head - m->tensor);
+    memmove(&m->tensor[i], &m->tensor[i + 1], (size_t)(--m->tensors - i) * sizeof *m->tensor);
     return ST_OK;
 }
 
@@ -275,14 +309,15 @@ enum status exchange_write(const struct exchange_model *m, const struct vocabula
     if (file_exists(path))
         return fail(ST_USAGE, "%s exists already: choose another place (--out), or remove it",
                     path);
-    c.model.vocab_size = c.model.pad_vocab = 0;
+    c.model.pad_vocab = 0;
     model_init(&model, &c.model, vocabulary->size, 0, a);
-    c.model.vocab_size = vocabulary->size;
+    c.model.vocab_size = model.vocab;
     struct exchange_source s = {.from = m->path,
                                 .config = &c,
                                 .vocabulary = vocabulary,
                                 .iter = m->iter,
                                 .best_val_loss = m->best_val_loss};
+    TRY(exchange_verify(m));
     TRY(read_all(m, &model, &s, a));
     TRY(file_make_parent(path));
     return f->write(&s, path, a);

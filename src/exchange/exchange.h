@@ -24,11 +24,14 @@ struct exchange_format {
     /* Whether a path is of this format, by a look at names and first bytes. */
     bool (*is)(const char *path, struct arena *a);
     enum status (*open)(struct exchange_model *m, struct arena *a);
+    /* Compares the checksums that the file has, before its tensors are read; NULL: it has none. */
+    enum status (*verify)(const struct exchange_model *m);
     /* Writes a folder or file that does not exist yet. */
     enum status (*write)(const struct exchange_source *s, const char *path, struct arena *a);
 };
 extern const struct exchange_format exchange_huggingface;
-extern const struct exchange_format exchange_strobe; /* a checkpoint, ckpt/ITER of a run */
+extern const struct exchange_format exchange_nanogpt; /* its ckpt.pt */
+extern const struct exchange_format exchange_strobe;  /* a checkpoint, ckpt/ITER of a run */
 
 /* What a tensor is for its parameter. Moments are the states of the optimizer, in their order. */
 enum exchange_part { EXCHANGE_WEIGHT, EXCHANGE_MOMENT1, EXCHANGE_MOMENT2, EXCHANGE_PARTS };
@@ -63,6 +66,7 @@ struct exchange_model {
     int64_t iter;         /* updates done; 0: unknown, or none */
     double best_val_loss; /* +infinity: unknown */
     int states;           /* moments of each parameter that it has: of AdamW 2, of SGD 1; 0: none */
+    void *private;        /* of the format */
     const char *tokenizer; /* what tokenizers_find takes; NULL: the format has none */
 };
 
@@ -73,6 +77,8 @@ bool exchange_is(const char *word, struct arena *a);
  * of m->config.model, no more and no less. ST_FORMAT, ST_UNSUPPORTED, ST_USAGE or ST_IO. */
 enum status exchange_open(struct exchange_model *m, const char *word, struct arena *a);
 void exchange_close(struct exchange_model *m);
+/* Compares checksums, where the format has some; call it before the weights are used. */
+enum status exchange_verify(const struct exchange_model *m);
 /* The keys of the model alone: of a published one without a download. */
 enum status exchange_config(const char *word, struct config_model *ret, struct arena *a);
 /* Reads a parameter, or one of its m->states moments, into p's shape: positions beyond it
@@ -98,9 +104,9 @@ enum status exchange_sort(struct exchange_model *m);
 /* In a sorted list; NULL: there is none. */
 const struct exchange_tensor *exchange_find(const struct exchange_model *m, const char *name,
                                             enum exchange_part part);
-/* Whether two tensors hold the same values; both have the same type and shape. */
-enum status exchange_same(const struct exchange_model *m, const struct exchange_tensor *x,
-                          const struct exchange_tensor *y, bool *ret);
+/* The output head is the token table here. Drops lm_head.weight, which a file may have a second
+ * time: if it is `tied`, or has the same values; otherwise ST_UNSUPPORTED. */
+enum status exchange_drop_head(struct exchange_model *m, bool tied);
 
 /* What a format writes. */
 struct exchange_source {
@@ -120,7 +126,7 @@ struct exchange_source {
 };
 
 /* Writes an open model in another format, as a new folder or file. `vocabulary`: that of its
- * tokens; rows of the token table beyond it are left out. ST_UNSUPPORTED if the format has no such
+ * tokens; rows of the token table that are padding alone are left out. ST_UNSUPPORTED if the format has no such
  * model; ST_USAGE if `path` exists. */
 enum status exchange_write(const struct exchange_model *m, const struct vocabulary *vocabulary,
                            const struct exchange_format *f, const char *path, struct arena *a);

@@ -224,35 +224,6 @@ static enum status open_weights(struct exchange_model *m, struct arena *a)
                 m->path);
 }
 
-static bool is_alike(const struct exchange_tensor *x, const struct exchange_tensor *y)
-{
-    bool alike = x->type == y->type && x->rank == y->rank;
-    for (int d = 0; alike && d < x->rank; d++) alike = x->dim[d] == y->dim[d];
-    return alike;
-}
-
-/* The output head is the token table here. A file may contain it a second time. */
-static enum status check_head(struct exchange_model *m, bool tied)
-{
-    const struct exchange_tensor *head = exchange_find(m, "lm_head.weight", EXCHANGE_WEIGHT);
-    const struct exchange_tensor *table = exchange_find(m, "wte.weight", EXCHANGE_WEIGHT);
-    bool same = tied;
-    if (!head) {
-        if (tied) return ST_OK;
-        return fail(ST_FORMAT, "%s: tie_word_embeddings is false, but there is no lm_head.weight",
-                    m->path);
-    }
-    if (!tied && table && is_alike(head, table)) TRY(exchange_same(m, head, table, &same));
-    if (!same)
-        return fail(ST_UNSUPPORTED,
-                    "%s has an output head of its own (lm_head.weight); the GPT of Strobe uses "
-                    "the token table (wte.weight) as its head",
-                    m->path);
-    int i = (int)(head - m->tensor);
-    memmove(&m->tensor[i], &m->tensor[i + 1], (size_t)(--m->tensors - i) * sizeof *m->tensor);
-    return ST_OK;
-}
-
 static bool has_tokenizer(const char *folder, struct arena *a)
 {
     return file_exists(arena_printf(a, "%s/tokenizer.json", folder)) ||
@@ -273,7 +244,7 @@ static enum status open_folder(struct exchange_model *m, struct arena *a)
     json_decref(root);
     if (st == ST_OK) st = open_weights(m, a);
     if (st == ST_OK) st = exchange_sort(m);
-    if (st == ST_OK) st = check_head(m, tied);
+    if (st == ST_OK) st = exchange_drop_head(m, tied);
     if (has_tokenizer(m->path, a)) m->tokenizer = m->path;
     return st;
 }

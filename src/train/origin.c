@@ -122,6 +122,7 @@ enum status origin_load(const struct exchange_model *m, struct engine *e,
 {
     const struct model *model = &e->program.model;
     bool states = takes_states(m, e->program.config) && tensors[0].state[0].data;
+    TRY(exchange_verify(m));
     for (int i = 0; i < model->parameters; i++) {
         const struct parameter *p = &model->parameter[i];
         TRY(exchange_read(m, p, EXCHANGE_WEIGHT, tensors[i].weight));

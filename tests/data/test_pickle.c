@@ -100,15 +100,20 @@ struct hostile {
         "\x80\x04" text, sizeof text + 1, part \
     }
 
-static void expect_refused(const struct hostile *x, int n)
+static void expect_refused_as(enum pickle_kind kind, const struct hostile *x, int n)
 {
     for (int i = 0; i < n; i++) {
         struct pickle_value v;
-        enum status st = pickle_read("x.pkl", x[i].bytes, x[i].count, &arena, &v);
+        enum status st = pickle_read(kind, "x.pkl", x[i].bytes, x[i].count, &arena, &v);
         if (st != ST_FORMAT) fail_msg("case %d (%s): status %d", i, x[i].part, st);
         if (!strstr(fail_message(), x[i].part) || !strstr(fail_message(), "x.pkl"))
             fail_msg("case %d: \"%s\" lacks \"%s\"", i, fail_message(), x[i].part);
     }
+}
+
+static void expect_refused(const struct hostile *x, int n)
+{
+    expect_refused_as(PICKLE_PLAIN, x, n);
 }
 
 static void test_code_is_not_run(void **state)
@@ -198,7 +203,8 @@ static void test_values(void **state)
     };
     struct pickle_value v;
     for (int i = 0; i < COUNT_OF(numbers); i++) {
-        assert_int_equal(pickle_read("x", numbers[i].bytes, numbers[i].count, &arena, &v), ST_OK);
+        assert_int_equal(
+            pickle_read(PICKLE_PLAIN, "x", numbers[i].bytes, numbers[i].count, &arena, &v), ST_OK);
         assert_int_equal(v.type, PICKLE_NUMBER);
         assert_true(v.number == numbers[i].expected);
         assert_null(pickle_find(&v, "a"));
@@ -207,7 +213,7 @@ static void test_values(void **state)
                               "ah\x00s\x8c\x01"
                               "bK\x07s\x8c\x01"
                               "bK\x08s.";
-    assert_int_equal(pickle_read("x", own, sizeof own - 1, &arena, &v), ST_OK);
+    assert_int_equal(pickle_read(PICKLE_PLAIN, "x", own, sizeof own - 1, &arena, &v), ST_OK);
     assert_ptr_equal(pickle_find(&v, "a")->dict, v.dict);
     assert_int_equal(pickle_find(&v, "b")->number, 8);
     assert_null(pickle_find(&v, "c"));
@@ -225,16 +231,167 @@ static void test_bounds(void **state)
         memcpy(bytes, "\x80\x04", 2);
         for (size_t k = 0; k < MANY; k++) memcpy(bytes + 2 + k * n, repeated[i], n);
         struct pickle_value v;
-        assert_int_equal(pickle_read("x", bytes, (int64_t)(2 + MANY * n), &arena, &v), ST_FORMAT);
+        assert_int_equal(pickle_read(PICKLE_PLAIN, "x", bytes, (int64_t)(2 + MANY * n), &arena, &v),
+                         ST_FORMAT);
         assert_non_null(strstr(fail_message(), "too many values"));
     }
     memcpy(bytes, "\x80\x04}", 3);
     for (size_t k = 0; k < MANY; k++) memcpy(bytes + 3 + 5 * k, "K\x01K\x01s", 5);
     struct pickle_value v;
-    assert_int_equal(pickle_read("x", bytes, 3 + 5 * MANY, &arena, &v), ST_FORMAT);
+    assert_int_equal(pickle_read(PICKLE_PLAIN, "x", bytes, 3 + 5 * MANY, &arena, &v), ST_FORMAT);
     assert_non_null(strstr(fail_message(), "too many entries"));
-    assert_int_equal(pickle_read("x", bytes, sizeof bytes, &arena, &v), ST_FORMAT);
+    assert_int_equal(pickle_read(PICKLE_PLAIN, "x", bytes, sizeof bytes, &arena, &v), ST_FORMAT);
     assert_non_null(strstr(fail_message(), "more than 16777216"));
+}
+
+static struct pickle_value read_torch(const char *bytes, int64_t n)
+{
+    struct pickle_value v;
+    if (pickle_read(PICKLE_TORCH, "x.pkl", bytes, n, &arena, &v) != ST_OK)
+        fail_msg("%s", fail_message());
+    return v;
+}
+#define READ_TORCH(text) read_torch("\x80\x02" text, sizeof text + 1)
+
+/* The values that only checkpoints of tensors have. */
+static void test_torch_values(void **state)
+{
+    (void)state;
+    struct pickle_value v = READ_TORCH("(NN\x88\x89G\xbf\xf8\x00\x00\x00\x00\x00\x00l.");
+    assert_int_equal(v.type, PICKLE_LIST);
+    assert_false(v.list->is_tuple);
+    assert_int_equal(v.list->count, 5);
+    static const enum pickle_type types[] = {PICKLE_NONE, PICKLE_NONE, PICKLE_BOOL, PICKLE_BOOL,
+                                             PICKLE_REAL};
+    for (int i = 0; i < 5; i++) assert_int_equal(v.list->item[i].type, types[i]);
+    assert_int_equal(v.list->item[2].number, 1);
+    assert_int_equal(v.list->item[3].number, 0);
+    assert_true(v.list->item[4].real == -1.5);
+
+    v = READ_TORCH("]q\x00(K\x01K\x02"
+                   "eK\x03"
+                   "a.");
+    assert_int_equal(v.list->count, 3);
+    for (int i = 0; i < 3; i++) assert_int_equal(v.list->item[i].number, i + 1);
+    v = READ_TORCH("]q\x00h\x00"
+                   "a.");
+    assert_ptr_equal(v.list->item[0].list, v.list);
+    static const char *const tuples[] = {"\x80\x02).", "\x80\x02K\x01\x85.",
+                                         "\x80\x02K\x01K\x02\x86.", "\x80\x02K\x01K\x02K\x03\x87.",
+                                         "\x80\x02(K\x01K\x02K\x03K\x04t."};
+    for (int n = 0; n < COUNT_OF(tuples); n++) {
+        v = read_torch(tuples[n], (int64_t)strlen(tuples[n]));
+        assert_int_equal(v.type, PICKLE_LIST);
+        assert_true(v.list->is_tuple);
+        assert_int_equal(v.list->count, n);
+        for (int i = 0; i < n; i++) assert_int_equal(v.list->item[i].number, i + 1);
+    }
+    v = READ_TORCH("(X\x01\x00\x00\x00"
+                   "aK\x05"
+                   "d.");
+    assert_int_equal(pickle_find(&v, "a")->number, 5);
+    assert_true(READ_TORCH("\x8b\x02\x00\x00\x00\xff\xfe.").number == -257);
+}
+
+/* What torch.load would import, call and fetch is only named. */
+static void test_torch_calls(void **state)
+{
+    (void)state;
+    struct pickle_value v = READ_TORCH("ctorch\nFloatStorage\n.");
+    assert_int_equal(v.type, PICKLE_NAME);
+    assert_string_equal(v.text, "torch.FloatStorage");
+    v = READ_TORCH("\x8c\x0ctorch._utils\x8c\x12_rebuild_parameter\x93K\x01\x85R.");
+    assert_int_equal(v.type, PICKLE_CALL);
+    assert_string_equal(v.text, "torch._utils._rebuild_parameter");
+    assert_int_equal(v.list->count, 1);
+    v = READ_TORCH("K\x01K\x02\x86Q.");
+    assert_int_equal(v.type, PICKLE_PERSISTENT);
+    assert_int_equal(v.list->count, 2);
+    v = READ_TORCH("ccollections\nOrderedDict\n)R(X\x01\x00\x00\x00"
+                   "aK\x05u}(X\x01\x00\x00\x00"
+                   "aK\x06ub.");
+    assert_int_equal(v.type, PICKLE_DICT);
+    assert_true(v.dict->is_ordered);
+    assert_int_equal(pickle_find(&v, "a")->number, 5);
+}
+
+static void test_torch_refusals(void **state)
+{
+    (void)state;
+    static const struct hostile cases[] = {
+        PICKLE(
+            "cos\nsystem\n\x8c\x04"
+            "echo\x85R.",
+            "byte 2 imports os.system, which no checkpoint of tensors needs: Strobe runs no code"),
+        PICKLE("\x8c\x02os\x8c\x06system\x93.", "byte 14 imports os.system"),
+        PICKLE("c__main__\nGPT\n.", "save model.state_dict() instead of the model"),
+        PICKLE("ctorch\nFloatStorag\n.", "imports torch.FloatStorag,"),
+        PICKLE("ctorch\nFloatStorages\n.", "imports torch.FloatStorages,"),
+        PICKLE("ctorch._utils\nFloatStorage\n.", "imports torch._utils.FloatStorage,"),
+        PICKLE("c\n\n.", "byte 2 imports ., which"),
+        PICKLE("ctorch\nFloatStorage", "in the middle of an instruction"),
+        PICKLE("ctorch", "in the middle of an instruction"),
+        PICKLE("K\x01\x8c\x01x\x93.", "the name of an import is no text"),
+        PICKLE("\x8c\x01x\x93.", "an instruction lacks values"),
+        PICKLE("(\x8c\x01x\x93.", "a mark is no value"),
+        PICKLE("\x8c\x02os\x85R.", "an instruction lacks values"),
+        PICKLE("\x8c\x02os)R.", "a call is not one of a name with a tuple"),
+        PICKLE("ctorch\nFloatStorage\n]R.", "a call is not one of a name with a tuple"),
+        PICKLE("ccollections\nOrderedDict\nK\x01\x85R.", "an OrderedDict is made with arguments"),
+        PICKLE("}}b.", "fields belong to something else than an OrderedDict"),
+        PICKLE("]}b.", "fields belong to something else"),
+        PICKLE("b.", "lacks values"),
+        PICKLE("Q.", "lacks values"),
+        PICKLE("K\x01Q.", "is not named by a tuple"),
+        PICKLE("]Q.", "is not named by a tuple"),
+        PICKLE("(\x85.", "a mark is no value"),
+        PICKLE("K\x01\x86.", "lacks values"),
+        PICKLE("t.", "no mark"),
+        PICKLE("l.", "no mark"),
+        PICKLE("d.", "no mark"),
+        PICKLE("e.", "no mark"),
+        PICKLE("(e.", "elements do not belong to a list"),
+        PICKLE("K\x01(e.", "elements do not belong to a list"),
+        PICKLE(")K\x01"
+               "a.",
+               "elements do not belong to a list"),
+        PICKLE("K\x01"
+               "a.",
+               "lacks values"),
+        PICKLE("(K\x01"
+               "d.",
+               "do not belong to a dictionary"),
+        PICKLE("})K\x01s.", "a key is neither a text nor a number"),
+        PICKLE("}}K\x01s.", "a key is a dictionary"),
+        PICKLE("G\x00\x00\x00\x00\x00\x00.", "in the middle of an instruction"),
+        PICKLE("\x8b\x09\x00\x00\x00"
+               "123456789.",
+               "more than 64 bits"),
+        PICKLE("\x8b\xff\xff\xff\xff.", "more than 64 bits"),
+        PICKLE("}}\x81.", "NEWOBJ, which no checkpoint of tensors needs: Strobe runs no code"),
+        PICKLE("(ios\nsystem\n.", "INST"),
+        PICKLE("\x82\x01.", "EXT1"),
+        PICKLE("Pxyz\n.", "PERSID"),
+    };
+    expect_refused_as(PICKLE_TORCH, cases, COUNT_OF(cases));
+}
+
+/* Instructions that leave the stack as it is make values too. */
+static void test_torch_bounds(void **state)
+{
+    (void)state;
+    enum { MANY = 1 << 20 };
+    static char bytes[2 * MANY + 16];
+    static const char *const repeated[] = {"\x85", "]a", ")a"};
+    for (int i = 0; i < COUNT_OF(repeated); i++) {
+        size_t n = strlen(repeated[i]);
+        memcpy(bytes, "\x80\x04]", 3);
+        for (size_t k = 0; k < MANY; k++) memcpy(bytes + 3 + k * n, repeated[i], n);
+        struct pickle_value v;
+        enum status st = pickle_read(PICKLE_TORCH, "x", bytes, (int64_t)(3 + MANY * n), &arena, &v);
+        assert_int_equal(st, ST_FORMAT);
+        if (!strstr(fail_message(), "too many entries")) fail_msg("%d: %s", i, fail_message());
+    }
 }
 
 #define META(size, itos, stoi, part) \
@@ -315,9 +472,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_protocols),          TEST(test_damage), TEST(test_code_is_not_run),
-        TEST(test_malformed),          TEST(test_values), TEST(test_bounds),
-        TEST(test_other_dictionaries),
+        TEST(test_protocols),          TEST(test_damage),       TEST(test_code_is_not_run),
+        TEST(test_malformed),          TEST(test_values),       TEST(test_bounds),
+        TEST(test_other_dictionaries), TEST(test_torch_values), TEST(test_torch_calls),
+        TEST(test_torch_refusals),     TEST(test_torch_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

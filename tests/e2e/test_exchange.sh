@@ -46,7 +46,7 @@ cmp a.npy b.npy || fail "an exported model has other logits"
 quiet export exports/whole-hf --to=hf --out=again
 cmp exports/whole-hf/model.safetensors again/model.safetensors || fail "a round trip changes bits"
 expect 2 'exists already' "$STROBE" export whole --to=hf
-expect 2 '--to takes hf' "$STROBE" export whole --to=gguf
+expect 2 '--to takes hf, nanogpt' "$STROBE" export whole --to=gguf
 quiet export fork --to=hf --out=plain
 train --bias=false --gelu=tanh --out_dir=bare
 quiet export bare --to=hf
@@ -68,6 +68,20 @@ x=$(loss whole) y=$(loss exports/whole-hf --dataset=tiny --data_dir=data $few)
 awk "BEGIN { d = $x - $y; exit !(d < 0.3 && d > -0.3) }" || fail "val loss $x, exported $y"
 train --init_from=exports/whole-hf --block_size=16 --out_dir=short
 grep -q '^block_size = 16' short/config.conf || fail "block_size"
+
+# nanoGPT's ckpt.pt: the state of the optimizer goes along, so a training goes on with the same bits.
+train --bias=true --max_iters=25 --out_dir=quarter
+quiet export quarter --to=nanogpt
+[ "$(ls exports/quarter)" = ckpt.pt ] || fail "$(ls exports/quarter)"
+train --init_from=exports/quarter/ckpt.pt --out_dir=handed
+[ "$(weights whole/ckpt/000050)" = "$(weights handed/ckpt/000050)" ] || fail "ckpt.pt changes bits"
+expect 0 'iteration 25, best val loss' "$STROBE" info exports/quarter/ckpt.pt
+quiet export exports/quarter/ckpt.pt --to=hf --out=through
+quiet export quarter --to=hf --out=direct
+cmp direct/model.safetensors through/model.safetensors || fail "two ways to hf differ"
+expect 0 "nanoGPT computes GELU exactly" "$STROBE" export bare --to=nanogpt
+head -c 5000 exports/quarter/ckpt.pt >cut.pt
+expect 1 'cut.pt' "$STROBE" info cut.pt
 
 # What a model is.
 expect 0 'n_layer = 2, n_head = 2, n_embd = 32, block_size = 32, with biases' "$STROBE" info \

@@ -1,6 +1,7 @@
 #!/bin/sh
 # transformers opens what Strobe writes, and Strobe what transformers writes: the same bits and
-# logits; the script that says so sees a wrong logit. A part of `make check-interop`.
+# logits; the script that says so sees a wrong byte. PyTorch and Strobe hand over a training as
+# nanoGPT's ckpt.pt. A part of `make check-interop`.
 # test: release; it needs packages of Python
 . "$(dirname "$0")/tiny.sh"
 [ -f build/interop-gpt2/packages ] || {
@@ -8,6 +9,8 @@
     exit 77
 }
 tools/check_interop.sh gpt2 --strobe="$STROBE" >"$work/log" 2>&1 || fail "$(cat "$work/log")"
+sed 's/^/  /' "$work/log"
+tools/check_interop.sh nanogpt --strobe="$STROBE" >"$work/log" 2>&1 || fail "$(cat "$work/log")"
 sed 's/^/  /' "$work/log"
 
 # A program whose exported weights differ in one byte.

@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_part part[3];
     struct pickle_value v;
     fuzz_parts(data, size, part, 3, &a);
-    bool is_pickle = pickle_read("x.pkl", part[2].bytes, part[2].size, &a, &v) == ST_OK;
+    bool is_pickle =
+        pickle_read(PICKLE_PLAIN, "x.pkl", part[2].bytes, part[2].size, &a, &v) == ST_OK;
     if (is_pickle) touch(&v, 2);
     const char *folder = part[2].size ? "nanogpt" : "llmc";
     fuzz_disk(part[2].size ? "nanogpt/train.bin" : "llmc/a_train_0.bin", part[0].bytes,
