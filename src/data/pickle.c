@@ -158,10 +158,16 @@ static enum status push_text(struct machine *m, int bytes_of_length)
     return push(m, (struct pickle_value){.type = PICKLE_TEXT, .number = (int64_t)n, .text = text});
 }
 
+static enum status count_item(struct machine *m)
+{
+    return m->items++ < PICKLE_ENTRIES_MOST ? ST_OK : fail_at(m, "it has too many entries");
+}
+
 static enum status push_dict(struct machine *m)
 {
     struct pickle_dict *d = ARENA_NEW(m->arena, struct pickle_dict, 1);
-    return push(m, (struct pickle_value){.type = PICKLE_DICT, .dict = d});
+    TRY(push(m, (struct pickle_value){.type = PICKLE_DICT, .dict = d}));
+    return count_item(m);
 }
 
 /* Python's memo is a table; here it is a list, because what pickle writes numbers it from 0 on. */
@@ -182,11 +188,6 @@ static enum status recall(struct machine *m, int bytes)
     TRY(take(m, bytes, &index));
     if (index >= (uint64_t)m->memo.count) return fail_at(m, "a value was not remembered before");
     return push(m, m->memo.value[index]);
-}
-
-static enum status count_item(struct machine *m)
-{
-    return m->items++ < PICKLE_ENTRIES_MOST ? ST_OK : fail_at(m, "it has too many entries");
 }
 
 static enum status add_item(struct machine *m, struct pickle_dict *d, const struct pickle_value *v)
@@ -430,7 +431,7 @@ static enum status reduce(struct machine *m)
     m->stack.count -= 2;
     TRY(push_dict(m));
     m->stack.value[m->stack.count - 1].dict->is_ordered = true;
-    return count_item(m);
+    return ST_OK;
 }
 
 /* Fields of an OrderedDict, such as the _metadata of a state_dict, are no tensors. */

@@ -381,15 +381,26 @@ static void test_torch_bounds(void **state)
 {
     (void)state;
     enum { MANY = 1 << 20 };
-    static char bytes[2 * MANY + 16];
-    static const char *const repeated[] = {"\x85", "]a", ")a"};
-    for (int i = 0; i < COUNT_OF(repeated); i++) {
-        size_t n = strlen(repeated[i]);
-        memcpy(bytes, "\x80\x04]", 3);
-        for (size_t k = 0; k < MANY; k++) memcpy(bytes + 3 + k * n, repeated[i], n);
+    static char bytes[2 * MANY + 64];
+    static const struct {
+        const char *begin, *repeated;
+    } cases[] = {
+        {"\x80\x04]", "\x85"},
+        {"\x80\x04]", "]a"},
+        {"\x80\x04]", "Na"},
+        {"\x80\x04"
+         "ccollections\nOrderedDict\n)R",
+         ")b"},
+        {"\x80\x04"
+         "ccollections\nOrderedDict\n)R",
+         "}b"},
+    };
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        int64_t at = (int64_t)strlen(cases[i].begin), n = (int64_t)strlen(cases[i].repeated);
+        memcpy(bytes, cases[i].begin, (size_t)at);
+        for (int k = 0; k < MANY; k++, at += n) memcpy(bytes + at, cases[i].repeated, (size_t)n);
         struct pickle_value v;
-        enum status st = pickle_read(PICKLE_TORCH, "x", bytes, (int64_t)(3 + MANY * n), &arena, &v);
-        assert_int_equal(st, ST_FORMAT);
+        assert_int_equal(pickle_read(PICKLE_TORCH, "x", bytes, at, &arena, &v), ST_FORMAT);
         if (!strstr(fail_message(), "too many entries")) fail_msg("%d: %s", i, fail_message());
     }
 }

@@ -167,6 +167,9 @@ static void test_changed_bytes(void **state)
 
 static const uint8_t all_bytes[64] = {1, 2, 3, 0x80, 0xff, 0x3f, 0, 0x7f, 0xc0, 5, 6, 7};
 
+static const int64_t integers[] = {0,         255,       256,       -1,       INT32_MAX,
+                                   INT32_MIN, 1ll << 31, INT64_MIN, INT64_MAX};
+
 static void write_own(const char *path)
 {
     struct torch_writer w;
@@ -193,8 +196,7 @@ static void write_own(const char *path)
     torch_end(&w);
     torch_put_text(&w, "numbers");
     torch_begin(&w, TORCH_LIST);
-    static const int64_t numbers[] = {0, 255, 256, -1, INT32_MAX, 1ll << 31, INT64_MIN, INT64_MAX};
-    for (int i = 0; i < COUNT_OF(numbers); i++) torch_put_number(&w, numbers[i]);
+    for (int i = 0; i < COUNT_OF(integers); i++) torch_put_number(&w, integers[i]);
     torch_begin(&w, TORCH_LIST);
     torch_end(&w);
     torch_begin(&w, TORCH_TUPLE);
@@ -237,12 +239,13 @@ static void test_round_trip(void **state)
     for (int type = 0; type < SAFETENSORS_TYPE_COUNT; type++)
         expect_tensor(&f, &types->item[type], type, 1, (int64_t[]){3}, all_bytes, 3 * widths[type]);
     const struct pickle_list *numbers = get(&f.root, "numbers")->list;
-    assert_int_equal(numbers->count, 11);
-    assert_int_equal(numbers->item[1].number, 255);
-    assert_int_equal(numbers->item[3].number, -1);
-    assert_true(numbers->item[5].number == 1ll << 31 && numbers->item[6].number == INT64_MIN);
-    assert_true(numbers->item[7].number == INT64_MAX && numbers->item[8].list->count == 0);
-    assert_true(numbers->item[9].list->is_tuple && numbers->item[10].dict->count == 0);
+    assert_int_equal(numbers->count, COUNT_OF(integers) + 3);
+    for (int i = 0; i < COUNT_OF(integers); i++)
+        assert_true(numbers->item[i].number == integers[i]);
+    const struct pickle_value *empty = numbers->item + COUNT_OF(integers);
+    assert_true(!empty[0].list->count && !empty[0].list->is_tuple);
+    assert_true(!empty[1].list->count && empty[1].list->is_tuple);
+    assert_int_equal(empty[2].dict->count, 0);
     assert_true(get(&f.root, "real")->real == 0.1 && get(&f.root, "yes")->number == 1);
     assert_true(get(&f.root, "no")->number == 0 && get(&f.root, "none")->type == PICKLE_NONE);
     assert_int_equal(get(&f.root, "\xc3\xa9")->number, 0);
