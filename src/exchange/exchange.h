@@ -126,8 +126,8 @@ struct exchange_source {
 };
 
 /* Writes an open model in another format, as a new folder or file. `vocabulary`: that of its
- * tokens; rows of the token table that are padding alone are left out. ST_UNSUPPORTED if the format has no such
- * model; ST_USAGE if `path` exists. */
+ * tokens; rows of the token table that are padding alone are left out. ST_UNSUPPORTED if the format
+ * has no such model; ST_USAGE if `path` exists. */
 enum status exchange_write(const struct exchange_model *m, const struct vocabulary *vocabulary,
                            const struct exchange_format *f, const char *path, struct arena *a);
 /* NULL if there is none of that name, or it is not written. */

@@ -73,10 +73,10 @@ static enum status number_of(const struct exchange_model *m, const char *name,
         *ret = v->type == PICKLE_NUMBER ? (double)v->number : v->real;
         return ST_OK;
     }
-    if (!v || !torch_is_tensor(v)) return fail(ST_FORMAT, "%s: %s is no number", m->path, name);
+    if (!v || !torch_is_tensor(v)) return fail(ST_FORMAT, "%s: %s is not a number", m->path, name);
     TRY(torch_tensor(f, name, v, &t));
     if (t.type != SAFETENSORS_F32 || t.bytes != sizeof x)
-        return fail(ST_FORMAT, "%s: %s is no number", m->path, name);
+        return fail(ST_FORMAT, "%s: %s is not a number", m->path, name);
     TRY(torch_read(f, &t, &x));
     *ret = (double)x;
     return ST_OK;
@@ -113,7 +113,7 @@ static enum status add_weights(struct exchange_model *m, const struct pickle_val
     for (int i = 0; i < weights->dict->count; i++) {
         const struct pickle_item *item = &weights->dict->item[i];
         const char *name = text_of(&item->key, a), *ending;
-        if (!name) return fail(ST_FORMAT, "%s: the name of a tensor is no text", m->path);
+        if (!name) return fail(ST_FORMAT, "%s: the name of a tensor is not text", m->path);
         name = without("transformer.", without("module.", without("_orig_mod.", name)));
         ending = strstr(name, ".attn.bias");
         if (ending && !strcmp(ending, ".attn.bias")) continue;
@@ -234,7 +234,7 @@ static enum status read_root(struct exchange_model *m, const struct pickle_value
     if (!args) return fail_missing(m, "dictionary \"model_args\"");
     TRY(read_args(m, args, a));
     if (iter && (iter->type != PICKLE_NUMBER || iter->number < 0))
-        return fail(ST_FORMAT, "%s: iter_num is no number of iterations", m->path);
+        return fail(ST_FORMAT, "%s: iter_num is not a number of iterations", m->path);
     m->iter = iter ? iter->number : 0;
     if (best) TRY(number_of(m, "best_val_loss", best, &m->best_val_loss));
     TRY(add_weights(m, weights, a));

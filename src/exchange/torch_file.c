@@ -243,7 +243,7 @@ enum status torch_tensor(const struct torch_file *f, const char *name, const str
     int64_t elements = 0;
     TRY(find_storage(&l, &argument[0], &t));
     TRY(find_shape(&l, &argument[2], &argument[3], &t, &elements));
-    if (!is_natural(&argument[1])) return fail_tensor(&l, "has an offset that is no number");
+    if (!is_natural(&argument[1])) return fail_tensor(&l, "has an offset that is not a number");
     int width = torch_types[t.type].bytes;
     int64_t at = size_mul(argument[1].number, width);
     t.bytes = size_mul(elements, width);

@@ -69,7 +69,7 @@ awk "BEGIN { d = $x - $y; exit !(d < 0.3 && d > -0.3) }" || fail "val loss $x, e
 train --init_from=exports/whole-hf --block_size=16 --out_dir=short
 grep -q '^block_size = 16' short/config.conf || fail "block_size"
 
-# nanoGPT's ckpt.pt: the state of the optimizer goes along, so a training goes on with the same bits.
+# nanoGPT's ckpt.pt: the optimizer's state goes along, so a training goes on with the same bits.
 train --bias=true --max_iters=25 --out_dir=quarter
 quiet export quarter --to=nanogpt
 [ "$(ls exports/quarter)" = ckpt.pt ] || fail "$(ls exports/quarter)"
