@@ -213,7 +213,7 @@ static enum status find_shape(const struct look *l, const struct pickle_value *s
     bool in_order = true;
     for (int i = t->rank - 1; i >= 0; i--) {
         if (!is_natural(&size->list->item[i]) || !is_natural(&stride->list->item[i]))
-            return fail_tensor(l, "has a shape or strides that are no numbers");
+            return fail_tensor(l, "has a shape or strides that are not numbers");
         t->dim[i] = size->list->item[i].number;
         in_order = in_order && (t->dim[i] == 1 || stride->list->item[i].number == expected);
         expected = size_mul(expected, t->dim[i]);
@@ -243,7 +243,7 @@ enum status torch_tensor(const struct torch_file *f, const char *name, const str
     int64_t elements = 0;
     TRY(find_storage(&l, &argument[0], &t));
     TRY(find_shape(&l, &argument[2], &argument[3], &t, &elements));
-    if (!is_natural(&argument[1])) return fail_tensor(&l, "has an offset that is no number");
+    if (!is_natural(&argument[1])) return fail_tensor(&l, "has an offset that is not a number");
     int width = torch_types[t.type].bytes;
     int64_t at = size_mul(argument[1].number, width);
     t.bytes = size_mul(elements, width);

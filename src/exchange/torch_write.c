@@ -1,5 +1,5 @@
-/* Writes pickles of protocol 2, whose instructions are all that weights_only=True allows. Values are
- * not remembered: torch.load shares storages by their keys. */
+/* Writes pickles of protocol 2, whose instructions are all that weights_only=True allows. Values
+ * are not remembered: torch.load shares storages by their keys. */
 #include "exchange/torch_write.h"
 
 #include "base/checked.h"
