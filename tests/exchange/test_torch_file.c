@@ -1,4 +1,4 @@
-/* A file that PyTorch wrote, files that torch_write.c writes, and files that are not to be trusted. */
+/* A file that PyTorch wrote, files that torch_write.c writes, and files that deserve no trust. */
 #include "exchange/torch_file.h"
 
 #include "../support/workdir.h"
