@@ -19,7 +19,8 @@
 #                     beside llm.c (LLMC: a clone of it); ON=cpu or gpu chooses; ARGS="--budget=330 CONFIG"
 #   make check-gpu    what only a GPU can show (tools/check_gpu.sh)
 #   make check-interop
-#                     token ids beside tiktoken's and Hugging Face's; installs both into build/interop
+#                     token ids beside tiktoken's and Hugging Face's, models beside transformers';
+#                     installs all of them into build/interop*
 #   make docs         regenerate docs/OPS.md and docs/CONFIG.md
 #   make deps         install the Debian packages that the build needs
 #   make install      PREFIX=/usr/local DESTDIR=
@@ -297,7 +298,7 @@ FUZZ_FLAGS := -std=c2x -O1 -g1 -D_GNU_SOURCE -Isrc -fno-omit-frame-pointer -fno-
 FUZZ_WRAPPED := $(addprefix -Wl$(comma)--wrap=,file_exists file_read file_read_at file_read_most_at file_open_at file_read_range \
                   trust_check trust_path hash_open hash_add hash_close hash_bytes)
 FUZZ_SOURCES := $(wildcard $(patsubst %,src/%/*.c,base config text data exchange present report tuning)) \
-                src/train/state_file.c src/train/runlog.c src/machine/machine_file.c src/machine/machine_best.c $(wildcard src/graph/*.c) \
+                src/train/state_file.c src/train/runlog.c src/machine/machine_file.c src/machine/machine_best.c $(wildcard src/graph/*.c src/model/*.c) \
                 $(if $(HAS_CUDA),src/backend/cuda/runtime/jit_cache.c)
 FUZZ_OBJECTS := $(patsubst %.c,build/fuzz/%.o,$(filter-out src/base/threads.c,$(FUZZ_SOURCES)))
 FUZZ_SHARED := $(patsubst %,build/fuzz/tests/fuzz/%.o,fuzz $(if $(FUZZER),,driver))
@@ -370,7 +371,9 @@ compare-pytorch: all
 check-gpu: all $(BUILD)/tests/backend/test_attention_gpu
 	$(Q)tools/check_gpu.sh
 check-interop: all
-	$(Q)tools/check_interop.sh --texts=100000
+	$(Q)tools/check_interop.sh tokenizer --texts=100000
+	$(Q)tools/check_interop.sh gpt2
+	$(Q)tools/check_interop.sh nanogpt
 deps:
 	$(Q)tools/install_deps.sh
 docs: all

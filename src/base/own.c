@@ -64,6 +64,11 @@ static const struct {
                          {"DONE", "", true},
                          {"model.safetensors"},
                          {"optimizer.safetensors"}}},
+    [OWN_MODEL] = {"model",
+                   {{"config.json", "{\n  \"architectures\": [", true},
+                    {"model.safetensors"},
+                    {"tokenizer.json"},
+                    {"tokenizer_config.json"}}},
 };
 
 static enum status file_begins(const struct dir *at, const char *name, const char *begin,

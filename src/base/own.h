@@ -14,6 +14,7 @@ enum own_folder {
     OWN_RUN,         /* a run directory */
     OWN_CHECKPOINTS, /* its folder ckpt */
     OWN_CHECKPOINT,  /* one in it; may be damaged, so state.json or DONE is enough */
+    OWN_MODEL,       /* a model for Hugging Face's programs */
 };
 enum own_file { OWN_PAGE, OWN_PICTURE, OWN_JUNIT, OWN_BENCH, OWN_PROFILE, OWN_TRACE };
 

@@ -45,7 +45,7 @@ static enum status check_variant(struct comparing *c, int i, struct arena *a)
 static enum status plan_variants(struct comparing *c, int argc, char **argv, struct arena *a)
 {
     TRY(variants_read(&c->of, argc, argv, a));
-    c->resume = c->of.config.train.init_from == INIT_RESUME;
+    c->resume = config_resumes(&c->of.config);
     if (c->resume && c->overwrite)
         return fail(ST_USAGE,
                     "--overwrite and --init_from=resume contradict each other; leave one out");

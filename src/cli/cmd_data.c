@@ -188,17 +188,32 @@ static void print_json(const struct request *r, const struct shown *x, struct ar
     str_release(&begins);
 }
 
-/* The one data set that strobe can download itself. */
-static bool is_shakespeare(const struct request *r)
+/* The two data sets that strobe can download itself, by their names in nanoGPT. */
+static bool is_shakespeare_char(const struct request *r)
 {
     return strcmp(r->name, "shakespeare_char") == 0;
+}
+
+static bool is_shakespeare(const struct request *r)
+{
+    return strcmp(r->name, "shakespeare") == 0;
+}
+
+/* What is not given for them. */
+static enum status fill_in(struct request *r, struct arena *a)
+{
+    if (!is_shakespeare(r) || r->from) return ST_OK;
+    if (r->fall_back)
+        return fail(ST_USAGE, "--fall_back is for shakespeare_char; give a text with --from FILE");
+    if (!r->tokenizer) r->tokenizer = "gpt2";
+    return source_shakespeare_path(&r->from, a);
 }
 
 /* A set of characters. */
 static enum status make_characters(const struct request *r, struct arena *a)
 {
     struct source_text t;
-    if (is_shakespeare(r))
+    if (is_shakespeare_char(r))
         TRY(source_shakespeare(&t, r->from, r->fall_back, a));
     else
         TRY(source_file(&t, r->from, a));
@@ -319,11 +334,12 @@ static enum status show(const struct request *r, bool made, struct arena *a)
     return st;
 }
 
-static enum status make_or_show(const struct request *r, struct arena *a)
+static enum status make_or_show(struct request *r, struct arena *a)
 {
     TRY(dataset_check_name(r->name));
     const char *folder = arena_printf(a, "%s/%s", r->data_dir, r->name);
-    bool exists = file_exists(folder), can_make = r->from || (is_shakespeare(r) && !r->tokenizer);
+    bool exists = file_exists(folder);
+    bool can_make = r->from || (is_shakespeare_char(r) && !r->tokenizer) || is_shakespeare(r);
     if (exists && !r->force) {
         const char *given = r->from        ? "from"
                             : r->fall_back ? "fall_back"
@@ -337,6 +353,7 @@ static enum status make_or_show(const struct request *r, struct arena *a)
                 folder, given);
         return show(r, false, a);
     }
+    if (can_make) TRY(fill_in(r, a));
     if ((r->force || r->tokenizer) && !can_make)
         return fail(ST_USAGE, "no text given for %s; add --from FILE", folder);
     if (can_make) TRY(make(r, a));

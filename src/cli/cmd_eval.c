@@ -1,15 +1,21 @@
 /* strobe eval: the losses of a checkpoint, estimated as during training, and what they are as
  * perplexities and as bits per byte of text. */
 #include "base/json.h"
+#include "base/log.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
+#include "data/source.h"
 #include "train/evaluator.h"
+#include "train/logits.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define DIGITS "0123456789"
 
 /* Of the text that the evaluated targets stand for; NAN: their texts are not known. */
 static double bits_per_byte(const struct evaluator *v, enum split split, double loss)
@@ -48,6 +54,46 @@ static void print_json(struct saved_run *s, const struct evaluator *v, const dou
         "batches", (json_int_t)s->config.train.eval_iters));
 }
 
+/* The ids of a file, separated by anything but digits, as `strobe tokenize` prints them. */
+static enum status read_ids(const struct saved_run *s, const char *file, struct arena *a,
+                            int32_t **ret, int64_t *ret_count)
+{
+    struct source_text t;
+    int64_t most = s->config.model.block_size, count = 0;
+    TRY(source_file(&t, file, a));
+    *ret = ARENA_NEW(a, int32_t, most);
+    for (const char *at = t.text + strcspn(t.text, DIGITS); *at; at += strcspn(at, DIGITS)) {
+        char *end;
+        long long id = strtoll(at, &end, 10);
+        if (id >= s->vocabulary.size)
+            return fail(ST_USAGE, "%s: id %.20s is not below the %d tokens of the model", file, at,
+                        s->vocabulary.size);
+        if (count == most)
+            return fail(ST_USAGE, "%s has more ids than the block_size of the model, %lld", file,
+                        (long long)most);
+        (*ret)[count++] = (int32_t)id;
+        at = end;
+    }
+    *ret_count = count;
+    return count ? ST_OK : fail(ST_USAGE, "%s has no ids; `strobe tokenize` prints some", file);
+}
+
+static enum status write_logits(struct saved_run *s, const char *ids_file, const char *path,
+                                struct arena *a)
+{
+    struct engine e;
+    int32_t *ids = NULL;
+    int64_t count = 0;
+    TRY(read_ids(s, ids_file, a, &ids, &count));
+    TRY(saved_engine(s, 1u << GRAPH_LOGITS, &e, a));
+    enum status st = logits_write(&e, ids, count, path, a);
+    engine_close(&e);
+    if (st == ST_OK)
+        log_info("%s: float32 (%lld,%d), the logits after each id", path, (long long)count,
+                 s->vocabulary.size);
+    return st;
+}
+
 /* `named`: the command line names the data set. */
 static enum status eval(struct saved_run *s, bool named, bool json, struct arena *a)
 {
@@ -57,7 +103,7 @@ static enum status eval(struct saved_run *s, bool named, bool json, struct arena
     double loss[SPLIT_COUNT];
     enum status st;
     TRY(dataset_open(&d, s->config.data.data_dir, s->config.data.dataset, a));
-    TRY_OUT(st, saved_check_data(&s->dir, &d, named, a));
+    TRY_OUT(st, saved_check_eval(s, &d, named, a));
     TRY_OUT(st, saved_engine(s, 1u << GRAPH_EVAL, &e, a));
     TRY_OUT(st, evaluator_init(&v, &e, &d, NULL, a));
     v.vocabulary = &d.vocabulary;
@@ -76,10 +122,16 @@ out:
 enum status cmd_eval(int argc, char **argv)
 {
     bool best = false, json = false;
+    const char *ids = NULL, *logits = NULL;
     const struct opt options[] = {
         {"best", OPT_FLAG, &best, NULL,
          "use the checkpoint with the lowest validation loss, not the last one"},
         {"json", OPT_FLAG, &json, NULL, "print the losses as JSON"},
+        {"ids", OPT_TEXT, &ids, "FILE",
+         "with --logits: the ids of one sequence, as strobe tokenize prints them; - is the "
+         "standard input"},
+        {"logits", OPT_TEXT, &logits, "FILE.npy",
+         "write the logits for --ids, float32 (ids, tokens), instead of a loss"},
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
@@ -88,6 +140,15 @@ enum status cmd_eval(int argc, char **argv)
     bool named = false;
     for (int i = 0; i < argc; i++) named |= !strncmp(argv[i], "--dataset=", 10);
     enum status st = run_word_open(&s, argc, argv, "eval", best, &a);
+    if (st == ST_OK && !ids != !logits)
+        st = fail(ST_USAGE, "--ids=FILE and --logits=FILE.npy belong together");
+    if (st == ST_OK && logits) {
+        st = write_logits(&s, ids, logits, &a);
+        arena_release(&a);
+        return st;
+    }
+    if (st == ST_OK && s.foreign && !named)
+        st = fail(ST_USAGE, "name a data set for %s, as in --dataset=NAME", s.foreign);
     if (st == ST_OK) st = eval(&s, named, json, &a);
     arena_release(&a);
     return st;

@@ -1,4 +1,4 @@
-/* strobe info: this build, this machine, and what can run on it. */
+/* strobe info: this build, this machine, and what can run on it; or what a model's file is. */
 #include "base/isa.h"
 #include "base/opt.h"
 #include "base/str.h"
@@ -6,7 +6,24 @@
 #include "check/ops_doc.h"
 #include "cli/command.h"
 #include "cli/version.h"
+#include "train/origin.h"
 #include "view/info_view.h"
+
+static enum status info_of(const char *word, bool json)
+{
+    struct arena a = {0};
+    struct str s = {0};
+    struct exchange_model m;
+    enum status st = origin_find(&m, word, &a);
+    if (st == ST_OK && json) command_print_json(exchange_json(&m));
+    if (st == ST_OK && !json) exchange_print(&m, &s);
+    if (st == ST_OK) {
+        exchange_close(&m);
+        command_print(&s);
+    }
+    arena_release(&a);
+    return st;
+}
 
 enum status cmd_info(int argc, char **argv)
 {
@@ -19,7 +36,8 @@ enum status cmd_info(int argc, char **argv)
         {0},
     };
     TRY(opt_parse(options, &argc, argv, NULL));
-    if (argc) return fail(ST_USAGE, "info takes only options; found %s", argv[0]);
+    if (argc > 1) return fail(ST_USAGE, "info takes one file or folder; found %s, too", argv[1]);
+    if (argc) return info_of(argv[0], json);
     struct str s = {0};
     if (ops) {
         ops_doc_print(&s);

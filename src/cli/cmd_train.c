@@ -296,10 +296,9 @@ static enum status run_request(const struct request *r, struct arena *a)
     struct trainer t;
     config_init(&c);
     if (r->run >= 0) TRY(read_overrides(&c, r, a));
-    bool continues = r->run >= 0 && c.train.init_from == INIT_RESUME &&
-                     !strcmp(c.train.out_dir, r->word[r->run]);
+    bool continues = r->run >= 0 && config_resumes(&c) && !strcmp(c.train.out_dir, r->word[r->run]);
     if (!continues) TRY(read_config(&c, r, a));
-    bool resume = c.train.init_from == INIT_RESUME;
+    bool resume = config_resumes(&c);
     if (r->overwrite && resume)
         return fail(ST_USAGE,
                     "--overwrite and --init_from=resume contradict each other; leave one out");

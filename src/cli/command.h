@@ -72,6 +72,7 @@ enum status cmd_compare(int argc, char **argv);
 enum status cmd_config(int argc, char **argv);
 enum status cmd_data(int argc, char **argv);
 enum status cmd_eval(int argc, char **argv);
+enum status cmd_export(int argc, char **argv);
 enum status cmd_graph(int argc, char **argv);
 enum status cmd_help(int argc, char **argv);
 enum status cmd_info(int argc, char **argv);

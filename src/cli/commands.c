@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
+#include "train/origin.h"
 #include "view/ceilings.h"
 
 #include <stdio.h>
@@ -28,6 +29,8 @@ static const struct command commands[] = {
      NULL, "strobe tokenize --tokenizer=gpt2 book.txt"},
     {"detokenize", cmd_detokenize, "--tokenizer=gpt2|FOLDER [FILE]", "turn ids back into text",
      NULL, "strobe detokenize --tokenizer=gpt2 ids.txt"},
+    {"export",  cmd_export,  "RUN|CKPT|MODEL --to=hf|nanogpt", "write a model for other programs: a folder that Hugging Face's transformers opens, or nanoGPT's ckpt.pt",
+     NULL, "strobe export runs/shakespeare_char_cpu --to=hf"},
     {"compare", cmd_compare, "CONFIG|RUN --key=a,b [--key=value ...]", "train once for each value and compare the runs",
      NULL, "strobe compare configs/shakespeare_char_cpu.conf --flash=false,true --max_iters=200"},
     {"report",  cmd_report,  "RUN|FILE ...",                   "tables, curves and kernels of runs, profiles, and results of bench and lab",
@@ -54,7 +57,7 @@ static const struct command commands[] = {
      NULL, "strobe lab copy"},
     {"config",  cmd_config,  "[CONFIG|RUN] [--key=value ...]",     "show the values that a run would have",
      NULL, "strobe config configs/shakespeare_char_cpu.conf --n_layer=8"},
-    {"info",    cmd_info,    "",                               "show this build, this machine, and what can run here",
+    {"info",    cmd_info,    "[MODEL]",                        "show this build, this machine, and what can run here; or what a model is: a run, a checkpoint, a folder of Hugging Face, nanoGPT's ckpt.pt",
      NULL, "strobe info --json"},
     {"version", cmd_version, "",                               "show the version",
      NULL, "strobe version"},
@@ -198,6 +201,32 @@ static enum status read_named(struct config *c, const char *path, struct arena *
     return ST_OK;
 }
 
+static enum status read_words(struct config *c, const char *path, int argc, char **argv,
+                              struct arena *a)
+{
+    if (path) TRY(read_named(c, path, a));
+    for (int i = 0; i < argc; i++)
+        if (argv[i] != path) TRY(config_set(c, argv[i], a));
+    return ST_OK;
+}
+
+/* The keys of the model follow the weights that init_from names, unless they are set. */
+static enum status follow_origin(struct config *c, const char *path, int argc, char **argv,
+                                 struct arena *a)
+{
+    const char *origin = config_origin(c);
+    struct config_model model;
+    if (!origin) return ST_OK;
+    TRY(file_check_place("init_from", origin));
+    enum status st = origin_config(origin, &model, a);
+    if (st == ST_USAGE) return fail_in(st, "init_from is scratch, resume, a run or a model");
+    TRY(st);
+    config_init(c);
+    c->model = model;
+    TRY(read_words(c, path, argc, argv, a));
+    return origin_check_keys(origin, &model, c);
+}
+
 enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
                                 struct arena *a)
 {
@@ -214,10 +243,8 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
         return fail(
             ST_USAGE,
             "no configuration given; name one, for example configs/shakespeare_char_cpu.conf");
-    if (path) TRY(read_named(c, path, a));
-    for (int i = 0; i < argc; i++)
-        if (argv[i] != path) TRY(config_set(c, argv[i], a));
-    return ST_OK;
+    TRY(read_words(c, path, argc, argv, a));
+    return follow_origin(c, path, argc, argv, a);
 }
 
 enum status command_read_size(const char *option, const char *text, int64_t *ret)

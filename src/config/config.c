@@ -307,6 +307,17 @@ enum status config_set(struct config *c, const char *text, struct arena *a)
     return key_set(c, key, length, value, true, a);
 }
 
+bool config_resumes(const struct config *c)
+{
+    return !strcmp(c->train.init_from, INIT_RESUME);
+}
+
+const char *config_origin(const struct config *c)
+{
+    bool random = !strcmp(c->train.init_from, INIT_SCRATCH);
+    return random || config_resumes(c) ? NULL : c->train.init_from;
+}
+
 bool config_is_override(const char *text)
 {
     return text[0] == '-' || text[strcspn(text, "=/")] == '=';
@@ -340,6 +351,9 @@ enum status config_check(const struct config *c)
         return fail(ST_USAGE, "%s is empty; set it to a folder, or remove the key",
                     *t->out_dir ? "data_dir" : "out_dir");
     TRY(file_check_place("out_dir", t->out_dir));
+    TRY(file_check_place("init_from", t->init_from));
+    if (!*t->init_from)
+        return fail(ST_USAGE, "init_from is empty; the value for random weights is scratch");
     TRY(file_check_place("data_dir", c->data.data_dir));
     if (c->data.batch_size * m->block_size > INT32_MAX)
         return fail(ST_USAGE,

@@ -48,7 +48,6 @@ enum { RECOMPUTE_MOST = 1024 }; /* blocks */
 /* The table of optimizers, in engine/optimizer.c, has this order. */
 enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_COUNT };
 extern const char *const optimizer_words[]; /* "adamw" ...; ends with NULL */
-enum init_from { INIT_SCRATCH, INIT_RESUME };
 
 enum { CONFIG_AUTO = -1 }; /* a number that config_choose sets */
 
@@ -74,9 +73,13 @@ struct config_data {
     int64_t batch_size;
 };
 
+#define INIT_SCRATCH "scratch"
+#define INIT_RESUME  "resume"
+
 struct config_train {
-    const char *out_dir; /* the run directory */
-    enum init_from init_from;
+    const char *out_dir;   /* the run directory */
+    const char *init_from; /* INIT_SCRATCH, INIT_RESUME, or whose weights: a name or a path */
+    bool init_weights_only;
     int64_t seed;
     int64_t max_iters, eval_interval, eval_iters, log_interval;
     int64_t sample_interval; /* of telemetry, milliseconds; 0: no samples */
@@ -120,6 +123,11 @@ struct config {
     uint64_t ignored; /* which of nanoGPT's keys without meaning here were set (nanogpt.c) */
 };
 
+/* Whether the run in out_dir is continued. */
+bool config_resumes(const struct config *c);
+/* The weights that a new run begins with, as the user named them; NULL: random ones, or those of
+ * the run that is continued. */
+const char *config_origin(const struct config *c);
 /* Sets every member to the default of the table. */
 void config_init(struct config *c);
 /* Reads a file into `c`; keys that the file does not set keep their values. Strings live in `a`.

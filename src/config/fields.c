@@ -19,7 +19,6 @@ static const char *const replays[] = {"false", "true", "auto", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
 const char *const optimizer_words[] = {"adamw", "sgd", NULL};
 _Static_assert(COUNT_OF(optimizer_words) == OPTIMIZER_COUNT + 1, "one word for each optimizer");
-static const char *const inits[] = {"scratch", "resume", NULL};
 static const char *const pads[] = {"auto", "0", "64", "128", NULL};
 
 /* The offset of a member, which must have this type: a row of the wrong kind does not compile. */
@@ -65,7 +64,7 @@ const struct field fields[] = {
     ENUM("gelu",           model.gelu,           M, "erf",      enum gelu, gelus, "erf: exact; tanh: GPT-2's approximation"),
     INT ("d_ff",           model.d_ff,           M, "0",        0, 262144,       "hidden width (gate and up channels) of the feed-forward layer of cs336; 0: 4 n_embd"),
     REAL("rope_theta",     model.rope_theta,     M, "10000",    1, MOST,         "base of the rotary position embedding of cs336"),
-    INT ("vocab_size",     model.vocab_size,     M, "0",        0, 1048576,      "rows of the token embedding, at least as many as the data set has tokens; models that are only timed use random tokens below it; 0: as many as the data set has"),
+    INT ("vocab_size",     model.vocab_size,     M, "0",        0, 1048576,      "tokens of the model, at least as many as the data set has; the others are never seen, but take part in the softmax, as in nanoGPT; models that are only timed use random tokens below it; 0: as many as the data set has"),
     PICK("pad_vocab",      model.pad_vocab,      M, "auto",     pads,            "round the vocabulary up to a multiple of this number; 0: no padding; auto: 64 on a GPU, else 0"),
 
     TEXT("dataset",        data.dataset,         R, "shakespeare_char",          "data set to train on: the name of a folder in data_dir"),
@@ -73,7 +72,8 @@ const struct field fields[] = {
     INT ("batch_size",     data.batch_size,      0, "12",       1, BATCH_SIZE_MOST, "sequences per micro-batch"),
 
     TEXT("out_dir",        train.out_dir,        P, "runs/out",                  "run directory"),
-    ENUM("init_from",      train.init_from,      P, "scratch",  enum init_from, inits, "scratch: start a new run; resume: continue from the last checkpoint in out_dir"),
+    TEXT("init_from",      train.init_from,      P, "scratch",                   "scratch: random weights; resume: continue the run in out_dir from its last checkpoint; else the weights that a new run begins with: gpt2, gpt2-medium, gpt2-large or gpt2-xl, a folder of Hugging Face, nanoGPT's ckpt.pt, a run or a checkpoint. The keys of the model follow the file"),
+    BOOL("init_weights_only", train.init_weights_only, P, "false",              "of a run, a checkpoint or ckpt.pt, init_from takes the weights alone, not its iteration and the state of its optimizer"),
     INT ("seed",           train.seed,           R, "1337",     0, 4294967295,   "seed of all random numbers"),
     INT ("max_iters",      train.max_iters,      0, "600000",   0, MOST,         "number of training steps"),
     INT ("eval_interval",  train.eval_interval,  0, "2000",     1, MOST,         "steps between evaluations; each also saves a checkpoint"),

@@ -9,7 +9,7 @@
  * table of keys. */
 struct word {
     const char *key;
-    const char *value;  /* whatever its case; "gpt2*": all that begin so; NULL: any other value */
+    const char *value;  /* whatever its case; NULL: any other value */
     const char *as;     /* the value in Strobe; "": the key means nothing here; NULL: refused */
     const char *advice; /* why it is refused, and what to write instead */
 };
@@ -48,16 +48,7 @@ static const struct word words[] = {
     {"d_model", NULL, NULL, "d_model is called n_embd here"},
     {"num_layers", NULL, NULL, "num_layers is called n_layer here"},
     {"num_heads", NULL, NULL, "num_heads is called n_head here"},
-    {"init_from", "gpt2*", NULL,
-     "init_from is scratch or resume; published weights of GPT-2 cannot be loaded"},
 };
-
-static bool is_value(const char *pattern, const char *value)
-{
-    size_t n = strlen(pattern);
-    if (pattern[n - 1] == '*') return !strncasecmp(pattern, value, n - 1);
-    return !strcasecmp(pattern, value);
-}
 
 static bool is_key(const struct word *w, const char *key, int64_t length)
 {
@@ -94,7 +85,7 @@ enum status nanogpt_take(const char *key, int64_t length, const char **value)
     for (int i = 0; i < COUNT_OF(words); i++) {
         const struct word *w = &words[i];
         if (!is_key(w, key, length)) continue;
-        if (w->value && !is_value(w->value, *value)) continue;
+        if (w->value && strcasecmp(w->value, *value)) continue;
         if (!w->as) return fail(ST_USAGE, "%s", w->advice);
         *value = w->as;
         return ST_OK;

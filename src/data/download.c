@@ -26,11 +26,16 @@ struct receiver {
     bool shown, too_long;
 };
 
+static int64_t most_bytes(const struct remote_file *f)
+{
+    return f->bytes + (f->about ? f->bytes / 100 : 0);
+}
+
 static size_t receive(char *data, size_t size, size_t count, void *user)
 {
     struct receiver *r = user;
     size_t n = size * count;
-    r->too_long = r->bytes + (int64_t)n > r->expected->bytes;
+    r->too_long = r->bytes + (int64_t)n > most_bytes(r->expected);
     if (r->too_long) return 0; /* makes libcurl abort the transfer */
     hash_add(r->hash, data, (int64_t)n);
     r->bytes += (int64_t)n;
@@ -65,7 +70,7 @@ static enum status check_download(const struct receiver *r, CURLcode code, const
     if (r->too_long)
         return fail(ST_FORMAT,
                     "%s is longer than the expected %lld bytes; the download was rejected", f->url,
-                    (long long)f->bytes);
+                    (long long)most_bytes(f));
     if (code != CURLE_OK)
         return fail(ST_IO, "%s: %s", f->url, error[0] ? error : curl_easy_strerror(code));
     if (strcmp(digest, f->sha256) != 0)

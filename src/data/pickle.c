@@ -411,7 +411,7 @@ static enum status import_values(struct machine *m)
     struct pickle_value *v;
     TRY(top(m, 2, &v));
     if (v[0].type != PICKLE_TEXT || v[1].type != PICKLE_TEXT)
-        return fail_at(m, "the name of an import is not a text");
+        return fail_at(m, "the name of an import is not text");
     m->stack.count -= 2;
     return push_name(m, v[0].text, v[0].number, v[1].text, v[1].number);
 }

@@ -134,11 +134,13 @@ static bool read_cached(struct source_text *t, const char *path, struct arena *a
     return true;
 }
 
+static const char shakespeare_name[] = "tinyshakespeare.txt";
+
 static enum status read_downloaded(struct source_text *t, struct arena *a)
 {
-    const char *folder = file_cache_folder(a);
+    const char *path, *folder = file_cache_folder(a);
     if (!folder) return fail(ST_IO, "there is no folder for the cache: HOME is not set");
-    const char *path = arena_printf(a, "%s/tinyshakespeare.txt", folder);
+    path = arena_printf(a, "%s/%s", folder, shakespeare_name);
     if (read_cached(t, path, a)) return ST_OK;
     TRY(file_make_dirs(folder));
     TRY(download(&tiny_shakespeare, path));
@@ -171,6 +173,15 @@ static enum status read_bible(struct source_text *t, struct arena *a)
                                   .from = "the King James Bible of Debian's bible-kjv"};
     str_release(&s);
     return st;
+}
+
+enum status source_shakespeare_path(const char **ret, struct arena *a)
+{
+    struct source_text t;
+    enum status st = read_downloaded(&t, a);
+    if (st != ST_OK) return fail_in(st, "no Tiny Shakespeare; give a text with --from FILE");
+    *ret = arena_printf(a, "%s/%s", file_cache_folder(a), shakespeare_name);
+    return ST_OK;
 }
 
 enum status source_shakespeare(struct source_text *t, const char *from, bool fall_back,

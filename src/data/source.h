@@ -23,5 +23,7 @@ void source_newlines(struct source_text *t, bool convert, struct arena *a);
  * cached. With `fall_back`, without network: the King James Bible of Debian's bible-kjv. */
 enum status source_shakespeare(struct source_text *t, const char *from, bool fall_back,
                                struct arena *a);
+/* The same text in the cache or downloaded: its path there. */
+enum status source_shakespeare_path(const char **ret, struct arena *a);
 
 #endif

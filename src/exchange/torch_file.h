@@ -1,5 +1,5 @@
-/* torch_file.h - reads the files that torch.save writes since PyTorch 1.6: zip files with a pickle,
- * PREFIX/data.pkl, and the bytes of each storage, PREFIX/data/KEY.
+/* torch_file.h - reads the files that torch.save writes since PyTorch 1.6: a zip file with a
+ * pickle, PREFIX/data.pkl, and the bytes of each storage, PREFIX/data/KEY.
  *
  * Nothing in a file is run (data/pickle.h), and no file is trusted. ST_FORMAT, ST_UNSUPPORTED and
  * ST_IO name the file and what to do. */

@@ -74,8 +74,7 @@ void model_init(struct model *m, const struct config_model *config, int64_t voca
                 struct arena *a)
 {
     *m = (struct model){.def = model_def(config), .config = *config, .seed = seed};
-    m->vocab = m->padded_vocab = vocab;
-    if (config->vocab_size > vocab) m->padded_vocab = config->vocab_size;
+    m->vocab = m->padded_vocab = max_i64(vocab, config->vocab_size);
     struct model_parameters p = {m, a, 0};
     m->def->lay_out(m, &p);
     assign_offsets(m);

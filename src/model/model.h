@@ -27,8 +27,9 @@ struct model {
     const struct model_def *def;
     struct config_model config;
     uint32_t seed;
-    int64_t vocab;        /* token ids (or class ids) are below it; 0: the model has no ids */
-    int64_t padded_vocab; /* rows of its tables; rows from `vocab` on are padding */
+    int64_t vocab; /* token ids (or class ids) are below it: those of the data set, or more if
+                             vocab_size says so; 0: the model has no ids */
+    int64_t padded_vocab;        /* rows of its tables; rows from `vocab` on are padding */
     struct parameter *parameter; /* those with weight decay come first in the range */
     int parameters;
     int64_t elements; /* of the whole range, including padding */

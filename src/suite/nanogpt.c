@@ -59,7 +59,7 @@ static enum status is_resumed(const struct suite_request *r, bool *ret, struct a
 {
     struct config c;
     TRY(suite_config(r, NULL, "", NULL, &c, a));
-    *ret = c.train.init_from == INIT_RESUME;
+    *ret = config_resumes(&c);
     return ST_OK;
 }
 

@@ -56,7 +56,7 @@ enum status disk_check(struct trainer *t)
     char need[32], each[32], room[32] = "an unknown amount";
     TRY(existing(&t->run.dir, &there, &taken));
     int64_t kept = ceil_div(left, c->eval_interval);
-    if (c->init_from == INIT_RESUME) kept += there;
+    if (config_resumes(t->config)) kept += there;
     kept = min_i64(kept, KEPT_MOST);
     int64_t total = kept * one + left / c->log_interval * LINE + TEXTS, space = INT64_MAX;
     if (fstatvfs(t->run.dir.fd, &fs) == 0 && fs.f_blocks) {

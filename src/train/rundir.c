@@ -213,11 +213,9 @@ enum status rundir_identity(const struct dir *dir, struct arena *a, const char *
 
 enum status rundir_write_config(const struct dir *dir, const struct config *c, const char *identity)
 {
-    struct config kept = *c;
-    kept.train.init_from = INIT_SCRATCH;
     struct str s = {0};
     str_printf(&s, "%s%s\n\n", identity_mark, identity);
-    config_print(&kept, &s);
+    config_print(c, &s);
     enum status st = rundir_write_text(dir, "config.conf", str_text(&s));
     str_release(&s);
     return st;

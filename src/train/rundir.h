@@ -77,8 +77,8 @@ enum status rundir_clear(const struct dir *dir);
 /* Removes the files that only a finished run has. */
 enum status rundir_reopen(const struct dir *dir);
 
-/* config.conf: all keys, to train the same run again; init_from is written as "scratch". The
- * identity of the run is its first line, a comment. */
+/* config.conf: all keys, to train the same run again. The identity of the run is its first line, a
+ * comment. */
 enum status rundir_write_config(const struct dir *dir, const struct config *c,
                                 const char *identity);
 /* Reads that identity; NULL: there is none. */

@@ -7,9 +7,11 @@
 #include "data/meta.h"
 #include "engine/device.h"
 #include "engine/weights.h"
+#include "train/origin.h"
 #include "train/rundir.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,6 +65,17 @@ enum status saved_check_data(const struct dir *run, const struct dataset *d, boo
         "not %.12s...): recreate it from the text of that run, or train another run; "
         "`strobe eval` takes it as it is if --dataset names it",
         d->name, run->path, d->sha256[SPLIT_TRAIN], m.split[SPLIT_TRAIN].sha256);
+}
+
+enum status saved_check_eval(const struct saved_run *s, const struct dataset *d, bool named,
+                             struct arena *a)
+{
+    if (!s->foreign) return saved_check_data(&s->dir, d, named, a);
+    if (d->vocabulary.size > s->vocabulary.size)
+        return fail(ST_USAGE,
+                    "data set %s has %d tokens, but %s only %d: make it with its tokenizer",
+                    d->name, d->vocabulary.size, s->foreign, s->vocabulary.size);
+    return ST_OK;
 }
 
 static void print_difference(void *user, const char *key, const char *in_checkpoint,
@@ -144,10 +157,24 @@ static enum status look(const char *path, bool *ret_is_dir, bool *ret_has_state,
                        : ST_OK;
 }
 
+static enum status open_foreign(struct saved_run *s, const char *word, bool best, struct arena *a)
+{
+    struct exchange_model m;
+    if (best) return fail(ST_USAGE, "%s is a single model: leave out --best", word);
+    TRY(exchange_open(&m, word, a));
+    *s = (struct saved_run){.run_dir = word, .foreign = word, .config = m.config};
+    snprintf(s->checkpoint.path, sizeof s->checkpoint.path, "%s", m.path);
+    s->checkpoint.state.iter = m.iter;
+    enum status st = exchange_vocabulary(&m, &s->vocabulary, a);
+    exchange_close(&m);
+    return st;
+}
+
 enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a)
 {
     bool is_dir, is_checkpoint;
     TRY(look(path, &is_dir, &is_checkpoint, a));
+    if (!is_checkpoint && exchange_is(path, a)) return open_foreign(s, path, best, a);
     *s = (struct saved_run){.run_dir = is_checkpoint ? arena_printf(a, "%s/../..", path) : path,
                             .searched = !is_checkpoint,
                             .best = best};
@@ -159,8 +186,8 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
     }
     if (!has_config && !has_ckpt)
         return fail(ST_USAGE,
-                    "%s is neither a run directory nor a checkpoint in one: `strobe train` creates "
-                    "runs",
+                    "%s is neither a run directory nor a checkpoint in one, nor a model of another "
+                    "program (gpt2, a folder of Hugging Face): `strobe train` creates runs",
                     path);
     if (is_checkpoint && best)
         return fail(ST_USAGE,
@@ -174,9 +201,22 @@ enum status saved_override(struct saved_run *s, int words, char *const *word, st
 {
     struct config before = s->config;
     for (int i = 0; i < words; i++) TRY(config_set(&s->config, word[i], a));
+    if (s->foreign) TRY(device_choose(&s->config, NULL, false));
     device_adapt(&s->config, &before);
     TRY(model_check(&s->config));
+    if (s->foreign) return origin_check_keys(s->foreign, &before.model, &s->config);
     return saved_check_keys(&before, &s->config, false, s->run_dir);
+}
+
+static enum status load_foreign(const struct saved_run *s, struct engine *e,
+                                const struct weights_tensor *tensors, struct arena *a)
+{
+    struct exchange_model m;
+    int64_t iter;
+    TRY(exchange_open(&m, s->foreign, a));
+    enum status st = origin_load(&m, e, tensors, &iter);
+    exchange_close(&m);
+    return st;
 }
 
 /* A training removes checkpoints while they are read: then the next one is taken. */
@@ -200,8 +240,9 @@ enum status saved_engine(struct saved_run *s, unsigned kinds, struct engine *ret
     threads_set(c->plan.threads);
     TRY(engine_open(ret_engine, c, s->vocabulary.size, kinds, device_backend(c), a));
     const struct weights_tensor *tensors = weights_tensors(ret_engine, a);
-    enum status st = load(s, tensors, ret_engine->program.model.parameters, a);
-    if (st == ST_OK) st = weights_bring(ret_engine, tensors);
+    enum status st = s->foreign ? load_foreign(s, ret_engine, tensors, a)
+                                : load(s, tensors, ret_engine->program.model.parameters, a);
+    if (st == ST_OK && !s->foreign) st = weights_bring(ret_engine, tensors);
     if (st != ST_OK) engine_close(ret_engine);
     return st;
 }

@@ -1,4 +1,5 @@
-/* saved.h - loads a run from its directory: configuration, weights, vocabulary. */
+/* saved.h - loads a trained model: configuration, weights, vocabulary. It is a run in its
+ * directory, or a model of another program (exchange/exchange.h). */
 #ifndef TRAIN_SAVED_H
 #define TRAIN_SAVED_H
 
@@ -9,6 +10,7 @@
 
 struct saved_run {
     const char *run_dir;
+    const char *foreign; /* the model of another program, as the user named it; NULL: it is a run */
     struct config
         config;     /* the checkpoint's; overrides may change keys that do not define the model */
     struct dir dir; /* of the run, by path; `checkpoint` refers to it */
@@ -19,7 +21,9 @@ struct saved_run {
 };
 
 /* Opens a run directory with its last checkpoint (`best`: the one with the lowest validation loss),
- * or a single checkpoint such as runs/NAME/ckpt/000500. */
+ * a single checkpoint such as runs/NAME/ckpt/000500, or a model of another program, whose tokenizer
+ * is its own, GPT-2's if it has as many tokens, or unknown. `checkpoint` then has the path and the
+ * iteration alone. */
 enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a);
 /* The configuration that the checkpoint was trained with, which its digests protect. ST_USAGE if
  * the checkpoint is of another run. Warns of every key that has another value in the run's
@@ -37,6 +41,10 @@ enum status saved_engine(struct saved_run *s, unsigned kinds, struct engine *ret
 /* ST_USAGE if the data set is not that of the run by its vocabulary.json: the vocabulary or,
  * unless `other_text`, its tokens differ. Warns if other tokens are accepted. */
 enum status saved_check_data(const struct dir *run, const struct dataset *d, bool other_text,
+                             struct arena *a);
+/* The same for what was opened; of a model of another program ST_USAGE if the data set has more
+ * tokens. */
+enum status saved_check_eval(const struct saved_run *s, const struct dataset *d, bool named,
                              struct arena *a);
 /* ST_USAGE if the configurations differ in a key that defines the model or, if `training` is set,
  * in one that defines the training. */

@@ -518,6 +518,17 @@ static enum status advise(const struct trainer *t, enum status st)
                 reason_bytes(t), first.message, (long long)t->saved, t->run_word);
 }
 
+/* Generates the samples while the last checkpoint is being written, which matters more. */
+static enum status finish_run(struct trainer *t)
+{
+    struct failure why;
+    enum status sampled = trainer_write_samples(t);
+    fail_keep(&why);
+    TRY(finish_late_save(t));
+    if (sampled != ST_OK) fail_restore(&why);
+    return sampled;
+}
+
 enum status trainer_run(struct trainer *t)
 {
     spend(t, WALL_STARTUP, t->claimed_ns);
@@ -527,17 +538,14 @@ enum status trainer_run(struct trainer *t)
     interrupt_catch();
     open_gauge(t);
     enum status st = loop(t);
-    if (st == ST_OK)
-        st = finish_late_save(t);
-    else
-        finish_save_after(t);
-    st = advise(t, st);
+    if (st != ST_OK) finish_save_after(t);
     progress_end(&t->progress);
     stop_clock(t);
+    if (st == ST_OK) st = finish_run(t);
+    st = advise(t, st);
     trainer_summarize(t);
     gauge_close(t->gauge);
     t->gauge = NULL;
-    if (st == ST_OK) st = trainer_write_samples(t);
     note_end(t, st);
     t->summary.complete = st == ST_OK;
     trainer_summarize_wall(t);

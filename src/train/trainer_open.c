@@ -9,6 +9,7 @@
 #include "engine/environment.h"
 #include "engine/weights.h"
 #include "train/disk.h"
+#include "train/origin.h"
 #include "train/saved.h"
 
 #include <math.h>
@@ -181,6 +182,25 @@ static enum status continue_run(struct trainer *t, bool changed)
     return rundir_reopen(&t->run.dir);
 }
 
+/* Takes the weights that init_from names, and the state of the training that left them. */
+static enum status load_origin(struct trainer *t)
+{
+    struct learner *l = &t->learner;
+    struct exchange_model m;
+    if (!config_origin(t->config)) return ST_OK;
+    TRY(origin_open(&m, t->config, &l->dataset.vocabulary, t->arena));
+    enum status st = origin_load(&m, &l->engine, t->tensors, &t->iter);
+    exchange_close(&m);
+    TRY(st);
+    t->begun = t->iter;
+    if (t->iter)
+        log_info("beginning with the weights and the optimizer's state of %s, at iteration %lld",
+                 m.path, (long long)t->iter);
+    else
+        log_info("beginning with the weights of %s", m.path);
+    return ST_OK;
+}
+
 static enum status begin(struct trainer *t, bool changed, const struct environment *environment)
 {
     const struct config *c = t->config;
@@ -188,10 +208,11 @@ static enum status begin(struct trainer *t, bool changed, const struct environme
     TRY(evaluator_init(&t->evaluator, &l->engine, &l->dataset, &l->hooks, t->arena));
     t->facts = facts_of(&l->engine.program);
     t->tensors = weights_tensors(&l->engine, t->arena);
-    if (c->train.init_from == INIT_RESUME) {
+    if (config_resumes(c)) {
         TRY(continue_run(t, changed));
         if (t->finished) return ST_OK;
     } else {
+        TRY(load_origin(t));
         TRY(disk_check(t));
         t->wrote = true;
         TRY(rundir_clear(&t->run.dir));
@@ -201,13 +222,22 @@ static enum status begin(struct trainer *t, bool changed, const struct environme
     return write_dir(t, environment);
 }
 
-/* The data is then found from any folder. */
+static void make_absolute(const char **path, struct arena *a)
+{
+    char *found = realpath(*path, NULL);
+    if (found) *path = arena_strdup(a, found);
+    free(found);
+}
+
+/* What the run stores finds the data and the weights it began with from any folder, and after it
+ * was continued. */
 static void store_places(struct trainer *t)
 {
+    const char **origin = &t->stored.train.init_from;
     t->stored = *t->config;
-    char *found = realpath(t->config->data.data_dir, NULL);
-    if (found) t->stored.data.data_dir = arena_strdup(t->arena, found);
-    free(found);
+    make_absolute(&t->stored.data.data_dir, t->arena);
+    if (config_origin(t->config)) make_absolute(origin, t->arena);
+    if (config_resumes(t->config)) *origin = t->before ? t->before->train.init_from : INIT_SCRATCH;
 }
 
 /* What the run began with: its settings but for max_iters and places, and its data. A resumed one
@@ -218,11 +248,11 @@ static enum status identify(struct trainer *t)
     struct config c = *t->config;
     char digest[HASH_HEX];
     if (t->found) t->identity = t->last.state.run;
-    if (!t->identity && c.train.init_from == INIT_RESUME)
+    if (!t->identity && config_resumes(&c))
         TRY(rundir_identity(&t->run.dir, t->arena, &t->identity));
     if (t->identity) return ST_OK;
     c.train.max_iters = 0;
-    c.train.init_from = INIT_SCRATCH;
+    if (!config_origin(&c)) c.train.init_from = INIT_SCRATCH;
     c.train.out_dir = c.data.data_dir = "";
     config_print(&c, &s);
     for (int i = 0; i < SPLIT_COUNT; i++) str_append(&s, t->learner.dataset.sha256[i]);
@@ -265,7 +295,7 @@ enum status trainer_begin(struct trainer *t, const struct config *c,
 enum status trainer_open(struct trainer *t, const struct config *c, const struct trainer_options *o,
                          struct arena *a)
 {
-    bool resume = c->train.init_from == INIT_RESUME;
+    bool resume = config_resumes(c);
     TRY(trainer_claim(t, c->train.out_dir, resume, o->overwrite, a));
     return trainer_begin(t, c, o->environment);
 }

@@ -136,7 +136,6 @@ static void test_words_of_nanogpt(void **state)
     assert_advice("eval_only = True\n", "`strobe eval RUN`");
     assert_advice("dtype = float16\n", "use dtype=bfloat16");
     assert_advice("device = mps\n", "write --device=cpu");
-    assert_advice("init_from = gpt2-xl\n", "published weights of GPT-2 cannot be loaded");
     assert_advice("lr = 1e-3\n", "lr is called learning_rate here");
     assert_advice("context_length = 256\n", "context_length is called block_size here");
     assert_refused("out_dir = 'open\n",

@@ -331,7 +331,7 @@ static void test_torch_refusals(void **state)
         PICKLE("c\n\n.", "byte 2 imports ., which"),
         PICKLE("ctorch\nFloatStorage", "in the middle of an instruction"),
         PICKLE("ctorch", "in the middle of an instruction"),
-        PICKLE("K\x01\x8c\x01x\x93.", "the name of an import is not a text"),
+        PICKLE("K\x01\x8c\x01x\x93.", "the name of an import is not text"),
         PICKLE("\x8c\x01x\x93.", "an instruction lacks values"),
         PICKLE("(\x8c\x01x\x93.", "a mark is no value"),
         PICKLE("\x8c\x02os\x85R.", "an instruction lacks values"),

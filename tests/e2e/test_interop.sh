@@ -10,7 +10,7 @@ vocabulary=${STROBE_GPT2:-../shared/data/gpt2}
     skip "tiktoken and tokenizers are not installed (make check-interop)"
 [ -f "$vocabulary/vocab.json" ] && [ -f "$vocabulary/merges.txt" ] ||
     skip "there is no vocabulary of GPT-2 (STROBE_GPT2)"
-compare() { tools/check_interop.sh --code-points=50000 --texts="$@" >"$work/log" 2>&1; }
+compare() { tools/check_interop.sh tokenizer --code-points=50000 --texts="$@" >"$work/log" 2>&1; }
 
 compare 2000 --strobe="$STROBE" || fail "$(cat "$work/log")"
 [ "$(grep -c '2782 of 2782 texts' "$work/log")" = 3 ] || fail "$(cat "$work/log")"
@@ -25,6 +25,8 @@ chmod +x "$work/wrong"
 if compare 20 --strobe="$work/wrong"; then fail "a wrong id is not seen: $(cat "$work/log")"; fi
 grep -q 'tiktoken.* 801 of 802 texts have equal ids' "$work/log" || fail "$(cat "$work/log")"
 
-if STROBE_GPT2=$work/none tools/check_interop.sh >"$work/log" 2>&1; then fail "no vocabulary"; fi
+if STROBE_GPT2=$work/none tools/check_interop.sh tokenizer >"$work/log" 2>&1; then
+    fail "no vocabulary"
+fi
 grep -q 'none has no vocab.json; set STROBE_GPT2' "$work/log" || fail "$(cat "$work/log")"
 echo ok

@@ -1,4 +1,4 @@
-/* A file that PyTorch wrote, files that torch_write.c writes, and files that deserve no trust. */
+/* A file that PyTorch wrote, files that torch_write.c writes, and files not to be trusted. */
 #include "exchange/torch_file.h"
 
 #include "../support/workdir.h"
@@ -336,8 +336,7 @@ static const struct {
     TENSOR(START FLOATS "K\0K\2\x85J\xff\xff\xff\xff\x85tR.", ST_FORMAT,
            "x has a shape or strides"),
     TENSOR(START FLOATS "K\0N\x85K\1\x85tR.", ST_FORMAT, "x has a shape or strides"),
-    TENSOR(START FLOATS "J\xff\xff\xff\xff))tR.", ST_FORMAT,
-           "x has an offset that is not a number"),
+    TENSOR(START FLOATS "J\xff\xff\xff\xff))tR.", ST_FORMAT, "x has an offset that is not a number"),
     TENSOR(START FLOATS "\x8a\x08\0\0\0\0\0\0\0\x40))tR.", ST_FORMAT, "reaches beyond its storage"),
     TENSOR(START FLOATS "K\0\x8a\x08\0\0\0\0\0\0\0\x40\x85K\1\x85tR.", ST_FORMAT,
            "reaches beyond its storage"),

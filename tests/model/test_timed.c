@@ -284,6 +284,7 @@ static void test_training_is_an_error(void **state)
         struct program p;
         struct trainer_options o = {0};
         c.train.out_dir = "/nowhere";
+        c.train.init_from = INIT_SCRATCH;
         assert_int_equal(trainer_open(&t, &c, &o, &a), ST_UNSUPPORTED);
         assert_non_null(strstr(fail_message(), "only timed on random inputs"));
         assert_non_null(strstr(fail_message(), model_words[kind]));

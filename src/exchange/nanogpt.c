@@ -1,0 +1,281 @@
+/* nanoGPT's ckpt.pt: a dictionary with the weights by the names of its modules, the state of AdamW
+ * by numbers, model_args, iter_num and best_val_loss. Matrices are those of nn.Linear, (out,in). */
+#include "exchange/nanogpt.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "exchange/exchange.h"
+#include "exchange/torch_file.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+bool nanogpt_is_transposed(const char *name)
+{
+    static const char *const linear[] = {"attn.c_attn.weight", "attn.c_proj.weight",
+                                         "mlp.c_fc.weight", "mlp.c_proj.weight"};
+    int64_t n = (int64_t)strlen(name);
+    for (int i = 0; i < COUNT_OF(linear); i++) {
+        int64_t ending = (int64_t)strlen(linear[i]);
+        if (n > ending && !strcmp(name + n - ending, linear[i])) return true;
+    }
+    return false;
+}
+
+int *nanogpt_order(const struct model *m, int *ret_decayed, struct arena *a)
+{
+    int *order = ARENA_NEW(a, int, m->parameters), n = 0;
+    for (int i = 0; i < m->parameters; i++)
+        if (m->parameter[i].decay) order[n++] = i;
+    *ret_decayed = n;
+    for (int i = 0; i < m->parameters; i++)
+        if (!m->parameter[i].decay) order[n++] = i;
+    return order;
+}
+
+/* A file that begins as a zip file or has an ending of PyTorch's. */
+static bool is_checkpoint(const char *path, struct arena *)
+{
+    static const char *const endings[] = {".pt", ".pth", ".ckpt"};
+    char begin[5];
+    if (file_is_dir(path) || !file_peek(path, begin, sizeof begin)) return false;
+    const char *ending = strrchr(path, '.');
+    bool named = false;
+    for (int i = 0; ending && i < COUNT_OF(endings); i++) named |= !strcmp(ending, endings[i]);
+    return named || !memcmp(begin, "PK\3\4", 4);
+}
+
+/* --- the dictionary --------------------------------------------------------------------------- */
+
+static enum status fail_missing(const struct exchange_model *m, const char *what)
+{
+    return fail(ST_FORMAT,
+                "%s has no %s, which nanoGPT's ckpt.pt has: Strobe reads the checkpoints of its "
+                "train.py",
+                m->path, what);
+}
+
+/* A text of the file as one of the arena; NULL if it is none. */
+static const char *text_of(const struct pickle_value *v, struct arena *a)
+{
+    if (v->type != PICKLE_TEXT || memchr(v->text, '\0', (size_t)v->number)) return NULL;
+    return arena_printf(a, "%.*s", (int)v->number, v->text);
+}
+
+/* A number, or a tensor of one float32. */
+static enum status number_of(const struct exchange_model *m, const char *name,
+                             const struct pickle_value *v, double *ret)
+{
+    const struct torch_file *f = m->private;
+    struct torch_tensor t;
+    float x;
+    if (v && (v->type == PICKLE_NUMBER || v->type == PICKLE_REAL)) {
+        *ret = v->type == PICKLE_NUMBER ? (double)v->number : v->real;
+        return ST_OK;
+    }
+    if (!v || !torch_is_tensor(v)) return fail(ST_FORMAT, "%s: %s is not a number", m->path, name);
+    TRY(torch_tensor(f, name, v, &t));
+    if (t.type != SAFETENSORS_F32 || t.bytes != sizeof x)
+        return fail(ST_FORMAT, "%s: %s is not a number", m->path, name);
+    TRY(torch_read(f, &t, &x));
+    *ret = (double)x;
+    return ST_OK;
+}
+
+static enum status add(struct exchange_model *m, const char *name, enum exchange_part part,
+                       const struct pickle_value *v, struct arena *a)
+{
+    struct torch_tensor t;
+    if (!v || !torch_is_tensor(v)) return fail(ST_FORMAT, "%s: %.80s is no tensor", m->path, name);
+    TRY(torch_tensor(m->private, name, v, &t));
+    struct exchange_tensor x = {.name = name,
+                                .part = part,
+                                .type = t.type,
+                                .transposed = t.rank == 2 && nanogpt_is_transposed(name),
+                                .rank = t.rank,
+                                .from = t.from,
+                                .bytes = t.bytes};
+    memcpy(x.dim, t.dim, sizeof x.dim);
+    exchange_add(m, x, a);
+    return ST_OK;
+}
+
+static const char *without(const char *prefix, const char *name)
+{
+    size_t n = strlen(prefix);
+    return strncmp(name, prefix, n) ? name : name + n;
+}
+
+/* torch.compile and the module put prefixes before names; old versions saved attention's mask. */
+static enum status add_weights(struct exchange_model *m, const struct pickle_value *weights,
+                               struct arena *a)
+{
+    for (int i = 0; i < weights->dict->count; i++) {
+        const struct pickle_item *item = &weights->dict->item[i];
+        const char *name = text_of(&item->key, a), *ending;
+        if (!name) return fail(ST_FORMAT, "%s: the name of a tensor is not text", m->path);
+        name = without("transformer.", without("module.", without("_orig_mod.", name)));
+        ending = strstr(name, ".attn.bias");
+        if (ending && !strcmp(ending, ".attn.bias")) continue;
+        TRY(add(m, name, EXCHANGE_WEIGHT, &item->value, a));
+    }
+    return ST_OK;
+}
+
+/* --- the model -------------------------------------------------------------------------------- */
+
+static enum status set_key(struct exchange_model *m, const char *key, const char *to,
+                           struct arena *a)
+{
+    enum status st = config_set(&m->config, arena_printf(a, "--%s=%s", key, to), a);
+    return st == ST_OK ? st : fail_in(ST_UNSUPPORTED, "%s", m->path);
+}
+
+static enum status read_args(struct exchange_model *m, const struct pickle_value *args,
+                             struct arena *a)
+{
+    static const char *const sizes[] = {"n_layer", "n_head", "n_embd", "block_size", "vocab_size"};
+    for (int i = 0; i < COUNT_OF(sizes); i++) {
+        const struct pickle_value *v = pickle_find(args, sizes[i]);
+        if (!v || v->type != PICKLE_NUMBER || v->number < 1)
+            return fail(ST_FORMAT, "%s has no size %s in model_args", m->path, sizes[i]);
+        TRY(set_key(m, sizes[i], arena_printf(a, "%lld", (long long)v->number), a));
+    }
+    const struct pickle_value *bias = pickle_find(args, "bias");
+    if (bias && bias->type != PICKLE_BOOL)
+        return fail(ST_FORMAT, "%s: bias in model_args is not True or False", m->path);
+    m->config.model.bias = !bias || bias->number;
+    m->config.model.gelu = GELU_ERF; /* nn.GELU() */
+    m->vocab = m->config.model.vocab_size;
+    return ST_OK;
+}
+
+/* --- the optimizer ---------------------------------------------------------------------------- */
+
+/* The value of a whole number as a key. */
+static const struct pickle_value *find_number(const struct pickle_value *d, int64_t key)
+{
+    for (int i = d->dict->count - 1; i >= 0; i--) {
+        const struct pickle_item *item = &d->dict->item[i];
+        if (item->key.type == PICKLE_NUMBER && item->key.number == key) return &item->value;
+    }
+    return NULL;
+}
+
+/* The groups must be those of nanoGPT: matrices first, then the rest, numbered in that order. */
+static bool has_groups(const struct pickle_value *groups, int decayed, int all)
+{
+    int number = 0;
+    if (!groups || groups->type != PICKLE_LIST || groups->list->count != 2) return false;
+    for (int g = 0; g < 2; g++) {
+        const struct pickle_value *p = pickle_find(&groups->list->item[g], "params");
+        if (!p || p->type != PICKLE_LIST) return false;
+        if (p->list->count != (g ? all - decayed : decayed)) return false;
+        for (int i = 0; i < p->list->count; i++) {
+            const struct pickle_value *v = &p->list->item[i];
+            if (v->type != PICKLE_NUMBER || v->number != number++) return false;
+        }
+    }
+    return true;
+}
+
+static enum status add_state(struct exchange_model *m, const struct pickle_value *state, int number,
+                             const char *name, struct arena *a)
+{
+    const struct pickle_value *of = find_number(state, number);
+    double step;
+    if (!of || of->type != PICKLE_DICT)
+        return fail(ST_FORMAT, "%s: the optimizer has no state of parameter %d, %s", m->path,
+                    number, name);
+    TRY(number_of(m, "step of the optimizer", pickle_find(of, "step"), &step));
+    if (step != (double)m->iter)
+        return fail(ST_UNSUPPORTED,
+                    "%s: the optimizer has done %g steps, but iter_num is %lld: take the weights "
+                    "alone (--init_weights_only=true)",
+                    m->path, step, (long long)m->iter);
+    TRY(add(m, name, EXCHANGE_MOMENT1, pickle_find(of, "exp_avg"), a));
+    return add(m, name, EXCHANGE_MOMENT2, pickle_find(of, "exp_avg_sq"), a);
+}
+
+static enum status add_states(struct exchange_model *m, const struct pickle_value *optimizer,
+                              struct arena *a)
+{
+    const struct pickle_value *state = pickle_find(optimizer, "state");
+    struct config_model keys = m->config.model;
+    struct model model = {};
+    int decayed;
+    if (!state || state->type != PICKLE_DICT) return fail_missing(m, "state of an optimizer");
+    if (!state->dict->count) return ST_OK;
+    keys.pad_vocab = 0;
+    model_init(&model, &keys, m->vocab, 0, a);
+    const int *order = nanogpt_order(&model, &decayed, a);
+    if (!has_groups(pickle_find(optimizer, "param_groups"), decayed, model.parameters))
+        return fail(ST_UNSUPPORTED,
+                    "%s: the parameters of the optimizer are not grouped as in nanoGPT (matrices, "
+                    "then the rest): save the checkpoint without \"optimizer\" to use its weights",
+                    m->path);
+    for (int i = 0; i < model.parameters; i++)
+        TRY(add_state(m, state, i, model.parameter[order[i]].name, a));
+    m->states = 2;
+    return ST_OK;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static enum status read_root(struct exchange_model *m, const struct pickle_value *root,
+                             struct arena *a)
+{
+    const struct pickle_value *weights = pickle_find(root, "model");
+    const struct pickle_value *args = pickle_find(root, "model_args");
+    const struct pickle_value *optimizer = pickle_find(root, "optimizer");
+    const struct pickle_value *iter = pickle_find(root, "iter_num");
+    const struct pickle_value *best = pickle_find(root, "best_val_loss");
+    if (!weights || weights->type != PICKLE_DICT) return fail_missing(m, "dictionary \"model\"");
+    if (!args) return fail_missing(m, "dictionary \"model_args\"");
+    TRY(read_args(m, args, a));
+    if (iter && (iter->type != PICKLE_NUMBER || iter->number < 0))
+        return fail(ST_FORMAT, "%s: iter_num is not a number of iterations", m->path);
+    m->iter = iter ? iter->number : 0;
+    if (best) TRY(number_of(m, "best_val_loss", best, &m->best_val_loss));
+    TRY(add_weights(m, weights, a));
+    enum status st = model_check(&m->config);
+    if (st != ST_OK) return fail_in(ST_FORMAT, "%s", m->path);
+    return optimizer ? add_states(m, optimizer, a) : ST_OK;
+}
+
+static enum status open_checkpoint(struct exchange_model *m, struct arena *a)
+{
+    struct torch_file *f = ARENA_NEW(a, struct torch_file, 1);
+    m->private = f;
+    TRY(torch_open(f, m->path, a));
+    m->file = ARENA_NEW(a, struct exchange_file, 1);
+    m->file[m->files++] = (struct exchange_file){m->path, f->zip.fd};
+    TRY(read_root(m, &f->root, a));
+    TRY(exchange_sort(m));
+    return exchange_drop_head(m, false);
+}
+
+/* Of every storage that a tensor of the list is in. */
+static enum status verify(const struct exchange_model *m)
+{
+    const struct torch_file *f = m->private;
+    for (int i = 0; i < m->tensors; i++) {
+        const struct exchange_tensor *x = &m->tensor[i];
+        for (int k = 0; k < f->zip.count; k++) {
+            const struct zip_entry *e = &f->zip.entry[k];
+            if (x->from < e->from || x->from >= e->from + e->bytes) continue;
+            TRY(torch_check(f, &(struct torch_tensor){.storage = e}));
+        }
+    }
+    return ST_OK;
+}
+
+const struct exchange_format exchange_nanogpt = {
+    .name = "nanogpt",
+    .ending = "/ckpt.pt",
+    .what = "nanoGPT's ckpt.pt",
+    .is = is_checkpoint,
+    .open = open_checkpoint,
+    .verify = verify,
+    .write = nanogpt_write,
+};

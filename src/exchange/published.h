@@ -1,0 +1,21 @@
+/* published.h - THE list of models that are known by name: GPT-2's four sizes. */
+#ifndef EXCHANGE_PUBLISHED_H
+#define EXCHANGE_PUBLISHED_H
+
+#include "config/config.h"
+
+struct published;
+
+/* NULL if no published model has this name. */
+const struct published *published_find(const char *name);
+/* "gpt2, gpt2-medium, ..." */
+const char *published_names(struct arena *a);
+/* The keys of the model, without its files. */
+void published_config(const struct published *p, struct config_model *ret);
+/* The folder with its config.json and model.safetensors: in Strobe's cache
+ * ($XDG_CACHE_HOME/strobe/NAME, else ~/.cache/strobe/NAME), in Hugging Face's ($HF_HUB_CACHE,
+ * $HF_HOME/hub, else ~/.cache/huggingface/hub), or downloaded into Strobe's and verified by length
+ * and SHA-256. ST_IO says which file to put where. */
+enum status published_get(const struct published *p, const char **ret_folder, struct arena *a);
+
+#endif

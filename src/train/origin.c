@@ -1,0 +1,134 @@
+#include "train/origin.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "engine/optimizer.h"
+#include "train/checkpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The newest intact checkpoint of a run; of anything else the word itself. */
+static enum status resolve(const char **word, struct arena *a)
+{
+    struct dir *dir = ARENA_NEW(a, struct dir, 1);
+    struct checkpoint c;
+    bool found;
+    if (!file_is_dir(*word)) return ST_OK;
+    if (file_exists(arena_printf(a, "%s/state.json", *word))) return checkpoint_open(*word, a, &c);
+    if (!file_exists(arena_printf(a, "%s/ckpt", *word))) return ST_OK;
+    TRY(dir_by_path(dir, *word));
+    TRY(checkpoint_find(dir, false, a, &c, &found));
+    if (!found)
+        return fail(ST_USAGE, "init_from=%s: this run has no checkpoint yet: continue it first",
+                    *word);
+    *word = arena_strdup(a, c.path);
+    return ST_OK;
+}
+
+enum status origin_find(struct exchange_model *m, const char *word, struct arena *a)
+{
+    TRY(resolve(&word, a));
+    return exchange_open(m, word, a);
+}
+
+enum status origin_config(const char *word, struct config_model *ret, struct arena *a)
+{
+    TRY(resolve(&word, a));
+    return exchange_config(word, ret, a);
+}
+
+struct differences {
+    const char *word;
+    enum status st;
+};
+
+static void compare_key(void *user, const char *key, const char *in_file, const char *here)
+{
+    struct differences *d = user;
+    bool sizes = !strcmp(key, "vocab_size") || !strcmp(key, "pad_vocab");
+    if (!(config_key_flags(key) & KEY_MODEL) || sizes || d->st != ST_OK) return;
+    if (!strcmp(key, "block_size")) {
+        if (strtoll(here, NULL, 10) > strtoll(in_file, NULL, 10))
+            d->st = fail(ST_USAGE,
+                         "init_from=%s has positions for block_size = %s, not %s: set block_size "
+                         "to that or less, or leave it out",
+                         d->word, in_file, here);
+        return;
+    }
+    d->st = fail(ST_USAGE, "init_from=%s has %s = %s, not %s: leave %s out", d->word, key, in_file,
+                 here, key);
+}
+
+enum status origin_check_keys(const char *word, const struct config_model *file,
+                              const struct config *c)
+{
+    struct differences d = {word, ST_OK};
+    struct config other = *c;
+    other.model = *file;
+    other.model.dropout = c->model.dropout;
+    config_diff(&other, c, compare_key, &d);
+    return d.st;
+}
+
+/* Rows that are only padding for speed: nanoGPT has 50304 for the 50257 ids of GPT-2. */
+enum { PADDING_MOST = 128 };
+
+static enum status check_vocabulary(const struct exchange_model *m, const struct vocabulary *v)
+{
+    if (v->size > m->vocab)
+        return fail(ST_USAGE, "%s has %lld tokens, but the data set has %d: train on its tokens",
+                    m->path, (long long)m->vocab, v->size);
+    if (m->vocab - v->size >= PADDING_MOST)
+        log_warning("%s has %lld tokens, but the data set has %d: ids mean the same text only if "
+                    "the data set was made with its tokenizer",
+                    m->path, (long long)m->vocab, v->size);
+    return ST_OK;
+}
+
+static bool takes_states(const struct exchange_model *m, const struct config *c)
+{
+    return m->states && !c->train.init_weights_only;
+}
+
+static enum status check_optimizer(const struct exchange_model *m, const struct config *c)
+{
+    const struct optimizer *theirs = optimizer_of(&m->config), *ours = optimizer_of(c);
+    if (!takes_states(m, c) || theirs == ours) return ST_OK;
+    return fail(ST_USAGE,
+                "%s has the state of %s, but this run uses %s: take the weights alone "
+                "(--init_weights_only=true), or the same optimizer",
+                m->path, theirs->name, ours->name);
+}
+
+enum status origin_open(struct exchange_model *m, const struct config *c,
+                        const struct vocabulary *vocabulary, struct arena *a)
+{
+    TRY(origin_find(m, config_origin(c), a));
+    enum status st = origin_check_keys(config_origin(c), &m->config.model, c);
+    if (st == ST_OK) st = check_vocabulary(m, vocabulary);
+    if (st == ST_OK) st = check_optimizer(m, c);
+    if (st == ST_OK && takes_states(m, c) && m->iter > c->train.max_iters)
+        st = fail(ST_USAGE,
+                  "%s has already done %lld iterations: set --max_iters to more, or take the "
+                  "weights alone (--init_weights_only=true)",
+                  m->path, (long long)m->iter);
+    if (st != ST_OK) exchange_close(m);
+    return st;
+}
+
+enum status origin_load(const struct exchange_model *m, struct engine *e,
+                        const struct weights_tensor *tensors, int64_t *ret_iter)
+{
+    const struct model *model = &e->program.model;
+    bool states = takes_states(m, e->program.config) && tensors[0].state[0].data;
+    TRY(exchange_verify(m));
+    for (int i = 0; i < model->parameters; i++) {
+        const struct parameter *p = &model->parameter[i];
+        TRY(exchange_read(m, p, EXCHANGE_WEIGHT, tensors[i].weight));
+        for (int k = 0; states && k < m->states; k++)
+            TRY(exchange_read(m, p, EXCHANGE_MOMENT1 + k, tensors[i].state[k].data));
+    }
+    *ret_iter = states ? m->iter : 0;
+    return weights_bring(e, tensors);
+}
