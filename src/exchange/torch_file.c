@@ -213,7 +213,7 @@ static enum status find_shape(const struct look *l, const struct pickle_value *s
     bool in_order = true;
     for (int i = t->rank - 1; i >= 0; i--) {
         if (!is_natural(&size->list->item[i]) || !is_natural(&stride->list->item[i]))
-            return fail_tensor(l, "has a shape or strides that are no numbers");
+            return fail_tensor(l, "has a shape or strides that are not numbers");
         t->dim[i] = size->list->item[i].number;
         in_order = in_order && (t->dim[i] == 1 || stride->list->item[i].number == expected);
         expected = size_mul(expected, t->dim[i]);
