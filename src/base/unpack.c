@@ -27,6 +27,7 @@ struct unpack {
     enum status (*read)(struct unpack *u, char *ret, int64_t most, int64_t *ret_bytes);
 #ifdef HAVE_ZLIB
     z_stream zlib;
+    bool whole; /* a stream has ended, which zeros may follow */
     bool has_zlib;
 #endif
 #ifdef HAVE_ZSTD
@@ -80,9 +81,12 @@ static enum status read_zlib(struct unpack *u, char *ret, int64_t most, int64_t 
     uInt room = z->avail_out;
     while (z->avail_out == room) {
         TRY(fill(u));
+        /* Tapes and some programs fill up the last block with zeros. */
+        while (u->whole && !u->inside && u->at < u->filled && !u->buffer[u->at]) u->at++;
         if (u->at == u->filled) {
             if (u->inside) return fail_cut(u);
-            break;
+            if (u->ended) break;
+            continue;
         }
         z->next_in = (Bytef *)u->buffer + u->at;
         z->avail_in = (uInt)(u->filled - u->at);
@@ -91,6 +95,7 @@ static enum status read_zlib(struct unpack *u, char *ret, int64_t most, int64_t 
         u->at = u->filled - z->avail_in;
         if (st == Z_STREAM_END) {
             u->inside = false;
+            u->whole = true;
             inflateReset(z);
         } else if (st != Z_OK && st != Z_BUF_ERROR) {
             return fail_damaged(u, z->msg ? z->msg : "it is no gzip file");

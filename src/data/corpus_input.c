@@ -8,10 +8,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct listing {
     struct corpus_input *c;
+    struct stat data_dir; /* not looked at in a folder: it has sets, no texts */
     int room;
     struct arena *a;
 };
@@ -39,6 +41,12 @@ static enum status add_file(struct listing *l, const char *path, const char *nam
     return ST_OK;
 }
 
+static bool is_data_dir(const struct listing *l, const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && s.st_dev == l->data_dir.st_dev && s.st_ino == l->data_dir.st_ino;
+}
+
 static int compare(const void *x, const void *y)
 {
     return strcmp(*(const char *const *)x, *(const char *const *)y);
@@ -54,7 +62,7 @@ static enum status add_folder(struct listing *l, const char *path, int depth)
     if (e.count) qsort(e.name, (size_t)e.count, sizeof *e.name, compare);
     for (int i = 0; i < e.count; i++) {
         const char *inner = arena_printf(l->a, "%s/%s", path, e.name[i]);
-        if (e.name[i][0] == '.') continue;
+        if (e.name[i][0] == '.' || is_data_dir(l, inner)) continue;
         TRY(file_is_dir(inner) ? add_folder(l, inner, depth + 1) : add_file(l, inner, e.name[i]));
     }
     return ST_OK;
@@ -98,7 +106,8 @@ static enum status add_input(struct listing *l, const char *spool)
 enum status corpus_input_open(struct corpus_input *c, const char *const *from, int n,
                               const char *spool, struct arena *a)
 {
-    struct listing l = {c, 0, a};
+    struct listing l = {.c = c, .a = a};
+    if (stat(spool, &l.data_dir) != 0) l.data_dir = (struct stat){};
     *c = (struct corpus_input){};
     for (int i = 0; i < n; i++) {
         int before = c->files;

@@ -1,7 +1,10 @@
 /* A vocabulary as the value of a tokenizer.json. */
+#include "base/heap.h"
 #include "base/json.h"
 #include "text/byte_text.h"
 #include "text/tokenizer.h"
+
+#include <stdlib.h>
 
 static json_t *byte_text_json(const struct token_text *t)
 {
@@ -27,12 +30,15 @@ static json_t *added_json(const struct tokenizer *t)
 json_t *tokenizer_json(const struct tokenizer *t)
 {
     json_t *vocabulary = json_object(), *merges = json_array();
+    bool *special = HEAP_NEW(bool, t->bpe.ids + 1);
+    for (int i = 0; i < t->specials; i++) special[t->special[i].id] = true;
     for (int i = 0; i < t->bpe.ids; i++) {
-        if (!t->bpe.text[i].length || tokenizer_is_special(t, i)) continue;
+        if (!t->bpe.text[i].length || special[i]) continue;
         json_t *text = byte_text_json(&t->bpe.text[i]);
         json_object_set_new(vocabulary, json_string_value(text), json_integer(i));
         json_decref(text);
     }
+    free(special);
     for (int64_t i = 0; i < t->merges; i++)
         json_array_append_new(merges,
                               json_pack("[o, o]", byte_text_json(&t->bpe.text[t->merge[i].left]),

@@ -46,6 +46,9 @@ cmp data/docs/val.bin data/files/val.bin || fail "several files"
 if data gz --from=docs.jsonl >/dev/null && gzip -k docs.jsonl; then
     data gz --force --from=docs.jsonl.gz --val_share=0.25 >out 2>&1 || fail "gzip: $(cat out)"
     cmp data/docs/train.bin data/gz/train.bin || fail "a packed file has other tokens"
+    { cat docs.jsonl.gz && head -c 100000 /dev/zero; } >zeros.jsonl.gz
+    data zeros --from=zeros.jsonl.gz --val_share=0.25 >out 2>&1 || fail "zeros: $(cat out)"
+    cmp data/docs/train.bin data/zeros/train.bin || fail "zeros after a packed file are read"
     head -c 4000 docs.jsonl.gz >cut.jsonl.gz
     expect 1 'cut.jsonl.gz is cut: its compressed text does not end' \
         "$STROBE" data cut --from=cut.jsonl.gz --tokenizer="$tokenizer"
@@ -174,5 +177,10 @@ refuse 2 'too short to split' --from=short
 refuse 1 'nothere: No such file' --from=nothere
 refuse 2 'no text given' --data_dir=data
 [ ! -e data/new ] || fail "a refused set was written"
+# A folder that contains the data sets: they are no texts.
+mkdir here && cp docs.jsonl here/a.jsonl && cd here
+data first --from=a.jsonl >/dev/null && data second --from=. >/dev/null
+cmp data/first/train.bin data/second/train.bin || fail "data sets are read as texts"
+cd ..
 expect 2 'made of one text; add --tokenizer=gpt2' "$STROBE" data new --from=text --special
 echo ok
