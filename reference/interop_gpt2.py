@@ -2,10 +2,10 @@
 """Compares Strobe's GPT-2 with Hugging Face's transformers, in both directions.
 
 Models of odd sizes with random weights are saved by transformers, in float32, bfloat16 and
-float16, in one file and in shards. Strobe opens each: its logits must be within 1e-5 of
-transformers' own, as a share of the largest. transformers opens what Strobe exports: the same bits
-as its own float32, and the same token ids by the tokenizer in the folder. `make check-interop`
-runs it.
+float16, in one file, in shards, and as pytorch_model.bin. Strobe opens each: its logits must be
+within 1e-5 of transformers' own, as a share of the largest. transformers opens what Strobe
+exports: the same bits as its own float32, and the same token ids by the tokenizer in the folder.
+`make check-interop` runs it.
 """
 import argparse
 import os
@@ -25,6 +25,7 @@ MODELS = [
     (2, 5, 85, 129, 1031, "gelu", "float32", "100KB"),
     (5, 2, 46, 64, 300, "gelu_new", "bfloat16", "1GB"),
     (2, 7, 91, 33, 127, "gelu", "float16", "40KB"),
+    (2, 4, 36, 31, 77, "gelu_new", "float32", None),  # pytorch_model.bin
     (4, 12, 192, 96, 5003, "gelu_pytorch_tanh", "float32", "2MB"),
 ]
 
@@ -38,7 +39,12 @@ def make(folder, model, seed):
     gpt = transformers.GPT2LMHeadModel(config).eval()
     for parameter in gpt.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
-    gpt.to(getattr(torch, dtype)).save_pretrained(folder, max_shard_size=shard)
+    gpt.to(getattr(torch, dtype))
+    if shard:
+        gpt.save_pretrained(folder, max_shard_size=shard)
+    else:
+        config.save_pretrained(folder)
+        torch.save(gpt.state_dict(), f"{folder}/pytorch_model.bin")
 
 
 def open_float32(folder):
@@ -77,7 +83,7 @@ def check_model(strobe, folder, model, seed):
     subprocess.run([strobe, "export", there, "--to=hf", f"--out={back}"], check=True,
                    stderr=subprocess.DEVNULL)
     same = compare_bits(gpt, open_float32(back))
-    shards = len([name for name in os.listdir(there) if name.endswith(".safetensors")])
+    shards = len([name for name in os.listdir(there) if name.endswith((".safetensors", ".bin"))])
     print(f"{str(model[:5]):26} {model[5]:18} {model[6]:9} {shards:2} file{'s' * (shards > 1):1}  "
           f"logits {error:.1e}  export {'same bits' if same else 'OTHER BITS'}")
     return error <= LIMIT and same

@@ -1,10 +1,11 @@
-/* Hugging Face's folder of a GPT-2: config.json, and model.safetensors or, in several files,
- * model.safetensors.index.json. The matrices are those of its Conv1D, (in,out), as here. */
+/* Hugging Face's folder of a GPT-2: config.json, and model.safetensors; in several files,
+ * model.safetensors.index.json; or pytorch_model.bin. The matrices are those of its Conv1D, (in,out), as here. */
 #include "exchange/huggingface.h"
 
 #include "base/file.h"
 #include "base/json.h"
 #include "exchange/exchange.h"
+#include "exchange/torch_model.h"
 
 #include <math.h>
 #include <string.h>
@@ -143,14 +144,19 @@ static bool is_mask(const char *name)
     return named && dot - name >= 5 && !memcmp(dot - 5, ".attn", 5);
 }
 
+static const char *bare_name(const char *name)
+{
+    static const char prefix[] = "transformer.";
+    bool prefixed = !strncmp(name, prefix, sizeof prefix - 1);
+    return name + (prefixed ? sizeof prefix - 1 : 0);
+}
+
 static void add_tensors(struct exchange_model *m, int file, const struct safetensors *s,
                         struct arena *a)
 {
-    static const char prefix[] = "transformer.";
     for (int i = 0; i < s->count; i++) {
         const struct safetensor *t = &s->tensor[i];
-        bool prefixed = !strncmp(t->name, prefix, sizeof prefix - 1);
-        const char *name = t->name + (prefixed ? sizeof prefix - 1 : 0);
+        const char *name = bare_name(t->name);
         if (is_mask(name)) continue;
         struct exchange_tensor x = {.name = name,
                                     .type = t->type,
@@ -208,19 +214,33 @@ static enum status open_index(struct exchange_model *m, const char *index, struc
     return st;
 }
 
+/* What older versions of transformers wrote. */
+static enum status open_pickled(struct exchange_model *m, const char *path, struct arena *a)
+{
+    TRY(torch_model_open(m, path, a));
+    const struct pickle_value *root = torch_model_root(m);
+    if (root->type != PICKLE_DICT) return fail(ST_FORMAT, "%s is not a dictionary", path);
+    for (int i = 0; i < root->dict->count; i++) {
+        const struct pickle_item *item = &root->dict->item[i];
+        const char *name = torch_model_text(&item->key, a);
+        if (!name) return fail(ST_FORMAT, "%s: the name of a tensor is not text", path);
+        name = bare_name(name);
+        if (!is_mask(name)) TRY(torch_model_add(m, name, EXCHANGE_WEIGHT, false, &item->value, a));
+    }
+    return ST_OK;
+}
+
 static enum status open_weights(struct exchange_model *m, struct arena *a)
 {
     const char *one = arena_printf(a, "%s/model.safetensors", m->path);
     const char *index = arena_printf(a, "%s/model.safetensors.index.json", m->path);
+    const char *pickled = arena_printf(a, "%s/pytorch_model.bin", m->path);
     m->file = ARENA_NEW(a, struct exchange_file, FILES_MOST);
     if (file_exists(one)) return open_file(m, one, a);
     if (file_exists(index)) return open_index(m, index, a);
-    if (file_exists(arena_printf(a, "%s/pytorch_model.bin", m->path)))
-        return fail(ST_UNSUPPORTED,
-                    "%s has its weights in pytorch_model.bin; transformers writes "
-                    "model.safetensors with model.save_pretrained(FOLDER)",
-                    m->path);
-    return fail(ST_FORMAT, "%s has neither model.safetensors nor model.safetensors.index.json",
+    if (file_exists(pickled)) return open_pickled(m, pickled, a);
+    return fail(ST_FORMAT,
+                "%s has no model.safetensors, model.safetensors.index.json or pytorch_model.bin",
                 m->path);
 }
 
@@ -255,5 +275,6 @@ const struct exchange_format exchange_huggingface = {
     .what = "a folder of Hugging Face",
     .is = is_folder,
     .open = open_folder,
+    .verify = torch_model_verify,
     .write = huggingface_write,
 };

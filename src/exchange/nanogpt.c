@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "exchange/exchange.h"
-#include "exchange/torch_file.h"
+#include "exchange/torch_model.h"
 
 #include <math.h>
 #include <string.h>
@@ -55,51 +55,6 @@ static enum status fail_missing(const struct exchange_model *m, const char *what
                 m->path, what);
 }
 
-/* A text of the file as one of the arena; NULL if it is none. */
-static const char *text_of(const struct pickle_value *v, struct arena *a)
-{
-    if (v->type != PICKLE_TEXT || memchr(v->text, '\0', (size_t)v->number)) return NULL;
-    return arena_printf(a, "%.*s", (int)v->number, v->text);
-}
-
-/* A number, or a tensor of one float32. */
-static enum status number_of(const struct exchange_model *m, const char *name,
-                             const struct pickle_value *v, double *ret)
-{
-    const struct torch_file *f = m->private;
-    struct torch_tensor t;
-    float x;
-    if (v && (v->type == PICKLE_NUMBER || v->type == PICKLE_REAL)) {
-        *ret = v->type == PICKLE_NUMBER ? (double)v->number : v->real;
-        return ST_OK;
-    }
-    if (!v || !torch_is_tensor(v)) return fail(ST_FORMAT, "%s: %s is not a number", m->path, name);
-    TRY(torch_tensor(f, name, v, &t));
-    if (t.type != SAFETENSORS_F32 || t.bytes != sizeof x)
-        return fail(ST_FORMAT, "%s: %s is not a number", m->path, name);
-    TRY(torch_read(f, &t, &x));
-    *ret = (double)x;
-    return ST_OK;
-}
-
-static enum status add(struct exchange_model *m, const char *name, enum exchange_part part,
-                       const struct pickle_value *v, struct arena *a)
-{
-    struct torch_tensor t;
-    if (!v || !torch_is_tensor(v)) return fail(ST_FORMAT, "%s: %.80s is no tensor", m->path, name);
-    TRY(torch_tensor(m->private, name, v, &t));
-    struct exchange_tensor x = {.name = name,
-                                .part = part,
-                                .type = t.type,
-                                .transposed = t.rank == 2 && nanogpt_is_transposed(name),
-                                .rank = t.rank,
-                                .from = t.from,
-                                .bytes = t.bytes};
-    memcpy(x.dim, t.dim, sizeof x.dim);
-    exchange_add(m, x, a);
-    return ST_OK;
-}
-
 static const char *without(const char *prefix, const char *name)
 {
     size_t n = strlen(prefix);
@@ -112,12 +67,12 @@ static enum status add_weights(struct exchange_model *m, const struct pickle_val
 {
     for (int i = 0; i < weights->dict->count; i++) {
         const struct pickle_item *item = &weights->dict->item[i];
-        const char *name = text_of(&item->key, a), *ending;
+        const char *name = torch_model_text(&item->key, a), *ending;
         if (!name) return fail(ST_FORMAT, "%s: the name of a tensor is not text", m->path);
         name = without("transformer.", without("module.", without("_orig_mod.", name)));
         ending = strstr(name, ".attn.bias");
         if (ending && !strcmp(ending, ".attn.bias")) continue;
-        TRY(add(m, name, EXCHANGE_WEIGHT, &item->value, a));
+        TRY(torch_model_add(m, name, EXCHANGE_WEIGHT, nanogpt_is_transposed(name), &item->value, a));
     }
     return ST_OK;
 }
@@ -187,14 +142,16 @@ static enum status add_state(struct exchange_model *m, const struct pickle_value
     if (!of || of->type != PICKLE_DICT)
         return fail(ST_FORMAT, "%s: the optimizer has no state of parameter %d, %s", m->path,
                     number, name);
-    TRY(number_of(m, "step of the optimizer", pickle_find(of, "step"), &step));
+    TRY(torch_model_number(m, "step of the optimizer", pickle_find(of, "step"), &step));
     if (step != (double)m->iter)
         return fail(ST_UNSUPPORTED,
                     "%s: the optimizer has done %g steps, but iter_num is %lld: take the weights "
                     "alone (--init_weights_only=true)",
                     m->path, step, (long long)m->iter);
-    TRY(add(m, name, EXCHANGE_MOMENT1, pickle_find(of, "exp_avg"), a));
-    return add(m, name, EXCHANGE_MOMENT2, pickle_find(of, "exp_avg_sq"), a);
+    bool transposed = nanogpt_is_transposed(name);
+    TRY(torch_model_add(m, name, EXCHANGE_MOMENT1, transposed, pickle_find(of, "exp_avg"), a));
+    return torch_model_add(m, name, EXCHANGE_MOMENT2, transposed, pickle_find(of, "exp_avg_sq"),
+                           a);
 }
 
 static enum status add_states(struct exchange_model *m, const struct pickle_value *optimizer,
@@ -236,7 +193,7 @@ static enum status read_root(struct exchange_model *m, const struct pickle_value
     if (iter && (iter->type != PICKLE_NUMBER || iter->number < 0))
         return fail(ST_FORMAT, "%s: iter_num is not a number of iterations", m->path);
     m->iter = iter ? iter->number : 0;
-    if (best) TRY(number_of(m, "best_val_loss", best, &m->best_val_loss));
+    if (best) TRY(torch_model_number(m, "best_val_loss", best, &m->best_val_loss));
     TRY(add_weights(m, weights, a));
     enum status st = model_check(&m->config);
     if (st != ST_OK) return fail_in(ST_FORMAT, "%s", m->path);
@@ -245,29 +202,11 @@ static enum status read_root(struct exchange_model *m, const struct pickle_value
 
 static enum status open_checkpoint(struct exchange_model *m, struct arena *a)
 {
-    struct torch_file *f = ARENA_NEW(a, struct torch_file, 1);
-    m->private = f;
-    TRY(torch_open(f, m->path, a));
     m->file = ARENA_NEW(a, struct exchange_file, 1);
-    m->file[m->files++] = (struct exchange_file){m->path, f->zip.fd};
-    TRY(read_root(m, &f->root, a));
+    TRY(torch_model_open(m, m->path, a));
+    TRY(read_root(m, torch_model_root(m), a));
     TRY(exchange_sort(m));
     return exchange_drop_head(m, false);
-}
-
-/* Of every storage that a tensor of the list is in. */
-static enum status verify(const struct exchange_model *m)
-{
-    const struct torch_file *f = m->private;
-    for (int i = 0; i < m->tensors; i++) {
-        const struct exchange_tensor *x = &m->tensor[i];
-        for (int k = 0; k < f->zip.count; k++) {
-            const struct zip_entry *e = &f->zip.entry[k];
-            if (x->from < e->from || x->from >= e->from + e->bytes) continue;
-            TRY(torch_check(f, &(struct torch_tensor){.storage = e}));
-        }
-    }
-    return ST_OK;
 }
 
 const struct exchange_format exchange_nanogpt = {
@@ -276,6 +215,6 @@ const struct exchange_format exchange_nanogpt = {
     .what = "nanoGPT's ckpt.pt",
     .is = is_checkpoint,
     .open = open_checkpoint,
-    .verify = verify,
+    .verify = torch_model_verify,
     .write = nanogpt_write,
 };

@@ -105,7 +105,7 @@ broken 'there is no lm_head.weight' '/"tie_word/s/true/false/'
 broken 'is not JSON' 's/,$//'
 rm broken/model.safetensors
 cp exports/whole-hf/config.json broken && : >broken/pytorch_model.bin
-expect 1 'save_pretrained' "$STROBE" sample broken
+expect 1 'pytorch_model.bin is no zip file' "$STROBE" sample broken
 HOME=$work/none XDG_CACHE_HOME='' HF_HOME='' HF_HUB_CACHE='' expect 1 \
     'put model.safetensors of https://huggingface.co/openai-community/gpt2-medium into' \
     "$STROBE" sample gpt2-medium
