@@ -1,5 +1,6 @@
 /* strobe eval: the losses of a checkpoint, estimated as during training, and what they are as
  * perplexities and as bits per byte of text. */
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -54,20 +55,25 @@ static void print_json(struct saved_run *s, const struct evaluator *v, const dou
         "batches", (json_int_t)s->config.train.eval_iters));
 }
 
+static int64_t tokens_of(const struct saved_run *s)
+{
+    return max_i64(s->vocabulary.size, s->config.model.vocab_size);
+}
+
 /* The ids of a file, separated by anything but digits, as `strobe tokenize` prints them. */
 static enum status read_ids(const struct saved_run *s, const char *file, struct arena *a,
                             int32_t **ret, int64_t *ret_count)
 {
     struct source_text t;
-    int64_t most = s->config.model.block_size, count = 0;
+    int64_t most = s->config.model.block_size, count = 0, tokens = tokens_of(s);
     TRY(source_file(&t, file, a));
     *ret = ARENA_NEW(a, int32_t, most);
     for (const char *at = t.text + strcspn(t.text, DIGITS); *at; at += strcspn(at, DIGITS)) {
         char *end;
         long long id = strtoll(at, &end, 10);
-        if (id >= s->vocabulary.size)
-            return fail(ST_USAGE, "%s: id %.20s is not below the %d tokens of the model", file, at,
-                        s->vocabulary.size);
+        if (id >= tokens)
+            return fail(ST_USAGE, "%s: id %lld is not below the %lld tokens of the model", file, id,
+                        (long long)tokens);
         if (count == most)
             return fail(ST_USAGE, "%s has more ids than the block_size of the model, %lld", file,
                         (long long)most);
@@ -85,12 +91,14 @@ static enum status write_logits(struct saved_run *s, const char *ids_file, const
     int32_t *ids = NULL;
     int64_t count = 0;
     TRY(read_ids(s, ids_file, a, &ids, &count));
+    if (file_exists(path))
+        return fail(ST_USAGE, "%s exists already: choose another file, or remove it", path);
     TRY(saved_engine(s, 1u << GRAPH_LOGITS, &e, a));
     enum status st = logits_write(&e, ids, count, path, a);
     engine_close(&e);
     if (st == ST_OK)
-        log_info("%s: float32 (%lld,%d), the logits after each id", path, (long long)count,
-                 s->vocabulary.size);
+        log_info("%s: float32 (%lld,%lld), the logits after each id", path, (long long)count,
+                 (long long)tokens_of(s));
     return st;
 }
 

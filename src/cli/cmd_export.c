@@ -7,18 +7,25 @@
 #include "data/kind.h"
 #include "exchange/exchange.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* exports/NAME-hf, by the last folder or file of the model's path. */
+/* exports/NAME-hf: NAME is that of the run, with the iteration if one checkpoint is named, or that
+ * of a folder or file of another program. */
 static const char *default_out(const struct saved_run *s, const struct exchange_format *f,
                                struct arena *a)
 {
-    const char *path = s->run_dir;
-    int64_t n = (int64_t)strlen(path);
-    while (n > 1 && path[n - 1] == '/') n--;
-    int64_t begin = n;
-    while (begin > 0 && path[begin - 1] != '/') begin--;
-    return arena_printf(a, "exports/%.*s%s", (int)(n - begin), path + begin, f->ending);
+    char *found = realpath(s->run_dir, NULL);
+    const char *path = found ? arena_strdup(a, found) : s->run_dir;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *ending = strrchr(name, '.');
+    int64_t n = (int64_t)strlen(name);
+    free(found);
+    if (ending && ending > name && !strcmp(ending, ".pt")) n = ending - name;
+    const char *iter = s->foreign || s->searched
+                           ? ""
+                           : arena_printf(a, "-%lld", (long long)s->checkpoint.state.iter);
+    return arena_printf(a, "exports/%.*s%s%s", (int)n, name, iter, f->ending);
 }
 
 static enum status export(const struct saved_run *s, const struct exchange_format *f,
@@ -31,7 +38,9 @@ static enum status export(const struct saved_run *s, const struct exchange_forma
     log_info("%s%s, as %s: %s", s->checkpoint.path,
              m.iter ? arena_printf(a, " (iteration %lld)", (long long)m.iter) : "", f->what,
              shell_word(out, a));
-    if (s->vocabulary.kind == &data_tokens)
+    if (f->states && m.states == 1)
+        log_info("the state of SGD has no place in it: it has the weights and the iteration");
+    if (s->vocabulary.kind == &data_tokens && !f->states)
         log_info("it has no tokenizer, because the texts of its tokens are not known");
     return ST_OK;
 }

@@ -21,9 +21,9 @@ static const struct command commands[] = {
      NULL, "strobe data mine --from book.txt"},
     {"train",   cmd_train,   "CONFIG|RUN [--key=value ...]",   "train a model, or continue a run",
      NULL, "strobe train configs/shakespeare_char_cpu.conf --max_iters=500 --flash=false"},
-    {"eval",    cmd_eval,    "RUN|CKPT [--key=value ...]",     "show the loss, perplexity and bits per byte of a checkpoint on both splits of its data",
+    {"eval",    cmd_eval,    "RUN|CKPT|MODEL [--key=value ...]",     "show the loss, perplexity and bits per byte of a checkpoint on both splits of its data",
      "eval_iters batch_size device", "strobe eval runs/shakespeare_char_cpu --best"},
-    {"sample",  cmd_sample,  "RUN|CKPT [--key=value ...]",     "generate text with a checkpoint",
+    {"sample",  cmd_sample,  "RUN|CKPT|MODEL [--key=value ...]",     "generate text with a checkpoint, or with a model of another program (gpt2, a folder of Hugging Face, ckpt.pt)",
      "start num_samples max_new_tokens temperature top_k top_p seed device", "strobe sample runs/shakespeare_char_cpu --start='O ' --num_samples=2"},
     {"tokenize", cmd_tokenize, "--tokenizer=gpt2|FOLDER [FILE]", "turn text into the ids of a tokenizer, byte for byte as GPT-2's",
      NULL, "strobe tokenize --tokenizer=gpt2 book.txt"},
@@ -210,12 +210,26 @@ static enum status read_words(struct config *c, const char *path, int argc, char
     return ST_OK;
 }
 
+/* Those of the run that is continued, as far as its config.conf can be read. */
+static enum status follow_run(struct config *c, const char *path, int argc, char **argv,
+                              struct arena *a)
+{
+    struct config run;
+    const char *of_run = arena_printf(a, "%s/config.conf", c->train.out_dir);
+    config_init(&run);
+    if (!file_exists(of_run) || config_read(&run, of_run, a) != ST_OK) return ST_OK;
+    config_init(c);
+    c->model = run.model;
+    return read_words(c, path, argc, argv, a);
+}
+
 /* The keys of the model follow the weights that init_from names, unless they are set. */
 static enum status follow_origin(struct config *c, const char *path, int argc, char **argv,
                                  struct arena *a)
 {
     const char *origin = config_origin(c);
     struct config_model model;
+    if (config_resumes(c)) return follow_run(c, path, argc, argv, a);
     if (!origin) return ST_OK;
     TRY(file_check_place("init_from", origin));
     enum status st = origin_config(origin, &model, a);

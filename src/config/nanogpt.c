@@ -28,7 +28,7 @@ static const struct word words[] = {
     {"eval_only", "false", "", NULL},
     {"eval_only", NULL, NULL,
      "eval_only is a command here: `strobe eval RUN` prints the loss of a checkpoint on both "
-     "splits"},
+     "splits, `strobe eval gpt2 --dataset=NAME` that of GPT-2"},
     {"dtype", "bf16", "bfloat16", NULL},
     {"dtype", "fp32", "float32", NULL},
     {"dtype", "tf32", "tfloat32", NULL},

@@ -23,9 +23,14 @@ static const struct exchange_format *format_of(const char *path, struct arena *a
     return NULL;
 }
 
+bool exchange_is_path(const char *word, struct arena *a)
+{
+    return format_of(word, a);
+}
+
 bool exchange_is(const char *word, struct arena *a)
 {
-    return format_of(word, a) || published_find(word);
+    return exchange_is_path(word, a) || published_find(word);
 }
 
 void exchange_add(struct exchange_model *m, struct exchange_tensor t, struct arena *a)
@@ -123,12 +128,16 @@ enum status exchange_open(struct exchange_model *m, const char *word, struct are
         TRY(published_get(p, &m->path, a));
         m->format = format_of(m->path, a);
     }
+    if (!m->format && !file_exists(m->path))
+        return fail(ST_USAGE, "there is no %s, and no published model of that name (%s)", m->path,
+                    published_names(a));
     if (!m->format)
         return fail(ST_USAGE,
-                    "%s is neither one of %s, nor a folder of Hugging Face (config.json and "
-                    "model.safetensors), nor nanoGPT's ckpt.pt",
-                    m->path, published_names(a));
+                    "%s is no model: no run, no checkpoint, no folder of Hugging Face (config.json "
+                    "and weights), no ckpt.pt of nanoGPT",
+                    m->path);
     enum status st = m->format->open(m, a);
+    if (st == ST_OK && !m->tokens) m->tokens = m->vocab;
     if (st == ST_OK) st = check(m, a);
     if (st != ST_OK) exchange_close(m);
     return st;
@@ -277,7 +286,7 @@ enum status exchange_drop_head(struct exchange_model *m, bool tied)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static enum status read_all(const struct exchange_model *m, const struct model *model,
+static enum status read_all(const struct exchange_model *m, const struct model *model, bool states,
                             struct exchange_source *s, struct arena *a)
 {
     s->values = ARENA_NEW(a, struct exchange_values, model->parameters);
@@ -286,7 +295,7 @@ static enum status read_all(const struct exchange_model *m, const struct model *
         struct exchange_values *v = &s->values[s->count++];
         *v = (struct exchange_values){.name = p->name, .rank = p->type.rank};
         for (int d = 0; d < v->rank; d++) v->dim[d] = p->type.dim[d];
-        for (int part = 0; part <= m->states; part++) {
+        for (int part = 0; part <= (states ? m->states : 0); part++) {
             float *data = ARENA_NEW(a, float, type_elements(&p->type));
             TRY(exchange_read(m, p, part, data));
             v->part[part] = data;
@@ -318,7 +327,7 @@ enum status exchange_write(const struct exchange_model *m, const struct vocabula
                                 .iter = m->iter,
                                 .best_val_loss = m->best_val_loss};
     TRY(exchange_verify(m));
-    TRY(read_all(m, &model, &s, a));
+    TRY(read_all(m, &model, f->states, &s, a));
     TRY(file_make_parent(path));
     return f->write(&s, path, a);
 }

@@ -20,6 +20,7 @@ struct exchange_source;
 struct exchange_format {
     const char *name;   /* the value of `strobe export --to`; NULL: it is not written */
     const char *ending; /* of the folder or file that is written: "-hf" */
+    bool states;        /* what is written has the state of the optimizer */
     const char *what;   /* "a folder of Hugging Face" */
     /* Whether a path is of this format, by a look at names and first bytes. */
     bool (*is)(const char *path, struct arena *a);
@@ -59,6 +60,7 @@ struct exchange_model {
     const char *path;
     struct config config; /* the keys that the format has; the others have their defaults */
     int64_t vocab;        /* rows of its token table */
+    int64_t tokens;       /* those of them that are in the softmax; the others are padding */
     struct exchange_tensor *tensor;
     int tensors, capacity;
     struct exchange_file *file;
@@ -67,11 +69,14 @@ struct exchange_model {
     double best_val_loss; /* +infinity: unknown */
     int states;           /* moments of each parameter that it has: of AdamW 2, of SGD 1; 0: none */
     void *private;        /* of the format */
-    const char *tokenizer; /* what tokenizers_find takes; NULL: the format has none */
+    const struct vocabulary *vocabulary; /* of the run that a checkpoint is in; NULL: unknown */
+    const char *tokenizer;               /* what tokenizers_find takes; NULL: the format has none */
 };
 
 /* Whether a word of the user is the name of a published model or a path of one of the formats. */
 bool exchange_is(const char *word, struct arena *a);
+/* Whether it is a path of one of the formats. */
+bool exchange_is_path(const char *word, struct arena *a);
 /* Opens a published model by name, downloading it if need be, or a path; of a run, name the
  * checkpoint. Then the tensors are those
  * of m->config.model, no more and no less. ST_FORMAT, ST_UNSUPPORTED, ST_USAGE or ST_IO. */

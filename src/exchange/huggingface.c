@@ -1,5 +1,6 @@
 /* Hugging Face's folder of a GPT-2: config.json, and model.safetensors; in several files,
- * model.safetensors.index.json; or pytorch_model.bin. The matrices are those of its Conv1D, (in,out), as here. */
+ * model.safetensors.index.json; or pytorch_model.bin. The matrices are those of its Conv1D,
+ * (in,out), as here. */
 #include "exchange/huggingface.h"
 
 #include "base/file.h"
@@ -48,8 +49,12 @@ static const struct {
     const char *name;
     const char *ours; /* the value of gelu */
 } activations[] = {
-    {"gelu_new", "tanh"}, {"gelu_pytorch_tanh", "tanh"}, {"gelu_fast", "tanh"},
-    {"gelu", "erf"},      {"gelu_python", "erf"},
+    {"gelu_new", "tanh"},
+    {"gelu_pytorch_tanh", "tanh"},
+    {"gelu_python_tanh", "tanh"},
+    {"gelu_fast", "tanh"},
+    {"gelu", "erf"},
+    {"gelu_python", "erf"},
 };
 
 static const struct {

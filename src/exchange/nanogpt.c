@@ -33,12 +33,19 @@ int *nanogpt_order(const struct model *m, int *ret_decayed, struct arena *a)
     return order;
 }
 
-/* A file that begins as a zip file or has an ending of PyTorch's. */
-static bool is_checkpoint(const char *path, struct arena *)
+/* In the out_dir of nanoGPT. */
+static const char *in_folder(const char *path, struct arena *a)
+{
+    return arena_printf(a, "%s/ckpt.pt", path);
+}
+
+/* A file that begins as a zip file or has an ending of PyTorch's; or its folder. */
+static bool is_checkpoint(const char *path, struct arena *a)
 {
     static const char *const endings[] = {".pt", ".pth", ".ckpt"};
     char begin[5];
-    if (file_is_dir(path) || !file_peek(path, begin, sizeof begin)) return false;
+    if (file_is_dir(path)) return file_exists(in_folder(path, a));
+    if (!file_peek(path, begin, sizeof begin)) return false;
     const char *ending = strrchr(path, '.');
     bool named = false;
     for (int i = 0; ending && i < COUNT_OF(endings); i++) named |= !strcmp(ending, endings[i]);
@@ -72,7 +79,8 @@ static enum status add_weights(struct exchange_model *m, const struct pickle_val
         name = without("transformer.", without("module.", without("_orig_mod.", name)));
         ending = strstr(name, ".attn.bias");
         if (ending && !strcmp(ending, ".attn.bias")) continue;
-        TRY(torch_model_add(m, name, EXCHANGE_WEIGHT, nanogpt_is_transposed(name), &item->value, a));
+        TRY(torch_model_add(m, name, EXCHANGE_WEIGHT, nanogpt_is_transposed(name), &item->value,
+                            a));
     }
     return ST_OK;
 }
@@ -143,15 +151,13 @@ static enum status add_state(struct exchange_model *m, const struct pickle_value
         return fail(ST_FORMAT, "%s: the optimizer has no state of parameter %d, %s", m->path,
                     number, name);
     TRY(torch_model_number(m, "step of the optimizer", pickle_find(of, "step"), &step));
-    if (step != (double)m->iter)
-        return fail(ST_UNSUPPORTED,
-                    "%s: the optimizer has done %g steps, but iter_num is %lld: take the weights "
-                    "alone (--init_weights_only=true)",
+    if (step != (double)m->iter && number == 0) /* a loss scaler skips steps */
+        log_warning("%s: the optimizer has done %g steps in %lld iterations; it goes on as if "
+                    "none had been skipped",
                     m->path, step, (long long)m->iter);
     bool transposed = nanogpt_is_transposed(name);
     TRY(torch_model_add(m, name, EXCHANGE_MOMENT1, transposed, pickle_find(of, "exp_avg"), a));
-    return torch_model_add(m, name, EXCHANGE_MOMENT2, transposed, pickle_find(of, "exp_avg_sq"),
-                           a);
+    return torch_model_add(m, name, EXCHANGE_MOMENT2, transposed, pickle_find(of, "exp_avg_sq"), a);
 }
 
 static enum status add_states(struct exchange_model *m, const struct pickle_value *optimizer,
@@ -166,11 +172,12 @@ static enum status add_states(struct exchange_model *m, const struct pickle_valu
     keys.pad_vocab = 0;
     model_init(&model, &keys, m->vocab, 0, a);
     const int *order = nanogpt_order(&model, &decayed, a);
-    if (!has_groups(pickle_find(optimizer, "param_groups"), decayed, model.parameters))
-        return fail(ST_UNSUPPORTED,
-                    "%s: the parameters of the optimizer are not grouped as in nanoGPT (matrices, "
-                    "then the rest): save the checkpoint without \"optimizer\" to use its weights",
+    if (!has_groups(pickle_find(optimizer, "param_groups"), decayed, model.parameters)) {
+        log_warning("%s: only the weights are taken, because the parameters of the optimizer are "
+                    "not grouped as in nanoGPT (matrices, then the rest)",
                     m->path);
+        return ST_OK;
+    }
     for (int i = 0; i < model.parameters; i++)
         TRY(add_state(m, state, i, model.parameter[order[i]].name, a));
     m->states = 2;
@@ -202,16 +209,19 @@ static enum status read_root(struct exchange_model *m, const struct pickle_value
 
 static enum status open_checkpoint(struct exchange_model *m, struct arena *a)
 {
+    if (file_is_dir(m->path)) m->path = in_folder(m->path, a);
     m->file = ARENA_NEW(a, struct exchange_file, 1);
     TRY(torch_model_open(m, m->path, a));
     TRY(read_root(m, torch_model_root(m), a));
     TRY(exchange_sort(m));
-    return exchange_drop_head(m, false);
+    bool has_head = exchange_find(m, "lm_head.weight", EXCHANGE_WEIGHT);
+    return has_head ? exchange_drop_head(m, false) : ST_OK;
 }
 
 const struct exchange_format exchange_nanogpt = {
     .name = "nanogpt",
     .ending = "/ckpt.pt",
+    .states = true,
     .what = "nanoGPT's ckpt.pt",
     .is = is_checkpoint,
     .open = open_checkpoint,

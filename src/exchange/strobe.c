@@ -90,6 +90,22 @@ static enum status check_states(const struct exchange_model *m)
                 m->path, optimizer_words[kind]);
 }
 
+/* The rows of the table beyond the tokens are padding. */
+static enum status read_vocabulary(struct exchange_model *m, struct arena *a)
+{
+    const char *path = arena_printf(a, "%s/../../vocabulary.json", m->path);
+    struct vocabulary *v = ARENA_NEW(a, struct vocabulary, 1);
+    m->tokens = m->config.model.vocab_size;
+    if (file_exists(path)) {
+        TRY(vocabulary_read(v, path, a));
+        m->vocabulary = v;
+        m->tokens = max_i64(m->tokens, v->size);
+    }
+    if (m->tokens <= m->vocab) return ST_OK;
+    return fail(ST_FORMAT, "%s has %lld tokens, but its table only %lld", m->path,
+                (long long)m->tokens, (long long)m->vocab);
+}
+
 static enum status open_checkpoint(struct exchange_model *m, struct arena *a)
 {
     TRY(read_state(m, arena_printf(a, "%s/%s", m->path, state_name), a));
@@ -101,7 +117,7 @@ static enum status open_checkpoint(struct exchange_model *m, struct arena *a)
     if (!table || table->rank != 2 || table->dim[0] < 1 || table->dim[0] > VOCABULARY_MAX)
         return fail(ST_FORMAT, "%s has no table of tokens (wte.weight)", m->path);
     m->vocab = table->dim[0];
-    return ST_OK;
+    return read_vocabulary(m, a);
 }
 
 const struct exchange_format exchange_strobe = {

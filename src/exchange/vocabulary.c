@@ -92,6 +92,10 @@ static enum status open_tokenizer(const struct exchange_model *m, const char *wo
 enum status exchange_vocabulary(const struct exchange_model *m, struct vocabulary *ret,
                                 struct arena *a)
 {
+    if (m->vocabulary) {
+        *ret = *m->vocabulary;
+        return ST_OK;
+    }
     const char *word = m->tokenizer ? m->tokenizer : is_gpt2(m->vocab) ? "gpt2" : NULL;
     if (m->tokenizer && open_characters(m->tokenizer, ret, a) && ret->size <= m->vocab)
         return ST_OK;

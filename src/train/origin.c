@@ -2,9 +2,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "data/kind.h"
 #include "engine/optimizer.h"
 #include "train/checkpoint.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,8 +48,8 @@ struct differences {
 static void compare_key(void *user, const char *key, const char *in_file, const char *here)
 {
     struct differences *d = user;
-    bool sizes = !strcmp(key, "vocab_size") || !strcmp(key, "pad_vocab");
-    if (!(config_key_flags(key) & KEY_MODEL) || sizes || d->st != ST_OK) return;
+    bool padding = !strcmp(key, "pad_vocab");
+    if (!(config_key_flags(key) & KEY_MODEL) || padding || d->st != ST_OK) return;
     if (!strcmp(key, "block_size")) {
         if (strtoll(here, NULL, 10) > strtoll(in_file, NULL, 10))
             d->st = fail(ST_USAGE,
@@ -71,18 +73,33 @@ enum status origin_check_keys(const char *word, const struct config_model *file,
     return d.st;
 }
 
-/* Rows that are only padding for speed: nanoGPT has 50304 for the 50257 ids of GPT-2. */
+/* Whether both say what their tokens are. */
+static bool have_texts(const struct vocabulary *v, const struct vocabulary *w)
+{
+    return !v->kind->sized && !w->kind->sized;
+}
+
+/* Fewer tokens of a data set may be padding of the table: nanoGPT has 50304 for GPT-2's 50257. */
 enum { PADDING_MOST = 128 };
 
-static enum status check_vocabulary(const struct exchange_model *m, const struct vocabulary *v)
+static enum status check_vocabulary(const struct exchange_model *m, const struct vocabulary *v,
+                                    struct arena *a)
 {
-    if (v->size > m->vocab)
+    struct vocabulary own = {};
+    if (v->size > m->tokens)
         return fail(ST_USAGE, "%s has %lld tokens, but the data set has %d: train on its tokens",
-                    m->path, (long long)m->vocab, v->size);
-    if (m->vocab - v->size >= PADDING_MOST)
-        log_warning("%s has %lld tokens, but the data set has %d: ids mean the same text only if "
-                    "the data set was made with its tokenizer",
-                    m->path, (long long)m->vocab, v->size);
+                    m->path, (long long)m->tokens, v->size);
+    if (m->vocabulary && have_texts(v, m->vocabulary) && !vocabulary_same(v, m->vocabulary))
+        return fail(ST_USAGE,
+                    "%s was trained on other tokens than those of the data set: make the data set "
+                    "with its tokenizer",
+                    m->path);
+    if (m->tokenizer) TRY(exchange_vocabulary(m, &own, a));
+    bool other = own.kind && have_texts(v, &own) && !vocabulary_same(v, &own);
+    if (other || m->tokens - v->size >= PADDING_MOST)
+        log_warning("%s has %lld tokens, and the data set has %d%s: ids mean the same text only "
+                    "if the data set was made with its tokenizer",
+                    m->path, (long long)m->tokens, v->size, other ? " others" : "");
     return ST_OK;
 }
 
@@ -101,12 +118,22 @@ static enum status check_optimizer(const struct exchange_model *m, const struct 
                 m->path, theirs->name, ours->name);
 }
 
-enum status origin_open(struct exchange_model *m, const struct config *c,
+enum status origin_resolve(const char *word, const char **ret, struct arena *a)
+{
+    const char *path = word;
+    TRY(resolve(&path, a));
+    char *found = exchange_is_path(path, a) ? realpath(path, NULL) : NULL;
+    *ret = found ? arena_strdup(a, found) : path;
+    free(found);
+    return ST_OK;
+}
+
+enum status origin_open(struct exchange_model *m, const char *place, const struct config *c,
                         const struct vocabulary *vocabulary, struct arena *a)
 {
-    TRY(origin_find(m, config_origin(c), a));
-    enum status st = origin_check_keys(config_origin(c), &m->config.model, c);
-    if (st == ST_OK) st = check_vocabulary(m, vocabulary);
+    TRY(origin_find(m, place, a));
+    enum status st = origin_check_keys(place, &m->config.model, c);
+    if (st == ST_OK) st = check_vocabulary(m, vocabulary, a);
     if (st == ST_OK) st = check_optimizer(m, c);
     if (st == ST_OK && takes_states(m, c) && m->iter > c->train.max_iters)
         st = fail(ST_USAGE,
@@ -115,6 +142,18 @@ enum status origin_open(struct exchange_model *m, const struct config *c,
                   m->path, (long long)m->iter);
     if (st != ST_OK) exchange_close(m);
     return st;
+}
+
+static enum status check_finite(const struct exchange_model *m, const struct parameter *p,
+                                const float *weight)
+{
+    for (int64_t i = 0; i < type_elements(&p->type); i++)
+        if (!isfinite(weight[i]))
+            return fail(ST_NUMERIC,
+                        "%s: tensor %s has a value that is not finite: the training that wrote it "
+                        "diverged",
+                        m->path, p->name);
+    return ST_OK;
 }
 
 enum status origin_load(const struct exchange_model *m, struct engine *e,
@@ -126,6 +165,7 @@ enum status origin_load(const struct exchange_model *m, struct engine *e,
     for (int i = 0; i < model->parameters; i++) {
         const struct parameter *p = &model->parameter[i];
         TRY(exchange_read(m, p, EXCHANGE_WEIGHT, tensors[i].weight));
+        TRY(check_finite(m, p, tensors[i].weight));
         for (int k = 0; states && k < m->states; k++)
             TRY(exchange_read(m, p, EXCHANGE_MOMENT1 + k, tensors[i].state[k].data));
     }

@@ -21,9 +21,12 @@ enum status origin_check_keys(const char *word, const struct config_model *file,
 
 /* Opens what a word names, of a run its last checkpoint. */
 enum status origin_find(struct exchange_model *m, const char *word, struct arena *a);
-/* Opens the file and checks it against the configuration. `vocabulary`: that of the data set; a run
- * with other tokens is ST_USAGE, other files with far more tokens are a warning. */
-enum status origin_open(struct exchange_model *m, const struct config *c,
+/* The place that a word means now, in whatever folder it is read later: the name of a published
+ * model, or an absolute path, of a run that of its last checkpoint. */
+enum status origin_resolve(const char *word, const char **ret, struct arena *a);
+/* Opens such a place and checks it against the configuration. `vocabulary`: that of the data set; a
+ * run with other tokens is ST_USAGE, other files with others or far more are a warning. */
+enum status origin_open(struct exchange_model *m, const char *place, const struct config *c,
                         const struct vocabulary *vocabulary, struct arena *a);
 /* Fills the tensors of `e` that the configuration takes, and brings them to the device. The
  * iteration at which the run begins: 0 if only weights are taken. */

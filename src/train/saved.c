@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "data/kind.h"
 #include "data/meta.h"
 #include "engine/device.h"
 #include "engine/weights.h"
@@ -75,6 +76,10 @@ enum status saved_check_eval(const struct saved_run *s, const struct dataset *d,
         return fail(ST_USAGE,
                     "data set %s has %d tokens, but %s only %d: make it with its tokenizer",
                     d->name, d->vocabulary.size, s->foreign, s->vocabulary.size);
+    bool texts = !s->vocabulary.kind->sized && !d->vocabulary.kind->sized;
+    if (texts && !vocabulary_same(&s->vocabulary, &d->vocabulary))
+        log_warning("data set %s has other tokens than %s: its losses mean nothing", d->name,
+                    s->foreign);
     return ST_OK;
 }
 
@@ -174,7 +179,6 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
 {
     bool is_dir, is_checkpoint;
     TRY(look(path, &is_dir, &is_checkpoint, a));
-    if (!is_checkpoint && exchange_is(path, a)) return open_foreign(s, path, best, a);
     *s = (struct saved_run){.run_dir = is_checkpoint ? arena_printf(a, "%s/../..", path) : path,
                             .searched = !is_checkpoint,
                             .best = best};
@@ -184,6 +188,7 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
         TRY(dir_has(&s->dir, "config.conf", &has_config));
         TRY(dir_has(&s->dir, "ckpt", &has_ckpt));
     }
+    if (!has_config && !has_ckpt && exchange_is(path, a)) return open_foreign(s, path, best, a);
     if (!has_config && !has_ckpt)
         return fail(ST_USAGE,
                     "%s is neither a run directory nor a checkpoint in one, nor a model of another "

@@ -16,8 +16,8 @@ struct saved_run {
     struct dir dir; /* of the run, by path; `checkpoint` refers to it */
     struct checkpoint checkpoint;
     struct vocabulary vocabulary;
-    /* private to saved.c */
-    bool searched, best; /* the checkpoint was not named but found: the last one, or the best */
+    bool searched; /* the checkpoint was not named but found: the last one, or the best */
+    bool best;
 };
 
 /* Opens a run directory with its last checkpoint (`best`: the one with the lowest validation loss),

@@ -46,6 +46,7 @@ struct trainer {
     struct checkpoint last; /* to continue from, if `found` */
     bool found;
     struct config *before; /* of the run to continue; NULL: unknown */
+    const char *origin;    /* what the run begins with (train/origin.h); NULL: nothing */
     struct progress progress;
     struct gauge *gauge; /* NULL: the device has no telemetry, or sampling is disabled */
     bool working;        /* samples count now: an update after warm-up is running */

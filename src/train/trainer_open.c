@@ -187,8 +187,8 @@ static enum status load_origin(struct trainer *t)
 {
     struct learner *l = &t->learner;
     struct exchange_model m;
-    if (!config_origin(t->config)) return ST_OK;
-    TRY(origin_open(&m, t->config, &l->dataset.vocabulary, t->arena));
+    if (!t->origin) return ST_OK;
+    TRY(origin_open(&m, t->origin, t->config, &l->dataset.vocabulary, t->arena));
     enum status st = origin_load(&m, &l->engine, t->tensors, &t->iter);
     exchange_close(&m);
     TRY(st);
@@ -211,6 +211,7 @@ static enum status begin(struct trainer *t, bool changed, const struct environme
     if (config_resumes(c)) {
         TRY(continue_run(t, changed));
         if (t->finished) return ST_OK;
+        if (!t->found) TRY(load_origin(t));
     } else {
         TRY(load_origin(t));
         TRY(disk_check(t));
@@ -236,8 +237,27 @@ static void store_places(struct trainer *t)
     const char **origin = &t->stored.train.init_from;
     t->stored = *t->config;
     make_absolute(&t->stored.data.data_dir, t->arena);
-    if (config_origin(t->config)) make_absolute(origin, t->arena);
     if (config_resumes(t->config)) *origin = t->before ? t->before->train.init_from : INIT_SCRATCH;
+    if (t->origin) *origin = t->origin;
+}
+
+/* A run without a checkpoint begins once more with what it began with. */
+static enum status find_origin(struct trainer *t)
+{
+    const struct dir *dir = &t->run.dir;
+    const char *word = config_origin(t->config);
+    if (config_resumes(t->config) && !t->found && t->before) word = config_origin(t->before);
+    if (!word) return ST_OK;
+    TRY(origin_resolve(word, &t->origin, t->arena));
+    char *here = realpath(dir->path, NULL);
+    size_t n = here ? strlen(here) : 0;
+    bool inside = n && !strncmp(t->origin, here, n) && t->origin[n] == '/';
+    free(here);
+    if (!inside) return ST_OK;
+    return fail(ST_USAGE,
+                "init_from is in %s, which the new run would replace: choose another --out_dir, or "
+                "continue the run (--init_from=resume)",
+                dir->path);
 }
 
 /* What the run began with: its settings but for max_iters and places, and its data. A resumed one
@@ -252,7 +272,7 @@ static enum status identify(struct trainer *t)
         TRY(rundir_identity(&t->run.dir, t->arena, &t->identity));
     if (t->identity) return ST_OK;
     c.train.max_iters = 0;
-    if (!config_origin(&c)) c.train.init_from = INIT_SCRATCH;
+    c.train.init_from = t->origin ? t->origin : INIT_SCRATCH;
     c.train.out_dir = c.data.data_dir = "";
     config_print(&c, &s);
     for (int i = 0; i < SPLIT_COUNT; i++) str_append(&s, t->learner.dataset.sha256[i]);
@@ -269,6 +289,7 @@ static enum status check_and_begin(struct trainer *t, const struct environment *
     TRY(model_check_trained(&c->model));
     TRY(check_same_run(t, &changed));
     TRY(check_iterations(t));
+    TRY(find_origin(t));
     store_places(t);
     struct str text = {0};
     config_print(&t->stored, &text);

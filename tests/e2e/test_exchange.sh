@@ -27,8 +27,28 @@ expect 2 'has n_layer = 2, not 3: leave n_layer out' "$STROBE" train tiny.conf -
     --n_layer=3 --out_dir=more
 expect 2 'has positions for block_size = 32, not 64' "$STROBE" train tiny.conf \
     --init_from=whole --block_size=64 --out_dir=more
-expect 2 'neither' "$STROBE" train tiny.conf --init_from=nothing --out_dir=more
+expect 2 'there is no nothing, and no published model' "$STROBE" train tiny.conf \
+    --init_from=nothing --out_dir=more
+expect 2 'has vocab_size = 0, not 20' "$STROBE" train tiny.conf --init_from=whole --vocab_size=20 \
+    --out_dir=more
+tr a-e v-z <text >other && quiet data other --from=other
+expect 2 'trained on other tokens' "$STROBE" train tiny.conf --init_from=whole --dataset=other \
+    --data_dir=data --out_dir=more
 [ ! -e more ] || fail "a refused training leaves a directory"
+
+# A fork without a checkpoint begins again with the same weights; a run is not replaced by itself.
+train --init_from=half --init_weights_only=true --out_dir=begun --max_iters=0
+[ ! -e begun/ckpt ] || fail "max_iters=0 saves"
+quiet train begun --init_from=resume --max_iters=50
+[ "$(weights begun/ckpt/000050)" = "$(weights weights/ckpt/000050)" ] || fail "random weights"
+expect 2 'which the new run would replace' "$STROBE" train tiny.conf --init_from=half \
+    --out_dir=half --overwrite
+[ -e half/ckpt/000025/DONE ] || fail "the run was replaced"
+# A configuration that leaves the keys of the model to what it begins with can be continued.
+grep -v '^n_\|^block' tiny.conf >follows.conf && echo 'init_from = half' >>follows.conf
+quiet train follows.conf --max_iters=30 --out_dir=follows
+quiet train follows.conf --max_iters=50 --out_dir=follows --init_from=resume
+[ "$(weights whole/ckpt/000050)" = "$(weights follows/ckpt/000050)" ] || fail "continued by CONFIG"
 
 # Continuing a run does not need what it began with.
 rm -r half
@@ -42,6 +62,7 @@ model.safetensors
 tokenizer.json
 tokenizer_config.json" ] || fail "$(ls exports/whole-hf)"
 logits whole a.npy && logits exports/whole-hf b.npy
+expect 2 'a.npy exists already' "$STROBE" eval whole --ids=ids --logits=a.npy
 cmp a.npy b.npy || fail "an exported model has other logits"
 quiet export exports/whole-hf --to=hf --out=again
 cmp exports/whole-hf/model.safetensors again/model.safetensors || fail "a round trip changes bits"
@@ -51,7 +72,7 @@ quiet export fork --to=hf --out=plain
 train --bias=false --gelu=tanh --out_dir=bare
 quiet export bare --to=hf
 grep -q '"activation_function": "gelu_new"' exports/bare-hf/config.json || fail "gelu"
-logits bare a.npy && logits exports/bare-hf b.npy
+rm a.npy b.npy && logits bare a.npy && logits exports/bare-hf b.npy
 od -An -tf4 -w4 -j128 a.npy >a && od -An -tf4 -w4 -j128 b.npy >b
 paste a b | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > m) m = d }
     END { exit !(NR > 50 && m < 1e-5) }' || fail "zeros for missing biases change the logits"
@@ -84,11 +105,12 @@ head -c 5000 exports/quarter/ckpt.pt >cut.pt
 expect 1 'cut.pt' "$STROBE" info cut.pt
 
 # What a model is.
-expect 0 'n_layer = 2, n_head = 2, n_embd = 32, block_size = 32, with biases' "$STROBE" info \
+expect 0 'gpt, n_layer = 2, n_head = 2, n_embd = 32, block_size = 32, with biases' "$STROBE" info \
     exports/whole-hf
+expect 0 'iteration 25' "$STROBE" info exports/quarter
 expect 0 'iteration 50, best val loss' "$STROBE" info whole
 expect 0 '"format": "a folder of Hugging Face"' "$STROBE" info exports/whole-hf --json
-expect 2 'is neither one of gpt2' "$STROBE" info tiny.conf
+expect 2 'tiny.conf is no model' "$STROBE" info tiny.conf
 
 # A folder that does not fit together.
 broken() { # WORDS SED
