@@ -6,6 +6,7 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/eval_several.h"
 #include "cli/run_word.h"
 #include "data/source.h"
 #include "train/evaluator.h"
@@ -18,19 +19,11 @@
 
 #define DIGITS "0123456789"
 
-/* Of the text that the evaluated targets stand for; NAN: their texts are not known. */
-static double bits_per_byte(const struct evaluator *v, enum split split, double loss)
-{
-    if (v->text_bytes[split] <= 0) return NAN;
-    return loss / M_LN2 * (double)v->targets[split] / (double)v->text_bytes[split];
-}
-
-static void print_text(struct saved_run *s, const struct evaluator *v, const double *loss)
+static void print_text(struct saved_run *s, const struct eval_figures *f)
 {
     const struct config *c = &s->config;
     char train[32], val[32];
-    double bits[SPLIT_COUNT];
-    for (int i = 0; i < SPLIT_COUNT; i++) bits[i] = bits_per_byte(v, i, loss[i]);
+    const double *loss = f->loss, *bits = f->bits_per_byte;
     printf("%s: train loss %s, val loss %s\n", s->checkpoint.path,
            str_loss(train, loss[SPLIT_TRAIN]), str_loss(val, loss[SPLIT_VAL]));
     printf("perplexity: train %.4g, val %.4g", exp(loss[SPLIT_TRAIN]), exp(loss[SPLIT_VAL]));
@@ -42,10 +35,9 @@ static void print_text(struct saved_run *s, const struct evaluator *v, const dou
            (long long)c->model.block_size);
 }
 
-static void print_json(struct saved_run *s, const struct evaluator *v, const double *loss)
+static void print_json(struct saved_run *s, const struct eval_figures *f)
 {
-    double bits[SPLIT_COUNT];
-    for (int i = 0; i < SPLIT_COUNT; i++) bits[i] = bits_per_byte(v, i, loss[i]);
+    const double *loss = f->loss, *bits = f->bits_per_byte;
     command_print_json(json_pack(
         "{s:i, s:s, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:I}", "v", 1, "checkpoint",
         s->checkpoint.path, "iter", (json_int_t)s->checkpoint.state.iter, "train_loss",
@@ -102,29 +94,15 @@ static enum status write_logits(struct saved_run *s, const char *ids_file, const
     return st;
 }
 
-/* `named`: the command line names the data set. */
 static enum status eval(struct saved_run *s, bool named, bool json, struct arena *a)
 {
-    struct dataset d;
-    struct engine e = {0};
-    struct evaluator v = {0};
-    double loss[SPLIT_COUNT];
-    enum status st;
-    TRY(dataset_open(&d, s->config.data.data_dir, s->config.data.dataset, a));
-    TRY_OUT(st, saved_check_eval(s, &d, named, a));
-    TRY_OUT(st, saved_engine(s, 1u << GRAPH_EVAL, &e, a));
-    TRY_OUT(st, evaluator_init(&v, &e, &d, NULL, a));
-    v.vocabulary = &d.vocabulary;
-    TRY_OUT(st, evaluator_run(&v, s->checkpoint.state.iter, loss));
+    struct eval_figures f;
+    TRY(eval_one(s, named, &f, a));
     if (json)
-        print_json(s, &v, loss);
+        print_json(s, &f);
     else
-        print_text(s, &v, loss);
-out:
-    evaluator_close(&v);
-    engine_close(&e);
-    dataset_close(&d);
-    return st;
+        print_text(s, &f);
+    return ST_OK;
 }
 
 enum status cmd_eval(int argc, char **argv)
@@ -143,6 +121,7 @@ enum status cmd_eval(int argc, char **argv)
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
+    if (eval_models(argc, argv) > 1 && !ids && !logits) return eval_several(argc, argv, best, json);
     struct arena a = {0};
     struct saved_run s;
     bool named = false;
@@ -155,8 +134,6 @@ enum status cmd_eval(int argc, char **argv)
         arena_release(&a);
         return st;
     }
-    if (st == ST_OK && s.foreign && !named)
-        st = fail(ST_USAGE, "name a data set for %s, as in --dataset=NAME", s.foreign);
     if (st == ST_OK) st = eval(&s, named, json, &a);
     arena_release(&a);
     return st;

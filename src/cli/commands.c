@@ -21,7 +21,7 @@ static const struct command commands[] = {
      NULL, "strobe data mine --from book.txt"},
     {"train",   cmd_train,   "CONFIG|RUN [--key=value ...]",   "train a model, or continue a run",
      NULL, "strobe train configs/shakespeare_char_cpu.conf --max_iters=500 --flash=false"},
-    {"eval",    cmd_eval,    "RUN|CKPT|MODEL [--key=value ...]",     "show the loss, perplexity and bits per byte of a checkpoint on both splits of its data",
+    {"eval",    cmd_eval,    "RUN|CKPT|MODEL ... [--key=value ...]", "show the loss, perplexity and bits per byte of a checkpoint on both splits of its data; of several models, a table",
      "eval_iters batch_size device", "strobe eval runs/shakespeare_char_cpu --best"},
     {"sample",  cmd_sample,  "RUN|CKPT|MODEL [--key=value ...]",     "generate text with a checkpoint, or with a model of another program (gpt2, a folder of Hugging Face, ckpt.pt)",
      "start num_samples max_new_tokens temperature top_k top_p seed device", "strobe sample runs/shakespeare_char_cpu --start='O ' --num_samples=2"},

@@ -6,12 +6,14 @@
 #include "exchange/huggingface.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 struct published {
     const char *name;
+    double loss; /* nanoGPT's, of validation on OpenWebText */
     int64_t n_layer, n_head, n_embd;
     struct remote_file weights;
 };
@@ -22,24 +24,28 @@ struct published {
 
 static const struct published models[] = {
     {"gpt2",
+     3.12,
      12,
      12,
      768,
      {WEIGHTS("gpt2", "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
       "248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707", 548105171, false}},
     {"gpt2-medium",
+     2.84,
      24,
      16,
      1024,
      {WEIGHTS("gpt2-medium", "6dcaa7a952f72f9298047fd5137cd6e4f05f41da"),
       "fc5a354a19255ad494f3d71549390baca1ccf61d1d822b9408971705c687c9cd", 1519984962, false}},
     {"gpt2-large",
+     2.67,
      36,
      20,
      1280,
      {WEIGHTS("gpt2-large", "32b71b12589c2f8d625668d2335a01cac3249519"),
       "5f47f3e12f91cd33b662ce7e433b6150ad5512b5884a2cee961b50e9c3bbebce", 3247159078, true}},
     {"gpt2-xl",
+     2.54,
      48,
      25,
      1600,
@@ -60,6 +66,12 @@ const char *published_names(struct arena *a)
     for (int i = 0; i < COUNT_OF(models); i++)
         names = arena_printf(a, "%s%s%s", names, *names ? ", " : "", models[i].name);
     return names;
+}
+
+double published_loss(const char *name)
+{
+    const struct published *p = published_find(name);
+    return p ? p->loss : NAN;
 }
 
 void published_config(const struct published *p, struct config_model *ret)

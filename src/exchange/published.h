@@ -10,6 +10,8 @@ struct published;
 const struct published *published_find(const char *name);
 /* "gpt2, gpt2-medium, ..." */
 const char *published_names(struct arena *a);
+/* The validation loss on OpenWebText that nanoGPT published (README, "baselines"); NAN: none. */
+double published_loss(const char *name);
 /* The keys of the model, without its files. */
 void published_config(const struct published *p, struct config_model *ret);
 /* The folder with its config.json and model.safetensors: in Strobe's cache

@@ -87,6 +87,11 @@ few="--eval_iters=2 --batch_size=4"
 # shellcheck disable=SC2086
 x=$(loss whole) y=$(loss exports/whole-hf --dataset=tiny --data_dir=data $few)
 awk "BEGIN { d = $x - $y; exit !(d < 0.3 && d > -0.3) }" || fail "val loss $x, exported $y"
+# Several models at once: a table; one that cannot be opened has a warning.
+"$STROBE" eval whole exports/whole-hf nothing --dataset=tiny --data_dir=data --eval_iters=2 \
+    --batch_size=4 >table 2>log || fail "$(cat log)"
+awk 'NR > 1 && $3 > 1 && $3 < 2 { n++ } END { exit n != 2 }' table || fail "$(cat table)"
+grep -q 'warning: nothing is neither' log || fail "$(cat log)"
 train --init_from=exports/whole-hf --block_size=16 --out_dir=short
 grep -q '^block_size = 16' short/config.conf || fail "block_size"
 
