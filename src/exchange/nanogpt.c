@@ -55,10 +55,14 @@ static enum status fail_missing(const struct exchange_model *m, const char *what
                 m->path, what);
 }
 
-/* A text of the file as one of the arena; NULL if it is none. */
+enum { NAME_MOST = 200 };
+
+/* A text of the file as one of the arena; NULL if it is none. A file can name one long text many
+ * times, so the length is bounded. */
 static const char *text_of(const struct pickle_value *v, struct arena *a)
 {
-    if (v->type != PICKLE_TEXT || memchr(v->text, '\0', (size_t)v->number)) return NULL;
+    if (v->type != PICKLE_TEXT || v->number > NAME_MOST) return NULL;
+    if (memchr(v->text, '\0', (size_t)v->number)) return NULL;
     return arena_printf(a, "%.*s", (int)v->number, v->text);
 }
 
@@ -100,21 +104,28 @@ static enum status add(struct exchange_model *m, const char *name, enum exchange
     return ST_OK;
 }
 
-static const char *without(const char *prefix, const char *name)
+/* torch.compile, DistributedDataParallel and the module put prefixes before names. */
+static const char *without_prefixes(const char *name)
 {
-    size_t n = strlen(prefix);
-    return strncmp(name, prefix, n) ? name : name + n;
+    static const char *const prefixes[] = {"_orig_mod.", "module.", "transformer."};
+    for (int i = 0; i < COUNT_OF(prefixes); i++) {
+        size_t n = strlen(prefixes[i]);
+        if (!strncmp(name, prefixes[i], n)) return without_prefixes(name + n);
+    }
+    return name;
 }
 
-/* torch.compile and the module put prefixes before names; old versions saved attention's mask. */
+/* Old versions saved attention's mask. */
 static enum status add_weights(struct exchange_model *m, const struct pickle_value *weights,
                                struct arena *a)
 {
     for (int i = 0; i < weights->dict->count; i++) {
         const struct pickle_item *item = &weights->dict->item[i];
         const char *name = text_of(&item->key, a), *ending;
-        if (!name) return fail(ST_FORMAT, "%s: the name of a tensor is not text", m->path);
-        name = without("transformer.", without("module.", without("_orig_mod.", name)));
+        if (!name)
+            return fail(ST_FORMAT, "%s: the name of a tensor is not text of at most %d bytes",
+                        m->path, NAME_MOST);
+        name = without_prefixes(name);
         ending = strstr(name, ".attn.bias");
         if (ending && !strcmp(ending, ".attn.bias")) continue;
         TRY(add(m, name, EXCHANGE_WEIGHT, &item->value, a));
@@ -152,14 +163,16 @@ static enum status read_args(struct exchange_model *m, const struct pickle_value
 
 /* --- the optimizer ---------------------------------------------------------------------------- */
 
-/* The value of a whole number as a key. */
-static const struct pickle_value *find_number(const struct pickle_value *d, int64_t key)
+/* The values of the keys 0 to n - 1; NULL: there is none. */
+static const struct pickle_value **by_number(const struct pickle_value *d, int n, struct arena *a)
 {
-    for (int i = d->dict->count - 1; i >= 0; i--) {
+    const struct pickle_value **ret = ARENA_NEW(a, const struct pickle_value *, n);
+    for (int i = 0; i < d->dict->count; i++) {
         const struct pickle_item *item = &d->dict->item[i];
-        if (item->key.type == PICKLE_NUMBER && item->key.number == key) return &item->value;
+        int64_t key = item->key.number;
+        if (item->key.type == PICKLE_NUMBER && key >= 0 && key < n) ret[key] = &item->value;
     }
-    return NULL;
+    return ret;
 }
 
 /* The groups must be those of nanoGPT: matrices first, then the rest, numbered in that order. */
@@ -179,16 +192,15 @@ static bool has_groups(const struct pickle_value *groups, int decayed, int all)
     return true;
 }
 
-static enum status add_state(struct exchange_model *m, const struct pickle_value *state, int number,
+static enum status add_state(struct exchange_model *m, const struct pickle_value *of, int number,
                              const char *name, struct arena *a)
 {
-    const struct pickle_value *of = find_number(state, number);
     double step;
     if (!of || of->type != PICKLE_DICT)
         return fail(ST_FORMAT, "%s: the optimizer has no state of parameter %d, %s", m->path,
                     number, name);
     TRY(number_of(m, "step of the optimizer", pickle_find(of, "step"), &step));
-    if (step != (double)m->iter)
+    if ((float)step != (float)m->iter) /* PyTorch counts in float32 */
         return fail(ST_UNSUPPORTED,
                     "%s: the optimizer has done %g steps, but iter_num is %lld: take the weights "
                     "alone (--init_weights_only=true)",
@@ -214,8 +226,9 @@ static enum status add_states(struct exchange_model *m, const struct pickle_valu
                     "%s: the parameters of the optimizer are not grouped as in nanoGPT (matrices, "
                     "then the rest): save the checkpoint without \"optimizer\" to use its weights",
                     m->path);
+    const struct pickle_value **of = by_number(state, model.parameters, a);
     for (int i = 0; i < model.parameters; i++)
-        TRY(add_state(m, state, i, model.parameter[order[i]].name, a));
+        TRY(add_state(m, of[i], i, model.parameter[order[i]].name, a));
     m->states = 2;
     return ST_OK;
 }
@@ -240,7 +253,8 @@ static enum status read_root(struct exchange_model *m, const struct pickle_value
     TRY(add_weights(m, weights, a));
     enum status st = model_check(&m->config);
     if (st != ST_OK) return fail_in(ST_FORMAT, "%s", m->path);
-    return optimizer ? add_states(m, optimizer, a) : ST_OK;
+    if (!optimizer || optimizer->type == PICKLE_NONE) return ST_OK;
+    return add_states(m, optimizer, a);
 }
 
 static enum status open_checkpoint(struct exchange_model *m, struct arena *a)
@@ -252,21 +266,15 @@ static enum status open_checkpoint(struct exchange_model *m, struct arena *a)
     m->file[m->files++] = (struct exchange_file){m->path, f->zip.fd};
     TRY(read_root(m, &f->root, a));
     TRY(exchange_sort(m));
-    return exchange_drop_head(m, false);
+    bool has_head = exchange_find(m, "lm_head.weight", EXCHANGE_WEIGHT);
+    return has_head ? exchange_drop_head(m, false) : ST_OK;
 }
 
-/* Of every storage that a tensor of the list is in. */
 static enum status verify(const struct exchange_model *m)
 {
     const struct torch_file *f = m->private;
-    for (int i = 0; i < m->tensors; i++) {
-        const struct exchange_tensor *x = &m->tensor[i];
-        for (int k = 0; k < f->zip.count; k++) {
-            const struct zip_entry *e = &f->zip.entry[k];
-            if (x->from < e->from || x->from >= e->from + e->bytes) continue;
-            TRY(torch_check(f, &(struct torch_tensor){.storage = e}));
-        }
-    }
+    for (int i = 0; i < f->zip.count; i++)
+        TRY(torch_check(f, &(struct torch_tensor){.storage = &f->zip.entry[i]}));
     return ST_OK;
 }
 
