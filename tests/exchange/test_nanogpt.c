@@ -330,14 +330,14 @@ static void test_no_state(void **)
 #define PARAMS "X\6\0\0\0params"
 
 /* Lists of numbers, in two dictionaries of a list. */
-static struct ckpt_value groups(int first, int from, int second, int then)
+static struct ckpt_value groups(int first, int from, int second, int then, bool more)
 {
     struct str s = {};
     str_append_bytes(&s, "]}" PARAMS "](", sizeof "]}" PARAMS "](" - 1);
     for (int i = 0; i < first; i++) str_append_bytes(&s, (char[]){'K', (char)(from + i)}, 2);
     str_append_bytes(&s, "esa}" PARAMS "](", sizeof "esa}" PARAMS "](" - 1);
     for (int i = 0; i < second; i++) str_append_bytes(&s, (char[]){'K', (char)(then + i)}, 2);
-    str_append_bytes(&s, "esa", 3);
+    str_append_bytes(&s, "esa}a", more ? 5 : 3);
     char *copy = arena_alloc(&arena, s.len + 1);
     memcpy(copy, s.data, (size_t)s.len);
     struct ckpt_value v = {copy, s.len};
@@ -348,19 +348,20 @@ static struct ckpt_value groups(int first, int from, int second, int then)
 static void test_groups(void **)
 {
     enum { MATRICES = 10, REST = 18 };
-    set(CKPT_GROUPS, groups(MATRICES, 0, REST, MATRICES));
+    set(CKPT_GROUPS, groups(MATRICES, 0, REST, MATRICES, false));
     struct exchange_model m = open_ckpt();
     assert_all_values(&m);
     exchange_close(&m);
     const struct ckpt_value others[] = {
-        groups(REST, 0, MATRICES, REST),
-        groups(REST, MATRICES, MATRICES, 0),
-        groups(MATRICES, 1, REST, MATRICES + 1),
-        groups(MATRICES - 1, 0, REST + 1, MATRICES - 1),
-        groups(MATRICES, 0, REST - 1, MATRICES),
-        groups(MATRICES, 0, REST, MATRICES - 1),
-        groups(0, 0, MATRICES + REST, 0),
-        groups(0, 0, 0, 0),
+        groups(REST, 0, MATRICES, REST, false),
+        groups(REST, MATRICES, MATRICES, 0, false),
+        groups(MATRICES, 1, REST, MATRICES + 1, false),
+        groups(MATRICES - 1, 0, REST + 1, MATRICES - 1, false),
+        groups(MATRICES, 0, REST - 1, MATRICES, false),
+        groups(MATRICES, 0, REST, MATRICES - 1, false),
+        groups(0, 0, MATRICES + REST, 0, false),
+        groups(0, 0, 0, 0, false),
+        groups(MATRICES, 0, REST, MATRICES, true),
         CKPT_VALUE("](}}e"),
         CKPT_VALUE("](NNe"),
         CKPT_VALUE("](}" PARAMS "Ns}" PARAMS "Nse"),
@@ -526,6 +527,7 @@ static void test_written_without_moments(void **)
         struct torch_file f;
         assert_int_equal(torch_open(&f, out, &arena), ST_OK);
         assert_int_equal(get(get(&f.root, "optimizer"), "state")->dict->count, 0);
+        assert_int_equal(f.zip.count, 28 + 6); /* no data that nothing names */
         assert_groups(&f);
         torch_close(&f);
         exchange_close(&back);

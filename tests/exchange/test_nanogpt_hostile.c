@@ -272,6 +272,8 @@ static void test_states(void **)
                            "0}s"),
                 "no state of parameter 0");
     refuse_part(CKPT_STATE, CKPT_VALUE("}K\0Ns"), "no state of parameter 0");
+    refuse_part(CKPT_STATE, CKPT_VALUE("}X\0\0\0\0}s"), "no state of parameter 0");
+    refuse_part(CKPT_STATE, CKPT_VALUE("}\x8a\x8\0\0\0\0\0\0\0\xc0}s"), "no state of parameter 0");
     refuse_part(CKPT_STATE, CKPT_VALUE("}K\0K\0s"), "no state of parameter 0");
     refuse_part(CKPT_STATE, CKPT_VALUE("}K\0}s"), "step of the optimizer is not a number");
     refuse_part(CKPT_STATE, CKPT_VALUE("}K\0}" STEP_7 "s"), "wte.weight is no tensor");
