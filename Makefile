@@ -301,7 +301,7 @@ FUZZ_SOURCES := $(wildcard $(patsubst %,src/%/*.c,base config text data exchange
                 src/train/state_file.c src/train/runlog.c src/machine/machine_file.c src/machine/machine_best.c $(wildcard src/graph/*.c src/model/*.c) \
                 $(if $(HAS_CUDA),src/backend/cuda/runtime/jit_cache.c)
 FUZZ_OBJECTS := $(patsubst %.c,build/fuzz/%.o,$(filter-out src/base/threads.c,$(FUZZ_SOURCES)))
-FUZZ_SHARED := $(patsubst %,build/fuzz/tests/fuzz/%.o,fuzz $(if $(FUZZER),,driver))
+FUZZ_SHARED := $(patsubst %,build/fuzz/tests/fuzz/%.o,fuzz read_model zip_image $(if $(FUZZER),,driver))
 FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_TARGETS := $(if $(HAS_CUDA),$(FUZZ_TARGETS),$(filter-out %/kernel_cache,$(FUZZ_TARGETS)))
 FUZZ_SECONDS ?= 600

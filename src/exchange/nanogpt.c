@@ -62,21 +62,28 @@ static enum status fail_missing(const struct exchange_model *m, const char *what
                 m->path, what);
 }
 
-static const char *without(const char *prefix, const char *name)
+/* torch.compile, DistributedDataParallel and the module put prefixes before names. */
+static const char *without_prefixes(const char *name)
 {
-    size_t n = strlen(prefix);
-    return strncmp(name, prefix, n) ? name : name + n;
+    static const char *const prefixes[] = {"_orig_mod.", "module.", "transformer."};
+    for (int i = 0; i < COUNT_OF(prefixes); i++) {
+        size_t n = strlen(prefixes[i]);
+        if (!strncmp(name, prefixes[i], n)) return without_prefixes(name + n);
+    }
+    return name;
 }
 
-/* torch.compile and the module put prefixes before names; old versions saved attention's mask. */
+/* Old versions saved attention's mask. */
 static enum status add_weights(struct exchange_model *m, const struct pickle_value *weights,
                                struct arena *a)
 {
     for (int i = 0; i < weights->dict->count; i++) {
         const struct pickle_item *item = &weights->dict->item[i];
         const char *name = torch_model_text(&item->key, a), *ending;
-        if (!name) return fail(ST_FORMAT, "%s: the name of a tensor is not text", m->path);
-        name = without("transformer.", without("module.", without("_orig_mod.", name)));
+        if (!name)
+            return fail(ST_FORMAT, "%s: the name of a tensor is not text of at most %d bytes",
+                        m->path, TORCH_NAME_MOST);
+        name = without_prefixes(name);
         ending = strstr(name, ".attn.bias");
         if (ending && !strcmp(ending, ".attn.bias")) continue;
         TRY(torch_model_add(m, name, EXCHANGE_WEIGHT, nanogpt_is_transposed(name), &item->value,
@@ -115,14 +122,16 @@ static enum status read_args(struct exchange_model *m, const struct pickle_value
 
 /* --- the optimizer ---------------------------------------------------------------------------- */
 
-/* The value of a whole number as a key. */
-static const struct pickle_value *find_number(const struct pickle_value *d, int64_t key)
+/* The values of the keys 0 to n - 1; NULL: there is none. */
+static const struct pickle_value **by_number(const struct pickle_value *d, int n, struct arena *a)
 {
-    for (int i = d->dict->count - 1; i >= 0; i--) {
+    const struct pickle_value **ret = ARENA_NEW(a, const struct pickle_value *, n);
+    for (int i = 0; i < d->dict->count; i++) {
         const struct pickle_item *item = &d->dict->item[i];
-        if (item->key.type == PICKLE_NUMBER && item->key.number == key) return &item->value;
+        int64_t key = item->key.number;
+        if (item->key.type == PICKLE_NUMBER && key >= 0 && key < n) ret[key] = &item->value;
     }
-    return NULL;
+    return ret;
 }
 
 /* The groups must be those of nanoGPT: matrices first, then the rest, numbered in that order. */
@@ -142,16 +151,19 @@ static bool has_groups(const struct pickle_value *groups, int decayed, int all)
     return true;
 }
 
-static enum status add_state(struct exchange_model *m, const struct pickle_value *state, int number,
+static enum status add_state(struct exchange_model *m, const struct pickle_value *of, int number,
                              const char *name, struct arena *a)
 {
-    const struct pickle_value *of = find_number(state, number);
     double step;
     if (!of || of->type != PICKLE_DICT)
         return fail(ST_FORMAT, "%s: the optimizer has no state of parameter %d, %s", m->path,
                     number, name);
     TRY(torch_model_number(m, "step of the optimizer", pickle_find(of, "step"), &step));
-    if (step != (double)m->iter && number == 0) /* a loss scaler skips steps */
+    bool same = (float)step == (float)m->iter; /* PyTorch counts in float32 */
+    if (!same && !(step >= 1 && step < (double)m->iter && step == floor(step)))
+        return fail(ST_FORMAT, "%s: the optimizer has done %g steps, but iter_num is %lld", m->path,
+                    step, (long long)m->iter);
+    if (!same && number == 0) /* a loss scaler skips steps */
         log_warning("%s: the optimizer has done %g steps in %lld iterations; it goes on as if "
                     "none had been skipped",
                     m->path, step, (long long)m->iter);
@@ -172,14 +184,14 @@ static enum status add_states(struct exchange_model *m, const struct pickle_valu
     keys.pad_vocab = 0;
     model_init(&model, &keys, m->vocab, 0, a);
     const int *order = nanogpt_order(&model, &decayed, a);
-    if (!has_groups(pickle_find(optimizer, "param_groups"), decayed, model.parameters)) {
-        log_warning("%s: only the weights are taken, because the parameters of the optimizer are "
-                    "not grouped as in nanoGPT (matrices, then the rest)",
+    if (!has_groups(pickle_find(optimizer, "param_groups"), decayed, model.parameters))
+        return fail(ST_UNSUPPORTED,
+                    "%s: the parameters of the optimizer are not grouped as in nanoGPT (matrices, "
+                    "then the rest): save the checkpoint without \"optimizer\" to use its weights",
                     m->path);
-        return ST_OK;
-    }
+    const struct pickle_value **of = by_number(state, model.parameters, a);
     for (int i = 0; i < model.parameters; i++)
-        TRY(add_state(m, state, i, model.parameter[order[i]].name, a));
+        TRY(add_state(m, of[i], i, model.parameter[order[i]].name, a));
     m->states = 2;
     return ST_OK;
 }
@@ -204,7 +216,8 @@ static enum status read_root(struct exchange_model *m, const struct pickle_value
     TRY(add_weights(m, weights, a));
     enum status st = model_check(&m->config);
     if (st != ST_OK) return fail_in(ST_FORMAT, "%s", m->path);
-    return optimizer ? add_states(m, optimizer, a) : ST_OK;
+    if (!optimizer || optimizer->type == PICKLE_NONE) return ST_OK;
+    return add_states(m, optimizer, a);
 }
 
 static enum status open_checkpoint(struct exchange_model *m, struct arena *a)

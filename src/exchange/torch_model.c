@@ -19,12 +19,13 @@ const struct pickle_value *torch_model_root(const struct exchange_model *m)
 
 const char *torch_model_text(const struct pickle_value *v, struct arena *a)
 {
-    if (v->type != PICKLE_TEXT || memchr(v->text, '\0', (size_t)v->number)) return NULL;
+    if (v->type != PICKLE_TEXT || v->number > TORCH_NAME_MOST) return NULL;
+    if (memchr(v->text, '\0', (size_t)v->number)) return NULL;
     return arena_printf(a, "%.*s", (int)v->number, v->text);
 }
 
 enum status torch_model_number(const struct exchange_model *m, const char *name,
-                             const struct pickle_value *v, double *ret)
+                               const struct pickle_value *v, double *ret)
 {
     const struct torch_file *f = m->private;
     struct torch_tensor t;
@@ -61,18 +62,10 @@ enum status torch_model_add(struct exchange_model *m, const char *name, enum exc
     return ST_OK;
 }
 
-/* Of every storage that a tensor of the list is in. */
 enum status torch_model_verify(const struct exchange_model *m)
 {
     const struct torch_file *f = m->private;
-    if (!f) return ST_OK;
-    for (int i = 0; i < m->tensors; i++) {
-        const struct exchange_tensor *x = &m->tensor[i];
-        for (int k = 0; k < f->zip.count; k++) {
-            const struct zip_entry *e = &f->zip.entry[k];
-            if (x->from < e->from || x->from >= e->from + e->bytes) continue;
-            TRY(torch_check(f, &(struct torch_tensor){.storage = e}));
-        }
-    }
+    for (int i = 0; f && i < f->zip.count; i++)
+        TRY(torch_check(f, &(struct torch_tensor){.storage = &f->zip.entry[i]}));
     return ST_OK;
 }

@@ -16,7 +16,9 @@ enum status torch_model_add(struct exchange_model *m, const char *name, enum exc
 /* A number, or a tensor of one float32. */
 enum status torch_model_number(const struct exchange_model *m, const char *name,
                                const struct pickle_value *v, double *ret);
-/* A text of the file as one of the arena; NULL if it is none. */
+enum { TORCH_NAME_MOST = 200 };
+/* A text of the file as one of the arena; NULL if it is none or has more than TORCH_NAME_MOST
+ * bytes: a file can name one long text many times. */
 const char *torch_model_text(const struct pickle_value *v, struct arena *a);
 /* A row's `verify`: of the file that torch_model_open opened; ST_OK if it opened none. */
 enum status torch_model_verify(const struct exchange_model *m);

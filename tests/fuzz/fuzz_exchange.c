@@ -2,35 +2,10 @@
  * the weights are its files "a" and "b"), b, tokenizer.json; or a checkpoint of Strobe, with its
  * state.json as the last part and its optimizer's states in b. */
 #include "fuzz.h"
+#include "read_model.h"
 
 #include "base/file.h"
 #include "exchange/exchange.h"
-
-#include <stdlib.h>
-
-enum { ELEMENTS_MOST = 1 << 20 };
-
-/* Every parameter and state, with more and with fewer rows in the tables than the file has. */
-static void read_all(const struct exchange_model *m, int64_t vocab, int64_t positions,
-                     struct arena *a)
-{
-    struct model own;
-    struct config_model keys = m->config.model;
-    keys.vocab_size = keys.pad_vocab = 0;
-    keys.block_size = positions;
-    model_init(&own, &keys, vocab, 0, a);
-    if (own.elements > ELEMENTS_MOST) return;
-    for (int i = 0; i < own.parameters; i++) {
-        const struct parameter *p = &own.parameter[i];
-        int64_t bytes = type_elements(&p->type) * (int64_t)sizeof(float);
-        float *values = malloc((size_t)bytes);
-        for (int part = 0; part <= m->states; part++) {
-            BUG_IF(exchange_read(m, p, part, values) != ST_OK, "%s", fail_message());
-            fuzz_touch(values, bytes);
-        }
-        free(values);
-    }
-}
 
 static void read_vocabulary(const struct exchange_model *m, struct arena *a)
 {
@@ -48,10 +23,7 @@ static bool open_folder(const char *folder, struct arena *a)
 {
     struct exchange_model m;
     if (exchange_open(&m, folder, a) != ST_OK) return false;
-    int64_t positions = m.config.model.block_size;
-    read_all(&m, m.vocab, positions, a);
-    read_all(&m, m.vocab + 3, positions, a);
-    read_all(&m, max_i64(1, m.vocab - 1), max_i64(1, positions - 1), a);
+    read_model(&m, a);
     read_vocabulary(&m, a);
     exchange_close(&m);
     return true;

@@ -1,72 +1,12 @@
 /* A file of torch.save: a zip file, or only its pickle, which is then put into one. Every tensor
  * that it names is read. */
 #include "fuzz.h"
+#include "zip_image.h"
 
-#include "exchange/crc32.h"
 #include "exchange/torch_file.h"
-#include "exchange/zip_format.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* A zip file in memory. */
-struct image {
-    uint8_t *byte;
-    int64_t n;
-    uint8_t directory[256];
-    int directory_bytes, count;
-};
-
-static void put(uint8_t **at, int bytes, int64_t number)
-{
-    for (int i = 0; i < bytes; i++) *(*at)++ = (uint8_t)((uint64_t)number >> 8 * i);
-}
-
-/* What both headers of an entry have after their versions. */
-static void put_common(uint8_t **at, const char *name, const void *data, int64_t n)
-{
-    put(at, 8, 0);
-    put(at, 4, crc32_add(0, data, n));
-    put(at, 4, n);
-    put(at, 4, n);
-    put(at, 4, (int64_t)strlen(name));
-}
-
-static void add(struct image *m, const char *name, const void *data, int64_t n)
-{
-    uint8_t *at = m->byte + m->n, *d = m->directory + m->directory_bytes;
-    size_t length = strlen(name);
-    put(&d, 4, ZIP_DIRECTORY);
-    put(&d, 4, 0);
-    put_common(&d, name, data, n);
-    put(&d, 6, 0);
-    put(&d, 4, 0);
-    put(&d, 4, m->n);
-    memcpy(d, name, length);
-    put(&at, 4, ZIP_LOCAL);
-    put(&at, 2, 0);
-    put_common(&at, name, data, n);
-    memcpy(at, name, length);
-    if (n) memcpy(at + length, data, (size_t)n);
-    m->n = at + length + n - m->byte;
-    m->directory_bytes = (int)(d + length - m->directory);
-    m->count++;
-}
-
-static void finish(struct image *m)
-{
-    uint8_t *at = m->byte + m->n;
-    memcpy(at, m->directory, (size_t)m->directory_bytes);
-    at += m->directory_bytes;
-    put(&at, 4, ZIP_END);
-    put(&at, 4, 0);
-    put(&at, 2, m->count);
-    put(&at, 2, m->count);
-    put(&at, 4, m->directory_bytes);
-    put(&at, 4, m->n);
-    put(&at, 2, 0);
-    m->n = at - m->byte;
-}
 
 static void touch_tensor(const struct torch_file *f, const struct pickle_value *v)
 {
@@ -104,11 +44,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size >= 2 && !memcmp(data, "PK", 2)) {
         fuzz_file("x.pt", data, (int64_t)size);
     } else {
-        struct image m = {.byte = arena_alloc(&a, (int64_t)size + 1024)};
-        add(&m, "x/data.pkl", data, (int64_t)size);
-        add(&m, "x/data/0", storage, 24);
-        add(&m, "x/data/1", storage, 8);
-        finish(&m);
+        struct zip_image m = {};
+        zip_image_add(&m, "x/data.pkl", data, (int64_t)size, &a);
+        zip_image_add(&m, "x/data/0", storage, 24, &a);
+        zip_image_add(&m, "x/data/1", storage, 8, &a);
+        zip_image_finish(&m, &a);
         fuzz_file("x.pt", m.byte, m.n);
     }
     bool valid = torch_open(&f, "x.pt", &a) == ST_OK;
