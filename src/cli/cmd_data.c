@@ -202,11 +202,11 @@ static bool is_shakespeare(const struct request *r)
 /* What is not given for them. */
 static enum status fill_in(struct request *r, struct arena *a)
 {
-    if (!is_shakespeare(r) || r->from) return ST_OK;
+    if (!is_shakespeare(r)) return ST_OK;
     if (r->fall_back)
         return fail(ST_USAGE, "--fall_back is for shakespeare_char; give a text with --from FILE");
     if (!r->tokenizer) r->tokenizer = "gpt2";
-    return source_shakespeare_path(&r->from, a);
+    return r->from ? ST_OK : source_shakespeare_path(&r->from, a);
 }
 
 /* A set of characters. */

@@ -248,6 +248,15 @@ static bool splits_as_gpt2(const json_t *root)
            !json_is_false(json_object_get(s, "use_regex"));
 }
 
+/* A post-processor that leaves the tokens as they are: transformers writes a template without
+ * special tokens. */
+static bool adds_nothing(const json_t *after)
+{
+    if (is_type(after, "ByteLevel")) return true;
+    return is_type(after, "TemplateProcessing") &&
+           json_object_size(json_object_get(after, "special_tokens")) == 0;
+}
+
 static enum status check_settings(const json_t *root, const char *where)
 {
     static const char *const unknown[] = {"dropout", "continuing_subword_prefix", "byte_fallback",
@@ -263,7 +272,7 @@ static enum status check_settings(const json_t *root, const char *where)
                     where);
     if (is_set(root, "normalizer"))
         return fail(ST_UNSUPPORTED, "%s normalizes text, which Strobe does not", where);
-    if (after && !json_is_null(after) && !is_type(after, "ByteLevel"))
+    if (after && !json_is_null(after) && !adds_nothing(after))
         return fail(ST_UNSUPPORTED,
                     "%s adds tokens to each text (\"post_processor\"), which "
                     "Strobe does not",

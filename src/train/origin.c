@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/shell.h"
 #include "data/kind.h"
 #include "engine/optimizer.h"
 #include "train/checkpoint.h"
@@ -96,10 +97,17 @@ static enum status check_vocabulary(const struct exchange_model *m, const struct
                     m->path);
     if (m->tokenizer) TRY(exchange_vocabulary(m, &own, a));
     bool other = own.kind && have_texts(v, &own) && !vocabulary_same(v, &own);
-    if (other || m->tokens - v->size >= PADDING_MOST)
-        log_warning("%s has %lld tokens, and the data set has %d%s: ids mean the same text only "
-                    "if the data set was made with its tokenizer",
-                    m->path, (long long)m->tokens, v->size, other ? " others" : "");
+    bool fewer = m->tokens - v->size >= PADDING_MOST;
+    if (other || (fewer && !v->kind->sized))
+        return fail(ST_USAGE,
+                    "%s has %lld tokens, and the data set has %d others: make the data set with "
+                    "its tokenizer (strobe data NAME --from FILE --tokenizer=%s)",
+                    m->path, (long long)m->tokens, v->size,
+                    m->tokenizer ? shell_word(m->tokenizer, a) : "gpt2");
+    if (fewer)
+        log_warning("%s has %lld tokens, and the data set has %d: ids mean the same text only if "
+                    "the data set was made with its tokenizer",
+                    m->path, (long long)m->tokens, v->size);
     return ST_OK;
 }
 

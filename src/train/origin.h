@@ -25,7 +25,7 @@ enum status origin_find(struct exchange_model *m, const char *word, struct arena
  * model, or an absolute path, of a run that of its last checkpoint. */
 enum status origin_resolve(const char *word, const char **ret, struct arena *a);
 /* Opens such a place and checks it against the configuration. `vocabulary`: that of the data set; a
- * run with other tokens is ST_USAGE, other files with others or far more are a warning. */
+ * model with other tokens is ST_USAGE; with far more than a data set of ids alone, a warning. */
 enum status origin_open(struct exchange_model *m, const char *place, const struct config *c,
                         const struct vocabulary *vocabulary, struct arena *a);
 /* Fills the tensors of `e` that the configuration takes, and brings them to the device. The

@@ -93,6 +93,8 @@ awk "BEGIN { d = $x - $y; exit !(d < 0.3 && d > -0.3) }" || fail "val loss $x, e
 awk 'NR > 1 && $3 > 1 && $3 < 2 { n++ } END { exit n != 2 }' table || fail "$(cat table)"
 grep -q 'warning: nothing is neither' log || fail "$(cat log)"
 train --init_from=exports/whole-hf --block_size=16 --out_dir=short
+expect 2 'others: make the data set with its tokenizer' "$STROBE" train tiny.conf \
+    --init_from=exports/whole-hf --dataset=other --data_dir=data --out_dir=more
 grep -q '^block_size = 16' short/config.conf || fail "block_size"
 
 # nanoGPT's ckpt.pt: the optimizer's state goes along, so a training goes on with the same bits.

@@ -285,17 +285,14 @@ static void test_numbers(void **)
 static void test_steps(void **)
 {
     const struct ckpt_value right[] = {CKPT_VALUE("K\7"), CKPT_VALUE("G\x40\x1c\0\0\0\0\0\0"),
-                                       CKPT_VALUE(CKPT_SCALAR("0"))};
+                                       CKPT_VALUE(CKPT_SCALAR("0")),
+                                       CKPT_VALUE("K\x6") /* skipped by a loss scaler */};
     for (int i = 0; i < COUNT_OF(right); i++) {
         set(CKPT_STEP, right[i]);
         struct exchange_model m = open_ckpt();
         assert_int_equal(m.states, 2);
         exchange_close(&m);
     }
-    set(CKPT_STEP, CKPT_VALUE("K\x6")); /* skipped by a loss scaler */
-    struct exchange_model skipped = open_ckpt();
-    assert_int_equal(skipped.states, 2);
-    exchange_close(&skipped);
     set(CKPT_STEP, CKPT_VALUE("K\x8"));
     refused(ST_FORMAT, "the optimizer has done 8 steps, but iter_num is 7");
     set(CKPT_STEP, CKPT_VALUE(CKPT_SCALAR("1")));

@@ -222,7 +222,9 @@ static void test_settings_that_change_ids(void **state)
     set_and_refuse("pre_tokenizer", "use_regex", json_false(), "splits text otherwise");
     set_and_refuse("pre_tokenizer", "type", json_string("Sequence"), "splits text otherwise");
     set_and_refuse(NULL, "normalizer", json_pack("{s:s}", "type", "NFC"), "normalizes text");
-    set_and_refuse(NULL, "post_processor", json_pack("{s:s}", "type", "TemplateProcessing"),
+    set_and_refuse(NULL, "post_processor",
+                   json_pack("{s:s, s:{s:{s:[i]}}}", "type", "TemplateProcessing", "special_tokens",
+                             "<s>", "ids", 1),
                    "adds tokens to each text");
     set_and_refuse("model", "dropout", json_real(0.1), "has \"dropout\"");
     set_and_refuse("model", "ignore_merges", json_true(), "has \"ignore_merges\"");
