@@ -38,7 +38,7 @@ enum status logits_write(struct engine *e, const int32_t *ids, int64_t n, const 
     const int64_t size = sizeof(float);
     float *row = ARENA_NEW(a, float, m->vocab);
     struct sequence q;
-    struct file_writer w = {};
+    struct file_writer w = {0};
     sequence_init_plan(&q, e, GRAPH_LOGITS, NULL, a);
     enum status st = run(&q, ids, n, m->config.block_size, a);
     if (st == ST_OK) st = file_writer_open(&w, path);
