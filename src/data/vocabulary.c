@@ -50,6 +50,11 @@ bool vocabulary_same(const struct vocabulary *v, const struct vocabulary *w)
     return true;
 }
 
+bool vocabulary_differs(const struct vocabulary *v, const struct vocabulary *w)
+{
+    return !v->kind->sized && !w->kind->sized && !vocabulary_same(v, w);
+}
+
 enum status vocabulary_read(struct vocabulary *v, const char *path, struct arena *a)
 {
     struct meta m;

@@ -32,6 +32,8 @@ struct token_text vocabulary_bytes(const struct vocabulary *v, int32_t id);
 int vocabulary_text_bytes(const struct vocabulary *v, int32_t id);
 /* Whether both give the same ids to the same texts, as far as the texts are known. */
 bool vocabulary_same(const struct vocabulary *v, const struct vocabulary *w);
+/* Whether the texts of both are known and they do not. */
+bool vocabulary_differs(const struct vocabulary *v, const struct vocabulary *w);
 /* Reads a vocabulary from the meta.json at `path`. */
 enum status vocabulary_read(struct vocabulary *v, const char *path, struct arena *a);
 

@@ -39,6 +39,25 @@ void exchange_add(struct exchange_model *m, struct exchange_tensor t, struct are
     m->tensor[m->tensors++] = t;
 }
 
+struct exchange_tensor exchange_of(const struct exchange_model *m, const struct safetensor *t)
+{
+    struct exchange_tensor x = {.name = t->name,
+                                .type = t->type,
+                                .rank = t->rank,
+                                .file = m->files - 1,
+                                .from = t->from,
+                                .bytes = t->bytes};
+    memcpy(x.dim, t->dim, sizeof x.dim);
+    return x;
+}
+
+enum status exchange_set(struct exchange_model *m, const char *path, const char *key,
+                         const char *to, struct arena *a)
+{
+    enum status st = config_set(&m->config, arena_printf(a, "--%s=%s", key, to), a);
+    return st == ST_OK ? st : fail_in(ST_UNSUPPORTED, "%s", path);
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct exchange_tensor *x = a, *y = b;

@@ -104,6 +104,11 @@ struct json_t *exchange_characters_json(const struct vocabulary *v);
 
 /* For formats: appends a tensor. */
 void exchange_add(struct exchange_model *m, struct exchange_tensor t, struct arena *a);
+/* A tensor of the file that was opened last, under the name that it has there. */
+struct exchange_tensor exchange_of(const struct exchange_model *m, const struct safetensor *t);
+/* Sets a key of m->config; `path` is for the message. ST_UNSUPPORTED: the value is out of range. */
+enum status exchange_set(struct exchange_model *m, const char *path, const char *key,
+                         const char *to, struct arena *a);
 /* Call it after the last one. ST_FORMAT if two have the same name and part. */
 enum status exchange_sort(struct exchange_model *m);
 /* In a sorted list; NULL: there is none. */

@@ -64,14 +64,7 @@ static const struct {
     {"n_positions", "block_size"}, {"vocab_size", "vocab_size"},
 };
 
-static enum status set_key(struct config *c, const char *path, const char *key, const char *to,
-                           struct arena *a)
-{
-    enum status st = config_set(c, arena_printf(a, "--%s=%s", key, to), a);
-    return st == ST_OK ? st : fail_in(ST_UNSUPPORTED, "%s", path);
-}
-
-static enum status read_sizes(struct config *c, const char *path, const json_t *root,
+static enum status read_sizes(struct exchange_model *m, const char *path, const json_t *root,
                               struct arena *a)
 {
     for (int i = 0; i < COUNT_OF(sizes); i++) {
@@ -79,10 +72,10 @@ static enum status read_sizes(struct config *c, const char *path, const json_t *
         if (!json_is_integer(size) || json_integer_value(size) < 1)
             return fail(ST_FORMAT, "%s has no size \"%s\"", path, sizes[i].key);
         const char *size_text = arena_printf(a, "%lld", (long long)json_integer_value(size));
-        TRY(set_key(c, path, sizes[i].ours, size_text, a));
+        TRY(exchange_set(m, path, sizes[i].ours, size_text, a));
     }
     const json_t *inner = json_object_get(root, "n_inner");
-    int64_t wanted = 4 * c->model.n_embd;
+    int64_t wanted = 4 * m->config.model.n_embd;
     if (!inner || json_is_null(inner)) return ST_OK;
     if (!json_is_integer(inner)) return fail(ST_FORMAT, "%s: n_inner is no size", path);
     if (json_integer_value(inner) == wanted) return ST_OK;
@@ -90,14 +83,14 @@ static enum status read_sizes(struct config *c, const char *path, const json_t *
                 path, (long long)json_integer_value(inner), (long long)wanted);
 }
 
-static enum status read_activation(struct config *c, const char *path, const json_t *root,
+static enum status read_activation(struct exchange_model *m, const char *path, const json_t *root,
                                    struct arena *a)
 {
     const json_t *item = json_object_get(root, "activation_function");
     const char *name = item ? json_string_value(item) : activations[0].name;
     for (int i = 0; name && i < COUNT_OF(activations); i++)
         if (!strcmp(activations[i].name, name))
-            return set_key(c, path, "gelu", activations[i].ours, a);
+            return exchange_set(m, path, "gelu", activations[i].ours, a);
     return fail(ST_UNSUPPORTED, "%s: activation_function is %.40s; GELU is the only one here", path,
                 name ? name : "no text");
 }
@@ -128,14 +121,11 @@ static enum status check_rest(const char *path, const json_t *root)
 static enum status read_config(struct exchange_model *m, const char *path, const json_t *root,
                                struct arena *a)
 {
-    struct config c;
-    config_init(&c);
-    c.model.bias = true;
+    m->config.model.bias = true;
     TRY(check_rest(path, root));
-    TRY(read_sizes(&c, path, root, a));
-    TRY(read_activation(&c, path, root, a));
-    m->config.model = c.model;
-    m->vocab = c.model.vocab_size;
+    TRY(read_sizes(m, path, root, a));
+    TRY(read_activation(m, path, root, a));
+    m->vocab = m->config.model.vocab_size;
     return ST_OK;
 }
 
@@ -156,31 +146,17 @@ static const char *bare_name(const char *name)
     return name + (prefixed ? sizeof prefix - 1 : 0);
 }
 
-static void add_tensors(struct exchange_model *m, int file, const struct safetensors *s,
-                        struct arena *a)
-{
-    for (int i = 0; i < s->count; i++) {
-        const struct safetensor *t = &s->tensor[i];
-        const char *name = bare_name(t->name);
-        if (is_mask(name)) continue;
-        struct exchange_tensor x = {.name = name,
-                                    .type = t->type,
-                                    .rank = t->rank,
-                                    .file = file,
-                                    .from = t->from,
-                                    .bytes = t->bytes};
-        memcpy(x.dim, t->dim, sizeof x.dim);
-        exchange_add(m, x, a);
-    }
-}
-
 /* Keeps the descriptor of the file in `m`. */
 static enum status open_file(struct exchange_model *m, const char *path, struct arena *a)
 {
     struct safetensors s;
     TRY(safetensors_open(&s, path, a));
-    m->file[m->files] = (struct exchange_file){s.path, s.fd};
-    add_tensors(m, m->files++, &s, a);
+    m->file[m->files++] = (struct exchange_file){s.path, s.fd};
+    for (int i = 0; i < s.count; i++) {
+        struct exchange_tensor x = exchange_of(m, &s.tensor[i]);
+        x.name = bare_name(x.name);
+        if (!is_mask(x.name)) exchange_add(m, x, a);
+    }
     return ST_OK;
 }
 

@@ -94,13 +94,6 @@ static enum status add_weights(struct exchange_model *m, const struct pickle_val
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-static enum status set_key(struct exchange_model *m, const char *key, const char *to,
-                           struct arena *a)
-{
-    enum status st = config_set(&m->config, arena_printf(a, "--%s=%s", key, to), a);
-    return st == ST_OK ? st : fail_in(ST_UNSUPPORTED, "%s", m->path);
-}
-
 static enum status read_args(struct exchange_model *m, const struct pickle_value *args,
                              struct arena *a)
 {
@@ -109,7 +102,7 @@ static enum status read_args(struct exchange_model *m, const struct pickle_value
         const struct pickle_value *v = pickle_find(args, sizes[i]);
         if (!v || v->type != PICKLE_NUMBER || v->number < 1)
             return fail(ST_FORMAT, "%s has no size %s in model_args", m->path, sizes[i]);
-        TRY(set_key(m, sizes[i], arena_printf(a, "%lld", (long long)v->number), a));
+        TRY(exchange_set(m, m->path, sizes[i], arena_printf(a, "%lld", (long long)v->number), a));
     }
     const struct pickle_value *bias = pickle_find(args, "bias");
     if (bias && bias->type != PICKLE_BOOL)

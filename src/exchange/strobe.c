@@ -45,14 +45,7 @@ static enum status open_tensors(struct exchange_model *m, int file, struct arena
     TRY(safetensors_open(&s, arena_printf(a, "%s/%s", m->path, tensor_files[file]), a));
     m->file[m->files++] = (struct exchange_file){s.path, s.fd};
     for (int i = 0; i < s.count; i++) {
-        const struct safetensor *t = &s.tensor[i];
-        struct exchange_tensor x = {.name = t->name,
-                                    .type = t->type,
-                                    .rank = t->rank,
-                                    .file = file,
-                                    .from = t->from,
-                                    .bytes = t->bytes};
-        memcpy(x.dim, t->dim, sizeof x.dim);
+        struct exchange_tensor x = exchange_of(m, &s.tensor[i]);
         if (file) TRY(name_moment(m, &x, a));
         exchange_add(m, x, a);
     }

@@ -2,7 +2,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/shell.h"
 #include "data/kind.h"
 #include "engine/optimizer.h"
 #include "train/checkpoint.h"
@@ -74,12 +73,6 @@ enum status origin_check_keys(const char *word, const struct config_model *file,
     return d.st;
 }
 
-/* Whether both say what their tokens are. */
-static bool have_texts(const struct vocabulary *v, const struct vocabulary *w)
-{
-    return !v->kind->sized && !w->kind->sized;
-}
-
 /* Fewer tokens of a data set may be padding of the table: nanoGPT has 50304 for GPT-2's 50257. */
 enum { PADDING_MOST = 128 };
 
@@ -87,23 +80,17 @@ static enum status check_vocabulary(const struct exchange_model *m, const struct
                                     struct arena *a)
 {
     struct vocabulary own = {};
+    bool known = m->vocabulary || m->tokenizer;
     if (v->size > m->tokens)
         return fail(ST_USAGE, "%s has %lld tokens, but the data set has %d: train on its tokens",
                     m->path, (long long)m->tokens, v->size);
-    if (m->vocabulary && have_texts(v, m->vocabulary) && !vocabulary_same(v, m->vocabulary))
+    if (known) TRY(exchange_vocabulary(m, &own, a));
+    bool fewer = !known && m->tokens - v->size >= PADDING_MOST;
+    if ((known && vocabulary_differs(v, &own)) || (fewer && !v->kind->sized))
         return fail(ST_USAGE,
-                    "%s was trained on other tokens than those of the data set: make the data set "
-                    "with its tokenizer",
-                    m->path);
-    if (m->tokenizer) TRY(exchange_vocabulary(m, &own, a));
-    bool other = own.kind && have_texts(v, &own) && !vocabulary_same(v, &own);
-    bool fewer = m->tokens - v->size >= PADDING_MOST;
-    if (other || (fewer && !v->kind->sized))
-        return fail(ST_USAGE,
-                    "%s has %lld tokens, and the data set has %d others: make the data set with "
-                    "its tokenizer (strobe data NAME --from FILE --tokenizer=%s)",
-                    m->path, (long long)m->tokens, v->size,
-                    m->tokenizer ? shell_word(m->tokenizer, a) : "gpt2");
+                    "%s has other tokens than the data set (%lld, not %d): make the data set with "
+                    "its tokenizer (strobe data NAME --from FILE --tokenizer=...)",
+                    m->path, (long long)m->tokens, v->size);
     if (fewer)
         log_warning("%s has %lld tokens, and the data set has %d: ids mean the same text only if "
                     "the data set was made with its tokenizer",
@@ -139,7 +126,7 @@ enum status origin_resolve(const char *word, const char **ret, struct arena *a)
 enum status origin_open(struct exchange_model *m, const char *place, const struct config *c,
                         const struct vocabulary *vocabulary, struct arena *a)
 {
-    TRY(origin_find(m, place, a));
+    TRY(exchange_open(m, place, a)); /* origin_resolve has verified a checkpoint */
     enum status st = origin_check_keys(place, &m->config.model, c);
     if (st == ST_OK) st = check_vocabulary(m, vocabulary, a);
     if (st == ST_OK) st = check_optimizer(m, c);

@@ -24,8 +24,9 @@ enum status origin_find(struct exchange_model *m, const char *word, struct arena
 /* The place that a word means now, in whatever folder it is read later: the name of a published
  * model, or an absolute path, of a run that of its last checkpoint. */
 enum status origin_resolve(const char *word, const char **ret, struct arena *a);
-/* Opens such a place and checks it against the configuration. `vocabulary`: that of the data set; a
- * model with other tokens is ST_USAGE; with far more than a data set of ids alone, a warning. */
+/* Opens what origin_resolve returned and checks it against the configuration. `vocabulary`: that of
+ * the data set; a model with other tokens is ST_USAGE; with far more than a data set of ids alone,
+ * a warning. */
 enum status origin_open(struct exchange_model *m, const char *place, const struct config *c,
                         const struct vocabulary *vocabulary, struct arena *a);
 /* Fills the tensors of `e` that the configuration takes, and brings them to the device. The

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "data/kind.h"
 #include "data/meta.h"
 #include "engine/device.h"
 #include "engine/weights.h"
@@ -76,8 +75,7 @@ enum status saved_check_eval(const struct saved_run *s, const struct dataset *d,
         return fail(ST_USAGE,
                     "data set %s has %d tokens, but %s only %d: make it with its tokenizer",
                     d->name, d->vocabulary.size, s->foreign, s->vocabulary.size);
-    bool texts = !s->vocabulary.kind->sized && !d->vocabulary.kind->sized;
-    if (texts && !vocabulary_same(&s->vocabulary, &d->vocabulary))
+    if (vocabulary_differs(&s->vocabulary, &d->vocabulary))
         log_warning("data set %s has other tokens than %s: its losses mean nothing", d->name,
                     s->foreign);
     return ST_OK;
@@ -125,12 +123,22 @@ static enum status check_run(const struct dir *run, const struct checkpoint *c, 
                 c->path, run->path);
 }
 
+/* The key init_weights_only came when vocab_size began to count in the softmax. */
+static void warn_of_vocabulary(const struct checkpoint *c, const struct config *own)
+{
+    if (own->model.vocab_size && !strstr(c->state.config, "init_weights_only"))
+        log_warning("%s was trained when tokens that only vocab_size = %lld adds were left out of "
+                    "the softmax; now they take part, so losses are higher",
+                    c->path, (long long)own->model.vocab_size);
+}
+
 enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
                          struct arena *a)
 {
     const char *name = arena_printf(a, "%s/state.json", c->path);
     config_init(ret);
     TRY(config_read_memory(ret, name, c->state.config, a));
+    warn_of_vocabulary(c, ret);
     TRY(check_run(run, c, a));
     return compare_file(run, c, ret, a);
 }

@@ -32,9 +32,18 @@ expect 2 'there is no nothing, and no published model' "$STROBE" train tiny.conf
 expect 2 'has vocab_size = 0, not 20' "$STROBE" train tiny.conf --init_from=whole --vocab_size=20 \
     --out_dir=more
 tr a-e v-z <text >other && quiet data other --from=other
-expect 2 'trained on other tokens' "$STROBE" train tiny.conf --init_from=whole --dataset=other \
-    --data_dir=data --out_dir=more
+expect 2 'has other tokens than the data set' "$STROBE" train tiny.conf --init_from=whole \
+    --dataset=other --data_dir=data --out_dir=more
 [ ! -e more ] || fail "a refused training leaves a directory"
+
+# Tokens that only vocab_size adds are no reason to refuse the data set of the run.
+train --vocab_size=300 --max_iters=25 --out_dir=wide
+train --init_from=wide --out_dir=wider
+# Before the key init_weights_only these tokens were left out of the softmax: a warning.
+sed 's/\\ninit_weights_only = false//' wide/ckpt/000025/state.json >state
+grep -q init_weights_only state && fail "the key is still there"
+cp state wide/ckpt/000025/state.json && sha256sum <state | cut -c1-64 >wide/ckpt/000025/DONE
+expect 0 'now they take part' "$STROBE" eval wide
 
 # A fork without a checkpoint begins again with the same weights; a run is not replaced by itself.
 train --init_from=half --init_weights_only=true --out_dir=begun --max_iters=0
@@ -93,7 +102,7 @@ awk "BEGIN { d = $x - $y; exit !(d < 0.3 && d > -0.3) }" || fail "val loss $x, e
 awk 'NR > 1 && $3 > 1 && $3 < 2 { n++ } END { exit n != 2 }' table || fail "$(cat table)"
 grep -q 'warning: nothing is neither' log || fail "$(cat log)"
 train --init_from=exports/whole-hf --block_size=16 --out_dir=short
-expect 2 'others: make the data set with its tokenizer' "$STROBE" train tiny.conf \
+expect 2 'has other tokens than the data set' "$STROBE" train tiny.conf \
     --init_from=exports/whole-hf --dataset=other --data_dir=data --out_dir=more
 grep -q '^block_size = 16' short/config.conf || fail "block_size"
 

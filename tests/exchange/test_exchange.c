@@ -2,6 +2,7 @@
 #include "exchange/exchange.h"
 
 #include "../support/hf.h"
+#include "../support/message.h"
 #include "../support/workdir.h"
 #include "base/file.h"
 
@@ -34,11 +35,6 @@ static int tear_down(void **)
     hf_release(&hf);
     workdir_close();
     return 0;
-}
-
-static void assert_message_has(const char *part)
-{
-    if (!strstr(fail_message(), part)) fail_msg("\"%s\" lacks \"%s\"", fail_message(), part);
 }
 
 static struct exchange_model open_model(const char *word)

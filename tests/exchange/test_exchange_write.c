@@ -1,6 +1,7 @@
 /* Models written for other programs and read back, their vocabularies, and Strobe's checkpoints. */
 #include "../support/capture.h"
 #include "../support/hf.h"
+#include "../support/message.h"
 #include "../support/workdir.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -38,11 +39,6 @@ static int tear_down(void **)
     hf_release(&hf);
     workdir_close();
     return 0;
-}
-
-static void assert_message_has(const char *part)
-{
-    if (!strstr(fail_message(), part)) fail_msg("\"%s\" lacks \"%s\"", fail_message(), part);
 }
 
 static struct exchange_model open_model(const char *word)

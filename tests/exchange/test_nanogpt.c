@@ -1,5 +1,6 @@
 /* nanoGPT's ckpt.pt: read as its train.py writes it, written and read back, damaged. */
 #include "../support/ckpt.h"
+#include "../support/message.h"
 #include "../support/small.h"
 #include "../support/workdir.h"
 #include "base/file.h"
@@ -38,11 +39,6 @@ static int tear_down(void **)
     ckpt_release(&ckpt);
     workdir_close();
     return 0;
-}
-
-static void assert_message_has(const char *part)
-{
-    if (!strstr(fail_message(), part)) fail_msg("\"%s\" lacks \"%s\"", fail_message(), part);
 }
 
 static struct exchange_model open_path(const char *name)
