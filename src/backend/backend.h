@@ -128,6 +128,16 @@ struct kernel_shape {
     unsigned grid[3], block[3];
     int64_t shared_bytes;
 };
+/* A matrix of device memory, for copies by tensor maps (TMA, from compute capability 9.0 on):
+ * `rows` rows of `columns` elements, `pitch` bytes from row to row; a copy moves a box. A row of
+ * the box has 32, 64 or 128 bytes, which is also its swizzle in shared memory. */
+struct kernel_map {
+    enum dtype dtype;
+    bool tf32; /* copies round floats to TF32 */
+    int64_t rows, columns, pitch;
+    int box_rows, box_columns;
+};
+enum { KERNEL_MAP_BYTES = 128, KERNEL_MAP_ALIGN = 64 };
 /* What a kernel takes of the device. A device that does not say has -1 everywhere. */
 struct kernel_resources {
     int registers;         /* of a thread */
@@ -147,6 +157,9 @@ struct backend_texts {
     void (*free)(void *ctx, void *kernel);
     /* argument[i] points to the i-th argument of the kernel. */
     enum status (*launch)(void *ctx, void *kernel, const struct kernel_shape *s, void **argument);
+    /* Makes an argument of KERNEL_MAP_BYTES for a matrix at that address, a multiple of 16 as its
+     * pitch. */
+    enum status (*map)(void *ctx, const struct kernel_map *m, void *matrix, void *ret_argument);
     enum status (*resources)(void *ctx, void *kernel, const struct kernel_shape *s,
                              struct kernel_resources *ret);
     /* Appends what the compiler makes of a source for this device: PTX. */

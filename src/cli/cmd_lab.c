@@ -132,13 +132,19 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
                 bytes ? wrong : "nothing");
 }
 
-static enum status read_dtype(const struct words *w, const struct device *d, enum dtype *ret)
+static enum status read_type(const struct words *w, const struct device *d, enum lab_type *ret)
 {
-    bool bf16 = w->dtype && !strcmp(w->dtype, "bfloat16");
-    *ret = bf16 ? DT_BF16 : DT_F32;
-    if (w->dtype && !bf16 && strcmp(w->dtype, "float32"))
-        return fail(ST_USAGE, "--dtype must be float32 or bfloat16; found %s", w->dtype);
-    if (bf16 && !d->backend->texts)
+    static const enum lab_type all[] = {LAB_F32, LAB_TF32, LAB_BF16};
+    unsigned types = ladder->types ? ladder->types : LAB_F32 | LAB_BF16;
+    *ret = d->backend->texts && ladder->type ? ladder->type : LAB_F32;
+    if (!w->dtype) return ST_OK;
+    int i = 0;
+    while (i < COUNT_OF(all) && strcmp(w->dtype, lab_type_name(all[i]))) i++;
+    if (i == COUNT_OF(all) || !(types & all[i]))
+        return fail(ST_USAGE, "--dtype must be float32%s or bfloat16; found %s",
+                    types & LAB_TF32 ? ", tf32" : "", w->dtype);
+    *ret = all[i];
+    if (*ret != LAB_F32 && !d->backend->texts)
         return fail(ST_UNSUPPORTED,
                     "the rungs for a CPU compute in float32; leave --dtype out, or use a GPU");
     return ST_OK;
@@ -179,6 +185,8 @@ static enum status show_rung(const struct words *w, const struct device *d)
         if (!r[i].name) return st;
     }
     const char *source = lab_source(&r[i], &bytes);
+    if (!source)
+        return fail(ST_UNSUPPORTED, "%s has no file to show: it is %s", r[i].name, r[i].idea);
     if (r[i].options) str_printf(&s, "// compiled with %s\n", r[i].options);
     str_append_bytes(&s, source, bytes);
     command_print(&s);
@@ -187,7 +195,7 @@ static enum status show_rung(const struct words *w, const struct device *d)
 
 static enum status show_ptx(const struct words *w, const struct lab_options *o)
 {
-    int i;
+    int i, at = 0;
     struct lab_bench b;
     struct str s = {0};
     if (!o->device.backend->texts)
@@ -195,10 +203,14 @@ static enum status show_ptx(const struct words *w, const struct lab_options *o)
                                     "use --show for a CPU");
     TRY(find_rung(w->ptx, &o->device, &i));
     struct arena a = {0};
-    enum status st = lab_bench_open(&b, ladder, &o->device, o->dtype);
-    const char *why = st == ST_OK ? lab_bench_refuses(&b, i, &a) : NULL;
+    enum status st = lab_bench_open(&b, ladder, &o->device, o->type);
+    while (at < b.rungs && strcmp(b.rung[at].name, w->ptx)) at++;
+    const char *why = st != ST_OK        ? NULL
+                      : at == b.rungs    ? "does not exist in this type; choose another --dtype"
+                      : !b.rung[at].file ? "has no file to compile"
+                                         : lab_bench_refuses(&b, at, &a);
     if (why) st = fail(ST_UNSUPPORTED, "%s %s", w->ptx, why);
-    if (st == ST_OK) st = lab_bench_assembly(&b, i, &s);
+    if (st == ST_OK) st = lab_bench_assembly(&b, at, &s);
     lab_bench_close(&b);
     arena_release(&a);
     command_print(&s);
@@ -324,7 +336,7 @@ static enum status prepare(struct words *w, struct lab_options *o, int64_t size[
     if (w->isa) TRY(isa_limit_word(w->isa));
     threads_set(w->threads);
     TRY(device_of_word(w->device, &o->device));
-    TRY(read_dtype(w, &o->device, &o->dtype));
+    TRY(read_type(w, &o->device, &o->type));
     *ret_sizes = 1;
     if (w->sizes) TRY(read_sizes(w->sizes, size, ret_sizes));
     o->go_on = w->samples == NOT_GIVEN;
@@ -350,7 +362,8 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
         {"size", OPT_TEXT, &w.sizes, "N,N,...",
          "sizes of the problem, as 4096 or 4096x1024; several make curves (default: the table "
          "names it)"},
-        {"dtype", OPT_TEXT, &w.dtype, "NAME", "float32 or, on a GPU, bfloat16 (float32)"},
+        {"dtype", OPT_TEXT, &w.dtype, "NAME",
+         "float32 or, on a GPU, bfloat16 or (matmul) tf32 (float32; matmul on a GPU: bfloat16)"},
         {"warm", OPT_FLAG, &w.warm, NULL, "leave the data in the caches from call to call"},
         {"show", OPT_TEXT, &w.show, "RUNG", "print the file of a rung, and run nothing"},
         {"ptx", OPT_TEXT, &w.ptx, "RUNG", "print the PTX that a rung compiles to on this GPU"},

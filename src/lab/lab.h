@@ -9,13 +9,20 @@
 #define LAB_LAB_H
 
 #include "backend/backend.h"
+#include "backend/kernel.h"
 #include "base/isa.h"
 
-enum { LAB_INPUTS = 2, LAB_SIZES = 3, LAB_RUNGS = 16, LAB_ODD = 8 };
+enum { LAB_INPUTS = 2, LAB_SIZES = 3, LAB_RUNGS = 28, LAB_ODD = 8, LAB_MAPS = 3 };
+
+/* The types of a ladder's elements, one bit each. With LAB_TF32 inputs are floats, which the tensor
+ * cores may round to TF32, and the kernel is compiled with TF32 = 1. */
+enum lab_type { LAB_F32 = 1, LAB_TF32 = 2, LAB_BF16 = 4 };
 
 /* A ladder's problem at one size. The caller sets n and dtype, the ladder the rest. */
 struct lab_problem {
     int64_t n[LAB_SIZES];
+    enum lab_type type;
+    int processors;         /* multiprocessors of a GPU */
     enum dtype dtype;       /* of the inputs: DT_F32 or DT_BF16 */
     enum dtype out_dtype;   /* of the output; it is set to dtype before the ladder sees it */
     int64_t in[LAB_INPUTS]; /* elements of each input; 0: there is no such input */
@@ -24,30 +31,57 @@ struct lab_problem {
 };
 
 /* One call of a rung: what its kernel gets. On a GPU these are the kernel's arguments, in the order
- * out, in[0] ..., n[0] ..., with sizes as long long; the kernel has the name of its ladder, and
- * ELEMENT is the type of the elements. */
+ * out, in[0] ..., n[0] ..., with sizes as long long; tensor maps come before them and scratch after
+ * them, if the rung has any. The kernel has the name of its ladder, and ELEMENT is the type of the
+ * elements. */
 struct lab_call {
     void *out;
     const void *in[LAB_INPUTS];
     int64_t n[LAB_SIZES];
-    int threads; /* of a CPU, that the user allows */
+    int threads;   /* of a CPU, that the user allows */
+    void *scratch; /* 64-byte aligned, undefined content */
 };
 typedef void (*lab_fn)(const struct lab_call *c);
 
+/* A tensor map that a kernel of a GPU gets: of an input, the output or scratch. */
+struct lab_map {
+    enum { LAB_OUT, LAB_IN_0, LAB_IN_1, LAB_SCRATCH } of;
+    int64_t offset; /* of the matrix, in bytes */
+    struct kernel_map map;
+};
+
 struct lab_rung {
-    const char *name;    /* "vectorized" */
-    const char *file;    /* below src/lab: "copy/gpu/03_vectorized.cu" */
+    const char *name; /* "vectorized" */
+    const char *file; /* below src/lab: "copy/gpu/03_vectorized.cu"; NULL: see `variant` */
+    /* Not a file, but the row of that name of the backend's table for the ladder's operator, such
+     * as that of a library; and what the table says of it. */
+    const char *variant, *idea;
+    bool ceiling;   /* its time is the ceiling of the ladder */
+    unsigned types; /* the enum lab_type that it supports; 0: LAB_F32 and LAB_BF16 */
+    /* Why it cannot solve a problem of this size; NULL: it can. The function may be NULL. */
+    const char *(*refuses)(const struct lab_problem *p);
     const char *options; /* of a GPU: constants beside ELEMENT, "-DSTRIDE=32"; NULL: none */
     /* Of a GPU: blocks and threads for a problem. */
     void (*shape)(const struct lab_problem *p, struct kernel_shape *ret);
     int arch; /* the least compute capability x 10; 0: any */
+    /* Of a GPU: tensor maps, at most LAB_MAPS; returns their number. NULL: none. */
+    int (*maps)(const struct lab_problem *p, struct lab_map *ret);
+    /* Bytes of scratch; `threads` of a CPU. NULL: none. */
+    int64_t (*scratch)(const struct lab_problem *p, int threads);
+    /* Of a GPU: another kernel of the same file, launched before, with the same arguments after the
+     * tensor maps. NULL: none. */
+    const char *before;
+    void (*before_shape)(const struct lab_problem *p, struct kernel_shape *ret);
     /* Of a CPU: the version for each instruction set that has one of its own. */
     lab_fn run[ISA_COUNT];
     bool zeroed; /* the output is set to zero before each call, as part of it */
     /* Bytes that move between memory and caches, as the rung touches memory: whole sectors or
      * lines, and on a CPU the lines that a store reads first. NULL: as many as the problem needs.
-     * */
+     * Of a problem with FLOPs: what threads ask of L2, or a core of its own caches, by count. */
     double (*moved)(const struct lab_problem *p);
+    /* Of a GPU: bytes written to shared memory and read from it, by count; a word that several
+     * lanes of a warp read at once counts once. NULL: none. */
+    double (*shared)(const struct lab_problem *p);
     const char
         *bound; /* what keeps it from the ceiling if not memory: "the latency of an addition" */
     const char *no_gain; /* why it need not be faster than the rung before, where it is not */
@@ -57,19 +91,31 @@ struct lab_ladder {
     const char *name, *question;            /* which `strobe lab` lists */
     const char *sizes[LAB_SIZES];           /* "n"; NULL after the last */
     int64_t gpu[LAB_SIZES], cpu[LAB_SIZES]; /* what is timed unless the user gives a size */
-    int64_t odd[LAB_ODD][LAB_SIZES];        /* what is only checked; ends with 0 */
+    enum lab_type type;                     /* on a GPU, unless the user gives one; 0: LAB_F32 */
+    unsigned types; /* on a GPU; 0: LAB_F32 and LAB_BF16. On a CPU there is only LAB_F32. */
+    int64_t odd[LAB_ODD][LAB_SIZES]; /* what is only checked; ends with 0 */
     void (*problem)(struct lab_problem *p);
     /* The solution in double precision. Returns what errors are relative to, such as its norm. */
     double (*reference)(const struct lab_problem *p, const double *const *in, double *out);
     double (*tolerance)(const struct lab_problem *p); /* of the error, relative, by norm */
-    const struct lab_rung *of_gpu, *of_cpu;           /* end with a rung without a name */
+    /* The problem as a call of an operator, for rungs with a `variant`. */
+    enum op (*operator_of)(const struct lab_problem *p, union attr *ret_attr,
+                           struct kernel_call *ret_call);
+    const struct lab_rung *of_gpu, *of_cpu; /* end with a rung without a name */
 };
 
 /* ladders.c: THE list. Ladder i; NULL after the last. */
 const struct lab_ladder *lab_ladder_at(int i);
 /* The rungs of a ladder for a device, and their number. */
 const struct lab_rung *lab_rungs(const struct lab_ladder *l, const struct device *d, int *ret_n);
-/* The source of a rung, and the first line of its comment, "16 bytes per thread". */
+/* Whether a rung runs in that type. */
+bool lab_has_type(const struct lab_rung *r, enum lab_type type);
+/* What the kernels of a rung on a GPU are compiled with: "-DELEMENT=float -DSTRIDE=32". */
+const char *lab_options(const struct lab_rung *r, enum lab_type type, struct arena *a);
+/* "float32", "tf32", "bfloat16", as --dtype takes them. */
+const char *lab_type_name(enum lab_type type);
+/* The source of a rung, and the first line of its comment, "16 bytes per thread". A rung without a
+ * file has no source: NULL. */
 const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes);
 const char *lab_idea(const struct lab_rung *r, char *buffer, int bytes);
 /* The function of a rung for this processor and its limit (base/isa.h). */

@@ -1,9 +1,12 @@
 #include "lab/ladders.h"
 
+#include "base/arena.h"
+
 #include <stdio.h>
 #include <string.h>
 
-static const struct lab_ladder *const ladders[] = {&lab_copy, &lab_transpose, &lab_reduce};
+static const struct lab_ladder *const ladders[] = {&lab_copy, &lab_transpose, &lab_reduce,
+                                                   &lab_matmul};
 
 const struct lab_ladder *lab_ladder_at(int i)
 {
@@ -17,6 +20,23 @@ const struct lab_rung *lab_rungs(const struct lab_ladder *l, const struct device
     while (r[*ret_n].name) ++*ret_n;
     BUG_IF(*ret_n > LAB_RUNGS, "%s has more than %d rungs", l->name, LAB_RUNGS);
     return r;
+}
+
+bool lab_has_type(const struct lab_rung *r, enum lab_type type)
+{
+    return ((r->types ? r->types : LAB_F32 | LAB_BF16) & type) != 0;
+}
+
+const char *lab_options(const struct lab_rung *r, enum lab_type type, struct arena *a)
+{
+    const char *more = r->options ? r->options : "";
+    return arena_printf(a, "-DELEMENT=%s%s%s%s", type == LAB_BF16 ? "bf16" : "float",
+                        type == LAB_TF32 ? " -DTF32=1" : "", *more ? " " : "", more);
+}
+
+const char *lab_type_name(enum lab_type type)
+{
+    return type == LAB_BF16 ? "bfloat16" : type == LAB_TF32 ? "tf32" : "float32";
 }
 
 lab_fn lab_function(const struct lab_rung *r)
@@ -44,6 +64,8 @@ static const struct {
 
 const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes)
 {
+    *ret_bytes = 0;
+    if (!r->file) return NULL;
     for (int i = 0; i < COUNT_OF(sources); i++) {
         if (strcmp(sources[i].path, r->file)) continue;
         *ret_bytes = sources[i].last - sources[i].first;
@@ -55,6 +77,10 @@ const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes)
 const char *lab_idea(const struct lab_rung *r, char *buffer, int bytes)
 {
     int64_t size;
+    if (!r->file) {
+        snprintf(buffer, (size_t)bytes, "%s", r->idea);
+        return buffer;
+    }
     const char *source = lab_source(r, &size), *line = strstr(source, " - ");
     BUG_IF(!line, "src/lab/%s does not begin with its idea", r->file);
     line += strlen(" - ");

@@ -69,7 +69,9 @@ static enum status check_all(struct running *r, const struct lab_trial *t, int s
 {
     for (int i = 0; i < r->bench.rungs; i++) {
         if (stops && interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
-        if (!r->ret->result[i].left_out) TRY(check_rung(r, t, i, set));
+        if (r->ret->result[i].left_out) continue;
+        if (lab_rung_refuses(&r->bench, i, &t->problem, r->arena)) continue;
+        TRY(check_rung(r, t, i, set));
     }
     return ST_OK;
 }
@@ -140,10 +142,11 @@ static enum status time_all(struct running *r)
     struct lab_run *ret = r->ret;
     struct contender c[LAB_RUNGS + 1];
     int of[LAB_RUNGS + 1], n = 0;
+    if (ret->copy) of[n++] = -1;
     for (int i = 0; i < ret->results; i++)
-        if (!ret->result[i].left_out) of[++n] = i;
-    c[0] = contender_of(r, 0, -1, n + 1);
-    for (int k = 1; k <= n; k++) c[k] = contender_of(r, k, of[k], n + 1);
+        if (!ret->result[i].left_out) of[n++] = i;
+    if (!n) return ST_OK;
+    for (int k = 0; k < n; k++) c[k] = contender_of(r, k, of[k], n);
     const struct rounds rounds = {.most = r->o->samples,
                                   .least = r->o->samples < LEAST ? r->o->samples : LEAST,
                                   .warmup = WARMUP,
@@ -154,11 +157,10 @@ static enum status time_all(struct running *r)
                                       r->o->device.backend->recording ? DEVICE_SAMPLE_MS : 0,
                                   .each = show_times,
                                   .user = r};
-    enum status st = rounds_run(&rounds, c, n + 1);
-    for (int k = 0; k <= n; k++) stopwatch_release(&r->timed[k].watch);
+    enum status st = rounds_run(&rounds, c, n);
+    for (int k = 0; k < n; k++) stopwatch_release(&r->timed[k].watch);
     TRY(st);
-    ret->copy_time = c[0];
-    for (int k = 1; k <= n; k++) ret->result[of[k]].time = c[k];
+    for (int k = 0; k < n; k++) *(of[k] < 0 ? &ret->copy_time : &ret->result[of[k]].time) = c[k];
     return ST_OK;
 }
 
@@ -182,7 +184,7 @@ static enum status resources_of(struct running *r, int i)
 {
     struct lab_result *x = &r->ret->result[i];
     struct device_facts f;
-    if (!r->o->device.backend->texts) return ST_OK;
+    if (!r->o->device.backend->texts || x->rung->variant) return ST_OK;
     x->rung->shape(&r->ret->problem, &x->shape);
     TRY(r->o->device.backend->texts->resources(r->bench.context, r->bench.kernel[i], &x->shape,
                                                &x->resources));
@@ -197,12 +199,53 @@ static void find_ceiling(struct running *r)
     const struct machine *m = r->o->machine;
     struct lab_run *ret = r->ret;
     double bytes = ret->problem.bytes, rate = 0;
+    for (int i = 0; i < ret->results; i++) {
+        const struct lab_result *x = &ret->result[i];
+        if (!x->rung->ceiling || x->left_out) continue;
+        ret->ceiling = x->rung->name;
+        ret->ceiling_ms = x->time.whole.median;
+    }
+    if (!ret->copy) return;
     if (m) rate = ret->cold ? machine_copy_large(m)->moved : machine_copy_rate(m, bytes);
     ret->ceiling = ret->copy;
     ret->ceiling_ms = ret->copy_time.whole.median;
     if (!(rate > 0) || bytes / rate * 1e3 >= ret->ceiling_ms) return;
     ret->ceiling = "a copy, as strobe machine measured it";
     ret->ceiling_ms = bytes / rate * 1e3;
+}
+
+/* "its FLOPs need 31 % of its time ..., shared memory 84 %; limited by ..." Shared memory moves 128
+ * bytes a clock in each multiprocessor, at the clock of the data sheet; the peak is the machine's
+ * record. */
+static const char *why_slow(const struct running *r, const struct lab_result *x)
+{
+    enum { SHARED_RATE = 128 };
+    const struct lab_rung *rung = x->rung;
+    const struct lab_problem *p = &r->ret->problem;
+    const struct machine_peak *peak =
+        r->o->machine
+            ? machine_peak(r->o->machine, machine_precision(p->dtype, p->type == LAB_TF32))
+            : NULL;
+    struct device_facts f = {0};
+    double ms = x->time.whole.median;
+    const char *s = "";
+    if (rung->variant) return NULL;
+    bool known = r->o->device.backend->devices.describe(r->o->device.number, &f) == ST_OK;
+    if (peak)
+        s = arena_printf(r->arena,
+                         "its FLOPs need %.3g %% of its time at the record of this machine",
+                         100 * p->flops / peak->flops * 1e3 / ms);
+    if (rung->shared && known && f.clock_mhz > 0)
+        s = arena_printf(r->arena, "%s%sshared memory %.3g %%", s, *s ? ", " : "its bytes need of ",
+                         100 * rung->shared(p) / (SHARED_RATE * f.processors * f.clock_mhz * 1e3) /
+                             ms);
+    if (rung->bound)
+        s = arena_printf(r->arena, "%s%slimited by %s", s, *s ? "; " : "", rung->bound);
+    enum verdict_kind kind = x->previous.verdict.kind;
+    if ((kind == VERDICT_SAME || kind == VERDICT_SLOWER) && rung->no_gain)
+        s = arena_printf(r->arena, "%s%sNot faster than the rung above: %s", s, *s ? ". " : "",
+                         rung->no_gain);
+    return *s ? s : NULL;
 }
 
 /* "moves 8 times the useful bytes, which takes 94 % of its time at the ceiling's bandwidth; ..."
@@ -212,6 +255,7 @@ static const char *why(const struct running *r, const struct lab_result *x)
     static const double LEAST_BYTES = 16 << 20, MOST = 1.15; /* of the ceiling's bandwidth */
     const struct lab_rung *rung = x->rung;
     double useful = r->ret->problem.bytes, moved = useful;
+    if (r->ret->problem.flops > 0) return why_slow(r, x);
     if (!r->ret->cold || useful < LEAST_BYTES) return NULL;
     if (rung->moved) moved = rung->moved(&r->ret->problem);
     double share = x->share * moved / useful; /* of its time, at the ceiling's bandwidth */
@@ -256,7 +300,7 @@ static void conclude(struct running *r)
             continue;
         }
         x->rate = ret->problem.bytes / ms * 1e3;
-        x->share = ceiling / ms;
+        x->share = ret->ceiling ? ceiling / ms : NAN;
         struct timed now = rounds_timed(&x->time, r->arena);
         if (previous) {
             struct timed before = rounds_timed(&previous->time, r->arena);
@@ -265,7 +309,7 @@ static void conclude(struct running *r)
             x->first = judge(&begin, &now);
         }
         if (!first) first = x;
-        double way = log(first->time.whole.median / ceiling);
+        double way = ret->ceiling ? log(first->time.whole.median / ceiling) : 0;
         x->score = way > 0 ? log(first->time.whole.median / ms) / way : NAN;
         x->why = why(r, x);
         previous = x;
@@ -324,6 +368,7 @@ static enum status check_room(const struct running *r)
 static enum status open_ceiling(struct running *r)
 {
     const struct backend *b = r->o->device.backend;
+    if (!r->ret->copy) return ST_OK;
     for (int s = 0; s < r->ret->sets; s++) {
         TRY(b->memory.alloc(r->bench.context, r->copied, &r->from[s]));
         TRY(b->memory.alloc(r->bench.context, r->copied, &r->to[s]));
@@ -337,20 +382,23 @@ static enum status run(struct running *r)
     struct lab_run *ret = r->ret;
     const struct lab_options *o = r->o;
     int64_t n[LAB_SIZES];
-    TRY(lab_bench_open(&r->bench, o->ladder, &o->device, o->dtype));
-    ret->results = r->bench.rungs;
-    for (int i = 0; i < ret->results; i++)
-        ret->result[i] = (struct lab_result){.rung = &r->bench.rung[i],
-                                             .left_out = lab_bench_refuses(&r->bench, i, r->arena),
-                                             .error = NAN,
-                                             .score = NAN,
-                                             .resources = {-1, -1, -1, -1, -1, -1, NULL}};
+    TRY(lab_bench_open(&r->bench, o->ladder, &o->device, o->type));
     memcpy(n, o->n, sizeof n);
     if (!n[0]) memcpy(n, o->device.backend->texts ? o->ladder->gpu : o->ladder->cpu, sizeof n);
     lab_problem_of(&r->bench, n, &ret->problem);
+    ret->results = r->bench.rungs;
+    for (int i = 0; i < ret->results; i++) {
+        ret->result[i] =
+            (struct lab_result){.rung = &r->bench.rung[i],
+                                .left_out = lab_rung_refuses(&r->bench, i, &ret->problem, r->arena),
+                                .error = NAN,
+                                .score = NAN,
+                                .resources = {-1, -1, -1, -1, -1, -1, NULL}};
+        if (r->bench.rung[i].ceiling) ret->copy = NULL;
+    }
     choose_sets(r);
     ret->tolerance = o->ladder->tolerance(&ret->problem);
-    r->copied = (int64_t)(ret->problem.bytes / 2);
+    r->copied = ret->copy ? (int64_t)(ret->problem.bytes / 2) : 0;
     TRY(check_room(r));
     TRY(check_odd(r));
     TRY(lab_trial_open(&r->trial, &r->bench, n, ret->sets));

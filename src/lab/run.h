@@ -14,7 +14,7 @@
 struct lab_options {
     const struct lab_ladder *ladder;
     struct device device;
-    enum dtype dtype;
+    enum lab_type type;
     int64_t n[LAB_SIZES];          /* what is timed; 0: the ladder's own size for the device */
     bool warm;                     /* the tensors may stay in the caches */
     int samples;                   /* of each rung */
@@ -33,7 +33,7 @@ struct lab_result {
     struct contender time;
     struct judgement previous, first; /* beside the previous and the first rung that were timed */
     double rate;                      /* useful bytes per second */
-    double share;                     /* of the ceiling: its time / the time of the rung */
+    double share;                     /* of the ceiling: its time / that of the rung; or NAN */
     /* Share of the way from the first rung to the ceiling, by ratios: log(first / this) /
      * log(first / ceiling). NAN: the first rung is not slower than the ceiling. */
     double score;
@@ -51,11 +51,12 @@ struct lab_run {
     bool cold; /* all of them together are twice as large as the last cache */
     struct lab_result result[LAB_RUNGS];
     int results;
-    /* The ceiling: a copy of as many bytes by the device itself, timed in turns with the rungs; or
-     * the machine's record of copies (machine/machine.h) if that is faster. */
-    const char *ceiling; /* "the driver's copy" */
+    /* The ceiling: the rung that says so in its row; else a copy of as many bytes by the device
+     * itself, timed in turns with the rungs, or the machine's record of copies (machine/machine.h)
+     * if that is faster. */
+    const char *ceiling; /* "the driver's copy"; NULL: the rung that should be it has no time */
     double ceiling_ms;
-    const char *copy; /* what was timed in turns, and its times */
+    const char *copy; /* what was timed in turns, and its times; NULL: a rung is the ceiling */
     struct contender copy_time;
     double tolerance;
     int wrong; /* rungs whose result is wrong */

@@ -14,25 +14,49 @@ enum { POISON = 0xff, GUARD = 256 }; /* NaN in every type; bytes after the outpu
 
 /* --- the device and its rungs ----------------------------------------------------------------- */
 
-static const char *word_of(enum dtype dtype)
-{
-    return dtype == DT_BF16 ? "bf16" : "float";
-}
-
 const char *lab_bench_refuses(const struct lab_bench *b, int rung, struct arena *a)
 {
     int arch = b->rung[rung].arch;
-    if (b->arch >= arch) return NULL;
+    if (b->target.arch >= arch) return NULL;
     return arena_printf(a, "needs compute capability %d.%d", arch / 10, arch % 10);
+}
+
+static void describe(const struct lab_bench *b, const struct lab_problem *p, union attr *attr,
+                     struct kernel_call *c, enum op *ret_op)
+{
+    *c = (struct kernel_call){.attr = attr, .context = b->context, .target = &b->target};
+    c->numerics.tf32 = p->type == LAB_TF32;
+    *ret_op = b->ladder->operator_of(p, attr, c);
+}
+
+/* The row of the backend's table for a rung; NULL: there is none for this problem. */
+static const struct kernel *row_of(const struct lab_bench *b, int rung, enum op op,
+                                   const struct kernel_call *c)
+{
+    const struct kernel *k = NULL;
+    for (int n = 0; (k = b->device.backend->kernels.find((int)op, c, n)); n++)
+        if (!strcmp(k->variant, b->rung[rung].variant)) break;
+    return k;
+}
+
+const char *lab_rung_refuses(const struct lab_bench *b, int rung, const struct lab_problem *p,
+                             struct arena *a)
+{
+    const struct lab_rung *r = &b->rung[rung];
+    const char *why = lab_bench_refuses(b, rung, a);
+    union attr attr;
+    struct kernel_call c;
+    enum op op;
+    if (why || !r->variant) return why ? why : r->refuses ? r->refuses(p) : NULL;
+    describe(b, p, &attr, &c, &op);
+    return row_of(b, rung, op, &c) ? NULL : "not available for this device and size";
 }
 
 static struct kernel_text text_of(const struct lab_bench *b, int rung, struct arena *a)
 {
     const struct lab_rung *r = &b->rung[rung];
     int64_t bytes;
-    const char *more = r->options ? r->options : "";
-    const char *options =
-        arena_printf(a, "-DELEMENT=%s%s%s", word_of(b->dtype), *more ? " " : "", more);
+    const char *options = lab_options(r, b->type, a);
     return (struct kernel_text){r->file, lab_source(r, &bytes), options, b->ladder->name};
 }
 
@@ -42,9 +66,12 @@ static enum status add_kernels(struct lab_bench *b)
     struct arena a = {0};
     enum status st = ST_OK;
     for (int i = 0; i < b->rungs && st == ST_OK; i++) {
-        if (lab_bench_refuses(b, i, &a)) continue;
+        if (b->rung[i].variant || lab_bench_refuses(b, i, &a)) continue;
         struct kernel_text text = text_of(b, i, &a);
         st = backend->texts->add(b->context, &text, &b->kernel[i]);
+        if (st != ST_OK || !b->rung[i].before) continue;
+        text.entry = b->rung[i].before;
+        st = backend->texts->add(b->context, &text, &b->before[i]);
     }
     arena_release(&a);
     return st;
@@ -60,13 +87,17 @@ enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *
 }
 
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
-                           const struct device *device, enum dtype dtype)
+                           const struct device *device, enum lab_type type)
 {
-    struct target target = {0};
-    *b = (struct lab_bench){.ladder = l, .device = *device, .dtype = dtype};
-    b->rung = lab_rungs(l, device, &b->rungs);
-    TRY(backend_target(device->backend, device->number, &target));
-    b->arch = target.arch;
+    struct device_facts facts;
+    int n;
+    const struct lab_rung *all = lab_rungs(l, device, &n);
+    *b = (struct lab_bench){.ladder = l, .device = *device, .type = type};
+    for (int i = 0; i < n; i++)
+        if (lab_has_type(&all[i], type)) b->rung[b->rungs++] = all[i];
+    TRY(backend_target(device->backend, device->number, &b->target));
+    if (device->backend->devices.describe(device->number, &facts) == ST_OK)
+        b->processors = facts.processors;
     TRY(device->backend->open(device->number, &b->context));
     return device->backend->texts ? add_kernels(b) : ST_OK;
 }
@@ -74,8 +105,10 @@ enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
 void lab_bench_close(struct lab_bench *b)
 {
     const struct backend *backend = b->device.backend;
-    for (int i = 0; i < b->rungs; i++)
+    for (int i = 0; i < b->rungs; i++) {
         if (b->kernel[i]) backend->texts->free(b->context, b->kernel[i]);
+        if (b->before[i]) backend->texts->free(b->context, b->before[i]);
+    }
     if (b->context) backend->close(b->context);
     b->context = NULL;
 }
@@ -84,7 +117,9 @@ void lab_bench_close(struct lab_bench *b)
 
 void lab_problem_of(const struct lab_bench *b, const int64_t n[LAB_SIZES], struct lab_problem *ret)
 {
-    *ret = (struct lab_problem){.dtype = b->dtype, .out_dtype = b->dtype};
+    enum dtype dtype = b->type == LAB_BF16 ? DT_BF16 : DT_F32;
+    *ret = (struct lab_problem){
+        .type = b->type, .processors = b->processors, .dtype = dtype, .out_dtype = dtype};
     memcpy(ret->n, n, sizeof ret->n);
     b->ladder->problem(ret);
 }
@@ -150,6 +185,52 @@ static enum status make_tensors(struct lab_trial *t, struct arena *a)
     return ST_OK;
 }
 
+/* Measures the variants of the operator where the backend can: a library then runs the fastest of
+ * its algorithms, not its first guess. */
+static void tune(struct lab_trial *t, enum op op, const struct kernel_call *c)
+{
+    const struct lab_bench *b = t->bench;
+    struct tuning_entry e;
+    tuning_init(&t->tuning, &b->target, &t->arena);
+    if (!b->device.backend->kernels.tune) return;
+    if (b->device.backend->kernels.tune(b->context, (int)op, c, &e) == ST_OK)
+        tuning_set(&t->tuning, &e);
+}
+
+static enum status prepare_row(struct lab_trial *t, int rung, enum op op, struct kernel_call *c,
+                               int64_t *scratch)
+{
+    const struct kernel *k = row_of(t->bench, rung, op, c);
+    if (!k) return ST_OK;
+    struct kernel_call *own = ARENA_NEW(&t->arena, struct kernel_call, 1);
+    *own = *c;
+    if (k->scratch_bytes) *scratch = max_i64(*scratch, k->scratch_bytes(k, own));
+    t->row[rung] = k;
+    t->call[rung] = own;
+    return k->prepare ? k->prepare(k, own) : ST_OK;
+}
+
+/* Rows of the backend, and scratch for all rungs. */
+static enum status prepare(struct lab_trial *t)
+{
+    const struct lab_bench *b = t->bench;
+    struct kernel_call c;
+    enum op op = OP_COUNT;
+    int64_t bytes = 0;
+    for (int i = 0; i < b->rungs; i++) {
+        const struct lab_rung *r = &b->rung[i];
+        if (r->scratch) bytes = max_i64(bytes, r->scratch(&t->problem, (int)threads_count()));
+        if (!r->variant) continue;
+        if (op == OP_COUNT) {
+            describe(b, &t->problem, &t->attr, &c, &op);
+            tune(t, op, &c);
+            c.tuning = &t->tuning;
+        }
+        TRY(prepare_row(t, i, op, &c, &bytes));
+    }
+    return bytes ? alloc(t, bytes, &t->scratch) : ST_OK;
+}
+
 enum status lab_trial_open(struct lab_trial *t, const struct lab_bench *b,
                            const int64_t n[LAB_SIZES], int sets)
 {
@@ -157,6 +238,7 @@ enum status lab_trial_open(struct lab_trial *t, const struct lab_bench *b,
     *t = (struct lab_trial){.bench = b, .sets = sets};
     lab_problem_of(b, n, &t->problem);
     enum status st = make_tensors(t, &scratch);
+    if (st == ST_OK) st = prepare(t);
     arena_release(&scratch);
     return st;
 }
@@ -169,38 +251,81 @@ void lab_trial_close(struct lab_trial *t)
             if (t->in[s][i]) b->device.backend->memory.free(b->context, t->in[s][i]);
         if (t->out[s]) b->device.backend->memory.free(b->context, t->out[s]);
     }
+    for (int i = 0; i < b->rungs; i++)
+        if (t->row[i] && t->row[i]->release) t->row[i]->release(t->call[i]);
+    if (t->scratch) b->device.backend->memory.free(b->context, t->scratch);
     arena_release(&t->arena);
 }
 
 /* --- a call ----------------------------------------------------------------------------------- */
 
-static enum status launch(const struct lab_trial *t, int rung, struct lab_call *c)
+static enum status launch_kernel(const struct lab_trial *t, void *kernel,
+                                 const struct kernel_shape *shape, void **argument)
 {
     const struct lab_bench *b = t->bench;
-    struct kernel_shape shape;
-    void *argument[1 + LAB_INPUTS + LAB_SIZES];
-    int n = 0;
-    b->rung[rung].shape(&t->problem, &shape);
     enum { MOST = 65535 }; /* of the second dimension of every GPU's grid */
-    if (shape.grid[1] > MOST)
+    if (shape->grid[1] > MOST)
         return fail(ST_UNSUPPORTED,
                     "this size makes a grid of %u x %u blocks, and a GPU takes at most %d in the "
                     "second dimension; choose a smaller --size",
-                    shape.grid[0], shape.grid[1], MOST);
+                    shape->grid[0], shape->grid[1], MOST);
+    return b->device.backend->texts->launch(b->context, kernel, shape, argument);
+}
+
+static enum status make_map(const struct lab_bench *b, const struct lab_map *m,
+                            const struct lab_call *c, void *ret)
+{
+    const void *of[] = {[LAB_OUT] = c->out,
+                        [LAB_IN_0] = c->in[0],
+                        [LAB_IN_1] = c->in[1],
+                        [LAB_SCRATCH] = c->scratch};
+    return b->device.backend->texts->map(b->context, &m->map, (char *)of[m->of] + m->offset, ret);
+}
+
+static enum status launch(const struct lab_trial *t, int rung, struct lab_call *c)
+{
+    const struct lab_bench *b = t->bench;
+    const struct lab_rung *r = &b->rung[rung];
+    struct kernel_shape shape;
+    struct lab_map map[LAB_MAPS];
+    _Alignas(KERNEL_MAP_ALIGN) unsigned char of_map[LAB_MAPS][KERNEL_MAP_BYTES];
+    void *argument[LAB_MAPS + 1 + LAB_INPUTS + LAB_SIZES + 1];
+    int maps = r->maps ? r->maps(&t->problem, map) : 0, n = 0;
+    for (int i = 0; i < maps; i++) {
+        TRY(make_map(b, &map[i], c, of_map[i]));
+        argument[n++] = of_map[i];
+    }
     argument[n++] = &c->out;
     for (int i = 0; i < LAB_INPUTS && t->problem.in[i]; i++) argument[n++] = &c->in[i];
     for (int i = 0; i < LAB_SIZES && b->ladder->sizes[i]; i++) argument[n++] = &c->n[i];
-    return b->device.backend->texts->launch(b->context, b->kernel[rung], &shape, argument);
+    if (r->scratch) argument[n++] = &c->scratch;
+    if (r->before) {
+        r->before_shape(&t->problem, &shape);
+        TRY(launch_kernel(t, b->before[rung], &shape, argument + maps));
+    }
+    r->shape(&t->problem, &shape);
+    return launch_kernel(t, b->kernel[rung], &shape, argument);
+}
+
+static enum status run_row(const struct lab_trial *t, int rung, const struct lab_call *c)
+{
+    struct kernel_call call = *t->call[rung];
+    for (int i = 0; i < LAB_INPUTS && t->problem.in[i]; i++) call.in[i] = (void *)c->in[i];
+    call.out[0] = c->out;
+    call.scratch = c->scratch;
+    return t->row[rung]->run(&call);
 }
 
 enum status lab_trial_start(const struct lab_trial *t, int rung, int set)
 {
     const struct lab_bench *b = t->bench;
-    struct lab_call c = {.out = t->out[set], .threads = (int)threads_count()};
+    struct lab_call c = {
+        .out = t->out[set], .threads = (int)threads_count(), .scratch = t->scratch};
     for (int i = 0; i < LAB_INPUTS; i++) c.in[i] = t->in[set][i];
     memcpy(c.n, t->problem.n, sizeof c.n);
     if (b->rung[rung].zeroed)
         TRY(b->device.backend->memory.fill(b->context, c.out, 0, out_bytes(&t->problem)));
+    if (t->row[rung]) return run_row(t, rung, &c);
     if (b->device.backend->texts) return launch(t, rung, &c);
     lab_function (&b->rung[rung])(&c);
     return ST_OK;

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "lab/lab.h"
+#include "tuning/tuning.h"
 
 struct str;
 
@@ -14,21 +15,25 @@ enum { TRIAL_SETS = 64 };
 struct lab_bench {
     const struct lab_ladder *ladder;
     struct device device;
-    const struct lab_rung *rung;
+    struct lab_rung rung[LAB_RUNGS]; /* those of its type */
     int rungs;
     void *context;
-    void *kernel[LAB_RUNGS]; /* of a GPU */
-    enum dtype dtype;
-    int arch; /* of a GPU */
+    void *kernel[LAB_RUNGS], *before[LAB_RUNGS]; /* of a GPU */
+    enum lab_type type;
+    struct target target;
+    int processors; /* multiprocessors of a GPU */
 };
 
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
-                           const struct device *device, enum dtype dtype);
+                           const struct device *device, enum lab_type type);
 void lab_bench_close(struct lab_bench *b);
 /* Appends what the compiler makes of a rung for this GPU: PTX. */
 enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *ret);
 /* Why the device cannot run the rung; NULL: it can. */
 const char *lab_bench_refuses(const struct lab_bench *b, int rung, struct arena *a);
+/* The same for one size. */
+const char *lab_rung_refuses(const struct lab_bench *b, int rung, const struct lab_problem *p,
+                             struct arena *a);
 
 /* One size. The tensors are there `sets` times, with the same numbers: a timing that goes from set
  * to set finds none of them in a cache. */
@@ -37,8 +42,14 @@ struct lab_trial {
     struct lab_problem problem;
     void *in[TRIAL_SETS][LAB_INPUTS], *out[TRIAL_SETS];
     int sets;
-    double *expected; /* of the output */
-    double norm;      /* what errors are relative to */
+    void *scratch; /* of all rungs in turn */
+    /* Of rungs that are rows of the backend: the row and its prepared call; NULL: not prepared. */
+    const struct kernel *row[LAB_RUNGS];
+    struct kernel_call *call[LAB_RUNGS];
+    union attr attr;
+    struct tuning tuning; /* of them */
+    double *expected;     /* of the output */
+    double norm;          /* what errors are relative to */
     struct arena arena;
 };
 

@@ -42,6 +42,11 @@ static int index_in(const char **list, int *n, int most, const char *text)
     return (*n)++;
 }
 
+/* Of a sheet's unit: of the axis, and in units of the axis. */
+static const enum chart_unit units[] = {CHART_MILLISECONDS, CHART_BYTES, CHART_BANDWIDTH,
+                                        CHART_FLOPS};
+static const double scales[] = {1, 1, 1e9, 1e9};
+
 /* The rows of line l of panel p are lines[p * LINES + l]; rows that are on none, or have no y, are
  * left out. */
 static void set_points(const struct sheet_table *t, const int *at_line, struct plot_line *line,
@@ -50,7 +55,7 @@ static void set_points(const struct sheet_table *t, const int *at_line, struct p
     const struct table *x = &t->table;
     int at_x = find(x, t->chart.x), at_y = find(x, t->chart.y);
     int points[PANELS * LINES] = {0};
-    double scale = t->chart.unit == SHEET_GB_PER_S ? 1e9 : 1;
+    double scale = scales[t->chart.unit];
     struct plot_point *point[PANELS * LINES];
     for (int row = 0; row < x->rows; row++)
         if (at_line[row] >= 0) points[at_line[row]]++;
@@ -69,8 +74,6 @@ static bool ends_with(const char *text, const char *end)
     size_t n = strlen(text), m = strlen(end);
     return n >= m && !strcmp(text + n - m, end);
 }
-
-static const enum chart_unit units[] = {CHART_MILLISECONDS, CHART_BYTES, CHART_BANDWIDTH};
 
 void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct arena *a)
 {
@@ -116,7 +119,7 @@ void sheet_print_bars(const struct sheet_table *t, struct markup *out, struct ar
     enum { HEAD = 44, ROW = 26, BAR = 16, LABEL = 170, TRACK = 460, WIDTH = LABEL + TRACK + 110 };
     const struct table *x = &t->table;
     int y = find(x, t->chart.y), rows = 0;
-    double most = 0, scale = t->chart.unit == SHEET_GB_PER_S ? 1e9 : 1;
+    double most = 0, scale = scales[t->chart.unit];
     for (int row = 0; row < x->rows; row++) {
         const struct table_cell *c = table_at(x, row, y);
         rows += c->text != NULL;

@@ -17,6 +17,10 @@
     X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
     X(COLUMN_RATE, "gb_per_s", "GB/s", "useful bytes per second: each input and output once", true) \
     X(COLUMN_FLOPS, "gflop_per_s", "GFLOP/s", "useful FLOPs per second", true) \
+    X(COLUMN_MOVED, "bytes_per_flop", "L2 B/FLOP", \
+      "bytes that the threads ask of L2, or of the CPU's caches, by count, per FLOP", true) \
+    X(COLUMN_MOVED_SHARED, "shared_bytes_per_flop", "shared B/FLOP", \
+      "bytes written to and read from shared memory, by count, per FLOP", true) \
     X(COLUMN_VERDICT, "verdict", "beside the one above", "by the rule of docs/MEASURING.md", false) \
     X(COLUMN_PREVIOUS, "times_previous", "x above", "speed relative to the rung above, in turns", true) \
     X(COLUMN_FIRST, "times_first", "x first", "speed relative to the first rung, in turns", true) \
@@ -131,6 +135,15 @@ static const char *size_word(const struct lab_run *r, struct arena *a)
     return s;
 }
 
+static void set_flops(struct table *t, int row, const struct lab_problem *p,
+                      const struct lab_result *x, struct arena *a)
+{
+    const struct lab_rung *r = x->rung;
+    table_set(t, row, COLUMN_FLOPS, 4, p->flops / x->time.whole.median * 1e-6, a);
+    if (r->moved) table_set(t, row, COLUMN_MOVED, 3, r->moved(p) / p->flops, a);
+    if (r->shared) table_set(t, row, COLUMN_MOVED_SHARED, 3, r->shared(p) / p->flops, a);
+}
+
 /* `sizes`: there are runs of several sizes. */
 static void set_result(struct table *t, int row, const struct lab_run *r,
                        const struct lab_result *x, bool sizes, struct arena *a)
@@ -150,13 +163,14 @@ static void set_result(struct table *t, int row, const struct lab_run *r,
     set_us(t, row, COLUMN_MS, 4, ms->median, a);
     if (ms->n > 1) set_us(t, row, COLUMN_STD, 2, ms->std, a);
     table_set(t, row, COLUMN_SAMPLES, 0, ms->n, a);
-    table_set(t, row, COLUMN_RATE, 4, x->rate * 1e-9, a);
     if (r->problem.flops > 0)
-        table_set(t, row, COLUMN_FLOPS, 4, r->problem.flops / ms->median * 1e-6, a);
+        set_flops(t, row, &r->problem, x, a);
+    else
+        table_set(t, row, COLUMN_RATE, 4, x->rate * 1e-9, a);
     table_set_text(t, row, COLUMN_VERDICT, judge_name(&x->previous));
     set_speed(t, row, COLUMN_PREVIOUS, &x->previous, a);
     set_speed(t, row, COLUMN_FIRST, &x->first, a);
-    table_set(t, row, COLUMN_SHARE, 3, 100 * x->share, a);
+    if (isfinite(x->share)) table_set(t, row, COLUMN_SHARE, 3, 100 * x->share, a);
     if (isfinite(x->score)) table_set(t, row, COLUMN_SCORE, 3, 100 * x->score, a);
     if (x->shape.grid[0]) set_resources(t, row, x, a);
 }
@@ -188,22 +202,24 @@ static void add_sources(const struct lab_run *r, struct sheet *s, struct arena *
         {"rung", "rung", "the kernel", false},
         {"source", "source", "its file", false},
     };
-    struct sheet_table *all =
-        sheet_add(s, "sources", of_source, COUNT_OF(of_source), r->results, a);
+    int n = 0;
+    for (int i = 0; i < r->results; i++) n += r->result[i].rung->file != NULL;
+    struct sheet_table *all = sheet_add(s, "sources", of_source, COUNT_OF(of_source), n, a);
     all->drawn_only = true;
     all->chart = (struct sheet_chart){
         .kind = SHEET_TEXTS, .title = "sources", .label = {"rung"}, .labels = 1, .y = "source"};
-    for (int i = 0; i < r->results; i++) {
+    for (int i = n = 0; i < r->results; i++) {
         int64_t bytes;
         const struct lab_rung *rung = r->result[i].rung;
-        table_set_text(&all->table, i, 0, rung->name);
-        table_set_text(&all->table, i, 1, lab_source(rung, &bytes));
+        if (!rung->file) continue;
+        table_set_text(&all->table, n, 0, rung->name);
+        table_set_text(&all->table, n++, 1, lab_source(rung, &bytes));
     }
 }
 
 static int samples_of(const struct lab_run *r)
 {
-    int rows = r->copy_time.taken;
+    int rows = r->copy ? r->copy_time.taken : 0;
     for (int i = 0; i < r->results; i++) rows += r->result[i].time.taken;
     return rows;
 }
@@ -222,7 +238,7 @@ static void add_samples(const struct lab_run *const *r, int runs, struct sheet *
     struct sheet_table *all = sheet_add(s, "samples", of_sample, COUNT_OF(of_sample), rows, a);
     all->drawn_only = true;
     for (int k = 0; k < runs; k++)
-        for (int i = -1; i < r[k]->results; i++) {
+        for (int i = r[k]->copy ? -1 : 0; i < r[k]->results; i++) {
             const struct contender *c = i < 0 ? &r[k]->copy_time : &r[k]->result[i].time;
             for (int n = 0; n < c->taken; n++, row++) {
                 table_set(&all->table, row, 0, 0, r[k]->problem.bytes, a);
@@ -246,15 +262,27 @@ static const char *sizes_of(const struct lab_run *r, struct arena *a)
     return s;
 }
 
+static void note_ceiling(const struct lab_run *r, struct sheet *s, struct arena *a)
+{
+    char us[32], copy[32];
+    if (r->copy)
+        sheet_note(
+            s, arena_printf(a,
+                            "ceiling: %s: %s µs for the useful bytes, %.4g GB/s; in turns with the "
+                            "rungs, %s took %s µs",
+                            r->ceiling, str_number(us, 1e3 * r->ceiling_ms, 4),
+                            r->problem.bytes / r->ceiling_ms * 1e-6, r->copy,
+                            str_number(copy, 1e3 * r->copy_time.whole.median, 4)));
+    else if (r->ceiling)
+        sheet_note(s, arena_printf(a, "ceiling: %s, timed in turns with the rungs", r->ceiling));
+    else
+        sheet_note(s, "no ceiling: the library that should be it has no time");
+}
+
 static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
 {
-    char bytes[32], us[32], copy[32];
-    sheet_note(s, arena_printf(a,
-                               "ceiling: %s: %s µs for the useful bytes, %.4g GB/s; in turns with "
-                               "the rungs, %s took %s µs",
-                               r->ceiling, str_number(us, 1e3 * r->ceiling_ms, 4),
-                               r->problem.bytes / r->ceiling_ms * 1e-6, r->copy,
-                               str_number(copy, 1e3 * r->copy_time.whole.median, 4)));
+    char bytes[32];
+    note_ceiling(r, s, a);
     const struct machine *m = r->options->machine;
     if (m && r->ceiling != r->copy && m->others > 0.2 * m->threads)
         sheet_note(s, "other programs used the machine when that was measured, so the ceiling may "
@@ -269,7 +297,7 @@ static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
         sheet_note(s, arena_printf(a, "%d set%s of tensors, %s in all: the caches may have them",
                                    r->sets, r->sets == 1 ? "" : "s", bytes));
     for (int i = 0; i < r->results; i++) {
-        if (!(r->result[i].share > 1.02)) continue;
+        if (!r->copy || !(r->result[i].share > 1.02)) continue;
         sheet_note(s, "above 100 %: a kernel that mostly reads can be faster than a copy, and one "
                       "that streams faster than memcpy");
         break;
@@ -283,11 +311,14 @@ static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
 /* Each size has a ceiling and caches of its own: what the notes of one size say. */
 static void note_sizes(struct sheet *s, const struct lab_run *r, struct arena *a)
 {
-    sheet_note(s, arena_printf(a,
-                               "%% of ceiling: the faster of %s of as many bytes, timed in turns "
-                               "with the rungs of a size, and of the record of strobe machine; run "
-                               "one size alone to see it",
-                               r->copy));
+    if (r->copy)
+        sheet_note(s, arena_printf(a,
+                                   "%% of ceiling: the faster of %s of as many bytes, timed in "
+                                   "turns with the rungs of a size, and of the record of strobe "
+                                   "machine; run one size alone to see it",
+                                   r->copy));
+    else
+        note_ceiling(r, s, a);
     sheet_note(s, arena_printf(a,
                                "calls go through as many sets of tensors as exceed twice the last "
                                "cache, at most %d: small sizes may stay in the caches",
@@ -303,21 +334,22 @@ void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sh
     const char *what = runs > 1 ? arena_printf(a, "%d sizes", runs) : sizes_of(r[0], a);
     int rows = 0, row = 0;
     *s = (struct sheet){.name = arena_printf(a, "lab-%s", l->name)};
-    s->title = arena_printf(a, "lab %s, %s, %s: %s", l->name, what, dtype_name(r[0]->problem.dtype),
-                            l->question);
+    s->title = arena_printf(a, "lab %s, %s, %s: %s", l->name, what,
+                            lab_type_name(r[0]->problem.type), l->question);
     for (int k = 0; k < runs; k++) rows += r[k]->results;
     struct sheet_table *t = sheet_add(s, NULL, columns, COLUMNS, rows, a);
     for (int k = 0; k < runs; k++)
         for (int i = 0; i < r[k]->results; i++, row++)
             set_result(&t->table, row, r[k], &r[k]->result[i], runs > 1, a);
-    t->chart =
-        (struct sheet_chart){.kind = runs > 1 ? SHEET_LINES : SHEET_BARS,
-                             .title = arena_printf(a, "%s: useful bytes per second", l->name),
-                             .label = {"rung"},
-                             .labels = 1,
-                             .y = "gb_per_s",
-                             .x = runs > 1 ? "useful_bytes" : NULL,
-                             .unit = SHEET_GB_PER_S};
+    bool flops = r[0]->problem.flops > 0;
+    t->chart = (struct sheet_chart){
+        .kind = runs > 1 ? SHEET_LINES : SHEET_BARS,
+        .title = arena_printf(a, "%s: useful %s per second", l->name, flops ? "FLOPs" : "bytes"),
+        .label = {"rung"},
+        .labels = 1,
+        .y = flops ? "gflop_per_s" : "gb_per_s",
+        .x = runs > 1 ? "useful_bytes" : NULL,
+        .unit = flops ? SHEET_GFLOP_PER_S : SHEET_GB_PER_S};
     if (runs == 1 && reasons) add_reasons(r[0], s, a);
     if (runs == 1)
         add_notes(r[0], s, a);

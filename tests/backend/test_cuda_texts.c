@@ -166,22 +166,28 @@ static void note_cases(void)
     for (int i = 0; i < COUNT_OF(large); i++) note_case(&large[i], DT_BF16);
 }
 
-/* The rungs of all ladders (lab/lab.h), for both types; none may spill. */
+static void note_rung(const struct lab_rung *r, enum lab_type type)
+{
+    int64_t bytes;
+    struct arena a = {0};
+    assert_true(modules < MODULES);
+    struct module *m = &module[modules++];
+    *m = (struct module){.source = strdup(lab_source(r, &bytes)),
+                         .arch = r->arch > 80 ? r->arch : 0};
+    snprintf(m->text, sizeof m->text, "%s", r->file);
+    snprintf(m->options, sizeof m->options, "%s", lab_options(r, type, &a));
+    arena_release(&a);
+}
+
+/* The rungs of all ladders (lab/lab.h), for every type that they support; none may spill. */
 static void note_rungs(void)
 {
-    static const char *const types[] = {"float", "bf16"};
+    static const enum lab_type types[] = {LAB_F32, LAB_TF32, LAB_BF16};
     const struct lab_ladder *l;
     for (int i = 0; (l = lab_ladder_at(i)); i++)
         for (const struct lab_rung *r = l->of_gpu; r->name; r++)
-            for (int k = 0; k < COUNT_OF(types); k++) {
-                int64_t bytes;
-                assert_true(modules < MODULES);
-                struct module *m = &module[modules++];
-                *m = (struct module){.source = strdup(lab_source(r, &bytes)), .arch = r->arch};
-                snprintf(m->text, sizeof m->text, "%s", r->file);
-                snprintf(m->options, sizeof m->options, "-DELEMENT=%s%s%s", types[k],
-                         r->options ? " " : "", r->options ? r->options : "");
-            }
+            for (int k = 0; k < COUNT_OF(types); k++)
+                if (r->file && lab_has_type(r, types[k])) note_rung(r, types[k]);
 }
 
 /* "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" of every kernel of a

@@ -425,6 +425,7 @@ const struct backend cuda_backend = {
             .add = text_kernel_add,
             .free = text_kernel_free,
             .launch = text_kernel_launch,
+            .map = text_kernel_map,
             .resources = text_kernel_resources,
             .assembly = text_kernel_assembly,
         },

@@ -46,6 +46,7 @@ struct cuda_arg {
 enum { MAP_RANK = 5 };
 struct cuda_tensor {
     enum dtype dtype;       /* f32 or bf16 */
+    bool tf32;              /* copies round f32 to the nearest TF32 */
     int64_t dim[MAP_RANK];  /* elements */
     int64_t step[MAP_RANK]; /* strides in bytes; that of dimension 0 is not read */
     int box[MAP_RANK];      /* elements */

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-static CUtensorMapDataType data_type(enum dtype dtype)
+static CUtensorMapDataType data_type(enum dtype dtype, bool tf32)
 {
+    if (tf32) return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
     BUG_IF(dtype != DT_BF16 && dtype != DT_F32, "a tensor map of dtype %d", (int)dtype);
     return dtype == DT_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
 }
@@ -36,7 +37,7 @@ enum status tensor_map_make(const struct cuda_tensor *t, CUdeviceptr at, struct 
         each[i] = 1;
     }
     CUresult r = cuda_driver(NULL)->cuTensorMapEncodeTiled(
-        &ret->map, data_type(t->dtype), MAP_RANK, (void *)at, dim, step + 1, box, each,
+        &ret->map, data_type(t->dtype, t->tf32), MAP_RANK, (void *)at, dim, step + 1, box, each,
         CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(t->swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     TRY(cuda_check(r, "make a tensor map"));

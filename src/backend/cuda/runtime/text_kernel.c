@@ -3,10 +3,12 @@
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/jit.h"
+#include "backend/cuda/runtime/tensor_map.h"
 #include "base/heap.h"
 #include "base/str.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { WARP = 32 };
 
@@ -55,6 +57,22 @@ enum status text_kernel_launch(void *context, void *kernel, const struct kernel_
         (unsigned)s->shared_bytes, cuda_stream(context), argument, NULL);
     if (r == CUDA_SUCCESS || fault_is(r)) return cuda_check(r, "launch a kernel");
     return fail_in(cuda_check(r, "launch it"), "kernel %s of %s", k->entry, k->name);
+}
+
+enum status text_kernel_map(void *, const struct kernel_map *m, void *matrix, void *ret_argument)
+{
+    struct tensor_map map = {.at = 0};
+    int64_t all = m->pitch * m->rows;
+    struct cuda_tensor t = {.dtype = m->dtype,
+                            .tf32 = m->tf32,
+                            .dim = {m->columns, m->rows, 1, 1, 1},
+                            .step = {0, m->pitch, all, all, all},
+                            .box = {m->box_columns, m->box_rows, 1, 1, 1},
+                            .swizzle = m->box_columns * (int)dtype_size(m->dtype)};
+    _Static_assert(sizeof map.map == KERNEL_MAP_BYTES, "a tensor map");
+    TRY(tensor_map_make(&t, (CUdeviceptr)matrix, &map));
+    memcpy(ret_argument, &map.map, sizeof map.map);
+    return ST_OK;
 }
 
 enum status text_kernel_assembly(void *context, const struct kernel_text *t, struct str *ret)

@@ -8,6 +8,8 @@ enum status text_kernel_add(void *context, const struct kernel_text *t, void **r
 void text_kernel_free(void *context, void *kernel);
 enum status text_kernel_launch(void *context, void *kernel, const struct kernel_shape *s,
                                void **argument);
+enum status text_kernel_map(void *context, const struct kernel_map *m, void *matrix,
+                            void *ret_argument);
 enum status text_kernel_resources(void *context, void *kernel, const struct kernel_shape *s,
                                   struct kernel_resources *ret);
 enum status text_kernel_assembly(void *context, const struct kernel_text *t, struct str *ret);

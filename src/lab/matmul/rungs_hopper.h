@@ -1,0 +1,1 @@
+/* rungs_hopper.h - matmul on tensor cores by wgmma; a part of matmul_gpu.c. */
