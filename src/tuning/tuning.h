@@ -27,6 +27,11 @@ struct tuning_candidate {
     char algorithm[TUNING_ALGORITHM];
     /* digest of the measured kernel sources and launches; empty for variants of a library */
     char launch[TUNING_LAUNCH];
+    /* Of our own kernel: its tile of the output, and how many rows of tiles a group has, whose
+     * tiles run column by column; rows 0: the kernel chooses all three. */
+    struct tuning_tile {
+        int rows, columns, group;
+    } tile;
 };
 
 struct tuning_entry {

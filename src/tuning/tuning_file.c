@@ -61,12 +61,28 @@ static bool read_digits(const json_t *object, const char *name, char *ret, size_
     return read_text(object, name, ret, size) && strspn(ret, "0123456789abcdef") == size - 1;
 }
 
+/* [128, 256, 16]; true also if there is none. */
+static bool read_tile(const json_t *list, struct tuning_tile *ret)
+{
+    enum { MOST = 1 << 20 };
+    json_int_t n[3];
+    if (!list) return true;
+    if (json_array_size(list) != COUNT_OF(n)) return false;
+    for (int i = 0; i < COUNT_OF(n); i++) {
+        n[i] = json_integer_value(json_array_get(list, (size_t)i));
+        if (n[i] < 1 || n[i] > MOST) return false;
+    }
+    *ret = (struct tuning_tile){(int)n[0], (int)n[1], (int)n[2]};
+    return true;
+}
+
 static bool read_candidate(const json_t *from, struct tuning_candidate *ret)
 {
     const json_t *us = json_object_get(from, "us");
     if (!read_text(from, "variant", ret->variant, sizeof ret->variant) ||
         !read_digits(from, "algorithm", ret->algorithm, sizeof ret->algorithm) ||
-        !read_digits(from, "launch", ret->launch, sizeof ret->launch))
+        !read_digits(from, "launch", ret->launch, sizeof ret->launch) ||
+        !read_tile(json_object_get(from, "tile"), &ret->tile))
         return false;
     ret->us = json_number_value(us);
     ret->spread_us = json_number_value(json_object_get(from, "spread_us"));
@@ -132,6 +148,9 @@ static json_t *candidate_json(const struct tuning_candidate *c)
         json_pack("{s:s, s:f, s:f}", "variant", c->variant, "us", c->us, "spread_us", c->spread_us);
     if (*c->algorithm) json_object_set_new(o, "algorithm", json_string(c->algorithm));
     if (*c->launch) json_object_set_new(o, "launch", json_string(c->launch));
+    if (c->tile.rows)
+        json_object_set_new(o, "tile",
+                            json_pack("[i, i, i]", c->tile.rows, c->tile.columns, c->tile.group));
     return o;
 }
 

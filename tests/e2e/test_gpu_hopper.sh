@@ -1,7 +1,7 @@
 #!/bin/sh
 # The functions of hopper.cuh on an emulated GPU, with asynchronous work completing late, at once,
-# and in another order; then GELU as matmul epilogues compute it; then kernels with one fault each,
-# which the emulator must report.
+# and in another order; then GELU as matmul epilogues compute it; every tile of plain matmuls; then
+# kernels with one fault each, which the emulator must report.
 # test: slow; the GPU is emulated
 set -u
 . "$(dirname "$0")/gpu.sh"
@@ -22,6 +22,15 @@ done
     cat "$log"
     exit 1
 }
+
+for sms in 1 3; do # few SMs: a block computes many tiles
+    EMU_SMS=$sms "$STROBE_BUILD/tests/backend/test_matmul_tiles" >"$log" 2>&1 &&
+        grep -q "^131 x 264 x 72$" "$log" || {
+        echo "FAIL: tiles of matmuls on $sms SMs"
+        cat "$log"
+        exit 1
+    }
+done
 
 # fails NUMBER TEXT: fault NUMBER of tests/backend/hopper.cu must be reported with TEXT
 fails() {

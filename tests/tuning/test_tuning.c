@@ -35,6 +35,7 @@ static void set(struct tuning *t, const char *key, double library_us, double own
     memcpy(e.candidate[0].algorithm, algorithm, sizeof algorithm);
     e.candidate[1] =
         (struct tuning_candidate){.variant = "wgmma", .us = own_us, .launch = "0011223344556677"};
+    e.candidate[1].tile = (struct tuning_tile){128, 256, 16};
     tuning_set(t, &e);
 }
 
@@ -181,6 +182,8 @@ static void test_damage_is_refused(void **state)
     refuse(FILE_OF("\"k\":[{\"variant\":\"x\",\"us\":-1}]"), "damaged");
     refuse(FILE_OF("\"k\":[{\"variant\":\"a name far too long\",\"us\":1}]"), "damaged");
     refuse(FILE_OF("\"k\":[{\"variant\":\"x\",\"us\":1,\"algorithm\":\"00\"}]"), "damaged");
+    refuse(FILE_OF("\"k\":[{\"variant\":\"x\",\"us\":1,\"tile\":[128,256]}]"), "damaged");
+    refuse(FILE_OF("\"k\":[{\"variant\":\"x\",\"us\":1,\"tile\":[128,256,0]}]"), "damaged");
     refuse(FILE_OF("\"k\":[{\"variant\":\"x\",\"us\":1,\"launch\":\"001122334455667g\"}]"),
            "damaged");
     arena_release(&a);

@@ -119,5 +119,13 @@ const struct kernel *matmul_hopper_row(int op, const struct kernel_call *c);
 /* As gemm_of, for a call that has a row. */
 bool matmul_hopper_of(enum op op, const struct kernel_call *c, struct matmul *ret);
 bool matmul_hopper_plain_of(const struct kernel_call *c, struct matmul *ret);
+/* Tiles and groups worth measuring for a plain matmul on a GPU of so many SMs, the kernel's own
+ * choice first; returns their number. An entry of the tuning table that names one selects it. */
+enum { MATMUL_TILES = 12 };
+int matmul_hopper_tiles(const struct matmul *p, int64_t processors,
+                        struct tuning_tile ret[MATMUL_TILES]);
+/* Rows of both operands are multiples of 32 bytes. If not, each row begins in another part of a
+ * sector of L2, and the kernel takes up to half as long again as the library. */
+bool matmul_hopper_pitch(const struct matmul *p);
 
 #endif

@@ -126,7 +126,8 @@ struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c)
     if (e)
         take_fastest(&d, e);
     else
-        d.own_first = d.own && (op != OP_MATMUL || matmul_is_long(&p));
+        d.own_first = d.own && (op != OP_MATMUL || matmul_is_long(&p)) &&
+                      (!d.library || matmul_hopper_pitch(&p));
     note(&d, op, c, e);
     return d;
 }

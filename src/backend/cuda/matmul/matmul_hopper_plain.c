@@ -4,21 +4,25 @@
 #include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/tensor_map.h"
 
+#include <string.h>
+
 /* The same as in matmul_hopper_plain.cu. */
 enum { WARPGROUP = 128, MATMUL_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
-enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7, GROUP = 4 };
+enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7 };
 
-/* Compile-time constants: `consumers` warpgroups of 64 * `tiles` rows share or alternate. */
+/* Compile-time constants: `consumers` warpgroups of 64 * `tiles` rows share or alternate. A tile
+ * takes columns + overhead units of time (fit to an H200, WIDEST to an H100 as well): consumers
+ * that alternate hide most of the epilogue. `group`: rows of tiles that run column by column. */
 struct tiling {
     int consumers, tiles, columns;
     bool alternate;
+    int overhead, group;
 };
-enum { WIDE, NARROW, SQUARE, TALL };
+enum { WIDE, NARROW, WIDEST, WHOLE, SQUARE = WHOLE, TALL };
 static const struct tiling tilings[] = {
-    [WIDE] = {2, 2, 192, true},
-    [NARROW] = {2, 2, 128, true},
-    [SQUARE] = {3, 1, 192, false},
-    [TALL] = {2, 2, 128, false},
+    [WIDE] = {2, 2, 192, true, 40, 4},     [NARROW] = {2, 2, 128, true, 40, 4},
+    [WIDEST] = {2, 1, 256, false, 60, 16}, [SQUARE] = {3, 1, 192, false, 0, 0},
+    [TALL] = {2, 2, 128, false, 0, 0},
 };
 
 /* How a call is computed: the tiling, of the output or its transpose, with whole or split K. */
@@ -44,7 +48,7 @@ static int64_t tile_bytes(const struct tiling *t)
 static int panels_of(const struct tiling *t, const struct matmul *p)
 {
     if (p->out == DT_F32) return 0;
-    return t == &tilings[WIDE] ? 4 : t == &tilings[NARROW] ? 2 : 1;
+    return t == &tilings[WIDE] ? 4 : t == &tilings[NARROW] || t == &tilings[WIDEST] ? 2 : 1;
 }
 
 static int64_t panel_bytes(const struct tiling *t, const struct matmul *p)
@@ -72,26 +76,54 @@ static int64_t shared_bytes(const struct tiling *t, const struct matmul *p)
 static struct schedule schedule_in(const struct tiling *t, const struct matmul *p, bool transposed)
 {
     struct schedule w = {
-        .t = t, .M = p->M, .N = p->N, .K = p->K, .transposed = transposed, .group = GROUP};
+        .t = t, .M = p->M, .N = p->N, .K = p->K, .transposed = transposed, .group = t->group};
     if (transposed) w.M = p->N, w.N = p->M;
     w.tiles = ceil_div(w.M, rows_of(t)) * ceil_div(w.N, t->columns);
     return w;
 }
 
-/* A block computes its tiles in turn; a tile takes columns + OVERHEAD units (fit to an H200). */
+/* A block computes its tiles in turn. */
 static int64_t time_of(const struct schedule *w, int64_t blocks)
 {
-    enum { OVERHEAD = 40 };
-    return ceil_div(w->tiles, blocks) * (w->t->columns + OVERHEAD);
+    return ceil_div(w->tiles, blocks) * (w->t->columns + w->t->overhead);
 }
 
-static struct schedule schedule_whole(const struct matmul *p, int64_t processors)
+/* With the tile and group of the tuning table, if it names one. */
+static struct schedule schedule_whole(const struct matmul *p, int64_t processors,
+                                      const struct tuning_tile *tile)
 {
     struct schedule w = schedule_in(&tilings[WIDE], p, false);
-    struct schedule narrow = schedule_in(&tilings[NARROW], p, false);
-    if (time_of(&narrow, processors) < time_of(&w, processors)) w = narrow;
+    for (int i = 0; i < WHOLE; i++) {
+        struct schedule other = schedule_in(&tilings[i], p, false);
+        if (tile && tile->rows == rows_of(other.t) && tile->columns == other.t->columns) {
+            w = other;
+            w.group = tile->group;
+            break;
+        }
+        if (time_of(&other, processors) < time_of(&w, processors)) w = other;
+    }
     w.blocks = w.tiles < processors ? w.tiles : processors;
     return w;
+}
+
+int matmul_hopper_tiles(const struct matmul *p, int64_t processors,
+                        struct tuning_tile ret[MATMUL_TILES])
+{
+    static const int groups[] = {4, 8, 16};
+    static const double NEAR = 1.15;
+    int n = 0;
+    struct schedule own = schedule_whole(p, processors, NULL);
+    double least = (double)time_of(&own, processors);
+    ret[n++] = (struct tuning_tile){rows_of(own.t), own.t->columns, (int)own.group};
+    for (int i = 0; i < WHOLE; i++) {
+        struct schedule other = schedule_in(&tilings[i], p, false);
+        if ((double)time_of(&other, processors) > NEAR * least) continue;
+        for (int k = 0; k < COUNT_OF(groups); k++) {
+            struct tuning_tile t = {rows_of(&tilings[i]), tilings[i].columns, groups[k]};
+            if (memcmp(&t, &ret[0], sizeof t) != 0) ret[n++] = t;
+        }
+    }
+    return p->ta ? 0 : n;
 }
 
 /* Few tiles, large K. If equal parts of one tile each keep nearly all SMs busy, these run in phase,
@@ -116,9 +148,14 @@ static struct schedule schedule_split(const struct matmul *p, int64_t processors
     return w;
 }
 
-static struct schedule schedule_of(const struct matmul *p, int64_t processors)
+static struct schedule schedule_of(const struct matmul *p, const struct kernel_call *c)
 {
-    return p->ta ? schedule_split(p, processors) : schedule_whole(p, processors);
+    int64_t processors = cuda_device_of(c)->processors;
+    char key[MATMUL_TEXT];
+    if (p->ta) return schedule_split(p, processors);
+    matmul_text(p, key);
+    const struct tuning_candidate *own = tuning_candidate(tuning_find(c->tuning, key), MATMUL_OWN);
+    return schedule_whole(p, processors, own && own->tile.rows ? &own->tile : NULL);
 }
 
 static bool is_length(int64_t n)
@@ -130,6 +167,13 @@ static bool is_length(int64_t n)
 static bool is_whole(int64_t n)
 {
     return n % ROW_ELEMENTS == 0;
+}
+
+bool matmul_hopper_pitch(const struct matmul *p)
+{
+    enum { SECTOR_ELEMENTS = 16 };
+    int64_t of_a = p->ta ? p->M : p->K, of_b = p->tb ? p->K : p->N;
+    return of_a % SECTOR_ELEMENTS == 0 && of_b % SECTOR_ELEMENTS == 0;
 }
 
 bool matmul_hopper_plain_of(const struct kernel_call *c, struct matmul *ret)
@@ -192,7 +236,7 @@ static void launch(const struct kernel_call *c, struct cuda_launches *l)
     struct matmul p;
     bool fine = matmul_hopper_plain_of(c, &p);
     BUG_IF(!fine, "a matmul that does not fit its kernel");
-    struct schedule w = schedule_of(&p, cuda_device_of(c)->processors);
+    struct schedule w = schedule_of(&p, c);
     int64_t parts = launch_scratch(l, w.split ? w.parts * w.blocks * tile_bytes(w.t) : 0);
     struct cuda_launch *k = launch_add(l, "matmul_hopper_plain.cu", "matmul_plain", w.blocks,
                                        WARPGROUP * (w.t->consumers + 1));

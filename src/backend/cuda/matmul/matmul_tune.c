@@ -20,9 +20,12 @@
 enum { ROUNDS = 5, PATTERN_BYTES = 1 << 20, REPEATS_MOST = 50, ENOUGH_MS = 400 };
 static const double SAMPLE_MS = 0.3;
 
-/* A kernel that is measured: an algorithm of cuBLASLt, or our own row. */
+/* A kernel that is measured: an algorithm of cuBLASLt, or our own row, for plain matmuls with one
+ * of several tiles. */
 struct contender {
     const cublasLtMatmulAlgo_t *algorithm; /* NULL: our own row */
+    const struct kernel_call *own;
+    struct tuning_tile tile; /* of our own row */
     bool runs;
     int repeats, samples; /* runs of a sample */
     double us[ROUNDS];    /* of one run */
@@ -34,7 +37,11 @@ struct trial {
     CUdeviceptr library_block, own_block; /* inputs, outputs and workspace of each */
     struct matmul_parts parts;            /* of the library */
     struct matmul_memory memory;
-    struct kernel_call own; /* of our own row */
+    /* Of our own row: a call for each tile, all with the same memory, and tables that name it. */
+    struct kernel_call own[MATMUL_TILES];
+    struct tuning table[MATMUL_TILES];
+    int owns;
+    struct arena arena;
 };
 
 static size_t aligned(int64_t bytes)
@@ -94,8 +101,12 @@ static CUresult give_library_memory(struct trial *t, const struct matmul *p)
 
 static CUresult give_own_memory(struct trial *t, const struct kernel *k)
 {
-    struct kernel_call *c = &t->own;
-    size_t all = (size_t)k->scratch_bytes(k, c), at = 0;
+    struct kernel_call *c = &t->own[0];
+    size_t all = 0, at = 0;
+    for (int i = 0; i < t->owns; i++) {
+        size_t scratch = (size_t)k->scratch_bytes(k, &t->own[i]);
+        if (scratch > all) all = scratch;
+    }
     for (int i = 0; i < c->n_in; i++) all += aligned(type_bytes(&c->in_type[i]));
     for (int i = 0; i < c->n_out; i++) all += aligned(type_bytes(&c->out_type[i]));
     CUresult r = cuda_driver(NULL)->cuMemAlloc(&t->own_block, all);
@@ -108,7 +119,35 @@ static CUresult give_own_memory(struct trial *t, const struct kernel *k)
     for (int i = 0; i < c->n_out; at += aligned(type_bytes(&c->out_type[i++])))
         c->out[i] = (void *)(t->own_block + at);
     c->scratch = (void *)(t->own_block + at);
+    for (int i = 1; i < t->owns; i++) {
+        memcpy(t->own[i].in, c->in, sizeof c->in);
+        memcpy(t->own[i].out, c->out, sizeof c->out);
+        t->own[i].scratch = c->scratch;
+    }
     return r;
+}
+
+/* Calls of our own row: one, or one for each tile. */
+static void make_calls(struct trial *t, const struct kernel *own, const struct kernel_call *c,
+                       struct contender *ret)
+{
+    struct matmul p;
+    int tiles = 0;
+    struct tuning_tile tile[MATMUL_TILES] = {{0, 0, 0}};
+    if (own->op == OP_MATMUL && matmul_hopper_plain_of(c, &p))
+        tiles = matmul_hopper_tiles(&p, cuda_device_of(c)->processors, tile);
+    t->owns = tiles ? tiles : 1;
+    for (int i = 0; i < t->owns; i++) {
+        struct tuning_entry e = {.n = 1, .candidate = {{.us = 1, .tile = tile[i]}}};
+        t->own[i] = *c;
+        ret[i] = (struct contender){.own = &t->own[i], .tile = tile[i]};
+        if (!tiles) continue;
+        matmul_text(&p, e.key);
+        snprintf(e.candidate[0].variant, sizeof e.candidate[0].variant, "%s", MATMUL_OWN);
+        tuning_init(&t->table[i], c->target, &t->arena);
+        tuning_set(&t->table[i], &e);
+        t->own[i].tuning = &t->table[i];
+    }
 }
 
 static CUresult open_events(struct trial *t)
@@ -121,7 +160,9 @@ static CUresult open_events(struct trial *t)
 static void close_trial(struct trial *t)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
-    if (t->own.state) cuda_release(&t->own);
+    for (int i = 0; i < t->owns; i++)
+        if (t->own[i].state) cuda_release(&t->own[i]);
+    arena_release(&t->arena);
     matmul_close(&t->parts);
     if (t->from) d->cuEventDestroy(t->from);
     if (t->to) d->cuEventDestroy(t->to);
@@ -137,7 +178,7 @@ static double measure(const struct trial *t, const struct contender *c, int time
     d->cuEventRecord(t->from, t->stream);
     for (int i = 0; i < times; i++)
         if ((c->algorithm ? matmul_run(&t->parts, c->algorithm, &t->memory, t->stream)
-                          : cuda_run(&t->own)) != ST_OK)
+                          : cuda_run(c->own)) != ST_OK)
             return INFINITY;
     d->cuEventRecord(t->to, t->stream);
     if (d->cuEventSynchronize(t->to) != CUDA_SUCCESS) return INFINITY;
@@ -174,6 +215,17 @@ static struct tuning_candidate *add(struct tuning_entry *e, const char *variant,
     return c;
 }
 
+/* The fastest of some contenders; -1: none has run. */
+static int fastest_of(const struct contender *c, int from, int to)
+{
+    int best = -1;
+    for (int i = from; i < to; i++)
+        if (c[i].samples && (best < 0 || stats_of(c[i].us, c[i].samples).median <
+                                             stats_of(c[best].us, c[best].samples).median))
+            best = i;
+    return best;
+}
+
 static void add_contender(struct tuning_entry *e, const char *variant, const struct contender *c)
 {
     struct stats s = stats_of(c->us, c->samples);
@@ -181,17 +233,19 @@ static void add_contender(struct tuning_entry *e, const char *variant, const str
     for (int i = 0; c->algorithm && i < COUNT_OF(c->algorithm->data); i++)
         snprintf(to->algorithm + (size_t)i * 16, sizeof to->algorithm - (size_t)i * 16,
                  "%016" PRIx64, c->algorithm->data[i]);
+    to->tile = c->tile;
 }
 
-/* Adds cuBLASLt's fastest algorithm and our own row to the entry; either may be NULL. */
+/* Adds cuBLASLt's fastest algorithm and our own row, with its fastest tile, to the entry; either
+ * may be NULL. */
 static enum status measure_kernels(const struct matmul *library, const struct kernel *own,
                                    const struct kernel_call *c, struct tuning_entry *ret)
 {
-    struct trial t = {.stream = cuda_stream(c->context), .own = *c};
-    struct contender all[MATMUL_CANDIDATES + 1] = {{.runs = false}};
+    struct trial t = {.stream = cuda_stream(c->context)};
+    struct contender all[MATMUL_CANDIDATES + MATMUL_TILES] = {{.runs = false}};
     cublasLtMatmulHeuristicResult_t proposed[MATMUL_CANDIDATES];
     enum status st = ST_OK;
-    int n = 0, best = -1;
+    int n = 0;
     t.memory.workspace_bytes = matmul_workspace_bytes(c);
     TRY_OUT(st, cuda_check(open_events(&t), "make events"));
     if (library) {
@@ -203,21 +257,23 @@ static enum status measure_kernels(const struct matmul *library, const struct ke
         TRY_OUT(st, cuda_check(give_library_memory(&t, library),
                                "allocate memory to measure a matmul"));
     if (own) {
+        make_calls(&t, own, c, all + n);
         TRY_OUT(st, cuda_check(give_own_memory(&t, own), "allocate memory to measure a matmul"));
-        TRY_OUT(st, cuda_prepare(own, &t.own));
+        for (int i = 0; i < t.owns; i++) TRY_OUT(st, cuda_prepare(own, &t.own[i]));
     }
-    race(&t, all, n + (own != NULL));
-    for (int i = 0; i < n; i++)
-        if (all[i].samples && (best < 0 || stats_of(all[i].us, all[i].samples).median <
-                                               stats_of(all[best].us, all[best].samples).median))
-            best = i;
+    race(&t, all, n + t.owns);
+    int best = fastest_of(all, 0, n), tile = fastest_of(all, n, n + t.owns);
     if (best >= 0) add_contender(ret, MATMUL_LIBRARY, &all[best]);
     if (best > 0 && all[0].samples)
         log_debug("%s: the library's first guess takes %.1f us", ret->key,
                   stats_of(all[0].us, all[0].samples).median);
-    if (own && all[n].samples) {
-        add_contender(ret, MATMUL_OWN, &all[n]);
-        matmul_launch_digest(own, c, ret->candidate[ret->n - 1].launch);
+    for (int i = n; i < n + t.owns; i++)
+        log_debug("%s: %d x %d by %d takes %.1f us", ret->key, all[i].tile.rows,
+                  all[i].tile.columns, all[i].tile.group,
+                  all[i].samples ? stats_of(all[i].us, all[i].samples).median : NAN);
+    if (tile >= 0) {
+        add_contender(ret, MATMUL_OWN, &all[tile]);
+        matmul_launch_digest(own, all[tile].own, ret->candidate[ret->n - 1].launch);
     }
 out:
     close_trial(&t);
