@@ -28,7 +28,7 @@ const uint64_t CANARY = 0x5aa5c33c0ff0f00full;
 struct copy {
     void *to;
     const void *from;
-    int bytes;
+    int bytes, size;
 };
 
 struct fiber {
@@ -170,16 +170,16 @@ const emu_slot *meet(unsigned mask, const void *bytes, unsigned size, void (*fin
 
 void copy_now(const copy &c)
 {
-    memset(c.to, 0, 16);
+    memset(c.to, 0, (size_t)c.size);
     memcpy(c.to, c.from, (size_t)c.bytes);
 }
 
-void copy_later(void *to, const void *from, int bytes)
+void copy_later(void *to, const void *from, int bytes, int size)
 {
-    if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
-        broken("cp.async at an address that is not a multiple of 16");
-    if (bytes < 0 || bytes > 16) broken("cp.async of more than 16 bytes");
-    copy c = {to, from, bytes};
+    if ((uintptr_t)to % (uintptr_t)size || (uintptr_t)from % (uintptr_t)size)
+        broken("cp.async at an address that is not a multiple of its size");
+    if (bytes < 0 || bytes > size) broken("cp.async of more bytes than its size");
+    copy c = {to, from, bytes, size};
     if (early)
         copy_now(c);
     else

@@ -76,9 +76,9 @@ struct emu_engine {
      * next collective but one. The last lane calls `finish`, which may replace them by results. */
     const emu_slot *(*meet)(unsigned mask, const void *bytes, unsigned size,
                             void (*finish)(emu_slot *));
-    /* Copies to shared memory: register, close a group, wait until at most N groups are in
-     * flight. */
-    void (*copy)(void *to, const void *from, int bytes);
+    /* Copies to shared memory: register one of `size` bytes, 4 or 16, of which `bytes` are read and
+     * the rest is zero; close a group, wait until at most N groups are in flight. */
+    void (*copy)(void *to, const void *from, int bytes, int size);
     void (*copies_commit)();
     void (*copies_wait)(int groups);
     [[noreturn]] void (*broken)(const char *what);

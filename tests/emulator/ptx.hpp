@@ -127,7 +127,11 @@ static inline unsigned cvt_rna_tf32(float a)
 
 static inline void cp_async_16(unsigned to, const void *from, int bytes)
 {
-    emu_this.engine->copy(emu_shared(to), from, bytes);
+    emu_this.engine->copy(emu_shared(to), from, bytes, 16);
+}
+static inline void cp_async_4(unsigned to, const void *from, int bytes)
+{
+    emu_this.engine->copy(emu_shared(to), from, bytes, 4);
 }
 static inline void cp_async_commit()
 {

@@ -72,6 +72,13 @@ DEVICE void cp_async_16(u32 to, const void *from, int bytes)
                  "l"(__cvta_generic_to_global(from)), "r"(bytes)
                  : "memory");
 }
+/* The same with 4 bytes (`bytes`: 0 or 4), which may lie anywhere in a row. */
+DEVICE void cp_async_4(u32 to, const void *from, int bytes)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to),
+                 "l"(__cvta_generic_to_global(from)), "r"(bytes)
+                 : "memory");
+}
 /* Closes a group of copies of this thread. */
 DEVICE void cp_async_commit()
 {

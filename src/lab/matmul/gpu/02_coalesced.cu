@@ -1,16 +1,18 @@
-/* 02_coalesced.cu - a warp computes neighbours in a row of C.
+/* 02_coalesced.cu - a warp runs along a row of C.
  *
- * For each k the 32 threads of a warp read the same element of A, which one load serves, and 32
- * neighbours of a row of B, which are one piece of memory: five sectors of 32 bytes instead of 33.
- * Every product still needs two loads, so the load units and L2 are the limit, not arithmetic. */
-#include "elements.cuh"
+ * The same kernel with x and y exchanged. The threads of a warp now have the same row and
+ * neighbouring columns: at each step they read one element of A, which goes to all of them, and 32
+ * neighbours of B, which are whole sectors. A warp asks for 160 bytes where it asked for 1056, and
+ * the kernel is about ten times as fast. But each FMA still needs two loads, and every element of
+ * A and B is loaded thousands of times, from L1 and L2. */
+#include "device.cuh"
 
 KERNEL(1024) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
 {
     i64 row = (i64)blockIdx.y * 32 + threadIdx.y, column = (i64)blockIdx.x * 32 + threadIdx.x;
     if (row >= m || column >= n) return;
+    a += row * k, b += column;
     float sum = 0;
-    for (i64 i = 0; i < k; i++)
-        sum += to_float(a[row * k + i]) * to_float(b[i * n + column]);
+    for (i64 i = 0; i < k; i++, a++, b += n) sum += to_float(*a) * to_float(*b);
     c[row * n + column] = to<ELEMENT>(sum);
 }

@@ -1,0 +1,18 @@
+/* 01_uncoalesced.cu - one thread for each element of C; a warp runs down a column.
+ *
+ * Each thread multiplies a row of A by a column of B. The threads of a warp have neighbouring rows
+ * and the same column, so at each step they read 32 elements of A that are a whole row apart: 32
+ * sectors of 32 bytes for 128 bytes that are needed. The element of B is the same for all, one
+ * sector. Each fused multiply-add (FMA) waits for two loads, and those of A are served one sector
+ * after the other: expect about 1 % of what the FMA units can do. */
+#include "device.cuh"
+
+KERNEL(1024) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
+{
+    i64 row = (i64)blockIdx.y * 32 + threadIdx.x, column = (i64)blockIdx.x * 32 + threadIdx.y;
+    if (row >= m || column >= n) return;
+    a += row * k, b += column;
+    float sum = 0;
+    for (i64 i = 0; i < k; i++, a++, b += n) sum += to_float(*a) * to_float(*b);
+    c[row * n + column] = to<ELEMENT>(sum);
+}
