@@ -82,8 +82,8 @@ size_t place_of(unsigned t, int i, int n)
 /* An operand's descriptor, and the address of its element (row of this operand, k). */
 struct matrix {
     unsigned at, lbo, sbo, span;
-    bool transposed; /* rows are k */
-    unsigned bytes;  /* of an element */
+    bool transposed;    /* rows are k */
+    unsigned bytes = 2; /* of an element */
 };
 
 matrix matrix_of(unsigned long long descriptor, bool transposed, unsigned long_side, bool tf32)
@@ -91,7 +91,7 @@ matrix matrix_of(unsigned long long descriptor, bool transposed, unsigned long_s
     static const unsigned spans[] = {0, 128, 64, 32};
     matrix m = {(unsigned)(descriptor & 0x3fff) << 4, (unsigned)(descriptor >> 16 & 0x3fff) << 4,
                 (unsigned)(descriptor >> 32 & 0x3fff) << 4, spans[descriptor >> 62], transposed};
-    m.bytes = tf32 ? 4 : 2;
+    if (tf32) m.bytes = 4;
     if (!m.span) emu_broken("a WGMMA of a matrix that is not swizzled");
     if (descriptor & 0x3fffc000c000c000ull) emu_broken("a descriptor with reserved bits set");
     if (m.sbo != 8 * m.span)

@@ -13,10 +13,10 @@
 #include "hopper.cuh"
 
 enum {
-    ROWS = COLUMNS, DEPTH = 64,  /* a tile of C, and the part of k that is loaded at once */
-    PANEL = 64 * 128,            /* bytes of 64 rows of 64 elements */
-    A_BYTES = ROWS / 64 * PANEL, /* panels below each other: rows of A */
-    B_BYTES = COLUMNS / 64 * PANEL, /* side by side: columns of B, whose rows are k */
+    ROWS = COLUMNS, DEPTH = 64,     /* a tile of C, and the part of k that is loaded at once */
+    PANEL = 64 * 128,               /* bytes of 64 rows of 64 elements */
+    A_BYTES = ROWS / 64 * PANEL,    /* panels one below the other, 64 of k wide */
+    B_BYTES = COLUMNS / 64 * PANEL, /* side by side, with 64 rows of k */
 };
 
 KERNEL(128)
@@ -26,7 +26,7 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
     extern __shared__ __align__(1024) u8 shared[];
     u32 a = shared_address(shared), b = a + A_BYTES, full = b + B_BYTES;
     int row = blockIdx.y * ROWS, column = blockIdx.x * COLUMNS, steps = ceil_div((int)k, DEPTH);
-    /* operands of wgmma; adding 1 moves them by 16 bytes: 16 of k are 32 bytes of A, 16 rows of B */
+    /* where wgmma finds its operands; 1 more is 16 bytes further */
     u64 rows = wgmma_descriptor(a, 16, 1024), columns = wgmma_descriptor(b, PANEL, 1024);
     float sum[ROWS / 64][COLUMNS / 2];
     if (threadIdx.x == 0) {
@@ -44,7 +44,7 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
         }
         mbarrier_wait(full, step % 2);
         wgmma_fence();
-        UNROLL for (int j = 0; j < DEPTH / 16; j++)
+        UNROLL for (int j = 0; j < DEPTH / 16; j++) /* 32 bytes of a row of A, 16 rows of B */
             UNROLL for (int t = 0; t < ROWS / 64; t++)
                 wgmma_ss<COLUMNS, false, true>(sum[t], rows + t * PANEL / 16 + 2 * j,
                                                columns + 128 * j, step > 0 || j > 0);

@@ -1,15 +1,15 @@
 /* 21_producer.cu - one warp loads, a warpgroup multiplies, and a ring of stages is between them.
  *
- * The loads run ahead of the products. Shared memory has room for several stages, each with the
- * tiles of A and B for 64 of k. A producer, one thread, fills stage after stage; the consumers
- * multiply one after the other. Each stage has two barriers: `full` ends its phase when all bytes
- * have arrived, `empty` when the consumers have read them. A barrier remembers only whether it is
- * in an even or odd phase, which is enough, since neither side can be a whole turn ahead.
+ * The loads run ahead of the products. Shared memory has room for five stages, each with the tiles
+ * of A and B for 64 of k. The producer, a single thread, fills one stage after the other, and the
+ * consumer, a warpgroup, multiplies them in the same order. Each stage has two barriers: a phase of
+ * `full` ends when all bytes have arrived, a phase of `empty` when the consumer has read them. To
+ * wait for a phase a thread needs to know only whether it is an even or an odd one, since neither
+ * side can be more than one round of the ring ahead of the other.
  *
- * The tensor cores then wait for memory only if memory delivers too few bytes, not for each tile.
- * What remains is the time of the warpgroup between two groups of wgmma, when it waits for the
- * first to end before it issues the next. One thread of 128 signals that a stage is empty: an
- * arrival on a barrier is an atomic operation on shared memory, and 128 of them take time. */
+ * Now the tensor cores are idle only while the warpgroup waits for one group of wgmma and issues
+ * the next. One thread of the 128 signals that a stage is empty: each arrival on a barrier is an
+ * atomic operation on shared memory, and 128 of them for each stage would cost a tenth. */
 #include "hopper.cuh"
 
 enum {
@@ -19,7 +19,7 @@ enum {
     FULL = STAGES * STAGE, EMPTY = FULL + 8 * STAGES, /* the barriers follow the stages */
 };
 
-/* A place in the ring: the stage, and whether the turn is odd. */
+/* A place in the ring: the stage, and whether the round is an odd one. */
 struct place {
     int stage, odd;
 };
@@ -35,7 +35,7 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
 #pragma unroll 1
     for (int k = 0; k < steps * DEPTH; k += DEPTH, advance(p)) {
         u32 a = shared + p.stage * STAGE, b = a + A_BYTES, full = shared + FULL + 8 * p.stage;
-        mbarrier_wait(shared + EMPTY + 8 * p.stage, p.odd ^ 1); /* the first turn need not wait */
+        mbarrier_wait(shared + EMPTY + 8 * p.stage, p.odd ^ 1); /* at once in the first round */
         mbarrier_expect(full, STAGE);
         tma_load(a, a_map, full, k, row, 0, 0, 0);
         UNROLL for (int i = 0; i < COLUMNS / 64; i++)

@@ -1,17 +1,16 @@
-/* 22_two_consumers.cu - two warpgroups share each stage, 64 rows each; they get the registers.
+/* 22_two_consumers.cu - two warpgroups multiply, and take registers from the one that loads.
  *
- * A tile of 128 x 256 needs a quarter fewer bytes per FLOP than one of 128 x 128, from L2 and from
- * shared memory, but more sums than one warpgroup can hold beside everything else. So each of two
- * consumers has half of the rows and reads the same columns of B. While one of them waits for its
+ * A tile of 128 x 256 needs a quarter fewer bytes per FLOP than one of 128 x 128, but has 256 sums
+ * for each thread of one warpgroup, and a thread has at most 255 registers. So two consumers share
+ * it: each has 64 rows, and both read the same columns of B. While one of them waits for its
  * products, those of the other keep the tensor cores busy.
  *
- * All threads of a block start with the same number of registers, 65536 / 384 rounded down: 168.
- * setmaxnreg moves them: the producer, now a whole warpgroup, keeps 24 and the consumers take 240.
- * Stages of 48 KiB leave room for four.
+ * All threads of a block start with the same number of registers: 65536 / 384, in steps of 8, are
+ * 168. setmaxnreg changes this for whole warpgroups: the producer keeps 24, the consumers get 240.
  *
- * In TF32 an element has 4 bytes, so 128 bytes are 32 of k, and wgmma multiplies 8 of k at a time.
- * It reads both operands along k only, which is why B is stored as (n,k). The tensor map rounds
- * floats to TF32 while it copies; wgmma alone would cut their low bits off. */
+ * In TF32 an element has 4 bytes, so a row of 128 bytes has 32 of k, and wgmma multiplies 8 of k at
+ * a time. It reads both operands along k only, which is why B is (n,k) here. The tensor map rounds
+ * floats to TF32 while it copies them; wgmma alone would cut off their low bits. */
 #include "hopper.cuh"
 
 enum {
@@ -56,8 +55,8 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* 64 rows of a stage: their elements of A are at a, all columns of B at b. The next elements along k
- * are 32 bytes further in a row; where rows are k, 16 rows further. Descriptors count 16 bytes. */
+/* 64 rows of A, at a, with all columns of B. The next elements along k are 32 bytes further in a
+ * row, or, if the rows are k, 16 rows further. A descriptor counts in 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {
     u64 rows = wgmma_descriptor(a, 16, 1024);

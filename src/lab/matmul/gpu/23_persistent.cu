@@ -1,12 +1,13 @@
-/* 23_persistent.cu - as many blocks as multiprocessors; each computes tile after tile.
+/* 23_persistent.cu - as many blocks as multiprocessors; each computes one tile after the other.
  *
  * When a block ends, the next one on its multiprocessor begins with empty stages and waits for
- * memory. A block that stays loads the next tile while the sums of this one are stored.
+ * memory. A block that stays can load the next tile while the sums of this one are stored.
  *
- * The blocks work on 132 tiles at a time (H100), and which ones decides how much L2 must deliver
- * from memory: 132 tiles of one row of tiles need one part of A and 132 of B, 16 below each other
- * and 8 side by side need 16 and 8. So tiles are numbered down through GROUP rows of tiles, then to
- * the right; the last group may have fewer rows. */
+ * It also decides itself which tile is next. At any time an H100 computes 132 tiles. If they are
+ * next to each other in a row, they need the rows of one tile of A and the columns of 132 tiles of
+ * B; if they are 16 rows of 8 tiles, those of 16 and 8, which are far fewer bytes to bring into L2.
+ * So tiles are numbered down through GROUP rows of tiles, then to the right. The last group has
+ * fewer rows if their number is not a multiple. */
 #include "hopper.cuh"
 
 enum {
@@ -73,8 +74,8 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* 64 rows of a stage: their elements of A are at a, all columns of B at b. The next elements along k
- * are 32 bytes further in a row; where rows are k, 16 rows further. Descriptors count 16 bytes. */
+/* 64 rows of A, at a, with all columns of B. The next elements along k are 32 bytes further in a
+ * row, or, if the rows are k, 16 rows further. A descriptor counts in 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {
     u64 rows = wgmma_descriptor(a, 16, 1024);

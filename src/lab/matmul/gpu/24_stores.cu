@@ -1,15 +1,15 @@
-/* 24_stores.cu - sums go to shared memory and TMA stores them, while the next tile is computed.
+/* 24_stores.cu - TMA stores C from shared memory, while the next tile is computed.
  *
- * A warp that stores its sums directly writes pieces of 16 bytes to 8 rows with each instruction,
- * and the consumer continues only when all of these are issued. Here it writes them to a panel of
- * shared memory, 16 rows of 128 bytes, and TMA moves the panel to C by itself. stmatrix writes four
- * 8 x 8 matrices at once, in the layout of the sums; the chunks of a row are permuted as the tensor
- * map of C expects, which also avoids bank conflicts. Each warp has four panels of its own, so no
- * warp waits for another.
+ * If a warp stores its sums itself, each instruction writes pieces of 16 bytes to 8 rows of C, and
+ * nothing is multiplied until all are issued. Here a warp writes its sums to a panel in shared
+ * memory, 16 rows of 128 bytes, and one lane asks TMA to copy it to C. stmatrix writes four
+ * matrices of 8 x 8 at once, whose layout is that of the sums; the chunks of a row are permuted as
+ * TMA expects, so there are no bank conflicts. Panels belong to a warp, so no warp waits for
+ * another.
  *
- * Two orders must hold. fence_async: what threads wrote to shared memory must be visible to TMA
- * before one of them starts the copy. And a panel is written again only when TMA has read it: the
- * lane that started the copies waits for that, then the warp meets. */
+ * Two things must be in order. Before the lane asks for the copy, what all lanes wrote must be
+ * visible to TMA: fence_async in each of them, then __syncwarp. And a panel may be written again
+ * only when TMA has read it: the lane that asked waits for this, then __syncwarp. */
 #include "hopper.cuh"
 
 enum {
@@ -78,8 +78,8 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* 64 rows of a stage: their elements of A are at a, all columns of B at b. The next elements along k
- * are 32 bytes further in a row; where rows are k, 16 rows further. Descriptors count 16 bytes. */
+/* 64 rows of A, at a, with all columns of B. The next elements along k are 32 bytes further in a
+ * row, or, if the rows are k, 16 rows further. A descriptor counts in 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {
     u64 rows = wgmma_descriptor(a, 16, 1024);

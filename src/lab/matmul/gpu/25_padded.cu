@@ -1,14 +1,13 @@
-/* 25_padded.cu - any size: rows that TMA cannot read, or only slowly, are copied to scratch first.
+/* 25_padded.cu - for any size: rows that TMA reads slowly, or not at all, are copied first.
  *
- * A tensor map needs rows that begin at multiples of 16 bytes. If they do not begin at multiples of
- * 32, a row of a box lies in five sectors of 32 bytes instead of four, and TMA asks L2 for each of
- * them separately instead of for 128 bytes at once: such a product loses a third of its speed.
- * Copying a matrix of n x n takes time in proportion to n^2, the product n^3, so a copy with longer
- * rows pays: matmul_pad is launched before and makes it, for the operands that need it. The map of
- * the copy still has the columns of the matrix, so what is between the rows is read as zero.
+ * TMA needs rows that begin at multiples of 16 bytes. If they do not begin at multiples of 32, then
+ * 128 bytes of a row are in five sectors of L2 instead of four, each of which TMA requests by
+ * itself; a product with such operands takes half as long again. Their copy costs less, as it has
+ * n^2 elements for n^3 products. So matmul_pad, launched before, copies those operands to scratch,
+ * with rows that begin at multiples of 128 bytes. The tensor map of a copy has as many columns as
+ * the matrix, so TMA returns zeros beyond them whatever is there.
  *
- * C has no copy. If its rows do not begin at multiples of 16 bytes, the threads store their sums
- * one by one, as TMA cannot. */
+ * There is no copy of C: if TMA cannot store its rows, threads store one element at a time. */
 #include "hopper.cuh"
 
 enum {
@@ -116,8 +115,8 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* 64 rows of a stage: their elements of A are at a, all columns of B at b. The next elements along k
- * are 32 bytes further in a row; where rows are k, 16 rows further. Descriptors count 16 bytes. */
+/* 64 rows of A, at a, with all columns of B. The next elements along k are 32 bytes further in a
+ * row, or, if the rows are k, 16 rows further. A descriptor counts in 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {
     u64 rows = wgmma_descriptor(a, 16, 1024);
@@ -212,8 +211,8 @@ DEVICE void init_barriers(u32 shared)
 
 KERNEL_MIN(WARPGROUP * (1 + CONSUMERS), 1)
 matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
-       const __grid_constant__ tensor_map c_map, ELEMENT *c, const ELEMENT *, const ELEMENT *, i64 m,
-       i64 n, i64 k, ELEMENT *)
+       const __grid_constant__ tensor_map c_map, ELEMENT *c, const ELEMENT *, const ELEMENT *,
+       i64 m, i64 n, i64 k, ELEMENT *)
 {
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = shared_address(memory);

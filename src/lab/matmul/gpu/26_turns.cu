@@ -1,17 +1,18 @@
-/* 26_turns.cu - each consumer has tiles of its own, and one multiplies while the other stores.
+/* 26_turns.cu - a tile for each consumer: one multiplies while the other stores.
  *
- * Consumers that share a tile also end together, and then the tensor cores wait while both round
- * and store their sums. For k = 1000 that is a tenth of the time. Here a consumer computes a whole
- * tile of 128 x 192, its sums in 192 registers, and the two take turns: while one stores, the
- * other has the tensor cores for itself. As no other warpgroup fills its gaps, it issues the next
- * group of wgmma before it waits for the last.
+ * Consumers that share a tile end it together, and nothing is multiplied until both have rounded
+ * their sums and written them to shared memory: the shorter k, the larger a part of the time that
+ * is. Here each consumer computes a whole tile of 128 x 192, with 192 sums in each thread, and they
+ * take turns. The one that multiplies has the tensor cores for itself, so it issues the next group
+ * of wgmma before it waits for the last.
  *
- * A consumer skips the stages of the other's tiles. It must not wait for a stage that is a whole
- * turn of the ring ahead, whose barrier looks as if it had ended, so it first waits for its turn,
- * which the other passes on when it has issued its last wgmma.
+ * A consumer skips the stages of the other's tile. It must not wait for a stage too early, since the
+ * parity of a barrier does not tell a phase from the one two rounds before. So it first waits for
+ * its turn, which the other gives when it has issued its last wgmma.
  *
- * The tile must suit the size: 4096 x 4096 has 704 tiles of 128 x 192, and 132 multiprocessors need
- * 6 rounds for them of which the last is a third full; 512 tiles of 128 x 256 fill 3.9 of 4. */
+ * The tile also suits other sizes. For 3000 x 5000, 648 tiles of 128 x 192 are 4.9 of 5 rounds of
+ * 132 multiprocessors, and 480 of 128 x 256 are 3.6 of 4. For 4096 x 4096 it is 5.3 of 6, and 3.9
+ * of 4. */
 #include "hopper.cuh"
 
 enum {
@@ -207,8 +208,8 @@ DEVICE void init_barriers(u32 shared)
 
 KERNEL_MIN(WARPGROUP * (1 + CONSUMERS), 1)
 matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
-       const __grid_constant__ tensor_map c_map, ELEMENT *c, const ELEMENT *, const ELEMENT *, i64 m,
-       i64 n, i64 k, ELEMENT *)
+       const __grid_constant__ tensor_map c_map, ELEMENT *c, const ELEMENT *, const ELEMENT *,
+       i64 m, i64 n, i64 k, ELEMENT *)
 {
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = shared_address(memory);
