@@ -19,8 +19,6 @@ enum {
     FULL = STAGES * STAGE + 4 * CONSUMERS * PANELS * PANEL_BYTES, EMPTY = FULL + 8 * STAGES,
     GROUP = 16, /* rows of tiles */
 };
-static_assert(COLUMNS / EACH % PANELS == 0, "the panel to write is always the oldest");
-
 /* --- the copy --- */
 /* A row that begins at multiples of 32 bytes stays; a copied one begins at multiples of 128. */
 DEVICE int copied_rows(i64 rows, i64 columns)
@@ -167,21 +165,23 @@ DEVICE void fill_panel(u8 *panel, const float (&sum)[COLUMNS / 2], int i)
 #endif
 }
 
-/* Stores a warp's 16 rows. */
+/* Stores a warp's 16 rows, as many columns at a time as it has panels for. */
 DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[COLUMNS / 2],
                        int row, int column)
 {
-    UNROLL for (int i = 0; i < COLUMNS / EACH; i++) {
-        u8 *panel = panels + i % PANELS * PANEL_BYTES;
-        if (threadIdx.x % WARP == 0) tma_store_wait_read<PANELS - 1>();
+    const int lane = threadIdx.x % WARP;
+    UNROLL for (int first = 0; first < COLUMNS / EACH; first += PANELS) {
+        if (lane == 0) tma_store_wait_read<0>(); /* the panels were read */
         __syncwarp();
-        fill_panel(panel, sum, i);
+        UNROLL for (int i = 0; i < PANELS; i++)
+            fill_panel(panels + i * PANEL_BYTES, sum, first + i);
         fence_async();
         __syncwarp();
-        if (threadIdx.x % WARP == 0) {
-            tma_store(c_map, shared_address(panel), column + i * EACH, row, 0, 0, 0);
-            tma_store_commit();
-        }
+        if (lane > 0) continue;
+        UNROLL for (int i = 0; i < PANELS; i++)
+            tma_store(c_map, shared_address(panels) + i * PANEL_BYTES, column + (first + i) * EACH,
+                      row, 0, 0, 0);
+        tma_store_commit();
     }
 }
 
