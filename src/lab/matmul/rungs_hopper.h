@@ -1,4 +1,5 @@
 /* rungs_hopper.h - matmul on tensor cores by wgmma; a part of matmul_gpu.c. */
+/* clang-format off */
     {"wgmma 64", "matmul/gpu/20_wgmma.cu", .options = "-DCOLUMNS=64", .arch = 90,
      .types = LAB_BF16, .shape = wgmma_64, .maps = maps_64, .refuses = unaligned,
      .moved = moved_64, .shared = shared_64,

@@ -9,7 +9,7 @@
  *
  * Now the tensor cores are idle only while the warpgroup waits for one group of wgmma and issues
  * the next. One thread of the 128 signals that a stage is empty: each arrival on a barrier is an
- * atomic operation on shared memory, and 128 of them for each stage would cost a tenth. */
+ * atomic operation on shared memory, and 128 of them for each stage cost up to a tenth. */
 #include "hopper.cuh"
 
 enum {

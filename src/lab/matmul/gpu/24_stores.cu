@@ -21,6 +21,7 @@ enum {
     FULL = STAGES * STAGE + 4 * CONSUMERS * PANELS * PANEL_BYTES, EMPTY = FULL + 8 * STAGES,
     GROUP = 16, /* rows of tiles */
 };
+
 struct place {
     int stage, odd;
 };

@@ -24,6 +24,7 @@ enum {
     FULL = STAGES * STAGE + 4 * CONSUMERS * PANELS * PANEL_BYTES, EMPTY = FULL + 8 * STAGES,
     GROUP = 8, /* rows of tiles */
 };
+
 /* --- the copy --- */
 /* A row that begins at multiples of 32 bytes stays; a copied one begins at multiples of 128. */
 DEVICE int copied_rows(i64 rows, i64 columns)
@@ -32,12 +33,12 @@ DEVICE int copied_rows(i64 rows, i64 columns)
 }
 template <typename WORD> DEVICE void copy_row(WORD *to, const WORD *from, int n)
 {
-    enum { THREADS = 128, EACH = 8 };
-    for (int i = threadIdx.x; i < n; i += EACH * THREADS) {
-        WORD w[EACH];
-        UNROLL for (int j = 0; j < EACH; j++)
+    enum { THREADS = 128, TIMES = 8 };
+    for (int i = threadIdx.x; i < n; i += TIMES * THREADS) {
+        WORD w[TIMES];
+        UNROLL for (int j = 0; j < TIMES; j++)
             if (i + j * THREADS < n) w[j] = from[i + j * THREADS];
-        UNROLL for (int j = 0; j < EACH; j++)
+        UNROLL for (int j = 0; j < TIMES; j++)
             if (i + j * THREADS < n) to[i + j * THREADS] = w[j];
     }
 }
