@@ -69,7 +69,7 @@ struct lab_rung {
     /* Bytes of scratch; `threads` of a CPU. NULL: none. */
     int64_t (*scratch)(const struct lab_problem *p, int threads);
     /* Of a GPU: another kernel of the same file, launched before, with the same arguments after the
-     * tensor maps. NULL: none. */
+     * tensor maps, unless its shape has no blocks. NULL: none. */
     const char *before;
     void (*before_shape)(const struct lab_problem *p, struct kernel_shape *ret);
     /* Of a CPU: the version for each instruction set that has one of its own. */

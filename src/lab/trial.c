@@ -301,7 +301,7 @@ static enum status launch(const struct lab_trial *t, int rung, struct lab_call *
     if (r->scratch) argument[n++] = &c->scratch;
     if (r->before) {
         r->before_shape(&t->problem, &shape);
-        TRY(launch_kernel(t, b->before[rung], &shape, argument + maps));
+        if (shape.grid[0] > 0) TRY(launch_kernel(t, b->before[rung], &shape, argument + maps));
     }
     r->shape(&t->problem, &shape);
     return launch_kernel(t, b->kernel[rung], &shape, argument);

@@ -34,6 +34,9 @@ for ladder in $ladders; do
     EMU_REVERSE=1 $run --dtype=bfloat16 --csv >"$ladder.bf16.csv" || fail "$ladder, bf16"
     rungs "$ladder.bf16.csv"
 done
+env EMU_KERNEL_US=3000 $STROBE lab matmul --device=cuda --samples=1 --size="$(size matmul)" \
+    --dtype=tf32 --csv >tf32.csv || fail "tf32"
+rungs tf32.csv
 run="env EMU_KERNEL_US=3000 $STROBE lab copy --device=cuda --samples=1 --size=5003"
 $run | grep -q 'ceiling: the driver.s copy' || fail "no ceiling"
 $run --save=copy.json --json >/dev/null || fail "--save"

@@ -22,8 +22,8 @@ struct emu_wgmma {
     float *d;
     int n; /* columns */
     unsigned long long a, b;
-    const unsigned *registers; /* operand a in registers; NULL: in shared memory */
-    bool ta, tb, accumulate;
+    const unsigned *registers;     /* operand a in registers; NULL: in shared memory */
+    bool ta, tb, accumulate, tf32; /* operands of bf16, k = 16, or tf32, k = 8 */
 };
 
 /* The emulated result of cuTensorMapEncodeTiled. */
@@ -34,6 +34,7 @@ struct emu_map {
     unsigned long long dim[EMU_RANK], step[EMU_RANK]; /* step[0]: bytes of an element */
     unsigned short box[EMU_RANK];
     unsigned short span; /* bytes of the swizzle; 0: none */
+    bool rounds;         /* floats to tf32, as they come to shared memory */
 };
 
 /* Shared memory is addressed by the offset from the first dynamic byte. */
@@ -87,13 +88,19 @@ template <int emu_n, bool emu_ta, bool emu_tb>
 static inline void wgmma_ss(float (&d)[emu_n / 2], unsigned long long a, unsigned long long b,
                             bool accumulate)
 {
-    EMU_HOPPER.product({d, emu_n, a, b, nullptr, emu_ta, emu_tb, accumulate});
+    EMU_HOPPER.product({d, emu_n, a, b, nullptr, emu_ta, emu_tb, accumulate, false});
+}
+template <int emu_n>
+static inline void wgmma_ss_tf32(float (&d)[emu_n / 2], unsigned long long a, unsigned long long b,
+                                 bool accumulate)
+{
+    EMU_HOPPER.product({d, emu_n, a, b, nullptr, false, false, accumulate, true});
 }
 template <int emu_n, bool emu_tb>
 static inline void wgmma_rs(float (&d)[emu_n / 2], const unsigned (&a)[4], unsigned long long b,
                             bool accumulate)
 {
-    EMU_HOPPER.product({d, emu_n, 0, b, a, false, emu_tb, accumulate});
+    EMU_HOPPER.product({d, emu_n, 0, b, a, false, emu_tb, accumulate, false});
 }
 
 static inline void mbarrier_init(unsigned barrier, int threads)

@@ -96,13 +96,21 @@ template <typename F> void each_chunk(const emu_map &m, const int *c, unsigned s
     }
 }
 
+/* To nearest, ties to even; infinities and NaN stay. */
+void round_to_tf32(unsigned *p)
+{
+    enum : unsigned { LOST = 0x1fff, EXPONENT = 0x7f800000 };
+    if ((*p & EXPONENT) != EXPONENT) *p = (*p + LOST / 2 + (*p >> 13 & 1)) & ~LOST;
+}
+
 void come(const load &l)
 {
     if (l.boxed)
-        each_chunk(l.map, l.c, l.to, [](unsigned at, char *from, long long first, long long end) {
+        each_chunk(l.map, l.c, l.to, [&](unsigned at, char *from, long long first, long long end) {
             unsigned char *to = emu_shared_at(at, CHUNK);
             for (int b = 0; b < CHUNK; b++)
                 to[b] = first + b >= 0 && first + b < end ? (unsigned char)from[b] : 0;
+            for (int i = 0; l.map.rounds && i < CHUNK / 4; i++) round_to_tf32((unsigned *)to + i);
         });
     else
         memcpy(emu_shared_at(l.to, (unsigned)l.bytes), l.from, (size_t)l.bytes);
@@ -168,16 +176,18 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *ret, CUtensorMapDataType type, cuui
     static_assert(sizeof m <= sizeof *ret, "a map has 128 bytes");
     if ((size_t)ret % 64 || rank != EMU_RANK || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
         fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE || swizzle > CU_TENSOR_MAP_SWIZZLE_128B ||
-        (type != CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 && type != CU_TENSOR_MAP_DATA_TYPE_FLOAT32))
+        (type != CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 && type != CU_TENSOR_MAP_DATA_TYPE_FLOAT32 &&
+         type != CU_TENSOR_MAP_DATA_TYPE_TFLOAT32))
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(m.word, MAP_WORD, sizeof m.word);
     m.at = (char *)at;
     m.span = spans[swizzle];
+    m.rounds = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
     for (int i = 0; i < EMU_RANK; i++) {
         if (each[i] != 1 || box[i] > 256) return CUDA_ERROR_INVALID_VALUE;
         m.dim[i] = dim[i];
         m.box[i] = (unsigned short)box[i];
-        m.step[i] = i ? step[i - 1] : type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 ? 4 : 2;
+        m.step[i] = i ? step[i - 1] : type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 ? 2 : 4;
     }
     if (!box_fits(m)) return CUDA_ERROR_INVALID_VALUE;
     memset((void *)ret, 0, sizeof *ret);

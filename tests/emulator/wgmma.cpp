@@ -66,6 +66,10 @@ float of_bf16(unsigned short bits)
 {
     return __builtin_bit_cast(float, (unsigned)bits << 16);
 }
+float of_tf32(unsigned bits)
+{
+    return __builtin_bit_cast(float, bits & ~0x1fffu);
+}
 
 /* The position of element i of a thread's accumulator. */
 size_t place_of(unsigned t, int i, int n)
@@ -78,14 +82,16 @@ size_t place_of(unsigned t, int i, int n)
 /* An operand's descriptor, and the address of its element (row of this operand, k). */
 struct matrix {
     unsigned at, lbo, sbo, span;
-    bool transposed; /* rows are k */
+    bool transposed;    /* rows are k */
+    unsigned bytes = 2; /* of an element */
 };
 
-matrix matrix_of(unsigned long long descriptor, bool transposed, unsigned long_side)
+matrix matrix_of(unsigned long long descriptor, bool transposed, unsigned long_side, bool tf32)
 {
     static const unsigned spans[] = {0, 128, 64, 32};
     matrix m = {(unsigned)(descriptor & 0x3fff) << 4, (unsigned)(descriptor >> 16 & 0x3fff) << 4,
                 (unsigned)(descriptor >> 32 & 0x3fff) << 4, spans[descriptor >> 62], transposed};
+    if (tf32) m.bytes = 4;
     if (!m.span) emu_broken("a WGMMA of a matrix that is not swizzled");
     if (descriptor & 0x3fffc000c000c000ull) emu_broken("a descriptor with reserved bits set");
     if (m.sbo != 8 * m.span)
@@ -101,18 +107,19 @@ float element(const matrix &m, unsigned row, unsigned k)
     if (m.transposed)
         at = row / columns * m.lbo + k / 8 * m.sbo + k % 8 * m.span + row % columns * 2;
     else
-        at = row / 8 * m.sbo + row % 8 * m.span + k * 2;
+        at = row / 8 * m.sbo + row % 8 * m.span + k * m.bytes;
     at = emu_swizzled(m.at + at, m.span);
-    if ((k & 7) == 0 || m.transposed) emu_visible(at, 2, fenced);
+    if (k * m.bytes % 16 == 0 || m.transposed) emu_visible(at, m.bytes, fenced);
+    if (m.bytes == 4) return of_tf32(*(const unsigned *)emu_shared_at(at, 4));
     return of_bf16(*(const unsigned short *)emu_shared_at(at, 2));
 }
 
 void read_a(const product &p)
 {
     if (!p.of.registers) {
-        matrix m = matrix_of(p.of.a, p.of.ta, ROWS);
+        matrix m = matrix_of(p.of.a, p.of.ta, ROWS, p.of.tf32);
         for (unsigned row = 0; row < ROWS; row++)
-            for (unsigned k = 0; k < SUM; k++) operand_a[row][k] = element(m, row, k);
+            for (unsigned k = 0; k < 32 / m.bytes; k++) operand_a[row][k] = element(m, row, k);
         return;
     }
     for (unsigned t = 0; t < GROUP; t++)
@@ -129,12 +136,13 @@ void multiply(warpgroup &w, product &p)
     const unsigned n = (unsigned)p.of.n;
     fenced = p.fenced;
     read_a(p);
-    matrix m = matrix_of(p.of.b, p.of.tb, n);
-    for (unsigned k = 0; k < SUM; k++)
+    matrix m = matrix_of(p.of.b, p.of.tb, n, p.of.tf32);
+    const unsigned depth = 32 / m.bytes;
+    for (unsigned k = 0; k < depth; k++)
         for (unsigned j = 0; j < n; j++) operand_b[k][j] = element(m, j, k);
     if (!p.of.accumulate) memset(sum, 0, ROWS * n * sizeof *sum);
     for (unsigned i = 0; i < ROWS; i++)
-        for (unsigned k = 0; k < SUM; k++) {
+        for (unsigned k = 0; k < depth; k++) {
             const float a = operand_a[i][k], *b = operand_b[k];
             float *row = sum + i * n;
             for (unsigned j = 0; j < n; j++) row[j] += a * b[j];
@@ -172,7 +180,8 @@ int accumulator_of(warpgroup &w, unsigned t, const emu_wgmma &p)
 bool same(const product &a, const emu_wgmma &b)
 {
     return a.of.n == b.n && a.of.a == b.a && a.of.b == b.b && a.of.ta == b.ta && a.of.tb == b.tb &&
-           a.of.accumulate == b.accumulate && !a.of.registers == !b.registers;
+           a.of.accumulate == b.accumulate && a.of.tf32 == b.tf32 &&
+           !a.of.registers == !b.registers;
 }
 
 /* Does all WGMMAs before `until`, and returns the accumulators that no later one uses. */

@@ -126,6 +126,14 @@ template <int N> DEVICE void computed(u32 (&a)[N])
                    "n"((int)TB)                                                                 \
                  : "memory")
 
+#define WGMMA_SS_TF32(n, half, o0, o1, o2)                                                   \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #o2 ", 0;\n"                           \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" WGMMA_D##half  \
+                 "}, %" #o0 ", %" #o1 ", p, 1, 1;\n}"                                       \
+                 : WGMMA_F##half##_ALL                                                      \
+                 : "l"(a), "l"(b), "r"((int)accumulate)                                     \
+                 : "memory")
+
 /* a and b are in shared memory. Without `accumulate` d is overwritten. */
 template <int N, bool TA, bool TB>
 DEVICE void wgmma_ss(float (&d)[N / 2], u64 a, u64 b, bool accumulate)
@@ -137,6 +145,16 @@ DEVICE void wgmma_ss(float (&d)[N / 2], u64 a, u64 b, bool accumulate)
     else if constexpr (N == 128) WGMMA_SS(128, 64, 64, 65, 66, 67, 68);
     else if constexpr (N == 192) WGMMA_SS(192, 96, 96, 97, 98, 99, 100);
     else if constexpr (N == 256) WGMMA_SS(256, 128, 128, 129, 130, 131, 132);
+    else static_assert(N == 0, "no wgmma of this width");
+}
+/* The same with floats, a (64 x 8) and b (8 x N), both K-major, in panels of 32 columns, 128 bytes;
+ * the next 8 of k are 32 bytes further. wgmma truncates them to the 10 mantissa bits of tf32; a
+ * tensor map of that type rounds while it copies. */
+template <int N> DEVICE void wgmma_ss_tf32(float (&d)[N / 2], u64 a, u64 b, bool accumulate)
+{
+    if constexpr (N == 128) WGMMA_SS_TF32(128, 64, 64, 65, 66);
+    else if constexpr (N == 192) WGMMA_SS_TF32(192, 96, 96, 97, 98);
+    else if constexpr (N == 256) WGMMA_SS_TF32(256, 128, 128, 129, 130);
     else static_assert(N == 0, "no wgmma of this width");
 }
 /* a is in registers. */

@@ -1,0 +1,243 @@
+/* 25_padded.cu - for any size: rows that TMA reads slowly, or not at all, are copied first.
+ *
+ * TMA needs rows that begin at multiples of 16 bytes. If they do not begin at multiples of 32, then
+ * 128 bytes of a row are in five sectors of L2 instead of four, each of which TMA requests by
+ * itself; a product with such operands takes half as long again. Their copy costs less, as it has
+ * n^2 elements for n^3 products. So matmul_pad, launched before, copies those operands to scratch,
+ * with rows that begin at multiples of 128 bytes. The tensor map of a copy has as many columns as
+ * the matrix, so TMA returns zeros beyond them whatever is there.
+ *
+ * There is no copy of C: if TMA cannot store its rows, threads store one element at a time. */
+#include "hopper.cuh"
+
+enum {
+    CONSUMERS = 2, WARPGROUP = 128,
+    ROWS = 128, COLUMNS = 256, DEPTH = 128 / sizeof(ELEMENT), STAGES = 3,
+    PANEL = 64 * 128, /* bytes of 64 rows of 128 bytes */
+    A_BYTES = ROWS / 64 * PANEL, B_BYTES = COLUMNS / 64 * PANEL, STAGE = A_BYTES + B_BYTES,
+    EACH = DEPTH, PANELS = 4, PANEL_BYTES = 16 * 128, /* columns of a panel of C */
+    FULL = STAGES * STAGE + 4 * CONSUMERS * PANELS * PANEL_BYTES, EMPTY = FULL + 8 * STAGES,
+    GROUP = 16, /* rows of tiles */
+};
+
+/* --- the copy --- */
+/* A row that begins at multiples of 32 bytes stays; a copied one begins at multiples of 128. */
+DEVICE int copied_rows(i64 rows, i64 columns)
+{
+    return columns * sizeof(ELEMENT) % 32 ? (int)rows : 0;
+}
+template <typename WORD> DEVICE void copy_row(WORD *to, const WORD *from, int n)
+{
+    enum { THREADS = 128, TIMES = 8 };
+    for (int i = threadIdx.x; i < n; i += TIMES * THREADS) {
+        WORD w[TIMES];
+        UNROLL for (int j = 0; j < TIMES; j++)
+            if (i + j * THREADS < n) w[j] = from[i + j * THREADS];
+        UNROLL for (int j = 0; j < TIMES; j++)
+            if (i + j * THREADS < n) to[i + j * THREADS] = w[j];
+    }
+}
+
+/* A block copies a row: of A, or, after those, of B. */
+KERNEL(128)
+matmul_pad(ELEMENT *, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k, ELEMENT *scratch)
+{
+    int row = blockIdx.x, above = copied_rows(m, k), columns = (int)k;
+    const ELEMENT *from = a;
+    if (row >= above) {
+        scratch += above * (i64)round_up(columns, DEPTH);
+        from = b;
+        row -= above;
+        columns = (int)(sizeof(ELEMENT) == 4 ? k : n);
+    }
+    scratch += row * (i64)round_up(columns, DEPTH);
+    from += row * (i64)columns;
+    if (columns % (16 / sizeof(ELEMENT)))
+        copy_row(scratch, from, columns);
+    else
+        copy_row((uint4 *)scratch, (const uint4 *)from, columns * (int)sizeof(ELEMENT) / 16);
+}
+
+/* --- the product --- */
+struct place {
+    int stage, odd;
+};
+DEVICE void advance(place &p)
+{
+    if (++p.stage == STAGES) p.stage = 0, p.odd ^= 1;
+}
+
+DEVICE void load_stage(u32 a, u32 full, const tensor_map *a_map, const tensor_map *b_map, int row,
+                       int column, int k)
+{
+    u32 b = a + A_BYTES;
+    mbarrier_expect(full, STAGE);
+    tma_load(a, a_map, full, k, row, 0, 0, 0);
+#if TF32
+    tma_load(b, b_map, full, k, column, 0, 0, 0);
+#else
+    UNROLL for (int i = 0; i < COLUMNS / 64; i++)
+        tma_load(b + i * PANEL, b_map, full, column + 64 * i, k, 0, 0, 0);
+#endif
+}
+
+/* The tiles of C, and the position of the first element of tile i. */
+struct tiles {
+    int down, across, steps;
+};
+struct position {
+    int row, column;
+};
+DEVICE tiles tiles_of(i64 m, i64 n, i64 k)
+{
+    return {ceil_div((int)m, ROWS), ceil_div((int)n, COLUMNS), ceil_div((int)k, DEPTH)};
+}
+DEVICE position position_of(const tiles &t, int i)
+{
+    int group = i / (GROUP * t.across), rest = i % (GROUP * t.across);
+    int high = min(t.down - group * GROUP, GROUP);
+    return {(group * GROUP + rest % high) * ROWS, rest / high * COLUMNS};
+}
+
+DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map, const tiles &t)
+{
+    place p = {0, 0};
+#pragma unroll 1
+    for (int i = blockIdx.x; i < t.down * t.across; i += gridDim.x) {
+        position at = position_of(t, i);
+#pragma unroll 1
+        for (int step = 0; step < t.steps; step++, advance(p)) {
+            mbarrier_wait(shared + EMPTY + 8 * p.stage, p.odd ^ 1);
+            load_stage(shared + p.stage * STAGE, shared + FULL + 8 * p.stage, a_map, b_map, at.row,
+                       at.column, step * DEPTH);
+        }
+    }
+}
+
+/* 64 rows of A, at a, with all columns of B. The next elements along k are 32 bytes further in a
+ * row, or, if the rows are k, 16 rows further. A descriptor counts in 16 bytes. */
+DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
+{
+    u64 rows = wgmma_descriptor(a, 16, 1024);
+#if TF32
+    u64 columns = wgmma_descriptor(b, 16, 1024);
+    UNROLL for (int j = 0; j < 4; j++)
+        wgmma_ss_tf32<COLUMNS>(sum, rows + 2 * j, columns + 2 * j, !first || j > 0);
+#else
+    u64 columns = wgmma_descriptor(b, PANEL, 1024);
+    UNROLL for (int j = 0; j < 4; j++)
+        wgmma_ss<COLUMNS, false, true>(sum, rows + 2 * j, columns + 128 * j, !first || j > 0);
+#endif
+}
+
+DEVICE void multiply(float (&sum)[COLUMNS / 2], u32 shared, place &p, int consumer, int steps)
+{
+#pragma unroll 1
+    for (int step = 0; step < steps; step++, advance(p)) {
+        u32 a = shared + p.stage * STAGE;
+        mbarrier_wait(shared + FULL + 8 * p.stage, p.odd);
+        wgmma_fence();
+        multiply_stage(sum, a + consumer * PANEL, a + A_BYTES, step == 0);
+        wgmma_commit();
+        wgmma_wait<0>();
+        if (threadIdx.x % WARPGROUP == 0) mbarrier_arrive(shared + EMPTY + 8 * p.stage);
+    }
+    wgmma_hold(sum);
+}
+
+/* Writes 128 bytes of each of a warp's 16 rows, from part `i` of its sums, to a panel. */
+DEVICE void fill_panel(u8 *panel, const float (&sum)[COLUMNS / 2], int i)
+{
+    const float *part = sum + i * EACH / 2;
+    int lane = threadIdx.x % WARP;
+#if TF32
+    UNROLL for (int j = 0; j < EACH / 2; j += 2) { /* two floats of row g, or of g + 8 */
+        int row = lane / 4 + j / 2 % 2 * 8, chunk = j / 4 * 2 + lane % 4 / 2;
+        *(float2 *)(panel + panel_chunk(row, chunk) + lane % 2 * 8) =
+            make_float2(part[j], part[j + 1]);
+    }
+#else
+    UNROLL for (int j = 0; j < EACH / 16; j++) {
+        u32 four[4];
+        UNROLL for (int r = 0; r < 4; r++)
+            four[r] = pack_bf16(part[8 * j + 2 * r], part[8 * j + 2 * r + 1]);
+        stmatrix_x4(shared_address(panel) + panel_chunk(lane % 16, 2 * j + lane / 16), four);
+    }
+#endif
+}
+
+/* Stores a warp's 16 rows, as many columns at a time as it has panels for. */
+DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[COLUMNS / 2],
+                       int row, int column)
+{
+    const int lane = threadIdx.x % WARP;
+    UNROLL for (int first = 0; first < COLUMNS / EACH; first += PANELS) {
+        if (lane == 0) tma_store_wait_read<0>(); /* the panels were read */
+        __syncwarp();
+        UNROLL for (int i = 0; i < PANELS; i++)
+            fill_panel(panels + i * PANEL_BYTES, sum, first + i);
+        fence_async();
+        __syncwarp();
+        if (lane > 0) continue;
+        UNROLL for (int i = 0; i < PANELS; i++)
+            tma_store(c_map, shared_address(panels) + i * PANEL_BYTES, column + (first + i) * EACH,
+                      row, 0, 0, 0);
+        tma_store_commit();
+    }
+}
+
+/* The same for a C whose rows TMA cannot store. */
+DEVICE void store_singly(ELEMENT *c, const float (&sum)[COLUMNS / 2], int row, int column, int m,
+                         int n)
+{
+    row += threadIdx.x % WARP / 4;
+    column += threadIdx.x % 4 * 2;
+    UNROLL for (int i = 0; i < COLUMNS / 2; i++) {
+        int down = row + i / 2 % 2 * 8, right = column + i / 4 * 8 + i % 2;
+        if (down < m && right < n) c[(i64)down * n + right] = to<ELEMENT>(sum[i]);
+    }
+}
+
+DEVICE void init_barriers(u32 shared)
+{
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; s++) {
+            mbarrier_init(shared + FULL + 8 * s, 1);
+            mbarrier_init(shared + EMPTY + 8 * s, CONSUMERS);
+        }
+        fence_barrier_init();
+    }
+    __syncthreads();
+}
+
+KERNEL_MIN(WARPGROUP * (1 + CONSUMERS), 1)
+matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
+       const __grid_constant__ tensor_map c_map, ELEMENT *c, const ELEMENT *, const ELEMENT *,
+       i64 m, i64 n, i64 k, ELEMENT *)
+{
+    extern __shared__ __align__(1024) u8 memory[];
+    u32 shared = shared_address(memory);
+    const tiles t = tiles_of(m, n, k);
+    int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0), consumer = warp / 4 - 1;
+    init_barriers(shared);
+    if (consumer < 0) {
+        registers_dec<24>();
+        if (threadIdx.x == 0) produce(shared, &a_map, &b_map, t);
+    } else {
+        registers_inc<240>();
+        u8 *panels = memory + STAGES * STAGE + (warp - 4) * PANELS * PANEL_BYTES;
+        place p = {0, 0};
+#pragma unroll 1
+        for (int i = blockIdx.x; i < t.down * t.across; i += gridDim.x) {
+            float sum[COLUMNS / 2];
+            position at = position_of(t, i);
+            multiply(sum, shared, p, consumer, t.steps);
+            at.row += (warp - 4) * 16;
+            if (n * sizeof(ELEMENT) % 16)
+                store_singly(c, sum, at.row, at.column, (int)m, (int)n);
+            else
+                store_sums(&c_map, panels, sum, at.row, at.column);
+        }
+        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* memory ends with the block */
+    }
+}
