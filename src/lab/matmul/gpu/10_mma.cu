@@ -1,0 +1,125 @@
+/* 10_mma.cu - tensor cores: a warp multiplies 16 x 16 by 16 x 8 with one instruction (mma.sync).
+ *
+ * From compute capability 8.0 on each multiprocessor has four tensor cores. For one mma.sync the 32
+ * threads of a warp hold the operands together: 16 x 16 bf16 of A in four registers of each thread,
+ * 16 x 8 of B in two, the sums in four floats. One instruction does 4096 operations where 32 FMAs
+ * do 64, so arithmetic costs little now, and the time goes into feeding it. A register takes two
+ * elements that follow each other along k. In A they lie together; of B (k,n), in bf16, the block
+ * interleaves two rows when it fills the tile. In tf32 a register has one element, an mma takes 8
+ * along k, and B is (n,k), like A.
+ * Here the tiles are plain arrays, read in words of 32 bits. Lanes 4g + q want word q of row g; the
+ * rows are 16 or 128 words apart, so four lanes each meet in one bank and wait for each other. That
+ * is the limit, and also that nobody computes while the block loads. Expect about an eighth of
+ * cuBLASLt, which is still several times the CUDA cores. */
+#include "mma.cuh"
+
+constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
+constexpr int EACH = 16 / sizeof(ELEMENT);          /* elements of a chunk of 16 bytes */
+constexpr int ROWS = 128, COLUMNS = 128, THREADS = 256;
+constexpr int WORDS = 16, K = WORDS * 4 / sizeof(ELEMENT); /* of k in a tile */
+
+union chunk {
+    uint4 all;
+    u32 word[4];
+    ELEMENT one[EACH];
+};
+
+/* The chunk at `first` of a row that ends at `end`; zeros from there on. `whole`: its address is a
+ * multiple of 16 bytes, and it does not cross the end. */
+DEVICE chunk load_chunk(const ELEMENT *row, i64 first, i64 end, bool whole)
+{
+    chunk r;
+    r.all = make_uint4(0, 0, 0, 0);
+    if (whole) {
+        if (first < end) r.all = *(const uint4 *)(row + first);
+    } else {
+        UNROLL for (int e = 0; e < EACH; e++) if (first + e < end) r.one[e] = row[first + e];
+    }
+    return r;
+}
+/* A tile whose words hold neighbours along k: 128 rows, from `row` on, of a matrix (rows, k). */
+DEVICE void load_rows(u32 (*tile)[WORDS], const ELEMENT *from, i64 rows, i64 k, i64 row, i64 at,
+                      bool whole)
+{
+    UNROLL for (int t = 0; t < ROWS * WORDS / 4; t += THREADS) {
+        int i = t + threadIdx.x, r = i / (WORDS / 4), w = i % (WORDS / 4) * 4;
+        const ELEMENT *p = from + (row + r) * k;
+        *(uint4 *)&tile[r][w] =
+            load_chunk(p, at + w * 4 / (int)sizeof(ELEMENT), row + r < rows ? k : 0, whole).all;
+    }
+}
+/* The same of B (k,n) in bf16: word [w][column] has rows 2w and 2w + 1 of a column. */
+DEVICE void load_pairs(u32 (*tile)[COLUMNS], const ELEMENT *from, i64 k, i64 n, i64 at, i64 column,
+                       bool whole)
+{
+    int w = threadIdx.x / 16, first = threadIdx.x % 16 * 8;
+    const ELEMENT *p = from + (at + 2 * w) * n;
+    chunk even = load_chunk(p, column + first, at + 2 * w < k ? n : 0, whole);
+    chunk odd = load_chunk(p + n, column + first, at + 2 * w + 1 < k ? n : 0, whole);
+    UNROLL for (int i = 0; i < 4; i++) {
+        tile[w][first + 2 * i] = prmt(even.word[i], odd.word[i], 0x5410);
+        tile[w][first + 2 * i + 1] = prmt(even.word[i], odd.word[i], 0x7632);
+    }
+}
+DEVICE void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1)
+{
+    if constexpr (TENSOR_FLOAT)
+        mma_m16n8k8_tf32(sum, a, b0, b1);
+    else
+        mma_m16n8k16(sum, a, b0, b1);
+}
+/* tf32 is rounded, since mma would truncate; two bf16 stay as they are. */
+DEVICE u32 rounded(u32 a)
+{
+    return TENSOR_FLOAT ? cvt_rna_tf32(__uint_as_float(a)) : a;
+}
+/* Two neighbours in a row of C, at an even column. */
+DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
+{
+    if (n % 2 == 0 && column < n) store<2>(row + column, floats<2>{{x, y}});
+    if (n % 2 && column < n) row[column] = to<ELEMENT>(x);
+    if (n % 2 && column + 1 < n) row[column + 1] = to<ELEMENT>(y);
+}
+
+KERNEL(THREADS) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
+{
+    __shared__ __align__(16) u32 tile_a[ROWS][WORDS], tile_b[COLUMNS * WORDS];
+    auto by_rows = (u32(*)[WORDS])tile_b;     /* tf32: [column][word] */
+    auto by_pairs = (u32(*)[COLUMNS])tile_b;  /* bf16: [word][column] */
+    bool whole = k % EACH == 0 && n % EACH == 0;
+    i64 row = (i64)blockIdx.y * ROWS, column = (i64)blockIdx.x * COLUMNS;
+    int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, warp = threadIdx.x / 32;
+    int down = warp / 4 * 64, across = warp % 4 * 32; /* the 64 x 32 sums of this warp */
+    float sum[4][4][4] = {};                          /* 16 x 8 each */
+
+    for (i64 at = 0; at < k; at += K) {
+        load_rows(tile_a, a, m, k, row, at, whole);
+        if (TENSOR_FLOAT)
+            load_rows(by_rows, b, n, k, column, at, whole);
+        else
+            load_pairs(by_pairs, b, k, n, at, column, whole);
+        __syncthreads();
+        UNROLL for (int w = 0; w < WORDS; w += 8) {
+            u32 left[4][4], right[4][2];
+            UNROLL for (int i = 0; i < 4; i++)
+                UNROLL for (int h = 0; h < 4; h++) /* rows g, g + 8 of words q; of words q + 4 */
+                    left[i][h] = rounded(tile_a[down + 16 * i + h % 2 * 8 + g][w + h / 2 * 4 + q]);
+            UNROLL for (int j = 0; j < 4; j++)
+                UNROLL for (int h = 0; h < 2; h++) { /* words q, q + 4 of column g */
+                    int n0 = across + 8 * j + g, w0 = w + 4 * h + q;
+                    right[j][h] = rounded(TENSOR_FLOAT ? by_rows[n0][w0] : by_pairs[w0][n0]);
+                }
+            UNROLL for (int i = 0; i < 4; i++)
+                UNROLL for (int j = 0; j < 4; j++)
+                    multiply(sum[i][j], left[i], right[j][0], right[j][1]);
+        }
+        __syncthreads();
+    }
+    UNROLL for (int i = 0; i < 8; i++) { /* sums 0, 1 are in row g, sums 2, 3 in row g + 8 */
+        i64 r = row + down + 8 * i + g;
+        UNROLL for (int j = 0; j < 4; j++)
+            if (r < m)
+                store_two(c + r * n, column + across + 8 * j + 2 * q, n,
+                          sum[i / 2][j][i % 2 * 2], sum[i / 2][j][i % 2 * 2 + 1]);
+    }
+}
