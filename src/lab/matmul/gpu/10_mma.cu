@@ -24,41 +24,42 @@ union chunk {
     ELEMENT one[EACH];
 };
 
-/* The chunk at `first` of a row that ends at `end`; zeros from there on. `whole`: its address is a
+/* The chunk at `first` of a row that ends at `end`; zeros from there on. WHOLE: its address is a
  * multiple of 16 bytes, and it does not cross the end. */
-DEVICE chunk load_chunk(const ELEMENT *row, i64 first, i64 end, bool whole)
+template <bool WHOLE>
+DEVICE chunk load_chunk(const ELEMENT *row, int first, int end)
 {
     chunk r;
     r.all = make_uint4(0, 0, 0, 0);
-    if (whole) {
+    if constexpr (WHOLE) {
         if (first < end) r.all = *(const uint4 *)(row + first);
     } else {
         UNROLL for (int e = 0; e < EACH; e++) if (first + e < end) r.one[e] = row[first + e];
     }
     return r;
 }
-/* A tile whose words hold neighbours along k: 128 rows, from `row` on, of a matrix (rows, k). */
-DEVICE void load_rows(u32 (*tile)[WORDS], const ELEMENT *from, i64 rows, i64 k, i64 row, i64 at,
-                      bool whole)
+/* Fills a tile with the words of 128 rows. The matrix has `rows` and `columns` from `from` on;
+ * beyond them the tile is zero. */
+template <bool WHOLE>
+DEVICE void load_rows(u32 (*tile)[WORDS], const ELEMENT *from, i64 pitch, int rows, int columns)
 {
-    UNROLL for (int t = 0; t < ROWS * WORDS / 4; t += THREADS) {
-        int i = t + threadIdx.x, r = i / (WORDS / 4), w = i % (WORDS / 4) * 4;
-        const ELEMENT *p = from + (row + r) * k;
-        *(uint4 *)&tile[r][w] =
-            load_chunk(p, at + w * 4 / (int)sizeof(ELEMENT), row + r < rows ? k : 0, whole).all;
-    }
+    int r0 = threadIdx.x / 4, c = threadIdx.x % 4;
+    const ELEMENT *p = from + r0 * pitch;
+    UNROLL for (int r = 0; r < ROWS; r += THREADS / 4)
+        *(uint4 *)&tile[r0 + r][4 * c] =
+            load_chunk<WHOLE>(p + r * pitch, c * EACH, r0 + r < rows ? columns : 0).all;
 }
-/* The same of B (k,n) in bf16: word [w][column] has rows 2w and 2w + 1 of a column. */
-DEVICE void load_pairs(u32 (*tile)[COLUMNS], const ELEMENT *from, i64 k, i64 n, i64 at, i64 column,
-                       bool whole)
+/* The same for B (k,n) in bf16: word [w][column] has the elements of rows 2w and 2w + 1. */
+template <bool WHOLE>
+DEVICE void load_pairs(u32 (*tile)[COLUMNS], const ELEMENT *from, i64 pitch, int rows, int columns)
 {
     int w = threadIdx.x / 16, first = threadIdx.x % 16 * 8;
-    const ELEMENT *p = from + (at + 2 * w) * n;
-    chunk even = load_chunk(p, column + first, at + 2 * w < k ? n : 0, whole);
-    chunk odd = load_chunk(p + n, column + first, at + 2 * w + 1 < k ? n : 0, whole);
+    const ELEMENT *p = from + 2 * w * pitch;
+    chunk even = load_chunk<WHOLE>(p, first, 2 * w < rows ? columns : 0);
+    chunk odd = load_chunk<WHOLE>(p + pitch, first, 2 * w + 1 < rows ? columns : 0);
     UNROLL for (int i = 0; i < 4; i++) {
-        tile[w][first + 2 * i] = prmt(even.word[i], odd.word[i], 0x5410);
-        tile[w][first + 2 * i + 1] = prmt(even.word[i], odd.word[i], 0x7632);
+        tile[w][first + 2 * i] = prmt(even.word[i], odd.word[i], 0x5410);     /* lower halves */
+        tile[w][first + 2 * i + 1] = prmt(even.word[i], odd.word[i], 0x7632); /* upper halves */
     }
 }
 DEVICE void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1)
@@ -81,23 +82,24 @@ DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
     if (n % 2 && column + 1 < n) row[column + 1] = to<ELEMENT>(y);
 }
 
-KERNEL(THREADS) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
+__shared__ __align__(16) u32 tile_a[ROWS][WORDS], tile_b[COLUMNS * WORDS];
+
+template <bool WHOLE>
+DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
 {
-    __shared__ __align__(16) u32 tile_a[ROWS][WORDS], tile_b[COLUMNS * WORDS];
     auto by_rows = (u32(*)[WORDS])tile_b;     /* tf32: [column][word] */
     auto by_pairs = (u32(*)[COLUMNS])tile_b;  /* bf16: [word][column] */
-    bool whole = k % EACH == 0 && n % EACH == 0;
     i64 row = (i64)blockIdx.y * ROWS, column = (i64)blockIdx.x * COLUMNS;
     int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, warp = threadIdx.x / 32;
     int down = warp / 4 * 64, across = warp % 4 * 32; /* the 64 x 32 sums of this warp */
     float sum[4][4][4] = {};                          /* 16 x 8 each */
 
     for (i64 at = 0; at < k; at += K) {
-        load_rows(tile_a, a, m, k, row, at, whole);
+        load_rows<WHOLE>(tile_a, a + row * k + at, k, m - row, k - at);
         if (TENSOR_FLOAT)
-            load_rows(by_rows, b, n, k, column, at, whole);
+            load_rows<WHOLE>(by_rows, b + column * k + at, k, n - column, k - at);
         else
-            load_pairs(by_pairs, b, k, n, at, column, whole);
+            load_pairs<WHOLE>(by_pairs, b + at * n + column, n, k - at, n - column);
         __syncthreads();
         UNROLL for (int w = 0; w < WORDS; w += 8) {
             u32 left[4][4], right[4][2];
@@ -122,4 +124,12 @@ KERNEL(THREADS) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i6
                 store_two(c + r * n, column + across + 8 * j + 2 * q, n,
                           sum[i / 2][j][i % 2 * 2], sum[i / 2][j][i % 2 * 2 + 1]);
     }
+}
+
+KERNEL_MIN(THREADS, 2) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
+{
+    if (k % EACH == 0 && n % EACH == 0)
+        multiply_tiles<true>(c, a, b, m, n, k);
+    else
+        multiply_tiles<false>(c, a, b, m, n, k);
 }

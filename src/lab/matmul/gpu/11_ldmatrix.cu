@@ -22,30 +22,31 @@ union chunk {
     ELEMENT one[EACH];
 };
 
-/* The chunk at `first` of a row that ends at `end`; zeros from there on. `whole`: its address is a
+/* The chunk at `first` of a row that ends at `end`; zeros from there on. WHOLE: its address is a
  * multiple of 16 bytes, and it does not cross the end. */
-DEVICE uint4 load_chunk(const ELEMENT *row, i64 first, i64 end, bool whole)
+template <bool WHOLE>
+DEVICE uint4 load_chunk(const ELEMENT *row, int first, int end)
 {
     chunk r;
     r.all = make_uint4(0, 0, 0, 0);
-    if (whole) {
+    if constexpr (WHOLE) {
         if (first < end) r.all = *(const uint4 *)(row + first);
     } else {
         UNROLL for (int e = 0; e < EACH; e++) if (first + e < end) r.one[e] = row[first + e];
     }
     return r.all;
 }
-/* Copies the tile at (row, column) of a matrix (rows, columns) to shared memory. */
-template <int TILE_ROWS, int TILE_CHUNKS>
-DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 rows, i64 columns, i64 row, i64 column,
-                      bool whole)
+/* Copies a tile to shared memory. The matrix has `rows` and `columns` from `from` on; beyond them
+ * the tile is zero. */
+template <bool WHOLE, int TILE_ROWS, int TILE_CHUNKS>
+DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, int rows, int columns)
 {
-    UNROLL for (int t = 0; t < TILE_ROWS * TILE_CHUNKS; t += THREADS) {
-        int i = t + threadIdx.x, r = i / TILE_CHUNKS, c = i % TILE_CHUNKS;
-        *(uint4 *)(to + swizzle<TILE_CHUNKS>(r, c)) =
-            load_chunk(from + (row + r) * columns, column + c * EACH,
-                       row + r < rows ? columns : 0, whole);
-    }
+    constexpr int TURN = THREADS / TILE_CHUNKS; /* rows that the block copies at a time */
+    int r0 = threadIdx.x / TILE_CHUNKS, c = threadIdx.x % TILE_CHUNKS;
+    const ELEMENT *p = from + r0 * pitch;
+    UNROLL for (int r = 0; r < TILE_ROWS; r += TURN)
+        *(uint4 *)(to + swizzle<TILE_CHUNKS>(r0 + r, c)) =
+            load_chunk<WHOLE>(p + r * pitch, c * EACH, r0 + r < rows ? columns : 0);
 }
 /* Rounds to tf32, since mma would truncate; two bf16 stay as they are. */
 DEVICE void round(u32 (&r)[4])
@@ -60,6 +61,39 @@ DEVICE void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1)
     else
         mma_m16n8k16(sum, a, b0, b1);
 }
+/* The addresses of a lane for ldmatrix in the tiles of A and B, from their beginning on. Swizzled,
+ * neither depends on more of the row than its last 3 bits: so 16 rows further is an offset, and two
+ * chunks further an XOR by 32. */
+DEVICE u32 lane_in_a(int lane, int down)
+{
+    return swizzle<CHUNKS>(down + lane % 16, lane / 16);
+}
+DEVICE u32 lane_in_b(int lane, int across)
+{
+    if (TENSOR_FLOAT) return swizzle<B_CHUNKS>(across + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    return swizzle<B_CHUNKS>(lane % 16, across / 8 + lane / 16);
+}
+/* sum += one tile of A times one of B; a and b: the lane's addresses in them */
+DEVICE void multiply_tile(float (&sum)[4][4][4], u32 a, u32 b)
+{
+    UNROLL for (int step = 0; step < CHUNKS / 2; step++) { /* 16 bf16 or 8 tf32 of k */
+        u32 left[4][4], right[2][4];
+        UNROLL for (int i = 0; i < 4; i++) {
+            ldmatrix_x4(left[i], (a ^ 32 * step) + 16 * i * CHUNKS * 16);
+            round(left[i]);
+        }
+        UNROLL for (int j = 0; j < 2; j++) {
+            if (TENSOR_FLOAT)
+                ldmatrix_x4(right[j], (b ^ 32 * step) + 16 * j * B_CHUNKS * 16);
+            else
+                ldmatrix_x4_trans(right[j], (b ^ 32 * j) + 16 * step * B_CHUNKS * 16);
+            round(right[j]);
+        }
+        UNROLL for (int i = 0; i < 4; i++)
+            UNROLL for (int j = 0; j < 4; j++)
+                multiply(sum[i][j], left[i], right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]);
+    }
+}
 /* Two neighbours in a row of C, at an even column. */
 DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
 {
@@ -68,44 +102,26 @@ DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
     if (n % 2 && column + 1 < n) row[column + 1] = to<ELEMENT>(y);
 }
 
-KERNEL(THREADS) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
+__shared__ __align__(1024) u8 tile_a[ROWS * CHUNKS * 16], tile_b[B_ROWS * B_CHUNKS * 16];
+
+template <bool WHOLE>
+DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
 {
-    __shared__ __align__(128) u8 tile_a[ROWS * CHUNKS * 16], tile_b[B_ROWS * B_CHUNKS * 16];
-    bool whole = k % EACH == 0 && n % EACH == 0;
     i64 row = (i64)blockIdx.y * ROWS, column = (i64)blockIdx.x * COLUMNS;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int down = warp / 4 * 64, across = warp % 4 * 32; /* the 64 x 32 sums of this warp */
     float sum[4][4][4] = {};                          /* 16 x 8 each */
 
+    u32 in_a = shared_address(tile_a) + lane_in_a(lane, down);
+    u32 in_b = shared_address(tile_b) + lane_in_b(lane, across);
     for (i64 at = 0; at < k; at += K) {
-        copy_tile<ROWS, CHUNKS>(tile_a, a, m, k, row, at, whole);
+        copy_tile<WHOLE, ROWS, CHUNKS>(tile_a, a + row * k + at, k, m - row, k - at);
         if (TENSOR_FLOAT)
-            copy_tile<B_ROWS, B_CHUNKS>(tile_b, b, n, k, column, at, whole);
+            copy_tile<WHOLE, B_ROWS, B_CHUNKS>(tile_b, b + column * k + at, k, n - column, k - at);
         else
-            copy_tile<B_ROWS, B_CHUNKS>(tile_b, b, k, n, at, column, whole);
+            copy_tile<WHOLE, B_ROWS, B_CHUNKS>(tile_b, b + at * n + column, n, k - at, n - column);
         __syncthreads();
-        UNROLL for (int step = 0; step < CHUNKS / 2; step++) { /* 16 bf16 or 8 tf32 of k */
-            u32 left[4][4], right[2][4], from = shared_address(tile_b);
-            UNROLL for (int i = 0; i < 4; i++) {
-                int r = down + 16 * i + lane % 16, chunk = 2 * step + lane / 16;
-                ldmatrix_x4(left[i], shared_address(tile_a) + swizzle<CHUNKS>(r, chunk));
-                round(left[i]);
-            }
-            UNROLL for (int j = 0; j < 2; j++) {
-                int n0 = across + 16 * j, high = lane / 16, k0 = lane / 8 % 2;
-                if (TENSOR_FLOAT)
-                    ldmatrix_x4(right[j], from + swizzle<B_CHUNKS>(n0 + 8 * high + lane % 8,
-                                                                   2 * step + k0));
-                else
-                    ldmatrix_x4_trans(right[j], from + swizzle<B_CHUNKS>(16 * step + lane % 16,
-                                                                         n0 / 8 + high));
-                round(right[j]);
-            }
-            UNROLL for (int i = 0; i < 4; i++)
-                UNROLL for (int j = 0; j < 4; j++)
-                    multiply(sum[i][j], left[i], right[j / 2][j % 2 * 2],
-                             right[j / 2][j % 2 * 2 + 1]);
-        }
+        multiply_tile(sum, in_a, in_b);
         __syncthreads();
     }
     UNROLL for (int i = 0; i < 8; i++) {
@@ -115,4 +131,12 @@ KERNEL(THREADS) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i6
                 store_two(c + r * n, column + across + 8 * j + lane % 4 * 2, n,
                           sum[i / 2][j][i % 2 * 2], sum[i / 2][j][i % 2 * 2 + 1]);
     }
+}
+
+KERNEL_MIN(THREADS, 2) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
+{
+    if (k % EACH == 0 && n % EACH == 0)
+        multiply_tiles<true>(c, a, b, m, n, k);
+    else
+        multiply_tiles<false>(c, a, b, m, n, k);
 }

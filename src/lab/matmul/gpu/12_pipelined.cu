@@ -78,7 +78,7 @@ DEVICE u32 lane_in_b(int lane, int across)
     if (TENSOR_FLOAT) return swizzle<B_CHUNKS>(across + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     return swizzle<B_CHUNKS>(lane % 16, across / 8 + lane / 16);
 }
-/* sum += one tile of A times one of B; a and b: the lane's addresses in them */
+/* sum += one tile of A times one of B; a, b: the lane's addresses in them */
 DEVICE void multiply_tile(float (&sum)[4][4][4], u32 a, u32 b)
 {
     UNROLL for (int step = 0; step < CHUNKS / 2; step++) { /* 16 bf16 or 8 tf32 of k */
