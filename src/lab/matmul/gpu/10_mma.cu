@@ -1,16 +1,15 @@
 /* 10_mma.cu - tensor cores: a warp multiplies 16 x 16 by 16 x 8 with one instruction (mma.sync).
  *
- * From compute capability 8.0 on each multiprocessor has four tensor cores. For one mma.sync the 32
- * threads of a warp hold the operands together: 16 x 16 bf16 of A in four registers of each thread,
- * 16 x 8 of B in two, the sums in four floats. One instruction does 4096 operations where 32 FMAs
- * do 64, so arithmetic costs little now, and the time goes into feeding it. A register takes two
- * elements that follow each other along k. In A they lie together; of B (k,n), in bf16, the block
- * interleaves two rows when it fills the tile. In tf32 a register has one element, an mma takes 8
- * along k, and B is (n,k), like A.
- * Here the tiles are plain arrays, read in words of 32 bits. Lanes 4g + q want word q of row g; the
- * rows are 16 or 128 words apart, so four lanes each meet in one bank and wait for each other. That
- * is the limit, and also that nobody computes while the block loads. Expect about an eighth of
- * cuBLASLt, which is still several times the CUDA cores. */
+ * The 32 threads of a warp hold the operands of an mma.sync together: 16 x 16 bf16 of A in four
+ * registers of each thread, 16 x 8 of B in two, the sums in four floats. One instruction does 4096
+ * operations where an FMA of a warp does 64. Arithmetic costs little now; what costs is to feed it.
+ * A register takes two elements that follow each other along k. In A they are neighbours in memory;
+ * in B (k,n) they are in two rows, which the block interleaves while it fills the tile. In tf32 a
+ * register has one element, an mma takes 8 along k, and B is (n,k), so it is read like A.
+ * The tiles are plain arrays of 32-bit words. Lane 4g + q wants word q of row g; rows are 16 or 128
+ * words apart, so the lanes of a warp need only 8 of the 32 banks, and each load takes four turns.
+ * Besides, a block either loads or multiplies. Expect an eighth of cuBLASLt, which is still more
+ * than CUDA cores can do in float. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -87,8 +86,8 @@ __shared__ __align__(16) u32 tile_a[ROWS][WORDS], tile_b[COLUMNS * WORDS];
 template <bool WHOLE>
 DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
 {
-    auto by_rows = (u32(*)[WORDS])tile_b;     /* tf32: [column][word] */
-    auto by_pairs = (u32(*)[COLUMNS])tile_b;  /* bf16: [word][column] */
+    auto by_rows = (u32(*)[WORDS])tile_b;    /* tf32: [column][word] */
+    auto by_pairs = (u32(*)[COLUMNS])tile_b; /* bf16: [word][column] */
     i64 row = (i64)blockIdx.y * ROWS, column = (i64)blockIdx.x * COLUMNS;
     int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, warp = threadIdx.x / 32;
     int down = warp / 4 * 64, across = warp % 4 * 32; /* the 64 x 32 sums of this warp */
@@ -117,7 +116,7 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m
         }
         __syncthreads();
     }
-    UNROLL for (int i = 0; i < 8; i++) { /* sums 0, 1 are in row g, sums 2, 3 in row g + 8 */
+    UNROLL for (int i = 0; i < 8; i++) { /* sums 0, 1 are in row g, 2, 3 in row g + 8 */
         i64 r = row + down + 8 * i + g;
         UNROLL for (int j = 0; j < 4; j++)
             if (r < m)

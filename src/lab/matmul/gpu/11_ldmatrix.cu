@@ -1,14 +1,15 @@
-/* 11_ldmatrix.cu - ldmatrix: four 8 x 8 blocks per load, and a swizzled tile without conflicts.
+/* 11_ldmatrix.cu - ldmatrix and a swizzled tile: operands from shared memory without conflicts.
  *
- * The operands of mma.sync lie scattered over the lanes of a warp. ldmatrix fetches them from
- * shared memory as the tensor cores want them: each lane gives the address of 16 bytes, a row of an
- * 8 x 8 block of bf16, and one instruction fills four registers of all lanes. It replaces four
- * 32-bit loads, and its transposed form reads B (k,n), whose pairs of elements down a column lie in
- * two rows. Shared memory delivers 128 bytes per cycle if the 8 rows of a block are in different
- * banks. In a plain tile they are 64 or 256 bytes apart: up to 8 of them meet in the same banks. So
- * the chunks of 16 bytes of a row change places: swizzle() XORs their number with that of the row.
- * Neither change helps alone; expect one and a half times the speed of `mma` from both.
- * In tf32 an element is a pair of bf16 to ldmatrix, and B is (n,k), as there is no transposition. */
+ * ldmatrix loads four 8 x 8 blocks of bf16 and spreads them over the registers of a warp the way
+ * mma.sync wants them: each lane gives the address of one row of a block, 16 bytes, and gets four
+ * registers. It replaces four 32-bit loads. Its transposed form reads B (k,n), since it pairs
+ * elements of two rows. In tf32 an element is a pair of bf16 to ldmatrix, and a transposition would
+ * separate its halves, so B is (n,k).
+ * A block is read in one turn if its 8 rows lie in different banks. In a plain tile, whose rows are
+ * 64 or 256 bytes apart, 4 or 8 of them meet in the same banks. So the chunks of 16 bytes of a row
+ * change places: swizzle() XORs the number of the chunk with bits of the number of the row. Stores
+ * of whole rows stay free of conflicts.
+ * ldmatrix alone gains nothing, as it waits for the same banks; both gain more than half again. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -61,9 +62,10 @@ DEVICE void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1)
     else
         mma_m16n8k16(sum, a, b0, b1);
 }
-/* The addresses of a lane for ldmatrix in the tiles of A and B, from their beginning on. Swizzled,
- * neither depends on more of the row than its last 3 bits: so 16 rows further is an offset, and two
- * chunks further an XOR by 32. */
+/* Which row of 16 bytes a lane names to ldmatrix. Of A: 16 rows of one chunk, then of the next. Of
+ * B: in the order that makes registers 0, 1 the operand of 8 columns and 2, 3 that of the next 8.
+ * The swizzle looks at the last 3 bits of a row, so 16 rows further is an offset, and two chunks
+ * further an XOR by 32. */
 DEVICE u32 lane_in_a(int lane, int down)
 {
     return swizzle<CHUNKS>(down + lane % 16, lane / 16);
@@ -110,10 +112,10 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m
     i64 row = (i64)blockIdx.y * ROWS, column = (i64)blockIdx.x * COLUMNS;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int down = warp / 4 * 64, across = warp % 4 * 32; /* the 64 x 32 sums of this warp */
-    float sum[4][4][4] = {};                          /* 16 x 8 each */
-
     u32 in_a = shared_address(tile_a) + lane_in_a(lane, down);
     u32 in_b = shared_address(tile_b) + lane_in_b(lane, across);
+    float sum[4][4][4] = {}; /* 16 x 8 each */
+
     for (i64 at = 0; at < k; at += K) {
         copy_tile<WHOLE, ROWS, CHUNKS>(tile_a, a + row * k + at, k, m - row, k - at);
         if (TENSOR_FLOAT)
@@ -124,7 +126,7 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m
         multiply_tile(sum, in_a, in_b);
         __syncthreads();
     }
-    UNROLL for (int i = 0; i < 8; i++) {
+    UNROLL for (int i = 0; i < 8; i++) { /* sums 0, 1 are in row lane / 4, 2, 3 in row + 8 */
         i64 r = row + down + 8 * i + lane / 4;
         UNROLL for (int j = 0; j < 4; j++)
             if (r < m)

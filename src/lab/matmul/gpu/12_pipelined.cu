@@ -1,14 +1,15 @@
 /* 12_pipelined.cu - cp.async: the next tiles are on their way while this one is multiplied.
  *
- * So far a block loads, waits, multiplies and waits again: memory and tensor cores take turns.
- * cp.async copies 16 bytes from memory to shared memory by itself, so a block can ask for tiles
- * ahead and multiply those that are there. There is room for STAGES tiles: one is in use, the
- * others are on their way. With two stages, the time to multiply one tile must hide the latency of
- * memory, and it is too short; with four, three tiles are under way.
- * One barrier per tile suffices: after it the tile is there for all warps, and nobody reads the one
- * before any more, whose place the next copy takes. Every turn commits a group of copies, at the
- * end an empty one, so "all but the last STAGES - 2 groups" is always the right thing to wait
- * for. Two blocks fit on a multiprocessor and fill each other's pauses. */
+ * Until now a block loads, waits, multiplies and waits again: memory and tensor cores take turns.
+ * cp.async copies 16 bytes from memory to shared memory without a register that waits for them, so
+ * a block can ask for tiles ahead of time. There is room for STAGES tiles: one is multiplied, the
+ * others are on their way. With two stages, the latency of memory must fit into the time of one
+ * tile; with four it may take three.
+ * One barrier per tile suffices. After it the tile is there for all warps, and nobody reads the one
+ * before any more, so the next copy can take its place. Each turn commits a group of copies, at the
+ * end an empty one; so the right thing to wait for is always "all but the last STAGES - 2 groups".
+ * What is left is shared memory: to keep mma.sync busy on an H100, warps of 64 x 32 sums would need
+ * 170 bytes of it per clock and multiprocessor, and there are 128. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -30,7 +31,7 @@ union chunk {
  * beyond them the tile is zero. WHOLE: rows are multiples of 16 bytes; others are copied at once,
  * one element after the other. */
 template <bool WHOLE, int TILE_ROWS, int TILE_CHUNKS>
-DEVICE void copy_tile(u32 to, const ELEMENT *from, i64 pitch, int rows, int columns)
+DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, int rows, int columns)
 {
     if constexpr (WHOLE) {
         constexpr int TURN = THREADS / TILE_CHUNKS; /* rows that the block copies at a time */
@@ -38,8 +39,8 @@ DEVICE void copy_tile(u32 to, const ELEMENT *from, i64 pitch, int rows, int colu
         const ELEMENT *p = from + r0 * pitch + c * EACH;
         UNROLL for (int r = 0; r < TILE_ROWS; r += TURN) {
             bool there = r0 + r < rows && c * EACH < columns;
-            cp_async_16(to + swizzle<TILE_CHUNKS>(r0 + r, c), there ? p + r * pitch : from,
-                        there ? 16 : 0);
+            cp_async_16(shared_address(to + swizzle<TILE_CHUNKS>(r0 + r, c)),
+                        there ? p + r * pitch : from, there ? 16 : 0);
         }
     } else {
 #pragma unroll 1
@@ -49,7 +50,7 @@ DEVICE void copy_tile(u32 to, const ELEMENT *from, i64 pitch, int rows, int colu
             x.all = make_uint4(0, 0, 0, 0);
             UNROLL for (int e = 0; e < EACH; e++)
                 if (r < rows && c * EACH + e < columns) x.one[e] = from[r * pitch + c * EACH + e];
-            *(uint4 *)(shared + (to - shared_address(shared)) + swizzle<TILE_CHUNKS>(r, c)) = x.all;
+            *(uint4 *)(to + swizzle<TILE_CHUNKS>(r, c)) = x.all;
         }
     }
 }
@@ -66,9 +67,10 @@ DEVICE void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1)
     else
         mma_m16n8k16(sum, a, b0, b1);
 }
-/* The addresses of a lane for ldmatrix in the tiles of A and B, from their beginning on. Swizzled,
- * neither depends on more of the row than its last 3 bits: so 16 rows further is an offset, and two
- * chunks further an XOR by 32. */
+/* Which row of 16 bytes a lane names to ldmatrix. Of A: 16 rows of one chunk, then of the next. Of
+ * B: in the order that makes registers 0, 1 the operand of 8 columns and 2, 3 that of the next 8.
+ * The swizzle looks at the last 3 bits of a row, so 16 rows further is an offset, and two chunks
+ * further an XOR by 32. */
 DEVICE u32 lane_in_a(int lane, int down)
 {
     return swizzle<CHUNKS>(down + lane % 16, lane / 16);
@@ -113,15 +115,16 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m
     i64 row = (i64)blockIdx.y * ROWS, column = (i64)blockIdx.x * COLUMNS;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int down = warp / 4 * 64, across = warp % 4 * 32; /* the 64 x 32 sums of this warp */
-    u32 first = shared_address(shared), in_a = lane_in_a(lane, down), in_b = lane_in_b(lane, across);
-    int tiles = (int)((k + K - 1) / K);
-    float sum[4][4][4] = {}; /* 16 x 8 each */
+    u32 first = shared_address(shared);
+    u32 in_a = first + lane_in_a(lane, down), in_b = first + A_BYTES + lane_in_b(lane, across);
+    int tiles = ceil_div(k, K); /* along k */
+    float sum[4][4][4] = {};    /* 16 x 8 each */
 
     auto copy = [&](int tile) {
-        u32 to = first + tile % STAGES * STAGE_BYTES;
+        u8 *to = shared + tile % STAGES * STAGE_BYTES;
         i64 at = (i64)tile * K;
         if (tile < tiles) {
-            copy_tile<WHOLE, ROWS, CHUNKS>(to, a + row * k + at, k, (int)(m - row), (int)(k - at));
+            copy_tile<WHOLE, ROWS, CHUNKS>(to, a + row * k + at, k, m - row, k - at);
             if (TENSOR_FLOAT)
                 copy_tile<WHOLE, B_ROWS, B_CHUNKS>(to + A_BYTES, b + column * k + at, k, n - column,
                                                    k - at);
@@ -136,10 +139,10 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m
         cp_async_wait<STAGES - 2>(); /* this tile is there, */
         __syncthreads();             /* for all, and the place of the one before is free */
         copy(tile + STAGES - 1);
-        u32 stage = first + tile % STAGES * STAGE_BYTES;
-        multiply_tile(sum, stage + in_a, stage + A_BYTES + in_b);
+        int stage = tile % STAGES * STAGE_BYTES;
+        multiply_tile(sum, in_a + stage, in_b + stage);
     }
-    UNROLL for (int i = 0; i < 8; i++) { /* sums 0, 1 are in row g, sums 2, 3 in row g + 8 */
+    UNROLL for (int i = 0; i < 8; i++) { /* sums 0, 1 are in row lane / 4, 2, 3 in row + 8 */
         i64 r = row + down + 8 * i + lane / 4;
         UNROLL for (int j = 0; j < 4; j++)
             if (r < m)

@@ -1,16 +1,15 @@
-/* 13_warp_tiles.cu - larger tiles: a warp has 64 x 64 sums, a block 128 x 256.
+/* 13_warp_tiles.cu - larger tiles: 64 x 64 sums in a warp, 128 x 256 in a block.
  *
- * A warp that multiplies 64 x 16 by 16 x 32 reads 3 KB of shared memory for 64 Ki operations; with
- * 64 x 64 sums it reads 4 KB for twice as many. Shared memory had been as busy as the tensor cores,
- * and is no longer. The sums take 128 of the 255 registers that a thread can have, so only one
- * block fits on a multiprocessor and no other block fills its pauses. Hence the kernel fills them:
- * fragments of the next step are loaded into a second set of registers while the tensor cores use
- * the first, and tiles are 128 bytes deep, which halves the number of barriers. The last step of a
- * tile waits for the next one and loads its first fragments.
- * Blocks that run at the same time should use the same rows of A and columns of B, which L2 then
- * reads once: blocks are numbered down groups of 8 tiles, and from group to group to the right.
- * On an H100, mma.sync can use two thirds of the tensor cores and no more: expect 60 % of cuBLASLt,
- * which uses wgmma there, and close to all of it on an A100. */
+ * A warp that multiplies 64 x 16 by 16 x 32 loads 3 KB for 64 Ki operations; with 64 x 64 sums it
+ * loads 4 KB for 128 Ki. To keep mma.sync busy shared memory must now deliver 117 bytes per clock,
+ * and it has 128. The sums take 128 of the 255 registers of a thread, so there is one block on a
+ * multiprocessor, and no other can fill its pauses. It fills them itself: while the tensor cores
+ * use one set of operands, the next is loaded into other registers, across the border of tiles too,
+ * and tiles are twice as deep, for half as many barriers.
+ * Blocks that run at the same time should share rows of A and columns of B, which then come from
+ * L2. So blocks are numbered down 8 tiles, then to the right, until a band of 8 tile rows is done.
+ * This is about what mma.sync can do. On an H100 it reaches two thirds of the tensor cores' rate;
+ * the rest takes wgmma. Expect 60 % of cuBLASLt there. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -32,7 +31,7 @@ union chunk {
  * beyond them the tile is zero. WHOLE: rows are multiples of 16 bytes; others are copied at once,
  * one element after the other. */
 template <bool WHOLE, int TILE_ROWS, int TILE_CHUNKS>
-DEVICE void copy_tile(u32 to, const ELEMENT *from, i64 pitch, int rows, int columns)
+DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, int rows, int columns)
 {
     if constexpr (WHOLE) {
         constexpr int TURN = THREADS / TILE_CHUNKS; /* rows that the block copies at a time */
@@ -40,8 +39,8 @@ DEVICE void copy_tile(u32 to, const ELEMENT *from, i64 pitch, int rows, int colu
         const ELEMENT *p = from + r0 * pitch + c * EACH;
         UNROLL for (int r = 0; r < TILE_ROWS; r += TURN) {
             bool there = r0 + r < rows && c * EACH < columns;
-            cp_async_16(to + swizzle<TILE_CHUNKS>(r0 + r, c), there ? p + r * pitch : from,
-                        there ? 16 : 0);
+            cp_async_16(shared_address(to + swizzle<TILE_CHUNKS>(r0 + r, c)),
+                        there ? p + r * pitch : from, there ? 16 : 0);
         }
     } else {
 #pragma unroll 1
@@ -51,7 +50,7 @@ DEVICE void copy_tile(u32 to, const ELEMENT *from, i64 pitch, int rows, int colu
             x.all = make_uint4(0, 0, 0, 0);
             UNROLL for (int e = 0; e < EACH; e++)
                 if (r < rows && c * EACH + e < columns) x.one[e] = from[r * pitch + c * EACH + e];
-            *(uint4 *)(shared + (to - shared_address(shared)) + swizzle<TILE_CHUNKS>(r, c)) = x.all;
+            *(uint4 *)(to + swizzle<TILE_CHUNKS>(r, c)) = x.all;
         }
     }
 }
@@ -61,9 +60,10 @@ DEVICE void round(u32 (&r)[4])
     if constexpr (TENSOR_FLOAT)
         UNROLL for (int i = 0; i < 4; i++) r[i] = cvt_rna_tf32(__uint_as_float(r[i]));
 }
-/* The addresses of a lane for ldmatrix in the tiles of A and B, from their beginning on. Swizzled,
- * neither depends on more of the row than its last 3 bits: so 16 rows further is an offset, and two
- * chunks further an XOR by 32. */
+/* Which row of 16 bytes a lane names to ldmatrix. Of A: 16 rows of one chunk, then of the next. Of
+ * B: in the order that makes registers 0, 1 the operand of 8 columns and 2, 3 that of the next 8.
+ * The swizzle looks at the last 3 bits of a row, so 16 rows further is an offset, and two chunks
+ * further an XOR by 32. */
 DEVICE u32 lane_in_a(int lane, int down)
 {
     return swizzle<CHUNKS>(down + lane % 16, lane / 16);
@@ -112,23 +112,24 @@ DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
 template <bool WHOLE>
 DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
 {
-    int tiles_down = (int)((m + ROWS - 1) / ROWS), tiles_across = (int)((n + COLUMNS - 1) / COLUMNS);
+    int tiles_down = ceil_div(m, ROWS), tiles_across = ceil_div(n, COLUMNS);
     int group = blockIdx.x / (GROUP * tiles_across) * GROUP; /* its first tile row */
-    int place = blockIdx.x - group * tiles_across, high = min(GROUP, tiles_down - group);
+    int place = blockIdx.x - group * tiles_across; /* in the group */
+    int high = min(GROUP, tiles_down - group);
     i64 row = (i64)(group + place % high) * ROWS, column = (i64)(place / high) * COLUMNS;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int down = warp / 4 * 64, across = warp % 4 * 64; /* the 64 x 64 sums of this warp */
-    int tiles = (int)((k + K - 1) / K);
     u32 first = shared_address(shared);
     u32 in_a = first + lane_in_a(lane, down), in_b = first + A_BYTES + lane_in_b(lane, across);
-    float sum[4][8][4] = {}; /* 16 x 8 each */
+    int tiles = ceil_div(k, K); /* along k */
+    float sum[4][8][4] = {};    /* 16 x 8 each */
     fragments f[2];
 
     auto copy = [&](int tile) {
-        u32 to = first + tile % STAGES * STAGE_BYTES;
+        u8 *to = shared + tile % STAGES * STAGE_BYTES;
         i64 at = (i64)tile * K;
         if (tile < tiles) {
-            copy_tile<WHOLE, ROWS, CHUNKS>(to, a + row * k + at, k, (int)(m - row), (int)(k - at));
+            copy_tile<WHOLE, ROWS, CHUNKS>(to, a + row * k + at, k, m - row, k - at);
             if (TENSOR_FLOAT)
                 copy_tile<WHOLE, B_ROWS, B_CHUNKS>(to + A_BYTES, b + column * k + at, k, n - column,
                                                    k - at);
@@ -144,7 +145,7 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m
     load_fragments(f[0], in_a, in_b, 0);
     for (int tile = 0, stage = 0; tile < tiles; tile++) {
         UNROLL for (int step = 0; step < STEPS; step++) {
-            if (step == STEPS - 1) {
+            if (step == STEPS - 1) { /* what follows is the first step of the next tile */
                 stage = (tile + 1) % STAGES * STAGE_BYTES;
                 cp_async_wait<STAGES - 2>(); /* the next tile is there, */
                 __syncthreads();             /* for all, and the place of this one is free */
@@ -154,7 +155,7 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m
             multiply(sum, f[step % 2]);
         }
     }
-    UNROLL for (int i = 0; i < 8; i++) { /* sums 0, 1 are in row g, sums 2, 3 in row g + 8 */
+    UNROLL for (int i = 0; i < 8; i++) { /* sums 0, 1 are in row lane / 4, 2, 3 in row + 8 */
         i64 r = row + down + 8 * i + lane / 4;
         UNROLL for (int j = 0; j < 8; j++)
             if (r < m)
