@@ -97,11 +97,12 @@ static double shared_256(const struct lab_problem *p)
 }
 
 const struct lab_rung lab_matmul_gpu[] = {
-/* clang-format off: the order of the rows */
+/* The order of the rows is that of the table. clang-format would sort them by name. */
+/* clang-format off */
 #include "lab/matmul/rungs_fp32.h"
 #include "lab/matmul/rungs_mma.h"
 #include "lab/matmul/rungs_hopper.h"
-/* clang-format on */
+    /* clang-format on */
     {"Strobe's own", .variant = "wgmma", .types = LAB_BF16,
      .idea = "the kernel of training, which chooses its tile for the size"},
     {"cuBLASLt", .variant = "cublaslt", .types = LAB_F32 | LAB_TF32 | LAB_BF16, .ceiling = true,
