@@ -47,6 +47,13 @@ const char *lab_rung_refuses(const struct lab_bench *b, int rung, const struct l
     union attr attr;
     struct kernel_call c;
     enum op op;
+    if (!why && r->shape && b->target.shared_bytes) {
+        struct kernel_shape shape;
+        r->shape(p, &shape);
+        if (shape.shared_bytes > b->target.shared_bytes)
+            return arena_printf(a, "needs %lld KiB of shared memory in a block",
+                                (long long)ceil_div(shape.shared_bytes, 1024));
+    }
     if (why || !r->variant) return why ? why : r->refuses ? r->refuses(p) : NULL;
     describe(b, p, &attr, &c, &op);
     return row_of(b, rung, op, &c) ? NULL : "not available for this device and size";

@@ -352,12 +352,75 @@ static double shared_turns(const struct lab_problem *p)
 
 /* --- the rungs -------------------------------------------------------------------------------- */
 
+/* --- tensor cores by mma.sync ----------------------------------------------------------------- */
+
+/* Blocks of 8 warps with tiles of rows x columns, which are `depth` bytes deep along k. */
+static void mma_of(const struct lab_problem *p, int rows, int columns, int depth, int stages,
+                   struct kernel_shape *ret)
+{
+    *ret = (struct kernel_shape){.block = {256, 1, 1},
+                                 .shared_bytes = (int64_t)stages * (rows + columns) * depth};
+    tiles_of(p, rows, columns, ret);
+}
+static void mma_128(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    mma_of(p, 128, 128, 64, 0, ret);
+}
+static void mma_128_two(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    mma_of(p, 128, 128, 64, 2, ret);
+}
+static void mma_128_four(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    mma_of(p, 128, 128, 64, 4, ret);
+}
+/* Blocks are numbered in an order of their own. */
+static void mma_256(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    mma_of(p, 128, 256, 128, 3, ret);
+    ret->grid[0] *= ret->grid[1];
+    ret->grid[1] = 1;
+}
+
+/* Every block reads its rows of A and its columns of B once. */
+static double of_tiles(const struct lab_problem *p, int rows, int columns)
+{
+    double blocks = (double)(ceil_div(p->n[0], rows) * ceil_div(p->n[1], columns));
+    return blocks * (rows + columns) * (double)p->n[2] * size_of(p) + out_bytes(p);
+}
+static double moved_128(const struct lab_problem *p)
+{
+    return of_tiles(p, 128, 128);
+}
+static double moved_256(const struct lab_problem *p)
+{
+    return of_tiles(p, 128, 256);
+}
+/* It writes them to shared memory, and each of its 8 warps reads the rows and columns of its own
+ * sums: 64 rows, and a quarter of the columns. */
+static double through_shared(const struct lab_problem *p, int columns)
+{
+    double blocks = (double)(ceil_div(p->n[0], 128) * ceil_div(p->n[1], columns));
+    return blocks * (128 + columns + 8 * (64 + columns / 4)) * (double)p->n[2] * size_of(p);
+}
+static double shared_128(const struct lab_problem *p)
+{
+    return through_shared(p, 128);
+}
+static double shared_256(const struct lab_problem *p)
+{
+    return through_shared(p, 256);
+}
+
 const struct lab_rung lab_matmul_gpu[] = {
+/* The order of the rows is that of the table. clang-format would sort them by name. */
+/* clang-format off */
 #include "lab/matmul/rungs_fp32.h"
 
 #include "lab/matmul/rungs_mma.h"
 
 #include "lab/matmul/rungs_hopper.h"
+    /* clang-format on */
     {"Strobe's own", .variant = "wgmma", .types = LAB_BF16,
      .idea = "the kernel of training, which chooses its tile for the size"},
     {"cuBLASLt", .variant = "cublaslt", .types = LAB_F32 | LAB_TF32 | LAB_BF16, .ceiling = true,

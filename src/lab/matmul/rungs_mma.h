@@ -1,1 +1,17 @@
 /* rungs_mma.h - matmul on tensor cores by mma.sync; a part of matmul_gpu.c. */
+/* clang-format off */
+    {"mma", "matmul/gpu/10_mma.cu", .arch = 80, .shape = mma_128, .types = LAB_TF32 | LAB_BF16,
+     .moved = moved_128, .shared = shared_128,
+     .bound = "bank conflicts: each load of an operand takes four turns"},
+    {"ldmatrix", "matmul/gpu/11_ldmatrix.cu", .arch = 80, .shape = mma_128,
+     .types = LAB_TF32 | LAB_BF16, .moved = moved_128, .shared = shared_128,
+     .bound = "the latency of memory, between two barriers"},
+    {"two stages", "matmul/gpu/12_pipelined.cu", .options = "-DSTAGES=2", .arch = 80,
+     .shape = mma_128_two, .types = LAB_TF32 | LAB_BF16, .moved = moved_128, .shared = shared_128,
+     .bound = "the latency of memory, which the time of one tile does not hide"},
+    {"four stages", "matmul/gpu/12_pipelined.cu", .options = "-DSTAGES=4", .arch = 80,
+     .shape = mma_128_four, .types = LAB_TF32 | LAB_BF16, .moved = moved_128, .shared = shared_128,
+     .bound = "shared memory"},
+    {"warp tiles", "matmul/gpu/13_warp_tiles.cu", .arch = 80, .shape = mma_256,
+     .types = LAB_TF32 | LAB_BF16, .moved = moved_256, .shared = shared_256,
+     .bound = "mma.sync, which is slower than wgmma on compute capability 9.0"},
