@@ -13,9 +13,10 @@ RUNG(matmul_packed)
     const float *a = c->in[0], *b = c->in[1];
     float *out = c->out, *of_a = c->scratch, *of_b = of_a + HIGH * DEEP;
     int64_t m = c->n[0], n = c->n[1], k = c->n[2];
+    int64_t slab = ceil_div(k, ceil_div(k, DEEP)); /* of k: equal parts of at most DEEP */
     for (int64_t jb = 0; jb < n; jb += BROAD)
-        for (int64_t p = 0; p < k; p += DEEP) {
-            int64_t right = min_i64(jb + BROAD, n), deep = min_i64(DEEP, k - p);
+        for (int64_t p = 0; p < k; p += slab) {
+            int64_t right = min_i64(jb + BROAD, n), deep = min_i64(slab, k - p);
             for (int64_t j = jb; j < right; j += COLUMNS)
                 pack_b(of_b + (j - jb) * deep, b + p * n + j, n, right - j, deep);
             for (int64_t ib = 0; ib < m; ib += HIGH) {

@@ -13,12 +13,13 @@ RUNG(matmul_threads)
 {
     const float *a = c->in[0], *b = c->in[1];
     float *out = c->out;
-    int64_t m = c->n[0], n = c->n[1], k = c->n[2], wide = min_i64(n, BROAD);
-    float *of_b = c->scratch, *of_a = of_b + (wide + COLUMNS) * DEEP;
+    int64_t m = c->n[0], n = c->n[1], k = c->n[2];
+    int64_t slab = ceil_div(k, ceil_div(k, DEEP)); /* of k: equal parts of at most DEEP */
+    float *of_b = c->scratch, *of_a = of_b + (min_i64(n, BROAD) + COLUMNS) * DEEP;
 #pragma omp parallel num_threads(c->threads)
     for (int64_t jb = 0; jb < n; jb += BROAD)
-        for (int64_t p = 0; p < k; p += DEEP) {
-            int64_t right = min_i64(jb + BROAD, n), deep = min_i64(DEEP, k - p);
+        for (int64_t p = 0; p < k; p += slab) {
+            int64_t right = min_i64(jb + BROAD, n), deep = min_i64(slab, k - p);
 #pragma omp for schedule(static) nowait
             for (int64_t j = jb; j < right; j += COLUMNS)
                 pack_b(of_b + (j - jb) * deep, b + p * n + j, n, right - j, deep);
