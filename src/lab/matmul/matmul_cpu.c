@@ -4,20 +4,16 @@
 
 /* --- memory for packed panels ----------------------------------------------------------------- */
 
-static int64_t of_panels(int64_t rows, int64_t columns)
-{
-    return (rows + MOST_ROWS + min_i64(columns, BROAD) + MOST_COLUMNS) * DEEP *
-           (int64_t)sizeof(float);
-}
-
+/* A block of A and a block of B. */
 static int64_t packed_scratch(const struct lab_problem *p, int)
 {
-    return of_panels(HIGH, p->n[1]);
+    return (HIGH + min_i64(p->n[1], BROAD) + MOST_COLUMNS) * DEEP * (int64_t)sizeof(float);
 }
 
+/* All of A and B. */
 static int64_t threads_scratch(const struct lab_problem *p, int)
 {
-    return of_panels(p->n[0], p->n[1]);
+    return (p->n[0] + MOST_ROWS + p->n[1] + MOST_COLUMNS) * p->n[2] * (int64_t)sizeof(float);
 }
 
 /* --- how slow the slow ones are --------------------------------------------------------------- */
