@@ -105,8 +105,8 @@ static double vectors(const struct lab_problem *p)
     return NUMBER * (steps(p) / tile_columns() + (double)p->in[1]) + sums(p, DEEP);
 }
 
-/* The same, and a panel of B for each block of A; packing reads A and B, and reads the lines that it
- * writes. */
+/* The same, and a panel of B for each block of A; packing reads A and B, and reads and writes the
+ * lines of its copies. */
 static double packed(const struct lab_problem *p)
 {
     double blocks = (double)ceil_div(p->n[0], HIGH);

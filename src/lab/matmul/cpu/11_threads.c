@@ -16,7 +16,7 @@ RUNG(matmul_threads)
     int64_t m = c->n[0], n = c->n[1], k = c->n[2];
     int64_t slab = ceil_div(k, ceil_div(k, DEEP)); /* of k: equal parts of at most DEEP */
     int64_t rows = round_up(m, TALL), columns = round_up(n, COLUMNS);
-    float *of_a = c->scratch, *of_b = of_a + rows * k;
+    float *of_b = c->scratch, *of_a = of_b + columns * k;
 #pragma omp parallel num_threads(c->threads)
     {
 #pragma omp for collapse(2) schedule(static) nowait
