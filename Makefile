@@ -197,6 +197,9 @@ $(BUILD)/version: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' >$@
 
+# The processor fetches code in lines of 64 bytes: a loop of a few instructions takes twice as long
+# if it happens to cross one.
+$(foreach i,$(ISAS),$(patsubst %.c,$(BUILD)/%.$(i).o,$(RUNG_SOURCES))): private FLAGS += -falign-loops=64
 # What kernels are compared with takes most of the time of test_ops with sanitizers.
 build/asan/src/check/%.o build/asan/src/backend/cpu/ref/%.o build/asan/src/base/rng.o: private FLAGS += -O2
 $(BUILD)/src/%.o: src/%.c $(BUILD)/flags

@@ -1,0 +1,33 @@
+/* blocks.h - the sizes of tiles and blocks, for rungs of matmul and their rows. */
+#ifndef LAB_MATMUL_CPU_BLOCKS_H
+#define LAB_MATMUL_CPU_BLOCKS_H
+
+/* The register tile of an instruction set: TALL rows of WIDE vectors. Registers hold its sums, a
+ * row of B and a number of A. With AVX-512 the sums take 28 of 32 registers, with AVX2 12 of 16,
+ * with NEON 24 of 32. SSE2 also needs registers for products, as it cannot multiply and add in one
+ * instruction: 8 of 16. */
+enum {
+    TALL_avx512 = 14,
+    WIDE_avx512 = 2,
+    TALL_avx2 = 6,
+    WIDE_avx2 = 2,
+    TALL_sse2 = 4,
+    WIDE_sse2 = 2,
+    TALL_neon = 8,
+    WIDE_neon = 3,
+    TALL_plain = 4,
+    WIDE_plain = 2
+};
+
+/* A panel of B, DEEP rows of a tile's width, is read again for each tile below: it should stay in
+ * L1 (32 or 48 KiB). It has 24 KiB with AVX2 and 48 KiB with AVX-512; what L1 has no room for, L2
+ * delivers fast enough. A larger DEEP would read and write C less often.
+ * A block of A, HIGH rows and DEEP columns, 252 KiB, is read again for each panel of B: it should
+ * stay in L2 (512 KiB or more). HIGH is a multiple of every TALL.
+ * A block of B, DEEP rows and BROAD columns, 6 MiB, is read again for each block of A: L3. */
+enum { DEEP = 384, HIGH = 168, BROAD = 4096 };
+
+/* The columns of the widest tile, and the rows of the highest. */
+enum { MOST_COLUMNS = 32, MOST_ROWS = 14 };
+
+#endif
