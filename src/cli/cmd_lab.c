@@ -84,7 +84,7 @@ enum { SAMPLES = 20, SAMPLES_MOST = 100000 };
 static const int64_t NOT_GIVEN = INT64_MIN;
 
 struct words {
-    const char *device, *isa, *sizes, *dtype, *show, *ptx, *save, *svg, *command;
+    const char *device, *isa, *sizes, *dtype, *rungs, *show, *ptx, *save, *svg, *command;
     int64_t samples, limit, threads;
     bool warm;
     struct table_form form;
@@ -203,7 +203,7 @@ static enum status show_ptx(const struct words *w, const struct lab_options *o)
                                     "use --show for a CPU");
     TRY(find_rung(w->ptx, &o->device, &i));
     struct arena a = {0};
-    enum status st = lab_bench_open(&b, ladder, &o->device, o->type);
+    enum status st = lab_bench_open(&b, ladder, &o->device, o->type, NULL);
     while (at < b.rungs && strcmp(b.rung[at].name, w->ptx)) at++;
     const char *why = st != ST_OK        ? NULL
                       : at == b.rungs    ? "does not exist in this type; choose another --dtype"
@@ -346,6 +346,7 @@ static enum status prepare(struct words *w, struct lab_options *o, int64_t size[
     o->samples = (int)w->samples;
     o->limit_ms = 1e3 * (double)w->limit;
     o->warm = w->warm;
+    o->only = w->rungs;
     if ((w->svg && !*w->svg) || (w->save && !*w->save))
         return fail(ST_USAGE, "--svg and --save take the path of a file");
     enum status st = w->svg ? own_check_writable(w->svg, OWN_PICTURE) : ST_OK;
@@ -364,6 +365,7 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
          "names it)"},
         {"dtype", OPT_TEXT, &w.dtype, "NAME",
          "float32 or, on a GPU, bfloat16 or (matmul) tf32 (float32; matmul on a GPU: bfloat16)"},
+        {"rungs", OPT_TEXT, &w.rungs, "NAME,...", "run only these (all)"},
         {"warm", OPT_FLAG, &w.warm, NULL, "leave the data in the caches from call to call"},
         {"show", OPT_TEXT, &w.show, "RUNG", "print the file of a rung, and run nothing"},
         {"ptx", OPT_TEXT, &w.ptx, "RUNG", "print the PTX that a rung compiles to on this GPU"},

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST = 8, WARMUP = 2 };
+enum { LEAST = 5, WARMUP = 2 };
 static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
 static const double CHECKED = 0.2;        /* share of the progress that the checks take */
 
@@ -382,7 +382,7 @@ static enum status run(struct running *r)
     struct lab_run *ret = r->ret;
     const struct lab_options *o = r->o;
     int64_t n[LAB_SIZES];
-    TRY(lab_bench_open(&r->bench, o->ladder, &o->device, o->type));
+    TRY(lab_bench_open(&r->bench, o->ladder, &o->device, o->type, o->only));
     memcpy(n, o->n, sizeof n);
     if (!n[0]) memcpy(n, o->device.backend->texts ? o->ladder->gpu : o->ladder->cpu, sizeof n);
     lab_problem_of(&r->bench, n, &ret->problem);

@@ -15,6 +15,7 @@ struct lab_options {
     const struct lab_ladder *ladder;
     struct device device;
     enum lab_type type;
+    const char *only;              /* rungs, as lab_bench_open takes them; NULL: all */
     int64_t n[LAB_SIZES];          /* what is timed; 0: the ladder's own size for the device */
     bool warm;                     /* the tensors may stay in the caches */
     int samples;                   /* of each rung */

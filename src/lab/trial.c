@@ -2,6 +2,7 @@
 
 #include "base/heap.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "base/threads.h"
 #include "check/reference.h"
 
@@ -93,15 +94,41 @@ enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *
     return st;
 }
 
+/* True if one of the words with commas between them is `name`. */
+static bool is_named(const char *words, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = words;; at += strcspn(at, ",") + 1) {
+        if (strcspn(at, ",") == n && !strncmp(at, name, n)) return true;
+        if (!at[strcspn(at, ",")]) return false;
+    }
+}
+
+static enum status choose_rungs(struct lab_bench *b, const char *only)
+{
+    int n, words = 1;
+    const struct lab_rung *all = lab_rungs(b->ladder, &b->device, &n);
+    struct str names = {0};
+    for (int i = 0; i < n; i++) {
+        if (!lab_has_type(&all[i], b->type)) continue;
+        str_printf(&names, "%s%s", *str_text(&names) ? "," : "", all[i].name);
+        if (!only || is_named(only, all[i].name)) b->rung[b->rungs++] = all[i];
+    }
+    for (const char *at = only; at && *at; at++) words += *at == ',';
+    enum status st = ST_OK;
+    if (only && b->rungs != words)
+        st = fail(ST_USAGE, "--rungs takes names of these rungs: %s; found %s", str_text(&names),
+                  only);
+    str_release(&names);
+    return st;
+}
+
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
-                           const struct device *device, enum lab_type type)
+                           const struct device *device, enum lab_type type, const char *only)
 {
     struct device_facts facts;
-    int n;
-    const struct lab_rung *all = lab_rungs(l, device, &n);
     *b = (struct lab_bench){.ladder = l, .device = *device, .type = type};
-    for (int i = 0; i < n; i++)
-        if (lab_has_type(&all[i], type)) b->rung[b->rungs++] = all[i];
+    TRY(choose_rungs(b, only));
     TRY(backend_target(device->backend, device->number, &b->target));
     if (device->backend->devices.describe(device->number, &facts) == ST_OK)
         b->processors = facts.processors;

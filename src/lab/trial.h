@@ -24,8 +24,10 @@ struct lab_bench {
     int processors; /* multiprocessors of a GPU */
 };
 
+/* `only`: names of rungs with commas between them; NULL: all. Names that no rung has are ST_USAGE.
+ */
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
-                           const struct device *device, enum lab_type type);
+                           const struct device *device, enum lab_type type, const char *only);
 void lab_bench_close(struct lab_bench *b);
 /* Appends what the compiler makes of a rung for this GPU: PTX. */
 enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *ret);

@@ -50,7 +50,7 @@ static void test_every_rung_is_right(void **state)
     threads_set(2);
     for (int i = 0; (l = lab_ladder_at(i)); i++) {
         struct lab_bench b;
-        assert_int_equal(lab_bench_open(&b, l, cpu(), LAB_F32), ST_OK);
+        assert_int_equal(lab_bench_open(&b, l, cpu(), LAB_F32, NULL), ST_OK);
         for (int k = 0; k < LAB_ODD && l->odd[k][0]; k++) check_size(&b, l->odd[k]);
         lab_bench_close(&b);
     }

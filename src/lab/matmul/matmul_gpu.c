@@ -71,22 +71,27 @@ static double coalesced(const struct lab_problem *p)
     return p->flops / 2 * (32 + 32 * size_of(p)) / 32 + out_bytes(p);
 }
 
-/* For each k a block reads a column of its tile of A and a row of its tile of B. */
-static double moved_of(const struct lab_problem *p, double rows, double columns)
+/* Tiles of A and B for each tile of C, also those that hang over its edge, and C. */
+static double tile_bytes(const struct lab_problem *p, int rows, int columns)
 {
-    return p->flops / 2 * (1 / rows + 1 / columns) * size_of(p) + out_bytes(p);
+    double blocks = (double)(ceil_div(p->n[0], rows) * ceil_div(p->n[1], columns));
+    return blocks * (rows + columns) * (double)p->n[2] * size_of(p) + out_bytes(p);
 }
 static double moved_32(const struct lab_problem *p)
 {
-    return moved_of(p, 32, 32);
+    return tile_bytes(p, 32, 32);
+}
+static double moved_64(const struct lab_problem *p)
+{
+    return tile_bytes(p, 64, 64);
 }
 static double moved_128(const struct lab_problem *p)
 {
-    return moved_of(p, 128, 128);
+    return tile_bytes(p, 128, 128);
 }
-static double moved_128x256(const struct lab_problem *p)
+static double moved_256(const struct lab_problem *p)
 {
-    return moved_of(p, 128, 256);
+    return tile_bytes(p, 128, 256);
 }
 
 /* Floats that blocks write for rows x columns of C, and that warps read, each once, for their parts
@@ -128,6 +133,52 @@ static double shared_buffers(const struct lab_problem *p)
 
 #define CUDA_CORES (LAB_F32 | LAB_BF16)
 #define SHARED     "loads from shared memory: each sum needs its own element of A"
+
+/* --- tensor cores by mma.sync ----------------------------------------------------------------- */
+
+/* Blocks of 8 warps with tiles of rows x columns, which are `depth` bytes deep along k. */
+static void mma_of(const struct lab_problem *p, int rows, int columns, int depth, int stages,
+                   struct kernel_shape *ret)
+{
+    *ret = (struct kernel_shape){.block = {256, 1, 1},
+                                 .shared_bytes = (int64_t)stages * (rows + columns) * depth};
+    tiles_of(p, rows, columns, ret);
+}
+static void mma_128(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    mma_of(p, 128, 128, 64, 0, ret);
+}
+static void mma_128_two(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    mma_of(p, 128, 128, 64, 2, ret);
+}
+static void mma_128_four(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    mma_of(p, 128, 128, 64, 4, ret);
+}
+/* Blocks are numbered in an order of their own. */
+static void mma_256(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    mma_of(p, 128, 256, 128, 3, ret);
+    ret->grid[0] *= ret->grid[1];
+    ret->grid[1] = 1;
+}
+
+/* Blocks write tiles to shared memory, and each of 8 warps reads the rows and columns of its own
+ * sums: 64 rows, and a quarter of the columns. */
+static double through_warps(const struct lab_problem *p, int columns)
+{
+    double blocks = (double)(ceil_div(p->n[0], 128) * ceil_div(p->n[1], columns));
+    return blocks * (128 + columns + 8 * (64 + columns / 4)) * (double)p->n[2] * size_of(p);
+}
+static double shared_mma_128(const struct lab_problem *p)
+{
+    return through_warps(p, 128);
+}
+static double shared_mma_256(const struct lab_problem *p)
+{
+    return through_warps(p, 256);
+}
 
 /* --- wgmma and TMA (compute capability 9.0) --------------------------------------------------- */
 
@@ -295,23 +346,6 @@ static void turns(const struct lab_problem *p, struct kernel_shape *ret)
     persist(p, ret);
 }
 
-/* Tiles of A and B for each tile of C, and C. */
-static double tile_bytes(const struct lab_problem *p, double rows, double columns)
-{
-    return p->flops / 2 * (1 / rows + 1 / columns) * size_of(p) + out_bytes(p);
-}
-static double moved_64(const struct lab_problem *p)
-{
-    return tile_bytes(p, 64, 64);
-}
-static double moved_128(const struct lab_problem *p)
-{
-    return tile_bytes(p, 128, 128);
-}
-static double moved_256(const struct lab_problem *p)
-{
-    return tile_bytes(p, 128, 256);
-}
 static double moved_padded(const struct lab_problem *p)
 {
     return tile_bytes(p, 128, 256) + copy_bytes(p);
@@ -352,78 +386,85 @@ static double shared_turns(const struct lab_problem *p)
 
 /* --- the rungs -------------------------------------------------------------------------------- */
 
-/* --- tensor cores by mma.sync ----------------------------------------------------------------- */
-
-/* Blocks of 8 warps with tiles of rows x columns, which are `depth` bytes deep along k. */
-static void mma_of(const struct lab_problem *p, int rows, int columns, int depth, int stages,
-                   struct kernel_shape *ret)
-{
-    *ret = (struct kernel_shape){.block = {256, 1, 1},
-                                 .shared_bytes = (int64_t)stages * (rows + columns) * depth};
-    tiles_of(p, rows, columns, ret);
-}
-static void mma_128(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    mma_of(p, 128, 128, 64, 0, ret);
-}
-static void mma_128_two(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    mma_of(p, 128, 128, 64, 2, ret);
-}
-static void mma_128_four(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    mma_of(p, 128, 128, 64, 4, ret);
-}
-/* Blocks are numbered in an order of their own. */
-static void mma_256(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    mma_of(p, 128, 256, 128, 3, ret);
-    ret->grid[0] *= ret->grid[1];
-    ret->grid[1] = 1;
-}
-
-/* Every block reads its rows of A and its columns of B once. */
-static double of_tiles(const struct lab_problem *p, int rows, int columns)
-{
-    double blocks = (double)(ceil_div(p->n[0], rows) * ceil_div(p->n[1], columns));
-    return blocks * (rows + columns) * (double)p->n[2] * size_of(p) + out_bytes(p);
-}
-static double moved_128(const struct lab_problem *p)
-{
-    return of_tiles(p, 128, 128);
-}
-static double moved_256(const struct lab_problem *p)
-{
-    return of_tiles(p, 128, 256);
-}
-/* It writes them to shared memory, and each of its 8 warps reads the rows and columns of its own
- * sums: 64 rows, and a quarter of the columns. */
-static double through_shared(const struct lab_problem *p, int columns)
-{
-    double blocks = (double)(ceil_div(p->n[0], 128) * ceil_div(p->n[1], columns));
-    return blocks * (128 + columns + 8 * (64 + columns / 4)) * (double)p->n[2] * size_of(p);
-}
-static double shared_128(const struct lab_problem *p)
-{
-    return through_shared(p, 128);
-}
-static double shared_256(const struct lab_problem *p)
-{
-    return through_shared(p, 256);
-}
-
-const struct lab_rung lab_matmul_gpu[] = {
-/* The order of the rows is that of the table. clang-format would sort them by name. */
 /* clang-format off */
-#include "lab/matmul/rungs_fp32.h"
-
-#include "lab/matmul/rungs_mma.h"
-
-#include "lab/matmul/rungs_hopper.h"
-    /* clang-format on */
+const struct lab_rung lab_matmul_gpu[] = {
+    {"uncoalesced", "matmul/gpu/01_uncoalesced.cu", .shape = of_32, .types = CUDA_CORES,
+     .moved = uncoalesced, .bound = "sectors of 32 bytes, of which each load uses one element"},
+    {"coalesced", "matmul/gpu/02_coalesced.cu", .shape = of_32, .types = CUDA_CORES,
+     .moved = coalesced, .bound = "loads: an FMA waits for two elements of L1 or L2"},
+    {"tiled", "matmul/gpu/03_tiled.cu", .shape = of_32, .types = CUDA_CORES, .moved = moved_32,
+     .shared = shared_tiled, .bound = "loads from shared memory, more than one for an FMA"},
+    {"coarse 2", "matmul/gpu/04_coarse_1d.cu", .options = "-DFACTOR=2", .shape = of_32_by_2,
+     .types = CUDA_CORES, .moved = moved_32, .shared = shared_coarse_2, .bound = SHARED},
+    {"coarse 4", "matmul/gpu/04_coarse_1d.cu", .options = "-DFACTOR=4", .shape = of_32_by_4,
+     .types = CUDA_CORES, .moved = moved_32, .shared = shared_coarse_4, .bound = SHARED},
+    {"coarse 8", "matmul/gpu/04_coarse_1d.cu", .options = "-DFACTOR=8", .shape = of_32_by_8,
+     .types = CUDA_CORES, .moved = moved_32, .shared = shared_coarse_8, .bound = SHARED},
+    {"coarse 8x8", "matmul/gpu/05_coarse_2d.cu", .shape = of_128, .types = CUDA_CORES,
+     .moved = moved_128, .shared = shared_coarse_8x8,
+     .bound = "instructions beside the FMAs, and warps that wait for the next tiles"},
+    {"vectorized", "matmul/gpu/06_vectorized.cu", .shape = of_128, .types = CUDA_CORES,
+     .moved = moved_128, .shared = shared_coarse_8x8,
+     .bound = "shared memory, and warps that wait for the next tiles",
+     .no_gain = "loads were few beside the FMAs before, and waiting for tiles costs the same"},
+    {"warp tiles", "matmul/gpu/07_warp_tiles.cu", .shape = of_128_by_4_warps, .types = CUDA_CORES,
+     .moved = moved_128, .shared = shared_warps,
+     .bound = "blocks that wait for their next tiles, with too few others to fill the time",
+     .no_gain = "half as many warps hide less of the time that the next tiles take"},
+    {"double buffered", "matmul/gpu/08_double_buffered.cu", .shape = of_128x256, .types = LAB_F32,
+     .arch = 80, .moved = moved_256, .shared = shared_buffers,
+     .bound = "the FMA units, and the registers that feed them"},
+    {"mma", "matmul/gpu/10_mma.cu", .arch = 80, .shape = mma_128, .types = LAB_TF32 | LAB_BF16,
+     .moved = moved_128, .shared = shared_mma_128,
+     .bound = "bank conflicts: each load of an operand takes four turns"},
+    {"ldmatrix", "matmul/gpu/11_ldmatrix.cu", .arch = 80, .shape = mma_128,
+     .types = LAB_TF32 | LAB_BF16, .moved = moved_128, .shared = shared_mma_128,
+     .bound = "the latency of memory, between two barriers"},
+    {"two stages", "matmul/gpu/12_pipelined.cu", .options = "-DSTAGES=2", .arch = 80,
+     .shape = mma_128_two, .types = LAB_TF32 | LAB_BF16, .moved = moved_128,
+     .shared = shared_mma_128,
+     .bound = "the latency of memory, which the time of one tile does not hide"},
+    {"four stages", "matmul/gpu/12_pipelined.cu", .options = "-DSTAGES=4", .arch = 80,
+     .shape = mma_128_four, .types = LAB_TF32 | LAB_BF16, .moved = moved_128,
+     .shared = shared_mma_128,
+     .bound = "shared memory"},
+    {"large tiles", "matmul/gpu/13_warp_tiles.cu", .arch = 80, .shape = mma_256,
+     .types = LAB_TF32 | LAB_BF16, .moved = moved_256, .shared = shared_mma_256,
+     .bound = "mma.sync, which is slower than wgmma on compute capability 9.0"},
+    {"wgmma 64", "matmul/gpu/20_wgmma.cu", .options = "-DCOLUMNS=64", .arch = 90,
+     .types = LAB_BF16, .shape = wgmma_64, .maps = maps_64, .refuses = unaligned,
+     .moved = moved_64, .shared = shared_64,
+     .bound = "shared memory: a wgmma of 64 x 64 reads the 128 bytes a clock that it delivers"},
+    {"wgmma 128", "matmul/gpu/20_wgmma.cu", .options = "-DCOLUMNS=128", .arch = 90,
+     .types = LAB_BF16, .shape = wgmma_128, .maps = maps_128, .refuses = unaligned,
+     .moved = moved_128, .shared = shared_128,
+     .bound = "latency: a block waits for the loads of each step"},
+    {"producer", "matmul/gpu/21_producer.cu", .arch = 90, .types = LAB_BF16, .shape = producer,
+     .maps = maps_128, .refuses = unaligned, .moved = moved_128, .shared = shared_128,
+     .bound = "the only consumer, which waits for its products before it issues the next"},
+    {"two consumers", "matmul/gpu/22_two_consumers.cu", .arch = 90, .types = LAB_BF16 | LAB_TF32,
+     .shape = two_consumers, .maps = maps_256, .refuses = unaligned, .moved = moved_256,
+     .shared = shared_256, .bound = "the begin and the end of blocks, where nothing is multiplied"},
+    {"persistent", "matmul/gpu/23_persistent.cu", .arch = 90, .types = LAB_BF16 | LAB_TF32,
+     .shape = persistent, .maps = maps_256, .refuses = unaligned, .moved = moved_256,
+     .shared = shared_256, .bound = "the stores of C, during which nothing is multiplied"},
+    {"stores", "matmul/gpu/24_stores.cu", .arch = 90, .types = LAB_BF16 | LAB_TF32,
+     .shape = stores, .maps = maps_stores, .refuses = unaligned, .moved = moved_256,
+     .shared = shared_stores, .bound = POWER,
+     .no_gain = "in TF32, stores of the sums fill whole sectors, and a tile takes twice as long"},
+    {"padded", "matmul/gpu/25_padded.cu", .arch = 90, .types = LAB_BF16 | LAB_TF32,
+     .shape = stores, .maps = maps_padded, .scratch = scratch_padded, .before = "matmul_pad",
+     .before_shape = shape_pad, .moved = moved_padded, .shared = shared_stores, .bound = POWER,
+     .no_gain = "rows of this size begin at multiples of 32 bytes, so nothing is copied"},
+    {"turns", "matmul/gpu/26_turns.cu", .arch = 90, .types = LAB_BF16, .shape = turns,
+     .maps = maps_turns, .scratch = scratch_padded, .before = "matmul_pad",
+     .before_shape = shape_pad, .moved = moved_turns, .shared = shared_turns,
+     .bound = POWER ", and by the last round of tiles, which may have few",
+     .no_gain = "tiles of 128 x 256 suit this size better than those of 128 x 192"},
     {"Strobe's own", .variant = "wgmma", .types = LAB_BF16,
      .idea = "the kernel of training, which chooses its tile for the size"},
     {"cuBLASLt", .variant = "cublaslt", .types = LAB_F32 | LAB_TF32 | LAB_BF16, .ceiling = true,
      .idea = "the vendor's library: the fastest of the 8 algorithms that it suggests"},
     {0},
 };
+/* clang-format on */
