@@ -2,11 +2,13 @@
 """Runs the best rungs of `strobe lab` beside PyTorch eager, torch.compile and Triton kernels, all
 on one GPU and on problems of one size, and prints ratios.
 
-usage: compare_lab.py [--strobe=./strobe] [--rounds=5] [--json=FILE]
-Each round runs every ladder of Strobe once, and then the rivals: a rival is a CUDA graph of calls
-that go from one set of tensors to the next, as Strobe's are, so neither host time nor a warm L2
-helps it. A ratio is taken within a round; the median over the rounds is printed with the minimum
-and the maximum. The results of the rivals are checked.
+usage: compare_lab.py [LADDER ...] [--strobe=./strobe] [--rounds=5] [--json=FILE]
+LADDERs are copy, transpose, reduce (all three by default), and matmul: matmuls of several sizes in
+bf16, TF32 and fp32 beside torch.matmul. Each round runs every ladder of Strobe once, and then the
+rivals. A rival of a simple ladder is a CUDA graph of calls that go from one set of tensors to the
+next, as Strobe's are, so neither host time nor a warm L2 helps it. A ratio is taken within a round;
+the median over the rounds is printed with the minimum and the maximum. The results of the rivals
+are checked.
 """
 import argparse
 import json
@@ -14,12 +16,22 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 import torch
 import triton
 import triton.language as tl
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SIMPLE = ["copy", "transpose", "reduce"]
+# Sizes m, n, k. In TF32 the second matrix is (n, k), as nn.Linear has it.
+MATMULS = [("bfloat16", (4096, 4096, 4096)), ("bfloat16", (8192, 8192, 8192)),
+           ("bfloat16", (3000, 5000, 1000)), ("bfloat16", (3001, 5003, 1001)),
+           ("tf32", (4096, 4096, 4096)), ("float32", (4096, 4096, 4096)),
+           ("float32", (3001, 5003, 1001))]
+FAST = {"bfloat16": ["large tiles", "stores", "padded", "turns", "Strobe's own", "cuBLASLt"],
+        "tf32": ["large tiles", "stores", "padded", "cuBLASLt"],
+        "float32": ["coarse 8x8", "double buffered", "cuBLASLt"]}
 LADDERS = {"copy": (1 << 25,), "transpose": (16384, 4096), "reduce": (1 << 26,)}
 SAMPLE_MS = 2
 
@@ -169,6 +181,72 @@ def strobe_rows(strobe, ladder):
     return {r["rung"]: r["ms_median"] for r in rows if r["ms_median"]}
 
 
+class Matmul:
+    """torch.matmul, by events: after a pause (burst), and in the middle of long work."""
+
+    def __init__(self, dtype, size):
+        m, n, k = size
+        self.flops = 2 * m * n * k
+        kind = torch.bfloat16 if dtype == "bfloat16" else torch.float32
+        torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+        a, b = torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
+        b = b.t().contiguous().t() if dtype == "tf32" else b
+        self.a, self.b = a.to(kind), b.to(kind)
+        self.out = torch.empty(m, n, device="cuda", dtype=kind)
+
+    def calls(self, n):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(n):
+            torch.matmul(self.a, self.b, out=self.out)
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) / n
+
+    def burst(self):
+        one = self.calls(3)
+        times = []
+        for _ in range(9):
+            time.sleep(0.1)
+            times.append(self.calls(max(2, int(6 / one))))
+        return statistics.median(times)
+
+    def sustained(self):
+        many = max(4, int(250 / self.calls(3)))
+        self.calls(many)
+        return self.calls(many)
+
+
+def compare_matmuls(strobe, rounds):
+    """One line for each rung, with what torch.matmul takes in the same round."""
+    print(f"{'matmul':30} {'who':16} {'us':>9} {'TFLOP/s':>8}  speed relative to torch.matmul")
+    found = []
+    for dtype, size in MATMULS:
+        torch.cuda.empty_cache()
+        name = dtype + " " + " x ".join(str(n) for n in size)
+        command = [strobe, "lab", "matmul", "--device=cuda", f"--dtype={dtype}", "--json",
+                   "--size=" + "x".join(str(n) for n in size), "--samples=20",
+                   "--rungs=" + ",".join(FAST[dtype])]
+        rival, times = Matmul(dtype, size), []
+        for _ in range(rounds):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+            rows = json.loads(done.stdout)["tables"][0]["rows"]
+            times.append(({r["rung"]: r["ms_median"] for r in rows if r["ms_median"]},
+                          rival.burst(), rival.sustained()))
+        for rung in times[0][0]:
+            ms = statistics.median(t[0][rung] for t in times)
+            ratios = sorted(t[1] / t[0][rung] for t in times)
+            print(f"{name:30} {rung:16} {1e3 * ms:9.1f} {rival.flops / ms * 1e-9:8.1f}  "
+                  f"{statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})")
+        for what, at in (("torch, burst", 1), ("torch, sustained", 2)):
+            ms = statistics.median(t[at] for t in times)
+            print(f"{name:30} {what:16} {1e3 * ms:9.1f} {rival.flops / ms * 1e-9:8.1f}")
+        found.append({"dtype": dtype, "size": size, "rounds": times})
+    return found
+
+
 def bytes_of(ladder):
     n = 4
     for size in LADDERS[ladder]:
@@ -178,6 +256,7 @@ def bytes_of(ladder):
 
 def main():
     a = argparse.ArgumentParser(description="compare the rungs of strobe lab with PyTorch")
+    a.add_argument("ladders", nargs="*", metavar="LADDER", default=SIMPLE)
     a.add_argument("--strobe", default=os.path.join(HERE, "..", "strobe"))
     a.add_argument("--rounds", type=int, default=5)
     a.add_argument("--json")
@@ -186,9 +265,14 @@ def main():
     part = torch.empty(PARTS, device="cuda")
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Triton "
           f"{triton.__version__}, CUDA {torch.version.cuda}; fp32, cold L2, {a.rounds} rounds")
-    print(f"{'ladder':10} {'who':28} {'us':>9} {'GB/s':>7}  Strobe's best rung is")
     found = {}
-    for ladder in LADDERS:
+    if "matmul" in a.ladders:
+        found["matmul"] = compare_matmuls(a.strobe, a.rounds)
+    if set(a.ladders) & set(SIMPLE):
+        print(f"{'ladder':10} {'who':28} {'us':>9} {'GB/s':>7}  Strobe's best rung is")
+    for ladder in a.ladders:
+        if ladder == "matmul":
+            continue
         torch.cuda.empty_cache()
         rivals = [Rival(ladder, name, call) for name, call in rivals_of(ladder).items()]
         rounds = []

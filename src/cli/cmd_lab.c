@@ -92,11 +92,17 @@ struct words {
 
 static const struct lab_ladder *ladder; /* that cmd_lab found */
 
+/* Of the product of all sizes: elements, or products of a matmul. */
+static int64_t most_of_sizes(void)
+{
+    return INT64_C(1) << (ladder->sizes[2] ? 48 : 36);
+}
+
 /* Reads one size, "4096" or "4096x1024": as many numbers as the ladder has sizes. Returns what
  * follows it, a comma or the end; NULL: malformed. */
 static const char *read_one_size(const char *at, int64_t ret[LAB_SIZES])
 {
-    int64_t most = INT64_C(1) << 36; /* of the product */
+    int64_t most = most_of_sizes(); /* of the product */
     for (int i = 0; i < LAB_SIZES && ladder->sizes[i]; i++) {
         char *end;
         long long x = strtoll(at, &end, 10);
@@ -124,12 +130,15 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
     if (*ret_n == LAB_VIEW_SIZES) bytes = (int)strlen(wrong = words);
     const char *const *name = ladder->sizes;
     return fail(ST_USAGE,
-                "--size takes up to %d sizes %s%s%s%s%s of at most 2^36 elements, as in %s; found "
-                "%.*s",
+                "--size takes up to %d sizes %s%s%s%s%s, whose product is at most 2^%d, as in %s; "
+                "found %.*s",
                 LAB_VIEW_SIZES, name[0], name[1] ? "x" : "", name[1] ? name[1] : "",
                 name[1] && name[2] ? "x" : "", name[1] && name[2] ? name[2] : "",
-                name[1] ? "4096x1024,512x512" : "4096,65536", bytes ? bytes : 7,
-                bytes ? wrong : "nothing");
+                name[1] && name[2] ? 48 : 36,
+                !name[1]  ? "4096,65536"
+                : name[2] ? "4096x1024x64,512x512x512"
+                          : "4096x1024,512x512",
+                bytes ? bytes : 7, bytes ? wrong : "nothing");
 }
 
 static enum status read_type(const struct words *w, const struct device *d, enum lab_type *ret)

@@ -7,7 +7,7 @@
 
 /* Lengths in CSS pixels: of a panel with its margins, title and x title; above all; below the
  * legend. */
-enum { WIDTH = 460, HEIGHT = 356, LEFT = 78, RIGHT = 24, TOP = 40, BOTTOM = 44 };
+enum { WIDTH = 460, HEIGHT = 356, LEFT = 86, RIGHT = 24, TOP = 40, BOTTOM = 44 };
 enum { HEAD = 34, FOOT = 36 };
 
 static bool has_x(const struct plot_point *p, bool linear_x)

@@ -194,6 +194,87 @@ static void add_reasons(const struct lab_run *r, struct sheet *s, struct arena *
     }
 }
 
+/* --- roofline --------------------------------------------------------------------------------- */
+
+/* Bytes/s of memory and FLOP/s that no kernel exceeds: what this machine has reached, else the data
+ * sheet and the fastest rung. */
+static void roofs_of(const struct lab_run *r, double *ret_rate, double *ret_flops)
+{
+    const struct lab_options *o = r->options;
+    const struct machine *m = o->machine;
+    struct device_facts f;
+    bool tf32 = r->problem.type == LAB_TF32;
+    const struct machine_peak *peak =
+        m ? machine_peak(m, machine_precision(r->problem.dtype, tf32)) : NULL;
+    const struct machine_copy *copy = m ? machine_copy_large(m) : NULL;
+    *ret_flops = peak ? peak->flops : 0;
+    *ret_rate = copy ? copy->moved : 0;
+    for (int i = 0; i < r->results; i++)
+        if (!r->result[i].left_out)
+            *ret_flops = fmax(*ret_flops, r->problem.flops / r->result[i].time.whole.median * 1e3);
+    if (*ret_rate <= 0 && o->device.backend->devices.describe(o->device.number, &f) == ST_OK)
+        *ret_rate = f.memory_rate;
+}
+
+static void set_dot(struct table *t, int row, const char *name, double intensity, double flops,
+                    struct arena *a)
+{
+    table_set_text(t, row, 0, name);
+    table_set(t, row, 1, 4, intensity, a);
+    table_set(t, row, 2, 4, flops * 1e-9, a);
+}
+
+/* One dot for each rung (Williams, Waterman, Patterson 2009, "Roofline"), and the roofs as a line
+ * of three points. */
+static void add_roofline(const struct lab_run *r, struct sheet *s, struct arena *a)
+{
+    static const struct table_column of_dot[] = {
+        {"rung", "rung", "the kernel", false},
+        {"flop_per_byte", "FLOP per byte asked of L2 (CPU: of the caches below L1), by count",
+         "useful FLOPs / bytes", true},
+        {"gflop_per_s", "GFLOP/s", "useful FLOPs per second", true},
+    };
+    double rate, peak, low = INFINITY, high = 0;
+    int n = 0;
+    for (int i = 0; i < r->results; i++) {
+        const struct lab_result *x = &r->result[i];
+        if (x->left_out || !x->rung->moved || r->problem.flops <= 0) continue;
+        double intensity = r->problem.flops / x->rung->moved(&r->problem);
+        low = fmin(low, intensity);
+        high = fmax(high, intensity);
+        n++;
+    }
+    if (!n) return;
+    roofs_of(r, &rate, &peak);
+    int roofs = rate > 0 ? 3 : 0, row = 0;
+    struct sheet_table *all = sheet_add(s, "roofline", of_dot, COUNT_OF(of_dot), n + roofs, a);
+    all->drawn_only = true;
+    all->chart = (struct sheet_chart){
+        .kind = SHEET_LINES,
+        .title = arena_printf(a,
+                              "%s: FLOP/s over FLOP per byte; above the slope, caches deliver what "
+                              "memory cannot",
+                              r->options->ladder->name),
+        .label = {"rung"},
+        .labels = 1,
+        .x = "flop_per_byte",
+        .y = "gflop_per_s",
+        .unit = SHEET_GFLOP_PER_S};
+    if (roofs) {
+        const char *name = "roof: memory's bandwidth, and the fastest matmul";
+        double ridge = peak / rate;
+        set_dot(&all->table, row++, name, fmin(low, ridge / 2), fmin(low, ridge / 2) * rate, a);
+        set_dot(&all->table, row++, name, ridge, peak, a);
+        set_dot(&all->table, row++, name, fmax(high, 2 * ridge), peak, a);
+    }
+    for (int i = 0; i < r->results; i++) {
+        const struct lab_result *x = &r->result[i];
+        if (x->left_out || !x->rung->moved) continue;
+        set_dot(&all->table, row++, x->rung->name, r->problem.flops / x->rung->moved(&r->problem),
+                r->problem.flops / x->time.whole.median * 1e3, a);
+    }
+}
+
 /* --- sources and samples ---------------------------------------------------------------------- */
 
 static void add_sources(const struct lab_run *r, struct sheet *s, struct arena *a)
@@ -355,6 +436,7 @@ void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sh
         add_notes(r[0], s, a);
     else
         note_sizes(s, r[0], a);
+    if (runs == 1) add_roofline(r[0], s, a);
     add_sources(r[0], s, a);
     add_samples(r, runs, s, a);
 }

@@ -41,6 +41,11 @@ run="env EMU_KERNEL_US=3000 $STROBE lab copy --device=cuda --samples=1 --size=50
 $run | grep -q 'ceiling: the driver.s copy' || fail "no ceiling"
 $run --save=copy.json --json >/dev/null || fail "--save"
 $STROBE report copy.json | grep -q vectorized || fail "no report of the sheet"
+few="$STROBE lab copy --device=cuda --samples=1 --size=500"
+EMU_KERNEL_US=3000 $few '--rungs=stride 8,bulk' --csv | cut -d, -f1 | head -3 | tr '\n' ' ' |
+    grep -qx 'rung stride 8 bulk ' || fail "--rungs"
+expect 2 'takes names of these rungs: stride 32,stride 8,' $few \
+    --rungs=bulk,nothing
 show="$STROBE lab copy --device=cuda --show"
 $show='stride 8' | head -1 | grep -qx '// compiled with -DSTRIDE=8' || fail "no constants"
 expect 2 'no rung nothing on this device; it has stride 32' $show=nothing
@@ -54,7 +59,7 @@ env EMU_KERNEL_US=3000 $STROBE lab copy --device=cuda --samples=1 --size=500 --s
 grep -q "<svg" bars.svg && grep -q vectorized bars.svg || fail "no picture"
 expect 2 'take the path of a file' $STROBE lab copy --device=cuda --save=
 expect 2 'as in 4096x1024' $STROBE lab transpose --device=cuda --size=512
-expect 2 'of at most 2^36 elements' $STROBE lab transpose --device=cpu \
+expect 2 'product is at most 2^36' $STROBE lab transpose --device=cpu \
     --size=4294967296x4294967296
 expect 1 'in the second dimension' $STROBE lab transpose --device=cuda --warm --size=2200000x1
 $STROBE lab copy --device=cpu --show=bulk | grep -q cp.async.bulk || fail "--show of a GPU's rung"

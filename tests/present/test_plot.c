@@ -111,7 +111,7 @@ static void test_values_outside_are_marked(void **state)
         .title = "bytes", .x_title = "T", .unit = CHART_BYTES, .line = &line, .lines = 1};
     plot_print_svg("empty", "", &panel, 1, &s);
     assert_int_equal(count("<circle"), 0);
-    assert_int_equal(count("<path class=\"chart-outside\" d=\"M78.0 346.0l-4 -7h8z\""), 1);
+    assert_int_equal(count("<path class=\"chart-outside\" d=\"M86.0 346.0l-4 -7h8z\""), 1);
     assert_int_equal(count("none, 64: 0 B, outside the chart</title>"), 1);
     assert_int_equal(count("nan"), 0);
     assert_int_equal(count("inf"), 0);

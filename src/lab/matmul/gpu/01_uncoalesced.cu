@@ -3,7 +3,7 @@
  * Each thread multiplies a row of A by a column of B. The threads of a warp have neighbouring rows
  * and the same column, so at each step they read 32 elements of A that are a whole row apart: 32
  * sectors of 32 bytes for 128 bytes that are needed. The element of B is the same for all, one
- * sector. Each fused multiply-add (FMA) waits for two loads, and those of A are served one sector
+ * sector. Each FMA (multiply and add) waits for two loads, and those of A are served one sector
  * after the other: expect about 1 % of what the FMA units can do. */
 #include "device.cuh"
 
