@@ -214,6 +214,15 @@ static void find_ceiling(struct running *r)
     ret->ceiling_ms = bytes / rate * 1e3;
 }
 
+/* Adds why a rung is not faster than the one above, if the times do not show that it is. */
+static const char *with_no_gain(const struct running *r, const struct lab_result *x, const char *s)
+{
+    enum verdict_kind kind = x->previous.verdict.kind;
+    if (kind == VERDICT_NONE || kind == VERDICT_FASTER || !x->rung->no_gain) return s;
+    return arena_printf(r->arena, "%s. Not %sfaster than the rung above: %s", s,
+                        kind == VERDICT_UNCERTAIN ? "clearly " : "", x->rung->no_gain);
+}
+
 /* "its FLOPs need 31 % of its time ..., shared memory 84 %; limited by ..." Shared memory moves 128
  * bytes a clock in each multiprocessor, at the clock of the data sheet; the peak is the machine's
  * record. */
@@ -241,11 +250,7 @@ static const char *why_slow(const struct running *r, const struct lab_result *x)
                              ms);
     if (rung->bound)
         s = arena_printf(r->arena, "%s%slimited by %s", s, *s ? "; " : "", rung->bound);
-    enum verdict_kind kind = x->previous.verdict.kind;
-    if ((kind == VERDICT_SAME || kind == VERDICT_SLOWER) && rung->no_gain)
-        s = arena_printf(r->arena, "%s%sNot faster than the rung above: %s", s, *s ? ". " : "",
-                         rung->no_gain);
-    return *s ? s : NULL;
+    return *s ? with_no_gain(r, x, s) : NULL;
 }
 
 /* "moves 8 times the useful bytes, which takes 94 % of its time at the ceiling's bandwidth; ..."
@@ -277,10 +282,7 @@ static const char *why(const struct running *r, const struct lab_result *x)
                          "is %s",
                          s, 100 * share,
                          rung->bound ? rung->bound : "not explained: its row names no other limit");
-    enum verdict_kind kind = x->previous.verdict.kind;
-    if ((kind == VERDICT_SAME || kind == VERDICT_SLOWER) && rung->no_gain)
-        s = arena_printf(r->arena, "%s. Not faster than the rung above: %s", s, rung->no_gain);
-    return s;
+    return with_no_gain(r, x, s);
 }
 
 static void conclude(struct running *r)
