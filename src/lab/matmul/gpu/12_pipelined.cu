@@ -5,7 +5,7 @@
  * a block can ask for tiles ahead of time. There is room for STAGES tiles: one is multiplied, the
  * others are on their way. With two stages, the latency of memory must fit into the time of one
  * tile; with four it may take three.
- * One barrier per tile suffices. After it the tile is there for all warps, and no warp reads the one
+ * One barrier per tile suffices. After it the tile is there for all warps, and none reads the one
  * before any more, so the next copy can take its place. Each turn commits a group of copies, at the
  * end an empty one; so the right thing to wait for is always "all but the last STAGES - 2 groups".
  * What is left is shared memory: to keep mma.sync busy on an H100, warps of 64 x 32 sums would need
