@@ -62,6 +62,11 @@ static enum status read_config(struct config *c, const struct request *r, struct
 {
     char **word = ARENA_NEW(a, char *, r->words + 1);
     int words = 0;
+    if (r->run >= 0 && !file_exists(arena_printf(a, "%s/config.conf", r->word[r->run])))
+        return fail(ST_USAGE,
+                    "%s is no run: it has no config.conf; to begin with the weights of a model, "
+                    "name it after CONFIG: strobe train CONFIG --init_from=%s",
+                    r->word[r->run], shell_word(r->word[r->run], a));
     if (r->run >= 0) word[words++] = arena_printf(a, "--out_dir=%s", r->word[r->run]);
     for (int i = 0; i < r->words; i++)
         word[words++] = i == r->run ? arena_printf(a, "%s/config.conf", r->word[i]) : r->word[i];
@@ -303,6 +308,11 @@ static enum status run_request(const struct request *r, struct arena *a)
         return fail(ST_USAGE,
                     "--overwrite and --init_from=resume contradict each other; leave one out");
     if (continues) return continue_run(&t, r, &c, a);
+    if (r->run >= 0 && !strcmp(c.train.init_from, INIT_SCRATCH) &&
+        strcmp(c.train.out_dir, r->word[r->run]) != 0)
+        log_info("a new run with the keys of %s and new weights; to begin with its weights, add "
+                 "--init_from=%s\n",
+                 r->word[r->run], shell_word(r->word[r->run], a));
     TRY(trainer_claim(&t, c.train.out_dir, resume, r->overwrite, a));
     return train(&t, r, &c, a);
 }

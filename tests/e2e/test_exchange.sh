@@ -7,7 +7,9 @@ quiet() { "$STROBE" "$@" >log 2>&1 || fail "$*: $(cat log)"; }
 train() { quiet train tiny.conf --max_iters=50 "$@"; }
 weights() { sha256sum <"$1/model.safetensors"; }
 printf '0 1 2 3 1 4 5 0 2' >ids
-logits() { "$STROBE" eval "$1" --ids=ids --logits="$2" 2>/dev/null || fail "logits of $1"; }
+logits() {
+    "$STROBE" eval "$1" --dtype=float32 --ids=ids --logits="$2" 2>/dev/null || fail "logits of $1"
+}
 
 # A fork goes on where the run ended, with its optimizer's state and its batches.
 train --bias=true --out_dir=whole
@@ -78,6 +80,9 @@ cmp exports/whole-hf/model.safetensors again/model.safetensors || fail "a round 
 expect 2 'exists already' "$STROBE" export whole --to=hf
 expect 2 '--to takes hf, nanogpt' "$STROBE" export whole --to=gguf
 quiet export fork --to=hf --out=plain
+expect 2 'strobe train CONFIG --init_from=plain' "$STROBE" train plain
+expect 0 'a new run with the keys of whole and new weights; to begin with its weights, add --init' \
+    env STROBE_LOG=info "$STROBE" train whole --out_dir=anew --max_iters=1
 train --bias=false --gelu=tanh --out_dir=bare
 quiet export bare --to=hf
 grep -q '"activation_function": "gelu_new"' exports/bare-hf/config.json || fail "gelu"
