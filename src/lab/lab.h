@@ -27,6 +27,7 @@ struct lab_problem {
     enum dtype out_dtype;   /* of the output; it is set to dtype before the ladder sees it */
     int64_t in[LAB_INPUTS]; /* elements of each input; 0: there is no such input */
     int64_t out;            /* elements of the output */
+    int64_t columns;        /* of it, if it is a matrix; 0: it is none */
     double bytes, flops;    /* that a solution cannot do without: each input and output once */
 };
 

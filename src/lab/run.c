@@ -53,13 +53,15 @@ static enum status check_rung(struct running *r, const struct lab_trial *t, int 
 {
     struct lab_result *x = &r->ret->result[i];
     double error, most = r->bench.ladder->tolerance(&t->problem);
-    enum status st = lab_trial_check(t, i, set, &error);
+    const char *where = "";
+    enum status st = lab_trial_check(t, i, set, &error, &where, r->arena);
     if (st != ST_OK) return fail_in(st, "%s", x->rung->name);
     if (isnan(x->error) || error > x->error) x->error = error;
     if (error <= most || x->wrong) return ST_OK;
     x->wrong = true;
-    x->left_out = arena_printf(r->arena, "wrong at %s: error %.2g, at most %.2g allowed",
-                               size_text(r->bench.ladder, t->problem.n, r->arena), error, most);
+    x->left_out =
+        arena_printf(r->arena, "wrong at %s: error %.2g, at most %.2g allowed; %s",
+                     size_text(r->bench.ladder, t->problem.n, r->arena), error, most, where);
     r->ret->wrong++;
     return ST_OK;
 }

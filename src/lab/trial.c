@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/threads.h"
 #include "check/reference.h"
+#include "lab/wrong.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -365,21 +366,26 @@ enum status lab_trial_start(const struct lab_trial *t, int rung, int set)
     return ST_OK;
 }
 
-/* Infinite if the guard after the output was written to. */
-static double error_of(const struct lab_trial *t, const double *y, const unsigned char *guard)
+static bool is_guarded(const unsigned char *guard)
+{
+    for (int i = 0; i < GUARD; i++)
+        if (guard[i] != POISON) return false;
+    return true;
+}
+
+static double error_of(const struct lab_trial *t, const double *y)
 {
     double sum = 0;
     for (int64_t i = 0; i < t->problem.out; i++) {
         double off = y[i] - t->expected[i];
         sum += off * off;
     }
-    for (int i = 0; i < GUARD; i++)
-        if (guard[i] != POISON) return INFINITY;
     if (!isfinite(sum)) return INFINITY;
     return sum == 0 ? 0 : t->norm > 0 ? sqrt(sum) / t->norm : INFINITY;
 }
 
-enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double *ret_error)
+enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double *ret_error,
+                            const char **ret_where, struct arena *a)
 {
     const struct lab_bench *b = t->bench;
     const struct backend *backend = b->device.backend;
@@ -394,7 +400,12 @@ enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double
     TRY_OUT(st, backend->memory.download(b->context, y, t->out[set], bytes + GUARD));
     TRY_OUT(st, backend->stream.sync(b->context));
     TRY_OUT(st, reference_convert(exact, DT_F64, y, p->out_dtype, p->out));
-    *ret_error = error_of(t, exact, y + bytes);
+    *ret_error = is_guarded(y + bytes) ? error_of(t, exact) : INFINITY;
+    double allowed = b->ladder->tolerance(p);
+    if (!is_guarded(y + bytes))
+        *ret_where = "it wrote after the end of the output";
+    else if (!(*ret_error <= allowed))
+        *ret_where = lab_wrong_words(p, exact, t->expected, t->norm, allowed, a);
 out:
     arena_release(&scratch);
     return st;

@@ -67,7 +67,8 @@ void lab_trial_close(struct lab_trial *t);
 enum status lab_trial_start(const struct lab_trial *t, int rung, int set);
 /* Poisons the output of set `set` and what follows it, runs the rung and waits; *ret_error: of the
  * output, relative to its solution, by norm; infinite for a NaN, or if the rung wrote beyond the
- * output. */
-enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double *ret_error);
+ * output. Beyond what the ladder allows, *ret_where says where, in `a`. */
+enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double *ret_error,
+                            const char **ret_where, struct arena *a);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/threads.h"
 #include "lab/run.h"
+#include "lab/wrong.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -31,12 +32,13 @@ static void check_size(const struct lab_bench *b, const int64_t n[LAB_SIZES])
         if (isa_check((enum isa)isa, isa_widest()) != ST_OK) continue;
         assert_int_equal(isa_limit((enum isa)isa), ST_OK);
         for (int r = 0; r < b->rungs; r++) {
+            const char *where = "";
             double error, most = b->ladder->tolerance(&t.problem);
             if (b->rung[r].variant) continue; /* src/check has them */
-            assert_int_equal(lab_trial_check(&t, r, 0, &error), ST_OK);
+            assert_int_equal(lab_trial_check(&t, r, 0, &error, &where, &t.arena), ST_OK);
             if (!(error <= most))
-                fail_msg("%s %s (%s), %lld: error %g, allowed %g", b->ladder->name, b->rung[r].name,
-                         isa_words[isa], (long long)n[0], error, most);
+                fail_msg("%s %s (%s), %lld: error %g, allowed %g; %s", b->ladder->name,
+                         b->rung[r].name, isa_words[isa], (long long)n[0], error, most, where);
         }
     }
     assert_int_equal(isa_limit(ISA_AUTO), ST_OK);
@@ -178,6 +180,11 @@ static void test_wrong_rungs_get_no_time(void **state)
     }
     assert_int_equal(r.wrong, 5);
     assert_non_null(strstr(r.result[1].left_out, "n 1:")); /* the first size that shows it */
+    assert_non_null(strstr(r.result[1].left_out, "; element 0 is "));
+    assert_non_null(strstr(r.result[1].left_out, "1 of 1 elements are wrong"));
+    assert_non_null(
+        strstr(r.result[2].left_out, "element 0 is NaN, perhaps never written, instead of "));
+    assert_non_null(strstr(r.result[3].left_out, "it wrote after the end of the output"));
     assert_true(isinf(r.result[2].error) && isinf(r.result[3].error));
     assert_non_null(strstr(r.result[4].left_out, "n 5000:"));
     assert_true(r.result[5].time.taken > 0); /* it was right before the timing, not after it */
@@ -237,6 +244,33 @@ static void test_calls_go_through_all_sets(void **state)
     arena_release(&a);
 }
 
+/* Four rows of five, of which the last two columns of the last two rows are wrong. */
+static void test_words_say_where(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    double expected[20], y[20];
+    for (int i = 0; i < 20; i++) y[i] = expected[i] = i;
+    y[13] = y[14] = y[18] = 0;
+    y[19] = NAN;
+    struct lab_problem p = {.out = 20, .columns = 5};
+    assert_string_equal(lab_wrong_words(&p, y, expected, 1, 0, &a),
+                        "row 2, column 3 is 0 instead of 13; 4 of 20 elements are wrong, all in "
+                        "rows from 2 on, all in columns from 3 on: is the last tile guarded?");
+    p.columns = 0;
+    assert_string_equal(lab_wrong_words(&p, y, expected, 1, 0, &a),
+                        "element 13 is 0 instead of 13; 4 of 20 elements are wrong, all in "
+                        "elements from 13 on: is the last tile guarded?");
+    memcpy(y, expected, sizeof y);
+    y[3] += 0.1;
+    assert_string_equal(lab_wrong_words(&p, y, expected, 50, 0.01, &a),
+                        "no single element stands out: all are a little off");
+    y[3] += 1;
+    assert_string_equal(lab_wrong_words(&p, y, expected, 50, 0.01, &a),
+                        "element 3 is 4.1 instead of 3; 1 of 20 elements are wrong");
+    arena_release(&a);
+}
+
 /* Ratios by hand: a rung half way, by ratios, between the first and the ceiling. */
 static void test_ceiling_is_the_faster_of_two(void **state)
 {
@@ -261,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_every_rung_is_right),
         cmocka_unit_test(test_files_begin_with_their_idea),
         cmocka_unit_test(test_wrong_rungs_get_no_time),
+        cmocka_unit_test(test_words_say_where),
         cmocka_unit_test(test_impossible_times),
         cmocka_unit_test(test_calls_go_through_all_sets),
         cmocka_unit_test(test_ceiling_is_the_faster_of_two),

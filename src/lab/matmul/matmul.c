@@ -14,6 +14,7 @@ static void problem(struct lab_problem *p)
     p->in[0] = m * k;
     p->in[1] = k * n;
     p->out = m * n;
+    p->columns = n;
     p->bytes = (double)(p->in[0] + p->in[1] + p->out) * (double)dtype_size(p->dtype);
     p->flops = 2.0 * (double)m * (double)n * (double)k;
 }

@@ -6,6 +6,7 @@
 static void problem(struct lab_problem *p)
 {
     p->in[0] = p->out = p->n[0] * p->n[1];
+    p->columns = p->n[0];
     p->bytes = 2.0 * (double)p->out * (double)dtype_size(p->dtype);
 }
 

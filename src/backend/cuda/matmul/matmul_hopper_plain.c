@@ -48,7 +48,7 @@ static int64_t tile_bytes(const struct tiling *t)
 static int panels_of(const struct tiling *t, const struct matmul *p)
 {
     if (p->out == DT_F32) return 0;
-    return t == &tilings[WIDE] ? 4 : t == &tilings[NARROW] || t == &tilings[WIDEST] ? 2 : 1;
+    return t == &tilings[WIDE] || t == &tilings[WIDEST] ? 4 : t == &tilings[NARROW] ? 2 : 1;
 }
 
 static int64_t panel_bytes(const struct tiling *t, const struct matmul *p)
