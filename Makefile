@@ -230,8 +230,8 @@ kernel_list = $(foreach f,$(1),F($(notdir $(patsubst %/,%,$(dir $(f)))),$(basena
 $(BUILD)/src/backend/cuda/runtime/texts.o: DEFINES := '-DTEXTS(F)=$(call kernel_list,$(KERNELS))' \
                                                      '-DHEADERS(F)=$(call kernel_list,$(KERNEL_HEADERS))'
 $(BUILD)/src/backend/cuda/runtime/texts.o: $(KERNELS) $(KERNEL_HEADERS)
-# The rungs of ladders, for --show and for GPUs: F(ladder, device, name, ending).
-RUNG_FILES := $(sort $(wildcard src/lab/*/cpu/*.c src/lab/*/gpu/*.cu))
+# The rungs of ladders and their headers, for --show and for GPUs: F(ladder, device, name, ending).
+RUNG_FILES := $(sort $(wildcard src/lab/*/cpu/*.[ch] src/lab/*/gpu/*.cu))
 rung_words = $(subst ., ,$(subst /, ,$(1:src/lab/%=%)))
 rung_list = $(foreach f,$(RUNG_FILES),F($(word 1,$(call rung_words,$(f))),$(word 2,$(call rung_words,$(f))),$(word 3,$(call rung_words,$(f))),$(word 4,$(call rung_words,$(f)))))
 $(BUILD)/src/lab/ladders.o: DEFINES = '-DRUNGS(F)=$(rung_list)'

@@ -92,17 +92,17 @@ struct words {
 
 static const struct lab_ladder *ladder; /* that cmd_lab found */
 
-/* Of the product of all sizes: elements, or products of a matmul. */
-static int64_t most_of_sizes(void)
+/* The product of a ladder's sizes is at most 2 to this power. */
+static int exponent_of_sizes(void)
 {
-    return INT64_C(1) << (ladder->sizes[2] ? 48 : 36);
+    return ladder->sizes[1] && ladder->sizes[2] ? 48 : 36;
 }
 
 /* Reads one size, "4096" or "4096x1024": as many numbers as the ladder has sizes. Returns what
  * follows it, a comma or the end; NULL: malformed. */
 static const char *read_one_size(const char *at, int64_t ret[LAB_SIZES])
 {
-    int64_t most = most_of_sizes(); /* of the product */
+    int64_t most = INT64_C(1) << exponent_of_sizes(); /* of the product */
     for (int i = 0; i < LAB_SIZES && ladder->sizes[i]; i++) {
         char *end;
         long long x = strtoll(at, &end, 10);
@@ -129,16 +129,16 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
     int bytes = (int)strcspn(wrong, ",");
     if (*ret_n == LAB_VIEW_SIZES) bytes = (int)strlen(wrong = words);
     const char *const *name = ladder->sizes;
-    return fail(ST_USAGE,
-                "--size takes up to %d sizes %s%s%s%s%s, whose product is at most 2^%d, as in %s; "
-                "found %.*s",
-                LAB_VIEW_SIZES, name[0], name[1] ? "x" : "", name[1] ? name[1] : "",
-                name[1] && name[2] ? "x" : "", name[1] && name[2] ? name[2] : "",
-                name[1] && name[2] ? 48 : 36,
-                !name[1]  ? "4096,65536"
-                : name[2] ? "4096x1024x64,512x512x512"
-                          : "4096x1024,512x512",
-                bytes ? bytes : 7, bytes ? wrong : "nothing");
+    return fail(
+        ST_USAGE,
+        "--size takes up to %d sizes %s%s%s%s%s, each with a product of at most 2^%d, as in "
+        "%s; found %.*s",
+        LAB_VIEW_SIZES, name[0], name[1] ? "x" : "", name[1] ? name[1] : "",
+        name[1] && name[2] ? "x" : "", name[1] && name[2] ? name[2] : "", exponent_of_sizes(),
+        !name[1]  ? "4096,65536"
+        : name[2] ? "4096x1024x64,512x512x512"
+                  : "4096x1024,512x512",
+        bytes ? bytes : 7, bytes ? wrong : "nothing");
 }
 
 static enum status read_type(const struct words *w, const struct device *d, enum lab_type *ret)
@@ -198,6 +198,9 @@ static enum status show_rung(const struct words *w, const struct device *d)
         return fail(ST_UNSUPPORTED, "%s has no file to show: it is %s", r[i].name, r[i].idea);
     if (r[i].options) str_printf(&s, "// compiled with %s\n", r[i].options);
     str_append_bytes(&s, source, bytes);
+    const char *path, *text;
+    for (int k = 0; lab_header(&r[i], k, &path, &text); k++)
+        str_printf(&s, "\n/* --- src/lab/%s --- */\n\n%s", path, text);
     command_print(&s);
     return ST_OK;
 }
@@ -370,10 +373,11 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
     const struct opt options[] = {
         DEVICE_OPTION(&w.device),
         {"size", OPT_TEXT, &w.sizes, "N,N,...",
-         "sizes of the problem, as 4096 or 4096x1024; several make curves (default: the table "
-         "names it)"},
+         "sizes of the problem, as 4096, 4096x1024 (rows x columns) or 512x512x512 (m x n x k); "
+         "several make curves (default: the table names it)"},
         {"dtype", OPT_TEXT, &w.dtype, "NAME",
-         "float32 or, on a GPU, bfloat16 or (matmul) tf32 (float32; matmul on a GPU: bfloat16)"},
+         "float32 or, on a GPU, bfloat16; of matmul on a GPU also tf32 (float32; matmul on a GPU: "
+         "bfloat16)"},
         {"rungs", OPT_TEXT, &w.rungs, "NAME,...", "run only these (all)"},
         {"warm", OPT_FLAG, &w.warm, NULL, "leave the data in the caches from call to call"},
         {"show", OPT_TEXT, &w.show, "RUNG", "print the file of a rung, and run nothing"},

@@ -55,10 +55,11 @@ struct lab_rung {
     const char *name; /* "vectorized" */
     const char *file; /* below src/lab: "copy/gpu/03_vectorized.cu"; NULL: see `variant` */
     /* Not a file, but the row of that name of the backend's table for the ladder's operator, such
-     * as that of a library; and what the table says of it. */
-    const char *variant, *idea;
-    bool ceiling;   /* its time is the ceiling of the ladder */
-    unsigned types; /* the enum lab_type that it supports; 0: LAB_F32 and LAB_BF16 */
+     * as that of a library. */
+    const char *variant;
+    const char *idea; /* what the table says of it; NULL: what its file says (lab_idea) */
+    bool ceiling;     /* its time is the ceiling of the ladder */
+    unsigned types;   /* the enum lab_type that it supports; 0: LAB_F32 and LAB_BF16 */
     /* Why it cannot solve a problem of this size; NULL: it can. The function may be NULL. */
     const char *(*refuses)(const struct lab_problem *p);
     const char *options; /* of a GPU: constants beside ELEMENT, "-DSTRIDE=32"; NULL: none */
@@ -78,14 +79,18 @@ struct lab_rung {
     bool zeroed; /* the output is set to zero before each call, as part of it */
     /* Bytes that move between memory and caches, as the rung touches memory: whole sectors or
      * lines, and on a CPU the lines that a store reads first. NULL: as many as the problem needs.
-     * Of a problem with FLOPs: what threads ask of L2, or a core of its own caches, by count. */
+     * Of a problem with FLOPs, by count: what warps move to and from global memory, in sectors of
+     * 32 bytes, before any cache; of a CPU, lines that move to and from L1. */
     double (*moved)(const struct lab_problem *p);
     /* Of a GPU: bytes written to shared memory and read from it, by count; a word that several
      * lanes of a warp read at once counts once. NULL: none. */
     double (*shared)(const struct lab_problem *p);
     const char
         *bound; /* what keeps it from the ceiling if not memory: "the latency of an addition" */
-    const char *no_gain; /* why it need not be faster than the rung before, where it is not */
+    /* Why it need not be faster than the rung before, where it is not; and the problems for which
+     * that is the reason (NULL: all). */
+    const char *no_gain;
+    bool (*no_gain_at)(const struct lab_problem *p);
 };
 
 struct lab_ladder {
@@ -96,7 +101,8 @@ struct lab_ladder {
     unsigned types; /* on a GPU; 0: LAB_F32 and LAB_BF16. On a CPU there is only LAB_F32. */
     int64_t odd[LAB_ODD][LAB_SIZES]; /* what is only checked; ends with 0 */
     void (*problem)(struct lab_problem *p);
-    /* The solution in double precision. Returns what errors are relative to, such as its norm. */
+    /* The solution in double precision. Returns what errors are relative to, such as its norm. May
+     * end early, with any result, after Ctrl-C (base/interrupt.h). */
     double (*reference)(const struct lab_problem *p, const double *const *in, double *out);
     double (*tolerance)(const struct lab_problem *p); /* of the error, relative, by norm */
     /* The problem as a call of an operator, for rungs with a `variant`. */
@@ -118,6 +124,9 @@ const char *lab_type_name(enum lab_type type);
 /* The source of a rung, and the first line of its comment, "16 bytes per thread". A rung without a
  * file has no source: NULL. */
 const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes);
+/* A header of a ladder's folder that the source includes, the i-th of all, also of those that its
+ * headers include: its path below src and its text. False after the last. */
+bool lab_header(const struct lab_rung *r, int i, const char **ret_path, const char **ret_text);
 const char *lab_idea(const struct lab_rung *r, char *buffer, int bytes);
 /* The function of a rung for this processor and its limit (base/isa.h). */
 lab_fn lab_function(const struct lab_rung *r);

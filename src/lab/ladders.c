@@ -62,22 +62,50 @@ static const struct {
     const char *path, *first, *last;
 } sources[] = {RUNGS(ROW)};
 
+static int index_of(const char *path, int64_t bytes)
+{
+    for (int i = 0; i < COUNT_OF(sources); i++)
+        if ((int64_t)strlen(sources[i].path) == bytes &&
+            !strncmp(sources[i].path, path, (size_t)bytes))
+            return i;
+    return -1;
+}
+
 const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes)
 {
     *ret_bytes = 0;
     if (!r->file) return NULL;
-    for (int i = 0; i < COUNT_OF(sources); i++) {
-        if (strcmp(sources[i].path, r->file)) continue;
-        *ret_bytes = sources[i].last - sources[i].first;
-        return sources[i].first;
-    }
-    BUG_IF(true, "no file src/lab/%s", r->file);
+    int i = index_of(r->file, (int64_t)strlen(r->file));
+    BUG_IF(i < 0, "no file src/lab/%s", r->file);
+    *ret_bytes = sources[i].last - sources[i].first;
+    return sources[i].first;
+}
+
+bool lab_header(const struct lab_rung *r, int i, const char **ret_path, const char **ret_text)
+{
+    static const char include[] = "#include \"lab/";
+    enum { MOST = 16 };
+    int found[MOST], n = 0;
+    int64_t bytes;
+    const char *text = lab_source(r, &bytes);
+    for (int next = 0; text; text = next < n ? sources[found[next++]].first : NULL)
+        for (const char *at = text; (at = strstr(at, include)) && n < MOST;) {
+            at += sizeof include - 1;
+            int header = index_of(at, (int64_t)strcspn(at, "\""));
+            bool known = header < 0;
+            for (int k = 0; k < n; k++) known |= found[k] == header;
+            if (!known) found[n++] = header;
+        }
+    if (i >= n) return false;
+    *ret_path = sources[found[i]].path;
+    *ret_text = sources[found[i]].first;
+    return true;
 }
 
 const char *lab_idea(const struct lab_rung *r, char *buffer, int bytes)
 {
     int64_t size;
-    if (!r->file) {
+    if (r->idea) {
         snprintf(buffer, (size_t)bytes, "%s", r->idea);
         return buffer;
     }

@@ -56,8 +56,10 @@ static enum status check_rung(struct running *r, const struct lab_trial *t, int 
     const char *where = "";
     enum status st = lab_trial_check(t, i, set, &error, &where, r->arena);
     if (st != ST_OK) return fail_in(st, "%s", x->rung->name);
-    if (isnan(x->error) || error > x->error) x->error = error;
+    bool timed = t == &r->trial;
+    if (timed && !x->wrong && (isnan(x->error) || error > x->error)) x->error = error;
     if (error <= most || x->wrong) return ST_OK;
+    x->error = error;
     x->wrong = true;
     x->left_out =
         arena_printf(r->arena, "wrong at %s: error %.2g, at most %.2g allowed; %s",
@@ -216,20 +218,35 @@ static void find_ceiling(struct running *r)
     ret->ceiling_ms = bytes / rate * 1e3;
 }
 
-/* Adds why a rung is not faster than the one above, if the times do not show that it is. */
-static const char *with_no_gain(const struct running *r, const struct lab_result *x, const char *s)
+/* The result before x that has a time is of the rung before it in the whole ladder. */
+static bool is_next(const struct running *r, const struct lab_result *x)
 {
-    enum verdict_kind kind = x->previous.verdict.kind;
-    if (kind == VERDICT_NONE || kind == VERDICT_FASTER || !x->rung->no_gain) return s;
-    return arena_printf(r->arena, "%s. Not %sfaster than the rung above: %s", s,
-                        kind == VERDICT_UNCERTAIN ? "clearly " : "", x->rung->no_gain);
+    int n;
+    const struct lab_rung *all = lab_rungs(r->o->ladder, &r->o->device, &n), *before = NULL;
+    for (int i = 0; i < n && strcmp(all[i].name, x->rung->name) != 0; i++)
+        if (lab_has_type(&all[i], r->o->type)) before = &all[i];
+    const struct lab_result *y = x - 1;
+    while (y > r->ret->result && y->left_out) y--;
+    return before && !strcmp(y->rung->name, before->name);
 }
 
-/* "its FLOPs need 31 % of its time ..., shared memory 84 %; limited by ..." Shared memory moves 128
- * bytes a clock in each multiprocessor, at the clock of the data sheet; the peak is the machine's
- * record. */
+/* Adds why a rung is not faster than the one before it in the ladder, if it is not. */
+static const char *with_no_gain(const struct running *r, const struct lab_result *x, const char *s)
+{
+    const struct lab_rung *rung = x->rung;
+    const struct verdict *v = &x->previous.verdict;
+    bool gains = v->kind == VERDICT_NONE || v->kind == VERDICT_FASTER || v->speed > VERDICT_LEAST;
+    if (gains || !rung->no_gain || !is_next(r, x)) return s;
+    if (rung->no_gain_at && !rung->no_gain_at(&r->ret->problem)) return s;
+    return arena_printf(r->arena, "%s. Not faster than the rung above: %s", s, rung->no_gain);
+}
+
+/* "its FLOPs would take 31 % of its time ..., its traffic through shared memory 84 %; limited by
+ * ..." Shared memory moves 128 bytes a clock in each multiprocessor, at the clock of the data
+ * sheet; the best rate is the machine's record, of all threads. */
 static const char *why_slow(const struct running *r, const struct lab_result *x)
 {
+    static const double LEAST_FLOPS = 1e8; /* smaller ones are over before the limit counts */
     enum { SHARED_RATE = 128 };
     const struct lab_rung *rung = x->rung;
     const struct lab_problem *p = &r->ret->problem;
@@ -240,16 +257,16 @@ static const char *why_slow(const struct running *r, const struct lab_result *x)
     struct device_facts f = {0};
     double ms = x->time.whole.median;
     const char *s = "";
-    if (rung->variant) return NULL;
+    if (rung->variant || p->flops < LEAST_FLOPS) return NULL;
     bool known = r->o->device.backend->devices.describe(r->o->device.number, &f) == ST_OK;
     if (peak)
         s = arena_printf(r->arena,
-                         "its FLOPs need %.3g %% of its time at the record of this machine",
+                         "its FLOPs would take %.3g %% of its time at this machine's best rate",
                          100 * p->flops / peak->flops * 1e3 / ms);
     if (rung->shared && known && f.clock_mhz > 0)
-        s = arena_printf(r->arena, "%s%sshared memory %.3g %%", s, *s ? ", " : "its bytes need of ",
-                         100 * rung->shared(p) / (SHARED_RATE * f.processors * f.clock_mhz * 1e3) /
-                             ms);
+        s = arena_printf(
+            r->arena, "%s%s traffic through shared memory %.3g %%", s, *s ? ", its" : "its",
+            100 * rung->shared(p) / (SHARED_RATE * f.processors * f.clock_mhz * 1e3) / ms);
     if (rung->bound)
         s = arena_printf(r->arena, "%s%slimited by %s", s, *s ? "; " : "", rung->bound);
     return *s ? with_no_gain(r, x, s) : NULL;
@@ -335,13 +352,14 @@ static void choose_sets(const struct running *r)
     r->ret->cold = f.cache_bytes > 0 && r->ret->sets == sets;
 }
 
-/* Bytes of the host while the inputs are made: floats, the inputs in their type and as doubles, the
- * solution; checks then need less. */
+/* Bytes of the host while the inputs are made: floats, the inputs in their type and as doubles,
+ * which the solution may copy, and the solution; checks then need less. */
 static double host_bytes(const struct lab_problem *p)
 {
     double inputs = 0;
     for (int i = 0; i < LAB_INPUTS; i++) inputs += (double)p->in[i];
-    double of_input = (double)sizeof(float) + (double)dtype_size(p->dtype) + (double)sizeof(double);
+    double of_input =
+        (double)sizeof(float) + (double)dtype_size(p->dtype) + 2 * (double)sizeof(double);
     return inputs * of_input + (double)p->out * 3 * (double)sizeof(double);
 }
 
@@ -355,13 +373,29 @@ static enum status check_fits(const struct running *r, const char *where, double
                 needed / (1 << 30), where, (double)free / (1 << 30));
 }
 
+/* Scratch of the rungs, and what measuring variants of the operator takes meanwhile. */
+static double extra_bytes(const struct running *r)
+{
+    enum { TUNED = 2 };
+    const struct lab_problem *p = &r->ret->problem;
+    int64_t scratch = 0;
+    bool tunes = false;
+    for (int i = 0; i < r->bench.rungs; i++) {
+        const struct lab_rung *rung = &r->bench.rung[i];
+        if (rung->scratch) scratch = max_i64(scratch, rung->scratch(p, (int)threads_count()));
+        tunes |= rung->variant && r->o->device.backend->kernels.tune;
+    }
+    return (double)scratch + (tunes ? TUNED * (double)lab_set_bytes(p) : 0);
+}
+
 /* A sentence before memory is taken. */
 static enum status check_room(const struct running *r)
 {
     const struct device *d = &r->o->device;
     double host = host_bytes(&r->ret->problem);
     double device =
-        (double)r->ret->sets * ((double)lab_set_bytes(&r->ret->problem) + (double)r->copied * 2);
+        (double)r->ret->sets * ((double)lab_set_bytes(&r->ret->problem) + (double)r->copied * 2) +
+        extra_bytes(r);
     if (!d->backend->host_memory) {
         TRY(check_fits(r, "the GPU's memory", device, d->backend->devices.free_memory(d->number)));
         device = 0;
@@ -405,6 +439,7 @@ static enum status run(struct running *r)
     r->copied = ret->copy ? (int64_t)(ret->problem.bytes / 2) : 0;
     TRY(check_room(r));
     TRY(check_odd(r));
+    show(r, CHECKED, "the solution in double precision");
     TRY(lab_trial_open(&r->trial, &r->bench, n, ret->sets));
     TRY(check_all(r, &r->trial, 0, true));
     TRY(open_ceiling(r));

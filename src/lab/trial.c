@@ -41,6 +41,23 @@ static const struct kernel *row_of(const struct lab_bench *b, int rung, enum op 
     return k;
 }
 
+static const char *shape_refused(const struct lab_bench *b, const struct lab_rung *r,
+                                 const struct lab_problem *p, struct arena *a)
+{
+    enum { MOST = 65535 }; /* of the second dimension of every GPU's grid */
+    struct kernel_shape shape;
+    r->shape(p, &shape);
+    if (b->target.shared_bytes && shape.shared_bytes > b->target.shared_bytes)
+        return arena_printf(a, "needs %lld KiB of shared memory in a block",
+                            (long long)ceil_div(shape.shared_bytes, 1024));
+    if (shape.grid[1] > MOST)
+        return arena_printf(a,
+                            "this size makes a grid of %u x %u blocks, and a GPU takes at most %d "
+                            "in the second dimension",
+                            shape.grid[0], shape.grid[1], MOST);
+    return NULL;
+}
+
 const char *lab_rung_refuses(const struct lab_bench *b, int rung, const struct lab_problem *p,
                              struct arena *a)
 {
@@ -49,14 +66,9 @@ const char *lab_rung_refuses(const struct lab_bench *b, int rung, const struct l
     union attr attr;
     struct kernel_call c;
     enum op op;
-    if (!why && r->shape && b->target.shared_bytes) {
-        struct kernel_shape shape;
-        r->shape(p, &shape);
-        if (shape.shared_bytes > b->target.shared_bytes)
-            return arena_printf(a, "needs %lld KiB of shared memory in a block",
-                                (long long)ceil_div(shape.shared_bytes, 1024));
-    }
-    if (why || !r->variant) return why ? why : r->refuses ? r->refuses(p) : NULL;
+    if (!why && r->refuses) why = r->refuses(p);
+    if (!why && r->shape) why = shape_refused(b, r, p, a);
+    if (why || !r->variant) return why;
     describe(b, p, &attr, &c, &op);
     return row_of(b, rung, op, &c) ? NULL : "not available for this device and size";
 }
@@ -95,33 +107,55 @@ enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *
     return st;
 }
 
-/* True if one of the words with commas between them is `name`. */
-static bool is_named(const char *words, const char *name)
+/* Whether the n bytes at `word` are the name of the rung. */
+static bool is_name(const struct lab_rung *r, const char *word, size_t n)
 {
-    size_t n = strlen(name);
+    return strlen(r->name) == n && !strncmp(r->name, word, n);
+}
+
+static bool is_named(const struct lab_rung *r, const char *words)
+{
     for (const char *at = words;; at += strcspn(at, ",") + 1) {
-        if (strcspn(at, ",") == n && !strncmp(at, name, n)) return true;
+        if (is_name(r, at, strcspn(at, ","))) return true;
         if (!at[strcspn(at, ",")]) return false;
     }
 }
 
-static enum status choose_rungs(struct lab_bench *b, const char *only)
+/* A word that is no name of a rung of this type. */
+static enum status fail_name(const struct lab_bench *b, const char *word, size_t bytes)
 {
-    int n, words = 1;
+    int n;
     const struct lab_rung *all = lab_rungs(b->ladder, &b->device, &n);
     struct str names = {0};
+    const char *other = "";
     for (int i = 0; i < n; i++) {
-        if (!lab_has_type(&all[i], b->type)) continue;
-        str_printf(&names, "%s%s", *str_text(&names) ? "," : "", all[i].name);
-        if (!only || is_named(only, all[i].name)) b->rung[b->rungs++] = all[i];
+        if (lab_has_type(&all[i], b->type))
+            str_printf(&names, "%s%s", *str_text(&names) ? "," : "", all[i].name);
+        else if (is_name(&all[i], word, bytes))
+            other = ", which runs in another --dtype";
     }
-    for (const char *at = only; at && *at; at++) words += *at == ',';
-    enum status st = ST_OK;
-    if (only && b->rungs != words)
-        st = fail(ST_USAGE, "--rungs takes names of these rungs: %s; found %s", str_text(&names),
-                  only);
+    enum status st = fail(ST_USAGE, "--rungs takes names of these rungs in %s: %s; found %.*s%s",
+                          lab_type_name(b->type), str_text(&names), bytes ? (int)bytes : 7,
+                          bytes ? word : "nothing", other);
     str_release(&names);
     return st;
+}
+
+static enum status choose_rungs(struct lab_bench *b, const char *only)
+{
+    int n;
+    const struct lab_rung *all = lab_rungs(b->ladder, &b->device, &n);
+    for (int i = 0; i < n; i++)
+        if (lab_has_type(&all[i], b->type) && (!only || all[i].ceiling || is_named(&all[i], only)))
+            b->rung[b->rungs++] = all[i];
+    for (const char *at = only; at;) {
+        size_t bytes = strcspn(at, ",");
+        bool known = false;
+        for (int i = 0; i < b->rungs; i++) known |= is_name(&b->rung[i], at, bytes);
+        if (!known) return fail_name(b, at, bytes);
+        at = at[bytes] ? at + bytes + 1 : NULL;
+    }
+    return ST_OK;
 }
 
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
@@ -294,19 +328,6 @@ void lab_trial_close(struct lab_trial *t)
 
 /* --- a call ----------------------------------------------------------------------------------- */
 
-static enum status launch_kernel(const struct lab_trial *t, void *kernel,
-                                 const struct kernel_shape *shape, void **argument)
-{
-    const struct lab_bench *b = t->bench;
-    enum { MOST = 65535 }; /* of the second dimension of every GPU's grid */
-    if (shape->grid[1] > MOST)
-        return fail(ST_UNSUPPORTED,
-                    "this size makes a grid of %u x %u blocks, and a GPU takes at most %d in the "
-                    "second dimension; choose a smaller --size",
-                    shape->grid[0], shape->grid[1], MOST);
-    return b->device.backend->texts->launch(b->context, kernel, shape, argument);
-}
-
 static enum status make_map(const struct lab_bench *b, const struct lab_map *m,
                             const struct lab_call *c, void *ret)
 {
@@ -336,10 +357,12 @@ static enum status launch(const struct lab_trial *t, int rung, struct lab_call *
     if (r->scratch) argument[n++] = &c->scratch;
     if (r->before) {
         r->before_shape(&t->problem, &shape);
-        if (shape.grid[0] > 0) TRY(launch_kernel(t, b->before[rung], &shape, argument + maps));
+        if (shape.grid[0] > 0)
+            TRY(b->device.backend->texts->launch(b->context, b->before[rung], &shape,
+                                                 argument + maps));
     }
     r->shape(&t->problem, &shape);
-    return launch_kernel(t, b->kernel[rung], &shape, argument);
+    return b->device.backend->texts->launch(b->context, b->kernel[rung], &shape, argument);
 }
 
 static enum status run_row(const struct lab_trial *t, int rung, const struct lab_call *c)

@@ -17,8 +17,8 @@
     X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
     X(COLUMN_RATE, "gb_per_s", "GB/s", "useful bytes per second: each input and output once", true) \
     X(COLUMN_FLOPS, "gflop_per_s", "GFLOP/s", "useful FLOPs per second", true) \
-    X(COLUMN_MOVED, "bytes_per_flop", "L2 B/FLOP", \
-      "bytes that the threads ask of L2, or of the CPU's caches, by count, per FLOP", true) \
+    X(COLUMN_MOVED, "bytes_per_flop", "B/FLOP", \
+      "bytes that warps move to and from global memory, before any cache; of a CPU, to and from L1; by count", true) \
     X(COLUMN_MOVED_SHARED, "shared_bytes_per_flop", "shared B/FLOP", \
       "bytes written to and read from shared memory, by count, per FLOP", true) \
     X(COLUMN_VERDICT, "verdict", "beside the one above", "by the rule of docs/MEASURING.md", false) \
@@ -230,7 +230,7 @@ static void add_roofline(const struct lab_run *r, struct sheet *s, struct arena 
 {
     static const struct table_column of_dot[] = {
         {"rung", "rung", "the kernel", false},
-        {"flop_per_byte", "FLOP per byte asked of L2 (CPU: of the caches below L1), by count",
+        {"flop_per_byte", "FLOP per byte of global memory before caches (CPU: L1), by count",
          "useful FLOPs / bytes", true},
         {"gflop_per_s", "GFLOP/s", "useful FLOPs per second", true},
     };
@@ -249,17 +249,13 @@ static void add_roofline(const struct lab_run *r, struct sheet *s, struct arena 
     int roofs = rate > 0 ? 3 : 0, row = 0;
     struct sheet_table *all = sheet_add(s, "roofline", of_dot, COUNT_OF(of_dot), n + roofs, a);
     all->drawn_only = true;
-    all->chart = (struct sheet_chart){
-        .kind = SHEET_LINES,
-        .title = arena_printf(a,
-                              "%s: FLOP/s over FLOP per byte; above the slope, caches deliver what "
-                              "memory cannot",
-                              r->options->ladder->name),
-        .label = {"rung"},
-        .labels = 1,
-        .x = "flop_per_byte",
-        .y = "gflop_per_s",
-        .unit = SHEET_GFLOP_PER_S};
+    all->chart = (struct sheet_chart){.kind = SHEET_LINES,
+                                      .title = "above the slope, caches deliver what memory cannot",
+                                      .label = {"rung"},
+                                      .labels = 1,
+                                      .x = "flop_per_byte",
+                                      .y = "gflop_per_s",
+                                      .unit = SHEET_GFLOP_PER_S};
     if (roofs) {
         const char *name = "roof: memory's bandwidth, and the fastest matmul";
         double ridge = peak / rate;
@@ -357,7 +353,7 @@ static void note_ceiling(const struct lab_run *r, struct sheet *s, struct arena 
     else if (r->ceiling)
         sheet_note(s, arena_printf(a, "ceiling: %s, timed in turns with the rungs", r->ceiling));
     else
-        sheet_note(s, "no ceiling: the library that should be it has no time");
+        sheet_note(s, "no ceiling: the library was not timed");
 }
 
 static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
@@ -365,7 +361,7 @@ static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
     char bytes[32];
     note_ceiling(r, s, a);
     const struct machine *m = r->options->machine;
-    if (m && r->ceiling != r->copy && m->others > 0.2 * m->threads)
+    if (m && r->copy && r->ceiling != r->copy && m->others > 0.2 * m->threads)
         sheet_note(s, "other programs used the machine when that was measured, so the ceiling may "
                       "be too low; strobe machine measures it again");
     str_bytes(bytes, (double)r->sets * (double)lab_set_bytes(&r->problem));

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -97,6 +98,7 @@ static void try_tiles(const struct shape *s)
     void *half_a = random_bf16(s->M * s->K, 0, &a), *half_b = random_bf16(s->K * s->N, 1, &b);
     static const struct tuning_tile tile[] = {{128, 192, 4}, {128, 192, 1},  {128, 128, 8},
                                               {128, 128, 3}, {128, 256, 16}, {128, 256, 2}};
+    char launch[COUNT_OF(tile)][TUNING_LAUNCH];
     struct matmul p;
     for (int64_t i = 0; i < s->M; i++)
         for (int64_t j = 0; j < s->N; j++) expected[i * s->N + j] = exact(s, a, b, i, j);
@@ -108,6 +110,9 @@ static void try_tiles(const struct shape *s)
         describe(s);
         name_tile(&t, &p, &tile[i], &arena);
         assert_true(row_find(&r, OP_MATMUL, "wgmma", 0));
+        matmul_launch_digest(r.kernel, &r.call, launch[i]);
+        for (int k = 0; k < i; k++) /* groups are arguments, which are not in the digest */
+            assert_int_equal(!strcmp(launch[k], launch[i]), tile[k].columns == tile[i].columns);
         row_open(&r);
         row_give(&r, 0, 0, half_a, 2 * s->M * s->K);
         row_give(&r, 1, 0, half_b, 2 * s->K * s->N);

@@ -27,16 +27,17 @@ ladders=$($STROBE lab --csv | sed -n '2,$s/,.*//p')
 for ladder in $ladders; do
     n=$(size "$ladder")
     run="env EMU_KERNEL_US=3000 $STROBE lab $ladder --device=cuda --samples=1 --size=$n"
+    types=float32
+    [ "$ladder" = matmul ] && types="float32 tf32 bfloat16"
     for arch in 80 90; do
-        EMU_ARCH=$arch $run --csv >"$ladder.$arch.csv" || fail "$ladder, $arch"
-        rungs "$ladder.$arch.csv"
+        for type in $types; do
+            EMU_ARCH=$arch $run --dtype=$type --csv >"$ladder.csv" || fail "$ladder, $type, $arch"
+            rungs "$ladder.csv"
+        done
     done
     EMU_REVERSE=1 $run --dtype=bfloat16 --csv >"$ladder.bf16.csv" || fail "$ladder, bf16"
     rungs "$ladder.bf16.csv"
 done
-env EMU_KERNEL_US=3000 $STROBE lab matmul --device=cuda --samples=1 --size="$(size matmul)" \
-    --dtype=tf32 --csv >tf32.csv || fail "tf32"
-rungs tf32.csv
 run="env EMU_KERNEL_US=3000 $STROBE lab copy --device=cuda --samples=1 --size=5003"
 $run | grep -q 'ceiling: the driver.s copy' || fail "no ceiling"
 $run --save=copy.json --json >/dev/null || fail "--save"
@@ -59,9 +60,9 @@ env EMU_KERNEL_US=3000 $STROBE lab copy --device=cuda --samples=1 --size=500 --s
 grep -q "<svg" bars.svg && grep -q vectorized bars.svg || fail "no picture"
 expect 2 'take the path of a file' $STROBE lab copy --device=cuda --save=
 expect 2 'as in 4096x1024' $STROBE lab transpose --device=cuda --size=512
-expect 2 'product is at most 2^36' $STROBE lab transpose --device=cpu \
+expect 2 'product of at most 2^36' $STROBE lab transpose --device=cpu \
     --size=4294967296x4294967296
-expect 1 'in the second dimension' $STROBE lab transpose --device=cuda --warm --size=2200000x1
+expect 0 'in the second dimension' $STROBE lab transpose --device=cuda --warm --size=2200000x1
 $STROBE lab copy --device=cpu --show=bulk | grep -q cp.async.bulk || fail "--show of a GPU's rung"
 expect 1 'are free; choose a smaller --size' $STROBE lab copy --device=cuda --size=9999999999
 echo ok

@@ -3,6 +3,7 @@
 #include "lab/ladders.h"
 
 #include "base/heap.h"
+#include "base/interrupt.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +50,8 @@ static double reference(const struct lab_problem *p, const double *const *in, do
 {
     double *copy = p->type == LAB_TF32 ? transposed(in[1], p->n[1], p->n[2]) : NULL, sum = 0;
 #pragma omp parallel for schedule(dynamic)
-    for (int64_t i = 0; i < p->n[0]; i += ROWS) some_rows(p, in[0], copy ? copy : in[1], out, i);
+    for (int64_t i = 0; i < p->n[0]; i += ROWS)
+        if (!interrupt_noted()) some_rows(p, in[0], copy ? copy : in[1], out, i);
     for (int64_t i = 0; i < p->out; i++) sum += out[i] * out[i];
     free(copy);
     return sqrt(sum);
@@ -81,7 +83,7 @@ static enum op operator_of(const struct lab_problem *p, union attr *attr, struct
 
 const struct lab_ladder lab_matmul = {
     .name = "matmul",
-    .question = "What makes one matrix product fast, from the naive loop to the library's speed?",
+    .question = "What makes one matmul fast, from the naive loop to the library's speed?",
     .sizes = {"m", "n", "k"},
     .gpu = {4096, 4096, 4096},
     .cpu = {512, 512, 512}, /* the first rungs take seconds for a larger call */

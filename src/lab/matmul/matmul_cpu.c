@@ -114,6 +114,12 @@ static double packed(const struct lab_problem *p)
            3.0 * NUMBER * (double)(p->in[0] + p->in[1]);
 }
 
+static bool is_small(const struct lab_problem *p)
+{
+    static const double MOST_FLOPS = 5e8;
+    return p->flops <= MOST_FLOPS;
+}
+
 /* --- the rungs -------------------------------------------------------------------------------- */
 
 LAB_CPU_DECLARE(matmul_jki);
@@ -141,7 +147,8 @@ const struct lab_rung lab_matmul_cpu[] = {
     {"jik", "matmul/cpu/04_jik.c", .run = LAB_CPU(matmul_jik), .types = LAB_F32,
      .moved = columns_of_b_and_rows, .refuses = too_slow,
      .bound = "a line of B for each multiplication, and the latency of an addition",
-     .no_gain = "the innermost loop is the same, and L1 has no room for a column of B"},
+     .no_gain = "the innermost loop is the same, and L1 loses the lines of a column of B before "
+                "the next row of A needs them"},
     {"kij", "matmul/cpu/05_kij.c", .run = LAB_CPU(matmul_kij), .types = LAB_F32, .moved = rows_of_c,
      .bound = "two loads and a store for each multiplication, and C, which passes by k times"},
     {"ikj", "matmul/cpu/06_ikj.c", .run = LAB_CPU(matmul_ikj), .types = LAB_F32, .moved = rows_of_b,
@@ -157,7 +164,7 @@ const struct lab_rung lab_matmul_cpu[] = {
      .moved = vectors, .bound = "lines that compete for the same places of L1"},
     {"packed", "matmul/cpu/10_packed.c", .run = LAB_CPU(matmul_packed), .types = LAB_F32,
      .moved = packed, .scratch = packed_scratch, .bound = "the multipliers of one core",
-     .no_gain = "matrices this small hardly gain more than packing costs"},
+     .no_gain = "matrices this small hardly gain more than packing costs", .no_gain_at = is_small},
     {"threads", "matmul/cpu/11_threads.c", .run = LAB_CPU(matmul_threads), .types = LAB_F32,
      .moved = packed, .scratch = threads_scratch, .bound = "the multipliers of all cores",
      .no_gain = "there is one thread, or other programs use the other cores"},

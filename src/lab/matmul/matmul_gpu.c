@@ -1,5 +1,5 @@
 /* The rungs of `matmul` on a GPU, and their counts: what a block of threads computes, how many
- * bytes it asks of L2 and moves through shared memory. */
+ * bytes it moves from global memory and through shared memory. */
 #include "lab/ladders.h"
 
 /* --- CUDA cores ------------------------------------------------------------------------------- */
@@ -71,11 +71,11 @@ static double coalesced(const struct lab_problem *p)
     return p->flops / 2 * (32 + 32 * size_of(p)) / 32 + out_bytes(p);
 }
 
-/* Tiles of A and B for each tile of C, also those that hang over its edge, and C. */
+/* A once for each column of tiles of C, B once for each row of tiles, and C. */
 static double tile_bytes(const struct lab_problem *p, int rows, int columns)
 {
-    double blocks = (double)(ceil_div(p->n[0], rows) * ceil_div(p->n[1], columns));
-    return blocks * (rows + columns) * (double)p->n[2] * size_of(p) + out_bytes(p);
+    double across = (double)ceil_div(p->n[1], columns), down = (double)ceil_div(p->n[0], rows);
+    return (across * (double)p->in[0] + down * (double)p->in[1]) * size_of(p) + out_bytes(p);
 }
 static double moved_32(const struct lab_problem *p)
 {
@@ -184,6 +184,23 @@ static double shared_mma_256(const struct lab_problem *p)
 
 enum { BOX_BYTES = 128, WARPGROUP_ROWS = 64, PANEL_ROWS = 16 }; /* of a row of a box; of a wgmma */
 
+static bool has_short_pieces(const struct lab_problem *p, int64_t elements)
+{
+    return p->n[1] % elements || p->n[2] % elements;
+}
+static bool unaligned_4(const struct lab_problem *p)
+{
+    return has_short_pieces(p, 4);
+}
+static bool unaligned_16_bytes(const struct lab_problem *p)
+{
+    return has_short_pieces(p, 16 / dtype_size(p->dtype));
+}
+static bool is_tf32(const struct lab_problem *p)
+{
+    return p->type == LAB_TF32;
+}
+
 static const char *unaligned(const struct lab_problem *p)
 {
     int64_t whole = 16 / dtype_size(p->dtype);
@@ -283,6 +300,11 @@ static void shape_pad(const struct lab_problem *p, struct kernel_shape *ret)
 {
     struct lab_map unused[3];
     *ret = (struct kernel_shape){{(unsigned)copied(p, 256, unused).rows, 1, 1}, {128, 1, 1}, 0};
+}
+static bool needs_no_copy(const struct lab_problem *p)
+{
+    struct lab_map unused[3];
+    return copied(p, 256, unused).rows == 0;
 }
 static double copy_bytes(const struct lab_problem *p)
 {
@@ -394,11 +416,14 @@ const struct lab_rung lab_matmul_gpu[] = {
      .moved = coalesced, .bound = "loads: an FMA waits for two elements of L1 or L2"},
     {"tiled", "matmul/gpu/03_tiled.cu", .shape = of_32, .types = CUDA_CORES, .moved = moved_32,
      .shared = shared_tiled, .bound = "loads from shared memory, more than one for an FMA"},
-    {"coarse 2", "matmul/gpu/04_coarse_1d.cu", .options = "-DFACTOR=2", .shape = of_32_by_2,
+    {"coarse 2", "matmul/gpu/04_coarse_1d.cu",
+     .idea = "each thread computes 2 elements of a column of C", .options = "-DFACTOR=2", .shape = of_32_by_2,
      .types = CUDA_CORES, .moved = moved_32, .shared = shared_coarse_2, .bound = SHARED},
-    {"coarse 4", "matmul/gpu/04_coarse_1d.cu", .options = "-DFACTOR=4", .shape = of_32_by_4,
+    {"coarse 4", "matmul/gpu/04_coarse_1d.cu",
+     .idea = "each thread computes 4 elements of a column of C", .options = "-DFACTOR=4", .shape = of_32_by_4,
      .types = CUDA_CORES, .moved = moved_32, .shared = shared_coarse_4, .bound = SHARED},
-    {"coarse 8", "matmul/gpu/04_coarse_1d.cu", .options = "-DFACTOR=8", .shape = of_32_by_8,
+    {"coarse 8", "matmul/gpu/04_coarse_1d.cu",
+     .idea = "each thread computes 8 elements of a column of C", .options = "-DFACTOR=8", .shape = of_32_by_8,
      .types = CUDA_CORES, .moved = moved_32, .shared = shared_coarse_8, .bound = SHARED},
     {"coarse 8x8", "matmul/gpu/05_coarse_2d.cu", .shape = of_128, .types = CUDA_CORES,
      .moved = moved_128, .shared = shared_coarse_8x8,
@@ -406,12 +431,12 @@ const struct lab_rung lab_matmul_gpu[] = {
     {"vectorized", "matmul/gpu/06_vectorized.cu", .shape = of_128, .types = CUDA_CORES,
      .moved = moved_128, .shared = shared_coarse_8x8,
      .bound = "shared memory, and warps that wait for the next tiles",
-     .no_gain = "rows of a length that is no multiple of 4 are loaded element by element"},
+     .no_gain = "rows of a length that is no multiple of 4 are loaded element by element",
+     .no_gain_at = unaligned_4},
     {"warp tiles", "matmul/gpu/07_warp_tiles.cu", .shape = of_128_by_4_warps, .types = CUDA_CORES,
      .moved = moved_128, .shared = shared_warps,
      .bound = "blocks that wait for their next tiles, with too few others to fill the time",
-     .no_gain = "half as many warps hide less of the time that the next tiles take, above all if "
-                "rows are loaded element by element: their length is no multiple of 4"},
+     .no_gain = "half as many warps hide less of the time that the next tiles take"},
     {"double buffered", "matmul/gpu/08_double_buffered.cu", .shape = of_128x256, .types = LAB_F32,
      .arch = 80, .moved = moved_256, .shared = shared_buffers,
      .bound = "the FMA units, and the registers that feed them"},
@@ -421,31 +446,36 @@ const struct lab_rung lab_matmul_gpu[] = {
     {"ldmatrix", "matmul/gpu/11_ldmatrix.cu", .arch = 80, .shape = mma_128,
      .types = LAB_TF32 | LAB_BF16, .moved = moved_128, .shared = shared_mma_128,
      .bound = "the latency of memory, between two barriers",
-     .no_gain = "rows that are no multiple of 16 bytes are loaded element by element"},
-    {"two stages", "matmul/gpu/12_pipelined.cu", .options = "-DSTAGES=2", .arch = 80,
+     .no_gain = "rows that are no multiple of 16 bytes are loaded element by element",
+     .no_gain_at = unaligned_16_bytes},
+    {"two stages", "matmul/gpu/12_pipelined.cu",
+     .idea = "cp.async loads the next tiles while these are multiplied", .options = "-DSTAGES=2", .arch = 80,
      .shape = mma_128_two, .types = LAB_TF32 | LAB_BF16, .moved = moved_128,
      .shared = shared_mma_128,
      .bound = "the latency of memory, which the time of one tile does not hide"},
-    {"four stages", "matmul/gpu/12_pipelined.cu", .options = "-DSTAGES=4", .arch = 80,
+    {"four stages", "matmul/gpu/12_pipelined.cu",
+     .idea = "three tiles ahead instead of one", .options = "-DSTAGES=4", .arch = 80,
      .shape = mma_128_four, .types = LAB_TF32 | LAB_BF16, .moved = moved_128,
      .shared = shared_mma_128,
      .bound = "shared memory"},
     {"large tiles", "matmul/gpu/13_warp_tiles.cu", .arch = 80, .shape = mma_256,
      .types = LAB_TF32 | LAB_BF16, .moved = moved_256, .shared = shared_mma_256,
      .bound = "mma.sync, which is slower than wgmma on compute capability 9.0"},
-    {"wgmma 64", "matmul/gpu/20_wgmma.cu", .options = "-DCOLUMNS=64", .arch = 90,
+    {"wgmma 64", "matmul/gpu/20_wgmma.cu",
+     .idea = "a warpgroup multiplies tiles that TMA brings: 64 x 64", .options = "-DCOLUMNS=64", .arch = 90,
      .types = LAB_BF16, .shape = wgmma_64, .maps = maps_64, .refuses = unaligned,
      .moved = moved_64, .shared = shared_64,
      .bound = "shared memory: a wgmma of 64 x 64 reads the 128 bytes a clock that it delivers",
      .no_gain = "a first step with small tiles that waits for each load, beside the last one of "
                 "mma.sync"},
-    {"wgmma 128", "matmul/gpu/20_wgmma.cu", .options = "-DCOLUMNS=128", .arch = 90,
+    {"wgmma 128", "matmul/gpu/20_wgmma.cu",
+     .idea = "the same with 128 x 128", .options = "-DCOLUMNS=128", .arch = 90,
      .types = LAB_BF16, .shape = wgmma_128, .maps = maps_128, .refuses = unaligned,
      .moved = moved_128, .shared = shared_128,
      .bound = "latency: a block waits for the loads of each step"},
     {"producer", "matmul/gpu/21_producer.cu", .arch = 90, .types = LAB_BF16, .shape = producer,
      .maps = maps_128, .refuses = unaligned, .moved = moved_128, .shared = shared_128,
-     .bound = "the only consumer, which waits for its products before it issues the next"},
+     .bound = "the only consumer, which waits for its wgmma before it issues the next"},
     {"two consumers", "matmul/gpu/22_two_consumers.cu", .arch = 90, .types = LAB_BF16 | LAB_TF32,
      .shape = two_consumers, .maps = maps_256, .refuses = unaligned, .moved = moved_256,
      .shared = shared_256, .bound = "the begin and the end of blocks, where nothing is multiplied"},
@@ -455,11 +485,13 @@ const struct lab_rung lab_matmul_gpu[] = {
     {"stores", "matmul/gpu/24_stores.cu", .arch = 90, .types = LAB_BF16 | LAB_TF32,
      .shape = stores, .maps = maps_stores, .refuses = unaligned, .moved = moved_256,
      .shared = shared_stores, .bound = POWER,
-     .no_gain = "in TF32, stores of the sums fill whole sectors, and a tile takes twice as long"},
+     .no_gain = "in TF32, stores of the sums fill whole sectors, and a tile takes twice as long",
+     .no_gain_at = is_tf32},
     {"padded", "matmul/gpu/25_padded.cu", .arch = 90, .types = LAB_BF16 | LAB_TF32,
      .shape = stores, .maps = maps_padded, .scratch = scratch_padded, .before = "matmul_pad",
      .before_shape = shape_pad, .moved = moved_padded, .shared = shared_stores, .bound = POWER,
-     .no_gain = "rows of this size begin at multiples of 32 bytes, so nothing is copied"},
+     .no_gain = "rows of this size begin at multiples of 32 bytes, so nothing is copied",
+     .no_gain_at = needs_no_copy},
     {"turns", "matmul/gpu/26_turns.cu", .arch = 90, .types = LAB_BF16, .shape = turns,
      .maps = maps_turns, .scratch = scratch_padded, .before = "matmul_pad",
      .before_shape = shape_pad, .moved = moved_turns, .shared = shared_turns,

@@ -1,4 +1,4 @@
-/* 04_coarse_1d.cu - each thread computes FACTOR elements of a column of C.
+/* 04_coarse_1d.cu - each thread computes several elements of a column of C.
  *
  * The tiles stay 32 x 32, but a block has 32 x 32 / FACTOR threads: thread coarsening. A thread
  * reads an element of B once and uses it for FACTOR sums, which it keeps in registers (a register

@@ -1,6 +1,6 @@
 /* 21_producer.cu - one warp loads, a warpgroup multiplies, and a ring of stages is between them.
  *
- * The loads run ahead of the products. Shared memory has room for five stages, each with the tiles
+ * The loads run ahead of the wgmma. Shared memory holds five stages here, each with the tiles
  * of A and B for 64 of k. The producer, a single thread, fills one stage after the other, and the
  * consumer, a warpgroup, multiplies them in the same order. Each stage has two barriers: a phase of
  * `full` ends when all bytes have arrived, a phase of `empty` when the consumer has read them. To
