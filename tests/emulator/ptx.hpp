@@ -124,6 +124,10 @@ static inline unsigned cvt_rna_tf32(float a)
     unsigned bits = __float_as_uint(a);
     return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
 }
+static inline unsigned cvt_tf32(float a) /* ties as before sm_90 */
+{
+    return cvt_rna_tf32(a);
+}
 
 static inline void cp_async_16(unsigned to, const void *from, int bytes)
 {

@@ -159,25 +159,29 @@ static void mma_128_four(const struct lab_problem *p, struct kernel_shape *ret)
 /* Blocks are numbered in an order of their own. */
 static void mma_256(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    mma_of(p, 128, 256, 128, 3, ret);
+    mma_of(p, 256, 128, 128, 3, ret);
     ret->grid[0] *= ret->grid[1];
     ret->grid[1] = 1;
 }
 
 /* Blocks write tiles to shared memory, and each of 8 warps reads the rows and columns of its own
- * sums: 64 rows, and a quarter of the columns. */
-static double through_warps(const struct lab_problem *p, int columns)
+ * sums, of which there are 64 x warp_columns. */
+static double through_warps(const struct lab_problem *p, int rows, int warp_columns)
 {
-    double blocks = (double)(ceil_div(p->n[0], 128) * ceil_div(p->n[1], columns));
-    return blocks * (128 + columns + 8 * (64 + columns / 4)) * (double)p->n[2] * size_of(p);
+    double blocks = (double)(ceil_div(p->n[0], rows) * ceil_div(p->n[1], 128));
+    return blocks * (rows + 128 + 8 * (64 + warp_columns)) * (double)p->n[2] * size_of(p);
 }
 static double shared_mma_128(const struct lab_problem *p)
 {
-    return through_warps(p, 128);
+    return through_warps(p, 128, 32);
 }
 static double shared_mma_256(const struct lab_problem *p)
 {
-    return through_warps(p, 256);
+    return through_warps(p, 256, 64);
+}
+static double moved_mma_256(const struct lab_problem *p)
+{
+    return tile_bytes(p, 256, 128);
 }
 
 /* --- wgmma and TMA (compute capability 9.0) --------------------------------------------------- */
@@ -459,7 +463,7 @@ const struct lab_rung lab_matmul_gpu[] = {
      .shared = shared_mma_128,
      .bound = "shared memory"},
     {"large tiles", "matmul/gpu/13_warp_tiles.cu", .arch = 80, .shape = mma_256,
-     .types = LAB_TF32 | LAB_BF16, .moved = moved_256, .shared = shared_mma_256,
+     .types = LAB_TF32 | LAB_BF16, .moved = moved_mma_256, .shared = shared_mma_256,
      .bound = "mma.sync, which is slower than wgmma on compute capability 9.0"},
     {"wgmma 64", "matmul/gpu/20_wgmma.cu",
      .idea = "a warpgroup multiplies tiles that TMA brings: 64 x 64", .options = "-DCOLUMNS=64", .arch = 90,

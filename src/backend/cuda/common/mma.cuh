@@ -64,6 +64,19 @@ DEVICE u32 cvt_rna_tf32(float a)
     return r;
 }
 
+/* The same in one instruction where the GPU has one: sm_90 rounds ties to even, older GPUs away
+ * from zero. */
+DEVICE u32 cvt_tf32(float a)
+{
+    u32 r;
+#if __CUDA_ARCH__ >= 900
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(r) : "f"(a));
+#else
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(a));
+#endif
+    return r;
+}
+
 /* Copies 16 bytes from global to shared memory without registers. `bytes` (0 or 16) of them are
  * read, the rest is zero. With 0 nothing is read, but the address must be valid. */
 DEVICE void cp_async_16(u32 to, const void *from, int bytes)

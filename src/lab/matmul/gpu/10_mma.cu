@@ -71,7 +71,7 @@ DEVICE void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1)
 /* tf32 is rounded, since mma would truncate; two bf16 stay as they are. */
 DEVICE u32 rounded(u32 a)
 {
-    return TENSOR_FLOAT ? cvt_rna_tf32(__uint_as_float(a)) : a;
+    return TENSOR_FLOAT ? cvt_tf32(__uint_as_float(a)) : a;
 }
 /* Two neighbours in a row of C, at an even column. */
 DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)

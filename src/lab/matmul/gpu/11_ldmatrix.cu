@@ -53,7 +53,7 @@ DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, int rows, int colu
 DEVICE void round(u32 (&r)[4])
 {
     if constexpr (TENSOR_FLOAT)
-        UNROLL for (int i = 0; i < 4; i++) r[i] = cvt_rna_tf32(__uint_as_float(r[i]));
+        UNROLL for (int i = 0; i < 4; i++) r[i] = cvt_tf32(__uint_as_float(r[i]));
 }
 DEVICE void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
