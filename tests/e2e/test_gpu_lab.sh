@@ -45,7 +45,7 @@ $STROBE report copy.json | grep -q vectorized || fail "no report of the sheet"
 few="$STROBE lab copy --device=cuda --samples=1 --size=500"
 EMU_KERNEL_US=3000 $few '--rungs=stride 8,bulk' --csv | cut -d, -f1 | head -3 | tr '\n' ' ' |
     grep -qx 'rung stride 8 bulk ' || fail "--rungs"
-expect 2 'takes names of these rungs: stride 32,stride 8,' $few \
+expect 2 'takes names of these rungs in float32: stride 32,stride 8,' $few \
     --rungs=bulk,nothing
 show="$STROBE lab copy --device=cuda --show"
 $show='stride 8' | head -1 | grep -qx '// compiled with -DSTRIDE=8' || fail "no constants"
