@@ -7,9 +7,9 @@
  * with rows that begin at multiples of 128 bytes. The tensor map of a copy has as many columns as
  * the matrix, so TMA returns zeros beyond them whatever is there.
  *
- * There is no copy of C: if TMA cannot store its rows, threads do. A warp's registers have 8 columns
- * of 8 rows side by side. Stores of these, a few bytes of each row, would take longer than all
- * products, so threads store what they put into the panels: 32 neighbours of a row at a time. */
+ * There is no copy of C: if TMA cannot store its rows, threads do. The sums in a warp's registers
+ * are 8 columns of 8 rows at a time. Stores of these, a few bytes of each row, would take longer
+ * than all products, so threads store from the panels: 32 neighbours of a row at a time. */
 #include "hopper.cuh"
 
 enum {
@@ -207,10 +207,9 @@ DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[C
     }
 }
 
-/* The same for a C whose rows TMA cannot store. Through the panels, as neighbouring lanes then have
- * neighbouring elements. */
-DEVICE void store_elements(ELEMENT *c, u8 *panels, const float (&sum)[COLUMNS / 2], int row,
-                            int column, int m, int n)
+/* The same by threads, for a C whose rows TMA cannot store. */
+DEVICE void store_rows(ELEMENT *c, u8 *panels, const float (&sum)[COLUMNS / 2], int row, int column,
+                       int m, int n)
 {
     enum { ACROSS = 128 / sizeof(ELEMENT) }; /* of a row of a panel */
     UNROLL for (int first = 0; first < COLUMNS / EACH; first += PANELS, column += PANELS * EACH) {
@@ -223,7 +222,7 @@ DEVICE void store_elements(ELEMENT *c, u8 *panels, const float (&sum)[COLUMNS / 
             int down = i / ACROSS, byte = i % ACROSS * (int)sizeof(ELEMENT);
             int right = column + byte / (int)sizeof(ELEMENT);
             const u8 *from = panels + panel_chunk(down, byte / 16) + byte % 16;
-            ELEMENT *to = (ELEMENT *)(c + (i64)(row + down) * n + right);
+            ELEMENT *to = c + (i64)(row + down) * n + right;
             UNROLL for (int p = 0; p < PANELS; p++)
                 if (row + down < m && right + p * EACH < n)
                     to[p * ACROSS] = *(const ELEMENT *)(from + p * PANEL_BYTES);
@@ -267,7 +266,7 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
             multiply(sum, shared, p, consumer, t.steps);
             at.row += (warp - 4) * 16;
             if (n * sizeof(ELEMENT) % 16)
-                store_elements(c, panels, sum, at.row, at.column, (int)m, (int)n);
+                store_rows(c, panels, sum, at.row, at.column, (int)m, (int)n);
             else
                 store_sums(&c_map, panels, sum, at.row, at.column);
         }
