@@ -261,9 +261,9 @@ static int maps_stores(const struct lab_problem *p, struct lab_map *ret)
 }
 
 /* Operands whose rows do not begin at multiples of 32 bytes are copied to scratch, one after the
- * other: their rows, the bytes of these, and the bytes of scratch. */
+ * other: their bytes, and the bytes of scratch. */
 struct copies {
-    int64_t rows, from, bytes;
+    int64_t from, bytes;
 };
 static void copy_to_scratch(struct lab_map *x, struct copies *c)
 {
@@ -272,7 +272,6 @@ static void copy_to_scratch(struct lab_map *x, struct copies *c)
     x->of = LAB_SCRATCH;
     x->offset = c->bytes;
     x->map.pitch = ceil_div(row, BOX_BYTES) * BOX_BYTES;
-    c->rows += x->map.rows;
     c->bytes += x->map.rows * x->map.pitch;
     c->from += x->map.rows * row;
 }
@@ -302,8 +301,9 @@ static int64_t scratch_padded(const struct lab_problem *p, int)
 }
 static void shape_pad(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    struct lab_map unused[3];
-    *ret = (struct kernel_shape){{(unsigned)copied(p, 256, unused).rows, 1, 1}, {128, 1, 1}, 0};
+    enum { THREADS = 256, BYTES = 2 * 16 }; /* of a thread */
+    int64_t blocks = ceil_div(scratch_padded(p, 0), THREADS * BYTES);
+    *ret = (struct kernel_shape){{(unsigned)blocks, 1, 1}, {THREADS, 1, 1}, 0};
 }
 static bool needs_no_copy(const struct lab_problem *p)
 {

@@ -4,17 +4,23 @@
  * registers and without waiting, and A is transposed on the way, since each thread chooses where
  * its 4 bytes go. Fragments, the 24 elements that a thread needs at one k, are double-buffered as
  * well, in registers. So one barrier for 8 k is left, and nothing waits for memory. With that, 8
- * warps suffice, and each thread may use 255 registers. Expect the speed of cuBLAS: the limit is
- * the FMA units, and that registers must deliver three operands per FMA. Any shape works: rows and
- * columns outside are computed from those at the edge and not stored, and what k leaves over after
- * tiles of 8 is the first tile, whose rest is zero. */
+ * warps suffice, and each thread may use 255 registers.
+ *
+ * Expect the speed of cuBLAS. The limit is that registers must deliver three operands for each
+ * FMA: they are in two banks, odd and even, and each delivers about one a clock. An operand that
+ * the FMA before had too costs nothing, so FMAs go through the columns of a row to the right, and
+ * through those of the next to the left. And load_shared_16 keeps loads where they are written: if
+ * the compiler moves them up, more registers are alive, and it has no choice left of their banks.
+ *
+ * Any shape works: rows and columns outside are computed from those at the edge and not stored, and
+ * what k leaves over after tiles of 8 is the first tile, whose rest is zero. */
 #include "mma.cuh"
 
 struct tiles {
     float a[8][128 + 4], b[8][256];
 };
-struct fragment {
-    floats<4> a[4], b[2]; /* at one k: 4 times 4 rows, 16 apart; 2 times 4 columns, 32 apart */
+struct fragment { /* floats, at one k: */
+    u32 a[4][4], b[2][4]; /* 4 times 4 rows, 16 apart; 2 times 4 columns, 32 apart */
 };
 
 KERNEL_MIN(256, 1) matmul(float *c, const float *a, const float *b, i64 m, i64 n, i64 k)
@@ -27,18 +33,23 @@ KERNEL_MIN(256, 1) matmul(float *c, const float *a, const float *b, i64 m, i64 n
     int rows = (int)min(m - row, 128ll), columns = (int)min(n - column, 256ll);
     int left = (int)((k + 7) / 8), depth = (int)(k - (i64)(left - 1) * 8); /* of the first tile */
 
-    /* Of the next tile, this thread copies column t % 8 of the rows t / 8 + 32 i of A, and column t
-     * of the rows 2 i and 2 i + 1 of B. */
-    const float *from_a = a + row * k + t % 8, *from_b = b + column + min(t, columns - 1);
-    i64 row_of_a[4];
-    UNROLL for (int i = 0; i < 4; i++) row_of_a[i] = min(t / 8 + 32 * i, rows - 1) * k;
+    /* Of the next tile, this thread copies column t % 8 of the rows t / 8 + 32 i of A, and the
+     * columns t % 128 + 128 j of the rows t / 128 + 2 i of B. */
+    const float *from_a = a + row * k + t % 8, *from_b[2];
+    UNROLL for (int j = 0; j < 2; j++)
+        from_b[j] = b + t / 128 * n + column + min(t % 128 + 128 * j, columns - 1);
+    u32 row_of_a[4];
+    UNROLL for (int i = 0; i < 4; i++) row_of_a[i] = min(t / 8 + 32 * i, rows - 1) * (u32)k;
     auto copy = [&](int i, int depth) {
         bool inside = depth == 8 || t % 8 < depth;
         cp_async_4(shared_address(&next->a[t % 8][t / 8 + 32 * i]),
                    inside ? from_a + row_of_a[i] : a, inside ? 4 : 0);
-        UNROLL for (int s = 2 * i; s < 2 * i + 2; s++, from_b += n) {
-            inside = s < depth;
-            cp_async_4(shared_address(&next->b[s][t]), inside ? from_b : b, inside ? 4 : 0);
+        int s = t / 128 + 2 * i;
+        inside = depth == 8 || s < depth;
+        UNROLL for (int j = 0; j < 2; j++) {
+            cp_async_4(shared_address(&next->b[s][t % 128 + 128 * j]), inside ? from_b[j] : b,
+                       inside ? 4 : 0);
+            from_b[j] += 2 * n;
         }
     };
     auto switch_buffers = [&](int depth) {
@@ -51,33 +62,49 @@ KERNEL_MIN(256, 1) matmul(float *c, const float *a, const float *b, i64 m, i64 n
     };
     fragment f[2];
     auto read = [&](fragment &to, int s) {
-        UNROLL for (int i = 0; i < 4; i++) to.a[i] = load<4>(&now->a[s][y + 16 * i]);
-        UNROLL for (int j = 0; j < 2; j++) to.b[j] = load<4>(&now->b[s][x + 32 * j]);
+        UNROLL for (int i = 0; i < 4; i++)
+            load_shared_16(to.a[i], shared_address(&now->a[s][y + 16 * i]));
+        UNROLL for (int j = 0; j < 2; j++)
+            load_shared_16(to.b[j], shared_address(&now->b[s][x + 32 * j]));
     };
     float sum[16][8] = {};
     auto multiply_tile = [&](bool more) {
         UNROLL for (int s = 0; s < 8; s++) {
-            if (s == 7 && more) switch_buffers(8);
-            if (s < 7 || more) read(f[(s + 1) % 2], (s + 1) % 8);
+            if (s < 7) read(f[(s + 1) % 2], s + 1);
             if (s < 4 && more) copy(s, 8);
             UNROLL for (int i = 0; i < 16; i++)
-                UNROLL for (int j = 0; j < 8; j++)
-                    sum[i][j] += f[s % 2].a[i / 4][i % 4] * f[s % 2].b[j / 4][j % 4];
+                UNROLL for (int step = 0; step < 8; step++) {
+                    int j = i % 2 ? 7 - step : step;
+                    sum[i][j] += __uint_as_float(f[s % 2].a[i / 4][i % 4]) *
+                                 __uint_as_float(f[s % 2].b[j / 4][j % 4]);
+                }
         }
+        if (!more) return;
+        switch_buffers(8);
+        read(f[0], 0);
     };
     UNROLL for (int i = 0; i < 4; i++) copy(i, depth);
-    from_b += (depth - 8) * n;
+    UNROLL for (int j = 0; j < 2; j++) from_b[j] += (depth - 8) * n;
     switch_buffers(depth);
     read(f[0], 0);
     for (; left > 1; left--) multiply_tile(true);
     multiply_tile(false);
-    c += (row + y) * n + column + x, rows -= y, columns -= x;
-    UNROLL for (int i = 0; i < 16; i++)
+
+    /* A warp's 16 x 32 sums at a time, through shared memory: in C, lanes are then neighbours. */
+    __syncthreads();
+    float(*part)[32] = (float(*)[32])((float *)buffer + warp * (16 * 32));
+    row += warp / 4 * 64, column += warp % 4 * 64 + lane;
+    UNROLL for (int i = 0; i < 16; i += 4)
         UNROLL for (int j = 0; j < 8; j += 4) {
-            int r = i / 4 * 16 + i % 4, q = j / 4 * 32;
-            floats<4> four = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
-            if (n % 4 == 0 && r < rows && q < columns) store(c + r * n + q, four);
-            UNROLL for (int e = 0; e < 4; e++)
-                if (n % 4 != 0 && r < rows && q + e < columns) c[r * n + q + e] = four[e];
+            UNROLL for (int e = 0; e < 4; e++) {
+                const float *four = sum[i + e] + j;
+                store(&part[y % 16 + e][x % 32], floats<4>{four[0], four[1], four[2], four[3]});
+            }
+            __syncwarp();
+            float *to = c + (row + i * 4) * n + column + j * 8;
+#pragma unroll 4
+            for (int r = 0; r < 16; r++, to += n)
+                if (row + i * 4 + r < m && column + j * 8 < n) *to = part[r][lane];
+            __syncwarp();
         }
 }

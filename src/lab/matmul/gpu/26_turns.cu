@@ -23,6 +23,7 @@ enum {
     EACH = DEPTH, PANELS = 3, PANEL_BYTES = 16 * 128, /* columns of a panel of C */
     FULL = STAGES * STAGE + 4 * CONSUMERS * PANELS * PANEL_BYTES, EMPTY = FULL + 8 * STAGES,
     GROUP = 8, /* rows of tiles */
+    WHOLE = 16 / sizeof(ELEMENT), WORDS = 2, PAD_THREADS = 256, /* of the copy */
 };
 
 /* --- the copy --- */
@@ -31,36 +32,53 @@ DEVICE int copied_rows(i64 rows, i64 columns)
 {
     return columns * sizeof(ELEMENT) % 32 ? (int)rows : 0;
 }
-template <typename WORD> DEVICE void copy_row(WORD *to, const WORD *from, int n)
+
+/* Of two words of 16 bytes, the 16 that follow the first `bytes`, 0 ... 14. */
+DEVICE uint4 shifted(uint4 low, uint4 high, int bytes)
 {
-    enum { THREADS = 128, TIMES = 8 };
-    for (int i = threadIdx.x; i < n; i += TIMES * THREADS) {
-        WORD w[TIMES];
-        UNROLL for (int j = 0; j < TIMES; j++)
-            if (i + j * THREADS < n) w[j] = from[i + j * THREADS];
-        UNROLL for (int j = 0; j < TIMES; j++)
-            if (i + j * THREADS < n) to[i + j * THREADS] = w[j];
-    }
+    u32 w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    if (bytes & 8) UNROLL for (int i = 0; i < 6; i++) w[i] = w[i + 2];
+    if (bytes & 4) UNROLL for (int i = 0; i < 5; i++) w[i] = w[i + 1];
+    if (bytes & 2) UNROLL for (int i = 0; i < 4; i++) w[i] = w[i] >> 16 | w[i + 1] << 16;
+    return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/* A block copies a row: of A, or, after those, of B. */
-KERNEL(128)
+/* A matrix to copy: `words` of 16 bytes go to scratch, `across` of them to a row. */
+struct copied {
+    const ELEMENT *from;
+    i64 columns, size;
+    int across, words;
+};
+DEVICE copied copied_of(const ELEMENT *from, i64 rows, i64 columns)
+{
+    int across = round_up((int)columns, DEPTH) / WHOLE;
+    return {from, columns, rows * columns, across, copied_rows(rows, columns) * across};
+}
+
+/* Scratch has A's words, then B's. A thread writes WORDS of them, each from the two words of the
+ * matrix that it overlaps, which may also have elements of the next row. */
+KERNEL(PAD_THREADS)
 matmul_pad(ELEMENT *, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k, ELEMENT *scratch)
 {
-    int row = blockIdx.x, above = copied_rows(m, k), columns = (int)k;
-    const ELEMENT *from = a;
-    if (row >= above) {
-        scratch += above * (i64)round_up(columns, DEPTH);
-        from = b;
-        row -= above;
-        columns = (int)n;
+    copied of_a = copied_of(a, m, k), of_b = copied_of(b, k, n);
+    uint4 low[WORDS], high[WORDS];
+    int shift[WORDS];
+    int begin = blockIdx.x * (WORDS * PAD_THREADS) + threadIdx.x, end = of_a.words + of_b.words;
+    UNROLL for (int j = 0; j < WORDS; j++) {
+        int i = begin + j * PAD_THREADS;
+        if (i >= end) continue;
+        copied x = i < of_a.words ? of_a : of_b;
+        u32 at = i < of_a.words ? i : i - of_a.words, row = at / x.across;
+        i64 first = min(row * x.columns + (at - row * x.across) * WHOLE, x.size - 1);
+        const uint4 *word = (const uint4 *)x.from + first / WHOLE;
+        shift[j] = (int)(first % WHOLE) * (int)sizeof(ELEMENT);
+        low[j] = word[0];
+        high[j] = word[first / WHOLE < (x.size - 1) / WHOLE];
     }
-    scratch += row * (i64)round_up(columns, DEPTH);
-    from += row * (i64)columns;
-    if (columns % (16 / sizeof(ELEMENT)))
-        copy_row(scratch, from, columns);
-    else
-        copy_row((uint4 *)scratch, (const uint4 *)from, columns * (int)sizeof(ELEMENT) / 16);
+    UNROLL for (int j = 0; j < WORDS; j++) {
+        int i = begin + j * PAD_THREADS;
+        if (i < end) ((uint4 *)scratch)[i] = shifted(low[j], high[j], shift[j]);
+    }
 }
 
 /* --- the product --- */
@@ -183,15 +201,28 @@ DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[C
     }
 }
 
-/* The same for a C whose rows TMA cannot store. */
-DEVICE void store_singly(ELEMENT *c, const float (&sum)[COLUMNS / 2], int row, int column, int m,
-                         int n)
+/* The same by threads, for a C whose rows TMA stores slowly, as it writes 128 bytes of a row that
+ * are in two lines of L2 as parts of each, or cannot store at all. */
+template <typename WORD>
+DEVICE void store_rows(ELEMENT *c, u8 *panels, const float (&sum)[COLUMNS / 2], int row, int column,
+                       int m, int n)
 {
-    row += threadIdx.x % WARP / 4;
-    column += threadIdx.x % 4 * 2;
-    UNROLL for (int i = 0; i < COLUMNS / 2; i++) {
-        int down = row + i / 2 % 2 * 8, right = column + i / 4 * 8 + i % 2;
-        if (down < m && right < n) c[(i64)down * n + right] = to<ELEMENT>(sum[i]);
+    enum { ACROSS = 128 / sizeof(WORD) }; /* of a row of a panel */
+    UNROLL for (int first = 0; first < COLUMNS / EACH; first += PANELS, column += PANELS * EACH) {
+        __syncwarp(); /* the panels were read */
+        UNROLL for (int i = 0; i < PANELS; i++)
+            fill_panel(panels + i * PANEL_BYTES, sum, first + i);
+        __syncwarp();
+#pragma unroll 4
+        for (int i = threadIdx.x % WARP; i < 16 * ACROSS; i += WARP) {
+            int down = i / ACROSS, byte = i % ACROSS * (int)sizeof(WORD);
+            int right = column + byte / (int)sizeof(ELEMENT);
+            const u8 *from = panels + panel_chunk(down, byte / 16) + byte % 16;
+            WORD *to = (WORD *)(c + (i64)(row + down) * n + right);
+            UNROLL for (int p = 0; p < PANELS; p++)
+                if (row + down < m && right + p * EACH < n)
+                    to[p * ACROSS] = *(const WORD *)(from + p * PANEL_BYTES);
+        }
     }
 }
 
@@ -235,10 +266,12 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
             skip(p, t.steps);
             UNROLL for (int half = 0; half < 2; half++) {
                 int row = at.row + half * 64 + warp % 4 * 16;
-                if (n * sizeof(ELEMENT) % 16)
-                    store_singly(c, sum[half], row, at.column, (int)m, (int)n);
-                else
+                if (n % EACH == 0)
                     store_sums(&c_map, panels, sum[half], row, at.column);
+                else if (n % WHOLE == 0)
+                    store_rows<uint4>(c, panels, sum[half], row, at.column, (int)m, (int)n);
+                else
+                    store_rows<ELEMENT>(c, panels, sum[half], row, at.column, (int)m, (int)n);
             }
         }
         if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* memory ends with the block */
