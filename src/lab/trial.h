@@ -24,8 +24,8 @@ struct lab_bench {
     int processors; /* multiprocessors of a GPU */
 };
 
-/* `only`: names of rungs with commas between them, beside which the ceiling's rung is taken; NULL:
- * all. A name that no rung of this type has is ST_USAGE. */
+/* `only`: names of rungs with commas between them; the ceiling's rung is always taken. NULL: all.
+ * A name that no rung of this type has is ST_USAGE. */
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
                            const struct device *device, enum lab_type type, const char *only);
 void lab_bench_close(struct lab_bench *b);

@@ -308,7 +308,7 @@ static void shape_pad(const struct lab_problem *p, struct kernel_shape *ret)
 static bool needs_no_copy(const struct lab_problem *p)
 {
     struct lab_map unused[3];
-    return copied(p, 256, unused).rows == 0;
+    return copied(p, 256, unused).bytes == 0;
 }
 static double copy_bytes(const struct lab_problem *p)
 {
@@ -435,7 +435,7 @@ const struct lab_rung lab_matmul_gpu[] = {
     {"vectorized", "matmul/gpu/06_vectorized.cu", .shape = of_128, .types = CUDA_CORES,
      .moved = moved_128, .shared = shared_coarse_8x8,
      .bound = "shared memory, and warps that wait for the next tiles",
-     .no_gain = "rows of a length that is no multiple of 4 are loaded element by element",
+     .no_gain = "rows whose length is not a multiple of 4 are loaded element by element",
      .no_gain_at = unaligned_4},
     {"warp tiles", "matmul/gpu/07_warp_tiles.cu", .shape = of_128_by_4_warps, .types = CUDA_CORES,
      .moved = moved_128, .shared = shared_warps,
@@ -450,7 +450,7 @@ const struct lab_rung lab_matmul_gpu[] = {
     {"ldmatrix", "matmul/gpu/11_ldmatrix.cu", .arch = 80, .shape = mma_128,
      .types = LAB_TF32 | LAB_BF16, .moved = moved_128, .shared = shared_mma_128,
      .bound = "the latency of memory, between two barriers",
-     .no_gain = "rows that are no multiple of 16 bytes are loaded element by element",
+     .no_gain = "rows that are not multiples of 16 bytes are loaded element by element",
      .no_gain_at = unaligned_16_bytes},
     {"two stages", "matmul/gpu/12_pipelined.cu",
      .idea = "cp.async loads the next tiles while these are multiplied", .options = "-DSTAGES=2", .arch = 80,

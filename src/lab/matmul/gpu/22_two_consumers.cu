@@ -3,7 +3,7 @@
  * A tile of 128 x 256 needs a quarter fewer bytes per FLOP than one of 128 x 128, but has 256 sums
  * for each thread of one warpgroup, and a thread has at most 255 registers. So two consumers share
  * it: each has 64 rows, and both read the same columns of B. While one of them waits for its
- * products, those of the other keep the tensor cores busy.
+ * wgmma, those of the other keep the tensor cores busy.
  *
  * All threads of a block start with the same number of registers: 65536 / 384, in steps of 8, are
  * 168. setmaxnreg changes this for whole warpgroups: the producer keeps 24, the consumers get 240.

@@ -141,11 +141,13 @@ DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[C
             fill_panel(panels + i * PANEL_BYTES, sum, first + i);
         fence_async();
         __syncwarp();
-        if (lane > 0) continue;
-        UNROLL for (int i = 0; i < PANELS; i++)
-            tma_store(c_map, shared_address(panels) + i * PANEL_BYTES, column + (first + i) * EACH,
-                      row, 0, 0, 0);
-        tma_store_commit();
+        if (lane == 0) {
+            UNROLL for (int i = 0; i < PANELS; i++)
+                tma_store(c_map, shared_address(panels) + i * PANEL_BYTES,
+                          column + (first + i) * EACH, row, 0, 0, 0);
+            tma_store_commit();
+        }
+        __syncwarp(); /* wgmma needs all lanes together */
     }
 }
 

@@ -2,14 +2,14 @@
  *
  * TMA needs rows that begin at multiples of 16 bytes. If they do not begin at multiples of 32, then
  * 128 bytes of a row are in five sectors of L2 instead of four, each of which TMA requests by
- * itself; a product with such operands takes half as long again. Their copy costs less, as it has
- * n^2 elements for n^3 products. So matmul_pad, launched before, copies those operands to scratch,
- * with rows that begin at multiples of 128 bytes. The tensor map of a copy has as many columns as
- * the matrix, so TMA returns zeros beyond them whatever is there.
+ * itself; a matmul with such operands takes up to 1.7 times as long. Their copy costs less, as it
+ * has n^2 elements for n^3 multiplications. So matmul_pad, launched before, copies those operands
+ * to scratch, with rows that begin at multiples of 128 bytes. The tensor map of a copy has as many
+ * columns as the matrix, so TMA returns zeros beyond them whatever is there.
  *
  * There is no copy of C: if TMA cannot store its rows, threads do. The sums in a warp's registers
  * are 8 columns of 8 rows at a time. Stores of these, a few bytes of each row, would take longer
- * than all products, so threads store from the panels: 32 neighbours of a row at a time. */
+ * than all of the wgmma, so threads store from the panels: 32 neighbours of a row at a time. */
 #include "hopper.cuh"
 
 enum {
@@ -52,6 +52,16 @@ DEVICE copied copied_of(const ELEMENT *from, i64 rows, i64 columns)
     return {from, columns, rows * columns, across, copied_rows(rows, columns) * across};
 }
 
+/* The last word may end beyond the matrix. */
+DEVICE uint4 word_at(const copied &x, i64 i)
+{
+    if ((i + 1) * WHOLE <= x.size) return ((const uint4 *)x.from)[i];
+    __align__(16) ELEMENT e[WHOLE];
+    UNROLL for (int j = 0; j < WHOLE; j++)
+        e[j] = x.from[min(i * WHOLE + j, x.size - 1)];
+    return *(uint4 *)e;
+}
+
 /* Scratch has A's words, then B's. A thread writes WORDS of them, each from the two words of the
  * matrix that it overlaps, which may also have elements of the next row. */
 KERNEL(PAD_THREADS)
@@ -68,10 +78,9 @@ matmul_pad(ELEMENT *, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k, E
         copied x = i < of_a.words ? of_a : of_b;
         u32 at = i < of_a.words ? i : i - of_a.words, row = at / x.across;
         i64 first = min(row * x.columns + (at - row * x.across) * WHOLE, x.size - 1);
-        const uint4 *word = (const uint4 *)x.from + first / WHOLE;
         shift[j] = (int)(first % WHOLE) * (int)sizeof(ELEMENT);
-        low[j] = word[0];
-        high[j] = word[first / WHOLE < (x.size - 1) / WHOLE];
+        low[j] = word_at(x, first / WHOLE);
+        high[j] = word_at(x, min(first / WHOLE + 1, (x.size - 1) / WHOLE));
     }
     UNROLL for (int j = 0; j < WORDS; j++) {
         int i = begin + j * PAD_THREADS;
@@ -79,7 +88,7 @@ matmul_pad(ELEMENT *, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k, E
     }
 }
 
-/* --- the product --- */
+/* --- the matmul --- */
 struct place {
     int stage, odd;
 };
@@ -199,11 +208,13 @@ DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[C
             fill_panel(panels + i * PANEL_BYTES, sum, first + i);
         fence_async();
         __syncwarp();
-        if (lane > 0) continue;
-        UNROLL for (int i = 0; i < PANELS; i++)
-            tma_store(c_map, shared_address(panels) + i * PANEL_BYTES, column + (first + i) * EACH,
-                      row, 0, 0, 0);
-        tma_store_commit();
+        if (lane == 0) {
+            UNROLL for (int i = 0; i < PANELS; i++)
+                tma_store(c_map, shared_address(panels) + i * PANEL_BYTES,
+                          column + (first + i) * EACH, row, 0, 0, 0);
+            tma_store_commit();
+        }
+        __syncwarp(); /* wgmma needs all lanes together */
     }
 }
 

@@ -55,6 +55,16 @@ DEVICE copied copied_of(const ELEMENT *from, i64 rows, i64 columns)
     return {from, columns, rows * columns, across, copied_rows(rows, columns) * across};
 }
 
+/* The last word may end beyond the matrix. */
+DEVICE uint4 word_at(const copied &x, i64 i)
+{
+    if ((i + 1) * WHOLE <= x.size) return ((const uint4 *)x.from)[i];
+    __align__(16) ELEMENT e[WHOLE];
+    UNROLL for (int j = 0; j < WHOLE; j++)
+        e[j] = x.from[min(i * WHOLE + j, x.size - 1)];
+    return *(uint4 *)e;
+}
+
 /* Scratch has A's words, then B's. A thread writes WORDS of them, each from the two words of the
  * matrix that it overlaps, which may also have elements of the next row. */
 KERNEL(PAD_THREADS)
@@ -70,10 +80,9 @@ matmul_pad(ELEMENT *, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k, E
         copied x = i < of_a.words ? of_a : of_b;
         u32 at = i < of_a.words ? i : i - of_a.words, row = at / x.across;
         i64 first = min(row * x.columns + (at - row * x.across) * WHOLE, x.size - 1);
-        const uint4 *word = (const uint4 *)x.from + first / WHOLE;
         shift[j] = (int)(first % WHOLE) * (int)sizeof(ELEMENT);
-        low[j] = word[0];
-        high[j] = word[first / WHOLE < (x.size - 1) / WHOLE];
+        low[j] = word_at(x, first / WHOLE);
+        high[j] = word_at(x, min(first / WHOLE + 1, (x.size - 1) / WHOLE));
     }
     UNROLL for (int j = 0; j < WORDS; j++) {
         int i = begin + j * PAD_THREADS;
@@ -81,7 +90,7 @@ matmul_pad(ELEMENT *, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k, E
     }
 }
 
-/* --- the product --- */
+/* --- the matmul --- */
 struct place {
     int stage, odd;
 };
@@ -193,11 +202,13 @@ DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[C
             fill_panel(panels + i * PANEL_BYTES, sum, first + i);
         fence_async();
         __syncwarp();
-        if (lane > 0) continue;
-        UNROLL for (int i = 0; i < PANELS; i++)
-            tma_store(c_map, shared_address(panels) + i * PANEL_BYTES, column + (first + i) * EACH,
-                      row, 0, 0, 0);
-        tma_store_commit();
+        if (lane == 0) {
+            UNROLL for (int i = 0; i < PANELS; i++)
+                tma_store(c_map, shared_address(panels) + i * PANEL_BYTES,
+                          column + (first + i) * EACH, row, 0, 0, 0);
+            tma_store_commit();
+        }
+        __syncwarp(); /* wgmma needs all lanes together */
     }
 }
 
