@@ -18,6 +18,7 @@ size() {
     copy) echo 5003 ;;
     transpose) echo 70x131 ;;
     reduce) echo 9001 ;;
+    softmax) echo 7x1030 ;;
     matmul) echo 72x136x40 ;;
     *) fail "no size for $1" ;;
     esac
