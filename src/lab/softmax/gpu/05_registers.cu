@@ -5,7 +5,7 @@
  * the first: enough bytes are under way to keep memory busy while other blocks compute. For six
  * blocks at once a thread may have 40 registers (KERNEL_MIN). Elements beyond the row count as
  * minus infinity, whose exponential is 0. What does not fit into the registers of 256 threads, from
- * element 4096 on, is read again in each pass. If the length of a row is no multiple of 16 bytes,
+ * element 4096 on, is read again in each pass. If a row is not a multiple of 16 bytes long,
  * rows begin anywhere and each access takes one element. */
 #include "rows.cuh"
 
