@@ -45,9 +45,9 @@ static void of_16_bytes(const struct lab_problem *p, struct kernel_shape *ret)
     shape(ceil_div(p->n[0] * dtype_size(p->dtype), 16), ret);
 }
 
-static void of_64_bytes(const struct lab_problem *p, struct kernel_shape *ret)
+static void of_16_elements(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    shape(ceil_div(p->n[0] * dtype_size(p->dtype), 64), ret);
+    shape(ceil_div(p->n[0], 16), ret);
 }
 
 /* As many blocks as the GPU holds at once, but no block without work. */
@@ -85,7 +85,7 @@ static const struct lab_rung gpu[] = {
     {"fused", "elu/gpu/02_fused.cu", .shape = each, .bound = BYTES_UNDER_WAY},
     {"vectorized", "elu/gpu/03_vectorized.cu", .shape = of_16_bytes,
      .bound = "the exponentials, which fill most of the time of memory"},
-    {"several", "elu/gpu/04_several.cu", .shape = of_64_bytes,
+    {"several", "elu/gpu/04_several.cu", .shape = of_16_elements,
      .bound = "the exponentials, which fill most of the time of memory",
      .no_gain = "other warps kept memory busy while a warp computed"},
     {0},

@@ -16,9 +16,10 @@ KERNEL(256) elu(ELEMENT *y, const ELEMENT *x, i64 n, void *scratch)
     ELEMENT *a = (ELEMENT *)scratch;
     bool *negative = (bool *)(a + n);
     i64 first = (i64)blockIdx.x * 256 + threadIdx.x, step = (i64)gridDim.x * 256;
+    float by = alpha;
     for (i64 i = first; i < n; i += step) a[i] = to<ELEMENT>(expf(to_float(x[i])));
     for (i64 i = first; i < n; i += step) a[i] = to<ELEMENT>(to_float(a[i]) - 1);
-    for (i64 i = first; i < n; i += step) a[i] = to<ELEMENT>(to_float(a[i]) * alpha);
+    for (i64 i = first; i < n; i += step) a[i] = to<ELEMENT>(to_float(a[i]) * by);
     for (i64 i = first; i < n; i += step) negative[i] = to_float(x[i]) < 0;
     for (i64 i = first; i < n; i += step) y[i] = negative[i] ? a[i] : x[i];
 }

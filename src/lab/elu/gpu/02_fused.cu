@@ -8,12 +8,12 @@
  * is busy. */
 #include "device.cuh"
 
-__device__ float alpha = 1;
+#define ALPHA 1.0f
 
 KERNEL(256) elu(ELEMENT *y, const ELEMENT *x, i64 n)
 {
     i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
     if (i >= n) return;
     float a = to_float(x[i]);
-    y[i] = to<ELEMENT>(a < 0 ? alpha * expm1f(a) : a);
+    y[i] = to<ELEMENT>(a < 0 ? ALPHA * expm1f(a) : a);
 }

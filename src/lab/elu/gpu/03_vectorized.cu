@@ -2,16 +2,18 @@
  *
  * The fused kernel is a copy with some arithmetic, so what makes a copy fast makes it fast as well:
  * four floats or eight bf16 with one load and one store. Fewer instructions go to addresses and
- * bounds, and more bytes are under way. Only now the arithmetic could become the limit: some 30
- * instructions for each element take less than half of the time that memory needs for it in float,
- * and most of it in bf16. */
+ * bounds, and more bytes are under way. Every warp has both signs, so a branch would save nothing:
+ * each lane computes the exponential, of 0 where x is positive, and then selects. Without branches
+ * the exponentials of a thread's elements run beside each other. Some 30 instructions for each
+ * element take two fifths of the time that memory needs for it in float, four fifths in bf16. */
 #include "device.cuh"
 
-__device__ float alpha = 1;
+#define ALPHA 1.0f
 
 DEVICE float elu_of(float a)
 {
-    return a < 0 ? alpha * expm1f(a) : a;
+    float e = ALPHA * expm1f(fminf(a, 0));
+    return a < 0 ? e : a;
 }
 
 KERNEL(256) elu(ELEMENT *y, const ELEMENT *x, i64 n)

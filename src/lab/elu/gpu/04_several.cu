@@ -1,23 +1,23 @@
 /* 04_several.cu - several loads under way in each thread.
  *
- * Each thread asks for four times 16 bytes before it computes, so memory works on the next elements
- * while the thread computes the first. Warps that take turns on a multiprocessor do the same for
- * each other, and there are many of them: expect little more than before. Where registers or shared
- * memory leave room for only a few warps, this is what keeps memory busy. */
+ * Each thread asks for 16 elements, 16 bytes at a time, before it computes, so memory works on the
+ * next while the thread computes the first. Warps that take turns on a multiprocessor do the same
+ * for each other, and there are many of them: expect little more than before. Where registers or
+ * shared memory leave room for only a few warps, this is what keeps memory busy. KERNEL_MIN allows
+ * 64 registers, since the compiler would otherwise save registers and load later. */
 #include "device.cuh"
 
-#define TIMES 4
-
-__device__ float alpha = 1;
+#define ALPHA 1.0f
 
 DEVICE float elu_of(float a)
 {
-    return a < 0 ? alpha * expm1f(a) : a;
+    float e = ALPHA * expm1f(fminf(a, 0));
+    return a < 0 ? e : a;
 }
 
-KERNEL(256) elu(ELEMENT *y, const ELEMENT *x, i64 n)
+KERNEL_MIN(256, 4) elu(ELEMENT *y, const ELEMENT *x, i64 n)
 {
-    constexpr int EACH = 16 / sizeof(ELEMENT), STEP = 256 * EACH;
+    constexpr int EACH = 16 / sizeof(ELEMENT), TIMES = 16 / EACH, STEP = 256 * EACH;
     i64 first = (i64)blockIdx.x * TIMES * STEP + threadIdx.x * EACH;
     if (first + (TIMES - 1) * STEP + EACH <= n) {
         floats<EACH> a[TIMES];
