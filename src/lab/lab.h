@@ -22,7 +22,7 @@ enum lab_type { LAB_F32 = 1, LAB_TF32 = 2, LAB_BF16 = 4 };
 struct lab_problem {
     int64_t n[LAB_SIZES];
     enum lab_type type;
-    int processors;         /* multiprocessors of a GPU */
+    int processors;         /* multiprocessors of a GPU; 0: a CPU */
     enum dtype dtype;       /* of the inputs: DT_F32 or DT_BF16 */
     enum dtype out_dtype;   /* of the output; it is set to dtype before the ladder sees it */
     int64_t in[LAB_INPUTS]; /* elements of each input; 0: there is no such input */

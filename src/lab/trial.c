@@ -165,7 +165,8 @@ enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
     *b = (struct lab_bench){.ladder = l, .device = *device, .type = type};
     TRY(choose_rungs(b, only));
     TRY(backend_target(device->backend, device->number, &b->target));
-    if (device->backend->devices.describe(device->number, &facts) == ST_OK)
+    if (device->backend->texts &&
+        device->backend->devices.describe(device->number, &facts) == ST_OK)
         b->processors = facts.processors;
     TRY(device->backend->open(device->number, &b->context));
     return device->backend->texts ? add_kernels(b) : ST_OK;

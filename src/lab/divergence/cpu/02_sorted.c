@@ -1,0 +1,22 @@
+/* 02_sorted.c - the indices are sorted first; then two loops without a branch.
+ *
+ * The first loop writes every index to both lists and moves on in one of them: an addition instead
+ * of a branch, so nothing is guessed. Then each chain has a list of its own. The lists cost memory
+ * and the elements are no longer neighbours, but chains of different elements run beside each other
+ * without interruption. Both lists share one array: one grows from its beginning, the other from
+ * its end. */
+#include "lab/divergence/cpu/chains.h"
+
+RUNG(divergence_sorted)
+{
+    const float *x = c->in[0];
+    float *y = c->out;
+    int64_t n = c->n[0], odd = 0, *index = c->scratch;
+    for (int64_t i = 0; i < n; i++) {
+        AS_WRITTEN;
+        index[odd] = index[n - 1 - (i - odd)] = i;
+        odd += x[i] < 0;
+    }
+    for (int64_t k = 0; k < odd; k++) y[index[k]] = odd_chain(x[index[k]]);
+    for (int64_t k = odd; k < n; k++) y[index[k]] = even_chain(x[index[k]]);
+}

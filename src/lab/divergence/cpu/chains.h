@@ -1,0 +1,43 @@
+/* chains.h - the two chains of arithmetic, for a float and for a vector. */
+#ifndef LAB_DIVERGENCE_CPU_CHAINS_H
+#define LAB_DIVERGENCE_CPU_CHAINS_H
+
+#include "lab/cpu.h"
+
+enum { STEPS = 8 };
+static const float M = 0.998f, C = 0.002f;
+
+INLINE float even_chain(float v)
+{
+    for (int k = 0; k < STEPS; k++) {
+        AS_WRITTEN;
+        v = v * M + C;
+    }
+    return v;
+}
+INLINE float odd_chain(float v)
+{
+    for (int k = 0; k < STEPS; k++) {
+        AS_WRITTEN;
+        v = (v - C) * M;
+    }
+    return v;
+}
+
+INLINE vf even_chains(vf v)
+{
+    for (int k = 0; k < STEPS; k++) v = v * M + C;
+    return v;
+}
+INLINE vf odd_chains(vf v)
+{
+    for (int k = 0; k < STEPS; k++) v = (v - C) * M;
+    return v;
+}
+/* Both are computed; the sign chooses. */
+INLINE vf chains(vf v)
+{
+    return vf_select(v < 0, odd_chains(v), even_chains(v));
+}
+
+#endif

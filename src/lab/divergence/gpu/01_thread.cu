@@ -1,0 +1,36 @@
+/* 01_thread.cu - the branch differs between the threads of a warp.
+ *
+ * Element i goes through one chain of arithmetic if i is even and through another if it is odd;
+ * both take equally long. Thread i has element i. The 32 threads of a warp share one instruction
+ * unit, which issues one instruction for all of them at a time. If a branch divides them, the warp
+ * runs the code of one side while the lanes of the other are idle, then the other side: the time of
+ * both. The arithmetic is long enough that memory does not matter here. */
+#include "device.cuh"
+
+#define STEPS 256
+#define M 0.998f
+#define C 0.002f
+
+/* The same two operations in two orders: two pieces of code that take equally long. */
+DEVICE float even_chain(float v)
+{
+    _Pragma("unroll 16") for (int k = 0; k < STEPS; k++) v = __fadd_rn(__fmul_rn(v, M), C);
+    return v;
+}
+DEVICE float odd_chain(float v)
+{
+    _Pragma("unroll 16") for (int k = 0; k < STEPS; k++) v = __fmul_rn(__fadd_rn(v, -C), M);
+    return v;
+}
+
+KERNEL(256) divergence(ELEMENT *y, const ELEMENT *x, i64 n)
+{
+    i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= n) return;
+    float v = to_float(x[i]);
+    if (i % 2)
+        v = odd_chain(v);
+    else
+        v = even_chain(v);
+    y[i] = to<ELEMENT>(v);
+}

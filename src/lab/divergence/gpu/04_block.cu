@@ -1,0 +1,35 @@
+/* 04_block.cu - the branch differs between blocks.
+ *
+ * Two neighbouring blocks share 512 elements: one takes the even ones, the other the odd ones. A
+ * branch that a whole block agrees on costs no more and no less than one that a warp agrees on,
+ * because each warp has its own place in the program. Expect the same time as above. */
+#include "device.cuh"
+
+#define STEPS 256
+#define M 0.998f
+#define C 0.002f
+
+/* The same two operations in two orders: two pieces of code that take equally long. */
+DEVICE float even_chain(float v)
+{
+    _Pragma("unroll 16") for (int k = 0; k < STEPS; k++) v = __fadd_rn(__fmul_rn(v, M), C);
+    return v;
+}
+DEVICE float odd_chain(float v)
+{
+    _Pragma("unroll 16") for (int k = 0; k < STEPS; k++) v = __fmul_rn(__fadd_rn(v, -C), M);
+    return v;
+}
+
+KERNEL(256) divergence(ELEMENT *y, const ELEMENT *x, i64 n)
+{
+    int odd = blockIdx.x % 2;
+    i64 i = (i64)(blockIdx.x / 2) * 512 + threadIdx.x * 2 + odd;
+    if (i >= n) return;
+    float v = to_float(x[i]);
+    if (odd)
+        v = odd_chain(v);
+    else
+        v = even_chain(v);
+    y[i] = to<ELEMENT>(v);
+}

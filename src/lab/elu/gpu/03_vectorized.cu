@@ -1,0 +1,30 @@
+/* 03_vectorized.cu - 16 bytes per thread.
+ *
+ * The fused kernel is a copy with some arithmetic, so what makes a copy fast makes it fast as well:
+ * four floats or eight bf16 with one load and one store. Fewer instructions go to addresses and
+ * bounds, and more bytes are under way. Every warp has both signs, so a branch would save nothing:
+ * each lane computes the exponential, of 0 where x is positive, and then selects. Without branches
+ * the exponentials of a thread's elements run beside each other. Some 30 instructions for each
+ * element take two fifths of the time that memory needs for it in float, four fifths in bf16. */
+#include "device.cuh"
+
+#define ALPHA 1.0f
+
+DEVICE float elu_of(float a)
+{
+    float e = ALPHA * expm1f(fminf(a, 0));
+    return a < 0 ? e : a;
+}
+
+KERNEL(256) elu(ELEMENT *y, const ELEMENT *x, i64 n)
+{
+    constexpr int EACH = 16 / sizeof(ELEMENT);
+    i64 i = ((i64)blockIdx.x * 256 + threadIdx.x) * EACH;
+    if (i + EACH <= n) {
+        floats<EACH> a = load<EACH>(x + i);
+        UNROLL for (int e = 0; e < EACH; e++) a[e] = elu_of(a[e]);
+        store<EACH>(y + i, a);
+        return;
+    }
+    for (; i < n; i++) y[i] = to<ELEMENT>(elu_of(to_float(x[i])));
+}

@@ -1,0 +1,34 @@
+/* 04_several.cu - several loads under way in each thread.
+ *
+ * Each thread asks for 16 elements, 16 bytes at a time, before it computes, so memory works on the
+ * next while the thread computes the first. Warps that take turns on a multiprocessor do the same
+ * for each other, and there are many of them: expect little more than before. Where registers or
+ * shared memory leave room for only a few warps, this is what keeps memory busy. KERNEL_MIN allows
+ * 64 registers, since the compiler would otherwise save registers and load later. */
+#include "device.cuh"
+
+#define ALPHA 1.0f
+
+DEVICE float elu_of(float a)
+{
+    float e = ALPHA * expm1f(fminf(a, 0));
+    return a < 0 ? e : a;
+}
+
+KERNEL_MIN(256, 4) elu(ELEMENT *y, const ELEMENT *x, i64 n)
+{
+    constexpr int EACH = 16 / sizeof(ELEMENT), TIMES = 16 / EACH, STEP = 256 * EACH;
+    i64 first = (i64)blockIdx.x * TIMES * STEP + threadIdx.x * EACH;
+    if (first + (TIMES - 1) * STEP + EACH <= n) {
+        floats<EACH> a[TIMES];
+        UNROLL for (int k = 0; k < TIMES; k++) a[k] = load_streaming<EACH>(x + first + k * STEP);
+        UNROLL for (int k = 0; k < TIMES; k++) {
+            UNROLL for (int e = 0; e < EACH; e++) a[k][e] = elu_of(a[k][e]);
+            store<EACH>(y + first + k * STEP, a[k]);
+        }
+        return;
+    }
+    for (int k = 0; k < TIMES; k++)
+        for (i64 i = first + k * STEP; i < first + k * STEP + EACH && i < n; i++)
+            y[i] = to<ELEMENT>(elu_of(to_float(x[i])));
+}
