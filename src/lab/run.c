@@ -415,6 +415,16 @@ static enum status open_ceiling(struct running *r)
     return ST_OK;
 }
 
+/* A sentence if no rung can run at this size at all. */
+static enum status check_any(const struct running *r)
+{
+    const struct lab_run *ret = r->ret;
+    for (int i = 0; i < ret->results; i++)
+        if (!ret->result[i].left_out || ret->result[i].wrong) return ST_OK;
+    return fail(ST_UNSUPPORTED, "no rung can run: %s; choose another --size or --dtype",
+                ret->results ? ret->result[0].left_out : "there is none of this type");
+}
+
 static enum status run(struct running *r)
 {
     struct lab_run *ret = r->ret;
@@ -442,6 +452,7 @@ static enum status run(struct running *r)
     show(r, CHECKED, "the solution in double precision");
     TRY(lab_trial_open(&r->trial, &r->bench, n, ret->sets));
     TRY(check_all(r, &r->trial, 0, true));
+    TRY(check_any(r));
     TRY(open_ceiling(r));
     TRY(time_all(r));
     TRY(check_all(r, &r->trial, ret->sets - 1, false));

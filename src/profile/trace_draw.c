@@ -10,10 +10,10 @@ static const double MIB = 1 << 20;
 static void begin(struct drawing *d, const char *ph, int process, int row, int64_t ns)
 {
     struct writer *w = &d->w;
-    int64_t t = ns - d->origin;
     w->begun = w->s.len;
-    str_printf(&w->s, ",\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%lld.%03d", ph, process, row,
-               (long long)(t / 1000), (int)(t % 1000));
+    /* Negative for what began before the origin. */
+    str_printf(&w->s, ",\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f", ph, process, row,
+               (double)(ns - d->origin) / 1e3);
 }
 
 /* Removes an event that does not fit. */
@@ -141,10 +141,14 @@ static void open_span(struct drawing *d, struct range_spans *s, const char *word
     s->open[s->depth++] = s->n++;
 }
 
-/* A range ends with its last kernel, or where the next range begins, whichever is earlier. */
+/* A range ends with its last kernel, or where the next range begins, whichever is earlier; but not
+ * before it begins: the end of a step is known by the host's clock. */
 static void close_spans(struct range_spans *s, int depth, int64_t next)
 {
-    while (s->depth > depth) s->all[s->open[--s->depth]].end = s->last < next ? s->last : next;
+    while (s->depth > depth) {
+        struct range_span *x = &s->all[s->open[--s->depth]];
+        x->end = max_i64(min_i64(s->last, next), x->start);
+    }
 }
 
 static void count_kernel(struct range_spans *s, const struct profile_row *row)

@@ -65,7 +65,7 @@ expect 2 'take the path of a file' $STROBE lab copy --device=cuda --save=
 expect 2 'as in 4096x1024' $STROBE lab transpose --device=cuda --size=512
 expect 2 'product of at most 2^36' $STROBE lab transpose --device=cpu \
     --size=4294967296x4294967296
-expect 0 'in the second dimension' $STROBE lab transpose --device=cuda --warm --size=2200000x1
+expect 1 'in the second dimension' $STROBE lab transpose --device=cuda --warm --size=4300000x1
 $STROBE lab copy --device=cpu --show=bulk | grep -q cp.async.bulk || fail "--show of a GPU's rung"
 expect 1 'are free; choose a smaller --size' $STROBE lab copy --device=cuda --size=9999999999
 echo ok

@@ -4,12 +4,14 @@
 
 #include "engine.hpp"
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <set>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <thread>
 #include <utility>
 
 struct piece {
@@ -78,8 +80,24 @@ CUstream of(CUstream s)
     return s ? s : &first;
 }
 
+/* While a trace is recorded, the host waits for the device's clock, as on a real GPU: else steps
+ * that follow each other on the device would overlap by the host's clock. */
+void keep_pace()
+{
+    using clock = std::chrono::steady_clock;
+    static clock::time_point begun;
+    static double begun_ms;
+    static bool watched;
+    if (watcher && !watched) begun = clock::now(), begun_ms = clock_ms;
+    watched = watcher != NULL;
+    if (watched)
+        std::this_thread::sleep_until(
+            begun + std::chrono::nanoseconds((long long)((clock_ms - begun_ms) * 1e6)));
+}
+
 CUresult do_until(CUstream s, unsigned long long place)
 {
+    keep_pace();
     while (fault == CUDA_SUCCESS && s->done < place) {
         piece p = std::move(s->waiting.front());
         s->waiting.pop_front();
@@ -91,6 +109,7 @@ CUresult do_until(CUstream s, unsigned long long place)
             watcher->done({p.what, p.call, p.recording, p.node, p.seen, from, clock_ms});
         if (fault == CUDA_SUCCESS) fault = r;
     }
+    keep_pace();
     return fault;
 }
 
