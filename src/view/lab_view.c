@@ -18,7 +18,8 @@
     X(COLUMN_RATE, "gb_per_s", "GB/s", "useful bytes per second: each input and output once", true) \
     X(COLUMN_FLOPS, "gflop_per_s", "GFLOP/s", "useful FLOPs per second", true) \
     X(COLUMN_MOVED, "bytes_per_flop", "B/FLOP", \
-      "bytes that warps move to and from global memory, before any cache; of a CPU, to and from L1; by count", true) \
+      "bytes that warps move to and from global memory, before any cache; of a CPU, to and from " \
+      "L1; by count", true) \
     X(COLUMN_MOVED_SHARED, "shared_bytes_per_flop", "shared B/FLOP", \
       "bytes written to and read from shared memory, by count, per FLOP", true) \
     X(COLUMN_VERDICT, "verdict", "beside the one above", "by the rule of docs/MEASURING.md", false) \
