@@ -15,7 +15,6 @@
 #include "base/str.h"
 #include "check/cases.h"
 #include "graph/graph.h"
-#include "lab/lab.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -179,15 +178,32 @@ static void note_rung(const struct lab_rung *r, enum lab_type type)
     arena_release(&a);
 }
 
-/* The rungs of all ladders (lab/lab.h), for every type that they support; none may spill. */
+/* What `strobe lab LADDER --template` prints. */
+static void note_template(const struct lab_ladder *l, enum lab_type type)
+{
+    struct arena a = {0};
+    struct str s = {0};
+    lab_own_template(l, true, &s);
+    assert_true(modules < MODULES);
+    struct module *m = &module[modules++];
+    *m = (struct module){.source = strdup(str_text(&s))};
+    snprintf(m->text, sizeof m->text, "%s/gpu/template.cu", l->name);
+    snprintf(m->options, sizeof m->options, "%s", lab_options(&l->of_gpu[0], type, &a));
+    str_release(&s);
+    arena_release(&a);
+}
+
+/* The rungs of all ladders (lab/lab.h) and their templates, for every type that they support; none may spill. */
 static void note_rungs(void)
 {
     static const enum lab_type types[] = {LAB_F32, LAB_TF32, LAB_BF16};
     const struct lab_ladder *l;
-    for (int i = 0; (l = lab_ladder_at(i)); i++)
+    for (int i = 0; (l = lab_ladder_at(i)); i++) {
+        note_template(l, LAB_F32), note_template(l, LAB_BF16);
         for (const struct lab_rung *r = l->of_gpu; r->name; r++)
             for (int k = 0; k < COUNT_OF(types); k++)
                 if (r->file && lab_has_type(r, types[k])) note_rung(r, types[k]);
+    }
 }
 
 /* "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" of every kernel of a

@@ -1,7 +1,8 @@
 #!/bin/sh
 # A kernel of the user's as a rung of `strobe lab`, in C on a CPU and in CUDA on an emulated GPU: a
 # template is right; one that is wrong at the edge, writes beyond, crashes, never ends or does not
-# compile gets its sentence, and the other rungs keep their times. test: slow
+# compile gets its sentence, and the other rungs keep their times.
+# test: slow; the GPU is emulated
 . "$(dirname "$0")/tiny.sh"
 STROBE_BUILD=${STROBE_BUILD:-$PWD/build/release}
 cd "$work"
@@ -85,20 +86,18 @@ cu 'if (i < n) to[i * 100000007] = from[i];' >wild.cu
 cu 'while (n > 100 && *(volatile ELEMENT *)to != 77) to[0] = from[0];' >endless.cu
 cu 'if (i < n) to[i] = from[i]' >broken.cu
 cu '' | sed 's/void copy/void other/' >other.cu
-for ladder in $($STROBE lab --csv | sed -n '2,$s/,.*//p'); do
+# template LADDER SIZE RUNG WORD...; NVRTC compiles those of all ladders in test_cuda_texts
+template() {
+    ladder=$1 size=$2 rung=$3
+    shift 3
     $STROBE lab "$ladder" --device=cuda --template >"$ladder.cu"
-    for type in float32 bfloat16; do
-        case $ladder in
-        transpose | softmax) size=20x300 rung=naive ;;
-        matmul) size=40x50x60 rung=tiled ;;
-        *) size=5000 rung=fused ;;
-        esac
-        case $ladder in copy) rung=coalesced ;; reduce) rung=shuffles ;; divergence) rung=warp ;;
-        softmax) rung=warp ;; esac
-        shows 0 "^$ladder.cu .*your kernel" $STROBE lab "$ladder" --kernel="$ladder.cu" \
-            --dtype=$type --size=$size --rungs=$rung --samples=1
-    done
-done
+    shows 0 "^$ladder.cu .*your kernel" $STROBE lab "$ladder" --kernel="$ladder.cu" --size="$size" \
+        --rungs="$rung" --samples=1 "$@"
+}
+template copy 5000 coalesced
+template reduce 5000 shuffles --dtype=bfloat16 # its output is zeroed
+template softmax 20x300 warp                   # shared memory
+template matmul 40x50x60 tiled --dtype=bfloat16
 few=--rungs=coalesced
 own 1 'edge.cu: wrong at .*all in elements from .* on: is the last tile guarded?' edge.cu $few
 own 1 'beyond.cu: at n 1: it wrote element 1 of the output, which ends' beyond.cu $few
