@@ -416,6 +416,11 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
 static const struct command parts[] = {
     {"lab accumulate", accumulate, "", "add 0.01 a thousand times in fp32, fp16 and bf16", NULL,
      "strobe lab accumulate --json"},
+    {"lab formats", cmd_lab_formats, "[X]",
+     "the bits of fp32, tf32, fp16, bf16 and fp8, and what X becomes in each (1)", NULL,
+     "strobe lab formats 0.1 --svg=formats.svg"},
+    {"lab add", cmd_lab_add, "A B", "add two numbers bit by bit, as hardware does", NULL,
+     "strobe lab add 1000 0.01 --dtype=float16"},
     {"lab bpe", cmd_lab_bpe, "",
      "text to tokens: GPT-2's byte pair encoding, from the definition to the fastest encoder", NULL,
      "strobe lab bpe --from=book.txt"},

@@ -5,7 +5,7 @@
 
 /* clang-format off */
 const struct narrow_format narrow_formats[NARROW_FORMATS] = {
-    [NARROW_FP32] = {"fp32", "float32", 8, 23, -126, 127, 0x1.fffffep127, 0x7fc00000, true, false, "none"},
+    [NARROW_FP32] = {"fp32", "float32", 8, 23, -126, 127, 0x1.fffffep127, 0x7fc00000, true, false, "cvt.rn.f32.f64"},
     [NARROW_TF32] = {"tf32", "tf32", 8, 10, -126, 127, 0x1.ffcp127, 0x3fe00, true, false, "cvt.rn.tf32.f32"},
     [NARROW_FP16] = {"fp16", "float16", 5, 10, -14, 15, 65504, 0x7e00, true, false, "cvt.rn.f16.f32"},
     [NARROW_BF16] = {"bf16", "bfloat16", 8, 7, -126, 127, 0x1.fep127, 0x7fc0, true, false, "cvt.rn.bf16.f32"},

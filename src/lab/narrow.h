@@ -29,7 +29,7 @@ struct narrow_format {
     uint32_t nan;           /* the bits of a NaN */
     bool infinities;        /* e4m3 uses their bits for numbers */
     bool saturates;         /* beyond the largest number a conversion gives it, not infinity */
-    const char *conversion; /* of a GPU, in PTX, from fp32: "cvt.rn.f16.f32" */
+    const char *conversion; /* of a GPU, in PTX: "cvt.rn.f16.f32" */
 };
 
 extern const struct narrow_format narrow_formats[NARROW_FORMATS];
