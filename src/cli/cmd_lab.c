@@ -421,6 +421,8 @@ static const struct command parts[] = {
      "strobe lab formats 0.1 --svg=formats.svg"},
     {"lab add", cmd_lab_add, "A B", "add two numbers bit by bit, as hardware does", NULL,
      "strobe lab add 1000 0.01 --dtype=float16"},
+    {"lab products", cmd_lab_products, "", "the error and the time of one matmul in each format",
+     NULL, "strobe lab products --size=512x512x512"},
     {"lab bpe", cmd_lab_bpe, "",
      "text to tokens: GPT-2's byte pair encoding, from the definition to the fastest encoder", NULL,
      "strobe lab bpe --from=book.txt"},

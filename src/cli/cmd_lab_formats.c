@@ -1,17 +1,22 @@
 /* strobe lab formats, add, products: number formats, and what rounding does to sums. */
+#include "base/interrupt.h"
+#include "base/load.h"
 #include "base/log.h"
-#include "base/opt.h"
 #include "base/own.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "lab/add.h"
+#include "lab/products.h"
 #include "present/markup.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
 #include "view/add_view.h"
 #include "view/formats_view.h"
+#include "view/products_view.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Whether the word is a number that begins with a dash, which would otherwise be an option. */
@@ -126,4 +131,77 @@ enum status cmd_lab_add(int argc, char **argv)
     command_print_sheet(&s, &f);
     arena_release(&a);
     return ST_OK;
+}
+
+/* --- lab products ----------------------------------------------------------------------------- */
+
+enum { SIDE_MOST = 32768, SAMPLES = 20 };
+
+static enum status read_size(const char *word, int64_t ret[3])
+{
+    long long n[3];
+    int end = -1;
+    bool fits = sscanf(word, "%lldx%lldx%lld%n", &n[0], &n[1], &n[2], &end) == 3 && !word[end];
+    for (int i = 0; fits && i < 3; i++) {
+        fits = n[i] >= 1 && n[i] <= SIDE_MOST;
+        ret[i] = n[i];
+    }
+    return fits ? ST_OK
+                : fail(ST_USAGE, "--size takes MxNxK, each 1 to %d, as in 512x512x512; found %s",
+                       SIDE_MOST, word);
+}
+
+static enum status run_products(const struct products_options *o, const char *command,
+                                const struct table_form *f, struct arena *a)
+{
+    struct products_run r;
+    struct sheet s;
+    struct load load = load_start();
+    char words[LOAD_WORDS];
+    interrupt_catch();
+    progress_start(o->user, "lab products", 0, PROGRESS_WHOLE);
+    enum status st = products_run(o, &r, a);
+    progress_end(o->user);
+    interrupt_release();
+    TRY(st);
+    double others = load_others(&load);
+    products_sheet(&r, &s, a);
+    load_warn(others);
+    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
+    TRY(command_name_machine(&s, &o->device, command, a));
+    command_print_sheet(&s, f);
+    return ST_OK;
+}
+
+enum status cmd_lab_products(int argc, char **argv)
+{
+    static const int64_t of_cpu[] = {512, 512, 512}, of_gpu[] = {4096, 4096, 4096};
+    const char *size = NULL, *device = NULL;
+    int64_t limit = 10;
+    struct table_form f = {0};
+    struct progress progress;
+    struct products_options o = {.samples = SAMPLES, .each = progress_share, .user = &progress};
+    const struct opt options[] = {
+        {"size", OPT_TEXT, &size, "MxNxK",
+         "of A (M,K) times B (K,N) (512x512x512; on a GPU 4096x4096x4096)"},
+        DEVICE_OPTION(&device),
+        {"limit", OPT_INT, &limit, "SECONDS", "time for all timings together (10)"},
+        TABLE_FORM_OPTIONS(&f),
+        {0}};
+    struct arena a = {0};
+    const char *command = command_text("lab products", argc, argv, &a);
+    enum status st = opt_parse(options, &argc, argv, NULL);
+    if (st == ST_OK && argc)
+        st = fail(ST_USAGE, "lab products takes only options; found %s", argv[0]);
+    if (st == ST_OK) st = table_form_check(&f);
+    if (st == ST_OK && (limit < 1 || limit > 1000000))
+        st = fail(ST_USAGE, "--limit must be 1 to 1000000 seconds");
+    if (st == ST_OK) st = device_of_word(device, &o.device);
+    for (int i = 0; st == ST_OK && i < 3; i++)
+        o.size[i] = (o.device.backend->host_memory ? of_cpu : of_gpu)[i];
+    if (st == ST_OK && size) st = read_size(size, o.size);
+    o.limit_ms = 1e3 * (double)limit;
+    if (st == ST_OK) st = run_products(&o, command, &f, &a);
+    arena_release(&a);
+    return st;
 }
