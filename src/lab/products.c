@@ -63,7 +63,7 @@ double products_expected(const struct products_kind *kind, int64_t k)
         double times;
     } all[] = {{kind->a, kind->a != NARROW_FP32},
                {kind->b, kind->b != NARROW_FP32},
-               {kind->sum, (double)k / 2},
+               {kind->sum, (double)(k + 1) / 2},
                {kind->result, kind->result != kind->sum}};
     for (int i = 0; i < COUNT_OF(all); i++) {
         double u = narrow_spacing(all[i].f, 1) / 2;

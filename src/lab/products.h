@@ -47,7 +47,7 @@ struct products_run {
 /* The order of magnitude that rounding explains. Rounding changes random numbers by 0.4 u of their
  * norm, where u is half of the format's epsilon: 0.39 if significands are spread evenly over
  * logarithms, 0.43 of standard normals. Errors are independent. Inputs and result count once; the
- * k-th of K partial sums has the norm sqrt(k), so all of them together count K / 2 times. */
+ * k-th of K partial sums has the norm sqrt(k), so all of them together count (K + 1) / 2 times. */
 double products_expected(const struct products_kind *kind, int64_t K);
 /* The same for each run. ST_INTERRUPTED after Ctrl-C. */
 enum status products_run(const struct products_options *o, struct products_run *ret,

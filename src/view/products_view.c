@@ -61,11 +61,12 @@ void products_sheet(const struct products_run *r, struct sheet *s, struct arena 
                                "precision, by norm, over %lld x %lld elements of the result, and "
                                "include the rounding of the inputs.",
                                (long long)r->rows, (long long)r->columns));
-    sheet_note(s, arena_printf(a,
-                               "Expected: 0.4 sqrt(u_a^2 + u_b^2 + u_result^2 + u_sum^2 K/2), u "
-                               "half the epsilon of a type that rounds, K = %lld. Kernels add in "
-                               "several partial sums, so those in fp32 are more precise.",
-                               (long long)size[2]));
+    sheet_note(s,
+               arena_printf(a,
+                            "Expected: 0.4 sqrt(u_a^2 + u_b^2 + u_result^2 + u_sum^2 (K+1)/2), u "
+                            "half the epsilon of a type that rounds, K = %lld. Kernels add in "
+                            "several partial sums, so those in fp32 are more precise.",
+                            (long long)size[2]));
     sheet_note(s, "Rows without a time are emulated, one FMA after the other: this device has no "
                   "kernel for them. Times are taken in turns; the tensors may be in a cache.");
 }
