@@ -49,7 +49,8 @@ enum status product_error(const struct device *device, enum machine_precision pr
     void *context;
     struct device_matmul m;
     enum dtype dtype = precision == MACHINE_BF16 ? DT_BF16 : DT_F32;
-    const struct device_matmul_types types = {dtype, dtype, dtype, precision == MACHINE_TF32};
+    const struct device_matmul_types types = {dtype, dtype, dtype, precision == MACHINE_TF32,
+                                              false};
     *ret_error = NAN;
     TRY(backend_target(device->backend, device->number, &target));
     TRY(device->backend->open(device->number, &context));

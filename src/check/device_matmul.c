@@ -10,6 +10,7 @@ void device_matmul_find(struct device_matmul *m, const struct backend *backend, 
     bool eight = dtype_is_float8(types->a);
     int64_t M = size[0], N = size[1], K = size[2];
     *m = (struct device_matmul){.backend = backend, .context = context};
+    m->attr.matmul.fast = types->fast;
     m->op = eight ? OP_MATMUL_SCALED : OP_MATMUL;
     struct kernel_call *c = &m->call;
     *c = (struct kernel_call){.attr = &m->attr, .n_in = eight ? 4 : 2, .n_out = 1};

@@ -9,6 +9,7 @@
 struct device_matmul_types {
     enum dtype a, b, c;
     bool tf32; /* f32 operands may be rounded to TF32 */
+    bool fast; /* of 8-bit operands: sums may have fewer bits than f32 */
 };
 
 struct device_matmul {

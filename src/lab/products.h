@@ -17,8 +17,10 @@ enum { PRODUCTS_MOST = 12, PRODUCTS_SAMPLE = 64 };
 struct products_kind {
     enum narrow a, b, sum, result; /* types of the inputs, of the sums, and of the result */
     bool scaled;                   /* the inputs are divided by a power of two for each tensor */
-    bool in_order;                 /* always emulated: one addition after the other */
-    const char *note;              /* what the row is; NULL: its types say it */
+    bool
+        fast; /* sums of 8-bit inputs with fewer bits, as in training's forward; only by a kernel */
+    bool in_order;    /* always emulated: one addition after the other */
+    const char *note; /* what the row is; NULL: its types say it */
 };
 
 struct products_options {
