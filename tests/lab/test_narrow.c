@@ -3,6 +3,8 @@
 #include "backend/cpu/ref/float8.h"
 #include "lab/add.h"
 
+#include "../support/cases.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -229,7 +231,7 @@ static void test_fp16_sums_match_the_compiler(void **state)
 static void test_fp16_sums_match_the_compiler(void **state)
 {
     (void)state;
-    skip(); /* this compiler has no _Float16 */
+    SKIP("this compiler has no _Float16");
 }
 #endif
 
