@@ -161,6 +161,7 @@ static enum status run_products(const struct products_options *o, const char *co
     interrupt_catch();
     progress_start(o->user, "lab products", 0, PROGRESS_WHOLE);
     enum status st = products_run(o, &r, a);
+    bool stopped = interrupt_noted();
     progress_end(o->user);
     interrupt_release();
     TRY(st);
@@ -170,7 +171,7 @@ static enum status run_products(const struct products_options *o, const char *co
     if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
     TRY(command_name_machine(&s, &o->device, command, a));
     command_print_sheet(&s, f);
-    return ST_OK;
+    return stopped ? fail(ST_INTERRUPTED, "stopped: times are of the samples so far") : ST_OK;
 }
 
 enum status cmd_lab_products(int argc, char **argv)

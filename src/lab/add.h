@@ -30,10 +30,10 @@ struct addition {
     uint32_t lost; /* its bits that fall off, as an integer of `shift` bits, 32 at most */
     /* These have ADD_EXTRA more bits. */
     struct add_number aligned, sum, normal;
-    int moved;    /* places to normalise the sum: 1 to the right, or up to `fraction` to the left */
-    bool up;      /* the magnitude was rounded up */
-    bool tie;     /* it was halfway between two numbers */
-    bool carried; /* rounding up made it a power of two */
+    int moved; /* places to the left that normalise the sum, at most `fraction`; -1: to the right */
+    bool up;   /* the magnitude was rounded up */
+    bool tie;  /* it was halfway between two numbers */
+    bool carried;              /* rounding up made it a power of two */
     struct add_number rounded; /* before the largest number is considered */
     bool overflow;             /* rounded is beyond the largest number */
 };

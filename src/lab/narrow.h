@@ -37,7 +37,7 @@ extern const struct narrow_format narrow_formats[NARROW_FORMATS];
 /* The nearest number of the format; beyond the largest one infinity or, if the format saturates,
  * the largest one. */
 double narrow_round(enum narrow f, double x);
-/* The bits of a number of the format, sign first, and the number of such bits. */
+/* The bits of a number of the format, sign first; the number that bits mean. */
 uint32_t narrow_bits(enum narrow f, double x);
 double narrow_value(enum narrow f, uint32_t bits);
 /* The distance from a number of the format to the next one of larger magnitude, also where that

@@ -70,7 +70,8 @@ static void test_expected(void **state)
 {
     (void)state;
     struct products_kind bf16 = {NARROW_BF16, NARROW_BF16, NARROW_FP32, NARROW_BF16, .note = NULL};
-    struct products_kind narrow = {NARROW_FP16, NARROW_FP16, NARROW_FP16, NARROW_FP16};
+    struct products_kind narrow = {NARROW_FP16, NARROW_FP16, NARROW_FP16, NARROW_FP16,
+                                   .note = NULL};
     /* bf16: u = 2^-8, three roundings; fp16: u = 2^-11, and 1024 / 2 of sums. */
     assert_true(fabs(products_expected(&bf16, 1024) / (0.4 * sqrt(3) / 256) - 1) < 1e-3);
     assert_true(fabs(products_expected(&narrow, 1024) / (0.4 * sqrt(514.5) / 2048) - 1) < 1e-9);
