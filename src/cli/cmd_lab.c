@@ -501,6 +501,13 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
 static const struct command parts[] = {
     {"lab accumulate", cmd_lab_accumulate, "", "add 0.01 a thousand times in fp32, fp16 and bf16",
      NULL, "strobe lab accumulate --json"},
+    {"lab formats", cmd_lab_formats, "[X]",
+     "the bits of fp32, tf32, fp16, bf16 and fp8, and what X becomes in each (1)", NULL,
+     "strobe lab formats 0.1 --svg=formats.svg"},
+    {"lab add", cmd_lab_add, "A B", "add two numbers bit by bit, as hardware does", NULL,
+     "strobe lab add 1000 0.01 --dtype=float16"},
+    {"lab products", cmd_lab_products, "", "the error and the time of one matmul in each format",
+     NULL, "strobe lab products --size=512x512x512"},
     {"lab bpe", cmd_lab_bpe, "",
      "text to tokens: GPT-2's byte pair encoding, from the definition to the fastest encoder", NULL,
      "strobe lab bpe --from=book.txt"},
@@ -508,11 +515,21 @@ static const struct command parts[] = {
 
 static enum status list(const struct table_form *f)
 {
+    static const struct table_column of_part[] = {
+        {"command", "also", "a command", false},
+        {"what", "what it shows", "in a few words", false},
+    };
     struct arena a = {0};
     struct sheet s;
     lab_list_sheet(&s, &a);
-    sheet_note(&s, "strobe lab LADDER runs one here; strobe lab bpe turns text into tokens, on a "
-                   "CPU; strobe lab accumulate adds 0.01 a thousand times in several types");
+    struct table *t = &sheet_add(&s, NULL, of_part, COUNT_OF(of_part), COUNT_OF(parts), &a)->table;
+    for (int i = 0; i < COUNT_OF(parts); i++) {
+        table_set_text(t, i, 0, parts[i].name);
+        table_set_text(t, i, 1, parts[i].help);
+    }
+    if (f->csv) s.tables = 1;
+    sheet_note(&s, "strobe lab LADDER runs one here; --template prints a kernel to begin from, and "
+                   "--kernel=FILE adds yours");
     command_print_sheet(&s, f);
     arena_release(&a);
     return ST_OK;

@@ -1,17 +1,6 @@
 #include "lab/accumulate.h"
 
-#include <math.h>
-
 static const double addend = 0.01;
-
-/* Significand bits with the leading one, and the exponent of the smallest normal number. */
-static const struct {
-    int significand, least, most, width;
-} formats[NARROW_FORMATS] = {
-    [NARROW_FP32] = {24, -126, 127, 32},
-    [NARROW_FP16] = {11, -14, 15, 16},
-    [NARROW_BF16] = {8, -126, 127, 16},
-};
 
 /* clang-format off */
 static const struct accumulation rows[ACCUMULATIONS] = {
@@ -33,46 +22,6 @@ static const struct accumulation rows[ACCUMULATIONS] = {
      .why = "the same in bf16, which alone stops at 4: errors add up in the second number until they are large enough."},
 };
 /* clang-format on */
-
-double narrow_round(enum narrow f, double x)
-{
-    int exponent;
-    if (x == 0 || !isfinite(x)) return x;
-    frexp(x, &exponent); /* |x| = m 2^exponent, m in [1/2, 1) */
-    if (exponent - 1 < formats[f].least) exponent = formats[f].least + 1;
-    int shift = formats[f].significand - exponent;
-    x = ldexp(nearbyint(ldexp(x, shift)), -shift);
-    return fabs(x) >= ldexp(1, formats[f].most + 1) ? copysign(INFINITY, x) : x;
-}
-
-uint32_t narrow_bits(enum narrow f, double x)
-{
-    int fraction = formats[f].significand - 1, exponent = 0;
-    uint32_t sign = signbit(x) ? 1u << (formats[f].width - 1) : 0, all_ones;
-    all_ones = (uint32_t)(formats[f].most - formats[f].least + 2);
-    x = fabs(x);
-    if (isnan(x)) return sign | all_ones << fraction | 1u << (fraction - 1);
-    if (isinf(x)) return sign | all_ones << fraction;
-    if (x > 0) frexp(x, &exponent);
-    bool normal = x > 0 && exponent - 1 >= formats[f].least;
-    int power = normal ? exponent - 1 : formats[f].least;
-    uint32_t significand = (uint32_t)ldexp(x, fraction - power);
-    if (!normal) return sign | significand;
-    return sign | (uint32_t)(power - formats[f].least + 1) << fraction |
-           (significand & ((1u << fraction) - 1));
-}
-
-const char *narrow_text(enum narrow f, double x, char buffer[NARROW_TEXT])
-{
-    uint32_t bits = narrow_bits(f, x);
-    int n = 0, fraction = formats[f].significand - 1;
-    for (int i = formats[f].width - 1; i >= 0; i--) {
-        buffer[n++] = bits >> i & 1 ? '1' : '0';
-        if (i == formats[f].width - 1 || i == fraction) buffer[n++] = ' ';
-    }
-    buffer[n] = '\0';
-    return buffer;
-}
 
 static void accumulate(struct accumulation *a)
 {

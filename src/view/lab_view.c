@@ -51,11 +51,12 @@ static const char *idea_of(const struct lab_rung *r, struct arena *a)
 
 /* --- the list --------------------------------------------------------------------------------- */
 
+/* "9, stride 32 to bulk" */
 static const char *names_of(const struct lab_rung *r, struct arena *a)
 {
-    const char *s = "";
-    for (int i = 0; r[i].name; i++) s = arena_printf(a, "%s%s%s", s, i ? ", " : "", r[i].name);
-    return s;
+    int n = 0;
+    while (r[n].name) n++;
+    return arena_printf(a, "%d, %s to %s", n, r[0].name, r[n - 1].name);
 }
 
 void lab_list_sheet(struct sheet *s, struct arena *a)

@@ -193,7 +193,8 @@ static void note_template(const struct lab_ladder *l, enum lab_type type)
     arena_release(&a);
 }
 
-/* The rungs of all ladders (lab/lab.h) and their templates, for every type that they support; none may spill. */
+/* The rungs of all ladders (lab/lab.h) for every type that they support, and their templates; none
+ * may spill. */
 static void note_rungs(void)
 {
     static const enum lab_type types[] = {LAB_F32, LAB_TF32, LAB_BF16};

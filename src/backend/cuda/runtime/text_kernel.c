@@ -6,6 +6,7 @@
 #include "backend/cuda/runtime/tensor_map.h"
 #include "base/heap.h"
 #include "base/str.h"
+#include "tuning/occupancy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,24 +91,18 @@ enum status text_kernel_assembly(void *context, const struct kernel_text *t, str
 int sm_resident(const struct sm_limits *sm, int threads, int registers, int64_t shared_bytes,
                 const char **ret_limit)
 {
-    enum { PARTS = 4, PIECE = 256, SYSTEM_BYTES = 1 << 10, SHARED_PIECE = 128 };
-    int warps = (threads + WARP - 1) / WARP;
-    int of_warp = (int)round_up((int64_t)registers * WARP, PIECE);
-    int64_t shared = round_up(shared_bytes + SYSTEM_BYTES, SHARED_PIECE);
-    const struct {
-        const char *name;
-        int64_t blocks;
-    } all[] = {
-        {"blocks", sm->blocks},
-        {"threads", sm->threads / (warps * WARP)},
-        {"registers", of_warp ? sm->registers / PARTS / of_warp * PARTS / warps : INT32_MAX},
-        {"shared memory", sm->shared_bytes / shared},
-    };
-    int least = 0;
-    for (int i = 1; i < COUNT_OF(all); i++)
-        if (all[i].blocks < all[least].blocks) least = i;
-    *ret_limit = all[least].name;
-    return (int)all[least].blocks;
+    const struct occupancy_limits l = {.registers = sm->registers,
+                                       .warps = sm->threads / WARP,
+                                       .blocks = sm->blocks,
+                                       .shared_bytes = sm->shared_bytes,
+                                       .block_shared_bytes = sm->shared_bytes,
+                                       .reserved_bytes = 1 << 10,
+                                       .shared_unit = 128};
+    const struct occupancy_kernel k = {threads, registers, 0, shared_bytes};
+    struct occupancy o;
+    occupancy_of(&l, &k, &o);
+    *ret_limit = o.limit;
+    return o.blocks;
 }
 
 /* False if the driver does not report them all. */

@@ -19,9 +19,8 @@ struct sm_limits {
     int threads, blocks, registers; /* of an SM */
     int64_t shared_bytes;
 };
-/* How many blocks an SM holds at once, and which resource ends first (CUDA C++ Programming Guide,
- * "Hardware Multithreading"): registers go to warps in pieces of 256, each of the four parts of an
- * SM has a quarter of them; the system takes 1 KiB of shared memory for each block. */
+/* How many blocks an SM holds at once, and which resource ends first, by the rule of
+ * tuning/occupancy.h for compute capability 8.0 and later. */
 int sm_resident(const struct sm_limits *sm, int threads, int registers, int64_t shared_bytes,
                 const char **ret_limit);
 

@@ -1,0 +1,223 @@
+#include "view/formats_view.h"
+
+#include "lab/narrow.h"
+#include "present/svg.h"
+#include "present/table_cells.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *exact_text(double x, struct arena *a)
+{
+    enum { DIGITS = 800, LONGEST = 32 };
+    char text[DIGITS + 32];
+    int exponent;
+    snprintf(text, sizeof text, "%.*g", DIGITS, x);
+    if (isnan(x)) return "nan";
+    if (strlen(text) <= LONGEST) return arena_strdup(a, text);
+    int64_t m = (int64_t)ldexp(frexp(x, &exponent), 53);
+    for (exponent -= 53; m % 2 == 0; m /= 2) exponent++;
+    return arena_printf(a, "%lld x 2^%d", (long long)m, exponent);
+}
+
+static void set(struct table *t, int row, int column, const char *format, double x, struct arena *a)
+{
+    if (!isnan(x)) *table_at(t, row, column) = (struct table_cell){arena_printf(a, format, x), x};
+}
+
+/* --- the tables ------------------------------------------------------------------------------- */
+
+static void add_layouts(struct sheet *s, struct arena *a)
+{
+    enum { NAME, BAR, EXPONENT, FRACTION, DIGITS, COLUMNS };
+    static const struct table_column columns[COLUMNS] = {
+        [NAME] = {"format", "format", "name of the format", false},
+        [BAR] = {"layout", "█ sign, ▓ exponent, ░ fraction", "one character for each bit", false},
+        [EXPONENT] = {"exponent_bits", "exponent", "bits of the exponent", true},
+        [FRACTION] = {"fraction_bits", "fraction", "bits of the fraction", true},
+        [DIGITS] = {"decimal_digits", "digits", "decimal digits of the significand", true},
+    };
+    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NARROW_FORMATS, a)->table;
+    for (int f = 0; f < NARROW_FORMATS; f++) {
+        const struct narrow_format *n = &narrow_formats[f];
+        const char *bar = "█ ";
+        for (int i = 0; i < n->exponent; i++) bar = arena_printf(a, "%s▓", bar);
+        for (int i = 0; i < n->fraction; i++) bar = arena_printf(a, "%s%s", bar, i ? "░" : " ░");
+        table_set_text(t, f, NAME, n->name);
+        table_set_text(t, f, BAR, bar);
+        table_set(t, f, EXPONENT, 0, n->exponent, a);
+        table_set(t, f, FRACTION, 0, n->fraction, a);
+        set(t, f, DIGITS, "%.1f", (n->fraction + 1) * log10(2), a);
+    }
+}
+
+static void add_ranges(struct sheet *s, struct arena *a)
+{
+    enum { NAME, LARGEST, NORMAL, SUBNORMAL, EPSILON, BEYOND, COLUMNS };
+    static const struct table_column columns[COLUMNS] = {
+        [NAME] = {"format", "format", "name of the format", false},
+        [LARGEST] = {"largest", "largest", "largest number", true},
+        [NORMAL] = {"smallest_normal", "least normal", "smallest with all bits", true},
+        [SUBNORMAL] = {"smallest_subnormal", "least subnormal", "smallest above 0", true},
+        [EPSILON] = {"epsilon", "epsilon", "distance from 1 to the next number", true},
+        [BEYOND] = {"beyond", "overflow gives", "by the hardware's conversion", false},
+    };
+    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NARROW_FORMATS, a)->table;
+    for (int f = 0; f < NARROW_FORMATS; f++) {
+        const struct narrow_format *n = &narrow_formats[f];
+        table_set_text(t, f, NAME, n->name);
+        set(t, f, LARGEST, "%.5g", n->largest, a);
+        set(t, f, NORMAL, "%.5g", narrow_smallest_normal(f), a);
+        set(t, f, SUBNORMAL, "%.5g", narrow_smallest(f), a);
+        set(t, f, EPSILON, "%.5g", narrow_spacing(f, 1), a);
+        table_set_text(t, f, BEYOND, n->saturates ? "the largest" : "infinity");
+    }
+}
+
+static void add_values(double x, const char *word, struct sheet *s, struct arena *a)
+{
+    enum { NAME, VALUE, ERROR, SPACING, HEX, COLUMNS };
+    static const struct table_column columns[COLUMNS] = {
+        [NAME] = {"format", "format", "name of the format", false},
+        [VALUE] = {"value", "becomes, exactly", "the nearest number", true},
+        [ERROR] = {"relative_error", "rel. error", "(value - X) / X", true},
+        [SPACING] = {"spacing", "spacing", "distance to the next number of larger magnitude", true},
+        [HEX] = {"hex", "hex", "the bits", true},
+    };
+    struct table *t =
+        &sheet_add(s, arena_printf(a, "%s in each", word), columns, COLUMNS, NARROW_FORMATS, a)
+             ->table;
+    for (int f = 0; f < NARROW_FORMATS; f++) {
+        double y = narrow_round(f, x);
+        uint32_t bits = narrow_bits(f, y);
+        table_set_text(t, f, NAME, narrow_formats[f].name);
+        *table_at(t, f, VALUE) = (struct table_cell){exact_text(y, a), y};
+        if (x == y)
+            set(t, f, ERROR, "%.0f", 0, a);
+        else if (isfinite(y) && isfinite(x))
+            set(t, f, ERROR, "%+.2g", (y - x) / x, a);
+        set(t, f, SPACING, "%.5g", narrow_spacing(f, y), a);
+        *table_at(t, f, HEX) =
+            (struct table_cell){arena_printf(a, "%0*x", (narrow_width(f) + 3) / 4, bits), bits};
+    }
+}
+
+static void add_bits(double x, struct sheet *s, struct arena *a)
+{
+    enum { NAME, BITS, COLUMNS };
+    static const struct table_column columns[COLUMNS] = {
+        [NAME] = {"format", "format", "name of the format", false},
+        [BITS] = {"bits", "sign exponent fraction", "the bits of the value", false},
+    };
+    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NARROW_FORMATS, a)->table;
+    for (int f = 0; f < NARROW_FORMATS; f++) {
+        char text[NARROW_TEXT];
+        table_set_text(t, f, NAME, narrow_formats[f].name);
+        table_set_text(t, f, BITS, arena_strdup(a, narrow_text(f, narrow_round(f, x), text)));
+    }
+}
+
+/* --- what happens beyond the range ------------------------------------------------------------ */
+
+static const char *overflow_words(enum narrow f, double x, const char *word, struct arena *a)
+{
+    const struct narrow_format *n = &narrow_formats[f];
+    const char *beyond = arena_printf(
+        a, "%s: %s is %s the largest number, %.6g", n->name, word,
+        isinf(x) ? (n->infinities ? "infinite, beyond" : "infinite (no bits mean that), beyond")
+                 : "beyond",
+        n->largest);
+    if (isinf(narrow_round(f, x)))
+        return arena_printf(a, "%s: overflow, %s gives infinity", beyond, n->conversion);
+    if (!n->saturates) return arena_printf(a, "%s, but rounds to it", beyond);
+    return arena_printf(a, "%s, and %s saturates: it gives the largest number", beyond,
+                        n->conversion);
+}
+
+/* What is special about x in the format; NULL: nothing. */
+static const char *words_of(enum narrow f, double x, const char *word, struct arena *a)
+{
+    const struct narrow_format *n = &narrow_formats[f];
+    double y = fabs(narrow_round(f, x));
+    if (isnan(x) || x == 0 || (isinf(x) && isinf(y))) return NULL;
+    if (fabs(x) > n->largest) return overflow_words(f, x, word, a);
+    if (y == 0)
+        return arena_printf(a,
+                            "%s: underflow, %s becomes 0: it is not more than half of the smallest "
+                            "number, %.5g",
+                            n->name, word, narrow_smallest(f));
+    if (y < narrow_smallest_normal(f))
+        return arena_printf(a, "%s: subnormal: %d of the %d bits of a significand are left",
+                            n->name, ilogb(y) - ilogb(narrow_smallest(f)) + 1, n->fraction + 1);
+    return NULL;
+}
+
+void formats_sheet(double x, const char *word, struct sheet *s, struct arena *a)
+{
+    *s = (struct sheet){.name = "formats",
+                        .title = arena_printf(a, "Number formats, and %s in each", word)};
+    add_layouts(s, a);
+    add_ranges(s, a);
+    add_values(x, word, s, a);
+    add_bits(x, s, a);
+    for (int f = 0; f < NARROW_FORMATS; f++) {
+        const char *words = words_of(f, x, word, a);
+        if (words) sheet_note(s, words);
+    }
+    sheet_note(s, "Values are rounded to the nearest number, ties to even, as a GPU converts: "
+                  "cvt.rn; to fp8 cvt.rn.satfinite, which gives the largest number for anything "
+                  "beyond it, infinity too, and keeps NaN.");
+    sheet_note(s, "tf32 has 19 bits in a register of 32. cvt.rna.tf32 (before compute capability "
+                  "9.0 the only one) rounds ties away from zero; tensor cores that are given plain "
+                  "fp32 ignore its last 13 bits.");
+}
+
+/* --- the picture ------------------------------------------------------------------------------ */
+
+enum { LEFT = 64, HEAD = 84, ROW = 46, CELL = 16, HIGH = 22, VALUE = 240 };
+enum { BITS = 32, WIDTH = LEFT + BITS * CELL + VALUE };
+
+static const struct {
+    const char *name, *color;
+} parts[] = {{"sign", "run-1"}, {"exponent", "run-0"}, {"fraction", "run-2"}};
+
+static void print_cell(struct markup *m, double x, double y, int part, const char *text)
+{
+    markup_printf(m,
+                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
+                  "style=\"fill: var(--%s); fill-opacity: .3; stroke: var(--paper)\"/>\n",
+                  x, y, CELL, HIGH, parts[part].color);
+    svg_text(m, "", x + CELL / 2.0, y + HIGH - 7, "middle", text);
+}
+
+static void print_row(struct markup *m, enum narrow f, double x, double top, struct arena *a)
+{
+    const struct narrow_format *n = &narrow_formats[f];
+    uint32_t bits = narrow_bits(f, x);
+    int width = narrow_width(f);
+    svg_text(m, "chart-head", LEFT - 10, top + HIGH - 7, "end", n->name);
+    for (int i = 0; i < width; i++) {
+        int part = i == 0 ? 0 : i <= n->exponent ? 1 : 2;
+        print_cell(m, LEFT + i * CELL, top, part, bits >> (width - 1 - i) & 1 ? "1" : "0");
+    }
+    svg_text(m, "", LEFT + width * CELL + 10, top + HIGH - 7, "start", exact_text(x, a));
+    svg_text(m, "chart-soft", LEFT, top + HIGH + 13, "start",
+             arena_printf(a, "1 + %d + %d bits, up to %.5g, digits: %.1f", n->exponent, n->fraction,
+                          n->largest, (n->fraction + 1) * log10(2)));
+}
+
+void formats_print_svg(double x, const char *word, struct markup *m, struct arena *a)
+{
+    const char *title = arena_printf(a, "%s in six number formats", word);
+    svg_open(m, 0, WIDTH, HEAD + ROW * NARROW_FORMATS, title);
+    svg_text(m, "chart-title", LEFT, 28, "start", title);
+    for (int i = 0; i < COUNT_OF(parts); i++) {
+        double left = LEFT + 100 * i;
+        print_cell(m, left, 42, i, "");
+        svg_text(m, "chart-soft", left + CELL + 6, 42 + HIGH - 7, "start", parts[i].name);
+    }
+    for (int f = 0; f < NARROW_FORMATS; f++) print_row(m, f, narrow_round(f, x), HEAD + ROW * f, a);
+    svg_close(m);
+}

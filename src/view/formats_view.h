@@ -1,0 +1,16 @@
+/* formats_view.h - number formats, and what a number becomes in each (lab/narrow.h). */
+#ifndef VIEW_FORMATS_VIEW_H
+#define VIEW_FORMATS_VIEW_H
+
+#include "present/sheet.h"
+
+struct markup;
+
+/* `word`: x as the user wrote it. */
+void formats_sheet(double x, const char *word, struct sheet *s, struct arena *a);
+/* The bits of x in each format as one SVG. */
+void formats_print_svg(double x, const char *word, struct markup *m, struct arena *a);
+/* A double in full, "0.01000213623046875"; a long one as "16777215 x 2^104". */
+const char *exact_text(double x, struct arena *a);
+
+#endif
