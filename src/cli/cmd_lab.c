@@ -419,6 +419,9 @@ static const struct command parts[] = {
     {"lab bpe", cmd_lab_bpe, "",
      "text to tokens: GPT-2's byte pair encoding, from the definition to the fastest encoder", NULL,
      "strobe lab bpe --from=book.txt"},
+    {"lab kernel", cmd_lab_kernel, "FORMULA",
+     "any formula of x, y and z: separate kernels and fused ones, with their gradient", NULL,
+     "strobe lab kernel 'where(x < 0, a * (exp(x) - 1), x)' --set=a=1.5"},
 };
 
 static enum status list(const struct table_form *f)
@@ -426,8 +429,9 @@ static enum status list(const struct table_form *f)
     struct arena a = {0};
     struct sheet s;
     lab_list_sheet(&s, &a);
-    sheet_note(&s, "strobe lab LADDER runs one here; strobe lab bpe turns text into tokens, on a "
-                   "CPU; strobe lab accumulate adds 0.01 a thousand times in several types");
+    sheet_note(&s, "strobe lab LADDER runs one here; strobe lab kernel FORMULA times any formula; "
+                   "strobe lab bpe turns text into tokens, on a CPU; strobe lab accumulate adds "
+                   "0.01 a thousand times in several types");
     command_print_sheet(&s, f);
     arena_release(&a);
     return ST_OK;

@@ -222,15 +222,18 @@ static struct formula_dual dual_of(const struct formula_node *n, const struct fo
     }
 }
 
-/* All nodes into `ret`, which holds the duals of the earlier ones. */
+static struct formula_dual node_of(const struct formula_node *n, const double *values, int name,
+                                   const struct formula_dual *all)
+{
+    if (n->kind != FORMULA_NAME) return dual_of(n, all);
+    return (struct formula_dual){values[n->name], n->name == name};
+}
+
+/* All nodes into `ret`. */
 static void evaluate(const struct formula *f, const double *values, int name,
                      struct formula_dual *ret)
 {
-    for (int i = 0; i < f->nodes; i++) {
-        const struct formula_node *n = &f->node[i];
-        ret[i] = n->kind == FORMULA_NAME ? (struct formula_dual){values[n->name], n->name == name}
-                                         : dual_of(n, ret);
-    }
+    for (int i = 0; i < f->nodes; i++) ret[i] = node_of(&f->node[i], values, name, ret);
 }
 
 struct formula_dual formula_derivative(const struct formula *f, const double *values, int name)
@@ -250,6 +253,54 @@ void formula_values(const struct formula *f, const double *values, double *ret)
     struct formula_dual all[FORMULA_BYTES];
     evaluate(f, values, -1, all);
     for (int i = 0; i < f->nodes; i++) ret[i] = all[i].x;
+}
+
+/* --- with rounding ---------------------------------------------------------------------------- */
+
+/* The slope of node `n` in operand k: its derivative if that operand alone has one. */
+static double slope_in(const struct formula_node *n, int k, const struct formula_dual *all)
+{
+    struct formula_node one = *n;
+    struct formula_dual operand[FORMULA_ARGS];
+    for (int i = 0; i < n->args; i++) {
+        one.arg[i] = i;
+        operand[i] = (struct formula_dual){all[n->arg[i]].x, i == k};
+    }
+    return dual_of(&one, operand).d;
+}
+
+/* Whether a decision of node `n` is so close that errors of its operands may change it. */
+static bool is_close(const struct formula_node *n, const struct formula_dual *all,
+                     const double *error)
+{
+    static const double FACTOR = 8; /* of a first-order estimate */
+    enum formula_kind k = n->kind;
+    bool of_two =
+        (k >= FORMULA_LESS && k <= FORMULA_GREATER_EQUAL) || k == FORMULA_MIN || k == FORMULA_MAX;
+    bool of_one = k == FORMULA_RELU || k == FORMULA_ELU || k == FORMULA_ABS || k == FORMULA_WHERE;
+    if (!of_one && !of_two) return false;
+    double gap = all[n->arg[0]].x, off = error[n->arg[0]];
+    if (of_two) gap -= all[n->arg[1]].x, off += error[n->arg[1]];
+    return off > 0 && !(fabs(gap) > FACTOR * off);
+}
+
+struct formula_rounded formula_rounded(const struct formula *f, const double *values, int name,
+                                       enum narrow to)
+{
+    struct formula_dual all[FORMULA_BYTES];
+    double error[FORMULA_BYTES], unit = to == NARROW_BF16 ? 0x1p-8 : 0x1p-23;
+    struct formula_rounded ret = {.certain = true};
+    for (int i = 0; i < f->nodes; i++) {
+        const struct formula_node *n = &f->node[i];
+        struct formula_dual exact = node_of(n, values, name, all);
+        all[i] = (struct formula_dual){narrow_round(to, exact.x), narrow_round(to, exact.d)};
+        error[i] = n->args ? unit * fabs(exact.x) : fabs(exact.x - all[i].x);
+        for (int k = 0; k < n->args; k++)
+            if (error[n->arg[k]] > 0) error[i] += fabs(slope_in(n, k, all)) * error[n->arg[k]];
+        if (is_close(n, all, error)) ret.certain = false;
+    }
+    ret.dual = all[f->nodes - 1];
+    return ret;
 }
 
 /* --- in integers ------------------------------------------------------------------------------ */
