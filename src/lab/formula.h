@@ -80,10 +80,10 @@ double formula_value(const struct formula *f, const double *values);
 void formula_values(const struct formula *f, const double *values, double *ret);
 /* The value, and the derivative with respect to name number `name`. */
 struct formula_dual formula_derivative(const struct formula *f, const double *values, int name);
-/* The same with every operation rounded to fp32 or bf16, as a measure of what rounding does.
- * `certain`: no comparison or kink is so close that rounding may decide it. */
+/* The same with every operation rounded to fp32 or bf16, and how far it may be off then: a bound
+ * to first order. `certain`: no comparison or kink is so close that rounding may decide it. */
 struct formula_rounded {
-    struct formula_dual dual;
+    struct formula_dual dual, off;
     bool certain;
 };
 struct formula_rounded formula_rounded(const struct formula *f, const double *values, int name,

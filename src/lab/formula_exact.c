@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include "check/reference.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -23,27 +24,34 @@ static enum narrow type_of_steps(enum formula_variant v, enum dtype dtype)
     return dtype == DT_BF16 && v == FORMULA_SEPARATE ? NARROW_BF16 : NARROW_FP32;
 }
 
-/* Point `i` of output `k`: the value (0), or the gradient of tensor k - 1. */
+/* Point `i` of output `k` for one variant: the value (0), or the gradient of tensor k - 1. */
+static void bound(const struct formula_rounded *r, double df, int64_t i, int k,
+                  enum formula_variant v, struct formula_expected *e)
+{
+    double rounded = k ? df * r->dual.d : r->dual.x, off = k ? fabs(df) * r->off.d : r->off.x;
+    bool finite = isfinite(r->dual.x) && isfinite(rounded) && isfinite(off);
+    e->judge[v][i] = finite && r->certain && fabs(e->x[i]) < FLT_MAX;
+    e->off[v][i] = off;
+}
+
 static void evaluate(const struct formula_options *o, const double *values, double df, int64_t i,
                      int k, struct formula_expected *e)
 {
+    enum narrow type[] = {type_of_steps(FORMULA_SEPARATE, o->dtype),
+                          type_of_steps(FORMULA_FUSED, o->dtype)};
     struct formula_dual exact = formula_derivative(o->formula, values, k - 1);
-    e->x[i] = k ? (exact.d == 0 ? 0 : df * exact.d) : exact.x;
-    for (int v = 0; v < FORMULA_VARIANTS; v++) {
-        struct formula_rounded r = formula_rounded(
-            o->formula, values, k - 1, type_of_steps((enum formula_variant)v, o->dtype));
-        double rounded = k ? (r.dual.d == 0 ? 0 : df * r.dual.d) : r.dual.x;
-        bool finite = isfinite(rounded) && fabs(e->x[i]) < 1e38 && isfinite(r.dual.x);
-        e->judge[v][i] = finite && r.certain;
-        e->off[v][i] = finite ? rounded - e->x[i] : 0;
-    }
+    struct formula_rounded r = formula_rounded(o->formula, values, k - 1, type[0]);
+    e->x[i] = k ? df * exact.d : exact.x;
+    bound(&r, df, i, k, FORMULA_SEPARATE, e);
+    if (type[1] != type[0]) r = formula_rounded(o->formula, values, k - 1, type[1]);
+    bound(&r, df, i, k, FORMULA_FUSED, e);
 }
 
 enum status formula_exact(const struct formula_options *o, const struct formula_uses *uses,
                           int64_t n, struct formula_exact *ret, struct arena *a)
 {
     double *x[FORMULA_TENSORS + 1];
-    *ret = (struct formula_exact){.points = min_i64(n, FORMULA_POINTS)};
+    *ret = (struct formula_exact){.points = min_i64(n, FORMULA_POINTS), .dtype = o->dtype};
     for (int i = 0; i <= FORMULA_TENSORS; i++)
         TRY(make_points(o->dtype, (uint32_t)i, ret->points, &ret->in[i], &x[i], a));
     for (int k = 0; k < FORMULA_OUTPUTS; k++) {
@@ -66,12 +74,14 @@ enum status formula_exact(const struct formula_options *o, const struct formula_
 }
 
 struct formula_judged formula_judge(const struct formula_exact *e, int output,
-                                    enum formula_variant v, enum dtype dtype, const double *y,
+                                    enum formula_variant v, int operators, const double *y,
                                     int64_t n)
 {
-    static const double FACTOR = 8; /* of what rounding each operation changes */
+    static const double FACTOR = 2; /* functions are less exact than one rounding */
     const struct formula_expected *x = &e->out[output];
-    double least = dtype == DT_BF16 ? 4e-3 : 2e-6; /* a rounded result, inexact functions */
+    bool bf16 = e->dtype == DT_BF16;
+    double unit = type_of_steps(v, e->dtype) == NARROW_BF16 ? 0x1p-9 : 0x1p-24;
+    double least = bf16 ? 4e-3 : 2e-6; /* a rounded result, inexact functions */
     double off = 0, norm = 0, rounding = 0, worst = -1;
     int64_t judged = 0;
     struct formula_judged ret = {0};
@@ -88,7 +98,8 @@ struct formula_judged formula_judge(const struct formula_exact *e, int output,
         if (isnan(d)) ret.error = NAN;
     }
     ret.error = off == 0 ? 0 : norm > 0 && isfinite(off) ? sqrt(off / norm) : INFINITY;
-    ret.allowed = fmax(least, norm > 0 ? FACTOR * sqrt(rounding / norm) : 0);
+    ret.allowed =
+        fmax(fmax(least, operators * unit), norm > 0 ? FACTOR * sqrt(rounding / norm) : 0);
     ret.unjudged = 1 - (double)judged / (double)n;
     return ret;
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { LEAST = 5, WARMUP = 2, SETS = TRIAL_SETS, POISON = 0xff };
-static const int64_t odd_sizes[] = {1, 33, 1237, 5003};
+static const int64_t odd_sizes[] = {1, 33, 1237, 2053}, largest_odd = 2053;
 static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
 static const double CHECKED = 0.2;        /* share of the progress that the checks take */
 
@@ -32,6 +32,7 @@ struct trial {
     struct formula_uses uses;
     int passes;
     int64_t n;
+    int operators; /* of all passes, before they are fused */
     struct target target;
     void *context;
     struct graph graph[FORMULA_PASSES][FORMULA_VARIANTS];
@@ -93,6 +94,7 @@ static enum status make_plans(struct trial *t, int sets)
             t->plan[p][v] = ARENA_NEW(&t->arena, struct plan, sets);
             for (int s = 0; s < sets; s++) TRY(make_plan(t, p, v));
         }
+    t->operators = plan_kernels(&t->plan[t->passes - 1][FORMULA_SEPARATE][0]);
     return ST_OK;
 }
 
@@ -266,7 +268,7 @@ static void judge_output(const struct trial *t, const struct formula_exact *e, i
                          enum formula_variant v, const double *y, struct formula_run *ret,
                          struct formula_result *x, struct arena *a)
 {
-    struct formula_judged j = formula_judge(e, output, v, t->o->dtype, y, t->n);
+    struct formula_judged j = formula_judge(e, output, v, t->operators, y, t->n);
     const char *name = output ? formula_tensor_name(output - 1, true) : "f";
     if (!x->wrong && j.error >= x->error) x->error = j.error, x->allowed = j.allowed;
     ret->unjudged = fmax(ret->unjudged, j.unjudged);
@@ -442,7 +444,7 @@ enum status formula_run(const struct formula_options *o, struct formula_run *ret
     TRY(formula_check(o->formula, o->values, &ret->uses));
     ret->passes = ret->uses.slopes ? 2 : 1;
     show(o, 0, "the results in double precision");
-    enum status st = formula_exact(o, &ret->uses, INT64_MAX, &e, &exact);
+    enum status st = formula_exact(o, &ret->uses, max_i64(o->n, largest_odd), &e, &exact);
     if (st == ST_OK) st = check_odd(o, &e, ret, a);
     if (st == ST_OK) {
         struct trial *t = ARENA_NEW(&exact, struct trial, 1);
