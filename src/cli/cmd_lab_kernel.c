@@ -282,6 +282,18 @@ static enum status run_words(struct words *w, struct arena *a)
     return w->show || w->ptx ? show(w, &o, size[sizes - 1]) : run(w, &o, size, sizes, a);
 }
 
+/* Removes the first word with one dash, which is a formula with a sign and no option. */
+static const char *take_signed(int *argc, char **argv)
+{
+    for (int i = 0; i < *argc; i++) {
+        char *word = argv[i];
+        if (word[0] != '-' || !word[1] || word[1] == '-' || !strcmp(word, "-h")) continue;
+        memmove(argv + i, argv + i + 1, (size_t)(--*argc - i) * sizeof *argv);
+        return word;
+    }
+    return NULL;
+}
+
 enum status cmd_lab_kernel(int argc, char **argv)
 {
     struct words w = {.samples = NOT_GIVEN, .limit = 15};
@@ -306,9 +318,7 @@ enum status cmd_lab_kernel(int argc, char **argv)
     };
     struct arena a = {0};
     w.command = command_text("lab kernel", argc, argv, &a);
-    /* A formula may begin with a sign: the first word is one unless it is an option. */
-    bool first = argc > 0 && strncmp(argv[0], "--", 2) != 0 && strcmp(argv[0], "-h") != 0;
-    if (first) w.formula = argv[0], argc--, argv++;
+    w.formula = take_signed(&argc, argv);
     enum status st = opt_parse(options, &argc, argv, NULL);
     if (st == ST_OK && !w.formula && argc) w.formula = argv[0], argc--, argv++;
     if (st == ST_OK && argc)
