@@ -164,11 +164,24 @@ static int read_backward(const struct trial *t)
     return reads;
 }
 
+/* The gradients that are computed: that of z in x + z is the adjoint itself. */
+static int written_backward(const struct trial *t)
+{
+    const struct graph *g = &t->graph[FORMULA_BOTH][FORMULA_FUSED];
+    int writes = 0;
+    for (int i = 0; i < FORMULA_TENSORS; i++) {
+        value d = graph_find_output(g, formula_tensor_name(i, true));
+        writes += d.i && graph_producer(g, d)->op != OP_LEAF;
+    }
+    return writes;
+}
+
 /* Bytes per element that must move: of each pass its tensors, the adjoint and the results. */
 static double useful_bytes(const struct trial *t, int pass)
 {
     int tensors = __builtin_popcount(t->uses.tensors) + 1;
-    if (pass == FORMULA_BOTH) tensors += __builtin_popcount(t->uses.slopes) + 1 + read_backward(t);
+    if (pass == FORMULA_BOTH && written_backward(t))
+        tensors += 1 + read_backward(t) + written_backward(t);
     return (double)(tensors * dtype_size(t->o->dtype));
 }
 
