@@ -511,6 +511,9 @@ static const struct command parts[] = {
     {"lab bpe", cmd_lab_bpe, "",
      "text to tokens: GPT-2's byte pair encoding, from the definition to the fastest encoder", NULL,
      "strobe lab bpe --from=book.txt"},
+    {"lab kernel", cmd_lab_kernel, "FORMULA",
+     "any formula of x, y and z: separate kernels and fused ones, with their gradient", NULL,
+     "strobe lab kernel 'where(x < 0, a * (exp(x) - 1), x)' --set=a=1.5"},
 };
 
 static enum status list(const struct table_form *f)

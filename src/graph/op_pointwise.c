@@ -187,21 +187,27 @@ struct cost cost_gelu(const struct node *n, const struct type *in, const struct 
     return cost_each(n, in, out, 10, &out[0]);
 }
 
-/* dy, y -> dx, for functions whose slope can be computed from their output */
+/* dy, y -> dx, for functions whose slope can be computed from their output; a, b -> a or 0 */
 enum status shape_slope(struct node *n, const struct type *in, const struct type *given,
                         struct type *out)
 {
-    if (!type_same(&in[0], &in[1]))
-        return fail(ST_USAGE, "the adjoint and the output differ in shape");
+    if (!type_same(&in[0], &in[1])) return fail(ST_USAGE, "the two operands differ in shape");
     return shape_same(n, in, given, out);
 }
 
-/* RELU is max(x, 0); RELU_GRAD is dy, and 0 where y is 0. ELU (Clevert et al., arXiv 1511.07289),
+/* KEEP is a where b > 0, else 0; KEEP_ELSE is a where b is not > 0, else 0. What is not kept may be
+ * infinite or NaN. Their sum is a choice; a choice has no slope in b. */
+void grad_keep(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    din[0] = n->op == OP_KEEP ? g_keep(g, dout[0], n->in[1]) : g_keep_else(g, dout[0], n->in[1]);
+}
+
+/* RELU is max(x, 0); its gradient is KEEP(dy, y). ELU (Clevert et al., arXiv 1511.07289),
  * alpha 1, is x if positive, else e^x - 1, of slope y + 1. */
 void grad_slope(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     value in[] = {dout[0], n->out[0]};
-    din[0] = graph_add(g, n->op == OP_RELU ? OP_RELU_GRAD : OP_ELU_GRAD, NULL, 2, in, NULL);
+    din[0] = graph_add(g, n->op == OP_RELU ? OP_KEEP : OP_ELU_GRAD, NULL, 2, in, NULL);
 }
 
 /* The argument of the exponential is min(x, 0) = x - max(x, 0), so it never overflows. */

@@ -43,14 +43,16 @@ static int append_visible(struct str *s, const char *text, int first, int last)
 
 enum status formula_fail(const char *text, int at, const char *format, ...)
 {
-    enum { BEFORE = 48, AFTER = 24 }; /* bytes of a long formula around the error */
+    enum { WHOLE = 80, BEFORE = 48, AFTER = 24 }; /* bytes; of a longer one, around the error */
     char sentence[512];
     va_list args;
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    int bytes = (int)strlen(text), first = at > BEFORE ? at - BEFORE : 0;
-    int last = bytes - at > AFTER ? at + AFTER : bytes;
+    int bytes = (int)strlen(text);
+    bool whole = bytes <= WHOLE;
+    int first = !whole && at > BEFORE ? at - BEFORE : 0;
+    int last = !whole && bytes - at > AFTER ? at + AFTER : bytes;
     while (last < bytes && !utf8_begins(text[last])) last++;
     struct str line = {0};
     str_append(&line, first ? "..." : "");

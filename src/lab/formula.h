@@ -7,6 +7,7 @@
 #define LAB_FORMULA_H
 
 #include "base/arena.h"
+#include "lab/accumulate.h"
 
 enum { FORMULA_BYTES = 1000, FORMULA_DEPTH = 64, FORMULA_ARGS = 3 };
 
@@ -79,6 +80,14 @@ double formula_value(const struct formula *f, const double *values);
 void formula_values(const struct formula *f, const double *values, double *ret);
 /* The value, and the derivative with respect to name number `name`. */
 struct formula_dual formula_derivative(const struct formula *f, const double *values, int name);
+/* The same with every operation rounded to fp32 or bf16, and how far it may be off then: a bound
+ * to first order. `certain`: no comparison or kink is so close that rounding may decide it. */
+struct formula_rounded {
+    struct formula_dual dual, off;
+    bool certain;
+};
+struct formula_rounded formula_rounded(const struct formula *f, const double *values, int name,
+                                       enum narrow to);
 /* In integers: / rounds towards zero; overflow, a division by zero, and functions other than min,
  * max, abs and where are errors, unless where does not choose their side. */
 enum status formula_integer(const struct formula *f, const int64_t *values, int64_t *ret);

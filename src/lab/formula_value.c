@@ -222,15 +222,18 @@ static struct formula_dual dual_of(const struct formula_node *n, const struct fo
     }
 }
 
-/* All nodes into `ret`, which holds the duals of the earlier ones. */
+static struct formula_dual node_of(const struct formula_node *n, const double *values, int name,
+                                   const struct formula_dual *all)
+{
+    if (n->kind != FORMULA_NAME) return dual_of(n, all);
+    return (struct formula_dual){values[n->name], n->name == name};
+}
+
+/* All nodes into `ret`. */
 static void evaluate(const struct formula *f, const double *values, int name,
                      struct formula_dual *ret)
 {
-    for (int i = 0; i < f->nodes; i++) {
-        const struct formula_node *n = &f->node[i];
-        ret[i] = n->kind == FORMULA_NAME ? (struct formula_dual){values[n->name], n->name == name}
-                                         : dual_of(n, ret);
-    }
+    for (int i = 0; i < f->nodes; i++) ret[i] = node_of(&f->node[i], values, name, ret);
 }
 
 struct formula_dual formula_derivative(const struct formula *f, const double *values, int name)
@@ -250,6 +253,86 @@ void formula_values(const struct formula *f, const double *values, double *ret)
     struct formula_dual all[FORMULA_BYTES];
     evaluate(f, values, -1, all);
     for (int i = 0; i < f->nodes; i++) ret[i] = all[i].x;
+}
+
+/* --- with rounding ---------------------------------------------------------------------------- */
+
+/* As narrow_round, which is slower. */
+static double rounded(enum narrow to, double x)
+{
+    return to == NARROW_FP32 ? (double)(float)x : narrow_round(to, x);
+}
+
+/* The slope of node `n` in operand k, with operand `moved` further by `by`: its derivative if
+ * operand k alone has one. */
+static double slope_in(const struct formula_node *n, int k, int moved, double by,
+                       const struct formula_dual *all)
+{
+    struct formula_node one = *n;
+    struct formula_dual operand[FORMULA_ARGS];
+    for (int i = 0; i < n->args; i++) {
+        one.arg[i] = i;
+        operand[i] = (struct formula_dual){all[n->arg[i]].x + (i == moved ? by : 0), i == k};
+    }
+    return dual_of(&one, operand).d;
+}
+
+/* An error times what amplifies it: 0 if there is none of either, even if the other is infinite. */
+static double amplified(double error, double by)
+{
+    return error == 0 || by == 0 ? 0 : error * by;
+}
+
+/* How far node `n` may be off: by its own rounding, by errors of its operands, and its derivative
+ * also by the change of its slopes. */
+static struct formula_dual off_of(const struct formula_node *n, const struct formula_dual *all,
+                                  const struct formula_dual *off, double unit)
+{
+    struct formula_dual ret = {0};
+    for (int k = 0; k < n->args; k++) {
+        double slope = slope_in(n, k, k, 0, all), change = unit * fabs(slope);
+        for (int i = 0; i < n->args; i++)
+            if (off[n->arg[i]].x > 0)
+                change += fabs(slope_in(n, k, i, off[n->arg[i]].x, all) - slope);
+        ret.x += amplified(off[n->arg[k]].x, fabs(slope));
+        ret.d +=
+            amplified(off[n->arg[k]].d, fabs(slope)) + amplified(fabs(all[n->arg[k]].d), change);
+    }
+    return ret;
+}
+
+/* Whether a decision of node `n` is so close that errors of its operands may change it. */
+static bool is_close(const struct formula_node *n, const struct formula_dual *all,
+                     const struct formula_dual *off)
+{
+    static const double FACTOR = 4;
+    enum formula_kind k = n->kind;
+    bool of_two =
+        (k >= FORMULA_LESS && k <= FORMULA_GREATER_EQUAL) || k == FORMULA_MIN || k == FORMULA_MAX;
+    bool of_one = k == FORMULA_RELU || k == FORMULA_ELU || k == FORMULA_ABS || k == FORMULA_WHERE;
+    if (!of_one && !of_two) return false;
+    double gap = all[n->arg[0]].x, by = off[n->arg[0]].x;
+    if (of_two) gap -= all[n->arg[1]].x, by += off[n->arg[1]].x;
+    return by > 0 && !(fabs(gap) > FACTOR * by);
+}
+
+struct formula_rounded formula_rounded(const struct formula *f, const double *values, int name,
+                                       enum narrow to)
+{
+    struct formula_dual all[FORMULA_BYTES], off[FORMULA_BYTES];
+    double unit = to == NARROW_BF16 ? 0x1p-8 : 0x1p-23;
+    struct formula_rounded ret = {.certain = true};
+    for (int i = 0; i < f->nodes; i++) {
+        const struct formula_node *n = &f->node[i];
+        struct formula_dual exact = node_of(n, values, name, all);
+        all[i] = (struct formula_dual){rounded(to, exact.x), rounded(to, exact.d)};
+        off[i] = off_of(n, all, off, unit);
+        off[i].x += n->args ? unit * fabs(exact.x) : fabs(exact.x - all[i].x);
+        if (is_close(n, all, off)) ret.certain = false;
+    }
+    ret.dual = all[f->nodes - 1];
+    ret.off = off[f->nodes - 1];
+    return ret;
 }
 
 /* --- in integers ------------------------------------------------------------------------------ */

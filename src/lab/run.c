@@ -3,6 +3,7 @@
 #include "base/free_memory.h"
 #include "base/interrupt.h"
 #include "base/threads.h"
+#include "lab/ceiling.h"
 #include "measure/stopwatch.h"
 
 #include <math.h>
@@ -100,16 +101,7 @@ static enum status start(void *user, int)
     struct running *r = t->r;
     int set = (int)(r->calls++ % r->trial.sets);
     if (t->rung >= 0) return lab_trial_start(&r->trial, t->rung, set);
-    if (r->o->device.backend->texts)
-        return r->o->device.backend->memory.copy(r->bench.context, r->to[set], r->from[set],
-                                                 r->copied);
-    int64_t threads = threads_count(), share = ceil_div(r->copied, threads);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int64_t k = 0; k < threads; k++) {
-        int64_t at = min_i64(k * share, r->copied), n = min_i64(share, r->copied - at);
-        memcpy((char *)r->to[set] + at, (const char *)r->from[set] + at, (size_t)n);
-    }
-    return ST_OK;
+    return ceiling_copy(&r->o->device, r->bench.context, r->to[set], r->from[set], r->copied);
 }
 
 /* A captured graph touches the same sets each time it is replayed, so it has to touch all. */
@@ -524,10 +516,7 @@ enum status lab_run(const struct lab_options *o, struct lab_run *ret, struct are
     struct running *r = ARENA_NEW(a, struct running, 1);
     *ret = (struct lab_run){.options = o};
     *r = (struct running){.o = o, .ret = ret, .arena = a};
-    ret->copy = o->device.backend->texts
-                    ? "the driver's copy"
-                    : arena_printf(a, "memcpy by %lld thread%s", (long long)threads_count(),
-                                   threads_count() == 1 ? "" : "s");
+    ret->copy = ceiling_copy_name(&o->device, a);
     enum status st = run(r);
     for (int s = 0; s < ret->sets; s++) {
         if (r->from[s]) o->device.backend->memory.free(r->bench.context, r->from[s]);

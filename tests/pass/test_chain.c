@@ -345,9 +345,11 @@ static value of_one(struct maker *m, value x)
 static value slope_of(struct maker *m, value dy, value y)
 {
     value in[] = {dy, y};
-    switch (below(m, 4)) {
+    switch (below(m, 5)) {
     case 0:
-        return graph_add(m->g, OP_RELU_GRAD, NULL, 2, in, NULL);
+        return g_keep(m->g, dy, y);
+    case 4:
+        return g_keep_else(m->g, dy, y);
     case 1:
         return graph_add(m->g, OP_ELU_GRAD, NULL, 2, in, NULL);
     case 2:

@@ -53,9 +53,13 @@ OF_ONE(tanh_of, tanh(x))
 OF_ONE(erf_of, erf(x))
 
 OF_ONE(relu, x < 0 ? 0 : x) /* NaN stays NaN */
-static inline double relu_grad(double dy, double y)
+static inline double keep(double a, double b)
 {
-    return y <= 0 ? 0 : dy;
+    return b > 0 ? a : 0;
+}
+static inline double keep_else(double a, double b)
+{
+    return b > 0 ? 0 : a;
 }
 OF_ONE(elu, x < 0 ? expm1(x) : x)
 static inline double elu_grad(double dy, double y)

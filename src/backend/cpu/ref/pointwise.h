@@ -54,7 +54,8 @@ UNARY(rsqrt, rsqrt_of)
 UNARY(tanh, tanh_of)
 UNARY(erf, erf_of)
 UNARY(relu, relu)
-BINARY(relu_grad, relu_grad)
+BINARY(keep, keep)
+BINARY(keep_else, keep_else)
 UNARY(elu, elu)
 BINARY(elu_grad, elu_grad)
 UNARY(silu, silu_of)
@@ -191,7 +192,8 @@ const struct kernel REF(ref_pointwise)[] = {
     ROW(TANH, run_tanh),
     ROW(ERF, run_erf),
     ROW(RELU, run_relu),
-    ROW(RELU_GRAD, run_relu_grad),
+    ROW(KEEP, run_keep),
+    ROW(KEEP_ELSE, run_keep_else),
     ROW(ELU, run_elu),
     ROW(ELU_GRAD, run_elu_grad),
     ROW(SILU, run_silu),

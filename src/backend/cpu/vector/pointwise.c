@@ -118,7 +118,8 @@ UNARY(relu, 1, vf_max((vf){0}, x))
 UNARY(elu, 3, vf_max((vf){0}, x) + vf_expm1(vf_min((vf){0}, x)))
 UNARY(silu, 4, silu_point(x).y)
 BINARY(silu_grad, a *silu_point(b).slope)
-BINARY(relu_grad, vf_select(b <= (vf){0}, (vf){0}, a))
+BINARY(keep, vf_select(b > (vf){0}, a, (vf){0}))
+BINARY(keep_else, vf_select(b > (vf){0}, (vf){0}, a))
 BINARY(elu_grad, a *(vf_min((vf){0}, b) + 1.0f))
 
 static void fill_range(const struct kernel_call *c, int64_t first, int64_t last)
@@ -260,7 +261,8 @@ const block_fn ACT(pointwise_blocks)[OP_COUNT] = {
     [OP_ERF] = erf_block,
     [OP_RELU] = relu_block,
     [OP_ELU] = elu_block,
-    [OP_RELU_GRAD] = relu_grad_block,
+    [OP_KEEP] = keep_block,
+    [OP_KEEP_ELSE] = keep_else_block,
     [OP_ELU_GRAD] = elu_grad_block,
     [OP_SILU] = silu_block,
     [OP_SILU_GRAD] = silu_grad_block,
@@ -283,7 +285,8 @@ const struct kernel ACT(pointwise_rows)[] = {
     ROW(ERF, "aa", "a", run_erf),
     ROW(RELU, "aa", "a", run_relu),
     ROW(ELU, "aa", "a", run_elu),
-    ROW(RELU_GRAD, "aa", "a", run_relu_grad),
+    ROW(KEEP, "aa", "a", run_keep),
+    ROW(KEEP_ELSE, "aa", "a", run_keep_else),
     ROW(ELU_GRAD, "aa", "a", run_elu_grad),
     ROW(SILU, "aa", "a", run_silu),
     ROW(SILU_GRAD, "aa", "a", run_silu_grad),

@@ -61,9 +61,13 @@ DEVICE float relu_of(float x)
 {
     return x < 0.0f ? 0.0f : x; /* NaN stays NaN */
 }
-DEVICE float relu_grad_of(float dy, float y)
+DEVICE float keep_of(float a, float b)
 {
-    return y <= 0.0f ? 0.0f : dy;
+    return b > 0.0f ? a : 0.0f;
+}
+DEVICE float keep_else_of(float a, float b)
+{
+    return b > 0.0f ? 0.0f : a;
 }
 DEVICE float elu_of(float x)
 {

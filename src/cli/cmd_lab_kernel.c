@@ -1,0 +1,329 @@
+/* strobe lab kernel FORMULA: any pointwise formula, as separate kernels and as fused ones. */
+#include "base/interrupt.h"
+#include "base/isa.h"
+#include "base/load.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "base/shell.h"
+#include "base/str.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/device.h"
+#include "lab/formula_run.h"
+#include "present/markup.h"
+#include "present/sheet.h"
+#include "present/table_form.h"
+#include "view/formula_view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAMPLES = 20, SAMPLES_MOST = 100000, SIZES = 16 };
+static const int64_t NOT_GIVEN = INT64_MIN, SIZE_MOST = INT64_C(1) << 34;
+
+struct words {
+    const char *formula, *set, *device, *isa, *sizes, *dtype, *save, *svg, *command;
+    int64_t samples, limit, threads;
+    bool show, ptx;
+    struct table_form form;
+};
+
+/* The names of a formula and their values: first x, y and z. */
+struct names {
+    const char *name[FORMULA_NAMES];
+    double value[FORMULA_NAMES];
+    int n;
+};
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+static bool is_name(const char *s)
+{
+    if (!*s || (*s >= '0' && *s <= '9')) return false;
+    return s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")] == 0;
+}
+
+static bool is_function(const char *s)
+{
+    for (int k = FORMULA_FUNCTIONS; k < FORMULA_KINDS; k++)
+        if (!strcmp(formula_kind_name((enum formula_kind)k), s)) return true;
+    return false;
+}
+
+/* Adds one constant, "a=1.5". */
+static enum status add_constant(struct names *n, char *word)
+{
+    char *equals = strchr(word, '='), *end = NULL;
+    if (equals) *equals = 0;
+    double x = equals ? strtod(equals + 1, &end) : NAN;
+    if (!equals || !is_name(word) || end == equals + 1 || *end || !isfinite(x))
+        return fail(ST_USAGE, "--set takes constants as a=1.5,b=2; found %s%s%s",
+                    *word || equals ? word : "nothing", equals ? "=" : "",
+                    equals ? equals + 1 : "");
+    for (int i = 0; i < n->n; i++)
+        if (!strcmp(n->name[i], word))
+            return fail(ST_USAGE, "--set: %s is %s; choose another name", word,
+                        i < FORMULA_TENSORS ? "a tensor" : "set twice");
+    if (is_function(word))
+        return fail(ST_USAGE, "--set: %s is a function; choose another name", word);
+    if (n->n == FORMULA_NAMES)
+        return fail(ST_USAGE, "--set takes at most %d constants", FORMULA_NAMES - FORMULA_TENSORS);
+    n->value[n->n] = x;
+    n->name[n->n++] = word;
+    return ST_OK;
+}
+
+static enum status read_names(struct names *n, const char *set, struct arena *a)
+{
+    for (int i = 0; i < FORMULA_TENSORS; i++) n->name[n->n++] = formula_tensor_name(i, false);
+    if (!set) return ST_OK;
+    for (char *word = arena_strdup(a, set); word;) {
+        char *comma = strchr(word, ',');
+        if (comma) *comma++ = 0;
+        TRY(add_constant(n, word));
+        word = comma;
+    }
+    return ST_OK;
+}
+
+static enum status read_sizes(const char *words, int64_t *ret, int *ret_n)
+{
+    const char *at = words;
+    for (*ret_n = 0; *ret_n < SIZES; at++) {
+        char *end;
+        long long n = strtoll(at, &end, 10);
+        if (*at < '0' || *at > '9' || n < 1 || n > SIZE_MOST || (*end && *end != ',')) break;
+        ret[(*ret_n)++] = n;
+        at = end;
+        if (!*at) return ST_OK;
+    }
+    return fail(ST_USAGE,
+                "--size takes up to %d numbers of elements, each at most 2^34, as in "
+                "65536,1048576; found %s",
+                SIZES, *words ? words : "nothing");
+}
+
+static enum status read_type(const char *word, const struct device *d, enum dtype *ret)
+{
+    struct target target;
+    *ret = DT_F32;
+    if (word && !strcmp(word, "bfloat16"))
+        *ret = DT_BF16;
+    else if (word && strcmp(word, "float32") != 0)
+        return fail(ST_USAGE, "--dtype must be float32 or bfloat16; found %s", word);
+    TRY(backend_target(d->backend, d->number, &target));
+    const char *why =
+        d->backend->devices.refuses ? d->backend->devices.refuses(&target, *ret, false) : NULL;
+    return why ? fail(ST_UNSUPPORTED, "--dtype=%s: %s", word, why) : ST_OK;
+}
+
+static enum status prepare(struct words *w, struct formula_options *o, int64_t *size, int *ret_n)
+{
+    static const int64_t of_gpu[] = {1 << 16, 1 << 20, 1 << 23, 1 << 26};
+    static const int64_t of_cpu[] = {1 << 12, 1 << 16, 1 << 20, 1 << 22};
+    TRY(table_form_check(&w->form));
+    if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
+    if (w->isa) TRY(isa_limit_word(w->isa));
+    threads_set(w->threads);
+    TRY(device_of_word(w->device, &o->device));
+    TRY(read_type(w->dtype, &o->device, &o->dtype));
+    *ret_n = COUNT_OF(of_cpu);
+    memcpy(size, o->device.backend->texts ? of_gpu : of_cpu, sizeof of_cpu);
+    if (w->sizes) TRY(read_sizes(w->sizes, size, ret_n));
+    o->go_on = w->samples == NOT_GIVEN;
+    if (o->go_on) w->samples = SAMPLES;
+    if (w->samples < 1 || w->samples > SAMPLES_MOST || w->limit < 1 || w->limit > 1000000)
+        return fail(ST_USAGE, "--samples must be 1 to %d, and --limit 1 to 1000000", SAMPLES_MOST);
+    o->samples = (int)w->samples;
+    o->limit_ms = 1e3 * (double)w->limit / *ret_n;
+    if ((w->svg && !*w->svg) || (w->save && !*w->save))
+        return fail(ST_USAGE, "--svg and --save take the path of a file");
+    enum status st = w->svg ? own_check_writable(w->svg, OWN_PICTURE) : ST_OK;
+    if (st != ST_OK) return fail_in(st, "--svg");
+    st = w->save ? own_check_writable(w->save, OWN_BENCH) : ST_OK;
+    return st == ST_OK ? ST_OK : fail_in(st, "--save");
+}
+
+/* --- output ----------------------------------------------------------------------------------- */
+
+static enum status draw(const struct sheet *s, const char *path, struct arena *a)
+{
+    struct markup m = {0};
+    if (s->table[0].chart.kind == SHEET_LINES)
+        sheet_print_curves(&s->table[0], &m, a);
+    else
+        sheet_print_bars(&s->table[0], &m, a);
+    enum status st = own_write(path, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
+    markup_release(&m);
+    return st;
+}
+
+/* The files of a result; the table is printed even if they cannot be written. */
+static enum status keep(const struct sheet *s, const struct words *w, struct arena *a)
+{
+    if (w->save) TRY(sheet_write(s, w->save));
+    return w->svg ? draw(s, w->svg, a) : ST_OK;
+}
+
+static void print(struct sheet *s, const struct words *w)
+{
+    if (w->form.csv) s->tables = 1; /* the others are in the file */
+    for (int i = 0; i < s->tables && !w->save && !w->form.json; i++)
+        if (s->table[i].drawn_only) s->tables = i; /* there is neither a file nor a page */
+    command_print_sheet(s, &w->form);
+    fflush(stdout);
+}
+
+/* Prints and keeps the runs; fails if a result was wrong. */
+static enum status finish(const struct formula_run *const *r, int runs, const struct words *w,
+                          struct load *load, struct arena *a)
+{
+    struct sheet s;
+    struct failure lost;
+    char words[LOAD_WORDS];
+    double others = load_others(load);
+    int wrong = 0;
+    formula_sheet(r, runs, &s, a);
+    load_warn(others);
+    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
+    TRY(command_name_machine(&s, &r[0]->options->device, w->command, a));
+    enum status kept = keep(&s, w, a);
+    fail_keep(&lost);
+    print(&s, w);
+    for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
+    if (wrong)
+        return fail(ST_NUMERIC, "%d result%s differ%s from double precision; the table says where",
+                    wrong, wrong == 1 ? "" : "s", wrong == 1 ? "s" : "");
+    if (kept != ST_OK) {
+        fail_restore(&lost);
+        return kept;
+    }
+    if (w->svg) log_info("picture: %s", w->svg);
+    if (w->save)
+        log_info("wrote %s; see it as a page with strobe report %s", w->save,
+                 shell_word(w->save, a));
+    return ST_OK;
+}
+
+/* --- the run ---------------------------------------------------------------------------------- */
+
+/* One progress for the runs of all sizes. */
+struct sizes_progress {
+    struct progress progress;
+    int run, runs;
+};
+
+static void show_progress(void *user, double share, const char *what)
+{
+    struct sizes_progress *p = user;
+    progress_share(&p->progress, (p->run + share) / p->runs, what);
+}
+
+static enum status run(const struct words *w, const struct formula_options *o, const int64_t *size,
+                       int sizes, struct arena *a)
+{
+    const struct formula_run *done[SIZES];
+    struct sizes_progress p = {.runs = sizes};
+    struct load load = load_start();
+    struct failure why;
+    enum status st = ST_OK;
+    interrupt_catch();
+    progress_start(&p.progress, "lab kernel", 0, PROGRESS_WHOLE);
+    while (p.run < sizes && st == ST_OK && !interrupt_noted()) {
+        struct formula_options *one = ARENA_NEW(a, struct formula_options, 1);
+        struct formula_run *r = ARENA_NEW(a, struct formula_run, 1);
+        *one = *o;
+        one->n = size[p.run];
+        one->each = show_progress;
+        one->user = &p;
+        st = formula_run(one, r, a);
+        if (st == ST_OK) done[p.run++] = r;
+    }
+    if (st == ST_OK && interrupt_noted())
+        st = fail(ST_INTERRUPTED, "stopped: the table has what was measured so far");
+    fail_keep(&why);
+    progress_end(&p.progress);
+    interrupt_release();
+    enum status finished = p.run ? finish(done, p.run, w, &load, a) : ST_OK;
+    if (st == ST_OK) return finished;
+    fail_restore(&why); /* the sizes before it are printed all the same */
+    return st;
+}
+
+static enum status show(const struct words *w, struct formula_options *o, int64_t n)
+{
+    struct str s = {0};
+    o->n = n;
+    enum status st = formula_show(o, w->ptx, &s);
+    if (st == ST_OK)
+        command_print(&s);
+    else
+        str_release(&s);
+    return st;
+}
+
+static enum status run_words(struct words *w, struct arena *a)
+{
+    struct names names = {0};
+    struct formula f;
+    struct formula_uses uses;
+    struct formula_options o = {.formula = &f, .values = names.value};
+    int64_t size[SIZES];
+    int sizes = 0;
+    if (!w->formula)
+        return fail(ST_USAGE, "lab kernel needs a formula of x, y and z, as in strobe lab kernel "
+                              "'x * exp(-y)'");
+    TRY(read_names(&names, w->set, a));
+    TRY(formula_parse(&f, w->formula, names.name, names.n, a));
+    TRY(formula_check(&f, names.value, &uses));
+    TRY(prepare(w, &o, size, &sizes));
+    return w->show || w->ptx ? show(w, &o, size[sizes - 1]) : run(w, &o, size, sizes, a);
+}
+
+/* Removes the first word with one dash, which is a formula with a sign and no option. */
+static const char *take_signed(int *argc, char **argv)
+{
+    for (int i = 0; i < *argc; i++) {
+        char *word = argv[i];
+        if (word[0] != '-' || !word[1] || word[1] == '-' || !strcmp(word, "-h")) continue;
+        memmove(argv + i, argv + i + 1, (size_t)(--*argc - i) * sizeof *argv);
+        return word;
+    }
+    return NULL;
+}
+
+enum status cmd_lab_kernel(int argc, char **argv)
+{
+    struct words w = {.samples = NOT_GIVEN, .limit = 15};
+    const struct opt options[] = {
+        {"set", OPT_TEXT, &w.set, "NAME=X,...", "constants of the formula, as in --set=a=1.5,b=2"},
+        DEVICE_OPTION(&w.device),
+        {"size", OPT_TEXT, &w.sizes, "N,N,...", "elements of each tensor (four sizes)"},
+        {"dtype", OPT_TEXT, &w.dtype, "NAME", "float32 (the default) or bfloat16"},
+        {"show", OPT_FLAG, &w.show, NULL, "print the fused kernels, and run nothing"},
+        {"ptx", OPT_FLAG, &w.ptx, NULL, "print the PTX that they compile to on this GPU"},
+        {"samples", OPT_INT, &w.samples, "N",
+         "timings of each variant (20, and more while the order is uncertain)"},
+        {"limit", OPT_INT, &w.limit, "SECONDS", "time for all timings together (15)"},
+        {"threads", OPT_INT, &w.threads, "N",
+         "CPU threads (default: all that this process may use)"},
+        {"isa", OPT_TEXT, &w.isa, "SET",
+         "widest instruction set: avx512, avx2, sse2, neon or plain"},
+        {"svg", OPT_TEXT, &w.svg, "FILE", "also write the bars, or the curves, as a picture"},
+        {"save", OPT_TEXT, &w.save, "FILE", "write the result, for strobe report"},
+        TABLE_FORM_OPTIONS(&w.form),
+        {0},
+    };
+    struct arena a = {0};
+    w.command = command_text("lab kernel", argc, argv, &a);
+    w.formula = take_signed(&argc, argv);
+    enum status st = opt_parse(options, &argc, argv, NULL);
+    if (st == ST_OK && !w.formula && argc) w.formula = argv[0], argc--, argv++;
+    if (st == ST_OK && argc)
+        st = fail(ST_USAGE, "lab kernel takes one formula, in quotes; found also %s", argv[0]);
+    if (st == ST_OK) st = run_words(&w, &a);
+    arena_release(&a);
+    return st;
+}
