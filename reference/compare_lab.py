@@ -373,7 +373,8 @@ def print_times(what, times, n_bytes, ours):
         ratios = sorted(t[who] / t[ours] for t in times)
         name = f"{who}, {times[0]['rung']}" if who == ours and "rung" in times[0] else who
         print(f"{what:58} {name:22} {1e3 * ms:9.1f} {n_bytes / ms * 1e-6:7.0f} "
-              f"{100 * share:6.1f} %  {statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})")
+              f"{100 * share:6.1f} %  {statistics.median(ratios):.3f} "
+              f"({ratios[0]:.3f} to {ratios[-1]:.3f})")
 
 
 # --- formulas -------------------------------------------------------------------------------------

@@ -207,11 +207,10 @@ static void test_the_other_side_contributes_nothing(void **state)
     static const char *const all[] = {"where(x > 0, log(x), 0)", "where(x > 0, sqrt(x), 0)",
                                       "where(x > 0, 1 / x, 0)", "max(-1, 1 / x) * 0"};
     for (int i = 0; i < COUNT_OF(all); i++)
-        for (double x = -1; x <= 0; x++) {
+        for (double x = -1; x <= (i == 3 ? -1 : 0); x++) {
             struct arena a = {0};
             struct formula f;
             assert_int_equal(formula_parse(&f, all[i], names, NAMES, &a), ST_OK);
-            if (i == 3 && x == 0) continue;
             struct formula_dual d = formula_derivative(&f, (const double[]){x, 0, 0}, 0);
             assert_true(d.x == 0 && d.d == 0);
             arena_release(&a);
