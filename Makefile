@@ -129,7 +129,7 @@ FLAGS := -std=c2x $(or $(DEBUG_$(MODE)),-g) -fopenmp -D_GNU_SOURCE -Isrc $(WARNI
 LINK := $(CC) $(filter-out -fopenmp,$(FLAGS)) $(filter -Wl$(comma)%,$(HARDENING)) $(LDFLAGS)
 LIBS := $(PACKAGE_LIBS) $(OPENMP) $(if $(filter x86_64,$(MACHINE)),-lmvec) -lm $(LDLIBS)
 
-SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c)
+SOURCES := $(filter-out %/template.c,$(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c))
 SOURCES := $(if $(HAS_CUDA),$(SOURCES),$(filter-out src/backend/cuda/%,$(SOURCES)))
 # Kernels in vector types: each file is compiled once for each instruction set.
 VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
@@ -138,7 +138,7 @@ ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_avx2 := -march=x86-64-v3
 ISA_plain := -DVEC_PLAIN
 # So is each rung of a ladder on a CPU.
-RUNG_SOURCES := $(wildcard src/lab/*/cpu/*.c)
+RUNG_SOURCES := $(filter-out %/template.c,$(wildcard src/lab/*/cpu/*.c))
 # Kernels that multiply bfloat16: the same, for the instruction sets that can.
 BF16_SOURCES := $(wildcard src/backend/cpu/bf16/*.c)
 BF16_ISAS := $(if $(filter x86_64,$(MACHINE)),amx avx512_bf16)

@@ -162,7 +162,8 @@ struct backend_texts {
     enum status (*map)(void *ctx, const struct kernel_map *m, void *matrix, void *ret_argument);
     enum status (*resources)(void *ctx, void *kernel, const struct kernel_shape *s,
                              struct kernel_resources *ret);
-    /* Appends what the compiler makes of a source for this device: PTX. */
+    /* Appends what the compiler makes of a source for this device: PTX; after a failure its whole
+     * message. */
     enum status (*assembly)(void *ctx, const struct kernel_text *t, struct str *ret);
 };
 

@@ -47,15 +47,25 @@ enum status turn_open(int *ret_parent, int *ret_child)
 
 enum status turn_give(int fd, const struct turn_grant *grant)
 {
-    if (send(fd, grant, sizeof *grant, MSG_NOSIGNAL) == (ssize_t)sizeof *grant) return ST_OK;
-    return fail(ST_IO, "a process that takes turns does not answer: %s", strerror(errno));
+    return turn_send(fd, grant, sizeof *grant);
 }
 
 bool turn_reported(int fd, int wait_ms, struct turn_report *ret, bool *ret_gone)
 {
+    return turn_receive(fd, wait_ms, ret, sizeof *ret, ret_gone);
+}
+
+enum status turn_send(int fd, const void *message, size_t bytes)
+{
+    if (send(fd, message, bytes, MSG_NOSIGNAL) == (ssize_t)bytes) return ST_OK;
+    return fail(ST_IO, "a process that takes turns does not answer: %s", strerror(errno));
+}
+
+bool turn_receive(int fd, int wait_ms, void *message, size_t bytes, bool *ret_gone)
+{
     *ret_gone = false;
     if (!readable(fd, wait_ms)) return false;
-    if (receive(fd, ret, sizeof *ret)) return true;
+    if (receive(fd, message, bytes)) return true;
     *ret_gone = true;
     return false;
 }

@@ -34,4 +34,9 @@ enum status turn_give(int fd, const struct turn_grant *grant);
 /* Reads a report if there is one within `wait_ms`. False: not yet. *ret_gone: the child ended. */
 bool turn_reported(int fd, int wait_ms, struct turn_report *ret, bool *ret_gone);
 
+/* Messages of other kinds over the same sockets, which arrive whole. The second returns false if
+ * none came within `wait_ms`; *ret_gone: the other end is closed. */
+enum status turn_send(int fd, const void *message, size_t bytes);
+bool turn_receive(int fd, int wait_ms, void *message, size_t bytes, bool *ret_gone);
+
 #endif

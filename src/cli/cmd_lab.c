@@ -8,8 +8,9 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device.h"
-#include "lab/accumulate.h"
-#include "lab/run.h"
+#include "cli/lab_probe.h"
+#include "lab/own.h"
+#include "lab/probe.h"
 #include "present/markup.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
@@ -19,64 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- lab accumulate --------------------------------------------------------------------------- */
-
-enum { NAME, ADDEND, SUM, ERROR, HEX, BITS, STUCK, COLUMNS };
-
-static const struct table_column columns[COLUMNS] = {
-    [NAME] = {"sum", "sum", "type of the sum += type of the addend", false},
-    [ADDEND] = {"addend", "0.01 rounds to", "exact value", true},
-    [SUM] = {"result", "sum of 1000", "exact value", true},
-    [ERROR] = {"error", "error", "difference from 10", true},
-    [HEX] = {"hex", "hex", "the bits of the result", false},
-    [BITS] = {"bits", "sign exponent fraction", "the bits of the result", false},
-    [STUCK] = {"stuck_after", "stuck after", "additions after which the sum no longer changes",
-               true},
-};
-
-static void set_exact(struct table *t, int row, int column, const char *format, double x,
-                      struct arena *a)
-{
-    *table_at(t, row, column) = (struct table_cell){arena_printf(a, format, x), x};
-}
-
-static void make_sheet(struct sheet *s, struct arena *a)
-{
-    struct accumulation all[ACCUMULATIONS];
-    accumulate_all(all);
-    *s = (struct sheet){.name = "accumulate", .title = "0.01, added a thousand times"};
-    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, ACCUMULATIONS, a)->table;
-    for (int i = 0; i < ACCUMULATIONS; i++) {
-        const struct accumulation *x = &all[i];
-        char bits[NARROW_TEXT];
-        table_set_text(t, i, NAME, x->name);
-        set_exact(t, i, ADDEND, "%.17g", x->addend, a);
-        set_exact(t, i, SUM, "%.17g", x->sum, a);
-        set_exact(t, i, ERROR, "%+.2g", x->sum - 10, a);
-        table_set_text(t, i, HEX,
-                       arena_printf(a, x->of_sum == NARROW_FP32 ? "%08x" : "%04x",
-                                    narrow_bits(x->of_sum, x->sum)));
-        table_set_text(t, i, BITS, arena_strdup(a, narrow_text(x->of_sum, x->sum, bits)));
-        if (x->stuck) table_set(t, i, STUCK, 0, x->stuck, a);
-        sheet_note(s, arena_printf(a, "%s: %s", x->name, x->why));
-    }
-}
-
-static enum status accumulate(int argc, char **argv)
-{
-    struct table_form f = {0};
-    const struct opt options[] = {TABLE_FORM_OPTIONS(&f), {0}};
-    TRY(opt_parse(options, &argc, argv, NULL));
-    if (argc) return fail(ST_USAGE, "lab accumulate takes only options; found %s", argv[0]);
-    TRY(table_form_check(&f));
-    struct arena a = {0};
-    struct sheet s;
-    make_sheet(&s, &a);
-    command_print_sheet(&s, &f);
-    arena_release(&a);
-    return ST_OK;
-}
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* --- a ladder --------------------------------------------------------------------------------- */
 
@@ -85,8 +30,10 @@ static const int64_t NOT_GIVEN = INT64_MIN;
 
 struct words {
     const char *device, *isa, *sizes, *dtype, *rungs, *show, *ptx, *save, *svg, *command;
-    int64_t samples, limit, threads;
-    bool warm;
+    const char *kernel, *shared;
+    char **argv; /* the whole command line, NULL-terminated, for the process that probes a kernel */
+    int64_t samples, limit, threads, registers, blocks, probe;
+    bool warm, template, watch;
     struct table_form form;
 };
 
@@ -141,6 +88,23 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
         bytes ? bytes : 7, bytes ? wrong : "nothing");
 }
 
+/* The limits of a kernel on a GPU; on a CPU --threads are threads of the CPU. */
+static enum status read_limits(const struct words *w, struct lab_options *o)
+{
+    bool gpu = o->device.backend->texts != NULL;
+    if (w->registers < 0 || w->blocks < 0 || w->registers > 255)
+        return fail(ST_USAGE, "--registers must be 1 to 255, and --blocks at least 1");
+    if (!gpu && (w->registers || w->shared || w->blocks))
+        return fail(ST_USAGE,
+                    "--registers, --shared and --blocks limit kernels of a GPU; leave them out");
+    if (w->shared && !str_read_bytes(w->shared, &o->limits.shared_bytes))
+        return fail(ST_USAGE, "--shared takes a size as in 16KiB; found %s", w->shared);
+    o->limits.registers = w->registers;
+    o->limits.blocks = w->blocks;
+    if (gpu) o->limits.threads = w->threads;
+    return ST_OK;
+}
+
 static enum status read_type(const struct words *w, const struct device *d, enum lab_type *ret)
 {
     static const enum lab_type all[] = {LAB_F32, LAB_TF32, LAB_BF16};
@@ -181,6 +145,14 @@ static enum status find_rung(const char *name, const struct device *d, int *ret)
 }
 
 /* A rung of this device or, if it has none of that name, of the other kind of device. */
+static enum status show_template(const struct lab_options *o)
+{
+    struct str s = {0};
+    lab_own_template(ladder, o->device.backend->texts != NULL, &s);
+    command_print(&s);
+    return ST_OK;
+}
+
 static enum status show_rung(const struct words *w, const struct device *d)
 {
     int i, n;
@@ -213,19 +185,23 @@ static enum status show_ptx(const struct words *w, const struct lab_options *o)
     if (!o->device.backend->texts)
         return fail(ST_UNSUPPORTED, "--ptx shows what the compiler makes of a kernel for a GPU; "
                                     "use --show for a CPU");
-    TRY(find_rung(w->ptx, &o->device, &i));
+    bool own = o->own && !strcmp(w->ptx, o->own->name);
+    if (!own) TRY(find_rung(w->ptx, &o->device, &i));
     struct arena a = {0};
-    enum status st = lab_bench_open(&b, ladder, &o->device, o->type, NULL);
+    enum status st = lab_bench_open(&b, ladder, &o->device, o->type, NULL, own ? o->own : NULL);
     while (at < b.rungs && strcmp(b.rung[at].name, w->ptx)) at++;
-    const char *why = st != ST_OK        ? NULL
-                      : at == b.rungs    ? "does not exist in this type; choose another --dtype"
-                      : !b.rung[at].file ? "has no file to compile"
-                                         : lab_bench_refuses(&b, at, &a);
+    const char *why = st != ST_OK          ? NULL
+                      : at == b.rungs      ? "does not exist in this type; choose another --dtype"
+                      : b.rung[at].variant ? "has no file to compile"
+                                           : lab_bench_refuses(&b, at, &a);
     if (why) st = fail(ST_UNSUPPORTED, "%s %s", w->ptx, why);
     if (st == ST_OK) st = lab_bench_assembly(&b, at, &s);
     lab_bench_close(&b);
     arena_release(&a);
-    command_print(&s);
+    if (st == ST_OK)
+        command_print(&s);
+    else
+        str_release(&s);
     return st;
 }
 
@@ -257,6 +233,17 @@ static void print(struct sheet *s, const struct words *w)
     fflush(stdout);
 }
 
+/* A sentence if the user's kernel has no time. */
+static enum status check_own(const struct lab_run *const *r, int runs)
+{
+    for (int i = 0; i < runs; i++)
+        for (int k = 0; k < r[i]->results; k++)
+            if (r[i]->result[k].rung->own && r[i]->result[k].left_out)
+                return fail(ST_NUMERIC, "%s: %s", r[i]->result[k].rung->name,
+                            r[i]->result[k].left_out);
+    return ST_OK;
+}
+
 /* Prints and keeps the runs; fails if a rung was wrong. */
 static enum status finish(const struct lab_run *const *r, int runs, const struct words *w,
                           struct load *load, struct arena *a)
@@ -275,6 +262,7 @@ static enum status finish(const struct lab_run *const *r, int runs, const struct
     fail_keep(&lost);
     print(&s, w);
     for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
+    TRY(check_own(r, runs));
     if (wrong)
         return fail(ST_NUMERIC, "%d rung%s computed something else; the table says where", wrong,
                     wrong == 1 ? "" : "s");
@@ -317,10 +305,16 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
     interrupt_catch();
     progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
     struct failure why;
+    const char *left_out = NULL;
+    if (o->own) {
+        show_progress(&p, 0, "your kernel, in a process of its own");
+        st = lab_probe(w->argv, o->own->name, 1e-3 * o->limit_ms, &left_out, a);
+    }
     while (p.run < sizes && st == ST_OK && !interrupt_noted()) {
         struct lab_options *one = ARENA_NEW(a, struct lab_options, 1);
         struct lab_run *r = ARENA_NEW(a, struct lab_run, 1);
         *one = *o;
+        one->own_left_out = left_out;
         one->limit_ms /= sizes;
         one->machine = known ? &m : NULL;
         one->each = show_progress;
@@ -340,19 +334,40 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
     return st;
 }
 
+/* A kernel of C needs a CPU, and one of CUDA a GPU. */
+static enum status find_device(const struct words *w, struct device *ret)
+{
+    const char *ending = w->kernel ? strrchr(w->kernel, '.') : NULL;
+    bool c = ending && !strcmp(ending, ".c"), cuda = ending && !strcmp(ending, ".cu");
+    if (w->kernel && !c && !cuda)
+        return fail(ST_USAGE,
+                    "--kernel takes a file of CUDA, as in mine.cu, or of C, as in "
+                    "mine.c; found %s",
+                    *w->kernel ? w->kernel : "nothing");
+    TRY(device_of_word(w->device ? w->device : c ? "cpu" : cuda ? "cuda" : NULL, ret));
+    if (w->kernel && cuda != (ret->backend->texts != NULL))
+        return fail(ST_USAGE, "%s is for a %s; choose another --device", w->kernel,
+                    cuda ? "GPU" : "CPU");
+    return ST_OK;
+}
+
 static enum status prepare(struct words *w, struct lab_options *o, int64_t size[][LAB_SIZES],
                            int *ret_sizes)
 {
     TRY(table_form_check(&w->form));
     if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
     if (w->isa) TRY(isa_limit_word(w->isa));
-    threads_set(w->threads);
-    TRY(device_of_word(w->device, &o->device));
+    TRY(find_device(w, &o->device));
+    if (!o->device.backend->texts) threads_set(w->threads);
     TRY(read_type(w, &o->device, &o->type));
+    TRY(read_limits(w, o));
     *ret_sizes = 1;
+    memcpy(size[0], o->device.backend->texts ? ladder->gpu : ladder->cpu, sizeof size[0]);
     if (w->sizes) TRY(read_sizes(w->sizes, size, ret_sizes));
     o->go_on = w->samples == NOT_GIVEN;
     if (o->go_on) w->samples = SAMPLES;
+    if (w->watch && !w->kernel)
+        return fail(ST_USAGE, "--watch needs --kernel=FILE, the file to watch");
     if (w->samples < 1 || w->samples > SAMPLES_MOST || w->limit < 1 || w->limit > 1000000)
         return fail(ST_USAGE, "--samples must be 1 to %d, and --limit 1 to 1000000", SAMPLES_MOST);
     o->samples = (int)w->samples;
@@ -367,9 +382,66 @@ static enum status prepare(struct words *w, struct lab_options *o, int64_t size[
     return st == ST_OK ? ST_OK : fail_in(st, "--save");
 }
 
+/* Whatever the words ask for, once. */
+static enum status run_once(const struct words *w, struct lab_options o, int64_t size[][LAB_SIZES],
+                            int sizes)
+{
+    struct arena a = {0};
+    struct lab_own own = {0};
+    bool gpu = o.device.backend->texts != NULL;
+    enum status st = ST_OK;
+    if (w->kernel) {
+        st = lab_own_read(&own, ladder, gpu, w->kernel, &a);
+        if (st == ST_OK && !gpu) st = lab_own_load(&own, w->probe < 0);
+        o.own = &own.rung;
+    }
+    if (st == ST_OK)
+        st = w->probe >= 0 ? probe_run(&o, size, sizes, (int)w->probe)
+             : w->template ? show_template(&o)
+             : w->show     ? show_rung(w, &o.device)
+             : w->ptx      ? show_ptx(w, &o)
+                           : run_ladder(w, &o, size, sizes, &a);
+    lab_own_unload(&own);
+    arena_release(&a);
+    return st;
+}
+
+/* Waits until the file is another one than in *seen. ST_INTERRUPTED: Ctrl-C came before. */
+static enum status wait_for_change(const char *path, struct stat *seen)
+{
+    enum { LOOK_US = 200000 };
+    struct stat now = *seen;
+    interrupt_catch();
+    while (!interrupt_noted() &&
+           (stat(path, &now) != 0 ||
+            (now.st_mtim.tv_sec == seen->st_mtim.tv_sec && now.st_size == seen->st_size &&
+             now.st_mtim.tv_nsec == seen->st_mtim.tv_nsec && now.st_ino == seen->st_ino)))
+        usleep(LOOK_US);
+    bool stopped = interrupt_noted();
+    interrupt_release();
+    *seen = now;
+    return stopped ? fail(ST_INTERRUPTED, "stopped watching %s", path) : ST_OK;
+}
+
+static enum status watch(const struct words *w, const struct lab_options *o,
+                         int64_t size[][LAB_SIZES], int sizes)
+{
+    struct stat seen;
+    enum status st;
+    if (stat(w->kernel, &seen) != 0) seen = (struct stat){0};
+    do {
+        st = run_once(w, *o, size, sizes);
+        if (st == ST_INTERRUPTED) return st;
+        if (st != ST_OK) log_warning("%s", fail_message());
+        log_info("waiting until %s changes; Ctrl-C ends it", w->kernel);
+        st = wait_for_change(w->kernel, &seen);
+    } while (st == ST_OK);
+    return st;
+}
+
 static enum status cmd_ladder_of_lab(int argc, char **argv)
 {
-    struct words w = {.samples = NOT_GIVEN, .limit = 15};
+    struct words w = {.samples = NOT_GIVEN, .limit = 15, .probe = -1};
     const struct opt options[] = {
         DEVICE_OPTION(&w.device),
         {"size", OPT_TEXT, &w.sizes, "N,N,...",
@@ -382,11 +454,24 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
         {"warm", OPT_FLAG, &w.warm, NULL, "leave the data in the caches from call to call"},
         {"show", OPT_TEXT, &w.show, "RUNG", "print the file of a rung, and run nothing"},
         {"ptx", OPT_TEXT, &w.ptx, "RUNG", "print the PTX that a rung compiles to on this GPU"},
+        {"kernel", OPT_TEXT, &w.kernel, "FILE",
+         "one more rung: your kernel, of CUDA (mine.cu) or of C (mine.c); it runs in a process of "
+         "its own first"},
+        {"template", OPT_FLAG, &w.template, NULL, "print a kernel to begin from, and run nothing"},
+        {"watch", OPT_FLAG, &w.watch, NULL, "with --kernel: again, whenever the file changes"},
+        {"registers", OPT_INT, &w.registers, "N",
+         "GPU: leave out kernels with more registers in a thread"},
+        {"shared", OPT_TEXT, &w.shared, "SIZE",
+         "GPU: leave out kernels with more shared memory in a block, as in 16KiB"},
+        {"blocks", OPT_INT, &w.blocks, "N", "GPU: leave out kernels with more blocks in the grid"},
+        {"probe", OPT_INT, &w.probe, NULL, NULL},
         {"samples", OPT_INT, &w.samples, "N",
          "timings of each rung (20, and more while the order is uncertain)"},
-        {"limit", OPT_INT, &w.limit, "SECONDS", "time for all timings together (15)"},
+        {"limit", OPT_INT, &w.limit, "SECONDS",
+         "time for all timings together, and for the first call of your kernel (15)"},
         {"threads", OPT_INT, &w.threads, "N",
-         "CPU threads (default: all that this process may use)"},
+         "CPU threads (default: all that this process may use); GPU: leave out kernels with more "
+         "threads in a block"},
         {"isa", OPT_TEXT, &w.isa, "SET",
          "widest instruction set: avx512, avx2, sse2, neon or plain"},
         {"svg", OPT_TEXT, &w.svg, "FILE", "also write the bars, or the curves, as a picture"},
@@ -399,14 +484,14 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
     int64_t size[LAB_VIEW_SIZES][LAB_SIZES] = {0};
     int sizes = 0;
     w.command = command_text(arena_printf(&a, "lab %s", ladder->name), argc, argv, &a);
+    w.argv = ARENA_NEW(&a, char *, argc + 4);
+    w.argv[0] = "strobe", w.argv[1] = "lab", w.argv[2] = (char *)ladder->name;
+    for (int i = 0; i <= argc; i++) w.argv[3 + i] = i < argc ? argv[i] : NULL;
     enum status st = opt_parse(options, &argc, argv, NULL);
     if (st == ST_OK && argc)
         st = fail(ST_USAGE, "lab %s takes only options; found %s", ladder->name, argv[0]);
     if (st == ST_OK) st = prepare(&w, &o, size, &sizes);
-    if (st == ST_OK)
-        st = w.show  ? show_rung(&w, &o.device)
-             : w.ptx ? show_ptx(&w, &o)
-                     : run_ladder(&w, &o, size, sizes, &a);
+    if (st == ST_OK) st = w.watch ? watch(&w, &o, size, sizes) : run_once(&w, o, size, sizes);
     arena_release(&a);
     return st;
 }
@@ -414,8 +499,8 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
 /* --- lab ------------------------------------------------------------------------------------- */
 
 static const struct command parts[] = {
-    {"lab accumulate", accumulate, "", "add 0.01 a thousand times in fp32, fp16 and bf16", NULL,
-     "strobe lab accumulate --json"},
+    {"lab accumulate", cmd_lab_accumulate, "", "add 0.01 a thousand times in fp32, fp16 and bf16",
+     NULL, "strobe lab accumulate --json"},
     {"lab bpe", cmd_lab_bpe, "",
      "text to tokens: GPT-2's byte pair encoding, from the definition to the fastest encoder", NULL,
      "strobe lab bpe --from=book.txt"},

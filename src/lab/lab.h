@@ -57,9 +57,10 @@ struct lab_rung {
     /* Not a file, but the row of that name of the backend's table for the ladder's operator, such
      * as that of a library. */
     const char *variant;
-    const char *idea; /* what the table says of it; NULL: what its file says (lab_idea) */
-    bool ceiling;     /* its time is the ceiling of the ladder */
-    unsigned types;   /* the enum lab_type that it supports; 0: LAB_F32 and LAB_BF16 */
+    const struct lab_own *own; /* not a file of Strobe's, but the user's (lab/own.h); NULL: ours */
+    const char *idea;          /* what the table says of it; NULL: what its file says (lab_idea) */
+    bool ceiling;              /* its time is the ceiling of the ladder */
+    unsigned types;            /* the enum lab_type that it supports; 0: LAB_F32 and LAB_BF16 */
     /* Why it cannot solve a problem of this size; NULL: it can. The function may be NULL. */
     const char *(*refuses)(const struct lab_problem *p);
     const char *options; /* of a GPU: constants beside ELEMENT, "-DSTRIDE=32"; NULL: none */
@@ -117,10 +118,19 @@ const struct lab_ladder *lab_ladder_at(int i);
 const struct lab_rung *lab_rungs(const struct lab_ladder *l, const struct device *d, int *ret_n);
 /* Whether a rung runs in that type. */
 bool lab_has_type(const struct lab_rung *r, enum lab_type type);
+/* Blocks and threads of a rung on a GPU. ST_USAGE: the user's file has none for this problem. */
+enum status lab_shape(const struct lab_rung *r, const struct lab_problem *p,
+                      struct kernel_shape *ret);
+/* Bytes of scratch of a rung. */
+int64_t lab_scratch(const struct lab_rung *r, const struct lab_problem *p, int threads);
 /* What the kernels of a rung on a GPU are compiled with: "-DELEMENT=float -DSTRIDE=32". */
 const char *lab_options(const struct lab_rung *r, enum lab_type type, struct arena *a);
+/* "rows 4096, columns 1024" */
+const char *lab_size_text(const struct lab_ladder *l, const int64_t n[LAB_SIZES], struct arena *a);
 /* "float32", "tf32", "bfloat16", as --dtype takes them. */
 const char *lab_type_name(enum lab_type type);
+/* The file from which a user begins a kernel of the ladder. */
+const char *lab_template(const struct lab_ladder *l, bool gpu);
 /* The source of a rung, and the first line of its comment, "16 bytes per thread". A rung without a
  * file has no source: NULL. */
 const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes);

@@ -1,6 +1,7 @@
 #include "lab/ladders.h"
 
 #include "base/arena.h"
+#include "lab/own.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,11 +28,33 @@ bool lab_has_type(const struct lab_rung *r, enum lab_type type)
     return ((r->types ? r->types : LAB_F32 | LAB_BF16) & type) != 0;
 }
 
+enum status lab_shape(const struct lab_rung *r, const struct lab_problem *p,
+                      struct kernel_shape *ret)
+{
+    if (r->own) return lab_own_shape(r->own, p, ret);
+    r->shape(p, ret);
+    return ST_OK;
+}
+
+int64_t lab_scratch(const struct lab_rung *r, const struct lab_problem *p, int threads)
+{
+    if (r->own) return lab_own_scratch(r->own, p);
+    return r->scratch ? r->scratch(p, threads) : 0;
+}
+
 const char *lab_options(const struct lab_rung *r, enum lab_type type, struct arena *a)
 {
     const char *more = r->options ? r->options : "";
     return arena_printf(a, "-DELEMENT=%s%s%s%s", type == LAB_BF16 ? "bf16" : "float",
                         type == LAB_TF32 ? " -DTF32=1" : "", *more ? " " : "", more);
+}
+
+const char *lab_size_text(const struct lab_ladder *l, const int64_t n[LAB_SIZES], struct arena *a)
+{
+    const char *s = "";
+    for (int i = 0; i < LAB_SIZES && l->sizes[i]; i++)
+        s = arena_printf(a, "%s%s%s %lld", s, i ? ", " : "", l->sizes[i], (long long)n[i]);
+    return s;
 }
 
 const char *lab_type_name(enum lab_type type)
@@ -41,6 +64,7 @@ const char *lab_type_name(enum lab_type type)
 
 lab_fn lab_function(const struct lab_rung *r)
 {
+    if (r->own) return r->own->run;
     for (int isa = ISA_AUTO + 1; isa < ISA_COUNT; isa++)
         if (r->run[isa] && isa_allows((enum isa)isa)) return r->run[isa];
     BUG_IF(true, "no version of %s for this processor", r->file);
@@ -73,11 +97,20 @@ static int index_of(const char *path, int64_t bytes)
 
 const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes)
 {
-    *ret_bytes = 0;
-    if (!r->file) return NULL;
+    *ret_bytes = r->own ? r->own->bytes : 0;
+    if (r->own || !r->file) return r->own ? r->own->text : NULL;
     int i = index_of(r->file, (int64_t)strlen(r->file));
     BUG_IF(i < 0, "no file src/lab/%s", r->file);
     *ret_bytes = sources[i].last - sources[i].first;
+    return sources[i].first;
+}
+
+const char *lab_template(const struct lab_ladder *l, bool gpu)
+{
+    char path[64];
+    snprintf(path, sizeof path, gpu ? "%s/gpu/template.cu" : "%s/cpu/template.c", l->name);
+    int i = index_of(path, (int64_t)strlen(path));
+    BUG_IF(i < 0, "no file src/lab/%s", path);
     return sources[i].first;
 }
 

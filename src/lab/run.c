@@ -27,6 +27,7 @@ struct running {
     struct lab_run *ret;
     struct lab_bench bench;
     struct lab_trial trial;
+    bool odd; /* the odd sizes are being checked: all of them, to find the one that tells most */
     void *from[TRIAL_SETS], *to[TRIAL_SETS]; /* of the ceiling's copy */
     int64_t copied;                          /* bytes of it */
     int64_t calls;                           /* so far; on a GPU those that were captured */
@@ -41,30 +42,24 @@ static void show(const struct running *r, double share, const char *what)
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-static const char *size_text(const struct lab_ladder *l, const int64_t *n, struct arena *a)
-{
-    const char *s = "";
-    for (int i = 0; i < LAB_SIZES && l->sizes[i]; i++)
-        s = arena_printf(a, "%s%s%s %lld", s, i ? ", " : "", l->sizes[i], (long long)n[i]);
-    return s;
-}
-
+/* If it is wrong at several sizes, the words are of the one where fewest elements are wrong. */
 static enum status check_rung(struct running *r, const struct lab_trial *t, int i, int set)
 {
     struct lab_result *x = &r->ret->result[i];
     double error, most = r->bench.ladder->tolerance(&t->problem);
-    const char *where = "";
+    struct lab_where where = {0};
     enum status st = lab_trial_check(t, i, set, &error, &where, r->arena);
     if (st != ST_OK) return fail_in(st, "%s", x->rung->name);
     bool timed = t == &r->trial;
     if (timed && !x->wrong && (isnan(x->error) || error > x->error)) x->error = error;
-    if (error <= most || x->wrong) return ST_OK;
+    if (error <= most || (x->wrong && where.share >= x->wrong_share)) return ST_OK;
+    r->ret->wrong += !x->wrong;
     x->error = error;
     x->wrong = true;
-    x->left_out =
-        arena_printf(r->arena, "wrong at %s: error %.2g, at most %.2g allowed; %s",
-                     size_text(r->bench.ladder, t->problem.n, r->arena), error, most, where);
-    r->ret->wrong++;
+    x->wrong_share = where.share;
+    x->left_out = arena_printf(r->arena, "wrong at %s: error %.2g, at most %.2g allowed; %s",
+                               lab_size_text(r->bench.ladder, t->problem.n, r->arena), error, most,
+                               where.words);
     return ST_OK;
 }
 
@@ -73,7 +68,7 @@ static enum status check_all(struct running *r, const struct lab_trial *t, int s
 {
     for (int i = 0; i < r->bench.rungs; i++) {
         if (stops && interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
-        if (r->ret->result[i].left_out) continue;
+        if (r->ret->result[i].left_out && !(r->ret->result[i].wrong && r->odd)) continue;
         if (lab_rung_refuses(&r->bench, i, &t->problem, r->arena)) continue;
         TRY(check_rung(r, t, i, set));
     }
@@ -83,6 +78,7 @@ static enum status check_all(struct running *r, const struct lab_trial *t, int s
 static enum status check_odd(struct running *r)
 {
     const struct lab_ladder *l = r->bench.ladder;
+    r->odd = true;
     for (int k = 0; k < LAB_ODD && l->odd[k][0]; k++) {
         struct lab_trial t;
         enum status st = lab_trial_open(&t, &r->bench, l->odd[k], 1);
@@ -91,6 +87,7 @@ static enum status check_odd(struct running *r)
         lab_trial_close(&t);
         TRY(st);
     }
+    r->odd = false;
     return ST_OK;
 }
 
@@ -189,13 +186,63 @@ static enum status resources_of(struct running *r, int i)
     struct lab_result *x = &r->ret->result[i];
     struct device_facts f;
     if (!r->o->device.backend->texts || x->rung->variant) return ST_OK;
-    x->rung->shape(&r->ret->problem, &x->shape);
+    TRY(lab_shape(x->rung, &r->ret->problem, &x->shape));
     TRY(r->o->device.backend->texts->resources(r->bench.context, r->bench.kernel[i], &x->shape,
                                                &x->resources));
     TRY(r->o->device.backend->devices.describe(r->o->device.number, &f));
     double grid = (double)x->shape.grid[0] * x->shape.grid[1] * x->shape.grid[2];
     if (x->resources.blocks > 0) x->waves = grid / ((double)x->resources.blocks * f.processors);
     return ST_OK;
+}
+
+static bool has_limits(const struct lab_limits *l)
+{
+    return l->registers || l->shared_bytes || l->threads || l->blocks;
+}
+
+/* Leaves a rung out that uses more than the limits allow. */
+static enum status apply_limits(struct running *r, int i)
+{
+    const struct lab_limits *l = &r->o->limits;
+    struct lab_result *x = &r->ret->result[i];
+    if (x->left_out || x->rung->variant || !has_limits(l)) return ST_OK;
+    TRY(resources_of(r, i));
+    const struct kernel_resources *has = &x->resources;
+    const unsigned *grid = x->shape.grid, *block = x->shape.block;
+    const struct {
+        const char *name, *what;
+        int64_t limit, used;
+    } all[] = {
+        {"registers", "registers of a thread", l->registers, has->registers},
+        {"shared", "bytes of shared memory of a block", l->shared_bytes, has->shared_bytes},
+        {"threads", "threads of a block", l->threads, (int64_t)block[0] * block[1] * block[2]},
+        {"blocks", "blocks of the grid", l->blocks, (int64_t)grid[0] * grid[1] * grid[2]},
+    };
+    for (int k = 0; k < COUNT_OF(all); k++) {
+        if (all[k].limit && all[k].used < 0)
+            return fail(ST_UNSUPPORTED,
+                        "this device does not say how many %s a kernel uses; leave "
+                        "--%s out",
+                        all[k].what, all[k].name);
+        if (all[k].limit && all[k].used > all[k].limit)
+            x->left_out =
+                arena_printf(r->arena, "uses %lld %s, and --%s allows %lld", (long long)all[k].used,
+                             all[k].what, all[k].name, (long long)all[k].limit);
+    }
+    return ST_OK;
+}
+
+/* What a score of 100 is: the ceiling or, with limits, the fastest rung within them. */
+static double best_ms(const struct lab_run *r)
+{
+    double best = 0;
+    if (!has_limits(&r->options->limits)) return r->ceiling ? r->ceiling_ms : 0;
+    for (int i = 0; i < r->results; i++) {
+        const struct lab_result *x = &r->result[i];
+        if (x->left_out || x->rung->variant) continue;
+        if (best == 0 || x->time.whole.median < best) best = x->time.whole.median;
+    }
+    return best;
 }
 
 static void find_ceiling(struct running *r)
@@ -280,6 +327,7 @@ static const char *why(const struct running *r, const struct lab_result *x)
     const struct lab_rung *rung = x->rung;
     double useful = r->ret->problem.bytes, moved = useful;
     if (r->ret->problem.flops > 0) return why_slow(r, x);
+    if (rung->own) return NULL; /* the bytes that it moves are not known */
     if (!r->ret->cold || useful < LEAST_BYTES) return NULL;
     if (rung->moved) moved = rung->moved(&r->ret->problem);
     double share = x->share * moved / useful; /* of its time, at the ceiling's bandwidth */
@@ -308,7 +356,7 @@ static void conclude(struct running *r)
 {
     struct lab_run *ret = r->ret;
     const struct lab_result *first = NULL, *previous = NULL;
-    double ceiling = ret->ceiling_ms, least = least_ms(r);
+    double ceiling = ret->ceiling_ms, best = best_ms(ret), least = least_ms(r);
     for (int i = 0; i < ret->results; i++) {
         struct lab_result *x = &ret->result[i];
         double ms = x->time.whole.median;
@@ -330,7 +378,7 @@ static void conclude(struct running *r)
             x->first = judge(&begin, &now);
         }
         if (!first) first = x;
-        double way = ret->ceiling ? log(first->time.whole.median / ceiling) : 0;
+        double way = best > 0 ? log(first->time.whole.median / best) : 0;
         x->score = way > 0 ? log(first->time.whole.median / ms) / way : NAN;
         x->why = why(r, x);
         previous = x;
@@ -369,7 +417,7 @@ static enum status check_fits(const struct running *r, const char *where, double
     if (free < 0 || needed <= 0.9 * (double)free) return ST_OK;
     return fail(ST_UNSUPPORTED,
                 "%s at %s needs %.4g GiB of %s, and %.4g GiB are free; choose a smaller --size",
-                r->bench.ladder->name, size_text(r->bench.ladder, r->ret->problem.n, r->arena),
+                r->bench.ladder->name, lab_size_text(r->bench.ladder, r->ret->problem.n, r->arena),
                 needed / (1 << 30), where, (double)free / (1 << 30));
 }
 
@@ -382,7 +430,7 @@ static double extra_bytes(const struct running *r)
     bool tunes = false;
     for (int i = 0; i < r->bench.rungs; i++) {
         const struct lab_rung *rung = &r->bench.rung[i];
-        if (rung->scratch) scratch = max_i64(scratch, rung->scratch(p, (int)threads_count()));
+        scratch = max_i64(scratch, lab_scratch(rung, p, (int)threads_count()));
         tunes |= rung->variant && r->o->device.backend->kernels.tune;
     }
     return (double)scratch + (tunes ? TUNED * (double)lab_set_bytes(p) : 0);
@@ -430,7 +478,8 @@ static enum status run(struct running *r)
     struct lab_run *ret = r->ret;
     const struct lab_options *o = r->o;
     int64_t n[LAB_SIZES];
-    TRY(lab_bench_open(&r->bench, o->ladder, &o->device, o->type, o->only));
+    TRY(lab_bench_open(&r->bench, o->ladder, &o->device, o->type, o->only,
+                       o->own_left_out ? NULL : o->own));
     memcpy(n, o->n, sizeof n);
     if (!n[0]) memcpy(n, o->device.backend->texts ? o->ladder->gpu : o->ladder->cpu, sizeof n);
     lab_problem_of(&r->bench, n, &ret->problem);
@@ -443,7 +492,11 @@ static enum status run(struct running *r)
                                 .score = NAN,
                                 .resources = {-1, -1, -1, -1, -1, -1, NULL}};
         if (r->bench.rung[i].ceiling) ret->copy = NULL;
+        TRY(apply_limits(r, i));
     }
+    if (o->own_left_out)
+        ret->result[ret->results++] = (struct lab_result){
+            .rung = o->own, .left_out = o->own_left_out, .error = NAN, .score = NAN};
     choose_sets(r);
     ret->tolerance = o->ladder->tolerance(&ret->problem);
     r->copied = ret->copy ? (int64_t)(ret->problem.bytes / 2) : 0;

@@ -11,11 +11,20 @@
 #include "machine/machine.h"
 #include "measure/rounds.h"
 
+/* What a kernel on a GPU may use; 0: as much as it likes. */
+struct lab_limits {
+    int64_t registers, shared_bytes, threads; /* of a thread, of a block, of a block */
+    int64_t blocks;                           /* of the grid */
+};
+
 struct lab_options {
     const struct lab_ladder *ladder;
     struct device device;
     enum lab_type type;
     const char *only;              /* rungs, as lab_bench_open takes them; NULL: all */
+    const struct lab_rung *own;    /* the user's kernel (lab/own.h), the last rung; NULL: none */
+    const char *own_left_out;      /* why it cannot run, from its probe; NULL: it can */
+    struct lab_limits limits;      /* rungs that use more are left out */
     int64_t n[LAB_SIZES];          /* what is timed; 0: the ladder's own size for the device */
     bool warm;                     /* the tensors may stay in the caches */
     int samples;                   /* of each rung */
@@ -30,13 +39,15 @@ struct lab_result {
     const struct lab_rung *rung;
     const char *left_out; /* why it was not timed, or is not believed; NULL: it was */
     bool wrong;           /* ... because its result is wrong */
+    double wrong_share;   /* of the elements, at the size that left_out names */
     double error;         /* the largest of all checks; NAN: it was not checked */
     struct contender time;
     struct judgement previous, first; /* beside the previous and the first rung that were timed */
     double rate;                      /* useful bytes per second */
     double share;                     /* of the ceiling: its time / that of the rung; or NAN */
-    /* Share of the way from the first rung to the ceiling, by ratios: log(first / this) /
-     * log(first / ceiling). NAN: the first rung is not slower than the ceiling. */
+    /* Share of the way from the first rung to the ceiling or, with limits, to the fastest rung
+     * within them, by ratios: log(first / this) / log(first / ceiling). NAN: the first rung is not
+     * slower than that. */
     double score;
     struct kernel_shape shape; /* of a GPU */
     struct kernel_resources resources;

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/threads.h"
 #include "check/reference.h"
+#include "lab/own.h"
 #include "lab/wrong.h"
 
 #include <math.h>
@@ -12,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POISON = 0xff, GUARD = 256 }; /* NaN in every type; bytes after the output */
+/* Bytes of what is not written yet, NaN in every type; and of guards around inputs, -1.7e38 in
+ * every type, so that a copy of the one over the other is seen. */
+enum { POISON = 0xff, INPUT_GUARD = 0xfe };
 
 /* --- the device and its rungs ----------------------------------------------------------------- */
 
@@ -46,15 +49,15 @@ static const char *shape_refused(const struct lab_bench *b, const struct lab_run
 {
     enum { MOST = 65535 }; /* of the second dimension of every GPU's grid */
     struct kernel_shape shape;
-    r->shape(p, &shape);
+    if (lab_shape(r, p, &shape) != ST_OK) return arena_strdup(a, fail_message());
     if (b->target.shared_bytes && shape.shared_bytes > b->target.shared_bytes)
         return arena_printf(a, "needs %lld KiB of shared memory in a block",
                             (long long)ceil_div(shape.shared_bytes, 1024));
-    if (shape.grid[1] > MOST)
+    if (shape.grid[1] > MOST || shape.grid[2] > MOST)
         return arena_printf(a,
-                            "this size makes a grid of %u x %u blocks, and a GPU takes at most %d "
-                            "in the second dimension",
-                            shape.grid[0], shape.grid[1], MOST);
+                            "this size makes a grid of %u x %u x %u blocks, and a GPU takes at "
+                            "most %d in the second dimension and the third",
+                            shape.grid[0], shape.grid[1], shape.grid[2], MOST);
     return NULL;
 }
 
@@ -67,7 +70,7 @@ const char *lab_rung_refuses(const struct lab_bench *b, int rung, const struct l
     struct kernel_call c;
     enum op op;
     if (!why && r->refuses) why = r->refuses(p);
-    if (!why && r->shape) why = shape_refused(b, r, p, a);
+    if (!why && b->device.backend->texts && !r->variant) why = shape_refused(b, r, p, a);
     if (why || !r->variant) return why;
     describe(b, p, &attr, &c, &op);
     return row_of(b, rung, op, &c) ? NULL : "not available for this device and size";
@@ -78,7 +81,8 @@ static struct kernel_text text_of(const struct lab_bench *b, int rung, struct ar
     const struct lab_rung *r = &b->rung[rung];
     int64_t bytes;
     const char *options = lab_options(r, b->type, a);
-    return (struct kernel_text){r->file, lab_source(r, &bytes), options, b->ladder->name};
+    const char *name = r->own ? r->own->path : r->file;
+    return (struct kernel_text){name, lab_source(r, &bytes), options, b->ladder->name};
 }
 
 static enum status add_kernels(struct lab_bench *b)
@@ -159,11 +163,13 @@ static enum status choose_rungs(struct lab_bench *b, const char *only)
 }
 
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
-                           const struct device *device, enum lab_type type, const char *only)
+                           const struct device *device, enum lab_type type, const char *only,
+                           const struct lab_rung *own)
 {
     struct device_facts facts;
     *b = (struct lab_bench){.ladder = l, .device = *device, .type = type};
-    TRY(choose_rungs(b, only));
+    if (!only || *only) TRY(choose_rungs(b, only));
+    if (own) b->rung[b->rungs++] = *own;
     TRY(backend_target(device->backend, device->number, &b->target));
     if (device->backend->texts &&
         device->backend->devices.describe(device->number, &facts) == ST_OK)
@@ -203,7 +209,7 @@ int64_t lab_set_bytes(const struct lab_problem *p)
 {
     int64_t elements = 0;
     for (int i = 0; i < LAB_INPUTS; i++) elements += p->in[i];
-    return elements * dtype_size(p->dtype) + out_bytes(p) + GUARD;
+    return elements * dtype_size(p->dtype) + out_bytes(p) + LAB_GUARD;
 }
 
 /* Normal numbers in the type, in the same order on every machine, and what they are exactly. */
@@ -231,7 +237,26 @@ static enum status alloc(struct lab_trial *t, int64_t bytes, void **ret)
     return t->bench->device.backend->memory.alloc(t->bench->context, bytes, ret);
 }
 
-/* Fills the inputs of all sets and computes the solution. */
+/* A tensor with a guard before it and after it. */
+static enum status alloc_tensor(struct lab_trial *t, int64_t bytes, uint8_t guard, void **ret)
+{
+    const struct lab_bench *b = t->bench;
+    int64_t before = t->probe ? LAB_PROBE_GUARD : 0;
+    int64_t after = t->probe ? LAB_PROBE_GUARD : LAB_GUARD;
+    TRY(alloc(t, before + bytes + after, ret));
+    enum status st =
+        b->device.backend->memory.fill(b->context, *ret, guard, before + bytes + after);
+    *ret = (char *)*ret + before;
+    return st;
+}
+
+static void free_tensor(const struct lab_trial *t, void *x)
+{
+    const struct lab_bench *b = t->bench;
+    if (x) b->device.backend->memory.free(b->context, (char *)x - (t->probe ? LAB_PROBE_GUARD : 0));
+}
+
+/* Fills the inputs of all sets and, unless it is a probe, computes the solution. */
 static enum status make_tensors(struct lab_trial *t, struct arena *a)
 {
     const struct lab_problem *p = &t->problem;
@@ -243,13 +268,15 @@ static enum status make_tensors(struct lab_trial *t, struct arena *a)
         double *of_x;
         TRY(make_input(t, i, &x, &of_x, a));
         exact[i] = of_x;
+        if (t->probe) t->given[i] = x;
         for (int s = 0; s < t->sets; s++) {
-            TRY(alloc(t, p->in[i] * size, &t->in[s][i]));
+            TRY(alloc_tensor(t, p->in[i] * size, INPUT_GUARD, &t->in[s][i]));
             TRY(b->device.backend->memory.upload(b->context, t->in[s][i], x, p->in[i] * size));
         }
     }
-    for (int s = 0; s < t->sets; s++) TRY(alloc(t, out_bytes(p) + GUARD, &t->out[s]));
+    for (int s = 0; s < t->sets; s++) TRY(alloc_tensor(t, out_bytes(p), POISON, &t->out[s]));
     TRY(b->device.backend->stream.sync(b->context));
+    if (t->probe) return ST_OK;
     t->expected = ARENA_NEW(&t->arena, double, p->out);
     t->norm = b->ladder->reference(p, exact, t->expected);
     return ST_OK;
@@ -289,7 +316,7 @@ static enum status prepare(struct lab_trial *t)
     int64_t bytes = 0;
     for (int i = 0; i < b->rungs; i++) {
         const struct lab_rung *r = &b->rung[i];
-        if (r->scratch) bytes = max_i64(bytes, r->scratch(&t->problem, (int)threads_count()));
+        bytes = max_i64(bytes, lab_scratch(r, &t->problem, (int)threads_count()));
         if (!r->variant) continue;
         if (op == OP_COUNT) {
             describe(b, &t->problem, &t->attr, &c, &op);
@@ -298,16 +325,17 @@ static enum status prepare(struct lab_trial *t)
         }
         TRY(prepare_row(t, i, op, &c, &bytes));
     }
-    return bytes ? alloc(t, bytes, &t->scratch) : ST_OK;
+    t->scratch_bytes = bytes;
+    return bytes ? alloc_tensor(t, bytes, POISON, &t->scratch) : ST_OK;
 }
 
 enum status lab_trial_open(struct lab_trial *t, const struct lab_bench *b,
                            const int64_t n[LAB_SIZES], int sets)
 {
     struct arena scratch = {0};
-    *t = (struct lab_trial){.bench = b, .sets = sets};
+    *t = (struct lab_trial){.bench = b, .sets = sets ? sets : 1, .probe = !sets};
     lab_problem_of(b, n, &t->problem);
-    enum status st = make_tensors(t, &scratch);
+    enum status st = make_tensors(t, t->probe ? &t->arena : &scratch);
     if (st == ST_OK) st = prepare(t);
     arena_release(&scratch);
     return st;
@@ -317,13 +345,12 @@ void lab_trial_close(struct lab_trial *t)
 {
     const struct lab_bench *b = t->bench;
     for (int s = 0; s < t->sets; s++) {
-        for (int i = 0; i < LAB_INPUTS; i++)
-            if (t->in[s][i]) b->device.backend->memory.free(b->context, t->in[s][i]);
-        if (t->out[s]) b->device.backend->memory.free(b->context, t->out[s]);
+        for (int i = 0; i < LAB_INPUTS; i++) free_tensor(t, t->in[s][i]);
+        free_tensor(t, t->out[s]);
     }
     for (int i = 0; i < b->rungs; i++)
         if (t->row[i] && t->row[i]->release) t->row[i]->release(t->call[i]);
-    if (t->scratch) b->device.backend->memory.free(b->context, t->scratch);
+    free_tensor(t, t->scratch);
     arena_release(&t->arena);
 }
 
@@ -355,14 +382,14 @@ static enum status launch(const struct lab_trial *t, int rung, struct lab_call *
     argument[n++] = &c->out;
     for (int i = 0; i < LAB_INPUTS && t->problem.in[i]; i++) argument[n++] = &c->in[i];
     for (int i = 0; i < LAB_SIZES && b->ladder->sizes[i]; i++) argument[n++] = &c->n[i];
-    if (r->scratch) argument[n++] = &c->scratch;
+    if (r->scratch || (r->own && r->own->scratch.n)) argument[n++] = &c->scratch;
     if (r->before) {
         r->before_shape(&t->problem, &shape);
         if (shape.grid[0] > 0)
             TRY(b->device.backend->texts->launch(b->context, b->before[rung], &shape,
                                                  argument + maps));
     }
-    r->shape(&t->problem, &shape);
+    TRY(lab_shape(r, &t->problem, &shape));
     return b->device.backend->texts->launch(b->context, b->kernel[rung], &shape, argument);
 }
 
@@ -390,9 +417,81 @@ enum status lab_trial_start(const struct lab_trial *t, int rung, int set)
     return ST_OK;
 }
 
+/* --- probes ----------------------------------------------------------------------------------- */
+
+/* A tensor of a trial, or its scratch. */
+struct place {
+    const char *name;
+    char *at;
+    int64_t bytes, size; /* of all, of an element */
+    const void *given;   /* of an input: what it must still contain; NULL: it may be written */
+};
+
+/* The first byte of a guard, and of an input, that is not as it was, or -1. */
+static int64_t first_unlike(const unsigned char *now, unsigned char guard)
+{
+    for (int64_t i = 0; i < LAB_PROBE_GUARD; i++)
+        if (now[i] != guard) return i;
+    return -1;
+}
+static int64_t first_change(const unsigned char *now, const unsigned char *given, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i++)
+        if (now[i] != given[i]) return i;
+    return -1;
+}
+
+static enum status look(const struct lab_trial *t, const struct place *p, const char **ret,
+                        struct arena *a)
+{
+    const struct backend *backend = t->bench->device.backend;
+    int64_t n = p->bytes / p->size, all = p->bytes + 2 * (int64_t)LAB_PROBE_GUARD;
+    struct arena scratch = {0};
+    unsigned char *y = arena_alloc(&scratch, all), *x = y + LAB_PROBE_GUARD, *end = x + p->bytes;
+    enum status st = ST_OK;
+    TRY_OUT(st, backend->memory.download(t->bench->context, y, p->at - LAB_PROBE_GUARD, all));
+    TRY_OUT(st, backend->stream.sync(t->bench->context));
+    unsigned char guard = p->given ? INPUT_GUARD : POISON;
+    int64_t after = first_unlike(end, guard), before = first_unlike(y, guard);
+    int64_t inside = p->given ? first_change(x, p->given, p->bytes) : -1;
+    if (after >= 0)
+        *ret = arena_printf(a, "it wrote element %lld of %s, which ends with element %lld",
+                            (long long)(n + after / p->size), p->name, (long long)(n - 1));
+    else if (before >= 0)
+        *ret = arena_printf(a, "it wrote element %lld of %s, before its beginning",
+                            (long long)((before - LAB_PROBE_GUARD) / p->size), p->name);
+    else if (inside >= 0)
+        *ret = arena_printf(a, "it changed element %lld of %s, which is const",
+                            (long long)(inside / p->size), p->name);
+out:
+    arena_release(&scratch);
+    return st;
+}
+
+enum status lab_trial_probe(const struct lab_trial *t, int rung, const char **ret_where,
+                            struct arena *a)
+{
+    const struct lab_problem *p = &t->problem;
+    int64_t size = dtype_size(p->dtype);
+    *ret_where = NULL;
+    TRY(lab_trial_start(t, rung, 0));
+    TRY(t->bench->device.backend->stream.sync(t->bench->context));
+    struct place all[LAB_INPUTS + 2] = {
+        {"the output", t->out[0], out_bytes(p), dtype_size(p->out_dtype), NULL}};
+    int n = 1;
+    for (int i = 0; i < LAB_INPUTS && p->in[i]; i++)
+        all[n++] = (struct place){arena_printf(a, "input %d", i + 1), t->in[0][i], p->in[i] * size,
+                                  size, t->given[i]};
+    if (t->scratch) all[n++] = (struct place){"scratch", t->scratch, t->scratch_bytes, 1, NULL};
+    for (int i = 0; i < n && !*ret_where; i++) TRY(look(t, &all[i], ret_where, a));
+    return ST_OK;
+}
+
+/* --- checks ----------------------------------------------------------------------------------- */
+
 static bool is_guarded(const unsigned char *guard)
 {
-    for (int i = 0; i < GUARD; i++)
+    for (int i = 0; i < LAB_GUARD; i++)
         if (guard[i] != POISON) return false;
     return true;
 }
@@ -409,25 +508,25 @@ static double error_of(const struct lab_trial *t, const double *y)
 }
 
 enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double *ret_error,
-                            const char **ret_where, struct arena *a)
+                            struct lab_where *ret_where, struct arena *a)
 {
     const struct lab_bench *b = t->bench;
     const struct backend *backend = b->device.backend;
     const struct lab_problem *p = &t->problem;
     int64_t bytes = out_bytes(p);
     struct arena scratch = {0};
-    unsigned char *y = arena_alloc(&scratch, bytes + GUARD);
+    unsigned char *y = arena_alloc(&scratch, bytes + LAB_GUARD);
     double *exact = ARENA_NEW(&scratch, double, p->out);
     enum status st = ST_OK;
-    TRY_OUT(st, backend->memory.fill(b->context, t->out[set], POISON, bytes + GUARD));
+    TRY_OUT(st, backend->memory.fill(b->context, t->out[set], POISON, bytes + LAB_GUARD));
     TRY_OUT(st, lab_trial_start(t, rung, set));
-    TRY_OUT(st, backend->memory.download(b->context, y, t->out[set], bytes + GUARD));
+    TRY_OUT(st, backend->memory.download(b->context, y, t->out[set], bytes + LAB_GUARD));
     TRY_OUT(st, backend->stream.sync(b->context));
     TRY_OUT(st, reference_convert(exact, DT_F64, y, p->out_dtype, p->out));
     *ret_error = is_guarded(y + bytes) ? error_of(t, exact) : INFINITY;
     double allowed = b->ladder->tolerance(p);
     if (!is_guarded(y + bytes))
-        *ret_where = "it wrote after the end of the output";
+        *ret_where = (struct lab_where){"it wrote after the end of the output", 1};
     else if (!(*ret_error <= allowed))
         *ret_where = lab_wrong_words(p, exact, t->expected, t->norm, allowed, a);
 out:

@@ -4,12 +4,13 @@
 #define LAB_TRIAL_H
 
 #include "base/arena.h"
-#include "lab/lab.h"
+#include "lab/wrong.h"
 #include "tuning/tuning.h"
 
 struct str;
 
-enum { TRIAL_SETS = 64 };
+/* Bytes after each tensor that no rung may write; of a probe also before it. */
+enum { TRIAL_SETS = 64, LAB_GUARD = 256, LAB_PROBE_GUARD = 1 << 20 };
 
 /* An open device and the compiled rungs on it. */
 struct lab_bench {
@@ -24,12 +25,13 @@ struct lab_bench {
     int processors; /* multiprocessors of a GPU */
 };
 
-/* `only`: names of rungs with commas between them; the ceiling's rung is always taken. NULL: all.
- * A name that no rung of this type has is ST_USAGE. */
+/* `only`: names of rungs with commas between them; the ceiling's rung is always taken. NULL: all;
+ * "": none. A name that no rung of this type has is ST_USAGE. `own`: one more rung, or NULL. */
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
-                           const struct device *device, enum lab_type type, const char *only);
+                           const struct device *device, enum lab_type type, const char *only,
+                           const struct lab_rung *own);
 void lab_bench_close(struct lab_bench *b);
-/* Appends what the compiler makes of a rung for this GPU: PTX. */
+/* Appends what the compiler makes of a rung for this GPU: PTX; after a failure its message. */
 enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *ret);
 /* Why the device cannot run the rung; NULL: it can. */
 const char *lab_bench_refuses(const struct lab_bench *b, int rung, struct arena *a);
@@ -44,7 +46,10 @@ struct lab_trial {
     struct lab_problem problem;
     void *in[TRIAL_SETS][LAB_INPUTS], *out[TRIAL_SETS];
     int sets;
-    void *scratch; /* of all rungs in turn */
+    bool probe;                    /* for lab_trial_probe */
+    const void *given[LAB_INPUTS]; /* of a probe: the inputs' content */
+    void *scratch;                 /* of all rungs in turn */
+    int64_t scratch_bytes;
     /* Of rungs that are rows of the backend: the row and its prepared call; NULL: not prepared. */
     const struct kernel *row[LAB_RUNGS];
     struct kernel_call *call[LAB_RUNGS];
@@ -59,6 +64,7 @@ struct lab_trial {
 int64_t lab_set_bytes(const struct lab_problem *p);
 /* Completes problem.n with the ladder's other fields. */
 void lab_problem_of(const struct lab_bench *b, const int64_t n[LAB_SIZES], struct lab_problem *ret);
+/* `sets` 0: a probe, one set without a solution. */
 enum status lab_trial_open(struct lab_trial *t, const struct lab_bench *b,
                            const int64_t n[LAB_SIZES], int sets);
 void lab_trial_close(struct lab_trial *t);
@@ -69,6 +75,10 @@ enum status lab_trial_start(const struct lab_trial *t, int rung, int set);
  * output, relative to its solution, by norm; infinite for a NaN, or if the rung wrote beyond the
  * output. Beyond what the ladder allows, *ret_where says where, in `a`. */
 enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double *ret_error,
-                            const char **ret_where, struct arena *a);
+                            struct lab_where *ret_where, struct arena *a);
+/* Of a probe: runs a rung and waits; *ret_where: what it wrote that it may not write; NULL: nothing
+ * of the kind within LAB_PROBE_GUARD. ST_DEVICE: the device stopped it. */
+enum status lab_trial_probe(const struct lab_trial *t, int rung, const char **ret_where,
+                            struct arena *a);
 
 #endif

@@ -39,21 +39,23 @@ static const char *range(const char *what, int64_t low, int64_t high, int64_t n,
     return arena_printf(a, ", all in %s from %lld on", what, (long long)low);
 }
 
-const char *lab_wrong_words(const struct lab_problem *p, const double *y, const double *expected,
-                            double norm, double allowed, struct arena *a)
+struct lab_where lab_wrong_words(const struct lab_problem *p, const double *y,
+                                 const double *expected, double norm, double allowed,
+                                 struct arena *a)
 {
     enum { FACTOR = 8 }; /* of the allowed error of a mean element */
     bool matrix = p->columns > 0;
     int64_t columns = matrix ? p->columns : p->out;
     struct wrong w = find(p, columns, y, expected, FACTOR * allowed * norm / sqrt((double)p->out));
-    if (!w.n) return "no single element stands out: all are a little off";
+    if (!w.n) return (struct lab_where){"no single element stands out: all are a little off", 1};
     const char *rows = matrix ? range("rows", w.row_low, w.row_high, p->out / columns, a) : "";
     const char *rest =
         range(matrix ? "columns" : "elements", w.column_low, w.column_high, columns, a);
     const char *is =
         isnan(y[w.first]) ? "NaN, perhaps never written," : arena_printf(a, "%.4g", y[w.first]);
-    return arena_printf(a, "%s is %s instead of %.4g; %lld of %lld elements are wrong%s%s%s",
-                        place_of(w.first, columns, matrix, a), is, expected[w.first],
-                        (long long)w.n, (long long)p->out, rows, rest,
-                        *rows || *rest ? ": is the last tile guarded?" : "");
+    const char *words = arena_printf(
+        a, "%s is %s instead of %.4g; %lld of %lld elements are wrong%s%s%s",
+        place_of(w.first, columns, matrix, a), is, expected[w.first], (long long)w.n,
+        (long long)p->out, rows, rest, *rows || *rest ? ": is the last tile guarded?" : "");
+    return (struct lab_where){words, (double)w.n / (double)p->out};
 }

@@ -281,17 +281,18 @@ static void add_sources(const struct lab_run *r, struct sheet *s, struct arena *
         {"source", "source", "its file", false},
     };
     int n = 0;
-    for (int i = 0; i < r->results; i++) n += r->result[i].rung->file != NULL;
+    int64_t bytes;
+    for (int i = 0; i < r->results; i++) n += lab_source(r->result[i].rung, &bytes) != NULL;
     struct sheet_table *all = sheet_add(s, "sources", of_source, COUNT_OF(of_source), n, a);
     all->drawn_only = true;
     all->chart = (struct sheet_chart){
         .kind = SHEET_TEXTS, .title = "sources", .label = {"rung"}, .labels = 1, .y = "source"};
     for (int i = n = 0; i < r->results; i++) {
-        int64_t bytes;
         const struct lab_rung *rung = r->result[i].rung;
-        if (!rung->file) continue;
+        const char *source = lab_source(rung, &bytes);
+        if (!source) continue;
         table_set_text(&all->table, n, 0, rung->name);
-        table_set_text(&all->table, n++, 1, lab_source(rung, &bytes));
+        table_set_text(&all->table, n++, 1, source);
     }
 }
 
@@ -386,6 +387,27 @@ static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
                                sizes_of(r, a), r->tolerance));
 }
 
+/* "limits: 64 registers of a thread, 1 block of the grid; a score of 100 is ..." */
+static void note_limits(const struct lab_limits *l, struct sheet *s, struct arena *a)
+{
+    const struct {
+        int64_t n;
+        const char *what;
+    } all[] = {{l->registers, "registers of a thread"},
+               {l->shared_bytes, "bytes of shared memory of a block"},
+               {l->threads, "threads of a block"},
+               {l->blocks, "blocks of the grid"}};
+    const char *words = "";
+    for (int i = 0; i < COUNT_OF(all); i++)
+        if (all[i].n)
+            words = arena_printf(a, "%s%s%lld %s", words, *words ? ", " : "", (long long)all[i].n,
+                                 all[i].what);
+    if (*words)
+        sheet_note(
+            s,
+            arena_printf(a, "limits: %s; a score of 100 is the fastest kernel within them", words));
+}
+
 /* Each size has a ceiling and caches of its own: what the notes of one size say. */
 static void note_sizes(struct sheet *s, const struct lab_run *r, struct arena *a)
 {
@@ -433,6 +455,7 @@ void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sh
         add_notes(r[0], s, a);
     else
         note_sizes(s, r[0], a);
+    note_limits(&r[0]->options->limits, s, a);
     if (runs == 1) add_roofline(r[0], s, a);
     add_sources(r[0], s, a);
     add_samples(r, runs, s, a);

@@ -32,13 +32,14 @@ static void check_size(const struct lab_bench *b, const int64_t n[LAB_SIZES])
         if (isa_check((enum isa)isa, isa_widest()) != ST_OK) continue;
         assert_int_equal(isa_limit((enum isa)isa), ST_OK);
         for (int r = 0; r < b->rungs; r++) {
-            const char *where = "";
+            struct lab_where where = {0};
             double error, most = b->ladder->tolerance(&t.problem);
             if (b->rung[r].variant) continue; /* src/check has them */
             assert_int_equal(lab_trial_check(&t, r, 0, &error, &where, &t.arena), ST_OK);
             if (!(error <= most))
                 fail_msg("%s %s (%s), %lld: error %g, allowed %g; %s", b->ladder->name,
-                         b->rung[r].name, isa_words[isa], (long long)n[0], error, most, where);
+                         b->rung[r].name, isa_words[isa], (long long)n[0], error, most,
+                         where.words);
         }
     }
     assert_int_equal(isa_limit(ISA_AUTO), ST_OK);
@@ -52,7 +53,7 @@ static void test_every_rung_is_right(void **state)
     threads_set(2);
     for (int i = 0; (l = lab_ladder_at(i)); i++) {
         struct lab_bench b;
-        assert_int_equal(lab_bench_open(&b, l, cpu(), LAB_F32, NULL), ST_OK);
+        assert_int_equal(lab_bench_open(&b, l, cpu(), LAB_F32, NULL, NULL), ST_OK);
         for (int k = 0; k < LAB_ODD && l->odd[k][0]; k++) check_size(&b, l->odd[k]);
         lab_bench_close(&b);
     }
@@ -254,19 +255,19 @@ static void test_words_say_where(void **state)
     y[13] = y[14] = y[18] = 0;
     y[19] = NAN;
     struct lab_problem p = {.out = 20, .columns = 5};
-    assert_string_equal(lab_wrong_words(&p, y, expected, 1, 0, &a),
+    assert_string_equal(lab_wrong_words(&p, y, expected, 1, 0, &a).words,
                         "row 2, column 3 is 0 instead of 13; 4 of 20 elements are wrong, all in "
                         "rows from 2 on, all in columns from 3 on: is the last tile guarded?");
     p.columns = 0;
-    assert_string_equal(lab_wrong_words(&p, y, expected, 1, 0, &a),
+    assert_string_equal(lab_wrong_words(&p, y, expected, 1, 0, &a).words,
                         "element 13 is 0 instead of 13; 4 of 20 elements are wrong, all in "
                         "elements from 13 on: is the last tile guarded?");
     memcpy(y, expected, sizeof y);
     y[3] += 0.1;
-    assert_string_equal(lab_wrong_words(&p, y, expected, 50, 0.01, &a),
+    assert_string_equal(lab_wrong_words(&p, y, expected, 50, 0.01, &a).words,
                         "no single element stands out: all are a little off");
     y[3] += 1;
-    assert_string_equal(lab_wrong_words(&p, y, expected, 50, 0.01, &a),
+    assert_string_equal(lab_wrong_words(&p, y, expected, 50, 0.01, &a).words,
                         "element 3 is 4.1 instead of 3; 1 of 20 elements are wrong");
     arena_release(&a);
 }

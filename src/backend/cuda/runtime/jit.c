@@ -172,11 +172,12 @@ static enum status make_result(const char *text, const char *source, const char 
     char *log = NULL;
     nvrtcProgram program = NULL;
     const struct cuda_nvrtc *nvrtc = cuda_nvrtc(&why);
+    if (ret_log) *ret_log = NULL;
     if (!nvrtc) return fail(ST_UNSUPPORTED, "kernels cannot be compiled: %s", why);
     enum status st = compile(nvrtc, text, source, options, arch, &program, &log);
     if (st == ST_OK) st = get_result(nvrtc, program, ptx, text, ret, ret_bytes);
     (void)nvrtc->nvrtcDestroyProgram(&program);
-    if (st == ST_OK && ret_log)
+    if (ret_log)
         *ret_log = log;
     else
         free(log);
@@ -190,10 +191,10 @@ enum status jit_compile(const char *text, const char *source, const char *option
 }
 
 enum status jit_ptx(const struct jit *j, const char *text, const char *source, const char *options,
-                    char **ret)
+                    char **ret, char **ret_log)
 {
     int64_t bytes;
-    return make_result(text, source, options, j->arch, true, ret, &bytes, NULL);
+    return make_result(text, source, options, j->arch, true, ret, &bytes, ret_log);
 }
 
 /* Reads a module's image from the cache or compiles it. The second call, after the driver

@@ -26,12 +26,13 @@ void jit_times(const struct jit *j, double *ret_compile_ms, double *ret_load_ms)
 enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret);
 
 /* Compiles one source for `arch`, such as "sm_90a". The image is malloc'ed, and so is *ret_log,
- * the compiler's log with registers and spills; ret_log may be NULL. A failure quotes it. */
+ * the compiler's log with registers and spills, also after a failure, whose message has its
+ * beginning; ret_log may be NULL. */
 enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
                         char **ret_image, int64_t *ret_bytes, char **ret_log);
-/* The PTX of a source for the device of `j`; malloc'ed. */
+/* The PTX of a source for the device of `j`; likewise. */
 enum status jit_ptx(const struct jit *j, const char *text, const char *source, const char *options,
-                    char **ret);
+                    char **ret, char **ret_log);
 /* The oldest and newest architectures that NVRTC compiles for, such as 70 and 90; 0: unknown. */
 void jit_archs(int *ret_oldest, int *ret_newest);
 /* Options that every source is compiled with; NULL after the last. */

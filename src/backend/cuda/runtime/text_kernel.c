@@ -77,11 +77,12 @@ enum status text_kernel_map(void *, const struct kernel_map *m, void *matrix, vo
 
 enum status text_kernel_assembly(void *context, const struct kernel_text *t, struct str *ret)
 {
-    char *ptx;
-    TRY(jit_ptx(cuda_jit(context), t->name, t->source, t->options, &ptx));
-    str_append(ret, ptx);
+    char *ptx = NULL, *log;
+    enum status st = jit_ptx(cuda_jit(context), t->name, t->source, t->options, &ptx, &log);
+    if (st == ST_OK || log) str_append(ret, st == ST_OK ? ptx : log);
     free(ptx);
-    return ST_OK;
+    free(log);
+    return st;
 }
 
 /* --- resources -------------------------------------------------------------------------------- */
