@@ -504,6 +504,9 @@ static const struct command parts[] = {
     {"lab bpe", cmd_lab_bpe, "",
      "text to tokens: GPT-2's byte pair encoding, from the definition to the fastest encoder", NULL,
      "strobe lab bpe --from=book.txt"},
+    {"lab memory", cmd_lab_memory, "",
+     "size, bandwidth and latency of each level of memory, from L1 to DRAM or HBM", NULL,
+     "strobe lab memory --device=cpu --svg=memory.svg"},
 };
 
 static enum status list(const struct table_form *f)
@@ -511,8 +514,9 @@ static enum status list(const struct table_form *f)
     struct arena a = {0};
     struct sheet s;
     lab_list_sheet(&s, &a);
-    sheet_note(&s, "strobe lab LADDER runs one here; strobe lab bpe turns text into tokens, on a "
-                   "CPU; strobe lab accumulate adds 0.01 a thousand times in several types");
+    sheet_note(&s, "strobe lab LADDER runs one here; strobe lab memory measures caches and memory; "
+                   "strobe lab bpe turns text into tokens, on a CPU; strobe lab accumulate adds "
+                   "0.01 a thousand times in several types");
     command_print_sheet(&s, f);
     arena_release(&a);
     return ST_OK;

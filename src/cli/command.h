@@ -86,6 +86,7 @@ enum status cmd_report(int argc, char **argv);
 enum status cmd_sample(int argc, char **argv);
 enum status cmd_lab_bpe(int argc, char **argv);
 enum status cmd_lab_accumulate(int argc, char **argv);
+enum status cmd_lab_memory(int argc, char **argv);
 enum status cmd_tokenize(int argc, char **argv);
 enum status cmd_detokenize(int argc, char **argv);
 enum status cmd_train(int argc, char **argv);
