@@ -179,7 +179,8 @@ static void note_rung(const struct lab_rung *r, enum lab_type type)
     arena_release(&a);
 }
 
-/* The rungs of all ladders (lab/lab.h), for every type that they support; none may spill. */
+/* The rungs of all ladders (lab/lab.h), for every type that they support, and the kernels of lab
+ * memory; none may spill. */
 static void note_rungs(void)
 {
     static const enum lab_type types[] = {LAB_F32, LAB_TF32, LAB_BF16};
@@ -188,6 +189,7 @@ static void note_rungs(void)
         for (const struct lab_rung *r = l->of_gpu; r->name; r++)
             for (int k = 0; k < COUNT_OF(types); k++)
                 if (r->file && lab_has_type(r, types[k])) note_rung(r, types[k]);
+    for (const struct lab_rung *r = memory_gpu_kernels; r->name; r++) note_rung(r, LAB_F32);
 }
 
 /* "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" of every kernel of a

@@ -82,7 +82,7 @@ static void set_rates(const struct memory_run *r, struct memory_level *l, struct
     l->write_rate = rate_in(r, "write, ", false, all);
     l->copy_rate = rate_in(r, "copy, ", false, all);
     l->unit_rate = r->gpu ? l->rate / r->units : rate_in(r, "read, ", true, one);
-    l->clock_bytes = l->unit_rate / r->clock_hz;
+    l->clock_bytes = r->gpu ? median_in(r, r->clock_bytes, all) : l->unit_rate / r->clock_hz;
 }
 
 static void add_cache(struct memory_run *r, int c, const int *match, struct arena *a)
@@ -165,7 +165,7 @@ enum status memory_measure(const struct memory_options *o, struct memory_run *re
     *ret = (struct memory_run){.options = o, .clock_hz = NAN};
     ret->gpu = o->device.backend->texts != NULL;
     TRY(o->device.backend->devices.describe(o->device.number, &ret->facts));
-    for (int i = 0; i < MEMORY_SIZES; i++) ret->ns[i] = ret->clocks[i] = NAN;
+    for (int i = 0; i < MEMORY_SIZES; i++) ret->ns[i] = ret->clocks[i] = ret->clock_bytes[i] = NAN;
     for (int c = 0; c < MEMORY_CURVES; c++)
         for (int i = 0; i < MEMORY_SIZES; i++) ret->curve[c].rate[i] = NAN;
     TRY(ret->gpu ? memory_run_gpu(ret, a) : memory_run_cpu(ret, a));

@@ -71,7 +71,9 @@ struct memory_run {
     struct memory_curve curve[MEMORY_CURVES];
     int curves;
     double ns[MEMORY_SIZES], clocks[MEMORY_SIZES]; /* latency by size; NAN: not measured */
-    struct memory_cache cache[CACHES_MOST];        /* as reported, smallest first */
+    /* Of a GPU: bytes of its own part that an SM reads per clock, by the clocks of the kernel. */
+    double clock_bytes[MEMORY_SIZES];
+    struct memory_cache cache[CACHES_MOST]; /* as reported, smallest first */
     int caches;
     struct memory_plateau plateau[MEMORY_PLATEAUS]; /* of the latency */
     int plateaus;

@@ -198,6 +198,23 @@ static enum status time_kernels(struct work *w, struct timed_kernel *t, int n, d
     return st;
 }
 
+/* Bytes per clock, the median of the blocks of one more launch. */
+static enum status read_clocks(struct work *w, const struct timed_kernel *t, double *ret)
+{
+    struct arena a = {0};
+    int units = w->r->units;
+    uint64_t *clocks = ARENA_NEW(&a, uint64_t, units);
+    double *x = ARENA_NEW(&a, double, units);
+    enum status st = ST_OK;
+    TRY_OUT(st, start_at(w, w->from, t->kernel, t->bytes, t->passes));
+    TRY_OUT(st, download(w, clocks, w->clocks, 8 * (int64_t)units));
+    for (int b = 0; b < units; b++) x[b] = (double)(t->bytes * t->passes) / (double)clocks[b];
+    *ret = stats_of(x, units).median;
+out:
+    arena_release(&a);
+    return st;
+}
+
 static enum status measure_rates(struct work *w, int at)
 {
     struct memory_run *r = w->r;
@@ -217,6 +234,7 @@ static enum status measure_rates(struct work *w, int at)
     for (int i = 0; i < n; i++) {
         double moved = (double)bytes * (double)t[i].passes * r->units;
         r->curve[curve[i]].rate[at] = moved / (c[i].whole.median * 1e-3);
+        if (t[i].kernel == READ) TRY(read_clocks(w, &t[i], &r->clock_bytes[at]));
     }
     return ST_OK;
 }
@@ -340,7 +358,7 @@ static enum status shared_rate(struct work *w, int64_t steps, double *ret)
     uint32_t *sum = ARENA_NEW(&a, uint32_t, units);
     enum status st = ST_OK;
     TRY_OUT(st, launch_shared(w, steps));
-    TRY_OUT(st, download(w, clocks, w->clocks, 8 * units));
+    TRY_OUT(st, download(w, clocks, w->clocks, 8 * (int64_t)units));
     TRY_OUT(st, download(w, sum, w->sum, 4 * units));
     uint32_t passes = (uint32_t)(steps * THREADS / SHARED_WORDS);
     for (int b = 0; b < units; b++) {
