@@ -238,9 +238,9 @@ static void add_notes(const struct memory_run *r, struct sheet *s, struct arena 
         sheet_note(s, "L1 and shared memory are the same memory: an SM has as much L1 as its "
                       "blocks leave of it; GB/s written beside L2 are stores that L2 takes");
     else
-        sheet_note(s, r->large_pages
-                          ? "large pages were asked for, so misses of the TLB are few"
-                          : "the system gives no large pages: latencies include misses of the TLB");
+        sheet_note(
+            s, "the chase stays in 128 KiB until it has seen all lines there, and the memory is "
+               "in large pages where the system has them: misses of the TLB are few");
 }
 
 void lab_memory_sheet(const struct memory_run *r, struct sheet *s, struct arena *a)

@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "check/cases.h"
 #include "graph/graph.h"
-#include "lab/lab.h"
+#include "lab/memory/memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

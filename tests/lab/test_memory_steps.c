@@ -136,15 +136,19 @@ static void test_sizes(void **state)
 static void test_one_cycle(void **state)
 {
     (void)state;
-    for (int n = 1; n < 300; n += 37) {
-        uint32_t next[300], at = 0;
-        memory_cycle(next, n, 1);
-        for (int i = 1; i < n; i++) {
-            at = next[at];
-            assert_int_not_equal(at, 0);
+    for (int n = 1; n < 300; n += 37)
+        for (int group = 1; group < 400; group += 57) {
+            uint32_t next[300], at = 0;
+            int crossings = 0;
+            memory_cycle(next, n, group, 1);
+            for (int i = 1; i < n; i++) {
+                crossings += (int)at / group != (int)next[at] / group;
+                at = next[at];
+                assert_int_not_equal(at, 0);
+            }
+            assert_int_equal(next[at], 0);
+            assert_int_equal(crossings, (n - 1) / group);
         }
-        assert_int_equal(next[at], 0);
-    }
 }
 
 static void test_sums(void **state)

@@ -21,15 +21,33 @@ int memory_sizes(int64_t smallest, int64_t largest, int64_t grain, int64_t ret[M
     return n;
 }
 
-void memory_cycle(uint32_t *ret, int64_t n, uint32_t seed)
+/* One cycle of all n elements. */
+static void cycle(uint32_t *ret, int64_t n, uint32_t seed, uint32_t sequence)
 {
     for (int64_t i = 0; i < n; i++) ret[i] = (uint32_t)i;
     for (int64_t i = n - 1; i > 0; i--) {
-        int64_t k = rng_below(seed, RNG_TEST, 0, (uint64_t)i, i);
+        int64_t k = rng_below(seed, RNG_TEST, sequence, (uint64_t)i, i);
         uint32_t other = ret[k];
         ret[k] = ret[i];
         ret[i] = other;
     }
+}
+
+/* Each group has a cycle of its own; the element before its first leads to the next group. */
+void memory_cycle(uint32_t *ret, int64_t n, int64_t group, uint32_t seed)
+{
+    struct arena scratch = {0};
+    int64_t groups = ceil_div(n, group);
+    uint32_t *next = ARENA_NEW(&scratch, uint32_t, groups);
+    cycle(next, groups, seed, 0);
+    for (int64_t g = 0; g < groups; g++) {
+        int64_t first = g * group, elements = min_i64(group, n - first);
+        uint32_t *of = ret + first;
+        cycle(of, elements, seed, 1 + (uint32_t)g);
+        for (int64_t i = 0; i < elements; i++)
+            of[i] = of[i] ? of[i] + (uint32_t)first : (uint32_t)(next[g] * group);
+    }
+    arena_release(&scratch);
 }
 
 uint32_t memory_sum(uint64_t first, uint64_t end)

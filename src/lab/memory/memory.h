@@ -80,7 +80,6 @@ struct memory_run {
     struct memory_level level[MEMORY_LEVELS]; /* from registers to the host link */
     int levels;
     struct memory_level host_link; /* of a GPU; without a name: not measured */
-    bool large_pages; /* of a CPU: the system was asked for large pages and did not refuse */
 };
 
 /* Measures the device. ST_INTERRUPTED if Ctrl-C ended it before. ST_NUMERIC: a kernel computed
@@ -104,8 +103,10 @@ int memory_plateaus(const int64_t *size, const double *cost, int n,
 void memory_match(const int64_t *size, const struct memory_plateau *p, int plateaus,
                   const struct memory_cache *cache, int caches, int *ret);
 
-/* A random permutation with one cycle (Sattolo): element i leads to ret[i]. */
-void memory_cycle(uint32_t *ret, int64_t n, uint32_t seed);
+/* A random permutation with one cycle (Sattolo): element i leads to ret[i]. It goes through all of
+ * a group of `group` neighbouring elements before it enters the next, as Google's multichase does,
+ * so that a TLB need not hold more than the pages of a group; `group` >= n: one group. */
+void memory_cycle(uint32_t *ret, int64_t n, int64_t group, uint32_t seed);
 
 /* The word i of what writing kernels write, and the sum of words first ... end - 1. */
 static inline uint32_t memory_word(uint64_t i)

@@ -317,7 +317,7 @@ static enum status measure_latencies(struct work *w)
     enum status st = ST_OK;
     for (int i = 0; i < r->sizes && st == ST_OK; i++) {
         tell(w, RATES_SHARE + CHASES_SHARE * i / r->sizes, "latency");
-        memory_cycle(next, r->size[i] / LINE, 1);
+        memory_cycle(next, r->size[i] / LINE, r->size[i] / LINE, 1);
         st = measure_latency(w, i, next);
         if (st == ST_OK && r->ns[i] > 0) hz[n++] = r->clocks[i] / r->ns[i] * 1e9;
     }
@@ -383,7 +383,7 @@ static enum status chase_shared(struct work *w, double *ret_ns, double *ret_cloc
     int64_t steps = CHASE_STEPS + 1;
     void *to = w->out, *of = w->next;
     void *argument[] = {&to, &of, &steps};
-    memory_cycle(next, LINKS, 1);
+    memory_cycle(next, LINKS, LINKS, 1);
     TRY(w->backend->memory.upload(w->context, w->next, next, sizeof next));
     TRY(launch(w, SHARED_CHASE, 1, 32, argument));
     TRY(download(w, out, w->out, sizeof out));
