@@ -44,7 +44,8 @@ enum {
 };
 enum { RATES = COPY + 1, LEAST_SAMPLES = 3, CHASE_STEPS = 1024 };
 static const int64_t LEAST = 64 << 20, MOST = 1 << 30;
-static const double SHARE_OF_RATES = 0.7; /* of the time limit */
+static const double SHARE_OF_RATES = 0.7, FEW_SAMPLES = 0.3; /* of the time limit */
+static const double SAMPLE_MS = 0.25; /* shorter than a turn of another program */
 
 struct work {
     struct memory_run *r;
@@ -130,11 +131,12 @@ static enum status check(const struct work *w, int threads)
                 (long long)w->size);
 }
 
-/* Milliseconds for size number `at`: an equal share of what the limit leaves. */
+/* Milliseconds for size number `at`: an equal share of what the limit leaves, and on a machine so
+ * busy that little is left, enough for a few samples. */
 static double budget(const struct work *w, int at)
 {
-    double left = w->r->options->limit_ms - clock_ms(w->start_ns, clock_ns());
-    return fmax(0, left) / (w->r->sizes - at);
+    double limit = w->r->options->limit_ms, left = limit - clock_ms(w->start_ns, clock_ns());
+    return fmax(left / (w->r->sizes - at), FEW_SAMPLES * limit / w->r->sizes);
 }
 
 /* --- bandwidth -------------------------------------------------------------------------------- */
@@ -172,7 +174,7 @@ static enum status measure_rates(struct work *w, int at)
     struct rounds rounds = {.most = o->samples,
                             .least = (int)min_i64(LEAST_SAMPLES, o->samples),
                             .warmup = 1,
-                            .sample_ms = 1};
+                            .sample_ms = SAMPLE_MS};
     TRY(rounds_run(&rounds, c, n));
     for (int i = 0; i < n; i++) {
         struct memory_curve *of = &r->curve[curve[i]];
@@ -242,7 +244,7 @@ static enum status measure_latency(struct work *w, int at)
     struct rounds rounds = {.most = o->samples,
                             .least = (int)min_i64(LEAST_SAMPLES, o->samples),
                             .warmup = 1,
-                            .sample_ms = 1};
+                            .sample_ms = SAMPLE_MS};
     w->size = r->size[at];
     TRY(start_chase(w));
     TRY(rounds_run(&rounds, &c, 1));
