@@ -353,7 +353,7 @@ RUN_TESTS = $(if $(filter asan tsan,$(MODE)),STROBE_NO_BROWSER=1) CASE='$(CASE)'
 
 # Only what the selected tests need: the programs among them, and the emulated GPU for its scripts.
 test-programs: all $(BUILD)/run_tests $(PROGRAMS) $(if $(findstring tests/fuzz/,$(SELECTED)),fuzz-programs) \
-               $(if $(findstring /test_gpu_,$(SELECTED)),$(EMULATOR)) \
+               $(if $(findstring /test_gpu_,$(SELECTED))$(findstring /e2e/test_lab_,$(SELECTED)),$(EMULATOR)) \
                $(if $(findstring /test_faults,$(SELECTED))$(findstring /test_memory,$(SELECTED)),$(FAULTS))
 test: test-programs
 	$(Q)$(RUN_TESTS) $(SELECTED)

@@ -23,6 +23,10 @@ struct device_facts {
     int64_t cache_bytes; /* last-level cache (L2 of a GPU, L3 of a CPU); 0: unknown */
     double clock_mhz;    /* nominal SM clock of a GPU; 0: unknown */
     double memory_rate;  /* bytes/s of a GPU's memory by its clock and width; 0: unknown */
+    int memory_bits;     /* width of a GPU's memory; 0: unknown */
+    /* What an SM of a GPU holds at once; 0: unknown. */
+    int sm_threads, sm_blocks, sm_registers;
+    int64_t sm_shared_bytes; /* shared memory, at most; the rest of the same memory is L1 */
 };
 
 /* A library that a backend opens at run time. */
@@ -87,6 +91,15 @@ struct backend_memory {
     /* From device memory to device memory; the two ranges must not overlap. */
     enum status (*copy)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*fill)(void *ctx, void *dst, uint8_t byte, int64_t size);
+};
+
+/* Page-locked host memory, which the device copies by itself: the fastest way over the host link.
+ * Copies are in stream order; the host does not wait. */
+struct backend_pinned {
+    enum status (*alloc)(void *ctx, int64_t size, void **ret_host);
+    void (*free)(void *ctx, void *host);
+    enum status (*to_device)(void *ctx, void *dst, const void *host, int64_t size);
+    enum status (*to_host)(void *ctx, void *host, const void *src, int64_t size);
 };
 
 /* The stream of a device, and its events. */
@@ -222,6 +235,7 @@ struct backend {
     /* NULL if the backend does not support the group; else all functions of the group are set. */
     const struct backend_launches *launches;
     const struct backend_texts *texts;
+    const struct backend_pinned *pinned;
     const struct backend_recording *recording;
     const struct backend_trace *trace;
     const struct backend_counters *counters;

@@ -514,6 +514,9 @@ static const struct command parts[] = {
     {"lab kernel", cmd_lab_kernel, "FORMULA",
      "any formula of x, y and z: separate kernels and fused ones, with their gradient", NULL,
      "strobe lab kernel 'where(x < 0, a * (exp(x) - 1), x)' --set=a=1.5"},
+    {"lab memory", cmd_lab_memory, "",
+     "size, bandwidth and latency of each level of memory, from L1 to DRAM or HBM", NULL,
+     "strobe lab memory --device=cpu --svg=memory.svg"},
 };
 
 static enum status list(const struct table_form *f)

@@ -55,7 +55,7 @@ const char *chart_value_text(char *buffer, enum chart_unit unit, double x)
         return bytes_text(buffer, x);
     case CHART_MILLISECONDS:
         if (x < 1)
-            snprintf(buffer, 32, "%.3g µs", x * 1e3);
+            snprintf(buffer, 32, x < 1e-3 ? "%.3g ns" : "%.3g µs", x < 1e-3 ? x * 1e6 : x * 1e3);
         else
             snprintf(buffer, 32, x < 1e3 ? "%.3g ms" : "%.3g s", x < 1e3 ? x : x * 1e-3);
         return buffer;
@@ -120,6 +120,14 @@ void chart_print_level(const struct chart *c, double y, const char *name, struct
     markup_printf(m, "<path class=\"chart-level\" d=\"M%.1f %.1fH%.1f\"/>\n", c->x.at_low, at,
                   c->x.at_high);
     svg_text(m, "chart-soft", c->x.at_low + 6, at - 5, "start", name);
+}
+
+void chart_print_edge(const struct chart *c, double x, const char *name, struct markup *m)
+{
+    double at = chart_place(&c->x, x);
+    markup_printf(m, "<path class=\"chart-level\" d=\"M%.1f %.1fV%.1f\"/>\n", at, c->y.at_high,
+                  c->y.at_low);
+    svg_text(m, "chart-soft", at - 5, c->y.at_high + 12, "end", name);
 }
 
 /* --- the legend ------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 struct markup;
 
-/* How values are printed: 64; 20 G; 3 µs, 40 ms, 1.5 s; 64 KiB; 420 TFLOP/s; 4 TB/s */
+/* How values are printed: 64; 20 G; 5 ns, 3 µs, 40 ms, 1.5 s; 64 KiB; 420 TFLOP/s; 4 TB/s */
 enum chart_unit {
     CHART_NUMBER,
     CHART_COUNT,
@@ -46,6 +46,8 @@ void chart_print_y_grid(const struct chart *c, struct markup *m);
 void chart_print_x_title(const struct chart *c, const char *title, struct markup *m);
 /* A horizontal line across the frame, with its name. */
 void chart_print_level(const struct chart *c, double y, const char *name, struct markup *m);
+/* A vertical one; its name is to the left of its upper end. */
+void chart_print_edge(const struct chart *c, double x, const char *name, struct markup *m);
 
 enum chart_mark { CHART_LINE, CHART_LAYER, CHART_POINT };
 

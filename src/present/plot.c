@@ -107,6 +107,7 @@ static void print_panel(const struct plot_panel *p, double left, struct markup *
     chart_print_x_title(&c, p->x_title, m);
     if (p->level > c.y.low && p->level <= c.y.high)
         chart_print_level(&c, p->level, p->level_name, m);
+    for (int i = 0; i < p->edges; i++) chart_print_edge(&c, p->edge[i].x, p->edge[i].name, m);
     for (int l = 0; l < p->lines; l++) print_line(&c, &p->line[l], m);
 }
 

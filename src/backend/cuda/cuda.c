@@ -249,6 +249,32 @@ static enum status cuda_copy(void *context, void *dst, const void *src, int64_t 
                       "copy memory");
 }
 
+static enum status pinned_alloc(void *, int64_t size, void **ret_host)
+{
+    return cuda_check(cuda_driver(NULL)->cuMemAllocHost(ret_host, (size_t)size), "pin host memory");
+}
+
+static void pinned_free(void *, void *host)
+{
+    cuda_driver(NULL)->cuMemFreeHost(host);
+}
+
+static enum status pinned_to_device(void *context, void *dst, const void *host, int64_t size)
+{
+    struct cuda_context *ctx = context;
+    return cuda_check(
+        cuda_driver(NULL)->cuMemcpyHtoDAsync((CUdeviceptr)dst, host, (size_t)size, ctx->stream),
+        "upload data");
+}
+
+static enum status pinned_to_host(void *context, void *host, const void *src, int64_t size)
+{
+    struct cuda_context *ctx = context;
+    return cuda_check(
+        cuda_driver(NULL)->cuMemcpyDtoHAsync(host, (CUdeviceptr)src, (size_t)size, ctx->stream),
+        "download data");
+}
+
 static enum status cuda_fill(void *context, void *dst, uint8_t byte, int64_t size)
 {
     struct cuda_context *ctx = context;
@@ -420,6 +446,8 @@ const struct backend cuda_backend = {
             .count = cuda_launch_count,
             .setup = cuda_setup,
         },
+    .pinned =
+        &(const struct backend_pinned){pinned_alloc, pinned_free, pinned_to_device, pinned_to_host},
     .texts =
         &(const struct backend_texts){
             .add = text_kernel_add,

@@ -121,6 +121,12 @@ enum status cuda_describe(int number, struct device_facts *ret)
     int bits = attribute_of(handle, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
     ret->clock_mhz = khz * 1e-3;
     ret->memory_rate = 2e3 * memory_khz * bits / 8;
+    ret->memory_bits = bits;
+    ret->sm_threads = attribute_of(handle, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    ret->sm_blocks = attribute_of(handle, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+    ret->sm_registers = attribute_of(handle, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+    ret->sm_shared_bytes =
+        attribute_of(handle, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
     snprintf(ret->name, sizeof ret->name, "%s", device.name);
     snprintf(ret->capability, sizeof ret->capability, "%d.%d", device.arch / 10, device.arch % 10);
     return ST_OK;

@@ -1,0 +1,30 @@
+/* 03_copy.cu - each SM copies its part of the working set again and again, 16 bytes per lane.
+ *
+ * Four loads are under way in each of 1024 threads before the first store. */
+#include "device.cuh"
+
+#define TIMES 4
+
+/* Block b copies n of 16 bytes from from + b * stride to to + b * n; each thread copies `steps`. */
+KERNEL(1024) memory_copy(uint4 *to, const uint4 *from, i64 n, i64 stride, i64 steps)
+{
+    u32 length = (u32)n, at = threadIdx.x;
+    from += blockIdx.x * stride;
+    to += blockIdx.x * n;
+    for (i64 i = 0; i < steps; i += TIMES) {
+        uint4 a[TIMES];
+        u32 put = at;
+        UNROLL for (int k = 0; k < TIMES; k++)
+        {
+            a[k] = from[at];
+            at += 1024;
+            if (at >= length) at -= length;
+        }
+        UNROLL for (int k = 0; k < TIMES; k++)
+        {
+            to[put] = a[k];
+            put += 1024;
+            if (put >= length) put -= length;
+        }
+    }
+}
