@@ -359,6 +359,14 @@ static enum status add_gradient(struct graph *g, value y, value df, const value 
     return ST_OK;
 }
 
+static enum status run_pass(const char *name, struct graph *g, const struct pass_options *o)
+{
+    struct graph out;
+    TRY(pass_run(pass_find(name), g, &out, o));
+    *g = out;
+    return ST_OK;
+}
+
 enum status formula_graph(const struct formula *f, const double *values,
                           const struct formula_shape *s, struct graph *g, struct arena *a)
 {
@@ -396,5 +404,7 @@ enum status formula_graph(const struct formula *f, const double *values,
     graph_leave(g, top);
     TRY(graph_verify(g));
     TRY(passes_run(BEFORE_GRADIENT, g, &o, NULL));
-    return passes_run(AFTER_GRADIENT, g, &o, NULL);
+    /* Not `fuse`: its patterns are for what a layer of a model does next. */
+    TRY(run_pass("chain", g, &o));
+    return run_pass("dead", g, &o);
 }

@@ -3,9 +3,11 @@
  *
  * Chains grow in node order: a node joins the chains that produce its inputs. A chain is placed
  * where its last node was. It therefore ends where another node uses one of its values, where state
- * it may have read is written, and with a phase, beyond which its inputs would have to be kept. */
+ * it may have read is written, and with a phase, beyond which its inputs would have to be kept.
+ * Then chains of one scope that read the same tensor become one, which reads it once. */
 #include "graph/chain.h"
 
+#include "base/str.h"
 #include "pass/pass.h"
 
 #include <string.h>
@@ -176,6 +178,66 @@ static void find_chains(struct chaining *c)
     }
 }
 
+static int last_of(const struct link *l)
+{
+    return l->member[l->members - 1];
+}
+
+static bool reads(const struct chaining *c, const struct link *l, value v)
+{
+    return !is_constant(c->in, v) && !is_member(l, c->in->info[v.i].producer) &&
+           uses_within(c->in, l, v) > 0;
+}
+
+/* Both read a tensor of their shape. */
+static bool read_same(const struct chaining *c, const struct link *l, const struct link *m)
+{
+    const struct type *t = graph_type(c->in, c->in->node[last_of(l)].out[0]);
+    if (!type_same_shape(t, graph_type(c->in, c->in->node[last_of(m)].out[0]))) return false;
+    for (int i = 0; i < l->members; i++) {
+        const struct node *n = &c->in->node[l->member[i]];
+        for (int k = 0; k < n->n_in; k++)
+            if (type_same_shape(graph_type(c->in, n->in[k]), t) && reads(c, l, n->in[k]) &&
+                reads(c, m, n->in[k]))
+                return true;
+    }
+    return false;
+}
+
+/* The link can be placed at node `id` instead of where its last node was. */
+static bool may_move(const struct chaining *c, const struct link *l, int id)
+{
+    const struct node *last = &c->in->node[last_of(l)];
+    for (int at = last_of(l) + 1; at <= id; at++) {
+        const struct node *n = &c->in->node[at];
+        if (op_writes(n->op) || n->phase != last->phase) return false;
+        for (int i = 0; i < n->n_in; i++)
+            if (is_member(l, c->in->info[n->in[i].i].producer)) return false;
+    }
+    const struct node *n = &c->in->node[id];
+    return n->layer == last->layer && n->region == last->region && str_same(n->scope, last->scope);
+}
+
+/* Joins each link with those shortly before it that read the same tensor. */
+static void join_readers(struct chaining *c)
+{
+    enum { WINDOW = 16 }; /* nodes; beyond, what is read may be needed no longer */
+    for (int id = 0; id < c->in->nodes; id++) {
+        if (c->of[id] == NONE || last_of(&c->link[c->of[id]]) != id) continue;
+        for (int at = id - 1; at >= 0 && at >= id - WINDOW; at--) {
+            struct link *l = &c->link[c->of[id]];
+            if (c->of[at] == NONE || c->of[at] == c->of[id]) continue;
+            const struct link *other = &c->link[c->of[at]];
+            struct link both = *l;
+            if (last_of(other) != at || !read_same(c, l, other) || !may_move(c, other, id) ||
+                !merged(&both, other) || !interface_of(c, &both).fits)
+                continue;
+            *l = both;
+            for (int i = 0; i < both.members; i++) c->of[both.member[i]] = c->of[id];
+        }
+    }
+}
+
 static struct chain_operand operand_of(const struct chaining *c, const struct link *l,
                                        const struct interface *b, value v)
 {
@@ -232,7 +294,10 @@ enum status pass_chain(const struct graph *in, struct graph *out, const struct p
     for (int id = 0; id < live.nodes; id++)
         for (int i = 0; i < live.node[id].n_in; i++) c.uses[live.node[id].in[i].i]++;
     for (int i = 0; i < live.outputs; i++) c.uses[live.output[i].v.i]++;
-    if (o->rung == RUNG_FULL) find_chains(&c);
+    if (o->rung == RUNG_FULL) {
+        find_chains(&c);
+        join_readers(&c);
+    }
     for (int id = 0; id < live.nodes; id++) {
         const struct link *l = o->rung == RUNG_FULL && c.of[id] != NONE ? &c.link[c.of[id]] : NULL;
         if (!l || l->members < 2)

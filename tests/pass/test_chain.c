@@ -115,6 +115,35 @@ static void test_one_operator_stays(void **state)
     assert_int_equal(hand_count(&f, OP_EXP), 1);
 }
 
+static void test_readers_of_one_tensor(void **state)
+{
+    (void)state;
+    struct graph g;
+    graph_init(&g, &arena);
+    value x = input(&g, "x"), y = input(&g, "y");
+    graph_output(&g, "a", g_mul(&g, x, y));
+    graph_output(&g, "b", g_exp(&g, x));
+    graph_output(&g, "c", g_tanh(&g, input(&g, "z"))); /* reads something else */
+    struct graph f = fused(&g);
+    is_chain(&f, 2, 2, 2);
+    assert_int_equal(hand_count(&f, OP_TANH), 1);
+}
+
+static void test_readers_stay_apart(void **state)
+{
+    (void)state;
+    struct graph g;
+    graph_init(&g, &arena);
+    value x = input(&g, "x"), a = g_exp(&g, x);
+    graph_output(&g, "sum", g_sum_row(&g, a)); /* needs a before the next reader of x */
+    graph_output(&g, "b", g_tanh(&g, x));
+    struct graph_scope other = graph_enter(&g, "other", -1);
+    graph_output(&g, "c", g_sqrt(&g, x));
+    graph_leave(&g, other);
+    struct graph f = fused(&g);
+    assert_int_equal(hand_count(&f, OP_CHAIN), 0);
+}
+
 /* Input 0 has the shape of the chain, because output 0 may reuse its bytes. */
 static void test_the_first_input(void **state)
 {
@@ -491,6 +520,8 @@ int main(void)
         CHAIN_TEST(test_a_diamond),
         CHAIN_TEST(test_constants_are_not_inputs),
         CHAIN_TEST(test_one_operator_stays),
+        CHAIN_TEST(test_readers_of_one_tensor),
+        CHAIN_TEST(test_readers_stay_apart),
         CHAIN_TEST(test_the_first_input),
         CHAIN_TEST(test_results_used_outside),
         CHAIN_TEST(test_no_cycle),
