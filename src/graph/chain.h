@@ -9,7 +9,7 @@
 #include "graph/op.h"
 
 /* CHAIN_DRAWS: the maximum number of dropouts. */
-enum { CHAIN_STEPS = 16, CHAIN_DRAWS = 2 };
+enum { CHAIN_STEPS = 32, CHAIN_OUTPUTS = MAX_OUT, CHAIN_DRAWS = 2 };
 
 enum chain_source { CHAIN_INPUT, CHAIN_RESULT, CHAIN_CONSTANT };
 struct chain_operand {
@@ -30,7 +30,7 @@ struct chain {
     struct type shape; /* its dtype is not used */
     int steps, outputs;
     struct chain_step step[CHAIN_STEPS];
-    int output[MAX_PARTS]; /* the steps whose results are outputs of the chain */
+    int output[CHAIN_OUTPUTS]; /* the steps whose results are outputs of the chain */
 };
 
 /* The number of operands, 1 or 2, that the operator has as a step; 0: it cannot be a step. */

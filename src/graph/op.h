@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-/* MAX_PARTS: parts of a split tensor, and outputs of a pointwise chain. */
+/* MAX_PARTS: parts of a split tensor. */
 enum { MAX_RANK = 4, MAX_IN = 9, MAX_OUT = 7, MAX_PARTS = 4 };
 
 struct graph;

@@ -31,7 +31,7 @@ struct chaining {
 
 struct interface {
     int ins, outs;
-    value in[MAX_IN], out[MAX_PARTS];
+    value in[MAX_IN], out[CHAIN_OUTPUTS];
     bool fits;
 };
 
@@ -98,7 +98,7 @@ static struct interface interface_of(const struct chaining *c, const struct link
         dropouts += n->op == OP_DROPOUT;
         for (int k = 0; k < n->n_in; k++) add_input(&b, c->in, l, n->in[k]);
         if (uses_within(c->in, l, n->out[0]) == c->uses[n->out[0].i]) continue;
-        if (b.outs == MAX_PARTS)
+        if (b.outs == CHAIN_OUTPUTS)
             b.fits = false;
         else
             b.out[b.outs++] = n->out[0];

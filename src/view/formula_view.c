@@ -1,6 +1,7 @@
 #include "view/formula_view.h"
 
 #include "base/str.h"
+#include "graph/chain.h"
 #include "lab/ceiling.h"
 #include "present/table_cells.h"
 
@@ -187,9 +188,9 @@ static void add_notes(const struct formula_run *const *r, int runs, struct sheet
                                    warm, warm == 1 ? "is" : "are"));
     if (fused > last->passes)
         sheet_note(s, arena_printf(a,
-                                   "the fused variant has %d kernels: a chain has at most 16 "
-                                   "operators, and 4 results",
-                                   fused));
+                                   "the fused variant has %d kernels: a chain has at most %d "
+                                   "operators, and %d results",
+                                   fused, CHAIN_STEPS, CHAIN_OUTPUTS));
     if (last->passes == 1)
         sheet_note(s, "no gradient: the formula depends on its tensors only by comparisons");
     if (unjudged > 0)

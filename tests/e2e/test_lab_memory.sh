@@ -37,7 +37,7 @@ expect 2 'from 64KiB to 16GiB, as in 256MiB; found 1KiB' $STROBE lab memory --la
 expect 2 'take the path of a file' $STROBE lab memory --device=cpu --svg=
 expect 2 '--limit 1 to' $STROBE lab memory --limit=0
 expect 2 'takes only options; found more' $STROBE lab memory more
-$STROBE lab | grep -q 'strobe lab memory' || fail "strobe lab does not name it"
+$STROBE lab | grep -q '^lab memory ' || fail "strobe lab does not name it"
 
 # --- an emulated GPU
 [ -e "$STROBE_BUILD/emulator/without.so" ] || { echo ok, without a GPU; exit 0; }

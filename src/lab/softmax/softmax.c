@@ -40,6 +40,13 @@ static void rows(const struct lab_problem *p, struct kernel_shape *ret)
     *ret = (struct kernel_shape){{(unsigned)p->n[0], 1, 1}, {THREADS, 1, 1}, 0};
 }
 
+/* Of the rung `registers`, which holds 32 bytes of the row in each thread. */
+static void rows_by_type(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    rows(p, ret);
+    if (p->dtype == DT_F32) ret->block[0] = 2 * THREADS;
+}
+
 static void warps(const struct lab_problem *p, struct kernel_shape *ret)
 {
     enum { WARPS = THREADS / 32 };
@@ -76,7 +83,7 @@ static const struct lab_rung gpu[] = {
      .no_gain = "with long rows, more of them are under way at once than the caches keep"},
     {"shared", "softmax/gpu/04_shared.cu", .shape = shared, .bound = LOADS,
      .no_gain = "the second read came from a cache and cost little"},
-    {"registers", "softmax/gpu/05_registers.cu", .shape = rows, .refuses = too_long,
+    {"registers", "softmax/gpu/05_registers.cu", .shape = rows_by_type, .refuses = too_long,
      .bound = "latency: no block loads while it computes its maximum and its sum"},
     {0},
 };

@@ -2,7 +2,8 @@
  *
  * A block of 1024 threads on each SM, with four loads under way in each thread: 64 KiB per SM,
  * more than bandwidth times latency of any level. L1 serves a part that fits in it, then L2, then
- * memory. With PAST_L1 the loads pass L1 by, so that parts that all blocks share show L2 alone.
+ * memory. With PAST_L1 the loads pass L1 by, so that a part that all blocks share shows L2 alone;
+ * each block begins elsewhere in it, or L2 would serve one load of a line for several SMs.
  * The sum is exact, so the host knows what it must be. */
 #include "device.cuh"
 
@@ -22,6 +23,9 @@ KERNEL(1024) memory_read(u32 *sum, u64 *clocks, const uint4 *from, i64 n, i64 st
 {
     __shared__ u32 part[WARP];
     u32 length = (u32)n, at = threadIdx.x;
+#ifdef PAST_L1
+    at = (u32)((at + blockIdx.x * (n / gridDim.x)) % n);
+#endif
     uint2 s = make_uint2(0, 0);
     from += blockIdx.x * stride;
     u64 begun = (u64)clock64();
