@@ -417,8 +417,11 @@ enum status formula_integer(const struct formula *f, const int64_t *values, int6
     struct whole all[FORMULA_BYTES];
     for (int i = 0; i < f->nodes; i++) {
         const struct formula_node *n = &f->node[i];
-        all[i] =
-            n->kind == FORMULA_NAME ? (struct whole){.x = values[n->name]} : whole_of(n, i, all);
+        all[i] = (struct whole){0};
+        if (n->kind == FORMULA_NAME)
+            all[i].x = values[n->name];
+        else
+            all[i] = whole_of(n, i, all);
     }
     const struct whole *last = &all[f->nodes - 1];
     if (last->why) return formula_fail(f->text, f->node[last->at].at, "%s", last->why);

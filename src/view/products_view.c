@@ -54,8 +54,8 @@ void products_sheet(const struct products_run *r, struct sheet *s, struct arena 
     s->title = arena_printf(a, "One matmul, %lld x %lld x %lld: error and time in each format",
                             (long long)size[0], (long long)size[1], (long long)size[2]);
     struct table *t = &sheet_add(s, NULL, columns, COLUMNS, r->results, a)->table;
-    for (int i = 0; i < r->results; i++) set_row(t, i, r, a);
     if (!r->options->device.backend->host_memory) table_form_tera(t, a);
+    for (int i = 0; i < r->results; i++) set_row(t, i, r, a);
     sheet_note(s, arena_printf(a,
                                "Inputs are standard normals. Errors are relative to double "
                                "precision, by norm, over %lld x %lld elements of the result, and "

@@ -98,7 +98,7 @@ int memory_plateaus(const int64_t *size, const double *cost, int n,
 {
     double known[MEMORY_SIZES], y[MEMORY_SIZES];
     int64_t at[MEMORY_SIZES];
-    int index[MEMORY_SIZES], m = 0;
+    int index[MEMORY_SIZES] = {0}, m = 0;
     BUG_IF(n > MEMORY_SIZES, "%d sizes", n);
     for (int i = 0; i < n; i++) {
         if (!(cost[i] > 0) || !isfinite(cost[i])) continue;
