@@ -2,16 +2,14 @@
 #include "base/interrupt.h"
 #include "base/load.h"
 #include "base/log.h"
-#include "base/own.h"
-#include "base/shell.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/lab_output.h"
 #include "cli/lab_probe.h"
 #include "lab/own.h"
 #include "lab/probe.h"
-#include "present/markup.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
 #include "view/ceilings.h"
@@ -29,12 +27,12 @@ enum { SAMPLES = 20, SAMPLES_MOST = 100000 };
 static const int64_t NOT_GIVEN = INT64_MIN;
 
 struct words {
-    const char *device, *isa, *sizes, *dtype, *rungs, *show, *ptx, *save, *svg, *command;
+    const char *device, *isa, *sizes, *dtype, *rungs, *show, *ptx, *command;
     const char *kernel, *shared;
     char **argv; /* the whole command line, NULL-terminated, for the process that probes a kernel */
     int64_t samples, limit, threads, registers, blocks, probe;
     bool warm, template, watch;
-    struct table_form form;
+    struct lab_output output;
 };
 
 static const struct lab_ladder *ladder; /* that cmd_lab found */
@@ -205,34 +203,6 @@ static enum status show_ptx(const struct words *w, const struct lab_options *o)
     return st;
 }
 
-static enum status draw(const struct sheet *s, const char *path, struct arena *a)
-{
-    struct markup m = {0};
-    if (s->table[0].chart.kind == SHEET_LINES)
-        sheet_print_curves(&s->table[0], &m, a);
-    else
-        sheet_print_bars(&s->table[0], &m, a);
-    enum status st = own_write(path, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
-    markup_release(&m);
-    return st;
-}
-
-/* The files of a result; the table is printed even if they cannot be written. */
-static enum status keep(const struct sheet *s, const struct words *w, struct arena *a)
-{
-    if (w->save) TRY(sheet_write(s, w->save));
-    return w->svg ? draw(s, w->svg, a) : ST_OK;
-}
-
-static void print(struct sheet *s, const struct words *w)
-{
-    if (w->form.csv) s->tables = 1; /* the others are in the file */
-    for (int i = 0; i < s->tables && !w->save && !w->form.json; i++)
-        if (s->table[i].drawn_only) s->tables = i; /* there is neither a file nor a page */
-    command_print_sheet(s, &w->form);
-    fflush(stdout);
-}
-
 /* A sentence if the user's kernel has no time. */
 static enum status check_own(const struct lab_run *const *r, int runs)
 {
@@ -258,9 +228,8 @@ static enum status finish(const struct lab_run *const *r, int runs, const struct
     load_warn(others);
     if (busy) sheet_note(&s, arena_printf(a, "Warning: %s. So no reasons are given.", words));
     TRY(command_name_machine(&s, &r[0]->options->device, w->command, a));
-    enum status kept = keep(&s, w, a);
+    enum status kept = lab_output_put(&w->output, &s, a);
     fail_keep(&lost);
-    print(&s, w);
     for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
     TRY(check_own(r, runs));
     if (wrong)
@@ -270,23 +239,8 @@ static enum status finish(const struct lab_run *const *r, int runs, const struct
         fail_restore(&lost);
         return kept;
     }
-    if (w->svg) log_info("picture: %s", w->svg);
-    if (w->save)
-        log_info("wrote %s; see it as a page with strobe report %s", w->save,
-                 shell_word(w->save, a));
+    lab_output_name(&w->output, a);
     return ST_OK;
-}
-
-/* One progress for the runs of all sizes. */
-struct sizes_progress {
-    struct progress progress;
-    int run, runs;
-};
-
-static void show_progress(void *user, double share, const char *what)
-{
-    struct sizes_progress *p = user;
-    progress_share(&p->progress, (p->run + share) / p->runs, what);
 }
 
 static enum status run_ladder(const struct words *w, const struct lab_options *o,
@@ -294,7 +248,7 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
 {
     struct machine m;
     const struct lab_run *done[LAB_VIEW_SIZES];
-    struct sizes_progress p = {.runs = sizes};
+    struct lab_progress p = {.runs = sizes};
     struct load load = load_start();
     enum status st = ST_OK;
     bool known = true;
@@ -307,7 +261,7 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
     struct failure why;
     const char *left_out = NULL;
     if (o->own) {
-        show_progress(&p, 0, "your kernel, in a process of its own");
+        lab_progress_share(&p, 0, "your kernel, in a process of its own");
         st = lab_probe(w->argv, o->own->name, 1e-3 * o->limit_ms, &left_out, a);
     }
     while (p.run < sizes && st == ST_OK && !interrupt_noted()) {
@@ -317,7 +271,7 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
         one->own_left_out = left_out;
         one->limit_ms /= sizes;
         one->machine = known ? &m : NULL;
-        one->each = show_progress;
+        one->each = lab_progress_share;
         one->user = &p;
         memcpy(one->n, size[p.run], sizeof one->n);
         st = lab_run(one, r, a);
@@ -354,7 +308,7 @@ static enum status find_device(const struct words *w, struct device *ret)
 static enum status prepare(struct words *w, struct lab_options *o, int64_t size[][LAB_SIZES],
                            int *ret_sizes)
 {
-    TRY(table_form_check(&w->form));
+    TRY(lab_output_check(&w->output));
     if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
     if (w->isa) TRY(isa_limit_word(w->isa));
     TRY(find_device(w, &o->device));
@@ -374,12 +328,7 @@ static enum status prepare(struct words *w, struct lab_options *o, int64_t size[
     o->limit_ms = 1e3 * (double)w->limit;
     o->warm = w->warm;
     o->only = w->rungs;
-    if ((w->svg && !*w->svg) || (w->save && !*w->save))
-        return fail(ST_USAGE, "--svg and --save take the path of a file");
-    enum status st = w->svg ? own_check_writable(w->svg, OWN_PICTURE) : ST_OK;
-    if (st != ST_OK) return fail_in(st, "--svg");
-    st = w->save ? own_check_writable(w->save, OWN_BENCH) : ST_OK;
-    return st == ST_OK ? ST_OK : fail_in(st, "--save");
+    return ST_OK;
 }
 
 /* Whatever the words ask for, once. */
@@ -474,9 +423,10 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
          "threads in a block"},
         {"isa", OPT_TEXT, &w.isa, "SET",
          "widest instruction set: avx512, avx2, sse2, neon or plain"},
-        {"svg", OPT_TEXT, &w.svg, "FILE", "also write the bars, or the curves, as a picture"},
-        {"save", OPT_TEXT, &w.save, "FILE", "write the result, for strobe report"},
-        TABLE_FORM_OPTIONS(&w.form),
+        {"svg", OPT_TEXT, &w.output.svg, "FILE",
+         "also write the bars, or the curves, as a picture"},
+        {"save", OPT_TEXT, &w.output.save, "FILE", "write the result, for strobe report"},
+        TABLE_FORM_OPTIONS(&w.output.form),
         {0},
     };
     struct arena a = {0};

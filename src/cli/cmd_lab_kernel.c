@@ -3,14 +3,12 @@
 #include "base/isa.h"
 #include "base/load.h"
 #include "base/log.h"
-#include "base/own.h"
-#include "base/shell.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/lab_output.h"
 #include "lab/formula_run.h"
-#include "present/markup.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
 #include "view/formula_view.h"
@@ -24,10 +22,10 @@ enum { SAMPLES = 20, SAMPLES_MOST = 100000, SIZES = 16 };
 static const int64_t NOT_GIVEN = INT64_MIN, SIZE_MOST = INT64_C(1) << 34;
 
 struct words {
-    const char *formula, *set, *device, *isa, *sizes, *dtype, *save, *svg, *command;
+    const char *formula, *set, *device, *isa, *sizes, *dtype, *command;
     int64_t samples, limit, threads;
     bool show, ptx;
-    struct table_form form;
+    struct lab_output output;
 };
 
 /* The names of a formula and their values: first x, y and z. */
@@ -123,7 +121,7 @@ static enum status prepare(struct words *w, struct formula_options *o, int64_t *
 {
     static const int64_t of_gpu[] = {1 << 16, 1 << 20, 1 << 23, 1 << 26};
     static const int64_t of_cpu[] = {1 << 12, 1 << 16, 1 << 20, 1 << 22};
-    TRY(table_form_check(&w->form));
+    TRY(lab_output_check(&w->output));
     if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
     if (w->isa) TRY(isa_limit_word(w->isa));
     threads_set(w->threads);
@@ -138,43 +136,10 @@ static enum status prepare(struct words *w, struct formula_options *o, int64_t *
         return fail(ST_USAGE, "--samples must be 1 to %d, and --limit 1 to 1000000", SAMPLES_MOST);
     o->samples = (int)w->samples;
     o->limit_ms = 1e3 * (double)w->limit / *ret_n;
-    if ((w->svg && !*w->svg) || (w->save && !*w->save))
-        return fail(ST_USAGE, "--svg and --save take the path of a file");
-    enum status st = w->svg ? own_check_writable(w->svg, OWN_PICTURE) : ST_OK;
-    if (st != ST_OK) return fail_in(st, "--svg");
-    st = w->save ? own_check_writable(w->save, OWN_BENCH) : ST_OK;
-    return st == ST_OK ? ST_OK : fail_in(st, "--save");
+    return ST_OK;
 }
 
 /* --- output ----------------------------------------------------------------------------------- */
-
-static enum status draw(const struct sheet *s, const char *path, struct arena *a)
-{
-    struct markup m = {0};
-    if (s->table[0].chart.kind == SHEET_LINES)
-        sheet_print_curves(&s->table[0], &m, a);
-    else
-        sheet_print_bars(&s->table[0], &m, a);
-    enum status st = own_write(path, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
-    markup_release(&m);
-    return st;
-}
-
-/* The files of a result; the table is printed even if they cannot be written. */
-static enum status keep(const struct sheet *s, const struct words *w, struct arena *a)
-{
-    if (w->save) TRY(sheet_write(s, w->save));
-    return w->svg ? draw(s, w->svg, a) : ST_OK;
-}
-
-static void print(struct sheet *s, const struct words *w)
-{
-    if (w->form.csv) s->tables = 1; /* the others are in the file */
-    for (int i = 0; i < s->tables && !w->save && !w->form.json; i++)
-        if (s->table[i].drawn_only) s->tables = i; /* there is neither a file nor a page */
-    command_print_sheet(s, &w->form);
-    fflush(stdout);
-}
 
 /* Prints and keeps the runs; fails if a result was wrong. */
 static enum status finish(const struct formula_run *const *r, int runs, const struct words *w,
@@ -189,9 +154,8 @@ static enum status finish(const struct formula_run *const *r, int runs, const st
     load_warn(others);
     if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
     TRY(command_name_machine(&s, &r[0]->options->device, w->command, a));
-    enum status kept = keep(&s, w, a);
+    enum status kept = lab_output_put(&w->output, &s, a);
     fail_keep(&lost);
-    print(&s, w);
     for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
     if (wrong)
         return fail(ST_NUMERIC, "%d result%s differ%s from double precision; the table says where",
@@ -200,32 +164,17 @@ static enum status finish(const struct formula_run *const *r, int runs, const st
         fail_restore(&lost);
         return kept;
     }
-    if (w->svg) log_info("picture: %s", w->svg);
-    if (w->save)
-        log_info("wrote %s; see it as a page with strobe report %s", w->save,
-                 shell_word(w->save, a));
+    lab_output_name(&w->output, a);
     return ST_OK;
 }
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
-/* One progress for the runs of all sizes. */
-struct sizes_progress {
-    struct progress progress;
-    int run, runs;
-};
-
-static void show_progress(void *user, double share, const char *what)
-{
-    struct sizes_progress *p = user;
-    progress_share(&p->progress, (p->run + share) / p->runs, what);
-}
-
 static enum status run(const struct words *w, const struct formula_options *o, const int64_t *size,
                        int sizes, struct arena *a)
 {
     const struct formula_run *done[SIZES];
-    struct sizes_progress p = {.runs = sizes};
+    struct lab_progress p = {.runs = sizes};
     struct load load = load_start();
     struct failure why;
     enum status st = ST_OK;
@@ -236,7 +185,7 @@ static enum status run(const struct words *w, const struct formula_options *o, c
         struct formula_run *r = ARENA_NEW(a, struct formula_run, 1);
         *one = *o;
         one->n = size[p.run];
-        one->each = show_progress;
+        one->each = lab_progress_share;
         one->user = &p;
         st = formula_run(one, r, a);
         if (st == ST_OK) done[p.run++] = r;
@@ -311,9 +260,10 @@ enum status cmd_lab_kernel(int argc, char **argv)
          "CPU threads (default: all that this process may use)"},
         {"isa", OPT_TEXT, &w.isa, "SET",
          "widest instruction set: avx512, avx2, sse2, neon or plain"},
-        {"svg", OPT_TEXT, &w.svg, "FILE", "also write the bars, or the curves, as a picture"},
-        {"save", OPT_TEXT, &w.save, "FILE", "write the result, for strobe report"},
-        TABLE_FORM_OPTIONS(&w.form),
+        {"svg", OPT_TEXT, &w.output.svg, "FILE",
+         "also write the bars, or the curves, as a picture"},
+        {"save", OPT_TEXT, &w.output.save, "FILE", "write the result, for strobe report"},
+        TABLE_FORM_OPTIONS(&w.output.form),
         {0},
     };
     struct arena a = {0};

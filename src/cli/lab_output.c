@@ -1,0 +1,60 @@
+#include "cli/lab_output.h"
+
+#include "base/own.h"
+#include "base/shell.h"
+#include "cli/command.h"
+#include "present/markup.h"
+
+#include <stdio.h>
+
+enum status lab_output_check(const struct lab_output *o)
+{
+    TRY(table_form_check(&o->form));
+    if ((o->svg && !*o->svg) || (o->save && !*o->save))
+        return fail(ST_USAGE, "--svg and --save take the path of a file");
+    enum status st = o->svg ? own_check_writable(o->svg, OWN_PICTURE) : ST_OK;
+    if (st != ST_OK) return fail_in(st, "--svg");
+    st = o->save ? own_check_writable(o->save, OWN_BENCH) : ST_OK;
+    return st == ST_OK ? ST_OK : fail_in(st, "--save");
+}
+
+static enum status draw(const struct sheet *s, const char *path, struct arena *a)
+{
+    struct markup m = {0};
+    if (s->table[0].chart.kind == SHEET_LINES)
+        sheet_print_curves(&s->table[0], &m, a);
+    else
+        sheet_print_bars(&s->table[0], &m, a);
+    enum status st = own_write(path, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
+    markup_release(&m);
+    return st;
+}
+
+enum status lab_output_put(const struct lab_output *o, struct sheet *s, struct arena *a)
+{
+    struct failure lost;
+    enum status st = o->save ? sheet_write(s, o->save) : ST_OK;
+    if (st == ST_OK && o->svg) st = draw(s, o->svg, a);
+    fail_keep(&lost);
+    if (o->form.csv) s->tables = 1; /* the others are in the file */
+    for (int i = 0; i < s->tables && !o->save && !o->form.json; i++)
+        if (s->table[i].drawn_only) s->tables = i; /* there is neither a file nor a page */
+    command_print_sheet(s, &o->form);
+    fflush(stdout);
+    if (st != ST_OK) fail_restore(&lost);
+    return st;
+}
+
+void lab_output_name(const struct lab_output *o, struct arena *a)
+{
+    if (o->svg) log_info("picture: %s", o->svg);
+    if (o->save)
+        log_info("wrote %s; see it as a page with strobe report %s", o->save,
+                 shell_word(o->save, a));
+}
+
+void lab_progress_share(void *user, double share, const char *what)
+{
+    struct lab_progress *p = user;
+    progress_share(&p->progress, (p->run + share) / p->runs, what);
+}

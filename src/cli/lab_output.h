@@ -1,0 +1,28 @@
+/* lab_output.h - what commands of `strobe lab` do with a result: print it, keep it in files. */
+#ifndef CLI_LAB_OUTPUT_H
+#define CLI_LAB_OUTPUT_H
+
+#include "base/log.h"
+#include "present/sheet.h"
+#include "present/table_form.h"
+
+struct lab_output {
+    const char *svg, *save; /* paths; NULL: no such file */
+    struct table_form form;
+};
+
+/* Whether the form is one, and the files can be written. */
+enum status lab_output_check(const struct lab_output *o);
+/* Writes the files and prints the tables, also if a file cannot be written: that is the failure. */
+enum status lab_output_put(const struct lab_output *o, struct sheet *s, struct arena *a);
+/* Says on stderr which files there are now. */
+void lab_output_name(const struct lab_output *o, struct arena *a);
+
+/* One progress for the runs of several sizes; lab_progress_share is the `each` of a run. */
+struct lab_progress {
+    struct progress progress;
+    int run, runs;
+};
+void lab_progress_share(void *user, double share, const char *what);
+
+#endif
