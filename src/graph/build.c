@@ -82,6 +82,11 @@ value g_cast(struct graph *g, value x, enum dtype dtype)
 {
     struct type t = *graph_type(g, x);
     if (t.dtype == dtype) return x;
+    if (!x.i) return x;
+    const struct node *n = graph_producer(g, x);
+    if (n->op == OP_CAST && graph_type(g, n->in[0])->dtype == dtype &&
+        dtype_size(dtype) < dtype_size(t.dtype))
+        return n->in[0]; /* back from a wider type */
     t.dtype = dtype;
     return graph_add(g, OP_CAST, NULL, 1, &x, &t);
 }

@@ -338,13 +338,12 @@ static value build(struct builder *b, int at)
 static value formula_of(struct builder *b, const value *leaf, enum dtype dtype)
 {
     for (int i = 0; i < FORMULA_TENSORS; i++) {
-        bool casts = leaf[i].i && dtype != b->type.dtype;
-        b->tensor[i] = casts ? g_cast(b->g, leaf[i], b->type.dtype) : leaf[i];
-        if (leaf[i].i) b->any = b->tensor[i];
+        if (!leaf[i].i) continue;
+        b->any = b->tensor[i] = g_cast(b->g, leaf[i], b->type.dtype);
     }
-    value y = value_of(b, b->f->nodes - 1);
-    if (graph_producer(b->g, y)->op == OP_LEAF) y = g_scale(b->g, y, 1); /* x alone: a copy */
-    return dtype == b->type.dtype ? y : g_cast(b->g, y, dtype);
+    value y = g_cast(b->g, value_of(b, b->f->nodes - 1), dtype);
+    bool is_tensor = graph_producer(b->g, y)->op == OP_LEAF;
+    return is_tensor ? g_scale(b->g, y, 1) : y; /* x alone: a copy */
 }
 
 static enum status add_gradient(struct graph *g, value y, value df, const value *leaf,

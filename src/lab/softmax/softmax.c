@@ -40,11 +40,17 @@ static void rows(const struct lab_problem *p, struct kernel_shape *ret)
     *ret = (struct kernel_shape){{(unsigned)p->n[0], 1, 1}, {THREADS, 1, 1}, 0};
 }
 
-/* Of the rung `registers`, which holds 32 bytes of the row in each thread. */
-static void rows_by_type(const struct lab_problem *p, struct kernel_shape *ret)
+/* Whole warps whose threads hold 32 bytes of the row each. */
+static void rows_in_registers(const struct lab_problem *p, struct kernel_shape *ret)
 {
     rows(p, ret);
-    if (p->dtype == DT_F32) ret->block[0] = 2 * THREADS;
+    ret->block[0] = (unsigned)round_up(ceil_div(p->n[1] * dtype_size(p->dtype), 32), 32);
+}
+static const char *too_long(const struct lab_problem *p)
+{
+    return p->n[1] * dtype_size(p->dtype) > 32 * 1024
+               ? "a row of more than 32 KiB does not fit into the registers of one block"
+               : NULL;
 }
 
 static void warps(const struct lab_problem *p, struct kernel_shape *ret)
@@ -67,11 +73,6 @@ static double twice(const struct lab_problem *p)
     return bytes > L2_OF_PROCESSOR ? 1.5 * p->bytes : p->bytes;
 }
 
-static const char *too_long(const struct lab_problem *p)
-{
-    return p->n[1] > 1 << 30 ? "its indices are int: rows have at most 2^30 columns" : NULL;
-}
-
 #define LOADS "loads of one element, for which the threads of a block wait in each pass"
 
 static const struct lab_rung gpu[] = {
@@ -83,7 +84,7 @@ static const struct lab_rung gpu[] = {
      .no_gain = "with long rows, more of them are under way at once than the caches keep"},
     {"shared", "softmax/gpu/04_shared.cu", .shape = shared, .bound = LOADS,
      .no_gain = "the second read came from a cache and cost little"},
-    {"registers", "softmax/gpu/05_registers.cu", .shape = rows_by_type, .refuses = too_long,
+    {"registers", "softmax/gpu/05_registers.cu", .shape = rows_in_registers, .refuses = too_long,
      .bound = "latency: no block loads while it computes its maximum and its sum"},
     {0},
 };

@@ -1,8 +1,12 @@
 /* arithmetic.cuh - the pointwise operators on one element, and the broadcasting of a second
  * operand: for pointwise.cu and for the generated kernels of fused chains (chain_text.c).
  *
- * Nothing is contracted to FMAs: a fused chain has the same bits as its separate steps. */
+ * Nothing is contracted to FMAs: a fused chain has the same bits as its separate steps. Functions
+ * with a parameter T are as exact as a result of type T can show; T of a chain whose results are
+ * all bf16 is bf16, also for steps in float. */
 #pragma once
+#include "rows.cuh"
+
 #include "elements.cuh"
 
 DEVICE float add_of(float a, float b)
@@ -33,9 +37,9 @@ DEVICE float at_most_of(float x, float constant)
 {
     return x > constant ? constant : x; /* NaN stays NaN */
 }
-DEVICE float exp_of(float x)
+template <typename T> DEVICE float exp_of(float x)
 {
-    return expf(x);
+    return exp_for<T>(x);
 }
 DEVICE float log_of(float x)
 {
@@ -49,9 +53,14 @@ DEVICE float rsqrt_of(float x)
 {
     return 1.0f / sqrtf(x);
 }
-DEVICE float tanh_of(float x)
+/* For bf16 by one exponential; near 0, where its 1 would cancel, by two terms of the series. */
+template <typename T> DEVICE float tanh_of(float x)
 {
-    return tanhf(x);
+    if constexpr (sizeof(T) == 2)
+        return fabsf(x) < 0.03f ? x - x * x * x * (1 / 3.0f)
+                                : 1 - 2 * reciprocal(1 + exp_for<T>(2 * x));
+    else
+        return tanhf(x);
 }
 DEVICE float erf_of(float x)
 {
@@ -69,26 +78,27 @@ DEVICE float keep_else_of(float a, float b)
 {
     return b > 0.0f ? 0.0f : a;
 }
-DEVICE float elu_of(float x)
+template <typename T> DEVICE float elu_of(float x)
 {
-    return x < 0.0f ? expm1f(x) : x;
+    return x < 0.0f ? expm1_for<T>(x) : x;
 }
 DEVICE float elu_grad_of(float dy, float y)
 {
     return y < 0.0f ? __fmul_rn(dy, __fadd_rn(y, 1.0f)) : dy;
 }
-DEVICE float sigmoid_of(float x)
+template <typename T> DEVICE float sigmoid_of(float x)
 {
+    if constexpr (sizeof(T) == 2) return reciprocal(1.0f + exp_for<T>(-x));
     return 1.0f / (1.0f + expf(-x));
 }
-DEVICE float silu_of(float x)
+template <typename T> DEVICE float silu_of(float x)
 {
-    return __fmul_rn(x, sigmoid_of(x));
+    return __fmul_rn(x, sigmoid_of<T>(x));
 }
-DEVICE float silu_grad_of(float dy, float x)
+template <typename T> DEVICE float silu_grad_of(float dy, float x)
 {
-    const float s = sigmoid_of(x);
-    return __fmul_rn(dy, __fadd_rn(s, __fmul_rn(silu_of(x), 1.0f - s)));
+    const float s = sigmoid_of<T>(x);
+    return __fmul_rn(dy, __fadd_rn(s, __fmul_rn(__fmul_rn(x, s), 1.0f - s)));
 }
 
 /* a rounded to T, as if it had been stored. */

@@ -14,6 +14,15 @@ template <typename T> DEVICE float exp_for(float a)
         return expf(a);
 }
 
+/* e^a - 1 likewise, for a <= 0: three terms of the series are enough for bf16 near 0. */
+template <typename T> DEVICE float expm1_for(float a)
+{
+    if constexpr (sizeof(T) == 2)
+        return a > -0.03f ? a + a * a * (0.5f + a * (1 / 6.0f)) : exp_for<T>(a) - 1;
+    else
+        return expm1f(a);
+}
+
 /* 1/a to one unit in the last place; 0 from 2^126 on. */
 DEVICE float reciprocal(float a)
 {

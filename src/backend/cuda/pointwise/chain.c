@@ -36,7 +36,7 @@ static const char *numbered(const char *word, int i, char ret[ARG_NAME])
 static void chain(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct chain *chain = c->attr->chain;
-    int64_t n = type_elements(&chain->shape), per_block = (int64_t)THREADS * CHAIN_PER_THREAD;
+    int64_t n = type_elements(&chain->shape), per_block = (int64_t)THREADS * chain_per_thread(c);
     struct cuda_launch *k =
         launch_add(l, "chain.cu", "chain", ceil_div(n, per_block), block_of(n, chain_vector(c)));
     char name[ARG_NAME];

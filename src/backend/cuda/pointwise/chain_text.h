@@ -6,14 +6,16 @@
 
 struct str;
 
-/* Elements per thread, and per vector: the latter depends on whether any type is bf16. */
-enum { CHAIN_PER_THREAD = 16, CHAIN_BF16_VECTOR = 8, CHAIN_F32_VECTOR = 4 };
+/* Elements per vector: the latter if no type is bf16. */
+enum { CHAIN_BF16_VECTOR = 8, CHAIN_F32_VECTOR = 4 };
 
 /* Writes the source of kernel `chain`. Parameters: each input's address and, if it is broadcast by
  * rows or columns, its period; seed, site and threshold of each dropout; each output's address; the
  * number of elements, unless it is 1. */
 void chain_write(const struct kernel_call *c, struct str *s);
 int chain_vector(const struct kernel_call *c);
+/* Elements per thread. */
+int chain_per_thread(const struct kernel_call *c);
 /* True if input i has a period parameter. */
 bool chain_has_period(const struct kernel_call *c, int i);
 

@@ -36,15 +36,15 @@ template <typename F> DEVICE void unary(const T_X *x, T_X *y, i64 n, float const
 UNARY(each_scale, scale_of(x, constant))
 UNARY(each_offset, offset_of(x, constant))
 UNARY(each_at_most, at_most_of(x, constant))
-UNARY(each_exp, exp_of(x))
+UNARY(each_exp, exp_of<T_X>(x))
 UNARY(each_log, log_of(x))
 UNARY(each_sqrt, sqrt_of(x))
 UNARY(each_rsqrt, rsqrt_of(x))
-UNARY(each_tanh, tanh_of(x))
+UNARY(each_tanh, tanh_of<T_X>(x))
 UNARY(each_erf, erf_of(x))
 UNARY(each_relu, relu_of(x))
-UNARY(each_elu, elu_of(x))
-UNARY(each_silu, silu_of(x))
+UNARY(each_elu, elu_of<T_X>(x))
+UNARY(each_silu, silu_of<T_X>(x))
 
 KERNEL(THREADS) fill(T_X *y, i64 n, float constant)
 {
@@ -75,36 +75,36 @@ DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
     if (tail < n) y[tail] = to<T_X>(F::of(to_float(x[tail]), B::at(b, tail, period)));
 }
 
-/* `name`: the function of arithmetic.cuh without _of; `how`: the broadcast of operand two. */
-#define BINARY(entry, name, how)                                                       \
+/* `function`: of arithmetic.cuh; `how`: the broadcast of operand two. */
+#define BINARY(entry, function, how)                                                   \
     struct of_##entry {                                                                \
-        DEVICE float of(float a, float b) { return name##_of(a, b); }                  \
+        DEVICE float of(float a, float b) { return function(a, b); }                   \
     };                                                                                 \
     KERNEL(THREADS) entry(const T_X *x, const T_X *b, T_X *y, i64 n, int period)       \
     {                                                                                  \
         binary<of_##entry, how>(x, b, y, n, period);                                   \
     }
 
-BINARY(add_same, add, same)
-BINARY(add_scalar, add, scalar)
-BINARY(add_per_row, add, per_row)
-BINARY(add_trailing, add, trailing)
-BINARY(sub_same, sub, same)
-BINARY(sub_scalar, sub, scalar)
-BINARY(sub_per_row, sub, per_row)
-BINARY(sub_trailing, sub, trailing)
-BINARY(mul_same, mul, same)
-BINARY(mul_scalar, mul, scalar)
-BINARY(mul_per_row, mul, per_row)
-BINARY(mul_trailing, mul, trailing)
-BINARY(div_same, div, same)
-BINARY(div_scalar, div, scalar)
-BINARY(div_per_row, div, per_row)
-BINARY(div_trailing, div, trailing)
-BINARY(keep_same, keep, same)
-BINARY(keep_else_same, keep_else, same)
-BINARY(elu_grad_same, elu_grad, same)
-BINARY(silu_grad_same, silu_grad, same)
+BINARY(add_same, add_of, same)
+BINARY(add_scalar, add_of, scalar)
+BINARY(add_per_row, add_of, per_row)
+BINARY(add_trailing, add_of, trailing)
+BINARY(sub_same, sub_of, same)
+BINARY(sub_scalar, sub_of, scalar)
+BINARY(sub_per_row, sub_of, per_row)
+BINARY(sub_trailing, sub_of, trailing)
+BINARY(mul_same, mul_of, same)
+BINARY(mul_scalar, mul_of, scalar)
+BINARY(mul_per_row, mul_of, per_row)
+BINARY(mul_trailing, mul_of, trailing)
+BINARY(div_same, div_of, same)
+BINARY(div_scalar, div_of, scalar)
+BINARY(div_per_row, div_of, per_row)
+BINARY(div_trailing, div_of, trailing)
+BINARY(keep_same, keep_of, same)
+BINARY(keep_else_same, keep_else_of, same)
+BINARY(elu_grad_same, elu_grad_of, same)
+BINARY(silu_grad_same, silu_grad_of<T_X>, same)
 
 /* --- copies and casts; independent of T_X --- */
 

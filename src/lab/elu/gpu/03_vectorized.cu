@@ -11,16 +11,9 @@
 
 #define ALPHA 1.0f
 
-/* e^a - 1 for a <= 0. For a bf16 result, three terms of its series are enough near 0, and the
- * exponential of the hardware beyond. */
-DEVICE float exponential_less_one(float a)
-{
-    if constexpr (sizeof(ELEMENT) == 4) return expm1f(a);
-    return a > -0.03f ? a + a * a * (0.5f + a * (1 / 6.0f)) : exp_for<ELEMENT>(a) - 1;
-}
 DEVICE float elu_of(float a)
 {
-    float e = ALPHA * exponential_less_one(fminf(a, 0));
+    float e = ALPHA * expm1_for<ELEMENT>(fminf(a, 0));
     return a < 0 ? e : a;
 }
 
