@@ -233,6 +233,11 @@ static inline float lg2_approx(float a)
 {
     return log2f(a);
 }
+static inline float rcp_approx(float a) /* .ftz */
+{
+    float r = fabsf(a) < 0x1p-126f ? 1 / (0 * a) : 1 / a;
+    return fabsf(r) < 0x1p-126f ? 0 : r;
+}
 static inline float tanh_approx(float a)
 {
     return tanhf(a);

@@ -58,7 +58,7 @@ template <typename T> DEVICE float tanh_of(float x)
 {
     if constexpr (sizeof(T) == 2)
         return fabsf(x) < 0.03f ? x - x * x * x * (1 / 3.0f)
-                                : 1 - 2 * reciprocal(1 + exp_for<T>(2 * x));
+                                : 1 - 2 * rcp_approx(1 + exp_for<T>(2 * x));
     else
         return tanhf(x);
 }
@@ -88,7 +88,7 @@ DEVICE float elu_grad_of(float dy, float y)
 }
 template <typename T> DEVICE float sigmoid_of(float x)
 {
-    if constexpr (sizeof(T) == 2) return reciprocal(1.0f + exp_for<T>(-x));
+    if constexpr (sizeof(T) == 2) return rcp_approx(1.0f + exp_for<T>(-x));
     return 1.0f / (1.0f + expf(-x));
 }
 template <typename T> DEVICE float silu_of(float x)

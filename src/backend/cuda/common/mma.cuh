@@ -146,6 +146,13 @@ DEVICE float lg2_approx(float a)
     asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
 }
+/* 1/a to one unit in the last place; 0 from 2^126 on, infinite for subnormal a. */
+DEVICE float rcp_approx(float a)
+{
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+}
 /* Accurate to 11 bits; NaN stays. */
 DEVICE float tanh_approx(float a)
 {

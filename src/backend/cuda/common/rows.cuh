@@ -23,12 +23,6 @@ template <typename T> DEVICE float expm1_for(float a)
         return expm1f(a);
 }
 
-/* 1/a to one unit in the last place; 0 from 2^126 on. */
-DEVICE float reciprocal(float a)
-{
-    return __fdividef(1.0f, a);
-}
-
 #define NAN_F __int_as_float(0x7fffffff)
 
 #ifdef LANES

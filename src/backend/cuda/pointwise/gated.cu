@@ -15,7 +15,7 @@ enum { N = EACH, TIMES = N < 8 ? 4 : 2 };
 DEVICE float sigmoid(float x)
 {
     if constexpr (sizeof(T_X) == 2)
-        return reciprocal(1.0f + exp_for<T_X>(-x));
+        return rcp_approx(1.0f + exp_for<T_X>(-x));
     else
         return 1.0f / (1.0f + expf(-x));
 }

@@ -15,11 +15,11 @@ struct point {
 template <typename T> DEVICE float tail_of(float z) /* P(-z) / e^(-z^2/2) */
 {
     if constexpr (sizeof(T) == 2) {
-        float t = reciprocal(0.38f * z + 1.0f);
+        float t = rcp_approx(0.38f * z + 1.0f);
         return ((((-0.0899283276f * t + 0.18887642f) * t + 0.0919797830f) * t + 0.157829459f) * t +
                 0.151225138f) * t;
     } else {
-        float t = reciprocal(0.31f * z + 1.0f);
+        float t = rcp_approx(0.31f * z + 1.0f);
         float q = ((0.0357725981f * t - 0.141343887f) * t + 0.154661803f) * t - 0.0145614533f;
         q = ((q * t + 0.109938557f) * t + 0.107823866f) * t + 0.124050934f;
         return (q * t + 0.123657654f) * t;
@@ -40,7 +40,7 @@ template <typename T> DEVICE point normal(float x)
 DEVICE point logistic(float x)
 {
     float square = x * x;
-    float p = reciprocal(1.0f + ex2_approx(x * (-0.102943240f * square - 2.30220820f))); /* e^-2u */
+    float p = rcp_approx(1.0f + ex2_approx(x * (-0.102943240f * square - 2.30220820f))); /* e^-2u */
     /* Beyond 11 the slope is 0 or 1, and x^2 could overflow. */
     float clamped = fminf(fmaxf(x, -11.0f), 11.0f);
     float steep = clamped * (0.214064449f * (clamped * clamped) + 1.59576912f);
