@@ -5,9 +5,11 @@
 #include "base/threads.h"
 #include "check/ops_doc.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "cli/version.h"
 #include "train/origin.h"
 #include "view/info_view.h"
+#include "view/lab_memory_view.h"
 
 static enum status info_of(const char *word, bool json)
 {
@@ -53,6 +55,11 @@ enum status cmd_info(int argc, char **argv)
     e.mode = version_mode;
     e.threads = (int)threads_available();
     info_view_print(&e, json, &s, &a);
+    struct device device;
+    struct machine m;
+    if (!json && device_of_word(NULL, &device) == ST_OK &&
+        machine_identify(&m, &device, &a) == ST_OK)
+        lab_memory_record(&m, &s, &a);
     command_print(&s);
     arena_release(&a);
     return ST_OK;

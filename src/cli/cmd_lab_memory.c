@@ -81,12 +81,16 @@ static enum status finish(const struct memory_run *r, const struct words *w, str
                           struct arena *a)
 {
     struct sheet s;
+    struct machine m;
     char words[LOAD_WORDS];
     double others = load_others(load);
     lab_memory_sheet(r, &s, a);
     load_warn(others);
     if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
+    TRY(machine_identify(&m, &r->options->device, a));
     TRY(command_name_machine(&s, &r->options->device, w->command, a));
+    if (memory_keep(&m, r, a) != ST_OK)
+        log_warning("strobe machine and strobe info will not show this: %s", fail_message());
     enum status st = w->save ? sheet_write(&s, w->save) : ST_OK;
     if (st == ST_OK && w->svg) st = draw(r, w->svg, a);
     print(r, &s, w, a);

@@ -11,6 +11,7 @@
 #include "graph/op.h"
 
 struct arena;
+struct json_t;
 
 enum { MACHINE_COPIES = 24, MACHINE_HISTORY = 32 };
 
@@ -105,6 +106,11 @@ bool machine_read(struct machine *m, const char *path, struct arena *a);
  * the folder; replaces the file atomically. Fails if there is a file that cannot be read. Strings
  * that are read are kept in `a`. */
 enum status machine_write(struct machine *m, const char *path, bool forget, struct arena *a);
+/* Reads a file {"v":1, "machines":[record, ...]}; instead of one that is missing, damaged or of
+ * another version, a new one. The caller releases *ret, which owns *ret_records, with json_decref
+ * or writes it. */
+enum status machine_records(const char *path, struct json_t **ret, struct json_t **ret_records,
+                            struct arena *a);
 /* One record in the file's format, for `--json`; the caller releases it with json_decref. */
 struct json_t *machine_json(const struct machine *m);
 

@@ -161,8 +161,8 @@ static bool read_record(const json_t *j, struct machine *m, struct arena *a)
            read_history(j, m, a);
 }
 
-/* Loads the file, or makes a new one if it is missing or invalid. *ret owns *ret_records. */
-static enum status load(const char *path, json_t **ret, json_t **ret_records, struct arena *a)
+enum status machine_records(const char *path, struct json_t **ret, struct json_t **ret_records,
+                            struct arena *a)
 {
     char *text;
     int64_t size;
@@ -174,8 +174,7 @@ static enum status load(const char *path, json_t **ret, json_t **ret_records, st
     }
     json_t *records = json_object_get(file, "machines");
     if (json_integer_value(json_object_get(file, "v")) != FILE_VERSION || !json_is_array(records)) {
-        if (exists)
-            log_warning("%s is damaged or has another version; its peaks are measured again", path);
+        if (exists) log_warning("%s is damaged or has another version; it will be replaced", path);
         json_decref(file);
         records = json_array();
         file = json_pack("{s:i, s:o}", "v", FILE_VERSION, "machines", records);
@@ -191,7 +190,7 @@ bool machine_read(struct machine *m, const char *path, struct arena *a)
     struct machine record;
     /* machine_write says why it is not kept. */
     if (trust_check(path, a, &path) != ST_OK) return false;
-    if (load(path, &file, &records, a) != ST_OK) {
+    if (machine_records(path, &file, &records, a) != ST_OK) {
         log_warning("the peaks of this machine cannot be read: %s", fail_message());
         return false;
     }
@@ -224,7 +223,7 @@ enum status machine_write(struct machine *m, const char *path, bool forget, stru
 {
     json_t *records, *file;
     TRY(trust_parent(path, a, &path));
-    TRY(load(path, &file, &records, a));
+    TRY(machine_records(path, &file, &records, a));
     drop_old(records, m, forget, a);
     json_array_append_new(records, machine_json(m));
     return trust_write_json(file, JSON_INDENT(1) | JSON_REAL_PRECISION(6), path);

@@ -27,9 +27,9 @@ enum { COLUMN_LIST(TABLE_ID) COLUMNS };
 static const struct table_column columns_of_cpu[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 /* The same with the words of a GPU. */
-static const struct table_column *columns_of(const struct memory_run *r, struct arena *a)
+static const struct table_column *columns_of(bool gpu, struct arena *a)
 {
-    if (!r->gpu) return columns_of_cpu;
+    if (!gpu) return columns_of_cpu;
     struct table_column *c = ARENA_NEW(a, struct table_column, COLUMNS);
     for (int i = 0; i < COLUMNS; i++) c[i] = columns_of_cpu[i];
     c[COLUMN_UNIT_BYTES].title = "per SM";
@@ -62,6 +62,22 @@ static void set_level(struct table *t, int row, const struct memory_level *l, st
     set_known(t, row, COLUMN_NS, l->ns, a);
     set_known(t, row, COLUMN_CLOCKS, l->clocks, a);
     if (l->note) table_set_text(t, row, COLUMN_NOTE, l->note);
+}
+
+void lab_memory_record(const struct machine *m, struct str *s, struct arena *a)
+{
+    struct memory_record r;
+    const char *device = m->gpu ? "" : " --device=cpu";
+    if (!memory_find(m, &r, a)) {
+        str_printf(s, "\ncaches and memory: not measured yet; strobe lab memory%s measures them\n",
+                   device);
+        return;
+    }
+    struct sheet sheet = {0};
+    struct table *t = &sheet_add(&sheet, NULL, columns_of(m->gpu, a), COLUMNS, r.levels, a)->table;
+    for (int i = 0; i < r.levels; i++) set_level(t, i, &r.level[i], a);
+    str_printf(s, "\ncaches and memory, measured %.10s by strobe lab memory%s\n\n", r.date, device);
+    table_print_text(t, s);
 }
 
 /* --- what an SM holds ------------------------------------------------------------------------- */
@@ -247,7 +263,7 @@ void lab_memory_sheet(const struct memory_run *r, struct sheet *s, struct arena 
 {
     *s = (struct sheet){.name = "lab-memory"};
     s->title = "lab memory: How large, how fast and how far away is each level of memory?";
-    struct table *t = &sheet_add(s, NULL, columns_of(r, a), COLUMNS, r->levels, a)->table;
+    struct table *t = &sheet_add(s, NULL, columns_of(r->gpu, a), COLUMNS, r->levels, a)->table;
     for (int i = 0; i < r->levels; i++) set_level(t, i, &r->level[i], a);
     if (r->gpu) add_card(r, s, a);
     add_notes(r, s, a);

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "present/table_form.h"
 #include "view/ceilings.h"
+#include "view/lab_memory_view.h"
 
 #include <jansson.h>
 
@@ -82,6 +83,7 @@ static void print_text(const struct machine *m, const char *path, struct arena *
     print_copy(s, m, "copy from memory", machine_copy_large(m),
                spread_words(m, MACHINE_PRECISIONS, a), a);
     if (m->pasts) print_conditions(m, s);
+    lab_memory_record(m, s, a);
     if (path) str_printf(s, "\nstored in %s\n", path);
 }
 

@@ -37,6 +37,17 @@ expect 2 'from 64KiB to 16GiB, as in 256MiB; found 1KiB' $STROBE lab memory --la
 expect 2 'take the path of a file' $STROBE lab memory --device=cpu --svg=
 expect 2 '--limit 1 to' $STROBE lab memory --limit=0
 expect 2 'takes only options; found more' $STROBE lab memory more
+# strobe info shows the last table of this machine, and survives a damaged file.
+export XDG_CACHE_HOME=$PWD/cache
+info="$STROBE info"
+$info | grep -q 'not measured yet; strobe lab memory --device=cpu' || fail "info before"
+$STROBE lab memory --device=cpu --largest=256KiB --limit=1 --samples=1 >new ||
+    fail "a new record"
+$info >info && grep -q 'measured 20..-..-.. by strobe lab memory' info || fail "info after"
+grep '^L1 ' new >l1 && grep -qFf l1 info || fail "another table: $(cat info)"
+$STROBE machine --device=cpu --quick | grep -qFf l1 || fail "machine does not show the table"
+echo '{' >cache/strobe/memory.json
+$info 2>/dev/null | grep -q 'not measured yet' || fail "info with a damaged file"
 $STROBE lab | grep -q '^lab memory ' || fail "strobe lab does not name it"
 
 # --- an emulated GPU
