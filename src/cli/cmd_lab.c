@@ -467,6 +467,10 @@ static const struct command parts[] = {
     {"lab memory", cmd_lab_memory, "",
      "size, bandwidth and latency of each level of memory, from L1 to DRAM or HBM", NULL,
      "strobe lab memory --device=cpu --svg=memory.svg"},
+    {"lab occupancy", cmd_lab_occupancy, "",
+     "what more warps on an SM are worth: one kernel with more and more registers, or shared "
+     "memory",
+     NULL, "strobe lab occupancy --svg=occupancy.svg"},
 };
 
 static enum status list(const struct table_form *f)

@@ -1,0 +1,13 @@
+/* sweep_view.h - the occupancy of a kernel as its registers and its shared memory grow
+ * (lab/occupancy/sweep.h), as a sheet with one curve for each. */
+#ifndef VIEW_SWEEP_VIEW_H
+#define VIEW_SWEEP_VIEW_H
+
+#include "lab/occupancy/sweep.h"
+#include "present/sheet.h"
+
+void sweep_sheet(const struct sweep_run *r, struct sheet *s, struct arena *a);
+/* The same curves in characters. */
+void sweep_text(const struct sweep_run *r, struct str *s, struct arena *a);
+
+#endif
