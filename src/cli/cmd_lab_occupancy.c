@@ -31,19 +31,16 @@ static enum status finish(const struct sweep_run *r, const struct lab_output *o,
     return ST_OK;
 }
 
-static enum status run(struct sweep_options *o, const struct lab_output *output,
+static enum status run(const struct sweep_options *o, const struct lab_output *output,
                        const char *command, struct arena *a)
 {
     struct sweep_run *r = ARENA_NEW(a, struct sweep_run, 1);
-    struct progress progress;
     struct load load = load_start();
-    o->each = progress_share;
-    o->user = &progress;
     interrupt_catch();
-    progress_start(&progress, "lab occupancy", 0, PROGRESS_WHOLE);
+    progress_start(o->user, "lab occupancy", 0, PROGRESS_WHOLE);
     enum status st = sweep_run(o, r, a);
     bool stopped = interrupt_noted();
-    progress_end(&progress);
+    progress_end(o->user);
     interrupt_release();
     if (st == ST_OK) st = finish(r, output, command, &load, a);
     if (st != ST_OK || !stopped) return st;
@@ -55,7 +52,8 @@ enum status cmd_lab_occupancy(int argc, char **argv)
     const char *device = NULL, *size = NULL;
     int64_t samples = SAMPLES, limit = LIMIT;
     struct lab_output output = {0};
-    struct sweep_options o = {0};
+    struct progress progress;
+    struct sweep_options o = {.each = progress_share, .user = &progress};
     const struct opt options[] = {
         DEVICE_OPTION(&device),
         {"size", OPT_TEXT, &size, "SIZE",

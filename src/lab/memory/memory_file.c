@@ -26,11 +26,13 @@ static json_t *level_json(const struct memory_level *l)
 {
     json_t *j = json_pack("{s:s, s:o}", "name", l->name, "note", text_or_null(l->note));
     for (int i = 0; i < COUNT_OF(sizes); i++) {
-        int64_t n = *(const int64_t *)((const char *)l + sizes[i].at);
+        int64_t n;
+        memcpy(&n, (const char *)l + sizes[i].at, sizeof n);
         json_object_set_new(j, sizes[i].key, json_integer(n));
     }
     for (int i = 0; i < COUNT_OF(numbers); i++) {
-        double x = *(const double *)((const char *)l + numbers[i].at);
+        double x;
+        memcpy(&x, (const char *)l + numbers[i].at, sizeof x);
         json_object_set_new(j, numbers[i].key, number_or_null(x));
     }
     return j;
@@ -46,12 +48,13 @@ static bool read_level(const json_t *j, struct memory_level *l, struct arena *a)
 {
     *l = (struct memory_level){.name = text_of(j, "name", a), .note = text_of(j, "note", a)};
     for (int i = 0; i < COUNT_OF(sizes); i++) {
-        int64_t *n = (int64_t *)((char *)l + sizes[i].at);
-        *n = max_i64(0, json_integer_value(json_object_get(j, sizes[i].key)));
+        int64_t n = max_i64(0, json_integer_value(json_object_get(j, sizes[i].key)));
+        memcpy((char *)l + sizes[i].at, &n, sizeof n);
     }
     for (int i = 0; i < COUNT_OF(numbers); i++) {
-        const json_t *x = json_object_get(j, numbers[i].key);
-        *(double *)((char *)l + numbers[i].at) = json_is_number(x) ? json_number_value(x) : NAN;
+        const json_t *of = json_object_get(j, numbers[i].key);
+        double x = json_is_number(of) ? json_number_value(of) : NAN;
+        memcpy((char *)l + numbers[i].at, &x, sizeof x);
     }
     return l->name != NULL;
 }
