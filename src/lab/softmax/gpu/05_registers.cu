@@ -28,6 +28,21 @@ DEVICE float sum_of_block(float a)
     return warp_sum(of_warps(warp_sum(a), 0, sum_of_warp));
 }
 
+/* Parts of a row apart: one after the other, their additions would wait for each other. */
+DEVICE float largest(const floats<EACH> &a)
+{
+    float r = a[0];
+    UNROLL for (int e = 1; e < EACH; e++) r = fmaxf(r, a[e]);
+    return r;
+}
+/* Replaces elements by their exponentials and returns the sum of these. */
+DEVICE float exponentials(floats<EACH> &a, float most)
+{
+    float sum = 0;
+    UNROLL for (int e = 0; e < EACH; e++) sum += a[e] = exp_for<ELEMENT>(a[e] - most);
+    return sum;
+}
+
 DEVICE void row_in_registers(ELEMENT *y, const ELEMENT *x, int columns)
 {
     floats<EACH> v[HELD];
@@ -35,14 +50,13 @@ DEVICE void row_in_registers(ELEMENT *y, const ELEMENT *x, int columns)
     int own = threadIdx.x * EACH, step = blockDim.x * EACH;
     UNROLL for (int k = 0; k < HELD; k++)
     {
-        UNROLL for (int e = 0; e < EACH; e++) v[k][e] = -INFINITY_F;
-        if (own + k * step < columns) v[k] = load<EACH>(x + own + k * step);
+        int at = own + k * step; /* without a branch the loads do not wait for each other */
+        v[k] = load<EACH>(x + min(at, columns - EACH));
+        UNROLL for (int e = 0; e < EACH; e++) v[k][e] = at < columns ? v[k][e] : -INFINITY_F;
     }
-    UNROLL for (int k = 0; k < HELD; k++) UNROLL for (int e = 0; e < EACH; e++) most =
-        fmaxf(most, v[k][e]);
+    UNROLL for (int k = 0; k < HELD; k++) most = fmaxf(most, largest(v[k]));
     most = largest_of_block(most);
-    UNROLL for (int k = 0; k < HELD; k++) UNROLL for (int e = 0; e < EACH; e++) sum += v[k][e] =
-        exp_for<ELEMENT>(v[k][e] - most);
+    UNROLL for (int k = 0; k < HELD; k++) sum += exponentials(v[k], most);
     float factor = 1 / sum_of_block(sum);
     UNROLL for (int k = 0; k < HELD; k++)
     {
