@@ -30,18 +30,18 @@ static int wait_for(const struct child *c)
     return status;
 }
 
-enum status child_start(struct child *c, char *const *words, const char *what, bool quiet,
-                        int turns)
+enum status child_start(struct child *c, char *const *words, const char *what, enum child_stdout to,
+                        int fd)
 {
     posix_spawn_file_actions_t actions;
     signal(SIGCHLD, SIG_DFL); /* if the parent ignores SIGCHLD, the exit status is lost */
     posix_spawn_file_actions_init(&actions);
     bool unread = (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY; /* it was closed */
-    if (quiet || unread)
+    if (to == CHILD_TO_NOTHING || (to == CHILD_TO_STDERR && unread))
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    else
+    else if (to == CHILD_TO_STDERR)
         posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    if (turns >= 0) posix_spawn_file_actions_adddup2(&actions, turns, TURN_FD);
+    if (fd >= 0) posix_spawn_file_actions_adddup2(&actions, fd, TURN_FD);
     int error = posix_spawn(&c->pid, "/proc/self/exe", &actions, NULL, words, environ);
     posix_spawn_file_actions_destroy(&actions);
     return error ? fail(ST_IO, "%s could not be started: %s", what, strerror(error)) : ST_OK;
@@ -67,6 +67,6 @@ enum status child_end(const struct child *c, const char *what)
 enum status child_run(char *const *words, const char *what, bool quiet)
 {
     struct child c;
-    TRY(child_start(&c, words, what, quiet, -1));
+    TRY(child_start(&c, words, what, quiet ? CHILD_TO_NOTHING : CHILD_TO_STDERR, -1));
     return child_end(&c, what);
 }

@@ -15,7 +15,7 @@ enum status cmd_help(int argc, char **argv)
         if (!c)
             return fail(ST_USAGE, "there is no command %s; did you mean %s?", argv[0],
                         command_nearest(argv[0])->name);
-        if (argc > 1 && c->run != cmd_bench)
+        if (argc > 1 && c->run != cmd_bench && c->run != cmd_lab)
             return fail(ST_USAGE, "%s has no subcommands; `strobe help %s` lists its options",
                         c->name, c->name);
         return argc > 1 ? command_run(c, 2, (char *[]){argv[1], "--help", NULL})

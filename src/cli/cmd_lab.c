@@ -29,8 +29,8 @@ static const int64_t NOT_GIVEN = INT64_MIN;
 struct words {
     const char *device, *isa, *sizes, *dtype, *rungs, *show, *ptx, *command;
     const char *kernel, *shared;
-    char **argv; /* the whole command line, NULL-terminated, for the process that probes a kernel */
-    int64_t samples, limit, threads, registers, blocks, probe;
+    char **argv; /* the whole command line, NULL-terminated, for processes that run a kernel */
+    int64_t samples, limit, threads, registers, blocks, probe, watched;
     bool warm, template, watch;
     struct lab_output output;
 };
@@ -146,8 +146,13 @@ static enum status find_rung(const char *name, const struct device *d, int *ret)
 static enum status show_template(const struct lab_options *o)
 {
     struct str s = {0};
-    lab_own_template(ladder, o->device.backend->texts != NULL, &s);
+    bool gpu = o->device.backend->texts != NULL;
+    lab_own_template(ladder, gpu, &s);
     command_print(&s);
+    if (!isatty(STDOUT_FILENO))
+        log_info("%s, for --kernel=FILE.%s; --device=%s prints %s",
+                 gpu ? "CUDA for a GPU" : "C for a CPU", gpu ? "cu" : "c", gpu ? "cpu" : "cuda",
+                 gpu ? "C" : "CUDA");
     return ST_OK;
 }
 
@@ -243,8 +248,10 @@ static enum status finish(const struct lab_run *const *r, int runs, const struct
     return ST_OK;
 }
 
+/* `left_out`: why the user's kernel cannot run; NULL: it can, or there is none. */
 static enum status run_ladder(const struct words *w, const struct lab_options *o,
-                              int64_t size[][LAB_SIZES], int sizes, struct arena *a)
+                              int64_t size[][LAB_SIZES], int sizes, const char *left_out,
+                              struct arena *a)
 {
     struct machine m;
     const struct lab_run *done[LAB_VIEW_SIZES];
@@ -259,11 +266,6 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
     interrupt_catch();
     progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
     struct failure why;
-    const char *left_out = NULL;
-    if (o->own) {
-        lab_progress_share(&p, 0, "your kernel, in a process of its own");
-        st = lab_probe(w->argv, o->own->name, 1e-3 * o->limit_ms, &left_out, a);
-    }
     while (p.run < sizes && st == ST_OK && !interrupt_noted()) {
         struct lab_options *one = ARENA_NEW(a, struct lab_options, 1);
         struct lab_run *r = ARENA_NEW(a, struct lab_run, 1);
@@ -288,6 +290,42 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
     return st;
 }
 
+/* Probes the user's kernel and, on a CPU, runs all in a process of its own: what crashes or never
+ * ends after the first calls ends that process alone. */
+static enum status run_own(const struct words *w, const struct lab_options *o,
+                           int64_t size[][LAB_SIZES], int sizes, struct arena *a)
+{
+    struct lab_progress p = {.runs = 1};
+    const char *left_out = NULL, *name = o->own->name;
+    double limit_s = 1e-3 * o->limit_ms;
+    bool cpu = !o->device.backend->texts;
+    interrupt_catch();
+    progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
+    lab_progress_share(&p, 0, "your kernel, in a process of its own");
+    enum status st = lab_probe(w->argv, name, limit_s, &left_out, a);
+    progress_end(&p.progress);
+    bool alone = st == ST_OK && !left_out && cpu;
+    if (alone) st = lab_watch(w->argv, name, limit_s, &left_out, a);
+    interrupt_release();
+    if (st != ST_OK || (alone && !left_out)) return st;
+    return run_ladder(w, o, size, sizes, left_out, a);
+}
+
+/* In the process that run_own starts: its error is the parent's. */
+static enum status run_watched(const struct words *w, const struct lab_options *o,
+                               struct lab_own *own, int64_t size[][LAB_SIZES], int sizes,
+                               struct arena *a)
+{
+    struct lab_watched *shared;
+    TRY(lab_watched_open((int)w->watched, &shared));
+    own->since_ns = &shared->since_ns;
+    shared->status = run_ladder(w, o, size, sizes, NULL, a);
+    if (shared->status != ST_OK)
+        snprintf(shared->message, sizeof shared->message, "%s", fail_message());
+    own->since_ns = NULL;
+    return ST_OK;
+}
+
 /* A kernel of C needs a CPU, and one of CUDA a GPU. */
 static enum status find_device(const struct words *w, struct device *ret)
 {
@@ -298,10 +336,19 @@ static enum status find_device(const struct words *w, struct device *ret)
                     "--kernel takes a file of CUDA, as in mine.cu, or of C, as in "
                     "mine.c; found %s",
                     *w->kernel ? w->kernel : "nothing");
+    struct device_facts f;
     TRY(device_of_word(w->device ? w->device : c ? "cpu" : cuda ? "cuda" : NULL, ret));
     if (w->kernel && cuda != (ret->backend->texts != NULL))
         return fail(ST_USAGE, "%s is for a %s; choose another --device", w->kernel,
                     cuda ? "GPU" : "CPU");
+    char why[256];
+    enum status st = cuda ? ret->backend->devices.describe(ret->number, &f) : ST_OK;
+    snprintf(why, sizeof why, "%s", st == ST_OK ? "" : fail_message());
+    if (st != ST_OK)
+        return fail(st,
+                    "%s is CUDA, and %s, with a kernel of C: strobe lab %s --template --device=cpu "
+                    "> mine.c",
+                    w->kernel, why, ladder->name);
     return ST_OK;
 }
 
@@ -341,15 +388,17 @@ static enum status run_once(const struct words *w, struct lab_options o, int64_t
     enum status st = ST_OK;
     if (w->kernel) {
         st = lab_own_read(&own, ladder, gpu, w->kernel, &a);
-        if (st == ST_OK && !gpu) st = lab_own_load(&own, w->probe < 0);
+        if (st == ST_OK && !gpu) st = lab_own_load(&own, w->probe < 0 && w->watched < 0);
         o.own = &own.rung;
     }
     if (st == ST_OK)
-        st = w->probe >= 0 ? probe_run(&o, size, sizes, (int)w->probe)
-             : w->template ? show_template(&o)
-             : w->show     ? show_rung(w, &o.device)
-             : w->ptx      ? show_ptx(w, &o)
-                           : run_ladder(w, &o, size, sizes, &a);
+        st = w->probe >= 0     ? probe_run(&o, size, sizes, (int)w->probe)
+             : w->template     ? show_template(&o)
+             : w->show         ? show_rung(w, &o.device)
+             : w->ptx          ? show_ptx(w, &o)
+             : w->watched >= 0 ? run_watched(w, &o, &own, size, sizes, &a)
+             : w->kernel       ? run_own(w, &o, size, sizes, &a)
+                               : run_ladder(w, &o, size, sizes, NULL, &a);
     lab_own_unload(&own);
     arena_release(&a);
     return st;
@@ -390,7 +439,7 @@ static enum status watch(const struct words *w, const struct lab_options *o,
 
 static enum status cmd_ladder_of_lab(int argc, char **argv)
 {
-    struct words w = {.samples = NOT_GIVEN, .limit = 15, .probe = -1};
+    struct words w = {.samples = NOT_GIVEN, .limit = 15, .probe = -1, .watched = -1};
     const struct opt options[] = {
         DEVICE_OPTION(&w.device),
         {"size", OPT_TEXT, &w.sizes, "N,N,...",
@@ -414,6 +463,7 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
          "GPU: leave out kernels with more shared memory in a block, as in 16KiB"},
         {"blocks", OPT_INT, &w.blocks, "N", "GPU: leave out kernels with more blocks in the grid"},
         {"probe", OPT_INT, &w.probe, NULL, NULL},
+        {"watched", OPT_INT, &w.watched, NULL, NULL},
         {"samples", OPT_INT, &w.samples, "N",
          "timings of each rung (20, and more while the order is uncertain)"},
         {"limit", OPT_INT, &w.limit, "SECONDS",
@@ -441,7 +491,9 @@ static enum status cmd_ladder_of_lab(int argc, char **argv)
     if (st == ST_OK && argc)
         st = fail(ST_USAGE, "lab %s takes only options; found %s", ladder->name, argv[0]);
     if (st == ST_OK) st = prepare(&w, &o, size, &sizes);
-    if (st == ST_OK) st = w.watch ? watch(&w, &o, size, sizes) : run_once(&w, o, size, sizes);
+    bool child = w.probe >= 0 || w.watched >= 0;
+    if (st == ST_OK)
+        st = w.watch && !child ? watch(&w, &o, size, sizes) : run_once(&w, o, size, sizes);
     arena_release(&a);
     return st;
 }

@@ -53,7 +53,7 @@ static const struct command commands[] = {
      NULL, "strobe machine --quick"},
     {"bench",   cmd_bench,   "CONFIG|RUN ...|--suite=NAME|kernels|attention [--key=value,...]", "time a training step and its matmuls alone; a grid of steps and their parts; a suite of an assignment; or kernels or attention alone",
      NULL, "strobe bench configs/shakespeare_char_cpu.conf --block_size=64,128 --phase=forward,backward"},
-    {"lab",     cmd_lab,     "[LADDER|bpe|accumulate]",         "one problem, one kernel after the other, each with one more idea: run, checked, timed, explained; without a LADDER: the list; strobe lab LADDER --help explains its options",
+    {"lab",     cmd_lab,     "[LADDER|PART]",         "one problem, one kernel after the other, each with one more idea: run, checked, timed, explained; without a LADDER: the list; strobe lab LADDER --help explains its options",
      NULL, "strobe lab copy"},
     {"config",  cmd_config,  "[CONFIG|RUN] [--key=value ...]",     "show the values that a run would have",
      NULL, "strobe config configs/shakespeare_char_cpu.conf --n_layer=8"},

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,18 +90,26 @@ static enum status conclude(const struct probing *p, int state, const char **ret
     }
 }
 
+/* The words of a process, with one more. */
+static char **with_word(char **words, char *more, struct arena *a)
+{
+    int n = 0;
+    while (words[n]) n++;
+    char **ret = ARENA_NEW(a, char *, n + 2);
+    memcpy(ret, words, (size_t)n * sizeof *ret);
+    ret[n] = more;
+    return ret;
+}
+
 enum status lab_probe(char **words, const char *name, double limit_s, const char **ret_left_out,
                       struct arena *a)
 {
     struct probing p = {.name = name, .limit_s = limit_s, .fd = -1, .last.what = PROBE_RETURNED};
-    int theirs, n = 0;
-    while (words[n]) n++;
-    char **with = ARENA_NEW(a, char *, n + 2);
-    memcpy(with, words, (size_t)n * sizeof *with);
-    with[n] = arena_printf(a, "--probe=%d", TURN_FD);
+    int theirs;
+    char **with = with_word(words, arena_printf(a, "--probe=%d", TURN_FD), a);
     TRY(turn_open(&p.fd, &theirs));
     struct child child;
-    enum status st = child_start(&child, with, name, false, theirs);
+    enum status st = child_start(&child, with, name, CHILD_TO_STDERR, theirs);
     close(theirs);
     p.pid = child.pid;
     p.since_ns = clock_ns();
@@ -110,5 +119,81 @@ enum status lab_probe(char **words, const char *name, double limit_s, const char
         if (st == ST_OK) st = conclude(&p, state, ret_left_out, a);
     }
     close(p.fd);
+    return st;
+}
+
+/* --- the process that times ------------------------------------------------------------------- */
+
+enum status lab_watched_open(int fd, struct lab_watched **ret)
+{
+    void *shared =
+        mmap(NULL, sizeof(struct lab_watched), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (shared == MAP_FAILED) return fail(ST_IO, "--watched needs the memory of the parent");
+    *ret = shared;
+    return ST_OK;
+}
+
+/* Waits for the end of the process, by force if a call exceeds the limit: *ret_endless. */
+static int wait_watched(const struct child *c, const struct lab_watched *w, double limit_s,
+                        bool *ret_endless)
+{
+    int state = 0;
+    bool stopped = false;
+    *ret_endless = false;
+    while (waitpid(c->pid, &state, WNOHANG) == 0) {
+        int64_t since = w->since_ns;
+        bool late = since && clock_ms(since, clock_ns()) > 1e3 * limit_s;
+        if (interrupt_noted() && !stopped) child_stop(c);
+        stopped = interrupt_noted();
+        if (late) kill(c->pid, SIGKILL);
+        *ret_endless |= late && !stopped;
+        usleep(1000 * WAIT_MS);
+    }
+    return state;
+}
+
+static enum status run_watched(char **words, const char *name, double limit_s, int fd,
+                               struct lab_watched *w, const char **ret, struct arena *a)
+{
+    struct child child;
+    bool endless;
+    TRY(child_start(&child, words, name, CHILD_TO_STDOUT, fd));
+    int state = wait_watched(&child, w, limit_s, &endless);
+    if (endless)
+        *ret = arena_printf(a, "a later call of it had not ended after %g s (--limit)", limit_s);
+    else if (interrupt_noted())
+        return fail(ST_INTERRUPTED, "stopped while %s was timed", name);
+    else if (WIFSIGNALED(state))
+        *ret = arena_printf(a, "it crashed %s: %s",
+                            w->since_ns ? "in a later call" : "the program after a later call",
+                            strsignal(WTERMSIG(state)));
+    else if (WEXITSTATUS(state) && w->since_ns)
+        *ret = arena_printf(a, "it ended the process with exit code %d in a later call",
+                            WEXITSTATUS(state));
+    else if (WEXITSTATUS(state))
+        return fail(ST_IO, "the process that times %s ended with exit code %d", name,
+                    WEXITSTATUS(state));
+    else if (w->status != ST_OK)
+        return fail(w->status, "%s", w->message);
+    return ST_OK;
+}
+
+enum status lab_watch(char **words, const char *name, double limit_s, const char **ret_left_out,
+                      struct arena *a)
+{
+    char **with = with_word(words, arena_printf(a, "--watched=%d", TURN_FD), a);
+    struct lab_watched *w = NULL;
+    *ret_left_out = NULL;
+    int fd = memfd_create("strobe", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, sizeof *w) != 0) {
+        if (fd >= 0) close(fd);
+        return fail(ST_IO, "no memory to share with the process that times %s", name);
+    }
+    enum status st = lab_watched_open(fd, &w);
+    if (st == ST_OK) {
+        st = run_watched(with, name, limit_s, fd, w, ret_left_out, a);
+        munmap(w, sizeof *w);
+    }
+    close(fd);
     return st;
 }

@@ -72,7 +72,8 @@ static enum status open_one(struct turns *t, int i, bool quiet, struct arena *a)
     memcpy(with, o->of->words, (size_t)words * sizeof *with);
     with[words] = arena_printf(a, "--turns=%d", TURN_FD);
     TRY(turn_open(&o->fd, &end));
-    enum status st = child_start(&o->child, with, o->of->name, quiet, end);
+    enum status st =
+        child_start(&o->child, with, o->of->name, quiet ? CHILD_TO_NOTHING : CHILD_TO_STDERR, end);
     close(end);
     if (st != ST_OK) {
         close(o->fd);

@@ -29,6 +29,7 @@ struct lab_problem {
     int64_t out;            /* elements of the output */
     int64_t columns;        /* of it, if it is a matrix; 0: it is none */
     double bytes, flops;    /* that a solution cannot do without: each input and output once */
+    double scale;           /* of the inputs, which are standard normals times it */
 };
 
 /* One call of a rung: what its kernel gets. On a GPU these are the kernel's arguments, in the order
@@ -101,6 +102,7 @@ struct lab_ladder {
     enum lab_type type;                     /* on a GPU, unless the user gives one; 0: LAB_F32 */
     unsigned types; /* on a GPU; 0: LAB_F32 and LAB_BF16. On a CPU there is only LAB_F32. */
     int64_t odd[LAB_ODD][LAB_SIZES]; /* what is only checked; ends with 0 */
+    double odd_scale[LAB_ODD];       /* of the inputs there; 0: 1 */
     void (*problem)(struct lab_problem *p);
     /* The solution in double precision. Returns what errors are relative to, such as its norm. May
      * end early, with any result, after Ctrl-C (base/interrupt.h). */

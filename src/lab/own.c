@@ -75,6 +75,9 @@ static enum status read_line(struct lab_own *o, const struct keyword *all, const
     if (k->gpu && !gpu)
         return fail(ST_USAGE, "%s:%d: @%s is for kernels of a GPU; leave the line out", o->path,
                     line, k->name);
+    if (k->to && k->to->line)
+        return fail(ST_USAGE, "%s:%d: @%s is already in line %d; leave one of them out", o->path,
+                    line, k->name, k->to->line);
     if (k->to) return read_formulas(o, k, text + bytes, line, gpu, a);
     o->rung.zeroed = true;
     return ST_OK;
@@ -120,6 +123,11 @@ enum status lab_own_read(struct lab_own *o, const struct lab_ladder *l, bool gpu
                                 .own = o,
                                 .idea = "your kernel",
                                 .types = LAB_F32 | LAB_TF32 | LAB_BF16};
+    if (!strstr(text, l->name))
+        return fail(ST_USAGE,
+                    "%s has no function %s; strobe lab %s --template --device=%s prints a file "
+                    "that has one",
+                    path, l->name, l->name, gpu ? "cuda" : "cpu");
     return read_lines(o, gpu, a);
 }
 
@@ -134,8 +142,9 @@ static enum status value_of(const struct lab_own *o, const struct lab_own_line *
     enum status st = formula_integer(&l->of[i], values, ret);
     if (st != ST_OK) return fail_in(st, "line %d: @%s", l->line, name);
     if (*ret >= least && *ret <= most) return ST_OK;
-    return fail(ST_USAGE, "line %d: @%s is %lld for this size, and must be %lld to %lld", l->line,
-                name, (long long)*ret, (long long)least, (long long)most);
+    return fail(ST_USAGE, "line %d: @%s is %lld for this size, and must be %lld to %lld%s", l->line,
+                name, (long long)*ret, (long long)least, (long long)most,
+                *ret == 0 ? "; / rounds down: (n + 255) / 256 rounds up" : "");
 }
 
 enum status lab_own_shape(const struct lab_own *o, const struct lab_problem *p,

@@ -31,7 +31,9 @@ struct lab_own {
     const char *path, *text;
     int64_t bytes;
     struct lab_own_line blocks, threads, shared, scratch;
-    lab_fn run;    /* of a CPU, from lab_own_load on */
+    lab_fn run; /* of a CPU, from lab_own_load on */
+    volatile int64_t
+        *since_ns; /* of a CPU: set to the time while a call runs, then to 0; or NULL */
     void *library; /* private to own_library.c */
     struct lab_rung rung;
 };

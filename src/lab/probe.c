@@ -49,7 +49,14 @@ static enum status probe_size(struct probing *p, const int64_t n[LAB_SIZES], boo
     const char *what = lab_size_text(p->o->ladder, n, &p->arena), *where;
     struct lab_problem problem;
     *ret_found = false;
+    struct kernel_shape shape;
     lab_problem_of(&p->bench, n, &problem);
+    if (p->o->device.backend->texts && lab_shape(p->o->own, &problem, &shape) != ST_OK) {
+        *ret_found = true;
+        int bytes = (int)strcspn(fail_message(), "\n");
+        return say(p, PROBE_FINDS,
+                   arena_printf(&p->arena, "at %s: %.*s", what, bytes, fail_message()));
+    }
     if (lab_rung_refuses(&p->bench, 0, &problem, &p->arena)) return ST_OK; /* the table says it */
     enum status st = lab_trial_open(&t, &p->bench, n, 0);
     if (st == ST_OK) st = say(p, PROBE_LAUNCHES, what);

@@ -249,7 +249,9 @@ static void find_ceiling(struct running *r)
         ret->ceiling_ms = x->time.whole.median;
     }
     if (!ret->copy) return;
-    if (m) rate = ret->cold ? machine_copy_large(m)->moved : machine_copy_rate(m, bytes);
+    /* Tensors that a cache may have or not have are like no copy of the record. */
+    if (m && ret->cold) rate = machine_copy_large(m)->moved;
+    if (m && r->o->warm) rate = machine_copy_rate(m, bytes);
     ret->ceiling = ret->copy;
     ret->ceiling_ms = ret->copy_time.whole.median;
     if (!(rate > 0) || bytes / rate * 1e3 >= ret->ceiling_ms) return;
@@ -274,8 +276,8 @@ static const char *with_no_gain(const struct running *r, const struct lab_result
 {
     const struct lab_rung *rung = x->rung;
     const struct verdict *v = &x->previous.verdict;
-    bool gains = v->kind == VERDICT_NONE || v->kind == VERDICT_FASTER || v->speed > VERDICT_LEAST;
-    if (gains || !rung->no_gain || !is_next(r, x)) return s;
+    bool slower = v->kind == VERDICT_SAME || v->kind == VERDICT_SLOWER;
+    if (!slower || !rung->no_gain || !is_next(r, x)) return s;
     if (rung->no_gain_at && !rung->no_gain_at(&r->ret->problem)) return s;
     return arena_printf(r->arena, "%s. Not faster than the rung above: %s", s, rung->no_gain);
 }

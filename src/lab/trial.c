@@ -1,5 +1,6 @@
 #include "lab/trial.h"
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/rng.h"
 #include "base/str.h"
@@ -49,7 +50,10 @@ static const char *shape_refused(const struct lab_bench *b, const struct lab_run
 {
     enum { MOST = 65535 }; /* of the second dimension of every GPU's grid */
     struct kernel_shape shape;
-    if (lab_shape(r, p, &shape) != ST_OK) return arena_strdup(a, fail_message());
+    if (lab_shape(r, p, &shape) != ST_OK) { /* without the formula and its caret */
+        int bytes = (int)strcspn(fail_message(), "\n");
+        return arena_printf(a, "%.*s", bytes, fail_message());
+    }
     if (b->target.shared_bytes && shape.shared_bytes > b->target.shared_bytes)
         return arena_printf(a, "needs %lld KiB of shared memory in a block",
                             (long long)ceil_div(shape.shared_bytes, 1024));
@@ -194,9 +198,15 @@ void lab_bench_close(struct lab_bench *b)
 void lab_problem_of(const struct lab_bench *b, const int64_t n[LAB_SIZES], struct lab_problem *ret)
 {
     enum dtype dtype = b->type == LAB_BF16 ? DT_BF16 : DT_F32;
-    *ret = (struct lab_problem){
-        .type = b->type, .processors = b->processors, .dtype = dtype, .out_dtype = dtype};
+    *ret = (struct lab_problem){.type = b->type,
+                                .processors = b->processors,
+                                .dtype = dtype,
+                                .out_dtype = dtype,
+                                .scale = 1};
     memcpy(ret->n, n, sizeof ret->n);
+    for (int k = 0; k < LAB_ODD && b->ladder->odd[k][0]; k++)
+        if (b->ladder->odd_scale[k] && !memcmp(n, b->ladder->odd[k], sizeof ret->n))
+            ret->scale = b->ladder->odd_scale[k];
     b->ladder->problem(ret);
 }
 
@@ -224,6 +234,7 @@ static enum status make_input(const struct lab_trial *t, int input, void **ret, 
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < n; i += BLOCK)
         rng_normals(1, RNG_TEST, (uint32_t)input, (uint64_t)i, min_i64(BLOCK, n - i), x + i);
+    for (int64_t i = 0; i < n && t->problem.scale != 1; i++) x[i] *= (float)t->problem.scale;
     *ret = arena_alloc(a, n * dtype_size(dtype));
     *ret_exact = ARENA_NEW(a, double, n);
     enum status st = reference_convert(*ret, dtype, x, DT_F32, n);
@@ -413,7 +424,10 @@ enum status lab_trial_start(const struct lab_trial *t, int rung, int set)
         TRY(b->device.backend->memory.fill(b->context, c.out, 0, out_bytes(&t->problem)));
     if (t->row[rung]) return run_row(t, rung, &c);
     if (b->device.backend->texts) return launch(t, rung, &c);
+    volatile int64_t *since = b->rung[rung].own ? b->rung[rung].own->since_ns : NULL;
+    if (since) *since = clock_ns();
     lab_function (&b->rung[rung])(&c);
+    if (since) *since = 0;
     return ST_OK;
 }
 

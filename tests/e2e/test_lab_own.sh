@@ -37,6 +37,12 @@ c 'for (int64_t i = 0; i < (n + 7) / 8 * 8; i++) to[i] = from[i];' >beyond.c
 c 'for (int64_t i = 0; i < n; i++) to[i * 1000000007] = from[i];' >wild.c
 c 'for (volatile int i = 0; n > 100; i = 0) to[0] = from[0];' >endless.c
 c 'for (int64_t i = 0; i < n; i++) to[i] = from[i]' >broken.c
+later='static int calls; if (++calls > 30)'
+c "$later *(volatile int *)8 = 0; for (int64_t i = 0; i < n; i++) to[i] = from[i];" >late_crash.c
+c "$later for (volatile int i = 0;; i = 0) to[0] = 1;
+for (int64_t i = 0; i < n; i++) to[i] = from[i];" >late_endless.c
+sed 's/void copy/void other/' right.c | sed '/^\/\//d' >other.c
+(cat right.c && echo '// @scratch 4 * n' && echo '// @scratch 8 * n') >twice.c
 own 0 'right.c .*your kernel' right.c
 own 1 'edge.c: wrong at .*all in elements from .* on: is the last tile guarded?' edge.c
 own 1 'beyond.c: at n 1: it wrote element 1 of the output, which ends with element 0' beyond.c
@@ -44,7 +50,17 @@ own 1 'wild.c: at n 31: it ' wild.c
 own 1 'endless.c: at n 4099: it had not ended after 2 s (--limit)' endless.c --limit=2
 own 1 "broken.c does not compile; cc's message is above" broken.c
 own 1 'broken.c:5:.*error' broken.c
+own 1 'late_crash.c: it .* in a later call' late_crash.c --samples=99
+grep -q "^floats  .*[0-9]" out || fail "no time for floats: $(cat out)"
+own 1 'late_endless.c: a later call of it had not ended after 1 s' late_endless.c --samples=99 \
+    --limit=1
+own 2 'other.c has no function copy; strobe lab copy --template --device=cpu prints' other.c
+own 2 'twice.c:[0-9]*: @scratch is already in line' twice.c
 for k in edge beyond wild endless; do keeps $k.c floats; done
+# Its inputs make e^x overflow: a softmax that does not subtract the largest x is wrong.
+$STROBE lab softmax --device=cpu --template | sed 's/ - most//g' >overflows.c
+shows 1 'overflows.c: wrong at rows .*NaN' $STROBE lab softmax --kernel=overflows.c \
+    --rungs=online --size=20x30 --samples=1
 ls "${TMPDIR:-/tmp}" | grep '^strobe-......$' && fail "the compiler's folder is still there"
 own 2 '--registers, --shared and --blocks limit kernels of a GPU' right.c --blocks=1
 own 1 'nothere.c' nothere.c
@@ -53,7 +69,8 @@ shows 2 '--watch needs --kernel=FILE' $STROBE lab copy --device=cpu --watch
 
 # --watch: again when the file changes, and after an error
 cp edge.c watched.c
-$STROBE lab copy --kernel=watched.c --rungs=floats --size=5000 --samples=1 --watch >watch.txt 2>&1 &
+$STROBE lab copy --kernel=watched.c --rungs=floats --size=5000 --samples=1 --watch --limit=90 \
+    >watch.txt 2>&1 &
 watch=$!
 # saw N TEXT: waits until TEXT is there N times
 saw() {
@@ -86,6 +103,7 @@ cu 'if (i < n) to[i * 100000007] = from[i];' >wild.cu
 cu 'while (n > 100 && *(volatile ELEMENT *)to != 77) to[0] = from[0];' >endless.cu
 cu 'if (i < n) to[i] = from[i]' >broken.cu
 cu '' | sed 's/void copy/void other/' >other.cu
+cu 'if (i < n) to[i] = from[i];' | sed 's/(n + 255) . 256/n \/ 256/' >few.cu
 # template LADDER SIZE RUNG WORD...; NVRTC compiles those of all ladders in test_cuda_texts
 template() {
     ladder=$1 size=$2 rung=$3
@@ -105,7 +123,8 @@ own 1 'wild.cu: at n 31: .*illegal memory access' wild.cu $few
 own 1 'endless.cu: at n .*: it had not ended after 2 s (--limit)' endless.cu $few --limit=2
 own 1 'broken.cu does not compile; the compiler.s message is above' broken.cu $few
 own 1 'broken.cu:7:.*error' broken.cu $few
-own 1 'other.cu has no kernel copy' other.cu $few
+own 2 'other.cu has no function copy' other.cu $few
+own 1 'few.cu: at n 1: line 2: @blocks is 0 for this size, .*(n + 255) / 256 rounds up' few.cu $few
 for k in edge beyond wild endless; do keeps $k.cu coalesced; done
 own 1 'no rung can run: uses 256 threads .*, and --threads allows 128; .* or other limits' copy.cu \
     --threads=128

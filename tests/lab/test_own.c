@@ -40,6 +40,7 @@ static const char *written(const char *ending, const char *text)
 
 static enum status read_own(struct lab_own *o, const char *name, bool gpu, const char *text)
 {
+    text = arena_printf(&arena, "%s\n/* the function %s */\n", text, name);
     const char *path = written(gpu ? ".cu" : ".c", text);
     enum status st = lab_own_read(o, ladder(name), gpu, path, &arena);
     unlink(path);
@@ -221,7 +222,7 @@ static void test_what_does_not_compile(void **state)
 {
     (void)state;
     struct lab_own o;
-    const char *path = written(".c", "void other(void) {}\n");
+    const char *path = written(".c", "void other(void) {} /* no copy */\n");
     int kept = dup(STDERR_FILENO); /* cc's message */
     assert_non_null(freopen("/dev/null", "w", stderr));
     assert_int_equal(lab_own_read(&o, ladder("copy"), false, path, &arena), ST_OK);

@@ -9,7 +9,6 @@ static void problem(struct lab_problem *p)
     p->out = 1;
     p->out_dtype = DT_F32;
     p->bytes = (double)p->n[0] * (double)dtype_size(p->dtype) + 4;
-    p->flops = (double)p->n[0];
 }
 
 /* Errors are relative to the sum of the magnitudes: numbers of both signs may add up to almost
