@@ -29,7 +29,7 @@ struct lab_problem {
     int64_t out;            /* elements of the output */
     int64_t columns;        /* of it, if it is a matrix; 0: it is none */
     double bytes, flops;    /* that a solution cannot do without: each input and output once */
-    double scale;           /* of the inputs, which are standard normals times it */
+    double scale, offset;   /* of the first input: standard normals times scale, plus offset */
 };
 
 /* One call of a rung: what its kernel gets. On a GPU these are the kernel's arguments, in the order
@@ -101,8 +101,8 @@ struct lab_ladder {
     int64_t gpu[LAB_SIZES], cpu[LAB_SIZES]; /* what is timed unless the user gives a size */
     enum lab_type type;                     /* on a GPU, unless the user gives one; 0: LAB_F32 */
     unsigned types; /* on a GPU; 0: LAB_F32 and LAB_BF16. On a CPU there is only LAB_F32. */
-    int64_t odd[LAB_ODD][LAB_SIZES]; /* what is only checked; ends with 0 */
-    double odd_scale[LAB_ODD];       /* of the inputs there; 0: 1 */
+    int64_t odd[LAB_ODD][LAB_SIZES];                /* what is only checked; ends with 0 */
+    double odd_scale[LAB_ODD], odd_offset[LAB_ODD]; /* of the first input there; scale 0: 1 */
     void (*problem)(struct lab_problem *p);
     /* The solution in double precision. Returns what errors are relative to, such as its norm. May
      * end early, with any result, after Ctrl-C (base/interrupt.h). */

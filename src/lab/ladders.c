@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct lab_ladder *const ladders[] = {
-    &lab_copy, &lab_transpose, &lab_elu, &lab_reduce, &lab_softmax, &lab_divergence, &lab_matmul};
+static const struct lab_ladder *const ladders[] = {&lab_copy,       &lab_transpose, &lab_elu,
+                                                   &lab_reduce,     &lab_softmax,   &lab_layernorm,
+                                                   &lab_divergence, &lab_matmul};
 
 const struct lab_ladder *lab_ladder_at(int i)
 {

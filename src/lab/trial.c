@@ -205,8 +205,10 @@ void lab_problem_of(const struct lab_bench *b, const int64_t n[LAB_SIZES], struc
                                 .scale = 1};
     memcpy(ret->n, n, sizeof ret->n);
     for (int k = 0; k < LAB_ODD && b->ladder->odd[k][0]; k++)
-        if (b->ladder->odd_scale[k] && !memcmp(n, b->ladder->odd[k], sizeof ret->n))
-            ret->scale = b->ladder->odd_scale[k];
+        if (!memcmp(n, b->ladder->odd[k], sizeof ret->n)) {
+            ret->scale = b->ladder->odd_scale[k] != 0 ? b->ladder->odd_scale[k] : 1;
+            ret->offset = b->ladder->odd_offset[k];
+        }
     b->ladder->problem(ret);
 }
 
@@ -234,7 +236,9 @@ static enum status make_input(const struct lab_trial *t, int input, void **ret, 
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < n; i += BLOCK)
         rng_normals(1, RNG_TEST, (uint32_t)input, (uint64_t)i, min_i64(BLOCK, n - i), x + i);
-    for (int64_t i = 0; i < n && t->problem.scale != 1; i++) x[i] *= (float)t->problem.scale;
+    const struct lab_problem *p = &t->problem;
+    bool plain = input > 0 || (p->scale == 1 && p->offset == 0);
+    for (int64_t i = 0; i < n && !plain; i++) x[i] = (float)(x[i] * p->scale + p->offset);
     *ret = arena_alloc(a, n * dtype_size(dtype));
     *ret_exact = ARENA_NEW(a, double, n);
     enum status st = reference_convert(*ret, dtype, x, DT_F32, n);

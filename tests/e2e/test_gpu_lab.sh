@@ -21,6 +21,7 @@ size() {
     elu) echo 9001 ;;
     reduce) echo 9001 ;;
     softmax) echo 7x1030 ;;
+    layernorm) echo 7x1030 ;;
     divergence) echo 5003 ;;
     matmul) echo 72x136x40 ;;
     *) fail "no size for $1" ;;

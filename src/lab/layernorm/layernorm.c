@@ -1,0 +1,135 @@
+/* The ladder `layernorm`: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias, the mean and the
+ * variance of each row of x. The second input has the weights and then the biases. */
+#include "lab/ladders.h"
+
+#include <math.h>
+
+static const double EPSILON = 1e-5;
+
+static void problem(struct lab_problem *p)
+{
+    p->in[0] = p->out = p->n[0] * p->n[1];
+    p->in[1] = 2 * p->n[1];
+    p->bytes = (double)(2 * p->out + p->in[1]) * (double)dtype_size(p->dtype);
+}
+
+static double reference(const struct lab_problem *p, const double *const *in, double *out)
+{
+    int64_t columns = p->n[1];
+    const double *weight = in[1], *bias = in[1] + columns;
+    double all = 0;
+    for (int64_t r = 0; r < p->n[0]; r++) {
+        const double *x = in[0] + r * columns;
+        double *y = out + r * columns, mean = 0, squares = 0;
+        for (int64_t i = 0; i < columns; i++) mean += x[i] / (double)columns;
+        for (int64_t i = 0; i < columns; i++) squares += (x[i] - mean) * (x[i] - mean);
+        double factor = 1 / sqrt(squares / (double)columns + EPSILON);
+        for (int64_t i = 0; i < columns; i++) {
+            y[i] = (x[i] - mean) * factor * weight[i] + bias[i];
+            all += y[i] * y[i];
+        }
+    }
+    return sqrt(all);
+}
+
+/* A bf16 is off by up to 2^-9 from rounding. A mean in float is off by some units of 2^-24 of the
+ * largest x, which is an error beside deviations of about 1; a sum that one thread adds in order
+ * has rounding errors that grow like its square root. The mean of squares minus the square of the
+ * mean would be off by the square of the offset. */
+static double tolerance(const struct lab_problem *p)
+{
+    double of_float = (5e-7 + 6e-8 * sqrt((double)p->n[1])) * (1 + fabs(p->offset));
+    return p->dtype == DT_BF16 ? 3e-3 + of_float : of_float;
+}
+
+enum { THREADS = 256, THREADS_OF_ROWS = 128 };
+
+static void rows(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    *ret = (struct kernel_shape){{(unsigned)p->n[0], 1, 1}, {THREADS, 1, 1}, 0};
+}
+
+static void threads(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    unsigned blocks = (unsigned)ceil_div(p->n[0], THREADS_OF_ROWS);
+    *ret = (struct kernel_shape){{blocks, 1, 1}, {THREADS_OF_ROWS, 1, 1}, 0};
+}
+
+static void warps(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    enum { WARPS = THREADS / 32 };
+    *ret = (struct kernel_shape){{(unsigned)ceil_div(p->n[0], WARPS), 1, 1}, {THREADS, 1, 1}, 0};
+}
+
+/* Whole warps whose threads hold 32 bytes of the row each. */
+static void rows_in_registers(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    rows(p, ret);
+    ret->block[0] = (unsigned)round_up(ceil_div(p->n[1] * dtype_size(p->dtype), 32), 32);
+}
+static const char *too_long(const struct lab_problem *p)
+{
+    return p->n[1] * dtype_size(p->dtype) > 32 * 1024
+               ? "a row of more than 32 KiB does not fit into the registers of one block"
+               : NULL;
+}
+
+#define LOADS "loads of one element, for which the threads of a block wait in each pass"
+
+static const struct lab_rung gpu[] = {
+    {"thread", "layernorm/gpu/01_thread.cu", .shape = threads,
+     .bound = "sectors of which a load uses one element, and few threads"},
+    {"block", "layernorm/gpu/02_block.cu", .shape = rows, .bound = LOADS},
+    {"one pass", "layernorm/gpu/03_one_pass.cu", .shape = rows,
+     .bound = "a division for each element, which waits for the one before",
+     .no_gain = "the pass that it saves is over L1, and divisions cost more"},
+    {"warp", "layernorm/gpu/04_warp.cu", .shape = warps, .bound = LOADS,
+     .no_gain = "rows are long enough for a block, whose barriers cost little beside its loads"},
+    {"registers", "layernorm/gpu/05_registers.cu", .shape = rows_in_registers, .refuses = too_long,
+     .bound = "latency: no block loads while it computes its sums"},
+    {0},
+};
+
+static double read_first(const struct lab_problem *p)
+{
+    return 1.5 * p->bytes;
+}
+
+#define ADDITIONS "additions that wait for each other, one float at a time"
+
+LAB_CPU_DECLARE(layernorm_three_passes);
+LAB_CPU_DECLARE(layernorm_one_pass);
+LAB_CPU_DECLARE(layernorm_vectors);
+LAB_CPU_DECLARE(layernorm_streaming);
+LAB_CPU_DECLARE(layernorm_threads);
+static const struct lab_rung cpu[] = {
+    {"three passes", "layernorm/cpu/01_three_passes.c", .run = LAB_CPU(layernorm_three_passes),
+     .moved = read_first, .bound = ADDITIONS},
+    {"one pass", "layernorm/cpu/02_one_pass.c", .run = LAB_CPU(layernorm_one_pass),
+     .moved = read_first, .bound = "a division for each element, which waits for the one before",
+     .no_gain = "the pass that it saves is over L1, and divisions cost more"},
+    {"vectors", "layernorm/cpu/03_vectors.c", .run = LAB_CPU(layernorm_vectors),
+     .moved = read_first, .bound = "the memory that one core can keep busy"},
+    {"streaming", "layernorm/cpu/04_streaming.c", .run = LAB_CPU(layernorm_streaming),
+     .bound = "the memory that one core can keep busy",
+     .no_gain = "one core waits for its loads, and streamed stores do not shorten that"},
+    {"threads", "layernorm/cpu/05_threads.c", .run = LAB_CPU(layernorm_threads),
+     .bound = "what other cores and programs take of the memory",
+     .no_gain = "one core was enough for the memory of this machine"},
+    {0},
+};
+
+const struct lab_ladder lab_layernorm = {
+    .name = "layernorm",
+    .question = "How often must a row be read, if its mean is needed before its variance?",
+    .sizes = {"rows", "columns"},
+    .gpu = {32768, 1024},
+    .cpu = {8192, 768},
+    .odd = {{1, 1}, {3, 70}, {65, 33}, {7, 1025}, {5, 4099}, {3, 9001}, {2, 1032}},
+    .odd_offset = {[1] = 100, [3] = 100, [6] = 100}, /* beside deviations of 1 */
+    .problem = problem,
+    .reference = reference,
+    .tolerance = tolerance,
+    .of_gpu = gpu,
+    .of_cpu = cpu,
+};
