@@ -4,7 +4,7 @@
 
 #include "lab/cpu.h"
 
-/* The mean of x, and 1 / its standard deviation: four vectors of sums do not wait for each other. */
+/* The mean of x, and 1 / its deviation: four vectors of sums do not wait for each other. */
 INLINE float mean_of(const float *x, int64_t n, float *ret_factor)
 {
     vf sum[4] = {{0}}, squares[4] = {{0}};

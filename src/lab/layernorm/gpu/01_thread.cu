@@ -1,7 +1,7 @@
 /* 01_thread.cu - one thread per row, which it reads three times.
  *
- * The loop as one would write it for a CPU: the mean, then the mean square of what is left, then the
- * result. The lanes of a warp read different rows, so each of their loads takes 4 bytes from 32
+ * The loop as one would write it for a CPU: the mean, then the mean square of what is left, then
+ * the result. The lanes of a warp read different rows, so each of their loads takes 4 bytes from 32
  * sectors that lie a row apart: an access of a warp moves 1 KiB for 128 bytes of use, unless L1
  * keeps the sectors until the next elements are needed. And there are only as many threads as
  * rows. */

@@ -1,12 +1,12 @@
-/* 03_one_pass.cu - mean and variance in one pass, by combining parts (Chan, Golub and LeVeque 1979).
+/* 03_one_pass.cu - mean and variance in one pass, by combining parts.
  *
  * The mean of the squares minus the square of the mean needs one pass as well, but if the mean is
  * large beside the deviations, it subtracts two nearly equal numbers and leaves their rounding
  * errors. Instead each thread keeps the number, the mean and the sum of squared deviations of what
- * it has seen (Welford 1962), and parts a and b are combined by
+ * it has seen (Welford 1962), and parts a and b are combined (Chan, Golub and LeVeque 1979) by
  *     mean = mean_a + d n_b / n,  squares = squares_a + squares_b + d^2 n_a n_b / n,
- * d = mean_b - mean_a, n = n_a + n_b. It reads the row twice instead of three times, and pays with a
- * division for each element. */
+ * d = mean_b - mean_a, n = n_a + n_b. It reads the row twice instead of three times, and pays with
+ * a division for each element. */
 #include "rows.cuh"
 
 struct part {
