@@ -2,9 +2,9 @@
  *
  * Each thread loads 16 or 32 bytes of the row once and keeps them for both sums and the result, so
  * the variance needs no trick: the deviations from the mean are at hand. A block has as many
- * threads as the row needs, at most 1024. Elements beyond the row count as the mean: their deviation is 0.
- * Weight and bias come from L1 or L2: all rows use the same. If a row is not a multiple of 16 bytes
- * long, rows begin anywhere: each access takes one element, and each pass reads the row again. */
+ * threads as the row needs, at most 1024. Weight and bias come from L1 or L2: all rows use the
+ * same. If a row is not a multiple of 16 bytes long, rows begin anywhere: each access takes one
+ * element, and each pass reads the row again. */
 #include "rows.cuh"
 
 constexpr int EACH = 16 / sizeof(ELEMENT), HELD = 2;
