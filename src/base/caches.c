@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool peek(const char *root, int index, const char *name, char text[256])
 {
@@ -54,4 +55,13 @@ int caches_read(const char *root, struct cache_fact ret[CACHES_MOST])
         ret[at] = c;
     }
     return n;
+}
+
+int64_t caches_last(void)
+{
+    struct cache_fact c[CACHES_MOST];
+    int n = caches_read("/sys/devices/system/cpu", c);
+    long processors = sysconf(_SC_NPROCESSORS_ONLN), reported = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (n && processors > 0) return c[n - 1].bytes * ceil_div(processors, c[n - 1].sharing);
+    return reported > 0 ? reported : 0; /* in virtual machines often that of the host */
 }

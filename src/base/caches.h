@@ -16,5 +16,7 @@ struct cache_fact {
  * at most CACHES_MOST. `root` is /sys/devices/system/cpu. 0: the system reports none, as in some
  * virtual machines. In a virtual machine the sizes are those that its host chose to show. */
 int caches_read(const char *root, struct cache_fact ret[CACHES_MOST]);
+/* Bytes of all last-level caches of this machine together; 0: unknown. */
+int64_t caches_last(void);
 
 #endif

@@ -3,6 +3,7 @@
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/matmul/onednn_isa.h"
 #include "backend/sample.h"
+#include "base/caches.h"
 #include "base/clock.h"
 #include "base/free_memory.h"
 #include "base/heap.h"
@@ -117,11 +118,11 @@ static int cpu_device_count(void)
 
 static enum status cpu_describe(int device, struct device_facts *ret)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    long pages = sysconf(_SC_PHYS_PAGES);
     *ret = (struct device_facts){.processors = (int)sysconf(_SC_NPROCESSORS_ONLN)};
     if (device > 0) return fail_number(device);
     ret->bytes = pages > 0 ? pages * sysconf(_SC_PAGESIZE) : 0;
-    ret->cache_bytes = cache > 0 ? cache : 0;
+    ret->cache_bytes = caches_last();
     return ST_OK;
 }
 
