@@ -12,8 +12,8 @@
     X(COLUMN_SIZE, "size", "size", "of the problem, as --size takes it", false) \
     X(COLUMN_BYTES, "useful_bytes", "useful bytes", "each input and output once", true) \
     X(COLUMN_IDEA, "idea", "idea", "what it adds", false) \
-    X(COLUMN_MS, "ms_median", "µs", "median time of a call", true) \
-    X(COLUMN_STD, "ms_std", "std", "standard deviation of the samples", true) \
+    X(COLUMN_MS, "ms_median", "µs", "median time of a call; ms in CSV and JSON", true) \
+    X(COLUMN_STD, "ms_std", "std", "standard deviation of the samples; likewise", true) \
     X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
     X(COLUMN_RATE, "gb_per_s", "GB/s", "useful bytes per second: each input and output once", true) \
     X(COLUMN_FLOPS, "gflop_per_s", "GFLOP/s", "useful FLOPs per second", true) \
