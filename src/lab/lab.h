@@ -12,7 +12,7 @@
 #include "backend/kernel.h"
 #include "base/isa.h"
 
-enum { LAB_INPUTS = 2, LAB_SIZES = 3, LAB_RUNGS = 28, LAB_ODD = 8, LAB_MAPS = 3 };
+enum { LAB_INPUTS = 2, LAB_SIZES = 3, LAB_RUNGS = 28, LAB_ODD = 8, LAB_MAPS = 3, LAB_STAGES = 2 };
 
 /* The types of a ladder's elements, one bit each. With LAB_TF32 inputs are floats, which the tensor
  * cores may round to TF32, and the kernel is compiled with TF32 = 1. */
@@ -52,11 +52,17 @@ struct lab_map {
     struct kernel_map map;
 };
 
+/* Of a GPU: another kernel of the file of a rung, and its blocks and threads for a problem. */
+struct lab_stage {
+    const char *entry; /* NULL: there is none */
+    void (*shape)(const struct lab_problem *p, struct kernel_shape *ret);
+};
+
 struct lab_rung {
     const char *name; /* "vectorized" */
     const char *file; /* below src/lab: "copy/gpu/03_vectorized.cu"; NULL: see `variant` */
     /* Not a file, but the row of that name of the backend's table for the ladder's operator, such
-     * as that of a library. */
+     * as that of a library; "*": the first that fits, which training uses. */
     const char *variant;
     const struct lab_own *own; /* not a file of Strobe's, but the user's (lab/own.h); NULL: ours */
     const char *idea;          /* what the table says of it; NULL: what its file says (lab_idea) */
@@ -72,10 +78,9 @@ struct lab_rung {
     int (*maps)(const struct lab_problem *p, struct lab_map *ret);
     /* Bytes of scratch; `threads` of a CPU. NULL: none. */
     int64_t (*scratch)(const struct lab_problem *p, int threads);
-    /* Of a GPU: another kernel of the same file, launched before, with the same arguments after the
-     * tensor maps, unless its shape has no blocks. NULL: none. */
-    const char *before;
-    void (*before_shape)(const struct lab_problem *p, struct kernel_shape *ret);
+    /* Of a GPU: kernels that are launched before, in this order, with the same arguments after the
+     * tensor maps, unless their shape has no blocks. */
+    struct lab_stage before[LAB_STAGES];
     /* Of a CPU: the version for each instruction set that has one of its own. */
     lab_fn run[ISA_COUNT];
     bool zeroed; /* the output is set to zero before each call, as part of it */

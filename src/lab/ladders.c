@@ -8,7 +8,7 @@
 
 static const struct lab_ladder *const ladders[] = {&lab_copy,       &lab_transpose, &lab_elu,
                                                    &lab_reduce,     &lab_softmax,   &lab_layernorm,
-                                                   &lab_divergence, &lab_matmul};
+                                                   &lab_divergence, &lab_matmul,    &lab_attention};
 
 const struct lab_ladder *lab_ladder_at(int i)
 {

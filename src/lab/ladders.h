@@ -5,7 +5,7 @@
 #include "lab/lab.h"
 
 extern const struct lab_ladder lab_copy, lab_transpose, lab_elu, lab_reduce, lab_softmax,
-    lab_layernorm, lab_divergence, lab_matmul;
+    lab_layernorm, lab_divergence, lab_matmul, lab_attention;
 
 /* The rungs of matmul, a list for each kind of device. */
 extern const struct lab_rung lab_matmul_gpu[], lab_matmul_cpu[];

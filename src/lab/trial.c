@@ -41,7 +41,8 @@ static const struct kernel *row_of(const struct lab_bench *b, int rung, enum op 
 {
     const struct kernel *k = NULL;
     for (int n = 0; (k = b->device.backend->kernels.find((int)op, c, n)); n++)
-        if (!strcmp(k->variant, b->rung[rung].variant)) break;
+        if (!strcmp(b->rung[rung].variant, "*") || !strcmp(k->variant, b->rung[rung].variant))
+            break;
     return k;
 }
 
@@ -98,9 +99,11 @@ static enum status add_kernels(struct lab_bench *b)
         if (b->rung[i].variant || lab_bench_refuses(b, i, &a)) continue;
         struct kernel_text text = text_of(b, i, &a);
         st = backend->texts->add(b->context, &text, &b->kernel[i]);
-        if (st != ST_OK || !b->rung[i].before) continue;
-        text.entry = b->rung[i].before;
-        st = backend->texts->add(b->context, &text, &b->before[i]);
+        const struct lab_stage *before = b->rung[i].before;
+        for (int k = 0; k < LAB_STAGES && before[k].entry && st == ST_OK; k++) {
+            text.entry = before[k].entry;
+            st = backend->texts->add(b->context, &text, &b->before[i][k]);
+        }
     }
     arena_release(&a);
     return st;
@@ -187,7 +190,8 @@ void lab_bench_close(struct lab_bench *b)
     const struct backend *backend = b->device.backend;
     for (int i = 0; i < b->rungs; i++) {
         if (b->kernel[i]) backend->texts->free(b->context, b->kernel[i]);
-        if (b->before[i]) backend->texts->free(b->context, b->before[i]);
+        for (int k = 0; k < LAB_STAGES; k++)
+            if (b->before[i][k]) backend->texts->free(b->context, b->before[i][k]);
     }
     if (b->context) backend->close(b->context);
     b->context = NULL;
@@ -337,6 +341,7 @@ static enum status prepare(struct lab_trial *t)
             describe(b, &t->problem, &t->attr, &c, &op);
             tune(t, op, &c);
             c.tuning = &t->tuning;
+            if (c.n_out > 1) TRY(alloc_tensor(t, type_bytes(&c.out_type[1]), POISON, &t->second));
         }
         TRY(prepare_row(t, i, op, &c, &bytes));
     }
@@ -366,6 +371,7 @@ void lab_trial_close(struct lab_trial *t)
     for (int i = 0; i < b->rungs; i++)
         if (t->row[i] && t->row[i]->release) t->row[i]->release(t->call[i]);
     free_tensor(t, t->scratch);
+    free_tensor(t, t->second);
     arena_release(&t->arena);
 }
 
@@ -398,10 +404,10 @@ static enum status launch(const struct lab_trial *t, int rung, struct lab_call *
     for (int i = 0; i < LAB_INPUTS && t->problem.in[i]; i++) argument[n++] = &c->in[i];
     for (int i = 0; i < LAB_SIZES && b->ladder->sizes[i]; i++) argument[n++] = &c->n[i];
     if (r->scratch || (r->own && r->own->scratch.n)) argument[n++] = &c->scratch;
-    if (r->before) {
-        r->before_shape(&t->problem, &shape);
+    for (int k = 0; k < LAB_STAGES && r->before[k].entry; k++) {
+        r->before[k].shape(&t->problem, &shape);
         if (shape.grid[0] > 0)
-            TRY(b->device.backend->texts->launch(b->context, b->before[rung], &shape,
+            TRY(b->device.backend->texts->launch(b->context, b->before[rung][k], &shape,
                                                  argument + maps));
     }
     TRY(lab_shape(r, &t->problem, &shape));
@@ -413,6 +419,7 @@ static enum status run_row(const struct lab_trial *t, int rung, const struct lab
     struct kernel_call call = *t->call[rung];
     for (int i = 0; i < LAB_INPUTS && t->problem.in[i]; i++) call.in[i] = (void *)c->in[i];
     call.out[0] = c->out;
+    call.out[1] = t->second;
     call.scratch = c->scratch;
     return t->row[rung]->run(&call);
 }

@@ -19,7 +19,7 @@ struct lab_bench {
     struct lab_rung rung[LAB_RUNGS]; /* those of its type */
     int rungs;
     void *context;
-    void *kernel[LAB_RUNGS], *before[LAB_RUNGS]; /* of a GPU */
+    void *kernel[LAB_RUNGS], *before[LAB_RUNGS][LAB_STAGES]; /* of a GPU */
     enum lab_type type;
     struct target target;
     int processors; /* multiprocessors of a GPU */
@@ -49,6 +49,7 @@ struct lab_trial {
     bool probe;                    /* for lab_trial_probe */
     const void *given[LAB_INPUTS]; /* of a probe: the inputs' content */
     void *scratch;                 /* of all rungs in turn */
+    void *second;                  /* where rows of the backend put another output; or NULL */
     int64_t scratch_bytes;
     /* Of rungs that are rows of the backend: the row and its prepared call; NULL: not prepared. */
     const struct kernel *row[LAB_RUNGS];

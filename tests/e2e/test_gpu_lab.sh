@@ -24,6 +24,7 @@ size() {
     layernorm) echo 7x1030 ;;
     divergence) echo 5003 ;;
     matmul) echo 72x136x40 ;;
+    attention) echo 1x2x72 ;;
     *) fail "no size for $1" ;;
     esac
 }

@@ -1,0 +1,227 @@
+/* The ladder `attention`: causal attention, forward, with heads of 64 elements. The input is packed
+ * as Strobe's operator takes it, (batch, tokens, 3, heads, 64); the output is (batch, tokens, heads,
+ * 64). */
+#include "lab/ladders.h"
+
+#include "base/heap.h"
+#include "base/interrupt.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { HEAD = 64, THREADS = 256 };
+
+static int64_t rows_of(const struct lab_problem *p)
+{
+    return p->n[0] * p->n[1] * p->n[2];
+}
+
+/* Pairs of a query and a key that it sees. */
+static double pairs(const struct lab_problem *p)
+{
+    return (double)rows_of(p) * (double)(p->n[2] + 1) / 2;
+}
+
+static void problem(struct lab_problem *p)
+{
+    p->out = rows_of(p) * HEAD;
+    p->in[0] = 3 * p->out;
+    p->bytes = 4.0 * (double)p->out * (double)dtype_size(p->dtype);
+    p->flops = 4.0 * HEAD * pairs(p);
+}
+
+/* One head, by the definition; `s` has room for the scores of a query. */
+static void one_head(const struct lab_problem *p, const double *x, double *y, double *s)
+{
+    int64_t tokens = p->n[2], width = p->n[1] * HEAD, stride = 3 * width;
+    const double *k = x + width, *v = k + width;
+    for (int64_t i = 0; i < tokens; i++) {
+        double most = -INFINITY, sum = 0, *to = y + i * width;
+        for (int64_t j = 0; j <= i; j++) {
+            s[j] = 0;
+            for (int d = 0; d < HEAD; d++) s[j] += x[i * stride + d] * k[j * stride + d];
+            s[j] /= sqrt(HEAD);
+            most = fmax(most, s[j]);
+        }
+        for (int64_t j = 0; j <= i; j++) sum += s[j] = exp(s[j] - most);
+        for (int d = 0; d < HEAD; d++) to[d] = 0;
+        for (int64_t j = 0; j <= i; j++)
+            for (int d = 0; d < HEAD; d++) to[d] += s[j] / sum * v[j * stride + d];
+    }
+}
+
+static double reference(const struct lab_problem *p, const double *const *in, double *out)
+{
+    int64_t heads = p->n[1], tokens = p->n[2], width = heads * HEAD;
+    double sum = 0;
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t i = 0; i < p->n[0] * heads; i++) {
+        double *s = HEAP_NEW(double, tokens);
+        int64_t at = i / heads * tokens * width + i % heads * HEAD;
+        if (!interrupt_noted())
+            one_head(p, in[0] + i / heads * tokens * 3 * width + i % heads * HEAD, out + at, s);
+        free(s);
+    }
+    for (int64_t i = 0; i < p->out; i++) sum += out[i] * out[i];
+    return sqrt(sum);
+}
+
+/* By norm. In bf16 the result is rounded, and the probabilities, whose errors are as large and
+ * independent of it; the norm of few elements averages less. In float the score's error, some units
+ * of 2^-24 of a sum of 64 products, is that of its exponential, and sums of up to `tokens` follow. */
+static double tolerance(const struct lab_problem *p)
+{
+    static const double FLOAT = 6e-8, BF16 = 2.4e-3;
+    if (p->dtype == DT_BF16) return BF16 * sqrt(2) * (1 + 1.5 / sqrt((double)p->out));
+    return FLOAT * (16 + sqrt((double)p->n[2]));
+}
+
+static enum op operator_of(const struct lab_problem *p, union attr *attr, struct kernel_call *c)
+{
+    int64_t B = p->n[0], H = p->n[1], T = p->n[2];
+    *attr = (union attr){.attention = {.heads = (int)H, .causal = true}};
+    c->n_in = c->n_out = 2;
+    c->in_type[0] = (struct type){.dtype = p->dtype, .rank = 3, .dim = {B, T, 3 * H * HEAD}};
+    c->in_type[1] = (struct type){.dtype = DT_I32};
+    c->out_type[0] = (struct type){.dtype = p->dtype, .rank = 3, .dim = {B, T, H * HEAD}};
+    c->out_type[1] = (struct type){.dtype = DT_F32, .rank = 3, .dim = {B, H, T}};
+    return OP_ATTENTION;
+}
+
+/* --- a GPU ------------------------------------------------------------------------------------ */
+
+static unsigned heads_of(const struct lab_problem *p)
+{
+    return (unsigned)(p->n[0] * p->n[1]);
+}
+
+static struct kernel_shape tiles(const struct lab_problem *p, int64_t queries, unsigned threads,
+                                 int64_t shared)
+{
+    unsigned blocks = (unsigned)ceil_div(p->n[2], queries);
+    return (struct kernel_shape){{blocks, heads_of(p), 1}, {threads, 1, 1}, shared};
+}
+
+static void shape_scores(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    unsigned blocks = (unsigned)ceil_div(p->n[2], 16);
+    *ret = (struct kernel_shape){{blocks, blocks, heads_of(p)}, {THREADS, 1, 1}, 0};
+}
+static void shape_softmax(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    *ret = (struct kernel_shape){{(unsigned)ceil_div(rows_of(p), 8), 1, 1}, {THREADS, 1, 1}, 0};
+}
+static void shape_weighted(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    *ret = tiles(p, 16, THREADS, 0);
+}
+static void shape_rows(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    enum { QUERIES = 8 };
+    *ret = tiles(p, QUERIES, THREADS, min_i64(4 * QUERIES * p->n[2], INT32_MAX));
+}
+static void shape_queries(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    enum { TILES = 4, PITCH = HEAD + 1 };
+    *ret = tiles(p, HEAD, THREADS, 4 * TILES * HEAD * PITCH);
+}
+static void shape_tensor_cores(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    *ret = tiles(p, HEAD, 128, 0);
+}
+
+static int64_t matrices(const struct lab_problem *p, int)
+{
+    return 4 * rows_of(p) * p->n[2];
+}
+
+/* Bytes that warps move, of tiles of queries that read the keys and values up to them. */
+static double by_tiles(const struct lab_problem *p, double queries)
+{
+    double read = (double)rows_of(p) * ((double)p->n[2] + queries) / 2 / queries * 2 * HEAD;
+    return (read + 2.0 * (double)p->out) * (double)dtype_size(p->dtype);
+}
+/* Scores: written; read twice and written; read. Keys and values for each tile of 16 queries. */
+static double moved_matrices(const struct lab_problem *p)
+{
+    enum { TIMES = 6 };
+    return by_tiles(p, 16) + TIMES * 4 * pairs(p);
+}
+static double moved_rows(const struct lab_problem *p)
+{
+    return by_tiles(p, 8);
+}
+static double moved_queries(const struct lab_problem *p)
+{
+    return by_tiles(p, HEAD);
+}
+
+static const struct lab_rung gpu[] = {
+    {"matrices", "attention/gpu/01_matrices.cu", .shape = shape_weighted, .scratch = matrices,
+     .before = {{"attention_scores", shape_scores}, {"attention_softmax", shape_softmax}},
+     .moved = moved_matrices, .bound = "memory for the matrices, and loads of one element"},
+    {"rows", "attention/gpu/02_rows.cu", .shape = shape_rows, .moved = moved_rows,
+     .bound = "shared memory: two reads for each multiplication",
+     .no_gain = "keys and values are read for each 8 queries instead of 16, from L2"},
+    {"queries", "attention/gpu/04_queries.cu", .shape = shape_queries, .moved = moved_queries,
+     .bound = "shared memory: a read for each two multiplications"},
+    {"tensor cores", "attention/gpu/05_tensor_cores.cu", .shape = shape_tensor_cores, .arch = 80,
+     .types = LAB_BF16, .moved = moved_queries,
+     .bound = "loads of a tile, for which all four warps wait"},
+    {"Strobe's own", .variant = "*", .ceiling = true, .idea = "the kernel that training uses"},
+    {0},
+};
+
+/* --- a CPU ------------------------------------------------------------------------------------ */
+
+/* struct tiles of attention/cpu/tiles.h: keys and outputs of 64 x 64, scores of 4 x 64, and two
+ * numbers for each of 64 queries. */
+enum { TILES_BYTES = 4 * (2 * HEAD * HEAD + 4 * HEAD + 2 * HEAD) };
+
+static int64_t one_row(const struct lab_problem *p, int)
+{
+    return 4 * p->n[2];
+}
+static int64_t one_block(const struct lab_problem *, int)
+{
+    return TILES_BYTES;
+}
+static int64_t block_of_each(const struct lab_problem *, int threads)
+{
+    return (int64_t)threads * TILES_BYTES;
+}
+
+LAB_CPU_DECLARE(attention_matrices);
+LAB_CPU_DECLARE(attention_rows);
+LAB_CPU_DECLARE(attention_tiles);
+LAB_CPU_DECLARE(attention_threads);
+static const struct lab_rung cpu[] = {
+    {"matrices", "attention/cpu/01_matrices.c", .run = LAB_CPU(attention_matrices),
+     .scratch = matrices, .bound = "sums across the lanes of a vector, one for each score"},
+    {"rows", "attention/cpu/02_rows.c", .run = LAB_CPU(attention_rows), .scratch = one_row,
+     .bound = "sums across the lanes of a vector, one for each score",
+     .no_gain = "the arithmetic is the same, and matrices of a few MiB stay in L3"},
+    {"tiles", "attention/cpu/03_tiles.c", .run = LAB_CPU(attention_tiles), .scratch = one_block,
+     .bound = "loads of values: one for each multiplication of the second product"},
+    {"threads", "attention/cpu/04_threads.c", .run = LAB_CPU(attention_threads),
+     .scratch = block_of_each, .bound = "the multipliers of all cores",
+     .no_gain = "there is one thread, or other programs use the other cores"},
+    {"Strobe's own", .variant = "*", .ceiling = true, .idea = "the kernel that training uses"},
+    {0},
+};
+
+const struct lab_ladder lab_attention = {
+    .name = "attention",
+    .question = "How does attention get from matrices in memory to a kernel that stores none?",
+    .sizes = {"batch", "heads", "tokens"},
+    .gpu = {8, 12, 1024},
+    .cpu = {1, 4, 512},
+    .type = LAB_BF16,
+    .odd = {{1, 1, 1}, {1, 2, 7}, {2, 1, 33}, {1, 3, 65}, {1, 2, 129}, {2, 1, 200}},
+    .problem = problem,
+    .reference = reference,
+    .tolerance = tolerance,
+    .operator_of = operator_of,
+    .of_gpu = gpu,
+    .of_cpu = cpu,
+};

@@ -1,0 +1,34 @@
+/* 01_matrices.c - the definition: matrices of tokens x tokens in memory.
+ *
+ * Scores of all heads, then their softmax, then the weighted sums of values: what a framework does
+ * with one operator for each. A matrix is written once and read twice; with 1024 tokens it has 4 MiB
+ * for each head. The mask is free: pairs of a query and a later key are never computed. */
+#include "lab/attention/cpu/heads.h"
+
+RUNG(attention_matrices)
+{
+    int64_t heads = c->n[0] * c->n[1], tokens = c->n[2];
+    float *all = c->scratch;
+    for (int64_t h = 0; h < heads; h++) {
+        struct head of = head_of(c, h);
+        float *s = all + h * tokens * tokens;
+        for (int64_t i = 0; i < tokens; i++)
+            for (int64_t j = 0; j < keys_of(&of, i); j++)
+                s[i * tokens + j] = SCALE * dot(of.q + i * of.stride, of.k + j * of.stride);
+    }
+    for (int64_t h = 0; h < heads; h++) {
+        struct head of = head_of(c, h);
+        for (int64_t i = 0; i < tokens; i++) {
+            float *s = all + (h * tokens + i) * tokens;
+            int64_t n = keys_of(&of, i);
+            float factor = softmax(s, n);
+            for (int64_t j = 0; j < n; j++) s[j] *= factor;
+        }
+    }
+    for (int64_t h = 0; h < heads; h++) {
+        struct head of = head_of(c, h);
+        for (int64_t i = 0; i < tokens; i++)
+            weighted_sum(of.y + i * of.out_stride, all + (h * tokens + i) * tokens, of.v, of.stride,
+                         keys_of(&of, i), 1);
+    }
+}

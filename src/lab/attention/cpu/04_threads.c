@@ -1,0 +1,20 @@
+/* 04_threads.c - blocks of queries over the threads.
+ *
+ * Blocks of 64 queries do not depend on each other; later ones see more keys, so a thread takes the
+ * next block when it is done with one. */
+#include "lab/attention/cpu/tiles.h"
+
+#include <omp.h>
+
+RUNG(attention_threads)
+{
+    int64_t tokens = c->n[2], blocks = (tokens + TILE - 1) / TILE, all = c->n[0] * c->n[1] * blocks;
+    struct tiles *tiles = c->scratch;
+#pragma omp parallel for num_threads(c->threads) schedule(dynamic)
+    for (int64_t i = 0; i < all; i++) {
+        struct head of = head_of(c, i / blocks);
+        int64_t first = i % blocks * TILE;
+        attend(&tiles[omp_get_thread_num()], &of, first,
+               tokens - first < TILE ? tokens - first : TILE);
+    }
+}

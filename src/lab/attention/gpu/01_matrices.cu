@@ -1,0 +1,75 @@
+/* 01_matrices.cu - the definition: matrices of tokens x tokens in memory.
+ *
+ * Three kernels, as a framework launches them: the scores of 16 queries and 16 keys by each block,
+ * the softmax of a row by each warp, and the weighted sum of the values. The matrix of floats, 4 MiB
+ * for 1024 tokens and each head, is written twice and read three times; q, k, v and y together are
+ * 1/8 of it in bf16. Pairs of a query and a later key are masked: they are neither computed nor
+ * read. */
+#include "rows.cuh"
+
+constexpr int D = 64, TILE = 16;
+
+/* q, k or v (which = 0, 1, 2) of token t of a head; the next token is 3 * heads * D further. */
+DEVICE const ELEMENT *token(const ELEMENT *x, int which, int head, i64 t, i64 heads, i64 tokens)
+{
+    return x + ((((i64)head / heads * tokens + t) * 3 + which) * heads + head % heads) * D;
+}
+
+KERNEL(256) attention_scores(ELEMENT *, const ELEMENT *x, i64, i64 heads, i64 tokens, float *s)
+{
+    __shared__ float q[TILE][D + 1], k[TILE][D + 1];
+    int row = threadIdx.x / TILE, column = threadIdx.x % TILE;
+    i64 i0 = (i64)blockIdx.x * TILE, j0 = (i64)blockIdx.y * TILE, pitch = 3 * heads * D;
+    if (j0 > i0 + TILE - 1) return;
+    const ELEMENT *of_q = token(x, 0, blockIdx.z, 0, heads, tokens);
+    const ELEMENT *of_k = token(x, 1, blockIdx.z, 0, heads, tokens);
+    for (int e = threadIdx.x; e < TILE * D; e += 256) {
+        int r = e / D, d = e % D;
+        q[r][d] = i0 + r < tokens ? to_float(of_q[(i0 + r) * pitch + d]) : 0;
+        k[r][d] = j0 + r < tokens ? to_float(of_k[(j0 + r) * pitch + d]) : 0;
+    }
+    __syncthreads();
+    float sum = 0;
+    UNROLL for (int d = 0; d < D; d++) sum += q[row][d] * k[column][d];
+    i64 i = i0 + row, j = j0 + column;
+    if (i < tokens && j <= i) s[((i64)blockIdx.z * tokens + i) * tokens + j] = 0.125f * sum;
+}
+
+KERNEL(256)
+attention_softmax(ELEMENT *, const ELEMENT *, i64 batch, i64 heads, i64 tokens, float *s)
+{
+    i64 row = (i64)blockIdx.x * 8 + threadIdx.x / 32;
+    if (row >= batch * heads * tokens) return;
+    i64 n = row % tokens + 1;
+    int lane = threadIdx.x % 32;
+    float most = LOWEST_F, sum = 0;
+    s += row * tokens;
+    for (i64 j = lane; j < n; j += 32) most = fmaxf(most, s[j]);
+    most = warp_max(most);
+    for (i64 j = lane; j < n; j += 32) sum += exp_for<ELEMENT>(s[j] - most);
+    float factor = 1 / warp_sum(sum);
+    for (i64 j = lane; j < n; j += 32) s[j] = exp_for<ELEMENT>(s[j] - most) * factor;
+}
+
+/* 16 queries of a head: thread (d, r) sums element d of rows r, r + 4, r + 8 and r + 12. */
+KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens, const float *s)
+{
+    int d = threadIdx.x % D, r = threadIdx.x / D;
+    i64 i0 = (i64)blockIdx.x * TILE, pitch = 3 * heads * D;
+    const ELEMENT *v = token(x, 2, blockIdx.y, 0, heads, tokens) + d;
+    float sum[4] = {0, 0, 0, 0};
+    s += ((i64)blockIdx.y * tokens + i0) * tokens;
+    for (i64 j = 0; j < min((long long)(i0 + TILE), (long long)tokens); j++) {
+        float value = to_float(v[j * pitch]);
+        UNROLL for (int k = 0; k < 4; k++)
+        {
+            i64 i = i0 + r + 4 * k;
+            if (i < tokens && j <= i) sum[k] += s[(r + 4 * k) * tokens + j] * value;
+        }
+    }
+    UNROLL for (int k = 0; k < 4; k++)
+    {
+        i64 i = i0 + r + 4 * k, b = blockIdx.y / heads, h = blockIdx.y % heads;
+        if (i < tokens) y[((b * tokens + i) * heads + h) * D + d] = to<ELEMENT>(sum[k]);
+    }
+}

@@ -1,0 +1,58 @@
+/* 02_rows.cu - one kernel: the scores of a few queries stay in shared memory.
+ *
+ * A block has eight queries of a head, one for each warp. Keys and then values come in tiles of 32
+ * through shared memory, which the eight warps share; a lane computes the score of one key. Nothing
+ * of tokens x tokens is stored. Keys and values are read once for each eight queries, from L2; and
+ * shared memory, 4 bytes for each query and token, limits the length. */
+#include "rows.cuh"
+
+constexpr int D = 64, WARPS = 8, TILE = 32;
+
+DEVICE const ELEMENT *token(const ELEMENT *x, int which, int head, i64 t, i64 heads, i64 tokens)
+{
+    return x + ((((i64)head / heads * tokens + t) * 3 + which) * heads + head % heads) * D;
+}
+
+KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
+{
+    extern __shared__ float score[]; /* WARPS rows of `tokens` */
+    __shared__ float q[WARPS][D], tile[TILE][D + 1];
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    i64 i0 = (i64)blockIdx.x * WARPS, i = i0 + warp, pitch = 3 * heads * D;
+    int end = (int)min((long long)(i0 + WARPS), (long long)tokens); /* keys of the last query */
+    const ELEMENT *of_q = token(x, 0, blockIdx.y, 0, heads, tokens);
+    const ELEMENT *of_k = token(x, 1, blockIdx.y, 0, heads, tokens);
+    const ELEMENT *of_v = token(x, 2, blockIdx.y, 0, heads, tokens);
+    float *s = score + warp * tokens, most = LOWEST_F, sum = 0, low = 0, high = 0;
+    for (int d = lane; d < D; d += 32) q[warp][d] = i < tokens ? to_float(of_q[i * pitch + d]) : 0;
+    for (int j0 = 0; j0 < end; j0 += TILE) {
+        __syncthreads(); /* the tile before it has been used */
+        for (int e = threadIdx.x; e < TILE * D; e += 256)
+            tile[e / D][e % D] =
+                j0 + e / D < end ? to_float(of_k[(j0 + e / D) * pitch + e % D]) : 0;
+        __syncthreads();
+        float dot = 0;
+        UNROLL for (int d = 0; d < D; d++) dot += q[warp][d] * tile[lane][d];
+        if (j0 + lane > i || j0 + lane >= end) continue;
+        s[j0 + lane] = 0.125f * dot;
+        most = fmaxf(most, 0.125f * dot);
+    }
+    most = warp_max(most);
+    for (int j = lane; j < end && j <= i; j += 32) sum += s[j] = exp_for<ELEMENT>(s[j] - most);
+    float factor = 1 / warp_sum(sum);
+    for (int j0 = 0; j0 < end; j0 += TILE) {
+        __syncthreads();
+        for (int e = threadIdx.x; e < TILE * D; e += 256)
+            tile[e / D][e % D] =
+                j0 + e / D < end ? to_float(of_v[(j0 + e / D) * pitch + e % D]) : 0;
+        __syncthreads();
+        for (int j = 0; j < TILE && j0 + j <= i && j0 + j < end; j++) {
+            low += s[j0 + j] * tile[j][lane];
+            high += s[j0 + j] * tile[j][lane + 32];
+        }
+    }
+    if (i >= tokens) return;
+    y += ((blockIdx.y / heads * tokens + i) * heads + blockIdx.y % heads) * D;
+    y[lane] = to<ELEMENT>(low * factor);
+    y[lane + 32] = to<ELEMENT>(high * factor);
+}
