@@ -342,6 +342,8 @@ static enum status prepare(struct lab_trial *t)
             tune(t, op, &c);
             c.tuning = &t->tuning;
             if (c.n_out > 1) TRY(alloc_tensor(t, type_bytes(&c.out_type[1]), POISON, &t->second));
+            if (c.n_in > 1 && !t->problem.in[1])
+                TRY(alloc_tensor(t, type_bytes(&c.in_type[1]), 0, &t->zeros));
         }
         TRY(prepare_row(t, i, op, &c, &bytes));
     }
@@ -372,6 +374,7 @@ void lab_trial_close(struct lab_trial *t)
         if (t->row[i] && t->row[i]->release) t->row[i]->release(t->call[i]);
     free_tensor(t, t->scratch);
     free_tensor(t, t->second);
+    free_tensor(t, t->zeros);
     arena_release(&t->arena);
 }
 
@@ -418,6 +421,7 @@ static enum status run_row(const struct lab_trial *t, int rung, const struct lab
 {
     struct kernel_call call = *t->call[rung];
     for (int i = 0; i < LAB_INPUTS && t->problem.in[i]; i++) call.in[i] = (void *)c->in[i];
+    if (t->zeros) call.in[1] = t->zeros;
     call.out[0] = c->out;
     call.out[1] = t->second;
     call.scratch = c->scratch;

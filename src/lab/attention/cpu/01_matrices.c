@@ -1,8 +1,8 @@
 /* 01_matrices.c - the definition: matrices of tokens x tokens in memory.
  *
  * Scores of all heads, then their softmax, then the weighted sums of values: what a framework does
- * with one operator for each. A matrix is written once and read twice; with 1024 tokens it has 4 MiB
- * for each head. The mask is free: pairs of a query and a later key are never computed. */
+ * with one operator for each. A matrix is written once and read twice; with 1024 tokens it has 4
+ * MiB for each head. The mask is free: pairs of a query and a later key are never computed. */
 #include "lab/attention/cpu/heads.h"
 
 RUNG(attention_matrices)

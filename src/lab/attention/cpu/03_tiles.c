@@ -1,4 +1,4 @@
-/* 03_tiles.c - online softmax in tiles (Milakov and Gimelshein 2018; FlashAttention, Dao et al. 2022).
+/* 03_tiles.c - online softmax in tiles (Milakov and Gimelshein 2018; Dao et al. 2022).
  *
  * A tile of 64 keys is transposed into L1 once and used by 64 queries, so that scores are products
  * of a number and a vector of keys, without sums across lanes. The largest score is known only at

@@ -1,5 +1,5 @@
-/* heads.h - where q, k and v of a head lie, for the rungs of attention: the input is packed, (batch,
- * tokens, 3, heads, 64), the output (batch, tokens, heads, 64). */
+/* heads.h - where q, k and v of a head lie, for the rungs of attention: the input is packed,
+ * (batch, tokens, 3, heads, 64), the output (batch, tokens, heads, 64). */
 #ifndef LAB_ATTENTION_CPU_HEADS_H
 #define LAB_ATTENTION_CPU_HEADS_H
 

@@ -1,5 +1,5 @@
-// Causal attention with heads of 64 floats: y[i] is the sum of p[j] v[j] over all tokens j <= i, p =
-// the softmax of q[i] . k[j] / 8. x is packed, (batch, tokens, 3, heads, 64): q, k and v of all
+// Causal attention with heads of 64 floats: y[i] is the sum of p[j] v[j] over all tokens j <= i,
+// p = the softmax of q[i] . k[j] / 8. x is packed, (batch, tokens, 3, heads, 64): q, k and v of all
 // heads side by side; y is (batch, tokens, heads, 64).
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* 01_matrices.cu - the definition: matrices of tokens x tokens in memory.
  *
  * Three kernels, as a framework launches them: the scores of 16 queries and 16 keys by each block,
- * the softmax of a row by each warp, and the weighted sum of the values. The matrix of floats, 4 MiB
- * for 1024 tokens and each head, is written twice and read three times; q, k, v and y together are
- * 1/8 of it in bf16. Pairs of a query and a later key are masked: they are neither computed nor
+ * the softmax of a row by each warp, and the weighted sum of the values. The matrix of floats, 4
+ * MiB for 1024 tokens and each head, is written twice and read three times; q, k, v and y together
+ * are 1/8 of it in bf16. Pairs of a query and a later key are masked: they are neither computed nor
  * read. */
 #include "rows.cuh"
 
