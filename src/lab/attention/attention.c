@@ -1,6 +1,6 @@
 /* The ladder `attention`: causal attention, forward, with heads of 64 elements. The input is packed
- * as Strobe's operator takes it, (batch, tokens, 3, heads, 64); the output is (batch, tokens, heads,
- * 64). */
+ * as Strobe's operator takes it, (batch, tokens, 3, heads, 64); the output is (batch, tokens,
+ * heads, 64). */
 #include "lab/ladders.h"
 
 #include "base/heap.h"
@@ -68,7 +68,7 @@ static double reference(const struct lab_problem *p, const double *const *in, do
 
 /* By norm. In bf16 the result is rounded, and the probabilities, whose errors are as large and
  * independent of it; the norm of few elements averages less. In float the score's error, some units
- * of 2^-24 of a sum of 64 products, is that of its exponential, and sums of up to `tokens` follow. */
+ * of 2^-24 of a sum of 64 products, is that of its exponential; sums of up to `tokens` follow. */
 static double tolerance(const struct lab_problem *p)
 {
     static const double FLOAT = 6e-8, BF16 = 2.4e-3;
