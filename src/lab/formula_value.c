@@ -19,7 +19,7 @@ static double rsqrt_of(double x)
 
 static double relu_of(double x)
 {
-    return x > 0 ? x : 0;
+    return x < 0 ? 0 : x; /* NaN stays NaN */
 }
 
 static double gelu_of(double x)
