@@ -15,11 +15,9 @@
 #include "view/ceilings.h"
 #include "view/lab_view.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -319,14 +317,12 @@ static enum status run_watched(const struct words *w, const struct lab_options *
                                struct arena *a)
 {
     struct lab_watched *shared;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a call without an end would outlive the parent */
     TRY(lab_watched_open((int)w->watched, &shared));
     own->since_ns = &shared->since_ns;
     shared->status = run_ladder(w, o, size, sizes, NULL, a);
     if (shared->status != ST_OK)
         snprintf(shared->message, sizeof shared->message, "%s", fail_message());
     own->since_ns = NULL;
-    shared->ended = true;
     return ST_OK;
 }
 

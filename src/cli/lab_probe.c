@@ -161,17 +161,20 @@ static enum status run_watched(char **words, const char *name, double limit_s, i
     int state = wait_watched(&child, w, limit_s, &endless);
     if (endless)
         *ret = arena_printf(a, "a later call of it had not ended after %g s (--limit)", limit_s);
-    else if (w->ended) /* whatever the library of the kernel did afterwards */
-        return w->status == ST_OK ? ST_OK : fail(w->status, "%s", w->message);
     else if (interrupt_noted())
         return fail(ST_INTERRUPTED, "stopped while %s was timed", name);
     else if (WIFSIGNALED(state))
         *ret = arena_printf(a, "it crashed %s: %s",
                             w->since_ns ? "in a later call" : "the program after a later call",
                             strsignal(WTERMSIG(state)));
-    else
-        *ret = arena_printf(a, "it ended the process with exit code %d %s", WEXITSTATUS(state),
-                            w->since_ns ? "in a later call" : "after a later call");
+    else if (WEXITSTATUS(state) && w->since_ns)
+        *ret = arena_printf(a, "it ended the process with exit code %d in a later call",
+                            WEXITSTATUS(state));
+    else if (WEXITSTATUS(state))
+        return fail(ST_IO, "the process that times %s ended with exit code %d", name,
+                    WEXITSTATUS(state));
+    else if (w->status != ST_OK)
+        return fail(w->status, "%s", w->message);
     return ST_OK;
 }
 

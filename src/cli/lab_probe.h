@@ -15,8 +15,7 @@ enum status lab_probe(char **words, const char *name, double limit_s, const char
 /* What the process that times shares with its parent. */
 struct lab_watched {
     volatile int64_t since_ns; /* the start of the call that is under way (clock.h); 0: none */
-    bool ended;                /* the run did, and printed its result */
-    enum status status;        /* how, */
+    enum status status;        /* how the run ended, */
     char message[2048];        /* and its error */
 };
 
