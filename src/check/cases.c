@@ -91,6 +91,8 @@ static const struct op_case cases[] = {
     {OP_RSQRT, "large", .in = {{F(257,513), FILL_POSITIVE}}},
     {OP_TANH, "small", .in = {{F(3,17)}}},
     {OP_TANH, "wide", .in = {{F(65,129), FILL_WIDE}}},
+    {OP_SIGMOID, "small", .in = {{F(3,17)}}},
+    {OP_SIGMOID, "wide", .in = {{F(65,129), FILL_WIDE}}},
     {OP_ERF, "small", .in = {{F(3,17)}}},
     {OP_ERF, "wide", .in = {{F(65,129), FILL_WIDE}}},
     {OP_CAUSAL_MASK, "finite", .attr = {.constant = {-3.5}}, .in = {{F(2,3,7,7)}}},

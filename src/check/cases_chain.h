@@ -30,14 +30,15 @@ static const struct chain clip_chain = {SHAPE(1), 4, 2, {
     {OP_ADD, .operand = {OF(6), OF(1)}}}, {7, 3}}
 static const struct chain arithmetic_chain = ARITHMETIC(5, 33), large_chain = ARITHMETIC(257, 513);
 
-static const struct chain functions_chain = {SHAPE(3, 17), 7, 4, {
+static const struct chain functions_chain = {SHAPE(3, 17), 8, 5, {
     {OP_LOG, .operand = {IN(0)}},
     {OP_TANH, .operand = {OF(0)}},
     {OP_EXP, .operand = {OF(1)}},
     {OP_SQRT, .operand = {OF(2)}},
     {OP_RSQRT, .operand = {OF(2)}},
     {OP_ERF, .operand = {OF(4)}},
-    {OP_SUB, .operand = {JUST(2), OF(5)}}}, {0, 3, 5, 6}};
+    {OP_SUB, .operand = {JUST(2), OF(5)}},
+    {OP_SIGMOID, .operand = {OF(0)}}}, {0, 3, 5, 6, 7}};
 
 static const struct chain gelu_chain = {SHAPE(3, 5, 56), 5, 2, {
     {OP_GELU, .operand = {IN(0)}},

@@ -40,7 +40,7 @@
     {OP_QUANTISE_ADD_LAYERNORM, "with bias", OF_NORM(DROP), OF_NORMS, \
      .in = {AMAX, {F(2,5,17)}, STEP, {F(2,5,17)}, {F(17), .wide = true}, {F(17), .wide = true}}}, \
     {OP_QUANTISE_ADD_LAYERNORM, "without bias", OF_NORM(NO_DROPOUT), OF_NORMS, \
-     .in = {AMAX, {F(16,128)}, STEP, {F(16,128)}, {F(128), .wide = true}}}, \
+     .in = {AMAX, {F(112,128)}, STEP, {F(112,128)}, {F(128), .wide = true}}}, \
     {OP_QUANTISE_ADD_LAYERNORM, "rows of 384", OF_NORM(DROP), OF_NORMS, \
      .in = {AMAX, {F(3,16,384)}, STEP, {F(3,16,384)}, {F(384), .wide = true}}}, \
     {OP_QUANTISE_ADD_LAYERNORM, "rows of 768", OF_NORM(NO_DROPOUT), OF_NORMS, \

@@ -146,7 +146,6 @@ static enum status finish(const struct formula_run *const *r, int runs, const st
                           struct load *load, struct arena *a)
 {
     struct sheet s;
-    struct failure lost;
     char words[LOAD_WORDS];
     double others = load_others(load);
     int wrong = 0;
@@ -154,18 +153,12 @@ static enum status finish(const struct formula_run *const *r, int runs, const st
     load_warn(others);
     if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
     TRY(command_name_machine(&s, &r[0]->options->device, w->command, a));
-    enum status kept = lab_output_put(&w->output, &s, a);
-    fail_keep(&lost);
     for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
-    if (wrong)
-        return fail(ST_NUMERIC, "%d result%s differ%s from double precision; the table says where",
-                    wrong, wrong == 1 ? "" : "s", wrong == 1 ? "s" : "");
-    if (kept != ST_OK) {
-        fail_restore(&lost);
-        return kept;
-    }
-    lab_output_name(&w->output, a);
-    return ST_OK;
+    const char *why =
+        wrong ? arena_printf(a, "%d result%s differ%s from double precision; the table says where",
+                             wrong, wrong == 1 ? "" : "s", wrong == 1 ? "s" : "")
+              : NULL;
+    return lab_output_finish(&w->output, &s, why, a);
 }
 
 /* --- the run ---------------------------------------------------------------------------------- */

@@ -21,13 +21,12 @@ static enum status finish(const struct sweep_run *r, const struct lab_output *o,
     load_warn(others);
     if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
     TRY(command_name_machine(&s, &r->options->device, command, a));
-    TRY(lab_output_put(o, &s, a));
+    TRY(lab_output_finish(o, &s, NULL, a));
     if (!o->form.json && !o->form.csv && !o->form.markdown) {
         str_append(&curves, "\n");
         sweep_text(r, &curves, a);
         command_print(&curves);
     }
-    lab_output_name(o, a);
     return ST_OK;
 }
 

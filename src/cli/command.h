@@ -77,6 +77,8 @@ enum status cmd_graph(int argc, char **argv);
 enum status cmd_help(int argc, char **argv);
 enum status cmd_info(int argc, char **argv);
 enum status cmd_lab(int argc, char **argv);
+/* strobe lab NAME; false: there is no ladder of that name. */
+bool cmd_lab_ladder(const char *name, int argc, char **argv, enum status *ret);
 enum status cmd_ladder(int argc, char **argv);
 enum status cmd_machine(int argc, char **argv);
 enum status cmd_memory(int argc, char **argv);

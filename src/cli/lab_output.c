@@ -30,7 +30,7 @@ static enum status draw(const struct sheet *s, const char *path, struct arena *a
     return st;
 }
 
-enum status lab_output_put(const struct lab_output *o, struct sheet *s, struct arena *a)
+static enum status put(const struct lab_output *o, struct sheet *s, struct arena *a)
 {
     struct failure lost;
     enum status st = o->save ? sheet_write(s, o->save) : ST_OK;
@@ -45,12 +45,21 @@ enum status lab_output_put(const struct lab_output *o, struct sheet *s, struct a
     return st;
 }
 
-void lab_output_name(const struct lab_output *o, struct arena *a)
+static void name_files(const struct lab_output *o, struct arena *a)
 {
     if (o->svg) log_info("picture: %s", o->svg);
     if (o->save)
         log_info("wrote %s; see it as a page with strobe report %s", o->save,
                  shell_word(o->save, a));
+}
+
+enum status lab_output_finish(const struct lab_output *o, struct sheet *s, const char *wrong,
+                              struct arena *a)
+{
+    enum status kept = put(o, s, a);
+    if (wrong) return fail(ST_NUMERIC, "%s", wrong);
+    if (kept == ST_OK) name_files(o, a);
+    return kept;
 }
 
 void lab_progress_share(void *user, double share, const char *what)

@@ -13,10 +13,11 @@ struct lab_output {
 
 /* Whether the form is one, and the files can be written. */
 enum status lab_output_check(const struct lab_output *o);
-/* Writes the files and prints the tables, also if a file cannot be written: that is the failure. */
-enum status lab_output_put(const struct lab_output *o, struct sheet *s, struct arena *a);
-/* Says on stderr which files there are now. */
-void lab_output_name(const struct lab_output *o, struct arena *a);
+/* Writes the files, prints the tables even if a file cannot be written, and says on stderr which
+ * files there are now. `wrong`: what is wrong with the results, which is ST_NUMERIC; NULL: nothing.
+ * Else a failure is that of a file. */
+enum status lab_output_finish(const struct lab_output *o, struct sheet *s, const char *wrong,
+                              struct arena *a);
 
 /* One progress for the runs of several sizes; lab_progress_share is the `each` of a run. */
 struct lab_progress {

@@ -20,11 +20,22 @@ struct probing {
     int fd;
     pid_t pid;
     struct probe_note last;
-    char size[256]; /* of the launch that is under way; empty: none */
+    char size[256]; /* of the last launch; empty: there was none */
+    bool runs;      /* it is under way */
     int64_t since_ns;
     double limit_s;
     bool endless;
 };
+
+char **lab_with_word(char **words, char *more, struct arena *a)
+{
+    int n = 0;
+    while (words[n]) n++;
+    char **ret = ARENA_NEW(a, char *, n + 2);
+    memcpy(ret, words, (size_t)n * sizeof *ret);
+    ret[n] = more;
+    return ret;
+}
 
 /* Takes notes until the last one, the end of the process, or the end of the time. */
 static enum status listen(struct probing *p)
@@ -36,13 +47,13 @@ static enum status listen(struct probing *p)
         if (turn_receive(p->fd, WAIT_MS, &note, sizeof note, &gone)) {
             p->last = note;
             p->since_ns = clock_ns();
-            snprintf(p->size, sizeof p->size, "%.200s",
-                     note.what == PROBE_LAUNCHES ? note.text : "");
+            p->runs = note.what == PROBE_LAUNCHES;
+            if (p->runs) snprintf(p->size, sizeof p->size, "%.200s", note.text);
             if (note.what > PROBE_RETURNED) return ST_OK;
         } else if (gone) {
             return ST_OK;
         }
-        p->endless = *p->size && clock_ms(p->since_ns, clock_ns()) > 1e3 * p->limit_s;
+        p->endless = p->runs && clock_ms(p->since_ns, clock_ns()) > 1e3 * p->limit_s;
         if (p->endless) return ST_OK;
     }
 }
@@ -61,6 +72,20 @@ static int end(const struct probing *p)
     return state;
 }
 
+/* The process is gone without a last note. */
+static const char *ended_early(const struct probing *p, int state, struct arena *a)
+{
+    const char *when = p->runs    ? arena_printf(a, "at %s: it", p->size)
+                       : *p->size ? arena_printf(a, "after its call at %s it", p->size)
+                                  : "before its first call it";
+    if (!WIFSIGNALED(state))
+        return arena_printf(a, "%s ended the process with exit code %d", when, WEXITSTATUS(state));
+    int number = WTERMSIG(state);
+    bool address = p->runs && (number == SIGSEGV || number == SIGBUS);
+    return arena_printf(a, "%s crashed: %s%s", when, strsignal(number),
+                        address ? ", an address far outside its tensors" : "");
+}
+
 static enum status conclude(const struct probing *p, int state, const char **ret, struct arena *a)
 {
     *ret = NULL;
@@ -76,29 +101,10 @@ static enum status conclude(const struct probing *p, int state, const char **ret
         return ST_OK;
     case PROBE_FAILS:
         return fail(ST_FORMAT, "%s", p->last.text);
-    case PROBE_LAUNCHES:
-        *ret = WIFSIGNALED(state)
-                   ? arena_printf(a, "at %s: it crashed: %s%s", p->size, strsignal(WTERMSIG(state)),
-                                  WTERMSIG(state) == SIGSEGV || WTERMSIG(state) == SIGBUS
-                                      ? ", an address far outside its tensors"
-                                      : "")
-                   : arena_printf(a, "at %s: it ended the process with exit code %d", p->size,
-                                  WEXITSTATUS(state));
-        return ST_OK;
     default:
-        return fail(ST_IO, "the process that probes %s ended without a result", p->name);
+        *ret = ended_early(p, state, a);
+        return ST_OK;
     }
-}
-
-/* The words of a process, with one more. */
-static char **with_word(char **words, char *more, struct arena *a)
-{
-    int n = 0;
-    while (words[n]) n++;
-    char **ret = ARENA_NEW(a, char *, n + 2);
-    memcpy(ret, words, (size_t)n * sizeof *ret);
-    ret[n] = more;
-    return ret;
 }
 
 enum status lab_probe(char **words, const char *name, double limit_s, const char **ret_left_out,
@@ -106,7 +112,7 @@ enum status lab_probe(char **words, const char *name, double limit_s, const char
 {
     struct probing p = {.name = name, .limit_s = limit_s, .fd = -1, .last.what = PROBE_RETURNED};
     int theirs;
-    char **with = with_word(words, arena_printf(a, "--probe=%d", TURN_FD), a);
+    char **with = lab_with_word(words, arena_printf(a, "--probe=%d", TURN_FD), a);
     TRY(turn_open(&p.fd, &theirs));
     struct child child;
     enum status st = child_start(&child, with, name, CHILD_TO_STDERR, theirs);
@@ -163,25 +169,22 @@ static enum status run_watched(char **words, const char *name, double limit_s, i
         *ret = arena_printf(a, "a later call of it had not ended after %g s (--limit)", limit_s);
     else if (interrupt_noted())
         return fail(ST_INTERRUPTED, "stopped while %s was timed", name);
+    else if (w->ended) /* whatever the kernel's library did afterwards */
+        return w->status == ST_OK ? ST_OK : fail(w->status, "%s", w->message);
     else if (WIFSIGNALED(state))
         *ret = arena_printf(a, "it crashed %s: %s",
                             w->since_ns ? "in a later call" : "the program after a later call",
                             strsignal(WTERMSIG(state)));
-    else if (WEXITSTATUS(state) && w->since_ns)
-        *ret = arena_printf(a, "it ended the process with exit code %d in a later call",
-                            WEXITSTATUS(state));
-    else if (WEXITSTATUS(state))
-        return fail(ST_IO, "the process that times %s ended with exit code %d", name,
-                    WEXITSTATUS(state));
-    else if (w->status != ST_OK)
-        return fail(w->status, "%s", w->message);
+    else
+        *ret = arena_printf(a, "it ended the process with exit code %d %s a later call",
+                            WEXITSTATUS(state), w->since_ns ? "in" : "after");
     return ST_OK;
 }
 
 enum status lab_watch(char **words, const char *name, double limit_s, const char **ret_left_out,
                       struct arena *a)
 {
-    char **with = with_word(words, arena_printf(a, "--watched=%d", TURN_FD), a);
+    char **with = lab_with_word(words, arena_printf(a, "--watched=%d", TURN_FD), a);
     struct lab_watched *w = NULL;
     *ret_left_out = NULL;
     int fd = memfd_create("strobe", MFD_CLOEXEC);

@@ -5,7 +5,11 @@
 
 #include "base/arena.h"
 
-/* `words` are the command line of the process, NULL-terminated; --probe=FD is added. A launch may
+/* The words of a command line, NULL-terminated, with one more; in `a`. */
+char **lab_with_word(char **words, char *more, struct arena *a);
+
+/* `words` are the command line of the process, NULL-terminated; --probe=FD and, on a CPU,
+ * --library=PATH are added. A launch may
  * take `limit_s` seconds. *ret_left_out: what the kernel does that it may not do, in a sentence;
  * NULL: nothing was found. A failure is not the kernel's, or the compiler's. The caller has called
  * interrupt_catch. */
@@ -15,7 +19,8 @@ enum status lab_probe(char **words, const char *name, double limit_s, const char
 /* What the process that times shares with its parent. */
 struct lab_watched {
     volatile int64_t since_ns; /* the start of the call that is under way (clock.h); 0: none */
-    enum status status;        /* how the run ended, */
+    bool ended;                /* the run did, and printed its result */
+    enum status status;        /* how, */
     char message[2048];        /* and its error */
 };
 

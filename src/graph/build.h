@@ -33,6 +33,7 @@ value g_log(struct graph *g, value x);
 value g_sqrt(struct graph *g, value x);
 value g_rsqrt(struct graph *g, value x);
 value g_tanh(struct graph *g, value x);
+value g_sigmoid(struct graph *g, value x); /* 1 / (1 + e^-x) */
 value g_erf(struct graph *g, value x);
 
 value g_relu(struct graph *g, value x);

@@ -9,7 +9,7 @@ static const int operands[OP_COUNT] = {
     [OP_OFFSET] = 1,    [OP_AT_MOST] = 1,  [OP_EXP] = 1,  [OP_LOG] = 1,       [OP_SQRT] = 1,
     [OP_RSQRT] = 1,     [OP_TANH] = 1,     [OP_ERF] = 1,  [OP_CAST] = 1,      [OP_GELU] = 1,
     [OP_GELU_GRAD] = 2, [OP_DROPOUT] = 2,  [OP_RELU] = 1, [OP_KEEP] = 2,      [OP_KEEP_ELSE] = 2,
-    [OP_ELU] = 1,       [OP_ELU_GRAD] = 2, [OP_SILU] = 1, [OP_SILU_GRAD] = 2,
+    [OP_ELU] = 1,       [OP_ELU_GRAD] = 2, [OP_SILU] = 1, [OP_SILU_GRAD] = 2, [OP_SIGMOID] = 1,
 };
 
 int chain_operands(enum op op)

@@ -7,21 +7,15 @@ void grad_silu(struct graph *g, const struct node *n, const value *dout, value *
     din[0] = g_silu_grad(g, dout[0], n->in[0]);
 }
 
-/* s = sigmoid(x) = (1 + tanh(x / 2)) / 2; this form and its slope are finite for every x. */
-static value sigmoid(struct graph *g, value x)
-{
-    return g_scale(g, g_offset(g, g_tanh(g, g_scale(g, x, 0.5)), 1), 0.5);
-}
-
 void expand_silu(struct graph *g, const struct node *, const value *in, value *out)
 {
-    out[0] = g_mul(g, in[0], sigmoid(g, in[0]));
+    out[0] = g_mul(g, in[0], g_sigmoid(g, in[0]));
 }
 
 /* dy, x -> dy s (1 + x (1 - s)) */
 void expand_silu_grad(struct graph *g, const struct node *, const value *in, value *out)
 {
-    value s = sigmoid(g, in[1]);
+    value s = g_sigmoid(g, in[1]);
     value rest = g_offset(g, g_scale(g, s, -1), 1);
     value bend = g_offset(g, g_mul(g, in[1], rest), 1);
     out[0] = g_mul(g, in[0], g_mul(g, s, bend));

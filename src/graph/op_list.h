@@ -55,6 +55,8 @@ OP(RSQRT,                  PRIMITIVE, BY_PLACE,   1, 1, none,          INPLACE,
    F32,      0,                      shape_same,                  grad_rsqrt,         no_expansion,                  cost_pointwise)
 OP(TANH,                   PRIMITIVE, BY_PLACE,   1, 1, none,          INPLACE,
    F32,      0,                      shape_same,                  grad_tanh,          no_expansion,                  cost_pointwise)
+OP(SIGMOID,                PRIMITIVE, BY_PLACE,   1, 1, none,          INPLACE,
+   F32,      0,                      shape_same,                  grad_sigmoid,       no_expansion,                  cost_pointwise)
 OP(ERF,                    PRIMITIVE, BY_PLACE,   1, 1, none,          INPLACE,
    F32,      0,                      shape_same,                  grad_erf,           no_expansion,                  cost_pointwise)
 OP(RELU,                   PRIMITIVE, BY_PLACE,   1, 1, none,          INPLACE,

@@ -103,6 +103,13 @@ void grad_tanh(struct graph *g, const struct node *n, const value *dout, value *
     din[0] = g_mul(g, dout[0], g_offset(g, g_scale(g, g_mul(g, y, y), -1), 1));
 }
 
+/* d y (1 - y) */
+void grad_sigmoid(struct graph *g, const struct node *n, const value *dout, value *din)
+{
+    value y = n->out[0];
+    din[0] = g_mul(g, dout[0], g_mul(g, y, g_offset(g, g_scale(g, y, -1), 1)));
+}
+
 /* d 2/sqrt(pi) exp(-x^2) */
 void grad_erf(struct graph *g, const struct node *n, const value *dout, value *din)
 {

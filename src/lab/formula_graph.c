@@ -44,12 +44,15 @@ static enum status check_node(const struct formula *f, int at, const bool *varie
                               const double *constant)
 {
     const struct formula_node *n = &f->node[at];
-    if (!varies[at] && !isfinite(constant[at]))
-        return formula_fail(f->text, n->at, "this constant is not a finite number: it is %g",
+    if (!varies[at] && !isfinite((float)constant[at]))
+        return formula_fail(f->text, n->at, "this constant is not a finite float: it is %g",
                             constant[at]);
     if (!varies[at]) return ST_OK;
-    if (n->kind == FORMULA_DIV && !varies[n->arg[1]] && !isfinite(1 / constant[n->arg[1]]))
-        return formula_fail(f->text, n->at, "this divides by the constant %g", constant[n->arg[1]]);
+    if (n->kind == FORMULA_DIV && !varies[n->arg[1]] && !isfinite((float)(1 / constant[n->arg[1]])))
+        return formula_fail(
+            f->text, n->at,
+            "this divides by the constant %g, which has no finite float as its reciprocal",
+            constant[n->arg[1]]);
     if (n->kind != FORMULA_POW) return ST_OK;
     const struct formula_node *exponent = &f->node[n->arg[1]];
     if (varies[n->arg[1]])
@@ -271,13 +274,6 @@ static value where(struct builder *b, const struct formula_node *n)
 
 /* --- functions -------------------------------------------------------------------------------- */
 
-/* (tanh(x / 2) + 1) / 2: 1 / (1 + exp(-x)) has an infinite slope on the way. */
-static value sigmoid(struct builder *b, value x)
-{
-    value t = g_tanh(b->g, g_scale(b->g, x, 0.5));
-    return g_offset(b->g, g_scale(b->g, t, 0.5), 0.5);
-}
-
 /* Its positive part, minus what is not positive. */
 static value absolute(struct builder *b, value x)
 {
@@ -288,15 +284,15 @@ static value absolute(struct builder *b, value x)
 static value function(struct builder *b, const struct formula_node *n)
 {
     static value (*const plain[FORMULA_KINDS])(struct graph *, value) = {
-        [FORMULA_EXP] = g_exp,     [FORMULA_LOG] = g_log,   [FORMULA_SQRT] = g_sqrt,
-        [FORMULA_RSQRT] = g_rsqrt, [FORMULA_TANH] = g_tanh, [FORMULA_ERF] = g_erf,
-        [FORMULA_RELU] = g_relu,   [FORMULA_ELU] = g_elu,   [FORMULA_SILU] = g_silu,
+        [FORMULA_EXP] = g_exp,         [FORMULA_LOG] = g_log,   [FORMULA_SQRT] = g_sqrt,
+        [FORMULA_RSQRT] = g_rsqrt,     [FORMULA_TANH] = g_tanh, [FORMULA_ERF] = g_erf,
+        [FORMULA_RELU] = g_relu,       [FORMULA_ELU] = g_elu,   [FORMULA_SILU] = g_silu,
+        [FORMULA_SIGMOID] = g_sigmoid,
     };
     value x = build(b, n->arg[0]);
     if (n->kind == FORMULA_NEGATE) return scaled(b, x, -1);
     if (n->kind == FORMULA_GELU || n->kind == FORMULA_GELU_TANH)
         return g_gelu(b->g, x, n->kind == FORMULA_GELU_TANH);
-    if (n->kind == FORMULA_SIGMOID) return sigmoid(b, x);
     if (n->kind == FORMULA_ABS) return absolute(b, x);
     if (n->kind == FORMULA_POW) return power(b, x, b->constant[n->arg[1]]);
     BUG_IF(!plain[n->kind], "formula: no operator for %s", formula_kind_name(n->kind));

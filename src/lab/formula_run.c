@@ -5,14 +5,16 @@
 #include "check/reference.h"
 #include "lab/ceiling.h"
 #include "lab/formula_exact.h"
+#include "lab/room.h"
 #include "lab/trial.h"
 #include "measure/stopwatch.h"
 #include "plan/plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { LEAST = 5, WARMUP = 2, SETS = TRIAL_SETS, POISON = 0xff };
+enum { LEAST = 5, WARMUP = 2, SETS = TRIAL_SETS, POISON = 0xff, ELEMENTS = 40 };
 static const int64_t odd_sizes[] = {1, 33, 1237, 2053}, largest_odd = 2053;
 static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
 static const double CHECKED = 0.2;        /* share of the progress that the checks take */
@@ -198,12 +200,11 @@ static int choose_sets(const struct trial *t, bool *ret_cold)
     return (int)min_i64(sets, SETS);
 }
 
-static enum status check_fits(const struct trial *t, const char *where, double needed, int64_t free)
+/* "4096 elements" */
+static const char *elements(int64_t n, char text[ELEMENTS])
 {
-    if (free < 0 || needed <= 0.9 * (double)free) return ST_OK;
-    return fail(ST_UNSUPPORTED,
-                "%lld elements need %.4g GiB of %s, and %.4g GiB are free; choose a smaller --size",
-                (long long)t->n, needed / (1 << 30), where, (double)free / (1 << 30));
+    snprintf(text, ELEMENTS, "%lld element%s", (long long)n, n == 1 ? "" : "s");
+    return text;
 }
 
 /* A sentence before memory is taken: of the sets, and of the host one tensor and results. */
@@ -211,14 +212,17 @@ static enum status check_room(const struct trial *t)
 {
     const struct device *d = &t->o->device;
     struct storage_blocks s = blocks_of(t, 0);
-    double device = 2 * (double)t->copied[t->passes - 1], host = 16 * (double)t->n;
+    double device = 2 * (double)t->copied[t->passes - 1], host = 24 * (double)t->n;
     for (int i = 0; i < STORAGE_COUNT; i++) device += (double)s.bytes[i];
     device *= t->sets;
+    char text[ELEMENTS];
+    const char *what = elements(t->n, text);
     if (!d->backend->host_memory) {
-        TRY(check_fits(t, "the GPU's memory", device, d->backend->devices.free_memory(d->number)));
+        TRY(room_check(what, "the GPU's memory", device,
+                       d->backend->devices.free_memory(d->number)));
         device = 0;
     }
-    return check_fits(t, "memory", host + device, free_memory_bytes());
+    return room_check(what, "memory", host + device, free_memory_bytes());
 }
 
 static enum status open_copy(struct trial *t)
@@ -285,13 +289,14 @@ static void judge_output(const struct trial *t, const struct formula_exact *e, i
     const char *name = output ? formula_tensor_name(output - 1, true) : "f";
     if (!x->wrong && j.error >= x->error) x->error = j.error, x->allowed = j.allowed;
     ret->unjudged = fmax(ret->unjudged, j.unjudged);
+    char text[ELEMENTS];
     if (j.error <= j.allowed || x->wrong) return;
     x->error = j.error;
     x->allowed = j.allowed;
     x->wrong = arena_printf(a,
-                            "wrong at %lld elements: error %.2g of %s, at most %.2g allowed; "
+                            "wrong at %s: error %.2g of %s, at most %.2g allowed; "
                             "element %lld is %.6g instead of %.6g",
-                            (long long)t->n, j.error, name, j.allowed, (long long)j.worst,
+                            elements(t->n, text), j.error, name, j.allowed, (long long)j.worst,
                             y[j.worst], e->out[output].x[j.worst % e->points]);
     ret->wrong++;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { NAMES = LAB_SIZES + 1, TEXT_MOST = 1 << 20, THREADS_MOST = 1024 };
+static const int64_t SCRATCH_MOST = INT64_C(1) << 40;
 
 /* --- lines with @ ----------------------------------------------------------------------------- */
 
@@ -79,6 +80,9 @@ static enum status read_line(struct lab_own *o, const struct keyword *all, const
         return fail(ST_USAGE, "%s:%d: @%s is already in line %d; leave one of them out", o->path,
                     line, k->name, k->to->line);
     if (k->to) return read_formulas(o, k, text + bytes, line, gpu, a);
+    if (text[bytes + (int)strspn(text + bytes, " \t")])
+        return fail(ST_USAGE, "%s:%d: @%s has no value; leave out what follows it", o->path, line,
+                    k->name);
     o->rung.zeroed = true;
     return ST_OK;
 }
@@ -152,6 +156,7 @@ enum status lab_own_shape(const struct lab_own *o, const struct lab_problem *p,
 {
     enum { GRID_MOST = INT32_MAX, SHARED_MOST = 1 << 20 };
     int64_t x, threads = 1;
+    if (o->scratch.n) TRY(value_of(o, &o->scratch, 0, p, "scratch", 0, SCRATCH_MOST, &x));
     *ret = (struct kernel_shape){{1, 1, 1}, {1, 1, 1}, 0};
     for (int i = 0; i < o->blocks.n; i++) {
         TRY(value_of(o, &o->blocks, i, p, "blocks", 1, GRID_MOST, &x));
@@ -175,7 +180,7 @@ int64_t lab_own_scratch(const struct lab_own *o, const struct lab_problem *p)
 {
     int64_t ret = 0;
     if (!o->scratch.n) return 0;
-    return value_of(o, &o->scratch, 0, p, "scratch", 0, INT64_C(1) << 40, &ret) == ST_OK ? ret : 0;
+    return value_of(o, &o->scratch, 0, p, "scratch", 0, SCRATCH_MOST, &ret) == ST_OK ? ret : 0;
 }
 
 /* --- the file to begin from ------------------------------------------------------------------- */

@@ -1,19 +1,19 @@
-/* A rung of C: the system's compiler makes a library of it, and this process loads that. */
+/* A rung of C: the system's compiler makes a library of it, which another process loads. */
 #include "base/file.h"
 #include "base/str.h"
 #include "lab/own.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
-
-enum { FOLDER = 512 };
 
 /* The file that is compiled: the user's, between a declaration of its function and a function that
  * unpacks a struct lab_call. So a function with other arguments is an error with its line. */
@@ -37,22 +37,11 @@ static void write_source(const struct lab_own *o, const char *path, struct str *
     str_printf(s, ", c->threads%s);\n}\n", o->scratch.n ? ", c->scratch" : "");
 }
 
-static enum status compile(const char *source, const char *library, bool warnings)
+static enum status compile(const char *source, const char *library)
 {
-    char *const words[] = {"cc",
-                           "-std=gnu17",
-                           "-O3",
-                           "-march=native",
-                           "-fopenmp",
-                           warnings ? "-Wall" : "-w",
-                           "-shared",
-                           "-fPIC",
-                           "-Wl,-z,defs",
-                           "-o",
-                           (char *)library,
-                           (char *)source,
-                           "-lm",
-                           NULL};
+    char *const words[] = {
+        "cc",    "-std=gnu17",  "-O3", "-march=native", "-fopenmp",     "-Wall", "-shared",
+        "-fPIC", "-Wl,-z,defs", "-o",  (char *)library, (char *)source, "-lm",   NULL};
     posix_spawn_file_actions_t actions;
     pid_t pid;
     int state = 0;
@@ -68,52 +57,63 @@ static enum status compile(const char *source, const char *library, bool warning
     return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? ST_OK : ST_FORMAT;
 }
 
-static enum status load(struct lab_own *o, const char *library)
+enum status lab_own_open(struct lab_own *o, const char *library)
 {
     o->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (!o->library) return fail(ST_IO, "%s could not be loaded: %s", o->path, dlerror());
+    if (!o->library)
+        return fail(ST_IO,
+                    "%s could not be loaded: %s; set TMPDIR to a folder from which programs may "
+                    "be run",
+                    o->path, dlerror());
     void *run = dlsym(o->library, "strobe_rung");
     memcpy(&o->run, &run, sizeof run);
     return ST_OK;
 }
 
-enum status lab_own_load(struct lab_own *o, bool warnings)
-{
-    const char *base = getenv("TMPDIR");
-    char folder[FOLDER], source[FOLDER + 16], library[FOLDER + 16];
-    int n = snprintf(folder, sizeof folder, "%s/strobe-XXXXXX", base && *base ? base : "/tmp");
-    char *path = realpath(o->path, NULL);
-    if (!path) return fail(ST_IO, "%s: %s", o->path, strerror(errno));
-    if (strpbrk(path, "\"\n")) {
-        free(path);
-        return fail(ST_USAGE, "cc cannot include a file with \" or a line break in its path");
-    }
-    if (n >= FOLDER || !mkdtemp(folder)) {
-        free(path);
-        return fail(ST_IO, "no temporary folder for the compiler: %s; set TMPDIR",
-                    n >= FOLDER ? "its name is too long" : strerror(errno));
-    }
-    snprintf(source, sizeof source, "%s/rung.c", folder);
-    snprintf(library, sizeof library, "%s/rung.so", folder);
-    struct str s = {0};
-    write_source(o, path, &s);
-    enum status st = file_write(source, str_text(&s), s.len);
-    str_release(&s);
-    free(path);
-    if (st == ST_OK) {
-        st = compile(source, library, warnings);
-        if (st == ST_FORMAT) st = fail(st, "%s does not compile; cc's message is above", o->path);
-    }
-    if (st == ST_OK) st = load(o, library);
-    unlink(source);
-    unlink(library);
-    rmdir(folder);
-    return st;
-}
-
-void lab_own_unload(struct lab_own *o)
+void lab_own_close(struct lab_own *o)
 {
     if (o->library) dlclose(o->library);
     o->library = NULL;
     o->run = NULL;
+}
+
+static enum status write_and_compile(const struct lab_own *o, const char *library, struct arena *a)
+{
+    char *source = arena_printf(a, "%.*s.c", (int)(strlen(library) - strlen(".so")), library);
+    char *path = realpath(o->path, NULL);
+    struct str s = {0};
+    if (!path) return fail(ST_IO, "%s: %s", o->path, strerror(errno));
+    enum status st = ST_OK;
+    if (strpbrk(path, "\"\n"))
+        st = fail(ST_USAGE, "cc cannot include a file with \" or a line break in its path");
+    if (st == ST_OK) {
+        write_source(o, path, &s);
+        st = file_write(source, str_text(&s), s.len);
+    }
+    if (st == ST_OK) st = compile(source, library);
+    if (st == ST_FORMAT) st = fail(st, "%s does not compile; cc's message is above", o->path);
+    unlink(source);
+    str_release(&s);
+    free(path);
+    return st;
+}
+
+enum status lab_own_compile(const struct lab_own *o, const char **ret_library, struct arena *a)
+{
+    const char *base = getenv("TMPDIR");
+    char *folder = arena_printf(a, "%s/strobe-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(folder))
+        return fail(ST_IO, "no temporary folder for the compiler: %s; set TMPDIR", strerror(errno));
+    *ret_library = arena_printf(a, "%s/rung.so", folder);
+    enum status st = write_and_compile(o, *ret_library, a);
+    if (st != ST_OK) lab_own_remove(*ret_library);
+    return st;
+}
+
+void lab_own_remove(const char *library)
+{
+    char folder[PATH_MAX];
+    unlink(library);
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(library, '/') - library), library);
+    rmdir(folder);
 }

@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "base/turn.h"
+#include "lab/room.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -51,23 +52,23 @@ static enum status probe_size(struct probing *p, const int64_t n[LAB_SIZES], boo
     *ret_found = false;
     struct kernel_shape shape;
     lab_problem_of(&p->bench, n, &problem);
-    if (p->o->device.backend->texts && lab_shape(p->o->own, &problem, &shape) != ST_OK) {
+    if (lab_shape(p->o->own, &problem, &shape) != ST_OK) {
         *ret_found = true;
         int bytes = (int)strcspn(fail_message(), "\n");
         return say(p, PROBE_FINDS,
                    arena_printf(&p->arena, "at %s: %.*s", what, bytes, fail_message()));
     }
     if (lab_rung_refuses(&p->bench, 0, &problem, &p->arena)) return ST_OK; /* the table says it */
+    TRY(lab_room(&p->bench, &problem, 1, 0, &p->arena));
     enum status st = lab_trial_open(&t, &p->bench, n, 0);
     if (st == ST_OK) st = say(p, PROBE_LAUNCHES, what);
     if (st == ST_OK) {
-        st = lab_trial_probe(&t, 0, &where, &p->arena);
+        st = lab_trial_run(&t, 0);
+        if (st == ST_OK) st = say(p, PROBE_RETURNED, what);
+        if (st == ST_OK) st = lab_trial_written(&t, &where, &p->arena);
         if (st == ST_DEVICE) where = fail_message();
         *ret_found = (st == ST_OK && where) || st == ST_DEVICE;
-        if (*ret_found)
-            st = say(p, PROBE_FINDS, arena_printf(&p->arena, "at %s: %s", what, where));
-        else if (st == ST_OK)
-            st = say(p, PROBE_RETURNED, what);
+        if (*ret_found) st = say(p, PROBE_FINDS, arena_printf(&p->arena, "at %s: %s", what, where));
     }
     lab_trial_close(&t);
     return st;
@@ -85,12 +86,13 @@ static enum status probe_all(struct probing *p, const int64_t size[][LAB_SIZES],
     return found ? ST_OK : say(p, PROBE_ENDS, "");
 }
 
-enum status probe_run(const struct lab_options *o, const int64_t size[][LAB_SIZES], int sizes,
-                      int fd)
+enum status probe_run(const struct lab_options *o, struct lab_own *own, const char *library,
+                      const int64_t size[][LAB_SIZES], int sizes, int fd)
 {
     struct probing p = {.o = o, .fd = fd};
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a kernel without an end would outlive the parent */
-    enum status st = probe_all(&p, size, sizes);
+    enum status st = library ? lab_own_open(own, library) : ST_OK;
+    if (st == ST_OK) st = probe_all(&p, size, sizes);
     if (st != ST_OK) (void)!say(&p, PROBE_FAILS, fail_message());
     if (p.bench.context) lab_bench_close(&p.bench);
     arena_release(&p.arena);

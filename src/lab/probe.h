@@ -6,11 +6,12 @@
 #ifndef LAB_PROBE_H
 #define LAB_PROBE_H
 
+#include "lab/own.h"
 #include "lab/run.h"
 
 enum probe_what {
     PROBE_LAUNCHES, /* text: the size */
-    PROBE_RETURNED, /* no launch is under way any more */
+    PROBE_RETURNED, /* no launch is under way any more; text: the size */
     PROBE_FINDS,    /* text: what the kernel does that it may not do; the last note */
     PROBE_FAILS,    /* text: an error that is not the kernel's, or of the compiler; the last note */
     PROBE_ENDS,     /* nothing was found; the last note */
@@ -20,9 +21,9 @@ struct probe_note {
     char text[1024];
 };
 
-/* In that process: runs o->own at the odd sizes and at these. Failures are notes too; those of a
- * compiler are on stderr as a whole. */
-enum status probe_run(const struct lab_options *o, const int64_t size[][LAB_SIZES], int sizes,
-                      int fd);
+/* In that process: runs o->own, which is `own`, at the odd sizes and at these. On a CPU it loads
+ * `library` first. Failures are notes too; those of a compiler are on stderr as a whole. */
+enum status probe_run(const struct lab_options *o, struct lab_own *own, const char *library,
+                      const int64_t size[][LAB_SIZES], int sizes, int fd);
 
 #endif

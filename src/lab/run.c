@@ -1,9 +1,9 @@
 #include "lab/run.h"
 
-#include "base/free_memory.h"
 #include "base/interrupt.h"
 #include "base/threads.h"
 #include "lab/ceiling.h"
+#include "lab/room.h"
 #include "measure/stopwatch.h"
 
 #include <math.h>
@@ -394,57 +394,6 @@ static void choose_sets(const struct running *r)
     r->ret->cold = f.cache_bytes > 0 && r->ret->sets == sets;
 }
 
-/* Bytes of the host while the inputs are made: floats, the inputs in their type and as doubles,
- * which the solution may copy, and the solution; checks then need less. */
-static double host_bytes(const struct lab_problem *p)
-{
-    double inputs = 0;
-    for (int i = 0; i < LAB_INPUTS; i++) inputs += (double)p->in[i];
-    double of_input =
-        (double)sizeof(float) + (double)dtype_size(p->dtype) + 2 * (double)sizeof(double);
-    return inputs * of_input + (double)p->out * 3 * (double)sizeof(double);
-}
-
-static enum status check_fits(const struct running *r, const char *where, double needed,
-                              int64_t free)
-{
-    if (free < 0 || needed <= 0.9 * (double)free) return ST_OK;
-    return fail(ST_UNSUPPORTED,
-                "%s at %s needs %.4g GiB of %s, and %.4g GiB are free; choose a smaller --size",
-                r->bench.ladder->name, lab_size_text(r->bench.ladder, r->ret->problem.n, r->arena),
-                needed / (1 << 30), where, (double)free / (1 << 30));
-}
-
-/* Scratch of the rungs, and what measuring variants of the operator takes meanwhile. */
-static double extra_bytes(const struct running *r)
-{
-    enum { TUNED = 2 };
-    const struct lab_problem *p = &r->ret->problem;
-    int64_t scratch = 0;
-    bool tunes = false;
-    for (int i = 0; i < r->bench.rungs; i++) {
-        const struct lab_rung *rung = &r->bench.rung[i];
-        scratch = max_i64(scratch, lab_scratch(rung, p, (int)threads_count()));
-        tunes |= rung->variant && r->o->device.backend->kernels.tune;
-    }
-    return (double)scratch + (tunes ? TUNED * (double)lab_set_bytes(p) : 0);
-}
-
-/* A sentence before memory is taken. */
-static enum status check_room(const struct running *r)
-{
-    const struct device *d = &r->o->device;
-    double host = host_bytes(&r->ret->problem);
-    double device =
-        (double)r->ret->sets * ((double)lab_set_bytes(&r->ret->problem) + (double)r->copied * 2) +
-        extra_bytes(r);
-    if (!d->backend->host_memory) {
-        TRY(check_fits(r, "the GPU's memory", device, d->backend->devices.free_memory(d->number)));
-        device = 0;
-    }
-    return check_fits(r, "memory", host + device, free_memory_bytes());
-}
-
 static enum status open_ceiling(struct running *r)
 {
     const struct backend *b = r->o->device.backend;
@@ -497,7 +446,7 @@ static enum status run(struct running *r)
     choose_sets(r);
     ret->tolerance = o->ladder->tolerance(&ret->problem);
     r->copied = ret->copy ? (int64_t)(ret->problem.bytes / 2) : 0;
-    TRY(check_room(r));
+    TRY(lab_room(&r->bench, &ret->problem, ret->sets, 2 * r->copied, r->arena));
     TRY(check_odd(r));
     show(r, CHECKED, "the solution in double precision");
     TRY(lab_trial_open(&r->trial, &r->bench, n, ret->sets));

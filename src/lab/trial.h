@@ -46,7 +46,7 @@ struct lab_trial {
     struct lab_problem problem;
     void *in[TRIAL_SETS][LAB_INPUTS], *out[TRIAL_SETS];
     int sets;
-    bool probe;                    /* for lab_trial_probe */
+    bool probe;                    /* for lab_trial_run */
     const void *given[LAB_INPUTS]; /* of a probe: the inputs' content */
     void *scratch;                 /* of all rungs in turn */
     void *second, *zeros; /* another output of rows of the backend, and input: zeros; or NULL */
@@ -77,9 +77,10 @@ enum status lab_trial_start(const struct lab_trial *t, int rung, int set);
  * output. Beyond what the ladder allows, *ret_where says where, in `a`. */
 enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double *ret_error,
                             struct lab_where *ret_where, struct arena *a);
-/* Of a probe: runs a rung and waits; *ret_where: what it wrote that it may not write; NULL: nothing
- * of the kind within LAB_PROBE_GUARD. ST_DEVICE: the device stopped it. */
-enum status lab_trial_probe(const struct lab_trial *t, int rung, const char **ret_where,
-                            struct arena *a);
+/* Of a probe: runs a rung and waits. ST_DEVICE: the device stopped it. */
+enum status lab_trial_run(const struct lab_trial *t, int rung);
+/* After that: *ret_where: what it wrote that it may not write; NULL: nothing of the kind within
+ * LAB_PROBE_GUARD. */
+enum status lab_trial_written(const struct lab_trial *t, const char **ret_where, struct arena *a);
 
 #endif

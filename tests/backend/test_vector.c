@@ -151,8 +151,8 @@ static void nan_propagates(enum op op, union attr attr, int inputs, bool whole_r
 static void test_nan_propagates(void **state)
 {
     (void)state;
-    static const enum op pointwise[] = {OP_SCALE, OP_OFFSET, OP_AT_MOST, OP_EXP, OP_TANH,
-                                        OP_ERF,   OP_RELU,   OP_ELU,     OP_SILU};
+    static const enum op pointwise[] = {OP_SCALE, OP_OFFSET, OP_AT_MOST, OP_EXP,  OP_TANH,
+                                        OP_ERF,   OP_RELU,   OP_ELU,     OP_SILU, OP_SIGMOID};
     const union attr none = {0};
     const union attr tanh = {.gelu = {.tanh = true}};
     for (int i = 0; i < COUNT_OF(pointwise); i++) nan_propagates(pointwise[i], none, 1, false);

@@ -41,6 +41,15 @@ later='static int calls; if (++calls > 30)'
 c "$later *(volatile int *)8 = 0; for (int64_t i = 0; i < n; i++) to[i] = from[i];" >late_crash.c
 c "$later for (volatile int i = 0;; i = 0) to[0] = 1;
 for (int64_t i = 0; i < n; i++) to[i] = from[i];" >late_endless.c
+c "extern void exit(int); $later exit(0); for (int64_t i = 0; i < n; i++) to[i] = from[i];" \
+    >late_exit.c
+c 'extern void exit(int); extern int atexit(void (*)(void)); extern void abort(void);
+static int calls; if (!calls++) atexit(abort); for (int64_t i = 0; i < n; i++) to[i] = from[i];' \
+    >at_exit.c
+(cat right.c && echo 'extern void abort(void); __attribute__((constructor)) void begin(void) {' &&
+    echo 'abort(); }') >loaded.c
+sed 's/int threads)/int threads, void *scratch)/' right.c >scratch.c
+echo '// @scratch n - 6000' >>scratch.c
 sed 's/void copy/void other/' right.c | sed '/^\/\//d' >other.c
 (cat right.c && echo '// @scratch 4 * n' && echo '// @scratch 8 * n') >twice.c
 own 0 'right.c .*your kernel' right.c
@@ -54,6 +63,12 @@ own 1 'late_crash.c: it .* in a later call' late_crash.c --samples=99
 grep -q "^floats  .*[0-9]" out || fail "no time for floats: $(cat out)"
 own 1 'late_endless.c: a later call of it had not ended after 1 s' late_endless.c --samples=99 \
     --limit=1
+own 1 'late_exit.c: it ended the process with exit code 0 in a later call' late_exit.c --samples=99
+grep -q "^floats  .*[0-9]" out || fail "no time for floats: $(cat out)"
+own 0 'at_exit.c .*your kernel' at_exit.c # a table, and only one
+[ "$(grep -c '^lab copy' out)" = 1 ] || fail "several tables: $(cat out)"
+own 1 'loaded.c: before its first call it crashed: Aborted' loaded.c
+own 1 'scratch.c: at n 1: line [0-9]*: @scratch is -5999 for this size' scratch.c
 own 2 'other.c has no function copy; strobe lab copy --template --device=cpu prints' other.c
 own 2 'twice.c:[0-9]*: @scratch is already in line' twice.c
 for k in edge beyond wild endless; do keeps $k.c floats; done

@@ -134,7 +134,7 @@ static void test_what_no_formula_is(void **state)
 {
     (void)state;
     refuses("a * 2", "the constant 3; it must use x, y or z", 0);
-    refuses("x + a / 0", "this constant is not a finite number: it is inf", 6);
+    refuses("x + a / 0", "this constant is not a finite float: it is inf", 6);
     refuses("x / (a - 1.5)", "this divides by the constant 0", 2);
     refuses("pow(x, 2.5)", "the exponent of pow must be 0.5", 7);
     refuses("pow(x, 0)", "found 0", 7);

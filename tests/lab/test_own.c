@@ -84,6 +84,8 @@ static void test_wrong_lines_have_a_number(void **state)
         {"// @blocks 1\n\n// @threads rows\n", ".cu:3: @threads"},
         {"// @blocks (n\n", ".cu:1: @blocks"},
         {"// @blocks\n", ".cu:1: @blocks"},
+        {"// @blocks 1     of the grid\n", ".cu:1: @blocks"},
+        {"// @zeroed false\n", ".cu:1: @zeroed has no value"},
     };
     for (int i = 0; i < COUNT_OF(all); i++) {
         struct lab_own o;
@@ -107,6 +109,7 @@ static void test_values_that_a_gpu_cannot_have(void **state)
         {"// @blocks 1\n// @threads 2048\n", "line 2: @threads is 2048"},
         {"// @blocks 1\n// @threads 64, 32\n", "blocks of 2048 threads"},
         {"// @blocks n / (n - 5)\n// @threads 1\n", "line 1: @blocks"},
+        {"// @blocks 1\n// @threads 1\n// @scratch n - 6\n", "line 3: @scratch is -1"},
     };
     struct lab_problem p = {.n = {5}};
     for (int i = 0; i < COUNT_OF(all); i++) {
@@ -125,6 +128,15 @@ static struct device cpu(void)
     return (struct device){.backend = backend_find("cpu")};
 }
 
+/* Compiles and loads it. */
+static void load(struct lab_own *o)
+{
+    const char *library;
+    assert_int_equal(lab_own_compile(o, &library, &arena), ST_OK);
+    assert_int_equal(lab_own_open(o, library), ST_OK);
+    lab_own_remove(library);
+}
+
 /* Compiles a kernel of copy and probes it at 100 elements; what it finds. */
 static const char *probed(const char *body)
 {
@@ -141,14 +153,15 @@ static const char *probed(const char *body)
                            "*scratch)\n{\n%s\n}\n",
                            body));
     assert_int_equal(lab_own_read(&o, ladder("copy"), false, path, &arena), ST_OK);
-    assert_int_equal(lab_own_load(&o, false), ST_OK);
+    load(&o);
     assert_int_equal(lab_bench_open(&b, o.ladder, &d, LAB_F32, "", &o.rung), ST_OK);
     assert_int_equal(b.rungs, 1);
     assert_int_equal(lab_trial_open(&t, &b, size, 0), ST_OK);
-    assert_int_equal(lab_trial_probe(&t, 0, &found, &arena), ST_OK);
+    assert_int_equal(lab_trial_run(&t, 0), ST_OK);
+    assert_int_equal(lab_trial_written(&t, &found, &arena), ST_OK);
     lab_trial_close(&t);
     lab_bench_close(&b);
-    lab_own_unload(&o);
+    lab_own_close(&o);
     unlink(path);
     return found;
 }
@@ -194,7 +207,7 @@ static void test_templates_are_right(void **state)
         const char *path = written(".c", str_text(&s));
         str_release(&s);
         assert_int_equal(lab_own_read(&o, l, false, path, &arena), ST_OK);
-        assert_int_equal(lab_own_load(&o, true), ST_OK);
+        load(&o);
         assert_int_equal(lab_bench_open(&b, l, &d, LAB_F32, "", &o.rung), ST_OK);
         for (int k = 0; k < LAB_ODD && l->odd[k][0]; k++) {
             struct lab_trial t;
@@ -207,7 +220,7 @@ static void test_templates_are_right(void **state)
             lab_trial_close(&t);
         }
         lab_bench_close(&b);
-        lab_own_unload(&o);
+        lab_own_close(&o);
         unlink(path);
         lab_own_template(l, true, &s);
         path = written(".cu", str_text(&s));
@@ -226,7 +239,8 @@ static void test_what_does_not_compile(void **state)
     int kept = dup(STDERR_FILENO); /* cc's message */
     assert_non_null(freopen("/dev/null", "w", stderr));
     assert_int_equal(lab_own_read(&o, ladder("copy"), false, path, &arena), ST_OK);
-    enum status st = lab_own_load(&o, false);
+    const char *library;
+    enum status st = lab_own_compile(&o, &library, &arena);
     dup2(kept, STDERR_FILENO);
     close(kept);
     assert_int_equal(st, ST_FORMAT);

@@ -29,16 +29,27 @@ static double operand(const struct state *r, int k, int which, int64_t i)
 static double apply(const struct state *r, int k, int64_t i)
 {
     static double (*const functions[OP_COUNT])(double, double) = {
-        [OP_ADD] = add,         [OP_SUB] = sub,
-        [OP_MUL] = mul,         [OP_DIV] = divide,
-        [OP_SCALE] = mul,       [OP_OFFSET] = add,
-        [OP_AT_MOST] = at_most, [OP_EXP] = exp_of,
-        [OP_LOG] = log_of,      [OP_SQRT] = sqrt_of,
-        [OP_RSQRT] = rsqrt_of,  [OP_TANH] = tanh_of,
-        [OP_ERF] = erf_of,      [OP_RELU] = relu,
-        [OP_KEEP] = keep,       [OP_KEEP_ELSE] = keep_else,
-        [OP_ELU] = elu,         [OP_ELU_GRAD] = elu_grad,
-        [OP_SILU] = silu_of,    [OP_SILU_GRAD] = silu_grad,
+        [OP_ADD] = add,
+        [OP_SUB] = sub,
+        [OP_MUL] = mul,
+        [OP_DIV] = divide,
+        [OP_SCALE] = mul,
+        [OP_OFFSET] = add,
+        [OP_AT_MOST] = at_most,
+        [OP_EXP] = exp_of,
+        [OP_LOG] = log_of,
+        [OP_SQRT] = sqrt_of,
+        [OP_RSQRT] = rsqrt_of,
+        [OP_TANH] = tanh_of,
+        [OP_SIGMOID] = sigmoid_of,
+        [OP_ERF] = erf_of,
+        [OP_RELU] = relu,
+        [OP_KEEP] = keep,
+        [OP_KEEP_ELSE] = keep_else,
+        [OP_ELU] = elu,
+        [OP_ELU_GRAD] = elu_grad,
+        [OP_SILU] = silu_of,
+        [OP_SILU_GRAD] = silu_grad,
     };
     const struct chain_step *s = &r->chain->step[k];
     double a = operand(r, k, 0, i);

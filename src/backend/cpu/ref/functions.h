@@ -75,6 +75,7 @@ static inline double silu(double x)
 {
     return x * sigmoid(x);
 }
+OF_ONE(sigmoid_of, sigmoid(x))
 OF_ONE(silu_of, silu(x))
 static inline double silu_grad(double dy, double x)
 {

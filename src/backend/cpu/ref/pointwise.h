@@ -52,6 +52,7 @@ UNARY(log, log_of)
 UNARY(sqrt, sqrt_of)
 UNARY(rsqrt, rsqrt_of)
 UNARY(tanh, tanh_of)
+UNARY(sigmoid, sigmoid_of)
 UNARY(erf, erf_of)
 UNARY(relu, relu)
 BINARY(keep, keep)
@@ -190,6 +191,7 @@ const struct kernel REF(ref_pointwise)[] = {
     ROW(SQRT, run_sqrt),
     ROW(RSQRT, run_rsqrt),
     ROW(TANH, run_tanh),
+    ROW(SIGMOID, run_sigmoid),
     ROW(ERF, run_erf),
     ROW(RELU, run_relu),
     ROW(KEEP, run_keep),

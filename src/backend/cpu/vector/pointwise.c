@@ -113,6 +113,7 @@ UNARY(log, 3, vf_log(x))
 UNARY(sqrt, 2, vf_sqrt(x))
 UNARY(rsqrt, 3, 1.0f / vf_sqrt(x))
 UNARY(tanh, 4, vf_tanh(x))
+UNARY(sigmoid, 4, vf_sigmoid(x))
 UNARY(erf, 5, vf_erf(x))
 UNARY(relu, 1, vf_max((vf){0}, x))
 UNARY(elu, 3, vf_max((vf){0}, x) + vf_expm1(vf_min((vf){0}, x)))
@@ -258,6 +259,7 @@ const block_fn ACT(pointwise_blocks)[OP_COUNT] = {
     [OP_SQRT] = sqrt_block,
     [OP_RSQRT] = rsqrt_block,
     [OP_TANH] = tanh_block,
+    [OP_SIGMOID] = sigmoid_block,
     [OP_ERF] = erf_block,
     [OP_RELU] = relu_block,
     [OP_ELU] = elu_block,
@@ -282,6 +284,7 @@ const struct kernel ACT(pointwise_rows)[] = {
     ROW(SQRT, "aa", "a", run_sqrt),
     ROW(RSQRT, "aa", "a", run_rsqrt),
     ROW(TANH, "aa", "a", run_tanh),
+    ROW(SIGMOID, "aa", "a", run_sigmoid),
     ROW(ERF, "aa", "a", run_erf),
     ROW(RELU, "aa", "a", run_relu),
     ROW(ELU, "aa", "a", run_elu),

@@ -1,4 +1,4 @@
-/* silu.h - x sigmoid(x) and its slope, for SiLU and SwiGLU. */
+/* silu.h - sigmoid(x) = 1 / (1 + e^-x), and x sigmoid(x) with its slope, for SiLU and SwiGLU. */
 #ifndef BACKEND_CPU_VECTOR_SILU_H
 #define BACKEND_CPU_VECTOR_SILU_H
 
@@ -8,12 +8,15 @@ struct silu {
     vf y, slope;
 };
 
-/* Below -87 both are 0 within rounding, and e^-x would overflow. */
+/* Below -87 all are 0 within rounding, and e^-x would overflow. */
+INLINE vf vf_sigmoid(vf x)
+{
+    return vf_reciprocal(1.0f + vf_exp(-vf_max(vf_all(-87.0f), x)));
+}
 INLINE struct silu silu_point(vf x)
 {
     x = vf_max(vf_all(-87.0f), x);
-    vf s = vf_reciprocal(1.0f + vf_exp(-x));
-    vf y = x * s;
+    vf s = vf_sigmoid(x), y = x * s;
     return (struct silu){y, s + y * (1.0f - s)};
 }
 

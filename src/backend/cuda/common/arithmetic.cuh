@@ -1,9 +1,10 @@
 /* arithmetic.cuh - the pointwise operators on one element, and the broadcasting of a second
  * operand: for pointwise.cu and for the generated kernels of fused chains (chain_text.c).
  *
- * Nothing is contracted to FMAs: a fused chain has the same bits as its separate steps. Functions
- * with a parameter T are as exact as a result of type T can show; T of a chain whose results are
- * all bf16 is bf16, also for steps in float. */
+ * Sums and products are not contracted to FMAs: a chain with a result in float has the same bits
+ * as its separate steps. Functions with a parameter T are as exact as a result of type T can show;
+ * T of a chain whose results are all bf16 is bf16, also for steps in float, which are then less
+ * exact than alone. */
 #pragma once
 #include "rows.cuh"
 

@@ -31,6 +31,7 @@ static const char *const expressions[OP_COUNT] = {
     [OP_SQRT] = "sqrt_of($a)",
     [OP_RSQRT] = "rsqrt_of($a)",
     [OP_TANH] = "tanh_of<$t>($a)",
+    [OP_SIGMOID] = "sigmoid_of<$t>($a)",
     [OP_ERF] = "erf_of($a)",
     [OP_RELU] = "relu_of($a)",
     [OP_KEEP] = "keep_of($a, $b)",

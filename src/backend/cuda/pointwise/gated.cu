@@ -4,21 +4,13 @@
  *
  * Bound by memory: 3 accesses per element of y, 5 for the gradient; in bf16 with 12 to 20
  * instructions, two of them slow (2^x and the reciprocal), where the SMs could do 40. */
+#include "arithmetic.cuh"
 #include "elements.cuh"
 #include "rows.cuh"
 
 enum { N = EACH, TIMES = N < 8 ? 4 : 2 };
 #define EACH_TIME _Pragma("unroll") for (int k = 0; k < TIMES; k++)
 #define EACH_ELEMENT _Pragma("unroll") for (int e = 0; e < N; e++)
-
-/* As exact as a result of type T_X can show; 0 or 1 where e^-x overflows or vanishes. */
-DEVICE float sigmoid(float x)
-{
-    if constexpr (sizeof(T_X) == 2)
-        return rcp_approx(1.0f + exp_for<T_X>(-x));
-    else
-        return 1.0f / (1.0f + expf(-x));
-}
 
 /* The index in gate of element i of y. */
 DEVICE i64 gate_at(i64 i, int F)
@@ -49,7 +41,7 @@ swiglu(T_X *y, const T_X *gate,
     }
     EACH_TIME {
         if (vector_at(k) >= n) continue;
-        EACH_ELEMENT g[k][e] *= sigmoid(g[k][e]) * u[k][e];
+        EACH_ELEMENT g[k][e] *= sigmoid_of<T_X>(g[k][e]) * u[k][e];
         store<N>(y + vector_at(k), g[k]);
     }
 }
@@ -82,7 +74,7 @@ swiglu_grad(T_X *dgate,
         if (vector_at(k) >= n) continue;
         const i64 at = gate_at(vector_at(k), F);
         EACH_ELEMENT {
-            const float s = sigmoid(g[k][e]), y = g[k][e] * s;
+            const float s = sigmoid_of<T_X>(g[k][e]), y = g[k][e] * s;
             u[k][e] *= d[k][e] * (s + y * (1.0f - s));
             g[k][e] = d[k][e] * y;
         }

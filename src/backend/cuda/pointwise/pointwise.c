@@ -181,6 +181,7 @@ const struct cuda_row pointwise_rows[] = {
     CUDA_ROW(SQRT, "cuda", "aa", "a", NULL, unary, "each_sqrt"),
     CUDA_ROW(RSQRT, "cuda", "aa", "a", NULL, unary, "each_rsqrt"),
     CUDA_ROW(TANH, "cuda", "aa", "a", NULL, unary, "each_tanh"),
+    CUDA_ROW(SIGMOID, "cuda", "aa", "a", NULL, unary, "each_sigmoid"),
     CUDA_ROW(ERF, "cuda", "aa", "a", NULL, unary, "each_erf"),
     CUDA_ROW(RELU, "cuda", "aa", "a", NULL, unary, "each_relu"),
     CUDA_ROW(KEEP, "cuda", "aa", "a", NULL, same_shape, "keep_same"),

@@ -1,0 +1,532 @@
+/* strobe lab LADDER: runs a ladder (lab/run.h), with a kernel of the user's (lab/own.h) if there is
+ * one. */
+#include "base/interrupt.h"
+#include "base/load.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/device.h"
+#include "cli/lab_output.h"
+#include "cli/lab_probe.h"
+#include "lab/own.h"
+#include "lab/probe.h"
+#include "present/sheet.h"
+#include "present/table_form.h"
+#include "view/ceilings.h"
+#include "view/lab_view.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SAMPLES = 20, SAMPLES_MOST = 100000 };
+static const int64_t NOT_GIVEN = INT64_MIN;
+
+struct words {
+    const char *device, *isa, *sizes, *dtype, *rungs, *show, *ptx, *command;
+    const char *kernel, *shared, *library;
+    char **argv; /* the whole command line, NULL-terminated, for processes that run a kernel */
+    int64_t samples, limit, threads, registers, blocks, probe, watched;
+    bool warm, template, watch;
+    struct lab_output output;
+};
+
+static const struct lab_ladder *ladder; /* that cmd_lab_ladder found */
+
+/* The product of a ladder's sizes is at most 2 to this power. */
+static int exponent_of_sizes(void)
+{
+    return ladder->sizes[1] && ladder->sizes[2] ? 48 : 36;
+}
+
+/* Reads one size, "4096" or "4096x1024": as many numbers as the ladder has sizes. Returns what
+ * follows it, a comma or the end; NULL: malformed. */
+static const char *read_one_size(const char *at, int64_t ret[LAB_SIZES])
+{
+    int64_t most = INT64_C(1) << exponent_of_sizes(); /* of the product */
+    for (int i = 0; i < LAB_SIZES && ladder->sizes[i]; i++) {
+        char *end;
+        long long x = strtoll(at, &end, 10);
+        bool last = i + 1 == LAB_SIZES || !ladder->sizes[i + 1];
+        if (end == at || x < 1 || x > most) return NULL;
+        most /= x;
+        if (last ? *end && *end != ',' : *end != 'x') return NULL;
+        ret[i] = x;
+        at = end + !last;
+    }
+    return at;
+}
+
+static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *ret_n)
+{
+    const char *at = words, *wrong = words;
+    for (*ret_n = 0; *ret_n < LAB_VIEW_SIZES; at++) {
+        wrong = at;
+        at = read_one_size(at, ret[*ret_n]);
+        if (!at) break;
+        ++*ret_n;
+        if (!*at) return ST_OK;
+    }
+    int bytes = (int)strcspn(wrong, ",");
+    if (*ret_n == LAB_VIEW_SIZES) bytes = (int)strlen(wrong = words);
+    const char *const *name = ladder->sizes;
+    return fail(
+        ST_USAGE,
+        "--size takes up to %d sizes %s%s%s%s%s, each with a product of at most 2^%d, as in "
+        "%s; found %.*s",
+        LAB_VIEW_SIZES, name[0], name[1] ? "x" : "", name[1] ? name[1] : "",
+        name[1] && name[2] ? "x" : "", name[1] && name[2] ? name[2] : "", exponent_of_sizes(),
+        !name[1]  ? "4096,65536"
+        : name[2] ? "4096x1024x64,512x512x512"
+                  : "4096x1024,512x512",
+        bytes ? bytes : 7, bytes ? wrong : "nothing");
+}
+
+static enum status read_limit(const char *name, int64_t given, int64_t most, int64_t *ret)
+{
+    *ret = given == NOT_GIVEN ? 0 : given;
+    if (given == NOT_GIVEN || (given >= 1 && given <= most)) return ST_OK;
+    return fail(ST_USAGE, "--%s must be 1 to %lld; found %lld", name, (long long)most,
+                (long long)given);
+}
+
+/* The limits of a kernel on a GPU; on a CPU --threads are threads of the CPU. */
+static enum status read_limits(const struct words *w, struct lab_options *o)
+{
+    bool gpu = o->device.backend->texts != NULL;
+    if (!gpu && (w->registers != NOT_GIVEN || w->shared || w->blocks != NOT_GIVEN))
+        return fail(ST_USAGE,
+                    "--registers, --shared and --blocks limit kernels of a GPU; leave them out");
+    if (w->shared && !str_read_bytes(w->shared, &o->limits.shared_bytes))
+        return fail(ST_USAGE, "--shared takes a size as in 16KiB; found %s", w->shared);
+    TRY(read_limit("registers", w->registers, 255, &o->limits.registers));
+    TRY(read_limit("blocks", w->blocks, INT64_MAX, &o->limits.blocks));
+    if (gpu) o->limits.threads = w->threads;
+    return ST_OK;
+}
+
+static enum status read_type(const struct words *w, const struct device *d, enum lab_type *ret)
+{
+    static const enum lab_type all[] = {LAB_F32, LAB_TF32, LAB_BF16};
+    unsigned types = ladder->types ? ladder->types : LAB_F32 | LAB_BF16;
+    *ret = d->backend->texts && ladder->type ? ladder->type : LAB_F32;
+    if (!w->dtype) return ST_OK;
+    int i = 0;
+    while (i < COUNT_OF(all) && strcmp(w->dtype, lab_type_name(all[i]))) i++;
+    if (i == COUNT_OF(all) || !(types & all[i]))
+        return fail(ST_USAGE, "--dtype must be float32%s or bfloat16; found %s",
+                    types & LAB_TF32 ? ", tf32" : "", w->dtype);
+    *ret = all[i];
+    if (*ret != LAB_F32 && !d->backend->texts)
+        return fail(ST_UNSUPPORTED,
+                    "the rungs for a CPU compute in float32; leave --dtype out, or use a GPU");
+    return ST_OK;
+}
+
+/* The number of the rung of that name. */
+static enum status find_rung(const char *name, const struct device *d, int *ret)
+{
+    int n;
+    const struct lab_rung *r = lab_rungs(ladder, d, &n);
+    struct str names = {0};
+    for (*ret = 0; *ret < n && strcmp(r[*ret].name, name); ++*ret)
+        str_printf(&names, "%s%s", *ret ? ", " : "", r[*ret].name);
+    enum status st = ST_OK;
+    const struct lab_rung *other = r == ladder->of_gpu ? ladder->of_cpu : ladder->of_gpu;
+    if (*ret == n) {
+        str_printf(&names, "; on a %s ", r == ladder->of_gpu ? "CPU" : "GPU");
+        for (int i = 0; other[i].name; i++)
+            str_printf(&names, "%s%s", i ? ", " : "", other[i].name);
+        st = fail(ST_USAGE, "%s has no rung %s on this device; it has %s", ladder->name, name,
+                  str_text(&names));
+    }
+    str_release(&names);
+    return st;
+}
+
+static enum status show_template(const struct lab_options *o)
+{
+    struct str s = {0};
+    bool gpu = o->device.backend->texts != NULL;
+    lab_own_template(ladder, gpu, &s);
+    command_print(&s);
+    if (!isatty(STDOUT_FILENO))
+        log_info("%s, for --kernel=FILE.%s; --device=%s prints %s",
+                 gpu ? "CUDA for a GPU" : "C for a CPU", gpu ? "cu" : "c", gpu ? "cpu" : "cuda",
+                 gpu ? "C" : "CUDA");
+    return ST_OK;
+}
+
+/* A rung of this device or, if it has none of that name, of the other kind of device. */
+static enum status show_rung(const struct words *w, const struct device *d)
+{
+    int i, n;
+    int64_t bytes;
+    struct str s = {0};
+    enum status st = find_rung(w->show, d, &i);
+    const struct lab_rung *r = lab_rungs(ladder, d, &n);
+    if (st != ST_OK) {
+        r = r == ladder->of_gpu ? ladder->of_cpu : ladder->of_gpu;
+        for (i = 0; r[i].name && strcmp(r[i].name, w->show); i++) continue;
+        if (!r[i].name) return st;
+    }
+    const char *source = lab_source(&r[i], &bytes);
+    if (!source)
+        return fail(ST_UNSUPPORTED, "%s has no file to show: it is %s", r[i].name, r[i].idea);
+    if (r[i].options) str_printf(&s, "// compiled with %s\n", r[i].options);
+    str_append_bytes(&s, source, bytes);
+    const char *path, *text;
+    for (int k = 0; lab_header(&r[i], k, &path, &text); k++)
+        str_printf(&s, "\n/* --- src/lab/%s --- */\n\n%s", path, text);
+    command_print(&s);
+    return ST_OK;
+}
+
+static enum status show_ptx(const struct words *w, const struct lab_options *o)
+{
+    int i, at = 0;
+    struct lab_bench b;
+    struct str s = {0};
+    if (!o->device.backend->texts)
+        return fail(ST_UNSUPPORTED, "--ptx shows what the compiler makes of a kernel for a GPU; "
+                                    "use --show for a CPU");
+    bool own = o->own && !strcmp(w->ptx, o->own->name);
+    if (!own) TRY(find_rung(w->ptx, &o->device, &i));
+    struct arena a = {0};
+    enum status st = lab_bench_open(&b, ladder, &o->device, o->type, NULL, own ? o->own : NULL);
+    while (at < b.rungs && strcmp(b.rung[at].name, w->ptx)) at++;
+    const char *why = st != ST_OK          ? NULL
+                      : at == b.rungs      ? "does not exist in this type; choose another --dtype"
+                      : b.rung[at].variant ? "has no file to compile"
+                                           : lab_bench_refuses(&b, at, &a);
+    if (why) st = fail(ST_UNSUPPORTED, "%s %s", w->ptx, why);
+    if (st == ST_OK) st = lab_bench_assembly(&b, at, &s);
+    lab_bench_close(&b);
+    arena_release(&a);
+    if (st == ST_OK)
+        command_print(&s);
+    else
+        str_release(&s);
+    return st;
+}
+
+/* What is wrong with the results, in a sentence; NULL: nothing. */
+static const char *wrong_of(const struct lab_run *const *r, int runs, struct arena *a)
+{
+    int wrong = 0;
+    for (int i = 0; i < runs; i++) {
+        wrong += r[i]->wrong;
+        for (int k = 0; k < r[i]->results; k++) {
+            const struct lab_result *x = &r[i]->result[k];
+            if (x->rung->own && x->left_out)
+                return arena_printf(a, "%s: %s", x->rung->name, x->left_out);
+        }
+    }
+    return wrong ? arena_printf(a, "%d rung%s computed something else; the table says where", wrong,
+                                wrong == 1 ? "" : "s")
+                 : NULL;
+}
+
+/* Prints and keeps the runs; fails if a rung was wrong. */
+static enum status finish(const struct lab_run *const *r, int runs, const struct words *w,
+                          struct load *load, struct arena *a)
+{
+    struct sheet s;
+    char words[LOAD_WORDS];
+    double others = load_others(load);
+    bool busy = load_words(others, words) != NULL;
+    lab_sheet(r, runs, !busy, &s, a);
+    if (busy) sheet_note(&s, arena_printf(a, "Warning: %s. So no reasons are given.", words));
+    load_warn(others);
+    TRY(command_name_machine(&s, &r[0]->options->device, w->command, a));
+    return lab_output_finish(&w->output, &s, wrong_of(r, runs, a), a);
+}
+
+/* `left_out`: why the user's kernel cannot run; NULL: it can, or there is none. */
+static enum status run_ladder(const struct words *w, const struct lab_options *o,
+                              int64_t size[][LAB_SIZES], int sizes, const char *left_out,
+                              struct arena *a)
+{
+    struct machine m;
+    const struct lab_run *done[LAB_VIEW_SIZES];
+    struct lab_progress p = {.runs = sizes};
+    struct load load = load_start();
+    enum status st = ST_OK;
+    bool known = true;
+    if (o->device.backend->texts)
+        known = ceilings_find(&m, &o->device, a);
+    else
+        TRY(ceilings_get(&m, &o->device, a));
+    interrupt_catch();
+    progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
+    struct failure why;
+    while (p.run < sizes && st == ST_OK && !interrupt_noted()) {
+        struct lab_options *one = ARENA_NEW(a, struct lab_options, 1);
+        struct lab_run *r = ARENA_NEW(a, struct lab_run, 1);
+        *one = *o;
+        one->own_left_out = left_out;
+        one->limit_ms /= sizes;
+        one->machine = known ? &m : NULL;
+        one->each = lab_progress_share;
+        one->user = &p;
+        memcpy(one->n, size[p.run], sizeof one->n);
+        st = lab_run(one, r, a);
+        if (st == ST_OK) done[p.run++] = r;
+    }
+    if (st == ST_OK && interrupt_noted())
+        st = fail(ST_INTERRUPTED, "stopped: the table has what was measured so far");
+    fail_keep(&why);
+    progress_end(&p.progress);
+    interrupt_release();
+    enum status finished = p.run ? finish(done, p.run, w, &load, a) : ST_OK;
+    if (st == ST_OK) return finished;
+    fail_restore(&why); /* the sizes before it are printed all the same */
+    return st;
+}
+
+/* Probes the user's kernel and, on a CPU, runs all in a process of its own: what crashes or never
+ * ends after the first calls ends that process alone. */
+static enum status run_own(const struct words *w, const struct lab_options *o,
+                           int64_t size[][LAB_SIZES], int sizes, struct arena *a)
+{
+    struct lab_progress p = {.runs = 1};
+    const char *left_out = NULL, *name = o->own->name, *library = NULL;
+    double limit_s = 1e-3 * o->limit_ms;
+    bool cpu = !o->device.backend->texts, done = false;
+    char **words = w->argv;
+    enum status st = ST_OK;
+    interrupt_catch();
+    if (cpu) st = lab_own_compile(o->own->own, &library, a);
+    if (library) words = lab_with_word(words, arena_printf(a, "--library=%s", library), a);
+    if (st == ST_OK) {
+        progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
+        lab_progress_share(&p, 0, "your kernel, in a process of its own");
+        st = lab_probe(words, name, limit_s, &left_out, a);
+        progress_end(&p.progress);
+    }
+    if (st == ST_OK && !left_out && cpu) {
+        st = lab_watch(words, name, limit_s, &left_out, a);
+        done = !left_out;
+    }
+    if (library) lab_own_remove(library);
+    interrupt_release();
+    return st != ST_OK || done ? st : run_ladder(w, o, size, sizes, left_out, a);
+}
+
+/* In the process that run_own starts: its error is the parent's. */
+static enum status run_watched(const struct words *w, const struct lab_options *o,
+                               struct lab_own *own, int64_t size[][LAB_SIZES], int sizes,
+                               struct arena *a)
+{
+    struct lab_watched *shared;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a call without an end would outlive the parent */
+    TRY(lab_watched_open((int)w->watched, &shared));
+    own->since_ns = &shared->since_ns;
+    enum status st = lab_own_open(own, w->library);
+    if (st == ST_OK) st = run_ladder(w, o, size, sizes, NULL, a);
+    if (st != ST_OK) snprintf(shared->message, sizeof shared->message, "%s", fail_message());
+    own->since_ns = NULL;
+    shared->status = st;
+    shared->ended = true;
+    return ST_OK;
+}
+
+/* A kernel of C needs a CPU, and one of CUDA a GPU. */
+static enum status find_device(const struct words *w, struct device *ret)
+{
+    const char *ending = w->kernel ? strrchr(w->kernel, '.') : NULL;
+    bool c = ending && !strcmp(ending, ".c"), cuda = ending && !strcmp(ending, ".cu");
+    if (w->kernel && !c && !cuda)
+        return fail(ST_USAGE,
+                    "--kernel takes a file of CUDA, as in mine.cu, or of C, as in "
+                    "mine.c; found %s",
+                    *w->kernel ? w->kernel : "nothing");
+    struct device_facts f;
+    TRY(device_of_word(w->device ? w->device : c ? "cpu" : cuda ? "cuda" : NULL, ret));
+    if (w->kernel && cuda != (ret->backend->texts != NULL))
+        return fail(ST_USAGE, "%s is for a %s; choose another --device", w->kernel,
+                    cuda ? "GPU" : "CPU");
+    char why[256];
+    enum status st = cuda ? ret->backend->devices.describe(ret->number, &f) : ST_OK;
+    snprintf(why, sizeof why, "%s", st == ST_OK ? "" : fail_message());
+    if (st != ST_OK)
+        return fail(st,
+                    "%s is CUDA, and %s, with a kernel of C: strobe lab %s --template --device=cpu "
+                    "> mine.c",
+                    w->kernel, why, ladder->name);
+    return ST_OK;
+}
+
+static enum status prepare(struct words *w, struct lab_options *o, int64_t size[][LAB_SIZES],
+                           int *ret_sizes)
+{
+    TRY(lab_output_check(&w->output));
+    if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
+    if (w->isa) TRY(isa_limit_word(w->isa));
+    TRY(find_device(w, &o->device));
+    if (!o->device.backend->texts) threads_set(w->threads);
+    TRY(read_type(w, &o->device, &o->type));
+    TRY(read_limits(w, o));
+    *ret_sizes = 1;
+    memcpy(size[0], o->device.backend->texts ? ladder->gpu : ladder->cpu, sizeof size[0]);
+    if (w->sizes) TRY(read_sizes(w->sizes, size, ret_sizes));
+    o->go_on = w->samples == NOT_GIVEN;
+    if (o->go_on) w->samples = SAMPLES;
+    if (w->watch && !w->kernel)
+        return fail(ST_USAGE, "--watch needs --kernel=FILE, the file to watch");
+    if (w->samples < 1 || w->samples > SAMPLES_MOST || w->limit < 1 || w->limit > 1000000)
+        return fail(ST_USAGE, "--samples must be 1 to %d, and --limit 1 to 1000000", SAMPLES_MOST);
+    o->samples = (int)w->samples;
+    o->limit_ms = 1e3 * (double)w->limit;
+    o->warm = w->warm;
+    o->only = w->rungs;
+    return ST_OK;
+}
+
+/* Whatever the words ask for, once. */
+static enum status run_once(const struct words *w, struct lab_options o, int64_t size[][LAB_SIZES],
+                            int sizes)
+{
+    struct arena a = {0};
+    struct lab_own own = {0};
+    bool gpu = o.device.backend->texts != NULL;
+    enum status st = ST_OK;
+    if (w->kernel) {
+        st = lab_own_read(&own, ladder, gpu, w->kernel, &a);
+        o.own = &own.rung;
+    }
+    if (st == ST_OK)
+        st = w->probe >= 0     ? probe_run(&o, &own, w->library, size, sizes, (int)w->probe)
+             : w->template     ? show_template(&o)
+             : w->show         ? show_rung(w, &o.device)
+             : w->ptx          ? show_ptx(w, &o)
+             : w->watched >= 0 ? run_watched(w, &o, &own, size, sizes, &a)
+             : w->kernel       ? run_own(w, &o, size, sizes, &a)
+                               : run_ladder(w, &o, size, sizes, NULL, &a);
+    lab_own_close(&own);
+    arena_release(&a);
+    return st;
+}
+
+/* Waits until the file is another one than in *seen. ST_INTERRUPTED: Ctrl-C came before. */
+static enum status wait_for_change(const char *path, struct stat *seen)
+{
+    enum { LOOK_US = 200000 };
+    struct stat now = *seen;
+    interrupt_catch();
+    while (!interrupt_noted() &&
+           (stat(path, &now) != 0 ||
+            (now.st_mtim.tv_sec == seen->st_mtim.tv_sec && now.st_size == seen->st_size &&
+             now.st_mtim.tv_nsec == seen->st_mtim.tv_nsec && now.st_ino == seen->st_ino)))
+        usleep(LOOK_US);
+    bool stopped = interrupt_noted();
+    interrupt_release();
+    *seen = now;
+    return stopped ? fail(ST_INTERRUPTED, "stopped watching %s", path) : ST_OK;
+}
+
+static enum status watch(const struct words *w, const struct lab_options *o,
+                         int64_t size[][LAB_SIZES], int sizes)
+{
+    struct stat seen;
+    enum status st;
+    if (stat(w->kernel, &seen) != 0) seen = (struct stat){0};
+    do {
+        st = run_once(w, *o, size, sizes);
+        if (st == ST_INTERRUPTED) return st;
+        if (st != ST_OK) log_warning("%s", fail_message());
+        log_info("waiting until %s changes; Ctrl-C ends it", w->kernel);
+        st = wait_for_change(w->kernel, &seen);
+    } while (st == ST_OK);
+    return st;
+}
+
+static enum status run_command(int argc, char **argv)
+{
+    struct words w = {.samples = NOT_GIVEN,
+                      .registers = NOT_GIVEN,
+                      .blocks = NOT_GIVEN,
+                      .limit = 15,
+                      .probe = -1,
+                      .watched = -1};
+    const struct opt options[] = {
+        DEVICE_OPTION(&w.device),
+        {"size", OPT_TEXT, &w.sizes, "N,N,...",
+         "sizes of the problem, as 4096, 4096x1024 (rows x columns) or 512x512x512 (m x n x k); "
+         "several make curves (default: the table names it)"},
+        {"dtype", OPT_TEXT, &w.dtype, "NAME",
+         "float32 or, on a GPU, bfloat16; of matmul on a GPU also tf32 (float32; matmul on a GPU: "
+         "bfloat16)"},
+        {"rungs", OPT_TEXT, &w.rungs, "NAME,...", "run only these (all)"},
+        {"warm", OPT_FLAG, &w.warm, NULL, "leave the data in the caches from call to call"},
+        {"show", OPT_TEXT, &w.show, "RUNG", "print the file of a rung, and run nothing"},
+        {"ptx", OPT_TEXT, &w.ptx, "RUNG", "print the PTX that a rung compiles to on this GPU"},
+        {"kernel", OPT_TEXT, &w.kernel, "FILE",
+         "one more rung: your kernel, of CUDA (mine.cu) or of C (mine.c); it runs in a process of "
+         "its own first"},
+        {"template", OPT_FLAG, &w.template, NULL, "print a kernel to begin from, and run nothing"},
+        {"watch", OPT_FLAG, &w.watch, NULL, "with --kernel: again, whenever the file changes"},
+        {"registers", OPT_INT, &w.registers, "N",
+         "GPU: leave out kernels with more registers in a thread"},
+        {"shared", OPT_TEXT, &w.shared, "SIZE",
+         "GPU: leave out kernels with more shared memory in a block, as in 16KiB"},
+        {"blocks", OPT_INT, &w.blocks, "N", "GPU: leave out kernels with more blocks in the grid"},
+        {"probe", OPT_INT, &w.probe, NULL, NULL},
+        {"watched", OPT_INT, &w.watched, NULL, NULL},
+        {"library", OPT_TEXT, &w.library, NULL, NULL},
+        {"samples", OPT_INT, &w.samples, "N",
+         "timings of each rung (20, and more while the order is uncertain)"},
+        {"limit", OPT_INT, &w.limit, "SECONDS",
+         "time for all timings together, and for each call of your kernel (15)"},
+        {"threads", OPT_INT, &w.threads, "N",
+         "CPU threads (default: all that this process may use); GPU: leave out kernels with more "
+         "threads in a block"},
+        {"isa", OPT_TEXT, &w.isa, "SET",
+         "widest instruction set: avx512, avx2, sse2, neon or plain"},
+        {"svg", OPT_TEXT, &w.output.svg, "FILE",
+         "also write the bars, or the curves, as a picture"},
+        {"save", OPT_TEXT, &w.output.save, "FILE", "write the result, for strobe report"},
+        TABLE_FORM_OPTIONS(&w.output.form),
+        {0},
+    };
+    struct arena a = {0};
+    struct lab_options o = {.ladder = ladder};
+    int64_t size[LAB_VIEW_SIZES][LAB_SIZES] = {0};
+    int sizes = 0;
+    w.command = command_text(arena_printf(&a, "lab %s", ladder->name), argc, argv, &a);
+    w.argv = ARENA_NEW(&a, char *, argc + 4);
+    w.argv[0] = "strobe", w.argv[1] = "lab", w.argv[2] = (char *)ladder->name;
+    for (int i = 0; i <= argc; i++) w.argv[3 + i] = i < argc ? argv[i] : NULL;
+    enum status st = opt_parse(options, &argc, argv, NULL);
+    if (st == ST_OK && argc)
+        st = fail(ST_USAGE, "lab %s takes only options; found %s", ladder->name, argv[0]);
+    if (st == ST_OK) st = prepare(&w, &o, size, &sizes);
+    bool child = w.probe >= 0 || w.watched >= 0;
+    if (st == ST_OK)
+        st = w.watch && !child ? watch(&w, &o, size, sizes) : run_once(&w, o, size, sizes);
+    arena_release(&a);
+    return st;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+bool cmd_lab_ladder(const char *name, int argc, char **argv, enum status *ret)
+{
+    for (int i = 0; (ladder = lab_ladder_at(i)) && strcmp(name, ladder->name); i++) continue;
+    if (!ladder) return false;
+    struct arena a = {0};
+    const struct command c = {arena_printf(&a, "lab %s", name),
+                              run_command,
+                              "",
+                              ladder->question,
+                              NULL,
+                              arena_printf(&a, "strobe lab %s --device=cpu", name)};
+    *ret = command_run(&c, argc, argv);
+    arena_release(&a);
+    return true;
+}

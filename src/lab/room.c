@@ -1,0 +1,51 @@
+#include "lab/room.h"
+
+#include "base/free_memory.h"
+#include "base/threads.h"
+
+/* Bytes of the host while the inputs are made: floats, the inputs in their type and as doubles,
+ * which the solution may copy, and the solution; checks then need less. */
+static double host_bytes(const struct lab_problem *p)
+{
+    double inputs = 0;
+    for (int i = 0; i < LAB_INPUTS; i++) inputs += (double)p->in[i];
+    double of_input =
+        (double)sizeof(float) + (double)dtype_size(p->dtype) + 2 * (double)sizeof(double);
+    return inputs * of_input + (double)p->out * 3 * (double)sizeof(double);
+}
+
+/* Scratch of the rungs, and what measuring variants of the operator takes meanwhile. */
+static double scratch_bytes(const struct lab_bench *b, const struct lab_problem *p)
+{
+    enum { TUNED = 2 };
+    int64_t scratch = 0;
+    bool tunes = false;
+    for (int i = 0; i < b->rungs; i++) {
+        scratch = max_i64(scratch, lab_scratch(&b->rung[i], p, (int)threads_count()));
+        tunes |= b->rung[i].variant && b->device.backend->kernels.tune;
+    }
+    return (double)scratch + (tunes ? TUNED * (double)lab_set_bytes(p) : 0);
+}
+
+enum status room_check(const char *what, const char *where, double needed, int64_t free)
+{
+    if (free < 0 || needed <= 0.9 * (double)free) return ST_OK;
+    return fail(ST_UNSUPPORTED,
+                "%s: %.4g GiB of %s are needed, and %.4g GiB are free; choose a smaller --size",
+                what, needed / (1 << 30), where, (double)free / (1 << 30));
+}
+
+enum status lab_room(const struct lab_bench *b, const struct lab_problem *p, int sets,
+                     int64_t extra, struct arena *a)
+{
+    const struct device *d = &b->device;
+    const char *what =
+        arena_printf(a, "%s at %s", b->ladder->name, lab_size_text(b->ladder, p->n, a));
+    double device = (double)sets * ((double)lab_set_bytes(p) + (double)extra) + scratch_bytes(b, p);
+    if (!d->backend->host_memory) {
+        TRY(room_check(what, "the GPU's memory", device,
+                       d->backend->devices.free_memory(d->number)));
+        device = 0;
+    }
+    return room_check(what, "memory", host_bytes(p) + device, free_memory_bytes());
+}
