@@ -231,7 +231,7 @@ $(BUILD)/src/backend/cuda/runtime/texts.o: DEFINES := '-DTEXTS(F)=$(call kernel_
                                                      '-DHEADERS(F)=$(call kernel_list,$(KERNEL_HEADERS))'
 $(BUILD)/src/backend/cuda/runtime/texts.o: $(KERNELS) $(KERNEL_HEADERS)
 # The rungs of ladders and their headers, for --show and for GPUs: F(ladder, device, name, ending).
-RUNG_FILES := $(sort $(wildcard src/lab/*/cpu/*.[ch] src/lab/*/gpu/*.cu))
+RUNG_FILES := $(sort $(wildcard src/lab/*/cpu/*.[ch] src/lab/*/gpu/*.cu src/lab/*/gpu/*.cuh))
 rung_words = $(subst ., ,$(subst /, ,$(1:src/lab/%=%)))
 rung_list = $(foreach f,$(RUNG_FILES),F($(word 1,$(call rung_words,$(f))),$(word 2,$(call rung_words,$(f))),$(word 3,$(call rung_words,$(f))),$(word 4,$(call rung_words,$(f)))))
 $(BUILD)/src/lab/ladders.o: DEFINES = '-DRUNGS(F)=$(rung_list)'

@@ -141,6 +141,9 @@ const char *lab_template(const struct lab_ladder *l, bool gpu);
 /* The source of a rung, and the first line of its comment, "16 bytes per thread". A rung without a
  * file has no source: NULL. */
 const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes);
+/* The source of a rung on a GPU with the headers of its ladder's folder in place of the lines that
+ * include them: what the compiler gets. In `a`. */
+const char *lab_text(const struct lab_rung *r, struct arena *a);
 /* A header of a ladder's folder that the source includes, the i-th of all, also of those that its
  * headers include: its path below src and its text. False after the last. */
 bool lab_header(const struct lab_rung *r, int i, const char **ret_path, const char **ret_text);

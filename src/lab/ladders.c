@@ -1,6 +1,7 @@
 #include "lab/ladders.h"
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "lab/own.h"
 
 #include <stdio.h>
@@ -104,6 +105,44 @@ const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes)
     BUG_IF(i < 0, "no file src/lab/%s", r->file);
     *ret_bytes = sources[i].last - sources[i].first;
     return sources[i].first;
+}
+
+/* Appends a text line by line; a header only once. The compiler's messages have the names and lines
+ * of the files. */
+static void expand(struct str *s, const char *text, const char *path, bool *done)
+{
+    static const char include[] = "#include \"lab/", once[] = "#pragma once";
+    int line = 1;
+    for (const char *at = text; *at; line++) {
+        int bytes = (int)strcspn(at, "\n");
+        const char *name = at + sizeof include - 1;
+        int header = strncmp(at, include, sizeof include - 1)
+                         ? -1
+                         : index_of(name, (int64_t)strcspn(name, "\""));
+        if (header >= 0 && !done[header]) {
+            done[header] = true;
+            str_printf(s, "#line 1 \"%s\"\n", sources[header].path);
+            expand(s, sources[header].first, sources[header].path, done);
+            str_printf(s, "#line %d \"%s\"\n", line + 1, path);
+        } else {
+            bool left_out = header >= 0 || !strncmp(at, once, sizeof once - 1);
+            str_printf(s, "%.*s\n", left_out ? 0 : bytes, at);
+        }
+        at += bytes + (at[bytes] == '\n');
+    }
+}
+
+const char *lab_text(const struct lab_rung *r, struct arena *a)
+{
+    bool done[COUNT_OF(sources)] = {false};
+    struct str s = {0};
+    int64_t bytes;
+    const char *source = lab_source(r, &bytes);
+    if (r->own) return source; /* its lines are those of the user's file */
+    expand(&s, source, r->file, done);
+    source = arena_strdup(a, str_text(&s));
+    str_release(&s);
+    return source;
 }
 
 const char *lab_template(const struct lab_ladder *l, bool gpu)

@@ -84,10 +84,9 @@ const char *lab_rung_refuses(const struct lab_bench *b, int rung, const struct l
 static struct kernel_text text_of(const struct lab_bench *b, int rung, struct arena *a)
 {
     const struct lab_rung *r = &b->rung[rung];
-    int64_t bytes;
     const char *options = lab_options(r, b->type, a);
     const char *name = r->own ? r->own->path : r->file;
-    return (struct kernel_text){name, lab_source(r, &bytes), options, b->ladder->name};
+    return (struct kernel_text){name, lab_text(r, a), options, b->ladder->name};
 }
 
 static enum status add_kernels(struct lab_bench *b)

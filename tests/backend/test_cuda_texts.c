@@ -170,11 +170,10 @@ static void note_cases(void)
 
 static void note_rung(const struct lab_rung *r, enum lab_type type)
 {
-    int64_t bytes;
     struct arena a = {0};
     assert_true(modules < MODULES);
     struct module *m = &module[modules++];
-    *m = (struct module){.source = strdup(lab_source(r, &bytes)),
+    *m = (struct module){.source = strdup(lab_text(r, &a)),
                          .arch = r->arch > 80 ? r->arch : 0};
     snprintf(m->text, sizeof m->text, "%s", r->file);
     snprintf(m->options, sizeof m->options, "%s", lab_options(r, type, &a));

@@ -125,14 +125,44 @@ static void shape_queries(const struct lab_problem *p, struct kernel_shape *ret)
     enum { TILES = 4, PITCH = HEAD + 1 };
     *ret = tiles(p, HEAD, THREADS, 4 * TILES * HEAD * PITCH);
 }
+static void shape_online(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    shape_queries(p, ret);
+    ret->grid[0] = heads_of(p);
+    ret->grid[1] = 1;
+}
 static void shape_tensor_cores(const struct lab_problem *p, struct kernel_shape *ret)
 {
     *ret = tiles(p, HEAD, 128, 0);
+}
+static void shape_wgmma(const struct lab_problem *p, struct kernel_shape *ret)
+{
+    enum { QUERIES = 128, THREADS_OF_ALL = 288, BARRIERS = 80 };
+    *ret = tiles(p, QUERIES, THREADS_OF_ALL, 5 * QUERIES * HEAD * 2 + BARRIERS);
+}
+/* All of the input, in boxes of 128 tokens of a head. */
+static int maps_wgmma(const struct lab_problem *p, struct lab_map *ret)
+{
+    enum { BOX = 128 };
+    int64_t columns = 3 * p->n[1] * HEAD;
+    ret[0] = (struct lab_map){.of = LAB_IN_0,
+                              .map = {.dtype = p->dtype,
+                                      .rows = p->n[0] * p->n[2],
+                                      .columns = columns,
+                                      .pitch = columns * dtype_size(p->dtype),
+                                      .box_rows = BOX,
+                                      .box_columns = HEAD}};
+    return 1;
 }
 
 static int64_t matrices(const struct lab_problem *p, int)
 {
     return 4 * rows_of(p) * p->n[2];
+}
+/* Of each query: the output, the largest score and the sum. */
+static int64_t outputs(const struct lab_problem *p, int)
+{
+    return 4 * rows_of(p) * (HEAD + 2);
 }
 
 /* Bytes that warps move, of tiles of queries that read the keys and values up to them. */
@@ -151,9 +181,21 @@ static double moved_rows(const struct lab_problem *p)
 {
     return by_tiles(p, 8);
 }
+/* Each tile of keys and values once; for each of them the queries that see it, and what is kept of
+ * them: read except for the first tile, written except for the last. */
+static double moved_online(const struct lab_problem *p)
+{
+    double times = ((double)p->n[2] + HEAD) / 2 / HEAD; /* tiles of keys, of the mean query */
+    double size = (double)dtype_size(p->dtype), kept = 2 * 4.0 * (HEAD + 2) * (times - 1);
+    return (double)rows_of(p) * (HEAD * size * (times + 2 + 1) + kept);
+}
 static double moved_queries(const struct lab_problem *p)
 {
     return by_tiles(p, HEAD);
+}
+static double moved_wgmma(const struct lab_problem *p)
+{
+    return by_tiles(p, 2 * HEAD);
 }
 
 static const struct lab_rung gpu[] = {
@@ -163,11 +205,23 @@ static const struct lab_rung gpu[] = {
     {"rows", "attention/gpu/02_rows.cu", .shape = shape_rows, .moved = moved_rows,
      .bound = "shared memory: two reads for each multiplication",
      .no_gain = "keys and values are read for each 8 queries instead of 16, from L2"},
+    {"online", "attention/gpu/03_online.cu", .shape = shape_online, .scratch = outputs,
+     .moved = moved_online,
+     .bound = "shared memory, and the threads of too few blocks: one for each head",
+     .no_gain = "one block for each head leaves multiprocessors idle, and outputs go to memory and "
+                "back for each tile of keys"},
     {"queries", "attention/gpu/04_queries.cu", .shape = shape_queries, .moved = moved_queries,
      .bound = "shared memory: a read for each two multiplications"},
     {"tensor cores", "attention/gpu/05_tensor_cores.cu", .shape = shape_tensor_cores, .arch = 80,
      .types = LAB_BF16, .moved = moved_queries,
      .bound = "loads of a tile, for which all four warps wait"},
+    {"async", "attention/gpu/06_async.cu", .shape = shape_tensor_cores, .arch = 80,
+     .types = LAB_BF16, .moved = moved_queries,
+     .bound =
+         "exponentials and mma.sync of a warp, which take turns, and ldmatrix for each product"},
+    {"wgmma", "attention/gpu/07_wgmma.cu", .shape = shape_wgmma, .maps = maps_wgmma, .arch = 90,
+     .types = LAB_BF16, .moved = moved_wgmma,
+     .bound = "exponentials and wgmma of a warpgroup, which take turns"},
     {"Strobe's own", .variant = "*", .ceiling = true, .idea = "the kernel that training uses"},
     {0},
 };

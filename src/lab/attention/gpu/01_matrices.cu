@@ -5,15 +5,10 @@
  * MiB for 1024 tokens and each head, is written twice and read three times; q, k, v and y together
  * are 1/8 of it in bf16. Pairs of a query and a later key are masked: they are neither computed nor
  * read. */
+#include "lab/attention/gpu/heads.cuh"
 #include "rows.cuh"
 
-constexpr int D = 64, TILE = 16;
-
-/* q, k or v (which = 0, 1, 2) of token t of a head; the next token is 3 * heads * D further. */
-DEVICE const ELEMENT *token(const ELEMENT *x, int which, int head, i64 t, i64 heads, i64 tokens)
-{
-    return x + ((((i64)head / heads * tokens + t) * 3 + which) * heads + head % heads) * D;
-}
+constexpr int TILE = 16;
 
 KERNEL(256) attention_scores(ELEMENT *, const ELEMENT *x, i64, i64 heads, i64 tokens, float *s)
 {
@@ -69,7 +64,7 @@ KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens, 
     }
     UNROLL for (int k = 0; k < 4; k++)
     {
-        i64 i = i0 + r + 4 * k, b = blockIdx.y / heads, h = blockIdx.y % heads;
-        if (i < tokens) y[((b * tokens + i) * heads + h) * D + d] = to<ELEMENT>(sum[k]);
+        i64 i = i0 + r + 4 * k;
+        if (i < tokens) result(y, blockIdx.y, i, heads, tokens)[d] = to<ELEMENT>(sum[k]);
     }
 }

@@ -4,14 +4,10 @@
  * through shared memory, which the eight warps share; a lane computes the score of one key. Nothing
  * of tokens x tokens is stored. Keys and values are read once for each eight queries, from L2; and
  * shared memory, 4 bytes for each query and token, limits the length. */
+#include "lab/attention/gpu/heads.cuh"
 #include "rows.cuh"
 
-constexpr int D = 64, WARPS = 8, TILE = 32;
-
-DEVICE const ELEMENT *token(const ELEMENT *x, int which, int head, i64 t, i64 heads, i64 tokens)
-{
-    return x + ((((i64)head / heads * tokens + t) * 3 + which) * heads + head % heads) * D;
-}
+constexpr int WARPS = 8, TILE = 32;
 
 KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
 {
@@ -52,7 +48,7 @@ KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
         }
     }
     if (i >= tokens) return;
-    y += ((blockIdx.y / heads * tokens + i) * heads + blockIdx.y % heads) * D;
+    y = result(y, blockIdx.y, i, heads, tokens);
     y[lane] = to<ELEMENT>(low * factor);
     y[lane + 32] = to<ELEMENT>(high * factor);
 }
