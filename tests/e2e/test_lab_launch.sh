@@ -41,7 +41,7 @@ export EMU_KERNEL_US=3000 EMU_SMS=3
 gpu="$STROBE lab launch --device=cuda --size=64KiB --launches=9 --samples=2 --limit=2"
 for arch in 80 90; do
     EMU_ARCH=$arch $gpu --csv >gpu.csv || fail "lab launch on a GPU, $arch"
-    [ "$(ways gpu.csv)" = '8 fused, 8 graph, 8 one stream, 2 two streams, 2 wait after each, ' ] ||
+    [ "$(ways gpu.csv)" = '8 fused, 8 graph, 8 one stream, 2 two streams, 2 waiting, ' ] ||
         fail "rows: $(ways gpu.csv)"
     # One kernel for each launch, but one for all where they are fused: 3000 / 9.
     awk -F, 'NR > 1 { wanted = $1 == "fused" ? 333.333 : 3000; off = $8 - wanted

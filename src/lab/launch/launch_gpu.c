@@ -107,7 +107,7 @@ static enum status run_fused(struct work *w, int64_t *ret_ns)
 
 enum { WAITING, STREAM, TWO_STREAMS, GRAPH, FUSED, KINDS };
 static const struct gpu_way ways[KINDS] = {
-    [WAITING] = {{"wait after each"}, run_waiting, true},
+    [WAITING] = {{"waiting"}, run_waiting, true},
     [STREAM] = {{"one stream", true}, run_stream},
     [TWO_STREAMS] = {{"two streams"}, run_two_streams, true},
     [GRAPH] = {{"graph"}, run_graph},
