@@ -113,6 +113,17 @@ struct backend_stream {
     enum status (*event_elapsed)(void *ctx, int from, int to, double *ret_ms);
 };
 
+/* Further streams of a device, 1 ... BACKEND_STREAMS - 1, whose work may run beside that of stream
+ * 0, the one above. While one is selected, kernel texts are launched there, page-locked memory is
+ * copied there and events are recorded there; everything else needs stream 0. */
+enum { BACKEND_STREAMS = 4 };
+struct backend_streams {
+    enum status (*select)(void *ctx, int stream);
+    /* Later work of the selected stream waits for an event; the host does not. sync of stream 0
+     * waits for another stream only through such an event. */
+    enum status (*wait)(void *ctx, int event);
+};
+
 /* Host milliseconds since a device was opened that made kernels ready, before their first run. */
 struct kernel_setup {
     double compile_ms; /* by the compiler, or read from the cache of compiled kernels */
@@ -236,6 +247,7 @@ struct backend {
     const struct backend_launches *launches;
     const struct backend_texts *texts;
     const struct backend_pinned *pinned;
+    const struct backend_streams *streams;
     const struct backend_recording *recording;
     const struct backend_trace *trace;
     const struct backend_counters *counters;

@@ -30,6 +30,10 @@ static const struct command parts[] = {
      "what more warps on an SM are worth: one kernel with more and more registers, or shared "
      "memory",
      NULL, "strobe lab occupancy --svg=occupancy.svg"},
+    {"lab launch", cmd_lab_launch, "",
+     "what it costs to launch a kernel, or to give an operator a team of threads, and how to avoid "
+     "it",
+     NULL, "strobe lab launch --device=cpu"},
 };
 
 static enum status list(const struct table_form *f)

@@ -94,6 +94,7 @@ enum status cmd_lab_products(int argc, char **argv);
 enum status cmd_lab_kernel(int argc, char **argv);
 enum status cmd_lab_memory(int argc, char **argv);
 enum status cmd_lab_occupancy(int argc, char **argv);
+enum status cmd_lab_launch(int argc, char **argv);
 enum status cmd_tokenize(int argc, char **argv);
 enum status cmd_detokenize(int argc, char **argv);
 enum status cmd_train(int argc, char **argv);

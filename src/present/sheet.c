@@ -86,7 +86,8 @@ static json_t *shown_json(const struct table *t)
 }
 
 const char *const sheet_kind_words[SHEET_KINDS + 1] = {"none", "bars", "lines", "texts"};
-const char *const sheet_unit_words[SHEET_UNITS + 1] = {"ms", "bytes", "GB/s", "GFLOP/s", "ns"};
+const char *const sheet_unit_words[SHEET_UNITS + 1] = {"ms",      "bytes", "GB/s",
+                                                       "GFLOP/s", "ns",    "us"};
 
 static json_t *chart_json(const struct sheet_chart *c)
 {

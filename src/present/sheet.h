@@ -17,7 +17,15 @@ enum { SHEET_VERSION = 1, SHEET_LABELS = 8, SHEET_TABLES = 8, SHEET_NOTES = 16 }
  * the page and the file have. Columns are named by ids. */
 enum sheet_chart_kind { SHEET_NO_CHART, SHEET_BARS, SHEET_LINES, SHEET_TEXTS, SHEET_KINDS };
 /* Of the column y. */
-enum sheet_unit { SHEET_MS, SHEET_BYTES, SHEET_GB_PER_S, SHEET_GFLOP_PER_S, SHEET_NS, SHEET_UNITS };
+enum sheet_unit {
+    SHEET_MS,
+    SHEET_BYTES,
+    SHEET_GB_PER_S,
+    SHEET_GFLOP_PER_S,
+    SHEET_NS,
+    SHEET_US,
+    SHEET_UNITS
+};
 struct sheet_chart {
     enum sheet_chart_kind kind;
     const char *title;

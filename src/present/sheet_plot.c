@@ -43,9 +43,9 @@ static int index_in(const char **list, int *n, int most, const char *text)
 }
 
 /* Of a sheet's unit: of the axis, and in units of the axis. */
-static const enum chart_unit units[] = {CHART_MILLISECONDS, CHART_BYTES, CHART_BANDWIDTH,
-                                        CHART_FLOPS, CHART_MILLISECONDS};
-static const double scales[] = {1, 1, 1e9, 1e9, 1e-6};
+static const enum chart_unit units[] = {CHART_MILLISECONDS, CHART_BYTES,        CHART_BANDWIDTH,
+                                        CHART_FLOPS,        CHART_MILLISECONDS, CHART_MILLISECONDS};
+static const double scales[] = {1, 1, 1e9, 1e9, 1e-6, 1e-3};
 
 /* The rows of line l of panel p are lines[p * LINES + l]; rows that are on none, or have no y, are
  * left out. */

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "check/cases.h"
 #include "graph/graph.h"
+#include "lab/launch/launch.h"
 #include "lab/memory/memory.h"
 #include "lab/occupancy/sweep.h"
 #include "lab/own.h"
@@ -196,7 +197,7 @@ static void note_template(const struct lab_ladder *l, enum lab_type type)
 }
 
 /* The rungs of all ladders (lab/lab.h) for every type that they support, their templates,
- * and the kernels of lab memory and lab occupancy; none may spill. */
+ * and the kernels of lab memory, lab occupancy and lab launch; none may spill. */
 static void note_rungs(void)
 {
     static const enum lab_type types[] = {LAB_F32, LAB_TF32, LAB_BF16};
@@ -209,6 +210,7 @@ static void note_rungs(void)
     }
     for (const struct lab_rung *r = memory_gpu_kernels; r->name; r++) note_rung(r, LAB_F32);
     for (const struct lab_rung *r = sweep_kernels; r->name; r++) note_rung(r, LAB_F32);
+    for (const struct lab_rung *r = launch_gpu_kernels; r->name; r++) note_rung(r, LAB_F32);
 }
 
 /* "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" of every kernel of a

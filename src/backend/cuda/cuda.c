@@ -1,4 +1,5 @@
-/* One GPU as a backend: the primary context of a device, one stream, everything in order on it. */
+/* One GPU as a backend: the primary context of a device, and one stream with everything in order on
+ * it, unless the caller selects further streams. */
 #include "backend/backend.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/cleared.h"
@@ -29,9 +30,10 @@ enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80, FLOAT8_ARCH = 89 };
 
 struct cuda_context {
     CUdevice handle;
-    CUstream stream;
-    int64_t launches;    /* kernel launches so far */
-    int64_t choosing_ns; /* choosing algorithms of matmuls so far */
+    CUstream stream;                   /* the selected one */
+    CUstream streams[BACKEND_STREAMS]; /* further ones are created when they are first selected */
+    int64_t launches;                  /* kernel launches so far */
+    int64_t choosing_ns;               /* choosing algorithms of matmuls so far */
     struct {
         CUevent event;     /* created when it is first recorded */
         int64_t downloads; /* begun before it */
@@ -127,6 +129,18 @@ static enum status check_arch(const struct target *d)
     return ST_OK;
 }
 
+static enum status cuda_select(void *context, int stream)
+{
+    struct cuda_context *ctx = context;
+    BUG_IF(stream < 0 || stream >= BACKEND_STREAMS, "stream %d", stream);
+    CUstream *s = &ctx->streams[stream];
+    if (!*s)
+        TRY(cuda_check(cuda_driver(NULL)->cuStreamCreate(s, CU_STREAM_NON_BLOCKING),
+                       "create a stream"));
+    ctx->stream = *s;
+    return ST_OK;
+}
+
 /* Checks the device and its libraries, and opens everything except the tracer. */
 static enum status open_parts(struct cuda_context *ctx, int number)
 {
@@ -139,7 +153,7 @@ static enum status open_parts(struct cuda_context *ctx, int number)
     CUcontext primary;
     TRY(cuda_check(d->cuDevicePrimaryCtxRetain(&primary, ctx->handle), "start a context"));
     TRY(cuda_check(d->cuCtxSetCurrent(primary), "select its context"));
-    TRY(cuda_check(d->cuStreamCreate(&ctx->stream, CU_STREAM_NON_BLOCKING), "create a stream"));
+    TRY(cuda_select(ctx, 0));
     TRY(transfer_open(ctx->stream, &ctx->transfer));
     (void)cublaslt_handle(); /* warns if cuBLASLt is missing */
     struct arena a = {0};
@@ -165,7 +179,8 @@ static void cuda_close(void *context)
         if (ctx->event[i].event) d->cuEventDestroy(ctx->event[i].event);
     if (ctx->transfer) transfer_close(ctx->transfer);
     /* The device's own context stays until the program ends: libraries keep handles in it. */
-    if (ctx->stream) d->cuStreamDestroy(ctx->stream);
+    for (int i = 0; i < BACKEND_STREAMS; i++)
+        if (ctx->streams[i]) d->cuStreamDestroy(ctx->streams[i]);
     nvml_close(&ctx->telemetry);
     free(ctx);
 }
@@ -340,6 +355,15 @@ static enum status cuda_event_wait(void *context, int event)
     return ST_OK;
 }
 
+static enum status cuda_stream_wait(void *context, int event)
+{
+    struct cuda_context *ctx = context;
+    BUG_IF(event < 0 || event >= BACKEND_EVENTS || !ctx->event[event].event, "event %d", event);
+    return cuda_check(cuda_driver(NULL)->cuStreamWaitEvent(ctx->stream, ctx->event[event].event,
+                                                           CU_EVENT_WAIT_DEFAULT),
+                      "wait for an event");
+}
+
 static enum status cuda_event_elapsed(void *context, int from, int to, double *ret_ms)
 {
     struct cuda_context *ctx = context;
@@ -448,6 +472,7 @@ const struct backend cuda_backend = {
         },
     .pinned =
         &(const struct backend_pinned){pinned_alloc, pinned_free, pinned_to_device, pinned_to_host},
+    .streams = &(const struct backend_streams){.select = cuda_select, .wait = cuda_stream_wait},
     .texts =
         &(const struct backend_texts){
             .add = text_kernel_add,

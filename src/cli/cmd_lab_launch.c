@@ -1,0 +1,93 @@
+/* strobe lab launch: what it costs to start work on a device. */
+#include "base/interrupt.h"
+#include "base/load.h"
+#include "base/opt.h"
+#include "base/str.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/device.h"
+#include "cli/lab_output.h"
+#include "view/launch_view.h"
+
+enum { SAMPLES = 20, SAMPLES_MOST = 1000, LIMIT = 10, LIMIT_MOST = 100000, THREADS_MOST = 4096 };
+
+static enum status finish(const struct launch_run *r, const struct lab_output *o,
+                          const char *command, struct load *load, struct arena *a)
+{
+    struct sheet s;
+    char words[LOAD_WORDS];
+    double others = load_others(load);
+    launch_sheet(r, &s, a);
+    load_warn(others);
+    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
+    TRY(command_name_machine(&s, &r->options->device, command, a));
+    TRY(lab_output_put(o, &s, a));
+    lab_output_name(o, a);
+    return ST_OK;
+}
+
+static enum status run(const struct launch_options *o, const struct lab_output *output,
+                       const char *command, struct arena *a)
+{
+    struct launch_run *r = ARENA_NEW(a, struct launch_run, 1);
+    struct load load = load_start();
+    interrupt_catch();
+    progress_start(o->user, "lab launch", 0, PROGRESS_WHOLE);
+    enum status st = launch_measure(o, r, a);
+    bool stopped = interrupt_noted();
+    progress_end(o->user);
+    interrupt_release();
+    if (st == ST_OK) st = finish(r, output, command, &load, a);
+    if (st != ST_OK || !stopped) return st;
+    return fail(ST_INTERRUPTED, "stopped: times are of the samples so far");
+}
+
+enum status cmd_lab_launch(int argc, char **argv)
+{
+    const char *device = NULL, *size = NULL;
+    int64_t launches = LAUNCH_MOST, samples = SAMPLES, limit = LIMIT, threads = 0;
+    struct lab_output output = {0};
+    struct progress progress;
+    struct launch_options o = {.bytes = 64 << 20, .each = progress_share, .user = &progress};
+    const struct opt options[] = {
+        DEVICE_OPTION(&device),
+        {"launches", OPT_INT, &launches, "N", "launches, or operators, of a sample (1000)"},
+        {"size", OPT_TEXT, &size, "SIZE",
+         "GPU: bytes that are copied in and out, all chunks together (64MiB)"},
+        {"threads", OPT_INT, &threads, "N",
+         "threads of a CPU (default: all that this process may use)"},
+        {"samples", OPT_INT, &samples, "N", "timings of each row, at most (20)"},
+        {"limit", OPT_INT, &limit, "SECONDS", "time for all timings together, about (10)"},
+        {"svg", OPT_TEXT, &output.svg, "FILE", "also write the bars as a picture"},
+        {"save", OPT_TEXT, &output.save, "FILE", "write the result, for strobe report"},
+        TABLE_FORM_OPTIONS(&output.form),
+        {0},
+    };
+    static const int64_t size_least = 16 << 10, size_most = INT64_C(1) << 34;
+    struct arena a = {0};
+    const char *command = command_text("lab launch", argc, argv, &a);
+    enum status st = opt_parse(options, &argc, argv, NULL);
+    if (st == ST_OK && argc)
+        st = fail(ST_USAGE, "lab launch takes only options; found %s", argv[0]);
+    if (st == ST_OK) st = lab_output_check(&output);
+    if (st == ST_OK && (samples < 1 || samples > SAMPLES_MOST || limit < 1 || limit > LIMIT_MOST))
+        st = fail(ST_USAGE, "--samples must be 1 to %d, and --limit 1 to %d", SAMPLES_MOST,
+                  LIMIT_MOST);
+    if (st == ST_OK && (launches < 1 || launches > LAUNCH_MOST))
+        st = fail(ST_USAGE, "--launches must be 1 to %d", LAUNCH_MOST);
+    if (st == ST_OK && (threads < 0 || threads > THREADS_MOST))
+        st = fail(ST_USAGE, "--threads must be 0 to %d", THREADS_MOST);
+    if (st == ST_OK && size &&
+        (!str_read_bytes(size, &o.bytes) || o.bytes < size_least || o.bytes > size_most))
+        st = fail(ST_USAGE, "--size takes a size from 16KiB to 16GiB, as in 64MiB; found %s", size);
+    if (st == ST_OK) st = device_of_word(device, &o.device);
+    o.launches = (int)launches;
+    o.samples = (int)samples;
+    o.limit_ms = 1e3 * (double)limit;
+    if (st == ST_OK) {
+        threads_set(threads);
+        st = run(&o, &output, command, &a);
+    }
+    arena_release(&a);
+    return st;
+}

@@ -1,0 +1,16 @@
+/* 01_add.cu - adds 1 to each float, `additions` times.
+ *
+ * With one addition it does next to nothing, so what its launch costs is all that is left to see.
+ * The sum stays in a register: one kernel with a thousand additions is what a thousand kernels with
+ * one addition are when they are fused. A float addition waits for the one before it, four clocks,
+ * so `additions` also sets how long a kernel takes. */
+#include "device.cuh"
+
+KERNEL(256) launch(float *y, i64 n, i64 additions)
+{
+    i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= n) return;
+    float sum = y[i];
+    for (i64 k = 0; k < additions; k++) sum += 1;
+    y[i] = sum;
+}
