@@ -146,19 +146,15 @@ static enum status finish(const struct formula_run *const *r, int runs, const st
                           struct load *load, struct arena *a)
 {
     struct sheet s;
-    char words[LOAD_WORDS];
-    double others = load_others(load);
+    const struct lab_origin from = {&r[0]->options->device, w->command, load_others(load)};
     int wrong = 0;
     formula_sheet(r, runs, &s, a);
-    load_warn(others);
-    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
-    TRY(command_name_machine(&s, &r[0]->options->device, w->command, a));
     for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
     const char *why =
         wrong ? arena_printf(a, "%d result%s differ%s from double precision; the table says where",
                              wrong, wrong == 1 ? "" : "s", wrong == 1 ? "s" : "")
               : NULL;
-    return lab_output_finish(&w->output, &s, why, a);
+    return lab_output_finish(&w->output, &from, &s, why, a);
 }
 
 /* --- the run ---------------------------------------------------------------------------------- */

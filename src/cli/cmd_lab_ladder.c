@@ -238,13 +238,11 @@ static enum status finish(const struct lab_run *const *r, int runs, const struct
 {
     struct sheet s;
     char words[LOAD_WORDS];
-    double others = load_others(load);
-    bool busy = load_words(others, words) != NULL;
+    const struct lab_origin from = {&r[0]->options->device, w->command, load_others(load)};
+    bool busy = load_words(from.others, words) != NULL;
     lab_sheet(r, runs, !busy, &s, a);
-    if (busy) sheet_note(&s, arena_printf(a, "Warning: %s. So no reasons are given.", words));
-    load_warn(others);
-    TRY(command_name_machine(&s, &r[0]->options->device, w->command, a));
-    return lab_output_finish(&w->output, &s, wrong_of(r, runs, a), a);
+    if (busy) sheet_note(&s, "No reasons are given, because other programs were busy.");
+    return lab_output_finish(&w->output, &from, &s, wrong_of(r, runs, a), a);
 }
 
 /* `left_out`: why the user's kernel cannot run; NULL: it can, or there is none. */

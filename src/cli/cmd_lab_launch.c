@@ -15,15 +15,9 @@ static enum status finish(const struct launch_run *r, const struct lab_output *o
                           const char *command, struct load *load, struct arena *a)
 {
     struct sheet s;
-    char words[LOAD_WORDS];
-    double others = load_others(load);
+    const struct lab_origin from = {&r->options->device, command, load_others(load)};
     launch_sheet(r, &s, a);
-    load_warn(others);
-    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
-    TRY(command_name_machine(&s, &r->options->device, command, a));
-    TRY(lab_output_put(o, &s, a));
-    lab_output_name(o, a);
-    return ST_OK;
+    return lab_output_finish(o, &from, &s, NULL, a);
 }
 
 static enum status run(const struct launch_options *o, const struct lab_output *output,

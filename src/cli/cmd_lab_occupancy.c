@@ -15,13 +15,9 @@ static enum status finish(const struct sweep_run *r, const struct lab_output *o,
 {
     struct sheet s;
     struct str curves = {0};
-    char words[LOAD_WORDS];
-    double others = load_others(load);
+    const struct lab_origin from = {&r->options->device, command, load_others(load)};
     sweep_sheet(r, &s, a);
-    load_warn(others);
-    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
-    TRY(command_name_machine(&s, &r->options->device, command, a));
-    TRY(lab_output_finish(o, &s, NULL, a));
+    TRY(lab_output_finish(o, &from, &s, NULL, a));
     if (!o->form.json && !o->form.csv && !o->form.markdown) {
         str_append(&curves, "\n");
         sweep_text(r, &curves, a);

@@ -1,5 +1,6 @@
 #include "cli/lab_output.h"
 
+#include "base/load.h"
 #include "base/own.h"
 #include "base/shell.h"
 #include "cli/command.h"
@@ -53,9 +54,13 @@ static void name_files(const struct lab_output *o, struct arena *a)
                  shell_word(o->save, a));
 }
 
-enum status lab_output_finish(const struct lab_output *o, struct sheet *s, const char *wrong,
-                              struct arena *a)
+enum status lab_output_finish(const struct lab_output *o, const struct lab_origin *from,
+                              struct sheet *s, const char *wrong, struct arena *a)
 {
+    char words[LOAD_WORDS];
+    load_warn(from->others);
+    if (load_words(from->others, words)) sheet_note(s, arena_printf(a, "Warning: %s.", words));
+    TRY(command_name_machine(s, from->device, from->command, a));
     enum status kept = put(o, s, a);
     if (wrong) return fail(ST_NUMERIC, "%s", wrong);
     if (kept == ST_OK) name_files(o, a);

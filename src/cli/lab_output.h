@@ -2,6 +2,7 @@
 #ifndef CLI_LAB_OUTPUT_H
 #define CLI_LAB_OUTPUT_H
 
+#include "backend/backend.h"
 #include "base/log.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
@@ -13,11 +14,17 @@ struct lab_output {
 
 /* Whether the form is one, and the files can be written. */
 enum status lab_output_check(const struct lab_output *o);
-/* Writes the files, prints the tables even if a file cannot be written, and says on stderr which
- * files there are now. `wrong`: what is wrong with the results, which is ST_NUMERIC; NULL: nothing.
- * Else a failure is that of a file. */
-enum status lab_output_finish(const struct lab_output *o, struct sheet *s, const char *wrong,
-                              struct arena *a);
+/* What a result is from. */
+struct lab_origin {
+    const struct device *device;
+    const char *command;
+    double others; /* share of the processors that other programs took (load_others) */
+};
+/* Completes the sheet with its origin, writes the files, prints the tables even if a file cannot be
+ * written, and says on stderr which files there are now. `wrong`: what is wrong with the results,
+ * which is ST_NUMERIC; NULL: nothing. Else a failure is that of a file. */
+enum status lab_output_finish(const struct lab_output *o, const struct lab_origin *from,
+                              struct sheet *s, const char *wrong, struct arena *a);
 
 /* One progress for the runs of several sizes; lab_progress_share is the `each` of a run. */
 struct lab_progress {
