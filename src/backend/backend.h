@@ -2,6 +2,7 @@
 #ifndef BACKEND_BACKEND_H
 #define BACKEND_BACKEND_H
 
+#include "backend/counters.h"
 #include "graph/op.h"
 #include "tuning/target.h"
 
@@ -10,7 +11,6 @@ struct kernel_call;
 struct device_sample;
 struct str;
 struct trace;
-struct kernel_counters;
 struct tuning_entry;
 struct arena;
 
@@ -218,7 +218,7 @@ struct backend_trace {
  * times are not those of a step; results are the same. Not during a trace. A failure of either says
  * why there are none and what to do; everything else continues to work. */
 struct backend_counters {
-    enum status (*begin)(void *ctx, int64_t most); /* kernels at most */
+    enum status (*begin)(void *ctx, enum counter_set set, int64_t most); /* kernels at most */
     /* Waits for the device. Fills *ret_kernels of ret[most], in the order of the launches. Kernels
      * beyond `most` are left out. */
     enum status (*end)(void *ctx, struct kernel_counters *ret, int64_t *ret_kernels);

@@ -32,7 +32,7 @@ struct words {
     const char *kernel, *shared, *library;
     char **argv; /* the whole command line, NULL-terminated, for processes that run a kernel */
     int64_t samples, limit, threads, registers, blocks, probe, watched;
-    bool warm, template, watch;
+    bool warm, template, watch, counters;
     struct lab_output output;
 };
 
@@ -382,6 +382,7 @@ static enum status prepare(struct words *w, struct lab_options *o, int64_t size[
     o->samples = (int)w->samples;
     o->limit_ms = 1e3 * (double)w->limit;
     o->warm = w->warm;
+    o->counters = w->counters;
     o->only = w->rungs;
     return ST_OK;
 }
@@ -462,6 +463,8 @@ static enum status run_command(int argc, char **argv)
          "bfloat16)"},
         {"rungs", OPT_TEXT, &w.rungs, "NAME,...", "run only these (all)"},
         {"warm", OPT_FLAG, &w.warm, NULL, "leave the data in the caches from call to call"},
+        {"counters", OPT_FLAG, &w.counters, NULL,
+         "GPU: beside the bytes that are counted, those that hardware counters measure"},
         {"show", OPT_TEXT, &w.show, "RUNG", "print the file of a rung, and run nothing"},
         {"ptx", OPT_TEXT, &w.ptx, "RUNG", "print the PTX that a rung compiles to on this GPU"},
         {"kernel", OPT_TEXT, &w.kernel, "FILE",

@@ -157,6 +157,48 @@ static enum status time_all(struct running *r)
     return ST_OK;
 }
 
+/* --- hardware counters ------------------------------------------------------------------------ */
+
+/* Of one call of a rung, on a set of tensors. */
+static enum status count(struct running *r, int i)
+{
+    enum { KERNELS = 64 };
+    struct kernel_counters of[KERNELS];
+    int64_t kernels = 0;
+    const struct backend *b = r->o->device.backend;
+    struct lab_result *x = &r->ret->result[i];
+    const struct lab_problem *p = &r->ret->problem;
+    TRY(b->counters->begin(r->bench.context, COUNTERS_OF_BYTES, KERNELS));
+    enum status st = lab_trial_start(&r->trial, i, 0);
+    if (st == ST_OK) st = b->stream.sync(r->bench.context);
+    enum status ended = b->counters->end(r->bench.context, of, &kernels);
+    TRY(st);
+    TRY(ended);
+    x->measured = 0;
+    for (int64_t k = 0; k < kernels; k++) {
+        double read = x->rung->maps ? of[k].l2_read : of[k].warp_read;
+        x->measured +=
+            p->flops > 0 ? read + of[k].warp_written : of[k].dram_read + of[k].dram_written;
+    }
+    if (p->flops > 0 ? x->rung->moved != NULL : !x->rung->own)
+        x->counted = x->rung->moved ? x->rung->moved(p) : p->bytes;
+    return ST_OK;
+}
+
+/* Whatever keeps the counters away is a sentence, no failure. */
+static void count_all(struct running *r)
+{
+    struct lab_run *ret = r->ret;
+    enum status st = ST_OK;
+    if (!r->o->counters) return;
+    if (!r->o->device.backend->counters) ret->no_counters = "this device has none";
+    for (int i = 0; i < ret->results && !ret->no_counters; i++) {
+        if (ret->result[i].left_out || ret->result[i].rung->variant) continue;
+        st = count(r, i);
+        if (st != ST_OK) ret->no_counters = arena_strdup(r->arena, fail_message());
+    }
+}
+
 /* --- what follows from the times -------------------------------------------------------------- */
 
 static double least_ms(const struct running *r)
@@ -436,13 +478,19 @@ static enum status run(struct running *r)
                                 .left_out = lab_rung_refuses(&r->bench, i, &ret->problem, r->arena),
                                 .error = NAN,
                                 .score = NAN,
+                                .counted = NAN,
+                                .measured = NAN,
                                 .resources = {-1, -1, -1, -1, -1, -1, NULL}};
         if (r->bench.rung[i].ceiling) ret->copy = NULL;
         TRY(apply_limits(r, i));
     }
     if (o->own_left_out)
-        ret->result[ret->results++] = (struct lab_result){
-            .rung = o->own, .left_out = o->own_left_out, .error = NAN, .score = NAN};
+        ret->result[ret->results++] = (struct lab_result){.rung = o->own,
+                                                          .left_out = o->own_left_out,
+                                                          .error = NAN,
+                                                          .score = NAN,
+                                                          .counted = NAN,
+                                                          .measured = NAN};
     choose_sets(r);
     ret->tolerance = o->ladder->tolerance(&ret->problem);
     r->copied = ret->copy ? (int64_t)(ret->problem.bytes / 2) : 0;
@@ -459,6 +507,7 @@ static enum status run(struct running *r)
         if (!ret->result[i].left_out) TRY(resources_of(r, i));
     find_ceiling(r);
     conclude(r);
+    count_all(r);
     return ST_OK;
 }
 

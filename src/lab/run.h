@@ -27,6 +27,7 @@ struct lab_options {
     struct lab_limits limits;      /* rungs that use more are left out */
     int64_t n[LAB_SIZES];          /* what is timed; 0: the ladder's own size for the device */
     bool warm;                     /* the tensors may stay in the caches */
+    bool counters;                 /* of a GPU: also what hardware counters say of one call */
     int samples;                   /* of each rung */
     bool go_on;                    /* more, while the order is uncertain (rounds.h) */
     double limit_ms;               /* for the timing of all rungs together */
@@ -53,6 +54,10 @@ struct lab_result {
     struct kernel_resources resources;
     /* Why it is as fast as it is, in a sentence made from these numbers; NULL: they do not say. */
     const char *why;
+    /* Bytes of one call, by count and by hardware counters: what warps move to and from global memory
+     * (copies of tensor maps too, as they come from L2) if the problem has FLOPs, else bytes of DRAM;
+     * NAN: unknown. */
+    double counted, measured;
     double waves; /* blocks of the grid / blocks that the GPU holds at once; 0: unknown */
 };
 
@@ -71,7 +76,8 @@ struct lab_run {
     const char *copy; /* what was timed in turns, and its times; NULL: a rung is the ceiling */
     struct contender copy_time;
     double tolerance;
-    int wrong; /* rungs whose result is wrong */
+    const char *no_counters; /* why there are none although they were requested; else NULL */
+    int wrong;               /* rungs whose result is wrong */
 };
 
 /* ST_INTERRUPTED if Ctrl-C ended it before all rungs had a sample. */

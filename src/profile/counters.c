@@ -49,7 +49,7 @@ static enum status count_kernels(struct random_step *n, int iteration, struct co
     const struct engine *e = n->engine;
     int64_t most = c->counted_kernels + SPARE, kernels = 0;
     struct kernel_counters *counters = ARENA_NEW(a, struct kernel_counters, most);
-    TRY(e->backend->counters->begin(e->context, most));
+    TRY(e->backend->counters->begin(e->context, COUNTERS_OF_TIME, most));
     enum status st = step(n, iteration, &c->marks);
     enum status ended = e->backend->counters->end(e->context, counters, &kernels);
     TRY(st);

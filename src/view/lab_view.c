@@ -22,6 +22,9 @@
       "L1; by count", true) \
     X(COLUMN_MOVED_SHARED, "shared_bytes_per_flop", "shared B/FLOP", \
       "bytes written to and read from shared memory, by count, per FLOP", true) \
+    X(COLUMN_COUNTED, "mb_counted", "MB counted", \
+      "bytes of a call by count: as in B/FLOP, or of a problem without FLOPs those of memory", true) \
+    X(COLUMN_MEASURED, "mb_measured", "MB measured", "the same by hardware counters", true) \
     X(COLUMN_VERDICT, "verdict", "beside the one above", "by the rule of docs/MEASURING.md", false) \
     X(COLUMN_PREVIOUS, "times_previous", "x above", "speed relative to the rung above, in turns", true) \
     X(COLUMN_FIRST, "times_first", "x first", "speed relative to the first rung, in turns", true) \
@@ -174,6 +177,10 @@ static void set_result(struct table *t, int row, const struct lab_run *r,
     set_speed(t, row, COLUMN_FIRST, &x->first, a);
     if (isfinite(x->share)) table_set(t, row, COLUMN_SHARE, 3, 100 * x->share, a);
     if (isfinite(x->score)) table_set(t, row, COLUMN_SCORE, 3, 100 * x->score, a);
+    if (isfinite(x->measured)) {
+        if (isfinite(x->counted)) table_set(t, row, COLUMN_COUNTED, 4, 1e-6 * x->counted, a);
+        table_set(t, row, COLUMN_MEASURED, 4, 1e-6 * x->measured, a);
+    }
     if (x->shape.grid[0]) set_resources(t, row, x, a);
 }
 
@@ -457,6 +464,13 @@ void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sh
     else
         note_sizes(s, r[0], a);
     note_limits(&r[0]->options->limits, s, a);
+    if (r[0]->no_counters)
+        sheet_note(s, arena_printf(a, "no hardware counters: %s", r[0]->no_counters));
+    else if (r[0]->options->counters)
+        sheet_note(
+            s, flops ? "MB measured: by hardware counters, loads and stores of warps in sectors "
+                       "of 32 bytes before any cache; where tensor maps copy, what comes from L2"
+                     : "MB measured: by hardware counters, bytes of DRAM read and written");
     if (runs == 1) add_roofline(r[0], s, a);
     add_sources(r[0], s, a);
     add_samples(r, runs, s, a);

@@ -262,7 +262,7 @@ static void test_counters_follow_the_launches(void **state)
     run(&s);
     end(&s, &t);
     for (int twice = 0; twice < 2; twice++) {
-        if (s.backend->counters->begin(s.context, MOST) != ST_OK) {
+        if (s.backend->counters->begin(s.context, COUNTERS_OF_TIME, MOST) != ST_OK) {
             hand_close(&s);
             SKIP("%s", fail_message());
         }
@@ -297,7 +297,7 @@ static void test_counters_have_limited_space(void **state)
     int64_t kernels = 0;
     open(&s);
     run(&s);
-    if (s.backend->counters->begin(s.context, 1) != ST_OK) {
+    if (s.backend->counters->begin(s.context, COUNTERS_OF_TIME, 1) != ST_OK) {
         hand_close(&s);
         SKIP("%s", fail_message());
     }
@@ -351,7 +351,7 @@ static int count(void)
     struct kernel_counters counted[MOST];
     int64_t kernels = 0;
     open(&s);
-    enum status st = s.backend->counters->begin(s.context, MOST);
+    enum status st = s.backend->counters->begin(s.context, COUNTERS_OF_TIME, MOST);
     run(&s);
     if (st == ST_OK) st = s.backend->counters->end(s.context, counted, &kernels);
     printf("%lld kernels counted: %s\n", (long long)kernels, st == ST_OK ? "all" : fail_message());

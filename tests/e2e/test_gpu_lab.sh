@@ -53,6 +53,13 @@ EMU_KERNEL_US=3000 $few '--rungs=stride 8,bulk' --csv | cut -d, -f1 | head -3 | 
     grep -qx 'rung stride 8 bulk ' || fail "--rungs"
 expect 2 'takes names of these rungs in float32: stride 32,stride 8,' $few \
     --rungs=bulk,nothing
+# Of the emulated counters, a kernel writes 1 byte and reads fewer than 65,536.
+env EMU_KERNEL_US=3000 $few --counters --rungs=coalesced --csv | sed 's/"[^"]*"/text/g' |
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        NR == 2 { x = $(at["mb_measured"]); ok = $(at["mb_counted"]) == 0.004 && x > 0 && x < 0.0656 }
+        END { exit !ok }' || fail "--counters"
+env EMU_CUPTI_COUNTERS=35 EMU_KERNEL_US=3000 $few --counters --rungs=coalesced |
+    grep -q '^no hardware counters: this user may not read' || fail "no sentence about counters"
 show="$STROBE lab copy --device=cuda --show"
 $show='stride 8' | head -1 | grep -qx '// compiled with -DSTRIDE=8' || fail "no constants"
 expect 2 'no rung nothing on this device; it has stride 32' $show=nothing

@@ -16,13 +16,17 @@
 namespace
 {
 
-/* Emulated metrics; tensor cores, SMs and DRAM are busy for 25, 50 and 75 %. */
+/* Emulated metrics; tensor cores, SMs and DRAM are busy for 25, 50 and 75 %; warps move 25 and 50
+ * sectors, and SMs read 75 bytes from L2. */
 const std::map<std::string, int> known = {
     {"dram__bytes_read.sum", 0},
     {"dram__bytes_write.sum", 1},
     {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", 2},
     {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed", 3},
     {"dram__throughput.avg.pct_of_peak_sustained_elapsed", 4},
+    {"l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 2},
+    {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", 3},
+    {"l1tex__m_xbar2l1tex_read_bytes.sum", 4},
 };
 
 struct image {

@@ -54,7 +54,11 @@ static void add_activity(int mark, const char *name, int64_t start, int64_t end)
 static void add_counter(double read)
 {
     if (fake.counting)
-        fake.counter[fake.counted++] = (struct kernel_counters){read, 1, 0.25, 0.5, 0.75};
+        fake.counter[fake.counted++] = (struct kernel_counters){.dram_read = read,
+                                                                .dram_written = 1,
+                                                                .tensor_active = 0.25,
+                                                                .sm_active = 0.5,
+                                                                .dram_busy = 0.75};
 }
 
 static enum status begin(void *ctx)
@@ -139,9 +143,10 @@ static void profiler_range(void *ctx, bool begins)
     fake.ranges += begins ? 1 : -1;
 }
 
-static enum status counters_begin(void *ctx, int64_t most)
+static enum status counters_begin(void *ctx, enum counter_set set, int64_t most)
 {
     (void)ctx;
+    assert_int_equal(set, COUNTERS_OF_TIME);
     if (fake.no_counters) return (fail)(ST_UNSUPPORTED, "%s", fake.no_counters);
     assert_false(fake.tracing);
     assert_true(most < MOST);

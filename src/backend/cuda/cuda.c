@@ -416,13 +416,13 @@ static void cuda_profiler_range(void *, bool begin)
 
 /* --- hardware counters ------------------------------------------------------------------------ */
 
-static enum status cuda_counters_begin(void *context, int64_t most)
+static enum status cuda_counters_begin(void *context, enum counter_set set, int64_t most)
 {
     if (range_active())
         return fail(ST_UNSUPPORTED, "another profiler is attached to this process, and CUPTI "
                                     "serves one");
     TRY(cuda_sync(context));
-    return cupti_counters_begin(((struct cuda_context *)context)->handle, most);
+    return cupti_counters_begin(((struct cuda_context *)context)->handle, set, most);
 }
 
 static enum status cuda_counters_end(void *context, struct kernel_counters *ret,

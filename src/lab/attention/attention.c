@@ -171,11 +171,15 @@ static double by_tiles(const struct lab_problem *p, double queries)
     double read = (double)rows_of(p) * ((double)p->n[2] + queries) / 2 / queries * 2 * HEAD;
     return (read + 2.0 * (double)p->out) * (double)dtype_size(p->dtype);
 }
-/* Scores: written; read twice and written; read. Keys and values for each tile of 16 queries. */
+/* Of each pair: 1/16 of a query and 1/16 of a key for its tile, and its score, written; the softmax
+ * reads it three times and writes it; two warps read it again, a sector each, and 1/16 of a value
+ * for each of the 8 warps that have 4 queries and half of a head together. */
 static double moved_matrices(const struct lab_problem *p)
 {
-    enum { TIMES = 6 };
-    return by_tiles(p, 16) + TIMES * 4 * pairs(p);
+    enum { SECTOR = 32, TILE = 16, WARPS = 8 };
+    double size = (double)dtype_size(p->dtype);
+    double of_pair = 2.0 * HEAD * size / TILE + 5 * 4.0 + 2.0 * SECTOR + WARPS * 32.0 * size / TILE;
+    return pairs(p) * of_pair + (double)p->out * size;
 }
 static double moved_rows(const struct lab_problem *p)
 {

@@ -3,19 +3,40 @@
 #include "backend/cuda/runtime/cupti_library.h"
 #include "base/heap.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #ifdef HAVE_CUPTI_RANGES
 
-/* In the order of `struct kernel_counters`. On an H100 one pass counts all of them. */
-static const char *metrics[] = {
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
-    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+/* The metrics of each set, what a kernel_counters gets of each, and in which unit. On an H100 one
+ * pass counts those of COUNTERS_OF_TIME. */
+enum { METRICS = 5, SECTOR = 32 };
+#define TO(field) offsetof(struct kernel_counters, field)
+static const char *metrics[][METRICS] = {
+    [COUNTERS_OF_TIME] = {"dram__bytes_read.sum", "dram__bytes_write.sum",
+                          "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                          "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+                          "dram__throughput.avg.pct_of_peak_sustained_elapsed"},
+    [COUNTERS_OF_BYTES] = {"dram__bytes_read.sum", "dram__bytes_write.sum",
+                           "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+                           "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+                           "l1tex__m_xbar2l1tex_read_bytes.sum"},
 };
-enum { METRICS = COUNT_OF(metrics) };
+static const struct {
+    size_t to;
+    double unit;
+} values[][METRICS] = {
+    [COUNTERS_OF_TIME] = {{TO(dram_read), 1},
+                          {TO(dram_written), 1},
+                          {TO(tensor_active), 0.01},
+                          {TO(sm_active), 0.01},
+                          {TO(dram_busy), 0.01}},
+    [COUNTERS_OF_BYTES] = {{TO(dram_read), 1},
+                           {TO(dram_written), 1},
+                           {TO(warp_read), SECTOR},
+                           {TO(warp_written), SECTOR},
+                           {TO(l2_read), 1}},
+};
 
 static struct counting {
     bool on;
@@ -24,6 +45,7 @@ static struct counting {
     uint8_t *available, *config, *data;
     size_t config_bytes, data_bytes;
     int64_t most;
+    enum counter_set set;
 } counting;
 
 /* Parameters of a call, as CUPTI wants them: with their size, and a NULL. */
@@ -83,11 +105,11 @@ static enum status open_host(int device)
 static enum status choose_metrics(void)
 {
     const struct cupti *c = cupti(NULL);
-    HOST_PARAMS(ConfigAddMetrics, .pHostObject = counting.host, .ppMetricNames = metrics,
-                .numMetrics = METRICS);
+    HOST_PARAMS(ConfigAddMetrics, .pHostObject = counting.host,
+                .ppMetricNames = metrics[counting.set], .numMetrics = METRICS);
     if (c->cuptiProfilerHostConfigAddMetrics(&p) != CUPTI_SUCCESS)
-        return fail(ST_UNSUPPORTED, "this GPU does not have all the hardware counters that a "
-                                    "profile shows (DRAM bytes, tensor cores, SMs)");
+        return fail(ST_UNSUPPORTED, "this GPU does not have all of these hardware counters "
+                                    "(DRAM bytes, tensor cores, SMs, sectors)");
     CUpti_Profiler_Host_GetConfigImageSize_Params size = {.structSize = sizeof size,
                                                           .pHostObject = counting.host};
     TRY(check(c->cuptiProfilerHostGetConfigImageSize(&size), "choose the counters"));
@@ -112,7 +134,8 @@ static enum status make_space(void)
 {
     const struct cupti *c = cupti(NULL);
     PARAMS(CUpti_RangeProfiler_GetCounterDataSize, .pRangeProfilerObject = counting.ranges,
-           .pMetricNames = metrics, .numMetrics = METRICS, .maxNumOfRanges = (size_t)counting.most,
+           .pMetricNames = metrics[counting.set], .numMetrics = METRICS,
+           .maxNumOfRanges = (size_t)counting.most,
            .maxNumRangeTreeNodes = (uint32_t)counting.most);
     TRY(check(c->cuptiRangeProfilerGetCounterDataSize(&p), "make space for counters"));
     counting.data_bytes = p.counterDataSize;
@@ -191,7 +214,7 @@ static enum status find_functions(void)
                 version);
 }
 
-enum status cupti_counters_begin(CUdevice device, int64_t most)
+enum status cupti_counters_begin(CUdevice device, enum counter_set set, int64_t most)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     CUcontext context;
@@ -199,6 +222,7 @@ enum status cupti_counters_begin(CUdevice device, int64_t most)
     TRY(find_functions());
     TRY(cuda_check(d->cuDevicePrimaryCtxRetain(&context, device), "find its context"));
     counting.most = most;
+    counting.set = set;
     enum status st = open_all(device, context);
     d->cuDevicePrimaryCtxRelease(device);
     if (st == ST_OK) return ST_OK;
@@ -235,10 +259,13 @@ static enum status evaluate(struct kernel_counters *ret, int64_t kernels)
         double v[METRICS] = {0};
         HOST_PARAMS(EvaluateToGpuValues, .pHostObject = counting.host,
                     .pCounterDataImage = counting.data, .counterDataImageSize = counting.data_bytes,
-                    .rangeIndex = (size_t)i, .ppMetricNames = metrics, .numMetrics = METRICS,
-                    .pMetricValues = v);
+                    .rangeIndex = (size_t)i, .ppMetricNames = metrics[counting.set],
+                    .numMetrics = METRICS, .pMetricValues = v);
         TRY(check(cupti(NULL)->cuptiProfilerHostEvaluateToGpuValues(&p), "read the counters"));
-        ret[i] = (struct kernel_counters){v[0], v[1], v[2] / 100, v[3] / 100, v[4] / 100};
+        ret[i] = (struct kernel_counters){0};
+        for (int k = 0; k < METRICS; k++)
+            *(double *)((char *)&ret[i] + values[counting.set][k].to) =
+                v[k] * values[counting.set][k].unit;
     }
     return ST_OK;
 }
@@ -257,7 +284,7 @@ enum status cupti_counters_end(struct kernel_counters *ret, int64_t *ret_kernels
 
 #else
 
-enum status cupti_counters_begin(CUdevice, int64_t)
+enum status cupti_counters_begin(CUdevice, enum counter_set, int64_t)
 {
     const char *why = NULL;
     if (!cupti_available(&why)) return fail(ST_UNSUPPORTED, "%s", why);

@@ -11,7 +11,7 @@
 
 /* Starts counting in the device's own context; the device must be idle. `most`: kernels at most. A
  * failure says why there are no counters and what to do, and leaves nothing enabled. */
-enum status cupti_counters_begin(CUdevice device, int64_t most);
+enum status cupti_counters_begin(CUdevice device, enum counter_set set, int64_t most);
 /* Ends it; the device must be idle. Fills *ret_kernels of ret[most], in the order of the launches.
  * Kernels beyond `most` are left out; CUPTI does not tell. */
 enum status cupti_counters_end(struct kernel_counters *ret, int64_t *ret_kernels);
