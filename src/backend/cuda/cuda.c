@@ -9,17 +9,14 @@
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/jit.h"
 #include "backend/cuda/runtime/nvml.h"
+#include "backend/cuda/runtime/planned.h"
 #include "backend/cuda/runtime/recording.h"
 #include "backend/cuda/runtime/text_kernel.h"
 #include "backend/cuda/runtime/tracer.h"
 #include "backend/cuda/runtime/transfer.h"
 #include "backend/range.h"
-#include "base/arena.h"
-#include "base/file.h"
 #include "base/heap.h"
-#include "base/log.h"
 #include "base/str.h"
-#include "base/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,15 +139,7 @@ static enum status open_parts(struct cuda_context *ctx, int number)
     TRY(cuda_check(d->cuStreamCreate(&ctx->stream, CU_STREAM_NON_BLOCKING), "create a stream"));
     TRY(transfer_open(ctx->stream, &ctx->transfer));
     (void)cublaslt_handle(); /* warns if cuBLASLt is missing */
-    struct arena a = {0};
-    const char *folder = file_cache_folder(&a);
-    if (folder) folder = arena_printf(&a, "%s/kernels", folder);
-    if (folder && trust_folder(folder, &a, &folder) != ST_OK) {
-        log_warning("compiled kernels are not kept: %s", fail_message());
-        folder = NULL;
-    }
-    ctx->jit = jit_open(device.arch, folder);
-    arena_release(&a);
+    ctx->jit = jit_open(device.arch);
     return ST_OK;
 }
 
@@ -443,6 +432,8 @@ const struct backend cuda_backend = {
     .launches =
         &(const struct backend_launches){
             .generated = cuda_generated,
+            .planned = cuda_planned,
+            .compile = cuda_compile,
             .count = cuda_launch_count,
             .setup = cuda_setup,
         },
