@@ -112,6 +112,8 @@ enum status cmd_plan(int argc, char **argv)
     struct str s = {0};
     enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
+    if (occupancy && summary)
+        return fail(ST_USAGE, "--occupancy and --summary exclude each other; leave one out");
     TRY(planned_read(&p, argc, argv, vocab));
     p.tuning_file = tuning;
     TRY_OUT(st, planned_train(&p, backend));

@@ -15,15 +15,19 @@ static bool same_shape(const struct kernel_shape *x, const struct kernel_shape *
            !memcmp(x->block, y->block, sizeof x->block) && x->shared_bytes == y->shared_bytes;
 }
 
-/* Of a library, what it launches is not known: the same variant of an operator is the same. */
+static bool same_kernel(const struct planned_launch *x, const struct planned_launch *y)
+{
+    return !strcmp(x->text, y->text) && !strcmp(x->entry, y->entry) &&
+           !strcmp(x->options, y->options) && same_text(x->source, y->source) &&
+           same_shape(&x->shape, &y->shape);
+}
+
+/* What a library launches is not known: there the same variant of an operator is the same. */
 static bool is_same(const struct step_launch *x, const struct step_launch *y)
 {
     const struct planned_launch *k = &x->launch, *l = &y->launch;
-    if (x->library || y->library)
-        return x->library == y->library && x->op == y->op && !strcmp(x->variant, y->variant);
-    return !strcmp(x->variant, y->variant) && !strcmp(k->text, l->text) &&
-           !strcmp(k->entry, l->entry) && !strcmp(k->options, l->options) &&
-           same_text(k->source, l->source) && same_shape(&k->shape, &l->shape);
+    if (strcmp(x->variant, y->variant) != 0) return false;
+    return k->entry && l->entry ? same_kernel(k, l) : k->entry == l->entry && x->op == y->op;
 }
 
 static void add(struct step_launches *all, const struct step_launch *one, struct arena *a)
@@ -44,11 +48,11 @@ static void add_plan(struct step_launches *all, const struct plan *p, int64_t ru
         const struct step *s = &p->step[id];
         if (!s->kernel) continue;
         int n = p->backend->launches->planned(s->kernel, &s->call, launch, a);
-        struct step_launch one = {
-            .op = s->kernel->op, .variant = s->kernel->variant, .times = runs, .library = n < 0};
-        if (one.library) add(all, &one, a);
         for (int i = 0; i < n; i++) {
-            one.launch = launch[i];
+            struct step_launch one = {.op = s->kernel->op,
+                                      .variant = s->kernel->variant,
+                                      .times = runs,
+                                      .launch = launch[i]};
             add(all, &one, a);
         }
     }
@@ -59,7 +63,7 @@ static enum status compile(const struct program *p, struct step_launches *all, s
     struct planned_launch **own = ARENA_NEW(a, struct planned_launch *, all->launches + 1);
     int n = 0;
     for (int i = 0; i < all->launches; i++)
-        if (!all->launch[i].library) own[n++] = &all->launch[i].launch;
+        if (all->launch[i].launch.entry) own[n++] = &all->launch[i].launch;
     return p->target->backend->launches->compile(p->target, own, n);
 }
 
@@ -72,7 +76,7 @@ static void examine(const struct target *t, struct step_launch *one)
 {
     const struct planned_launch *l = &one->launch;
     const struct occupancy_limits *limits = occupancy_limits(t->arch);
-    if (one->library || l->registers < 0 || !limits) return;
+    if (!l->entry || l->registers < 0 || !limits) return;
     struct occupancy_kernel k = {.threads = (int)product(l->shape.block),
                                  .registers = l->registers,
                                  .static_bytes = l->static_bytes,

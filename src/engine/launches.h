@@ -11,10 +11,9 @@
 struct step_launch {
     enum op op; /* of the first node that launches it */
     const char *variant;
-    int64_t times; /* in a training step; of a library: calls of it */
-    bool library;  /* it launches its own kernels: the rest is unknown */
-    struct planned_launch launch;
-    bool known; /* the next two: registers and the GPU's limits are known */
+    int64_t times;                /* in a training step; of a library: calls of it */
+    struct planned_launch launch; /* of a library: all zeros, and the rest is unknown */
+    bool known;                   /* the next two: registers and the GPU's limits are known */
     struct occupancy occupancy;
     struct occupancy_grid grid;
 };

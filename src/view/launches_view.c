@@ -39,10 +39,10 @@ static void set_row(struct table *t, int row, const struct step_launch *x, struc
     const struct planned_launch *l = &x->launch;
     table_set_text(t, row, COLUMN_OP, op_def(x->op)->name);
     table_set_text(t, row, COLUMN_VARIANT, x->variant);
-    table_set_text(t, row, COLUMN_ENTRY, x->library ? "-" : l->entry);
+    table_set_text(t, row, COLUMN_ENTRY, l->entry ? l->entry : "-");
     table_set_count(t, row, COLUMN_TIMES, (double)x->times, a);
-    table_set_text(t, row, COLUMN_SHAPE, x->library ? "-" : kernel_shape_text(&l->shape, a));
-    if (x->library) return;
+    table_set_text(t, row, COLUMN_SHAPE, l->entry ? kernel_shape_text(&l->shape, a) : "-");
+    if (!l->entry) return;
     table_set_bytes(t, row, COLUMN_DYNAMIC, l->shape.shared_bytes, a);
     if (l->registers < 0) return;
     table_set_count(t, row, COLUMN_REGISTERS, l->registers, a);
@@ -62,8 +62,8 @@ static void add_notes(const struct step_launches *l, const struct target *t, str
     const struct occupancy_limits *limits = occupancy_limits(t->arch);
     bool library = false, silent = false;
     for (int i = 0; i < l->launches; i++) {
-        library |= l->launch[i].library;
-        silent |= !l->launch[i].library && l->launch[i].launch.registers < 0;
+        library |= !l->launch[i].launch.entry;
+        silent |= l->launch[i].launch.entry && l->launch[i].launch.registers < 0;
     }
     if (limits)
         sheet_note(s, arena_printf(a,

@@ -1,6 +1,7 @@
 /* One GPU as a backend: the primary context of a device, one stream, everything in order on it. */
 #include "backend/backend.h"
 #include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/planned.h"
 #include "backend/cuda/runtime/cleared.h"
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/cublaslt.h"
@@ -9,7 +10,6 @@
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/jit.h"
 #include "backend/cuda/runtime/nvml.h"
-#include "backend/cuda/runtime/planned.h"
 #include "backend/cuda/runtime/recording.h"
 #include "backend/cuda/runtime/text_kernel.h"
 #include "backend/cuda/runtime/tracer.h"

@@ -1,7 +1,7 @@
 /* A cubin has a section .nv.info with records about all of its kernels, and for each kernel that
  * uses shared memory a section .nv.shared.NAME. From compute capability 9.0 on these sections begin
  * with the memory that the system reserves in each block; a section .nv.shared.reserved.0 shows it.
- * The records are four bytes, format, attribute and a size or value, then in one format the data. */
+ * A record is four bytes, format, attribute and a size or value; in one format data follow. */
 #include "backend/cuda/runtime/cubin.h"
 
 #include <elf.h>

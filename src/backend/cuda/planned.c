@@ -1,12 +1,11 @@
-#include "backend/cuda/runtime/planned.h"
+#include "backend/cuda/planned.h"
 
+#include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/cubin.h"
 #include "backend/cuda/runtime/jit.h"
 #include "backend/cuda/runtime/launch.h"
 #include "base/arena.h"
 #include "base/str.h"
-
-_Static_assert((int)LAUNCHES <= (int)CALL_LAUNCHES, "the launches of a call");
 
 static struct planned_launch planned_of(const struct kernel_call *c, const struct cuda_launch *l,
                                         struct arena *a)
@@ -24,19 +23,50 @@ static struct planned_launch planned_of(const struct kernel_call *c, const struc
     return p;
 }
 
-int cuda_planned(const struct kernel *k, const struct kernel_call *c,
-                 struct planned_launch ret[CALL_LAUNCHES], struct arena *a)
+struct planned_call {
+    struct planned_launch *launch;
+    int n;
+};
+
+static void add(struct planned_call *p, const struct planned_launch *one)
+{
+    BUG_IF(p->n == CALL_LAUNCHES, "more than %d launches of a call", CALL_LAUNCHES);
+    p->launch[p->n++] = *one;
+}
+
+static void add_row(struct planned_call *p, const struct kernel *k, const struct kernel_call *c,
+                    struct arena *a)
 {
     struct cuda_launches l;
-    int n = 0;
-    if (k->prepare != cuda_prepare) return -1; /* a matmul of the library */
     cuda_launches_of(k, c, &l);
     for (int i = 0; i < l.n; i++) {
         const struct cuda_launch *one = &l.launch[i];
-        if (one->text && one->grid[0] && one->grid[1] && one->grid[2])
-            ret[n++] = planned_of(c, one, a);
+        if (!one->text || !one->grid[0] || !one->grid[1] || !one->grid[2]) continue;
+        struct planned_launch planned = planned_of(c, one, a);
+        add(p, &planned);
     }
-    return n;
+}
+
+/* Our kernels that copy a matmul's operands before the library runs, or its result afterwards. */
+static void add_copies(struct planned_call *p, const struct cuda_row *row, enum op op,
+                       const struct kernel_call *c, struct arena *a)
+{
+    for (; row->kernel.run; row++)
+        if (row->kernel.op == op) add_row(p, &row->kernel, c, a);
+}
+
+int cuda_planned(const struct kernel *k, const struct kernel_call *c,
+                 struct planned_launch ret[CALL_LAUNCHES], struct arena *a)
+{
+    struct planned_call p = {.launch = ret};
+    if (k->prepare == cuda_prepare) {
+        add_row(&p, k, c, a);
+        return p.n;
+    }
+    add_copies(&p, matmul_before, k->op, c, a);
+    add(&p, &(struct planned_launch){0});
+    add_copies(&p, matmul_after, k->op, c, a);
+    return p.n;
 }
 
 static enum status examine(const struct jit *j, int module, struct planned_launch *p)

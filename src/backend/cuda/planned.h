@@ -1,7 +1,7 @@
-/* planned.h - the launches of planned calls and what their kernels take, without a device; for
- * struct backend_launches (backend.h). */
-#ifndef BACKEND_CUDA_RUNTIME_PLANNED_H
-#define BACKEND_CUDA_RUNTIME_PLANNED_H
+/* planned.h - the launches of planned calls and what their kernels take, without a device:
+ * functions of backend_launches (backend.h). */
+#ifndef BACKEND_CUDA_PLANNED_H
+#define BACKEND_CUDA_PLANNED_H
 
 #include "backend/backend.h"
 
