@@ -20,7 +20,7 @@
 
 static const char *const archs[] = {"sm_80", "sm_86", "sm_90a"};
 
-/* One kernel that uses 1200 bytes, two sizes of the same name's beginning, and one without. */
+/* Kernels with 1200 bytes, with a longer name that begins alike, and without shared memory. */
 static const char SOURCE[] =
     "extern \"C\" __global__ void few(float *x)\n"
     "{ __shared__ float s[300]; extern __shared__ float more[];\n"
@@ -114,8 +114,8 @@ static void test_many_registers(void **state)
         const char *options = lab_options(r, LAB_F32, &a);
         struct compiled c = compile(r->file, lab_source(r, &bytes), options, "sm_90a");
         struct cubin_kernel k;
-        check(&c, r->name, options);
-        assert_true(cubin_kernel(c.image, c.bytes, r->name, &k));
+        check(&c, "occupancy", options);
+        assert_true(cubin_kernel(c.image, c.bytes, "occupancy", &k));
         most = k.registers > most ? k.registers : most;
         release(&c);
     }
