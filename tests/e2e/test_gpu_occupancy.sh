@@ -32,8 +32,22 @@ $STROBE plan $step --occupancy >text || fail "no text"
 grep -q '132 SMs, each holds at most 64 warps and 32 blocks' text || fail "$(cat text)"
 grep -q 'Kernels of cuBLASLt are chosen' text || fail "no cuBLASLt: $(cat text)"
 [ -e "$emulator/libcupti.so.13" ] || { echo ok, without CUPTI; exit 0; }
-$STROBE profile $step --steps=1 --rows=0 --csv >profile.csv 2>log || fail "$(cat log)"
-runs profile.csv >ran
-[ "$(wc -l <ran)" -gt 15 ] || fail "few kernels: $(cat profile.csv)"
-diff planned ran >differ || fail "planned and run: $(cat differ)"
+# beside PLANNED OPTIONS...: a profile of the same step
+beside() {
+    planned=$1
+    shift
+    $STROBE profile $step "$@" --steps=1 --rows=0 --csv >profile.csv 2>log || fail "$(cat log)"
+    runs profile.csv >ran
+    [ "$(wc -l <ran)" -gt 15 ] || fail "few kernels: $(cat profile.csv)"
+    diff "$planned" ran >differ || fail "planned and run: $(cat differ)"
+}
+beside planned
+# A bias of float32 is rounded by a kernel of Strobe before cuBLASLt multiplies in bfloat16.
+rounds="--dtype=bfloat16 --bias=true --fusion=op"
+# shellcheck disable=SC2086
+$STROBE plan $step $rounds --occupancy --json >plan.json || fail "no plan of bfloat16"
+launches plan.json >rounding
+grep -q '^narrow 12$' rounding || fail "no rounding: $(cat rounding)"
+# shellcheck disable=SC2086
+beside rounding $rounds
 echo ok
