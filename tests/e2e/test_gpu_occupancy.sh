@@ -31,6 +31,8 @@ grep -q 'does not report the registers' plan.json || fail "no note: $(cat plan.j
 $STROBE plan $step --occupancy >text || fail "no text"
 grep -q '132 SMs, each holds at most 64 warps and 32 blocks' text || fail "$(cat text)"
 grep -q 'Kernels of cuBLASLt are chosen' text || fail "no cuBLASLt: $(cat text)"
+expect 1 'cannot be compiled: libnvrtc.so.13 is not on this machine; install NVRTC of CUDA 12' \
+    env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=nvrtc $STROBE plan $step --occupancy
 [ -e "$emulator/libcupti.so.13" ] || { echo ok, without CUPTI; exit 0; }
 # beside PLANNED OPTIONS...: a profile of the same step
 beside() {

@@ -83,6 +83,12 @@ static enum status examine(const struct jit *j, int module, struct planned_launc
 
 enum status cuda_compile(const struct target *t, struct planned_launch *const *launch, int n)
 {
+    const char *why;
+    if (!cuda_nvrtc(&why))
+        return fail(ST_UNSUPPORTED,
+                    "kernels cannot be compiled: %s; install NVRTC of CUDA 12 or 13 (Debian: "
+                    "libnvrtc)",
+                    why);
     struct jit *j = jit_open(t->arch);
     struct arena a = {0};
     int *module = ARENA_NEW(&a, int, n + 1);
