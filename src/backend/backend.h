@@ -131,10 +131,34 @@ struct kernel_setup {
     double choose_ms;  /* asking the matmul library for candidates, and timing them */
 };
 
+/* How a kernel is launched: blocks, threads of a block, dynamic shared memory of a block. */
+struct kernel_shape {
+    unsigned grid[3], block[3];
+    int64_t shared_bytes;
+};
+
+/* A launch of a planned call; all zeros: a library launches kernels of its own. */
+struct planned_launch {
+    const char *text, *source, *options; /* source NULL: the built-in file `text` */
+    const char *entry;                   /* the function of the source; NULL: a library's */
+    struct kernel_shape shape;
+    /* Set by `compile`; -1: the compiled kernel does not say. */
+    int registers;        /* of a thread */
+    int64_t static_bytes; /* shared memory of a block beside shape.shared_bytes */
+};
+enum { CALL_LAUNCHES = 8 }; /* of a call, at most */
+
 /* Kernels that are compiled for a call and launched; a row may launch several. */
 struct backend_launches {
     /* Appends the kernel sources generated for this call; false if there are none. */
     bool (*generated)(const struct kernel *k, const struct kernel_call *call, struct str *s);
+    /* Fills in the kernel launches of a planned call, in order, without a device; returns their
+     * number. Strings live in `a`. */
+    int (*planned)(const struct kernel *k, const struct kernel_call *call,
+                   struct planned_launch ret[CALL_LAUNCHES], struct arena *a);
+    /* Compiles these kernels, none of a library, for the target, or reads them from the cache of
+     * compiled kernels. Needs no device. Shows progress if it takes long. */
+    enum status (*compile)(const struct target *t, struct planned_launch *const *launch, int n);
     /* Launches so far, including captured ones. */
     int64_t (*count)(void *ctx);
     void (*setup)(void *ctx, struct kernel_setup *ret);
@@ -146,11 +170,6 @@ struct kernel_text {
     const char *source;  /* may include the headers of the backend's kernels */
     const char *options; /* constants: "-DSTRIDE=32"; "": none */
     const char *entry;   /* an extern "C" __global__ function of the source */
-};
-/* How a kernel is launched: blocks, threads of a block, dynamic shared memory of a block. */
-struct kernel_shape {
-    unsigned grid[3], block[3];
-    int64_t shared_bytes;
 };
 /* A matrix of device memory, for copies by tensor maps (TMA, from compute capability 9.0 on):
  * `rows` rows of `columns` elements, `pitch` bytes from row to row; a copy moves a box. A row of

@@ -7,25 +7,24 @@
 #include "engine/facts.h"
 #include "engine/tune.h"
 #include "present/table_form.h"
+#include "view/launches_view.h"
 
 #include <jansson.h>
 #include <stdio.h>
 
-/* How often a training step runs the plan. */
-static int64_t runs_of(const struct config *c, enum graph_kind kind)
-{
-    if (kind == GRAPH_REFRESH) return 0;
-    return kind == GRAPH_MICRO_MORE ? c->train.gradient_accumulation_steps - 1 : 1;
-}
-
-static void print_text(struct planned *p, bool summary, struct str *s)
+static void print_head(struct planned *p, struct str *s)
 {
     struct facts f = facts_of(&p->program);
     str_printf(s, "plan         %s\n", planned_words(p));
     facts_print(&f, s);
+}
+
+static void print_text(struct planned *p, bool summary, struct str *s)
+{
+    print_head(p, s);
     for (int kind = 0; kind < GRAPH_COUNT && !summary; kind++) {
         if (!p->program.built[kind]) continue;
-        long long runs = runs_of(&p->config, (enum graph_kind)kind);
+        long long runs = runs_per_step(&p->config, (enum graph_kind)kind);
         str_printf(s, "\n# %s, ", graph_kind_name((enum graph_kind)kind));
         str_printf(s,
                    runs == 0   ? "once, after weights were initialised or loaded\n"
@@ -65,22 +64,43 @@ static void print_json(const struct planned *p, struct str *s)
     json_t *all = facts_json(&f), *plans = json_array();
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
         if (p->program.built[kind])
-            json_array_append_new(plans, plan_json(&p->program.plan[kind],
-                                                   graph_kind_name((enum graph_kind)kind),
-                                                   runs_of(&p->config, (enum graph_kind)kind)));
+            json_array_append_new(
+                plans, plan_json(&p->program.plan[kind], graph_kind_name((enum graph_kind)kind),
+                                 runs_per_step(&p->config, (enum graph_kind)kind)));
     json_object_set_new(all, "vocabulary", json_integer(p->vocab));
     json_object_set_new(all, "plans", plans);
     json_object_set_new(all, "tuning", tune_json(&p->program));
     json_print_with(all, JSON_COMPACT, s);
 }
 
+static enum status print_occupancy(struct planned *p, bool json, struct str *s)
+{
+    struct step_launches all;
+    struct sheet sheet;
+    struct table_form form = {0};
+    TRY(step_launches_of(&p->program, &all, &p->arena));
+    launches_sheet(&all, p->program.target, &sheet, &p->arena);
+    if (json) {
+        json_print(sheet_json(&sheet), s);
+    } else {
+        print_head(p, s);
+        str_append(s, "\n");
+        table_form_sheet(&form, &sheet, s);
+    }
+    return ST_OK;
+}
+
 enum status cmd_plan(int argc, char **argv)
 {
     const char *backend = NULL, *tuning = NULL;
-    bool json = false, summary = false;
+    bool json = false, summary = false, occupancy = false;
     int64_t vocab = 0;
     const struct opt options[] = {
         {"summary", OPT_FLAG, &summary, NULL, "leave out the tables of kernels"},
+        {"occupancy", OPT_FLAG, &occupancy, NULL,
+         "instead, each kernel of a GPU's step once: its launches, registers, shared memory, and "
+         "the "
+         "blocks and warps that a multiprocessor holds (--device=cuda, also without a GPU)"},
         {"backend", OPT_TEXT, &backend, "NAME",
          "plan for that backend (that of the device; `null` has every operator and runs nothing)"},
         {"json", OPT_FLAG, &json, NULL, "print JSON"},
@@ -92,10 +112,14 @@ enum status cmd_plan(int argc, char **argv)
     struct str s = {0};
     enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
+    if (occupancy && summary)
+        return fail(ST_USAGE, "--occupancy and --summary exclude each other; leave one out");
     TRY(planned_read(&p, argc, argv, vocab));
     p.tuning_file = tuning;
     TRY_OUT(st, planned_train(&p, backend));
-    if (json)
+    if (occupancy)
+        TRY_OUT(st, print_occupancy(&p, json, &s));
+    else if (json)
         print_json(&p, &s);
     else
         print_text(&p, summary, &s);

@@ -23,12 +23,19 @@ static void add_step(struct hash *h, const struct plan *p, int id)
     str_release(&s);
 }
 
-static void hash_work(const struct program *p, const int64_t runs[GRAPH_COUNT], char ret[HASH_HEX])
+int64_t runs_per_step(const struct config *c, enum graph_kind kind)
+{
+    if (kind == GRAPH_MICRO_MORE) return c->train.gradient_accumulation_steps - 1;
+    return kind == GRAPH_MICRO || kind == GRAPH_UPDATE;
+}
+
+static void hash_work(const struct program *p, char ret[HASH_HEX])
 {
     struct hash *h = hash_open();
     for (int kind = 0; kind < GRAPH_COUNT; kind++) {
-        if (!p->built[kind] || !runs[kind]) continue;
-        hash_add(h, &runs[kind], sizeof runs[kind]);
+        int64_t runs = runs_per_step(p->config, (enum graph_kind)kind);
+        if (!p->built[kind] || !runs) continue;
+        hash_add(h, &runs, sizeof runs);
         for (int id = 0; id < p->plan[kind].steps; id++) add_step(h, &p->plan[kind], id);
     }
     bool replays = p->config->plan.replay == REPLAY_TRUE;
@@ -57,15 +64,14 @@ struct facts facts_of(const struct program *program)
         .activations = bytes[STORAGE_ARENA],
         .total = program_bytes(program),
     };
-    const int64_t runs[GRAPH_COUNT] = {
-        [GRAPH_MICRO] = 1, [GRAPH_MICRO_MORE] = micro_steps - 1, [GRAPH_UPDATE] = 1};
-    hash_work(program, runs, f.work);
+    hash_work(program, f.work);
     for (int kind = 0; kind < GRAPH_COUNT; kind++) {
         if (!program->built[kind]) continue;
         struct cost cost = plan_cost(&program->plan[kind]);
-        f.kernels += runs[kind] * plan_kernels(&program->plan[kind]);
-        f.flops += (double)runs[kind] * cost.flops;
-        f.bytes += (double)runs[kind] * cost.bytes;
+        int64_t runs = runs_per_step(c, (enum graph_kind)kind);
+        f.kernels += runs * plan_kernels(&program->plan[kind]);
+        f.flops += (double)runs * cost.flops;
+        f.bytes += (double)runs * cost.bytes;
     }
     return f;
 }

@@ -2,6 +2,7 @@
 
 #include "base/interrupt.h"
 #include "base/threads.h"
+#include "engine/facts.h"
 
 #include <string.h>
 
@@ -9,11 +10,6 @@
 enum { WARM_LEAST = 1, WARM_LEAST_RECORDED = 3, BLOCKS = 5, BLOCKS_IN_TURNS = 16 };
 
 static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
-
-static int64_t runs_of(const struct engine *e, enum graph_kind kind)
-{
-    return kind == GRAPH_MICRO_MORE ? e->program.config->train.gradient_accumulation_steps - 1 : 1;
-}
 
 struct marks marks_of(const struct engine *e)
 {
@@ -24,7 +20,8 @@ struct marks marks_of(const struct engine *e)
         if (!e->program.built[kind]) continue;
         m.first[kind] = m.marks;
         m.marks += e->program.plan[kind].steps;
-        m.per_step += (int)(runs_of(e, kind) * plan_kernels(&e->program.plan[kind]));
+        int64_t runs = runs_per_step(e->program.config, kind);
+        m.per_step += (int)(runs * plan_kernels(&e->program.plan[kind]));
     }
     return m;
 }

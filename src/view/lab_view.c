@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "present/table_cells.h"
+#include "view/launches_view.h"
 
 #include <math.h>
 #include <string.h>
@@ -85,20 +86,6 @@ void lab_list_sheet(struct sheet *s, struct arena *a)
 
 /* --- the table of a run ----------------------------------------------------------------------- */
 
-/* "4096 x 256", "64 x 64 x (32,8)" */
-static const char *shape_text(const struct kernel_shape *s, struct arena *a)
-{
-    const char *part[2];
-    const unsigned *of[2] = {s->grid, s->block};
-    for (int i = 0; i < 2; i++) {
-        const unsigned *n = of[i];
-        part[i] = n[2] > 1   ? arena_printf(a, "(%u,%u,%u)", n[0], n[1], n[2])
-                  : n[1] > 1 ? arena_printf(a, "(%u,%u)", n[0], n[1])
-                             : arena_printf(a, "%u", n[0]);
-    }
-    return arena_printf(a, "%s x %s", part[0], part[1]);
-}
-
 /* The numbers of a cell are in milliseconds; its text is in microseconds. */
 static void set_us(struct table *t, int row, int column, int digits, double ms, struct arena *a)
 {
@@ -110,7 +97,7 @@ static void set_us(struct table *t, int row, int column, int digits, double ms, 
 static void set_resources(struct table *t, int row, const struct lab_result *x, struct arena *a)
 {
     const struct kernel_resources *r = &x->resources;
-    table_set_text(t, row, COLUMN_GRID, shape_text(&x->shape, a));
+    table_set_text(t, row, COLUMN_GRID, kernel_shape_text(&x->shape, a));
     if (r->registers < 0) {
         for (int c = COLUMN_REGISTERS; c <= COLUMN_WAVES; c++)
             *table_at(t, row, c) = (struct table_cell){"–", NAN};

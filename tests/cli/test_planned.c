@@ -13,9 +13,15 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+
+#ifdef HAVE_CUDA
+#include "backend/backend.h"
+#include "backend/cuda/runtime/driver.h"
+#endif
 
 static const char CONFIG[] =
     "configs/shakespeare_char_cpu.conf --data_dir=/nowhere --dtype=float32";
@@ -222,6 +228,62 @@ static void test_plan_json(void **state)
     assert_true(fabs(flops / of_step - 1) < 1e-9);
     assert_int_equal(number(all, "parameters"), 795904);
     json_decref(all);
+}
+
+#ifdef HAVE_CUDA
+static double real(const json_t *row, const char *key)
+{
+    const json_t *x = json_object_get(row, key);
+    if (!json_is_number(x)) fail_msg("no number %s", key);
+    return json_number_value(x);
+}
+
+/* A row is blocks x threads, and what follows from them; waves are those of 132 SMs. */
+static void check_launch(const json_t *row)
+{
+    int x = 0, y = 1, z = 1, threads = 0;
+    const char *shape = json_string_value(json_object_get(row, "grid_block"));
+    if (sscanf(shape, "(%d,%d,%d) x %d", &x, &y, &z, &threads) != 4 &&
+        (z = 1, sscanf(shape, "(%d,%d) x %d", &x, &y, &threads)) != 3 &&
+        (y = 1, sscanf(shape, "%d x %d", &x, &threads)) != 2)
+        fail_msg("%s", shape);
+    double blocks = real(row, "sm_blocks"), waves = real(row, "waves");
+    assert_true(blocks >= 1 && blocks * threads <= 2048);
+    assert_true(real(row, "registers") * blocks * threads <= 65536);
+    assert_true((real(row, "static_bytes") + real(row, "dynamic_bytes") + 1024) * blocks <=
+                228 * 1024);
+    assert_true(real(row, "sm_warps") == blocks * ((threads + 31) / 32));
+    assert_true(fabs(waves * 132 * blocks / ((double)x * y * z) - 1) < 1e-7);
+    assert_true(fabs(real(row, "tail_percent") - 100 * (ceil(waves) - waves)) < 1e-4);
+}
+#endif
+
+/* The launches of a step for the GPU that is planned for where there is none. */
+static void test_plan_occupancy(void **state)
+{
+    (void)state;
+    assert_int_equal(strobe("plan", "--occupancy"), 2);
+    assert_non_null(strstr(failed, "occupancy is of the multiprocessors of a GPU; add --device="));
+    assert_int_equal(strobe("plan", "--occupancy --summary"), 2);
+#ifdef HAVE_CUDA
+    const char *words = "--device=cuda --occupancy --tune=off --gradient_accumulation_steps=3";
+    if (!cuda_nvrtc(NULL)) SKIP("NVRTC is missing");
+    if (backend_find("cuda")->devices.count() > 0) SKIP("the plan would be for this GPU");
+    json_t *all = json_of("plan", words);
+    const json_t *rows = json_object_get(json_array_get(json_object_get(all, "tables"), 0), "rows");
+    int launched = 0, library = 0, thrice = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *entry = json_string_value(json_object_get(row, "entry"));
+        thrice += number(row, "launches") % 3 == 0;
+        library += entry[0] == '-';
+        if (entry[0] == '-') continue;
+        check_launch(row);
+        launched++;
+    }
+    assert_true(launched > 10 && library > 0 && thrice > 5);
+    json_decref(all);
+#endif
 }
 
 /* The sum of the numbers of an object. */
@@ -480,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_graph_json),
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_plan_json),
+        cmocka_unit_test(test_plan_occupancy),
         cmocka_unit_test(test_memory_json_adds_up),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_plot),

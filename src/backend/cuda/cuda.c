@@ -2,6 +2,7 @@
  * it, unless the caller selects further streams. */
 #include "backend/backend.h"
 #include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/planned.h"
 #include "backend/cuda/runtime/cleared.h"
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/cublaslt.h"
@@ -15,12 +16,8 @@
 #include "backend/cuda/runtime/tracer.h"
 #include "backend/cuda/runtime/transfer.h"
 #include "backend/range.h"
-#include "base/arena.h"
-#include "base/file.h"
 #include "base/heap.h"
-#include "base/log.h"
 #include "base/str.h"
-#include "base/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,15 +153,7 @@ static enum status open_parts(struct cuda_context *ctx, int number)
     TRY(cuda_select(ctx, 0));
     TRY(transfer_open(ctx->stream, &ctx->transfer));
     (void)cublaslt_handle(); /* warns if cuBLASLt is missing */
-    struct arena a = {0};
-    const char *folder = file_cache_folder(&a);
-    if (folder) folder = arena_printf(&a, "%s/kernels", folder);
-    if (folder && trust_folder(folder, &a, &folder) != ST_OK) {
-        log_warning("compiled kernels are not kept: %s", fail_message());
-        folder = NULL;
-    }
-    ctx->jit = jit_open(device.arch, folder);
-    arena_release(&a);
+    ctx->jit = jit_open(device.arch);
     return ST_OK;
 }
 
@@ -467,6 +456,8 @@ const struct backend cuda_backend = {
     .launches =
         &(const struct backend_launches){
             .generated = cuda_generated,
+            .planned = cuda_planned,
+            .compile = cuda_compile,
             .count = cuda_launch_count,
             .setup = cuda_setup,
         },

@@ -4,8 +4,10 @@
 #include "backend/cuda/runtime/launch.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/log.h"
+#include "base/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +27,8 @@ struct jit {
     char arch[16];
     const char *folder;
     struct module *module;
-    int modules, capacity, finished;
-    int64_t compiling_ns, loading_ns; /* so far */
+    int modules, capacity, made, loaded; /* the first `made` are compiled */
+    int64_t compiling_ns, loading_ns;    /* so far */
 };
 
 void jit_arch_word(int arch, char ret_word[16])
@@ -47,11 +49,16 @@ void jit_archs(int *ret_oldest, int *ret_newest)
     *ret_newest = arch[n - 1];
 }
 
-struct jit *jit_open(int arch, const char *folder)
+struct jit *jit_open(int arch)
 {
     struct jit *j = HEAP_NEW(struct jit, 1);
+    const char *folder = file_cache_folder(&j->arena);
     jit_arch_word(arch, j->arch);
-    if (folder) j->folder = arena_strdup(&j->arena, folder);
+    if (!folder) return j;
+    folder = arena_printf(&j->arena, "%s/kernels", folder);
+    if (trust_folder(folder, &j->arena, &j->folder) == ST_OK) return j;
+    log_warning("compiled kernels are not kept: %s", fail_message());
+    j->folder = NULL;
     return j;
 }
 
@@ -246,10 +253,10 @@ static void load(struct jit *j, struct module *m)
     m->image = NULL;
 }
 
-enum status jit_finish(struct jit *j)
+void jit_make(struct jit *j)
 {
-    int first = j->finished, last = j->modules;
-    if (first == last) return ST_OK;
+    int first = j->made, last = j->modules;
+    if (first == last) return;
     struct progress p;
     int done = 0;
     int64_t start = clock_ns();
@@ -261,14 +268,20 @@ enum status jit_finish(struct jit *j)
         progress_show(&p, ++done, j->module[i].text);
     }
     progress_end(&p);
-    int64_t compiled = clock_ns();
-    j->compiling_ns += compiled - start;
-    for (; j->finished < last; j->finished++) {
-        struct module *m = &j->module[j->finished];
+    j->made = last;
+    j->compiling_ns += clock_ns() - start;
+}
+
+enum status jit_finish(struct jit *j)
+{
+    jit_make(j);
+    int64_t start = clock_ns();
+    for (; j->loaded < j->modules; j->loaded++) {
+        struct module *m = &j->module[j->loaded];
         if (m->failure) continue; /* jit_function reports it */
         load(j, m);
     }
-    j->loading_ns += clock_ns() - compiled;
+    j->loading_ns += clock_ns() - start;
     return ST_OK;
 }
 
@@ -278,14 +291,27 @@ void jit_times(const struct jit *j, double *ret_compile_ms, double *ret_load_ms)
     *ret_load_ms = (double)j->loading_ns * 1e-6;
 }
 
+static enum status fail_module(const struct module *m)
+{ /* a sentence, then lines of the compiler's log */
+    int sentence = (int)strcspn(m->failure, "\n");
+    return fail(ST_DEVICE, "%.*s\n%s", sentence, m->failure,
+                m->failure + sentence + (m->failure[sentence] == '\n'));
+}
+
+enum status jit_image(const struct jit *j, int number, const char **ret, int64_t *ret_bytes)
+{
+    const struct module *m = &j->module[number];
+    if (m->failure) return fail_module(m);
+    BUG_IF(!m->image, "%s is not compiled, or was loaded", m->text);
+    *ret = m->image;
+    *ret_bytes = m->bytes;
+    return ST_OK;
+}
+
 enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret)
 {
-    struct module *m = &j->module[number];
-    if (m->failure) { /* a sentence, then lines of the compiler's log */
-        int sentence = (int)strcspn(m->failure, "\n");
-        return fail(ST_DEVICE, "%.*s\n%s", sentence, m->failure,
-                    m->failure + sentence + (m->failure[sentence] == '\n'));
-    }
+    const struct module *m = &j->module[number];
+    if (m->failure) return fail_module(m);
     BUG_IF(!m->loaded, "%s is not loaded", m->text);
     if (cuda_driver(NULL)->cuModuleGetFunction(ret, m->loaded, entry) == CUDA_SUCCESS) return ST_OK;
     return fail(ST_DEVICE, "%s has no kernel %s", m->text, entry);

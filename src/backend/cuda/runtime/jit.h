@@ -13,13 +13,19 @@
 
 struct jit;
 
-/* Compiles for compute capability `arch`; `folder` is the cache folder, NULL: no cache. */
-struct jit *jit_open(int arch, const char *folder);
+/* Compiles for compute capability `arch`. Without a cache folder that can be trusted, compiled
+ * modules are not kept, and a message says why. Needs no device. */
+struct jit *jit_open(int arch);
 void jit_close(struct jit *j);
 /* Requests a module and returns its number. The strings are copied. */
 int jit_request(struct jit *j, const char *text, const char *source, const char *options);
-/* Compiles or loads all modules requested so far. Shows progress if it takes long. */
+/* Compiles all modules requested so far, or reads them from the cache, and loads them. Shows
+ * progress if it takes long. */
 enum status jit_finish(struct jit *j);
+/* The same without loading them, which needs a device. */
+void jit_make(struct jit *j);
+/* The compiled module `number`, after jit_make; it belongs to `j`. */
+enum status jit_image(const struct jit *j, int number, const char **ret, int64_t *ret_bytes);
 /* Host milliseconds so far of compiling (or reading what was compiled before) and of loading. */
 void jit_times(const struct jit *j, double *ret_compile_ms, double *ret_load_ms);
 /* A function of module `number`, after jit_finish. */

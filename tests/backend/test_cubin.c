@@ -1,0 +1,168 @@
+/* Registers and static shared memory of compiled kernels: what cubin.c reads from the module is
+ * what the assembler reports in its log. Needs NVRTC, no GPU. */
+#include "../support/cases.h"
+#include "base/arena.h"
+#include "lab/lab.h"
+#include "lab/occupancy/sweep.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#ifdef HAVE_CUDA
+#include "backend/cuda/runtime/cubin.h"
+#include "backend/cuda/runtime/jit.h"
+
+static const char *const archs[] = {"sm_80", "sm_86", "sm_90a"};
+
+/* Kernels with 1200 bytes, with a longer name that begins alike, and without shared memory. */
+static const char SOURCE[] =
+    "extern \"C\" __global__ void few(float *x)\n"
+    "{ __shared__ float s[300]; extern __shared__ float more[];\n"
+    "  s[threadIdx.x] = x[threadIdx.x]; more[threadIdx.x] = x[1]; __syncthreads();\n"
+    "  x[threadIdx.x] = s[x[0] > 1 ? 7 : 9] + more[3]; }\n"
+    "extern \"C\" __global__ void few_more(double *x)\n"
+    "{ __shared__ double s[32]; s[threadIdx.x] = sin(x[threadIdx.x]); __syncthreads();\n"
+    "  x[threadIdx.x] = s[31 - threadIdx.x]; }\n"
+    "extern \"C\" __global__ void none(float *x) { x[threadIdx.x] = 0; }\n";
+
+struct compiled {
+    char *image, *log;
+    int64_t bytes;
+};
+
+static struct compiled compile(const char *text, const char *source, const char *options,
+                               const char *arch)
+{
+    struct compiled c = {0};
+    if (jit_compile(text, source, options, arch, &c.image, &c.bytes, &c.log) != ST_OK)
+        fail_msg("%s", fail_message());
+    return c;
+}
+
+static void release(struct compiled *c)
+{
+    free(c->image);
+    free(c->log);
+}
+
+/* The number before or after a word, in the line of the log about the kernel's use. */
+static int reported(const struct compiled *c, const char *entry, const char *word)
+{
+    char begin[128];
+    snprintf(begin, sizeof begin, "Compiling entry function '%s'", entry);
+    const char *at = strstr(c->log, begin);
+    at = at ? strstr(at, ": Used ") : NULL;
+    if (!at) fail_msg("the log does not describe %s:\n%s", entry, c->log);
+    const char *end = strchr(at, '\n'), *found = strstr(at, word);
+    if (!found || (end && found > end)) return 0;
+    while (found > at && found[-1] >= '0' && found[-1] <= '9') found--;
+    return atoi(found);
+}
+
+static void check(const struct compiled *c, const char *entry, const char *what)
+{
+    struct cubin_kernel k = {-1, -1};
+    if (!cubin_kernel(c->image, c->bytes, entry, &k)) fail_msg("%s: nothing is read", what);
+    if (k.registers != reported(c, entry, " registers"))
+        fail_msg("%s, %s: %d registers, not %d", what, entry, k.registers,
+                 reported(c, entry, " registers"));
+    if (k.static_bytes != reported(c, entry, " bytes smem"))
+        fail_msg("%s, %s: %lld bytes, not %d", what, entry, (long long)k.static_bytes,
+                 reported(c, entry, " bytes smem"));
+}
+
+static bool no_compiler(void)
+{
+    return !cuda_nvrtc(NULL);
+}
+
+static void test_as_the_log_says(void **state)
+{
+    (void)state;
+    if (no_compiler()) SKIP("NVRTC is missing");
+    for (int i = 0; i < COUNT_OF(archs); i++) {
+        struct compiled c = compile("few.cu", SOURCE, "", archs[i]);
+        struct cubin_kernel k;
+        check(&c, "few", archs[i]);
+        check(&c, "few_more", archs[i]);
+        check(&c, "none", archs[i]);
+        assert_true(cubin_kernel(c.image, c.bytes, "few", &k));
+        assert_int_equal(k.static_bytes, 1200);
+        assert_true(cubin_kernel(c.image, c.bytes, "none", &k));
+        assert_int_equal(k.static_bytes, 0);
+        assert_false(cubin_kernel(c.image, c.bytes, "fe", &k));
+        assert_false(cubin_kernel(c.image, c.bytes, "few_", &k));
+        release(&c);
+    }
+}
+
+/* Strobe's own kernels: they take 32 to 254 registers. */
+static void test_many_registers(void **state)
+{
+    (void)state;
+    if (no_compiler()) SKIP("NVRTC is missing");
+    struct arena a = {0};
+    int64_t bytes;
+    int most = 0;
+    for (const struct lab_rung *r = sweep_kernels; r->name; r++) {
+        const char *options = lab_options(r, LAB_F32, &a);
+        struct compiled c = compile(r->file, lab_source(r, &bytes), options, "sm_90a");
+        struct cubin_kernel k;
+        check(&c, "occupancy", options);
+        assert_true(cubin_kernel(c.image, c.bytes, "occupancy", &k));
+        most = k.registers > most ? k.registers : most;
+        release(&c);
+    }
+    assert_true(most > 200);
+    arena_release(&a);
+}
+
+/* A damaged image is refused or read as it is, and nothing outside of it is read. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    if (no_compiler()) SKIP("NVRTC is missing");
+    struct compiled c = compile("few.cu", SOURCE, "", "sm_90a");
+    struct cubin_kernel k;
+    assert_false(cubin_kernel("", 0, "few", &k));
+    for (int64_t n = 0; n < c.bytes; n += 7) {
+        char *cut = malloc((size_t)n + 1);
+        memcpy(cut, c.image, (size_t)n);
+        (void)cubin_kernel(cut, n, "few", &k);
+        free(cut);
+    }
+    for (int64_t n = 0; n < c.bytes; n++) {
+        char was = c.image[n];
+        c.image[n] = (char)0xff;
+        (void)cubin_kernel(c.image, c.bytes, "few", &k);
+        c.image[n] = was;
+    }
+    release(&c);
+}
+#else
+#define NO_CUDA(name)                                     \
+    static void name(void **state)                        \
+    {                                                     \
+        (void)state;                                      \
+        SKIP("built without the CUDA toolkit's headers"); \
+    }
+NO_CUDA(test_as_the_log_says)
+NO_CUDA(test_many_registers)
+NO_CUDA(test_damaged)
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_as_the_log_says),
+        cmocka_unit_test(test_many_registers),
+        cmocka_unit_test(test_damaged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

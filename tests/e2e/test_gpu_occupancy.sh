@@ -1,0 +1,55 @@
+#!/bin/sh
+# `strobe plan --occupancy` beside a profile of the same step on an emulated GPU: the same kernels,
+# launched as often. The emulator's compiler reports no registers.
+# test: slow; the GPU is emulated
+. "$(dirname "$0")/gpu.sh"
+. "$(dirname "$0")/tiny.sh"
+cd "$work"
+
+# launches FILE: "FUNCTION LAUNCHES" of Strobe's own kernels, summed over the rows of a plan
+launches() {
+    awk -F'"' '$2 == "entry" { entry = $4 }
+        $2 == "launches" && entry != "-" { gsub(/[^0-9]/, "", $3); n[entry] += $3 }
+        END { for (entry in n) print entry, n[entry] }' "$1" | sort
+}
+# runs FILE: the same of the rows of a profile, whose names end with the function's; the library's
+# begin with nvjet
+runs() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        /^[^"]*idle$/ || /\(of no kernel\)$/ { next }
+        { name = $0; gsub(/"/, "", name); sub(/.* /, "", name); n[name] += $at["runs_per_step"] }
+        END { for (name in n) if (name !~ /^nvjet/) print name, n[name] }' "$1" | sort
+}
+
+emulated_machine
+step="tiny.conf --device=cuda --n_layer=1 --block_size=16 --gradient_accumulation_steps=3"
+export EMU_ARCH=90
+$STROBE plan $step --occupancy --json >plan.json || fail "no plan"
+launches plan.json >planned
+grep -q '^chain 1$' planned && grep -q '^[a-z_]* 3$' planned || fail "$(cat planned)"
+grep -q 'does not report the registers' plan.json || fail "no note: $(cat plan.json)"
+$STROBE plan $step --occupancy >text || fail "no text"
+grep -q '132 SMs, each holds at most 64 warps and 32 blocks' text || fail "$(cat text)"
+grep -q 'Kernels of cuBLASLt are chosen' text || fail "no cuBLASLt: $(cat text)"
+expect 1 'cannot be compiled: libnvrtc.so.13 is not on this machine; install NVRTC of CUDA 12' \
+    env LD_PRELOAD="$emulator/without.so" EMU_WITHOUT=nvrtc $STROBE plan $step --occupancy
+[ -e "$emulator/libcupti.so.13" ] || { echo ok, without CUPTI; exit 0; }
+# beside PLANNED OPTIONS...: a profile of the same step
+beside() {
+    planned=$1
+    shift
+    $STROBE profile $step "$@" --steps=1 --rows=0 --csv >profile.csv 2>log || fail "$(cat log)"
+    runs profile.csv >ran
+    [ "$(wc -l <ran)" -gt 15 ] || fail "few kernels: $(cat profile.csv)"
+    diff "$planned" ran >differ || fail "planned and run: $(cat differ)"
+}
+beside planned
+# A bias of float32 is rounded by a kernel of Strobe before cuBLASLt multiplies in bfloat16.
+rounds="--dtype=bfloat16 --bias=true --fusion=op"
+# shellcheck disable=SC2086
+$STROBE plan $step $rounds --occupancy --json >plan.json || fail "no plan of bfloat16"
+launches plan.json >rounding
+grep -q '^narrow 12$' rounding || fail "no rounding: $(cat rounding)"
+# shellcheck disable=SC2086
+beside rounding $rounds
+echo ok
