@@ -28,7 +28,7 @@ enum { SAMPLES = 20, SAMPLES_MOST = 100000 };
 static const int64_t NOT_GIVEN = INT64_MIN;
 
 struct words {
-    const char *device, *isa, *sizes, *dtype, *rungs, *show, *ptx, *command;
+    const char *device, *isa, *sizes, *dtype, *form, *rungs, *show, *ptx, *command;
     const char *kernel, *shared, *library;
     char **argv; /* the whole command line, NULL-terminated, for processes that run a kernel */
     int64_t samples, limit, threads, registers, blocks, probe, watched;
@@ -128,6 +128,19 @@ static enum status read_type(const struct words *w, const struct device *d, enum
     return ST_OK;
 }
 
+static enum status read_form(const char *word, int *ret)
+{
+    int n = lab_forms(ladder);
+    *ret = 0;
+    if (!word) return ST_OK;
+    if (!ladder->forms[0])
+        return fail(ST_USAGE, "lab %s has one form only; leave --form out", ladder->name);
+    while (*ret < n && strcmp(word, ladder->forms[*ret])) ++*ret;
+    if (*ret < n) return ST_OK;
+    return fail(ST_USAGE, "--form must be %s or %s; found %s", ladder->forms[0], ladder->forms[1],
+                word);
+}
+
 /* The number of the rung of that name. */
 static enum status find_rung(const char *name, const struct device *d, int *ret)
 {
@@ -198,7 +211,8 @@ static enum status show_ptx(const struct words *w, const struct lab_options *o)
     bool own = o->own && !strcmp(w->ptx, o->own->name);
     if (!own) TRY(find_rung(w->ptx, &o->device, &i));
     struct arena a = {0};
-    enum status st = lab_bench_open(&b, ladder, &o->device, o->type, NULL, own ? o->own : NULL);
+    enum status st =
+        lab_bench_open(&b, ladder, &o->device, o->type, o->form, NULL, own ? o->own : NULL);
     while (at < b.rungs && strcmp(b.rung[at].name, w->ptx)) at++;
     const char *why = st != ST_OK          ? NULL
                       : at == b.rungs      ? "does not exist in this type; choose another --dtype"
@@ -299,7 +313,7 @@ static enum status run_own(const struct words *w, const struct lab_options *o,
     char **words = w->argv;
     enum status st = ST_OK;
     interrupt_catch();
-    if (cpu) st = lab_own_compile(o->own->own, &library, a);
+    if (cpu) st = lab_own_compile(o->own->own, o->form, &library, a);
     if (library) words = lab_with_word(words, arena_printf(a, "--library=%s", library), a);
     if (st == ST_OK) {
         progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
@@ -369,6 +383,7 @@ static enum status prepare(struct words *w, struct lab_options *o, int64_t size[
     TRY(find_device(w, &o->device));
     if (!o->device.backend->texts) threads_set(w->threads);
     TRY(read_type(w, &o->device, &o->type));
+    TRY(read_form(w->form, &o->form));
     TRY(read_limits(w, o));
     *ret_sizes = 1;
     memcpy(size[0], o->device.backend->texts ? ladder->gpu : ladder->cpu, sizeof size[0]);
@@ -461,6 +476,8 @@ static enum status run_command(int argc, char **argv)
         {"dtype", OPT_TEXT, &w.dtype, "NAME",
          "float32 or, on a GPU, bfloat16; of matmul on a GPU also tf32 (float32; matmul on a GPU: "
          "bfloat16)"},
+        {"form", OPT_TEXT, &w.form, "NAME",
+         "of attention: causal, or full for queries that see all keys (causal)"},
         {"rungs", OPT_TEXT, &w.rungs, "NAME,...", "run only these (all)"},
         {"warm", OPT_FLAG, &w.warm, NULL, "leave the data in the caches from call to call"},
         {"counters", OPT_FLAG, &w.counters, NULL,

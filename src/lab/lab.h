@@ -12,7 +12,15 @@
 #include "backend/kernel.h"
 #include "base/isa.h"
 
-enum { LAB_INPUTS = 2, LAB_SIZES = 3, LAB_RUNGS = 28, LAB_ODD = 8, LAB_MAPS = 3, LAB_STAGES = 2 };
+enum {
+    LAB_INPUTS = 2,
+    LAB_SIZES = 3,
+    LAB_RUNGS = 28,
+    LAB_ODD = 8,
+    LAB_MAPS = 3,
+    LAB_STAGES = 2,
+    LAB_FORMS = 2
+};
 
 /* The types of a ladder's elements, one bit each. With LAB_TF32 inputs are floats, which the tensor
  * cores may round to TF32, and the kernel is compiled with TF32 = 1. */
@@ -22,6 +30,7 @@ enum lab_type { LAB_F32 = 1, LAB_TF32 = 2, LAB_BF16 = 4 };
 struct lab_problem {
     int64_t n[LAB_SIZES];
     enum lab_type type;
+    int form;               /* which of the ladder's forms */
     int processors;         /* multiprocessors of a GPU; 0: a CPU */
     enum dtype dtype;       /* of the inputs: DT_F32 or DT_BF16 */
     enum dtype out_dtype;   /* of the output; it is set to dtype before the ladder sees it */
@@ -40,6 +49,7 @@ struct lab_call {
     void *out;
     const void *in[LAB_INPUTS];
     int64_t n[LAB_SIZES];
+    int form;      /* of the problem; a kernel of a GPU has it as FORM */
     int threads;   /* of a CPU, that the user allows */
     void *scratch; /* 64-byte aligned, undefined content */
 };
@@ -101,8 +111,9 @@ struct lab_rung {
 };
 
 struct lab_ladder {
-    const char *name, *question;            /* which `strobe lab` lists */
-    const char *sizes[LAB_SIZES];           /* "n"; NULL after the last */
+    const char *name, *question;  /* which `strobe lab` lists */
+    const char *sizes[LAB_SIZES]; /* "n"; NULL after the last */
+    const char *forms[LAB_FORMS]; /* of the problem, as --form takes them; none: there is one */
     int64_t gpu[LAB_SIZES], cpu[LAB_SIZES]; /* what is timed unless the user gives a size */
     enum lab_type type;                     /* on a GPU, unless the user gives one; 0: LAB_F32 */
     unsigned types; /* on a GPU; 0: LAB_F32 and LAB_BF16. On a CPU there is only LAB_F32. */
@@ -121,6 +132,8 @@ struct lab_ladder {
 
 /* ladders.c: THE list. Ladder i; NULL after the last. */
 const struct lab_ladder *lab_ladder_at(int i);
+/* The number of forms that a ladder has, at least 1. */
+int lab_forms(const struct lab_ladder *l);
 /* The rungs of a ladder for a device, and their number. */
 const struct lab_rung *lab_rungs(const struct lab_ladder *l, const struct device *d, int *ret_n);
 /* Whether a rung runs in that type. */
@@ -130,8 +143,8 @@ enum status lab_shape(const struct lab_rung *r, const struct lab_problem *p,
                       struct kernel_shape *ret);
 /* Bytes of scratch of a rung. */
 int64_t lab_scratch(const struct lab_rung *r, const struct lab_problem *p, int threads);
-/* What the kernels of a rung on a GPU are compiled with: "-DELEMENT=float -DSTRIDE=32". */
-const char *lab_options(const struct lab_rung *r, enum lab_type type, struct arena *a);
+/* What the kernels of a rung on a GPU are compiled with: "-DELEMENT=float -DFORM=0 -DSTRIDE=32". */
+const char *lab_options(const struct lab_rung *r, enum lab_type type, int form, struct arena *a);
 /* "rows 4096, columns 1024" */
 const char *lab_size_text(const struct lab_ladder *l, const int64_t n[LAB_SIZES], struct arena *a);
 /* "float32", "tf32", "bfloat16", as --dtype takes them. */

@@ -25,6 +25,13 @@ const struct lab_rung *lab_rungs(const struct lab_ladder *l, const struct device
     return r;
 }
 
+int lab_forms(const struct lab_ladder *l)
+{
+    int n = 0;
+    while (n < LAB_FORMS && l->forms[n]) n++;
+    return n ? n : 1;
+}
+
 bool lab_has_type(const struct lab_rung *r, enum lab_type type)
 {
     return ((r->types ? r->types : LAB_F32 | LAB_BF16) & type) != 0;
@@ -44,11 +51,11 @@ int64_t lab_scratch(const struct lab_rung *r, const struct lab_problem *p, int t
     return r->scratch ? r->scratch(p, threads) : 0;
 }
 
-const char *lab_options(const struct lab_rung *r, enum lab_type type, struct arena *a)
+const char *lab_options(const struct lab_rung *r, enum lab_type type, int form, struct arena *a)
 {
     const char *more = r->options ? r->options : "";
-    return arena_printf(a, "-DELEMENT=%s%s%s%s", type == LAB_BF16 ? "bf16" : "float",
-                        type == LAB_TF32 ? " -DTF32=1" : "", *more ? " " : "", more);
+    return arena_printf(a, "-DELEMENT=%s%s -DFORM=%d%s%s", type == LAB_BF16 ? "bf16" : "float",
+                        type == LAB_TF32 ? " -DTF32=1" : "", form, *more ? " " : "", more);
 }
 
 const char *lab_size_text(const struct lab_ladder *l, const int64_t n[LAB_SIZES], struct arena *a)

@@ -46,8 +46,9 @@ struct lab_own {
 enum status lab_own_read(struct lab_own *o, const struct lab_ladder *l, bool gpu, const char *path,
                          struct arena *a);
 /* Of a CPU: compiles it to a library in a new temporary folder; *ret_library lives in `a`. The
- * compiler's messages go to stderr, warnings too. */
-enum status lab_own_compile(const struct lab_own *o, const char **ret_library, struct arena *a);
+ * file sees `form` as FORM. The compiler's messages go to stderr, warnings too. */
+enum status lab_own_compile(const struct lab_own *o, int form, const char **ret_library,
+                            struct arena *a);
 /* Deletes the library and its folder. */
 void lab_own_remove(const char *library);
 /* Loads it into this process, where its constructors run. */

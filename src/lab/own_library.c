@@ -37,11 +37,11 @@ static void write_source(const struct lab_own *o, const char *path, struct str *
     str_printf(s, ", c->threads%s);\n}\n", o->scratch.n ? ", c->scratch" : "");
 }
 
-static enum status compile(const char *source, const char *library)
+static enum status compile(const char *source, const char *library, const char *form)
 {
-    char *const words[] = {
-        "cc",    "-std=gnu17",  "-O3", "-march=native", "-fopenmp",     "-Wall", "-shared",
-        "-fPIC", "-Wl,-z,defs", "-o",  (char *)library, (char *)source, "-lm",   NULL};
+    char *const words[] = {"cc",    "-std=gnu17",    "-O3",          "-march=native", "-fopenmp",
+                           "-Wall", "-shared",       "-fPIC",        (char *)form,    "-Wl,-z,defs",
+                           "-o",    (char *)library, (char *)source, "-lm",           NULL};
     posix_spawn_file_actions_t actions;
     pid_t pid;
     int state = 0;
@@ -77,7 +77,8 @@ void lab_own_close(struct lab_own *o)
     o->run = NULL;
 }
 
-static enum status write_and_compile(const struct lab_own *o, const char *library, struct arena *a)
+static enum status write_and_compile(const struct lab_own *o, int form, const char *library,
+                                     struct arena *a)
 {
     char *source = arena_printf(a, "%.*s.c", (int)(strlen(library) - strlen(".so")), library);
     char *path = realpath(o->path, NULL);
@@ -90,7 +91,7 @@ static enum status write_and_compile(const struct lab_own *o, const char *librar
         write_source(o, path, &s);
         st = file_write(source, str_text(&s), s.len);
     }
-    if (st == ST_OK) st = compile(source, library);
+    if (st == ST_OK) st = compile(source, library, arena_printf(a, "-DFORM=%d", form));
     if (st == ST_FORMAT) st = fail(st, "%s does not compile; cc's message is above", o->path);
     unlink(source);
     str_release(&s);
@@ -98,14 +99,15 @@ static enum status write_and_compile(const struct lab_own *o, const char *librar
     return st;
 }
 
-enum status lab_own_compile(const struct lab_own *o, const char **ret_library, struct arena *a)
+enum status lab_own_compile(const struct lab_own *o, int form, const char **ret_library,
+                            struct arena *a)
 {
     const char *base = getenv("TMPDIR");
     char *folder = arena_printf(a, "%s/strobe-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(folder))
         return fail(ST_IO, "no temporary folder for the compiler: %s; set TMPDIR", strerror(errno));
     *ret_library = arena_printf(a, "%s/rung.so", folder);
-    enum status st = write_and_compile(o, *ret_library, a);
+    enum status st = write_and_compile(o, form, *ret_library, a);
     if (st != ST_OK) lab_own_remove(*ret_library);
     return st;
 }

@@ -78,7 +78,7 @@ static enum status probe_all(struct probing *p, const int64_t size[][LAB_SIZES],
 {
     const struct lab_options *o = p->o;
     bool found = false;
-    TRY(lab_bench_open(&p->bench, o->ladder, &o->device, o->type, "", o->own));
+    TRY(lab_bench_open(&p->bench, o->ladder, &o->device, o->type, o->form, "", o->own));
     TRY(compile(p));
     for (int k = 0; k < LAB_ODD && o->ladder->odd[k][0] && !found; k++)
         TRY(probe_size(p, o->ladder->odd[k], &found));

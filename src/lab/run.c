@@ -466,7 +466,7 @@ static enum status run(struct running *r)
     struct lab_run *ret = r->ret;
     const struct lab_options *o = r->o;
     int64_t n[LAB_SIZES];
-    TRY(lab_bench_open(&r->bench, o->ladder, &o->device, o->type, o->only,
+    TRY(lab_bench_open(&r->bench, o->ladder, &o->device, o->type, o->form, o->only,
                        o->own_left_out ? NULL : o->own));
     memcpy(n, o->n, sizeof n);
     if (!n[0]) memcpy(n, o->device.backend->texts ? o->ladder->gpu : o->ladder->cpu, sizeof n);

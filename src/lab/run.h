@@ -21,6 +21,7 @@ struct lab_options {
     const struct lab_ladder *ladder;
     struct device device;
     enum lab_type type;
+    int form;                      /* of the ladder's */
     const char *only;              /* rungs, as lab_bench_open takes them; NULL: all */
     const struct lab_rung *own;    /* the user's kernel (lab/own.h), the last rung; NULL: none */
     const char *own_left_out;      /* why it cannot run, from its probe; NULL: it can */
@@ -54,9 +55,9 @@ struct lab_result {
     struct kernel_resources resources;
     /* Why it is as fast as it is, in a sentence made from these numbers; NULL: they do not say. */
     const char *why;
-    /* Bytes of one call, by count and by hardware counters: what warps move to and from global memory
-     * (copies of tensor maps too, as they come from L2) if the problem has FLOPs, else bytes of DRAM;
-     * NAN: unknown. */
+    /* Bytes of one call, by count and by hardware counters: what warps move to and from global
+     * memory (copies of tensor maps too, as they come from L2) if the problem has FLOPs, else bytes
+     * of DRAM; NAN: unknown. */
     double counted, measured;
     double waves; /* blocks of the grid / blocks that the GPU holds at once; 0: unknown */
 };

@@ -84,7 +84,7 @@ const char *lab_rung_refuses(const struct lab_bench *b, int rung, const struct l
 static struct kernel_text text_of(const struct lab_bench *b, int rung, struct arena *a)
 {
     const struct lab_rung *r = &b->rung[rung];
-    const char *options = lab_options(r, b->type, a);
+    const char *options = lab_options(r, b->type, b->form, a);
     const char *name = r->own ? r->own->path : r->file;
     return (struct kernel_text){name, lab_text(r, a), options, b->ladder->name};
 }
@@ -169,11 +169,11 @@ static enum status choose_rungs(struct lab_bench *b, const char *only)
 }
 
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
-                           const struct device *device, enum lab_type type, const char *only,
-                           const struct lab_rung *own)
+                           const struct device *device, enum lab_type type, int form,
+                           const char *only, const struct lab_rung *own)
 {
     struct device_facts facts;
-    *b = (struct lab_bench){.ladder = l, .device = *device, .type = type};
+    *b = (struct lab_bench){.ladder = l, .device = *device, .type = type, .form = form};
     if (!only || *only) TRY(choose_rungs(b, only));
     if (own) b->rung[b->rungs++] = *own;
     TRY(backend_target(device->backend, device->number, &b->target));
@@ -202,6 +202,7 @@ void lab_problem_of(const struct lab_bench *b, const int64_t n[LAB_SIZES], struc
 {
     enum dtype dtype = b->type == LAB_BF16 ? DT_BF16 : DT_F32;
     *ret = (struct lab_problem){.type = b->type,
+                                .form = b->form,
                                 .processors = b->processors,
                                 .dtype = dtype,
                                 .out_dtype = dtype,
@@ -430,8 +431,10 @@ static enum status run_row(const struct lab_trial *t, int rung, const struct lab
 enum status lab_trial_start(const struct lab_trial *t, int rung, int set)
 {
     const struct lab_bench *b = t->bench;
-    struct lab_call c = {
-        .out = t->out[set], .threads = (int)threads_count(), .scratch = t->scratch};
+    struct lab_call c = {.out = t->out[set],
+                         .form = t->problem.form,
+                         .threads = (int)threads_count(),
+                         .scratch = t->scratch};
     for (int i = 0; i < LAB_INPUTS; i++) c.in[i] = t->in[set][i];
     memcpy(c.n, t->problem.n, sizeof c.n);
     if (b->rung[rung].zeroed)

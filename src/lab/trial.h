@@ -21,6 +21,7 @@ struct lab_bench {
     void *context;
     void *kernel[LAB_RUNGS], *before[LAB_RUNGS][LAB_STAGES]; /* of a GPU */
     enum lab_type type;
+    int form;
     struct target target;
     int processors; /* multiprocessors of a GPU */
 };
@@ -28,8 +29,8 @@ struct lab_bench {
 /* `only`: names of rungs with commas between them; the ceiling's rung is always taken. NULL: all;
  * "": none. A name that no rung of this type has is ST_USAGE. `own`: one more rung, or NULL. */
 enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
-                           const struct device *device, enum lab_type type, const char *only,
-                           const struct lab_rung *own);
+                           const struct device *device, enum lab_type type, int form,
+                           const char *only, const struct lab_rung *own);
 void lab_bench_close(struct lab_bench *b);
 /* Appends what the compiler makes of a rung for this GPU: PTX; after a failure its message. */
 enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *ret);

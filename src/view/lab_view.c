@@ -426,7 +426,10 @@ void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sh
                struct arena *a)
 {
     const struct lab_ladder *l = r[0]->options->ladder;
-    const char *what = runs > 1 ? arena_printf(a, "%d sizes", runs) : sizes_of(r[0], a);
+    const char *form = l->forms[r[0]->problem.form];
+    const char *what =
+        arena_printf(a, "%s%s%s", form ? form : "", form ? ", " : "",
+                     runs > 1 ? arena_printf(a, "%d sizes", runs) : sizes_of(r[0], a));
     int rows = 0, row = 0;
     *s = (struct sheet){.name = arena_printf(a, "lab-%s", l->name)};
     s->title = arena_printf(a, "lab %s, %s, %s: %s", l->name, what,

@@ -111,7 +111,7 @@ static void test_many_registers(void **state)
     int64_t bytes;
     int most = 0;
     for (const struct lab_rung *r = sweep_kernels; r->name; r++) {
-        const char *options = lab_options(r, LAB_F32, &a);
+        const char *options = lab_options(r, LAB_F32, 0, &a);
         struct compiled c = compile(r->file, lab_source(r, &bytes), options, "sm_90a");
         struct cubin_kernel k;
         check(&c, "occupancy", options);

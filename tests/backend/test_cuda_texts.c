@@ -169,15 +169,14 @@ static void note_cases(void)
     for (int i = 0; i < COUNT_OF(large); i++) note_case(&large[i], DT_BF16);
 }
 
-static void note_rung(const struct lab_rung *r, enum lab_type type)
+static void note_rung(const struct lab_rung *r, enum lab_type type, int form)
 {
     struct arena a = {0};
     assert_true(modules < MODULES);
     struct module *m = &module[modules++];
-    *m = (struct module){.source = strdup(lab_text(r, &a)),
-                         .arch = r->arch > 80 ? r->arch : 0};
+    *m = (struct module){.source = strdup(lab_text(r, &a)), .arch = r->arch > 80 ? r->arch : 0};
     snprintf(m->text, sizeof m->text, "%s", r->file);
-    snprintf(m->options, sizeof m->options, "%s", lab_options(r, type, &a));
+    snprintf(m->options, sizeof m->options, "%s", lab_options(r, type, form, &a));
     arena_release(&a);
 }
 
@@ -191,7 +190,7 @@ static void note_template(const struct lab_ladder *l, enum lab_type type)
     struct module *m = &module[modules++];
     *m = (struct module){.source = strdup(str_text(&s))};
     snprintf(m->text, sizeof m->text, "%s/gpu/template.cu", l->name);
-    snprintf(m->options, sizeof m->options, "%s", lab_options(&l->of_gpu[0], type, &a));
+    snprintf(m->options, sizeof m->options, "%s", lab_options(&l->of_gpu[0], type, 0, &a));
     str_release(&s);
     arena_release(&a);
 }
@@ -206,11 +205,12 @@ static void note_rungs(void)
         note_template(l, LAB_F32), note_template(l, LAB_BF16);
         for (const struct lab_rung *r = l->of_gpu; r->name; r++)
             for (int k = 0; k < COUNT_OF(types); k++)
-                if (r->file && lab_has_type(r, types[k])) note_rung(r, types[k]);
+                for (int form = 0; form < lab_forms(l); form++)
+                    if (r->file && lab_has_type(r, types[k])) note_rung(r, types[k], form);
     }
-    for (const struct lab_rung *r = memory_gpu_kernels; r->name; r++) note_rung(r, LAB_F32);
-    for (const struct lab_rung *r = sweep_kernels; r->name; r++) note_rung(r, LAB_F32);
-    for (const struct lab_rung *r = launch_gpu_kernels; r->name; r++) note_rung(r, LAB_F32);
+    for (const struct lab_rung *r = memory_gpu_kernels; r->name; r++) note_rung(r, LAB_F32, 0);
+    for (const struct lab_rung *r = sweep_kernels; r->name; r++) note_rung(r, LAB_F32, 0);
+    for (const struct lab_rung *r = launch_gpu_kernels; r->name; r++) note_rung(r, LAB_F32, 0);
 }
 
 /* "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" of every kernel of a

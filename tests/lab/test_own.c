@@ -132,7 +132,7 @@ static struct device cpu(void)
 static void load(struct lab_own *o)
 {
     const char *library;
-    assert_int_equal(lab_own_compile(o, &library, &arena), ST_OK);
+    assert_int_equal(lab_own_compile(o, 0, &library, &arena), ST_OK);
     assert_int_equal(lab_own_open(o, library), ST_OK);
     lab_own_remove(library);
 }
@@ -154,7 +154,7 @@ static const char *probed(const char *body)
                            body));
     assert_int_equal(lab_own_read(&o, ladder("copy"), false, path, &arena), ST_OK);
     load(&o);
-    assert_int_equal(lab_bench_open(&b, o.ladder, &d, LAB_F32, "", &o.rung), ST_OK);
+    assert_int_equal(lab_bench_open(&b, o.ladder, &d, LAB_F32, 0, "", &o.rung), ST_OK);
     assert_int_equal(b.rungs, 1);
     assert_int_equal(lab_trial_open(&t, &b, size, 0), ST_OK);
     assert_int_equal(lab_trial_run(&t, 0), ST_OK);
@@ -208,7 +208,7 @@ static void test_templates_are_right(void **state)
         str_release(&s);
         assert_int_equal(lab_own_read(&o, l, false, path, &arena), ST_OK);
         load(&o);
-        assert_int_equal(lab_bench_open(&b, l, &d, LAB_F32, "", &o.rung), ST_OK);
+        assert_int_equal(lab_bench_open(&b, l, &d, LAB_F32, 0, "", &o.rung), ST_OK);
         for (int k = 0; k < LAB_ODD && l->odd[k][0]; k++) {
             struct lab_trial t;
             struct lab_where where = {0};
@@ -240,7 +240,7 @@ static void test_what_does_not_compile(void **state)
     assert_non_null(freopen("/dev/null", "w", stderr));
     assert_int_equal(lab_own_read(&o, ladder("copy"), false, path, &arena), ST_OK);
     const char *library;
-    enum status st = lab_own_compile(&o, &library, &arena);
+    enum status st = lab_own_compile(&o, 0, &library, &arena);
     dup2(kept, STDERR_FILENO);
     close(kept);
     assert_int_equal(st, ST_FORMAT);

@@ -51,12 +51,13 @@ static void test_every_rung_is_right(void **state)
     (void)state;
     const struct lab_ladder *l;
     threads_set(2);
-    for (int i = 0; (l = lab_ladder_at(i)); i++) {
-        struct lab_bench b;
-        assert_int_equal(lab_bench_open(&b, l, cpu(), LAB_F32, NULL, NULL), ST_OK);
-        for (int k = 0; k < LAB_ODD && l->odd[k][0]; k++) check_size(&b, l->odd[k]);
-        lab_bench_close(&b);
-    }
+    for (int i = 0; (l = lab_ladder_at(i)); i++)
+        for (int form = 0; form < lab_forms(l); form++) {
+            struct lab_bench b;
+            assert_int_equal(lab_bench_open(&b, l, cpu(), LAB_F32, form, NULL, NULL), ST_OK);
+            for (int k = 0; k < LAB_ODD && l->odd[k][0]; k++) check_size(&b, l->odd[k]);
+            lab_bench_close(&b);
+        }
 }
 
 static void test_files_begin_with_their_idea(void **state)

@@ -1,4 +1,4 @@
-/* The ladder `attention`: causal attention, forward, with heads of 64 elements. The input is packed
+/* The ladder `attention`, causal or full: forward, with heads of 64 elements. The input is packed
  * as Strobe's operator takes it, (batch, tokens, 3, heads, 64); the output is (batch, tokens,
  * heads, 64). */
 #include "lab/ladders.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { HEAD = 64, THREADS = 256 };
+enum { HEAD = 64, THREADS = 256, CAUSAL = 0 };
 
 static int64_t rows_of(const struct lab_problem *p)
 {
@@ -19,7 +19,7 @@ static int64_t rows_of(const struct lab_problem *p)
 /* Pairs of a query and a key that it sees. */
 static double pairs(const struct lab_problem *p)
 {
-    return (double)rows_of(p) * (double)(p->n[2] + 1) / 2;
+    return (double)rows_of(p) * (double)(p->form == CAUSAL ? p->n[2] + 1 : 2 * p->n[2]) / 2;
 }
 
 static void problem(struct lab_problem *p)
@@ -37,15 +37,16 @@ static void one_head(const struct lab_problem *p, const double *x, double *y, do
     const double *k = x + width, *v = k + width;
     for (int64_t i = 0; i < tokens; i++) {
         double most = -INFINITY, sum = 0, *to = y + i * width;
-        for (int64_t j = 0; j <= i; j++) {
+        int64_t keys = p->form == CAUSAL ? i + 1 : tokens;
+        for (int64_t j = 0; j < keys; j++) {
             s[j] = 0;
             for (int d = 0; d < HEAD; d++) s[j] += x[i * stride + d] * k[j * stride + d];
             s[j] /= sqrt(HEAD);
             most = fmax(most, s[j]);
         }
-        for (int64_t j = 0; j <= i; j++) sum += s[j] = exp(s[j] - most);
+        for (int64_t j = 0; j < keys; j++) sum += s[j] = exp(s[j] - most);
         for (int d = 0; d < HEAD; d++) to[d] = 0;
-        for (int64_t j = 0; j <= i; j++)
+        for (int64_t j = 0; j < keys; j++)
             for (int d = 0; d < HEAD; d++) to[d] += s[j] / sum * v[j * stride + d];
     }
 }
@@ -79,7 +80,7 @@ static double tolerance(const struct lab_problem *p)
 static enum op operator_of(const struct lab_problem *p, union attr *attr, struct kernel_call *c)
 {
     int64_t B = p->n[0], H = p->n[1], T = p->n[2];
-    *attr = (union attr){.attention = {.heads = (int)H, .causal = true}};
+    *attr = (union attr){.attention = {.heads = (int)H, .causal = p->form == CAUSAL}};
     c->n_in = c->n_out = 2;
     c->in_type[0] = (struct type){.dtype = p->dtype, .rank = 3, .dim = {B, T, 3 * H * HEAD}};
     c->in_type[1] = (struct type){.dtype = DT_I32};
@@ -168,7 +169,8 @@ static int64_t outputs(const struct lab_problem *p, int)
 /* Bytes that warps move, of tiles of queries that read the keys and values up to them. */
 static double by_tiles(const struct lab_problem *p, double queries)
 {
-    double read = (double)rows_of(p) * ((double)p->n[2] + queries) / 2 / queries * 2 * HEAD;
+    double keys = p->form == CAUSAL ? ((double)p->n[2] + queries) / 2 : (double)p->n[2];
+    double read = (double)rows_of(p) * keys / queries * 2 * HEAD;
     return (read + 2.0 * (double)p->out) * (double)dtype_size(p->dtype);
 }
 /* Of each pair: 1/16 of a query and 1/16 of a key for its tile, and its score, written; the softmax
@@ -189,7 +191,8 @@ static double moved_rows(const struct lab_problem *p)
  * them: read except for the first tile, written except for the last. */
 static double moved_online(const struct lab_problem *p)
 {
-    double times = ((double)p->n[2] + HEAD) / 2 / HEAD; /* tiles of keys, of the mean query */
+    double keys = p->form == CAUSAL ? ((double)p->n[2] + HEAD) / 2 : (double)p->n[2];
+    double times = keys / HEAD; /* tiles of keys, of the mean query */
     double size = (double)dtype_size(p->dtype), kept = 2 * 4.0 * (HEAD + 2) * (times - 1);
     return (double)rows_of(p) * (HEAD * size * (times + 2 + 1) + kept);
 }
@@ -273,6 +276,7 @@ const struct lab_ladder lab_attention = {
     .name = "attention",
     .question = "How does attention get from matrices in memory to a kernel that stores none?",
     .sizes = {"batch", "heads", "tokens"},
+    .forms = {"causal", "full"},
     .gpu = {8, 12, 1024},
     .cpu = {1, 4, 512},
     .type = LAB_BF16,

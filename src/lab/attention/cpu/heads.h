@@ -12,6 +12,7 @@ struct head {
     const float *q, *k, *v; /* of token 0; those of the next are `stride` floats further */
     float *y;               /* likewise, `out_stride` */
     int64_t stride, out_stride, tokens;
+    bool causal; /* a query sees no later key; else all keys */
 };
 
 /* Head number i of all batch x heads. */
@@ -20,14 +21,20 @@ INLINE struct head head_of(const struct lab_call *c, int64_t i)
     int64_t heads = c->n[1], tokens = c->n[2], b = i / heads, h = i % heads;
     const float *x = (const float *)c->in[0] + b * tokens * 3 * heads * HEAD + h * HEAD;
     float *y = (float *)c->out + b * tokens * heads * HEAD + h * HEAD;
-    return (struct head){
-        x, x + heads * HEAD, x + 2 * heads * HEAD, y, 3 * heads * HEAD, heads * HEAD, tokens};
+    return (struct head){.q = x,
+                         .k = x + heads * HEAD,
+                         .v = x + 2 * heads * HEAD,
+                         .y = y,
+                         .stride = 3 * heads * HEAD,
+                         .out_stride = heads * HEAD,
+                         .tokens = tokens,
+                         .causal = c->form == 0};
 }
 
 /* Keys that query i sees. */
-INLINE int64_t keys_of(const struct head *, int64_t i)
+INLINE int64_t keys_of(const struct head *of, int64_t i)
 {
-    return i + 1;
+    return of->causal ? i + 1 : of->tokens;
 }
 
 INLINE float dot(const float *a, const float *b)

@@ -15,7 +15,7 @@ KERNEL(256) attention_scores(ELEMENT *, const ELEMENT *x, i64, i64 heads, i64 to
     __shared__ float q[TILE][D + 1], k[TILE][D + 1];
     int row = threadIdx.x / TILE, column = threadIdx.x % TILE;
     i64 i0 = (i64)blockIdx.x * TILE, j0 = (i64)blockIdx.y * TILE, pitch = 3 * heads * D;
-    if (j0 > i0 + TILE - 1) return;
+    if (CAUSAL && j0 > i0 + TILE - 1) return;
     const ELEMENT *of_q = token(x, 0, blockIdx.z, 0, heads, tokens);
     const ELEMENT *of_k = token(x, 1, blockIdx.z, 0, heads, tokens);
     for (int e = threadIdx.x; e < TILE * D; e += 256) {
@@ -27,7 +27,8 @@ KERNEL(256) attention_scores(ELEMENT *, const ELEMENT *x, i64, i64 heads, i64 to
     float sum = 0;
     UNROLL for (int d = 0; d < D; d++) sum += q[row][d] * k[column][d];
     i64 i = i0 + row, j = j0 + column;
-    if (i < tokens && j <= i) s[((i64)blockIdx.z * tokens + i) * tokens + j] = 0.125f * sum;
+    if (i < tokens && j < tokens && j < keys_of(i, tokens))
+        s[((i64)blockIdx.z * tokens + i) * tokens + j] = 0.125f * sum;
 }
 
 KERNEL(256)
@@ -35,7 +36,7 @@ attention_softmax(ELEMENT *, const ELEMENT *, i64 batch, i64 heads, i64 tokens, 
 {
     i64 row = (i64)blockIdx.x * 8 + threadIdx.x / 32;
     if (row >= batch * heads * tokens) return;
-    i64 n = row % tokens + 1;
+    i64 n = keys_of(row % tokens, tokens);
     int lane = threadIdx.x % 32;
     float most = LOWEST_F, sum = 0;
     s += row * tokens;
@@ -54,12 +55,12 @@ KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens, 
     const ELEMENT *v = token(x, 2, blockIdx.y, 0, heads, tokens) + d;
     float sum[4] = {0, 0, 0, 0};
     s += ((i64)blockIdx.y * tokens + i0) * tokens;
-    for (i64 j = 0; j < min((long long)(i0 + TILE), (long long)tokens); j++) {
+    for (i64 j = 0; j < keys_of_all(i0, TILE, tokens); j++) {
         float value = to_float(v[j * pitch]);
         UNROLL for (int k = 0; k < 4; k++)
         {
             i64 i = i0 + r + 4 * k;
-            if (i < tokens && j <= i) sum[k] += s[(r + 4 * k) * tokens + j] * value;
+            if (i < tokens && j < keys_of(i, tokens)) sum[k] += s[(r + 4 * k) * tokens + j] * value;
         }
     }
     UNROLL for (int k = 0; k < 4; k++)

@@ -9,13 +9,13 @@
 
 constexpr int WARPS = 8, TILE = 32;
 
-KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
+KERNEL_MIN(256, 5) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
 {
     extern __shared__ float score[]; /* WARPS rows of `tokens` */
     __shared__ float q[WARPS][D], tile[TILE][D + 1];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     i64 i0 = (i64)blockIdx.x * WARPS, i = i0 + warp, pitch = 3 * heads * D;
-    int end = (int)min((long long)(i0 + WARPS), (long long)tokens); /* keys of the last query */
+    int end = (int)keys_of_all(i0, WARPS, tokens), own = (int)keys_of(i, tokens);
     const ELEMENT *of_q = token(x, 0, blockIdx.y, 0, heads, tokens);
     const ELEMENT *of_k = token(x, 1, blockIdx.y, 0, heads, tokens);
     const ELEMENT *of_v = token(x, 2, blockIdx.y, 0, heads, tokens);
@@ -29,12 +29,12 @@ KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
         __syncthreads();
         float dot = 0;
         UNROLL for (int d = 0; d < D; d++) dot += q[warp][d] * tile[lane][d];
-        if (j0 + lane > i || j0 + lane >= end) continue;
+        if (j0 + lane >= own || j0 + lane >= end) continue;
         s[j0 + lane] = 0.125f * dot;
         most = fmaxf(most, 0.125f * dot);
     }
     most = warp_max(most);
-    for (int j = lane; j < end && j <= i; j += 32) sum += s[j] = exp_for<ELEMENT>(s[j] - most);
+    for (int j = lane; j < end && j < own; j += 32) sum += s[j] = exp_for<ELEMENT>(s[j] - most);
     float factor = 1 / warp_sum(sum);
     for (int j0 = 0; j0 < end; j0 += TILE) {
         __syncthreads();
@@ -42,7 +42,7 @@ KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
             tile[e / D][e % D] =
                 j0 + e / D < end ? to_float(of_v[(j0 + e / D) * pitch + e % D]) : 0;
         __syncthreads();
-        for (int j = 0; j < TILE && j0 + j <= i && j0 + j < end; j++) {
+        for (int j = 0; j < TILE && j0 + j < own && j0 + j < end; j++) {
             low += s[j0 + j] * tile[j][lane];
             high += s[j0 + j] * tile[j][lane + 32];
         }

@@ -42,7 +42,7 @@ KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens, 
         __syncthreads();
         copy_tile(k, token(x, 1, head, j0, heads, tokens), pitch, tokens - j0);
         copy_tile(v, token(x, 2, head, j0, heads, tokens), pitch, tokens - j0);
-        for (i64 i0 = j0; i0 < tokens; i0 += TILE) {
+        for (i64 i0 = CAUSAL ? j0 : 0; i0 < tokens; i0 += TILE) {
             state r;
             __syncthreads();
             copy_tile(q, token(x, 0, head, i0, heads, tokens), pitch, tokens - i0);
@@ -51,8 +51,8 @@ KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens, 
                 begin(r);
             else
                 load(r, kept, tokens, i0);
-            take_in(r, q, k, v, p, j0 - i0);
-            if (i0 == j0) /* its last keys */
+            take_in(r, q, k, v, p, keys_of(i0, tokens) - j0);
+            if (CAUSAL ? i0 == j0 : j0 + TILE >= tokens) /* the last keys */
                 finish(r, result(y, head, i0, heads, tokens), heads * D, tokens - i0);
             else
                 keep(r, kept, tokens, i0);

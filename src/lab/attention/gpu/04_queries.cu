@@ -15,12 +15,12 @@ KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
     state r;
     begin(r);
     copy_tile(q, token(x, 0, head, i0, heads, tokens), pitch, tokens - i0);
-    for (i64 j0 = 0; j0 <= i0; j0 += TILE) {
+    for (i64 j0 = 0; j0 < keys_of_all(i0, TILE, tokens); j0 += TILE) {
         __syncthreads();
         copy_tile(k, token(x, 1, head, j0, heads, tokens), pitch, tokens - j0);
         copy_tile(v, token(x, 2, head, j0, heads, tokens), pitch, tokens - j0);
         __syncthreads();
-        take_in(r, q, k, v, p, j0 - i0);
+        take_in(r, q, k, v, p, keys_of(i0, tokens) - j0);
     }
     finish(r, result(y, head, i0, heads, tokens), heads * D, tokens - i0);
 }

@@ -14,7 +14,7 @@ DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, i64 rows)
     }
 }
 
-KERNEL(128) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
+KERNEL_MIN(128, 3) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
 {
     __shared__ __align__(128) u8 keys[TILE_BYTES], values[TILE_BYTES];
     i64 i0 = (i64)blockIdx.x * TILE, pitch = 3 * heads * D;
@@ -25,12 +25,13 @@ KERNEL(128) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
     copy_tile(keys, token(x, 0, head, i0, heads, tokens), pitch, tokens - i0);
     __syncthreads();
     load_queries(q, shared_address(keys));
-    for (i64 j0 = 0; j0 <= i0; j0 += TILE) {
+    for (i64 j0 = 0; j0 < keys_of_all(i0, TILE, tokens); j0 += TILE) {
         __syncthreads();
         copy_tile(keys, token(x, 1, head, j0, heads, tokens), pitch, tokens - j0);
         copy_tile(values, token(x, 2, head, j0, heads, tokens), pitch, tokens - j0);
         __syncthreads();
-        take_in(r, q, shared_address(keys), shared_address(values), (int)(j0 - i0));
+        take_in(r, q, shared_address(keys), shared_address(values), 
+                (int)(keys_of(i0, tokens) - j0));
     }
     finish(r, result(y, head, i0, heads, tokens), heads * D, tokens - i0);
 }

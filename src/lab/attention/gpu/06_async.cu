@@ -6,7 +6,7 @@
 #include "lab/attention/gpu/fragments.cuh"
 
 /* Starts copying a tile of the rows that exist; the others are zero. */
-DEVICE void start_tile(u32 to, const ELEMENT *from, i64 pitch, i64 rows)
+DEVICE void start_tile(u32 to, const ELEMENT *from, i64 pitch, int rows)
 {
     UNROLL for (int e = threadIdx.x; e < TILE * 8; e += THREADS_OF_BLOCK)
     {
@@ -16,35 +16,34 @@ DEVICE void start_tile(u32 to, const ELEMENT *from, i64 pitch, i64 rows)
     }
 }
 
-KERNEL(128) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
+KERNEL_MIN(128, 3) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)
 {
     __shared__ __align__(128) u8 keys[2 * TILE_BYTES], values[2 * TILE_BYTES];
     i64 i0 = (i64)(gridDim.x - 1 - blockIdx.x) * TILE, pitch = 3 * heads * D;
-    int head = blockIdx.y;
+    int left = (int)tokens, seen = (int)keys_of(i0, tokens), room = 0; /* from this tile on */
+    int end = (int)keys_of_all(i0, TILE, tokens);
     u32 at_keys = shared_address(keys), at_values = shared_address(values), q[4][4];
+    const ELEMENT *k = token(x, 1, blockIdx.y, 0, heads, tokens);
     state r;
     begin(r);
-    start_tile(at_keys + TILE_BYTES, token(x, 0, head, i0, heads, tokens), pitch, tokens - i0);
-    start_tile(at_keys, token(x, 1, head, 0, heads, tokens), pitch, tokens);
-    start_tile(at_values, token(x, 2, head, 0, heads, tokens), pitch, tokens);
+    start_tile(at_keys + TILE_BYTES, k - heads * D + i0 * pitch, pitch, left - (int)i0);
+    start_tile(at_keys, k, pitch, left);
+    start_tile(at_values, k + heads * D, pitch, left);
     cp_async_commit();
     cp_async_wait<0>();
     __syncthreads();
     load_queries(q, at_keys + TILE_BYTES);
-    for (int j = 0; j * TILE <= i0; j++) {
-        i64 next = (i64)(j + 1) * TILE;
-        int room = (j + 1) % 2 * TILE_BYTES;
+#pragma unroll 1
+    for (; end > 0; end -= TILE, seen -= TILE, room ^= TILE_BYTES) {
         cp_async_wait<0>();
         __syncthreads(); /* this tile is there, and the one before it has been read */
-        if (next <= i0) {
-            start_tile(at_keys + room, token(x, 1, head, next, heads, tokens), pitch,
-                       tokens - next);
-            start_tile(at_values + room, token(x, 2, head, next, heads, tokens), pitch,
-                       tokens - next);
+        k += TILE * pitch, left -= TILE;
+        if (end > TILE) {
+            start_tile(at_keys + (room ^ TILE_BYTES), k, pitch, left);
+            start_tile(at_values + (room ^ TILE_BYTES), k + heads * D, pitch, left);
             cp_async_commit();
         }
-        take_in(r, q, at_keys + j % 2 * TILE_BYTES, at_values + j % 2 * TILE_BYTES,
-                (int)(j * TILE - i0));
+        take_in(r, q, at_keys + room, at_values + room, seen);
     }
-    finish(r, result(y, head, i0, heads, tokens), heads * D, tokens - i0);
+    finish(r, result(y, blockIdx.y, i0, heads, tokens), heads * D, tokens - i0);
 }

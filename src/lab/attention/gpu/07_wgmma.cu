@@ -69,15 +69,16 @@ DEVICE void scores(float (&s)[KEYS / 2], u32 queries, u32 keys)
     wgmma_hold(s);
 }
 
-/* Makes s exponentials, corrects sums and outputs. Key 0 of the tile is `ahead` tokens after the
- * first query of the warpgroup; a query sees no later key. */
-DEVICE void softmax(state &r, float (&s)[KEYS / 2], int ahead)
+/* Makes s exponentials, corrects sums and outputs. The first query of the warpgroup sees the first
+ * `seen` keys of the tile, and with a mask each of the others one more than the one before it. */
+DEVICE void softmax(state &r, float (&s)[KEYS / 2], int seen)
 {
     constexpr float FACTOR = 0.125f * LOG2_E;
     int lane = threadIdx.x % WARP, g = threadIdx.x / WARP % 4 * 16 + lane / 4, c = lane % 4 * 2;
-    if (ahead + KEYS > 0) /* else all queries see all keys */
+    if (seen < KEYS) /* else all queries see all keys */
         UNROLL for (int i = 0; i < KEYS / 2; i++)
-            if (ahead + i / 4 * 8 + c + i % 2 > g + i / 2 % 2 * 8) s[i] = -INFINITY_F;
+            if (i / 4 * 8 + c + i % 2 >= seen + (CAUSAL ? g + i / 2 % 2 * 8 : 0))
+                s[i] = -INFINITY_F;
     UNROLL for (int h = 0; h < 2; h++) {
         float most = r.top[h], all = 0;
         UNROLL for (int n = 0; n < KEYS / 8; n++)
@@ -113,7 +114,7 @@ DEVICE void weighted(state &r, const float (&s)[KEYS / 2], u32 values)
     wgmma_hold(r.out);
 }
 
-DEVICE void consume(state &r, u32 shared, int group, int i0, int tiles)
+DEVICE void consume(state &r, u32 shared, int group, int seen, int tiles)
 {
     bool leader = threadIdx.x % 128 == 0;
     UNROLL for (int h = 0; h < 2; h++) r.top[h] = LOWEST_F, r.sum[h] = 0;
@@ -126,7 +127,7 @@ DEVICE void consume(state &r, u32 shared, int group, int i0, int tiles)
         mbarrier_wait(shared + K_FULL + 8 * p.stage, p.odd);
         scores(s, shared + group * 64 * ROW, shared + AT_KEYS + p.stage * TILE_BYTES);
         if (leader) mbarrier_arrive(shared + K_EMPTY + 8 * p.stage);
-        softmax(r, s, tile * KEYS - (i0 + 64 * group));
+        softmax(r, s, seen - tile * KEYS);
         mbarrier_wait(shared + V_FULL + 8 * p.stage, p.odd);
         weighted(r, s, shared + AT_VALUES + p.stage * TILE_BYTES);
         if (leader) mbarrier_arrive(shared + V_EMPTY + 8 * p.stage);
@@ -141,7 +142,7 @@ attention(const __grid_constant__ tensor_map x_map, ELEMENT *y, const ELEMENT *,
     u32 shared = shared_address(memory);
     int i0 = (gridDim.x - 1 - blockIdx.x) * QUERIES, head = blockIdx.y, width = (int)heads * D;
     int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0), lane = threadIdx.x % WARP;
-    int tiles = (min(i0 + QUERIES, (int)tokens) + KEYS - 1) / KEYS;
+    int tiles = ((int)keys_of_all(i0, QUERIES, tokens) + KEYS - 1) / KEYS;
     if (threadIdx.x == 0) {
         mbarrier_init(shared + Q_FULL, 1);
         for (int s = 0; s < STAGES; s++) {
@@ -159,7 +160,7 @@ attention(const __grid_constant__ tensor_map x_map, ELEMENT *y, const ELEMENT *,
         return;
     }
     state r;
-    consume(r, shared, warp / 4, i0, tiles);
+    consume(r, shared, warp / 4, (int)keys_of(i0 + 64 * (warp / 4), tokens), tiles);
     ELEMENT *to = result(y, head, i0, heads, tokens) + lane % 4 * 2;
     UNROLL for (int h = 0; h < 2; h++) {
         float sum = r.sum[h];

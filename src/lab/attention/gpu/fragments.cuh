@@ -48,9 +48,9 @@ DEVICE void load_queries(u32 (&q)[4][4], u32 tile)
         ldmatrix_x4(q[k], tile + place(16 * warp + lane % 16, 2 * k + lane / 16));
 }
 
-/* Takes in 64 more keys, the first of which is `ahead` tokens after the first query of the block
- * (negative: before it); a query sees no later key. */
-DEVICE void take_in(state &r, const u32 (&q)[4][4], u32 keys, u32 values, int ahead)
+/* Takes in 64 more keys. The first query of the block sees the first `seen` of them, and with a mask
+ * each of the others one more than the one before it. */
+DEVICE void take_in(state &r, const u32 (&q)[4][4], u32 keys, u32 values, int seen)
 {
     constexpr float FACTOR = 0.125f * LOG2_E;
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, c = lane % 4;
@@ -67,8 +67,8 @@ DEVICE void take_in(state &r, const u32 (&q)[4][4], u32 keys, u32 values, int ah
         float most = r.top[i], all = 0;
         UNROLL for (int n = 0; n < 8; n++) UNROLL for (int e = 2 * i; e < 2 * i + 2; e++)
         {
-            bool seen = ahead + 8 * n + 2 * c + e % 2 <= 16 * warp + g + 8 * i;
-            s[n][e] = seen ? s[n][e] : -INFINITY_F;
+            bool sees = 8 * n + 2 * c + e % 2 < seen + (CAUSAL ? 16 * warp + g + 8 * i : 0);
+            s[n][e] = sees ? s[n][e] : -INFINITY_F;
             most = fmaxf(most, s[n][e]);
         }
         most = row_of_4_max(most);

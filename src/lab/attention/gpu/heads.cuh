@@ -4,6 +4,18 @@
 #include "device.cuh"
 
 constexpr int D = 64;
+constexpr bool CAUSAL = FORM == 0; /* a query sees no later key; else all keys */
+
+/* The keys that query i sees are those before this one. */
+DEVICE i64 keys_of(i64 i, i64 tokens)
+{
+    return CAUSAL ? i + 1 : tokens;
+}
+/* The same for all of `queries` queries from i0 on. */
+DEVICE i64 keys_of_all(i64 i0, i64 queries, i64 tokens)
+{
+    return CAUSAL && i0 + queries < tokens ? i0 + queries : tokens;
+}
 
 /* q, k or v (which = 0, 1, 2) of token t of a head; the next token is 3 * heads * D further. */
 DEVICE const ELEMENT *token(const ELEMENT *x, int which, int head, i64 t, i64 heads, i64 tokens)

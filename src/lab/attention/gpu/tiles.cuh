@@ -52,9 +52,9 @@ DEVICE void scores(float (&s)[4][4], const float *q, const float *k, int ty, int
     }
 }
 
-/* Takes in the scores of 64 more keys, the first of which is `ahead` tokens after the first query
- * (negative: before it); a query sees no later key. p: room for a tile. */
-DEVICE void take_in(state &r, const float *q, const float *k, const float *v, float *p, i64 ahead)
+/* Takes in the scores of 64 more keys. The first query sees the first `seen` of them, and with a
+ * mask each of the others one more than the one before it. p: room for a tile. */
+DEVICE void take_in(state &r, const float *q, const float *k, const float *v, float *p, i64 seen)
 {
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     float s[4][4];
@@ -64,8 +64,8 @@ DEVICE void take_in(state &r, const float *q, const float *k, const float *v, fl
         float most = r.top[i], all = 0;
         UNROLL for (int j = 0; j < 4; j++)
         {
-            bool seen = ahead + tx + 16 * j <= ty + 16 * i;
-            s[i][j] = seen ? 0.125f * s[i][j] : -INFINITY_F;
+            bool sees = tx + 16 * j < seen + (CAUSAL ? ty + 16 * i : 0);
+            s[i][j] = sees ? 0.125f * s[i][j] : -INFINITY_F;
             most = fmaxf(most, s[i][j]);
         }
         most = row_of_16_max(most);
