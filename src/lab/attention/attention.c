@@ -211,7 +211,9 @@ static const struct lab_rung gpu[] = {
      .moved = moved_matrices, .bound = "memory for the matrices, and loads of one element"},
     {"rows", "attention/gpu/02_rows.cu", .shape = shape_rows, .moved = moved_rows,
      .bound = "shared memory: two reads for each multiplication",
-     .no_gain = "keys and values are read for each 8 queries instead of 16, from L2"},
+     .no_gain =
+         "the scores of long sequences fill shared memory, so few blocks run at once, and keys "
+         "and values are read for each 8 queries instead of 16"},
     {"online", "attention/gpu/03_online.cu", .shape = shape_online, .scratch = outputs,
      .moved = moved_online,
      .bound = "shared memory, and the threads of too few blocks: one for each head",

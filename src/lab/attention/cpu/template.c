@@ -1,6 +1,7 @@
 // Attention with heads of 64 floats: y[i] is the sum of p[j] v[j] over all tokens j <= i (with
-// --form=full, where FORM is 1: over all tokens), p = the softmax of q[i] . k[j] / 8. x is packed, (batch, tokens, 3, heads, 64): q, k and v of all
-// heads side by side; y is (batch, tokens, heads, 64).
+// --form=full, where FORM is 1: over all tokens), p = the softmax of q[i] . k[j] / 8. x is packed,
+// (batch, tokens, 3, heads, 64): q, k and v of all heads side by side; y is (batch, tokens, heads,
+// 64).
 #include <math.h>
 #include <stdlib.h>
 

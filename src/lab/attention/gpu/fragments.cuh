@@ -48,8 +48,8 @@ DEVICE void load_queries(u32 (&q)[4][4], u32 tile)
         ldmatrix_x4(q[k], tile + place(16 * warp + lane % 16, 2 * k + lane / 16));
 }
 
-/* Takes in 64 more keys. The first query of the block sees the first `seen` of them, and with a mask
- * each of the others one more than the one before it. */
+/* Takes in 64 more keys. The first query of the block sees the first `seen` of them, and with a
+ * mask each of the others one more than the one before it. */
 DEVICE void take_in(state &r, const u32 (&q)[4][4], u32 keys, u32 values, int seen)
 {
     constexpr float FACTOR = 0.125f * LOG2_E;
