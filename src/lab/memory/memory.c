@@ -124,7 +124,7 @@ static void add_cache(struct memory_run *r, int c, const int *match, struct aren
         l->rate = rate_in(r, "read the same, ", false, same);
         l->unit_rate = l->rate / r->units;
         l->clock_bytes = l->unit_rate / r->clock_hz;
-        l->write_rate = l->copy_rate = NAN;
+        l->copy_rate = r->l2_copy_rate;
         const struct window parts = {0, k->bytes / 2 / r->units};
         l->write_rate = rate_in(r, "write, ", false, parts);
     }

@@ -80,6 +80,7 @@ struct memory_run {
     struct memory_level level[MEMORY_LEVELS]; /* from registers to the host link */
     int levels;
     struct memory_level host_link; /* of a GPU; without a name: not measured */
+    double l2_copy_rate; /* of a GPU: bytes/s read and written by a copy within L2; NAN: unknown */
 };
 
 /* Measures the device. ST_INTERRUPTED if Ctrl-C ended it before. ST_NUMERIC: a kernel computed
@@ -119,6 +120,10 @@ uint32_t memory_sum(uint64_t first, uint64_t end);
  * working set shows: registers, shared memory, the host link. */
 enum status memory_run_cpu(struct memory_run *r, struct arena *a);
 enum status memory_run_gpu(struct memory_run *r, struct arena *a);
+/* Measures r->host_link with at most `most` bytes of device memory, which it overwrites. */
+enum status memory_run_link(struct memory_run *r, void *context, void *device, int64_t most);
+/* A level of which no rate is known yet. */
+struct memory_level memory_level_unknown(const char *name);
 /* The kernels; both end with one without a name. */
 extern const struct lab_rung memory_cpu_kernels[], memory_gpu_kernels[];
 

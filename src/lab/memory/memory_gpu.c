@@ -13,15 +13,27 @@
 #include <string.h>
 
 /* In the order of memory_gpu_kernels. */
-enum gpu_kernel { READ, READ_SAME, WRITE, COPY, LINK, CHASE, SHARED, SHARED_CHASE, KERNELS };
-static const char *const entries[KERNELS] = {"memory_read",   "memory_read",        "memory_write",
-                                             "memory_copy",   "memory_link",        "memory_chase",
-                                             "memory_shared", "memory_shared_chase"};
+enum gpu_kernel {
+    READ,
+    READ_SAME,
+    WRITE,
+    COPY,
+    COPY_PAST_L1,
+    LINK,
+    CHASE,
+    SHARED,
+    SHARED_CHASE,
+    KERNELS
+};
+static const char *const entries[KERNELS] = {
+    "memory_read", "memory_read",  "memory_write",  "memory_copy",        "memory_copy",
+    "memory_link", "memory_chase", "memory_shared", "memory_shared_chase"};
 const struct lab_rung memory_gpu_kernels[] = {
     [READ] = {"read", "memory/gpu/01_read.cu"},
     [READ_SAME] = {"read the same", "memory/gpu/01_read.cu", .options = "-DPAST_L1=1"},
     [WRITE] = {"write", "memory/gpu/02_write.cu"},
     [COPY] = {"copy", "memory/gpu/03_copy.cu"},
+    [COPY_PAST_L1] = {"copy past L1", "memory/gpu/03_copy.cu", .options = "-DPAST_L1=1"},
     [LINK] = {"link", "memory/gpu/04_chase.cu"},
     [CHASE] = {"chase", "memory/gpu/04_chase.cu"},
     [SHARED] = {"shared", "memory/gpu/05_shared.cu"},
@@ -34,7 +46,7 @@ enum { RATES = COUNT_OF(of_curve) };
 /* GRAIN: of sizes, so that a thread's loads are a multiple of UNROLL for some number of passes. */
 enum { THREADS = 1024, UNROLL = 8, ACCESS = 16, SMALLEST = 32 << 10, GRAIN = 4 << 10 };
 enum { LINE = 128, LEAST_SAMPLES = 3, CHASE_STEPS = 2048, LINKS = 1024, SHARED_WORDS = 2048 };
-static const int64_t MOST = 1 << 30, LINK_BYTES = 64 << 20;
+static const int64_t MOST = 1 << 30;
 static const double CALL_MS = 0.5; /* a launch takes as long, at least */
 static const double RATES_SHARE = 0.6,
                     CHASES_SHARE = 0.35; /* of the time limit; the rest: others */
@@ -75,10 +87,15 @@ static enum status download(struct work *w, void *to, const void *from, int64_t 
 
 /* --- one launch ------------------------------------------------------------------------------- */
 
+static bool copies(enum gpu_kernel k)
+{
+    return k == COPY || k == COPY_PAST_L1;
+}
+
 /* The 16 bytes that a block's kernel goes over: half of the working set for a copy. */
 static int64_t accesses(enum gpu_kernel k, int64_t bytes)
 {
-    return bytes / ACCESS / (k == COPY ? 2 : 1);
+    return bytes / ACCESS / (copies(k) ? 2 : 1);
 }
 
 /* Passes come in multiples of this, so that all threads make equally many accesses. */
@@ -105,7 +122,7 @@ static enum status start_at(struct work *w, char *at, enum gpu_kernel k, int64_t
     void *of_copy[] = {&to, &from, &n, &stride, &steps};
     return launch(w, k, w->r->units, THREADS,
                   k == WRITE  ? of_write
-                  : k == COPY ? of_copy
+                  : copies(k) ? of_copy
                               : of_read);
 }
 
@@ -142,11 +159,20 @@ static enum status check_sums(struct work *w, int64_t bytes, int64_t stride, int
                 wrong, (long long)bytes);
 }
 
+static enum status check_copy(struct work *w, enum gpu_kernel k, int64_t bytes)
+{
+    int64_t half = bytes / 2;
+    TRY(w->backend->memory.fill(w->context, w->to, 0xff, half * w->r->units));
+    TRY(start_at(w, w->from, k, bytes, least_passes(k, bytes)));
+    TRY(start_at(w, w->to, READ, half, least_passes(READ, half)));
+    return check_sums(w, half, bytes, least_passes(READ, half));
+}
+
 /* Whether the kernels write, read and copy what they should. */
 static enum status check(struct work *w, int64_t bytes, bool parts)
 {
     const struct backend_memory *m = &w->backend->memory;
-    int64_t all = bytes * w->r->units, half = bytes / 2, p = least_passes(READ, bytes);
+    int64_t all = bytes * w->r->units, p = least_passes(READ, bytes);
     if (parts) {
         TRY(m->fill(w->context, w->from, 0xff, all));
         TRY(start_at(w, w->from, WRITE, bytes, least_passes(WRITE, bytes)));
@@ -155,11 +181,7 @@ static enum status check(struct work *w, int64_t bytes, bool parts)
     }
     TRY(start_at(w, w->from, READ_SAME, bytes, p));
     TRY(check_sums(w, bytes, 0, p));
-    if (!parts || half < SMALLEST) return ST_OK;
-    TRY(m->fill(w->context, w->to, 0xff, all / 2));
-    TRY(start_at(w, w->from, COPY, bytes, least_passes(COPY, bytes)));
-    TRY(start_at(w, w->to, READ, half, least_passes(READ, half)));
-    return check_sums(w, half, bytes, least_passes(READ, half));
+    return parts && bytes / 2 >= SMALLEST ? check_copy(w, COPY, bytes) : ST_OK;
 }
 
 /* --- bandwidth -------------------------------------------------------------------------------- */
@@ -236,6 +258,22 @@ static enum status measure_rates(struct work *w, int at)
         r->curve[curve[i]].rate[at] = moved / (c[i].whole.median * 1e-3);
         if (t[i].kernel == READ) TRY(read_clocks(w, &t[i], &r->clock_bytes[at]));
     }
+    return ST_OK;
+}
+
+/* A copy of which L2 holds both sides, as strobe machine measures it: 16 MiB in all. */
+static enum status measure_l2_copy(struct work *w)
+{
+    struct memory_run *r = w->r;
+    int64_t all = min_i64(min_i64(16 << 20, r->facts.cache_bytes / 2), w->bytes);
+    int64_t bytes = all / r->units / GRAIN * GRAIN;
+    struct timed_kernel t = {.w = w, .kernel = COPY_PAST_L1, .bytes = bytes};
+    struct contender c = {0};
+    r->l2_copy_rate = NAN;
+    if (bytes / 2 < SMALLEST) return ST_OK;
+    TRY(check_copy(w, COPY_PAST_L1, bytes));
+    TRY(time_kernels(w, &t, 1, r->options->limit_ms * RATES_SHARE / r->sizes, &c));
+    r->l2_copy_rate = (double)(bytes * t.passes * r->units) / (c.whole.median * 1e-3);
     return ST_OK;
 }
 
@@ -328,7 +366,7 @@ static enum status measure_latencies(struct work *w)
 
 /* --- what no working set shows ---------------------------------------------------------------- */
 
-static struct memory_level unknown_level(const char *name)
+struct memory_level memory_level_unknown(const char *name)
 {
     return (struct memory_level){.name = name,
                                  .unit_rate = NAN,
@@ -408,62 +446,13 @@ static enum status measure_shared(struct work *w)
         TRY(chase_shared(w, &ns[i], &clocks[i]));
     }
     struct memory_level *l = &r->level[r->levels++];
-    *l = unknown_level("shared memory");
+    *l = memory_level_unknown("shared memory");
     l->unit_bytes = r->facts.sm_shared_bytes;
     l->bytes = l->unit_bytes * r->units;
     l->clock_bytes = stats_of(bytes, tries).median;
     l->ns = stats_of(ns, tries).median;
     l->clocks = stats_of(clocks, tries).median;
     return ST_OK;
-}
-
-/* The median time of a copy of `bytes` over the host link, by the events of the stream. */
-static enum status time_copy(struct work *w, char *host, int64_t bytes, bool down, double *ret_ms)
-{
-    enum { TRIES = 7, FROM = 0, TO = 1 };
-    const struct backend *b = w->backend;
-    double ms[TRIES];
-    for (int i = -1; i < TRIES; i++) {
-        TRY(b->stream.event_record(w->context, FROM));
-        TRY(down ? b->pinned->to_host(w->context, host, w->from, bytes)
-                 : b->pinned->to_device(w->context, w->from, host, bytes));
-        TRY(b->stream.event_record(w->context, TO));
-        TRY(b->stream.sync(w->context));
-        TRY(b->stream.event_elapsed(w->context, FROM, TO, &ms[i < 0 ? 0 : i]));
-    }
-    *ret_ms = stats_of(ms, TRIES).median;
-    return ST_OK;
-}
-
-static enum status measure_link(struct work *w)
-{
-    struct memory_run *r = w->r;
-    const struct backend_pinned *pinned = w->backend->pinned;
-    int64_t bytes = min_i64(LINK_BYTES, w->bytes);
-    void *host = NULL;
-    double up = NAN, down = NAN;
-    enum status st = ST_OK;
-    if (!pinned) return ST_OK;
-    TRY(pinned->alloc(w->context, bytes, &host));
-    uint32_t *word = host;
-    for (int64_t i = 0; i < bytes / 4; i++) word[i] = memory_word((uint64_t)i);
-    TRY_OUT(st, time_copy(w, host, bytes, false, &up));
-    memset(host, 0, (size_t)bytes);
-    TRY_OUT(st, time_copy(w, host, bytes, true, &down));
-    uint32_t sum = 0;
-    for (int64_t i = 0; i < bytes / 4; i++) sum += word[i];
-    if (sum != memory_sum(0, (uint64_t)bytes / 4)) {
-        st = fail(ST_NUMERIC, "copies over the host link changed data; this is an error of Strobe, "
-                              "of the driver or of the link");
-        goto out;
-    }
-    r->host_link = unknown_level("host link");
-    r->host_link.rate = (double)bytes / (up * 1e-3);
-    r->host_link.write_rate = (double)bytes / (down * 1e-3);
-    r->host_link.note = "page-locked memory; read: host to GPU, written: GPU to host";
-out:
-    pinned->free(w->context, host);
-    return st;
 }
 
 /* --- all -------------------------------------------------------------------------------------- */
@@ -535,7 +524,7 @@ static void name_curves(struct memory_run *r)
 static void add_registers(struct memory_run *r)
 {
     struct memory_level *l = &r->level[r->levels++];
-    *l = unknown_level("registers");
+    *l = memory_level_unknown("registers");
     l->unit_bytes = 4 * (int64_t)r->facts.sm_registers;
     l->bytes = l->unit_bytes * r->units;
 }
@@ -558,9 +547,10 @@ static enum status measure(struct work *w)
         tell(w, RATES_SHARE * i / r->sizes, "bandwidth");
         TRY(measure_rates(w, i));
     }
+    TRY(measure_l2_copy(w));
     TRY(measure_latencies(w));
     tell(w, RATES_SHARE + CHASES_SHARE, "host link");
-    return measure_link(w);
+    return memory_run_link(r, w->context, w->from, w->bytes);
 }
 
 enum status memory_run_gpu(struct memory_run *r, struct arena *a)

@@ -1,9 +1,19 @@
 /* 03_copy.cu - each SM copies its part of the working set again and again, 16 bytes per lane.
  *
- * Four loads are under way in each of 1024 threads before the first store. */
+ * Four loads are under way in each of 1024 threads before the first store. With PAST_L1 the loads
+ * pass L1 by. */
 #include "device.cuh"
 
 #define TIMES 4
+
+DEVICE uint4 load_16(const uint4 *p)
+{
+#ifdef PAST_L1
+    return __ldcg(p);
+#else
+    return *p;
+#endif
+}
 
 /* Block b copies n of 16 bytes from from + b * stride to to + b * n; each thread copies `steps`. */
 KERNEL(1024) memory_copy(uint4 *to, const uint4 *from, i64 n, i64 stride, i64 steps)
@@ -16,7 +26,7 @@ KERNEL(1024) memory_copy(uint4 *to, const uint4 *from, i64 n, i64 stride, i64 st
         u32 put = at;
         UNROLL for (int k = 0; k < TIMES; k++)
         {
-            a[k] = from[at];
+            a[k] = load_16(from + at);
             at += 1024;
             if (at >= length) at -= length;
         }
