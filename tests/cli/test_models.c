@@ -178,6 +178,10 @@ static void test_mask_and_scale_of_attention(void **state)
         }
         for (int k = 0; k < i; k++) assert_true(fabs(loss[k] - loss[i]) > 1e-6 * loss[i]);
     }
+    assert_int_equal(run("graph", 0, "--flash=false --after=expand"), 0);
+    says(said, "SCALE %10 [value 0.0625]");
+    assert_int_equal(run("graph", 0, "--flash=false --after=expand --attention_scale=none"), 0);
+    says_not(said, "[value 1]"); /* no node that multiplies by 1 */
     assert_int_equal(run("bench", 3, "--steps=1 --attention_scale=none"), 2);
     says(failed, "attention_mask and attention_scale are keys of model = attention_block; remove");
 }
