@@ -238,6 +238,15 @@ static void mark_starts(struct session *s)
     s->random_step.user = s;
 }
 
+static void append_calls(struct session *s, struct trace *all, const struct trace *t)
+{
+    struct api_call *both = ARENA_NEW(s->a, struct api_call, all->apis + t->apis);
+    if (all->apis) memcpy(both, all->api, (size_t)all->apis * sizeof *both);
+    if (t->apis) memcpy(both + all->apis, t->api, (size_t)t->apis * sizeof *both);
+    all->api = both;
+    all->apis += t->apis;
+}
+
 /* Appends the activities and calls of `t` to those collected so far. */
 static void append(struct session *s, const struct trace *t)
 {
@@ -248,11 +257,7 @@ static void append(struct session *s, const struct trace *t)
         memcpy(both + all->activities, t->activity, (size_t)t->activities * sizeof *both);
     all->activity = both;
     all->activities += t->activities;
-    struct api_call *calls = ARENA_NEW(s->a, struct api_call, all->apis + t->apis);
-    if (all->apis) memcpy(calls, all->api, (size_t)all->apis * sizeof *calls);
-    if (t->apis) memcpy(calls + all->apis, t->api, (size_t)t->apis * sizeof *calls);
-    all->api = calls;
-    all->apis += t->apis;
+    append_calls(s, all, t);
     all->dropped += t->dropped;
     all->unmatched += t->unmatched;
     if (!all->why) all->why = t->why;
@@ -318,13 +323,14 @@ static enum status plain_block(struct session *s, int n)
 static enum status traced_warm_up(struct session *s, const struct plan_hooks *hooks)
 {
     const struct engine *e = s->engine;
-    struct trace unused;
+    struct trace t;
     struct arena scratch = {0};
     TRY(e->backend->trace->begin(e->context));
     mark_starts(s);
     enum status st = warm_up(s, WARM_LEAST_RECORDED, hooks);
     s->random_step.tell = NULL;
-    enum status ended = e->backend->trace->end(e->context, &unused, &scratch);
+    enum status ended = e->backend->trace->end(e->context, &t, s->o->calls ? s->a : &scratch);
+    if (ended == ST_OK && s->o->calls) append_calls(s, &s->c->opening, &t);
     arena_release(&scratch);
     return st == ST_OK ? ended : st;
 }

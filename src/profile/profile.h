@@ -122,7 +122,7 @@ struct profile_record {
     int64_t works;
     const struct api_call *api; /* ordered by start, also between steps; none without a trace */
     int64_t apis;
-    const struct api_call *opening; /* before the first step, if `calls` asked for them */
+    const struct api_call *opening; /* before the profiled steps, if `calls` asked for them */
     int64_t openings;
 };
 

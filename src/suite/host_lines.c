@@ -31,9 +31,10 @@ static void count(struct host_lines *h, const struct host_line *like, int64_t ns
                   int steps)
 {
     struct host_line *x = find(h, like);
-    x->calls += 1.0 / steps;
-    x->ms += 1e-6 * (double)ns / steps;
-    x->bytes += bytes / steps;
+    x->steps = steps;
+    x->calls++;
+    x->ms += 1e-6 * (double)ns;
+    x->bytes += bytes;
 }
 
 static int64_t length(const struct profile_span *s)
@@ -81,10 +82,11 @@ static void add_calls(struct host_lines *h, struct host_line like, const struct 
     }
 }
 
+/* Calls before the profiled steps, all of them. */
 static void add_opening(struct host_lines *h, struct host_line like, const struct profile *p)
 {
     like.kind = api;
-    like.within = "opening, once";
+    like.within = "before, in all";
     for (int64_t i = 0; i < p->record.openings; i++) {
         const struct api_call *c = &p->record.opening[i];
         like.name = c->name;
@@ -135,12 +137,12 @@ void host_lines_table(const struct host_lines *h, struct sheet *s)
         {"kind", "kind", "work of the host, a call of the driver, or a copy on the device", false},
         {"name", "what", "as in the trace", false},
         {"within", "within",
-         "the part of a step in which the call was made; `opening, once`: before all steps, while "
-         "memory was allocated and kernels were loaded",
+         "the part of a step in which the call was made; `before, in all`: while memory was "
+         "allocated, kernels were loaded and the first steps ran",
          false},
         {"thread", "thread", "of the host", false},
-        {"calls", "calls", "per step; while opening, all", true},
-        {"ms", "ms", "per step; while opening, all", true},
+        {"calls", "calls", "per step; `before`: all", true},
+        {"ms", "ms", "per step; `before`: all", true},
         {"us", "avg us", "mean of one", true},
         {"bytes", "bytes", "copied or filled, per step", true},
     };
@@ -156,10 +158,10 @@ void host_lines_table(const struct host_lines *h, struct sheet *s)
         table_set_text(t, row, WHAT, x->name);
         table_set_text(t, row, WITHIN, x->within);
         table_set_text(t, row, THREAD, x->thread);
-        table_set(t, row, TIMES, 3, x->calls, h->a);
-        table_set(t, row, TIME, 4, x->ms, h->a);
-        table_set(t, row, MEAN, 4, 1e3 * x->ms / x->calls, h->a);
-        if (x->bytes > 0) table_set_bytes(t, row, BYTES, (int64_t)x->bytes, h->a);
+        table_set(t, row, TIMES, 3, (double)x->calls / x->steps, h->a);
+        table_set(t, row, TIME, 4, x->ms / x->steps, h->a);
+        table_set(t, row, MEAN, 4, 1e3 * x->ms / (double)x->calls, h->a);
+        if (x->bytes > 0) table_set_bytes(t, row, BYTES, (int64_t)(x->bytes / x->steps), h->a);
     }
 }
 
@@ -172,6 +174,7 @@ static void add_wait(struct host_lines *h, struct host_line like, int thread, co
     like.name = what;
     like.thread = thread_name(thread, h->a);
     struct host_line *x = find(h, &like);
+    x->steps = 1;
     x->ms += ms;
     x->share += ms / step_ms;
 }
@@ -193,7 +196,8 @@ static double host_ms(const struct profile *p)
     return 1e-6 * (double)ns / p->steps;
 }
 
-/* The threads that make calls work whenever they do not wait for the device. */
+/* The main thread works whenever it does not wait for the device; of other threads only their calls
+ * are known. */
 static void add_callers(struct host_lines *h, struct host_line like, const struct profile *p)
 {
     const struct profile_record *r = &p->record;
@@ -201,16 +205,21 @@ static void add_callers(struct host_lines *h, struct host_line like, const struc
     int threads = 0;
     for (int64_t i = 0; i < r->apis; i++) threads = (int)max_i64(threads, r->api[i].thread + 1);
     for (int thread = 0; thread < threads; thread++) {
-        double waited = 0;
+        double waited = 0, called = 0;
         for (int64_t i = 0; i < r->apis; i++) {
             const struct api_call *c = &r->api[i];
-            if (c->thread != thread || !waits(c) || !part_of(p, c)) continue;
+            if (c->thread != thread || !part_of(p, c)) continue;
             double ms = 1e-6 * (double)(c->end_ns - c->start_ns) / p->steps;
-            add_wait(h, like, thread, arena_printf(h->a, "waits for the device in %s", c->name), ms,
-                     step_ms);
-            waited += ms;
+            if (waits(c)) {
+                add_wait(h, like, thread, arena_printf(h->a, "waits for the device in %s", c->name),
+                         ms, step_ms);
+                waited += ms;
+            } else {
+                called += ms;
+            }
         }
-        add_wait(h, like, thread, "works", step_ms - waited, step_ms);
+        double worked = thread ? called : step_ms - waited;
+        if (worked > 0) add_wait(h, like, thread, "works", worked, step_ms);
     }
 }
 

@@ -9,8 +9,9 @@
 struct host_line {
     int64_t T;
     const char *side, *kind, *name, *within, *thread;
-    double calls, ms, bytes; /* per step; of calls that opened the engine, all */
-    double share;            /* of a step */
+    int steps; /* what follows is the sum of these; 1 for calls before the profiled steps */
+    int64_t calls;
+    double ms, bytes, share; /* share: of a step */
 };
 struct host_lines {
     struct host_line *line;

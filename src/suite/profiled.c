@@ -4,7 +4,7 @@
 
 enum { WARMUP_HOST = 2, WARMUP_DEVICE = 10 };
 
-/* Sets *ret_recorded if a record of calls was begun; if there is no library for it, there is none. */
+/* *ret_recorded: asks for a record of calls, and is then set to whether one was begun. */
 static enum status open(struct profiled *p, const struct suite_request *r, int64_t vocab,
                         bool *ret_recorded)
 {
