@@ -229,6 +229,10 @@ struct backend_trace {
     void (*mark)(void *ctx, int mark);
     /* Waits for the device. */
     enum status (*end)(void *ctx, struct trace *ret, struct arena *a);
+    /* Record only calls of the API, without a device, so also those that open it. No trace may
+     * begin in between. */
+    enum status (*calls_begin)(void);
+    enum status (*calls_end)(struct trace *ret, struct arena *a);
     /* Begins or ends the range that a profiler attached to this process records. */
     void (*profiler_range)(void *ctx, bool begin);
 };

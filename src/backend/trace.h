@@ -1,5 +1,5 @@
 /* trace.h - the activities of a device, with device times: one for each kernel, copy and fill, with
- * the mark that was set when the host launched it.
+ * the mark that was set when the host launched it; and the host's calls of the device's API.
  *
  * A backend that can trace its device sets the group struct backend_trace (backend.h). If the group
  * is NULL, or `begin` fails, times come from events of the backend, which may span several kernels.
@@ -30,9 +30,18 @@ struct activity {
     bool unmatched;           /* part of a replay, with unknown mark (-1) */
 };
 
+/* A call that the host made of the device's API: of the driver's, or of a library's runtime. */
+struct api_call {
+    const char *name; /* "cuLaunchKernel", without the version that follows some names */
+    int thread;       /* of the host, numbered in the order of their first calls */
+    int64_t start_ns, end_ns;
+};
+
 struct trace {
     struct activity *activity; /* sorted by start time */
     int64_t activities;
+    const struct api_call *api; /* sorted by start time, without those made within another one */
+    int64_t apis;
     int64_t dropped;   /* lost, or recorded without times: the library's buffers were full */
     int64_t unmatched; /* recorded, but with unknown mark (-1) */
     const char *why;   /* a sentence on what was dropped or unmatched; NULL: nothing */

@@ -14,6 +14,7 @@ enum fill {
     FILL_NORMAL,   /* standard normal */
     FILL_POSITIVE, /* between 0.5 and 1.5 */
     FILL_WIDE,     /* ten times standard normal */
+    FILL_NARROW,   /* x times standard normal */
     FILL_MASKED,   /* standard normal, every third element of a row minus infinity */
     /* Standard normal; in some early rows, two thirds of the columns are x times that. */
     FILL_SPIKED,

@@ -91,6 +91,8 @@ static double value_of(const struct case_input *in, int64_t i, double normal)
     switch (in->fill) {
     case FILL_WIDE:
         return 10 * normal;
+    case FILL_NARROW:
+        return in->x * normal;
     case FILL_MASKED:
         return i % type_columns(&in->type) % 3 == 2 ? -INFINITY : normal;
     case FILL_SPIKED:

@@ -23,6 +23,8 @@ enum model_kind {
 };
 extern const char *const model_words[]; /* "gpt" ...; ends with NULL */
 enum gelu { GELU_ERF, GELU_TANH };
+enum attention_mask { ATTENTION_MASK_NONE, ATTENTION_MASK_CAUSAL };
+enum attention_scale { ATTENTION_SCALE_AUTO, ATTENTION_SCALE_NONE };
 /* DEVICE_CUDA_0 + n is GPU n; DEVICE_CUDA is the first GPU. */
 enum device_kind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_0 };
 enum precision {
@@ -60,6 +62,9 @@ struct config_model {
     enum gelu gelu;
     int64_t d_ff; /* hidden width of the feed-forward layer; 0: 4 n_embd */
     double rope_theta;
+    /* Of attention_block. All others are causal and divide scores by sqrt(head size). */
+    enum attention_mask attention_mask;
+    enum attention_scale attention_scale;
     int64_t vocab_size; /* rows of the token embedding; 0: the number of tokens of the data set */
     /* The vocabulary is rounded up to a multiple of this; 0 and CONFIG_AUTO: it is not. */
     int64_t pad_vocab;

@@ -8,6 +8,8 @@
 const char *const model_words[] = {"gpt", "cs336", "attention_block", "elu", "toy", NULL};
 _Static_assert(COUNT_OF(model_words) == MODEL_COUNT + 1, "one word for each model");
 static const char *const gelus[] = {"erf", "tanh", NULL};
+static const char *const masks[] = {"none", "causal", NULL};
+static const char *const scales[] = {"auto", "none", NULL};
 static const char *const devices[] = {"auto",   "cpu",    "cuda",   "cuda:0", "cuda:1", "cuda:2",
                                       "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7", NULL};
 static const char *const precisions[] = {"float32", "tfloat32", "bfloat16", "float8", "auto", NULL};
@@ -64,6 +66,8 @@ const struct field fields[] = {
     ENUM("gelu",           model.gelu,           M, "erf",      enum gelu, gelus, "erf: exact; tanh: GPT-2's approximation"),
     INT ("d_ff",           model.d_ff,           M, "0",        0, 262144,       "hidden width (gate and up channels) of the feed-forward layer of cs336; 0: 4 n_embd"),
     REAL("rope_theta",     model.rope_theta,     M, "10000",    1, MOST,         "base of the rotary position embedding of cs336"),
+    ENUM("attention_mask", model.attention_mask, M, "none",     enum attention_mask, masks, "attention_block only; causal: a position attends to itself and earlier ones; none: to all; gpt and cs336 are always causal"),
+    ENUM("attention_scale", model.attention_scale, M, "auto",   enum attention_scale, scales, "attention_block only; what scores are multiplied by before the softmax; auto: 1/sqrt(head size), as in gpt and cs336; none: 1, the product of q and k as it is"),
     INT ("vocab_size",     model.vocab_size,     M, "0",        0, 1048576,      "tokens of the model, at least as many as the data set has; the others are never seen, but take part in the softmax, as in nanoGPT; models that are only timed use random tokens below it; 0: as many as the data set has"),
     PICK("pad_vocab",      model.pad_vocab,      M, "auto",     pads,            "round the vocabulary up to a multiple of this number; 0: no padding; auto: 64 on a GPU, else 0"),
 

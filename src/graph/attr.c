@@ -56,7 +56,8 @@ const struct attr_field attrs_dropout[] = {{AT("drop", drop)}, {0}};
 const struct attr_field attrs_table[] = {{AT("rows", table.rows)}, {0}};
 const struct attr_field attrs_loss[] = {{AT("vocab", loss.vocab)}, {0}};
 const struct attr_field attrs_attention[] = {
-    {AT("heads", attention.heads)}, {AT("kv_heads", attention.kv_heads)}, {AT("causal", attention.causal)}, {AT("drop", attention.drop)}, {0}};
+    {AT("heads", attention.heads)}, {AT("kv_heads", attention.kv_heads)}, {AT("causal", attention.causal)}, {AT("unscaled", attention.unscaled)},
+    {AT("drop", attention.drop)}, {0}};
 const struct attr_field attrs_score[] = {{AT("scale", score.scale)}, {AT("causal", score.causal)}, {AT("drop", score.drop)}, {0}};
 const struct attr_field attrs_adamw[] = {
     {AT("beta1", adamw.beta1)}, {AT("beta2", adamw.beta2)}, {AT("eps", adamw.eps)}, {AT("weight_decay", adamw.weight_decay)},

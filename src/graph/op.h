@@ -7,6 +7,8 @@
 
 #include "base/base.h"
 
+#include <math.h>
+
 /* MAX_PARTS: parts of a split tensor. */
 enum { MAX_RANK = 4, MAX_IN = 9, MAX_OUT = 7, MAX_PARTS = 4 };
 
@@ -185,7 +187,8 @@ union attr {
         int heads;
         bool causal;
         struct dropout drop;
-        int kv_heads; /* key and value heads, a divisor of heads; 0: as many as query heads */
+        int kv_heads;  /* key and value heads, a divisor of heads; 0: as many as query heads */
+        bool unscaled; /* scores are q k^T, else q k^T / sqrt(D); never of ATTENTION_CACHED */
     } attention;
     struct {
         double scale;
@@ -208,6 +211,12 @@ union attr {
 static inline int attention_kv_heads(const union attr *a)
 {
     return a->attention.kv_heads ? a->attention.kv_heads : a->attention.heads;
+}
+
+/* What the scores of heads of D columns are divided by. */
+static inline double attention_divisor(const union attr *a, int64_t D)
+{
+    return a->attention.unscaled ? 1 : sqrt((double)D);
 }
 
 /* The minimum work of one execution: arithmetic, and every byte read or written once. */

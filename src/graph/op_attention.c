@@ -48,13 +48,19 @@ static struct heads split(struct graph *g, const struct node *n, value qkv)
     const union attr *a = &n->attr;
     value first = g_split_heads(g, qkv, a->attention.heads, a->attention.kv_heads, PACKED);
     const struct type *t = graph_type(g, first);
-    double D = t ? (double)t->dim[3] : 1;
-    return (struct heads){first, graph_out(first, 1), graph_out(first, 2), 1 / sqrt(D)};
+    double scale = 1 / attention_divisor(a, t ? t->dim[3] : 1);
+    return (struct heads){first, graph_out(first, 1), graph_out(first, 2), scale};
+}
+
+/* Adds no node where scores are not scaled. */
+static value scale(struct graph *g, const struct node *n, const struct heads *h, value s)
+{
+    return n->attr.attention.unscaled ? s : g_scale(g, s, h->scale);
 }
 
 static value scores(struct graph *g, const struct node *n, const struct heads *h) /* (B,H,T,T) */
 {
-    value s = g_scale(g, g_matmul(g, h->q, h->k, false, true), h->scale);
+    value s = scale(g, n, h, g_matmul(g, h->q, h->k, false, true));
     return n->attr.attention.causal ? g_causal_mask(g, s, -INFINITY) : s;
 }
 
@@ -108,7 +114,7 @@ void expand_attention_grad(struct graph *g, const struct node *n, const value *i
         dp = g_dropout(g, dp, in[4], drop);
     }
     value delta = g_sum_row(g, g_mul(g, dy, y));
-    value ds = g_scale(g, g_mul(g, p, g_sub(g, dp, delta)), h.scale);
+    value ds = scale(g, n, &h, g_mul(g, p, g_sub(g, dp, delta)));
     value d[] = {g_matmul(g, ds, h.k, false, false), g_matmul(g, ds, h.q, true, false),
                  g_matmul(g, dropped, dy, true, false)};
     out[0] = g_merge_heads(g, n->attr.attention.kv_heads, PACKED, d);
@@ -147,6 +153,8 @@ enum status shape_attention_cached(struct node *n, const struct type *in, const 
     if (in[0].rank != 4 || in[0].dim[0] != 2 || in[1].rank != 3 || in[1].dim[1] != 1 || !D ||
         in[0].dim[1] != in[1].dim[0] || in[0].dim[3] != D * attention_kv_heads(&n->attr))
         return fail(ST_USAGE, "the cache does not match the keys and values");
+    if (n->attr.attention.unscaled || !n->attr.attention.causal)
+        return fail(ST_USAGE, "attention with a cache is causal and scaled");
     out[0] = in[0];
     out[1] = type_3d(in[1].dtype, in[1].dim[0], 1, D * n->attr.attention.heads);
     n->n_out = 2;

@@ -1,8 +1,8 @@
 /* One block of single-head self-attention, as profiled with Nsight in "Profiling and optimizing
  * PyTorch training" of Stringer's GPU and CUDA book: q, k, v projections with biases, scores,
- * softmax, weighted sum, residual sum, LayerNorm. It is not causal and has no output projection.
- * Differences: one matmul computes q, k and v, where the book uses three; scores are divided by
- * sqrt(D) on every rung, where the book's slow attention omits the division. */
+ * softmax, weighted sum, residual sum, LayerNorm. It has no output projection. Differences: one
+ * matmul computes q, k and v, where the book uses three; scores are divided by sqrt(D), which the
+ * book's slow attention omits, unless attention_scale is `none`. */
 #include "graph/build.h"
 #include "model/layers.h"
 
@@ -13,11 +13,15 @@ static const char BLOCK[] = "h.0", PROJECTION[] = "c_attn", NORM[] = "ln_1";
 
 static value forward(const struct model *m, struct graph *g, value x)
 {
-    struct dropout no_dropout = {.pattern = DROPOUT_ATTENTION};
+    const struct config_model *c = &m->config;
+    union attr attr = {.attention = {.heads = (int)c->n_head,
+                                     .causal = c->attention_mask == ATTENTION_MASK_CAUSAL,
+                                     .unscaled = c->attention_scale == ATTENTION_SCALE_NONE,
+                                     .drop.pattern = DROPOUT_ATTENTION}};
     value step = g_input(g, "step", type_scalar(DT_I32));
     struct graph_scope outside = graph_enter(g, BLOCK, 0), inside = graph_enter(g, "attn", -1);
     value y = model_linear(m, g, PROJECTION, x); /* (B,T,3C): q, k, v */
-    y = g_attention(g, y, step, (int)m->config.n_head, 0, false, no_dropout);
+    y = graph_add(g, OP_ATTENTION, &attr, 2, (value[]){y, step}, NULL);
     graph_leave(g, inside);
     y = model_norm(m, g, NORM, g_add(g, x, y));
     graph_leave(g, outside);
@@ -51,7 +55,8 @@ static void lay_out(struct model *m, struct model_parameters *l)
     model_layer(l, arena_printf(a, "%s.%s", BLOCK, NORM), type_1d(DT_F32, C), 0, true);
 }
 
-static const char *const keys[] = {"n_head", "n_embd", "block_size", NULL};
+static const char *const keys[] = {"n_head",         "n_embd",          "block_size",
+                                   "attention_mask", "attention_scale", NULL};
 
 const struct model_def model_attention_block = {
     .what = "self-attention with projections, residual and norm",

@@ -23,7 +23,14 @@ const struct model_def *model_def(const struct config_model *c)
 enum status model_check(const struct config *c)
 {
     const struct model_def *def = model_def(&c->model);
+    const struct config_model *m = &c->model;
     TRY(config_check(c));
+    if (!model_reads(m, "attention_mask") &&
+        (m->attention_mask == ATTENTION_MASK_CAUSAL || m->attention_scale == ATTENTION_SCALE_NONE))
+        return fail(ST_USAGE,
+                    "attention_mask and attention_scale are keys of model = attention_block; "
+                    "remove them from the configuration of model = %s",
+                    model_words[m->kind]);
     return def->check ? def->check(&c->model) : ST_OK;
 }
 

@@ -238,7 +238,16 @@ static void mark_starts(struct session *s)
     s->random_step.user = s;
 }
 
-/* Appends the activities of `t` to those collected so far. */
+static void append_calls(struct session *s, struct trace *all, const struct trace *t)
+{
+    struct api_call *both = ARENA_NEW(s->a, struct api_call, all->apis + t->apis);
+    if (all->apis) memcpy(both, all->api, (size_t)all->apis * sizeof *both);
+    if (t->apis) memcpy(both + all->apis, t->api, (size_t)t->apis * sizeof *both);
+    all->api = both;
+    all->apis += t->apis;
+}
+
+/* Appends the activities and calls of `t` to those collected so far. */
 static void append(struct session *s, const struct trace *t)
 {
     struct trace *all = &s->c->trace;
@@ -248,6 +257,7 @@ static void append(struct session *s, const struct trace *t)
         memcpy(both + all->activities, t->activity, (size_t)t->activities * sizeof *both);
     all->activity = both;
     all->activities += t->activities;
+    append_calls(s, all, t);
     all->dropped += t->dropped;
     all->unmatched += t->unmatched;
     if (!all->why) all->why = t->why;
@@ -313,13 +323,14 @@ static enum status plain_block(struct session *s, int n)
 static enum status traced_warm_up(struct session *s, const struct plan_hooks *hooks)
 {
     const struct engine *e = s->engine;
-    struct trace unused;
+    struct trace t;
     struct arena scratch = {0};
     TRY(e->backend->trace->begin(e->context));
     mark_starts(s);
     enum status st = warm_up(s, WARM_LEAST_RECORDED, hooks);
     s->random_step.tell = NULL;
-    enum status ended = e->backend->trace->end(e->context, &unused, &scratch);
+    enum status ended = e->backend->trace->end(e->context, &t, s->o->calls ? s->a : &scratch);
+    if (ended == ST_OK && s->o->calls) append_calls(s, &s->c->opening, &t);
     arena_release(&scratch);
     return st == ST_OK ? ended : st;
 }
@@ -381,15 +392,26 @@ static bool traced(struct session *s)
     return !p->why;
 }
 
+/* Takes the calls that opened the engine; none if that fails. The message of a failure is kept. */
+static void end_calls(struct session *s)
+{
+    struct failure first;
+    fail_keep(&first);
+    if (s->engine->backend->trace->calls_end(&s->c->opening, s->a) != ST_OK)
+        s->c->opening = (struct trace){0};
+    fail_restore(&first);
+}
+
 enum status collect(struct engine *e, const struct profile_options *o, struct profile *p,
                     struct collected *ret, struct arena *a)
 {
     struct session s = {.engine = e, .o = o, .p = p, .c = ret, .a = a};
     *ret = (struct collected){.marks = marks_of(e)};
     p->threads = e->backend->host_memory ? (int)threads_count() : 0;
-    TRY(random_step_init(&s.random_step, e, a));
+    enum status st = random_step_init(&s.random_step, e, a);
+    if (o->calls) end_calls(&s);
+    TRY(st);
     s.host = host_watch_new(&ret->marks, a);
-    enum status st = ST_OK;
     if (o->turns > 0) TRY(chunks_take_turn(o, p, 0, 0, 1, 0, a)); /* to warm up */
     if (!traced(&s)) {
         s.random_step.lookahead = false;

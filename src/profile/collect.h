@@ -45,6 +45,7 @@ struct counted_kernel {
 struct collected {
     struct marks marks;
     struct trace trace;        /* every activity has a mark of `marks`, or -1 */
+    struct trace opening;      /* calls before the profiled steps alone */
     struct profile_span *step; /* by the clock of the activities */
     int steps;
     struct mark_threads *threads;            /* per mark; NULL: not observed */

@@ -120,6 +120,10 @@ struct profile_record {
     int64_t deeds;
     const struct profile_work *work; /* by time of its kernel */
     int64_t works;
+    const struct api_call *api; /* ordered by start, also between steps; none without a trace */
+    int64_t apis;
+    const struct api_call *opening; /* before the profiled steps, if `calls` asked for them */
+    int64_t openings;
 };
 
 /* Neighbouring steps: those of a turn, if profiles are made in turns (base/turn.h). Verdicts
@@ -177,6 +181,7 @@ struct profile_options {
     double least_ms;   /* of all profiled steps: more short steps are run; 0: no minimum */
     int turns;         /* socket that gives turns (base/turn.h); 0: there are none */
     bool no_trace;     /* use events, not the device's trace */
+    bool calls;        /* the caller began to record calls (backend_trace) before it opened e */
     bool counters;     /* also hardware counters, in further steps after all others */
     const struct machine *machine;
     /* Progress: steps done, steps in total, seconds left (below 0: unknown). May be NULL. */

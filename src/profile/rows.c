@@ -315,6 +315,17 @@ void rows_make(const struct collected *c, struct profile *p, struct arena *a)
     conclude_rows(&m);
     conclude_steps(&m);
     make_timeline(&m, begin[p->shown_step], end[p->shown_step]);
-    p->record = (struct profile_record){c->trace.activity, m.row_of, c->step, begin,   end,
-                                        c->deed,           c->deeds, c->work, c->works};
+    p->record = (struct profile_record){.activity = c->trace.activity,
+                                        .row = m.row_of,
+                                        .step = c->step,
+                                        .begin = begin,
+                                        .end = end,
+                                        .deed = c->deed,
+                                        .deeds = c->deeds,
+                                        .work = c->work,
+                                        .works = c->works,
+                                        .api = c->trace.api,
+                                        .apis = c->trace.apis,
+                                        .opening = c->opening.api,
+                                        .openings = c->opening.apis};
 }

@@ -1,6 +1,7 @@
 /* attention-block: the kernels of one attention block, unfused ("slow") and flash. */
 #include "bench/bench_cells.h"
 #include "present/table_cells.h"
+#include "suite/host_lines.h"
 #include "suite/joined.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
@@ -39,7 +40,7 @@ struct blocks {
     double pair_ms;                         /* of one step of each, profiled */
     struct kernel_lines lines;
     struct joined kernels, ops;
-    struct host_lines host;
+    struct host_lines host, waits;
     struct arena *a;
 };
 
@@ -94,7 +95,7 @@ static enum status add_one(struct blocks *x, int64_t T, int way)
     table_set_text(x->totals, row, WAY, ways[way]);
     table_set(x->totals, row, LENGTH, 0, (double)T, x->a);
     TRY(profiled_run(&p, r, &c, 0, r->steps ? (int)r->steps : STEPS,
-                     x->small ? small_limit_ms : limit_ms));
+                     x->small ? small_limit_ms : limit_ms, true));
     x->pair[way].reason = p.reason ? arena_strdup(x->a, p.reason) : NULL;
     if (p.reason)
         table_set_text(x->totals, row, NOTE, x->pair[way].reason);
@@ -107,6 +108,7 @@ static enum status add_one(struct blocks *x, int64_t T, int way)
         joined_add(&x->kernels, way, T, &p.profile);
         joined_add(&x->ops, way, T, &p.profile);
         host_lines_add(&x->host, ways[way], T, &p.profile);
+        host_waits_add(&x->waits, ways[way], T, &p.profile);
     }
     profiled_close(&p);
     bool pair = way && !x->pair[0].reason && !x->pair[1].reason && !suite_stopped();
@@ -144,7 +146,7 @@ enum status suite_run_block(const struct suite_request *r, struct sheet *ret, st
 {
     static const char *const lists[] = {"block_size", NULL};
     int64_t length[LENGTHS_MOST];
-    struct blocks x = {.request = r, .host = {.a = a}, .a = a};
+    struct blocks x = {.request = r, .host = {.a = a}, .waits = {.a = a}, .a = a};
     int lengths;
     TRY(suite_check_lists(r, lists));
     TRY(suite_is_small(r, &x.small));
@@ -164,6 +166,7 @@ enum status suite_run_block(const struct suite_request *r, struct sheet *ret, st
     joined_table(&x.kernels, ret, ways);
     joined_table(&x.ops, ret, ways);
     host_lines_table(&x.host, ret);
+    host_waits_table(&x.waits, ret);
     if (x.small) suite_say_small(ret, r, smaller, a);
     return say_block(r, ret, a);
 }

@@ -34,18 +34,4 @@ void joined_add(struct joined *j, int side, int64_t T, const struct profile *p);
 /* Adds the table: by T and phase, the longest line of either side first. `word` names the sides. */
 void joined_table(struct joined *j, struct sheet *s, const char *const word[JOINED_SIDES]);
 
-/* What the host and the copies of a profile did, per step, from its record of all steps. */
-struct host_line {
-    int64_t T;
-    const char *side, *kind, *name;
-    double calls, ms, bytes;
-};
-struct host_lines {
-    struct host_line *line;
-    int lines, capacity;
-    struct arena *a;
-};
-void host_lines_add(struct host_lines *h, const char *side, int64_t T, const struct profile *p);
-void host_lines_table(const struct host_lines *h, struct sheet *s);
-
 #endif

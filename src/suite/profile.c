@@ -129,7 +129,7 @@ static enum status add_one(struct profiling *x, const char *name, int64_t T, con
     const char *reason = clock.reason;
     if (!reason) {
         TRY(profiled_run(&p, x->request, c, clock.vocab, clock.steps,
-                         x->small ? small_limit_ms : limit_ms));
+                         x->small ? small_limit_ms : limit_ms, false));
         if (p.reason) reason = arena_strdup(x->a, p.reason);
     }
     for (int i = 0; i < (reason ? 1 : COUNT_OF(parts)); i++) {
@@ -160,7 +160,8 @@ static enum status add_rung(struct profiling *x, const char *name, int64_t T,
     if (suite_stopped()) return ST_OK;
     TRY(config_set(&other, arena_printf(x->a, "fusion=%s", rung), x->a));
     TRY(profiled_run(&p, r, &other, suite_vocabulary(c, CS336_VOCABULARY),
-                     r->steps ? (int)r->steps : STEPS, x->small ? small_limit_ms : limit_ms));
+                     r->steps ? (int)r->steps : STEPS, x->small ? small_limit_ms : limit_ms,
+                     false));
     const char *reason = p.reason ? arena_strdup(x->a, p.reason) : NULL;
     softmax_add(&x->inside, name, T, rung, &p.profile, reason);
     profiled_close(&p);

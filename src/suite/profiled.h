@@ -13,10 +13,11 @@ struct profiled {
     struct arena arena;
 };
 
-/* Opens an engine and profiles it. The engine stays open, because the profile reads it. If it
- * does not fit in memory or is stopped early, `reason` is set. */
+/* Opens an engine and profiles it, with `calls` also the calls of the device's API that open it.
+ * The engine stays open, because the profile reads it. If it does not fit in memory or is stopped
+ * early, `reason` is set. */
 enum status profiled_run(struct profiled *p, const struct suite_request *r, const struct config *c,
-                         int64_t vocab, int steps, double limit_ms);
+                         int64_t vocab, int steps, double limit_ms, bool calls);
 void profiled_close(struct profiled *p);
 
 #endif

@@ -55,6 +55,35 @@ static void test_an_activity_has_the_mark_of_its_call(void **state)
     arena_release(&a);
 }
 
+/* Calls of the API in order, without those that another call of the thread made, and without the
+ * versions of their names; threads are numbered by their first calls. */
+static void test_calls_of_the_api(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct trace t;
+    struct api_call in[] = {{"cuMemAlloc_v2", 77, 500, 600},
+                            {"cuLaunchKernel", -5, 110, 190}, /* by the next one */
+                            {"cudaLaunchKernel_v7000", -5, 100, 200},
+                            {"cuMemFree_v2", 77, 150, 160},
+                            {"cuLaunchKernel", -5, 200, 210},
+                            {"cuda_values", -5, 300, 310}};
+    static const struct api_call want[] = {{"cudaLaunchKernel", 0, 100, 200},
+                                           {"cuMemFree", 1, 150, 160},
+                                           {"cuLaunchKernel", 0, 200, 210},
+                                           {"cuda_values", 0, 300, 310},
+                                           {"cuMemAlloc", 1, 500, 600}};
+    trace_join(&(struct trace_input){.api = in, .apis = COUNT_OF(in)}, &t, &a);
+    assert_int_equal(t.apis, COUNT_OF(want));
+    for (int i = 0; i < COUNT_OF(want); i++) {
+        assert_string_equal(t.api[i].name, want[i].name);
+        assert_int_equal(t.api[i].thread, want[i].thread);
+        assert_int_equal(t.api[i].start_ns, want[i].start_ns);
+        assert_int_equal(t.api[i].end_ns, want[i].end_ns);
+    }
+    arena_release(&a);
+}
+
 static void test_a_call_without_a_record_is_reported(void **state)
 {
     (void)state;
@@ -221,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_activity_has_the_mark_of_its_call),
+        cmocka_unit_test(test_calls_of_the_api),
         cmocka_unit_test(test_a_call_without_a_record_is_reported),
         cmocka_unit_test(test_replays_are_matched_in_order),
         cmocka_unit_test(test_an_incomplete_replay_is_unmatched),

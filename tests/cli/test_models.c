@@ -81,6 +81,10 @@ static void test_they_are_measured(void **state)
         else
             says(said, "the optimizer takes");
     }
+    assert_int_equal(
+        run("profile", 0, "--steps=2 --flash=false --attention_scale=none --attention_mask=none"),
+        0);
+    says(said, "SOFTMAX");
     for (int i = 1; i < COUNT_OF(models); i++) {
         assert_int_equal(run("memory", i, "--measure"), 0);
         assert_int_equal(run("memory", i, "--measure --phase=inference"), 0);
@@ -146,6 +150,42 @@ static void test_they_are_not_trained(void **state)
     }
 }
 
+/* The loss of a step of the attention block. */
+static double block_loss(const char *more)
+{
+    assert_int_equal(run("bench", 0, arena_printf(&arena, "%s --steps=1 --json", more)), 0);
+    json_t *all = json_loads(said, 0, NULL);
+    double loss = json_number_value(json_object_get(all, "loss"));
+    json_decref(all);
+    assert_true(loss > 0);
+    return loss;
+}
+
+/* The keys of mask and scale change the loss, by the same in slow and flash attention. */
+static void test_mask_and_scale_of_attention(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"", "--attention_mask=causal", "--attention_scale=none",
+                                        "--attention_mask=causal --attention_scale=none"};
+    double loss[COUNT_OF(words)];
+    for (int i = 0; i < COUNT_OF(words); i++) {
+        loss[i] = block_loss(words[i]);
+        for (int fusion = 0; fusion < 3; fusion++) {
+            static const char *const fusions[] = {"primitive", "op", "full"};
+            double slow = block_loss(
+                arena_printf(&arena, "%s --flash=false --fusion=%s", words[i], fusions[fusion]));
+            assert_true(fabs(slow - loss[i]) < 1e-6 * loss[i]);
+        }
+        for (int k = 0; k < i; k++) assert_true(fabs(loss[k] - loss[i]) > 1e-6 * loss[i]);
+    }
+    assert_int_equal(run("graph", 0, "--flash=false --after=expand"), 0);
+    says(said, "SCALE %10 [value 0.0625]");
+    assert_int_equal(run("graph", 0, "--flash=false --after=expand --attention_scale=none"), 0);
+    says_not(said, "[value 1]"); /* no node that multiplies by 1 */
+    assert_int_equal(run("bench", 3, "--steps=1 --attention_scale=none"), 2);
+    says(failed, "attention_mask and attention_scale are keys of model = attention_block; remove");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +197,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_fused_and_primitive_kernels, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_unused_keys_are_not_checked, program_setup,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(test_mask_and_scale_of_attention, program_setup,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(test_they_are_not_trained, program_setup, program_teardown),
     };

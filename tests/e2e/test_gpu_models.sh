@@ -29,7 +29,9 @@ near() {
     echo "$* $here: $on_gpu"
 }
 
-for small in "configs/attention_block.conf --batch_size=2 --block_size=20 --n_embd=64" \
+block="configs/attention_block.conf --batch_size=2 --block_size=20 --n_embd=64"
+for small in "$block" "$block --attention_scale=none --attention_mask=none" \
+    "$block --attention_scale=none --attention_mask=causal" \
     "configs/elu.conf --batch_size=3 --block_size=1000" "configs/toy.conf"; do
     # shellcheck disable=SC2086
     set -- $small

@@ -371,6 +371,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation_,
     if (!p.fits() || *(const float *)beta != 0) return CUBLAS_STATUS_INVALID_VALUE;
     if (which < 1 || which > ALGORITHMS || workspace_bytes < WORKSPACE * (which - 1))
         return CUBLAS_STATUS_INVALID_VALUE;
+    emu_call call("cudaLaunchKernelExC_v11060");
     /* The second algorithm is faster and launches two kernels, like split-K. */
     double ms = which > 1 ? HALVES_MS : MATMUL_MS;
     emu_what what = {EMU_KERNEL, "nvjet_emulated_128x64_algorithm_1", 0, 0};

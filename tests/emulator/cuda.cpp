@@ -245,6 +245,7 @@ CUresult cuCtxSetCurrent(CUcontext)
 
 CUresult cuCtxSynchronize()
 {
+    emu_call call("cuCtxSynchronize");
     return emu_recording() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : emu_drain();
 }
 
@@ -299,6 +300,7 @@ CUresult cuMemGetInfo(size_t *left, size_t *all)
 /* An allocation ends at a protected page, so its length determines its start. */
 CUresult cuMemAlloc(CUdeviceptr *ret, size_t bytes)
 {
+    emu_call call("cuMemAlloc_v2");
     if (emu_fault() != CUDA_SUCCESS) return emu_fault();
     if (emu_recording()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (!bytes) return CUDA_ERROR_INVALID_VALUE;
@@ -318,6 +320,7 @@ CUresult cuMemAlloc(CUdeviceptr *ret, size_t bytes)
 
 CUresult cuMemFree(CUdeviceptr p)
 {
+    emu_call call("cuMemFree_v2");
     auto found = blocks.find(p);
     if (found == blocks.end()) return CUDA_ERROR_INVALID_VALUE;
     emu_drain();
@@ -329,6 +332,7 @@ CUresult cuMemFree(CUdeviceptr p)
 
 CUresult cuMemAllocHost(void **ret, size_t bytes)
 {
+    emu_call call("cuMemAllocHost_v2");
     *ret = calloc(bytes, 1);
     if (!*ret) return CUDA_ERROR_OUT_OF_MEMORY;
     pinned[(char *)*ret] = bytes;
@@ -337,6 +341,7 @@ CUresult cuMemAllocHost(void **ret, size_t bytes)
 
 CUresult cuMemFreeHost(void *p)
 {
+    emu_call call("cuMemFreeHost");
     emu_drain();
     pinned.erase((char *)p);
     free(p);
@@ -346,6 +351,7 @@ CUresult cuMemFreeHost(void *p)
 /* Memory that is not pinned is read before the call returns, and written before it returns. */
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream s)
 {
+    emu_call call("cuMemcpyHtoDAsync_v2");
     if (is_pinned(from)) return move(s, (void *)to, from, bytes, TO_DEVICE);
     std::vector<char> copy((const char *)from, (const char *)from + bytes);
     emu_what what = {EMU_COPY, NULL, bytes, TO_DEVICE};
@@ -358,17 +364,20 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstr
 
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream s)
 {
+    emu_call call("cuMemcpyDtoHAsync_v2");
     CUresult r = move(s, to, (const void *)from, bytes, TO_HOST);
     return r != CUDA_SUCCESS || is_pinned(to) ? r : cuStreamSynchronize(s);
 }
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s)
 {
+    emu_call call("cuMemcpyDtoDAsync_v2");
     return move(s, (void *)to, (const void *)from, bytes, WITHIN);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream s)
 {
+    emu_call call("cuMemsetD8Async");
     emu_what what = {EMU_FILL, NULL, bytes, 0, to, byte};
     return emu_enqueue(s, START_MS + (double)bytes / BYTES_PER_MS, what, [=] {
         memset((void *)to, byte, bytes);
@@ -379,6 +388,7 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstr
 /* An image as nvrtc.cpp makes it: 8 letters, its length, a shared object. */
 CUresult cuModuleLoadData(CUmodule *ret, const void *image)
 {
+    emu_call call("cuModuleLoadData");
     uint64_t bytes;
     int served = (int)emu_number("EMU_DRIVER", 13000) / 1000;
     if (served < 13 || memcmp(image, "emulated", 8)) return CUDA_ERROR_INVALID_IMAGE;
@@ -396,6 +406,7 @@ CUresult cuModuleLoadData(CUmodule *ret, const void *image)
 
 CUresult cuModuleUnload(CUmodule)
 {
+    emu_call call("cuModuleUnload");
     return emu_drain(); /* the library stays open: graphs may still refer to its kernels */
 }
 
@@ -445,6 +456,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
                         unsigned bz, unsigned shared_bytes, CUstream stream, void **parameters,
                         void **)
 {
+    emu_call call("cuLaunchKernel");
     return launch({x, y, z, bx, by, bz, shared_bytes, stream, NULL, 0}, f, false, parameters);
 }
 
@@ -452,6 +464,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
  * ended, but the kernel must still wait for it. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **parameters, void **)
 {
+    emu_call call("cuLaunchKernelEx");
     bool dependent = false;
     for (unsigned i = 0; i < c->numAttrs; i++) {
         if (c->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION || arch() < 90)

@@ -4,9 +4,12 @@
 #include "streams.hpp"
 
 #include <cupti_activity.h>
+#include <cupti_callbacks.h>
 #include <cupti_result.h>
 #include <cupti_version.h>
 
+#include <algorithm>
+#include <pthread.h>
 #include <set>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +29,10 @@ CUpti_BuffersCallbackCompleteFunc complete;
 uint8_t *buffer;
 size_t room, filled, lost;
 long long counted;
+std::vector<const char *> names; /* of calls, by their number */
+/* Both clocks when the program last asked for the time. Calls run by the host's. */
+long long asked_ns;
+uint64_t asked_time;
 
 bool is_on(CUpti_ActivityKind kind)
 {
@@ -79,10 +86,21 @@ void called(unsigned call)
         e.correlationId = call;
         write(&e, sizeof e);
     }
+}
+
+/* Calls of libraries, whose names begin with "cuda", are of the runtime. */
+void returned(const char *name, long long from_ns, long long to_ns)
+{
     CUpti_ActivityAPI a = {};
-    a.kind = CUPTI_ACTIVITY_KIND_DRIVER;
-    a.correlationId = call;
-    a.start = a.end = time_of(emu_now_ms());
+    a.kind = strncmp(name, "cuda", 4) ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME;
+    if (!is_on(a.kind)) return;
+    auto at = std::find_if(names.begin(), names.end(),
+                           [=](const char *known) { return !strcmp(known, name); });
+    a.cbid = (CUpti_CallbackId)(at - names.begin());
+    if (at == names.end()) names.push_back(name);
+    a.threadId = (uint32_t)pthread_self();
+    a.start = asked_time + (uint64_t)(from_ns - asked_ns);
+    a.end = asked_time + (uint64_t)(to_ns - asked_ns);
     write(&a, sizeof a);
 }
 
@@ -117,7 +135,7 @@ void done(const emu_done &d)
     }
 }
 
-const emu_watcher watcher = {called, done};
+const emu_watcher watcher = {called, done, returned};
 
 size_t size_of(CUpti_ActivityKind kind)
 {
@@ -131,6 +149,7 @@ size_t size_of(CUpti_ActivityKind kind)
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
         return sizeof(CUpti_ActivityExternalCorrelation);
     case CUPTI_ACTIVITY_KIND_DRIVER:
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
         return sizeof(CUpti_ActivityAPI);
     default:
         return 0;
@@ -157,7 +176,15 @@ CUptiResult cuptiGetResultString(CUptiResult r, const char **words)
 
 CUptiResult cuptiGetTimestamp(uint64_t *time)
 {
-    *time = time_of(emu_now_ms());
+    asked_ns = emu_host_ns();
+    *time = asked_time = time_of(emu_now_ms());
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, uint32_t number, const char **name)
+{
+    if (number >= names.size()) return CUPTI_ERROR_INVALID_PARAMETER;
+    *name = names[number];
     return CUPTI_SUCCESS;
 }
 

@@ -150,6 +150,19 @@ double emu_now_ms()
     return clock_ms;
 }
 
+long long emu_host_ns()
+{
+    using std::chrono::steady_clock;
+    return std::chrono::nanoseconds(steady_clock::now().time_since_epoch()).count();
+}
+
+emu_call::emu_call(const char *api) : name(api), from_ns(emu_host_ns()) {}
+
+emu_call::~emu_call()
+{
+    if (watcher && watcher->returned) watcher->returned(name, from_ns, emu_host_ns());
+}
+
 static unsigned new_call()
 {
     if (watcher) watcher->called(calls + 1);
@@ -193,6 +206,7 @@ CUresult cuStreamDestroy(CUstream s)
 
 CUresult cuStreamSynchronize(CUstream stream)
 {
+    emu_call call("cuStreamSynchronize");
     CUstream s = of(stream);
     return s->recording ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : do_until(s, s->put);
 }
@@ -200,6 +214,7 @@ CUresult cuStreamSynchronize(CUstream stream)
 /* A stream that waits for a stream under capture joins the capture. */
 CUresult cuStreamWaitEvent(CUstream stream, CUevent e, unsigned)
 {
+    emu_call call("cuStreamWaitEvent");
     CUstream s = of(stream);
     if (e->recording) {
         if (s->recording && s->recording != e->recording) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
@@ -225,6 +240,7 @@ CUresult cuEventDestroy(CUevent e)
 
 CUresult cuEventRecord(CUevent e, CUstream stream)
 {
+    emu_call call("cuEventRecord");
     CUstream s = of(stream);
     e->recording = s->recording;
     if (s->recording) return CUDA_SUCCESS;
@@ -239,6 +255,7 @@ CUresult cuEventRecord(CUevent e, CUstream stream)
 
 CUresult cuEventSynchronize(CUevent e)
 {
+    emu_call call("cuEventSynchronize");
     if (e->recording) return CUDA_ERROR_CAPTURED_EVENT;
     return e->stream ? do_until(e->stream, e->place) : fault;
 }
@@ -252,6 +269,7 @@ CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode)
 {
+    emu_call call("cuStreamBeginCapture");
     CUstream s = of(stream);
     if (s == &first) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (s->recording) return CUDA_ERROR_ILLEGAL_STATE;
@@ -261,6 +279,7 @@ CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode)
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
+    emu_call call("cuStreamEndCapture");
     CUgraph g = of(stream)->recording;
     *graph = NULL;
     if (!g) return CUDA_ERROR_ILLEGAL_STATE;
@@ -272,6 +291,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *run, CUgraph g, unsigned long long)
 {
+    emu_call call("cuGraphInstantiateWithFlags");
     if (!emu_take(recording_bytes())) return CUDA_ERROR_OUT_OF_MEMORY;
     *run =
         new CUgraphExec_st{std::make_shared<const CUgraph_st>(*g), ++recordings, watcher != NULL};
@@ -281,6 +301,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *run, CUgraph g, unsigned long 
 CUresult cuGraphLaunch(CUgraphExec run, CUstream stream)
 {
     if (fault != CUDA_SUCCESS) return fault;
+    emu_call api("cuGraphLaunch");
     unsigned call = new_call();
     unsigned long long node = (unsigned long long)run->number << 32;
     for (piece p : run->graph->pieces) {

@@ -34,7 +34,17 @@ struct emu_done {
 struct emu_watcher {
     void (*called)(unsigned call);
     void (*done)(const emu_done &d);
+    void (*returned)(const char *name, long long from_ns, long long to_ns) = nullptr;
 };
+/* The host is in this call of the API while it lives; a watcher then receives it, by the host's
+ * clock. */
+struct emu_call {
+    const char *name;
+    long long from_ns;
+    explicit emu_call(const char *api);
+    ~emu_call();
+};
+long long emu_host_ns();
 void emu_watch(const emu_watcher *w); /* NULL: none */
 /* Whether CUPTI records activities (cupti.cpp). */
 bool emu_tracing();

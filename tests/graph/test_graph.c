@@ -149,6 +149,7 @@ static void test_shape_rules_refuse(void **state)
         {"cannot be split into 3 x 4 heads", 15},
         {"of 3 query heads and 2", 16},
         {"3 heads do not form groups", 17},
+        {"with a cache is causal and scaled", 18},
     };
     for (int i = 0; i < COUNT_OF(row); i++) {
         graph_init(&g, &arena);
@@ -210,6 +211,13 @@ static void test_shape_rules_refuse(void **state)
             g_attention(&g, g_input(&g, "x7", type_3d(DT_F32, 1, 2, 7)), ids, 3, 2, true,
                         (struct dropout){0});
             break;
+        case 18: {
+            union attr attr = {.attention = {.heads = 1, .causal = true, .unscaled = true}};
+            value in[] = {g_input(&g, "cache", type_4d(DT_F32, 2, 1, 2, 1)),
+                          g_input(&g, "now", type_3d(DT_F32, 1, 1, 3)), ids};
+            graph_add(&g, OP_ATTENTION_CACHED, &attr, 3, in, NULL);
+            break;
+        }
         case 17: {
             value heads = g_input(&g, "heads", type_4d(DT_F32, 1, 3, 2, 2));
             g_merge_heads(&g, 2, 2, (value[]){heads, heads});
@@ -445,6 +453,22 @@ static void test_cost_of_masked_scores(void **state)
         }
 }
 
+/* Attention without a mask has T x T pairs, and twice the FLOPs of (T + 1) / 2 for each query. */
+static void test_cost_of_attention(void **state)
+{
+    (void)state;
+    enum { B = 2, T = 7, H = 3, D = 4, C = H * D };
+    value in[] = {g_input(&g, "qkv", type_3d(DT_F32, B, T, 3 * C)),
+                  g_input(&g, "step", type_scalar(DT_I32))};
+    for (int k = 0; k < 4; k++) {
+        bool causal = k & 1;
+        double pairs = B * (causal ? T * (T + 1) / 2 : T * T);
+        union attr attr = {.attention = {H, causal, .unscaled = k & 2}};
+        const struct node *n = graph_producer(&g, graph_add(&g, OP_ATTENTION, &attr, 2, in, NULL));
+        assert_true(graph_node_cost(&g, n).flops == pairs * (4 * C + 5 * H));
+    }
+}
+
 static void test_print(void **state)
 {
     (void)state;
@@ -480,6 +504,9 @@ static void test_print_attributes(void **state)
     attention.attention.kv_heads = 4;
     assert_string_equal(attr_text(OP_ATTENTION, attention, all),
                         " [heads 12 kv_heads 4 causal tf32 deterministic portable]");
+    attention.attention.unscaled = true;
+    assert_string_equal(attr_text(OP_ATTENTION, attention, none),
+                        " [heads 12 kv_heads 4 causal unscaled]");
     assert_string_equal(attr_text(OP_MATMUL, (union attr){0}, none), "");
     assert_string_equal(attr_text(OP_MATMUL, (union attr){.matmul = {.tb = true, .packed = 64}},
                                   (struct numerics){.portable = true}),
@@ -542,6 +569,7 @@ int main(void)
         TEST(test_cost_of_a_lookup),
         TEST(test_cost_of_state),
         TEST(test_cost_of_masked_scores),
+        TEST(test_cost_of_attention),
         TEST(test_print),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

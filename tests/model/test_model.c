@@ -30,6 +30,10 @@ static void test_checks(void **state)
         {{"model=cs336", "n_head=256"}, ST_USAGE, {"n_embd = 768 and n_head = 256", "heads of 3"}},
         {{"model=cs336", "n_head=384"}, ST_OK, {0}},
         {{"model=attention_block", "n_kv_head=5"}, ST_OK, {0}}, /* it does not read that key */
+        {{"model=attention_block", "attention_mask=causal", "attention_scale=none"}, ST_OK, {0}},
+        {{"attention_scale=none"}, ST_USAGE, {"attention_scale are keys", "model = gpt"}},
+        {{"model=cs336", "attention_mask=causal"}, ST_USAGE, {"attention_mask and", "= cs336"}},
+        {{"attention_scale=auto", "attention_mask=none"}, ST_OK, {0}},
         /* checked by config_check */
         {{"warmup_iters=20", "lr_decay_iters=10"}, ST_USAGE, {"warmup_iters"}},
     };

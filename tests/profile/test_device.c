@@ -96,7 +96,11 @@ static enum status end(void *ctx, struct trace *ret, struct arena *a)
 {
     (void)ctx, (void)a;
     fake.tracing = false;
-    *ret = (struct trace){fake.activity, fake.activities, 7, 0, "the buffer was full", "a fake"};
+    *ret = (struct trace){.activity = fake.activity,
+                          .activities = fake.activities,
+                          .dropped = 7,
+                          .why = "the buffer was full",
+                          .by = "a fake"};
     return ST_OK;
 }
 

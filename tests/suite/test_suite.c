@@ -275,7 +275,7 @@ static void test_block(void **state)
     struct suite_request r = {.word = words, .words = 4, .steps = 2};
     struct sheet s = run("attention-block", &r);
     const struct table *t = &s.table[0].table;
-    assert_true(s.tables == 5 && t->rows == 4);
+    assert_true(s.tables == 6 && t->rows == 4);
     for (int i = 0; i < 4; i++) {
         assert_string_equal(text(t, i, "attention"), i % 2 ? "flash" : "slow");
         assert_true(number(t, i, "T") == (i < 2 ? 8 : 12));
@@ -294,6 +294,11 @@ static void test_block(void **state)
                 sum += number(k, row, "ms_per_step");
         assert_true(sum > 0.5 * both && sum < 1.0001 * both); /* only long kernels are listed */
     }
+    const struct table *w = &s.table[5].table;
+    double shares = 0;
+    for (int row = 0; row < w->rows; row++)
+        if (!strcmp(text(w, row, "thread"), "main")) shares += number(w, row, "percent");
+    assert_true(fabs(shares - 4 * 100) < 1e-6);
     assert_true(has_note(&s, "2 heads of size 128, batch 2, float32"));
     assert_true(has_note(&s, "The variant for CPUs. On a GPU"));
 }

@@ -6,6 +6,7 @@
 #include "backend/cuda/runtime/cleared.h"
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/cublaslt.h"
+#include "backend/cuda/runtime/cupti.h"
 #include "backend/cuda/runtime/cupti_counters.h"
 #include "backend/cuda/runtime/facts.h"
 #include "backend/cuda/runtime/fault.h"
@@ -394,6 +395,22 @@ static enum status cuda_trace_end(void *context, struct trace *ret, struct arena
     return st;
 }
 
+static enum status cuda_calls_begin(void)
+{
+    if (range_active()) return fail(ST_UNSUPPORTED, "another profiler is attached to this process");
+    return cupti_begin(true);
+}
+
+static enum status cuda_calls_end(struct trace *ret, struct arena *a)
+{
+    struct trace_input in;
+    int64_t dropped;
+    TRY(cupti_end(&in, &dropped, a));
+    trace_join(&in, ret, a);
+    ret->dropped = dropped;
+    return ST_OK;
+}
+
 static void cuda_profiler_range(void *, bool begin)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -479,6 +496,8 @@ const struct backend cuda_backend = {
             .begin = cuda_trace_begin,
             .mark = cuda_trace_mark,
             .end = cuda_trace_end,
+            .calls_begin = cuda_calls_begin,
+            .calls_end = cuda_calls_end,
             .profiler_range = cuda_profiler_range,
         },
     .counters =

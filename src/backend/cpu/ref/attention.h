@@ -2,7 +2,7 @@
  *
  * A row of qkv (B,T,(H+2*KV)*D) holds H query heads, KV key heads and KV value heads of D
  * elements each; query head h uses key head h / (H/KV). p(q,k) = exp(scale q.k - lse(q)) over
- * the keys that the mask leaves to q, scale = 1/sqrt(D); dropout multiplies p by keep(q,k). */
+ * the keys that the mask leaves to q, scale = 1/sqrt(D) or 1; dropout multiplies p by keep(q,k). */
 #ifndef BACKEND_CPU_REF_ATTENTION_H
 #define BACKEND_CPU_REF_ATTENTION_H
 
@@ -57,6 +57,7 @@ static enum status run_attention(const struct kernel_call *c)
     real *y = c->out[0], *lse = c->out[1];
     int64_t T = s.T, D = s.D, C = s.H * D;
     double *p = c->scratch; /* (T): one row of probabilities */
+    double divisor = attention_divisor(c->attr, D);
     for (int64_t bh = 0; bh < s.B * s.H; bh++) {
         int64_t b = bh / s.H, h = bh % s.H;
         const real *rows = qkv + b * T * s.row, *keys = rows + keys_of(&s, h);
@@ -64,7 +65,7 @@ static enum status run_attention(const struct kernel_call *c)
         for (int64_t q = 0; q < T; q++) {
             int64_t seen = c->attr->attention.causal ? q + 1 : T;
             for (int64_t k = 0; k < seen; k++)
-                p[k] = dot_product(rows + q * s.row + h * D, keys + k * s.row, D) / sqrt((double)D);
+                p[k] = dot_product(rows + q * s.row + h * D, keys + k * s.row, D) / divisor;
             lse[bh * T + q] = (real)softmax_scores(p, seen);
             for (int64_t k = 0; k < seen; k++)
                 p[k] *= keep_attention(&c->attr->attention.drop, step, bh, q, k);
@@ -99,7 +100,8 @@ static void add_query(const struct kernel_call *c, const struct packed *s, int64
     const real *rows = (const real *)c->in[1] + b * T * s->row, *query = rows + q * s->row + h * D;
     const real *keys = rows + keys_of(s, h), *values = keys + s->KV * D;
     const real *dy = (const real *)c->in[0] + ((b * T + q) * s->H + h) * D;
-    double scale = 1 / sqrt((double)D), lse = (double)((const real *)c->in[3])[bh * T + q];
+    double scale = 1 / attention_divisor(c->attr, D);
+    double lse = (double)((const real *)c->in[3])[bh * T + q];
     double row_sum = 0;
     for (int64_t k = 0; k < seen; k++) {
         double keep = keep_attention(&c->attr->attention.drop, step, bh, q, k);

@@ -11,7 +11,7 @@ struct heads {
     int64_t KV;    /* heads of keys and of values */
     int64_t group; /* query heads that share one key head */
     int64_t row;   /* elements of one row of packed q, k, v */
-    float scale;   /* of the scores: 1/sqrt(D) */
+    float scale;   /* of the scores */
     bool causal;
     struct dropout drop;
 };

@@ -77,7 +77,7 @@ static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda
     arg_lengths(k, h);
     arg_i32(k, "BH", h->B * h->H);
     arg_i32(k, "group", heads);
-    arg_f32(k, "scale", M_LOG2E / sqrt((double)h->D));
+    arg_f32(k, "scale", M_LOG2E / h->divisor);
     return k;
 }
 
@@ -161,7 +161,7 @@ static void plain(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "KV", h.KV);
     arg_i32(k, "D", h.D);
     arg_i32(k, "causal", c->attr->attention.causal);
-    arg_f32(k, "scale", 1 / sqrt((double)h.D));
+    arg_f32(k, "scale", 1 / h.divisor);
     arg_dropout(k, drop);
     arg_f32(k, "keep_scale", (double)dropout_scale(drop->threshold));
     k->shared_bytes = (unsigned)(h.D * PLAIN_WARPS * (int64_t)sizeof(float));

@@ -33,7 +33,7 @@ static void arg_walk(struct cuda_launch *k, const struct kernel_call *c, int64_t
     arg_scratch(k, "stats", stats);
     arg_in(k, "step_number", STEP);
     arg_out(k, "dqkv", 0);
-    arg_f32(k, "scale", 1 / sqrt((double)s.D));
+    arg_f32(k, "scale", 1 / s.divisor);
     arg_lengths(k, &s);
     grid_of_heads(k, c, keys, block);
     arg_dropout(k, &c->attr->attention.drop);
@@ -137,7 +137,7 @@ static void launches_mma(const struct kernel_call *c, struct cuda_launches *l, b
         k = add_mma(l, c, &y, "attention_grad_convert", tiles, sums, first);
         arg_scratch(k, "dq", dq);
         arg_out(k, "dqkv", 0);
-        arg_f32(k, "scale", 1 / sqrt((double)s.D));
+        arg_f32(k, "scale", 1 / s.divisor);
         arg_lengths(k, &s);
         return;
     }
@@ -229,7 +229,7 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
     for (int i = 0; i < 2; i++) {
         k = add_tf32(l, c, entries[i], 1, 32 * y->warps);
         k->shared_bytes = bytes_tf32(y);
-        arg_f32(k, "factor", 1 / sqrt((double)s.D) * M_LOG2E);
+        arg_f32(k, "factor", 1 / s.divisor * M_LOG2E);
         arg_f32(k, "keep_scale", (double)dropout_scale(c->attr->attention.drop.threshold));
         arg_walk(k, c, stats, i == 1, y->warps * (s.D <= 64 ? 32 : 16));
     }
@@ -269,7 +269,7 @@ static struct cuda_launch *add_with_delta(struct cuda_launches *l, const struct 
     arg_scratch(k, "delta", delta);
     arg_in(k, "step", STEP);
     arg_out(k, "dqkv", 0);
-    arg_f32(k, "scale", 1 / sqrt((double)attention_shape_of(c, QKV).D));
+    arg_f32(k, "scale", 1 / attention_shape_of(c, QKV).divisor);
     return k;
 }
 

@@ -128,7 +128,7 @@ static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, enum p
 {
     struct attention_shape s = attention_shape_of(c, QKV);
     arg_in(k, "step_number", STEP);
-    arg_f32(k, "scale", 1 / sqrt((double)s.D));
+    arg_f32(k, "scale", 1 / s.divisor);
     arg_lengths(k, &s);
     arg_i32(k, "heads", s.B * (part == DQ ? s.H : s.KV));
     arg_i32(k, "items", items_of(&s, part));
@@ -276,7 +276,7 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_tensor packed = attention_tensor(&s, all, OWN),
                        plain = attention_tensor(&s, s.H, OWN);
     struct cuda_tensor of_stats = stats_of(blocks);
-    double scale = 1 / sqrt((double)s.D);
+    double scale = 1 / s.divisor;
 
     add_statistics(l, &s, tiles, stats, dq, counter);
     struct cuda_launch *k = add_all(l, c, y, items);

@@ -54,7 +54,7 @@ static void launches_forward(const struct kernel_call *c, struct cuda_launches *
     arg_out(k, "lse", 1);
     arg_lengths(k, &s);
     arg_i32(k, "heads", s.B * s.H);
-    arg_f32(k, "scale", M_LOG2E / sqrt((double)s.D));
+    arg_f32(k, "scale", M_LOG2E / s.divisor);
     arg_dropout_bytes(k, &c->attr->attention.drop);
     /* q, k and v of two heads */
     k->shared_bytes = (unsigned)(ALIGN + 2 * 3 * ROWS * s.D * 2 + BARRIERS);
@@ -76,7 +76,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     args_in(k, Y, "y lse step_number");
     arg_lengths(k, &s);
     arg_i32(k, "heads", s.B * s.H);
-    arg_f32(k, "scale", 1 / sqrt((double)s.D));
+    arg_f32(k, "scale", 1 / s.divisor);
     arg_dropout_bytes(k, &c->attr->attention.drop);
     int64_t rows = round_up(SLOTS * TILE * s.D * 2, 1024);
     k->shared_bytes = (unsigned)(ALIGN + rows + DS_BYTES + STATS_BYTES + BARRIERS);

@@ -14,7 +14,8 @@ struct attention_shape attention_shape_of(const struct kernel_call *c, int qkv)
     const struct type *t = &c->in_type[qkv];
     int64_t H = c->attr->attention.heads, KV = attention_kv_heads(c->attr);
     int64_t D = t->dim[2] / (H + 2 * KV);
-    return (struct attention_shape){t->dim[0], t->dim[1], H, KV, D, width_of(D), t->dtype};
+    return (struct attention_shape){
+        t->dim[0], t->dim[1], H, KV, D, width_of(D), t->dtype, attention_divisor(c->attr, D)};
 }
 
 int64_t attention_heads_at_once(const struct kernel_call *c, const struct attention_shape *s)

@@ -15,6 +15,7 @@ struct attention_shape {
      * read as zeros and not written. 0: unsupported. */
     int64_t width;
     enum dtype dtype;
+    double divisor; /* of the scores */
 };
 
 /* Shape of a call whose input number `qkv` is (B,T,(H+2KV)D). */

@@ -56,7 +56,7 @@ static void launches_forward(const struct kernel_call *c, struct cuda_launches *
     launch_define(k, "BLOCKS", BLOCKS);
     args_in(k, 0, "qkv step");
     args_out(k, 0, "y lse");
-    arg_f32(k, "scale", M_LOG2E / sqrt((double)s.D));
+    arg_f32(k, "scale", M_LOG2E / s.divisor);
     arg_dropout_bytes(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)forward_bytes(&s);
 }
@@ -77,7 +77,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     arg_out(k, "dqkv", 0);
     arg_i32(k, "half", processors < 2 ? 1 : processors / 2);
     k->spills = true; /* a random number or two of dropout, outside the inner loops */
-    arg_f32(k, "scale", 1 / sqrt((double)s.D));
+    arg_f32(k, "scale", 1 / s.divisor);
     arg_dropout_bytes(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)grad_bytes(&s);
 }

@@ -105,7 +105,12 @@ static enum status compare_clocks(void)
     return ST_OK;
 }
 
-enum status cupti_begin(void)
+static bool is_of_calls(CUpti_ActivityKind kind)
+{
+    return kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME;
+}
+
+enum status cupti_begin(bool calls)
 {
     static bool registered;
     const char *why;
@@ -118,7 +123,8 @@ enum status cupti_begin(void)
                         "begin"));
     registered = true;
     for (; st == ST_OK && n < COUNT_OF(kinds); n++)
-        st = cupti_check(cupti(NULL)->cuptiActivityEnable(kinds[n]), "begin");
+        if (!calls || is_of_calls(kinds[n]))
+            st = cupti_check(cupti(NULL)->cuptiActivityEnable(kinds[n]), "begin");
     if (st == ST_OK) st = compare_clocks();
     if (st != ST_OK) {
         disable(n);
@@ -216,12 +222,31 @@ static bool read_call(const CUpti_Activity *r, struct trace_call *ret)
     return true;
 }
 
+static bool read_api(const CUpti_Activity *r, struct api_call *ret)
+{
+    const CUpti_ActivityAPI *c = (const void *)r;
+    const char *name = NULL;
+    if (!is_of_calls(r->kind)) return false;
+    cupti(NULL)->cuptiGetCallbackName(r->kind == CUPTI_ACTIVITY_KIND_DRIVER
+                                          ? CUPTI_CB_DOMAIN_DRIVER_API
+                                          : CUPTI_CB_DOMAIN_RUNTIME_API,
+                                      c->cbid, &name);
+    *ret = (struct api_call){name ? name : "?", (int)c->threadId,
+                             (int64_t)c->start - activity.ahead_ns,
+                             (int64_t)c->end - activity.ahead_ns};
+    return c->start && c->end;
+}
+
 /* Stores a record or a call; only counts them while the arrays of `ret` are NULL. */
 static void keep(const CUpti_Activity *r, struct trace_input *ret, int64_t *untimed)
 {
     struct trace_record record;
     struct trace_call call;
-    if (read_call(r, &call)) {
+    struct api_call api;
+    if (read_api(r, &api)) {
+        if (ret->api) ret->api[ret->apis] = api;
+        ret->apis++;
+    } else if (read_call(r, &call)) {
         if (ret->call) ret->call[ret->calls] = call;
         ret->calls++;
     } else if (read_record(r, &record)) {
@@ -239,7 +264,7 @@ static void keep(const CUpti_Activity *r, struct trace_input *ret, int64_t *unti
 static int64_t read_buffers(struct trace_input *ret)
 {
     int64_t untimed = 0;
-    ret->records = ret->calls = 0;
+    ret->records = ret->calls = ret->apis = 0;
     for (const struct buffer *b = activity.buffer; b < activity.buffer + BUFFERS; b++) {
         CUpti_Activity *r = NULL;
         while (b->filled &&
@@ -268,6 +293,7 @@ enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct aren
     (void)read_buffers(ret);
     ret->record = ARENA_NEW(a, struct trace_record, ret->records);
     ret->call = ARENA_NEW(a, struct trace_call, ret->calls);
+    ret->api = ARENA_NEW(a, struct api_call, ret->apis);
     *ret_dropped = read_buffers(ret) + (int64_t)(dropped + activity.dropped);
     free_filled();
     pthread_mutex_unlock(&activity.lock);
@@ -276,7 +302,7 @@ enum status cupti_end(struct trace_input *ret, int64_t *ret_dropped, struct aren
 
 #else
 
-enum status cupti_begin(void)
+enum status cupti_begin(bool)
 {
     const char *why;
     (void)cupti_available(&why);

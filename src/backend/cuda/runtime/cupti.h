@@ -9,8 +9,9 @@
 
 #include "backend/cuda/runtime/trace_join.h"
 
-/* Starts recording; the device must be idle. A failure states why and leaves nothing enabled. */
-enum status cupti_begin(void);
+/* Starts recording; the device must be idle. `calls`: only calls of the API, also before any device
+ * is open. A failure states why and leaves nothing enabled. */
+enum status cupti_begin(bool calls);
 /* Sets the mark of this thread's calls (-1: none), or the replay that they belong to. */
 void cupti_mark(int mark);
 void cupti_replay(int replay);

@@ -15,6 +15,7 @@ void cupti_version(char ret[48]);
 #include "backend/cuda/runtime/driver.h"
 
 #include <cupti_activity.h>
+#include <cupti_callbacks.h>
 #include <cupti_result.h>
 #include <cupti_version.h>
 #if __has_include(<cupti_range_profiler.h>)
@@ -29,7 +30,8 @@ void cupti_version(char ret[48]);
     F(cuptiGetVersion) F(cuptiGetResultString) F(cuptiGetTimestamp) F(cuptiActivityEnable)        \
     F(cuptiActivityDisable) F(cuptiActivityRegisterCallbacks) F(cuptiActivityGetNextRecord)       \
     F(cuptiActivityGetNumDroppedRecords) F(cuptiActivityFlushAll)                                 \
-    F(cuptiActivityPushExternalCorrelationId) F(cuptiActivityPopExternalCorrelationId)
+    F(cuptiActivityPushExternalCorrelationId) F(cuptiActivityPopExternalCorrelationId)            \
+    F(cuptiGetCallbackName)
 /* Hardware counters: optional functions, which CUPTI before CUDA 12.6 lacks; NULL there. */
 #ifdef HAVE_CUPTI_RANGES
 #define CUPTI_RANGE_LIST(F)                                                                       \

@@ -181,6 +181,58 @@ static void match_plays(const struct trace_input *in, struct trace *t, struct mi
     }
 }
 
+/* --- calls of the API ------------------------------------------------------------------------- */
+
+/* An outer call comes before those that it makes. */
+static int by_outer(const void *a_, const void *b_)
+{
+    const struct api_call *a = a_, *b = b_;
+    int order = by_number(a->start_ns, b->start_ns);
+    return order ? order : by_number(b->end_ns, a->end_ns);
+}
+
+/* "cuMemAlloc" of "cuMemAlloc_v2"; each name once. */
+static const char *without_version(struct names *all, const char *given)
+{
+    for (int i = 0; i < all->names; i++)
+        if (!strcmp(all->name[i].given, given)) return all->name[i].name;
+    const char *end = strstr(given, "_v");
+    size_t n = end && end[2] >= '0' && end[2] <= '9' ? (size_t)(end - given) : strlen(given);
+    ARENA_GROW(all->a, all->name, all->names, all->capacity);
+    all->name[all->names] = (struct name){.given = arena_strdup(all->a, given)};
+    return all->name[all->names++].name = arena_printf(all->a, "%.*s", (int)n, given);
+}
+
+/* A thread that made calls, and the end of its last one. */
+struct caller {
+    int thread;
+    int64_t end_ns;
+};
+
+/* Runtime calls of libraries make driver calls; only the outer ones are kept. */
+static void join_calls(struct trace_input *in, struct trace *ret, struct arena *a)
+{
+    struct names names = {.a = a};
+    struct caller *caller = NULL;
+    int callers = 0, capacity = 0;
+    if (in->apis) qsort(in->api, (size_t)in->apis, sizeof *in->api, by_outer);
+    for (int64_t i = 0; i < in->apis; i++) {
+        struct api_call x = in->api[i];
+        int k = 0;
+        while (k < callers && caller[k].thread != x.thread) k++;
+        if (k == callers) {
+            ARENA_GROW(a, caller, callers, capacity);
+            caller[callers++] = (struct caller){x.thread, INT64_MIN};
+        }
+        if (x.end_ns <= caller[k].end_ns && x.start_ns < caller[k].end_ns) continue;
+        caller[k].end_ns = x.end_ns;
+        x.thread = k;
+        x.name = without_version(&names, x.name);
+        in->api[ret->apis++] = x;
+    }
+    ret->api = in->api;
+}
+
 /* --- together --------------------------------------------------------------------------------- */
 
 static const char *describe(const struct misfit *m, struct arena *a)
@@ -224,6 +276,7 @@ void trace_join(struct trace_input *in, struct trace *ret, struct arena *a)
                                              .end_ns = r->end_ns,
                                              .bytes = r->bytes};
     }
+    join_calls(in, ret, a);
     match_calls(in, ret, &m);
     match_plays(in, ret, &m);
     ret->unmatched = m.without_call + m.of_unknown + m.of_wrong;

@@ -36,6 +36,8 @@ struct trace_input {
     int64_t calls;
     const struct trace_play *play; /* in launch order */
     int64_t plays;
+    struct api_call *api; /* `thread` is any number of a thread; trace_join changes them */
+    int64_t apis;
 };
 
 /* Fills all of *ret, in memory of `a`, except `dropped` and `by`. */

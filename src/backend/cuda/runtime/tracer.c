@@ -36,7 +36,7 @@ struct tracer {
 
 enum status tracer_begin(struct tracer **t, CUstream stream)
 {
-    TRY(cupti_begin());
+    TRY(cupti_begin(false));
     if (!*t) *t = HEAP_NEW(struct tracer, 1);
     (*t)->stream = stream;
     (*t)->on = true;
