@@ -314,6 +314,7 @@ static enum status run_own(const struct words *w, const struct lab_options *o,
     enum status st = ST_OK;
     interrupt_catch();
     if (cpu) st = lab_own_compile(o->own->own, o->form, &library, a);
+    if (interrupt_noted()) st = fail(ST_INTERRUPTED, "stopped while %s was compiled", name);
     if (library) words = lab_with_word(words, arena_printf(a, "--library=%s", library), a);
     if (st == ST_OK) {
         progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
@@ -471,11 +472,11 @@ static enum status run_command(int argc, char **argv)
     const struct opt options[] = {
         DEVICE_OPTION(&w.device),
         {"size", OPT_TEXT, &w.sizes, "N,N,...",
-         "sizes of the problem, as 4096, 4096x1024 (rows x columns) or 512x512x512 (m x n x k); "
-         "several make curves (default: the table names it)"},
+         "sizes of the problem, as 4096, 4096x1024 (rows x columns) or 512x512x512 (m x n x k; of "
+         "attention batch x heads x tokens); several make curves (default: the table names it)"},
         {"dtype", OPT_TEXT, &w.dtype, "NAME",
-         "float32 or, on a GPU, bfloat16; of matmul on a GPU also tf32 (float32; matmul on a GPU: "
-         "bfloat16)"},
+         "float32 or, on a GPU, bfloat16; of matmul on a GPU also tf32 (float32; matmul and "
+         "attention on a GPU: bfloat16)"},
         {"form", OPT_TEXT, &w.form, "NAME",
          "of attention: causal, or full for queries that see all keys (causal)"},
         {"rungs", OPT_TEXT, &w.rungs, "NAME,...", "run only these (all)"},

@@ -75,6 +75,10 @@ enum status cmd_lab_launch(int argc, char **argv)
         (!str_read_bytes(size, &o.bytes) || o.bytes < size_least || o.bytes > size_most))
         st = fail(ST_USAGE, "--size takes a size from 16KiB to 16GiB, as in 64MiB; found %s", size);
     if (st == ST_OK) st = device_of_word(device, &o.device);
+    bool gpu = st == ST_OK && o.device.backend->texts;
+    if (st == ST_OK && (gpu ? threads != 0 : size != NULL))
+        st = fail(ST_USAGE, gpu ? "--threads is of a CPU; leave it out"
+                                : "--size is of copies to a GPU; leave it out");
     o.launches = (int)launches;
     o.samples = (int)samples;
     o.limit_ms = 1e3 * (double)limit;

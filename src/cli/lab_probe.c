@@ -143,11 +143,15 @@ enum status lab_watched_open(int fd, struct lab_watched **ret)
 static int wait_watched(const struct child *c, const struct lab_watched *w, double limit_s,
                         bool *ret_endless)
 {
+    enum { PATIENCE_MS = 2000 }; /* after the run has ended */
     int state = 0;
+    int64_t ended_ns = 0;
     bool stopped = false;
     *ret_endless = false;
     while (waitpid(c->pid, &state, WNOHANG) == 0) {
         int64_t since = w->since_ns;
+        if (w->ended && !ended_ns) ended_ns = clock_ns();
+        if (ended_ns && clock_ms(ended_ns, clock_ns()) > PATIENCE_MS) kill(c->pid, SIGKILL);
         bool late = since && clock_ms(since, clock_ns()) > 1e3 * limit_s;
         if (interrupt_noted() && !stopped) child_stop(c);
         stopped = interrupt_noted();

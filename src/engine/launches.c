@@ -90,8 +90,8 @@ enum status step_launches_of(const struct program *p, struct step_launches *ret,
 {
     *ret = (struct step_launches){0};
     if (!p->target->backend->launches)
-        return fail(ST_USAGE, "occupancy is of the multiprocessors of a GPU; add --device=cuda, "
-                              "which works without a GPU, too");
+        return fail(ST_USAGE, "occupancy is of the multiprocessors of a GPU: add --device=cuda, "
+                              "which works without a GPU, too, and no other --backend");
     for (int kind = 0; kind < GRAPH_COUNT; kind++) {
         int64_t runs = runs_per_step(p->config, (enum graph_kind)kind);
         if (p->built[kind] && runs) add_plan(ret, &p->plan[kind], runs, a);

@@ -54,7 +54,9 @@ static enum status compile(const char *source, const char *library, const char *
                     "the compiler cc could not be started: %s; install gcc or clang",
                     strerror(error));
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR) continue;
-    return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? ST_OK : ST_FORMAT;
+    if (WIFSIGNALED(state))
+        return fail(ST_INTERRUPTED, "cc was stopped: %s", strsignal(WTERMSIG(state)));
+    return WEXITSTATUS(state) == 0 ? ST_OK : ST_FORMAT;
 }
 
 enum status lab_own_open(struct lab_own *o, const char *library)

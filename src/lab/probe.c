@@ -91,7 +91,12 @@ enum status probe_run(const struct lab_options *o, struct lab_own *own, const ch
 {
     struct probing p = {.o = o, .fd = fd};
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a kernel without an end would outlive the parent */
-    enum status st = library ? lab_own_open(own, library) : ST_OK;
+    enum status st = ST_OK;
+    if (library) { /* its constructors run */
+        st = say(&p, PROBE_LAUNCHES, "its loading");
+        if (st == ST_OK) st = lab_own_open(own, library);
+        if (st == ST_OK) st = say(&p, PROBE_RETURNED, "its loading");
+    }
     if (st == ST_OK) st = probe_all(&p, size, sizes);
     if (st != ST_OK) (void)!say(&p, PROBE_FAILS, fail_message());
     if (p.bench.context) lab_bench_close(&p.bench);

@@ -10,7 +10,7 @@
 #include "lab/run.h"
 
 enum probe_what {
-    PROBE_LAUNCHES, /* text: the size */
+    PROBE_LAUNCHES, /* text: the size, or "its loading" */
     PROBE_RETURNED, /* no launch is under way any more; text: the size */
     PROBE_FINDS,    /* text: what the kernel does that it may not do; the last note */
     PROBE_FAILS,    /* text: an error that is not the kernel's, or of the compiler; the last note */

@@ -75,6 +75,9 @@ static void add_notes(const struct step_launches *l, const struct target *t, str
                                    "The limits of compute capability %d.%d are not in the table of "
                                    "src/tuning/occupancy.c, so blocks per SM are unknown.",
                                    t->arch / 10, t->arch % 10));
+    sheet_note(s,
+               "Rows that look alike are compiled with different constants. An operator may launch "
+               "several kernels, so a step has more launches than operators.");
     if (library)
         sheet_note(s, "Kernels of cuBLASLt are chosen and launched by the library when it runs, so "
                       "only the number of calls is known.");

@@ -51,7 +51,7 @@ static void release(struct compiled *c)
     free(c->log);
 }
 
-/* The number before or after a word, in the line of the log about the kernel's use. */
+/* The number before a word, in the line of the log about the kernel's use. */
 static int reported(const struct compiled *c, const char *entry, const char *word)
 {
     char begin[128];
@@ -132,7 +132,7 @@ static void test_damaged(void **state)
     struct cubin_kernel k;
     assert_false(cubin_kernel("", 0, "few", &k));
     for (int64_t n = 0; n < c.bytes; n += 7) {
-        char *cut = malloc((size_t)n + 1);
+        char *cut = malloc(n ? (size_t)n : 1);
         memcpy(cut, c.image, (size_t)n);
         (void)cubin_kernel(cut, n, "few", &k);
         free(cut);

@@ -48,6 +48,9 @@ static int calls; if (!calls++) atexit(abort); for (int64_t i = 0; i < n; i++) t
     >at_exit.c
 (cat right.c && echo 'extern void abort(void); __attribute__((constructor)) void begin(void) {' &&
     echo 'abort(); }') >loaded.c
+(cat right.c && echo '__attribute__((constructor)) void begin(void)' &&
+    echo '{ for (volatile int i = 0;; i = 0) continue; }') >loads.c
+sed 's/constructor/destructor/' loads.c >ends.c
 sed 's/int threads)/int threads, void *scratch)/' right.c >scratch.c
 echo '// @scratch n - 6000' >>scratch.c
 sed 's/void copy/void other/' right.c | sed '/^\/\//d' >other.c
@@ -67,7 +70,9 @@ own 1 'late_exit.c: it ended the process with exit code 0 in a later call' late_
 grep -q "^floats  .*[0-9]" out || fail "no time for floats: $(cat out)"
 own 0 'at_exit.c .*your kernel' at_exit.c # a table, and only one
 [ "$(grep -c '^lab copy' out)" = 1 ] || fail "several tables: $(cat out)"
-own 1 'loaded.c: before its first call it crashed: Aborted' loaded.c
+own 1 'loaded.c: at its loading: it crashed: Aborted' loaded.c
+own 1 'loads.c: at its loading: it had not ended after 2 s' loads.c --limit=2
+own 0 'ends.c .*your kernel' ends.c --limit=2
 own 1 'scratch.c: at n 1: line [0-9]*: @scratch is -5999 for this size' scratch.c
 own 2 'other.c has no function copy; strobe lab copy --template --device=cpu prints' other.c
 own 2 'twice.c:[0-9]*: @scratch is already in line' twice.c

@@ -121,6 +121,14 @@ static void shape_rows(const struct lab_problem *p, struct kernel_shape *ret)
     enum { QUERIES = 8 };
     *ret = tiles(p, QUERIES, THREADS, min_i64(4 * QUERIES * p->n[2], INT32_MAX));
 }
+/* Beside the scores it has 10 KiB of its own; a block may have 227 KiB at most, mostly less. */
+static const char *rows_too_long(const struct lab_problem *p)
+{
+    enum { TOKENS = 6144 };
+    return p->n[2] > TOKENS
+               ? "the scores of 8 queries do not fit into shared memory beyond 6144 tokens"
+               : NULL;
+}
 static void shape_queries(const struct lab_problem *p, struct kernel_shape *ret)
 {
     enum { TILES = 4, PITCH = HEAD + 1 };
@@ -188,29 +196,35 @@ static double moved_rows(const struct lab_problem *p)
     return by_tiles(p, 8);
 }
 /* Each tile of keys and values once; for each of them the queries that see it, and what is kept of
- * them: read except for the first tile, written except for the last. */
+ * them: read except for the first tile, written except for the last. A warp has two queries, and
+ * moves a sector for their maxima and one for their sums. */
 static double moved_online(const struct lab_problem *p)
 {
     double keys = p->form == CAUSAL ? ((double)p->n[2] + HEAD) / 2 : (double)p->n[2];
     double times = keys / HEAD; /* tiles of keys, of the mean query */
-    double size = (double)dtype_size(p->dtype), kept = 2 * 4.0 * (HEAD + 2) * (times - 1);
+    double size = (double)dtype_size(p->dtype), kept = 2 * (4.0 * HEAD + 2 * 32 / 2) * (times - 1);
     return (double)rows_of(p) * (HEAD * size * (times + 2 + 1) + kept);
 }
 static double moved_queries(const struct lab_problem *p)
 {
     return by_tiles(p, HEAD);
 }
+/* Four lanes store 16 bytes of a row together, so a sector is stored in halves. */
+static double moved_fragments(const struct lab_problem *p)
+{
+    return by_tiles(p, HEAD) + (double)p->out * (double)dtype_size(p->dtype);
+}
 static double moved_wgmma(const struct lab_problem *p)
 {
-    return by_tiles(p, 2 * HEAD);
+    return by_tiles(p, 2 * HEAD) + (double)p->out * (double)dtype_size(p->dtype);
 }
 
 static const struct lab_rung gpu[] = {
     {"matrices", "attention/gpu/01_matrices.cu", .shape = shape_weighted, .scratch = matrices,
      .before = {{"attention_scores", shape_scores}, {"attention_softmax", shape_softmax}},
      .moved = moved_matrices, .bound = "memory for the matrices, and loads of one element"},
-    {"rows", "attention/gpu/02_rows.cu", .shape = shape_rows, .moved = moved_rows,
-     .bound = "shared memory: two reads for each multiplication",
+    {"rows", "attention/gpu/02_rows.cu", .shape = shape_rows, .refuses = rows_too_long,
+     .moved = moved_rows, .bound = "shared memory: two reads for each multiplication",
      .no_gain =
          "the scores of long sequences fill shared memory, so few blocks run at once, and keys "
          "and values are read for each 8 queries instead of 16"},
@@ -222,10 +236,10 @@ static const struct lab_rung gpu[] = {
     {"queries", "attention/gpu/04_queries.cu", .shape = shape_queries, .moved = moved_queries,
      .bound = "shared memory: a read for each two multiplications"},
     {"tensor cores", "attention/gpu/05_tensor_cores.cu", .shape = shape_tensor_cores, .arch = 80,
-     .types = LAB_BF16, .moved = moved_queries,
+     .types = LAB_BF16, .moved = moved_fragments,
      .bound = "loads of a tile, for which all four warps wait"},
     {"async", "attention/gpu/06_async.cu", .shape = shape_tensor_cores, .arch = 80,
-     .types = LAB_BF16, .moved = moved_queries,
+     .types = LAB_BF16, .moved = moved_fragments,
      .bound =
          "exponentials and mma.sync of a warp, which take turns, and ldmatrix for each product"},
     {"wgmma", "attention/gpu/07_wgmma.cu", .shape = shape_wgmma, .maps = maps_wgmma, .arch = 90,

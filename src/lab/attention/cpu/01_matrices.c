@@ -1,8 +1,9 @@
 /* 01_matrices.c - the definition: matrices of tokens x tokens in memory.
  *
- * Scores of all heads, then their softmax, then the weighted sums of values: what a framework does
- * with one operator for each. A matrix is written once and read twice; with 1024 tokens it has 4
- * MiB for each head. The mask is free: pairs of a query and a later key are never computed. */
+ * Scores of all heads, then their softmax, then the weighted sums of values: what a framework
+ * does with one operator for each. A matrix of floats is written, changed by the softmax and read
+ * again; with 1024 tokens it has 4 MiB for each head. The mask is free: pairs of a query and a
+ * later key are never computed. */
 #include "lab/attention/cpu/heads.h"
 
 RUNG(attention_matrices)

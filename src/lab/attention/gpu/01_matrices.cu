@@ -2,9 +2,9 @@
  *
  * Three kernels, as a framework launches them: the scores of 16 queries and 16 keys by each block,
  * the softmax of a row by each warp, and the weighted sum of the values. The matrix of floats, 4
- * MiB for 1024 tokens and each head, is written twice and read three times; q, k, v and y together
- * are 1/8 of it in bf16. Pairs of a query and a later key are masked: they are neither computed nor
- * read. */
+ * MiB for 1024 tokens and each head, is written, read three times and written by the softmax, and
+ * read again; q, k, v and y together are 1/8 of it in bf16. With the mask, pairs of a query and a
+ * later key are neither stored nor read. */
 #include "lab/attention/gpu/heads.cuh"
 #include "rows.cuh"
 

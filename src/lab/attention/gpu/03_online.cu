@@ -4,7 +4,7 @@
  * one of them: the largest score so far, the sum and the output of each query come from memory and
  * return there, corrected. So no row of scores has to exist as a whole, and shared memory no longer
  * limits the length. But the outputs travel once for each tile of keys, as floats, and there are no
- * more blocks than heads: 96 of them leave a third of an H100 idle. */
+ * more blocks than heads: 96 of them leave a quarter of an H100 idle. */
 #include "lab/attention/gpu/tiles.cuh"
 
 /* Of one head: D outputs, the largest score and the sum of each token. */
