@@ -54,25 +54,24 @@
 /* Scores that are not divided by sqrt(D), with a mask and without. In wide heads q and k are small,
  * so that the scores vary by about 1, as those that are divided. */
 #define NARROW(by, ...) {F(__VA_ARGS__), .fill = FILL_NARROW, .x = by}
-#define UNSCALED(heads, causal, drop) .attr = {.attention = {heads, causal, drop, .unscaled = true}}
 #define ATTENTION_UNSCALED \
-    {OP_ATTENTION, "unscaled", UNSCALED(2, true, NO_DROPOUT), OF_ROUNDED_PV, .in = {{F(2,7,18)}, STEP}}, \
-    {OP_ATTENTION, "unscaled, not causal", UNSCALED(2, false, NO_DROPOUT), OF_ROUNDED_PV, .in = {{F(2,7,18)}, STEP}}, \
-    {OP_ATTENTION, "unscaled, short", UNSCALED(1, true, DROP_SCORES), OF_ROUNDED_PV, .in = {NARROW(0.36, 2,251,192), STEP}, .no_differences = SLOW}, \
-    {OP_ATTENTION, "unscaled, longer, not causal", UNSCALED(1, false, NO_DROPOUT), OF_ROUNDED_PV, .in = {NARROW(0.36, 1,270,192), STEP}, .no_differences = SLOW}, \
-    {OP_ATTENTION, "unscaled, tf32", UNSCALED(1, true, NO_DROPOUT), .numerics = {.tf32 = true}, OF_TF32_P, .in = {NARROW(0.36, 1,131,192), STEP}, .no_differences = SLOW}, \
-    {OP_ATTENTION, "unscaled, heads of 256, not causal", UNSCALED(1, false, NO_DROPOUT), OF_ROUNDED_PV, .in = {NARROW(0.25, 1,67,768), STEP}, .no_differences = SLOW}, \
-    {OP_ATTENTION_GRAD, "unscaled", UNSCALED(2, true, NO_DROPOUT), OF_ROUNDED_DS, \
+    {OP_ATTENTION, "unscaled", .attr = {.attention = {2, true, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_PV, .in = {{F(2,7,18)}, STEP}}, \
+    {OP_ATTENTION, "unscaled, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_PV, .in = {{F(2,7,18)}, STEP}}, \
+    {OP_ATTENTION, "unscaled, short", .attr = {.attention = {1, true, DROP_SCORES, .unscaled = true}}, OF_ROUNDED_PV, .in = {NARROW(0.36, 2,251,192), STEP}, .no_differences = SLOW}, \
+    {OP_ATTENTION, "unscaled, longer, not causal", .attr = {.attention = {1, false, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_PV, .in = {NARROW(0.36, 1,270,192), STEP}, .no_differences = SLOW}, \
+    {OP_ATTENTION, "unscaled, tf32", .attr = {.attention = {1, true, NO_DROPOUT, .unscaled = true}}, .numerics = {.tf32 = true}, OF_TF32_P, .in = {NARROW(0.36, 1,131,192), STEP}, .no_differences = SLOW}, \
+    {OP_ATTENTION, "unscaled, heads of 256, not causal", .attr = {.attention = {1, false, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_PV, .in = {NARROW(0.25, 1,67,768), STEP}, .no_differences = SLOW}, \
+    {OP_ATTENTION_GRAD, "unscaled", .attr = {.attention = {2, true, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_DS, \
      .in = {{F(2,7,6)}, {F(2,7,18)}, ATTENTION_OUT(0, 2,7,6), ATTENTION_OUT(1, 2,2,7), STEP}}, \
-    {OP_ATTENTION_GRAD, "unscaled, not causal", UNSCALED(2, false, NO_DROPOUT), OF_ROUNDED_DS, \
+    {OP_ATTENTION_GRAD, "unscaled, not causal", .attr = {.attention = {2, false, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_DS, \
      .in = {{F(2,7,6)}, {F(2,7,18)}, ATTENTION_OUT(0, 2,7,6), ATTENTION_OUT(1, 2,2,7), STEP}}, \
-    {OP_ATTENTION_GRAD, "unscaled, short", UNSCALED(1, true, DROP_SCORES), OF_ROUNDED_DS, \
+    {OP_ATTENTION_GRAD, "unscaled, short", .attr = {.attention = {1, true, DROP_SCORES, .unscaled = true}}, OF_ROUNDED_DS, \
      .in = {{F(2,251,64)}, NARROW(0.36, 2,251,192), ATTENTION_OUT(0, 2,251,64), ATTENTION_OUT(1, 2,1,251), STEP}}, \
-    {OP_ATTENTION_GRAD, "unscaled, longer, not causal", UNSCALED(1, false, NO_DROPOUT), OF_ROUNDED_DS, \
-     .in = {{F(1,270,64)}, NARROW(0.36, 1,270,192), ATTENTION_OUT(0, 1,270,64), ATTENTION_OUT(1, 1,1,270), STEP}}, \
-    {OP_ATTENTION_GRAD, "unscaled, tf32", UNSCALED(1, true, NO_DROPOUT), .numerics = {.tf32 = true}, OF_TF32_DS, \
+    {OP_ATTENTION_GRAD, "unscaled, longer, not causal", .attr = {.attention = {1, false, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_DS, \
+     .in = {{F(1,250,64)}, NARROW(0.36, 1,250,192), ATTENTION_OUT(0, 1,250,64), ATTENTION_OUT(1, 1,1,250), STEP}}, \
+    {OP_ATTENTION_GRAD, "unscaled, tf32", .attr = {.attention = {1, true, NO_DROPOUT, .unscaled = true}}, .numerics = {.tf32 = true}, OF_TF32_DS, \
      .in = {{F(1,131,64)}, NARROW(0.36, 1,131,192), ATTENTION_OUT(0, 1,131,64), ATTENTION_OUT(1, 1,1,131), STEP}}, \
-    {OP_ATTENTION_GRAD, "unscaled, heads of 256, not causal", UNSCALED(1, false, NO_DROPOUT), OF_ROUNDED_DS, \
+    {OP_ATTENTION_GRAD, "unscaled, heads of 256, not causal", .attr = {.attention = {1, false, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_DS, \
      .in = {{F(1,67,256)}, NARROW(0.25, 1,67,768), ATTENTION_OUT(0, 1,67,256), ATTENTION_OUT(1, 1,1,67), STEP}, .no_differences = SLOW},
 /* clang-format on */
 

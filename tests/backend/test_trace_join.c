@@ -111,7 +111,7 @@ static void test_replays_are_matched_in_order(void **state)
     struct trace_record r[] = {replayed(8, 50), replayed(8, 10), alone(1, 35),    replayed(8, 20),
                                replayed(8, 60), replayed(8, 30), replayed(8, 40), replayed(8, 70)};
     struct trace_call c[] = {{1, 5, NO_REPLAY}, {8, -1, 2}};
-    trace_join(&(struct trace_input){r, 8, c, 2, three, 3}, &t, &a);
+    trace_join(&(struct trace_input){r, 8, c, 2, three, 3, NULL, 0}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:10 0:11 0:11 5 1:20 2:10 2:11 2:11");
     assert_int_equal(t.unmatched, 0);
     arena_release(&a);
@@ -126,7 +126,7 @@ static void test_an_incomplete_replay_is_unmatched(void **state)
     struct trace_record r[] = {replayed(3, 10), replayed(3, 20), replayed(4, 30),
                                replayed(5, 40), replayed(5, 50), replayed(5, 60)};
     struct trace_call c[] = {{3, -1, 0}, {4, -1, 1}, {5, -1, 2}};
-    trace_join(&(struct trace_input){r, 6, c, 3, three, 3}, &t, &a);
+    trace_join(&(struct trace_input){r, 6, c, 3, three, 3, NULL, 0}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:-1 0:-1 1:20 2:10 2:11 2:11");
     assert_true(t.activity[0].unmatched && t.activity[1].unmatched);
     assert_false(t.activity[2].unmatched || t.activity[5].unmatched);
@@ -144,7 +144,7 @@ static void test_a_replay_without_its_call_is_unmatched(void **state)
     static const struct trace_play late[] = {{NULL, 0}, {first, 3}};
     struct trace_record r[] = {replayed(3, 10), replayed(4, 20), replayed(4, 30), replayed(4, 40)};
     struct trace_call c[] = {{4, -1, 1}};
-    trace_join(&(struct trace_input){r, 4, c, 1, late, 2}, &t, &a);
+    trace_join(&(struct trace_input){r, 4, c, 1, late, 2, NULL, 0}, &t, &a);
     assert_string_equal(marks(&t, &a), "-1 1:10 1:11 1:11");
     assert_int_equal(t.unmatched, 1);
     arena_release(&a);
@@ -161,7 +161,7 @@ static void test_ambiguous_replays_are_unmatched(void **state)
                                replayed(5, 40), replayed(5, 50), replayed(5, 60)};
     struct trace_call shared[] = {{3, -1, 0}, {5, -1, 2}}, turned[] = {{3, -1, 2}, {5, -1, 0}};
     for (int i = 0; i < 2; i++) {
-        trace_join(&(struct trace_input){r, 6, i ? turned : shared, 2, three, 3}, &t, &a);
+        trace_join(&(struct trace_input){r, 6, i ? turned : shared, 2, three, 3, NULL, 0}, &t, &a);
         assert_string_equal(marks(&t, &a), "-1 -1 -1 -1 -1 -1");
         assert_int_equal(t.unmatched, 6);
         assert_non_null(strstr(t.why, "6 were traced where 7 were captured"));
@@ -180,11 +180,11 @@ static void test_an_earlier_capture_is_unmatched(void **state)
                                   replayed(4, 40), replayed(4, 50)};
     struct trace_record unseen[] = {replayed(4, 30), replayed(4, 40), replayed(4, 50)};
     struct trace_call c[] = {{3, -1, 0}, {4, -1, 1}};
-    trace_join(&(struct trace_input){seen, 5, c, 2, two, 2}, &t, &a);
+    trace_join(&(struct trace_input){seen, 5, c, 2, two, 2, NULL, 0}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:-1 0:-1 1:10 1:11 1:11");
     assert_int_equal(t.unmatched, 2);
     assert_non_null(strstr(t.why, "captured before the trace began"));
-    trace_join(&(struct trace_input){unseen, 3, c, 2, two, 2}, &t, &a);
+    trace_join(&(struct trace_input){unseen, 3, c, 2, two, 2, NULL, 0}, &t, &a);
     assert_string_equal(marks(&t, &a), "1:10 1:11 1:11");
     assert_int_equal(t.unmatched, 0);
     assert_non_null(strstr(t.why, "captured before the trace began"));

@@ -148,7 +148,7 @@ static enum status check(struct work *w)
     for (int i = 0; i < BUFFERS; i++) TRY_OUT(st, m->fill(g->context, g->y[i], 0, bytes));
     TRY_OUT(st, g->backend->stream.event_record(g->context, FROM));
     TRY_OUT(st, w->way->run(w, &ns));
-    for (int i = 0; i <= two; i++) {
+    for (int i = 0; i < (two ? 2 : 1); i++) {
         int64_t times = !two ? launches : i ? launches / 2 : launches - launches / 2;
         TRY_OUT(st, m->download(g->context, y, g->y[i], bytes));
         TRY_OUT(st, launch_check(y, p->floats, NULL, (double)times * p->additions, p->way->name));
