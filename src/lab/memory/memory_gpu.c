@@ -309,7 +309,8 @@ static uint32_t walk(const uint32_t *next, uint32_t line, int64_t steps)
     return line;
 }
 
-/* Sets fit in L1 after a walk, in L2 after all SMs have read them; larger ones stay cold. */
+/* Sets fit in L1 after a walk, in L2 after all SMs have read them; larger ones stay cold. A launch
+ * finds L1 empty, so a set that may fit is walked through each time. */
 static enum status measure_latency(struct work *w, int at, const uint32_t *next)
 {
     enum { WALK = 8192, TRIES_MOST = 64 };
@@ -324,7 +325,8 @@ static enum status measure_latency(struct work *w, int at, const uint32_t *next)
         TRY(start_at(w, w->from, READ_SAME, bytes, least_passes(READ_SAME, bytes)));
     uint32_t line = 0;
     for (int i = 0; i < tries; i++) {
-        int64_t warm = i == 0 ? min_i64(lines, WALK) : 0;
+        bool fits = bytes <= 2 * r->facts.sm_shared_bytes;
+        int64_t warm = i == 0 || fits ? min_i64(lines, WALK) : 0;
         TRY(chase(w, &to, warm, CHASE_STEPS, &ns[i], &clocks[i]));
         line = walk(next, line, warm + CHASE_STEPS);
         if (to != begin + (uint64_t)line * LINE)
