@@ -25,13 +25,12 @@ const char *lab_bench_refuses(const struct lab_bench *b, int rung, struct arena 
     enum { HOPPER = 90 };
     int64_t bytes;
     int arch = b->rung[rung].arch;
-    /* Architecture-specific instructions exist on that architecture alone. */
     const char *source = lab_source(&b->rung[rung], &bytes);
-    bool only = source && strstr(source, "#include \"hopper.cuh\"");
-    if (b->target.arch >= arch && !only) return NULL;
-    if (only && b->target.arch == HOPPER) return NULL;
-    if (only) return "needs compute capability 9.0, no other";
-    return arena_printf(a, "needs compute capability %d.%d", arch / 10, arch % 10);
+    if (b->target.arch < arch)
+        return arena_printf(a, "needs compute capability %d.%d", arch / 10, arch % 10);
+    if (b->target.arch > HOPPER && source && strstr(source, "wgmma_"))
+        return "its wgmma instructions exist on compute capability 9.0 alone";
+    return NULL;
 }
 
 static void describe(const struct lab_bench *b, const struct lab_problem *p, union attr *attr,
