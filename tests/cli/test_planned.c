@@ -263,7 +263,7 @@ static void test_plan_occupancy(void **state)
 {
     (void)state;
     assert_int_equal(strobe("plan", "--occupancy"), 2);
-    assert_non_null(strstr(failed, "occupancy is of the multiprocessors of a GPU; add --device="));
+    assert_non_null(strstr(failed, "occupancy is of the multiprocessors of a GPU: add --device="));
     assert_int_equal(strobe("plan", "--occupancy --summary"), 2);
 #ifdef HAVE_CUDA
     const char *words = "--device=cuda --occupancy --tune=off --gradient_accumulation_steps=3";
