@@ -1,7 +1,7 @@
 #!/bin/sh
 # The ladders of `strobe lab` on an emulated GPU: every rung is right at odd sizes in every type,
 # with blocks in both orders; a compiler's error is shown whole.
-# test: slow; the GPU is emulated
+# test: slow timeout=1200; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
