@@ -193,6 +193,15 @@ RECORDED = $(filter-out $(FATAL),$(CC) $(FLAGS) $(HARDENING) $(PIC) $(LIBS) $(LD
 $(BUILD)/flags: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '$(RECORDED)' | cmp -s - $@ || echo '$(RECORDED)' >$@
+# MPI joins ranks that are processes: its header is needed to build, the library is opened at run time.
+MPI_FOLDERS := $(shell mpicc --showme:libdirs 2>/dev/null)
+MPI_NAME := $(if $(MPI_FOLDERS),$(shell readelf -d $(MPI_FOLDERS:%=%/libmpi.so) 2>/dev/null | sed -n 's/.*SONAME.*\[\(.*\)\].*/\1/p'))
+MPI := $(if $(MPI_NAME),-DHAVE_MPI -DMPI_LIBRARY='"$(MPI_NAME)"' $(patsubst -I%,-isystem %,$(shell mpicc --showme:compile)))
+$(BUILD)/mpi: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)echo "$(MPI)" | cmp -s - $@ || echo "$(MPI)" >$@
+$(BUILD)/src/backend/ranks/mpi.o: $(BUILD)/mpi
+$(BUILD)/src/backend/ranks/mpi.o: private FLAGS += $(MPI)
 $(BUILD)/version: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' >$@

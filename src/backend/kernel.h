@@ -4,6 +4,7 @@
 
 #include "graph/op.h"
 
+struct communicator;
 struct target;
 struct tuning;
 struct tuning_questions;
@@ -17,8 +18,10 @@ struct kernel_call {
     void *scratch;                   /* kernel->scratch_bytes, 64-byte aligned, undefined content */
     void *state;                     /* created by prepare: a primitive, a function handle */
     void *context;                   /* the open device; NULL during planning */
-    const struct target *target;     /* the target of the plan */
-    const struct tuning *tuning;     /* the tuning table; NULL: none */
+    struct communicator
+        *communicator;           /* of the rank; NULL: there is one rank, or during planning */
+    const struct target *target; /* the target of the plan */
+    const struct tuning *tuning; /* the tuning table; NULL: none */
     /* Records lookups in the table; NULL: they are not recorded. */
     struct tuning_questions *questions;
 };

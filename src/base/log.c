@@ -20,6 +20,7 @@ static const int64_t redraw_ns = 100000000, plain_first_ns = 5000000000, plain_n
 
 static enum log_level level_shown = LOG_INFO;
 static const char *message_prefix = "";
+static _Thread_local bool muted;
 static _Atomic bool line_live; /* an unfinished progress line is on the terminal */
 
 void log_set_level(enum log_level level)
@@ -60,6 +61,11 @@ static void print_message(enum log_level level, const char *prefix, const char *
 void log_set_prefix(const char *prefix)
 {
     message_prefix = prefix;
+}
+
+void log_mute_thread(void)
+{
+    muted = true;
 }
 
 void log_warning(const char *format, ...)
@@ -177,7 +183,7 @@ void progress_show(struct progress *p, int64_t done, const char *detail)
 {
     bool ends = p->total > 0 && done >= p->total && p->done < p->total;
     p->done = done;
-    if (level_shown < LOG_INFO) return;
+    if (level_shown < LOG_INFO || muted) return;
     bool terminal = isatty(STDERR_FILENO);
     int64_t now_ns = clock_ns();
     bool shown = p->shown_ns != p->start_ns;
@@ -219,12 +225,14 @@ void progress_share(void *progress, double share, const char *detail)
 
 void progress_pause(struct progress *)
 {
+    if (muted) return;
     if (line_live && log_can_write(STDERR_FILENO)) fputs("\r\033[K", stderr);
     line_live = false;
 }
 
 void progress_end(struct progress *)
 {
+    if (muted) return;
     if (line_live && log_can_write(STDERR_FILENO)) fputc('\n', stderr);
     line_live = false;
 }

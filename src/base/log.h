@@ -16,6 +16,8 @@ void log_set_level(enum log_level level);
  * reader does not read, so the line is dropped: no save waits for a reader. */
 bool log_can_write(int fd);
 void log_set_prefix(const char *prefix);
+/* Drops messages and progress of this thread from now on. */
+void log_mute_thread(void);
 void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_info(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);

@@ -6,12 +6,13 @@
 
 #include <omp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int64_t chosen; /* 0: not set yet */
+static _Atomic int64_t chosen; /* 0: not set yet */
 
 enum { WATCHED_MOST = 512, CACHE_LINE = 64 };
 /* Busy time in the current region; one cache line per thread. */
@@ -199,7 +200,7 @@ void threads_set(int64_t n)
             (long long)n, (long long)available);
     chosen = n;
     omp_set_dynamic(0);
-    omp_set_num_threads((int)chosen);
+    omp_set_num_threads((int)n);
 }
 
 int64_t threads_count(void)
@@ -246,4 +247,14 @@ void threads_joined(void)
 void threads_unseen(void)
 {
     if (watching) watching->unseen = true;
+}
+
+bool threads_start(pthread_t *ret, void *(*work)(void *user), void *user)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* the thread inherits it */
+    bool started = pthread_create(ret, NULL, work, user) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
 }

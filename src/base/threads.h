@@ -4,6 +4,8 @@
 
 #include "base/base.h"
 
+#include <pthread.h>
+
 /* Sets the number of threads of the OpenMP regions that this thread opens; 0: OMP_NUM_THREADS if it
  * is set, else threads_available(). OMP_THREAD_LIMIT bounds both. Warns if the number exceeds
  * threads_available(). */
@@ -25,6 +27,9 @@ int64_t threads_cores(const int *processor, int n, const char *root);
 /* The cpu limit of control groups in whole processors, 0 if there is none. `groups` is the text of
  * /proc/self/cgroup, and `root` the mount point of the groups (/sys/fs/cgroup). */
 int64_t threads_group_limit(const char *groups, const char *root);
+
+/* Starts a thread that gets no signals; false: the system has no more. */
+bool threads_start(pthread_t *ret, void *(*work)(void *user), void *user);
 
 /* Measures the work of threads in parallel regions: each calls threads_begin and threads_end, then
  * the opening thread threads_joined. While disabled, each is one pointer check. */

@@ -110,7 +110,7 @@ enum status cmd_graph(int argc, char **argv)
     const struct opt options[] = {
         {"after", OPT_TEXT, &after, "PASS", "stop after that pass; `model`: before all passes"},
         {"kind", OPT_TEXT, &kind_name, "KIND",
-         "micro, micro_more, update, eval, logits or decode (micro: a training step)"},
+         "micro, micro_more, micro_last, update, eval, logits or decode (micro: a training step)"},
         {"update", OPT_FLAG, &update, NULL, "short for --kind=update: clipping and the optimizer"},
         {"eval", OPT_FLAG, &eval, NULL, "short for --kind=eval: the loss only"},
         {"dot", OPT_FLAG, &dot, NULL, "for Graphviz: strobe graph CONFIG --dot | dot -Tsvg"},

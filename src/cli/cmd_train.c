@@ -1,5 +1,6 @@
 /* strobe train: starts a run, or continues one. */
 #include "backend/backend.h"
+#include "backend/communicator.h"
 #include "base/file.h"
 #include "base/isa.h"
 #include "base/load.h"
@@ -10,6 +11,7 @@
 #include "base/threads.h"
 #include "base/visible.h"
 #include "cli/command.h"
+#include "cli/mpirun.h"
 #include "cli/version.h"
 #include "config/config.h"
 #include "engine/device.h"
@@ -29,8 +31,9 @@ struct request {
     int64_t turns; /* TURN_NONE: none */
     int words;     /* CONFIG and overrides */
     char **word;
-    int run;       /* the word that is a run directory in place of CONFIG; -1: none */
-    bool defaults; /* there is no CONFIG: the defaults of all keys, with a data set */
+    int run;            /* the word that is a run directory in place of CONFIG; -1: none */
+    struct ranks ranks; /* by MPI, until a trainer has them */
+    bool defaults;      /* there is no CONFIG: the defaults of all keys, with a data set */
 };
 
 static int find_run(int words, char **word)
@@ -98,6 +101,9 @@ static void print_before(const struct trainer *t)
                d->vocabulary.size);
     facts_print(&t->facts, &s);
     str_append(&s, t->disk_words);
+    if (t->ranks.communicator)
+        str_printf(&s, "ranks        %lld, joined by %s\n", (long long)c->ranks.count,
+                   communicator_name(t->ranks.communicator));
     str_printf(&s, "threads      %lld, isa %s, dtype %s", (long long)threads_count(),
                isa_words[isa_used()], config_value_text(c, "dtype", t->arena));
     log_info("%s\n", str_text(&s));
@@ -223,13 +229,29 @@ static void know_peaks(struct trainer *t, const struct config *c, struct arena *
     t->peak_bytes = machine_copy_large(&m)->moved;
 }
 
+/* Ranks are processes where MPI is there, but for a training in turns: mpirun has no socket. */
+static enum status launch(const struct request *r, const struct config *c, struct arena *a)
+{
+    bool asked = c->ranks.by == RANKS_MPI;
+    if (c->ranks.count == 1 || c->ranks.by == RANKS_THREADS || r->turns != TURN_NONE) return ST_OK;
+    if (communicator_is_mpi()) return ST_OK;
+    if (communicator_find_mpi() != ST_OK || !mpirun_is_there())
+        return !asked              ? ST_OK
+               : mpirun_is_there() ? fail_in(ST_UNSUPPORTED, "ranks_by=mpi")
+                                   : fail(ST_UNSUPPORTED, "ranks_by=mpi: mpirun is not in PATH");
+    return mpirun_exec(c->ranks.count, a);
+}
+
 /* Trains in the directory that `t` has claimed. */
-static enum status train(struct trainer *t, const struct request *r, struct config *c,
-                         struct arena *a)
+static enum status train(struct trainer *t, struct request *r, struct config *c, struct arena *a)
 {
     struct environment environment;
-    threads_set(c->plan.threads);
-    enum status st = isa_limit(c->plan.isa);
+    t->ranks = r->ranks; /* trainer_close ends them */
+    r->ranks = (struct ranks){0};
+    enum status st = ranks_count(&t->ranks, c);
+    if (st == ST_OK) st = launch(r, c, a);
+    ranks_set_threads(c);
+    if (st == ST_OK) st = isa_limit(c->plan.isa);
     if (st == ST_OK) st = device_choose(c, t->before, r->turns == TURN_NONE);
     if (st != ST_OK) {
         trainer_close(t);
@@ -277,7 +299,7 @@ static enum status train(struct trainer *t, const struct request *r, struct conf
 
 /* A run that is continued by its directory has its checkpoint's configuration, not that of its
  * config.conf, which anything may have changed. */
-static enum status continue_run(struct trainer *t, const struct request *r, struct config *c,
+static enum status continue_run(struct trainer *t, struct request *r, struct config *c,
                                 struct arena *a)
 {
     TRY(trainer_claim(t, c->train.out_dir, true, false, a));
@@ -295,7 +317,7 @@ static enum status continue_run(struct trainer *t, const struct request *r, stru
     return st;
 }
 
-static enum status run_request(const struct request *r, struct arena *a)
+static enum status run_request(struct request *r, struct arena *a)
 {
     struct config c;
     struct trainer t;
@@ -333,7 +355,12 @@ enum status cmd_train(int argc, char **argv)
     r.run = find_run(argc, argv);
     if (r.run < 0) go_without_config(&r);
     struct arena a = {0};
-    enum status st = run_request(&r, &a);
+    struct ranks_program program = {
+        arena_printf(&a, "%s %s %s", version_number, version_commit, version_mode),
+        mpirun_words(&a)};
+    enum status st = ranks_join(&r.ranks, &program);
+    if (st == ST_OK) st = run_request(&r, &a);
+    ranks_close(&r.ranks);
     arena_release(&a);
     return st;
 }

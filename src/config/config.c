@@ -370,6 +370,11 @@ enum status config_check(const struct config *c)
                     "min_lr = %g is greater than learning_rate = %g; lower it, or set "
                     "decay_lr=false",
                     t->min_lr, t->learning_rate);
+    if (t->gradient_accumulation_steps % c->ranks.count)
+        return fail(ST_USAGE,
+                    "gradient_accumulation_steps = %lld micro-batches cannot be dealt to ranks = "
+                    "%lld; set it to a multiple of the ranks",
+                    (long long)t->gradient_accumulation_steps, (long long)c->ranks.count);
     int64_t blocks = (int64_t)p->recompute - RECOMPUTE_BLOCK + 1;
     if (blocks > 1 && blocks > m->n_layer)
         return fail(ST_USAGE, "recompute=block:%lld exceeds n_layer = %lld; lower it",

@@ -47,6 +47,10 @@ enum replay { REPLAY_FALSE, REPLAY_TRUE, REPLAY_AUTO };
 /* RECOMPUTE_BLOCK + n - 1: n blocks at a time. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
 enum { RECOMPUTE_MOST = 1024 }; /* blocks */
+/* When gradients are summed over the ranks; that of pass.h has the same order. */
+enum overlap { OVERLAP_NONE, OVERLAP_FLAT, OVERLAP_PARAMETER, OVERLAP_BUCKET };
+/* What joins the ranks; threads are ranks of one process. */
+enum ranks_by { RANKS_AUTO, RANKS_THREADS, RANKS_MPI };
 /* The table of optimizers, in engine/optimizer.c, has this order. */
 enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_COUNT };
 extern const char *const optimizer_words[]; /* "adamw" ...; ends with NULL */
@@ -113,6 +117,14 @@ struct config_plan {
     enum isa isa;              /* the widest instruction set of the CPU that may be used */
 };
 
+struct config_ranks {
+    int64_t count; /* processes or threads that share the micro-batches of a step; 1: no sharing */
+    enum ranks_by by;
+    enum overlap overlap;
+    int64_t bucket_mb; /* of gradients that are summed at once, MiB */
+    int64_t timeout;   /* seconds that a rank waits for another */
+};
+
 struct config_sample {
     const char *start; /* the prompt */
     int64_t num_samples, max_new_tokens, top_k;
@@ -124,6 +136,7 @@ struct config {
     struct config_data data;
     struct config_train train;
     struct config_plan plan;
+    struct config_ranks ranks;
     struct config_sample sample;
     uint64_t ignored; /* which of nanoGPT's keys without meaning here were set (nanogpt.c) */
 };

@@ -18,6 +18,8 @@ static const char *const fusions[] = {"primitive", "op", "full", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "block:N", NULL};
 static const char *const tunes[] = {"auto", "off", NULL};
 static const char *const replays[] = {"false", "true", "auto", NULL};
+static const char *const overlaps[] = {"none", "flat", "parameter", "bucket", NULL};
+static const char *const ranks_words[] = {"auto", "threads", "mpi", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
 const char *const optimizer_words[] = {"adamw", "sgd", NULL};
 _Static_assert(COUNT_OF(optimizer_words) == OPTIMIZER_COUNT + 1, "one word for each optimizer");
@@ -114,6 +116,12 @@ const struct field fields[] = {
     BOOL("poison",         plan.poison,          0, "false",                     "fill freed memory with NaN, to find reads after free"),
     INT ("threads",        plan.threads,         0, "0",        0, 4096,         "CPU threads; 0: OMP_NUM_THREADS if it is set, else one for each core that this process may use. Runs with other numbers of threads may differ in the last bits"),
     ENUM("isa",            plan.isa,             0, "auto",     enum isa, isa_words, "widest CPU instruction set that may be used; plain: only C, without library"),
+
+    INT ("ranks",          ranks.count,          0, "1",        1, 1024,         "ranks that share the micro-batches of a step (data parallel); gradient_accumulation_steps must be a multiple, so the batch of a step stays the same"),
+    ENUM("ranks_by",       ranks.by,             0, "auto",     enum ranks_by, ranks_words, "what joins the ranks; threads: one process with a thread for each rank; mpi: a process for each, started by mpirun; auto: mpi where it is installed, else threads"),
+    ENUM("overlap",        ranks.overlap,        0, "bucket",   enum overlap, overlaps, "when gradients are summed over the ranks; none: after the backward pass, one parameter after another; flat: after it, all at once; parameter: each when it is ready; bucket: as many as fill bucket_mb when they are ready"),
+    INT ("bucket_mb",      ranks.bucket_mb,      0, "25",       1, 65536,        "size in MiB from which a bucket of gradients is summed (overlap=bucket)"),
+    INT ("rank_timeout",   ranks.timeout,        0, "30",       1, 86400,        "seconds that a rank waits for another before all end"),
 
     TEXT("start",          sample.start,         0, "\n",                       "prompt"),
     INT ("num_samples",    sample.num_samples,   0, "10",       1, MOST,         "number of texts to generate"),

@@ -23,7 +23,7 @@ struct field {
     const char *help;
 };
 
-enum { FIELD_MOST = 64 };           /* at least the number of rows */
+enum { FIELD_MOST = 72 };           /* at least the number of rows */
 extern const struct field fields[]; /* ends with key == NULL */
 
 /* Finds the key of `length` bytes at `key`; NULL if there is no such key. */

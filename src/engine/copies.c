@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "backend/kernel.h"
+#include "engine/program.h"
 #include "graph/build.h"
 
 bool copies_bf16(const struct config *c)
@@ -37,7 +38,7 @@ static bool packing_pays(const struct config *c)
     enum { LEAST_TOKENS = 2048 };
     int64_t micro = c->data.batch_size * c->model.block_size;
     if (c->plan.pack_weights != PACKING_AUTO) return c->plan.pack_weights == PACKING_TRUE;
-    return micro * c->train.gradient_accumulation_steps >= LEAST_TOKENS;
+    return micro * micro_steps_of(c) >= LEAST_TOKENS;
 }
 
 const struct pass_packing *copies_packing(const struct config *c, const struct model *m,

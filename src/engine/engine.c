@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include "backend/communicator.h"
 #include "base/host.h"
 #include "engine/device.h"
 #include "engine/fit.h"
@@ -25,12 +26,35 @@ static enum status compile(struct engine *e, const struct config *c, int64_t voc
     return fit_check(&e->program, kinds);
 }
 
+/* The plans of one rank, run alone, would wait for the others for ever. */
+static enum status check_ranks(const struct config *c, unsigned kinds,
+                               const struct communicator *communicator)
+{
+    int ranks = communicator_ranks(communicator);
+    bool sums = kinds & (1u << GRAPH_MICRO | 1u << GRAPH_MICRO_LAST);
+    BUG_IF(communicator && c->ranks.count != ranks, "%d ranks run a plan for %lld", ranks,
+           (long long)c->ranks.count);
+    if (communicator || c->ranks.count == 1 || !sums) return ST_OK;
+    return fail(ST_UNSUPPORTED,
+                "ranks = %lld: only `strobe train` runs several ranks; `strobe graph`, `plan` and "
+                "`memory` show them; use --ranks=1 here",
+                (long long)c->ranks.count);
+}
+
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a)
 {
+    return engine_open_rank(e, c, vocab, kinds, backend, NULL, a);
+}
+
+enum status engine_open_rank(struct engine *e, const struct config *c, int64_t vocab,
+                             unsigned kinds, const char *backend, struct communicator *communicator,
+                             struct arena *a)
+{
     struct tuning *t = ARENA_NEW(a, struct tuning, 1);
     enum status st = ST_OK;
-    *e = (struct engine){.backend = NULL};
+    *e = (struct engine){.communicator = communicator};
+    TRY(check_ranks(c, kinds, communicator));
     TRY(compile(e, c, vocab, kinds, backend, t, a));
     const struct backend *b = e->program.target->backend;
     TRY(b->open(device_number(c), &e->context));
@@ -38,7 +62,8 @@ enum status engine_open(struct engine *e, const struct config *c, int64_t vocab,
     TRY_OUT(st, tune_program(&e->program, kinds, e->context, t, a));
     TRY_OUT(st, fit_check(&e->program, kinds));
     e->used_before = used_bytes(e);
-    e->storage = (struct storage_blocks){.backend = b, .context = e->context};
+    e->storage =
+        (struct storage_blocks){.backend = b, .context = e->context, .communicator = communicator};
     for (int i = 0; i < STORAGE_COUNT; i++) e->storage.bytes[i] = e->program.bytes[i];
     TRY_OUT(st, storage_alloc(&e->storage));
     for (int kind = 0; kind < GRAPH_COUNT; kind++)

@@ -11,7 +11,8 @@
 struct engine {
     struct program program;
     const struct backend *backend;
-    void *context; /* the open device */
+    void *context;                     /* the open device */
+    struct communicator *communicator; /* of the rank; NULL: there is one rank */
     struct storage_blocks storage;
     int64_t used_before; /* bytes of the process or the device before storage was allocated */
 };
@@ -21,6 +22,11 @@ struct engine {
  * generates or loads them, then calls engine_refresh. `c` must outlive the engine. */
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a);
+/* The same for one of several ranks; the communicator, which may be NULL, must outlive the
+ * engine. */
+enum status engine_open_rank(struct engine *e, const struct config *c, int64_t vocab,
+                             unsigned kinds, const char *backend, struct communicator *communicator,
+                             struct arena *a);
 void engine_close(struct engine *e);
 /* Rebuilds what is derived from the weights (copies.h). */
 enum status engine_refresh(struct engine *e);

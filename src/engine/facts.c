@@ -25,8 +25,9 @@ static void add_step(struct hash *h, const struct plan *p, int id)
 
 int64_t runs_per_step(const struct config *c, enum graph_kind kind)
 {
-    if (kind == GRAPH_MICRO_MORE) return c->train.gradient_accumulation_steps - 1;
-    return kind == GRAPH_MICRO || kind == GRAPH_UPDATE;
+    int64_t runs = kind == GRAPH_UPDATE;
+    for (int64_t i = 0; i < micro_steps_of(c); i++) runs += micro_step_kind(c, i) == kind;
+    return runs;
 }
 
 static void hash_work(const struct program *p, char ret[HASH_HEX])

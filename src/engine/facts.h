@@ -25,7 +25,7 @@ struct facts {
     int64_t random;     /* random inputs of a model that is only timed, part of `inputs` */
 };
 
-/* How often a training step runs a graph of this kind. */
+/* How often a rank's training step runs a graph of this kind. */
 int64_t runs_per_step(const struct config *c, enum graph_kind kind);
 /* `program` has the plans of training. */
 struct facts facts_of(const struct program *program);

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,14 +189,9 @@ static void *watch(void *argument)
     return NULL;
 }
 
-/* Blocks all signals in the new thread: the training thread handles them. */
 static enum status start(struct gauge *g)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    g->has_thread = pthread_create(&g->thread, NULL, watch, g) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    g->has_thread = threads_start(&g->thread, watch, g);
     return g->has_thread ? ST_OK : fail(ST_IO, "cannot start a thread for telemetry");
 }
 

@@ -17,13 +17,14 @@ const char *memory_extent_name(enum memory_extent extent)
 unsigned memory_kinds(const struct config *c, enum memory_extent extent)
 {
     if (extent == EXTENT_INFERENCE) return 1u << GRAPH_EVAL;
-    unsigned kinds = 1u << GRAPH_MICRO;
-    if (c->train.gradient_accumulation_steps > 1) kinds |= 1u << GRAPH_MICRO_MORE;
+    unsigned kinds = 0;
+    for (int64_t i = 0; i < micro_steps_of(c); i++) kinds |= 1u << micro_step_kind(c, i);
     return extent == EXTENT_STEP ? kinds | 1u << GRAPH_UPDATE : kinds;
 }
 
 /* The graphs of a step in the order of execution; GRAPH_REFRESH runs before the first step. */
-static const enum graph_kind order[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
+static const enum graph_kind order[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_MICRO_LAST,
+                                        GRAPH_UPDATE};
 
 void memory_course(const struct program *program, struct memory_course *ret, struct arena *a)
 {

@@ -12,12 +12,30 @@
 
 #include <string.h>
 
-static const char *const kind_names[GRAPH_COUNT] = {"micro", "micro_more", "update", "refresh",
-                                                    "eval",  "logits",     "decode"};
+static const char *const kind_names[GRAPH_COUNT] = {
+    "micro", "micro_more", "micro_last", "update", "refresh", "eval", "logits", "decode"};
 
 const char *graph_kind_name(enum graph_kind kind)
 {
     return kind_names[kind];
+}
+
+int64_t micro_steps_of(const struct config *c)
+{
+    return c->train.gradient_accumulation_steps / c->ranks.count;
+}
+
+enum graph_kind micro_step_kind(const struct config *c, int64_t i)
+{
+    bool sums = c->ranks.count > 1 && i == micro_steps_of(c) - 1;
+    return i == 0 ? GRAPH_MICRO : sums ? GRAPH_MICRO_LAST : GRAPH_MICRO_MORE;
+}
+
+/* The ranks that sum the gradients of a graph. */
+static int ranks_of(enum graph_kind kind, const struct config *c)
+{
+    bool last = kind == micro_step_kind(c, micro_steps_of(c) - 1);
+    return last ? (int)c->ranks.count : 1;
 }
 
 static struct pass_options options_of(enum graph_kind kind, const struct config *c,
@@ -34,7 +52,7 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
     int blocks = (int)c->plan.recompute - RECOMPUTE_BLOCK + 1;
     enum dtype compute = precision_is_mixed(c->plan.dtype) ? DT_BF16 : DT_F32;
     /* Evaluation and sampling with dtype=float8 compute in bf16. */
-    bool trains = kind == GRAPH_MICRO || kind == GRAPH_MICRO_MORE;
+    bool trains = kind == GRAPH_MICRO || kind == GRAPH_MICRO_MORE || kind == GRAPH_MICRO_LAST;
     enum dtype gradients = c->plan.float8_gradients == FLOAT8_E4M3 ? DT_E4M3 : DT_E5M2;
     return (struct pass_options){
         .rung = rungs[c->plan.fusion],
@@ -46,6 +64,9 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
         .numerics = {.tf32 = c->plan.dtype == PRECISION_TFLOAT32,
                      .deterministic = c->plan.deterministic,
                      .portable = !c->plan.hopper},
+        .ranks = ranks_of(kind, c),
+        .overlap = (enum pass_overlap)c->ranks.overlap,
+        .bucket_bytes = c->ranks.bucket_mb << 20,
         .packing = packing,
         .kernels = kernels};
 }
@@ -141,6 +162,7 @@ static enum status forward_graph(enum graph_kind kind, const struct config *c,
     switch (kind) {
     case GRAPH_MICRO:
     case GRAPH_MICRO_MORE:
+    case GRAPH_MICRO_LAST:
     case GRAPH_EVAL:
         *ret_loss = m->def->loss(m, g, B, T, kind == GRAPH_EVAL ? MODEL_EVAL : MODEL_TRAIN);
         graph_output(g, "loss", *ret_loss);
@@ -196,7 +218,7 @@ enum status program_graph(enum graph_kind kind, const struct config *c, const st
     bool go_on = !stop || stop->time != BEFORE_GRADIENT;
     if (go_on && loss.i && kind != GRAPH_EVAL) {
         loss = graph_find_output(&g, "loss");
-        TRY(m->parameters ? differentiate(&g, c, m, loss, kind == GRAPH_MICRO_MORE)
+        TRY(m->parameters ? differentiate(&g, c, m, loss, kind != GRAPH_MICRO)
                           : differentiate_input(&g, c, loss));
         TRY(graph_verify(&g));
     }
@@ -275,7 +297,8 @@ static void reserve_ranges(struct program *p)
     }
 }
 
-static const unsigned many_rows = 1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_EVAL;
+static const unsigned many_rows =
+    1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_MICRO_LAST | 1u << GRAPH_EVAL;
 
 /* Checks the configuration and sets what all graphs share. */
 static enum status begin(struct program *p, const struct config *c, int64_t vocab,

@@ -15,6 +15,7 @@
 enum graph_kind {
     GRAPH_MICRO,      /* forward, backward, gradients stored: the first micro-step */
     GRAPH_MICRO_MORE, /* the same, gradients accumulated: the further micro-steps */
+    GRAPH_MICRO_LAST, /* the same, and gradients summed over the ranks: a rank's last micro-step */
     GRAPH_UPDATE,     /* gradient norm, clipping, the optimizer */
     GRAPH_REFRESH,    /* rebuilds copies of changed weights (copies.h) */
     GRAPH_EVAL,       /* the loss alone */
@@ -22,8 +23,13 @@ enum graph_kind {
     GRAPH_DECODE,     /* logits of one more token, with a cache of keys and values */
     GRAPH_COUNT
 };
-/* "micro", "micro_more", "update", "refresh", "eval", "logits", "decode" */
+/* "micro", "micro_more", "micro_last", "update", "refresh", "eval", "logits", "decode" */
 const char *graph_kind_name(enum graph_kind kind);
+/* Micro-steps of a rank in one training step. A single one is GRAPH_MICRO, which then also sums
+ * over the ranks; of several the last is GRAPH_MICRO_LAST where there are ranks. */
+int64_t micro_steps_of(const struct config *c);
+/* The graph of micro-step i of a rank. */
+enum graph_kind micro_step_kind(const struct config *c, int64_t i);
 
 struct program {
     const struct config *config;

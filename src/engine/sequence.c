@@ -22,10 +22,9 @@ static struct sequence_part whole(const struct program *p, enum graph_kind kind,
 
 static struct sequence_part *step_parts(const struct program *p, int *ret_parts, struct arena *a)
 {
-    int micro_steps = (int)p->config->train.gradient_accumulation_steps;
+    int micro_steps = (int)micro_steps_of(p->config);
     struct sequence_part *part = ARENA_NEW(a, struct sequence_part, micro_steps + 1);
-    for (int i = 0; i < micro_steps; i++)
-        part[i] = whole(p, i ? GRAPH_MICRO_MORE : GRAPH_MICRO, "loss");
+    for (int i = 0; i < micro_steps; i++) part[i] = whole(p, micro_step_kind(p->config, i), "loss");
     part[micro_steps] = whole(p, GRAPH_UPDATE, "grad_norm");
     *ret_parts = micro_steps + 1;
     return part;

@@ -64,6 +64,7 @@ const struct attr_field attrs_adamw[] = {
     {AT("decay_elements", adamw.decay_elements)}, {0}};
 const struct attr_field attrs_sgd[] = {
     {AT("momentum", sgd.momentum)}, {AT("weight_decay", sgd.weight_decay)}, {AT("decay_elements", sgd.decay_elements)}, {0}};
+const struct attr_field attrs_group[] = {{ALWAYS("ranks", group.ranks)}, {0}};
 const struct attr_field attrs_chain[] = {{AT("steps", chain)}, {0}};
 /* clang-format on */
 

@@ -61,6 +61,7 @@ enum family {
     FAMILY_OPTIMIZER,
     FAMILY_COPIES,
     FAMILY_EMBEDDINGS,
+    FAMILY_COMMUNICATION,
     FAMILY_OTHER, /* belongs to no node: copies of inputs and results */
     FAMILY_IDLE,
     FAMILIES,
@@ -203,6 +204,9 @@ union attr {
         double momentum, weight_decay;
         int64_t decay_elements; /* as for adamw */
     } sgd;
+    struct {
+        int ranks; /* that take part in a collective */
+    } group;
     const struct chain *chain; /* in the graph's arena; immutable */
 };
 
@@ -219,7 +223,8 @@ static inline double attention_divisor(const union attr *a, int64_t D)
     return a->attention.unscaled ? 1 : sqrt((double)D);
 }
 
-/* The minimum work of one execution: arithmetic, and every byte read or written once. */
+/* The minimum work of one execution: arithmetic, and every byte read or written once; of a
+ * collective the bytes that a rank sends and receives. */
 struct cost {
     double flops, bytes;
 };

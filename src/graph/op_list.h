@@ -113,6 +113,17 @@ OP(ACCUMULATE,             PRIMITIVE, BY_PLACE,   2, 2, none,          WRITES(1)
    AS_INPUT, 0,                      shape_state,                 no_gradient,        no_expansion,                  cost_pointwise)
 OP(QUANTISE,               PRIMITIVE, COPIES,     3, 3, quantise,      WRITES(1),
    F32,      0,                      shape_quantise,              no_gradient,        no_expansion,                  cost_quantise)
+/* communication between ranks; a collective works beside later operators until AWAIT of its range */
+OP(ALL_REDUCE,             PRIMITIVE, COMMUNICATION, 1, 1, group,      WRITES(1),
+   AS_INPUT, 0,                      shape_range,                 no_gradient,        no_expansion,                  cost_all_reduce)
+OP(REDUCE_SCATTER,         PRIMITIVE, COMMUNICATION, 1, 1, group,      WRITES(1),
+   AS_INPUT, 0,                      shape_range,                 no_gradient,        no_expansion,                  cost_shards)
+OP(ALL_GATHER,             PRIMITIVE, COMMUNICATION, 1, 1, group,      WRITES(1),
+   AS_INPUT, 0,                      shape_range,                 no_gradient,        no_expansion,                  cost_shards)
+OP(BROADCAST,              PRIMITIVE, COMMUNICATION, 1, 1, group,      WRITES(1),
+   AS_INPUT, 0,                      shape_range,                 no_gradient,        no_expansion,                  cost_broadcast)
+OP(AWAIT,                  PRIMITIVE, COMMUNICATION, 1, 1, group,      WRITES(1),
+   AS_INPUT, 0,                      shape_range,                 no_gradient,        no_expansion,                  cost_free)
 /* layer operations */
 OP(LINEAR,                 LAYER,     MATMUL,    3, 3, linear,        NUMERICS,
    BF16,     IN(2),                  shape_linear,                grad_linear,        expand_linear,                 cost_linear)

@@ -14,6 +14,7 @@ const struct pass passes[] = {
     {"fuse",      AFTER_GRADIENT,  pass_fuse,      "fuses neighbouring operators"},
     {"chain",     AFTER_GRADIENT,  pass_chain,     "fuses consecutive pointwise operators"},
     {"pack",      AFTER_GRADIENT,  pass_pack,      "packs weights of matmuls"},
+    {"shard",     AFTER_GRADIENT,  pass_shard,     "sums gradients over the ranks"},
     {"dead",      AFTER_GRADIENT,  pass_dead_code, "removes unused nodes"},
     {NULL, 0, NULL, NULL},
 };

@@ -12,6 +12,10 @@ enum pass_rung { RUNG_PRIMITIVE, RUNG_OP, RUNG_FULL };
 /* What the backward pass recomputes instead of keeping. */
 enum pass_region { REGION_NONE, REGION_GELU, REGION_BLOCK };
 
+/* When gradients are summed over the ranks: after the backward pass, one parameter after another;
+ * after it at once; each when it is ready; as many as fill a bucket when they are ready. */
+enum pass_overlap { SHARD_NONE, SHARD_FLAT, SHARD_PARAMETER, SHARD_BUCKET };
+
 struct pass_options {
     enum pass_rung rung;
     enum pass_region region;
@@ -21,7 +25,10 @@ struct pass_options {
     /* Matmuls of the blocks run in 8 bits, with gradients quantised to DT_E5M2 or DT_E4M3; DT_F32:
      * disabled. Requires compute = DT_BF16. */
     enum dtype float8_gradients;
-    struct numerics numerics;           /* tf32 applies to operators with f32 operands only */
+    struct numerics numerics; /* tf32 applies to operators with f32 operands only */
+    int ranks;                /* that sum the gradients of this graph; 0 and 1: none */
+    enum pass_overlap overlap;
+    int64_t bucket_bytes;
     const struct pass_packing *packing; /* NULL: weights are not packed */
     const struct pass_kernels *kernels; /* NULL: no fusion that is faster with some kernels only */
 };
@@ -83,6 +90,7 @@ enum status pass_float8(const struct graph *in, struct graph *out, const struct 
 enum status pass_pack(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_chain(const struct graph *in, struct graph *out, const struct pass_options *o);
+enum status pass_shard(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o);
 
 #endif

@@ -154,13 +154,14 @@ void storage_free(struct storage_blocks *s)
     }
 }
 
-static enum status prepare(struct plan *p, void *context)
+static enum status prepare(struct plan *p, void *context, struct communicator *communicator)
 {
     p->context = context;
     p->bound = true;
     for (int id = 0; id < p->steps; id++) {
         struct step *s = &p->step[id];
         s->call.context = context;
+        s->call.communicator = communicator;
         if (!s->kernel || !s->kernel->prepare) continue;
         enum status st = s->kernel->prepare(s->kernel, &s->call);
         if (st == ST_OK) continue;
@@ -175,7 +176,7 @@ static enum status prepare(struct plan *p, void *context)
 
 enum status plan_bind(struct plan *p, const struct storage_blocks *s)
 {
-    TRY(prepare(p, s->context));
+    TRY(prepare(p, s->context, s->communicator));
     struct storage_blocks needed = {.backend = s->backend};
     storage_reserve(&needed, p);
     for (int i = 0; i < STORAGE_COUNT; i++) {

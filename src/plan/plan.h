@@ -55,6 +55,7 @@ struct plan {
 struct storage_blocks {
     const struct backend *backend;
     void *context;
+    struct communicator *communicator; /* NULL: one rank */
     int64_t bytes[STORAGE_COUNT];
     void *base[STORAGE_COUNT];
 };

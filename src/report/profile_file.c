@@ -12,8 +12,9 @@
 
 /* The names that `strobe profile` uses. The last one stands for unknown names. */
 static const char *const families[PROFILE_FILE_FAMILIES] = {
-    "matrix products", "attention",  "softmax",          "norms",        "pointwise", "loss",
-    "optimizer",       "embeddings", "copies and casts", "of no kernel", "idle",      "other",
+    "matrix products", "attention",  "softmax",          "norms",         "pointwise",    "loss",
+    "optimizer",       "embeddings", "copies and casts", "communication", "of no kernel", "idle",
+    "other",
 };
 
 int profile_file_family(const char *name)

@@ -11,7 +11,7 @@ enum {
     PROFILE_FILE_VERSION = 1,
     PROFILE_FILE_DEPTH = 6, /* words of a range */
     PROFILE_FILE_PARTS = 16,
-    PROFILE_FILE_FAMILIES = 12, /* the last: of a family that is not in the list */
+    PROFILE_FILE_FAMILIES = 13, /* the last: of a family that is not in the list */
 };
 
 /* Index in the list of families, which selects the color in pictures. */

@@ -1,9 +1,13 @@
 #include "train/evaluator.h"
 
+#include "backend/communicator.h"
+#include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "train/ranks.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum status evaluator_init(struct evaluator *v, struct engine *e, const struct dataset *d,
                            const struct plan_hooks *hooks, struct arena *a)
@@ -35,57 +39,103 @@ static void count(struct evaluator *v, int64_t split)
 
 static enum status start(struct evaluator *v, int64_t k)
 {
-    TRY(batch_feed(&v->batch, &v->loader[k / v->batches], &v->sequence, 0, 0));
+    struct loader *l = &v->loader[k / v->batches];
+    l->next = v->iter * v->batches + k % v->batches;
+    TRY(batch_feed(&v->batch, l, &v->sequence, 0, 0));
     if (v->vocabulary) count(v, k / v->batches);
     return sequence_start(&v->sequence, &v->hooks);
 }
 
-static enum status finish(struct evaluator *v, double *sum)
+static enum status check_finite(double loss)
 {
-    const float *loss;
-    TRY(sequence_wait(&v->sequence, &loss));
-    if (!isfinite(*loss))
-        return fail(ST_NUMERIC,
-                    "the loss is %g: run again with --check_nan=true to see which "
-                    "operator it comes from",
-                    (double)*loss);
-    *sum += (double)*loss;
-    return ST_OK;
+    if (isfinite(loss)) return ST_OK;
+    return fail(ST_NUMERIC,
+                "the loss is %g: run again with --check_nan=true to see which operator it comes "
+                "from",
+                loss);
 }
 
-/* The batches of both splits; on a GPU each starts before the previous one ends. */
-static enum status run(struct evaluator *v, double sum[SPLIT_COUNT], struct progress *progress)
+/* The losses of `count` batches, `stride` apart; on a GPU each starts before the one before ends.
+ * With `progress` the user may interrupt it, and it stops at a loss that is not finite. */
+static enum status run(struct evaluator *v, int64_t first, int64_t stride, int64_t count,
+                       float *ret_loss, struct progress *progress)
 {
-    int64_t batches = SPLIT_COUNT * v->batches;
     int64_t ahead = v->hooks.after ? 0 : sequence_lookahead(&v->sequence);
-    for (int64_t k = 0; k < batches + ahead; k++) {
-        if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
-        if (k < batches) TRY(start(v, k));
+    for (int64_t k = 0; k < count + ahead; k++) {
+        const float *loss;
+        if (progress && interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
+        if (k < count) TRY(start(v, first + k * stride));
         int64_t done = k - ahead;
-        if (done < 0) continue;
-        TRY(finish(v, &sum[done / v->batches]));
+        if (done < 0 || done >= count) continue;
+        TRY(sequence_wait(&v->sequence, &loss));
+        ret_loss[done] = *loss;
+        if (!progress) continue;
+        TRY(check_finite((double)*loss));
         progress_show(progress, done + 1, NULL);
     }
     return ST_OK;
 }
 
+/* --- many ranks: they take turns in the batches of a round ------------------------------------ */
+
+enum status evaluator_join(struct evaluator *v, int64_t iter, int64_t first, float *ret_loss)
+{
+    struct communicator *c = v->sequence.engine->communicator;
+    int rank = communicator_rank(c), ranks = communicator_ranks(c);
+    int64_t left = SPLIT_COUNT * v->batches - first - rank;
+    int64_t count = min_i64(EVALUATOR_ROUND, ceil_div(max_i64(left, 0), ranks));
+    float mine[EVALUATOR_ROUND] = {0};
+    v->iter = iter;
+    enum status st = run(v, first + rank, ranks, count, mine, NULL);
+    if (st == ST_OK) return communicator_gather(c, mine, sizeof mine, ret_loss);
+    communicator_fail(c);
+    return st;
+}
+
+static enum status run_rounds(struct evaluator *v, int64_t iter, float *ret_loss,
+                              struct progress *progress)
+{
+    struct communicator *c = v->sequence.engine->communicator;
+    int64_t batches = SPLIT_COUNT * v->batches, ranks = communicator_ranks(c);
+    float *all = HEAP_NEW(float, EVALUATOR_ROUND *ranks);
+    enum status st = ST_OK;
+    for (int64_t first = 0; first < batches && st == ST_OK; first += EVALUATOR_ROUND * ranks) {
+        if (interrupt_noted()) TRY_OUT(st, fail(ST_INTERRUPTED, "interrupted"));
+        TRY_OUT(st, ranks_order_at(c, ORDER_EVALUATE, iter, first));
+        TRY_OUT(st, evaluator_join(v, iter, first, all));
+        int64_t end = min_i64(batches, first + EVALUATOR_ROUND * ranks);
+        for (int64_t k = first; k < end; k++) {
+            ret_loss[k] = all[(k - first) % ranks * EVALUATOR_ROUND + (k - first) / ranks];
+            TRY_OUT(st, check_finite((double)ret_loss[k]));
+        }
+        progress_show(progress, end, NULL);
+    }
+out:
+    free(all);
+    return st;
+}
+
 enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPLIT_COUNT])
 {
-    double sum[SPLIT_COUNT] = {0};
+    int64_t batches = SPLIT_COUNT * v->batches;
+    bool many = communicator_ranks(v->sequence.engine->communicator) > 1;
+    float *loss = HEAP_NEW(float, batches);
     struct progress progress;
-    progress_start(&progress, "  eval", 0, SPLIT_COUNT * v->batches);
+    progress_start(&progress, "  eval", 0, batches);
     progress.inner = true;
-    for (int split = 0; split < SPLIT_COUNT; split++) {
-        v->loader[split].next = iter * v->batches;
-        v->targets[split] = v->text_bytes[split] = 0;
-    }
-    enum status st = run(v, sum, &progress);
+    v->iter = iter;
+    for (int split = 0; split < SPLIT_COUNT; split++) v->targets[split] = v->text_bytes[split] = 0;
+    enum status st =
+        many ? run_rounds(v, iter, loss, &progress) : run(v, 0, 1, batches, loss, &progress);
     if (st != ST_OK) {
         sequence_drop(&v->sequence);
-        if (st == ST_INTERRUPTED) return st;
-        return fail_in(st, "evaluation at iteration %lld", (long long)iter);
+        if (st != ST_INTERRUPTED) st = fail_in(st, "evaluation at iteration %lld", (long long)iter);
     }
-    for (int split = 0; split < SPLIT_COUNT; split++)
-        ret_loss[split] = sum[split] / (double)v->batches;
-    return ST_OK;
+    for (int split = 0; split < SPLIT_COUNT && st == ST_OK; split++) {
+        double sum = 0;
+        for (int64_t k = 0; k < v->batches; k++) sum += (double)loss[split * v->batches + k];
+        ret_loss[split] = sum / (double)v->batches;
+    }
+    free(loss);
+    return st;
 }

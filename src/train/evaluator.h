@@ -7,11 +7,15 @@
 
 #include "train/batch.h"
 
+/* Batches of a rank in a round, after which the ranks exchange their losses. */
+enum { EVALUATOR_ROUND = 8 };
+
 struct evaluator {
     struct sequence sequence; /* of GRAPH_EVAL */
     struct loader loader[SPLIT_COUNT];
     struct batch batch;
     int64_t batches; /* per split */
+    int64_t iter;    /* which of all evaluations: the batches follow from it */
     struct plan_hooks hooks;
     /* Of the last evaluator_run with a vocabulary: the targets of each split, and the bytes of the
      * text that they stand for; negative: unknown. */
@@ -24,6 +28,10 @@ enum status evaluator_init(struct evaluator *v, struct engine *e, const struct d
                            const struct plan_hooks *hooks, struct arena *a);
 /* Before the engine is closed. */
 void evaluator_close(struct evaluator *v);
+/* One of several ranks computes its batches of a round, which begins at batch `first` of both
+ * splits, and gets the losses of all: ret_loss has room for a round of each. Rank 0 calls
+ * evaluator_run instead, which tells the others by ORDER_EVALUATE. */
+enum status evaluator_join(struct evaluator *v, int64_t iter, int64_t first, float *ret_loss);
 /* The mean loss of each split. ST_INTERRUPTED after Ctrl-C; ST_NUMERIC: a loss is not finite. */
 enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPLIT_COUNT]);
 

@@ -1,13 +1,17 @@
 #include "train/learner.h"
 
+#include "backend/communicator.h"
 #include "engine/device.h"
 #include "engine/lr.h"
 #include "engine/memory.h"
 #include "engine/weights.h"
+#include "train/ranks.h"
 
 #include <math.h>
+#include <string.h>
 
-static enum status open_parts(struct learner *l, unsigned more, struct arena *a)
+static enum status open_parts(struct learner *l, unsigned more, struct communicator *communicator,
+                              struct arena *a)
 {
     const struct config *c = l->config;
     int64_t B = c->data.batch_size, T = c->model.block_size;
@@ -16,19 +20,21 @@ static enum status open_parts(struct learner *l, unsigned more, struct arena *a)
                     B, T));
     struct loader validation; /* reports a text that is too short before memory is allocated */
     TRY(loader_init(&validation, &l->dataset, SPLIT_VAL, RNG_EVAL_BATCH, 0, B, T));
-    TRY(engine_open(&l->engine, c, l->dataset.vocabulary.size, memory_kinds(c, EXTENT_STEP) | more,
-                    device_backend(c), a));
+    TRY(engine_open_rank(&l->engine, c, l->dataset.vocabulary.size,
+                         memory_kinds(c, EXTENT_STEP) | more, device_backend(c), communicator, a));
     sequence_init_step(&l->step, &l->engine, a);
     batch_init(&l->batch, B, T, a);
+    l->results = ARENA_NEW(a, float, l->step.parts *communicator_ranks(communicator));
     if (c->train.check_nan) l->hooks = find_nan_hooks(ARENA_NEW(a, struct find_nan, 1));
     return weights_init(&l->engine);
 }
 
-enum status learner_open(struct learner *l, const struct config *c, unsigned more, struct arena *a)
+enum status learner_open(struct learner *l, const struct config *c, unsigned more,
+                         struct communicator *communicator, struct arena *a)
 {
     *l = (struct learner){.config = c};
     TRY(dataset_open(&l->dataset, c->data.data_dir, c->data.dataset, a));
-    enum status st = open_parts(l, more, a);
+    enum status st = open_parts(l, more, communicator, a);
     if (st != ST_OK) learner_close(l);
     return st;
 }
@@ -48,13 +54,21 @@ static enum status check_number(const char *what, double x)
                 what, isnan(x) ? "NaN" : "infinite");
 }
 
+/* The number of the micro-batch of a micro-step: the ranks take turns. */
+static int64_t micro_batch(const struct learner *l, int64_t iter, int part)
+{
+    const struct communicator *c = l->engine.communicator;
+    int64_t all = l->config->train.gradient_accumulation_steps;
+    return iter * all + part * communicator_ranks(c) + communicator_rank(c);
+}
+
 static enum status feed(struct learner *l, int64_t iter)
 {
     const struct optimizer *o = optimizer_of(l->config);
     struct sequence *s = &l->step;
     int update = s->parts - 1;
     for (int part = 0; part < update; part++) {
-        l->loader.next = iter * update + part;
+        l->loader.next = micro_batch(l, iter, part);
         TRY(batch_feed(&l->batch, &l->loader, s, part, l->loader.next));
     }
     for (int i = 0; i < o->inputs; i++) {
@@ -66,14 +80,51 @@ static enum status feed(struct learner *l, int64_t iter)
 
 enum status learner_start(struct learner *l, int64_t iter)
 {
+    struct communicator *c = l->engine.communicator;
     TRY(feed(l, iter));
+    TRY(ranks_order(c, ORDER_START, iter));
     enum status st = sequence_start(&l->step, &l->hooks);
-    return st == ST_OK ? st : fail_in(st, "iteration %lld", (long long)iter);
+    if (st == ST_OK) return ST_OK;
+    st = fail_in(st, "iteration %lld", (long long)iter);
+    communicator_fail(c);
+    return st;
 }
 
-static enum status finish(struct learner *l, struct step_result *ret)
+/* The results of all ranks, the same on each. */
+static enum status gather(struct learner *l, int64_t iter)
 {
-    TRY(sequence_wait_step(&l->step, ret));
+    struct communicator *c = l->engine.communicator;
+    int parts = l->step.parts, ranks = communicator_ranks(c);
+    const float *result, *norm = l->results + parts - 1;
+    TRY(ranks_order(c, ORDER_FINISH, iter));
+    enum status st = sequence_wait(&l->step, &result);
+    if (st != ST_OK) {
+        communicator_fail(c);
+        return st;
+    }
+    if (!c) {
+        memcpy(l->results, result, (size_t)parts * sizeof *result);
+        return ST_OK;
+    }
+    TRY(communicator_gather(c, result, parts * (int64_t)sizeof *result, l->results));
+    for (int r = 1; r < ranks; r++)
+        if (memcmp(norm, norm + r * parts, sizeof *norm) != 0)
+            return fail(ST_DEVICE,
+                        "the ranks have different gradients: their norm is %g at rank 0 and %g at "
+                        "rank %d",
+                        (double)*norm, (double)norm[r * parts], r);
+    return ST_OK;
+}
+
+/* The losses are added in the order of the micro-batches, whatever the number of ranks. */
+static enum status finish(struct learner *l, int64_t iter, struct step_result *ret)
+{
+    int micro_steps = l->step.parts - 1, ranks = communicator_ranks(l->engine.communicator);
+    double sum = 0;
+    TRY(gather(l, iter));
+    for (int part = 0; part < micro_steps; part++)
+        for (int r = 0; r < ranks; r++) sum += (double)l->results[r * l->step.parts + part];
+    *ret = (struct step_result){sum / (micro_steps * ranks), (double)l->results[micro_steps]};
     TRY(check_number("the loss", ret->loss));
     return check_number("the norm of the gradient", ret->grad_norm);
 }
@@ -81,7 +132,7 @@ static enum status finish(struct learner *l, struct step_result *ret)
 enum status learner_finish(struct learner *l, int64_t iter, struct learner_step *ret_step)
 {
     struct learner_step s = {.lr = lr_at(&l->config->train, iter)};
-    enum status st = finish(l, &s.result);
+    enum status st = finish(l, iter, &s.result);
     if (st != ST_OK) return fail_in(st, "iteration %lld", (long long)iter);
     *ret_step = s;
     return ST_OK;

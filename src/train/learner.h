@@ -1,7 +1,7 @@
 /* learner.h - a data set, an engine, and the training step that uses both.
  *
- * A step is gradient_accumulation_steps micro-steps and one update. It is a function of the
- * weights, the moments and the iteration number alone, and allocates nothing. */
+ * A step is gradient_accumulation_steps micro-steps, dealt to the ranks, and one update. It is a
+ * function of the weights, the moments and the iteration number alone, and allocates nothing. */
 #ifndef TRAIN_LEARNER_H
 #define TRAIN_LEARNER_H
 
@@ -17,6 +17,7 @@ struct learner {
     struct loader loader;
     struct batch batch;
     struct plan_hooks hooks;
+    float *results; /* of a step, of all ranks: the losses of the micro-steps, then the norm */
 };
 
 struct learner_step {
@@ -25,8 +26,11 @@ struct learner_step {
 };
 
 /* Opens the data set of the configuration and an engine with the training plans and those of `more`
- * (a mask, 1 << kind), and initializes the weights. The configuration must outlive the learner. */
-enum status learner_open(struct learner *l, const struct config *c, unsigned more, struct arena *a);
+ * (a mask, 1 << kind), and initializes the weights. `communicator` is NULL if there is one rank; it
+ * and the configuration must outlive the learner. With it all ranks call the functions below in the
+ * same order, which rank 0 tells the others by orders (ranks.h). */
+enum status learner_open(struct learner *l, const struct config *c, unsigned more,
+                         struct communicator *communicator, struct arena *a);
 void learner_close(struct learner *l);
 
 /* Launches the update of iteration `iter`, from 0; the device may still run it on return. */

@@ -1,6 +1,6 @@
 #include "train/saver.h"
 
-#include <signal.h>
+#include "base/threads.h"
 
 static void *write_checkpoint(void *user)
 {
@@ -15,7 +15,6 @@ void saver_start(struct saver *s, const struct dir *run, const struct weights_te
                  int count, const struct checkpoint_state *state,
                  struct checkpoint_written *written)
 {
-    sigset_t all, before;
     BUG_IF(s->busy, "two checkpoints at once");
     s->run = run;
     s->tensors = tensors;
@@ -24,11 +23,7 @@ void saver_start(struct saver *s, const struct dir *run, const struct weights_te
     s->written = written;
     s->busy = true;
     s->done = false;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* the thread inherits it */
-    bool started = pthread_create(&s->thread, NULL, write_checkpoint, s) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (started) return;
+    if (threads_start(&s->thread, write_checkpoint, s)) return;
     write_checkpoint(s);
     s->thread = pthread_self();
 }

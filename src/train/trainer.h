@@ -14,6 +14,7 @@
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
 #include "train/learner.h"
+#include "train/ranks.h"
 #include "train/rundir.h"
 #include "train/runlog.h"
 #include "train/saver.h"
@@ -25,6 +26,7 @@ enum { TRAINER_TIMED = 100000 }; /* maximum number of step times kept */
 struct trainer {
     const struct config *config;
     struct config stored; /* in the run directory: with the absolute data_dir */
+    struct ranks ranks;
     struct learner learner;
     struct facts facts;
     struct run_summary summary;

@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "base/shell.h"
 #include "base/str.h"
-#include "base/threads.h"
 #include "engine/environment.h"
 #include "engine/weights.h"
 #include "train/disk.h"
@@ -218,6 +217,7 @@ static enum status begin(struct trainer *t, bool changed, const struct environme
         t->wrote = true;
         TRY(rundir_clear(&t->run.dir));
     }
+    if (t->found || t->origin) TRY(ranks_share_weights(&t->ranks, &l->engine, t->tensors));
     int64_t left = c->train.max_iters - t->iter;
     t->step_ms = ARENA_NEW(t->arena, double, (left < TRAINER_TIMED ? left : TRAINER_TIMED) + 1);
     return write_dir(t, environment);
@@ -295,9 +295,11 @@ static enum status check_and_begin(struct trainer *t, const struct environment *
     config_print(&t->stored, &text);
     t->config_text = arena_strdup(t->arena, str_text(&text));
     str_release(&text);
-    threads_set(c->plan.threads);
+    ranks_set_threads(c);
+    TRY(ranks_open(&t->ranks, c));
     unsigned more = 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
-    TRY(learner_open(&t->learner, c, more, t->arena));
+    TRY(learner_open(&t->learner, c, more, t->ranks.communicator, t->arena));
+    TRY(ranks_agree(&t->ranks, &t->learner));
     TRY(identify(t));
     TRY(begin(t, changed, environment));
     if (!t->finished) config_note_idle(c, t->begun);
@@ -329,6 +331,7 @@ void trainer_close(struct trainer *t)
     if (saver_wait(&t->saver, &iter) != ST_OK) log_warning("%s", fail_message());
     if (t->log.fd >= 0) runlog_close(&t->log);
     evaluator_close(&t->evaluator);
+    ranks_close(&t->ranks);
     learner_close(&t->learner);
     rundir_release(&t->run, !t->wrote);
     fail_restore(&kept);

@@ -1,6 +1,7 @@
 #include "view/info_view.h"
 
 #include "backend/backend.h"
+#include "backend/communicator.h"
 #include "base/isa.h"
 #include "base/str.h"
 #include "check/chosen.h"
@@ -68,6 +69,15 @@ static void print_kernels(struct str *s)
     str_printf(s, "%-10s %s\n", "fastest", dtype_word(chosen_fastest(cpu)));
 }
 
+/* What can join the ranks of a training. */
+static void print_ranks(struct str *s)
+{
+    if (communicator_find_mpi() == ST_OK)
+        str_printf(s, "%-10s joined by MPI, or threads of one process\n", "ranks");
+    else
+        str_printf(s, "%-10s threads of one process; %s\n", "ranks", fail_message());
+}
+
 static void print_isa(const char *names, struct str *s)
 {
     str_printf(s, "isa        %s; the processor reports %s\n", isa_words[isa_used()],
@@ -133,6 +143,7 @@ static void print_text(const struct environment *e, const char *isa, struct str 
     str_printf(s, "cpu        %s\n", e->cpu);
     print_isa(isa, s);
     print_kernels(s);
+    print_ranks(s);
     str_printf(s,
                "threads    %d, one per core that this process may use; the machine has %d "
                "processors\n",

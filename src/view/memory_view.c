@@ -22,10 +22,11 @@ const char *memory_moment_words(const struct memory_view *v, const struct memory
 const char *memory_phase_words(const struct memory_view *v, const struct memory_moment *m,
                                struct arena *a)
 {
-    int64_t more = v->config->train.gradient_accumulation_steps - 1;
     const char *phase = phase_name(node_of(v, m)->phase);
+    if (m->kind == GRAPH_MICRO_LAST) return arena_printf(a, "%s, the last", phase);
     if (m->kind != GRAPH_MICRO_MORE) return phase;
-    return arena_printf(a, "%s, %lld more", phase, (long long)more);
+    return arena_printf(a, "%s, %lld more", phase,
+                        (long long)runs_per_step(v->config, GRAPH_MICRO_MORE));
 }
 
 /* --- tables ----------------------------------------------------------------------------------- */

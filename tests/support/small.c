@@ -65,7 +65,7 @@ struct config small_config(void)
 
 void small_learner(struct learner *l, const struct config *c, unsigned more, struct arena *a)
 {
-    enum status st = learner_open(l, c, more, a);
+    enum status st = learner_open(l, c, more, NULL, a);
     BUG_IF(st != ST_OK, "%s", fail_message());
 }
 

@@ -6,7 +6,7 @@
 
 static const struct kernel *const onednn_tables[] = {onednn_rows, NULL};
 static const struct kernel *const mixed_tables[] = {cast_kernels, chain_kernels, float8_kernels,
-                                                    NULL};
+                                                    collective_kernels, NULL};
 
 /* THE table of CPU kernels, best first: libraries, then instruction sets from the widest down, then
  * the reference, which all other kernels are compared with. */

@@ -18,6 +18,7 @@ struct kernel_group {
 extern const struct kernel cast_kernels[];
 extern const struct kernel chain_kernels[];
 extern const struct kernel float8_kernels[];
+extern const struct kernel collective_kernels[]; /* between ranks */
 extern const struct kernel *const ref_f32_tables[];
 extern const struct kernel *const ref_f64_tables[];
 

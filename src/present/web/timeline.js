@@ -392,7 +392,7 @@ function memoryKey(charts, part) {
 /* The CSS variable of a part of memory. Ids come from files; only words with a color of their own count. */
 function partVariable(id) {
     const own = /^[a-z]+$/.test(id) && getComputedStyle(document.documentElement).getPropertyValue(`--memory-${id}`);
-    return own ? `--memory-${id}` : "--family-11";
+    return own ? `--memory-${id}` : "--family-12";
 }
 
 strobe.timeline = function (profiles, families, nameOf) {

@@ -18,6 +18,7 @@
 
 #include "backend/cpu/matmul/onednn2.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 enum { ARGS = 5 }; /* A, B, C, workspace, and the bias if there is one */
@@ -43,12 +44,22 @@ static enum status check(dnnl_status_t st, const char *what)
     return fail(ST_DEVICE, "oneDNN cannot %s (its status is %d)", what, (int)st);
 }
 
-static enum status open_library(void)
+static enum status create(void)
 {
     if (stream) return ST_OK;
     TRY(onednn_limit());
     if (!engine) TRY(check(dnnl_engine_create(&engine, dnnl_cpu, 0), "open the CPU"));
     return check(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "open a stream");
+}
+
+/* Ranks that are threads plan their matmuls at the same time. */
+static enum status open_library(void)
+{
+    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one);
+    enum status st = create();
+    pthread_mutex_unlock(&one);
+    return st;
 }
 
 static dnnl_data_type_t data_type(enum dtype dtype)

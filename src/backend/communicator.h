@@ -1,0 +1,72 @@
+/* communicator.h - what joins one rank to the others: collectives on memory, and messages.
+ *
+ * All ranks call the same functions in the same order. A collective is started and runs beside the
+ * caller, in a thread of the communicator, which runs one after another; the caller waits for it by
+ * its memory before it touches that memory again. Any failure of one rank ends the calls of all:
+ * each fails with a sentence that names the rank. NULL stands for one rank without others: then
+ * collectives do nothing. */
+#ifndef BACKEND_COMMUNICATOR_H
+#define BACKEND_COMMUNICATOR_H
+
+#include "base/base.h"
+
+enum { RANKS_MOST = 1024 };
+
+enum collective {
+    COLLECTIVE_ALL_REDUCE,     /* the sum, everywhere */
+    COLLECTIVE_REDUCE_SCATTER, /* the sum of shard r at rank r; the other shards are undefined */
+    COLLECTIVE_ALL_GATHER,     /* shard r of rank r, everywhere */
+    COLLECTIVE_BROADCAST,      /* what rank 0 has, everywhere */
+    COLLECTIVE_GATHER,         /* of messages: those of all ranks, everywhere */
+    COLLECTIVE_TELL,           /* the message of rank 0, everywhere */
+};
+
+/* Shard `rank` of n elements: elements first ... end - 1. Shards begin at multiples of 16. */
+struct group_shard {
+    int64_t first, end;
+};
+struct group_shard group_shard(int64_t n, int ranks, int rank);
+
+struct communicator;
+int communicator_rank(const struct communicator *c);  /* NULL: 0 */
+int communicator_ranks(const struct communicator *c); /* NULL: 1 */
+/* "threads", "mpi"; NULL: "" */
+const char *communicator_name(const struct communicator *c);
+
+/* Starts a collective on n floats in host memory. */
+enum status communicator_start(struct communicator *c, enum collective what, float *data,
+                               int64_t n);
+/* Waits for the last collective that was started on this memory. */
+enum status communicator_wait(struct communicator *c, const float *data);
+/* Every rank gives `bytes` bytes and gets those of all ranks, in their order. */
+enum status communicator_gather(struct communicator *c, const void *mine, int64_t bytes,
+                                void *ret_all);
+/* Every rank gets the message of rank 0, for which it waits as long as it takes. */
+enum status communicator_tell(struct communicator *c, void *message, int64_t bytes);
+/* Every rank gets the n floats of rank 0. */
+enum status communicator_broadcast(struct communicator *c, float *data, int64_t n);
+/* How long a rank waits for another. */
+void communicator_set_timeout(struct communicator *c, int64_t seconds);
+/* Whether this rank reports a failure of all to the user: rank 0, or rank 1 where it is lost. */
+bool communicator_reports(const struct communicator *c);
+/* Ends the calls of all ranks, now and later, by the failure of this thread. */
+void communicator_fail(struct communicator *c);
+/* No call may be in progress. Collectives in progress end; the other ranks are not told. */
+void communicator_close(struct communicator *c);
+
+/* Whether this process was started as a rank by mpirun or srun. */
+bool communicator_is_mpi(void);
+/* How many of `ranks` ranks are on this machine: all, unless MPI says otherwise. */
+int64_t communicator_local_ranks(int64_t ranks);
+/* Whether MPI is there; a failure says what is missing. */
+enum status communicator_find_mpi(void);
+/* The communicator of this process among those that mpirun or srun started; once. It waits a minute
+ * for the other ranks until communicator_set_timeout. */
+enum status communicator_open_mpi(struct communicator **ret);
+
+/* Communicators of `ranks` threads of this process, which share no device memory: host memory
+ * only. Sums are in the order of the ranks. A rank waits `timeout_s` seconds for another. The last
+ * one that is closed releases what they share. */
+void communicator_open_threads(struct communicator **ret, int ranks, int64_t timeout_s);
+
+#endif

@@ -1,0 +1,31 @@
+/* link.h - what a communicator needs of an implementation: blocking calls, made by one thread. */
+#ifndef BACKEND_RANKS_LINK_H
+#define BACKEND_RANKS_LINK_H
+
+#include "backend/communicator.h"
+
+/* One collective. A message has n bytes: GATHER from `mine` to `all`, TELL in `all`. */
+struct collective_call {
+    enum collective what;
+    float *data;
+    int64_t n;
+    const void *mine;
+    void *all;
+};
+
+struct link {
+    const char *name;
+    /* Runs a collective with the other ranks, whose calls are the same. */
+    enum status (*run)(void *link, const struct collective_call *c);
+    /* Ends the calls of all ranks by the failure of this thread; may be called by any thread. */
+    void (*fail)(void *link);
+    void (*set_timeout)(void *link, int64_t seconds);
+    /* The rank that ended or did not answer; -1: none. */
+    int (*lost)(void *link);
+    void (*close)(void *link);
+};
+
+/* Starts the thread of a communicator. */
+struct communicator *communicator_open(const struct link *link, void *state, int rank, int ranks);
+
+#endif

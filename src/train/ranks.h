@@ -1,0 +1,61 @@
+/* ranks.h - the ranks of a training: rank 0, which leads, and the others, which follow.
+ *
+ * Rank 0 is the trainer: it alone has the run directory, the log, the checkpoints and the terminal.
+ * Before anything that all ranks do together it tells the others by an order. Every rank has an
+ * engine of its own, with the same plans, and the same weights bit for bit. */
+#ifndef TRAIN_RANKS_H
+#define TRAIN_RANKS_H
+
+#include "config/config.h"
+#include "engine/weights.h"
+
+struct communicator;
+struct learner;
+
+enum order {
+    ORDER_BEGIN,    /* of processes: open an engine for the configuration that follows */
+    ORDER_START,    /* learner_start of iteration `iter` */
+    ORDER_FINISH,   /* learner_finish of it */
+    ORDER_EVALUATE, /* evaluator_join from batch `first` on */
+    ORDER_WEIGHTS,  /* take the weights and the optimizer's state of rank 0 */
+    ORDER_END,
+};
+
+/* Of rank 0; nothing happens at the others, or if there is one rank. */
+enum status ranks_order(struct communicator *c, enum order order, int64_t iter);
+enum status ranks_order_at(struct communicator *c, enum order order, int64_t iter, int64_t first);
+
+/* What must be the same at all processes. */
+struct ranks_program {
+    const char *build;   /* "0.4.0 1a2b3c4d release" */
+    const char *command; /* the words of the command line */
+};
+
+/* The communicator of rank 0, and the threads of the other ranks of this process. */
+struct ranks {
+    struct communicator *communicator; /* NULL: there is one rank */
+    /* private to ranks.c */
+    struct follower *follower;
+    int followers;
+    bool listening; /* the others wait for orders, or will */
+};
+
+/* Sets the number of threads of this thread's kernels: the processors are shared by the ranks. */
+void ranks_set_threads(const struct config *c);
+/* Of a process that MPI started. Rank 0 gets its communicator, for ranks_open; the others follow
+ * its orders until it ends and do not return. Without MPI r->communicator is NULL. */
+enum status ranks_join(struct ranks *r, const struct ranks_program *p);
+/* Sets the number of ranks to that of MPI's processes; ST_USAGE: the user set another. */
+enum status ranks_count(const struct ranks *r, struct config *c);
+/* Opens the engines of the other ranks, in threads unless MPI joined them. `c` must outlive
+ * them. */
+enum status ranks_open(struct ranks *r, const struct config *c);
+/* After rank 0 has opened its own: the data and the instruction set are the same everywhere. */
+enum status ranks_agree(struct ranks *r, const struct learner *l);
+/* Gives the weights and the optimizer's state of rank 0 to the others. */
+enum status ranks_share_weights(const struct ranks *r, const struct engine *e,
+                                const struct weights_tensor *tensors);
+/* Ends the other ranks and waits for them; keeps the failure that led here. *r may be all zeros. */
+void ranks_close(struct ranks *r);
+
+#endif

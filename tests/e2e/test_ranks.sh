@@ -1,0 +1,114 @@
+#!/bin/sh
+# Several ranks train what one rank trains: losses, checkpoints, resuming with another number of
+# ranks; and what happens if a rank fails.
+# test: slow
+. "$(dirname "$0")/tiny.sh"
+cd "$work"
+more="--gradient_accumulation_steps=4 --max_iters=30 --bucket_mb=1"
+
+# losses RUN: the losses of steps and evaluations
+losses() {
+    sed -n 's/.*"loss":\([^,}]*\).*/\1/p; s/.*"val_loss":\([^,}]*\).*/\1/p' "$1/log.jsonl"
+}
+
+# near A B: the same losses within 1e-5
+near() {
+    losses "$1" >a
+    losses "$2" >b
+    [ "$(wc -l <a)" -ge 30 ] || fail "$1 has too few losses"
+    paste a b | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5 * $2) bad = 1 }
+        END { exit bad || NR < 30 }' || fail "$1 has other losses than $2"
+    [ "$(wc -l <a)" = "$(wc -l <b)" ] || fail "$1 has another number of losses than $2"
+}
+
+"$STROBE" train tiny.conf $more --out_dir=one >log
+for ranks in 2 4; do
+    "$STROBE" train tiny.conf $more --out_dir=threads$ranks --ranks=$ranks --ranks_by=threads >log
+    near threads$ranks one
+done
+for overlap in none flat parameter; do
+    "$STROBE" train tiny.conf $more --out_dir=$overlap --ranks=2 --ranks_by=threads \
+        --overlap=$overlap >log
+    near $overlap one
+    cmp $overlap/ckpt/000030/model.safetensors threads2/ckpt/000030/model.safetensors ||
+        fail "$overlap: other weights"
+done
+grep -q '^ranks *2$' threads2/plan.json 2>/dev/null || grep -q 'ranks = 2' threads2/config.conf ||
+    fail "config.conf has no ranks"
+
+# a checkpoint does not depend on the number of ranks: saved by 4, continued by 2 and by 1
+for ranks in 1 2 4; do
+    cp -r threads4 from4_$ranks
+    "$STROBE" train from4_$ranks --init_from=resume --max_iters=40 --ranks=$ranks \
+        --ranks_by=threads >log
+done
+"$STROBE" train one --init_from=resume --max_iters=40 >log
+near from4_1 one
+near from4_2 one
+near from4_4 one
+
+# refusals
+expect 2 "cannot be dealt to ranks = 3" "$STROBE" train tiny.conf $more --ranks=3 --out_dir=no
+expect 1 "only \`strobe train\` runs several ranks" \
+    "$STROBE" bench tiny.conf --ranks=2 --gradient_accumulation_steps=2 --vocab=16 --steps=2
+[ -e no ] && fail "a refused training left its folder"
+"$STROBE" graph tiny.conf --ranks=2 --gradient_accumulation_steps=2 --vocab=16 >graph
+grep -q ALL_REDUCE graph || fail "no ALL_REDUCE in the graph"
+
+# data that ends in the middle of the training: one sentence, with the rank
+cp -r data broken
+"$STROBE" train tiny.conf $more --out_dir=long --ranks=2 --ranks_by=threads --max_iters=100000 \
+    --eval_interval=1000000 2>err >log &
+pid=$!
+while ! [ -s long/log.jsonl ] || [ "$(wc -l <long/log.jsonl)" -lt 5 ]; do sleep 0.1; done
+kill -INT $pid
+code=0
+wait $pid || code=$?
+[ $code = 130 ] || fail "Ctrl-C: exit code $code: $(cat err)"
+grep -q "checkpoint is saved" err || fail "Ctrl-C: $(cat err)"
+"$STROBE" train long --init_from=resume --max_iters="$(($(ls long/ckpt | tail -n 1 | sed 's/^0*//') + 2))" >log
+
+command -v mpirun >/dev/null && "$STROBE" info 2>/dev/null | grep -q 'ranks.*MPI' || {
+    echo "skipped: ranks that are processes (no MPI)"
+    exit 0
+}
+
+"$STROBE" train tiny.conf $more --out_dir=mpi2 --ranks=2 --ranks_by=mpi >log
+near mpi2 one
+mpi="mpirun -q --oversubscribe --bind-to none"
+[ "$(id -u)" = 0 ] && mpi="$mpi --allow-run-as-root"
+$mpi -n 4 "$STROBE" train tiny.conf $more --out_dir=mpi4 >log 2>err || fail "mpirun: $(cat err)"
+near mpi4 one
+expect 2 "MPI started 2 processes" $mpi -n 2 "$STROBE" train tiny.conf $more --ranks=4 --out_dir=no
+expect 2 "was started by another command" \
+    $mpi -n 1 "$STROBE" train tiny.conf $more --out_dir=no : \
+    -n 1 "$STROBE" train tiny.conf $more --out_dir=other
+
+# start RANKS...: a training by MPI that goes on until it is stopped; $pid, and $second: rank 1
+start() {
+    rm -rf endless
+    $mpi -n 2 "$STROBE" train tiny.conf $more --out_dir=endless --max_iters=100000 --rank_timeout=3 \
+        --eval_interval=20 >log 2>err &
+    pid=$!
+    while [ "$(ls endless/ckpt 2>/dev/null | wc -l)" -lt 1 ]; do sleep 0.1; done
+    second=$(pgrep -P "$pid" -x strobe | sort -n | tail -n 1)
+}
+
+# ended WORDS: within 30 s, with one sentence, and its last checkpoint is whole
+ended() {
+    at=$(date +%s)
+    code=0
+    wait $pid || code=$?
+    [ $(($(date +%s) - at)) -lt 30 ] || fail "$1: all ended only after 30 s"
+    [ $code != 0 ] || fail "$1: exit code 0"
+    grep -q "$1" err || fail "$1: $(cat err)"
+    [ "$(grep -c '^strobe: ' err)" = 1 ] || fail "$1: not one sentence: $(cat err)"
+    "$STROBE" eval endless >log || fail "$1: the checkpoint cannot be read"
+}
+
+start
+kill -9 "$second"
+ended "rank 1 (process $second on .*) has ended"
+start
+kill -STOP "$second"
+ended "rank 1 (process $second on .*) is stopped"

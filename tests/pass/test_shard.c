@@ -1,0 +1,156 @@
+/* The pass `shard`: which gradients are summed together and when, in every order of overlap. */
+#include "backend/backend.h"
+#include "config/config.h"
+#include "engine/memory.h"
+#include "engine/program.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { VOCABULARY = 65 };
+
+struct made {
+    struct arena arena;
+    struct config config;
+    struct program program;
+    struct target target;
+};
+
+static void make(struct made *m, enum overlap overlap, int ranks, int micro_steps)
+{
+    memset(m, 0, sizeof *m);
+    config_init(&m->config);
+    m->config.model.n_layer = 3;
+    m->config.model.n_head = 2;
+    m->config.model.n_embd = 128;
+    m->config.model.block_size = 16;
+    m->config.model.bias = true;
+    m->config.data.batch_size = 2;
+    m->config.plan.device = DEVICE_CPU;
+    m->config.plan.dtype = PRECISION_FLOAT32;
+    m->config.plan.replay = REPLAY_FALSE;
+    m->config.model.pad_vocab = 0;
+    m->config.ranks.count = ranks;
+    m->config.ranks.overlap = overlap;
+    m->config.ranks.bucket_mb = 1;
+    m->config.train.gradient_accumulation_steps = ranks * micro_steps;
+    assert_int_equal(backend_target(backend_find("cpu"), TARGET_ANY, &m->target), ST_OK);
+    enum status st = program_compile(&m->program, &m->config, VOCABULARY, &m->target, NULL,
+                                     memory_kinds(&m->config, EXTENT_STEP), &m->arena);
+    if (st != ST_OK) fail_msg("%s", fail_message());
+}
+
+/* What a graph does with gradients, in its order. */
+struct found {
+    int reduces, awaits, first_reduce, last_matmul;
+    int64_t reduced, awaited, largest; /* elements */
+    bool early;                        /* a gradient was summed before it was written, or twice */
+};
+
+static struct found look(const struct made *m, enum graph_kind kind)
+{
+    const struct graph *g = &m->program.graph[kind];
+    struct found f = {.first_reduce = g->nodes};
+    char *state = ARENA_NEW((struct arena *)&m->arena, char, m->program.model.elements + 64);
+    for (int id = 0; id < g->nodes; id++) {
+        const struct node *n = &g->node[id];
+        if (n->op == OP_MATMUL || n->op == OP_LINEAR) f.last_matmul = id;
+        if (!op_writes(n->op)) continue;
+        const struct node *leaf = graph_producer(g, n->in[0]);
+        const struct type *t = graph_type(g, leaf->out[0]);
+        if (leaf->attr.leaf.storage != STORAGE_GRADIENTS) continue;
+        char *x = state + leaf->attr.leaf.offset, now = 0, next = 0;
+        int64_t elements =
+            n->op == OP_STORE || n->op == OP_ACCUMULATE ? range_elements(t) : type_elements(t);
+        if (n->op == OP_STORE || n->op == OP_ACCUMULATE) next = 1;
+        if (n->op == OP_ALL_REDUCE) now = 1, next = 2;
+        if (n->op == OP_AWAIT) now = 2, next = 3;
+        for (int64_t i = 0; i < elements; i++) {
+            f.early |= x[i] != now;
+            x[i] = next;
+        }
+        if (n->op == OP_ALL_REDUCE && id < f.first_reduce) f.first_reduce = id;
+        f.reduces += n->op == OP_ALL_REDUCE;
+        f.awaits += n->op == OP_AWAIT;
+        if (n->op == OP_ALL_REDUCE) f.reduced += elements;
+        if (n->op == OP_AWAIT) f.awaited += elements;
+        if (n->op == OP_ALL_REDUCE && elements > f.largest) f.largest = elements;
+        if (n->op == OP_ALL_REDUCE) assert_int_equal(n->attr.group.ranks, m->config.ranks.count);
+    }
+    return f;
+}
+
+static void check(enum overlap overlap, int least, int most, bool overlaps)
+{
+    struct made m;
+    make(&m, overlap, 4, 1);
+    struct found f = look(&m, GRAPH_MICRO);
+    assert_false(f.early);
+    assert_in_range(f.reduces, least, most);
+    assert_int_equal(f.awaits, f.reduces);
+    assert_int_equal(f.reduced, m.program.model.elements);
+    assert_int_equal(f.awaited, m.program.model.elements);
+    assert_int_equal(f.first_reduce < f.last_matmul, overlaps);
+    assert_false(m.program.built[GRAPH_MICRO_LAST]);
+    arena_release(&m.arena);
+}
+
+static void test_one_parameter_after_another(void **)
+{
+    check(OVERLAP_NONE, 40, 60, false); /* 12 in a block, and 4 */
+}
+
+static void test_all_at_once(void **)
+{
+    check(OVERLAP_FLAT, 1, 1, false);
+}
+
+static void test_each_when_it_is_ready(void **)
+{
+    check(OVERLAP_PARAMETER, 40, 60, true);
+}
+
+static void test_buckets(void **)
+{
+    check(OVERLAP_BUCKET, 3, 12, true);
+}
+
+/* Only the last of several micro-steps sums. */
+static void test_once_per_update(void **)
+{
+    struct made m;
+    make(&m, OVERLAP_BUCKET, 2, 3);
+    assert_int_equal(look(&m, GRAPH_MICRO).reduces, 0);
+    assert_int_equal(look(&m, GRAPH_MICRO_MORE).reduces, 0);
+    struct found f = look(&m, GRAPH_MICRO_LAST);
+    assert_false(f.early);
+    assert_int_equal(f.reduced, m.program.model.elements);
+    assert_int_equal(micro_steps_of(&m.config), 3);
+    arena_release(&m.arena);
+}
+
+static void test_one_rank_sums_nothing(void **)
+{
+    struct made m;
+    make(&m, OVERLAP_BUCKET, 1, 2);
+    assert_int_equal(look(&m, GRAPH_MICRO).reduces, 0);
+    assert_false(m.program.built[GRAPH_MICRO_LAST]);
+    assert_true(m.program.built[GRAPH_MICRO_MORE]);
+    arena_release(&m.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_parameter_after_another),
+        cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_each_when_it_is_ready),
+        cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_once_per_update),
+        cmocka_unit_test(test_one_rank_sums_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
