@@ -227,7 +227,7 @@ static void test_clocks_of_rungs(void **state)
     struct config c = config();
     const struct ladder_rung *slow, *fast;
     int64_t from_ns = clock_ns();
-    climb_steps(&c, TINY_VOCAB, -1, 200);
+    climb_steps(&c, TINY_VOCAB, -1, SANITIZED ? 20 : 200);
     double whole = 1e-3 * clock_ms(from_ns, clock_ns()), all = 0;
     for (int i = 0; i < RUNGS; i++) {
         const struct ladder_rung *r = &ladder.rung[i];
@@ -284,7 +284,8 @@ static void test_out_of_memory(void **state)
 {
     (void)state;
     struct config c = config();
-    c.model.block_size = 512; /* slow attention's matrices are most of the memory */
+    c.model.block_size =
+        SANITIZED ? 256 : 512; /* slow attention's matrices are most of the memory */
     c.data.batch_size = 1;
     climb(&c, TINY_VOCAB, -1);
     int64_t flash = ladder.rung[4].facts.total, slow = ladder.rung[3].facts.total;
