@@ -11,8 +11,8 @@ fail() {
     exit 1
 }
 
-# fewer N FEW: N, or FEW with sanitizers, where a step takes five times as long; for numbers of steps
-# that are not what is tested.
+# fewer N FEW: N, or FEW with sanitizers, where a step takes five times as long; for numbers of
+# steps that are not what is tested.
 fewer() {
     case $STROBE in
     */asan/* | */tsan/*) echo "$2" ;;
