@@ -5,7 +5,7 @@
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
-steps=3 # the first as it is, the second recorded and replayed, the third replayed again
+steps=4
 short="--max_iters=$steps --eval_interval=2 --eval_iters=1"
 short="$short --threads=0 --learning_rate=1e-3 --warmup_iters=2"
 
