@@ -121,7 +121,7 @@ static void try_races(void)
     for (int D = 64; D <= (small ? 128 : 256); D += 64) {
         TRY_SET(1, 320, 1, 1, D, true, .numbers = NUMBERS_SPIKED);
         TRY_SET(1, 320, 1, 1, D, true, .threshold = 51);
-        TRY_SET(1, 130, 140, 140, D, true);
+        TRY_SET(1, 130, small ? 9 : 140, small ? 9 : 140, D, true);
     }
 }
 

@@ -297,7 +297,8 @@ expect 2 'p is a profile, and the baseline has none' "$STROBE" report \
     --baseline=runs/c/flash=true runs/c/flash=false runs/p
 expect 2 'needs --baseline' "$STROBE" report runs/g --junit=gate.xml
 expect 1 'learning_rate=10 failed; its message is above' "$STROBE" compare tiny.conf \
-    --learning_rate=1e-2,10 --max_iters=2000 --out_dir=runs/h $(echo $wild | cut -d' ' -f2-)
+    --learning_rate=1e-2,10 --max_iters=$(fewer 2000 400) --out_dir=runs/h \
+    $(echo $wild | cut -d' ' -f2-)
 [ -n "$(ls runs/h/learning_rate=1e-2/ckpt)" ] || fail "the other variant was not saved: $(cat out)"
 # One that is killed while it waits for its turn: the other is stopped, so that it waits surely,
 # and then trains to its end.
@@ -307,8 +308,8 @@ pids_of() { # OUT_DIR: its processes that train
             echo "${at#/proc/}"
     done || :
 }
-timeout -s KILL 300 "$STROBE" compare tiny.conf --seed=1,2 --max_iters=3000 --out_dir=runs/k \
-    >out 2>&1 &
+timeout -s KILL 300 "$STROBE" compare tiny.conf --seed=1,2 --max_iters=$(fewer 3000 1000) \
+    --out_dir=runs/k >out 2>&1 &
 compare=$! tries=0
 until grep -qs '"kind":"turn"' runs/k/seed=2/log.jsonl; do
     tries=$((tries + 1))

@@ -37,7 +37,8 @@ bool jit_cache_path(const char *folder, const char *text, const char *source, co
     hash_add(h, version, sizeof version);
     char hex[HASH_HEX];
     hash_close(h, hex);
-    return snprintf(ret_path, 1024, "%s/%.*s-%.24s.cubin", folder, (int)strcspn(text, "."), text,
+    const char *slash = strrchr(text, '/'), *name = slash ? slash + 1 : text;
+    return snprintf(ret_path, 1024, "%s/%.*s-%.24s.cubin", folder, (int)strcspn(name, "."), name,
                     hex) < 1024;
 }
 

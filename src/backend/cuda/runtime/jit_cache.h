@@ -5,7 +5,8 @@
 
 #include "base/base.h"
 
-/* The path of a module, named by a hash of its inputs. False: too long, or no compiler. */
+/* The path of a module: the last part of the text's name and a hash of its inputs. False: too long,
+ * or no compiler. */
 bool jit_cache_path(const char *folder, const char *text, const char *source, const char *options,
                     const char *arch, char ret_path[1024]);
 /* The image is malloc'ed. False if there is no valid file. */
