@@ -64,8 +64,8 @@ static const char *const row_fields[] = {
     "device_kernel",
     "scope",
     "bound",
-    "limit",
     "name",
+    "limit",
     "range",
     "layer",
     "family",
@@ -107,7 +107,7 @@ static json_t *row_json(const struct profile_file *p, const struct profile_file_
     const struct profile_file_launch *l = &r->launch;
     const char *const text[] = {r->phase, r->op,      r->shape,   r->types,
                                 r->dtype, r->peak_of, r->variant, r->device_kernel,
-                                r->scope, r->bound,   l->limit,   name};
+                                r->scope, r->bound,   name,       l->limit};
     const double numbers[] = {r->layer,         r->family,        r->kernel,        r->flops,
                               r->bytes,         r->floor_ms,      r->per_step,      r->ms,
                               r->work_ms,       r->run_ms.n,      r->run_ms.median, r->run_ms.mean,
