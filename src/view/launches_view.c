@@ -65,9 +65,10 @@ const char *launches_limits(const struct target *t, struct arena *a)
                             "src/tuning/occupancy.c, so blocks per SM are unknown.",
                             t->arch / 10, t->arch % 10);
     return arena_printf(a,
-                        "%s: %d SMs, each holds at most %d warps and %d blocks. The tail is the "
+                        "%s: %d SM%s, each holds at most %d warps and %d blocks. The tail is the "
                         "share of the last wave that is idle.",
-                        t->name, t->processors, limits->warps, limits->blocks);
+                        t->name, t->processors, t->processors == 1 ? "" : "s", limits->warps,
+                        limits->blocks);
 }
 
 static void add_notes(const struct step_launches *l, const struct target *t, struct sheet *s,
