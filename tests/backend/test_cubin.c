@@ -150,7 +150,7 @@ static void release_guarded(struct guarded *g)
     munmap(g->pages, g->all);
 }
 
-/* An image that ends too early is refused, unless all that is asked for is in it. */
+/* An image that ends too early is refused, unless what is read of it is whole. */
 static void test_cut(void **state)
 {
     (void)state;
