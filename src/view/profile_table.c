@@ -281,8 +281,8 @@ static void print_more(const struct table *t, const int *column, int n, const ch
 static const char *occupancy_words(const struct profile *p, struct arena *a)
 {
     return arena_printf(a,
-                        "occupancy of Strobe's own kernels, as in strobe plan --occupancy; of "
-                        "equal lines with different launches the one that takes longest. %s",
+                        "occupancy of Strobe's own kernels, as in strobe plan --occupancy; a line "
+                        "of several nodes shows the one that takes longest. %s",
                         launches_limits(p->engine->program.target, a));
 }
 

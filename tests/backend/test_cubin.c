@@ -200,7 +200,7 @@ static void test_damaged(void **state)
         const char *name;
         size_t at, n;
     } part[] = {
-#define PART(NAME) {#NAME, offsetof(Elf64_Ehdr, NAME), sizeof((Elf64_Ehdr){0}.NAME)}
+#define PART(NAME) {#NAME, offsetof(Elf64_Ehdr, NAME), sizeof(((Elf64_Ehdr *)0)->NAME)}
         {"the first byte", 0, 1}, PART(e_machine), PART(e_shoff), PART(e_shnum), PART(e_shstrndx),
     };
     for (int i = 0; i < COUNT_OF(part); i++)
