@@ -304,13 +304,14 @@ function launchColumns() {
         const known = g => g.launch && isNumber(value(g.launch)) ? value(g.launch) : null;
         return {id, title, help, number: true, value: known, cell: g => known(g) === null ? null : cell(known(g))};
     };
+    const bytes = (id, title, help) => number(id, title, help, x => x ? count(x) : "0");
     return [
-        number("blocks", "blocks", "of the grid"), number("threads", "threads", "of a block"), number("registers", "registers", "of a thread"),
-        number("static_bytes", "static B", "static shared memory of a block"), number("dynamic_bytes", "dynamic B", "dynamic shared memory of a block"),
-        number("sm_blocks", "blocks/SM", "blocks that an SM holds at once"), number("sm_warps", "warps/SM", "warps of these blocks"),
-        number("occupancy", "occupancy %", "warps of these blocks / the most warps that an SM holds", percent, row => isNumber(row.sm_warps) ? row.sm_warps / row.sm_warps_most : null),
+        number("sm_warps", "warps/SM", "warps that an SM holds at once"),
+        number("occupancy", "occupancy %", "these warps / the most that an SM can hold", percent, row => isNumber(row.sm_warps) ? row.sm_warps / row.sm_warps_most : null),
         {id: "limit", title: "limit", help: "what allows no more blocks on an SM", value: g => g.launch && g.launch.limit},
         number("waves", "waves", "blocks / blocks that the GPU holds at once", strobe.short), number("tail", "tail %", "share of the last wave that is idle", percent),
+        number("blocks", "blocks", "of the grid"), number("threads", "threads", "of a block"), number("sm_blocks", "blocks/SM", "blocks that an SM holds at once"),
+        number("registers", "registers", "of a thread"), bytes("static_bytes", "static B", "static shared memory of a block"), bytes("dynamic_bytes", "dynamic B", "dynamic shared memory of a block"),
     ];
 }
 
