@@ -1,10 +1,9 @@
 /* strobe lab formats, add, products: number formats, and what rounding does to sums. */
-#include "base/interrupt.h"
-#include "base/load.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/lab_output.h"
 #include "lab/add.h"
 #include "lab/products.h"
 #include "present/markup.h"
@@ -151,27 +150,21 @@ static enum status read_size(const char *word, int64_t ret[3])
                        SIDE_MOST, word);
 }
 
-static enum status run_products(const struct products_options *o, const char *command,
-                                const struct table_form *f, struct arena *a)
+static enum status run_products(struct products_options *o, const char *command,
+                                const struct lab_output *output, struct arena *a)
 {
     struct products_run r;
-    struct sheet s;
-    struct load load = load_start();
-    char words[LOAD_WORDS];
-    interrupt_catch();
-    progress_start(o->user, "lab products", 0, PROGRESS_WHOLE);
-    enum status st = products_run(o, &r, a);
-    bool stopped = interrupt_noted();
-    progress_end(o->user);
-    interrupt_release();
-    TRY(st);
-    double others = load_others(&load);
-    products_sheet(&r, &s, a);
-    load_warn(others);
-    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
-    TRY(command_name_machine(&s, &o->device, command, a));
-    command_print_sheet(&s, f);
-    return stopped ? fail(ST_INTERRUPTED, "stopped: times are of the samples so far") : ST_OK;
+    struct lab_series s;
+    struct sheet sheet;
+    o->each = lab_series_share;
+    o->user = &s;
+    lab_series_begin(&s, "lab products", 1);
+    lab_series_add(&s, products_run(o, &r, a));
+    lab_series_end(&s);
+    if (!s.done) return lab_series_status(&s, ST_OK);
+    const struct lab_origin from = {&o->device, command, load_others(&s.load)};
+    products_sheet(&r, &sheet, a);
+    return lab_series_status(&s, lab_output_finish(output, &from, &sheet, NULL, a));
 }
 
 enum status cmd_lab_products(int argc, char **argv)
@@ -179,22 +172,21 @@ enum status cmd_lab_products(int argc, char **argv)
     static const int64_t of_cpu[] = {512, 512, 512}, of_gpu[] = {4096, 4096, 4096};
     const char *size = NULL, *device = NULL;
     int64_t limit = 10;
-    struct table_form f = {0};
-    struct progress progress;
-    struct products_options o = {.samples = SAMPLES, .each = progress_share, .user = &progress};
+    struct lab_output output = {0};
+    struct products_options o = {.samples = SAMPLES};
     const struct opt options[] = {
         {"size", OPT_TEXT, &size, "MxNxK",
          "of A (M,K) times B (K,N) (512x512x512; on a GPU 4096x4096x4096)"},
         DEVICE_OPTION(&device),
         {"limit", OPT_INT, &limit, "SECONDS", "time for all timings together (10)"},
-        TABLE_FORM_OPTIONS(&f),
+        TABLE_FORM_OPTIONS(&output.form),
         {0}};
     struct arena a = {0};
     const char *command = command_text("lab products", argc, argv, &a);
     enum status st = opt_parse(options, &argc, argv, NULL);
     if (st == ST_OK && argc)
         st = fail(ST_USAGE, "lab products takes only options; found %s", argv[0]);
-    if (st == ST_OK) st = table_form_check(&f);
+    if (st == ST_OK) st = lab_output_check(&output);
     if (st == ST_OK && (limit < 1 || limit > 1000000))
         st = fail(ST_USAGE, "--limit must be 1 to 1000000 seconds");
     if (st == ST_OK) st = device_of_word(device, &o.device);
@@ -202,7 +194,7 @@ enum status cmd_lab_products(int argc, char **argv)
         o.size[i] = (o.device.backend->host_memory ? of_cpu : of_gpu)[i];
     if (st == ST_OK && size) st = read_size(size, o.size);
     o.limit_ms = 1e3 * (double)limit;
-    if (st == ST_OK) st = run_products(&o, command, &f, &a);
+    if (st == ST_OK) st = run_products(&o, command, &output, &a);
     arena_release(&a);
     return st;
 }

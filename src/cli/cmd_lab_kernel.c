@@ -1,7 +1,5 @@
 /* strobe lab kernel FORMULA: any pointwise formula, as separate kernels and as fused ones. */
-#include "base/interrupt.h"
 #include "base/isa.h"
-#include "base/load.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
@@ -163,31 +161,20 @@ static enum status run(const struct words *w, const struct formula_options *o, c
                        int sizes, struct arena *a)
 {
     const struct formula_run *done[SIZES];
-    struct lab_progress p = {.runs = sizes};
-    struct load load = load_start();
-    struct failure why;
-    enum status st = ST_OK;
-    interrupt_catch();
-    progress_start(&p.progress, "lab kernel", 0, PROGRESS_WHOLE);
-    while (p.run < sizes && st == ST_OK && !interrupt_noted()) {
+    struct lab_series s;
+    lab_series_begin(&s, "lab kernel", sizes);
+    while (lab_series_goes_on(&s)) {
         struct formula_options *one = ARENA_NEW(a, struct formula_options, 1);
         struct formula_run *r = ARENA_NEW(a, struct formula_run, 1);
         *one = *o;
-        one->n = size[p.run];
-        one->each = lab_progress_share;
-        one->user = &p;
-        st = formula_run(one, r, a);
-        if (st == ST_OK) done[p.run++] = r;
+        one->n = size[s.done];
+        one->each = lab_series_share;
+        one->user = &s;
+        done[s.done] = r;
+        lab_series_add(&s, formula_run(one, r, a));
     }
-    if (st == ST_OK && interrupt_noted())
-        st = fail(ST_INTERRUPTED, "stopped: the table has what was measured so far");
-    fail_keep(&why);
-    progress_end(&p.progress);
-    interrupt_release();
-    enum status finished = p.run ? finish(done, p.run, w, &load, a) : ST_OK;
-    if (st == ST_OK) return finished;
-    fail_restore(&why); /* the sizes before it are printed all the same */
-    return st;
+    lab_series_end(&s);
+    return lab_series_status(&s, s.done ? finish(done, s.done, w, &s.load, a) : ST_OK);
 }
 
 static enum status show(const struct words *w, struct formula_options *o, int64_t n)

@@ -1,7 +1,6 @@
 /* strobe lab LADDER: runs a ladder (lab/run.h), with a kernel of the user's (lab/own.h) if there is
  * one. */
 #include "base/interrupt.h"
-#include "base/load.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
@@ -266,39 +265,28 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
 {
     struct machine m;
     const struct lab_run *done[LAB_VIEW_SIZES];
-    struct lab_progress p = {.runs = sizes};
-    struct load load = load_start();
-    enum status st = ST_OK;
+    struct lab_series s;
     bool known = true;
     if (o->device.backend->texts)
         known = ceilings_find(&m, &o->device, a);
     else
         TRY(ceilings_get(&m, &o->device, a));
-    interrupt_catch();
-    progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
-    struct failure why;
-    while (p.run < sizes && st == ST_OK && !interrupt_noted()) {
+    lab_series_begin(&s, "lab", sizes);
+    while (lab_series_goes_on(&s)) {
         struct lab_options *one = ARENA_NEW(a, struct lab_options, 1);
         struct lab_run *r = ARENA_NEW(a, struct lab_run, 1);
         *one = *o;
         one->own_left_out = left_out;
         one->limit_ms /= sizes;
         one->machine = known ? &m : NULL;
-        one->each = lab_progress_share;
-        one->user = &p;
-        memcpy(one->n, size[p.run], sizeof one->n);
-        st = lab_run(one, r, a);
-        if (st == ST_OK) done[p.run++] = r;
+        one->each = lab_series_share;
+        one->user = &s;
+        memcpy(one->n, size[s.done], sizeof one->n);
+        done[s.done] = r;
+        lab_series_add(&s, lab_run(one, r, a));
     }
-    if (st == ST_OK && interrupt_noted())
-        st = fail(ST_INTERRUPTED, "stopped: the table has what was measured so far");
-    fail_keep(&why);
-    progress_end(&p.progress);
-    interrupt_release();
-    enum status finished = p.run ? finish(done, p.run, w, &load, a) : ST_OK;
-    if (st == ST_OK) return finished;
-    fail_restore(&why); /* the sizes before it are printed all the same */
-    return st;
+    lab_series_end(&s);
+    return lab_series_status(&s, s.done ? finish(done, s.done, w, &s.load, a) : ST_OK);
 }
 
 /* Probes the user's kernel and, on a CPU, runs all in a process of its own: what crashes or never
@@ -306,7 +294,7 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
 static enum status run_own(const struct words *w, const struct lab_options *o,
                            int64_t size[][LAB_SIZES], int sizes, struct arena *a)
 {
-    struct lab_progress p = {.runs = 1};
+    struct progress progress;
     const char *left_out = NULL, *name = o->own->name, *library = NULL;
     double limit_s = 1e-3 * o->limit_ms;
     bool cpu = !o->device.backend->texts, done = false;
@@ -317,10 +305,10 @@ static enum status run_own(const struct words *w, const struct lab_options *o,
     if (interrupt_noted()) st = fail(ST_INTERRUPTED, "stopped while %s was compiled", name);
     if (library) words = lab_with_word(words, arena_printf(a, "--library=%s", library), a);
     if (st == ST_OK) {
-        progress_start(&p.progress, "lab", 0, PROGRESS_WHOLE);
-        lab_progress_share(&p, 0, "your kernel, in a process of its own");
+        progress_start(&progress, "lab", 0, PROGRESS_WHOLE);
+        progress_share(&progress, 0, "your kernel, in a process of its own");
         st = lab_probe(words, name, limit_s, &left_out, a);
-        progress_end(&p.progress);
+        progress_end(&progress);
     }
     if (st == ST_OK && !left_out && cpu) {
         st = lab_watch(words, name, limit_s, &left_out, a);

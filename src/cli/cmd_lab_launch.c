@@ -1,6 +1,4 @@
 /* strobe lab launch: what it costs to start work on a device. */
-#include "base/interrupt.h"
-#include "base/load.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/threads.h"
@@ -20,20 +18,17 @@ static enum status finish(const struct launch_run *r, const struct lab_output *o
     return lab_output_finish(o, &from, &s, NULL, a);
 }
 
-static enum status run(const struct launch_options *o, const struct lab_output *output,
+static enum status run(struct launch_options *o, const struct lab_output *output,
                        const char *command, struct arena *a)
 {
     struct launch_run *r = ARENA_NEW(a, struct launch_run, 1);
-    struct load load = load_start();
-    interrupt_catch();
-    progress_start(o->user, "lab launch", 0, PROGRESS_WHOLE);
-    enum status st = launch_measure(o, r, a);
-    bool stopped = interrupt_noted();
-    progress_end(o->user);
-    interrupt_release();
-    if (st == ST_OK) st = finish(r, output, command, &load, a);
-    if (st != ST_OK || !stopped) return st;
-    return fail(ST_INTERRUPTED, "stopped: times are of the samples so far");
+    struct lab_series s;
+    o->each = lab_series_share;
+    o->user = &s;
+    lab_series_begin(&s, "lab launch", 1);
+    lab_series_add(&s, launch_measure(o, r, a));
+    lab_series_end(&s);
+    return lab_series_status(&s, s.done ? finish(r, output, command, &s.load, a) : ST_OK);
 }
 
 enum status cmd_lab_launch(int argc, char **argv)
@@ -41,8 +36,7 @@ enum status cmd_lab_launch(int argc, char **argv)
     const char *device = NULL, *size = NULL;
     int64_t launches = LAUNCH_MOST, samples = SAMPLES, limit = LIMIT, threads = 0;
     struct lab_output output = {0};
-    struct progress progress;
-    struct launch_options o = {.bytes = 64 << 20, .each = progress_share, .user = &progress};
+    struct launch_options o = {.bytes = 64 << 20};
     const struct opt options[] = {
         DEVICE_OPTION(&device),
         {"launches", OPT_INT, &launches, "N", "launches, or operators, of a sample (1000)"},

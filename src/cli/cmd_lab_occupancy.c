@@ -1,6 +1,4 @@
 /* strobe lab occupancy: what more warps on a multiprocessor are worth. */
-#include "base/interrupt.h"
-#include "base/load.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -26,20 +24,17 @@ static enum status finish(const struct sweep_run *r, const struct lab_output *o,
     return ST_OK;
 }
 
-static enum status run(const struct sweep_options *o, const struct lab_output *output,
+static enum status run(struct sweep_options *o, const struct lab_output *output,
                        const char *command, struct arena *a)
 {
     struct sweep_run *r = ARENA_NEW(a, struct sweep_run, 1);
-    struct load load = load_start();
-    interrupt_catch();
-    progress_start(o->user, "lab occupancy", 0, PROGRESS_WHOLE);
-    enum status st = sweep_run(o, r, a);
-    bool stopped = interrupt_noted();
-    progress_end(o->user);
-    interrupt_release();
-    if (st == ST_OK) st = finish(r, output, command, &load, a);
-    if (st != ST_OK || !stopped) return st;
-    return fail(ST_INTERRUPTED, "stopped: times are of the samples so far");
+    struct lab_series s;
+    o->each = lab_series_share;
+    o->user = &s;
+    lab_series_begin(&s, "lab occupancy", 1);
+    lab_series_add(&s, sweep_run(o, r, a));
+    lab_series_end(&s);
+    return lab_series_status(&s, s.done ? finish(r, output, command, &s.load, a) : ST_OK);
 }
 
 enum status cmd_lab_occupancy(int argc, char **argv)
@@ -47,8 +42,7 @@ enum status cmd_lab_occupancy(int argc, char **argv)
     const char *device = NULL, *size = NULL;
     int64_t samples = SAMPLES, limit = LIMIT;
     struct lab_output output = {0};
-    struct progress progress;
-    struct sweep_options o = {.each = progress_share, .user = &progress};
+    struct sweep_options o = {0};
     const struct opt options[] = {
         DEVICE_OPTION(&device),
         {"size", OPT_TEXT, &size, "SIZE",

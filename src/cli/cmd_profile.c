@@ -125,6 +125,9 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     enum status st = ST_OK;
     TRY_OUT(st, isa_limit(c->plan.isa));
     TRY_OUT(st, device_of(c, &device));
+    if (o->table.occupancy && !device.backend->launches)
+        TRY_OUT(st, fail(ST_USAGE, "--occupancy is of the multiprocessors of a GPU: leave it out, "
+                                   "or add --device=cuda"));
     TRY_OUT(st, random_step_check(c, planned.vocab, EXTENT_STEP));
     if (!o->form.json) TRY_OUT(st, check_folder(c->train.out_dir, a));
     TRY_OUT(st, ceilings_get(&m, &device, a));
@@ -269,6 +272,8 @@ static enum status profile(int argc, char **argv, struct arena *a)
          "size of the trace before compression; events beyond it are dropped (64)"},
         {"counters", OPT_FLAG, &o.run.counters, NULL,
          "also each kernel's DRAM bytes and busy tensor cores, by a GPU's hardware counters"},
+        {"occupancy", OPT_FLAG, &o.table.occupancy, NULL,
+         "also how a GPU's kernels are launched, and the warps that a multiprocessor holds"},
         /* run only in the turns that `strobe profile` with lists gives over this socket */
         {"turns", OPT_INT, &turns, "FD", NULL},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (default: of the data set)"},
@@ -282,6 +287,8 @@ static enum status profile(int argc, char **argv, struct arena *a)
     TRY(table_form_check(&o.form));
     TRY(find_by(by, &o.table.by));
     TRY(find_phase(phase, &o.table.phases));
+    if (o.table.occupancy && o.table.by != BY_KERNEL)
+        return fail(ST_USAGE, "--occupancy is of single kernels: leave out --by=%s", by);
     o.steps_given = steps != UNSET;
     o.run.turns = turns == TURN_NONE ? 0 : (int)turns;
     if (!o.steps_given) steps = o.run.turns ? STEPS_IN_TURNS : STEPS;

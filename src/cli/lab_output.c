@@ -1,6 +1,6 @@
 #include "cli/lab_output.h"
 
-#include "base/load.h"
+#include "base/interrupt.h"
 #include "base/own.h"
 #include "base/shell.h"
 #include "cli/command.h"
@@ -67,8 +67,42 @@ enum status lab_output_finish(const struct lab_output *o, const struct lab_origi
     return kept;
 }
 
-void lab_progress_share(void *user, double share, const char *what)
+void lab_series_begin(struct lab_series *s, const char *name, int runs)
 {
-    struct lab_progress *p = user;
-    progress_share(&p->progress, (p->run + share) / p->runs, what);
+    *s = (struct lab_series){.runs = runs, .load = load_start()};
+    interrupt_catch();
+    progress_start(&s->progress, name, 0, PROGRESS_WHOLE);
+}
+
+bool lab_series_goes_on(const struct lab_series *s)
+{
+    return s->done < s->runs && s->status == ST_OK && !interrupt_noted();
+}
+
+void lab_series_add(struct lab_series *s, enum status st)
+{
+    s->done += st == ST_OK;
+    s->status = st;
+}
+
+void lab_series_end(struct lab_series *s)
+{
+    if (s->status == ST_OK && interrupt_noted())
+        s->status = fail(ST_INTERRUPTED, "stopped: the table has what was measured so far");
+    fail_keep(&s->why);
+    progress_end(&s->progress);
+    interrupt_release();
+}
+
+enum status lab_series_status(const struct lab_series *s, enum status finished)
+{
+    if (s->status == ST_OK) return finished;
+    fail_restore(&s->why);
+    return s->status;
+}
+
+void lab_series_share(void *user, double share, const char *what)
+{
+    struct lab_series *s = user;
+    progress_share(&s->progress, (s->done + share) / s->runs, what);
 }

@@ -3,6 +3,7 @@
 #define CLI_LAB_OUTPUT_H
 
 #include "backend/backend.h"
+#include "base/load.h"
 #include "base/log.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
@@ -26,11 +27,22 @@ struct lab_origin {
 enum status lab_output_finish(const struct lab_output *o, const struct lab_origin *from,
                               struct sheet *s, const char *wrong, struct arena *a);
 
-/* One progress for the runs of several sizes; lab_progress_share is the `each` of a run. */
-struct lab_progress {
+/* Measurements, such as those of several sizes, one after the other until one fails or Ctrl-C, with
+ * one progress; lab_series_share is their `each`, with the series as its user. */
+struct lab_series {
     struct progress progress;
-    int run, runs;
+    struct load load; /* since it began */
+    int done, runs;
+    enum status status;
+    struct failure why;
 };
-void lab_progress_share(void *user, double share, const char *what);
+void lab_series_begin(struct lab_series *s, const char *name, int runs);
+bool lab_series_goes_on(const struct lab_series *s);
+/* A measurement ended so. */
+void lab_series_add(struct lab_series *s, enum status st);
+void lab_series_end(struct lab_series *s);
+/* The first failure of the series, else `finished`: that of printing what was done. */
+enum status lab_series_status(const struct lab_series *s, enum status finished);
+void lab_series_share(void *user, double share, const char *what);
 
 #endif

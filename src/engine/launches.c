@@ -30,30 +30,46 @@ static bool is_same(const struct step_launch *x, const struct step_launch *y)
     return k->entry && l->entry ? same_kernel(k, l) : k->entry == l->entry && x->op == y->op;
 }
 
-static void add(struct step_launches *all, const struct step_launch *one, struct arena *a)
+static struct step_launch *find(const struct step_launches *all, const struct step_launch *one)
 {
     for (int i = 0; i < all->launches; i++)
-        if (is_same(&all->launch[i], one)) {
-            all->launch[i].times += one->times;
-            return;
-        }
+        if (is_same(&all->launch[i], one)) return &all->launch[i];
+    return NULL;
+}
+
+static void add(struct step_launches *all, const struct step_launch *one, struct arena *a)
+{
+    struct step_launch *known = find(all, one);
+    if (known) {
+        known->times += one->times;
+        return;
+    }
     ARENA_GROW(a, all->launch, all->launches, all->capacity);
     all->launch[all->launches++] = *one;
 }
 
-static void add_plan(struct step_launches *all, const struct plan *p, int64_t runs, struct arena *a)
+/* The launches of one run of a node, in order; returns their number. */
+static int launches_of_node(const struct plan *p, int node, struct step_launch ret[CALL_LAUNCHES],
+                            struct arena *a)
 {
     struct planned_launch launch[CALL_LAUNCHES];
+    const struct step *s = &p->step[node];
+    if (!s->kernel) return 0;
+    int n = p->backend->launches->planned(s->kernel, &s->call, launch, a);
+    for (int i = 0; i < n; i++)
+        ret[i] = (struct step_launch){
+            .op = s->kernel->op, .variant = s->kernel->variant, .launch = launch[i]};
+    return n;
+}
+
+static void add_plan(struct step_launches *all, const struct plan *p, int64_t runs, struct arena *a)
+{
+    struct step_launch launch[CALL_LAUNCHES];
     for (int id = 0; id < p->steps; id++) {
-        const struct step *s = &p->step[id];
-        if (!s->kernel) continue;
-        int n = p->backend->launches->planned(s->kernel, &s->call, launch, a);
+        int n = launches_of_node(p, id, launch, a);
         for (int i = 0; i < n; i++) {
-            struct step_launch one = {.op = s->kernel->op,
-                                      .variant = s->kernel->variant,
-                                      .times = runs,
-                                      .launch = launch[i]};
-            add(all, &one, a);
+            launch[i].times = runs;
+            add(all, &launch[i], a);
         }
     }
 }
@@ -76,14 +92,16 @@ static void examine(const struct target *t, struct step_launch *one)
 {
     const struct planned_launch *l = &one->launch;
     const struct occupancy_limits *limits = occupancy_limits(t->arch);
+    one->blocks = product(l->shape.grid);
+    one->threads = (int)product(l->shape.block);
     if (!l->entry || l->registers < 0 || !limits) return;
-    struct occupancy_kernel k = {.threads = (int)product(l->shape.block),
+    struct occupancy_kernel k = {.threads = one->threads,
                                  .registers = l->registers,
                                  .static_bytes = l->static_bytes,
                                  .dynamic_bytes = l->shape.shared_bytes};
     one->known = true;
     occupancy_of(limits, &k, &one->occupancy);
-    occupancy_grid(&one->occupancy, product(l->shape.grid), t->processors, &one->grid);
+    occupancy_grid(&one->occupancy, one->blocks, t->processors, &one->grid);
 }
 
 enum status step_launches_of(const struct program *p, struct step_launches *ret, struct arena *a)
@@ -99,4 +117,20 @@ enum status step_launches_of(const struct program *p, struct step_launches *ret,
     TRY(compile(p, ret, a));
     for (int i = 0; i < ret->launches; i++) examine(p->target, &ret->launch[i]);
     return ST_OK;
+}
+
+const struct step_launch *step_launches_find(const struct step_launches *all, const struct plan *p,
+                                             int node, const char *entry, struct arena *a)
+{
+    struct step_launch launch[CALL_LAUNCHES];
+    const struct step_launch *found = NULL;
+    int n = launches_of_node(p, node, launch, a);
+    for (int i = 0; i < n; i++) {
+        const char *own = launch[i].launch.entry;
+        if (entry && (!own || strcmp(own, entry) != 0)) continue;
+        const struct step_launch *x = own ? find(all, &launch[i]) : NULL;
+        if (!x || (found && found != x)) return NULL;
+        found = x;
+    }
+    return found;
 }

@@ -13,6 +13,8 @@ struct step_launch {
     const char *variant;
     int64_t times;                /* in a training step; of a library: calls of it */
     struct planned_launch launch; /* of a library: all zeros, and the rest is unknown */
+    int64_t blocks;               /* of the grid */
+    int threads;                  /* of a block */
     bool known;                   /* the next two: registers and the GPU's limits are known */
     struct occupancy occupancy;
     struct occupancy_grid grid;
@@ -26,5 +28,10 @@ struct step_launches {
 /* `program` has the plans of training, for a GPU. Compiles their kernels, or reads them from the
  * cache; a kernel that does not compile is the error. */
 enum status step_launches_of(const struct program *p, struct step_launches *ret, struct arena *a);
+
+/* The launch of the function `entry` by a node of one of these plans; with NULL the only kernel
+ * that the node launches. NULL: there is none, or the node has several different ones. */
+const struct step_launch *step_launches_find(const struct step_launches *all, const struct plan *p,
+                                             int node, const char *entry, struct arena *a);
 
 #endif

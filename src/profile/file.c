@@ -9,6 +9,7 @@
 #include "profile/words.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,6 +60,31 @@ static json_t *counters_json(const struct profile_row *r)
                      "dram_written", whole(c->dram_written), "dram_of_node", whole(r->work_dram),
                      "tensor_active", rounded(c->tensor_active), "sm_active", rounded(c->sm_active),
                      "dram_busy", rounded(c->dram_busy));
+}
+
+static json_t *count_or_null(bool known, int64_t x)
+{
+    return known ? json_integer((json_int_t)x) : json_null();
+}
+
+static json_t *launch_json(const struct profile *p, const struct profile_row *r)
+{
+    const struct step_launch *l = r->launch;
+    if (!l) return json_null();
+    const struct planned_launch *k = &l->launch;
+    const struct occupancy_limits *limits = occupancy_limits(p->engine->program.target->arch);
+    bool compiled = k->registers >= 0, runs = l->known && l->occupancy.blocks;
+    return json_pack("{s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "blocks",
+                     (json_int_t)l->blocks, "threads", (json_int_t)l->threads, "registers",
+                     count_or_null(compiled, k->registers), "static_bytes",
+                     count_or_null(compiled, k->static_bytes), "dynamic_bytes",
+                     (json_int_t)k->shape.shared_bytes, "sm_blocks",
+                     count_or_null(l->known, l->occupancy.blocks), "sm_warps",
+                     count_or_null(l->known, l->occupancy.warps), "sm_warps_most",
+                     count_or_null(limits, limits ? limits->warps : 0), "limit",
+                     text_or_null(l->known ? l->occupancy.limit : NULL), "waves",
+                     number_or_null(runs ? rounded(l->grid.waves) : NAN), "tail",
+                     number_or_null(runs ? rounded(l->grid.tail) : NAN));
 }
 
 static json_t *node_json(const struct profile_row *r)
@@ -124,6 +150,7 @@ static json_t *row_json(const struct profile *p, const struct profile_row *r)
     json_object_set_new(j, "run_ms", stats_json(&ms));
     json_object_set_new(j, "threads", threads_json(r));
     json_object_set_new(j, "counters", counters_json(r));
+    json_object_set_new(j, "launch", launch_json(p, r));
     return j;
 }
 

@@ -143,6 +143,7 @@ static void add_row(struct grouping *g, struct part *part, const struct profile_
         part->longest_ms = r->ms;
         to->precision = r->precision;
         to->family = r->family;
+        to->launch = g->ret->by == BY_KERNEL ? r->launch : NULL;
     }
     for (int i = 0; i < r->runs; i++) {
         ARENA_GROW(g->a, part->run_ms, part->runs, part->capacity);

@@ -14,10 +14,28 @@ bool profile_is_busy(const struct profile *p)
            p->others / (double)sysconf(_SC_NPROCESSORS_ONLN) > LOAD_BUSY;
 }
 
+/* On a GPU: the launches that `strobe plan --occupancy` prints. Their kernels are compiled already,
+ * so they come from the cache. */
+static enum status launches_of(const struct engine *e, struct step_launches *ret, struct arena *a)
+{
+    *ret = (struct step_launches){0};
+    return e->backend->launches ? step_launches_of(&e->program, ret, a) : ST_OK;
+}
+
+static void launches_join(const struct step_launches *all, struct profile *p, struct arena *a)
+{
+    for (struct profile_row *r = p->row; r < p->row + p->rows && all->launches; r++)
+        if (r->node >= 0)
+            r->launch = step_launches_find(all, &p->engine->program.plan[r->kind], r->node,
+                                           r->device_kernel, a);
+}
+
 enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,
                         struct arena *a)
 {
     struct collected c;
+    struct step_launches launches;
+    TRY(launches_of(e, &launches, a));
     *ret = (struct profile){.engine = e, .machine = o->machine};
     struct host_work before = host_work_now();
     int64_t start = clock_ns();
@@ -33,6 +51,7 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
     ret->plain_step_ms = c.plain_ms;
     rows_make(&c, ret, a);
     counters_join(&c, ret);
+    launches_join(&launches, ret, a);
     if (!ret->turns_of) chunks_divide(ret, c.plain_steps, a);
     ret->dropped = c.trace.dropped;
     ret->unmatched = c.trace.unmatched;

@@ -14,6 +14,7 @@
 #include "base/stats.h"
 #include "base/turn.h"
 #include "engine/engine.h"
+#include "engine/launches.h"
 #include "engine/optimizer.h"
 #include "machine/machine.h"
 #include "measure/random_step.h"
@@ -84,7 +85,9 @@ struct profile_row {
     bool unseen;       /* a library distributes the work over threads and does not report it */
     /* Hardware counters of one execution, the mean over those of one step. */
     struct kernel_counters counters;
-    int counted;      /* these executions; 0: no counters */
+    int counted; /* these executions; 0: no counters */
+    /* How a kernel of Strobe's own is launched on a GPU; NULL: unknown, or none. */
+    const struct step_launch *launch;
     double work_dram; /* DRAM bytes for `cost`: of all kernels of the node */
 };
 
@@ -231,8 +234,9 @@ struct profile_group {
     double seen_ms;                   /* per step: the time of rows whose threads are observed */
     /* Of rows with hardware counters: bytes per step, and shares of their time. */
     struct kernel_counters counters;
-    double counted_ms;              /* per step: the time of these rows */
-    double work_dram, planned_dram; /* per step: DRAM bytes where the plan has bytes, and these */
+    double counted_ms;                /* per step: the time of these rows */
+    double work_dram, planned_dram;   /* per step: DRAM bytes where the plan has bytes, and these */
+    const struct step_launch *launch; /* BY_KERNEL: of its longest row; NULL: see profile_row */
 };
 
 struct profile_groups {

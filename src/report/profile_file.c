@@ -145,6 +145,23 @@ static void read_chunks(struct profile_file_chunks *c, const json_t *j, struct a
     if (c->turn && c->plain_ms && c->step_ms && c->idle_ms) c->n = (int)n;
 }
 
+static struct profile_file_launch launch_of(const json_t *j, struct arena *a)
+{
+    return (struct profile_file_launch){
+        .blocks = lenient_number(j, "blocks"),
+        .threads = lenient_number(j, "threads"),
+        .registers = lenient_number(j, "registers"),
+        .static_bytes = lenient_number(j, "static_bytes"),
+        .dynamic_bytes = lenient_number(j, "dynamic_bytes"),
+        .sm_blocks = lenient_number(j, "sm_blocks"),
+        .sm_warps = lenient_number(j, "sm_warps"),
+        .sm_warps_most = lenient_number(j, "sm_warps_most"),
+        .limit = text_of(j, "limit", a),
+        .waves = lenient_number(j, "waves"),
+        .tail = lenient_number(j, "tail"),
+    };
+}
+
 static void read_row(struct profile_file_row *r, const json_t *j, int chunks, struct arena *a)
 {
     enum { LAYERS_MOST = 1 << 20 };
@@ -177,6 +194,7 @@ static void read_row(struct profile_file_row *r, const json_t *j, int chunks, st
     r->tensor_active = lenient_number(counters, "tensor_active");
     r->sm_active = lenient_number(counters, "sm_active");
     r->dram_busy = lenient_number(counters, "dram_busy");
+    r->launch = launch_of(json_object_get(j, "launch"), a);
     if (chunks) r->chunk_ms = read_series(json_object_get(j, "chunk_ms"), chunks, a);
     if (isnan(r->work_ms)) r->work_ms = r->ms; /* older files */
     const json_t *range = json_object_get(j, "range"), *word;

@@ -23,6 +23,15 @@ struct profile_file_times {
     double n, median, mean, std, min, max;
 };
 
+/* How a kernel of Strobe's own is launched on a GPU; NAN and NULL: unknown, as in older files. */
+struct profile_file_launch {
+    double blocks, threads; /* of the grid; of a block */
+    double registers, static_bytes, dynamic_bytes;
+    double sm_blocks, sm_warps, sm_warps_most; /* of a multiprocessor */
+    const char *limit;
+    double waves, tail;
+};
+
 struct profile_file_row {
     const char *op, *dtype, *peak_of, *shape, *types; /* NULL if the row is not a node */
     const char *phase, *scope, *variant, *device_kernel, *bound;
@@ -37,6 +46,7 @@ struct profile_file_row {
     /* Hardware counters of one execution; all NAN: there are none. dram_of_node: bytes of all
      * kernels of the node, beside `bytes`. */
     double dram_read, dram_written, dram_of_node, tensor_active, sm_active, dram_busy;
+    struct profile_file_launch launch;
     double work_ms; /* time of the FLOPs and bytes: of all kernels of the node, or 0 */
     struct profile_file_times run_ms;
     int kernel; /* index of its kernel */

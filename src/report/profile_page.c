@@ -52,29 +52,34 @@ static json_t *text_index(struct texts *t, const char *text)
 
 /* --- rows, moments, memory -------------------------------------------------------------------- */
 
+/* The texts, the range, then the numbers. */
+/* clang-format off */
 static const char *const row_fields[] = {
-    "phase",         "op",        "shape",         "types",        "dtype",
-    "peak_of",       "variant",   "device_kernel", "scope",        "bound",
-    "name",          "range",     "layer",         "family",       "kernel",
-    "flops",         "bytes",     "floor_ms",      "per_step",     "ms",
-    "work_ms",       "n",         "median",        "mean",         "std",
-    "min",           "max",       "dram_read",     "dram_written", "dram_of_node",
-    "tensor_active", "sm_active", "dram_busy",
+    "phase", "op", "shape", "types", "dtype", "peak_of", "variant", "device_kernel", "scope",
+    "bound", "name", "limit", "range", "layer", "family", "kernel", "flops", "bytes", "floor_ms",
+    "per_step", "ms", "work_ms", "n", "median", "mean", "std", "min", "max", "dram_read",
+    "dram_written", "dram_of_node", "tensor_active", "sm_active", "dram_busy", "blocks",
+    "threads", "registers", "static_bytes", "dynamic_bytes", "sm_blocks", "sm_warps",
+    "sm_warps_most", "waves", "tail",
 };
+/* clang-format on */
 
 static json_t *row_json(const struct profile_file *p, const struct profile_file_row *r,
                         struct texts *t)
 {
     const char *name = p->kernel[r->kernel].name;
+    const struct profile_file_launch *l = &r->launch;
     const char *const text[] = {r->phase, r->op,      r->shape,   r->types,
                                 r->dtype, r->peak_of, r->variant, r->device_kernel,
-                                r->scope, r->bound,   name};
-    const double numbers[] = {r->layer,        r->family,       r->kernel,        r->flops,
-                              r->bytes,        r->floor_ms,     r->per_step,      r->ms,
-                              r->work_ms,      r->run_ms.n,     r->run_ms.median, r->run_ms.mean,
-                              r->run_ms.std,   r->run_ms.min,   r->run_ms.max,    r->dram_read,
-                              r->dram_written, r->dram_of_node, r->tensor_active, r->sm_active,
-                              r->dram_busy};
+                                r->scope, r->bound,   name,       l->limit};
+    const double numbers[] = {r->layer,         r->family,        r->kernel,        r->flops,
+                              r->bytes,         r->floor_ms,      r->per_step,      r->ms,
+                              r->work_ms,       r->run_ms.n,      r->run_ms.median, r->run_ms.mean,
+                              r->run_ms.std,    r->run_ms.min,    r->run_ms.max,    r->dram_read,
+                              r->dram_written,  r->dram_of_node,  r->tensor_active, r->sm_active,
+                              r->dram_busy,     l->blocks,        l->threads,       l->registers,
+                              l->static_bytes,  l->dynamic_bytes, l->sm_blocks,     l->sm_warps,
+                              l->sm_warps_most, l->waves,         l->tail};
     json_t *cells = json_array(), *range = json_array();
     for (int i = 0; i < COUNT_OF(text); i++) json_array_append_new(cells, text_index(t, text[i]));
     for (int i = 0; i < r->words; i++) json_array_append_new(range, text_index(t, r->word[i]));

@@ -154,15 +154,15 @@ void launch_sheet(const struct launch_run *r, struct sheet *s, struct arena *a)
     sheet_note(s, r->gpu ? answer_of_gpu(r, a) : answer_of_cpu(r, a));
     if (!r->gpu) {
         sheet_note(s, arena_printf(a,
-                                   "each sample is %d operators y = y + 1; the fused row makes all "
-                                   "additions of a float at once",
-                                   launches));
+                                   "each sample is %d operator%s y = y + 1; the fused row makes "
+                                   "all additions of a float at once",
+                                   launches, launches == 1 ? "" : "s"));
         return;
     }
     sheet_note(s, arena_printf(a,
-                               "each sample is %d launches of y = y + 1, a thread for each float; "
+                               "each sample is %d launch%s of y = y + 1, a thread for each float; "
                                "the fused row is one kernel that makes all additions",
-                               launches));
+                               launches, launches == 1 ? "" : "es"));
     sheet_note(s, arena_printf(a,
                                "the copies are %d chunks of %s of page-locked memory; additions to "
                                "each float: %d, so that a kernel takes about as long as a copy",

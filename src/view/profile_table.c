@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "profile/words.h"
 #include "view/ceilings.h"
+#include "view/launches_view.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ enum { NAME_LEAST = 24, NAME_MOST = 48, ABOUT_WIDTH = 12, USUAL = 100 };
     X(COLUMN_DRAM, "dram_percent", "DRAM %", "DRAM traffic / the most that DRAM can move", true) \
     X(COLUMN_TENSOR, "tensor_percent", "tensor %", "time in which tensor cores work", true) \
     X(COLUMN_SM, "sm_percent", "SM %", "time in which an SM has work", true) \
+    LAUNCH_COLUMN_LIST(X) \
     X(COLUMN_NAME, "name", "name", "name of the line", false)
 /* clang-format on */
 
@@ -63,6 +65,8 @@ static const int work_columns[] = {COLUMN_FLOPS,   COLUMN_BYTES, COLUMN_INTENSIT
 static const int counter_columns[] = {COLUMN_SHARE,   COLUMN_BYTES,   COLUMN_READ,
                                       COLUMN_WRITTEN, COLUMN_PLANNED, COLUMN_DRAM,
                                       COLUMN_TENSOR,  COLUMN_SM,      COLUMN_NAME};
+static const int launch_columns[] = {COLUMN_SHARE, LAUNCH_SHAPE, LAUNCH_WARPS, LAUNCH_LIMIT,
+                                     LAUNCH_WAVES, LAUNCH_TAIL,  COLUMN_NAME};
 
 /* As table_set, but very small and very large numbers are shortened. */
 static void set(struct table *t, int at, int column, int digits, double x, struct arena *a)
@@ -196,6 +200,7 @@ static struct table make_table(const struct profile_groups *g, bool text, bool g
         set_times(&t, i, &g->group[i], a);
         set_work(&t, i, &g->group[i], &scale, a);
         set_counters(&t, i, &g->group[i], &scale, a);
+        if (g->group[i].launch) launch_columns_set(&t, i, LAUNCH_SHAPE, g->group[i].launch, a);
         table_set_text(&t, i, COLUMN_NAME,
                        arena_printf(a, "%*s%s", 2 * g->group[i].depth, "", g->group[i].name));
     }
@@ -261,36 +266,47 @@ static void cut_names(struct table *t, const struct table_form *f, struct arena 
     }
 }
 
-static void print_counters(const struct table *t, const struct table_form *f, struct str *s,
-                           struct arena *a)
+/* A further table with the same lines, below a text. */
+static void print_more(const struct table *t, const int *column, int n, const char *text,
+                       const struct table_form *f, struct str *s, struct arena *a)
 {
-    struct table counters = some_columns(t, counter_columns, COUNT_OF(counter_columns), a);
-    cut_names(&counters, f, a);
+    struct table some = some_columns(t, column, n, a);
+    cut_names(&some, f, a);
     str_append(s, "\n");
-    print_wrapped("hardware counters of one further step, its kernels one by one; x plan: bytes "
-                  "that all kernels of an operator read and write in DRAM / the plan's, below 1 "
-                  "where L2 had them",
-                  0, s);
+    print_wrapped(text, 0, s);
     str_append(s, "\n");
-    table_form_print(f, &counters, s);
+    table_form_print(f, &some, s);
 }
 
-static void print_two(const struct table *t, const struct table_form *f, struct str *s,
-                      struct arena *a)
+static const char *occupancy_words(const struct profile *p, struct arena *a)
+{
+    return arena_printf(a,
+                        "occupancy of Strobe's own kernels, as in strobe plan --occupancy; a line "
+                        "of several nodes shows the one that takes longest. %s",
+                        launches_limits(p->engine->program.target, a));
+}
+
+static void print_tables(const struct profile *p, const struct table *t,
+                         const struct profile_table *how, const struct table_form *f, struct str *s,
+                         struct arena *a)
 {
     struct table times = some_columns(t, time_columns, COUNT_OF(time_columns), a);
-    struct table work = some_columns(t, work_columns, COUNT_OF(work_columns), a);
     cut_names(&times, f, a);
-    cut_names(&work, f, a);
     print_wrapped("time % to runs: mean over the measured steps; avg µs to std µs: one execution "
                   "of one kernel",
                   0, s);
     str_append(s, "\n");
     table_form_print(f, &times, s);
-    str_append(s, "\n");
-    print_wrapped("work, floor ms and x floor: per step", 0, s);
-    str_append(s, "\n");
-    table_form_print(f, &work, s);
+    print_more(t, work_columns, COUNT_OF(work_columns), "work, floor ms and x floor: per step", f,
+               s, a);
+    if (p->counted)
+        print_more(t, counter_columns, COUNT_OF(counter_columns),
+                   "hardware counters of one further step, its kernels one by one; x plan: bytes "
+                   "that all kernels of an operator read and write in DRAM / the plan's, below 1 "
+                   "where L2 had them",
+                   f, s, a);
+    if (how->occupancy)
+        print_more(t, launch_columns, COUNT_OF(launch_columns), occupancy_words(p, a), f, s, a);
 }
 
 static void print_words(const struct profile *p, const struct table_form *f, const char *words,
@@ -320,7 +336,6 @@ void profile_table_print(const struct profile *p, const struct profile_table *ho
     if (f->csv)
         table_form_print(f, &t, s);
     else
-        print_two(&t, f, s, a);
-    if (!f->csv && p->counted) print_counters(&t, f, s, a);
+        print_tables(p, &t, how, f, s, a);
     print_words(p, f, words, s, a);
 }

@@ -8,7 +8,8 @@
 struct profile_table {
     enum profile_by by;
     unsigned phases;
-    int rows; /* maximum number of lines; 0: all */
+    int rows;       /* maximum number of lines; 0: all */
+    bool occupancy; /* also how kernels are launched; only of a GPU, BY_KERNEL */
 };
 
 /* `words` describes the configuration. */

@@ -5,12 +5,15 @@
 #include "lab/lab.h"
 #include "lab/occupancy/sweep.h"
 
+#include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -123,26 +126,89 @@ static void test_many_registers(void **state)
     arena_release(&a);
 }
 
-/* A damaged image is refused or read as it is, and nothing outside of it is read. */
+/* Copies an image to the end of a page before one that cannot be read, so that reading beyond it
+ * ends the test. */
+struct guarded {
+    char *pages, *image;
+    size_t all;
+};
+
+static struct guarded guard(const char *image, int64_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), n = (size_t)bytes / page * page + page;
+    struct guarded g = {.all = n + page};
+    g.pages = mmap(NULL, g.all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(g.pages != MAP_FAILED);
+    assert_int_equal(mprotect(g.pages + n, page, PROT_NONE), 0);
+    g.image = g.pages + n - bytes;
+    memcpy(g.image, image, (size_t)bytes);
+    return g;
+}
+
+static void release_guarded(struct guarded *g)
+{
+    munmap(g->pages, g->all);
+}
+
+/* An image that ends too early is refused, unless what is read of it is whole. */
+static void test_cut(void **state)
+{
+    (void)state;
+    if (no_compiler()) SKIP("NVRTC is missing");
+    struct compiled c = compile("few.cu", SOURCE, "", "sm_90a");
+    struct cubin_kernel whole, k;
+    Elf64_Ehdr head;
+    int refused = 0;
+    memcpy(&head, c.image, sizeof head);
+    int64_t table = (int64_t)(head.e_shoff + head.e_shnum * sizeof(Elf64_Shdr));
+    assert_true(table <= c.bytes);
+    assert_true(cubin_kernel(c.image, c.bytes, "few", &whole));
+    for (int64_t n = 0; n < c.bytes; n++) {
+        struct guarded g = guard(c.image, n);
+        if (!cubin_kernel(g.image, n, "few", &k))
+            refused++;
+        else if (n < table || k.registers != whole.registers ||
+                 k.static_bytes != whole.static_bytes)
+            fail_msg("%lld bytes of %lld: %d registers, %lld bytes of shared memory", (long long)n,
+                     (long long)c.bytes, k.registers, (long long)k.static_bytes);
+        release_guarded(&g);
+    }
+    assert_true(refused >= table);
+    release(&c);
+}
+
+static bool reads_with(struct guarded *g, int64_t bytes, size_t at, size_t n)
+{
+    struct cubin_kernel k;
+    char was[8];
+    memcpy(was, g->image + at, n);
+    memset(g->image + at, 0xff, n);
+    bool reads = cubin_kernel(g->image, bytes, "few", &k);
+    memcpy(g->image + at, was, n);
+    return reads;
+}
+
+/* A wrong header is refused; no byte anywhere leads out of the image. */
 static void test_damaged(void **state)
 {
     (void)state;
     if (no_compiler()) SKIP("NVRTC is missing");
     struct compiled c = compile("few.cu", SOURCE, "", "sm_90a");
+    struct guarded g = guard(c.image, c.bytes);
     struct cubin_kernel k;
-    assert_false(cubin_kernel("", 0, "few", &k));
-    for (int64_t n = 0; n < c.bytes; n += 7) {
-        char *cut = malloc(n ? (size_t)n : 1);
-        memcpy(cut, c.image, (size_t)n);
-        (void)cubin_kernel(cut, n, "few", &k);
-        free(cut);
-    }
-    for (int64_t n = 0; n < c.bytes; n++) {
-        char was = c.image[n];
-        c.image[n] = (char)0xff;
-        (void)cubin_kernel(c.image, c.bytes, "few", &k);
-        c.image[n] = was;
-    }
+    static const struct {
+        const char *name;
+        size_t at, n;
+    } part[] = {
+#define PART(NAME) {#NAME, offsetof(Elf64_Ehdr, NAME), sizeof(((Elf64_Ehdr *)0)->NAME)}
+        {"the first byte", 0, 1}, PART(e_machine), PART(e_shoff), PART(e_shnum), PART(e_shstrndx),
+    };
+    for (int i = 0; i < COUNT_OF(part); i++)
+        if (reads_with(&g, c.bytes, part[i].at, part[i].n))
+            fail_msg("read in spite of %s", part[i].name);
+    for (int64_t at = 0; at < c.bytes; at++) (void)reads_with(&g, c.bytes, (size_t)at, 1);
+    assert_true(cubin_kernel(g.image, c.bytes, "few", &k)); /* nothing was left damaged */
+    release_guarded(&g);
     release(&c);
 }
 #else
@@ -154,6 +220,7 @@ static void test_damaged(void **state)
     }
 NO_CUDA(test_as_the_log_says)
 NO_CUDA(test_many_registers)
+NO_CUDA(test_cut)
 NO_CUDA(test_damaged)
 #endif
 
@@ -162,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_the_log_says),
         cmocka_unit_test(test_many_registers),
+        cmocka_unit_test(test_cut),
         cmocka_unit_test(test_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

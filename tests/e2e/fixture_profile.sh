@@ -2,14 +2,15 @@
 # Writes a profile.json as `strobe profile` does (docs/PROFILE.md), for an invented step of a model
 # of 12 blocks.
 # usage: fixture_profile.sh FILE NAME=VALUE...   flash, blocks, dropped, memory (true: writes the
-# memory in use as well), counters (true: with hardware counters, DRAM bytes twice the plan's)
+# memory in use as well), counters (true: with hardware counters, DRAM bytes twice the plan's),
+# launches (true: with how kernels are launched, but matmuls)
 set -eu
 file=$1
 shift
-flash=true blocks=12 dropped=0 memory=true counters=false
+flash=true blocks=12 dropped=0 memory=true counters=false launches=false
 for pair in "$@"; do eval "${pair%%=*}='${pair#*=}'"; done
 awk -v flash="$flash" -v blocks="$blocks" -v dropped="$dropped" -v memory="$memory" \
-    -v counters="$counters" '
+    -v counters="$counters" -v launches="$launches" '
 function range(words,   n, word, i, text) {
     n = split(words, word, "/")
     for (i = 1; i <= n; i++) text = text (i > 1 ? "," : "") "\"" word[i] "\""
@@ -20,6 +21,14 @@ function counted(bytes) {
     return sprintf("{\"dram_read\":%.0f,\"dram_written\":%.0f,\"dram_of_node\":%.0f," \
         "\"tensor_active\":0.25,\"sm_active\":0.5,\"dram_busy\":0.75}",
         bytes, bytes, 2 * bytes)
+}
+function launched(op, blocks) {
+    if (launches != "true" || op == "MATMUL") return ""
+    blocks = 132 * (1 + length(op))
+    return sprintf(",\"launch\":{\"blocks\":%d,\"threads\":256,\"registers\":40," \
+        "\"static_bytes\":512,\"dynamic_bytes\":0,\"sm_blocks\":6,\"sm_warps\":48," \
+        "\"sm_warps_most\":64,\"limit\":\"registers\",\"waves\":%.7g,\"tail\":0.5}",
+        blocks, blocks / 132 / 6)
 }
 # A kernel that runs for `us` microseconds, half a microsecond after the previous one.
 function run(words, phase, layer, scope, op, family, shape, flops, bytes, us, kernel, \
@@ -35,10 +44,10 @@ function run(words, phase, layer, scope, op, family, shape, flops, bytes, us, ke
         "\"flops\":%.0f,\"bytes\":%.0f,\"floor_ms\":%.7g,\"bound\":\"%s\"," \
         "\"per_step\":1,\"ms_per_step\":%.7g,\"hidden_ms_per_step\":0,\"run_ms\":{\"n\":20," \
         "\"median\":%.7g,\"mean\":%.7g,\"std\":%.7g,\"min\":%.7g,\"max\":%.7g,\"p95\":%.7g}," \
-        "\"threads\":null,\"counters\":%s}", phase == "update" ? "update" : "micro", rows, op,
+        "\"threads\":null,\"counters\":%s%s}", phase == "update" ? "update" : "micro", rows, op,
         shape, shape, phase, layer < 0 ? "null" : layer, scope, range(phase "/" words),
         family, kernel, kernel "_" tolower(op), flops, bytes, floor, bound,
-        ms, ms * .99, ms, ms * .02, ms * .95, ms * 1.1, ms * 1.08, counted(bytes))
+        ms, ms * .99, ms, ms * .02, ms * .95, ms * 1.1, ms * 1.08, counted(bytes), launched(op))
     now += .5
     moment[rows] = sprintf("[%d,%.7g,%.7g,0]", rows, now, now + us)
     now += us; idle += .5; in_phase[phase] += us + .5; idle_in[phase] += .5

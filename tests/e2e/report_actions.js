@@ -60,6 +60,10 @@ function tryCounters(host, controls) {
     expect(cells("beyond").length > 3 && cells("beyond").every(x => x === 2), `× plan: ${cells("beyond")}, not 2`);
     expect(cells("dram").every(x => x === 75) && cells("tensor").every(x => x === 25) && cells("sm").every(x => x === 50), "other shares than the profile's");
     expect(cells("rate").length === 0 && cells("floor").length === 0, "the table has both work and counters");
+    press(controls, "occupancy");
+    tryHeadings(host, "occupancy");
+    expect(cells("sm_warps").length > 3 && cells("sm_warps").every(x => x === 48), `warps of an SM: ${cells("sm_warps")}, not 48`);
+    expect(cells("occupancy").every(x => x === 75) && cells("beyond").length === 0, "another occupancy than the profile's, or counters beside it");
     press(controls, "times and work");
     expect(cells("beyond").length === 0 && cells("floor").length > 3, "the table of times did not come back");
 }

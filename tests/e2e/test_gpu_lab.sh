@@ -83,6 +83,20 @@ env EMU_KERNEL_US=3000 $few --counters --rungs=coalesced --csv | sed 's/"[^"]*"/
             ok = x > 0 && x < 0.0656 && $(at["mb_counted"]) == 0.004
         }
         END { exit !ok }' || fail "--counters"
+# Of problems with FLOPs they are loads and stores of warps, 25 and 50 sectors of each kernel; where
+# tensor maps copy, 75 bytes from L2 instead of the loads. `matrices` has three kernels, and 132
+# bytes for each of 2 x 128 x 129 / 2 pairs beside its output of 32,768 bytes. `queries` reads 96
+# keys and values on average for each 64 queries, wgmma 128 for each 128; both read the queries and
+# write the output, wgmma in half sectors.
+env EMU_KERNEL_US=3000 EMU_ARCH=90 $STROBE lab attention --device=cuda --samples=1 --size=1x2x128 \
+    --counters --rungs=matrices,queries,wgmma --csv >attention.csv || fail "attention --counters"
+sed 's/"[^"]*"/text/g' attention.csv |
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $(at["mb_counted"]) != "" {
+            printf "%s %.0f %.0f\n", $1, 1e6 * $(at["mb_counted"]), 1e6 * $(at["mb_measured"]) }' \
+    >bytes
+printf '%s\n' 'matrices 2212352 7200' 'queries 163840 2400' 'wgmma 163840 1675' |
+    diff - bytes >differ || fail "bytes of attention: $(cat differ)"
 env EMU_CUPTI_COUNTERS=35 EMU_KERNEL_US=3000 $few --counters --rungs=coalesced |
     grep -q '^no hardware counters: this user may not read' || fail "no sentence about counters"
 show="$STROBE lab copy --device=cuda --show"

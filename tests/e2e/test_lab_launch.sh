@@ -7,6 +7,8 @@ cd "$work"
 expect 2 'from 16KiB to 16GiB, as in 64MiB; found 1KiB' $STROBE lab launch --size=1KiB
 expect 2 '--limit 1 to' $STROBE lab launch --limit=0
 expect 2 '--launches must be 1 to 1000' $STROBE lab launch --launches=1001
+expect 0 'each sample is 1 operator y = y + 1' \
+    $STROBE lab launch --device=cpu --launches=1 --samples=1 --limit=1
 expect 2 '--threads must be 0 to' $STROBE lab launch --threads=-1
 expect 2 'takes only options; found more' $STROBE lab launch more
 $STROBE lab | grep -q '^lab launch ' || fail "strobe lab does not name it"

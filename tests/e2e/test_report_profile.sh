@@ -10,7 +10,7 @@ die() { echo "$0: $*" >&2; exit 1; }
 
 cd "$work"
 mkdir -p runs/slow runs/flash other
-"$here/fixture_profile.sh" runs/slow/profile.json flash=false counters=true
+"$here/fixture_profile.sh" runs/slow/profile.json flash=false counters=true launches=true
 "$here/fixture_profile.sh" runs/flash/profile.json
 "$here/fixture_run.sh" runs/trained flash=true
 "$here/fixture_profile.sh" runs/trained/profile.json dropped=17 memory=false

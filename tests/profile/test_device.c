@@ -452,6 +452,100 @@ static void test_no_counters(void **state)
     assert_int_equal(p.steps, STEPS); /* the profile is whole without them */
 }
 
+/* --- how kernels are launched ----------------------------------------------------------------- */
+
+/* A node launches "kernel" on as many blocks as its operator's number, a matmul a library's kernel
+ * and "other". */
+static int planned(const struct kernel *k, const struct kernel_call *call,
+                   struct planned_launch ret[CALL_LAUNCHES], struct arena *a)
+{
+    (void)call, (void)a;
+    struct planned_launch own = {.text = "a.cu", .options = "", .entry = "kernel", .registers = -1};
+    own.shape = (struct kernel_shape){{(unsigned)k->op, 2, 1}, {256, 1, 1}, 1024};
+    if (k->op != OP_MATMUL) {
+        ret[0] = own;
+        return 1;
+    }
+    own.entry = "other";
+    ret[0] = (struct planned_launch){0};
+    ret[1] = own;
+    return 2;
+}
+
+static enum status compile(const struct target *t, struct planned_launch *const *launch, int n)
+{
+    assert_int_equal(t->arch, 90);
+    for (int i = 0; i < n; i++) launch[i]->registers = 40, launch[i]->static_bytes = 512;
+    return ST_OK;
+}
+
+static struct target target;
+
+static void open_gpu(void)
+{
+    static const struct backend_launches launches = {.planned = planned, .compile = compile};
+    open_fake(tiny_config());
+    fake.others = true;
+    fake.backend.launches = &launches;
+    target = *tiny.engine.program.target;
+    target.backend = &fake.backend;
+    target.arch = 90, target.processors = 132;
+    tiny.engine.program.target = &target;
+}
+
+/* A row has the launch of its node and function, with the numbers of `strobe plan --occupancy`. */
+static void test_launches_of_rows(void **state)
+{
+    (void)state;
+    struct step_launches all;
+    int own = 0, of_matmul = 0;
+    open_gpu();
+    measure();
+    hand_ok(step_launches_of(&tiny.engine.program, &all, &arena));
+    for (const struct profile_row *r = p.row; r < p.row + p.rows; r++) {
+        bool matmul = r->op == OP_MATMUL, other = !strcmp(r->device_kernel, "other");
+        const struct step_launch *l = r->launch, *like = NULL;
+        for (int i = 0; i < all.launches; i++)
+            if (all.launch[i].launch.entry && all.launch[i].blocks == 2 * (int64_t)r->op &&
+                !strcmp(all.launch[i].variant, r->variant))
+                like = &all.launch[i];
+        assert_non_null(like);
+        if (matmul != other) { /* a kernel that the plan does not have */
+            assert_null(l);
+            continue;
+        }
+        own++, of_matmul += matmul;
+        assert_non_null(l);
+        assert_string_equal(l->launch.entry, r->device_kernel);
+        assert_int_equal(l->threads, 256);
+        /* 48 warps have all registers of a part of an SM: 12 x 40 x 32 of 16,384. */
+        assert_true(l->known && l->occupancy.warps == 48 && l->occupancy.blocks == 6);
+        assert_string_equal(l->occupancy.limit, "registers");
+        assert_true(l->blocks == like->blocks && l->grid.waves == like->grid.waves);
+        assert_true(fabs(l->grid.waves - 2.0 * r->op / (6 * 132)) < 1e-12);
+    }
+    assert_int_equal(own, kernels());
+    assert_true(of_matmul > 0);
+    struct profile_groups g;
+    profile_groups(&p, BY_KERNEL, PHASES_ALL, &g, &arena);
+    for (int i = own = 0; i < g.groups; i++) own += g.group[i].launch != NULL;
+    assert_true(own > 10);
+    profile_groups(&p, BY_OP, PHASES_ALL, &g, &arena);
+    for (int i = 0; i < g.groups; i++) assert_null(g.group[i].launch);
+}
+
+/* An event spans all kernels of a node: only the launch of a single one is known. */
+static void test_launches_by_events(void **state)
+{
+    (void)state;
+    open_gpu();
+    fake.refuses = true;
+    measure();
+    assert_int_equal(p.by, PROFILE_EVENTS);
+    for (const struct profile_row *r = p.row; r < p.row + p.rows; r++)
+        assert_true((r->launch != NULL) == (r->op != OP_MATMUL));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, close_fake)
@@ -465,6 +559,8 @@ int main(void)
         TEST(test_counters_of_several_kernels),
         TEST(test_words_of_counters),
         TEST(test_no_counters),
+        TEST(test_launches_of_rows),
+        TEST(test_launches_by_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,6 +129,23 @@ static void test_counters_are_read(void **state)
     assert_true(r->tensor_active == 0.25 && r->sm_active == 0.5 && r->dram_busy == 0.75);
 }
 
+static void test_launches_are_read(void **state)
+{
+    struct fixture *f = *state;
+    struct profile_file p =
+        read_text(f, "{\"v\":1,\"rows\":[{},{\"launch\":{\"blocks\":3072,\"threads\":128,"
+                     "\"registers\":48,\"static_bytes\":512,\"dynamic_bytes\":1024,"
+                     "\"sm_blocks\":10,\"sm_warps\":40,\"sm_warps_most\":64,"
+                     "\"limit\":\"registers\",\"waves\":2.5,\"tail\":0.5}}]}");
+    const struct profile_file_launch *none = &p.row[0].launch, *l = &p.row[1].launch;
+    assert_true(isnan(none->blocks) && isnan(none->sm_warps) && isnan(none->waves)); /* older */
+    assert_null(none->limit);
+    assert_true(l->blocks == 3072 && l->threads == 128 && l->registers == 48);
+    assert_true(l->static_bytes == 512 && l->dynamic_bytes == 1024 && l->sm_blocks == 10);
+    assert_true(l->sm_warps == 40 && l->sm_warps_most == 64 && l->waves == 2.5 && l->tail == 0.5);
+    assert_string_equal(l->limit, "registers");
+}
+
 static void test_invalid_files(void **state)
 {
     struct fixture *f = *state;
@@ -161,6 +178,7 @@ int main(void)
         WITH_FIXTURE(test_timeline_and_memory),
         WITH_FIXTURE(test_missing_fields),
         WITH_FIXTURE(test_counters_are_read),
+        WITH_FIXTURE(test_launches_are_read),
         WITH_FIXTURE(test_invalid_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@ const element = strobe.element;
 
 /* --- the data, as objects ----------------------------------------------------------------------- */
 
-const TEXTS = new Set(["phase", "op", "shape", "types", "dtype", "peak_of", "variant", "device_kernel", "scope", "bound", "name"]);
+const TEXTS = new Set(["phase", "op", "shape", "types", "dtype", "peak_of", "variant", "device_kernel", "scope", "bound", "limit", "name"]);
 
 function unpack(packed, index, runs) {
     const text = i => i < 0 ? null : packed.texts[i];
@@ -228,7 +228,7 @@ function addRow(group, row, families) {
     }
     if (isNumber(row.dram_read)) addCounters(group, row);
     if (row.bound) group.bounds[row.bound] = (group.bounds[row.bound] || 0) + row.work_ms;
-    if (row.ms > group.longest) { group.longest = row.ms; group.family = row.family; }
+    if (row.ms > group.longest) { group.longest = row.ms; group.family = row.family; group.launch = isNumber(row.blocks) ? row : null; }
     for (const word of [row.name, row.scope, row.types, row.device_kernel, families[row.family], row.bound, row.phase, ...row.range]) if (word) group.words.add(word);
 }
 
@@ -298,7 +298,24 @@ function counterColumns(groups) {
     ];
 }
 
-function columnsFor(by, groups, counters) {
+/* How a kernel is launched; of a line of several nodes, that of the one that takes longest. */
+function launchColumns() {
+    const number = (id, title, help, cell = count, value = row => row[id]) => {
+        const known = g => g.launch && isNumber(value(g.launch)) ? value(g.launch) : null;
+        return {id, title, help, number: true, value: known, cell: g => known(g) === null ? null : cell(known(g))};
+    };
+    const bytes = (id, title, help) => number(id, title, help, x => x ? count(x) : "0");
+    return [
+        number("sm_warps", "warps/SM", "warps that an SM holds at once"),
+        number("occupancy", "occupancy %", "these warps / the most that an SM can hold", percent, row => isNumber(row.sm_warps) ? row.sm_warps / row.sm_warps_most : null),
+        {id: "limit", title: "limit", help: "what allows no more blocks on an SM", value: g => g.launch && g.launch.limit},
+        number("waves", "waves", "blocks / blocks that the GPU holds at once", strobe.short), number("tail", "tail %", "share of the last wave that is idle", percent),
+        number("blocks", "blocks", "of the grid"), number("threads", "threads", "of a block"), number("sm_blocks", "blocks/SM", "blocks that an SM holds at once"),
+        number("registers", "registers", "of a thread"), bytes("static_bytes", "static B", "static shared memory of a block"), bytes("dynamic_bytes", "dynamic B", "dynamic shared memory of a block"),
+    ];
+}
+
+function columnsFor(by, groups, shown) {
     const all = key => groups.map(g => g[key]);
     const most = Math.max(...all("share"), 1e-9);
     const flops = strobe.unitFor(all("flops"), "FLOP"), bytes = strobe.unitFor(all("bytes"), "B");
@@ -322,7 +339,9 @@ function columnsFor(by, groups, counters) {
         Object.assign({id: "bytes", title: bytes.unit, help: "per step, with each input and output counted once"}, in_(bytes, "bytes")),
         {id: "runs", title: "instances", help: "executions per step", number: true, value: g => g.runs || null, cell: g => count(g.runs)},
     ];
-    if (counters) return [...columns.filter(c => ["name", "share", "ms", "bound", "bytes", "runs"].includes(c.id)), ...counterColumns(groups)];
+    const some = ids => columns.filter(c => ids.includes(c.id));
+    if (shown === "counters") return [...some(["name", "share", "ms", "bound", "bytes", "runs"]), ...counterColumns(groups)];
+    if (shown === "launches") return [...some(["name", "share", "ms", "runs"]), ...["kernel", "row"].includes(by) ? launchColumns() : []];
     if (["layer", "phase", "range"].includes(by)) return columns;
     return [...columns, us("mean", "avg µs", "mean of one execution"), us("median", "med µs", "median of one execution; of several nodes, their weighted median"),
         us("min", "min µs", "shortest execution"), us("max", "max µs", "longest execution"), us("std", "σ µs", "standard deviation of an execution")];
@@ -331,7 +350,7 @@ function columnsFor(by, groups, counters) {
 function tablesSection(page) {
     const {families, section} = page, profiles = page.profiles.filter(p => p.rows.length);
     if (!profiles.length) return;
-    const state = {profile: profiles[0], by: "kernel", phase: "step", counters: false};
+    const state = {profile: profiles[0], by: "kernel", phase: "step", shown: "work"};
     const table = strobe.sortTable([], {
         noun: "", placeholder: "filter: backward softmax", words: g => g.text,
         foot: shown => {
@@ -347,16 +366,18 @@ function tablesSection(page) {
     const draw = keep => {
         const groups = groupsOf(state.profile, state.by, state.phase, families);
         const ordered = ["layer", "phase", "range"].includes(state.by);
-        table.show(groups, {columns: columnsFor(state.by, groups, state.counters), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", keep, most: state.by === "range" ? 80 : 30});
+        table.show(groups, {columns: columnsFor(state.by, groups, state.shown), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", keep, most: state.by === "range" ? 80 : 30});
     };
     const phases = ["step", ...profiles[0].phases.map(x => x.name)];
-    const set = key => value => { state[key] = value; draw(!["by", "counters"].includes(key)); };
+    const set = key => value => { state[key] = value; draw(!["by", "shown"].includes(key)); };
+    const has = field => profiles.some(p => p.rows.some(row => isNumber(row[field])));
+    const choices = [["work", "times and work"], has("dram_read") && ["counters", "hardware counters"], has("blocks") && ["launches", "occupancy"]].filter(Boolean);
     section("Kernels, families, layers", "Click a heading to sort. Times in ms, FLOPs and bytes are per step; times in µs are per execution of a kernel. The floor is the time of the FLOPs and bytes at the measured peaks of this machine.",
         element("div", {class: "controls"},
             profiles.length > 1 ? strobe.segments(profiles.map(p => [p, p.name]), profiles[0], set("profile")) : null,
             strobe.segments(BY.map(([id, title]) => [id, title]), "kernel", set("by")),
             strobe.segments(phases.map(x => [x, x]), "step", set("phase")),
-            profiles.some(p => p.rows.some(row => isNumber(row.dram_read))) ? strobe.segments([[false, "times and work"], [true, "hardware counters"]], false, set("counters")) : null, table.filter, table.count),
+            choices.length > 1 ? strobe.segments(choices, "work", set("shown")) : null, table.filter, table.count),
         element("div", {class: "wide", id: "rows"}, table.node));
     draw(false);
 }

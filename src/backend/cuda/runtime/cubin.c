@@ -84,9 +84,12 @@ static bool find_registers(const struct cubin *c, const char *entry, int *ret)
 bool cubin_kernel(const char *image, int64_t bytes, const char *entry, struct cubin_kernel *ret)
 {
     struct cubin c = {.image = image, .bytes = bytes};
-    Elf64_Shdr shared, reserved;
+    Elf64_Shdr last, shared, reserved;
     if (!item(&c, 0, 0, sizeof c.head, &c.head) || memcmp(c.head.e_ident, ELFMAG, SELFMAG) != 0 ||
-        c.head.e_machine != EM_CUDA || !find_registers(&c, entry, &ret->registers))
+        c.head.e_machine != EM_CUDA)
+        return false;
+    /* In a table that is not whole, a section may be missing. */
+    if (!section_at(&c, c.head.e_shnum - 1u, &last) || !find_registers(&c, entry, &ret->registers))
         return false;
     ret->static_bytes = 0;
     if (!find_section(&c, ".nv.shared.", entry, &shared)) return true;
