@@ -7,8 +7,8 @@
 #include "machine/machine.h"
 
 /* Finds the lines of a cell that fit in `room` bytes (-1: unknown, no limit): all, or those without
- * an update, or inference, or none. With `lower`, batch_size is lowered as far as the first of these
- * needs it, down to one sequence. */
+ * an update, or inference, or none. With `lower`, batch_size is lowered as far as the first of
+ * these needs it, down to one sequence. */
 enum status forecast_fit(struct bench_cell *c, int64_t room, bool lower, unsigned *ret_lines);
 
 /* Peaks of a processor that was not measured, from its clock, its vectors and the current number of

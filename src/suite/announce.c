@@ -12,11 +12,13 @@ enum status announce_open(struct announce *x, const struct suite_request *r, str
                           struct arena *a)
 {
     struct device d;
+    bool small;
     TRY(suite_device(r, &d));
-    *x = (struct announce){.request = r, .batch = true, .sheet = sheet, .a = a};
+    TRY(suite_is_small(r, &small));
+    *x = (struct announce){.request = r, .lower = !small, .sheet = sheet, .a = a};
     x->host = d.backend->host_memory;
     if (!x->host) return ST_OK;
-    for (int i = 0; i < r->words; i++) x->batch &= !suite_word_sets(r->word[i], "batch_size");
+    for (int i = 0; i < r->words; i++) x->lower &= !suite_word_sets(r->word[i], "batch_size");
     x->room = suite_free_memory(r, &d, 0);
     if (!r->limit && x->room > 0) x->room = x->room / 10 * 9; /* the rest is for other programs */
     if (ceilings_find(&x->machine, &d, a) && x->machine.peaks && x->machine.copies) return ST_OK;
@@ -37,7 +39,7 @@ enum status announce_cell(struct announce *x, const char *name, struct bench_cel
     int64_t batch = c->config.data.batch_size;
     unsigned lines;
     if (!x->host || c->reason) return ST_OK;
-    enum status st = forecast_fit(c, x->room, x->batch, &lines);
+    enum status st = forecast_fit(c, x->room, x->lower, &lines);
     if (st == ST_OK && lines && x->machine.peaks) st = forecast_ms(c, lines, &x->machine, &ms);
     if (no_plan(st)) return ST_OK;
     TRY(st);

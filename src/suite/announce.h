@@ -8,7 +8,7 @@
 struct announce {
     const struct suite_request *request;
     bool host;              /* the device is a CPU */
-    bool batch;             /* the suite may lower its own batch_size */
+    bool lower;             /* batch_size is lowered to what fits */
     int64_t room;           /* bytes; -1: unknown, no limit */
     struct machine machine; /* recorded peaks, or guessed ones; no peaks: not known */
     bool guessed;
@@ -19,8 +19,8 @@ struct announce {
 
 enum status announce_open(struct announce *x, const struct suite_request *r, struct sheet *sheet,
                           struct arena *a);
-/* Lowers the cell's batch_size to what fits, unless the command line sets it; a note of the sheet
- * says so. Adds the time of the cell, which is measured `times` times. */
+/* Lowers the batch_size of a published size to what fits, unless the command line sets it; a note
+ * of the sheet says so. Adds the time of the cell, which is measured `times` times. */
 enum status announce_cell(struct announce *x, const char *name, struct bench_cell *c, double times);
 /* Prints the expected duration of all cells, or that it is not known. */
 void announce_print(const struct announce *x);
