@@ -84,12 +84,13 @@ static void test_the_batch_that_fits(void **state)
     assert_true(c.config.data.batch_size == BATCH && lines != all.lines);
 }
 
+/* Of all runs, if each were as fast as the fastest of its line: what other programs take is no part
+ * of the forecast. */
 static double measured_ms(const struct bench_cell *c)
 {
     double ms = 0;
     for (int l = 0; l < BENCH_LINES; l++)
-        for (int i = 0; l != BENCH_DIFFERENCE && (c->lines >> l & 1) && i < c->runs; i++)
-            ms += c->line[l].all_ms[i];
+        if (l != BENCH_DIFFERENCE && c->lines >> l & 1) ms += c->line[l].ms.min * c->runs;
     return ms;
 }
 
@@ -113,6 +114,7 @@ static void test_the_time_of_steps(void **state)
         c.config.model.n_head = 4;
         c.config.model.block_size = 128;
         c.vocab = 4000;
+        c.steps = 10;
         hand_ok(forecast_ms(&c, c.lines, &m, &expected));
         hand_ok(bench_cells_run(&o, &c, 1, NULL, &arena));
         assert_null(c.reason);
