@@ -2,7 +2,8 @@
  *
  * On a CPU the rungs run in interleaved rounds, so that clock drift favours none. On a GPU, or if
  * they do not all fit in memory, they run one after the other. All start from the same weights and
- * see the same random tokens. A GPU has a separate ladder. */
+ * see the same random tokens. A GPU has a ladder of its own; rungs of one name have the same
+ * settings on both. */
 #ifndef BENCH_LADDER_H
 #define BENCH_LADDER_H
 

@@ -1,6 +1,7 @@
 #include "suite/grid.h"
 
 #include "present/table_cells.h"
+#include "suite/announce.h"
 #include "suite/grid_steps.h"
 #include "suite/grid_wide.h"
 
@@ -197,6 +198,17 @@ static void show(void *user, double share, const char *what)
     suite_show(n->request, share, what);
 }
 
+/* Of a suite, whose batch_size is not the user's. */
+static enum status announce(const struct bench_grid *g, const struct suite_request *r,
+                            struct bench_cell *cell, int cells, struct sheet *ret, struct arena *a)
+{
+    struct announce x;
+    TRY(announce_open(&x, r, ret, a));
+    for (int i = 0; i < cells; i++) TRY(announce_cell(&x, bench_grid_name(g, i, a), &cell[i], 1));
+    announce_print(&x);
+    return ST_OK;
+}
+
 enum status grid_run(const struct bench_grid *g, const struct suite_request *r, struct sheet *ret,
                      struct arena *a)
 {
@@ -209,6 +221,7 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     int cells;
     TRY(bench_grid_cells(g, &cell, &cells, a));
     named.cell = cell;
+    if (r->grid) TRY(announce(g, r, cell, cells, ret, a));
     enum status st = bench_cells_run(&o, cell, cells, &order, a);
     arena_release(&names);
     TRY(st);

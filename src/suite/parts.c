@@ -129,7 +129,9 @@ enum status suite_sizes(const struct suite_request *r, const struct suite_size *
         while (i < n && strcmp(all[i].name, word) != 0) i++;
         if (i == n)
             return fail(ST_USAGE, "--size=%s: the sizes are %s%s", r->size, known,
-                        all == cs336_small_sizes ? " on a CPU; --full has the published ones" : "");
+                        all == cs336_small_sizes
+                            ? "; or the published ones: small, medium, large, xl, 2.7b"
+                            : "");
         for (int k = 0; k < kept; k++)
             if (size[k].name == all[i].name)
                 return fail(ST_USAGE, "--size=%s: %s is given twice", r->size, all[i].name);
@@ -152,11 +154,22 @@ enum status suite_device(const struct suite_request *r, struct device *ret)
     return st;
 }
 
+static bool names_published_size(const struct suite_request *r, struct arena *a)
+{
+    char *rest = r->size ? arena_strdup(a, r->size) : NULL, *word;
+    while ((word = strsep(&rest, ",")))
+        for (const struct suite_size *s = cs336_sizes; s->name; s++)
+            if (!strcmp(s->name, word)) return true;
+    return false;
+}
+
 enum status suite_is_small(const struct suite_request *r, bool *ret)
 {
     struct device d;
+    struct arena a = {0};
     TRY(suite_device(r, &d));
-    *ret = d.backend->host_memory && !r->full;
+    *ret = d.backend->host_memory && !r->full && !names_published_size(r, &a);
+    arena_release(&a);
     return ST_OK;
 }
 

@@ -21,7 +21,8 @@ extern const struct suite_size cs336_sizes[], cs336_small_sizes[];
 extern const char cs336_words[]; /* overrides of all sizes */
 enum { CS336_VOCABULARY = 10000 };
 
-/* Whether to run the smaller variant: on a CPU, unless --full is given. */
+/* Whether to run the smaller variant: on a CPU, unless --full is given or --size names a published
+ * size of CS336. */
 enum status suite_is_small(const struct suite_request *r, bool *ret);
 /* Adds a note about the smaller variant: the reductions that the request does not override. */
 void suite_say_small(struct sheet *s, const struct suite_request *r,

@@ -1,10 +1,12 @@
 /* cs336-profile: each part of a step by the clock and by the profiler, its longest kernel, the
  * share of matmuls, and softmax compared with the matmuls of attention. */
 #include "present/table_cells.h"
+#include "suite/announce.h"
 #include "suite/kernels.h"
 #include "suite/others.h"
 #include "suite/softmax.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { LENGTHS_MOST = 8, STEPS = 10, WARMUP = 5, TOP = 5 };
@@ -22,6 +24,7 @@ struct profiling {
     int sizes;
     int64_t length[LENGTHS_MOST];
     int lengths;
+    int64_t *batch; /* of each size at each length */
     bool small;
     struct sheet_table *phases;
     struct softmax_lines inside;
@@ -102,16 +105,22 @@ static void set_part(const struct profiling *x, int row, int part, const struct 
 
 /* --- one model at one length ------------------------------------------------------------------ */
 
-static enum status time_it(const struct profiling *x, const struct config *c,
-                           struct bench_cell *ret)
+static enum status clock_cell(const struct profiling *x, const struct config *c,
+                              struct bench_cell *ret)
 {
     const struct suite_request *r = x->request;
-    struct bench_options o = {.order = BENCH_ONCE, .limit = r->limit};
     *ret = (struct bench_cell){.config = *c,
                                .vocab = suite_vocabulary(c, CS336_VOCABULARY),
                                .warmup = x->small ? 1 : WARMUP};
     ret->steps = r->steps ? (int)r->steps : x->small ? VERDICT_PAIRS : STEPS;
-    TRY(bench_read_lines(&ret->lines, "backward,update,step"));
+    return bench_read_lines(&ret->lines, "backward,update,step");
+}
+
+static enum status time_it(const struct profiling *x, const struct config *c,
+                           struct bench_cell *ret)
+{
+    struct bench_options o = {.order = BENCH_ONCE, .limit = x->request->limit};
+    TRY(clock_cell(x, c, ret));
     return bench_cells_run(&o, ret, 1, NULL, x->a);
 }
 
@@ -168,14 +177,20 @@ static enum status add_rung(struct profiling *x, const char *name, int64_t T,
     return ST_OK;
 }
 
-/* At every rung, unless the command line names one or attention is flash. */
+/* Only at its own rung: the command line names it, or attention is flash. */
+static bool has_one_rung(const struct profiling *x, const struct config *c)
+{
+    const struct suite_request *r = x->request;
+    bool one = c->plan.flash;
+    for (int i = 0; i < r->words; i++) one |= suite_word_sets(r->word[i], "fusion");
+    return one;
+}
+
 static enum status add_rungs(struct profiling *x, const char *name, int64_t T,
                              const struct config *c)
 {
-    const struct suite_request *r = x->request;
     const char *own = rung_of(c, x->a);
-    bool one = c->plan.flash;
-    for (int i = 0; i < r->words; i++) one |= suite_word_sets(r->word[i], "fusion");
+    bool one = has_one_rung(x, c);
     for (int k = 0; k < SOFTMAX_RUNGS; k++) {
         if (!strcmp(softmax_rung[k], own))
             TRY(add_one(x, name, T, c));
@@ -185,19 +200,61 @@ static enum status add_rungs(struct profiling *x, const char *name, int64_t T,
     return ST_OK;
 }
 
+static enum status config_of(const struct profiling *x, int s, int i, struct config *ret)
+{
+    const char *more =
+        arena_printf(x->a, "%s block_size=%lld", x->size[s].words, (long long)x->length[i]);
+    TRY(suite_config(x->request, x->size[s].file, cs336_words, more, ret, x->a));
+    ret->model.block_size = x->length[i];
+    return model_check(ret);
+}
+
+/* Steps of profiles: fewer, but a few, beyond the limit of time. */
+static enum status announce_profiles(struct announce *n, const char *name,
+                                     const struct bench_cell *clock, int rungs, double most_ms)
+{
+    enum { LEAST = 5 }; /* with the warm-up */
+    struct bench_cell step = *clock;
+    double before = n->ms;
+    step.lines = 1u << BENCH_STEP;
+    TRY(announce_cell(n, name, &step, rungs));
+    double ms = n->ms - before, least = ms * LEAST / (step.warmup + step.steps);
+    n->ms = before + fmin(ms, fmax(least, rungs * most_ms));
+    return ST_OK;
+}
+
+/* A model at a length is timed by the clock, then profiled at each rung. */
+static enum status announce(struct profiling *x, struct sheet *sheet)
+{
+    struct announce n;
+    TRY(announce_open(&n, x->request, sheet, x->a));
+    for (int s = 0; s < x->sizes; s++)
+        for (int i = 0; i < x->lengths; i++) {
+            struct config c;
+            struct bench_cell clock;
+            const char *name =
+                arena_printf(x->a, "%s T %lld", x->size[s].name, (long long)x->length[i]);
+            TRY(config_of(x, s, i, &c));
+            TRY(clock_cell(x, &c, &clock));
+            TRY(announce_cell(&n, name, &clock, 1));
+            TRY(announce_profiles(&n, name, &clock, has_one_rung(x, &c) ? 1 : SOFTMAX_RUNGS,
+                                  x->small ? small_limit_ms : limit_ms));
+            x->batch[s * x->lengths + i] = clock.config.data.batch_size;
+        }
+    announce_print(&n);
+    return ST_OK;
+}
+
 static enum status add_all(struct profiling *x)
 {
     const struct suite_request *r = x->request;
     for (int s = 0; s < x->sizes; s++) {
         for (int i = 0; i < x->lengths && !suite_stopped(); i++) {
             struct config c;
-            const char *more =
-                arena_printf(x->a, "%s block_size=%lld", x->size[s].words, (long long)x->length[i]);
             suite_show(r, (double)(s * x->lengths + i) / (x->sizes * x->lengths),
                        arena_printf(x->a, "%s T %lld", x->size[s].name, (long long)x->length[i]));
-            TRY(suite_config(r, x->size[s].file, cs336_words, more, &c, x->a));
-            c.model.block_size = x->length[i];
-            TRY(model_check(&c));
+            TRY(config_of(x, s, i, &c));
+            c.data.batch_size = x->batch[s * x->lengths + i];
             TRY(add_rungs(x, x->size[s].name, x->length[i], &c));
         }
         softmax_end(&x->inside);
@@ -219,6 +276,8 @@ enum status suite_run_profile(const struct suite_request *r, struct sheet *ret, 
     softmax_open(&x.inside, ret, most * SOFTMAX_RUNGS, a);
     kernel_lines_open(&x.kernels, ret, "The longest kernels", &columns[CONFIG], 2 * most, TOP, a);
     x.kernels.table->chart.kind = SHEET_NO_CHART; /* too many bars */
+    x.batch = ARENA_NEW(a, int64_t, most);
+    TRY(announce(&x, ret));
     TRY(add_all(&x));
     TRY(suite_check_stopped(x.rows > 0));
     kernel_lines_close(&x.kernels);

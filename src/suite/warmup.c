@@ -5,12 +5,15 @@
 #include "suite/warmup.h"
 #include "base/own.h"
 #include "base/rng.h"
+#include "model/model.h"
+#include "suite/announce.h"
 #include "suite/others.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { WORDS_MOST = 64, ROUNDS = 3, SEED = 1 };
+enum { STEPS = 10 }; /* of cs336-e2e */
 static const char warmups[] = "0,1,2,5", phases[] = "forward,backward,step";
 
 static enum status run_process(const struct suite_request *r, const struct warmup_runs *x,
@@ -32,6 +35,7 @@ static enum status run_process(const struct suite_request *r, const struct warmu
     if (r->limit) word[words++] = arena_printf(a, "--mem-limit=%lldB", (long long)r->limit);
     if (r->full) word[words++] = "--full";
     for (int i = 0; i < r->words; i++) word[words++] = r->word[i];
+    word[words++] = arena_printf(a, "--batch_size=%lld", (long long)p->batch);
     TRY(own_check_file(path, OWN_BENCH));
     own_remove(path, OWN_BENCH); /* left by a call that was killed */
     enum status st = r->command(r->user, word, words, true);
@@ -69,13 +73,36 @@ static enum status run_all(const struct suite_request *r, struct warmup_runs *x,
         for (int i = 0; i < each && !suite_stopped(); i++) {
             struct warmup_process *p = &x->process[x->n];
             *p = (struct warmup_process){.size = size[order[i] / x->warmups].name,
-                                         .warmup = x->warmup[order[i] % x->warmups]};
+                                         .warmup = x->warmup[order[i] % x->warmups],
+                                         .batch = x->batch[order[i] / x->warmups]};
             suite_show(r, (double)(round * each + i) / (x->rounds * each),
                        arena_printf(x->a, "%s warm-up %d", p->size, p->warmup));
             TRY(run_process(r, x, p));
             x->n += p->ran;
         }
     }
+    return ST_OK;
+}
+
+/* Sets the batch of each size, which all its processes have. */
+static enum status announce(const struct suite_request *r, struct warmup_runs *x,
+                            const struct suite_size *size, struct sheet *ret)
+{
+    struct announce n;
+    int steps = r->steps ? (int)r->steps : STEPS, warm = 0;
+    TRY(announce_open(&n, r, ret, x->a));
+    for (int i = 0; i < x->warmups; i++) warm += x->warmup[i];
+    for (int i = 0; i < x->sizes;
+         i++) { /* one cell has the steps of all its processes of a round */
+        struct bench_cell c = {.warmup = warm, .steps = x->warmups * steps};
+        TRY(suite_config(r, size[i].file, cs336_words, size[i].words, &c.config, x->a));
+        c.vocab = suite_vocabulary(&c.config, CS336_VOCABULARY);
+        TRY(bench_read_lines(&c.lines, r->phase ? r->phase : phases));
+        if (model_check(&c.config) != ST_OK) c.reason = ""; /* its processes say why */
+        TRY(announce_cell(&n, size[i].name, &c, x->rounds));
+        x->batch[i] = c.config.data.batch_size;
+    }
+    announce_print(&n);
     return ST_OK;
 }
 
@@ -94,6 +121,8 @@ enum status suite_run_warmup(const struct suite_request *r, struct sheet *ret, s
     x.warmup = g.warmup;
     x.warmups = g.warmups;
     x.process = ARENA_NEW(a, struct warmup_process, x.sizes * x.warmups * x.rounds);
+    x.batch = ARENA_NEW(a, int64_t, x.sizes);
+    TRY(announce(r, &x, size, ret));
     TRY(run_all(r, &x, size));
     TRY(suite_check_stopped(x.n > 0));
     x.size = ARENA_NEW(a, const char *, x.sizes);

@@ -12,7 +12,8 @@ enum { WARMUP_CELL, WARMUP_STEPS, WARMUP_START, WARMUP_TABLES };
 struct warmup_process {
     const char *size;
     int warmup;
-    bool ran; /* its sheet is complete */
+    int64_t batch; /* its batch_size */
+    bool ran;      /* its sheet is complete */
     struct sheet sheet;
 };
 
@@ -22,6 +23,7 @@ struct warmup_runs {
     const char **size;
     const int *warmup;
     int sizes, warmups, rounds;
+    int64_t *batch; /* of each size */
     struct arena *a;
 };
 

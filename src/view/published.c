@@ -77,5 +77,6 @@ const char *published_words(const struct published *p, bool comparable, struct a
     return arena_printf(a, "%s.%s", words,
                         comparable ? ""
                                    : " In parentheses, because this ladder does not measure GPT-2 "
-                                     "124M at T 1024 on a GPU: compare ratios, not speeds.");
+                                     "124M at T 1024 on a GPU: compare the ratios of rungs, not "
+                                     "speeds.");
 }

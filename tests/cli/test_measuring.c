@@ -350,7 +350,7 @@ static void test_ladder(void **state)
         arena_printf(&arena, "ladder configs/shakespeare_char_cpu.conf --steps=3 %s", TINY);
     json_t *all = json_of(arena_printf(&arena, "%s --json", words));
     const json_t *rungs = json_object_get(all, "rungs");
-    assert_int_equal(json_array_size(rungs), 6);
+    assert_int_equal(json_array_size(rungs), 7);
     assert_true(number(all, "vocabulary") == 65 && number(all, "tokens_per_step") == 32);
     assert_string_equal(text(all, "formula"), "6 N + 12 L C T");
     assert_true(number(all, "flops_per_token") == 6 * number(all, "parameters") + 12 * 1 * 16 * 16);
@@ -373,6 +373,19 @@ static void test_ladder(void **state)
         if (!strcmp(text(r, "dtype"), text(slow, "dtype")))
             assert_float_equal(of_token / first, 1, 1e-3);
         assert_true(number(r, "memory_bytes") > 0 && number(r, "kernels_per_step") > 0);
+    }
+    /* Published numbers are at the rung of the same settings, those of TF32 too. */
+    static const struct {
+        const char *rung;
+        double a100;
+    } published[] = {{"primitive, slow", 0},       {"float32, slow", 16000}, {"tfloat32", 49000},
+                     {"bfloat16", 54500},          {"full fusion", 126000},  {"flash", 170000},
+                     {"padded vocabulary", 175000}};
+    for (int i = 0; i < COUNT_OF(published); i++) {
+        const json_t *r = json_array_get(rungs, (size_t)i);
+        assert_string_equal(text(r, "rung"), published[i].rung);
+        assert_true(json_number_value(json_object_get(r, "published_a100_tokens_per_s")) ==
+                    published[i].a100);
     }
     json_decref(all);
     assert_int_equal(strobe(arena_printf(&arena, "%s --markdown --vocab=64", words)), 0);

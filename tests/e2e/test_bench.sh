@@ -127,6 +127,24 @@ expect 0 'd_model  d_ff  layers  heads  forward ms' "$STROBE" bench \
 grep -q '^d128  *16  *64  *1  *2  *[0-9.]* .* step: needs .* the limit is 6.0 MiB; ' out ||
     fail "no row of the model: $(cat out)"
 grep -q '^d128  *step  *- .*needs .* the limit is 6.0 MiB; ' out || fail "no step: $(cat out)"
+# --- a published size on a CPU: the batch that fits, then the expected duration, then the steps
+published="$tiny --size=small --d_ff=32 --vocab_size=64 --block_size=8 --steps=2"
+# shellcheck disable=SC2086
+"$STROBE" bench --suite=cs336-e2e $published --phase=step --warmup=1 --mem-limit=100KiB \
+    --out_dir=published >out 2>log || fail "a published size: $(cat log)"
+sed -n 1p log | grep -q '^small: batch_size=2 instead of 4, the largest that fits in 100.0 KiB' ||
+    fail "no batch: $(cat log)"
+sed -n 2p log | grep -q '^expected duration: about 1 second' || fail "no duration: $(cat log)"
+grep -q '^small  *step  *[0-9]' out || fail "no row: $(cat out)"
+grep -q '^small: batch_size=2 instead of 4' out || fail "the table does not tell the batch"
+for suite in cs336-warmup cs336-profile; do
+    # shellcheck disable=SC2086
+    "$STROBE" bench --suite=$suite $published --out_dir=$suite >out 2>log ||
+        fail "$suite, a published size: $(cat log)"
+    grep -v 'the peaks of this machine' log | sed -n 1p | grep -q '^expected duration: about ' ||
+        fail "$suite: no duration: $(cat log)"
+    grep -q '^small ' out || fail "$suite: no row: $(cat out)"
+done
 # shellcheck disable=SC2086
 expect 0 'd128, step: step 0 takes ' "$STROBE" bench --suite=cs336-warmup $tiny --size=d128 \
     --block_size=8 --steps=2 --phase=step --rounds=1 --out_dir=warmup

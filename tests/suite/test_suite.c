@@ -8,7 +8,7 @@
 #include "base/interrupt.h"
 #include "base/str.h"
 #include "base/threads.h"
-#include "suite/parts.h"
+#include "suite/announce.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,6 +148,50 @@ static void test_a_grid_and_its_arguments(void **state)
     hand_ok(suite_find("cs336-e2e", &suite));
     assert_int_equal(suite_run(suite, &r, &s, &arena), ST_USAGE);
     assert_non_null(strstr(fail_message(), "the sizes are d128, d256, d384"));
+}
+
+/* A published size that --size names runs on a CPU: with the batch that fits, unless the command
+ * line sets one. */
+static void test_a_published_size_on_a_cpu(void **state)
+{
+    (void)state;
+    char *words[] = {"--device=cpu", "--n_layer=1",     "--n_embd=16",    "--n_head=2",
+                     "--d_ff=32",    "--vocab_size=64", "--block_size=8", "--batch_size=4"};
+    struct suite_request r = {
+        .word = words, .words = 7, .size = "small", .steps = 2, .warmup = "1", .phase = "step"};
+    struct sheet s = run("cs336-e2e", &r);
+    const struct table *t = &s.table[0].table;
+    assert_string_equal(text(t, 0, "config"), "small");
+    assert_false(has_note(&s, "The variant for CPUs") || has_note(&s, "batch_size"));
+    double whole = number(t, 0, "memory_bytes");
+    r.limit = (int64_t)whole - 1;
+    s = run("cs336-e2e", &r);
+    t = &s.table[0].table;
+    assert_true(number(t, 0, "samples") == 2 && number(t, 0, "memory_bytes") < whole);
+    assert_true(has_note(&s, "small: batch_size=3 instead of 4, the largest that fits in "));
+    r.words = 8;
+    s = run("cs336-e2e", &r);
+    assert_non_null(strstr(text(&s.table[0].table, 0, "note"), "batch_size=3 is the largest"));
+    assert_false(has_note(&s, "instead of"));
+    /* a smaller variant keeps its batch */
+    r.words = 7;
+    r.size = "d128";
+    s = run("cs336-e2e", &r);
+    assert_non_null(text(&s.table[0].table, 0, "note"));
+    assert_true(has_note(&s, "The variant for CPUs") && !has_note(&s, "instead of"));
+}
+
+static void test_durations(void **state)
+{
+    (void)state;
+    static const struct {
+        double seconds;
+        const char *words;
+    } cases[] = {{0.001, "about 1 second"}, {1.6, "about 2 seconds"},  {89, "about 89 seconds"},
+                 {90, "about 2 minutes"},   {185, "about 3 minutes"},  {5000, "about 83 minutes"},
+                 {5400, "about 2 hours"},   {86400, "about 24 hours"}, {864000, "about 10 days"}};
+    for (int i = 0; i < COUNT_OF(cases); i++)
+        assert_string_equal(announce_duration(1e3 * cases[i].seconds, &arena), cases[i].words);
 }
 
 /* Taken from plans: at the published size, on any machine. */
@@ -415,6 +459,8 @@ int main(void)
         cmocka_unit_test_teardown(test_the_list, release),
         cmocka_unit_test_teardown(test_sizes_are_files, release),
         cmocka_unit_test_teardown(test_a_grid_and_its_arguments, release),
+        cmocka_unit_test_teardown(test_a_published_size_on_a_cpu, release),
+        cmocka_unit_test_teardown(test_durations, release),
         cmocka_unit_test_teardown(test_memory, release),
         cmocka_unit_test_teardown(test_profile, release),
         cmocka_unit_test_teardown(test_attention, release),

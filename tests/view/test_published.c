@@ -91,37 +91,52 @@ static void test_padding(void **state)
     arena_release(&a);
 }
 
-/* True for the first rung, and for those that change one key of it. */
-static bool is_rung(const char *name, struct arena *a)
+/* Settings of the rung `name` of a ladder; false: there is none. */
+static bool find_rung(bool gpu, const char *name, struct config *ret, struct arena *a)
 {
     static const char *const first[] = {"dtype=float32", "fusion=op", "flash=false", "pad_vocab=0",
                                         "replay=false"};
     struct config c;
     struct ladder_rung rung;
-    int at = 0;
-    if (!strcmp(name, "float32, slow")) return true;
     config_init(&c);
     config_choose(&c, &(struct config_chooser){0});
     for (int i = 0; i < COUNT_OF(first); i++) assert_int_equal(config_set(&c, first[i], a), ST_OK);
-    while (ladder_next(&c, true, &at, &rung, a))
-        if (!strcmp(rung.name, name)) return true;
+    *ret = c;
+    if (gpu && !strcmp(name, "float32, slow")) return true;
+    if (!gpu) assert_int_equal(config_set(&c, "fusion=primitive", a), ST_OK);
+    for (int at = 0; ladder_next(&c, gpu, &at, &rung, a);) {
+        if (gpu || strcmp(rung.name, "tfloat32") != 0) c = rung.config;
+        if (strcmp(rung.name, name) != 0) continue;
+        *ret = rung.config;
+        return true;
+    }
     return false;
 }
 
-/* Otherwise a renamed rung would lose its published numbers silently. */
-static void test_every_rung_is_on_the_ladder(void **state)
+static void differs(void *user, const char *key, const char *gpu, const char *cpu)
+{
+    fail_msg("%s: %s=%s on a GPU, %s on a CPU", (const char *)user, key, gpu, cpu);
+}
+
+/* Each published number is on both ladders, at a rung of the same settings. Otherwise a renamed
+ * rung would lose its numbers silently, and a moved one would show those of another. */
+static void test_every_rung_is_on_both_ladders(void **state)
 {
     (void)state;
     struct arena a = {0};
     struct published p;
+    struct config gpu, cpu;
     published_read(&p, &a);
     for (int i = 0; i < p.sources; i++) {
         void *at = json_object_iter((json_t *)p.source[i].tokens_per_s);
-        for (; at; at = json_object_iter_next((json_t *)p.source[i].tokens_per_s, at))
-            if (!is_rung(json_object_iter_key(at), &a))
-                fail_msg("%s: no rung %s", p.source[i].id, json_object_iter_key(at));
+        for (; at; at = json_object_iter_next((json_t *)p.source[i].tokens_per_s, at)) {
+            const char *name = json_object_iter_key(at);
+            if (!find_rung(true, name, &gpu, &a) || !find_rung(false, name, &cpu, &a))
+                fail_msg("%s: no rung %s", p.source[i].id, name);
+            config_diff(&gpu, &cpu, differs, (void *)name);
+        }
     }
-    assert_false(is_rung("another", &a));
+    assert_false(find_rung(true, "another", &gpu, &a) || find_rung(false, "another", &cpu, &a));
     arena_release(&a);
 }
 
@@ -131,7 +146,7 @@ int main(void)
         cmocka_unit_test(test_not_comparable),
         cmocka_unit_test(test_padding),
         cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_every_rung_is_on_the_ladder),
+        cmocka_unit_test(test_every_rung_is_on_both_ladders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
