@@ -15,7 +15,7 @@ fi
 [ $# -gt 0 ] || set -- 2 4
 tools/install_deps.sh --tsan || exit 1
 tests='tests/backend/test_attention tests/backend/test_attention_bf16 tests/backend/test_matmul
-    tests/backend/test_vector'
+    tests/backend/test_vector tests/backend/test_communicator'
 build=build/tsan
 make -s -j "$(nproc)" MODE=tsan $build/strobe $(for t in $tests; do echo $build/$t; done) || exit 1
 
@@ -74,6 +74,8 @@ for threads in "$@"; do
         done
     done
     train --threads="$threads" --fusion=op
+    train --threads="$threads" --ranks=2 --ranks_by=threads --bucket_mb=1 \
+        --gradient_accumulation_steps=4
     train --threads="$threads" --fusion=primitive --flash=false
 done
 echo "$passed passed, $failed failed"

@@ -34,7 +34,7 @@ static enum status check_ranks(const struct config *c, unsigned kinds,
     bool sums = kinds & (1u << GRAPH_MICRO | 1u << GRAPH_MICRO_LAST);
     BUG_IF(communicator && c->ranks.count != ranks, "%d ranks run a plan for %lld", ranks,
            (long long)c->ranks.count);
-    if (communicator || c->ranks.count == 1 || !sums) return ST_OK;
+    if (communicator || c->ranks.count <= 1 || !sums) return ST_OK;
     return fail(ST_UNSUPPORTED,
                 "ranks = %lld: only `strobe train` runs several ranks; `strobe graph`, `plan` and "
                 "`memory` show them; use --ranks=1 here",

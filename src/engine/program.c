@@ -22,7 +22,8 @@ const char *graph_kind_name(enum graph_kind kind)
 
 int64_t micro_steps_of(const struct config *c)
 {
-    return c->train.gradient_accumulation_steps / c->ranks.count;
+    int64_t all = c->train.gradient_accumulation_steps;
+    return c->ranks.count > 1 ? all / c->ranks.count : all;
 }
 
 enum graph_kind micro_step_kind(const struct config *c, int64_t i)
@@ -34,8 +35,8 @@ enum graph_kind micro_step_kind(const struct config *c, int64_t i)
 /* The ranks that sum the gradients of a graph. */
 static int ranks_of(enum graph_kind kind, const struct config *c)
 {
-    bool last = kind == micro_step_kind(c, micro_steps_of(c) - 1);
-    return last ? (int)c->ranks.count : 1;
+    if (c->ranks.count <= 1) return 1;
+    return kind == micro_step_kind(c, micro_steps_of(c) - 1) ? (int)c->ranks.count : 1;
 }
 
 static struct pass_options options_of(enum graph_kind kind, const struct config *c,

@@ -1,6 +1,5 @@
 /* Collectives of ranks that are threads: results beside sums in double precision, in every order of
- * arrival; a rank that fails or does not come ends the calls of all.
- * test: tsan */
+ * arrival; a rank that fails or does not come ends the calls of all. */
 #include "backend/communicator.h"
 #include "base/clock.h"
 #include "base/rng.h"
@@ -9,6 +8,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,7 +112,7 @@ static void *fail_one(void *user)
     struct rank *r = user;
     if (r->rank == 2) {
         usleep(20000);
-        (void)!fail(ST_IO, "a file is not there");
+        (void)!(fail)(ST_IO, "a file is not there");
         communicator_fail(r->communicator);
     } else {
         r->st = communicator_start(r->communicator, COLLECTIVE_ALL_REDUCE, r->x, 64);

@@ -166,9 +166,10 @@ static void test_graph_refuses(void **state)
 {
     (void)state;
     assert_int_equal(strobe("graph", "--after=fuze --vocab=65"), 2);
-    assert_string_equal(
-        failed, "strobe: there is no pass fuze; the passes are model, regions, join, "
-                "expand, precision, recompute, numerics, float8, fuse, chain, pack, dead\n");
+    assert_string_equal(failed,
+                        "strobe: there is no pass fuze; the passes are model, regions, join, "
+                        "expand, precision, recompute, numerics, float8, fuse, chain, pack, shard, "
+                        "dead\n");
     assert_int_equal(strobe("graph", "--kind=whole"), 2);
     assert_non_null(strstr(failed, "there is no graph whole"));
     assert_int_equal(strobe("graph", "--eval --update"), 2);

@@ -131,7 +131,7 @@ static void test_every_operator_has_a_case(void **state)
         if (!c->no_differences) differentiated[c->op] = true;
     }
     for (int op = 0; op < OP_COUNT; op++) {
-        if (has_own_layout((enum op)op)) continue;
+        if (has_own_layout((enum op)op) || needs_ranks((enum op)op)) continue;
         if (!seen[op] && op != OP_LEAF) fail_msg("%s has no case", op_def((enum op)op)->name);
         if (op_def((enum op)op)->grad && !differentiated[op])
             fail_msg("the gradient of %s is never tried", op_def((enum op)op)->name);
@@ -270,7 +270,7 @@ int main(void)
     if (shard_has(0))
         for (int i = 0; i < COUNT_OF(whole); i++) tests[n++] = whole[i];
     for (int op = 0; op < OP_COUNT; op++) {
-        if (!shard_has(op) || has_own_layout((enum op)op)) continue;
+        if (!shard_has(op) || has_own_layout((enum op)op) || needs_ranks((enum op)op)) continue;
         if (op != OP_LEAF) add(tests, &n, "kernels", test_kernels_are_near_the_reference, op);
         if (SANITIZED) continue; /* the rest runs only the reference's kernels, again */
         if (op_def((enum op)op)->expand)

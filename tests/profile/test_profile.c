@@ -223,10 +223,10 @@ static void test_next_rung_is_planned(void **state)
     assert_contains("attention", "inside slow attention, forward: softmax");
     check_attention_is_replaced();
     engine_close(&engine);
-    const char *const op[] = {"flash=true", "fusion=op", NULL};
+    const char *const op[] = {"flash=true", "dtype=bfloat16", "fusion=op", NULL};
     open_laptop(op, 1);
     measure(1);
-    assert_contains("next rung", "full (--fusion=full): ");
+    assert_contains("next rung", "full fusion (--fusion=full): ");
     assert_contains("next rung", "ADAMW");
     assert_contains("attention", "flash attention: one operator per pass, 8 kernels per step, ");
     engine_close(&engine);

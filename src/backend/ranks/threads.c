@@ -54,7 +54,7 @@ static enum status meet(struct member *m)
     pthread_mutex_lock(&t->mutex);
     int64_t meeting = t->meetings;
     m->here = true;
-    if (++t->arrived == t->ranks) {
+    if (!t->failed && ++t->arrived == t->ranks) {
         for (int r = 0; r < t->ranks; r++) t->member[r].here = false;
         t->arrived = 0;
         t->meetings++;
