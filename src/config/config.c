@@ -375,6 +375,11 @@ enum status config_check(const struct config *c)
                     "gradient_accumulation_steps = %lld micro-batches cannot be dealt to ranks = "
                     "%lld; set it to a multiple of the ranks",
                     (long long)t->gradient_accumulation_steps, (long long)c->ranks.count);
+    bool whole = c->ranks.overlap == OVERLAP_NONE || c->ranks.overlap == OVERLAP_PARAMETER;
+    if (c->ranks.zero && whole)
+        return fail(ST_USAGE,
+                    "zero=1 needs overlap=flat or overlap=bucket: a shard is a part of a bucket, "
+                    "not of a parameter");
     int64_t blocks = (int64_t)p->recompute - RECOMPUTE_BLOCK + 1;
     if (blocks > 1 && blocks > m->n_layer)
         return fail(ST_USAGE, "recompute=block:%lld exceeds n_layer = %lld; lower it",

@@ -47,7 +47,7 @@ enum replay { REPLAY_FALSE, REPLAY_TRUE, REPLAY_AUTO };
 /* RECOMPUTE_BLOCK + n - 1: n blocks at a time. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
 enum { RECOMPUTE_MOST = 1024 }; /* blocks */
-/* When gradients are summed over the ranks; that of pass.h has the same order. */
+/* When gradients are summed over the ranks. */
 enum overlap { OVERLAP_NONE, OVERLAP_FLAT, OVERLAP_PARAMETER, OVERLAP_BUCKET };
 /* What joins the ranks; threads are ranks of one process. */
 enum ranks_by { RANKS_AUTO, RANKS_THREADS, RANKS_MPI };
@@ -122,6 +122,8 @@ struct config_ranks {
     enum ranks_by by;
     enum overlap overlap;
     int64_t bucket_mb; /* of gradients that are summed at once, MiB */
+    int64_t zero;      /* what the ranks share: 0: nothing, 1: the optimizer's state */
+    int64_t rank;      /* not a key: the rank that compiles, 0 ... count - 1 */
     int64_t timeout;   /* seconds that a rank waits for another */
 };
 

@@ -74,6 +74,14 @@ void copies_store(struct graph *g, const struct parameter *p, value w)
     g_store(g, g_leaf_named(g, STORAGE_COPY, p->name, t, p->offset), cast);
 }
 
+void copies_refresh_all(struct graph *g, const struct config *c, const struct model *m)
+{
+    struct type t = type_1d(DT_F32, m->elements), copy = type_1d(DT_BF16, m->elements);
+    if (!copies_bf16(c)) return;
+    value w = g_leaf_named(g, STORAGE_WEIGHTS, "all", t, 0);
+    g_store(g, g_leaf_named(g, STORAGE_COPY, "all", copy, 0), g_cast(g, w, DT_BF16));
+}
+
 static void pack_one(struct graph *g, const struct config *c, const struct parameter *p, value from,
                      int64_t rows, const int64_t *at)
 {

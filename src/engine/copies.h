@@ -20,6 +20,8 @@ const struct pass_packing *copies_packing(const struct config *c, const struct m
 
 /* Appends a store of `w`, the new value of a parameter, to its bf16 copy. */
 void copies_store(struct graph *g, const struct parameter *p, value w);
+/* Appends a store of all new weights to the bf16 copy, if there is one. */
+void copies_refresh_all(struct graph *g, const struct config *c, const struct model *m);
 /* Appends PACK of each packed weight, from the bf16 copy if there is one. Call after the update. */
 void copies_pack(struct graph *g, const struct config *c, const struct model *m,
                  const struct pass_packing *packing);

@@ -32,8 +32,9 @@ static enum status check_ranks(const struct config *c, unsigned kinds,
 {
     int ranks = communicator_ranks(communicator);
     bool sums = kinds & (1u << GRAPH_MICRO | 1u << GRAPH_MICRO_LAST);
-    BUG_IF(communicator && c->ranks.count != ranks, "%d ranks run a plan for %lld", ranks,
-           (long long)c->ranks.count);
+    BUG_IF(communicator &&
+               (c->ranks.count != ranks || c->ranks.rank != communicator_rank(communicator)),
+           "rank %d of %d runs the plan of another", communicator_rank(communicator), ranks);
     if (communicator || c->ranks.count <= 1 || !sums) return ST_OK;
     return fail(ST_UNSUPPORTED,
                 "ranks = %lld: only `strobe train` runs several ranks; `strobe graph`, `plan` and "

@@ -2,6 +2,7 @@
 
 #include "engine/copies.h"
 #include "engine/lr.h"
+#include "engine/shards.h"
 #include "graph/build.h"
 
 #include <math.h>
@@ -90,11 +91,12 @@ static struct optimizer_operands operands_of(struct graph *g, const struct optim
     return in;
 }
 
+/* `decayed`: how many elements decay, the first ones. */
 static value update_by_operator(struct graph *g, const struct optimizer *o,
-                                const struct config_train *c, const struct parameter *p,
+                                const struct config_train *c, int64_t decayed,
                                 const struct optimizer_operands *in)
 {
-    union attr attr = o->attr(c, p->decay ? type_elements(&p->type) : 0);
+    union attr attr = o->attr(c, decayed);
     value list[MAX_IN];
     int n = 0;
     list[n++] = in->weights;
@@ -105,27 +107,125 @@ static value update_by_operator(struct graph *g, const struct optimizer *o,
     return graph_add(g, o->op, &attr, n, list, NULL);
 }
 
-void optimizer_update(struct graph *g, const struct model *m, const struct config *config,
-                      const struct optimizer *o)
+static void open_update(struct graph *g, const struct config_train *c, const struct optimizer *o,
+                        value norm, value ret_input[OPTIMIZER_INPUTS], value *ret_clip)
 {
-    const struct config_train *c = &config->train;
-    g->phase = PHASE_UPDATE;
-    value input[OPTIMIZER_INPUTS] = {{0}};
     for (int i = 0; i < o->inputs; i++)
-        input[i] = g_input(g, o->input[i].name, type_scalar(DT_F32));
-    value norm = gradient_norm(g, m);
+        ret_input[i] = g_input(g, o->input[i].name, type_scalar(DT_F32));
     graph_output(g, "grad_norm", norm);
     struct graph_scope top = graph_enter(g, "clip", -1);
-    value clip = clip_coefficient(g, norm, c->grad_clip);
+    *ret_clip = clip_coefficient(g, norm, c->grad_clip);
     graph_leave(g, top);
+}
+
+static void update_all(struct graph *g, const struct model *m, const struct config *config,
+                       const struct optimizer *o)
+{
+    const struct config_train *c = &config->train;
+    value input[OPTIMIZER_INPUTS] = {{0}}, clip;
+    open_update(g, c, o, gradient_norm(g, m), input, &clip);
+    struct graph_scope top = {g->scope, g->layer};
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
         struct optimizer_operands in = operands_of(g, o, p);
         memcpy(in.input, input, sizeof input);
         in.clip = clip;
         g->scope = p->name;
-        value w = o->build ? o->build(g, c, p, &in) : update_by_operator(g, o, c, p, &in);
+        int64_t decayed = p->decay ? type_elements(&p->type) : 0;
+        value w = o->build ? o->build(g, c, p, &in) : update_by_operator(g, o, c, decayed, &in);
         if (copies_bf16(config)) copies_store(g, p, w);
         graph_leave(g, top);
     }
+}
+
+/* --- a rank's shards -------------------------------------------------------------------------- */
+
+static value range_leaf(struct graph *g, enum storage storage, int64_t first, int64_t elements)
+{
+    return g_leaf_named(g, storage, "shard", type_1d(DT_F32, elements), first);
+}
+
+static value collective(struct graph *g, enum op op, const struct config *c, value leaf)
+{
+    union attr attr = {.group = {(int)c->ranks.count}};
+    return graph_add(g, op, &attr, 1, &leaf, NULL);
+}
+
+/* The sum of the squares of this rank's shards, then of all ranks. It is kept behind the
+ * gradients. */
+static value shared_norm(struct graph *g, const struct model *m, const struct config *c)
+{
+    struct graph_scope here = graph_enter(g, "grad_norm", -1);
+    value sum = g_fill(g, type_scalar(DT_F32), 0);
+    for (int64_t k = 0; k < shard_buckets(c, m->elements); k++) {
+        struct shard_part s = shard_of_bucket(c, m->elements, k);
+        if (!s.elements) continue;
+        value x = range_leaf(g, STORAGE_GRADIENTS, s.first, s.elements);
+        sum = g_add(g, sum, g_sum_squares(g, x));
+    }
+    g_store(g, range_leaf(g, STORAGE_GRADIENTS, m->elements, 1), sum);
+    collective(g, OP_ALL_REDUCE, c, range_leaf(g, STORAGE_GRADIENTS, m->elements, 1));
+    sum = collective(g, OP_AWAIT, c, range_leaf(g, STORAGE_GRADIENTS, m->elements, 1));
+    value norm = g_sqrt(g, sum);
+    graph_leave(g, here);
+    return norm;
+}
+
+/* The end of the parameters that decay, which come first. */
+static int64_t decay_end(const struct model *m)
+{
+    int64_t end = 0;
+    for (int i = 0; i < m->parameters; i++) {
+        const struct parameter *p = &m->parameter[i];
+        BUG_IF(p->decay && p->offset > end, "%s decays, but one before it does not", p->name);
+        if (p->decay) end = p->offset + range_elements(&p->type);
+    }
+    return end;
+}
+
+static void gather_weights(struct graph *g, const struct model *m, const struct config *c)
+{
+    for (int op = 0; op < 2; op++)
+        for (int64_t k = 0; k < shard_buckets(c, m->elements); k++) {
+            struct shard_part b = shard_bucket(c, m->elements, k);
+            g->scope = arena_printf(g->arena, "bucket.%lld", (long long)k);
+            collective(g, op ? OP_AWAIT : OP_ALL_GATHER, c,
+                       range_leaf(g, STORAGE_WEIGHTS, b.first, b.elements));
+        }
+    g->scope = "";
+}
+
+static void update_shards(struct graph *g, const struct model *m, const struct config *config,
+                          const struct optimizer *o)
+{
+    const struct config_train *c = &config->train;
+    int64_t decayed = decay_end(m);
+    value input[OPTIMIZER_INPUTS] = {{0}}, clip;
+    BUG_IF(o->build, "%s has no operator that updates a shard", o->name);
+    open_update(g, c, o, shared_norm(g, m, config), input, &clip);
+    for (int64_t k = 0; k < shard_buckets(config, m->elements); k++) {
+        struct shard_part s = shard_of_bucket(config, m->elements, k);
+        if (!s.elements) continue;
+        struct optimizer_operands in = {.clip = clip};
+        memcpy(in.input, input, sizeof input);
+        in.weights = range_leaf(g, STORAGE_WEIGHTS, s.first, s.elements);
+        in.gradient = range_leaf(g, STORAGE_GRADIENTS, s.first, s.elements);
+        for (int i = 0; i < o->states; i++)
+            in.state[i] = range_leaf(g, o->state[i].storage, s.state, s.elements);
+        g->scope = arena_printf(g->arena, "shard.%lld", (long long)k);
+        update_by_operator(g, o, c, min_i64(s.elements, max_i64(0, decayed - s.first)), &in);
+        g->scope = "";
+    }
+    gather_weights(g, m, config);
+    copies_refresh_all(g, config, m);
+}
+
+void optimizer_update(struct graph *g, const struct model *m, const struct config *config,
+                      const struct optimizer *o)
+{
+    g->phase = PHASE_UPDATE;
+    if (shards_state(config))
+        update_shards(g, m, config, o);
+    else
+        update_all(g, m, config, o);
 }

@@ -8,6 +8,7 @@
 #include "engine/device.h"
 #include "engine/optimizer.h"
 #include "engine/sequence.h"
+#include "engine/shards.h"
 #include "graph/build.h"
 
 #include <string.h>
@@ -66,8 +67,11 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
                      .deterministic = c->plan.deterministic,
                      .portable = !c->plan.hopper},
         .ranks = ranks_of(kind, c),
-        .overlap = (enum pass_overlap)c->ranks.overlap,
-        .bucket_bytes = c->ranks.bucket_mb << 20,
+        .overlap = c->ranks.overlap == OVERLAP_NONE        ? SHARD_NONE
+                   : c->ranks.overlap == OVERLAP_PARAMETER ? SHARD_PARAMETER
+                                                           : SHARD_BUCKET,
+        .bucket_elements = shard_bucket_elements(c),
+        .zero = shards_state(c),
         .packing = packing,
         .kernels = kernels};
 }
@@ -293,6 +297,8 @@ static void reserve_ranges(struct program *p)
 {
     for (int i = STORAGE_WEIGHTS; i <= STORAGE_COPY; i++) {
         enum dtype dtype = i == STORAGE_COPY ? DT_BF16 : DT_F32;
+        bool shared = i == STORAGE_MOMENT1 || i == STORAGE_MOMENT2;
+        if (shared && shards_state(p->config)) continue;
         int64_t whole = p->model.elements * dtype_size(dtype);
         if (p->bytes[i] && p->bytes[i] < whole) p->bytes[i] = whole;
     }

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/heap.h"
 #include "engine/engine.h"
+#include "engine/shards.h"
 
 #include <stdlib.h>
 
@@ -33,9 +34,10 @@ out:
 /* The host address of a range: the engine's memory, or a new copy of it. */
 static float *host_range(const struct engine *e, enum storage s, struct arena *a)
 {
-    if (!e->storage.base[s]) return NULL;
-    return e->backend->host_memory ? e->storage.base[s]
-                                   : ARENA_NEW(a, float, e->program.model.elements);
+    bool shards = s != STORAGE_WEIGHTS && shards_state(e->program.config);
+    if (!e->storage.base[s] || (shards && e->program.config->ranks.rank > 0)) return NULL;
+    return e->backend->host_memory && !shards ? e->storage.base[s]
+                                              : ARENA_NEW(a, float, e->program.model.elements);
 }
 
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a)
@@ -74,7 +76,7 @@ static enum status copy(const struct engine *e, const struct weights_tensor *t, 
     const struct optimizer *o = optimizer_of(e->program.config);
     if (e->backend->host_memory || !e->program.model.parameters) return ST_OK;
     TRY(copy_range(e, STORAGE_WEIGHTS, t->weight, to_host));
-    for (int k = 0; k < o->states; k++)
+    for (int k = 0; k < o->states && !shards_state(e->program.config); k++)
         TRY(copy_range(e, o->state[k].storage, t->state[k].data, to_host));
     return ST_OK;
 }
@@ -88,4 +90,31 @@ enum status weights_bring(struct engine *e, const struct weights_tensor *tensors
 {
     TRY(copy(e, tensors, false));
     return engine_refresh(e);
+}
+
+/* The address of this rank's state of a bucket, and where the shard is in the bucket. */
+static char *shard_address(const struct engine *e, int state, int64_t k, int64_t *ret_at,
+                           int64_t *ret_bytes)
+{
+    const struct config *c = e->program.config;
+    int64_t elements = e->program.model.elements;
+    struct shard_part own = shard_of_bucket(c, elements, k), all = shard_bucket(c, elements, k);
+    float *base = e->storage.base[optimizer_of(c)->state[state].storage];
+    *ret_at = own.first - all.first;
+    *ret_bytes = own.elements * (int64_t)sizeof *base;
+    return (char *)(base + own.state);
+}
+
+enum status weights_fetch_shard(const struct engine *e, int state, int64_t k, float *bucket)
+{
+    int64_t at, bytes;
+    char *device = shard_address(e, state, k, &at, &bytes);
+    return bytes ? e->backend->memory.download(e->context, bucket + at, device, bytes) : ST_OK;
+}
+
+enum status weights_bring_shard(const struct engine *e, int state, int64_t k, const float *bucket)
+{
+    int64_t at, bytes;
+    char *device = shard_address(e, state, k, &at, &bytes);
+    return bytes ? e->backend->memory.upload(e->context, device, bucket + at, bytes) : ST_OK;
 }

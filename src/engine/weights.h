@@ -26,8 +26,13 @@ enum status weights_init(struct engine *e);
 /* One row per parameter. Rows point into the engine's memory if the host can access it, else into
  * copies that weights_fetch and weights_bring synchronise. State: NULL without GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
-/* Copies from the device. Call before reading the rows. A model without parameters has no rows, and
- * `tensors` is not read. */
+/* With zero=1 an engine has the state of its shards alone (shards.h): rows of the state point into
+ * a host copy of the whole at rank 0, and are NULL at the others. This rank's shard of bucket k is
+ * copied to its place in `bucket`, which holds the whole bucket, or from there. */
+enum status weights_fetch_shard(const struct engine *e, int state, int64_t k, float *bucket);
+enum status weights_bring_shard(const struct engine *e, int state, int64_t k, const float *bucket);
+/* Copies from the device, but for states in shards. Call before reading the rows. A model without
+ * parameters has no rows, and `tensors` is not read. */
 enum status weights_fetch(const struct engine *e, const struct weights_tensor *tensors);
 /* Copies to the device; rebuilds what is derived from the weights. Call after writing the rows. */
 enum status weights_bring(struct engine *e, const struct weights_tensor *tensors);

@@ -13,8 +13,8 @@ enum pass_rung { RUNG_PRIMITIVE, RUNG_OP, RUNG_FULL };
 enum pass_region { REGION_NONE, REGION_GELU, REGION_BLOCK };
 
 /* When gradients are summed over the ranks: after the backward pass, one parameter after another;
- * after it at once; each when it is ready; as many as fill a bucket when they are ready. */
-enum pass_overlap { SHARD_NONE, SHARD_FLAT, SHARD_PARAMETER, SHARD_BUCKET };
+ * each when it is written; each bucket when it is written. */
+enum pass_overlap { SHARD_NONE, SHARD_PARAMETER, SHARD_BUCKET };
 
 struct pass_options {
     enum pass_rung rung;
@@ -28,7 +28,8 @@ struct pass_options {
     struct numerics numerics; /* tf32 applies to operators with f32 operands only */
     int ranks;                /* that sum the gradients of this graph; 0 and 1: none */
     enum pass_overlap overlap;
-    int64_t bucket_bytes;
+    int64_t bucket_elements;            /* the range of the gradients is cut at multiples of this */
+    bool zero;                          /* a rank gets the sum in its shards alone */
     const struct pass_packing *packing; /* NULL: weights are not packed */
     const struct pass_kernels *kernels; /* NULL: no fusion that is faster with some kernels only */
 };

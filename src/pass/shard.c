@@ -1,12 +1,12 @@
 /* Sums the gradients over the ranks (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2).
  *
  * A gradient is written to its range as soon as it is computed, instead of at the end. Then comes
- * the collective of its bucket, which works beside the rest of the backward pass; at the end the
- * graph awaits all of them. Every rank has the same graph, so collectives meet in one order. */
+ * the collective of its bucket, once that is whole, which works beside the rest of the backward
+ * pass; at the end the graph awaits all of them. Buckets are equal parts of the range, whatever the
+ * order of the gradients: so the update knows them, too. All ranks have the same graph, so their
+ * collectives meet in one order. */
 #include "graph/build.h"
 #include "pass/pass.h"
-
-#include <stdlib.h>
 
 struct range {
     int64_t first, end; /* elements of STORAGE_GRADIENTS */
@@ -18,10 +18,10 @@ struct shard {
     const struct pass_options *o;
     value *map;
     int *writer, *next;    /* of node i: the first node that writes its output; the one after i */
-    struct range *bucket;  /* written since the last collective */
+    int64_t elements;      /* of all gradients; they lie side by side */
+    int64_t *left;         /* of bucket k: the elements that are not written yet */
     struct range *started; /* collectives that are not awaited yet */
-    int in_bucket, starts, buckets;
-    const char *scope; /* of the parameter that was written last */
+    int starts;
 };
 
 static bool writes_gradient(const struct graph *g, const struct node *n)
@@ -43,6 +43,23 @@ static void find_writers(struct shard *s)
     }
 }
 
+static struct range range_of(const struct shard *s, int writer)
+{
+    const struct node *leaf = graph_producer(s->in, s->in->node[writer].in[0]);
+    int64_t first = leaf->attr.leaf.offset;
+    return (struct range){first, first + range_elements(graph_type(s->in, leaf->out[0]))};
+}
+
+static void find_buckets(struct shard *s, struct arena *a)
+{
+    for (int id = 0; id < s->in->nodes; id++)
+        if (writes_gradient(s->in, &s->in->node[id]))
+            s->elements = max_i64(s->elements, range_of(s, id).end);
+    int64_t size = s->o->bucket_elements, buckets = ceil_div(s->elements, size);
+    s->left = ARENA_NEW(a, int64_t, buckets);
+    for (int64_t k = 0; k < buckets; k++) s->left[k] = min_i64(size, s->elements - k * size);
+}
+
 /* A collective or AWAIT on a range; each needs a leaf of its own, since the one before wrote it. */
 static void append(struct shard *s, enum op op, const struct range *r, const char *name)
 {
@@ -58,37 +75,10 @@ static void append(struct shard *s, enum op op, const struct range *r, const cha
     graph_add(g, op, &attr, 1, &leaf, NULL);
 }
 
-static int by_first(const void *a, const void *b)
+static void start(struct shard *s, const struct range *r, const char *name)
 {
-    const struct range *x = a, *y = b;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
-
-/* Neighbours in memory become one range; returns the number of ranges. */
-static int merge(struct range *r, int n)
-{
-    int kept = 0;
-    qsort(r, (size_t)n, sizeof *r, by_first);
-    for (int i = 0; i < n; i++) {
-        if (kept && r[kept - 1].end == r[i].first)
-            r[kept - 1].end = r[i].end;
-        else
-            r[kept++] = r[i];
-    }
-    return kept;
-}
-
-static void start_bucket(struct shard *s)
-{
-    bool named = s->o->overlap == SHARD_BUCKET || s->o->overlap == SHARD_FLAT;
-    const char *name = named ? arena_printf(s->out->arena, "bucket.%d", s->buckets) : s->scope;
-    int n = merge(s->bucket, s->in_bucket);
-    for (int i = 0; i < n; i++) {
-        append(s, OP_ALL_REDUCE, &s->bucket[i], name);
-        s->started[s->starts++] = s->bucket[i];
-    }
-    s->buckets += n > 0;
-    s->in_bucket = 0;
+    append(s, s->o->zero ? OP_REDUCE_SCATTER : OP_ALL_REDUCE, r, name);
+    s->started[s->starts++] = *r;
 }
 
 static void await_all(struct shard *s)
@@ -97,38 +87,37 @@ static void await_all(struct shard *s)
     s->starts = 0;
 }
 
-static bool bucket_is_full(const struct shard *s)
+/* Starts the buckets that have become whole. */
+static void fill_buckets(struct shard *s, const struct range *r)
 {
-    int64_t elements = 0;
-    for (int i = 0; i < s->in_bucket; i++) elements += s->bucket[i].end - s->bucket[i].first;
-    return elements * dtype_size(DT_F32) >= s->o->bucket_bytes;
+    int64_t size = s->o->bucket_elements;
+    for (int64_t k = r->first / size; k * size < r->end; k++) {
+        struct range bucket = {k * size, min_i64((k + 1) * size, s->elements)};
+        s->left[k] -= min_i64(r->end, bucket.end) - max_i64(r->first, bucket.first);
+        if (s->left[k] == 0)
+            start(s, &bucket, arena_printf(s->out->arena, "bucket.%lld", (long long)k));
+    }
 }
 
 static void write_gradient(struct shard *s, int id)
 {
-    const struct node *n = &s->in->node[id], *leaf = graph_producer(s->in, n->in[0]);
-    int64_t first = leaf->attr.leaf.offset;
+    const struct node *n = &s->in->node[id];
+    struct range r = range_of(s, id);
     pass_keep(s->in, s->in->info[n->in[0].i].producer, s->out, s->map);
     pass_keep(s->in, id, s->out, s->map);
-    s->bucket[s->in_bucket++] =
-        (struct range){first, first + range_elements(graph_type(s->in, leaf->out[0]))};
-    s->scope = n->scope;
-    bool now =
-        s->o->overlap == SHARD_PARAMETER || (s->o->overlap == SHARD_BUCKET && bucket_is_full(s));
-    if (now) start_bucket(s);
+    if (s->o->overlap == SHARD_PARAMETER) start(s, &r, n->scope);
+    if (s->o->overlap == SHARD_BUCKET) fill_buckets(s, &r);
 }
 
 /* After the backward pass, each parameter on its own. */
 static void sum_one_by_one(struct shard *s)
 {
-    int n = s->in_bucket;
-    struct range *all = s->bucket;
-    for (int i = 0; i < n; i++) {
-        append(s, OP_ALL_REDUCE, &all[i], "reduce");
-        s->started[s->starts++] = all[i];
+    for (int id = 0; id < s->in->nodes; id++) {
+        if (!writes_gradient(s->in, &s->in->node[id])) continue;
+        struct range r = range_of(s, id);
+        start(s, &r, s->in->node[id].scope);
         await_all(s);
     }
-    s->in_bucket = 0;
 }
 
 static bool is_gradient_leaf(const struct node *n)
@@ -142,18 +131,17 @@ enum status pass_shard(const struct graph *in, struct graph *out, const struct p
     struct shard s = {.in = in, .out = out, .o = o, .map = ARENA_NEW(a, value, in->values)};
     s.writer = ARENA_NEW(a, int, in->nodes);
     s.next = ARENA_NEW(a, int, in->nodes);
-    s.bucket = ARENA_NEW(a, struct range, in->nodes);
     s.started = ARENA_NEW(a, struct range, in->nodes);
     bool sums = o->ranks > 1;
     if (sums) find_writers(&s);
+    if (sums && o->overlap == SHARD_BUCKET) find_buckets(&s, a);
     for (int id = 0; id < in->nodes; id++) {
         const struct node *n = &in->node[id];
         if (sums && (is_gradient_leaf(n) || writes_gradient(in, n))) continue;
         pass_keep(in, id, out, s.map);
         for (int w = s.writer[id]; w; w = s.next[w]) write_gradient(&s, w);
     }
-    if (o->overlap == SHARD_NONE) sum_one_by_one(&s);
-    if (s.in_bucket) start_bucket(&s);
+    if (sums && o->overlap == SHARD_NONE) sum_one_by_one(&s);
     await_all(&s);
     pass_finish(in, out, s.map);
     return graph_status(out);

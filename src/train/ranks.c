@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "engine/shards.h"
 #include "train/evaluator.h"
 #include "train/learner.h"
 
@@ -33,26 +34,77 @@ enum status ranks_order(struct communicator *c, enum order order, int64_t iter)
 
 /* --- weights ---------------------------------------------------------------------------------- */
 
-static enum status share(struct communicator *c, const struct weights_tensor *tensors, int count)
+/* The host copy of a state at rank 0, whose rows point into it; else NULL. */
+static float *state_range(const struct engine *e, const struct weights_tensor *tensors, int state)
 {
-    for (int i = 0; i < count; i++) {
+    float *first = tensors[0].state[state].data;
+    return first ? first - e->program.model.parameter[0].offset : NULL;
+}
+
+/* Moves the state of all shards, bucket by bucket, to the host copy at rank 0, or from there. */
+static enum status move_shards(struct communicator *c, const struct engine *e,
+                               const struct weights_tensor *tensors, bool fetch)
+{
+    const struct config *config = e->program.config;
+    int64_t elements = e->program.model.elements;
+    int64_t longest = shard_bucket(config, elements, 0).elements;
+    float *buffer = HEAP_NEW(float, longest);
+    enum status st = ST_OK;
+    for (int s = 0; s < optimizer_of(config)->states; s++) {
+        float *whole = state_range(e, tensors, s);
+        for (int64_t k = 0; k < shard_buckets(config, elements); k++) {
+            struct shard_part b = shard_bucket(config, elements, k);
+            size_t bytes = (size_t)b.elements * sizeof *buffer;
+            if (fetch) {
+                TRY_OUT(st, weights_fetch_shard(e, s, k, buffer));
+                TRY_OUT(st, communicator_start(c, COLLECTIVE_ALL_GATHER, buffer, b.elements));
+                TRY_OUT(st, communicator_wait(c, buffer));
+                if (whole) memcpy(whole + b.first, buffer, bytes);
+            } else {
+                if (whole) memcpy(buffer, whole + b.first, bytes);
+                TRY_OUT(st, communicator_broadcast(c, buffer, b.elements));
+                TRY_OUT(st, weights_bring_shard(e, s, k, buffer));
+            }
+        }
+    }
+out:
+    free(buffer);
+    return st;
+}
+
+/* What all ranks do after ORDER_WEIGHTS. */
+static enum status bring(struct communicator *c, struct engine *e,
+                         const struct weights_tensor *tensors)
+{
+    bool shards = shards_state(e->program.config);
+    for (int i = 0; i < e->program.model.parameters; i++) {
         const struct weights_tensor *t = &tensors[i];
         int64_t n = 1;
         for (int d = 0; d < t->rank; d++) n *= t->dim[d];
         TRY(communicator_broadcast(c, t->weight, n));
-        for (int k = 0; k < OPTIMIZER_STATES; k++)
+        for (int k = 0; k < OPTIMIZER_STATES && !shards; k++)
             if (t->state[k].data) TRY(communicator_broadcast(c, t->state[k].data, n));
     }
-    return ST_OK;
+    if (shards) TRY(move_shards(c, e, tensors, false));
+    return weights_bring(e, tensors);
 }
 
-enum status ranks_share_weights(const struct ranks *r, const struct engine *e,
+enum status ranks_bring_weights(const struct ranks *r, struct engine *e,
                                 const struct weights_tensor *tensors)
 {
-    if (!r->communicator) return ST_OK;
-    TRY(weights_fetch(e, tensors));
+    if (!r->communicator) return weights_bring(e, tensors);
     TRY(ranks_order(r->communicator, ORDER_WEIGHTS, 0));
-    return share(r->communicator, tensors, e->program.model.parameters);
+    return bring(r->communicator, e, tensors);
+}
+
+enum status ranks_fetch_weights(const struct ranks *r, const struct engine *e,
+                                const struct weights_tensor *tensors)
+{
+    if (r->communicator && shards_state(e->program.config)) {
+        TRY(ranks_order(r->communicator, ORDER_STATE, 0));
+        TRY(move_shards(r->communicator, e, tensors, true));
+    }
+    return weights_fetch(e, tensors);
 }
 
 /* --- what must be the same everywhere --------------------------------------------------------- */
@@ -90,7 +142,7 @@ static enum status agree(struct communicator *c, const struct learner *l)
 /* --- the other ranks -------------------------------------------------------------------------- */
 
 struct follower {
-    const struct config *config; /* of a process: NULL until it was sent */
+    struct config *config; /* with the number of the rank; of a process: NULL until it was sent */
     struct communicator *communicator;
     pthread_t thread;
     bool started;
@@ -102,13 +154,6 @@ struct follower {
 };
 
 static enum status take_config(struct follower *f, int64_t bytes);
-
-static enum status take_weights(struct follower *f)
-{
-    struct engine *e = &f->learner.engine;
-    TRY(share(f->communicator, f->tensors, e->program.model.parameters));
-    return weights_bring(e, f->tensors);
-}
 
 static enum status obey(struct follower *f, const struct message *m)
 {
@@ -124,7 +169,9 @@ static enum status obey(struct follower *f, const struct message *m)
     case ORDER_EVALUATE:
         return evaluator_join(&f->evaluator, m->iter, m->first, f->losses);
     case ORDER_WEIGHTS:
-        return take_weights(f);
+        return bring(f->communicator, &f->learner.engine, f->tensors);
+    case ORDER_STATE:
+        return move_shards(f->communicator, &f->learner.engine, f->tensors, true);
     case ORDER_BEGIN:
         return take_config(f, m->first);
     case ORDER_END:
@@ -188,6 +235,7 @@ static enum status take_config(struct follower *f, int64_t bytes)
     TRY(config_read_memory(c, "the configuration of rank 0", text, &f->arena));
     TRY(isa_limit(c->plan.isa));
     communicator_set_timeout(f->communicator, c->ranks.timeout);
+    c->ranks.rank = communicator_rank(f->communicator);
     f->config = c;
     return open_follower(f);
 }
@@ -276,7 +324,9 @@ static enum status start_threads(struct ranks *r, const struct config *c)
     r->follower = HEAP_NEW(struct follower, r->followers);
     for (int i = 0; i < r->followers; i++) {
         struct follower *f = &r->follower[i];
-        f->config = c;
+        f->config = ARENA_NEW(&f->arena, struct config, 1);
+        *f->config = *c;
+        f->config->ranks.rank = i + 1;
         f->communicator = all[i + 1];
     }
     free(all);
@@ -312,10 +362,11 @@ void ranks_close(struct ranks *r)
         communicator_fail(r->communicator);
     for (int i = 0; i < r->followers; i++) {
         struct follower *f = &r->follower[i];
-        if (f->started)
-            pthread_join(f->thread, NULL);
-        else
+        if (f->started) pthread_join(f->thread, NULL);
+        if (!f->started) {
             communicator_close(f->communicator);
+            arena_release(&f->arena);
+        }
     }
     communicator_close(r->communicator);
     free(r->follower);

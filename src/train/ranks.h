@@ -18,6 +18,7 @@ enum order {
     ORDER_FINISH,   /* learner_finish of it */
     ORDER_EVALUATE, /* evaluator_join from batch `first` on */
     ORDER_WEIGHTS,  /* take the weights and the optimizer's state of rank 0 */
+    ORDER_STATE,    /* give rank 0 the optimizer's state of the shards */
     ORDER_END,
 };
 
@@ -52,8 +53,11 @@ enum status ranks_count(const struct ranks *r, struct config *c);
 enum status ranks_open(struct ranks *r, const struct config *c);
 /* After rank 0 has opened its own: the data and the instruction set are the same everywhere. */
 enum status ranks_agree(struct ranks *r, const struct learner *l);
-/* Gives the weights and the optimizer's state of rank 0 to the others. */
-enum status ranks_share_weights(const struct ranks *r, const struct engine *e,
+/* weights_bring at all ranks, of what rank 0 has in `tensors`. */
+enum status ranks_bring_weights(const struct ranks *r, struct engine *e,
+                                const struct weights_tensor *tensors);
+/* weights_fetch at rank 0, with the state that the ranks share. */
+enum status ranks_fetch_weights(const struct ranks *r, const struct engine *e,
                                 const struct weights_tensor *tensors);
 /* Ends the other ranks and waits for them; keeps the failure that led here. *r may be all zeros. */
 void ranks_close(struct ranks *r);

@@ -213,7 +213,7 @@ static enum status save_here(struct trainer *t, bool now)
     };
     struct failure lost;
     TRY(finish_save(t));
-    TRY(weights_fetch(&t->learner.engine, t->tensors));
+    TRY(ranks_fetch_weights(&t->ranks, &t->learner.engine, t->tensors));
     /* The log is on the disk before the checkpoint. If it cannot be, the weights matter more. */
     enum status st = bring_log(t);
     fail_keep(&lost);

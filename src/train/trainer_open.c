@@ -145,7 +145,7 @@ static enum status load_last(struct trainer *t, bool changed)
         return ST_OK;
     }
     TRY(checkpoint_load(&t->last, t->tensors, t->learner.engine.program.model.parameters));
-    TRY(weights_bring(&t->learner.engine, t->tensors));
+    TRY(ranks_bring_weights(&t->ranks, &t->learner.engine, t->tensors));
     t->iter = t->begun = s->iter;
     t->saved = changed ? -1 : s->iter; /* one that is saved at once has the new configuration */
     t->summary.best_val_loss = s->best_val_loss;
@@ -217,7 +217,7 @@ static enum status begin(struct trainer *t, bool changed, const struct environme
         t->wrote = true;
         TRY(rundir_clear(&t->run.dir));
     }
-    if (t->found || t->origin) TRY(ranks_share_weights(&t->ranks, &l->engine, t->tensors));
+    if (t->origin) TRY(ranks_bring_weights(&t->ranks, &l->engine, t->tensors));
     int64_t left = c->train.max_iters - t->iter;
     t->step_ms = ARENA_NEW(t->arena, double, (left < TRAINER_TIMED ? left : TRAINER_TIMED) + 1);
     return write_dir(t, environment);

@@ -3,9 +3,11 @@
 #include "config/config.h"
 #include "engine/memory.h"
 #include "engine/program.h"
+#include "engine/shards.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -19,7 +21,8 @@ struct made {
     struct target target;
 };
 
-static void make(struct made *m, enum overlap overlap, int ranks, int micro_steps)
+static void make_rank(struct made *m, enum overlap overlap, int ranks, int micro_steps, int zero,
+                      int rank)
 {
     memset(m, 0, sizeof *m);
     config_init(&m->config);
@@ -36,6 +39,8 @@ static void make(struct made *m, enum overlap overlap, int ranks, int micro_step
     m->config.ranks.count = ranks;
     m->config.ranks.overlap = overlap;
     m->config.ranks.bucket_mb = 1;
+    m->config.ranks.zero = zero;
+    m->config.ranks.rank = rank;
     m->config.train.gradient_accumulation_steps = ranks * micro_steps;
     assert_int_equal(backend_target(backend_find("cpu"), TARGET_ANY, &m->target), ST_OK);
     enum status st = program_compile(&m->program, &m->config, VOCABULARY, &m->target, NULL,
@@ -43,9 +48,14 @@ static void make(struct made *m, enum overlap overlap, int ranks, int micro_step
     if (st != ST_OK) fail_msg("%s", fail_message());
 }
 
+static void make(struct made *m, enum overlap overlap, int ranks, int micro_steps)
+{
+    make_rank(m, overlap, ranks, micro_steps, 0, 0);
+}
+
 /* What a graph does with gradients, in its order. */
 struct found {
-    int reduces, awaits, first_reduce, last_matmul;
+    int reduces, scatters, awaits, first_reduce, last_matmul;
     int64_t reduced, awaited, largest; /* elements */
     bool early;                        /* a gradient was summed before it was written, or twice */
 };
@@ -66,19 +76,21 @@ static struct found look(const struct made *m, enum graph_kind kind)
         int64_t elements =
             n->op == OP_STORE || n->op == OP_ACCUMULATE ? range_elements(t) : type_elements(t);
         if (n->op == OP_STORE || n->op == OP_ACCUMULATE) next = 1;
-        if (n->op == OP_ALL_REDUCE) now = 1, next = 2;
+        bool sums = n->op == OP_ALL_REDUCE || n->op == OP_REDUCE_SCATTER;
+        if (sums) now = 1, next = 2;
         if (n->op == OP_AWAIT) now = 2, next = 3;
         for (int64_t i = 0; i < elements; i++) {
             f.early |= x[i] != now;
             x[i] = next;
         }
-        if (n->op == OP_ALL_REDUCE && id < f.first_reduce) f.first_reduce = id;
-        f.reduces += n->op == OP_ALL_REDUCE;
+        if (sums && id < f.first_reduce) f.first_reduce = id;
+        f.reduces += sums;
+        f.scatters += n->op == OP_REDUCE_SCATTER;
         f.awaits += n->op == OP_AWAIT;
-        if (n->op == OP_ALL_REDUCE) f.reduced += elements;
+        if (sums) f.reduced += elements;
         if (n->op == OP_AWAIT) f.awaited += elements;
-        if (n->op == OP_ALL_REDUCE && elements > f.largest) f.largest = elements;
-        if (n->op == OP_ALL_REDUCE) assert_int_equal(n->attr.group.ranks, m->config.ranks.count);
+        if (sums && elements > f.largest) f.largest = elements;
+        if (sums) assert_int_equal(n->attr.group.ranks, m->config.ranks.count);
     }
     return f;
 }
@@ -118,6 +130,47 @@ static void test_buckets(void **)
     check(OVERLAP_BUCKET, 3, 12, true);
 }
 
+/* With zero=1 each element of the parameters is updated by one rank, whose state has no gaps; all
+ * ranks gather all weights. */
+static void test_each_rank_updates_its_shards(void **)
+{
+    enum { RANKS = 3 };
+    struct made m;
+    int64_t updated = 0, state = 0, elements = 0;
+    char *by = NULL;
+    for (int rank = 0; rank < RANKS; rank++) {
+        make_rank(&m, OVERLAP_BUCKET, RANKS, 1, 1, rank);
+        struct found f = look(&m, GRAPH_MICRO);
+        assert_false(f.early);
+        assert_int_equal(f.scatters, f.reduces);
+        assert_int_equal(f.reduced, m.program.model.elements);
+        elements = m.program.model.elements;
+        if (!by) by = calloc((size_t)elements, 1);
+        const struct graph *g = &m.program.graph[GRAPH_UPDATE];
+        int64_t own = 0, gathered = 0;
+        for (int id = 0; id < g->nodes; id++) {
+            const struct node *n = &g->node[id];
+            int64_t size = n->n_in ? type_elements(graph_type(g, n->in[0])) : 0;
+            if (n->op == OP_ALL_GATHER) gathered += size;
+            if (n->op != OP_ADAMW) continue;
+            const struct node *w = graph_producer(g, n->in[0]), *m1 = graph_producer(g, n->in[1]);
+            assert_int_equal(m1->attr.leaf.offset, own);
+            for (int64_t i = 0; i < size; i++) by[w->attr.leaf.offset + i]++;
+            own += size;
+        }
+        assert_int_equal(gathered, elements);
+        assert_int_equal(own, shard_state_elements(&m.config, elements));
+        assert_int_equal(m.program.bytes[STORAGE_MOMENT1], own * (int64_t)sizeof(float));
+        updated += own;
+        state = max_i64(state, own);
+        arena_release(&m.arena);
+    }
+    assert_int_equal(updated, elements);
+    assert_true(state < elements / RANKS + 64 * 16);
+    for (int64_t i = 0; i < elements; i++) assert_int_equal(by[i], 1);
+    free(by);
+}
+
 /* Only the last of several micro-steps sums. */
 static void test_once_per_update(void **)
 {
@@ -145,11 +198,9 @@ static void test_one_rank_sums_nothing(void **)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_parameter_after_another),
-        cmocka_unit_test(test_all_at_once),
-        cmocka_unit_test(test_each_when_it_is_ready),
-        cmocka_unit_test(test_buckets),
-        cmocka_unit_test(test_once_per_update),
+        cmocka_unit_test(test_one_parameter_after_another),  cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_each_when_it_is_ready),        cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_each_rank_updates_its_shards), cmocka_unit_test(test_once_per_update),
         cmocka_unit_test(test_one_rank_sums_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

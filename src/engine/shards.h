@@ -1,0 +1,28 @@
+/* shards.h - which parameters a rank updates, and where it keeps their optimizer state.
+ *
+ * The range of the parameters is cut into equal buckets; of each bucket every rank has a shard
+ * (Rajbhandari et al., "ZeRO", SC 2020, section 5, P_os). With zero=1 a rank stores the optimizer's
+ * state of its shards alone, one behind the other. */
+#ifndef ENGINE_SHARDS_H
+#define ENGINE_SHARDS_H
+
+#include "config/config.h"
+
+/* Elements of the range; `state`: where the state of this rank begins for it. */
+struct shard_part {
+    int64_t first, elements, state;
+};
+
+/* Whether the ranks share the optimizer's state. */
+bool shards_state(const struct config *c);
+/* Elements of a bucket but the last. */
+int64_t shard_bucket_elements(const struct config *c);
+/* The number of buckets of a range. */
+int64_t shard_buckets(const struct config *c, int64_t elements);
+/* Bucket k, and the part of it that this rank updates, which may have no elements. */
+struct shard_part shard_bucket(const struct config *c, int64_t elements, int64_t k);
+struct shard_part shard_of_bucket(const struct config *c, int64_t elements, int64_t k);
+/* Elements of the state of this rank. */
+int64_t shard_state_elements(const struct config *c, int64_t elements);
+
+#endif
