@@ -124,7 +124,8 @@ struct lab_ladder {
      * end early, with any result, after Ctrl-C (base/interrupt.h). */
     double (*reference)(const struct lab_problem *p, const double *const *in, double *out);
     double (*tolerance)(const struct lab_problem *p); /* of the error, relative, by norm */
-    /* The problem as a call of an operator, for rungs with a `variant`. */
+    /* The problem as a call of an operator, for rungs with a `variant`. Its inputs are those of the
+     * problem; a second one that the problem lacks is zeros, a third lies behind the second. */
     enum op (*operator_of)(const struct lab_problem *p, union attr *ret_attr,
                            struct kernel_call *ret_call);
     const struct lab_rung *of_gpu, *of_cpu; /* end with a rung without a name */

@@ -319,6 +319,15 @@ static void tune(struct lab_trial *t, enum op op, const struct kernel_call *c)
         tuning_set(&t->tuning, &e);
 }
 
+/* Where output i of a row is, in bytes, among those after the first. */
+static int64_t more_at(const struct kernel_call *c, int i)
+{
+    enum { ALIGNMENT = 64 };
+    int64_t at = 0;
+    for (int k = 1; k < i; k++) at += round_up(type_bytes(&c->out_type[k]), ALIGNMENT);
+    return at;
+}
+
 static enum status prepare_row(struct lab_trial *t, int rung, enum op op, struct kernel_call *c,
                                int64_t *scratch)
 {
@@ -347,7 +356,7 @@ static enum status prepare(struct lab_trial *t)
             describe(b, &t->problem, &t->attr, &c, &op);
             tune(t, op, &c);
             c.tuning = &t->tuning;
-            if (c.n_out > 1) TRY(alloc_tensor(t, type_bytes(&c.out_type[1]), POISON, &t->second));
+            if (c.n_out > 1) TRY(alloc_tensor(t, more_at(&c, c.n_out), POISON, &t->more));
             if (c.n_in > 1 && !t->problem.in[1])
                 TRY(alloc_tensor(t, type_bytes(&c.in_type[1]), 0, &t->zeros));
         }
@@ -379,7 +388,7 @@ void lab_trial_close(struct lab_trial *t)
     for (int i = 0; i < b->rungs; i++)
         if (t->row[i] && t->row[i]->release) t->row[i]->release(t->call[i]);
     free_tensor(t, t->scratch);
-    free_tensor(t, t->second);
+    free_tensor(t, t->more);
     free_tensor(t, t->zeros);
     arena_release(&t->arena);
 }
@@ -428,8 +437,9 @@ static enum status run_row(const struct lab_trial *t, int rung, const struct lab
     struct kernel_call call = *t->call[rung];
     for (int i = 0; i < LAB_INPUTS && t->problem.in[i]; i++) call.in[i] = (void *)c->in[i];
     if (t->zeros) call.in[1] = t->zeros;
+    if (call.n_in > 2) call.in[2] = (char *)call.in[1] + type_bytes(&call.in_type[1]);
     call.out[0] = c->out;
-    call.out[1] = t->second;
+    for (int i = 1; i < call.n_out; i++) call.out[i] = (char *)t->more + more_at(&call, i);
     call.scratch = c->scratch;
     return t->row[rung]->run(&call);
 }

@@ -50,7 +50,7 @@ struct lab_trial {
     bool probe;                    /* for lab_trial_run */
     const void *given[LAB_INPUTS]; /* of a probe: the inputs' content */
     void *scratch;                 /* of all rungs in turn */
-    void *second, *zeros; /* another output of rows of the backend, and input: zeros; or NULL */
+    void *more, *zeros; /* further outputs of rows of the backend, and an input: zeros; or NULL */
     int64_t scratch_bytes;
     /* Of rungs that are rows of the backend: the row and its prepared call; NULL: not prepared. */
     const struct kernel *row[LAB_RUNGS];

@@ -42,6 +42,16 @@ static double tolerance(const struct lab_problem *p)
     return p->dtype == DT_BF16 ? 3e-3 + of_float : of_float;
 }
 
+static enum op operator_of(const struct lab_problem *p, union attr *attr, struct kernel_call *c)
+{
+    *attr = (union attr){.norm = {.eps = EPSILON}};
+    c->n_in = c->n_out = 3;
+    c->in_type[0] = c->out_type[0] = type_2d(p->dtype, p->n[0], p->n[1]);
+    c->in_type[1] = c->in_type[2] = type_1d(DT_F32, p->n[1]);
+    c->out_type[1] = c->out_type[2] = type_2d(DT_F32, p->n[0], 1);
+    return OP_LAYERNORM;
+}
+
 enum { THREADS = 256, THREADS_OF_ROWS = 128 };
 
 static void rows(const struct lab_problem *p, struct kernel_shape *ret)
@@ -74,6 +84,8 @@ static const char *too_long(const struct lab_problem *p)
                : NULL;
 }
 
+#define OWN   "the kernel that training uses"
+#define MEANS "it also writes the mean and the deviation of each row, which its gradient reads"
 #define LOADS "loads of one element, for which the threads of a block wait in each pass"
 
 static const struct lab_rung gpu[] = {
@@ -87,6 +99,7 @@ static const struct lab_rung gpu[] = {
      .no_gain = "rows are long enough for a block, whose barriers cost little beside its loads"},
     {"registers", "layernorm/gpu/05_registers.cu", .shape = rows_in_registers, .refuses = too_long,
      .bound = "latency: no block loads while it computes its sums"},
+    {"Strobe's own", .variant = "*", .types = LAB_F32, .idea = OWN, .no_gain = MEANS},
     {0},
 };
 
@@ -116,6 +129,7 @@ static const struct lab_rung cpu[] = {
     {"threads", "layernorm/cpu/05_threads.c", .run = LAB_CPU(layernorm_threads),
      .bound = "what other cores and programs take of the memory",
      .no_gain = "one core was enough for the memory of this machine"},
+    {"Strobe's own", .variant = "*", .idea = OWN, .no_gain = MEANS},
     {0},
 };
 
@@ -130,6 +144,7 @@ const struct lab_ladder lab_layernorm = {
     .problem = problem,
     .reference = reference,
     .tolerance = tolerance,
+    .operator_of = operator_of,
     .of_gpu = gpu,
     .of_cpu = cpu,
 };
