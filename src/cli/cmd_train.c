@@ -16,6 +16,8 @@
 #include "config/config.h"
 #include "engine/device.h"
 #include "engine/environment.h"
+#include "engine/optimizer.h"
+#include "engine/shards.h"
 #include "report/html.h"
 #include "report/subjects.h"
 #include "train/trainer.h"
@@ -86,6 +88,19 @@ static enum status read_overrides(struct config *c, const struct request *r, str
     return ST_OK;
 }
 
+static void print_ranks(const struct trainer *t, struct str *s)
+{
+    const struct program *p = &t->learner.engine.program;
+    char bytes[32];
+    int64_t more = shard_host_bytes(p->config, p->model.elements, optimizer_of(p->config)->states);
+    str_printf(s, "ranks        %lld, joined by %s", (long long)p->config->ranks.count,
+               communicator_name(t->ranks.communicator));
+    if (more)
+        str_printf(s, "; rank 0 gathers checkpoints in %s more of host memory",
+                   str_bytes(bytes, (double)more));
+    str_append(s, "\n");
+}
+
 static void print_before(const struct trainer *t)
 {
     const struct config *c = t->config;
@@ -101,9 +116,7 @@ static void print_before(const struct trainer *t)
                d->vocabulary.size);
     facts_print(&t->facts, &s);
     str_append(&s, t->disk_words);
-    if (t->ranks.communicator)
-        str_printf(&s, "ranks        %lld, joined by %s\n", (long long)c->ranks.count,
-                   communicator_name(t->ranks.communicator));
+    if (t->ranks.communicator) print_ranks(t, &s);
     str_printf(&s, "threads      %lld, isa %s, dtype %s", (long long)threads_count(),
                isa_words[isa_used()], config_value_text(c, "dtype", t->arena));
     log_info("%s\n", str_text(&s));

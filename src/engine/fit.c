@@ -6,6 +6,7 @@
 #include "base/threads.h"
 #include "engine/device.h"
 #include "engine/optimizer.h"
+#include "engine/shards.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
@@ -93,8 +94,9 @@ int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads)
 {
     int64_t bytes = HOST_BESIDES, state = 0;
     if (reserved) bytes = ADDRESSES_BESIDES + (threads - 1) * (stack_bytes() + THREAD_HEAP);
-    if (p->target->backend->host_memory) return bytes;
     if (p->built[GRAPH_UPDATE]) state = optimizer_of(p->config)->states;
+    if (p->target->backend->host_memory)
+        return bytes + (state ? shard_host_bytes(p->config, p->model.elements, (int)state) : 0);
     return bytes + (1 + state) * p->model.elements * (int64_t)sizeof(float);
 }
 

@@ -43,3 +43,10 @@ int64_t shard_state_elements(const struct config *c, int64_t elements)
     struct shard_part s = shard_of_bucket(c, elements, last);
     return s.state + s.elements;
 }
+
+int64_t shard_host_bytes(const struct config *c, int64_t elements, int states)
+{
+    if (!shards_state(c)) return 0;
+    int64_t bucket = min_i64(shard_bucket_elements(c), elements);
+    return (bucket + (c->ranks.rank == 0 ? states * elements : 0)) * (int64_t)sizeof(float);
+}

@@ -25,4 +25,8 @@ struct shard_part shard_of_bucket(const struct config *c, int64_t elements, int6
 /* Elements of the state of this rank. */
 int64_t shard_state_elements(const struct config *c, int64_t elements);
 
+/* Host memory of this rank beside the engine's, by which the states are gathered for checkpoints: a
+ * bucket, and at rank 0 a copy of all; 0 without shards. */
+int64_t shard_host_bytes(const struct config *c, int64_t elements, int states);
+
 #endif
