@@ -77,6 +77,10 @@ static enum status look(struct planned *p, struct memory_view *v, const struct o
         if (v->variant[i].recompute == p->config.plan.recompute) v->batch = v->variant[i].batch;
     if (v->limit && !v->variants)
         TRY(fit_batch(&p->config, p->vocab, kinds, target, tuning, v->limit, &v->batch));
+    bool updates = kinds >> GRAPH_UPDATE & 1;
+    if (v->limit && v->course.total > v->limit && updates)
+        TRY(fit_ranks(&p->config, p->vocab, kinds, target, tuning, v->limit, &v->ranks,
+                      &v->of_rank));
     return ST_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "engine/fit.h"
 
+#include "backend/communicator.h"
 #include "base/checked.h"
 #include "base/free_memory.h"
 #include "base/str.h"
@@ -29,6 +30,39 @@ static enum status bytes_at(struct fit *f, int64_t batch_size, int64_t *ret)
     if (st == ST_MEMORY) *ret = SIZE_TOO_LARGE; /* for any machine */
     arena_release(&a);
     return st == ST_MEMORY ? ST_OK : st;
+}
+
+static enum status bytes_of_ranks(struct fit *f, int64_t ranks, int64_t micro_steps, int64_t *ret)
+{
+    f->config.ranks.count = ranks;
+    f->config.train.gradient_accumulation_steps = ranks * micro_steps;
+    return bytes_at(f, f->config.data.batch_size, ret);
+}
+
+enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
+                      const struct target *target, const struct tuning *tuning, int64_t bytes,
+                      int64_t *ret, int64_t *ret_least)
+{
+    struct fit f = {*c, vocab, kinds, target, tuning};
+    int64_t micro_steps = micro_steps_of(c), good = RANKS_MOST, bad = 1, now;
+    f.config.ranks.zero = 1;
+    f.config.ranks.overlap = OVERLAP_BUCKET;
+    f.config.ranks.rank = 0;
+    *ret = *ret_least = 0;
+    enum status st = bytes_of_ranks(&f, good, micro_steps, ret_least);
+    if (st == ST_UNSUPPORTED) return ST_OK; /* the device has no collectives */
+    TRY(st);
+    if (*ret_least > bytes) return ST_OK;
+    while (good - bad > 1) {
+        int64_t middle = bad + (good - bad) / 2;
+        TRY(bytes_of_ranks(&f, middle, micro_steps, &now));
+        if (now <= bytes)
+            good = middle, *ret_least = now;
+        else
+            bad = middle;
+    }
+    *ret = good;
+    return ST_OK;
 }
 
 enum { LINEAR_GUESSES = 6 }; /* before the search bisects */

@@ -10,6 +10,13 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret);
 
+/* The smallest number of ranks, at least 2, of which each needs at most `bytes` with zero=1 and as
+ * many micro-batches as a rank has now; 0: not even RANKS_MOST of them. *ret_least: bytes of a rank
+ * with that many, or with RANKS_MOST; 0: the device has no ranks. */
+enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
+                      const struct target *target, const struct tuning *tuning, int64_t bytes,
+                      int64_t *ret, int64_t *ret_least);
+
 /* "batch_size=25 is the largest that fits", in `room` bytes; "not even batch_size=1 fits". */
 const char *fit_words(const struct program *p, unsigned kinds, int64_t room, struct arena *a);
 

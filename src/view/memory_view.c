@@ -258,6 +258,12 @@ static void print_limit(const struct memory_view *v, struct str *s)
         str_printf(s, "batch_size = %lld is the largest that fits\n", (long long)v->batch);
     else
         str_append(s, "not even batch_size = 1 fits\n");
+    if (v->ranks)
+        str_printf(s, "%lld ranks with zero=1 are the fewest of which each fits, in %s\n",
+                   (long long)v->ranks, str_bytes(total, (double)v->of_rank));
+    else if (v->of_rank)
+        str_printf(s, "no number of ranks with zero=1 fits: what they do not share takes %s\n",
+                   str_bytes(total, (double)v->of_rank));
 }
 
 static void print_run(const struct memory_view *v, struct str *s)
@@ -355,8 +361,9 @@ static json_t *saved_json(const struct memory_view *v, struct arena *a)
 static json_t *limit_json(const struct memory_view *v)
 {
     if (!v->limit) return json_null();
-    return json_pack("{s:I, s:b, s:I}", "bytes", (json_int_t)v->limit, "fits",
-                     v->course.total <= v->limit, "batch_size", (json_int_t)v->batch);
+    return json_pack("{s:I, s:b, s:I, s:I}", "bytes", (json_int_t)v->limit, "fits",
+                     v->course.total <= v->limit, "batch_size", (json_int_t)v->batch, "ranks",
+                     (json_int_t)v->ranks);
 }
 
 static json_t *run_json(const struct memory_view *v)

@@ -482,6 +482,10 @@ static void test_memory_limit(void **state)
                       batch));
     assert_int_equal(strobe("memory", "--limit=20MB"), 0);
     says("of 19.1 MiB: does not fit; batch_size = ");
+    assert_int_equal(strobe("memory", "--device=cpu --n_embd=256 --limit=85MiB"), 0);
+    says(" ranks with zero=1 are the fewest of which each fits, in ");
+    assert_int_equal(strobe("memory", "--device=cpu --n_embd=256 --limit=20MiB"), 0);
+    says("no number of ranks with zero=1 fits: what they do not share takes ");
     assert_int_equal(strobe("memory", "--limit=1MiB"), 0);
     says("does not fit; not even batch_size = 1 fits\n");
     assert_int_equal(strobe("memory", "--phase=inference --limit=20MB"), 0);
