@@ -32,12 +32,37 @@ int communicator_rank(const struct communicator *c);  /* NULL: 0 */
 int communicator_ranks(const struct communicator *c); /* NULL: 1 */
 /* "threads", "mpi"; NULL: "" */
 const char *communicator_name(const struct communicator *c);
+/* Whether all ranks are threads of this process; NULL: true. */
+bool communicator_in_process(const struct communicator *c);
 
 /* Starts a collective on n floats in host memory. */
 enum status communicator_start(struct communicator *c, enum collective what, float *data,
                                int64_t n);
 /* Waits for the last collective that was started on this memory. */
 enum status communicator_wait(struct communicator *c, const float *data);
+
+/* How ranks of one process work on the memory of a device that they share. Nothing here waits for
+ * the device: it launches work, and what follows it. `call` is what a rank gave to
+ * communicator_start_in; until the collective was awaited it must stay valid, as other ranks read
+ * it. A thread of the communicator calls these functions, except `join`. */
+struct collective_memory {
+    /* What `call` launches from now on follows what was launched before the last mark of `other`,
+     * the call of another rank or the same. */
+    enum status (*follow)(void *call, void *other);
+    /* Sums elements first ... end - 1 of all ranks, in their order, into the memory of the ranks
+     * to_first ... to_end - 1. */
+    enum status (*sum)(void *call, float *const *all, int ranks, int64_t first, int64_t end,
+                       int to_first, int to_end);
+    enum status (*copy)(void *call, float *to, const float *from, int64_t n);
+    enum status (*mark)(void *call);
+    /* By the thread that waits for the collective: its later work follows the last mark. */
+    enum status (*join)(void *call);
+};
+/* Starts a collective on n floats of a device; communicator_wait then makes later work of the
+ * device wait, not the host. The caller has marked `call` behind what computes the floats. All
+ * ranks must be in one process. */
+enum status communicator_start_in(struct communicator *c, enum collective what, float *data,
+                                  int64_t n, const struct collective_memory *memory, void *call);
 /* Every rank gives `bytes` bytes and gets those of all ranks, in their order. */
 enum status communicator_gather(struct communicator *c, const void *mine, int64_t bytes,
                                 void *ret_all);
@@ -49,7 +74,8 @@ enum status communicator_broadcast(struct communicator *c, float *data, int64_t 
 void communicator_set_timeout(struct communicator *c, int64_t seconds);
 /* Whether this rank reports a failure of all to the user: rank 0, or rank 1 where it is lost. */
 bool communicator_reports(const struct communicator *c);
-/* Ends the calls of all ranks, now and later, by the failure of this thread. */
+/* Ends the calls of all ranks, now and later, by the failure of this thread. When it returns, no
+ * other rank of this process works on the memory of this one. */
 void communicator_fail(struct communicator *c);
 /* No call may be in progress. Collectives in progress end; the other ranks are not told. */
 void communicator_close(struct communicator *c);
@@ -64,9 +90,8 @@ enum status communicator_find_mpi(void);
  * for the other ranks until communicator_set_timeout. */
 enum status communicator_open_mpi(struct communicator **ret);
 
-/* Communicators of `ranks` threads of this process, which share no device memory: host memory
- * only. Sums are in the order of the ranks. A rank waits `timeout_s` seconds for another. The last
- * one that is closed releases what they share. */
+/* Communicators of `ranks` threads of this process. Sums are in the order of the ranks. A rank waits
+ * `timeout_s` seconds for another. The last one that is closed releases what they share. */
 void communicator_open_threads(struct communicator **ret, int ranks, int64_t timeout_s);
 
 #endif

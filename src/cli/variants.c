@@ -99,7 +99,7 @@ enum status variants_plan(struct variants *v, int i, const struct config *c, uns
     if (st == ST_OK) {
         bool host = x->device.backend->host_memory;
         x->bytes = program_bytes(&p);
-        x->bytes += host ? fit_host_bytes(&p, false, c->plan.threads) : CONTEXT_BYTES;
+        x->bytes += host ? fit_host_bytes(&p, false, c->plan.threads, 1) : CONTEXT_BYTES;
     }
     arena_release(&scratch);
     return st;

@@ -15,7 +15,10 @@ void config_choose(struct config *c, const struct config_chooser *by)
         p->dtype = by->bfloat16_is_faster ? PRECISION_BFLOAT16 : PRECISION_FLOAT32;
     /* Both look at single kernels, which a captured step does not show. */
     bool looks_inside = p->poison || c->train.check_nan;
-    if (replays && by->before)
+    /* Ranks meet on the host, which no captured step does. */
+    if (replays && c->ranks.count > 1)
+        p->replay = REPLAY_FALSE;
+    else if (replays && by->before)
         p->replay = by->before->plan.replay;
     else if (replays)
         p->replay = by->records && !looks_inside ? REPLAY_TRUE : REPLAY_FALSE;

@@ -103,6 +103,11 @@ enum status device_choose(struct config *c, const struct config *before, bool sa
 enum status device_check(const struct config *c, const struct backend *b, const char *name)
 {
     TRY(check_there(b, name));
+    if (strcmp(name, "cpu") && c->plan.replay == REPLAY_TRUE && c->ranks.count > 1)
+        return fail(ST_UNSUPPORTED,
+                    "replay=true: a captured step cannot wait for other ranks, and ranks = %lld; "
+                    "use replay=false",
+                    (long long)c->ranks.count);
     if (strcmp(name, "cpu")) return ST_OK;
     if (c->plan.dtype == PRECISION_TFLOAT32)
         return fail(ST_UNSUPPORTED,
@@ -186,7 +191,8 @@ void device_adapt(struct config *c, const struct config *trained)
         say_adapted("isa", &was, c);
     }
     if (device_of(c, &d) != ST_OK) return; /* opening the device says why */
-    if (now->replay == REPLAY_TRUE && old->replay == REPLAY_TRUE && !d.backend->recording) {
+    bool replays = d.backend->recording && c->ranks.count == 1;
+    if (now->replay == REPLAY_TRUE && old->replay == REPLAY_TRUE && !replays) {
         now->replay = REPLAY_FALSE;
         say_adapted("replay", &was, c);
     }

@@ -6,6 +6,8 @@
 #include "engine/fit.h"
 #include "engine/tune.h"
 
+#include <string.h>
+
 /* Bytes in use of the memory that holds the storage, up to a constant; -1: unknown. */
 static int64_t used_bytes(const struct engine *e)
 {
@@ -13,6 +15,18 @@ static int64_t used_bytes(const struct engine *e)
     enum { FAR = 50 }; /* no device has 2^50 bytes */
     int64_t space = e->backend->devices.free_memory(device_number(e->program.config));
     return space < 0 ? -1 : ((int64_t)1 << FAR) - space;
+}
+
+/* Ranks of one process share its memory: rank 0 checks what all need together, before any of them
+ * allocates. */
+static enum status check_fit(struct engine *e, unsigned kinds)
+{
+    struct communicator *c = e->communicator;
+    bool shared = communicator_in_process(c);
+    char fits = 1;
+    if (!shared || communicator_rank(c) == 0)
+        TRY(fit_check(&e->program, kinds, shared ? communicator_ranks(c) : 1));
+    return shared ? communicator_tell(c, &fits, sizeof fits) : ST_OK;
 }
 
 /* A program that does not fit in memory is reported before any kernel is measured or compiled. */
@@ -23,11 +37,11 @@ static enum status compile(struct engine *e, const struct config *c, int64_t voc
     TRY(device_target(c, backend, true, &target));
     bool tunes = tune_read(c, &target, t, a);
     TRY(program_compile(&e->program, c, vocab, &target, tunes ? t : NULL, kinds, a));
-    return fit_check(&e->program, kinds);
+    return check_fit(e, kinds);
 }
 
 /* The plans of one rank, run alone, would wait for the others for ever. */
-static enum status check_ranks(const struct config *c, unsigned kinds,
+static enum status check_ranks(const struct config *c, unsigned kinds, const char *backend,
                                const struct communicator *communicator)
 {
     int ranks = communicator_ranks(communicator);
@@ -35,6 +49,12 @@ static enum status check_ranks(const struct config *c, unsigned kinds,
     BUG_IF(communicator &&
                (c->ranks.count != ranks || c->ranks.rank != communicator_rank(communicator)),
            "rank %d of %d runs the plan of another", communicator_rank(communicator), ranks);
+    if (!communicator_in_process(communicator) && strcmp(backend, "cpu") != 0)
+        return fail(ST_UNSUPPORTED,
+                    "ranks that are processes, joined by %s, do not reach each other's memory on a "
+                    "GPU; use --ranks=%d --ranks_by=threads --device=cuda without mpirun, or "
+                    "--device=cpu",
+                    communicator_name(communicator), ranks);
     if (communicator || c->ranks.count <= 1 || !sums) return ST_OK;
     return fail(ST_UNSUPPORTED,
                 "ranks = %lld: only `strobe train` runs several ranks; `strobe graph`, `plan` and "
@@ -55,13 +75,15 @@ enum status engine_open_rank(struct engine *e, const struct config *c, int64_t v
     struct tuning *t = ARENA_NEW(a, struct tuning, 1);
     enum status st = ST_OK;
     *e = (struct engine){.communicator = communicator};
-    TRY(check_ranks(c, kinds, communicator));
+    TRY(check_ranks(c, kinds, backend, communicator));
     TRY(compile(e, c, vocab, kinds, backend, t, a));
     const struct backend *b = e->program.target->backend;
     TRY(b->open(device_number(c), &e->context));
     e->backend = b;
-    TRY_OUT(st, tune_program(&e->program, kinds, e->context, t, a));
-    TRY_OUT(st, fit_check(&e->program, kinds));
+    if (!communicator) { /* ranks would disturb each other's timings */
+        TRY_OUT(st, tune_program(&e->program, kinds, e->context, t, a));
+        TRY_OUT(st, fit_check(&e->program, kinds, 1));
+    }
     e->used_before = used_bytes(e);
     e->storage =
         (struct storage_blocks){.backend = b, .context = e->context, .communicator = communicator};

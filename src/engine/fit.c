@@ -124,61 +124,63 @@ static int64_t stack_bytes(void)
     return getrlimit(RLIMIT_STACK, &r) == 0 && r.rlim_cur < INT32_MAX ? (int64_t)r.rlim_cur : USUAL;
 }
 
-int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads)
+int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads, int64_t ranks)
 {
     int64_t bytes = HOST_BESIDES, state = 0;
     if (reserved) bytes = ADDRESSES_BESIDES + (threads - 1) * (stack_bytes() + THREAD_HEAP);
     if (p->built[GRAPH_UPDATE]) state = optimizer_of(p->config)->states;
     if (p->target->backend->host_memory)
         return bytes + (state ? shard_host_bytes(p->config, p->model.elements, (int)state) : 0);
-    return bytes + (1 + state) * p->model.elements * (int64_t)sizeof(float);
+    return bytes + ranks * (1 + state) * p->model.elements * (int64_t)sizeof(float);
 }
 
 struct need {
-    const char *whose; /* "memory", "the device's memory" */
-    int64_t bytes, there;
-    int64_t besides; /* of `bytes`: does not depend on the batch */
+    const char *whose;    /* "memory", "the device's memory" */
+    int64_t bytes, there; /* of all ranks */
+    int64_t besides;      /* of `bytes`: does not depend on the batch */
+    int64_t ranks;
     const char *limit;
 };
 
 static enum status refuse(const struct program *p, unsigned kinds, const struct need *n)
 {
-    char needed[32], there[32], missing[32], advice[96];
+    char needed[32], there[32], missing[32], advice[96], ranks[40] = "this needs";
     int64_t batch = 0, least = 1 << 20;
     str_bytes(needed, (double)n->bytes);
     str_bytes(there, (double)n->there);
     str_bytes(missing, (double)(n->bytes - n->there));
     bool asks = n->bytes > n->besides && n->there - n->besides > least;
     if (asks)
-        TRY(fit_batch(p->config, p->model.vocab, kinds, p->target, p->tuning, n->there - n->besides,
-                      &batch));
+        TRY(fit_batch(p->config, p->model.vocab, kinds, p->target, p->tuning,
+                      (n->there - n->besides) / n->ranks, &batch));
+    if (n->ranks > 1) snprintf(ranks, sizeof ranks, "%lld ranks need", (long long)n->ranks);
     snprintf(advice, sizeof advice, "--batch_size=%lld is the largest that fits", (long long)batch);
     if (batch == 0) snprintf(advice, sizeof advice, "try a smaller model or block_size");
     return fail(ST_UNSUPPORTED,
-                "this needs %s of %s, and %s are free %s: %s are missing%s; %s; `strobe memory` "
+                "%s %s of %s, and %s are free %s: %s are missing%s; %s; `strobe memory` "
                 "shows what needs it and what --recompute=block saves",
-                needed, n->whose, there, n->limit, missing, batch ? "" : ", and no batch fits",
-                advice);
+                ranks, needed, n->whose, there, n->limit, missing,
+                batch ? "" : ", and no batch fits", advice);
 }
 
-static enum status check_host(const struct program *p, unsigned kinds, bool reserved,
+static enum status check_host(const struct program *p, unsigned kinds, int64_t ranks, bool reserved,
                               const struct memory_limit *there)
 {
-    int64_t besides = fit_host_bytes(p, reserved, threads_count());
-    struct need n = {"memory", besides, there->bytes, besides, there->name};
-    if (p->target->backend->host_memory) n.bytes += program_bytes(p);
+    int64_t besides = fit_host_bytes(p, reserved, ranks * threads_count(), ranks);
+    struct need n = {"memory", besides, there->bytes, besides, ranks, there->name};
+    if (p->target->backend->host_memory) n.bytes += ranks * program_bytes(p);
     return there->bytes >= 0 && n.bytes > there->bytes ? refuse(p, kinds, &n) : ST_OK;
 }
 
-enum status fit_check(const struct program *p, unsigned kinds)
+enum status fit_check(const struct program *p, unsigned kinds, int64_t ranks)
 {
     const struct backend *b = p->target->backend;
     struct free_memory host = free_memory_now();
-    int64_t blocks = program_bytes(p);
-    TRY(check_host(p, kinds, false, &host.pages));
-    TRY(check_host(p, kinds, true, &host.addresses));
+    int64_t blocks = ranks * program_bytes(p);
+    TRY(check_host(p, kinds, ranks, false, &host.pages));
+    TRY(check_host(p, kinds, ranks, true, &host.addresses));
     if (b->host_memory) return ST_OK;
     int64_t space = b->devices.free_memory(device_number(p->config));
-    struct need of_device = {"the device's memory", blocks, space, 0, "on it"};
+    struct need of_device = {"the device's memory", blocks, space, 0, ranks, "on it"};
     return space >= 0 && blocks > space ? refuse(p, kinds, &of_device) : ST_OK;
 }

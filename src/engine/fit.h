@@ -22,12 +22,13 @@ const char *fit_words(const struct program *p, unsigned kinds, int64_t room, str
 
 /* Host memory that running the program takes besides its storage blocks: on a GPU host copies of
  * weights and optimizer state; libraries, files and buffers; where a limit counts reserved
- * addresses (free_memory.h), also the stacks of `threads` threads. */
-int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads);
+ * addresses (free_memory.h), also the stacks of `threads` threads, those of all `ranks` ranks that
+ * are in this process. */
+int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads, int64_t ranks);
 
-/* Compares what the program needs with the free memory of the device and of the host; to be called
- * before anything is allocated. ST_UNSUPPORTED: the message has what is needed, what is there, by
- * which limit, and the batch size that fits. */
-enum status fit_check(const struct program *p, unsigned kinds);
+/* Compares what the program needs, at `ranks` ranks of this process together, with the free memory
+ * of the device and of the host; to be called before anything is allocated. ST_UNSUPPORTED: the
+ * message has what is needed, what is there, by which limit, and the batch size that fits. */
+enum status fit_check(const struct program *p, unsigned kinds, int64_t ranks);
 
 #endif

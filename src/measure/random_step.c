@@ -48,7 +48,7 @@ enum status random_step_check(const struct config *c, int64_t vocab, enum memory
     struct program p;
     unsigned kinds = memory_kinds(c, extent);
     enum status st = program_for(&p, c, vocab, kinds, device_backend(c), &a);
-    if (st == ST_OK) st = fit_check(&p, kinds);
+    if (st == ST_OK) st = fit_check(&p, kinds, 1);
     arena_release(&a);
     return st;
 }

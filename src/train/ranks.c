@@ -291,6 +291,7 @@ enum status ranks_join(struct ranks *r, const struct ranks_program *p)
     if (st == ST_OK) st = run_follower(&f);
     bool reports = st != ST_OK && communicator_reports(c);
     communicator_close(c);
+    r->communicator = NULL;
     if (reports) return st;
     exit(st == ST_OK ? 0 : 1);
 }

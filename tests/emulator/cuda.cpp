@@ -109,6 +109,7 @@ const struct {
 } results[] = {
     {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
     {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
     {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
@@ -234,11 +235,6 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice)
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice)
-{
-    return emu_fault();
-}
-
-CUresult cuCtxSetCurrent(CUcontext)
 {
     return emu_fault();
 }

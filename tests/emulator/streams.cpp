@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,11 @@ struct CUevent_st {
 
 namespace
 {
+
+/* One thread of the host at a time is in a call, or runs the device's work. */
+std::recursive_mutex mutex;
+typedef std::lock_guard<std::recursive_mutex> locked;
+thread_local bool entered; /* the thread has a current context */
 
 CUstream_st first; /* the stream NULL */
 std::set<CUstream> streams = {&first};
@@ -156,11 +162,21 @@ long long emu_host_ns()
     return std::chrono::nanoseconds(steady_clock::now().time_since_epoch()).count();
 }
 
-emu_call::emu_call(const char *api) : name(api), from_ns(emu_host_ns()) {}
+emu_call::emu_call(const char *api) : name(api), from_ns(emu_host_ns())
+{
+    mutex.lock();
+}
 
 emu_call::~emu_call()
 {
     if (watcher && watcher->returned) watcher->returned(name, from_ns, emu_host_ns());
+    mutex.unlock();
+}
+
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    entered = context != NULL;
+    return fault;
 }
 
 static unsigned new_call()
@@ -179,8 +195,10 @@ static void put(CUstream s, piece p)
 
 CUresult emu_enqueue(CUstream stream, double ms, const emu_what &what, emu_work work)
 {
+    locked here(mutex);
     CUstream s = of(stream);
     if (fault != CUDA_SUCCESS) return fault;
+    if (!entered) return CUDA_ERROR_INVALID_CONTEXT;
     piece p = {ms, what, std::move(work), new_call(), 0, 0, true, false, s->recording};
     if (s->recording)
         s->recording->pieces.push_back(std::move(p));
@@ -191,6 +209,7 @@ CUresult emu_enqueue(CUstream stream, double ms, const emu_what &what, emu_work 
 
 CUresult cuStreamCreate(CUstream *s, unsigned)
 {
+    locked here(mutex);
     *s = new CUstream_st();
     streams.insert(*s);
     return fault;
@@ -198,6 +217,7 @@ CUresult cuStreamCreate(CUstream *s, unsigned)
 
 CUresult cuStreamDestroy(CUstream s)
 {
+    locked here(mutex);
     do_until(s, s->put);
     streams.erase(s);
     delete s;
@@ -233,6 +253,7 @@ CUresult cuEventCreate(CUevent *e, unsigned)
 
 CUresult cuEventDestroy(CUevent e)
 {
+    locked here(mutex);
     if (e->stream && streams.count(e->stream)) do_until(e->stream, e->place);
     delete e;
     return fault;

@@ -28,8 +28,10 @@ enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80, FLOAT8_ARCH = 89 };
 
 struct cuda_context {
     CUdevice handle;
+    CUcontext primary;
     CUstream stream;                   /* the selected one */
     CUstream streams[BACKEND_STREAMS]; /* further ones are created when they are first selected */
+    CUstream ranks;                    /* created when it is first asked for */
     int64_t launches;                  /* kernel launches so far */
     int64_t choosing_ns;               /* choosing algorithms of matmuls so far */
     struct {
@@ -127,15 +129,35 @@ static enum status check_arch(const struct target *d)
     return ST_OK;
 }
 
+enum status cuda_enter(const void *context)
+{
+    return cuda_check(
+        cuda_driver(NULL)->cuCtxSetCurrent(((const struct cuda_context *)context)->primary),
+        "select its context");
+}
+
+/* `s` is NULL at first. */
+static enum status create_stream(CUstream *s)
+{
+    if (*s) return ST_OK;
+    return cuda_check(cuda_driver(NULL)->cuStreamCreate(s, CU_STREAM_NON_BLOCKING),
+                      "create a stream");
+}
+
+enum status cuda_ranks_stream(void *context, CUstream *ret)
+{
+    struct cuda_context *ctx = context;
+    TRY(create_stream(&ctx->ranks));
+    *ret = ctx->ranks;
+    return ST_OK;
+}
+
 static enum status cuda_select(void *context, int stream)
 {
     struct cuda_context *ctx = context;
     BUG_IF(stream < 0 || stream >= BACKEND_STREAMS, "stream %d", stream);
-    CUstream *s = &ctx->streams[stream];
-    if (!*s)
-        TRY(cuda_check(cuda_driver(NULL)->cuStreamCreate(s, CU_STREAM_NON_BLOCKING),
-                       "create a stream"));
-    ctx->stream = *s;
+    TRY(create_stream(&ctx->streams[stream]));
+    ctx->stream = ctx->streams[stream];
     return ST_OK;
 }
 
@@ -148,9 +170,8 @@ static enum status open_parts(struct cuda_context *ctx, int number)
     TRY(cuda_target(number, &device));
     TRY(check_arch(&device));
     const struct cuda_driver *d = cuda_driver(NULL);
-    CUcontext primary;
-    TRY(cuda_check(d->cuDevicePrimaryCtxRetain(&primary, ctx->handle), "start a context"));
-    TRY(cuda_check(d->cuCtxSetCurrent(primary), "select its context"));
+    TRY(cuda_check(d->cuDevicePrimaryCtxRetain(&ctx->primary, ctx->handle), "start a context"));
+    TRY(cuda_enter(ctx));
     TRY(cuda_select(ctx, 0));
     TRY(transfer_open(ctx->stream, &ctx->transfer));
     (void)cublaslt_handle(); /* warns if cuBLASLt is missing */
@@ -171,6 +192,7 @@ static void cuda_close(void *context)
     /* The device's own context stays until the program ends: libraries keep handles in it. */
     for (int i = 0; i < BACKEND_STREAMS; i++)
         if (ctx->streams[i]) d->cuStreamDestroy(ctx->streams[i]);
+    if (ctx->ranks) d->cuStreamDestroy(ctx->ranks);
     nvml_close(&ctx->telemetry);
     free(ctx);
 }

@@ -15,6 +15,7 @@ static const struct cuda_row *const families[] = {
     softmax_rows,
     loss_rows,
     optimizer_rows,
+    collective_rows,
     pointwise_rows,
     reduce_rows,
     move_rows,

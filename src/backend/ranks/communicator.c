@@ -45,6 +45,11 @@ const char *communicator_name(const struct communicator *c)
     return c ? c->link->name : "";
 }
 
+bool communicator_in_process(const struct communicator *c)
+{
+    return !c || c->link->in_process;
+}
+
 /* After a failure the calls that follow are passed over, so that no one waits for them. */
 static void *work(void *user)
 {
@@ -107,15 +112,27 @@ enum status communicator_start(struct communicator *c, enum collective what, flo
     return ST_OK;
 }
 
+enum status communicator_start_in(struct communicator *c, enum collective what, float *data,
+                                  int64_t n, const struct collective_memory *memory, void *call)
+{
+    BUG_IF(!communicator_in_process(c), "processes do not share the memory of a device");
+    if (c)
+        post(c, &(struct collective_call){
+                    .what = what, .data = data, .n = n, .memory = memory, .of_rank = call});
+    return ST_OK;
+}
+
 enum status communicator_wait(struct communicator *c, const float *data)
 {
     if (!c) return ST_OK;
     pthread_mutex_lock(&c->mutex);
     int64_t oldest = max_i64(0, c->posted - QUEUE), number = c->posted - 1;
     while (number >= oldest && c->call[number % QUEUE].data != data) number--;
-    pthread_mutex_unlock(&c->mutex);
     BUG_IF(number < oldest, "no collective was started on this memory");
-    return wait_for(c, number);
+    struct collective_call call = c->call[number % QUEUE];
+    pthread_mutex_unlock(&c->mutex);
+    TRY(wait_for(c, number));
+    return call.memory ? call.memory->join(call.of_rank) : ST_OK;
 }
 
 enum status communicator_gather(struct communicator *c, const void *mine, int64_t bytes,

@@ -9,12 +9,15 @@ struct collective_call {
     enum collective what;
     float *data;
     int64_t n;
+    const struct collective_memory *memory; /* NULL: data is in host memory */
+    void *of_rank;                          /* the argument of its functions */
     const void *mine;
     void *all;
 };
 
 struct link {
     const char *name;
+    bool in_process; /* the ranks are threads of one process */
     /* Runs a collective with the other ranks, whose calls are the same. */
     enum status (*run)(void *link, const struct collective_call *c);
     /* Ends the calls of all ranks by the failure of this thread; may be called by any thread. */

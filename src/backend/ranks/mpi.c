@@ -373,7 +373,7 @@ static void close_link(void *link)
 enum status communicator_open_mpi(struct communicator **ret)
 {
     enum { STARTUP_S = 60 };
-    static const struct link link = {"mpi", run, fail_others, set_timeout, lost, close_link};
+    static const struct link link = {"mpi", false, run, fail_others, set_timeout, lost, close_link};
     struct peer own = {.pid = getpid()};
     int provided = MPI_THREAD_SINGLE;
     TRY(communicator_find_mpi());

@@ -16,6 +16,7 @@ struct team {
     pthread_cond_t met;
     int64_t meetings; /* at which all have arrived */
     int arrived;
+    int working; /* ranks that may use the memory of others */
     bool failed;
     struct failure why;
     struct member {
@@ -23,6 +24,8 @@ struct team {
         int rank;
         bool here; /* it has arrived at the next meeting */
         struct collective_call call;
+        float **data;   /* of all ranks in this collective */
+        void **of_rank; /* likewise */
     } member[];
 };
 
@@ -43,7 +46,8 @@ static enum status fail_late(struct team *t)
     return st;
 }
 
-/* Returns when all ranks have arrived. Orders are waited for as long as it takes. */
+/* Returns when all ranks have arrived, who then may work on the memory of all, until they leave.
+ * Orders are waited for as long as it takes. */
 static enum status meet(struct member *m)
 {
     struct team *t = m->team;
@@ -57,6 +61,7 @@ static enum status meet(struct member *m)
     if (!t->failed && ++t->arrived == t->ranks) {
         for (int r = 0; r < t->ranks; r++) t->member[r].here = false;
         t->arrived = 0;
+        t->working += t->ranks;
         t->meetings++;
         pthread_cond_broadcast(&t->met);
     }
@@ -76,52 +81,90 @@ static enum status meet(struct member *m)
     return st;
 }
 
+/* Ends the work that a meeting began. */
+static void leave(struct team *t)
+{
+    pthread_mutex_lock(&t->mutex);
+    t->working--;
+    pthread_cond_broadcast(&t->met);
+    pthread_mutex_unlock(&t->mutex);
+}
+
 /* --- collectives ------------------------------------------------------------------------------ */
 
-/* Sums elements first ... end - 1 of all ranks, in their order, into the memory of those from
- * `to_first` to `to_end` - 1. */
-static void sum(const struct team *t, int64_t first, int64_t end, int to_first, int to_end)
+static enum status sum_on_host(void *, float *const *all, int ranks, int64_t first, int64_t end,
+                               int to_first, int to_end)
 {
     enum { BLOCK = 1024 };
     float total[BLOCK];
     for (int64_t at = first; at < end; at += BLOCK) {
         int64_t n = min_i64(BLOCK, end - at);
-        memcpy(total, t->member[0].call.data + at, (size_t)n * sizeof *total);
-        for (int r = 1; r < t->ranks; r++) {
-            const float *x = t->member[r].call.data + at;
+        memcpy(total, all[0] + at, (size_t)n * sizeof *total);
+        for (int r = 1; r < ranks; r++) {
+            const float *x = all[r] + at;
             for (int64_t i = 0; i < n; i++) total[i] += x[i];
         }
         for (int r = to_first; r < to_end; r++)
-            memcpy(t->member[r].call.data + at, total, (size_t)n * sizeof *total);
+            memcpy(all[r] + at, total, (size_t)n * sizeof *total);
     }
+    return ST_OK;
 }
 
-static void copy_floats(float *to, const float *from, int64_t first, int64_t end)
+static enum status copy_on_host(void *, float *to, const float *from, int64_t n)
 {
-    if (to != from && end > first)
-        memcpy(to + first, from + first, (size_t)(end - first) * sizeof *to);
+    memcpy(to, from, (size_t)n * sizeof *to);
+    return ST_OK;
+}
+
+/* What was computed is there as soon as it is computed. */
+static enum status follow_on_host(void *, void *)
+{
+    return ST_OK;
+}
+
+static enum status mark_on_host(void *)
+{
+    return ST_OK;
+}
+
+static const struct collective_memory host = {follow_on_host, sum_on_host, copy_on_host,
+                                              mark_on_host, mark_on_host};
+
+static const struct collective_memory *memory_of(const struct member *m)
+{
+    return m->call.memory ? m->call.memory : &host;
+}
+
+/* Elements first ... end - 1 of `from`, unless it is the same rank. */
+static enum status copy(struct member *m, int to, int from, int64_t first, int64_t end)
+{
+    float **data = m->data;
+    if (to == from || end <= first) return ST_OK;
+    return memory_of(m)->copy(m->call.of_rank, data[to] + first, data[from] + first, end - first);
+}
+
+static enum status sum(struct member *m, int64_t first, int64_t end, int to_first, int to_end)
+{
+    return memory_of(m)->sum(m->call.of_rank, m->data, m->team->ranks, first, end, to_first,
+                             to_end);
 }
 
 /* The part of a collective that this rank does while all others are in it. */
-static void work(struct member *m)
+static enum status work(struct member *m)
 {
     struct team *t = m->team;
     struct collective_call *c = &m->call;
     struct group_shard own = group_shard(c->n, t->ranks, m->rank);
     switch (c->what) {
     case COLLECTIVE_ALL_REDUCE:
-        sum(t, own.first, own.end, 0, t->ranks);
-        break;
+        return sum(m, own.first, own.end, 0, t->ranks);
     case COLLECTIVE_REDUCE_SCATTER:
-        sum(t, own.first, own.end, m->rank, m->rank + 1);
-        break;
+        return sum(m, own.first, own.end, m->rank, m->rank + 1);
     case COLLECTIVE_ALL_GATHER:
-        for (int r = 0; r < t->ranks; r++)
-            copy_floats(t->member[r].call.data, c->data, own.first, own.end);
+        for (int r = 0; r < t->ranks; r++) TRY(copy(m, r, m->rank, own.first, own.end));
         break;
     case COLLECTIVE_BROADCAST:
-        copy_floats(c->data, t->member[0].call.data, 0, c->n);
-        break;
+        return copy(m, m->rank, 0, 0, c->n);
     case COLLECTIVE_TELL:
         if (m->rank > 0) memcpy(c->all, t->member[0].call.all, (size_t)c->n);
         break;
@@ -130,30 +173,81 @@ static void work(struct member *m)
             memcpy((char *)c->all + r * c->n, t->member[r].call.mine, (size_t)c->n);
         break;
     }
+    return ST_OK;
 }
 
-static void fail_others(void *link)
+static enum status check_same(const struct member *m)
 {
-    struct member *m = link;
-    pthread_mutex_lock(&m->team->mutex);
+    const struct collective_call *c = &m->call, *first = &m->team->member[0].call;
+    if (c->what == first->what && c->n == first->n && c->memory == first->memory) return ST_OK;
+    return fail(ST_DEVICE, "rank %d is in another collective than rank 0", m->rank);
+}
+
+/* This rank's work on the device follows that of all, and the others can follow it. */
+static enum status follow_all(struct member *m)
+{
+    for (int r = 0; r < m->team->ranks; r++)
+        TRY(memory_of(m)->follow(m->call.of_rank, m->of_rank[r]));
+    return ST_OK;
+}
+
+static enum status do_part(struct member *m)
+{
+    const struct team *t = m->team;
+    for (int r = 0; r < t->ranks; r++) {
+        m->data[r] = t->member[r].call.data;
+        m->of_rank[r] = t->member[r].call.of_rank;
+    }
+    TRY(check_same(m));
+    TRY(follow_all(m));
+    TRY(work(m));
+    return memory_of(m)->mark(m->call.of_rank);
+}
+
+/* After all have done their parts. The others may be in the next collective already. */
+static enum status end_part(struct member *m)
+{
+    TRY(follow_all(m));
+    return memory_of(m)->mark(m->call.of_rank);
+}
+
+static void tell_failure(struct member *m)
+{
     (void)!fail_in(ST_DEVICE, "rank %d", m->rank);
     fail_team(m->team);
-    pthread_mutex_unlock(&m->team->mutex);
+}
+
+static enum status meet_and(struct member *m, enum status (*part)(struct member *m))
+{
+    struct team *t = m->team;
+    TRY(meet(m));
+    enum status st = part(m);
+    if (st != ST_OK) {
+        pthread_mutex_lock(&t->mutex);
+        tell_failure(m);
+        pthread_mutex_unlock(&t->mutex);
+    }
+    leave(t);
+    return st;
 }
 
 static enum status run(void *link, const struct collective_call *c)
 {
     struct member *m = link;
     m->call = *c;
-    TRY(meet(m));
-    const struct collective_call *first = &m->team->member[0].call;
-    if (c->what != first->what || c->n != first->n) {
-        enum status st = fail(ST_DEVICE, "rank %d is in another collective than rank 0", m->rank);
-        fail_others(link);
-        return st;
-    }
-    work(m);
-    return meet(m);
+    TRY(meet_and(m, do_part));
+    return meet_and(m, end_part);
+}
+
+/* The caller may then release its memory: no rank works on it. */
+static void fail_others(void *link)
+{
+    struct member *m = link;
+    struct team *t = m->team;
+    pthread_mutex_lock(&t->mutex);
+    tell_failure(m);
+    while (t->working > 0) pthread_cond_wait(&t->met, &t->mutex);
+    pthread_mutex_unlock(&t->mutex);
 }
 
 static void set_timeout(void *link, int64_t seconds)
@@ -179,12 +273,17 @@ static void close_link(void *link)
     if (!last) return;
     pthread_cond_destroy(&t->met);
     pthread_mutex_destroy(&t->mutex);
+    for (int r = 0; r < t->ranks; r++) {
+        free(t->member[r].data);
+        free(t->member[r].of_rank);
+    }
     free(t);
 }
 
 void communicator_open_threads(struct communicator **ret, int ranks, int64_t timeout_s)
 {
-    static const struct link link = {"threads", run, fail_others, set_timeout, lost, close_link};
+    static const struct link link = {"threads",   true, run,       fail_others,
+                                     set_timeout, lost, close_link};
     struct team *t = heap_zeroed((int64_t)(sizeof *t + (size_t)ranks * sizeof t->member[0]));
     pthread_condattr_t monotonic;
     t->ranks = t->open = ranks;
@@ -194,6 +293,10 @@ void communicator_open_threads(struct communicator **ret, int ranks, int64_t tim
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&t->met, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    for (int r = 0; r < ranks; r++) t->member[r] = (struct member){.team = t, .rank = r};
+    for (int r = 0; r < ranks; r++)
+        t->member[r] = (struct member){.team = t,
+                                       .rank = r,
+                                       .data = HEAP_NEW(float *, ranks),
+                                       .of_rank = HEAP_NEW(void *, ranks)};
     for (int r = 0; r < ranks; r++) ret[r] = communicator_open(&link, &t->member[r], r, ranks);
 }

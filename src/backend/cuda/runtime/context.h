@@ -13,6 +13,10 @@ struct cleared;
 enum status cuda_find(int number, CUdevice *ret);
 CUstream cuda_stream(const void *context);
 CUdevice cuda_handle(const void *context);
+/* Lets this thread, which is not the one that opened the context, call the driver. */
+enum status cuda_enter(const void *context);
+/* The stream on which other ranks' memory is read and written. */
+enum status cuda_ranks_stream(void *context, CUstream *ret);
 /* Call when a kernel with this entry name is launched. */
 void cuda_count_launch(void *context, const char *entry);
 /* Adds time that went into choosing the algorithm of a matmul; `context` may be NULL. */

@@ -3,6 +3,8 @@
 #include "backend/cuda/runtime/fault.h"
 #include "base/log.h"
 
+#include <pthread.h>
+
 const struct cublaslt *cublaslt(const char **ret_why)
 {
     /* The toolkit's own folder comes last: its libraries are often not on the loader's path. */
@@ -21,22 +23,33 @@ int64_t cublaslt_version(void)
     return t ? (int64_t)t->cublasLtGetVersion() : 0;
 }
 
-cublasLtHandle_t cublaslt_handle(void)
+/* NULL: it is missing, or cannot be started; warns. */
+static cublasLtHandle_t start(void)
 {
-    static cublasLtHandle_t handle;
-    static bool warned;
+    cublasLtHandle_t handle = NULL;
     const char *why;
     const struct cublaslt *t = cublaslt(&why);
-    if (handle) return handle;
     if (t && cublaslt_check(t->cublasLtCreate(&handle), "start") != ST_OK) {
         handle = NULL;
         why = fail_message();
     }
-    if (!handle && !warned)
+    if (!handle)
         log_warning("matmuls run on built-in kernels without tensor cores, which are many times "
                     "slower: %s",
                     why);
-    warned = true;
+    return handle;
+}
+
+/* One handle serves all ranks of a process. */
+cublasLtHandle_t cublaslt_handle(void)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static cublasLtHandle_t handle;
+    static bool tried;
+    pthread_mutex_lock(&mutex);
+    if (!tried) handle = start();
+    tried = true;
+    pthread_mutex_unlock(&mutex);
     return handle;
 }
 

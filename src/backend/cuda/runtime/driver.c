@@ -3,6 +3,7 @@
 #include "backend/cuda/runtime/fault.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,18 +28,28 @@ bool library_open(const char *const *names, const char *const *symbols, int n, v
     return true;
 }
 
+/* Ranks of one process open their devices at the same time. */
+static void open_once(struct library_state *l, const char *const *names, bool newest_by_driver,
+                      const char *const *symbols, int n, void *table)
+{
+    enum { MOST = 96 };
+    static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+    void *function[MOST];
+    BUG_IF(n > MOST, "%d functions of a library", n);
+    if (newest_by_driver) names = library_names(names);
+    pthread_mutex_lock(&opening);
+    if (!l->tried) {
+        l->found = library_open(names, symbols, n, function, l->why);
+        if (l->found) memcpy(table, function, (size_t)n * sizeof *function);
+        atomic_store(&l->tried, true);
+    }
+    pthread_mutex_unlock(&opening);
+}
+
 void *library_table(struct library_state *l, const char *const *names, bool newest_by_driver,
                     const char *const *symbols, int n, void *table, const char **ret_why)
 {
-    enum { MOST = 96 };
-    void *function[MOST];
-    BUG_IF(n > MOST, "%d functions of a library", n);
-    if (!l->tried) {
-        if (newest_by_driver) names = library_names(names);
-        l->found = library_open(names, symbols, n, function, l->why);
-        if (l->found) memcpy(table, function, (size_t)n * sizeof *function);
-        l->tried = true;
-    }
+    if (!atomic_load(&l->tried)) open_once(l, names, newest_by_driver, symbols, n, table);
     if (ret_why) *ret_why = l->found ? NULL : l->why;
     return l->found ? table : NULL;
 }

@@ -10,6 +10,7 @@
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <nvrtc.h>
+#include <stdatomic.h>
 
 /* clang-format off */
 #define DRIVER_LIST(F)                                                                            \
@@ -79,7 +80,8 @@ bool library_open(const char *const *names, const char *const *symbols, int n, v
                   char ret_why[LIBRARY_WHY]);
 /* A library whose functions are all in one table. */
 struct library_state {
-    bool tried, found;
+    atomic_bool tried;
+    bool found;
     char why[LIBRARY_WHY];
 };
 /* The table, filled by the first call as library_open does; NULL if the library is not available,

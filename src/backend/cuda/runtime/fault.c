@@ -7,8 +7,8 @@
 /* One row launches fewer kernels than this, so if the host waits after every row, all are named. */
 enum { NAMED = 16 };
 
-/* The kernels in flight on the one device that a process uses. */
-static struct {
+/* The kernels that this thread, one rank, has in flight. */
+static _Thread_local struct {
     const char *entry[NAMED];
     int launched; /* NAMED + 1: more than can be named */
 } in_flight;

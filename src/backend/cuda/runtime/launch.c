@@ -21,6 +21,7 @@ struct prepared {
     CUfunction function[LAUNCHES];
     struct tensor_map *map; /* LAUNCH_MAPS per launch; NULL: no launch has any */
     bool ready;
+    void *of_row; /* cuda_row_state */
 };
 
 bool cuda_hopper(const struct kernel_call *c)
@@ -371,4 +372,20 @@ enum status cuda_run(const struct kernel_call *c)
     if (!p->ready) TRY(make_ready(p, c->context));
     for (int i = 0; i < p->l.n; i++) TRY(launch(c, p, i));
     return ST_OK;
+}
+
+enum status cuda_function(const struct kernel_call *c, int i, const struct cuda_launch **ret_launch,
+                          CUfunction *ret)
+{
+    struct prepared *p = c->state;
+    if (!p->ready) TRY(make_ready(p, c->context));
+    *ret_launch = &p->l.launch[i];
+    *ret = p->function[i];
+    return ST_OK;
+}
+
+void **cuda_row_state(const struct kernel_call *c)
+{
+    struct prepared *p = c->state;
+    return p ? &p->of_row : NULL;
 }

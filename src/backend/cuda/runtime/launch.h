@@ -7,6 +7,7 @@
 #ifndef BACKEND_CUDA_RUNTIME_LAUNCH_H
 #define BACKEND_CUDA_RUNTIME_LAUNCH_H
 
+#include "backend/cuda/runtime/driver.h"
 #include "backend/kernel.h"
 #include "tuning/tuning.h"
 
@@ -120,6 +121,13 @@ int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c);
 enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
 void cuda_release(struct kernel_call *c);
 enum status cuda_run(const struct kernel_call *c);
+/* For rows with these that launch by themselves: launch i of a prepared call, and its function,
+ * compiled by the first call, with the arguments in the order of the parameters. */
+enum status cuda_function(const struct kernel_call *c, int i, const struct cuda_launch **ret_launch,
+                          CUfunction *ret);
+/* Such a row's own state of a prepared call, NULL at first; its `release` frees it before it calls
+ * cuda_release. NULL: prepare was not called. */
+void **cuda_row_state(const struct kernel_call *c);
 /* Appends the sources generated for this call, each with its options and launch; false: none. */
 bool cuda_generated(const struct kernel *k, const struct kernel_call *c, struct str *s);
 /* The device that a call is planned for. */

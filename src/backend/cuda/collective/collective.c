@@ -1,0 +1,187 @@
+/* Collectives of ranks that are threads and share the GPU. Their contexts are one, the primary
+ * context of the device, so a kernel of one rank reads and writes the memory of the others.
+ *
+ * The hosts of the ranks meet in the communicator, whose threads launch the work, each on a stream
+ * of its rank beside the stream of the kernels. An event of each call orders what is on the device:
+ * it is recorded behind the kernels that compute the data, then behind the rank's part of the
+ * collective, at last behind the parts of all ranks. */
+#include "backend/communicator.h"
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/runtime/context.h"
+#include "base/heap.h"
+
+#include <stdlib.h>
+
+enum { THREADS = 256, EACH = 4, RANKS_ON_GPU = 8 }; /* as in collective.cu */
+
+/* A call of a rank, which other ranks read: `mark`. */
+struct rank_call {
+    void *context;
+    CUstream stream;
+    CUevent mark;
+    CUfunction sum; /* NULL: it only copies */
+};
+
+static bool fits(const struct kernel_call *c)
+{
+    return c->attr->group.ranks <= RANKS_ON_GPU;
+}
+
+/* --- what the communicator launches ----------------------------------------------------------- */
+
+static enum status follow(void *call, void *other)
+{
+    const struct rank_call *r = call, *o = other;
+    TRY(cuda_enter(r->context));
+    return cuda_check(
+        cuda_driver(NULL)->cuStreamWaitEvent(r->stream, o->mark, CU_EVENT_WAIT_DEFAULT),
+        "wait for another rank");
+}
+
+static enum status sum(void *call, float *const *all, int ranks, int64_t first, int64_t end,
+                       int to_first, int to_end)
+{
+    const struct rank_call *r = call;
+    CUdeviceptr at[RANKS_ON_GPU] = {0};
+    void *parameter[RANKS_ON_GPU + 4] = {NULL};
+    int64_t blocks = ceil_div(end - first, THREADS * EACH);
+    if (end <= first) return ST_OK;
+    for (int i = 0; i < RANKS_ON_GPU; i++) {
+        if (i < ranks) at[i] = (CUdeviceptr)all[i];
+        parameter[i] = &at[i];
+    }
+    parameter[RANKS_ON_GPU] = &first, parameter[RANKS_ON_GPU + 1] = &end;
+    parameter[RANKS_ON_GPU + 2] = &to_first, parameter[RANKS_ON_GPU + 3] = &to_end;
+    return cuda_check(cuda_driver(NULL)->cuLaunchKernel(r->sum, (unsigned)blocks, 1, 1, THREADS, 1,
+                                                        1, 0, r->stream, parameter, NULL),
+                      "launch the sum over ranks");
+}
+
+static enum status copy(void *call, float *to, const float *from, int64_t n)
+{
+    const struct rank_call *r = call;
+    return cuda_check(cuda_driver(NULL)->cuMemcpyDtoDAsync((CUdeviceptr)to, (CUdeviceptr)from,
+                                                           (size_t)n * sizeof *to, r->stream),
+                      "copy to another rank");
+}
+
+static enum status mark(void *call)
+{
+    const struct rank_call *r = call;
+    return cuda_check(cuda_driver(NULL)->cuEventRecord(r->mark, r->stream), "record an event");
+}
+
+static enum status join(void *call)
+{
+    const struct rank_call *r = call;
+    return cuda_check(cuda_driver(NULL)->cuStreamWaitEvent(cuda_stream(r->context), r->mark,
+                                                           CU_EVENT_WAIT_DEFAULT),
+                      "wait for the other ranks");
+}
+
+static const struct collective_memory memory = {follow, sum, copy, mark, join};
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static void release(struct kernel_call *c)
+{
+    void **state = cuda_row_state(c);
+    struct rank_call *r = state ? *state : NULL;
+    if (r && r->mark) cuda_driver(NULL)->cuEventDestroy(r->mark);
+    free(r);
+    cuda_release(c);
+}
+
+/* Created by the first run. */
+static enum status rank_call_of(const struct kernel_call *c, int launches, struct rank_call **ret)
+{
+    void **state = cuda_row_state(c);
+    const struct cuda_launch *launch;
+    struct rank_call *r = *state;
+    *ret = r;
+    if (r) return ST_OK;
+    *ret = *state = r = HEAP_NEW(struct rank_call, 1);
+    r->context = c->context;
+    if (launches) TRY(cuda_function(c, 0, &launch, &r->sum));
+    TRY(cuda_ranks_stream(c->context, &r->stream));
+    return cuda_check(cuda_driver(NULL)->cuEventCreate(&r->mark, CU_EVENT_DISABLE_TIMING),
+                      "create an event");
+}
+
+static enum status start(const struct kernel_call *c, enum collective what, int launches)
+{
+    struct rank_call *r;
+    if (!c->communicator) return ST_OK;
+    TRY(rank_call_of(c, launches, &r));
+    if (launches) cuda_count_launch(c->context, "sum_ranks");
+    TRY(cuda_check(cuda_driver(NULL)->cuEventRecord(r->mark, cuda_stream(c->context)),
+                   "record an event"));
+    return communicator_start_in(c->communicator, what, c->out[0], type_elements(&c->out_type[0]),
+                                 &memory, r);
+}
+
+static enum status all_reduce(const struct kernel_call *c)
+{
+    return start(c, COLLECTIVE_ALL_REDUCE, 1);
+}
+
+static enum status reduce_scatter(const struct kernel_call *c)
+{
+    return start(c, COLLECTIVE_REDUCE_SCATTER, 1);
+}
+
+static enum status all_gather(const struct kernel_call *c)
+{
+    return start(c, COLLECTIVE_ALL_GATHER, 0);
+}
+
+static enum status broadcast(const struct kernel_call *c)
+{
+    return start(c, COLLECTIVE_BROADCAST, 0);
+}
+
+static enum status await(const struct kernel_call *c)
+{
+    return communicator_wait(c->communicator, c->out[0]);
+}
+
+/* The addresses of the other ranks, the shard and the ranks that get it are known when it runs. */
+static void sum_of_shard(const struct kernel_call *c, struct cuda_launches *l)
+{
+    static const char *const names[RANKS_ON_GPU] = {"rank0", "rank1", "rank2", "rank3",
+                                                    "rank4", "rank5", "rank6", "rank7"};
+    struct group_shard largest =
+        group_shard(type_elements(&c->out_type[0]), (int)c->attr->group.ranks, 0);
+    struct cuda_launch *k =
+        launch_add(l, "collective.cu", "sum_ranks", ceil_div(largest.end, THREADS * EACH), THREADS);
+    launch_define(k, "RANKS", c->attr->group.ranks);
+    for (int r = 0; r < RANKS_ON_GPU; r++) arg_out(k, names[r], 0);
+    arg_i64(k, "first", largest.first);
+    arg_i64(k, "end", largest.end);
+    arg_i32(k, "to_first", 0);
+    arg_i32(k, "to_end", c->attr->group.ranks);
+}
+
+static void nothing(const struct kernel_call *, struct cuda_launches *) {}
+
+#define COLLECTIVE_ROW(op_name, run_fn, launches_fn) \
+    {                                                \
+        .kernel = {.op = OP_##op_name,               \
+                   .variant = "one GPU",             \
+                   .in = "f",                        \
+                   .out = "f",                       \
+                   .act = DT_COUNT,                  \
+                   .fits = fits,                     \
+                   .prepare = cuda_prepare,          \
+                   .release = release,               \
+                   .run = run_fn},                   \
+        .launches = launches_fn,                     \
+    }
+const struct cuda_row collective_rows[] = {
+    COLLECTIVE_ROW(ALL_REDUCE, all_reduce, sum_of_shard),
+    COLLECTIVE_ROW(REDUCE_SCATTER, reduce_scatter, sum_of_shard),
+    COLLECTIVE_ROW(ALL_GATHER, all_gather, nothing),
+    COLLECTIVE_ROW(BROADCAST, broadcast, nothing),
+    COLLECTIVE_ROW(AWAIT, await, nothing),
+    CUDA_ROWS_END,
+};
