@@ -84,6 +84,8 @@ void communicator_close(struct communicator *c);
 bool communicator_is_mpi(void);
 /* How many of `ranks` ranks are on this machine: all, unless MPI says otherwise. */
 int64_t communicator_local_ranks(int64_t ranks);
+/* The number of this process among those of this machine; 0 without MPI. */
+int communicator_local_rank(void);
 /* Whether MPI is there; a failure says what is missing. */
 enum status communicator_find_mpi(void);
 /* The communicator of this process among those that mpirun or srun started; once. It waits a minute

@@ -243,12 +243,15 @@ static void know_peaks(struct trainer *t, const struct config *c, struct arena *
 }
 
 /* Ranks are processes where MPI is there, but for a training in turns, as mpirun has no socket, and
- * on a GPU, which threads share. */
+ * where there are too few GPUs: processes need one each, and threads share one. */
 static enum status launch(const struct request *r, const struct config *c, struct arena *a)
 {
     bool asked = c->ranks.by == RANKS_MPI;
     if (c->ranks.count == 1 || c->ranks.by == RANKS_THREADS || r->turns != TURN_NONE) return ST_OK;
-    if (communicator_is_mpi() || (!asked && strcmp(device_backend(c), "cpu"))) return ST_OK;
+    struct device d;
+    TRY(device_of(c, &d));
+    bool enough = d.backend->host_memory || d.backend->devices.count() >= c->ranks.count;
+    if (communicator_is_mpi() || (!asked && !enough)) return ST_OK;
     if (communicator_find_mpi() != ST_OK || !mpirun_is_there())
         return !asked              ? ST_OK
                : mpirun_is_there() ? fail_in(ST_UNSUPPORTED, "ranks_by=mpi")

@@ -15,8 +15,7 @@ void config_choose(struct config *c, const struct config_chooser *by)
         p->dtype = by->bfloat16_is_faster ? PRECISION_BFLOAT16 : PRECISION_FLOAT32;
     /* Both look at single kernels, which a captured step does not show. */
     bool looks_inside = p->poison || c->train.check_nan;
-    /* Ranks meet on the host, which no captured step does. */
-    if (replays && c->ranks.count > 1)
+    if (replays && by->ranks_meet)
         p->replay = REPLAY_FALSE;
     else if (replays && by->before)
         p->replay = by->before->plan.replay;

@@ -175,6 +175,7 @@ bool config_takes(const char *key, const char *value);
 struct config_chooser {
     bool records;                /* the device can capture a step and replay it */
     bool bfloat16_is_faster;     /* its matmuls are faster in bfloat16 than in float32 */
+    bool ranks_meet;             /* on the host, in each step, which no captured step does */
     bool pads;                   /* they are faster if the vocabulary is a multiple of 64 */
     const struct config *before; /* of the run that goes on, which keeps its values; NULL: none */
 };

@@ -1,5 +1,6 @@
 #include "engine/device.h"
 
+#include "backend/communicator.h"
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -60,6 +61,12 @@ static bool bfloat16_is_faster(const struct backend *b, int number)
     return backend_target(b, there, &t) == ST_OK && !b->devices.refuses(&t, DT_BF16, false);
 }
 
+/* Ranks that are threads meet on the host in each step; processes meet on the GPUs, by NCCL. */
+static bool ranks_meet(const struct config *c)
+{
+    return c->ranks.count > 1 && !communicator_is_mpi();
+}
+
 static void say_chosen(bool types, bool replays, bool pads)
 {
     const struct {
@@ -92,6 +99,7 @@ enum status device_choose(struct config *c, const struct config *before, bool sa
                                 .bfloat16_is_faster = bfloat16_is_faster(d.backend, d.number),
                                 .pads =
                                     !d.backend->host_memory && model_reads(&c->model, "pad_vocab"),
+                                .ranks_meet = ranks_meet(c),
                                 .before = before};
     config_choose(c, &by);
     if (say && !before)
@@ -103,10 +111,10 @@ enum status device_choose(struct config *c, const struct config *before, bool sa
 enum status device_check(const struct config *c, const struct backend *b, const char *name)
 {
     TRY(check_there(b, name));
-    if (strcmp(name, "cpu") && c->plan.replay == REPLAY_TRUE && c->ranks.count > 1)
+    if (strcmp(name, "cpu") && c->plan.replay == REPLAY_TRUE && ranks_meet(c))
         return fail(ST_UNSUPPORTED,
-                    "replay=true: a captured step cannot wait for other ranks, and ranks = %lld; "
-                    "use replay=false",
+                    "replay=true: a captured step cannot wait for ranks = %lld threads; use "
+                    "replay=false",
                     (long long)c->ranks.count);
     if (strcmp(name, "cpu")) return ST_OK;
     if (c->plan.dtype == PRECISION_TFLOAT32)
@@ -191,7 +199,7 @@ void device_adapt(struct config *c, const struct config *trained)
         say_adapted("isa", &was, c);
     }
     if (device_of(c, &d) != ST_OK) return; /* opening the device says why */
-    bool replays = d.backend->recording && c->ranks.count == 1;
+    bool replays = d.backend->recording && !ranks_meet(c);
     if (now->replay == REPLAY_TRUE && old->replay == REPLAY_TRUE && !replays) {
         now->replay = REPLAY_FALSE;
         say_adapted("replay", &was, c);

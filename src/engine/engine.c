@@ -6,8 +6,6 @@
 #include "engine/fit.h"
 #include "engine/tune.h"
 
-#include <string.h>
-
 /* Bytes in use of the memory that holds the storage, up to a constant; -1: unknown. */
 static int64_t used_bytes(const struct engine *e)
 {
@@ -41,7 +39,7 @@ static enum status compile(struct engine *e, const struct config *c, int64_t voc
 }
 
 /* The plans of one rank, run alone, would wait for the others for ever. */
-static enum status check_ranks(const struct config *c, unsigned kinds, const char *backend,
+static enum status check_ranks(const struct config *c, unsigned kinds,
                                const struct communicator *communicator)
 {
     int ranks = communicator_ranks(communicator);
@@ -49,12 +47,6 @@ static enum status check_ranks(const struct config *c, unsigned kinds, const cha
     BUG_IF(communicator &&
                (c->ranks.count != ranks || c->ranks.rank != communicator_rank(communicator)),
            "rank %d of %d runs the plan of another", communicator_rank(communicator), ranks);
-    if (!communicator_in_process(communicator) && strcmp(backend, "cpu") != 0)
-        return fail(ST_UNSUPPORTED,
-                    "ranks that are processes, joined by %s, do not reach each other's memory on a "
-                    "GPU; use --ranks=%d --ranks_by=threads --device=cuda without mpirun, or "
-                    "--device=cpu",
-                    communicator_name(communicator), ranks);
     if (communicator || c->ranks.count <= 1 || !sums) return ST_OK;
     return fail(ST_UNSUPPORTED,
                 "ranks = %lld: only `strobe train` runs several ranks; `strobe graph`, `plan` and "
@@ -75,7 +67,7 @@ enum status engine_open_rank(struct engine *e, const struct config *c, int64_t v
     struct tuning *t = ARENA_NEW(a, struct tuning, 1);
     enum status st = ST_OK;
     *e = (struct engine){.communicator = communicator};
-    TRY(check_ranks(c, kinds, backend, communicator));
+    TRY(check_ranks(c, kinds, communicator));
     TRY(compile(e, c, vocab, kinds, backend, t, a));
     const struct backend *b = e->program.target->backend;
     TRY(b->open(device_number(c), &e->context));

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "engine/device.h"
 #include "engine/shards.h"
 #include "train/evaluator.h"
 #include "train/learner.h"
@@ -236,6 +237,9 @@ static enum status take_config(struct follower *f, int64_t bytes)
     TRY(isa_limit(c->plan.isa));
     communicator_set_timeout(f->communicator, c->ranks.timeout);
     c->ranks.rank = communicator_rank(f->communicator);
+    /* each process of a machine has a GPU of its own, from that of rank 0 on */
+    if (!strcmp(device_backend(c), "cuda"))
+        c->plan.device = DEVICE_CUDA_0 + (unsigned)(device_number(c) + communicator_local_rank());
     f->config = c;
     return open_follower(f);
 }
@@ -354,10 +358,11 @@ enum status ranks_agree(struct ranks *r, const struct learner *l)
     return ST_OK;
 }
 
-void ranks_close(struct ranks *r)
+void ranks_end(struct ranks *r)
 {
     struct failure kept;
-    if (!r->communicator) return;
+    if (!r->communicator || r->ended) return;
+    r->ended = true;
     fail_keep(&kept);
     if (!r->listening || ranks_order(r->communicator, ORDER_END, 0) != ST_OK)
         communicator_fail(r->communicator);
@@ -369,8 +374,17 @@ void ranks_close(struct ranks *r)
             arena_release(&f->arena);
         }
     }
-    communicator_close(r->communicator);
     free(r->follower);
+    r->follower = NULL;
+    fail_restore(&kept);
+}
+
+void ranks_close(struct ranks *r)
+{
+    struct failure kept;
+    fail_keep(&kept);
+    ranks_end(r);
+    communicator_close(r->communicator);
     *r = (struct ranks){0};
     fail_restore(&kept);
 }

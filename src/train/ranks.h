@@ -39,6 +39,7 @@ struct ranks {
     struct follower *follower;
     int followers;
     bool listening; /* the others wait for orders, or will */
+    bool ended;
 };
 
 /* Sets the number of threads of this thread's kernels: the processors are shared by the ranks. */
@@ -59,7 +60,10 @@ enum status ranks_bring_weights(const struct ranks *r, struct engine *e,
 /* weights_fetch at rank 0, with the state that the ranks share. */
 enum status ranks_fetch_weights(const struct ranks *r, const struct engine *e,
                                 const struct weights_tensor *tensors);
-/* Ends the other ranks and waits for them; keeps the failure that led here. *r may be all zeros. */
+/* Ends the other ranks, and waits for threads; keeps the failure that led here. *r may be all
+ * zeros. */
+void ranks_end(struct ranks *r);
+/* The same, and closes the communicator: after the engine, whose device MPI may disturb. */
 void ranks_close(struct ranks *r);
 
 #endif

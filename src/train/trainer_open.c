@@ -331,8 +331,9 @@ void trainer_close(struct trainer *t)
     if (saver_wait(&t->saver, &iter) != ST_OK) log_warning("%s", fail_message());
     if (t->log.fd >= 0) runlog_close(&t->log);
     evaluator_close(&t->evaluator);
-    ranks_close(&t->ranks);
+    ranks_end(&t->ranks);
     learner_close(&t->learner);
+    ranks_close(&t->ranks);
     rundir_release(&t->run, !t->wrote);
     fail_restore(&kept);
 }

@@ -11,6 +11,7 @@
 #include "backend/cuda/runtime/facts.h"
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/jit.h"
+#include "backend/cuda/runtime/nccl.h"
 #include "backend/cuda/runtime/nvml.h"
 #include "backend/cuda/runtime/recording.h"
 #include "backend/cuda/runtime/text_kernel.h"
@@ -32,6 +33,7 @@ struct cuda_context {
     CUstream stream;                   /* the selected one */
     CUstream streams[BACKEND_STREAMS]; /* further ones are created when they are first selected */
     CUstream ranks;                    /* created when it is first asked for */
+    struct nccl *nccl;                 /* the same */
     int64_t launches;                  /* kernel launches so far */
     int64_t choosing_ns;               /* choosing algorithms of matmuls so far */
     struct {
@@ -152,6 +154,14 @@ enum status cuda_ranks_stream(void *context, CUstream *ret)
     return ST_OK;
 }
 
+enum status cuda_ranks_nccl(void *context, struct communicator *c, struct nccl **ret)
+{
+    struct cuda_context *ctx = context;
+    if (!ctx->nccl) TRY(nccl_open(&ctx->nccl, c));
+    *ret = ctx->nccl;
+    return ST_OK;
+}
+
 static enum status cuda_select(void *context, int stream)
 {
     struct cuda_context *ctx = context;
@@ -192,6 +202,7 @@ static void cuda_close(void *context)
     /* The device's own context stays until the program ends: libraries keep handles in it. */
     for (int i = 0; i < BACKEND_STREAMS; i++)
         if (ctx->streams[i]) d->cuStreamDestroy(ctx->streams[i]);
+    nccl_close(ctx->nccl);
     if (ctx->ranks) d->cuStreamDestroy(ctx->ranks);
     nvml_close(&ctx->telemetry);
     free(ctx);

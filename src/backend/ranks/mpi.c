@@ -16,15 +16,26 @@ bool communicator_is_mpi(void)
            (getenv("PMIX_RANK") && slurm && strcmp(slurm, "1") != 0);
 }
 
+/* The first of these variables that is set, as a number; -1: none is. */
+static int64_t number_of(const char *const *names)
+{
+    while (*names && !getenv(*names)) names++;
+    return *names ? strtoll(getenv(*names), NULL, 10) : -1;
+}
+
 int64_t communicator_local_ranks(int64_t ranks)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"};
-    for (int i = 0; i < COUNT_OF(names); i++) {
-        const char *text = getenv(names[i]);
-        int64_t n = text ? strtoll(text, NULL, 10) : 0;
-        if (n > 0 && n <= ranks) return n;
-    }
-    return ranks;
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
+    int64_t n = number_of(names);
+    return n > 0 && n <= ranks ? n : ranks;
+}
+
+int communicator_local_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                        "SLURM_LOCALID", NULL};
+    int64_t n = communicator_is_mpi() ? number_of(names) : 0;
+    return n > 0 && n < RANKS_MOST ? (int)n : 0;
 }
 
 #ifdef HAVE_MPI
@@ -44,10 +55,11 @@ int64_t communicator_local_ranks(int64_t ranks)
 #include <unistd.h>
 
 /* THE list of MPI's functions that are used. */
-#define FUNCTIONS(X)                                                                       \
-    X(Init_thread)                                                                         \
-    X(Finalize) X(Comm_rank) X(Comm_size) X(Iallreduce) X(Ireduce) X(Ibcast) X(Iallgather) \
-        X(Iallgatherv) X(Isend) X(Recv) X(Iprobe) X(Get_count) X(Test) X(Testall)
+#define FUNCTIONS(X)                                                                          \
+    X(Init_thread)                                                                            \
+    X(Finalize)                                                                               \
+    X(Comm_rank) X(Comm_size) X(Iallreduce) X(Ireduce) X(Ibcast) X(Iallgather) X(Iallgatherv) \
+        X(Isend) X(Recv) X(Iprobe) X(Get_count) X(Test) X(Testall)
 
 static struct {
     void *library;

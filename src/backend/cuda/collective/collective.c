@@ -8,6 +8,7 @@
 #include "backend/communicator.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/context.h"
+#include "backend/cuda/runtime/nccl.h"
 #include "base/heap.h"
 
 #include <stdlib.h>
@@ -108,10 +109,37 @@ static enum status rank_call_of(const struct kernel_call *c, int launches, struc
                       "create an event");
 }
 
+/* Ranks that are processes: NCCL, on the stream of the ranks. The rank's own event is behind the
+ * gradient, then behind the collective; all of it may be captured. */
+static enum status start_nccl(const struct kernel_call *c, enum collective what)
+{
+    const struct cuda_driver *d = cuda_driver(NULL);
+    struct rank_call *r;
+    struct nccl *n;
+    TRY(rank_call_of(c, 0, &r));
+    TRY(cuda_ranks_nccl(c->context, c->communicator, &n));
+    TRY(cuda_check(d->cuEventRecord(r->mark, cuda_stream(c->context)), "record an event"));
+    TRY(cuda_check(d->cuStreamWaitEvent(r->stream, r->mark, CU_EVENT_WAIT_DEFAULT),
+                   "wait for a gradient"));
+    TRY(nccl_run(n, what, c->out[0], type_elements(&c->out_type[0]), r->stream));
+    nccl_note(n, c->out[0], r->mark);
+    return cuda_check(d->cuEventRecord(r->mark, r->stream), "record an event");
+}
+
+static enum status await_nccl(const struct kernel_call *c)
+{
+    struct nccl *n;
+    TRY(cuda_ranks_nccl(c->context, c->communicator, &n));
+    return cuda_check(cuda_driver(NULL)->cuStreamWaitEvent(
+                          cuda_stream(c->context), nccl_event(n, c->out[0]), CU_EVENT_WAIT_DEFAULT),
+                      "wait for the other ranks");
+}
+
 static enum status start(const struct kernel_call *c, enum collective what, int launches)
 {
     struct rank_call *r;
     if (!c->communicator) return ST_OK;
+    if (!communicator_in_process(c->communicator)) return start_nccl(c, what);
     TRY(rank_call_of(c, launches, &r));
     if (launches) cuda_count_launch(c->context, "sum_ranks");
     TRY(cuda_check(cuda_driver(NULL)->cuEventRecord(r->mark, cuda_stream(c->context)),
@@ -142,6 +170,7 @@ static enum status broadcast(const struct kernel_call *c)
 
 static enum status await(const struct kernel_call *c)
 {
+    if (!communicator_in_process(c->communicator)) return await_nccl(c);
     return communicator_wait(c->communicator, c->out[0]);
 }
 

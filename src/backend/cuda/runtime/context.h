@@ -5,7 +5,9 @@
 #include "backend/cuda/runtime/driver.h"
 #include "backend/cuda/runtime/launch.h"
 
+struct communicator;
 struct jit;
+struct nccl;
 struct tracer;
 struct cleared;
 
@@ -17,6 +19,8 @@ CUdevice cuda_handle(const void *context);
 enum status cuda_enter(const void *context);
 /* The stream on which other ranks' memory is read and written. */
 enum status cuda_ranks_stream(void *context, CUstream *ret);
+/* The GPUs of ranks that are processes, joined by the first call. */
+enum status cuda_ranks_nccl(void *context, struct communicator *c, struct nccl **ret);
 /* Call when a kernel with this entry name is launched. */
 void cuda_count_launch(void *context, const char *entry);
 /* Adds time that went into choosing the algorithm of a matmul; `context` may be NULL. */

@@ -4,6 +4,7 @@
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/cublaslt.h"
 #include "backend/cuda/runtime/cupti_library.h"
+#include "backend/cuda/runtime/nccl.h"
 #include "backend/cuda/runtime/nvml.h"
 
 #include <ctype.h>
@@ -196,6 +197,11 @@ static void find_cupti(struct device_library *l)
     if (cupti_available(&l->why)) cupti_version(l->version);
 }
 
+static void find_nccl(struct device_library *l)
+{
+    l->why = nccl_missing(l->version);
+}
+
 /* The libraries that runs need, followed by the one that traces need. */
 static const struct library {
     const char *name, *without;
@@ -207,6 +213,7 @@ static const struct library {
     {"cuBLASLt", "matmuls run on built-in kernels without tensor cores, many times slower", false,
      find_cublaslt},
     {"NVML", "the GPU's utilisation, clock, power and temperature are unknown", false, find_nvml},
+    {"NCCL", "ranks on several GPUs cannot sum their gradients", false, find_nccl},
     {"CUPTI", "profiles time kernels by events between them, with more overhead and less detail",
      false, find_cupti},
 };
