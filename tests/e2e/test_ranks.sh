@@ -100,7 +100,8 @@ ended() {
     [ $(($(date +%s) - at)) -lt 30 ] || fail "$1: all ended only after 30 s"
     [ $code != 0 ] || fail "$1: exit code 0"
     grep -q "$1" err || fail "$1: $(cat err)"
-    [ "$(grep '^strobe: ' err | grep -vc '^strobe: warning')" = 1 ] || fail "$1: not one sentence: $(cat err)"
+    [ "$(grep '^strobe: ' err | grep -vc '^strobe: warning')" = 1 ] ||
+        fail "$1: not one sentence: $(cat err)"
     "$STROBE" eval endless >log || fail "$1: the checkpoint cannot be read"
 }
 
