@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-enum { RANKS_MOST = 1024 };
+enum { RANKS_MOST = 1024, RANKS_ON_DEVICE = 8 }; /* of all; those that share the memory of a GPU */
 
 enum collective {
     COLLECTIVE_ALL_REDUCE,     /* the sum, everywhere */
