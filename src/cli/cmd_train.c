@@ -235,7 +235,11 @@ static enum status launch(const struct request *r, const struct config *c, struc
 {
     bool asked = c->ranks.by == RANKS_MPI;
     if (c->ranks.count == 1 || c->ranks.by == RANKS_THREADS || r->turns != TURN_NONE) return ST_OK;
-    if (communicator_is_mpi() || (!asked && strcmp(device_backend(c), "cpu"))) return ST_OK;
+    if (communicator_is_mpi()) return ST_OK;
+    if (strcmp(device_backend(c), "cpu") != 0)
+        return asked ? fail(ST_UNSUPPORTED, "ranks_by=mpi: processes do not reach each other's "
+                                            "memory on a GPU; use ranks_by=threads or device=cpu")
+                     : ST_OK;
     if (communicator_find_mpi() != ST_OK || !mpirun_is_there())
         return !asked              ? ST_OK
                : mpirun_is_there() ? fail_in(ST_UNSUPPORTED, "ranks_by=mpi")
