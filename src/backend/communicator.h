@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-enum { RANKS_MOST = 1024 };
+enum { RANKS_MOST = 1024, RANKS_ON_DEVICE = 8 }; /* of all; those that share the memory of a GPU */
 
 enum collective {
     COLLECTIVE_ALL_REDUCE,     /* the sum, everywhere */
@@ -92,8 +92,8 @@ enum status communicator_find_mpi(void);
  * for the other ranks until communicator_set_timeout. */
 enum status communicator_open_mpi(struct communicator **ret);
 
-/* Communicators of `ranks` threads of this process. Sums are in the order of the ranks. A rank waits
- * `timeout_s` seconds for another. The last one that is closed releases what they share. */
+/* Communicators of `ranks` threads of this process. Sums are in the order of the ranks. A rank
+ * waits `timeout_s` seconds for another. The last one that is closed releases what they share. */
 void communicator_open_threads(struct communicator **ret, int ranks, int64_t timeout_s);
 
 #endif

@@ -108,7 +108,7 @@ const struct field fields[] = {
     ENUM("fusion",         plan.fusion,          0, "full",     enum fusion, fusions, "one kernel per arithmetic step (primitive), per layer operation (op), or across operations (full)"),
     BOOL("flash",          plan.flash,           0, "true",                      "attention without its T x T matrices in memory"),
     ENUM("pack_weights",   plan.pack_weights,    0, "auto",     enum packing, packings, "keep a second copy of the weights in the layout that matmuls read (at fusion=full); auto: if a step has enough tokens to repay it"),
-    ENUM("replay",         plan.replay,          0, "auto",     enum replay, replays, "capture a step once as a CUDA graph and replay it; auto: on a GPU, unless poison or check_nan is set"),
+    ENUM("replay",         plan.replay,          0, "auto",     enum replay, replays, "capture a step once as a CUDA graph and replay it; auto: on a GPU, unless poison or check_nan is set or there are several ranks"),
     ENUM_N("recompute",    plan.recompute,       0, "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass recomputes instead of keeping it: GELUs, or blocks from the residual sums between them; block:N: N blocks at a time, from the sum before the first"),
     BOOL("deterministic",  plan.deterministic,   0, "false",                     "bitwise equal results in every run, independent of earlier tuning; always the case on the CPU"),
     ENUM("tune",           plan.tune,            0, "auto",     enum tune, tunes, "how the variant of each matmul is chosen on a GPU; auto: the fastest one, measured before the first step and stored (strobe tune); off: without measuring"),
@@ -119,7 +119,7 @@ const struct field fields[] = {
     ENUM("isa",            plan.isa,             0, "auto",     enum isa, isa_words, "widest CPU instruction set that may be used; plain: only C, without library"),
 
     INT ("ranks",          ranks.count,          0, "1",        1, 1024,         "ranks that share the micro-batches of a step (data parallel); gradient_accumulation_steps must be a multiple, so the batch of a step stays the same"),
-    ENUM("ranks_by",       ranks.by,             0, "auto",     enum ranks_by, ranks_words, "what joins the ranks; threads: one process with a thread for each rank; mpi: a process for each, started by mpirun; auto: mpi where it is installed, else threads"),
+    ENUM("ranks_by",       ranks.by,             0, "auto",     enum ranks_by, ranks_words, "what joins the ranks; threads: one process with a thread for each rank; mpi: a process for each, started by mpirun; auto: mpi where it is installed, else threads; on a GPU, which ranks share, threads"),
     ENUM("overlap",        ranks.overlap,        0, "bucket",   enum overlap, overlaps, "when gradients are summed over the ranks; none: after the backward pass, one parameter after another; flat: after it, all at once; parameter: each when it is ready; bucket: as many as fill bucket_mb when they are ready"),
     INT ("bucket_mb",      ranks.bucket_mb,      0, "25",       1, 65536,        "size in MiB from which a bucket of gradients is summed (overlap=bucket)"),
     PICK("zero",           ranks.zero,           0, "0",        zeros, "what the ranks share instead of having all of it; 0: nothing; 1: the state of the optimizer and its work (ZeRO stage 1), with overlap=flat or bucket"),

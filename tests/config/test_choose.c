@@ -39,6 +39,7 @@ static void test_choices(void **state)
                              *const all[] = {"dtype=float8", "--replay=False", "pad_vocab=0", NULL},
                              *const replay[] = {"--replay", NULL},
                              *const poison[] = {"poison=true", NULL},
+                             *const ranks[] = {"ranks=2", NULL},
                              *const check[] = {"check_nan=true", NULL},
                              *const again[] = {"pad_vocab=0", "pad_vocab=auto", NULL};
     choose(none, &gpu, "bfloat16", "true", "64");
@@ -51,6 +52,7 @@ static void test_choices(void **state)
     choose(replay, &resumed, "tfloat32", "true", "128");
     choose(poison, &gpu, "bfloat16", "false", "64");
     choose(check, &gpu, "bfloat16", "false", "64");
+    choose(ranks, &gpu, "bfloat16", "false", "64");
     choose(again, &gpu, "bfloat16", "true", "64");
 }
 

@@ -265,6 +265,7 @@ CUresult cuEventRecord(CUevent e, CUstream stream)
     CUstream s = of(stream);
     e->recording = s->recording;
     if (s->recording) return CUDA_SUCCESS;
+    if (!entered) return CUDA_ERROR_INVALID_CONTEXT;
     e->reached = false;
     e->stream = s;
     e->place = s->put + 1;

@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { THREADS = 256, EACH = 4, RANKS_ON_GPU = 8 }; /* as in collective.cu */
+enum { THREADS = 256, EACH = 4, MOST = RANKS_ON_DEVICE }; /* as in collective.cu */
 
 /* A call of a rank, which other ranks read: `mark`. */
 struct rank_call {
@@ -25,7 +25,7 @@ struct rank_call {
 
 static bool fits(const struct kernel_call *c)
 {
-    return c->attr->group.ranks <= RANKS_ON_GPU;
+    return c->attr->group.ranks <= MOST;
 }
 
 /* --- what the communicator launches ----------------------------------------------------------- */
@@ -43,16 +43,16 @@ static enum status sum(void *call, float *const *all, int ranks, int64_t first, 
                        int to_first, int to_end)
 {
     const struct rank_call *r = call;
-    CUdeviceptr at[RANKS_ON_GPU] = {0};
-    void *parameter[RANKS_ON_GPU + 4] = {NULL};
+    CUdeviceptr at[MOST] = {0};
+    void *parameter[MOST + 4] = {NULL};
     int64_t blocks = ceil_div(end - first, THREADS * EACH);
     if (end <= first) return ST_OK;
-    for (int i = 0; i < RANKS_ON_GPU; i++) {
+    for (int i = 0; i < MOST; i++) {
         if (i < ranks) at[i] = (CUdeviceptr)all[i];
         parameter[i] = &at[i];
     }
-    parameter[RANKS_ON_GPU] = &first, parameter[RANKS_ON_GPU + 1] = &end;
-    parameter[RANKS_ON_GPU + 2] = &to_first, parameter[RANKS_ON_GPU + 3] = &to_end;
+    parameter[MOST] = &first, parameter[MOST + 1] = &end;
+    parameter[MOST + 2] = &to_first, parameter[MOST + 3] = &to_end;
     return cuda_check(cuda_driver(NULL)->cuLaunchKernel(r->sum, (unsigned)blocks, 1, 1, THREADS, 1,
                                                         1, 0, r->stream, parameter, NULL),
                       "launch the sum over ranks");
@@ -177,14 +177,14 @@ static enum status await(const struct kernel_call *c)
 /* The addresses of the other ranks, the shard and the ranks that get it are known when it runs. */
 static void sum_of_shard(const struct kernel_call *c, struct cuda_launches *l)
 {
-    static const char *const names[RANKS_ON_GPU] = {"rank0", "rank1", "rank2", "rank3",
-                                                    "rank4", "rank5", "rank6", "rank7"};
+    static const char *const names[MOST] = {"rank0", "rank1", "rank2", "rank3",
+                                            "rank4", "rank5", "rank6", "rank7"};
     struct group_shard largest =
         group_shard(type_elements(&c->out_type[0]), (int)c->attr->group.ranks, 0);
     struct cuda_launch *k =
         launch_add(l, "collective.cu", "sum_ranks", ceil_div(largest.end, THREADS * EACH), THREADS);
     launch_define(k, "RANKS", c->attr->group.ranks);
-    for (int r = 0; r < RANKS_ON_GPU; r++) arg_out(k, names[r], 0);
+    for (int r = 0; r < MOST; r++) arg_out(k, names[r], 0);
     arg_i64(k, "first", largest.first);
     arg_i64(k, "end", largest.end);
     arg_i32(k, "to_first", 0);
