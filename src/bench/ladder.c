@@ -178,7 +178,7 @@ static enum status open_climb(struct climbing *c, struct climb *one)
 {
     struct ladder_rung *r = one->rung;
     one->room = c->device.backend->devices.free_memory(c->device.number);
-    TRY(random_step_open(&one->engine, &r->config, c->o->vocab, &one->arena));
+    TRY(random_step_open(&one->engine, &r->config, c->o->vocab, NULL, &one->arena));
     one->open = true;
     r->facts = facts_of(&one->engine.program);
     if (!(c->l->parameters > 0)) {

@@ -57,7 +57,7 @@ static enum status measure(const struct config *c, int64_t vocab, struct options
     progress_start(&progress, "profile", 0, o->run.warmup + 2 * o->run.steps);
     progress_show(&progress, 0, "planning");
     interrupt_catch();
-    enum status st = random_step_open(e, c, vocab, a);
+    enum status st = random_step_open(e, c, vocab, NULL, a);
     bool opened = st == ST_OK;
     if (opened) st = profile_run(e, &o->run, ret, a);
     interrupt_release();

@@ -280,7 +280,7 @@ static void test_the_loss_is_that_of_the_first_step(void **state)
     struct random_step random_step;
     climb(&c, TINY_VOCAB, -1);
     const struct ladder_rung *full = &ladder.rung[FULL];
-    assert_int_equal(random_step_open(&e, &full->config, TINY_VOCAB, &arena), ST_OK);
+    assert_int_equal(random_step_open(&e, &full->config, TINY_VOCAB, NULL, &arena), ST_OK);
     assert_int_equal(random_step_init(&random_step, &e, &arena), ST_OK);
     assert_int_equal(random_step_run(&random_step, 0, NULL, NULL), ST_OK);
     assert_true(random_step.loss == full->loss);
