@@ -70,7 +70,7 @@ enum status bench_engine_open(struct bench_engine **ret, const struct config *c,
                               unsigned lines)
 {
     struct bench_engine *b = HEAP_NEW(struct bench_engine, 1);
-    *b = (struct bench_engine){.lines = lines, .job = {c, vocab}};
+    *b = (struct bench_engine){.lines = lines, .job = {.config = c, .vocab = vocab}};
     enum status st = open(b);
     if (st == ST_OK)
         *ret = b;

@@ -199,7 +199,7 @@ static enum status open_climb(struct climbing *c, struct climb *one)
 {
     struct ladder_rung *r = one->rung;
     one->room = c->device.backend->devices.free_memory(c->device.number);
-    one->job = (struct random_crew_job){&r->config, c->o->vocab};
+    one->job = (struct random_crew_job){.config = &r->config, .vocab = c->o->vocab};
     crew_set_threads(&r->config);
     TRY(random_crew_open(&one->crew, &one->job));
     TRY(random_step_open(&one->engine, &r->config, c->o->vocab, one->crew.communicator,

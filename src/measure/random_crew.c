@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 struct rank {
+    const struct random_crew_watch *watch;
     struct engine engine;
     struct random_step step;
     struct arena arena;
@@ -16,7 +17,7 @@ static enum status open_rank(void **ret, const void *user, struct communicator *
     const struct random_crew_job *job = user;
     struct rank *r = HEAP_NEW(struct rank, 1);
     *ret = r;
-    *r = (struct rank){0};
+    *r = (struct rank){.watch = &job->watch};
     crew_set_threads(job->config);
     TRY(random_step_open(&r->engine, job->config, job->vocab, c, &r->arena));
     return random_step_init(&r->step, &r->engine, &r->arena);
@@ -25,7 +26,12 @@ static enum status open_rank(void **ret, const void *user, struct communicator *
 static enum status run_step(void *state, const struct crew_order *o)
 {
     struct rank *r = state;
-    return random_step_run(&r->step, (int)o->iter, NULL, NULL);
+    const struct random_crew_watch *w = r->watch;
+    if (!o->first || !w->begin) return random_step_run(&r->step, (int)o->iter, NULL, NULL);
+    struct plan_hooks hooks = w->begin(w->user, &r->engine, o->first);
+    enum status st = random_step_run(&r->step, (int)o->iter, &hooks, NULL);
+    w->end(w->user, &r->engine);
+    return st;
 }
 
 static void close_rank(void *state)

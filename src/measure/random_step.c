@@ -203,7 +203,7 @@ static enum status run(struct random_step *n, int iteration, const struct plan_h
     int64_t from = n->done_ns;
     for (int64_t next = iteration + sequence_in_flight(s); next <= iteration + lookahead; next++) {
         report(n, RANDOM_STEP_FEEDS, (int)next, true);
-        TRY(crew_order(c, 0, next, 0));
+        TRY(crew_order(c, 0, next, n->mark));
         TRY(prepare(n, (int)next));
         TRY(meet(c, 0, &begun));
         report(n, RANDOM_STEP_FEEDS, (int)next, false);

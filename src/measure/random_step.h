@@ -24,7 +24,8 @@ struct random_step {
     /* random_step_run launches the next step before it waits for this one, as training does where
      * it can. Only for callers that run nothing else in between. */
     bool lookahead;
-    double loss;                     /* of the last step that was waited for */
+    int64_t mark; /* of the next steps, for the other ranks (random_crew.h); 0: none */
+    double loss;  /* of the last step that was waited for */
     struct random_step_input *input; /* of a micro-step: ids, positions */
     int inputs;
     struct sequence step; /* all zeros if the engine does not have the plans of training */

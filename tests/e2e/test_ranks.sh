@@ -59,6 +59,17 @@ awk '/^tiny/ && $2 == 1 { one = $NF } /^tiny/ && $2 == 2 { two = $NF }
 "$STROBE" graph tiny.conf --ranks=2 --gradient_accumulation_steps=2 --vocab=16 >graph
 grep -q ALL_REDUCE graph || fail "no ALL_REDUCE in the graph"
 
+# a profile of two ranks: hidden and exposed communication, and a row of tracks for each rank
+export XDG_CACHE_HOME="$work/cache"
+"$STROBE" profile tiny.conf $two --out_dir=profile >table || fail "profile: $(cat table)"
+grep -q '^bucket.0 *ALL_REDUCE' table || fail "no collective: $(cat table)"
+grep -q 'rank 0 ... 1 waits for' table || fail "no waiting: $(cat table)"
+trace=profile/trace.json
+[ -e $trace ] || gzip -d $trace.gz
+for name in 'rank 0, device: cpu' 'rank 1"' '"communication"' 'wait for the slowest rank'; do
+    grep -q "$name" $trace || fail "no $name in the trace"
+done
+
 # Ctrl-C: the step ends, and rank 0 saves
 "$STROBE" train tiny.conf $more --out_dir=long --ranks=2 --ranks_by=threads --max_iters=100000 \
     --eval_interval=1000000 2>err >log &

@@ -1,6 +1,7 @@
 /* Ranks that are threads of one process: they meet, and each sums its share into all memories. */
 #include "backend/ranks/link.h"
 
+#include "base/clock.h"
 #include "base/heap.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@ struct team {
     pthread_mutex_t mutex;
     pthread_cond_t met;
     int64_t meetings; /* at which all have arrived */
+    int64_t met_ns;   /* the time of the last one */
     int arrived;
     bool failed;
     struct failure why;
@@ -58,6 +60,7 @@ static enum status meet(struct member *m)
         for (int r = 0; r < t->ranks; r++) t->member[r].here = false;
         t->arrived = 0;
         t->meetings++;
+        t->met_ns = clock_ns();
         pthread_cond_broadcast(&t->met);
     }
     bool patient = m->call.what == COLLECTIVE_TELL && m->rank > 0;
@@ -141,11 +144,12 @@ static void fail_others(void *link)
     pthread_mutex_unlock(&m->team->mutex);
 }
 
-static enum status run(void *link, const struct collective_call *c)
+static enum status run(void *link, struct collective_call *c)
 {
     struct member *m = link;
     m->call = *c;
     TRY(meet(m));
+    c->met_ns = m->team->met_ns; /* the next meeting waits for this rank */
     const struct collective_call *first = &m->team->member[0].call;
     if (c->what != first->what || c->n != first->n) {
         enum status st = fail(ST_DEVICE, "rank %d is in another collective than rank 0", m->rank);
