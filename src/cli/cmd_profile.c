@@ -57,7 +57,6 @@ static enum status open_and_run(const struct config *c, int64_t vocab, struct op
     bool opened = false;
     if (c->ranks.count > 1) o->run.ranks = profile_ranks_new(a);
     if (o->run.ranks) job.watch = profile_ranks_watch(o->run.ranks);
-    crew_set_threads(c);
     enum status st = random_crew_open(&crew, &job);
     if (st == ST_OK) st = random_step_open(e, c, vocab, crew.communicator, a);
     opened = st == ST_OK;
@@ -146,6 +145,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
                                    "or add --device=cuda"));
     TRY_OUT(st, random_step_check(c, planned.vocab, EXTENT_STEP));
     if (!o->form.json) TRY_OUT(st, check_folder(c->train.out_dir, a));
+    crew_set_threads(c); /* the peaks are those of one rank */
     TRY_OUT(st, ceilings_get(&m, &device, a));
     o->run.machine = &m;
     if (!o->steps_given && device.backend->host_memory) o->run.least_ms = LEAST_MS;
@@ -193,6 +193,7 @@ static enum status plan_variants(struct variants *v, struct arena *a)
         TRY(variants_config(v, i, &c, a));
         TRY(variants_plan(v, i, &c, memory_kinds(&c, EXTENT_STEP), a));
         TRY(isa_limit(c.plan.isa));
+        crew_set_threads(&c);
         TRY(check_folder(v->variant[i].dir, a));
         const struct device *d = &v->variant[i].device, *before = &v->variant[i ? i - 1 : 0].device;
         bool known = i && d->backend == before->backend && d->number == before->number;

@@ -215,11 +215,12 @@ static json_t *communication_json(const struct profile *p)
     json_t *collectives = json_array(), *waited = json_array();
     for (int i = 0; i < c->collectives; i++) {
         const struct profile_collective *x = &c->collective[i];
-        json_array_append_new(collectives,
-                              json_pack("{s:s, s:s, s:I, s:f, s:f, s:f}", "name", x->name, "op",
-                                        op_def(x->op)->name, "bytes", (json_int_t)x->bytes,
-                                        "link_bytes", x->link_bytes, "ms", rounded(x->ms),
-                                        "waited_ms", rounded(x->waited_ms)));
+        json_array_append_new(
+            collectives, json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:o}", "name", x->name, "op",
+                                   op_def(x->op)->name, "bytes", (json_int_t)x->bytes, "link_bytes",
+                                   x->link_bytes, "ms", rounded(x->ms), "waited_ms",
+                                   rounded(x->waited_ms), "ceiling_bytes_per_s",
+                                   number_or_null(x->ceiling > 0 ? rounded(x->ceiling) : NAN)));
     }
     for (int r = 0; r < c->ranks; r++)
         json_array_append_new(waited, json_real(rounded(c->rank[r].waited_ms)));

@@ -148,6 +148,7 @@ struct profile_collective {
     double link_bytes; /* that a rank sends and receives: the cost of its node */
     double ms;         /* from the arrival of the last rank to its end */
     double waited_ms;  /* from the arrival of rank 0 to that of the last rank */
+    double ceiling;    /* bytes/s of a measured all-reduce of as many bytes; 0: unknown */
 };
 struct profile_kernel {
     int mark;

@@ -211,7 +211,12 @@ void ranks_take(const struct profile_ranks *r, const struct collected *c, struct
     x->hidden_ms /= p->steps;
     x->exposed_ms = fmax(x->all_ms - x->hidden_ms, 0);
     x->collective = ARENA_NEW(a, struct profile_collective, r->collectives);
-    for (int i = 0; i < r->collectives; i++) x->collective[i] = collective(r, i, p->steps);
+    for (int i = 0; i < r->collectives; i++) {
+        struct profile_collective *one = &x->collective[i];
+        *one = collective(r, i, p->steps);
+        if (p->machine && one->op == OP_ALL_REDUCE)
+            one->ceiling = machine_link_rate(p->machine, r->ranks, (double)one->bytes);
+    }
     x->rank = ARENA_NEW(a, struct profile_rank, r->ranks);
     for (int k = 0; k < r->ranks; k++) {
         x->rank[k] = r->rank[k].log;

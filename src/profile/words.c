@@ -454,6 +454,11 @@ static void add_communication(struct writer *s)
         "slowest rank for %s ms",
         number(s, c->all_ms, 3), number(s, c->hidden_ms, 3), percent(c->hidden_ms, c->all_ms),
         number(s, c->exposed_ms, 3), c->ranks - 1, waited);
+    if (s->p->machine && machine_link_rate(s->p->machine, c->ranks, 1) == 0)
+        ADD(s, "link",
+            "all-reduces of %d ranks were not measured: `strobe machine --ranks=%d` measures the "
+            "ceiling of their GB/s",
+            c->ranks, c->ranks);
 }
 
 static void add_rung(struct writer *s)

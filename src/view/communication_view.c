@@ -10,6 +10,7 @@
     X(COLUMN_LINK, "link_bytes", "sent", "bytes that a rank sends: 2 (N - 1) / N of an all-reduce", true) \
     X(COLUMN_MS, "ms", "ms", "from the arrival of the last rank to its end", true) \
     X(COLUMN_RATE, "gb_per_s", "GB/s", "bytes sent / that time", true) \
+    X(COLUMN_CEILING, "ceiling_percent", "% of link", "share of the GB/s of strobe machine --ranks=N at its size", true) \
     X(COLUMN_WAITED, "waited_ms", "waited ms", "from the arrival of rank 0 to that of the last rank", true)
 /* clang-format on */
 
@@ -24,7 +25,9 @@ static void set_row(struct table *t, int row, const struct profile_collective *x
     table_set_bytes(t, row, COLUMN_BYTES, x->bytes, a);
     table_set_bytes(t, row, COLUMN_LINK, (int64_t)x->link_bytes, a);
     table_set(t, row, COLUMN_MS, 4, x->ms, a);
-    if (x->ms > 0) table_set(t, row, COLUMN_RATE, 3, 1e-6 * x->link_bytes / x->ms, a);
+    double rate = x->ms > 0 ? 1e3 * x->link_bytes / x->ms : 0;
+    if (rate > 0) table_set(t, row, COLUMN_RATE, 3, 1e-9 * rate, a);
+    if (x->ceiling > 0) table_set(t, row, COLUMN_CEILING, 3, 100 * rate / x->ceiling, a);
     table_set(t, row, COLUMN_WAITED, 3, x->waited_ms, a);
 }
 

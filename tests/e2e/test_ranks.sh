@@ -62,6 +62,11 @@ grep -q ALL_REDUCE graph || fail "no ALL_REDUCE in the graph"
 # a profile of two ranks: hidden and exposed communication, and a row of tracks for each rank
 export XDG_CACHE_HOME="$work/cache"
 "$STROBE" profile tiny.conf $two --out_dir=profile >table || fail "profile: $(cat table)"
+grep -q 'strobe machine --ranks=2' table || fail "no word of the link: $(cat table)"
+expect 0 '64.0 MiB, sent by each rank' "$STROBE" machine --quick --ranks=2
+expect 2 "must be 1 to 1024" "$STROBE" machine --quick --ranks=0
+"$STROBE" profile tiny.conf $two --out_dir=profile >table || fail "profile: $(cat table)"
+grep -q 'of link' table || fail "no ceiling: $(cat table)"
 grep -q '^bucket.0 *ALL_REDUCE' table || fail "no collective: $(cat table)"
 grep -q 'rank 0 ... 1 waits for' table || fail "no waiting: $(cat table)"
 trace=profile/trace.json

@@ -74,6 +74,8 @@ static void profile(enum overlap overlap)
     machine = (struct machine){.threads = 1, .name = "a machine", .library = "none"};
     machine.isa = "none";
     machine.date = "2026-01-31T08:00:00Z";
+    machine.links = 1;
+    machine.link[0] = (struct machine_link){RANKS, 4096, 1e10};
     struct profile_options o = {.warmup = 1, .steps = STEPS, .limit_ms = 60000, .ranks = ranks};
     o.machine = &machine;
     hand_ok(profile_run(&engine, &o, &p, &arena));
@@ -117,6 +119,7 @@ static void check_sums(void)
     for (int i = 0; i < c->collectives; i++) {
         const struct profile_collective *x = &c->collective[i];
         assert_true(x->op == OP_ALL_REDUCE && x->ms > 0 && x->waited_ms >= 0);
+        assert_true(x->ceiling == 1e10);
         assert_true(x->link_bytes == (double)x->bytes * 2 * (RANKS - 1) / RANKS);
         bytes += (double)x->bytes;
         waited += x->waited_ms;
