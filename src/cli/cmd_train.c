@@ -31,9 +31,9 @@ struct request {
     int64_t turns; /* TURN_NONE: none */
     int words;     /* CONFIG and overrides */
     char **word;
-    int run;            /* the word that is a run directory in place of CONFIG; -1: none */
+    int run;           /* the word that is a run directory in place of CONFIG; -1: none */
     struct crew ranks; /* by MPI, until a trainer has them */
-    bool defaults;      /* there is no CONFIG: the defaults of all keys, with a data set */
+    bool defaults;     /* there is no CONFIG: the defaults of all keys, with a data set */
 };
 
 static int find_run(int words, char **word)
