@@ -70,6 +70,16 @@ enum status communicator_gather(struct communicator *c, const void *mine, int64_
 enum status communicator_tell(struct communicator *c, void *message, int64_t bytes);
 /* Every rank gets the n floats of rank 0. */
 enum status communicator_broadcast(struct communicator *c, float *data, int64_t n);
+/* When a collective ran, by base/clock.h. */
+struct collective_record {
+    enum collective what;
+    int64_t n;                            /* floats */
+    int64_t posted_ns, begun_ns, done_ns; /* started by the caller; in the thread, from ... to */
+    int64_t met_ns;                       /* the last rank had come; begun_ns where MPI hides it */
+};
+/* Records collectives on floats from now on, `most` at most; NULL: none, as at first. None may be
+ * in progress. A record is whole when the collective was waited for. */
+void communicator_record(struct communicator *c, struct collective_record *record, int64_t most);
 /* How long a rank waits for another. */
 void communicator_set_timeout(struct communicator *c, int64_t seconds);
 /* Whether this rank reports a failure of all to the user: rank 0, or rank 1 where it is lost. */

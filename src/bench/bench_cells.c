@@ -1,12 +1,13 @@
 #include "bench/bench_cells.h"
 
 #include "backend/backend.h"
+#include "backend/communicator.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/load.h"
 #include "base/str.h"
-#include "base/threads.h"
 #include "bench/bench_engine.h"
+#include "engine/crew.h"
 #include "engine/device.h"
 #include "engine/facts.h"
 #include "engine/fit.h"
@@ -67,11 +68,17 @@ enum bench_line bench_line_of_loss(unsigned of)
 
 /* --- whether it fits -------------------------------------------------------------------------- */
 
+/* Of all ranks on this machine. */
+static int64_t bytes_of(const struct program *p)
+{
+    return program_bytes(p) * communicator_local_ranks(p->config->ranks.count);
+}
+
 static const char *reason_of_memory(const struct program *p, unsigned kinds, int64_t room,
                                     bool limited, struct arena *a)
 {
     char needed[32], there[32];
-    int64_t bytes = program_bytes(p);
+    int64_t bytes = bytes_of(p);
     if (room < 0 || bytes <= room) return NULL;
     return arena_printf(a,
                         limited ? "needs %s of memory, the limit is %s; %s"
@@ -95,12 +102,12 @@ static enum status plan_lines(const struct bench_cell *c, unsigned some, int64_t
     struct arena scratch = {0};
     struct program p;
     *ret = (struct need){0};
-    threads_set(c->config.plan.threads);
+    crew_set_threads(&c->config);
     unsigned kinds = bench_kinds(&c->config, some);
     enum status st =
         program_for(&p, &c->config, c->vocab, kinds, device_backend(&c->config), &scratch);
     if (st == ST_OK) {
-        ret->bytes = program_bytes(&p);
+        ret->bytes = bytes_of(&p);
         ret->reason = reason_of_memory(&p, kinds, room, limited, a);
         ret->room = ret->reason != NULL;
         if (p.built[GRAPH_MICRO]) memcpy(ret->work, facts_of(&p).work, sizeof ret->work);
@@ -215,7 +222,7 @@ static enum status run_step(struct running_all *all, struct running *r, int at)
     struct bench_cell *c = r->cell;
     bool keep = at >= 0 || c->runs < c->warmup; /* a second warm-up is left out */
     int64_t start = clock_ns();
-    threads_set(c->config.plan.threads);
+    crew_set_threads(&c->config);
     TRY(bench_engine_step(r->engine, ms));
     if (!r->begun) note_start(r, BENCH_FIRST_STEP, start);
     for (int l = 0; l < BENCH_LINES; l++) {
@@ -251,7 +258,7 @@ static enum status step_or_reason(struct running_all *all, struct running *r, in
 static enum status open_cell(struct running_all *all, struct running *r)
 {
     if (r->engine || r->cell->reason || interrupt_noted()) return ST_OK;
-    threads_set(r->cell->config.plan.threads);
+    crew_set_threads(&r->cell->config);
     show(all, r);
     int64_t start = clock_ns();
     enum status st =

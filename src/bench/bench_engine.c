@@ -5,12 +5,15 @@
 #include "base/heap.h"
 #include "engine/device.h"
 #include "engine/memory.h"
+#include "measure/random_crew.h"
 #include "measure/random_step.h"
 
 #include <stdlib.h>
 
 struct bench_engine {
     unsigned lines;
+    struct random_crew_job job;
+    struct crew crew; /* the other ranks */
     struct engine engine;
     struct random_step random_step;
     int iteration;
@@ -48,31 +51,38 @@ static void init_sequences(struct bench_engine *b)
     sequence_init_plan(&b->update, e, GRAPH_UPDATE, NULL, &b->arena);
 }
 
+static enum status open(struct bench_engine *b)
+{
+    const struct config *c = b->job.config;
+    unsigned kinds = bench_kinds(c, b->lines);
+    if (c->ranks.count > 1 && b->lines != 1u << BENCH_STEP)
+        return fail(ST_UNSUPPORTED,
+                    "several ranks are timed in a whole step only; add --phase=step, or use "
+                    "--ranks=1");
+    TRY(random_crew_open(&b->crew, &b->job));
+    TRY(engine_open_rank(&b->engine, c, b->job.vocab, kinds, device_backend(c),
+                         b->crew.communicator, &b->arena));
+    init_sequences(b);
+    return random_step_init(&b->random_step, &b->engine, &b->arena);
+}
+
 enum status bench_engine_open(struct bench_engine **ret, const struct config *c, int64_t vocab,
                               unsigned lines)
 {
     struct bench_engine *b = HEAP_NEW(struct bench_engine, 1);
-    b->lines = lines;
-    enum status st =
-        engine_open(&b->engine, c, vocab, bench_kinds(c, lines), device_backend(c), &b->arena);
-    if (st != ST_OK) {
-        arena_release(&b->arena);
-        free(b);
-        return st;
-    }
-    init_sequences(b);
-    st = random_step_init(&b->random_step, &b->engine, &b->arena);
-    if (st != ST_OK) {
+    *b = (struct bench_engine){.lines = lines, .job = {.config = c, .vocab = vocab}};
+    enum status st = open(b);
+    if (st == ST_OK)
+        *ret = b;
+    else
         bench_engine_close(b);
-        return st;
-    }
-    *ret = b;
-    return ST_OK;
+    return st;
 }
 
 void bench_engine_close(struct bench_engine *b)
 {
     struct sequence *all[] = {&b->inference, &b->forward, &b->backward, &b->both, &b->update};
+    crew_close(&b->crew);
     random_step_close(&b->random_step);
     for (int i = 0; i < COUNT_OF(all); i++) sequence_close(all[i]);
     engine_close(&b->engine);

@@ -5,13 +5,14 @@
 #include "base/log.h"
 #include "bench/product_error.h"
 #include "engine/device.h"
+#include "measure/random_crew.h"
 #include "measure/random_step.h"
 #include "measure/rounds.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { LEAST = 3, KEYS_MOST = 5, PAD = 64, CPU = 1, GPU = 2 };
+enum { LEAST = 3, KEYS_MOST = 5, PAD = 64, CPU = 1, GPU = 2, RANKS = 4 };
 
 /* Warm-up runs: a GPU compiles, then captures with replay=true, then its clocks settle. */
 static const struct {
@@ -22,7 +23,8 @@ static const struct {
  * before it in the same ladder. The first rung of a ladder sets every key that a later one changes.
  * Both ladders follow published tables (configs/published/gpt2_124m.json uses these names): rungs
  * of one name have the same settings. A CPU has one rung below them, and says of TF32 that it needs
- * a GPU. */
+ * a GPU. Several ranks have a ladder of their own, in which "ranks=" stands for their number; below
+ * it one rank does the work of all. */
 /* clang-format off */
 static const struct {
     int on;
@@ -38,6 +40,11 @@ static const struct {
     {CPU | GPU, "padded vocabulary", {"pad_vocab=64"}},
     {GPU,       "replay",            {"replay=true"}},
     {GPU,       "float8",            {"dtype=float8"}},
+    {RANKS,     "one rank",          {"ranks=1", "overlap=none"}},
+    {RANKS,     "none",              {"ranks=", "overlap=none"}},
+    {RANKS,     "flat",              {"overlap=flat"}},
+    {RANKS,     "parameter",         {"overlap=parameter"}},
+    {RANKS,     "bucket",            {"overlap=bucket"}},
 };
 /* clang-format on */
 
@@ -49,10 +56,18 @@ static bool sets(const char *const key[KEYS_MOST], const char *word, int64_t len
     return false;
 }
 
-bool ladder_sets(const char *key, int64_t length)
+/* The ladder of a configuration. */
+static int ladder_on(const struct config *c, bool gpu)
 {
+    return c->ranks.count > 1 ? RANKS : gpu ? GPU : CPU;
+}
+
+bool ladder_sets(const struct config *c, const char *key, int64_t length)
+{
+    if (length == 5 && !strncmp(key, "ranks", 5)) return false; /* it selects the ladder */
     for (int i = 0; i < COUNT_OF(rungs); i++)
-        if (sets(rungs[i].key, key, length)) return true;
+        if (!(rungs[i].on & RANKS) == (c->ranks.count == 1) && sets(rungs[i].key, key, length))
+            return true;
     return false;
 }
 
@@ -91,6 +106,8 @@ bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *
 
 struct climb {
     struct ladder_rung *rung;
+    struct random_crew_job job;
+    struct crew crew; /* the other ranks */
     struct engine engine;
     struct random_step random_step;
     int iteration;
@@ -118,14 +135,18 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
 {
     *r = (struct ladder_rung){.name = rungs[i].name, .differs = "", .config = *before};
     for (int k = 0; k < KEYS_MOST && rungs[i].key[k]; k++) {
-        TRY(config_set(&r->config, rungs[i].key[k], c->a));
-        r->differs = arena_printf(c->a, "%s%s--%s", r->differs, k ? " " : "", rungs[i].key[k]);
+        const char *key = rungs[i].key[k];
+        if (!strcmp(key, "ranks="))
+            key = arena_printf(c->a, "ranks=%lld", (long long)c->o->config->ranks.count);
+        TRY(config_set(&r->config, key, c->a));
+        r->differs = arena_printf(c->a, "%s%s--%s", r->differs, k ? " " : "", key);
     }
     r->precision = machine_precision(precision_is_mixed(r->config.plan.dtype) ? DT_BF16 : DT_F32,
                                      r->config.plan.dtype == PRECISION_TFLOAT32);
-    if (r->config.model.pad_vocab && !model_reads(&r->config.model, "pad_vocab"))
+    bool pads = r->config.model.pad_vocab && !(rungs[i].on & RANKS);
+    if (pads && !model_reads(&r->config.model, "pad_vocab"))
         return fail(ST_UNSUPPORTED, "the model has no vocabulary");
-    if (r->config.model.pad_vocab && c->o->vocab % PAD == 0)
+    if (pads && c->o->vocab % PAD == 0)
         return fail(ST_UNSUPPORTED, "the vocabulary, %lld, is a multiple of %d already",
                     (long long)c->o->vocab, PAD);
     TRY(model_check(&r->config));
@@ -135,9 +156,9 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
 static enum status find_rungs(struct climbing *c)
 {
     const struct config *before = c->o->config;
-    int device = c->device.backend->host_memory ? CPU : GPU;
+    int ladder = ladder_on(before, !c->device.backend->host_memory);
     for (int i = 0; i < COUNT_OF(rungs); i++) {
-        if (!(rungs[i].on & device)) continue;
+        if (!(rungs[i].on & ladder)) continue;
         struct ladder_rung *r = &c->l->rung[c->l->rungs++];
         int64_t bytes;
         enum status st = configure(c, i, r, before, &bytes);
@@ -179,7 +200,11 @@ static enum status open_climb(struct climbing *c, struct climb *one)
 {
     struct ladder_rung *r = one->rung;
     one->room = c->device.backend->devices.free_memory(c->device.number);
-    TRY(random_step_open(&one->engine, &r->config, c->o->vocab, &one->arena));
+    one->job = (struct random_crew_job){.config = &r->config, .vocab = c->o->vocab};
+    crew_set_threads(&r->config);
+    TRY(random_crew_open(&one->crew, &one->job));
+    TRY(random_step_open(&one->engine, &r->config, c->o->vocab, one->crew.communicator,
+                         &one->arena));
     one->open = true;
     r->facts = facts_of(&one->engine.program);
     if (!(c->l->parameters > 0)) {
@@ -197,6 +222,7 @@ static void close_climb(struct climb *one)
 {
     gauge_close(one->gauge);
     one->gauge = NULL;
+    crew_close(&one->crew);
     random_step_close(&one->random_step);
     if (one->open) engine_close(&one->engine);
     one->open = false;
@@ -210,6 +236,7 @@ static enum status step(void *user, int calls, double *ret_ms)
     int64_t before = e->backend->launches ? e->backend->launches->count(e->context) : 0;
     BUG_IF(calls != 1, "%d calls", calls);
     sample_gauge(one, true);
+    crew_set_threads(&one->rung->config);
     TRY(random_step_run(&one->random_step, one->iteration, NULL, &ret_ms[0]));
     if (!one->beside) sample_gauge(one, false);
     if (one->iteration++) return ST_OK;
@@ -313,7 +340,8 @@ static void conclude(struct climbing *c)
         }
         r->times_first = first->ms.median / ms;
         if (peak) {
-            double model = c->l->flops_per_token * r->tokens_per_s, plan = r->facts.flops / seconds;
+            double model = c->l->flops_per_token * r->tokens_per_s,
+                   plan = r->facts.flops * (double)r->config.ranks.count / seconds;
             r->mfu = model / peak->flops; /* above 1: the peak was measured too low */
             r->plan_share = plan / peak->flops;
             c->l->peak_exceeded |= r->mfu > 1 || r->plan_share > 1;

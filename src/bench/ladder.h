@@ -3,7 +3,7 @@
  * On a CPU the rungs run in interleaved rounds, so that clock drift favours none. On a GPU, or if
  * they do not all fit in memory, they run one after the other. All start from the same weights and
  * see the same random tokens. A GPU has a ladder of its own; rungs of one name have the same
- * settings on both. */
+ * settings on both. So do several ranks, where rungs differ in how gradients are summed. */
 #ifndef BENCH_LADDER_H
 #define BENCH_LADDER_H
 
@@ -64,8 +64,8 @@ struct ladder_options {
  * fraction of the highest; 0 if clocks are unknown. */
 double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret_slowest,
                           const struct ladder_rung **ret_fastest);
-/* True if the ladder sets this key ("flash"). */
-bool ladder_sets(const char *key, int64_t length);
+/* True if the ladder of this configuration sets this key ("flash"). */
+bool ladder_sets(const struct config *c, const char *key, int64_t length);
 /* Finds the first change of the device's ladder, from number *at on, that the configuration has not
  * made. Sets *ret to the changed configuration and *at to the next number. False: there is none. */
 bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *ret,

@@ -36,7 +36,7 @@ static enum status measure(const struct config *c, int64_t vocab,
     struct bench_kernels_options shown = *o;
     shown.each = show;
     shown.user = &progress;
-    TRY(random_step_open(&e, c, vocab, a));
+    TRY(random_step_open(&e, c, vocab, NULL, a));
     enum status st = bench_kernels_run(&e, &shown, ret, a);
     if (progress.what) progress_end(&progress);
     engine_close(&e);

@@ -1,4 +1,5 @@
-/* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary each gain. */
+/* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary each gain; of
+ * several ranks, what each way to sum gradients gains. */
 #include "base/load.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -25,12 +26,12 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct machine m;
     struct ladder l;
     struct progress progress;
-    TRY(suite_check_ladder(argv, argc));
     TRY(command_read_config(&c, argc, argv, true, a));
+    TRY(suite_check_ladder(&c, argv, argc));
     TRY(model_check(&c));
     TRY(device_choose(&c, NULL, false)); /* each rung sets its own */
     TRY(planned_vocabulary(&c, o->vocab, &o->run.vocab, a));
-    if (c.train.gradient_accumulation_steps > 1)
+    if (c.train.gradient_accumulation_steps > 1 && c.ranks.count == 1)
         log_info("a step has %lld micro-batches; to time one, add --gradient_accumulation_steps=1",
                  (long long)c.train.gradient_accumulation_steps);
     TRY(device_prepare(&c, &device));

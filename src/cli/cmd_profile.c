@@ -48,6 +48,24 @@ static void show(void *user, int done, int total, double left_s, const char *wha
     progress_show(p, done, what);
 }
 
+/* Opens the ranks and runs the steps. If it fails, the engine is closed. */
+static enum status open_and_run(const struct config *c, int64_t vocab, struct options *o,
+                                struct engine *e, struct profile *ret, struct arena *a)
+{
+    struct random_crew_job job = {.config = c, .vocab = vocab};
+    struct crew crew;
+    bool opened = false;
+    if (c->ranks.count > 1) o->run.ranks = profile_ranks_new(a);
+    if (o->run.ranks) job.watch = profile_ranks_watch(o->run.ranks);
+    enum status st = random_crew_open(&crew, &job);
+    if (st == ST_OK) st = random_step_open(e, c, vocab, crew.communicator, a);
+    opened = st == ST_OK;
+    if (opened) st = profile_run(e, &o->run, ret, a);
+    crew_close(&crew);
+    if (st != ST_OK && opened) engine_close(e);
+    return st;
+}
+
 static enum status measure(const struct config *c, int64_t vocab, struct options *o,
                            struct engine *e, struct profile *ret, struct arena *a)
 {
@@ -57,12 +75,9 @@ static enum status measure(const struct config *c, int64_t vocab, struct options
     progress_start(&progress, "profile", 0, o->run.warmup + 2 * o->run.steps);
     progress_show(&progress, 0, "planning");
     interrupt_catch();
-    enum status st = random_step_open(e, c, vocab, a);
-    bool opened = st == ST_OK;
-    if (opened) st = profile_run(e, &o->run, ret, a);
+    enum status st = open_and_run(c, vocab, o, e, ret, a);
     interrupt_release();
     progress_end(&progress);
-    if (st != ST_OK && opened) engine_close(e);
     return st;
 }
 
@@ -130,6 +145,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
                                    "or add --device=cuda"));
     TRY_OUT(st, random_step_check(c, planned.vocab, EXTENT_STEP));
     if (!o->form.json) TRY_OUT(st, check_folder(c->train.out_dir, a));
+    crew_set_threads(c); /* the peaks are those of one rank */
     TRY_OUT(st, ceilings_get(&m, &device, a));
     o->run.machine = &m;
     if (!o->steps_given && device.backend->host_memory) o->run.least_ms = LEAST_MS;
@@ -177,6 +193,7 @@ static enum status plan_variants(struct variants *v, struct arena *a)
         TRY(variants_config(v, i, &c, a));
         TRY(variants_plan(v, i, &c, memory_kinds(&c, EXTENT_STEP), a));
         TRY(isa_limit(c.plan.isa));
+        crew_set_threads(&c);
         TRY(check_folder(v->variant[i].dir, a));
         const struct device *d = &v->variant[i].device, *before = &v->variant[i ? i - 1 : 0].device;
         bool known = i && d->backend == before->backend && d->number == before->number;

@@ -33,9 +33,9 @@ struct request {
     int64_t turns; /* TURN_NONE: none */
     int words;     /* CONFIG and overrides */
     char **word;
-    int run;            /* the word that is a run directory in place of CONFIG; -1: none */
-    struct ranks ranks; /* by MPI, until a trainer has them */
-    bool defaults;      /* there is no CONFIG: the defaults of all keys, with a data set */
+    int run;           /* the word that is a run directory in place of CONFIG; -1: none */
+    struct crew ranks; /* by MPI, until a trainer has them */
+    bool defaults;     /* there is no CONFIG: the defaults of all keys, with a data set */
 };
 
 static int find_run(int words, char **word)
@@ -264,10 +264,10 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
 {
     struct environment environment;
     t->ranks = r->ranks; /* trainer_close ends them */
-    r->ranks = (struct ranks){0};
+    r->ranks = (struct crew){0};
     enum status st = ranks_count(&t->ranks, c);
     if (st == ST_OK) st = launch(r, c, a);
-    ranks_set_threads(c);
+    crew_set_threads(c);
     if (st == ST_OK) st = isa_limit(c->plan.isa);
     if (st == ST_OK) st = device_choose(c, t->before, r->turns == TURN_NONE);
     if (st != ST_OK) {
@@ -377,7 +377,7 @@ enum status cmd_train(int argc, char **argv)
         mpirun_words(&a)};
     enum status st = ranks_join(&r.ranks, &program);
     if (st == ST_OK) st = run_request(&r, &a);
-    ranks_close(&r.ranks);
+    crew_close(&r.ranks);
     arena_release(&a);
     return st;
 }

@@ -47,7 +47,7 @@ static const struct command commands[] = {
      NULL, "strobe memory configs/gpt2_124m.conf --limit=24GiB"},
     {"profile", cmd_profile, "CONFIG|RUN [--key=value ...]",       "show where the time of a training step goes, kernel by kernel, and its lower bound; with --key=a,b in turns, and what changed",
      NULL, "strobe profile configs/shakespeare_char_cpu.conf --by=family"},
-    {"ladder",  cmd_ladder,  "CONFIG|RUN [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too",
+    {"ladder",  cmd_ladder,  "CONFIG|RUN [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too; with --ranks=N the ways to sum gradients",
      NULL, "strobe ladder configs/shakespeare_char_cpu.conf"},
     {"machine", cmd_machine, "[--quick]",                      "measure the peak speed of matmuls and copies on this machine",
      NULL, "strobe machine --quick"},

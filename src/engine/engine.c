@@ -49,8 +49,8 @@ static enum status check_ranks(const struct config *c, unsigned kinds,
            "rank %d of %d runs the plan of another", communicator_rank(communicator), ranks);
     if (communicator || c->ranks.count <= 1 || !sums) return ST_OK;
     return fail(ST_UNSUPPORTED,
-                "ranks = %lld: only `strobe train` runs several ranks; `strobe graph`, `plan` and "
-                "`memory` show them; use --ranks=1 here",
+                "ranks = %lld: this command runs one rank; `strobe train`, `profile`, `ladder` and "
+                "`bench --phase=step` run several; use --ranks=1 here",
                 (long long)c->ranks.count);
 }
 

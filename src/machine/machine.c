@@ -71,7 +71,7 @@ enum status machine_measure(struct machine *m, bool quick,
                             struct arena *a)
 {
     struct machine_work w = {m, quick, each, user, 0};
-    m->peaks = m->copies = 0; /* may hold an earlier record */
+    m->peaks = m->copies = m->links = 0; /* may hold an earlier record */
     int64_t threads = threads_count(), start = clock_ns();
     struct host_work before = host_work_now();
     struct environment now;

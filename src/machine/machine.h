@@ -13,7 +13,7 @@
 struct arena;
 struct json_t;
 
-enum { MACHINE_COPIES = 24, MACHINE_HISTORY = 32 };
+enum { MACHINE_COPIES = 24, MACHINE_HISTORY = 32, MACHINE_LINKS = 64 };
 
 /* Precision of a matmul; a GPU computes f32 in tf32 if allowed. */
 enum machine_precision { MACHINE_F32, MACHINE_TF32, MACHINE_BF16, MACHINE_PRECISIONS };
@@ -33,6 +33,13 @@ struct machine_peak {
 struct machine_copy {
     int64_t bytes;           /* source and destination together, per thread */
     double moved, moved_one; /* bytes/s, read and written, with all threads, with one */
+};
+
+/* An all-reduce among ranks that are threads, each with the threads of the record. */
+struct machine_link {
+    int ranks;
+    int64_t bytes; /* that are summed */
+    double sent;   /* bytes/s that each rank sends: 2 (N - 1) / N of them */
 };
 
 /* One of the measurements that a record is the best of. */
@@ -61,6 +68,8 @@ struct machine {
     int peaks;
     struct machine_copy copy[MACHINE_COPIES]; /* by size, smallest first */
     int copies;
+    struct machine_link link[MACHINE_LINKS]; /* for each number of ranks by size */
+    int links;
     int64_t cache_bytes; /* L2 of one thread, or of a GPU; 0: unknown */
     struct machine_measurement past[MACHINE_HISTORY]; /* oldest first */
     int pasts;
@@ -76,6 +85,13 @@ bool machine_same(const struct machine *m, const struct machine *other);
 enum status machine_measure(struct machine *m, bool quick,
                             void (*each)(void *user, double done, const char *what), void *user,
                             struct arena *a);
+
+/* Measures all-reduces of 4 KiB ... 64 MiB among `ranks` ranks, at least 2, of a CPU. */
+enum status machine_measure_links(struct machine *m, int ranks, bool quick,
+                                  void (*each)(void *user, double done, const char *what),
+                                  void *user);
+/* Bandwidth in bytes/s, sent by each rank, of an all-reduce of so many bytes; 0: unknown. */
+double machine_link_rate(const struct machine *m, int ranks, double bytes);
 
 /* Raises the peaks of `m` to those of another measurement of the same machine, made earlier, and
  * puts its history in front. Texts are shared, not copied. */

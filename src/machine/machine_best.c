@@ -82,6 +82,21 @@ static void keep_copies(struct machine *m, const struct machine *earlier)
     machine_make_ceilings(m);
 }
 
+/* The sizes are always the same. Of too many numbers of ranks those measured last are kept. */
+static void keep_links(struct machine *m, const struct machine *earlier)
+{
+    for (int i = 0; i < earlier->links; i++) {
+        const struct machine_link *old = &earlier->link[i];
+        int k = 0;
+        while (k < m->links && (m->link[k].ranks != old->ranks || m->link[k].bytes != old->bytes))
+            k++;
+        if (k < m->links)
+            m->link[k].sent = fmax(m->link[k].sent, old->sent);
+        else if (m->links < MACHINE_LINKS)
+            m->link[m->links++] = *old;
+    }
+}
+
 /* The oldest are dropped where there are too many. */
 static void keep_history(struct machine *m, const struct machine *earlier)
 {
@@ -97,6 +112,7 @@ void machine_keep_best(struct machine *m, const struct machine *earlier)
 {
     for (int i = 0; i < earlier->peaks; i++) keep_peak(m, &earlier->peak[i]);
     keep_copies(m, earlier);
+    keep_links(m, earlier);
     keep_history(m, earlier);
     m->quick = m->quick && earlier->quick;
     m->others = fmin(m->others, earlier->others);

@@ -1,4 +1,5 @@
 /* The file of records: {"v":1, "machines":[record, ...]}, newest last. */
+#include "backend/communicator.h"
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -38,6 +39,12 @@ static json_t *copy_json(const struct machine_copy *c)
                      c->moved, "bytes_per_s_one_thread", c->moved_one);
 }
 
+static json_t *link_json(const struct machine_link *l)
+{
+    return json_pack("{s:i, s:I, s:f}", "ranks", l->ranks, "bytes", (json_int_t)l->bytes,
+                     "bytes_per_s", l->sent);
+}
+
 static json_t *measurement_json(const struct machine_measurement *x)
 {
     json_t *flops = json_object();
@@ -52,15 +59,17 @@ static json_t *measurement_json(const struct machine_measurement *x)
 struct json_t *machine_json(const struct machine *m)
 {
     json_t *peaks = json_array(), *copies = json_array(), *history = json_array();
+    json_t *links = json_array();
+    for (int i = 0; i < m->links; i++) json_array_append_new(links, link_json(&m->link[i]));
     for (int i = 0; i < m->pasts; i++)
         json_array_append_new(history, measurement_json(&m->past[i]));
     for (int i = 0; i < m->peaks; i++) json_array_append_new(peaks, peak_json(&m->peak[i]));
     for (int i = 0; i < m->copies; i++) json_array_append_new(copies, copy_json(&m->copy[i]));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:f, s:I, s:o, s:o, s:o}",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:f, s:I, s:o, s:o, s:o, s:o}",
                           m->gpu ? "gpu" : "cpu", m->name, "isa", m->isa, "library", m->library,
                           "threads", m->threads, "date", m->date, "quick", (int)m->quick, "others",
                           m->others, "l2_bytes", (json_int_t)m->cache_bytes, "products", peaks,
-                          "copies", copies, "history", history);
+                          "copies", copies, "links", links, "history", history);
     BUG_IF(!j, "a machine record is not valid JSON");
     return j;
 }
@@ -106,6 +115,14 @@ static bool read_copy(const json_t *j, struct machine_copy *c)
     return c->bytes > 0 && c->moved > 0 && c->moved_one > 0;
 }
 
+static bool read_link(const json_t *j, struct machine_link *l)
+{
+    int64_t ranks = count_of(j, "ranks");
+    *l = (struct machine_link){.bytes = count_of(j, "bytes"), .sent = number_of(j, "bytes_per_s")};
+    if (ranks > 1 && ranks <= RANKS_MOST) l->ranks = (int)ranks;
+    return l->ranks && l->bytes > 0 && l->sent > 0;
+}
+
 static bool read_lists(const json_t *j, struct machine *m, struct arena *a)
 {
     const json_t *peaks = json_object_get(j, "products"), *copies = json_object_get(j, "copies");
@@ -120,6 +137,14 @@ static bool read_lists(const json_t *j, struct machine *m, struct arena *a)
         if (!read_copy(one, &m->copy[m->copies++])) return false;
         if (m->copies > 1 && m->copy[m->copies - 2].bytes >= m->copy[m->copies - 1].bytes)
             return false;
+    }
+    const json_t *links = json_object_get(j, "links"); /* older records have none */
+    if (json_array_size(links) > MACHINE_LINKS) return false;
+    while (m->links < (int)json_array_size(links)) {
+        const json_t *one = json_array_get(links, (size_t)m->links);
+        struct machine_link *l = &m->link[m->links++];
+        if (!read_link(one, l)) return false;
+        if (m->links > 1 && l[-1].ranks == l->ranks && l[-1].bytes >= l->bytes) return false;
     }
     return m->peaks > 0 && m->copies > 0;
 }

@@ -1,10 +1,12 @@
 #include "measure/random_step.h"
 
 #include "backend/backend.h"
+#include "backend/communicator.h"
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "engine/crew.h"
 #include "engine/device.h"
 #include "engine/fit.h"
 #include "engine/optimizer.h"
@@ -20,7 +22,7 @@ enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory
     struct arena a = {0};
     struct program p;
     enum status st = program_for(&p, c, vocab, memory_kinds(c, extent), device_backend(c), &a);
-    if (st == ST_OK) *ret_bytes = program_bytes(&p);
+    if (st == ST_OK) *ret_bytes = program_bytes(&p) * communicator_local_ranks(c->ranks.count);
     arena_release(&a);
     return st;
 }
@@ -54,9 +56,10 @@ enum status random_step_check(const struct config *c, int64_t vocab, enum memory
 }
 
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
-                             struct arena *a)
+                             struct communicator *communicator, struct arena *a)
 {
-    return engine_open(e, c, vocab, memory_kinds(c, EXTENT_STEP), device_backend(c), a);
+    unsigned kinds = memory_kinds(c, EXTENT_STEP);
+    return engine_open_rank(e, c, vocab, kinds, device_backend(c), communicator, a);
 }
 
 struct random_step_input {
@@ -157,11 +160,29 @@ enum status random_step_feed(struct random_step *n, struct sequence *s, int part
     return ST_OK;
 }
 
+/* The ranks take turns at the micro-batches, as in training, so that all have other tokens and
+ * together those of one rank. */
 static enum status prepare(struct random_step *n, int iteration)
 {
-    int parts = n->step.parts;
-    for (int part = 0; part < parts; part++)
-        TRY(random_step_feed(n, &n->step, part, iteration * (parts - 1) + part));
+    const struct communicator *c = n->engine->communicator;
+    int parts = n->step.parts, ranks = communicator_ranks(c), rank = communicator_rank(c);
+    for (int part = 0; part < parts; part++) {
+        int number = (iteration * (parts - 1) + part) * ranks + rank;
+        TRY(random_step_feed(n, &n->step, part, number));
+    }
+    return ST_OK;
+}
+
+/* Every rank gets the mean of what the ranks give, and none returns before all have given theirs.
+ */
+static enum status meet(struct communicator *c, double mine, double *ret_mean)
+{
+    double sum = 0, all[RANKS_MOST];
+    *ret_mean = mine;
+    if (!c) return ST_OK;
+    TRY(communicator_gather(c, &mine, sizeof mine, all));
+    for (int r = 0; r < communicator_ranks(c); r++) sum += all[r];
+    *ret_mean = sum / communicator_ranks(c);
     return ST_OK;
 }
 
@@ -171,16 +192,20 @@ static void report(const struct random_step *n, enum random_step_part part, int 
     if (n->tell) n->tell(n->user, part, iteration, begins);
 }
 
-enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
-                            double *ret_ms)
+static enum status run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
+                       double *ret_ms)
 {
     struct sequence *s = &n->step;
+    struct communicator *c = n->engine->communicator;
+    double begun;
     struct step_result result;
     int64_t lookahead = n->lookahead && (!hooks || hooks->recorded) ? sequence_lookahead(s) : 0;
     int64_t from = n->done_ns;
     for (int64_t next = iteration + sequence_in_flight(s); next <= iteration + lookahead; next++) {
         report(n, RANDOM_STEP_FEEDS, (int)next, true);
+        TRY(crew_order(c, 0, next, n->mark));
         TRY(prepare(n, (int)next));
+        TRY(meet(c, 0, &begun));
         report(n, RANDOM_STEP_FEEDS, (int)next, false);
         int64_t start = clock_ns();
         if (!sequence_in_flight(s)) from = start;
@@ -196,9 +221,17 @@ enum status random_step_run(struct random_step *n, int iteration, const struct p
     report(n, RANDOM_STEP_WAITS, iteration, false);
     TRY(st);
     n->done_ns = clock_ns();
-    n->loss = result.loss;
     if (ret_ms) *ret_ms = clock_ms(from, n->done_ns);
-    return ST_OK;
+    return meet(c, result.loss, &n->loss);
+}
+
+/* A rank that cannot run its step ends the waiting of the others. */
+enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
+                            double *ret_ms)
+{
+    enum status st = run(n, iteration, hooks, ret_ms);
+    if (st != ST_OK) communicator_fail(n->engine->communicator);
+    return st;
 }
 
 enum status random_step_finish(struct random_step *n)

@@ -24,7 +24,8 @@ struct random_step {
     /* random_step_run launches the next step before it waits for this one, as training does where
      * it can. Only for callers that run nothing else in between. */
     bool lookahead;
-    double loss;                     /* of the last step that was waited for */
+    int64_t mark; /* of the next steps, for the other ranks (random_crew.h); 0: none */
+    double loss;  /* of the last step that was waited for */
     struct random_step_input *input; /* of a micro-step: ids, positions */
     int inputs;
     struct sequence step; /* all zeros if the engine does not have the plans of training */
@@ -33,7 +34,7 @@ struct random_step {
     int64_t starting_ns;  /* host time of all these launches */
 };
 
-/* Bytes of memory that a step, or a part of one, needs. */
+/* Bytes of memory that a step, or a part of one, needs; of all ranks on this machine. */
 enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory_extent extent,
                               int64_t *ret_bytes);
 /* ST_UNSUPPORTED if these `bytes` exceed `room` (-1: unknown, no limit); the message gives both
@@ -42,9 +43,10 @@ enum status random_step_check_memory(const struct config *c, int64_t vocab,
                                      enum memory_extent extent, int64_t bytes, int64_t room);
 /* Whether a step fits in the free memory, in the words of training (fit_check); allocates none. */
 enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent);
-/* Opens an engine with the plans of training on the device of the configuration; checks memory. */
+/* Opens an engine with the plans of training on the device of the configuration; checks memory.
+ * `communicator` is that of the rank, NULL if there is one rank. */
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
-                             struct arena *a);
+                             struct communicator *communicator, struct arena *a);
 
 /* Initialises the engine's weights and STORAGE_RANDOM. Allocates the tokens in `a`. */
 enum status random_step_init(struct random_step *n, struct engine *e, struct arena *a);
@@ -55,7 +57,9 @@ void random_step_close(struct random_step *n);
 enum status random_step_feed(struct random_step *n, struct sequence *s, int part, int number);
 /* Runs one whole step, all micro-steps and the update, and waits for it. Steps are numbered 0, 1
  * ...; `hooks` may be NULL. *ret_ms (ret_ms may be NULL): the time from the launch of the step to
- * its end, without generating tokens; with lookahead, from the end of the previous step. */
+ * its end, without generating tokens; with lookahead, from the end of the previous step. Of several
+ * ranks, rank 0 orders the step of all (random_crew.h), they begin together, and each has its own
+ * tokens and its own time; `loss` is the mean of all. */
 enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
                             double *ret_ms);
 /* Waits for a step that lookahead launched, if there is one. */

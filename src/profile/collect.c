@@ -3,13 +3,15 @@
 #include "base/interrupt.h"
 #include "base/threads.h"
 #include "engine/facts.h"
+#include "profile/ranks.h"
 
 #include <string.h>
 
 /* The first step compiles, the second is captured, the third can be timed. */
 enum { WARM_LEAST = 1, WARM_LEAST_RECORDED = 3, BLOCKS = 5, BLOCKS_IN_TURNS = 16 };
 
-static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
+static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_MICRO_LAST,
+                                        GRAPH_UPDATE};
 
 struct marks marks_of(const struct engine *e)
 {
@@ -133,7 +135,9 @@ static enum status watched_step(struct session *s, struct watch *w)
     int i = s->c->watched_steps;
     watch_step_begin(w);
     host_watch_begin(s->host, &s->random_step, s->iteration, i, i + 1);
+    ranks_before(s->o->ranks, &s->random_step, i);
     enum status st = step(s, "profiled steps", &hooks, &s->c->watched_ms[i]);
+    ranks_after(s->o->ranks, &s->random_step);
     host_watch_end(s->host, &s->random_step);
     threads_watch(NULL);
     TRY(st);
@@ -197,6 +201,7 @@ static enum status collect_by_hooks(struct session *s)
     TRY(warm_up(s, WARM_LEAST, NULL));
     choose_steps(s);
     struct watch *w = watch_new(&s->c->marks, s->p->steps, s->host, s->a);
+    ranks_begin(s->o->ranks, s->engine, &s->random_step, s->p->steps, s->a);
     TRY(s->engine->backend->trace ? run_plain_then_profiled(s, w) : alternate_steps(s, w));
     watch_take(w, s->c);
     s->p->steps = s->c->watched_steps;
@@ -407,7 +412,8 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
 {
     struct session s = {.engine = e, .o = o, .p = p, .c = ret, .a = a};
     *ret = (struct collected){.marks = marks_of(e)};
-    p->threads = e->backend->host_memory ? (int)threads_count() : 0;
+    /* The threads of several ranks are not told apart. */
+    p->threads = e->backend->host_memory && !e->communicator ? (int)threads_count() : 0;
     enum status st = random_step_init(&s.random_step, e, a);
     if (o->calls) end_calls(&s);
     TRY(st);

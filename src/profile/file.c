@@ -208,6 +208,27 @@ static json_t *idle_json(const struct profile *p)
                      s.mean, "phases", phases_json(p->idle_ms), "step_ms", stats_json(&s));
 }
 
+static json_t *communication_json(const struct profile *p)
+{
+    const struct profile_communication *c = p->communication;
+    if (!c) return json_null();
+    json_t *collectives = json_array(), *waited = json_array();
+    for (int i = 0; i < c->collectives; i++) {
+        const struct profile_collective *x = &c->collective[i];
+        json_array_append_new(
+            collectives, json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:o}", "name", x->name, "op",
+                                   op_def(x->op)->name, "bytes", (json_int_t)x->bytes, "link_bytes",
+                                   x->link_bytes, "ms", rounded(x->ms), "waited_ms",
+                                   rounded(x->waited_ms), "ceiling_bytes_per_s",
+                                   number_or_null(x->ceiling > 0 ? rounded(x->ceiling) : NAN)));
+    }
+    for (int r = 0; r < c->ranks; r++)
+        json_array_append_new(waited, json_real(rounded(c->rank[r].waited_ms)));
+    return json_pack("{s:f, s:f, s:f, s:o, s:o}", "ms", rounded(c->all_ms), "hidden_ms",
+                     rounded(c->hidden_ms), "exposed_ms", rounded(c->exposed_ms), "waited_ms",
+                     waited, "collectives", collectives);
+}
+
 static json_t *words_json(const struct profile *p)
 {
     struct arena a = {0};
@@ -262,6 +283,7 @@ json_t *profile_json(const struct profile *p, const char *version)
     set_how(j, p);
     json_object_set_new(j, "phase_ms", phases_json(p->mean_ms));
     json_object_set_new(j, "idle", idle_json(p));
+    json_object_set_new(j, "communication", communication_json(p));
     json_object_set_new(j, "words", words_json(p));
     json_object_set_new(j, "rows", rows_json(p));
     json_object_set_new(j, "timeline",

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/facts.h"
 
 #include <stdio.h>
 
@@ -19,11 +20,10 @@ void pace_init(struct pace *p, const struct profile_options *o, const struct eng
     int cold = e->backend->host_memory ? 0 : c->plan.replay == REPLAY_TRUE ? 2 : 1;
     if (warm <= cold) warm = cold + 1; /* else the time of a step is unknown */
     *p = (struct pace){.o = o, .config = c, .start_ns = clock_ns(), .warm = warm, .cold = cold};
-    int64_t runs[GRAPH_COUNT] = {[GRAPH_MICRO] = 1, [GRAPH_UPDATE] = 1};
-    runs[GRAPH_MICRO_MORE] = c->train.gradient_accumulation_steps - 1;
     for (int kind = 0; kind < GRAPH_COUNT; kind++)
-        for (int id = 0; e->program.built[kind] && id < e->program.plan[kind].steps; id++)
-            p->step_flops += (double)runs[kind] * e->program.plan[kind].step[id].cost.flops;
+        if (e->program.built[kind])
+            p->step_flops += (double)runs_per_step(c, (enum graph_kind)kind) *
+                             plan_cost(&e->program.plan[kind]).flops;
     p->total = (o->warmup > warm ? o->warmup : warm) + 2 * o->steps;
 }
 

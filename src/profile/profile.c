@@ -4,6 +4,7 @@
 #include "base/host.h"
 #include "base/interrupt.h"
 #include "base/load.h"
+#include "profile/ranks.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -50,6 +51,7 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
     ret->host_ms = stats_of(c.host_ms, c.plain_steps).median;
     ret->plain_step_ms = c.plain_ms;
     rows_make(&c, ret, a);
+    ranks_take(o->ranks, &c, ret, a);
     counters_join(&c, ret);
     launches_join(&launches, ret, a);
     if (!ret->turns_of) chunks_divide(ret, c.plain_steps, a);

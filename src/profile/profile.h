@@ -8,6 +8,7 @@
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
 
+#include "backend/communicator.h"
 #include "backend/counters.h"
 #include "backend/trace.h"
 #include "base/host.h"
@@ -17,6 +18,7 @@
 #include "engine/launches.h"
 #include "engine/optimizer.h"
 #include "machine/machine.h"
+#include "measure/random_crew.h"
 #include "measure/random_step.h"
 
 /* The source of the times. */
@@ -136,6 +138,38 @@ struct profile_chunk {
     int plain_end, end; /* steps up to its end: unprofiled, profiled */
 };
 
+/* Communication of several ranks. Times are milliseconds of a step, the mean over all steps, at
+ * rank 0 unless they are of a rank. */
+struct profile_collective {
+    int mark; /* as numbered in collect.h */
+    enum op op;
+    const char *name;  /* the scope of its node: "bucket.0" */
+    int64_t bytes;     /* of its range */
+    double link_bytes; /* that a rank sends and receives: the cost of its node */
+    double ms;         /* from the arrival of the last rank to its end */
+    double waited_ms;  /* from the arrival of rank 0 to that of the last rank */
+    double ceiling;    /* bytes/s of a measured all-reduce of as many bytes; 0: unknown */
+};
+struct profile_kernel {
+    int mark;
+    int64_t start_ns, end_ns;
+};
+struct profile_rank {
+    struct collective_record *collective; /* of all steps */
+    struct profile_kernel *kernel;        /* of all steps; NULL: rank 0, see profile_record */
+    int kernels;                          /* of a step */
+    double waited_ms;                     /* in all its collectives, for the slowest rank */
+};
+struct profile_communication {
+    int ranks;
+    /* In which a collective was started and not done: beside kernels that compute (hidden), and the
+     * rest (exposed). */
+    double all_ms, hidden_ms, exposed_ms;
+    struct profile_collective *collective; /* of a step, in their order */
+    int collectives;
+    struct profile_rank *rank;
+};
+
 struct profile {
     const struct engine *engine;
     const char *commit;            /* of the program; NULL: unknown */
@@ -176,7 +210,13 @@ struct profile {
     struct profile_moment *moment; /* of the step nearest to the median */
     int moments, shown_step;
     struct profile_record record;
+    const struct profile_communication *communication; /* NULL: one rank, or not recorded */
 };
+
+/* Records what the other ranks do in the measured steps: `watch` is for random_crew_open. */
+struct profile_ranks;
+struct profile_ranks *profile_ranks_new(struct arena *a);
+struct random_crew_watch profile_ranks_watch(struct profile_ranks *r);
 
 struct profile_options {
     int warmup, steps; /* at least 1 */
@@ -187,6 +227,7 @@ struct profile_options {
     bool calls;        /* the caller began to record calls (backend_trace) before it opened e */
     bool counters;     /* also hardware counters, in further steps after all others */
     const struct machine *machine;
+    struct profile_ranks *ranks; /* NULL: there is one rank */
     /* Progress: steps done, steps in total, seconds left (below 0: unknown). May be NULL. */
     void (*each)(void *user, int done, int total, double left_s, const char *what);
     void *user;

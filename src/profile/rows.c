@@ -69,7 +69,7 @@ static void describe_node(struct making *m, struct profile_row *r, int mark)
     r->types = types_text(&s->call, m->a);
     r->dtype = call_dtype(&s->call);
     r->precision = call_precision(&s->call);
-    r->cost = s->cost;
+    if (r->family != FAMILY_COMMUNICATION) r->cost = s->cost; /* it runs beside others */
 }
 
 static void describe_unmatched(struct profile_row *r, enum phase phase, const char *name)

@@ -24,7 +24,8 @@ struct places {
     int n, capacity;
 };
 
-static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_UPDATE};
+static const enum graph_kind kinds[] = {GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_MICRO_LAST,
+                                        GRAPH_UPDATE};
 
 static double time_of(const struct profile *p, enum graph_kind kind, int node)
 {
@@ -39,7 +40,6 @@ static struct places places_of(const struct program *program, const struct profi
                                struct arena *a)
 {
     struct places all = {0};
-    int64_t micro_steps = program->config->train.gradient_accumulation_steps;
     for (int k = 0; k < COUNT_OF(kinds); k++) {
         const struct plan *plan = &program->plan[kinds[k]];
         if (!program->built[kinds[k]]) continue;
@@ -50,7 +50,7 @@ static struct places places_of(const struct program *program, const struct profi
             struct place *x = &all.place[all.n++];
             *x = (struct place){.op = n->op, .phase = n->phase, .scope = n->scope};
             x->type = *graph_type(plan->graph, n->out[0]);
-            x->runs = kinds[k] == GRAPH_MICRO_MORE ? (int)micro_steps - 1 : 1;
+            x->runs = (int)runs_per_step(program->config, kinds[k]);
             x->ms = time_of(p, kinds[k], id);
             x->product = family_of(n, false) == FAMILY_MATMUL;
             x->peak = call_precision(&plan->step[id].call);
@@ -174,5 +174,5 @@ void rung_find(const struct profile *p, struct rung *ret, struct arena *a)
         }
         idle = arena_printf(a, "%s%s%s", idle ? idle : "", idle ? ", " : "", r.name);
     }
-    ret->idle = idle;
+    if (idle) *ret = (struct rung){.idle = idle};
 }

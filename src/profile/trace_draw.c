@@ -254,6 +254,55 @@ static void write_threads(struct drawing *d, int step)
     }
 }
 
+/* --- ranks ------------------------------------------------------------------------------------ */
+
+static void write_kernels(struct drawing *d, int rank, int step)
+{
+    const struct profile_rank *r = &d->p->communication->rank[rank];
+    const struct profile_kernel *x = r->kernel + (int64_t)step * r->kernels;
+    for (int i = 0; i < r->kernels; i++, x++) {
+        int row = d->row_of[x->mark];
+        if (row < 0) continue;
+        begin(d, "X", TRACE_DEVICE + rank, TRACE_KERNELS, x->start_ns);
+        set_length(d, x->end_ns - x->start_ns);
+        str_append(&d->w.s, d->text[row]);
+        str_append(&d->w.s, "}");
+        end(d);
+    }
+}
+
+/* What a rank waits for the last rank, and then the collective itself. */
+static void write_collectives(struct drawing *d, int rank, int step)
+{
+    const struct profile_communication *all = d->p->communication;
+    const struct collective_record *x =
+        all->rank[rank].collective + (int64_t)step * all->collectives;
+    for (int i = 0; i < all->collectives; i++, x++) {
+        const struct profile_collective *c = &all->collective[i];
+        begin(d, "X", TRACE_DEVICE + rank, TRACE_COMMUNICATION, x->begun_ns);
+        set_length(d, x->met_ns - x->begun_ns);
+        str_append(&d->w.s, ",\"name\":\"wait for the slowest rank\",\"cat\":\"communication\","
+                            "\"args\":{}");
+        end(d);
+        begin(d, "X", TRACE_DEVICE + rank, TRACE_COMMUNICATION, x->met_ns);
+        set_length(d, x->done_ns - x->met_ns);
+        str_printf(&d->w.s,
+                   ",\"name\":%s,\"cat\":\"communication\",\"args\":{\"step\":%d,\"bytes\":%lld,"
+                   "\"bytes sent\":%.0f}",
+                   drawing_quoted(arena_printf(d->a, "%s %s", op_def(c->op)->name, c->name), d->a),
+                   step, (long long)c->bytes, c->link_bytes);
+        end(d);
+    }
+}
+
+static void write_ranks(struct drawing *d, int step)
+{
+    for (int r = 0; d->p->communication && r < d->p->communication->ranks; r++) {
+        write_kernels(d, r, step);
+        write_collectives(d, r, step);
+    }
+}
+
 /* --- arrows ----------------------------------------------------------------------------------- */
 
 /* An arrow from a launch to what it launched: a pair of flow events, which viewers bind to the
@@ -401,6 +450,7 @@ void drawing_step(struct drawing *d, int step, int64_t room)
     d->w = (struct writer){.room = room};
     write_ranges(d, step);
     write_activities(d, step);
+    write_ranks(d, step);
     write_deeds(d, step);
     write_threads(d, step);
     write_arrows(d, step);

@@ -29,6 +29,8 @@ static void write_names(const struct drawing *d, struct str *s)
     for (int i = 0; i < d->threads; i++)
         name(s, "thread", TRACE_HOST, TRACE_THREADS + i,
              drawing_quoted(arena_printf(d->a, "CPU thread %d", i), d->a), TRACE_THREADS + i);
+    const struct profile_communication *c = p->communication;
+    if (c) device = arena_printf(d->a, "rank 0, %s", device);
     name(s, "process", TRACE_DEVICE, 0, drawing_quoted(device, d->a), TRACE_DEVICE);
     name(s, "thread", TRACE_DEVICE, TRACE_RANGES, "\"parts of the model\"", TRACE_RANGES);
     for (int kind = 0; kind < 2; kind++)
@@ -38,6 +40,14 @@ static void write_names(const struct drawing *d, struct str *s)
             name(s, "thread", TRACE_DEVICE, row,
                  drawing_quoted(arena_printf(d->a, "%s%s", kinds[kind], more), d->a), row);
         }
+    for (int r = 0; c && r < c->ranks; r++) {
+        int process = TRACE_DEVICE + r;
+        name(s, "thread", process, TRACE_COMMUNICATION, "\"communication\"", TRACE_COMMUNICATION);
+        if (!r) continue;
+        name(s, "process", process, 0, drawing_quoted(arena_printf(d->a, "rank %d", r), d->a),
+             process);
+        name(s, "thread", process, TRACE_KERNELS, "\"kernels\"", TRACE_KERNELS);
+    }
 }
 
 static const char *summary(const struct trace_said *said, const struct trace_options *o,
@@ -88,7 +98,8 @@ static int next_step(int shown, int first, int requested, int n)
     return n < behind ? shown + n : shown - 1 - (n - behind);
 }
 
-enum { HEAD = 8192, NAMES = 256 }; /* maximum size of the header with names; of a thread's names */
+/* The most bytes of the header with names; of a thread's names; of a rank's. */
+enum { HEAD = 8192, NAMES = 256, RANK_NAMES = 3 * NAMES };
 
 void trace_text(const struct profile *p, const struct trace_options *o, const char *version,
                 struct str *ret, struct trace_said *said)
@@ -100,7 +111,9 @@ void trace_text(const struct profile *p, const struct trace_options *o, const ch
     if (first > p->steps - requested) first = p->steps - requested;
     if (first < 0) first = 0;
     drawing_init(&d, p, first, requested, &a);
-    int64_t head = HEAD + (int64_t)NAMES * d.threads, room = o->limit > head ? o->limit - head : 0;
+    int ranks = p->communication ? p->communication->ranks : 0;
+    int64_t head = HEAD + (int64_t)NAMES * d.threads + (int64_t)RANK_NAMES * ranks,
+            room = o->limit > head ? o->limit - head : 0;
     struct str *step = ARENA_NEW(&a, struct str, requested);
     *said = (struct trace_said){0};
     for (int n = 0; n < requested; n++) {

@@ -1,20 +1,21 @@
 /* trace_file.h - writes profiled steps in Chrome's trace format, for Perfetto and similar viewers:
- * activities of host and device, parts of the model, memory in use, achieved bandwidth and FLOP/s.
- * docs/PROFILE.md describes the rows. */
+ * activities of host, device and other ranks, parts of the model, memory in use, achieved bandwidth
+ * and FLOP/s. docs/PROFILE.md describes the rows. */
 #ifndef PROFILE_TRACE_FILE_H
 #define PROFILE_TRACE_FILE_H
 
 #include "profile/profile.h"
 
 /* Processes and rows. Overlapping kernels get separate rows, and so do overlapping copies. */
-enum { TRACE_HOST = 1, TRACE_DEVICE = 2 };
+enum { TRACE_HOST = 1, TRACE_DEVICE = 2 }; /* rank r: the process TRACE_DEVICE + r */
 enum {
     TRACE_DEEDS = 1,
     TRACE_THREADS = 16, /* the threads of the host follow, if it is the device */
     TRACE_RANGES = 1,
     TRACE_KERNELS = 2,
     TRACE_LANES = 4,
-    TRACE_COPIES = TRACE_KERNELS + TRACE_LANES
+    TRACE_COPIES = TRACE_KERNELS + TRACE_LANES,
+    TRACE_COMMUNICATION = TRACE_COPIES + TRACE_LANES
 };
 
 struct trace_options {

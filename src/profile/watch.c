@@ -39,7 +39,7 @@ struct watch *watch_new(const struct marks *m, int steps, struct host_watch *hos
     w->capacity = (int64_t)m->per_step * steps;
     w->activity = ARENA_NEW(a, struct activity, w->capacity);
     w->step = ARENA_NEW(a, struct profile_span, steps);
-    if (!e->backend->host_memory) return w;
+    if (!e->backend->host_memory || e->communicator) return w;
     w->threads = ARENA_NEW(a, struct mark_threads, m->marks);
     w->room = min_i64(2 * w->capacity * threads_count(), WORKS_MOST);
     w->work = ARENA_NEW(a, struct profile_work, w->room);
@@ -104,6 +104,7 @@ static enum status after_by_clock(void *user, const struct plan *, int)
     struct activity *at = &w->activity[w->activities - 1];
     at->end_ns = clock_ns();
     host_watch_after(w->host);
+    if (!w->threads) return ST_OK;
     note_threads(w, at);
     note_work(w, at);
     return ST_OK;

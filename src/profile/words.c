@@ -440,6 +440,27 @@ static const char *gain_words(struct writer *s, const struct rung *r)
                         number(s, r->matmuls_ms, 3), number(s, r->gain_ms, 3));
 }
 
+static void add_communication(struct writer *s)
+{
+    const struct profile_communication *c = s->p->communication;
+    if (!c) return;
+    const char *waited = "";
+    for (int r = 0; r < c->ranks; r++)
+        waited =
+            arena_printf(s->a, "%s%s%s", waited, r ? ", " : "", number(s, c->rank[r].waited_ms, 3));
+    ADD(s, "ranks",
+        "communication takes %s ms of a step at rank 0: %s ms (%.3g %%) beside kernels that "
+        "compute (hidden), %s ms exposed; in all its collectives rank 0 ... %d waits for the "
+        "slowest rank for %s ms",
+        number(s, c->all_ms, 3), number(s, c->hidden_ms, 3), percent(c->hidden_ms, c->all_ms),
+        number(s, c->exposed_ms, 3), c->ranks - 1, waited);
+    if (s->p->machine && machine_link_rate(s->p->machine, c->ranks, 1) == 0)
+        ADD(s, "link",
+            "all-reduces of %d ranks were not measured: `strobe machine --ranks=%d` measures the "
+            "ceiling of their GB/s",
+            c->ranks, c->ranks);
+}
+
 static void add_rung(struct writer *s)
 {
     struct rung r;
@@ -487,5 +508,6 @@ void words_of(const struct profile *p, struct profile_words *ret, struct arena *
     add_threads(&s);
     add_floor(&s);
     add_counters(&s);
+    add_communication(&s);
     add_rung(&s);
 }

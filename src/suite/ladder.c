@@ -76,12 +76,12 @@ static void set_row(struct table *t, int row, const struct ladder_rung *r, struc
     table_set(t, row, LOSS, 5, r->loss, a);
 }
 
-enum status suite_check_ladder(char *const *word, int words)
+enum status suite_check_ladder(const struct config *c, char *const *word, int words)
 {
     for (int i = 0; i < words; i++) {
         const char *key = word[i] + strspn(word[i], "-");
         int length = (int)strcspn(key, "=");
-        if (ladder_sets(key, length))
+        if (ladder_sets(c, key, length))
             return fail(ST_USAGE, "the ladder sets %.*s itself; leave that override out", length,
                         key);
     }
@@ -96,10 +96,10 @@ enum status suite_run_ladder(const struct suite_request *r, struct sheet *ret, s
     struct ladder l;
     bool small;
     TRY(suite_check_lists(r, none));
-    TRY(suite_check_ladder(r->word, r->words));
     TRY(suite_is_small(r, &small));
     TRY(suite_device(r, &d));
     TRY(suite_config(r, NULL, small ? laptop_words : gpt2_words, NULL, &c, a));
+    TRY(suite_check_ladder(&c, r->word, r->words));
     TRY(model_check(&c));
     int64_t room = suite_free_memory(r, &d, 0);
     struct ladder_options o = {.config = &c,

@@ -14,7 +14,7 @@ enum status suite_run_block(const struct suite_request *r, struct sheet *ret, st
 /* The grid of cs336-e2e after 0, 1, 2 and 5 warm-up steps, each in a separate process. */
 enum status suite_run_warmup(const struct suite_request *r, struct sheet *ret, struct arena *a);
 /* Refuses overrides of keys that the ladder sets. */
-enum status suite_check_ladder(char *const *word, int words);
+enum status suite_check_ladder(const struct config *c, char *const *word, int words);
 enum status suite_run_ladder(const struct suite_request *r, struct sheet *ret, struct arena *a);
 /* Compares two trainings, with unfused and flash attention; the runs stay in out_dir. */
 enum status suite_run_nanogpt(const struct suite_request *r, struct sheet *ret, struct arena *a);

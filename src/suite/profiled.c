@@ -16,7 +16,7 @@ static enum status open(struct profiled *p, const struct suite_request *r, int64
                                  suite_free_memory(r, &d, 0)));
     const struct backend_trace *t = *ret_recorded ? d.backend->trace : NULL;
     *ret_recorded = t && t->calls_begin() == ST_OK;
-    enum status st = random_step_open(&p->engine, &p->config, vocab, &p->arena);
+    enum status st = random_step_open(&p->engine, &p->config, vocab, NULL, &p->arena);
     if (st == ST_OK || !*ret_recorded) return st;
     struct trace unused;
     struct failure first;

@@ -101,7 +101,7 @@ static enum status run_rounds(struct evaluator *v, int64_t iter, float *ret_loss
     enum status st = ST_OK;
     for (int64_t first = 0; first < batches && st == ST_OK; first += EVALUATOR_ROUND * ranks) {
         if (interrupt_noted()) TRY_OUT(st, fail(ST_INTERRUPTED, "interrupted"));
-        TRY_OUT(st, ranks_order_at(c, ORDER_EVALUATE, iter, first));
+        TRY_OUT(st, crew_order(c, ORDER_EVALUATE, iter, first));
         TRY_OUT(st, evaluator_join(v, iter, first, all));
         int64_t end = min_i64(batches, first + EVALUATOR_ROUND * ranks);
         for (int64_t k = first; k < end; k++) {

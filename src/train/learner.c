@@ -82,7 +82,7 @@ enum status learner_start(struct learner *l, int64_t iter)
 {
     struct communicator *c = l->engine.communicator;
     TRY(feed(l, iter));
-    TRY(ranks_order(c, ORDER_START, iter));
+    TRY(crew_order(c, ORDER_START, iter, 0));
     enum status st = sequence_start(&l->step, &l->hooks);
     if (st == ST_OK) return ST_OK;
     st = fail_in(st, "iteration %lld", (long long)iter);
@@ -96,7 +96,7 @@ static enum status gather(struct learner *l, int64_t iter)
     struct communicator *c = l->engine.communicator;
     int parts = l->step.parts, ranks = communicator_ranks(c);
     const float *result, *norm = l->results + parts - 1;
-    TRY(ranks_order(c, ORDER_FINISH, iter));
+    TRY(crew_order(c, ORDER_FINISH, iter, 0));
     enum status st = sequence_wait(&l->step, &result);
     if (st != ST_OK) {
         communicator_fail(c);

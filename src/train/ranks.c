@@ -5,7 +5,6 @@
 #include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "base/threads.h"
 #include "engine/device.h"
 #include "engine/shards.h"
 #include "train/evaluator.h"
@@ -15,23 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- orders ----------------------------------------------------------------------------------- */
-
-struct message {
-    int64_t order, iter, first;
-};
-
-enum status ranks_order_at(struct communicator *c, enum order order, int64_t iter, int64_t first)
-{
-    struct message m = {order, iter, first};
-    return communicator_rank(c) > 0 ? ST_OK : communicator_tell(c, &m, sizeof m);
-}
-
-enum status ranks_order(struct communicator *c, enum order order, int64_t iter)
-{
-    return ranks_order_at(c, order, iter, 0);
-}
 
 /* --- weights ---------------------------------------------------------------------------------- */
 
@@ -90,19 +72,19 @@ static enum status bring(struct communicator *c, struct engine *e,
     return weights_bring(e, tensors);
 }
 
-enum status ranks_bring_weights(const struct ranks *r, struct engine *e,
+enum status ranks_bring_weights(const struct crew *r, struct engine *e,
                                 const struct weights_tensor *tensors)
 {
     if (!r->communicator) return weights_bring(e, tensors);
-    TRY(ranks_order(r->communicator, ORDER_WEIGHTS, 0));
+    TRY(crew_order(r->communicator, ORDER_WEIGHTS, 0, 0));
     return bring(r->communicator, e, tensors);
 }
 
-enum status ranks_fetch_weights(const struct ranks *r, const struct engine *e,
+enum status ranks_fetch_weights(const struct crew *r, const struct engine *e,
                                 const struct weights_tensor *tensors)
 {
     if (r->communicator && shards_state(e->program.config)) {
-        TRY(ranks_order(r->communicator, ORDER_STATE, 0));
+        TRY(crew_order(r->communicator, ORDER_STATE, 0, 0));
         TRY(move_shards(r->communicator, e, tensors, true));
     }
     return weights_fetch(e, tensors);
@@ -145,8 +127,6 @@ static enum status agree(struct communicator *c, const struct learner *l)
 struct follower {
     struct config *config; /* with the number of the rank; of a process: NULL until it was sent */
     struct communicator *communicator;
-    pthread_t thread;
-    bool started;
     struct learner learner;
     struct evaluator evaluator;
     struct weights_tensor *tensors;
@@ -156,10 +136,11 @@ struct follower {
 
 static enum status take_config(struct follower *f, int64_t bytes);
 
-static enum status obey(struct follower *f, const struct message *m)
+static enum status obey(void *state, const struct crew_order *m)
 {
+    struct follower *f = state;
     struct learner_step step;
-    switch ((enum order)m->order) {
+    switch ((enum order)m->what) {
     case ORDER_START:
         return learner_start(&f->learner, m->iter);
     case ORDER_FINISH: {
@@ -175,8 +156,6 @@ static enum status obey(struct follower *f, const struct message *m)
         return move_shards(f->communicator, &f->learner.engine, f->tensors, true);
     case ORDER_BEGIN:
         return take_config(f, m->first);
-    case ORDER_END:
-        break;
     }
     return ST_OK;
 }
@@ -185,7 +164,7 @@ static enum status open_follower(struct follower *f)
 {
     struct arena *a = &f->arena;
     struct learner *l = &f->learner;
-    ranks_set_threads(f->config);
+    crew_set_threads(f->config);
     TRY(learner_open(l, f->config, 1u << GRAPH_EVAL, f->communicator, a));
     TRY(evaluator_init(&f->evaluator, &l->engine, &l->dataset, &l->hooks, a));
     f->tensors = weights_tensors(&l->engine, a);
@@ -193,35 +172,28 @@ static enum status open_follower(struct follower *f)
     return agree(f->communicator, l);
 }
 
-static enum status follow(struct follower *f)
+static enum status open_rank(void **ret, const void *config, struct communicator *c)
 {
-    struct message m = {0};
-    if (f->config) TRY(open_follower(f));
-    do {
-        TRY(communicator_tell(f->communicator, &m, sizeof m));
-        TRY(obey(f, &m));
-    } while (m.order != ORDER_END);
-    return ST_OK;
+    struct follower *f = HEAP_NEW(struct follower, 1);
+    *ret = f;
+    *f = (struct follower){.communicator = c};
+    if (!config) return ST_OK;
+    f->config = ARENA_NEW(&f->arena, struct config, 1);
+    *f->config = *(const struct config *)config;
+    f->config->ranks.rank = communicator_rank(c);
+    return open_follower(f);
 }
 
-static enum status run_follower(struct follower *f)
+static void close_rank(void *state)
 {
-    enum status st = follow(f);
-    if (st != ST_OK) communicator_fail(f->communicator);
+    struct follower *f = state;
     evaluator_close(&f->evaluator);
     learner_close(&f->learner);
     arena_release(&f->arena);
-    return st;
+    free(f);
 }
 
-static void *run_thread(void *user)
-{
-    struct follower *f = user;
-    log_mute_thread();
-    (void)!run_follower(f);
-    communicator_close(f->communicator);
-    return NULL;
-}
+static const struct crew_work follower_work = {open_rank, obey, close_rank};
 
 /* --- processes -------------------------------------------------------------------------------- */
 
@@ -244,11 +216,11 @@ static enum status take_config(struct follower *f, int64_t bytes)
     return open_follower(f);
 }
 
-static enum status send_config(struct ranks *r, const struct config *c)
+static enum status send_config(struct crew *r, const struct config *c)
 {
     struct str s = {0};
     config_print(c, &s);
-    enum status st = ranks_order_at(r->communicator, ORDER_BEGIN, 0, s.len);
+    enum status st = crew_order(r->communicator, ORDER_BEGIN, 0, s.len);
     if (st == ST_OK) st = communicator_tell(r->communicator, (char *)str_text(&s), s.len);
     str_release(&s);
     communicator_set_timeout(r->communicator, c->ranks.timeout);
@@ -275,9 +247,9 @@ static enum status check_programs(struct communicator *c, const struct ranks_pro
     return st;
 }
 
-enum status ranks_join(struct ranks *r, const struct ranks_program *p)
+enum status ranks_join(struct crew *r, const struct ranks_program *p)
 {
-    *r = (struct ranks){0};
+    *r = (struct crew){0};
     if (!communicator_is_mpi()) return ST_OK;
     TRY(communicator_open_mpi(&r->communicator));
     struct communicator *c = r->communicator;
@@ -285,14 +257,13 @@ enum status ranks_join(struct ranks *r, const struct ranks_program *p)
     enum status st = check_programs(c, p);
     if (leads) {
         r->listening = st == ST_OK;
-        if (st != ST_OK) ranks_close(r);
+        if (st != ST_OK) crew_close(r);
         return st;
     }
-    struct follower f = {.communicator = c};
     log_mute_thread();
     signal(SIGINT, SIG_IGN); /* rank 0 ends the training */
     signal(SIGTERM, SIG_IGN);
-    if (st == ST_OK) st = run_follower(&f);
+    if (st == ST_OK) st = crew_follow(c, &follower_work, NULL);
     bool reports = st != ST_OK && communicator_reports(c);
     communicator_close(c);
     r->communicator = NULL;
@@ -300,7 +271,7 @@ enum status ranks_join(struct ranks *r, const struct ranks_program *p)
     exit(st == ST_OK ? 0 : 1);
 }
 
-enum status ranks_count(const struct ranks *r, struct config *c)
+enum status ranks_count(const struct crew *r, struct config *c)
 {
     int ranks = communicator_ranks(r->communicator);
     if (!r->communicator || c->ranks.count == ranks) return ST_OK;
@@ -313,78 +284,20 @@ enum status ranks_count(const struct ranks *r, struct config *c)
 
 /* --- rank 0 ----------------------------------------------------------------------------------- */
 
-void ranks_set_threads(const struct config *c)
+enum status ranks_open(struct crew *r, const struct config *c)
 {
-    int64_t each = threads_available() / communicator_local_ranks(c->ranks.count);
-    threads_set(c->plan.threads || c->ranks.count == 1 ? c->plan.threads : max_i64(each, 1));
-}
-
-static enum status start_threads(struct ranks *r, const struct config *c)
-{
-    int ranks = (int)c->ranks.count;
-    struct communicator **all = HEAP_NEW(struct communicator *, ranks);
-    communicator_open_threads(all, ranks, c->ranks.timeout);
-    r->communicator = all[0];
-    r->followers = ranks - 1;
-    r->follower = HEAP_NEW(struct follower, r->followers);
-    for (int i = 0; i < r->followers; i++) {
-        struct follower *f = &r->follower[i];
-        f->config = ARENA_NEW(&f->arena, struct config, 1);
-        *f->config = *c;
-        f->config->ranks.rank = i + 1;
-        f->communicator = all[i + 1];
-    }
-    free(all);
-    for (int i = 0; i < r->followers; i++) {
-        struct follower *f = &r->follower[i];
-        f->started = threads_start(&f->thread, run_thread, f);
-        if (!f->started) return fail(ST_MEMORY, "the system has no thread for rank %d", i + 1);
-    }
-    return ST_OK;
-}
-
-enum status ranks_open(struct ranks *r, const struct config *c)
-{
+    enum status st = ST_OK;
     r->listening = false;
     if (r->communicator) return send_config(r, c);
-    return c->ranks.count > 1 ? start_threads(r, c) : ST_OK;
+    if (c->ranks.count > 1) st = crew_open(r, c->ranks.count, c->ranks.timeout, &follower_work, c);
+    r->listening = false; /* until all agree */
+    return st;
 }
 
-enum status ranks_agree(struct ranks *r, const struct learner *l)
+enum status ranks_agree(struct crew *r, const struct learner *l)
 {
     if (!r->communicator) return ST_OK;
     TRY(agree(r->communicator, l));
     r->listening = true;
     return ST_OK;
-}
-
-void ranks_end(struct ranks *r)
-{
-    struct failure kept;
-    if (!r->communicator || r->ended) return;
-    r->ended = true;
-    fail_keep(&kept);
-    if (!r->listening || ranks_order(r->communicator, ORDER_END, 0) != ST_OK)
-        communicator_fail(r->communicator);
-    for (int i = 0; i < r->followers; i++) {
-        struct follower *f = &r->follower[i];
-        if (f->started) pthread_join(f->thread, NULL);
-        if (!f->started) {
-            communicator_close(f->communicator);
-            arena_release(&f->arena);
-        }
-    }
-    free(r->follower);
-    r->follower = NULL;
-    fail_restore(&kept);
-}
-
-void ranks_close(struct ranks *r)
-{
-    struct failure kept;
-    fail_keep(&kept);
-    ranks_end(r);
-    communicator_close(r->communicator);
-    *r = (struct ranks){0};
-    fail_restore(&kept);
 }

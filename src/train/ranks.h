@@ -7,6 +7,7 @@
 #define TRAIN_RANKS_H
 
 #include "config/config.h"
+#include "engine/crew.h"
 #include "engine/weights.h"
 
 struct communicator;
@@ -19,12 +20,7 @@ enum order {
     ORDER_EVALUATE, /* evaluator_join from batch `first` on */
     ORDER_WEIGHTS,  /* take the weights and the optimizer's state of rank 0 */
     ORDER_STATE,    /* give rank 0 the optimizer's state of the shards */
-    ORDER_END,
 };
-
-/* Of rank 0; nothing happens at the others, or if there is one rank. */
-enum status ranks_order(struct communicator *c, enum order order, int64_t iter);
-enum status ranks_order_at(struct communicator *c, enum order order, int64_t iter, int64_t first);
 
 /* What must be the same at all processes. */
 struct ranks_program {
@@ -32,38 +28,22 @@ struct ranks_program {
     const char *command; /* the words of the command line */
 };
 
-/* The communicator of rank 0, and the threads of the other ranks of this process. */
-struct ranks {
-    struct communicator *communicator; /* NULL: there is one rank */
-    /* private to ranks.c */
-    struct follower *follower;
-    int followers;
-    bool listening; /* the others wait for orders, or will */
-    bool ended;
-};
-
-/* Sets the number of threads of this thread's kernels: the processors are shared by the ranks. */
-void ranks_set_threads(const struct config *c);
 /* Of a process that MPI started. Rank 0 gets its communicator, for ranks_open; the others follow
- * its orders until it ends and do not return. Without MPI r->communicator is NULL. */
-enum status ranks_join(struct ranks *r, const struct ranks_program *p);
+ * its orders until it ends and do not return. Without MPI r->communicator is NULL. crew_close ends
+ * them. */
+enum status ranks_join(struct crew *r, const struct ranks_program *p);
 /* Sets the number of ranks to that of MPI's processes; ST_USAGE: the user set another. */
-enum status ranks_count(const struct ranks *r, struct config *c);
+enum status ranks_count(const struct crew *r, struct config *c);
 /* Opens the engines of the other ranks, in threads unless MPI joined them. `c` must outlive
  * them. */
-enum status ranks_open(struct ranks *r, const struct config *c);
+enum status ranks_open(struct crew *r, const struct config *c);
 /* After rank 0 has opened its own: the data and the instruction set are the same everywhere. */
-enum status ranks_agree(struct ranks *r, const struct learner *l);
+enum status ranks_agree(struct crew *r, const struct learner *l);
 /* weights_bring at all ranks, of what rank 0 has in `tensors`. */
-enum status ranks_bring_weights(const struct ranks *r, struct engine *e,
+enum status ranks_bring_weights(const struct crew *r, struct engine *e,
                                 const struct weights_tensor *tensors);
 /* weights_fetch at rank 0, with the state that the ranks share. */
-enum status ranks_fetch_weights(const struct ranks *r, const struct engine *e,
+enum status ranks_fetch_weights(const struct crew *r, const struct engine *e,
                                 const struct weights_tensor *tensors);
-/* Ends the other ranks, and waits for threads; keeps the failure that led here. *r may be all
- * zeros. */
-void ranks_end(struct ranks *r);
-/* The same, and closes the communicator: after the engine, whose device MPI may disturb. */
-void ranks_close(struct ranks *r);
 
 #endif

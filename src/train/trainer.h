@@ -26,7 +26,7 @@ enum { TRAINER_TIMED = 100000 }; /* maximum number of step times kept */
 struct trainer {
     const struct config *config;
     struct config stored; /* in the run directory: with the absolute data_dir */
-    struct ranks ranks;
+    struct crew ranks;
     struct learner learner;
     struct facts facts;
     struct run_summary summary;

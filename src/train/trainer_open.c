@@ -295,7 +295,7 @@ static enum status check_and_begin(struct trainer *t, const struct environment *
     config_print(&t->stored, &text);
     t->config_text = arena_strdup(t->arena, str_text(&text));
     str_release(&text);
-    ranks_set_threads(c);
+    crew_set_threads(c);
     TRY(ranks_open(&t->ranks, c));
     unsigned more = 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
     TRY(learner_open(&t->learner, c, more, t->ranks.communicator, t->arena));
@@ -331,9 +331,9 @@ void trainer_close(struct trainer *t)
     if (saver_wait(&t->saver, &iter) != ST_OK) log_warning("%s", fail_message());
     if (t->log.fd >= 0) runlog_close(&t->log);
     evaluator_close(&t->evaluator);
-    ranks_end(&t->ranks);
+    crew_end(&t->ranks);
     learner_close(&t->learner);
-    ranks_close(&t->ranks);
+    crew_close(&t->ranks);
     rundir_release(&t->run, !t->wrote);
     fail_restore(&kept);
 }

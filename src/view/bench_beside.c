@@ -67,7 +67,7 @@ enum status bench_step_view(const struct config *c, int64_t vocab, int warmup, i
     struct engine e;
     struct bench_step b;
     struct progress progress;
-    TRY(random_step_open(&e, c, vocab, a));
+    TRY(random_step_open(&e, c, vocab, NULL, a));
     struct load load = load_start();
     progress_start(&progress, "bench", 0, warmup + steps);
     enum status st = bench_step_run(&e, warmup, steps, show_progress, &progress, &b);

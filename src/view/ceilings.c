@@ -11,8 +11,8 @@ static const char *record_path(struct arena *a)
     return folder ? arena_printf(a, "%s/machine.json", folder) : NULL;
 }
 
-enum status ceilings_measure(struct machine *m, bool quick, bool forget, const char **ret_path,
-                             struct arena *a)
+enum status ceilings_measure(struct machine *m, int ranks, bool quick, bool forget,
+                             const char **ret_path, struct arena *a)
 {
     struct progress progress;
     const char *path = record_path(a);
@@ -20,6 +20,12 @@ enum status ceilings_measure(struct machine *m, bool quick, bool forget, const c
     enum status st = machine_measure(m, quick, progress_share, &progress, a);
     progress_end(&progress);
     TRY(st);
+    if (ranks > 1) {
+        progress_start(&progress, "machine", 0, PROGRESS_WHOLE);
+        st = machine_measure_links(m, ranks, quick, progress_share, &progress);
+        progress_end(&progress);
+        TRY(st);
+    }
     if (!path) log_warning("the peaks are not stored: neither XDG_CACHE_HOME nor HOME is set");
     if (path && machine_write(m, path, forget, a) != ST_OK) {
         log_warning("the peaks are not stored: %s", fail_message());
@@ -48,7 +54,7 @@ enum status ceilings_get(struct machine *m, const struct device *device, struct 
         log_info("the peaks of this machine with %d thread%s are not known yet; measuring them "
                  "once, quickly (`strobe machine` measures thoroughly)",
                  m->threads, m->threads == 1 ? "" : "s");
-    return ceilings_measure(m, true, false, &path, a);
+    return ceilings_measure(m, 1, true, false, &path, a);
 }
 
 const char *ceilings_flops(double per_second, struct arena *a)

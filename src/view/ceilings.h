@@ -13,9 +13,10 @@ bool ceilings_find(struct machine *m, const struct device *device, struct arena 
  * progress, and stored. A failure to store them is a warning. */
 enum status ceilings_get(struct machine *m, const struct device *device, struct arena *a);
 /* Measures and stores, as `strobe machine` does: *m becomes the best of this measurement and of the
- * earlier ones, unless they are forgotten. *ret_path: the file; NULL: it was not stored. */
-enum status ceilings_measure(struct machine *m, bool quick, bool forget, const char **ret_path,
-                             struct arena *a);
+ * earlier ones, unless they are forgotten. `ranks` above 1: also all-reduces among so many ranks of
+ * a CPU. *ret_path: the file; NULL: it was not stored. */
+enum status ceilings_measure(struct machine *m, int ranks, bool quick, bool forget,
+                             const char **ret_path, struct arena *a);
 
 /* "356 GFLOP/s", "2.91 TFLOP/s"; "44.3 GB/s", "4.28 TB/s". */
 const char *ceilings_flops(double per_second, struct arena *a);

@@ -125,6 +125,18 @@ static const char *const order_words[] = {
         "training.",
 };
 
+/* NULL: there is one rank. */
+static const char *ranks_words(const struct config *c, struct arena *a)
+{
+    if (c->ranks.count == 1) return NULL;
+    return arena_printf(
+        a,
+        "All ranks begin a step together; its time is that of rank 0. One rank and "
+        "%lld ranks share the same micro-batches and processors. Memory and kernels "
+        "are those of one rank.",
+        (long long)c->ranks.count);
+}
+
 /* A warning if rungs ran at different clocks, because that distorts their ratios; NULL: none. */
 static const char *clock_words(const struct ladder *l, struct arena *a)
 {
@@ -206,6 +218,8 @@ void ladder_view_print(const struct ladder_view *v, const struct table_form *for
                     arena_printf(a, "%s\n%s\n%s", formula_words(v->ladder, v->config, a),
                                  ceilings_words(v->machine, a), order_words[v->ladder->order]),
                     s);
+    const char *ranks = ranks_words(v->config, a);
+    if (ranks) table_form_note(form, ranks, s);
     if (v->ladder->peak_exceeded) table_form_note(form, LADDER_PEAK_EXCEEDED, s);
     const char *words = clock_words(v->ladder, a);
     if (words) table_form_note(form, words, s);

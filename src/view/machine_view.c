@@ -64,6 +64,17 @@ static void print_copy(struct str *s, const struct machine *m, const char *what,
                            m->gpu ? "" : " per thread", spread));
 }
 
+static void print_links(const struct machine *m, struct str *s, struct arena *a)
+{
+    char bytes[32];
+    for (int i = 0; i < m->links; i++) {
+        const struct machine_link *l = &m->link[i];
+        print_row(s, arena_printf(a, "all-reduce, %d ranks", l->ranks), ceilings_bytes(l->sent, a),
+                  m->threads > 1 ? "" : NULL,
+                  arena_printf(a, "%s, sent by each rank", str_bytes(bytes, (double)l->bytes)));
+    }
+}
+
 static void print_text(const struct machine *m, const char *path, struct arena *a, struct str *s)
 {
     bool many = m->threads > 1;
@@ -82,6 +93,7 @@ static void print_text(const struct machine *m, const char *path, struct arena *
     print_copy(s, m, "copy in L2", machine_copy_in_cache(m), "", a);
     print_copy(s, m, "copy from memory", machine_copy_large(m),
                spread_words(m, MACHINE_PRECISIONS, a), a);
+    print_links(m, s, a);
     if (m->pasts) print_conditions(m, s);
     lab_memory_record(m, s, a);
     if (path) str_printf(s, "\nstored in %s\n", path);

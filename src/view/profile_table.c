@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "profile/words.h"
 #include "view/ceilings.h"
+#include "view/communication_view.h"
 #include "view/launches_view.h"
 
 #include <math.h>
@@ -305,6 +306,13 @@ static void print_tables(const struct profile *p, const struct table *t,
                    "that all kernels of an operator read and write in DRAM / the plan's, below 1 "
                    "where L2 had them",
                    f, s, a);
+    if (p->communication) {
+        struct table ranks = communication_table(p->communication, how->rows, a);
+        str_append(s, "\n");
+        print_wrapped("collectives of rank 0, in the order of a step, each a mean", 0, s);
+        str_append(s, "\n");
+        table_form_print(f, &ranks, s);
+    }
     if (how->occupancy)
         print_more(t, launch_columns, COUNT_OF(launch_columns), occupancy_words(p, a), f, s, a);
 }

@@ -110,9 +110,44 @@ static void test_each_differs_by_its_keys(void **state)
         "--flash=true",
         "--pad_vocab=64"};
     for (int i = 0; i < RUNGS; i++) assert_string_equal(ladder.rung[i].differs, differs[i]);
-    assert_true(ladder_sets("flash", 5) && ladder_sets("pad_vocab", 9));
-    assert_true(ladder_sets("replay", 6));
-    assert_false(ladder_sets("flashy", 6) || ladder_sets("fla", 3) || ladder_sets("n_layer", 7));
+    assert_true(ladder_sets(&c, "flash", 5) && ladder_sets(&c, "pad_vocab", 9));
+    assert_true(ladder_sets(&c, "replay", 6) && !ladder_sets(&c, "overlap", 7));
+    assert_false(ladder_sets(&c, "flashy", 6) || ladder_sets(&c, "fla", 3));
+    assert_false(ladder_sets(&c, "n_layer", 7) || ladder_sets(&c, "ranks", 5));
+}
+
+/* One rank, then the ways to sum gradients as they are taught; all start with the same loss. */
+static void test_the_ladder_of_ranks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *differs;
+        int64_t ranks;
+        enum overlap overlap;
+    } wanted[] = {{"one rank", "--ranks=1 --overlap=none", 1, OVERLAP_NONE},
+                  {"none", "--ranks=2 --overlap=none", 2, OVERLAP_NONE},
+                  {"flat", "--overlap=flat", 2, OVERLAP_FLAT},
+                  {"parameter", "--overlap=parameter", 2, OVERLAP_PARAMETER},
+                  {"bucket", "--overlap=bucket", 2, OVERLAP_BUCKET}};
+    struct config c = config();
+    c.train.gradient_accumulation_steps = 4;
+    c.ranks.count = 2;
+    climb(&c, TINY_VOCAB, -1);
+    assert_int_equal(ladder.rungs, COUNT_OF(wanted));
+    for (int i = 0; i < ladder.rungs; i++) {
+        const struct ladder_rung *r = &ladder.rung[i], *first = &ladder.rung[0];
+        if (r->reason) fail_msg("%s: %s", r->name, r->reason);
+        assert_string_equal(r->name, wanted[i].name);
+        assert_string_equal(r->differs, wanted[i].differs);
+        assert_true(r->config.ranks.count == wanted[i].ranks);
+        assert_true(r->config.ranks.overlap == wanted[i].overlap);
+        assert_true(r->ms.n > 0 && r->facts.tokens == first->facts.tokens);
+        assert_true(fabs(r->loss - first->loss) < 1e-6);
+        /* the FLOPs of all ranks, but for the update, which each makes */
+        assert_true(r->plan_share * r->ms.median >= first->plan_share * first->ms.median * 0.999);
+    }
+    assert_true(ladder_sets(&c, "overlap", 7) && !ladder_sets(&c, "flash", 5));
+    assert_false(ladder_sets(&c, "ranks", 5) || ladder_sets(&c, "bucket_mb", 9));
 }
 
 /* A peak that was measured too low: shares are above 100 %, and the ladder says so. */
@@ -280,7 +315,7 @@ static void test_the_loss_is_that_of_the_first_step(void **state)
     struct random_step random_step;
     climb(&c, TINY_VOCAB, -1);
     const struct ladder_rung *full = &ladder.rung[FULL];
-    assert_int_equal(random_step_open(&e, &full->config, TINY_VOCAB, &arena), ST_OK);
+    assert_int_equal(random_step_open(&e, &full->config, TINY_VOCAB, NULL, &arena), ST_OK);
     assert_int_equal(random_step_init(&random_step, &e, &arena), ST_OK);
     assert_int_equal(random_step_run(&random_step, 0, NULL, NULL), ST_OK);
     assert_true(random_step.loss == full->loss);
@@ -371,6 +406,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_each_differs_by_its_keys, release),
+        cmocka_unit_test_teardown(test_the_ladder_of_ranks, release),
         cmocka_unit_test_teardown(test_a_peak_that_is_too_low, release),
         cmocka_unit_test_teardown(test_verdicts, release),
         cmocka_unit_test_teardown(test_a_busy_machine, release),

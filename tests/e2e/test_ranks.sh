@@ -60,11 +60,33 @@ for run in from4_1 from4_2 from4_4 zero4_0 zero4_1; do near $run one40; done
 
 # refusals
 expect 2 "cannot be dealt to ranks = 3" "$STROBE" train tiny.conf $more --ranks=3 --out_dir=no
-expect 1 "only \`strobe train\` runs several ranks" \
-    "$STROBE" bench tiny.conf --ranks=2 --gradient_accumulation_steps=2 --vocab=16 --steps=2
+two="--ranks=2 --gradient_accumulation_steps=2 --vocab=16 --steps=2"
+expect 1 "this command runs one rank" "$STROBE" bench tiny.conf $two
+expect 1 "in a whole step only" "$STROBE" bench tiny.conf $two --phase=forward,step
+expect 1 "leave out --ranks_by=mpi" "$STROBE" bench tiny.conf $two --phase=step --ranks_by=mpi
+expect 2 "the ladder sets overlap itself" "$STROBE" ladder tiny.conf $two --overlap=flat
+"$STROBE" bench tiny.conf $two --phase=step --ranks=1,2 >table || fail "bench: $(cat table)"
+awk '/^tiny/ && $2 == 1 { one = $NF } /^tiny/ && $2 == 2 { two = $NF }
+    END { d = one - two; exit !(one > 1 && d * d < 1e-8) }' table || fail "losses: $(cat table)"
 [ -e no ] && fail "a refused training left its folder"
 "$STROBE" graph tiny.conf --ranks=2 --gradient_accumulation_steps=2 --vocab=16 >graph
 grep -q ALL_REDUCE graph || fail "no ALL_REDUCE in the graph"
+
+# a profile of two ranks: hidden and exposed communication, and a row of tracks for each rank
+export XDG_CACHE_HOME="$work/cache"
+"$STROBE" profile tiny.conf $two --out_dir=profile >table || fail "profile: $(cat table)"
+grep -q 'strobe machine --ranks=2' table || fail "no word of the link: $(cat table)"
+expect 0 '64.0 MiB, sent by each rank' "$STROBE" machine --quick --ranks=2
+expect 2 "must be 1 to 1024" "$STROBE" machine --quick --ranks=0
+"$STROBE" profile tiny.conf $two --out_dir=profile >table || fail "profile: $(cat table)"
+grep -q 'of link' table || fail "no ceiling: $(cat table)"
+grep -q '^bucket.0 *ALL_REDUCE' table || fail "no collective: $(cat table)"
+grep -q 'rank 0 ... 1 waits for' table || fail "no waiting: $(cat table)"
+trace=profile/trace.json
+[ -e $trace ] || gzip -d $trace.gz
+for name in 'rank 0, device: cpu' 'rank 1"' '"communication"' 'wait for the slowest rank'; do
+    grep -q "$name" $trace || fail "no $name in the trace"
+done
 
 # Ctrl-C: the step ends, and rank 0 saves
 "$STROBE" train tiny.conf $more --out_dir=long --ranks=2 --ranks_by=threads --max_iters=100000 \
@@ -107,7 +129,8 @@ start() {
     second=$(pgrep -P "$pid" -x strobe | sort -n | tail -n 1)
 }
 
-# ended WORDS: within 30 s, with one sentence, and its last checkpoint is whole
+# ended WORDS: within 30 s, with one sentence, and its last checkpoint is whole. A rank that mpirun
+# continues after all have ended says that rank 0 did.
 ended() {
     at=$(date +%s)
     code=0
@@ -115,7 +138,7 @@ ended() {
     [ $(($(date +%s) - at)) -lt 30 ] || fail "$1: all ended only after 30 s"
     [ $code != 0 ] || fail "$1: exit code 0"
     grep -q "$1" err || fail "$1: $(cat err)"
-    [ "$(grep "^strobe: " err | grep -vc "^strobe: warning")" = 1 ] ||
+    [ "$(grep '^strobe: ' err | grep -vc ': warning: \|: rank 0 .* has ended$')" = 1 ] ||
         fail "$1: not one sentence: $(cat err)"
     "$STROBE" eval endless >log || fail "$1: the checkpoint cannot be read"
 }

@@ -230,6 +230,41 @@ static void test_a_gpu(void **state)
     assert_true(!m.gpu && machine_peak(&m, MACHINE_F32) && !machine_peak(&m, MACHINE_TF32));
 }
 
+/* All-reduces of each size; kept at their best, each number of ranks by itself. */
+static void test_links(void **state)
+{
+    (void)state;
+    const char *path = workdir_path("links.json");
+    struct machine m = somebody("A", 1), once = m, more = m, found = unknown(&m);
+    assert_int_equal(machine_measure_links(&m, 2, true, NULL, NULL), ST_OK);
+    assert_int_equal(m.links, 8);
+    for (int i = 0; i < m.links; i++) {
+        assert_int_equal(m.link[i].bytes, (int64_t)4096 << 2 * i);
+        assert_true(m.link[i].ranks == 2 && m.link[i].sent > 1e6 && m.link[i].sent < 1e13);
+    }
+    once.links = 2;
+    once.link[0] = (struct machine_link){2, 4096, 1e8};
+    once.link[1] = (struct machine_link){2, 65536, 3e8};
+    more.links = 2;
+    more.link[0] = (struct machine_link){2, 4096, 2e8};
+    more.link[1] = (struct machine_link){4, 4096, 5e8};
+    assert_int_equal(machine_write(&once, path, false, &arena), ST_OK);
+    assert_int_equal(machine_write(&more, path, false, &arena), ST_OK);
+    assert_true(machine_read(&found, path, &arena));
+    assert_int_equal(found.links, 3);
+    assert_true(machine_link_rate(&found, 2, 1) == 2e8);
+    assert_true(machine_link_rate(&found, 2, 1e9) == 3e8);
+    double between = machine_link_rate(&found, 2, 16384); /* half way in powers of two */
+    assert_true(between > 2.499e8 && between < 2.501e8);
+    assert_true(machine_link_rate(&found, 4, 4096) == 5e8);
+    assert_true(machine_link_rate(&found, 3, 4096) == 0);
+    /* a record whose sizes do not rise is damaged */
+    once.link[1].bytes = 4096;
+    assert_int_equal(machine_write(&once, path, true, &arena), ST_OK);
+    found = unknown(&m);
+    assert_false(machine_read(&found, path, &arena));
+}
+
 static void test_damaged(void **state)
 {
     (void)state;
@@ -284,6 +319,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_best_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_without_history, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_gpu, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_links, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
     };

@@ -40,7 +40,7 @@ static void open_laptop(const char *const *words, int threads)
     if (SANITIZED) hand_ok(config_set(&config, "n_embd=64", &arena));
     for (; *words; words++) hand_ok(config_set(&config, *words, &arena));
     threads_set(threads);
-    hand_ok(random_step_open(&engine, &config, VOCABULARY, &arena));
+    hand_ok(random_step_open(&engine, &config, VOCABULARY, NULL, &arena));
     machine = (struct machine){.threads = threads,
                                .name = "a machine",
                                .library = "none",

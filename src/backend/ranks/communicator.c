@@ -2,6 +2,7 @@
 #include "backend/communicator.h"
 
 #include "backend/ranks/link.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/threads.h"
 
@@ -19,6 +20,8 @@ struct communicator {
     struct collective_call call[QUEUE]; /* number i is in place i % QUEUE */
     int64_t posted, done;
     bool closing;
+    struct collective_record *record; /* NULL: none is kept */
+    int64_t records, most;
     enum status st; /* of the first call that failed */
     struct failure why;
 };
@@ -50,6 +53,21 @@ bool communicator_in_process(const struct communicator *c)
     return !c || c->link->in_process;
 }
 
+static enum status run(struct communicator *c, struct collective_call *call)
+{
+    if (!call->posted_ns) return c->link->run(c->state, call);
+    int64_t begun_ns = clock_ns();
+    enum status st = c->link->run(c->state, call);
+    if (c->records == c->most) return st;
+    c->record[c->records++] = (struct collective_record){.what = call->what,
+                                                         .n = call->n,
+                                                         .posted_ns = call->posted_ns,
+                                                         .begun_ns = begun_ns,
+                                                         .done_ns = clock_ns(),
+                                                         .met_ns = max_i64(call->met_ns, begun_ns)};
+    return st;
+}
+
 /* After a failure the calls that follow are passed over, so that no one waits for them. */
 static void *work(void *user)
 {
@@ -61,7 +79,7 @@ static void *work(void *user)
         struct collective_call call = c->call[c->done % QUEUE];
         if (c->st == ST_OK) {
             pthread_mutex_unlock(&c->mutex);
-            enum status st = c->link->run(c->state, &call);
+            enum status st = run(c, &call);
             pthread_mutex_lock(&c->mutex);
             if (st != ST_OK) fail_keep(&c->why);
             c->st = st;
@@ -91,6 +109,7 @@ static int64_t post(struct communicator *c, const struct collective_call *call)
     while (c->posted - c->done == QUEUE) pthread_cond_wait(&c->done_one, &c->mutex);
     int64_t number = c->posted++;
     c->call[number % QUEUE] = *call;
+    if (c->record && call->data) c->call[number % QUEUE].posted_ns = clock_ns();
     pthread_cond_signal(&c->posted_one);
     pthread_mutex_unlock(&c->mutex);
     return number;
@@ -155,6 +174,16 @@ enum status communicator_broadcast(struct communicator *c, float *data, int64_t 
 {
     TRY(communicator_start(c, COLLECTIVE_BROADCAST, data, n));
     return communicator_wait(c, data);
+}
+
+void communicator_record(struct communicator *c, struct collective_record *record, int64_t most)
+{
+    if (!c) return;
+    pthread_mutex_lock(&c->mutex);
+    c->record = record;
+    c->records = 0;
+    c->most = record ? most : 0;
+    pthread_mutex_unlock(&c->mutex);
 }
 
 void communicator_set_timeout(struct communicator *c, int64_t seconds)

@@ -13,13 +13,15 @@ struct collective_call {
     void *of_rank;                          /* the argument of its functions */
     const void *mine;
     void *all;
+    int64_t posted_ns; /* 0: it is not recorded */
+    int64_t met_ns;    /* set by `run` where it knows: the last rank had come */
 };
 
 struct link {
     const char *name;
     bool in_process; /* the ranks are threads of one process */
     /* Runs a collective with the other ranks, whose calls are the same. */
-    enum status (*run)(void *link, const struct collective_call *c);
+    enum status (*run)(void *link, struct collective_call *c);
     /* Ends the calls of all ranks by the failure of this thread; may be called by any thread. */
     void (*fail)(void *link);
     void (*set_timeout)(void *link, int64_t seconds);

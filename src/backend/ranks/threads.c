@@ -1,6 +1,7 @@
 /* Ranks that are threads of one process: they meet, and each sums its share into all memories. */
 #include "backend/ranks/link.h"
 
+#include "base/clock.h"
 #include "base/heap.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@ struct team {
     pthread_mutex_t mutex;
     pthread_cond_t met;
     int64_t meetings; /* at which all have arrived */
+    int64_t met_ns;   /* the time of the last one */
     int arrived;
     int working; /* ranks that may use the memory of others */
     bool failed;
@@ -63,6 +65,7 @@ static enum status meet(struct member *m)
         t->arrived = 0;
         t->working += t->ranks;
         t->meetings++;
+        t->met_ns = clock_ns();
         pthread_cond_broadcast(&t->met);
     }
     bool patient = m->call.what == COLLECTIVE_TELL && m->rank > 0;
@@ -231,11 +234,12 @@ static enum status meet_and(struct member *m, enum status (*part)(struct member 
     return st;
 }
 
-static enum status run(void *link, const struct collective_call *c)
+static enum status run(void *link, struct collective_call *c)
 {
     struct member *m = link;
     m->call = *c;
     TRY(meet_and(m, do_part));
+    c->met_ns = m->team->met_ns; /* the next meeting waits for this rank */
     return meet_and(m, end_part);
 }
 

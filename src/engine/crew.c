@@ -1,0 +1,107 @@
+#include "engine/crew.h"
+
+#include "backend/communicator.h"
+#include "base/heap.h"
+#include "base/log.h"
+#include "base/threads.h"
+#include "config/config.h"
+
+#include <stdlib.h>
+
+struct crew_member {
+    const struct crew_work *work;
+    const void *job;
+    struct communicator *communicator;
+    pthread_t thread;
+    bool started;
+};
+
+void crew_set_threads(const struct config *c)
+{
+    int64_t each = threads_available() / communicator_local_ranks(c->ranks.count);
+    threads_set(c->plan.threads || c->ranks.count == 1 ? c->plan.threads : max_i64(each, 1));
+}
+
+enum status crew_order(struct communicator *c, int64_t what, int64_t iter, int64_t first)
+{
+    struct crew_order o = {what, iter, first};
+    return communicator_rank(c) > 0 ? ST_OK : communicator_tell(c, &o, sizeof o);
+}
+
+static enum status obey_all(struct communicator *c, const struct crew_work *w, void *state)
+{
+    struct crew_order o;
+    for (;;) {
+        TRY(communicator_tell(c, &o, sizeof o));
+        if (o.what == CREW_END) return ST_OK;
+        TRY(w->obey(state, &o));
+    }
+}
+
+enum status crew_follow(struct communicator *c, const struct crew_work *w, const void *job)
+{
+    void *state = NULL;
+    enum status st = w->open(&state, job, c);
+    if (st == ST_OK) st = obey_all(c, w, state);
+    if (st != ST_OK) communicator_fail(c);
+    w->close(state);
+    return st;
+}
+
+static void *run_member(void *user)
+{
+    struct crew_member *m = user;
+    log_mute_thread();
+    (void)!crew_follow(m->communicator, m->work, m->job);
+    communicator_close(m->communicator);
+    return NULL;
+}
+
+enum status crew_open(struct crew *crew, int64_t ranks, int64_t timeout_s,
+                      const struct crew_work *w, const void *job)
+{
+    struct communicator **all = HEAP_NEW(struct communicator *, ranks);
+    communicator_open_threads(all, (int)ranks, timeout_s);
+    *crew = (struct crew){.communicator = all[0], .members = (int)ranks - 1};
+    crew->member = HEAP_NEW(struct crew_member, crew->members);
+    for (int i = 0; i < crew->members; i++)
+        crew->member[i] = (struct crew_member){.work = w, .job = job, .communicator = all[i + 1]};
+    free(all);
+    for (int i = 0; i < crew->members; i++) {
+        struct crew_member *m = &crew->member[i];
+        m->started = threads_start(&m->thread, run_member, m);
+        if (!m->started) return fail(ST_MEMORY, "the system has no thread for rank %d", i + 1);
+    }
+    crew->listening = true;
+    return ST_OK;
+}
+
+void crew_end(struct crew *crew)
+{
+    struct failure kept;
+    if (!crew->communicator || crew->ended) return;
+    crew->ended = true;
+    fail_keep(&kept);
+    if (!crew->listening || crew_order(crew->communicator, CREW_END, 0, 0) != ST_OK)
+        communicator_fail(crew->communicator);
+    for (int i = 0; i < crew->members; i++) {
+        struct crew_member *m = &crew->member[i];
+        if (m->started)
+            pthread_join(m->thread, NULL);
+        else
+            communicator_close(m->communicator);
+    }
+    free(crew->member);
+    crew->member = NULL;
+    fail_restore(&kept);
+}
+
+void crew_close(struct crew *crew)
+{
+    struct failure kept;
+    fail_keep(&kept);
+    crew_end(crew);
+    communicator_close(crew->communicator);
+    *crew = (struct crew){0};
+    fail_restore(&kept);
+}
