@@ -353,7 +353,7 @@ static void read_matmuls(struct profile_file *p, const json_t *products, struct 
     }
 }
 
-static void read_copies(struct profile_file_machine *m, const json_t *copies)
+static void read_copies(struct ceilings *m, const json_t *copies)
 {
     const json_t *one;
     size_t i;
@@ -361,7 +361,7 @@ static void read_copies(struct profile_file_machine *m, const json_t *copies)
         double bytes = lenient_number(one, "bytes_per_thread");
         double rate = lenient_number(one, "bytes_per_s");
         double last = m->copies ? m->copy_bytes[m->copies - 1] : 0;
-        if (!(bytes > last && rate > 0) || m->copies == PROFILE_FILE_COPIES) continue;
+        if (!(bytes > last && rate > 0) || m->copies == CEILINGS_COPIES) continue;
         m->copy_bytes[m->copies] = bytes;
         m->copy_rate[m->copies++] = rate;
     }
@@ -371,11 +371,11 @@ static void read_copies(struct profile_file_machine *m, const json_t *copies)
  * a CPU's lower bounds use the bandwidth of a copy of the same size. */
 void profile_file_name_copies(struct profile_file *p)
 {
-    const struct profile_file_machine *m = &p->of;
+    const struct ceilings *m = &p->of.ceilings;
     double in_cache = NAN, large = NAN, fastest = 0;
     p->copies = 0;
     for (int i = 0; i < m->copies; i++) {
-        if (m->copy_bytes[i] <= m->cache_bytes / 2) in_cache = m->copy_rate[i];
+        if (m->copy_bytes[i] <= p->of.cache_bytes / 2) in_cache = m->copy_rate[i];
         large = m->copy_rate[i];
         fastest = fmax(fastest, large);
     }
@@ -389,15 +389,15 @@ static void read_machine(struct profile_file *p, const json_t *machine, struct a
 {
     if (!json_is_object(machine)) return;
     p->machine = text_of(machine, "gpu", a);
-    p->of.gpu = json_object_get(machine, "gpu") != NULL;
+    p->of.ceilings.gpu = json_object_get(machine, "gpu") != NULL;
     if (!p->machine) p->machine = text_of(machine, "cpu", a);
     p->machine_date = text_of(machine, "date", a);
     p->of.name = p->machine;
     p->of.isa = text_of(machine, "isa", a);
     p->of.library = text_of(machine, "library", a);
-    p->of.threads = lenient_number(machine, "threads");
+    p->of.ceilings.threads = lenient_number(machine, "threads");
     p->of.cache_bytes = lenient_number(machine, "l2_bytes");
-    read_copies(&p->of, json_object_get(machine, "copies"));
+    read_copies(&p->of.ceilings, json_object_get(machine, "copies"));
     read_matmuls(p, json_object_get(machine, "products"), a);
     profile_file_name_copies(p);
 }

@@ -6,6 +6,7 @@
 #define REPORT_PROFILE_FILE_H
 
 #include "base/arena.h"
+#include "base/floor.h"
 
 enum {
     PROFILE_FILE_VERSION = 1,
@@ -87,22 +88,14 @@ struct profile_file_peak {
     double rate;
 };
 
-enum {
-    PROFILE_FILE_PEAKS = 8,
-    PROFILE_FILE_COPIES = 24,
-    PROFILE_FILE_PHASES = 8,
-    PROFILE_FILE_LANES = 8
-};
+enum { PROFILE_FILE_PEAKS = 8, PROFILE_FILE_PHASES = 8, PROFILE_FILE_LANES = 8 };
 
 /* The machine that the ceilings are of. Records of equal machines differ only in what was measured
  * when. */
 struct profile_file_machine {
     const char *name, *isa, *library; /* NULL: unknown */
-    bool gpu;
-    double threads, cache_bytes; /* NAN: unknown */
-    /* Copies by size, smallest first: bytes per thread, source and destination; bytes/s. */
-    double copy_bytes[PROFILE_FILE_COPIES], copy_rate[PROFILE_FILE_COPIES];
-    int copies;
+    double cache_bytes;               /* NAN: unknown */
+    struct ceilings ceilings;
 };
 
 struct profile_file_phase {

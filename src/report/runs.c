@@ -194,7 +194,11 @@ static double first_finite(double a, double b)
 
 int run_warm_steps(const struct run *r)
 {
-    return r->steps / 4 < 5 ? r->steps / 4 : 5;
+    int n = 0;
+    if (!r->steps) return 0;
+    int64_t first = r->step[0].iter, updates = r->step[r->steps - 1].iter + 1 - first;
+    while (r->step[n].iter - first < warm_up_of(updates)) n++;
+    return n;
 }
 
 /* Statistics of a member of the steps without the first ones; the arena holds scratch. */

@@ -82,7 +82,7 @@ struct run {
 
 /* Reads `n` run directories into an array. */
 enum status runs_read(char *const *dirs, int n, struct arena *a, struct run **ret_runs);
-/* Initial steps that statistics leave out. */
+/* The lines of initial steps that statistics leave out (base/stats.h). */
 int run_warm_steps(const struct run *r);
 /* The value of a key in settings or environment; NULL if there is none. */
 const char *run_pair_find(const struct run_pair *pair, int n, const char *key);

@@ -412,7 +412,7 @@ static enum status run_to(struct trainer *t, int64_t last)
         }
         if (started == t->iter) break;
         struct learner_step s;
-        bool warm = t->iter - t->begun >= trainer_warm_up(t->config->train.max_iters - t->begun);
+        bool warm = t->iter - t->begun >= warm_up_of(t->config->train.max_iters - t->begun);
         if (t->gauge) gauge_at(t->gauge, t->iter);
         if (warm && !t->working) set_working(t, t->working = true);
         enum status st = learner_finish(l, t->iter, &s);
