@@ -2,7 +2,7 @@
 #include "present/sheet.h"
 
 #include "base/file.h"
-#include "present/lenient.h"
+#include "base/lenient.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 #include "report/gauges.h"
 
 #include "base/json.h"
-#include "present/lenient.h"
+#include "base/lenient.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,9 +9,9 @@
 static bool same_machine(const struct profile_file *x, const struct profile_file *y)
 {
     const struct profile_file_machine *m = &x->of, *n = &y->of;
-    return m->name && n->name && str_same(m->name, n->name) && str_same(m->isa, n->isa) &&
-           str_same(m->library, n->library) && m->ceilings.gpu == n->ceilings.gpu &&
-           m->ceilings.threads == n->ceilings.threads;
+    return x->machine && y->machine && str_same(x->machine, y->machine) &&
+           str_same(m->isa, n->isa) && str_same(m->library, n->library) &&
+           m->ceilings.gpu == n->ceilings.gpu && m->ceilings.threads == n->ceilings.threads;
 }
 
 static const struct profile_file_peak *named(const struct profile_file_peak *peak, int n,

@@ -1,9 +1,9 @@
 #include "report/runs.h"
 
 #include "base/file.h"
+#include "base/lenient.h"
 #include "base/stats.h"
 #include "base/str.h"
-#include "present/lenient.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,4 +1,4 @@
-#include "present/lenient.h"
+#include "base/lenient.h"
 
 #include "base/heap.h"
 #include "base/utf8.h"

@@ -1,6 +1,6 @@
 /* lenient.h - reads text and JSON that may be slightly broken. */
-#ifndef PRESENT_LENIENT_H
-#define PRESENT_LENIENT_H
+#ifndef BASE_LENIENT_H
+#define BASE_LENIENT_H
 
 #include "base/arena.h"
 
