@@ -72,6 +72,8 @@ static json_t *value_json(const struct field *f, const char *from)
         return json_integer(AT(const int, at));
     case FIELD_INDEX:
         return AT(const int, at) < 0 ? json_null() : json_integer(AT(const int, at));
+    case FIELD_COUNT:
+        return json_integer(AT(const int64_t, at));
     case FIELD_FLAG:
         return json_boolean(AT(const bool, at));
     case FIELD_ONE:
@@ -96,6 +98,26 @@ json_t *record_json(const struct record *r, const void *from)
         }
     }
     return j;
+}
+
+int record_line(const struct record *r, const void *from, char *line, int bytes)
+{
+    int n = 0;
+    for (const struct field *f = r->field; f < r->field + r->fields; f++) {
+        const void *at = (const char *)from + f->at;
+        char value[32];
+        double x = f->kind == FIELD_COUNT ? 0 : AT(const double, at);
+        if (f->positive && !(x > 0)) continue;
+        if (f->kind == FIELD_COUNT)
+            snprintf(value, sizeof value, "%lld", (long long)AT(const int64_t, at));
+        else if (f->kind == FIELD_WHOLE)
+            snprintf(value, sizeof value, isfinite(x) ? "%.0f" : "null", x);
+        else
+            snprintf(value, sizeof value, isfinite(x) ? "%.*g" : "null", f->digits, x);
+        n += snprintf(line + (n < bytes ? n : bytes), n < bytes ? (size_t)(bytes - n) : 0,
+                      ",\"%s\":%s", f->name, value);
+    }
+    return n;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -163,6 +185,9 @@ static void take(const struct field *f, const json_t *j, int first, char *to, st
     case FIELD_INT:
     case FIELD_INDEX:
         AT(int, at) = index_of(number(j));
+        return;
+    case FIELD_COUNT:
+        AT(int64_t, at) = lenient_is_count(number(j)) ? (int64_t)number(j) : -1;
         return;
     case FIELD_FLAG:
         AT(bool, at) = json_is_true(j);

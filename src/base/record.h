@@ -19,6 +19,7 @@ enum field_kind {
     FIELD_WHOLE,   /* double: integer; NAN: null */
     FIELD_INT,     /* int: integer; negative ones are read as -1 */
     FIELD_INDEX,   /* int: integer; -1: null */
+    FIELD_COUNT,   /* int64_t: integer; others are read as -1 */
     FIELD_FLAG,    /* bool */
     FIELD_ONE,     /* the struct of `of`: object; null if nothing in it is known */
     FIELD_LIST,    /* pointer to structs of `of` */
@@ -41,6 +42,7 @@ struct field {
     int at;                  /* offset of the member */
     int n_at;                /* of pointers: offset of their count, an int */
     int digits;              /* of reals: more are noise; 0: all */
+    bool positive;           /* of a line: no key unless the number is above 0 */
     const struct record *of; /* of FIELD_ONE, FIELD_LIST */
 };
 
@@ -74,6 +76,9 @@ struct record {
 
 /* The caller releases it with json_decref. */
 struct json_t *record_json(const struct record *r, const void *from);
+/* `,"key":value` for each number, into a part of a line of `bytes` bytes; returns the length, as
+ * snprintf does. Allocates nothing. */
+int record_line(const struct record *r, const void *from, char *line, int bytes);
 /* Fills the struct at `to`; texts and lists live in the arena. `from`: any value, also NULL. */
 void record_take(const struct record *r, const struct json_t *from, void *to, struct arena *a);
 

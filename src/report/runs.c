@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/lenient.h"
+#include "base/record.h"
 #include "base/stats.h"
 #include "base/str.h"
 
@@ -89,6 +90,14 @@ struct log_reader {
     int step_capacity, eval_capacity, turn_capacity;
 };
 
+/* Adds a line of the log; a resumed run repeats iterations. */
+#define TAKE(list, n, capacity, record)                  \
+    do {                                                 \
+        while ((n) && (list)[(n)-1].iter >= iter) (n)--; \
+        ARENA_GROW(a, list, n, capacity);                \
+        record_take(record, line, &(list)[(n)++], a);    \
+    } while (0)
+
 /* Lines without a kind or an iteration are ignored, as all that is unknown. */
 static enum status take_line(struct log_reader *l, json_t *line, const char *where, struct arena *a)
 {
@@ -102,39 +111,10 @@ static enum status take_line(struct log_reader *l, json_t *line, const char *whe
                     "without that line, delete it",
                     where, at);
     int64_t iter = (int64_t)at;
-    if (strcmp(kind, "step") == 0) {
-        while (r->steps && r->step[r->steps - 1].iter >= iter) r->steps--;
-        ARENA_GROW(a, r->step, r->steps, l->step_capacity);
-        r->step[r->steps++] = (struct run_step){
-            .iter = iter,
-            .loss = lenient_number(line, "loss"),
-            .lr = lenient_number(line, "lr"),
-            .grad_norm = lenient_number(line, "grad_norm"),
-            .ms = lenient_number(line, "ms"),
-            .tokens_per_s = lenient_number(line, "tokens_per_s"),
-            .plan_flops = lenient_number(line, "plan_flops"),
-            .plan_bytes = lenient_number(line, "plan_bytes"),
-        };
-    } else if (strcmp(kind, "eval") == 0) {
-        while (r->evals && r->eval[r->evals - 1].iter >= iter) r->evals--;
-        ARENA_GROW(a, r->eval, r->evals, l->eval_capacity);
-        r->eval[r->evals++] = (struct run_eval){
-            .iter = iter,
-            .train_loss = lenient_number(line, "train_loss"),
-            .val_loss = lenient_number(line, "val_loss"),
-        };
-    } else if (strcmp(kind, "turn") == 0) {
-        while (r->turns && r->turn[r->turns - 1].iter >= iter) r->turns--;
-        ARENA_GROW(a, r->turn, r->turns, l->turn_capacity);
-        r->turn[r->turns++] = (struct run_turn){
-            .iter = iter,
-            .of = lenient_number(line, "of"),
-            .turn = lenient_number(line, "turn"),
-            .ms = lenient_number(line, "ms"),
-        };
-    } else if (strcmp(kind, "sample") == 0) {
-        gauges_take(&r->gauges, line, iter, a);
-    }
+    if (!strcmp(kind, "step")) TAKE(r->step, r->steps, l->step_capacity, run_step_record);
+    if (!strcmp(kind, "eval")) TAKE(r->eval, r->evals, l->eval_capacity, run_eval_record);
+    if (!strcmp(kind, "turn")) TAKE(r->turn, r->turns, l->turn_capacity, run_turn_record);
+    if (!strcmp(kind, "sample")) gauges_take(&r->gauges, line, iter, a);
     return ST_OK;
 }
 
@@ -170,22 +150,16 @@ static enum status parse_log(struct run *r, const char *path, const char *text, 
 
 /* --- plan.json, summary.json ------------------------------------------------------------------ */
 
-static void parse_plan(struct run_plan *p, json_t *object, struct arena *a)
-{
-    const char *work = json_string_value(json_object_get(object, "plan_sha256"));
-    if (work) p->work = arena_strdup(a, work);
-    p->parameters = lenient_number(object, "parameters");
-    p->tokens_per_step = lenient_number(object, "tokens_per_step");
-    p->kernels_per_step = lenient_number(object, "kernels_per_step");
-    p->flops_per_step = lenient_number(object, "flops_per_step");
-    p->bytes_per_step = lenient_number(object, "bytes_per_step");
-    json_t *memory = json_object_get(object, "memory");
-    p->weights = lenient_number(memory, "weights");
-    p->gradients = lenient_number(memory, "gradients");
-    p->optimizer = lenient_number(memory, "optimizer");
-    p->activations = lenient_number(memory, "activations");
-    p->total = lenient_number(memory, "total");
-}
+/* clang-format off */
+#define S struct run_plan
+RECORD(memory, F(REAL, "weights", weights), F(REAL, "gradients", gradients),
+       F(REAL, "optimizer", optimizer), F(REAL, "activations", activations), F(REAL, "total", total));
+RECORD(plan, F(TEXT, "plan_sha256", work), F(REAL, "parameters", parameters),
+       F(REAL, "tokens_per_step", tokens_per_step), F(REAL, "kernels_per_step", kernels_per_step),
+       F(REAL, "flops_per_step", flops_per_step), F(REAL, "bytes_per_step", bytes_per_step),
+       PART("memory", memory));
+#undef S
+/* clang-format on */
 
 static double first_finite(double a, double b)
 {
@@ -388,7 +362,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     r.vocabulary_sha256 = text_of(object, "vocabulary_sha256", a);
     json_decref(object);
     TRY(read_object(arena_printf(a, "%s/plan.json", dir), true, a, &object));
-    parse_plan(&r.plan, object, a);
+    record_take(&plan_record, object, &r.plan, a);
     json_decref(object);
     derive_figures(&r, a);
     TRY(read_object(arena_printf(a, "%s/summary.json", dir), true, a, &object));

@@ -7,29 +7,10 @@
 #define REPORT_RUNS_H
 
 #include "report/gauges.h"
-
-enum { RUN_VERSION = 1 }; /* of log.jsonl, plan.json and summary.json */
+#include "result/run_log.h"
 
 struct run_pair {
     const char *key, *value;
-};
-
-struct run_step {
-    int64_t iter;
-    double loss, lr, grad_norm, ms, tokens_per_s;
-    double plan_flops,
-        plan_bytes; /* by the plan over the measured peaks, as shares; NAN: unknown */
-};
-
-/* A turn of `strobe compare`: the median time of its iterations. */
-struct run_turn {
-    int64_t iter; /* its last */
-    double of, turn, ms;
-};
-
-struct run_eval {
-    int64_t iter;
-    double train_loss, val_loss;
 };
 
 /* plan.json; NAN if it is absent. Memory in bytes. */
