@@ -60,11 +60,6 @@ static double mean(const struct gauges *g, size_t member, int points)
     return ms > 0 ? sum / ms : NAN;
 }
 
-static double finite_or(double x, double otherwise)
-{
-    return isfinite(x) ? x : otherwise;
-}
-
 /* What lowered the clock, according to the summary; a clock set by the user does not count. */
 static const char *reasons(json_t *by, struct arena *a)
 {
@@ -80,9 +75,9 @@ static const char *reasons(json_t *by, struct arena *a)
 void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
 {
     int points = json_is_null(summary) ? 0 : g->points; /* null: they were too few */
-#define MEAN(name)                                                     \
-    finite_or(lenient_number(json_object_get(summary, #name), "mean"), \
-              mean(g, offsetof(struct gauge_point, name), points))
+#define MEAN(name)                                             \
+    lenient_number_or(json_object_get(summary, #name), "mean", \
+                      mean(g, offsetof(struct gauge_point, name), points))
     g->figures = (struct gauge_figures){
         .utilization = MEAN(utilization),
         .clock_mhz = MEAN(clock_mhz),
@@ -92,8 +87,8 @@ void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
         .tensor_active = MEAN(tensor_active),
         .dram_active = MEAN(dram_active),
         .joules_per_token = lenient_number(summary, "joules_per_token"),
-        .throttled = finite_or(lenient_number(summary, "throttled"),
-                               mean(g, offsetof(struct gauge_point, throttled), points)),
+        .throttled = lenient_number_or(summary, "throttled",
+                                       mean(g, offsetof(struct gauge_point, throttled), points)),
         .others = lenient_number(summary, "others"),
         .throttled_by = reasons(json_object_get(summary, "throttled_by"), a),
     };

@@ -161,11 +161,6 @@ RECORD(plan, F(TEXT, "plan_sha256", work), F(REAL, "parameters", parameters),
 #undef S
 /* clang-format on */
 
-static double first_finite(double a, double b)
-{
-    return isfinite(a) ? a : b;
-}
-
 int run_warm_steps(const struct run *r)
 {
     int n = 0;
@@ -240,12 +235,6 @@ static void derive_figures(struct run *r, struct arena *a)
     f->nan_iter = nan_iter_of(r);
 }
 
-static const char *text_of(json_t *object, const char *key, struct arena *a)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? lenient_utf8(text, (int64_t)strlen(text), a) : NULL;
-}
-
 /* "35.1 s = startup 1.2 + steps 16.9 + ..."; NULL: the file does not say. */
 static const char *wall_of(json_t *summary, struct arena *a)
 {
@@ -254,9 +243,8 @@ static const char *wall_of(json_t *summary, struct arena *a)
     double all = 0;
     json_object_foreach(wall, word, part) {
         double x = json_number_value(part);
-        const char *name = lenient_utf8(word, (int64_t)strlen(word), a);
         if (!(x >= 0.05)) continue;
-        s = arena_printf(a, "%s%s %s %.1f", s, *s ? " +" : "", name, x);
+        s = arena_printf(a, "%s%s %s %.1f", s, *s ? " +" : "", word, x);
         all += x;
     }
     return all > 0 ? arena_printf(a, "%.1f s =%s", all, s) : NULL;
@@ -264,23 +252,22 @@ static const char *wall_of(json_t *summary, struct arena *a)
 
 static void prefer_summary(struct run_figures *f, json_t *summary, struct arena *a)
 {
-    f->end = text_of(summary, "end", a);
-    f->why = text_of(summary, "why", a);
+    f->end = lenient_text(summary, "end", a);
+    f->why = lenient_text(summary, "why", a);
     f->wall = wall_of(summary, a);
     double iters = lenient_number(summary, "iters");
     if (lenient_is_count(iters)) f->iters = (int64_t)iters;
-    f->seconds = first_finite(lenient_number(summary, "seconds"), f->seconds);
-    f->ms_median = first_finite(lenient_number(summary, "ms_median"), f->ms_median);
-    f->ms_std = first_finite(lenient_number(summary, "ms_std"), f->ms_std);
-    f->tokens_per_s = first_finite(lenient_number(summary, "tokens_per_s"), f->tokens_per_s);
+    f->seconds = lenient_number_or(summary, "seconds", f->seconds);
+    f->ms_median = lenient_number_or(summary, "ms_median", f->ms_median);
+    f->ms_std = lenient_number_or(summary, "ms_std", f->ms_std);
+    f->tokens_per_s = lenient_number_or(summary, "tokens_per_s", f->tokens_per_s);
     f->mfu = lenient_number(summary, "mfu");
     f->run_mfu = lenient_number(summary, "run_mfu");
-    f->run_tokens_per_s =
-        first_finite(lenient_number(summary, "run_tokens_per_s"), f->run_tokens_per_s);
-    f->final_val_loss = first_finite(lenient_number(summary, "final_val_loss"), f->final_val_loss);
-    f->best_val_loss = first_finite(lenient_number(summary, "best_val_loss"), f->best_val_loss);
+    f->run_tokens_per_s = lenient_number_or(summary, "run_tokens_per_s", f->run_tokens_per_s);
+    f->final_val_loss = lenient_number_or(summary, "final_val_loss", f->final_val_loss);
+    f->best_val_loss = lenient_number_or(summary, "best_val_loss", f->best_val_loss);
     f->memory_peak =
-        first_finite(lenient_number(summary, "peak_measured"), lenient_number(summary, "peak_rss"));
+        lenient_number_or(summary, "peak_measured", lenient_number(summary, "peak_rss"));
     f->others_busy = lenient_number(summary, "others_busy");
     f->complete = json_is_true(json_object_get(summary, "complete"));
     if (str_same(f->end, "nan") && f->nan_iter < 0) f->nan_iter = f->iters;
@@ -358,8 +345,8 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     if (object) flatten(&r, object, "", &capacity, a);
     json_decref(object);
     TRY(read_object(arena_printf(a, "%s/vocabulary.json", dir), false, a, &object));
-    r.val_sha256 = text_of(json_object_get(object, "val"), "sha256", a);
-    r.vocabulary_sha256 = text_of(object, "vocabulary_sha256", a);
+    r.val_sha256 = lenient_text(json_object_get(object, "val"), "sha256", a);
+    r.vocabulary_sha256 = lenient_text(object, "vocabulary_sha256", a);
     json_decref(object);
     TRY(read_object(arena_printf(a, "%s/plan.json", dir), true, a, &object));
     record_take(&plan_record, object, &r.plan, a);
@@ -370,8 +357,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     gauges_conclude(&r.gauges, json_object_get(object, "gauges"), a);
     json_decref(object);
     struct gauge_figures *g = &r.gauges.figures;
-    g->joules_per_token =
-        first_finite(g->joules_per_token, g->power_w / r.figures.run_tokens_per_s);
+    if (isnan(g->joules_per_token)) g->joules_per_token = g->power_w / r.figures.run_tokens_per_s;
     *ret_run = r;
     return ST_OK;
 }
