@@ -9,6 +9,11 @@
 
 const double LOAD_BUSY = 0.1;
 
+bool load_is_busy(double processors)
+{
+    return processors / (double)sysconf(_SC_NPROCESSORS_ONLN) > LOAD_BUSY;
+}
+
 struct load load_start(void)
 {
     return (struct load){host_work_now(), clock_ns()};

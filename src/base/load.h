@@ -10,6 +10,8 @@ struct load {
 };
 /* Times are doubtful if other programs use a larger share of all processors: 0.1. */
 extern const double LOAD_BUSY;
+/* Whether they did, by the number of processors that they kept busy; NAN: unknown. */
+bool load_is_busy(double processors);
 struct load load_start(void);
 /* Share of all processors that other programs took since then, 0 to 1; NAN: unknown, as for less
  * than half a second. */

@@ -1,6 +1,8 @@
 /* The work of attention: unmasked tiles, and the lower bound on its time. */
 #include "bench/bench_attention.h"
 
+#include <math.h>
+
 double attention_tiles(const struct attention_cell *c)
 {
     double side = (double)ceil_div(c->T, ATTENTION_TILE);
@@ -17,12 +19,7 @@ static double bytes_of(const struct attention_cell *c, int backward)
 
 double attention_bound_ms(const struct attention_cell *c, const struct machine *m, int backward)
 {
-    const struct machine_peak *peak = machine_peak(m, c->precision);
-    double bytes = bytes_of(c, backward);
-    if (!peak || !(peak->flops > 0) || !m->copies) return 0;
-    /* On a GPU a large copy, as in `bench kernels`: its caches are smaller than the tensors. */
-    double copied = m->gpu ? machine_copy_large(m)->moved : machine_copy_rate(m, bytes);
-    double by_flops = (backward ? c->backward_flops : c->forward_flops) / peak->flops;
-    double by_bytes = bytes / copied;
-    return 1e3 * (by_flops > by_bytes ? by_flops : by_bytes);
+    double flops = backward ? c->backward_flops : c->forward_flops;
+    struct floor f = machine_floor(m, c->precision, flops, bytes_of(c, backward), NAN);
+    return f.compute_ms > 0 && f.memory_ms > 0 ? f.ms : 0;
 }

@@ -135,15 +135,12 @@ static void rate_row(const struct bench_call *c, const struct machine *m, struct
 {
     double seconds = row->ms.median * 1e-3;
     if (!(seconds > 0)) return;
-    const struct machine_peak *peak = machine_peak(m, c->precision);
     /* On a GPU the runs cycle through copies of the call, so its L2 helps none of them. */
-    double copy = call_copy_rate(m, c->cost.bytes);
+    struct floor f = machine_floor(m, c->precision, c->cost.flops, c->cost.bytes, NAN);
     row->flops = c->cost.flops / seconds;
     row->bytes = c->cost.bytes / seconds;
-    double by_flops = peak ? row->flops / peak->flops : 0,
-           by_bytes = copy > 0 ? row->bytes / copy : 0;
-    row->by_bytes = by_bytes > by_flops;
-    row->share = row->by_bytes ? by_bytes : by_flops;
+    row->by_bytes = f.memory_ms > f.compute_ms;
+    row->share = f.ms / row->ms.median;
 }
 
 /* If the runs of a sample are captured, the first run compiles. */

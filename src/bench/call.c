@@ -52,9 +52,3 @@ const char *call_shape(enum op op, const struct kernel_call *c, struct arena *a)
 {
     return matmuls_include(op) ? matmul_shape(c, op, a) : tensor_shape(c, a);
 }
-
-double call_copy_rate(const struct machine *m, double bytes)
-{
-    const struct machine_copy *large = m->gpu ? machine_copy_large(m) : NULL;
-    return large ? large->moved : machine_copy_rate(m, bytes);
-}

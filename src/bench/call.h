@@ -12,7 +12,5 @@ const char *call_shape(enum op op, const struct kernel_call *c, struct arena *a)
 enum dtype call_dtype(const struct kernel_call *c);
 /* The peak that its arithmetic is compared with. */
 enum machine_precision call_precision(const struct kernel_call *c);
-/* Bandwidth in bytes/s of a copy of `bytes`, on a GPU of a large copy. 0: unknown. */
-double call_copy_rate(const struct machine *m, double bytes);
 
 #endif

@@ -68,10 +68,10 @@ static double ms_of(const struct program *p, const struct machine *m, enum graph
     for (int i = from; i < to; i++) {
         const struct step *s = &plan->step[i];
         if (!s->kernel) continue;
-        const struct machine_peak *peak = machine_peak(m, call_precision(&s->call));
-        if (!peak) peak = &m->peak[0];
-        double rate = call_copy_rate(m, s->cost.bytes);
-        ms += 1e3 * (s->cost.flops / peak->flops + s->cost.bytes / rate);
+        enum machine_precision type = call_precision(&s->call);
+        if (!machine_peak(m, type)) type = m->peak[0].precision;
+        struct floor f = machine_floor(m, type, s->cost.flops, s->cost.bytes, NAN);
+        ms += f.compute_ms + f.memory_ms;
     }
     return ms;
 }

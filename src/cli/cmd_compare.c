@@ -13,8 +13,6 @@
 #include "model/model.h"
 #include "train/rundir.h"
 
-enum { WARM_UP = 5 };
-
 struct comparing {
     struct variants of;
     bool overwrite, resume;
@@ -78,11 +76,10 @@ static enum status fail_stopped(const char *name)
 static enum status run_in_turns(const struct comparing *c, struct arena *a)
 {
     struct turns_of of[VARIANTS_MOST];
-    int64_t warm = c->iters_most / 4 < WARM_UP ? c->iters_most / 4 : WARM_UP;
     for (int i = 0; i < c->of.n; i++)
         of[i] = (struct turns_of){words_of(c, &c->of.variant[i], a), c->of.variant[i].name};
     log_info("%d variants train in turns, so that all see the same machine", c->of.n);
-    enum status st = turns_run(of, c->of.n, warm, false, a);
+    enum status st = turns_run(of, c->of.n, warm_up_of(c->iters_most), false, a);
     if (st == ST_INTERRUPTED || interrupt_noted()) return fail_stopped("a turn");
     return st;
 }

@@ -244,19 +244,29 @@ static void know_peaks(struct trainer *t, const struct config *c, struct arena *
 
 /* Ranks are processes where MPI is there, but for a training in turns, as mpirun has no socket, and
  * where there are too few GPUs: processes need one each, and threads share one. */
-static enum status launch(const struct request *r, const struct config *c, struct arena *a)
+static enum status needs_mpirun(const struct request *r, const struct config *c, bool *ret)
 {
     bool asked = c->ranks.by == RANKS_MPI;
+    *ret = false;
     if (c->ranks.count == 1 || c->ranks.by == RANKS_THREADS || r->turns != TURN_NONE) return ST_OK;
     struct device d;
     TRY(device_of(c, &d));
     bool enough = d.backend->host_memory || d.backend->devices.count() >= c->ranks.count;
     if (communicator_is_mpi() || (!asked && !enough)) return ST_OK;
-    if (communicator_find_mpi() != ST_OK || !mpirun_is_there())
-        return !asked              ? ST_OK
-               : mpirun_is_there() ? fail_in(ST_UNSUPPORTED, "ranks_by=mpi")
-                                   : fail(ST_UNSUPPORTED, "ranks_by=mpi: mpirun is not in PATH");
-    return mpirun_exec(c->ranks.count, a);
+    *ret = communicator_find_mpi() == ST_OK && mpirun_is_there();
+    if (*ret || !asked) return ST_OK;
+    return mpirun_is_there() ? fail_in(ST_UNSUPPORTED, "ranks_by=mpi")
+                             : fail(ST_UNSUPPORTED, "ranks_by=mpi: mpirun is not in PATH");
+}
+
+/* Whether the number of ranks stands on the command line. */
+static bool asks_for_ranks(const struct request *r)
+{
+    for (int i = 0; i < r->words; i++) {
+        const char *word = r->word[i] + strspn(r->word[i], "-");
+        if (!strncmp(word, "ranks=", 6)) return true;
+    }
+    return false;
 }
 
 /* Trains in the directory that `t` has claimed. */
@@ -265,8 +275,13 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
     struct environment environment;
     t->ranks = r->ranks; /* trainer_close ends them */
     r->ranks = (struct crew){0};
-    enum status st = ranks_count(&t->ranks, c);
-    if (st == ST_OK) st = launch(r, c, a);
+    bool by_mpirun = false;
+    enum status st = ranks_count(&t->ranks, c, asks_for_ranks(r));
+    if (st == ST_OK) st = needs_mpirun(r, c, &by_mpirun);
+    if (by_mpirun) {
+        trainer_close(t);
+        return mpirun_run(c->ranks.count, a);
+    }
     crew_set_threads(c);
     if (st == ST_OK) st = isa_limit(c->plan.isa);
     if (st == ST_OK) st = device_choose(c, t->before, r->turns == TURN_NONE);
@@ -376,6 +391,7 @@ enum status cmd_train(int argc, char **argv)
         arena_printf(&a, "%s %s %s", version_number, version_commit, version_mode),
         mpirun_words(&a)};
     enum status st = ranks_join(&r.ranks, &program);
+    if (st == ST_OK && r.ranks.communicator) mpirun_greet();
     if (st == ST_OK) st = run_request(&r, &a);
     crew_close(&r.ranks);
     arena_release(&a);

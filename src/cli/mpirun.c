@@ -3,9 +3,12 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The words of this process, after the first; *ret_count of them. */
@@ -47,21 +50,59 @@ bool mpirun_is_there(void)
     return false;
 }
 
-/* Ranks share processors by `threads`, so MPI must not bind them. On Ctrl-C rank 0 needs time to
- * save. `-q`: without this, MPI adds pages to the one sentence. */
-enum status mpirun_exec(int64_t ranks, struct arena *a)
+/* --- the process that waits for mpirun -------------------------------------------------------- */
+
+static const char parent_variable[] = "STROBE_MPIRUN_PARENT";
+static volatile sig_atomic_t leader, child; /* processes: of rank 0, once it has greeted; mpirun */
+
+static void on_greeting(int, siginfo_t *info, void *)
 {
-    static char *const fixed[] = {"mpirun",
-                                  "-q",
-                                  "--bind-to",
-                                  "none",
-                                  "--oversubscribe",
-                                  "--mca",
-                                  "odls_base_sigkill_timeout",
-                                  "600",
-                                  "-n"};
+    leader = info->si_pid;
+}
+
+/* mpirun itself would end the ranks within a second. */
+static void pass_on(int signal)
+{
+    if (leader)
+        kill(leader, signal);
+    else if (child)
+        kill(child, signal);
+}
+
+void mpirun_greet(void)
+{
+    const char *parent = getenv(parent_variable);
+    pid_t pid = parent ? (pid_t)strtol(parent, NULL, 10) : 0;
+    if (pid > 1) kill(pid, SIGUSR1);
+}
+
+static void catch_signals(void)
+{
+    static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction greeting = {.sa_sigaction = on_greeting, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction stop = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &greeting, NULL);
+    for (int i = 0; i < COUNT_OF(stops); i++) sigaction(stops[i], &stop, NULL);
+}
+
+/* In a process group of its own, to which a terminal sends no Ctrl-C. */
+static void exec_mpirun(char **word)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    execvp(word[0], word);
+    fprintf(stderr, "strobe: mpirun cannot be started: %s; use ranks_by=threads\n",
+            strerror(errno));
+    _exit(1);
+}
+
+/* Ranks share processors by `threads`, so MPI must not bind them. `-q`: MPI adds no pages to the
+ * one sentence. */
+enum status mpirun_run(int64_t ranks, struct arena *a)
+{
+    static char *const fixed[] = {"mpirun", "-q", "--bind-to", "none", "--oversubscribe", "-n"};
     char self[4096];
-    int words, n = 0;
+    int words, n = 0, status;
     char **word = words_of_process(&words, a);
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0 || !words) return fail(ST_IO, "/proc/self cannot be read: use ranks_by=threads");
@@ -73,6 +114,12 @@ enum status mpirun_exec(int64_t ranks, struct arena *a)
     all[n++] = self;
     for (int i = 0; i < words; i++) all[n++] = word[i];
     fflush(stdout);
-    execvp(all[0], all);
-    return fail(ST_IO, "mpirun cannot be started: %s; use ranks_by=threads", strerror(errno));
+    setenv(parent_variable, arena_printf(a, "%d", (int)getpid()), 1);
+    catch_signals();
+    pid_t pid = fork();
+    if (pid < 0) return fail(ST_MEMORY, "no process for mpirun: %s", strerror(errno));
+    if (pid == 0) exec_mpirun(all);
+    child = pid;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }

@@ -8,8 +8,10 @@
 const char *mpirun_words(struct arena *a);
 /* Whether mpirun is in a folder of PATH. */
 bool mpirun_is_there(void);
-/* Replaces this process by mpirun, which runs the same command line in `ranks` processes. Returns
- * only with a failure. */
-enum status mpirun_exec(int64_t ranks, struct arena *a);
+/* Runs the command line of this process in `ranks` processes by mpirun, and ends with its exit
+ * code. Signals that ask to stop go to rank 0, which saves. Returns only with a failure. */
+enum status mpirun_run(int64_t ranks, struct arena *a);
+/* Of rank 0: lets the process that started mpirun know where to send signals. */
+void mpirun_greet(void);
 
 #endif

@@ -291,9 +291,10 @@ static void find_ceiling(struct running *r)
         ret->ceiling_ms = x->time.whole.median;
     }
     if (!ret->copy) return;
+    struct ceilings ceilings = m ? machine_ceilings(m) : (struct ceilings){0};
     /* Tensors that a cache may have or not have are like no copy of the record. */
     if (m && ret->cold) rate = machine_copy_large(m)->moved;
-    if (m && r->o->warm) rate = machine_copy_rate(m, bytes);
+    if (m && r->o->warm) rate = floor_copy_rate(&ceilings, bytes);
     ret->ceiling = ret->copy;
     ret->ceiling_ms = ret->copy_time.whole.median;
     if (!(rate > 0) || bytes / rate * 1e3 >= ret->ceiling_ms) return;

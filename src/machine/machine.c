@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/host.h"
 #include "base/isa.h"
-#include "base/stats.h"
 #include "base/threads.h"
 #include "engine/environment.h"
 #include "machine/machine_parts.h"
@@ -100,15 +99,23 @@ const struct machine_peak *machine_peak(const struct machine *m, enum machine_pr
     return NULL;
 }
 
-/* Interpolates linearly in the logarithm of the size. */
-double machine_copy_rate(const struct machine *m, double bytes)
+struct ceilings machine_ceilings(const struct machine *m)
 {
-    double size[MACHINE_COPIES], rate[MACHINE_COPIES];
+    struct ceilings c = {.gpu = m->gpu, .threads = m->threads, .copies = m->copies};
     for (int i = 0; i < m->copies; i++) {
-        size[i] = (double)m->copy[i].bytes;
-        rate[i] = m->copy[i].moved;
+        c.copy_bytes[i] = (double)m->copy[i].bytes;
+        c.copy_rate[i] = m->copy[i].moved;
     }
-    return m->copies ? curve_at(size, rate, m->copies, bytes / m->threads) : 0;
+    return c;
+}
+
+struct floor machine_floor(const struct machine *m, enum machine_precision p, double flops,
+                           double bytes, double ms)
+{
+    if (!m) return (struct floor){0};
+    const struct machine_peak *peak = machine_peak(m, p);
+    struct ceilings c = machine_ceilings(m);
+    return floor_of(&c, peak ? peak->flops : 0, flops, bytes, ms);
 }
 
 const struct machine_copy *machine_copy_in_cache(const struct machine *m)

@@ -8,12 +8,13 @@
 #define MACHINE_MACHINE_H
 
 #include "backend/backend.h"
+#include "base/floor.h"
 #include "graph/op.h"
 
 struct arena;
 struct json_t;
 
-enum { MACHINE_COPIES = 24, MACHINE_HISTORY = 32, MACHINE_LINKS = 64 };
+enum { MACHINE_COPIES = CEILINGS_COPIES, MACHINE_HISTORY = 32, MACHINE_LINKS = 64 };
 
 /* Precision of a matmul; a GPU computes f32 in tf32 if allowed. */
 enum machine_precision { MACHINE_F32, MACHINE_TF32, MACHINE_BF16, MACHINE_PRECISIONS };
@@ -46,7 +47,7 @@ struct machine_link {
 struct machine_measurement {
     const char *date; /* "2026-11-21T08:22:13Z" */
     bool quick;       /* of a few seconds, with fewer shapes and repeats */
-    double others;    /* processors kept busy by other processes; 0: none, unknown */
+    double others;    /* processors kept busy by other processes (base/load.h); 0: none, unknown */
     double flops[MACHINE_PRECISIONS]; /* FLOP/s of its fastest matmul, all threads; 0: none */
     double moved;                     /* bytes/s of its largest copy, read and written */
 };
@@ -96,17 +97,16 @@ double machine_link_rate(const struct machine *m, int ranks, double bytes);
 /* Raises the peaks of `m` to those of another measurement of the same machine, made earlier, and
  * puts its history in front. Texts are shared, not copied. */
 void machine_keep_best(struct machine *m, const struct machine *earlier);
-/* True if other processes were so busy in every measurement that the peaks are likely too low. */
-bool machine_was_disturbed(const struct machine *m);
-/* The same of one measurement. */
-bool machine_measurement_was_disturbed(const struct machine_measurement *x);
 /* The lowest of the history, of a peak or (MACHINE_PRECISIONS) of the largest copy. Returns the
  * number of measurements that have it. */
 int machine_lowest(const struct machine *m, enum machine_precision p, double *ret_low);
 /* The peak of that type; NULL: this machine has no kernel for it. */
 const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p);
-/* Bandwidth in bytes/s of a copy by all threads, `bytes` being source + destination; 0: unknown. */
-double machine_copy_rate(const struct machine *m, double bytes);
+/* The copies by all threads. */
+struct ceilings machine_ceilings(const struct machine *m);
+/* The least time of work with that peak (base/floor.h); all 0 for `m` NULL. */
+struct floor machine_floor(const struct machine *m, enum machine_precision p, double flops,
+                           double bytes, double ms);
 /* The largest copy that fits in L2, and the one larger than all caches. */
 const struct machine_copy *machine_copy_in_cache(const struct machine *m);
 const struct machine_copy *machine_copy_large(const struct machine *m);

@@ -5,9 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-/* An idle desktop uses up to a tenth of a processor. */
-static const double DISTURBED = 0.1;
-
 /* A smaller copy can be slower because memcpy changes its method late. One thread can be faster
  * than all threads if other processes are busy. Neither lowers a ceiling. */
 void machine_make_ceilings(struct machine *m)
@@ -23,16 +20,6 @@ void machine_make_ceilings(struct machine *m)
 const struct machine_copy *machine_copy_large(const struct machine *m)
 {
     return m->copies ? &m->copy[m->copies - 1] : NULL;
-}
-
-bool machine_was_disturbed(const struct machine *m)
-{
-    return m->others > DISTURBED;
-}
-
-bool machine_measurement_was_disturbed(const struct machine_measurement *x)
-{
-    return x->others > DISTURBED;
 }
 
 void machine_note(struct machine *m)

@@ -2,6 +2,7 @@
 #include "backend/communicator.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/floor.h"
 #include "base/free_memory.h"
 #include "base/heap.h"
 #include "base/interrupt.h"
@@ -111,12 +112,11 @@ enum status machine_measure_links(struct machine *m, int ranks, bool quick,
 
 double machine_link_rate(const struct machine *m, int ranks, double bytes)
 {
-    double size[MACHINE_LINKS], rate[MACHINE_LINKS];
-    int n = 0;
-    for (int i = 0; i < m->links; i++) {
+    struct ceilings c = {.threads = 1};
+    for (int i = 0; i < m->links && c.copies < CEILINGS_COPIES; i++) {
         if (m->link[i].ranks != ranks) continue;
-        size[n] = (double)m->link[i].bytes;
-        rate[n++] = m->link[i].sent;
+        c.copy_bytes[c.copies] = (double)m->link[i].bytes;
+        c.copy_rate[c.copies++] = m->link[i].sent;
     }
-    return n ? curve_at(size, rate, n, bytes) : 0;
+    return floor_copy_rate(&c, bytes);
 }

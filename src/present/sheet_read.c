@@ -2,7 +2,7 @@
 #include "present/sheet.h"
 
 #include "base/file.h"
-#include "present/lenient.h"
+#include "base/lenient.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -10,15 +10,9 @@
 
 enum { COLUMNS_MOST = 64, ROWS_MOST = 100000, CELLS_MOST = 1000000 };
 
-static const char *text_of(const json_t *object, const char *key, struct arena *a)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? arena_strdup(a, text) : NULL;
-}
-
 static const char *word_of(const json_t *object, const char *key, struct arena *a)
 {
-    const char *text = text_of(object, key, a);
+    const char *text = lenient_text(object, key, a);
     return text ? text : "";
 }
 
@@ -52,7 +46,7 @@ static void read_cells(struct table *t, const json_t *rows, const json_t *shown,
 static const char *column_of(const struct table *t, const json_t *chart, const char *key,
                              struct arena *a)
 {
-    const char *id = text_of(chart, key, a);
+    const char *id = lenient_text(chart, key, a);
     for (int c = 0; id && c < t->columns; c++)
         if (!strcmp(t->column[c].id, id)) return id;
     return NULL;
@@ -69,7 +63,7 @@ static int index_of(const char *const *words, const char *word)
 /* A chart that names unknown columns is ignored. */
 static void read_chart(struct sheet_table *t, const json_t *chart, struct arena *a)
 {
-    struct sheet_chart c = {.title = text_of(chart, "title", a),
+    struct sheet_chart c = {.title = lenient_text(chart, "title", a),
                             .x = column_of(&t->table, chart, "x", a),
                             .panel = column_of(&t->table, chart, "panel", a),
                             .y = column_of(&t->table, chart, "y", a),
@@ -97,8 +91,8 @@ static enum status read_table(struct sheet *s, const json_t *j, const char *path
                     "%s has a table of %zu columns and %zu rows, or more than %d tables, which "
                     "`strobe bench` does not write: it is damaged; measure again",
                     path, n, m, SHEET_TABLES);
-    struct sheet_table *t =
-        sheet_add(s, text_of(j, "title", a), read_columns(columns, (int)n, a), (int)n, (int)m, a);
+    struct sheet_table *t = sheet_add(s, lenient_text(j, "title", a),
+                                      read_columns(columns, (int)n, a), (int)n, (int)m, a);
     read_cells(&t->table, rows, json_object_get(j, "shown"), a);
     read_chart(t, json_object_get(j, "chart"), a);
     t->drawn_only = json_is_true(json_object_get(j, "drawn_only"));
@@ -118,13 +112,13 @@ static enum status read_sheet(struct sheet *s, const json_t *j, const char *path
                     "it with the strobe that wrote it",
                     path, (long long)json_integer_value(version), SHEET_VERSION);
     *s = (struct sheet){.name = word_of(j, "name", a),
-                        .title = text_of(j, "title", a),
-                        .text = text_of(j, "text", a),
-                        .device = text_of(j, "device", a),
-                        .date = text_of(j, "date", a),
-                        .version = text_of(j, "version", a),
-                        .commit = text_of(j, "commit", a),
-                        .command = text_of(j, "command", a),
+                        .title = lenient_text(j, "title", a),
+                        .text = lenient_text(j, "text", a),
+                        .device = lenient_text(j, "device", a),
+                        .date = lenient_text(j, "date", a),
+                        .version = lenient_text(j, "version", a),
+                        .commit = lenient_text(j, "commit", a),
+                        .command = lenient_text(j, "command", a),
                         .path = lenient_utf8(path, (int64_t)strlen(path), a)};
     json_array_foreach(tables, i, x) {
         TRY(read_table(s, x, path, a));

@@ -3,209 +3,162 @@
 #include "backend/backend.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "base/record.h"
 #include "engine/environment.h"
 #include "engine/facts.h"
 #include "engine/memory.h"
 #include "profile/words.h"
+#include "result/profile_file.h"
 
-#include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION = 1, DIGITS = 15, TIME_DIGITS = 7 };
+enum { DIGITS = 15 };
 
-/* Rounds a time to TIME_DIGITS digits: more are noise, and the file is shorter. */
-static double rounded(double x)
+static struct profile_file_times times_of(const struct stats *s)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%.*g", TIME_DIGITS, x);
-    return strtod(text, NULL);
+    return (struct profile_file_times){s->n, s->median, s->mean, s->std, s->min, s->max, s->p95};
 }
 
-/* FLOPs and bytes are whole numbers and keep all digits. */
-static json_t *whole(double x)
+static struct figure *phases_of(const double *ms, struct arena *a)
 {
-    return json_integer((json_int_t)(x + 0.5));
+    struct figure *of = ARENA_NEW(a, struct figure, PHASE_COUNT);
+    for (int i = 0; i < PHASE_COUNT; i++) of[i] = (struct figure){phase_name((enum phase)i), ms[i]};
+    return of;
 }
 
-static json_t *stats_json(const struct stats *s)
+static double known(bool known, double x)
 {
-    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "n", s->n, "median", rounded(s->median),
-                     "mean", rounded(s->mean), "std", rounded(s->std), "min", rounded(s->min),
-                     "max", rounded(s->max), "p95", rounded(s->p95));
+    return known ? x : NAN;
 }
 
-static json_t *phases_json(const double *ms)
+static struct profile_file_launch launch_of(const struct profile *p, const struct step_launch *l)
 {
-    json_t *j = json_object();
-    for (int phase = 0; phase < PHASE_COUNT; phase++)
-        json_object_set_new(j, phase_name((enum phase)phase), json_real(rounded(ms[phase])));
-    return j;
-}
-
-static json_t *threads_json(const struct profile_row *r)
-{
-    if (!(r->busy_ms > 0)) return json_null();
-    return json_pack("{s:f, s:f}", "busy_ms", rounded(r->busy_ms), "busiest_ms",
-                     rounded(r->busiest_ms));
-}
-
-static json_t *counters_json(const struct profile_row *r)
-{
-    const struct kernel_counters *c = &r->counters;
-    if (!r->counted) return json_null();
-    return json_pack("{s:o, s:o, s:o, s:f, s:f, s:f}", "dram_read", whole(c->dram_read),
-                     "dram_written", whole(c->dram_written), "dram_of_node", whole(r->work_dram),
-                     "tensor_active", rounded(c->tensor_active), "sm_active", rounded(c->sm_active),
-                     "dram_busy", rounded(c->dram_busy));
-}
-
-static json_t *count_or_null(bool known, int64_t x)
-{
-    return known ? json_integer((json_int_t)x) : json_null();
-}
-
-static json_t *launch_json(const struct profile *p, const struct profile_row *r)
-{
-    const struct step_launch *l = r->launch;
-    if (!l) return json_null();
+    if (!l)
+        return (struct profile_file_launch){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL, NAN, NAN};
     const struct planned_launch *k = &l->launch;
     const struct occupancy_limits *limits = occupancy_limits(p->engine->program.target->arch);
     bool compiled = k->registers >= 0, runs = l->known && l->occupancy.blocks;
-    return json_pack("{s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "blocks",
-                     (json_int_t)l->blocks, "threads", (json_int_t)l->threads, "registers",
-                     count_or_null(compiled, k->registers), "static_bytes",
-                     count_or_null(compiled, k->static_bytes), "dynamic_bytes",
-                     (json_int_t)k->shape.shared_bytes, "sm_blocks",
-                     count_or_null(l->known, l->occupancy.blocks), "sm_warps",
-                     count_or_null(l->known, l->occupancy.warps), "sm_warps_most",
-                     count_or_null(limits, limits ? limits->warps : 0), "limit",
-                     text_or_null(l->known ? l->occupancy.limit : NULL), "waves",
-                     number_or_null(runs ? rounded(l->grid.waves) : NAN), "tail",
-                     number_or_null(runs ? rounded(l->grid.tail) : NAN));
-}
-
-static json_t *node_json(const struct profile_row *r)
-{
-    if (r->node < 0) return json_pack("{s:n, s:n}", "plan", "node");
-    json_t *j = json_pack("{s:s, s:i}", "plan", graph_kind_name(r->kind), "node", r->node);
-    json_object_set_new(j, "op", json_string(op_def(r->op)->name));
-    json_object_set_new(j, "dtype", json_string(dtype_name(r->dtype)));
-    json_object_set_new(j, "peak_of", json_string(machine_precision_name(r->precision)));
-    json_object_set_new(j, "shape", json_string(r->shape));
-    json_object_set_new(j, "types", json_string(r->types));
-    return j;
-}
-
-static void set_what(json_t *j, const struct profile_row *r)
-{
-    json_object_set_new(j, "phase", json_string(phase_name(r->phase)));
-    json_object_set_new(j, "layer",
-                        r->range.layer < 0 ? json_null() : json_integer(r->range.layer));
-    json_object_set_new(j, "scope", json_string(r->scope));
-    json_object_set_new(j, "range", texts_json(r->range.word, r->range.words));
-    json_object_set_new(j, "family", json_string(family_name(r->family)));
-    json_object_set_new(j, "kernel", json_string(r->variant));
-    json_object_set_new(j, "device_kernel", text_or_null(r->device_kernel));
-    json_object_set_new(j, "flops", whole(r->cost.flops));
-    json_object_set_new(j, "bytes", whole(r->cost.bytes));
+    return (struct profile_file_launch){
+        .blocks = (double)l->blocks,
+        .threads = (double)l->threads,
+        .registers = known(compiled, k->registers),
+        .static_bytes = known(compiled, (double)k->static_bytes),
+        .dynamic_bytes = (double)k->shape.shared_bytes,
+        .sm_blocks = known(l->known, l->occupancy.blocks),
+        .sm_warps = known(l->known, l->occupancy.warps),
+        .sm_warps_most = limits ? limits->warps : NAN,
+        .limit = l->known ? l->occupancy.limit : NULL,
+        .waves = known(runs, l->grid.waves),
+        .tail = known(runs, l->grid.tail),
+    };
 }
 
 /* A number for each chunk of steps. */
-static json_t *chunks_json(const struct profile *p, const double *step_ms, bool plain)
+static double *chunks_of(const struct profile *p, const double *step_ms, bool plain,
+                         struct arena *a)
 {
-    json_t *j = json_array();
-    for (int i = 0; i < p->chunks; i++)
-        json_array_append_new(j, number_or_null(rounded(profile_chunk_ms(p, i, step_ms, plain))));
-    return j;
+    double *ms = ARENA_NEW(a, double, p->chunks);
+    for (int i = 0; i < p->chunks; i++) ms[i] = profile_chunk_ms(p, i, step_ms, plain);
+    return ms;
 }
 
-static json_t *turns_json(const struct profile *p)
+static struct profile_file_row row_of(const struct profile *p, const struct profile_row *r,
+                                      struct arena *a)
 {
-    json_t *turn = json_array();
-    for (int i = 0; i < p->chunks; i++) json_array_append_new(turn, json_integer(p->chunk[i].turn));
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o}", "of", p->turns_of ? json_integer(p->turns_of) : json_null(),
-        "turn", turn, "plain_ms", chunks_json(p, p->plain_step_ms, true), "step_ms",
-        chunks_json(p, p->whole_step_ms, false), "idle_ms", chunks_json(p, p->idle_step_ms, false));
-}
-
-static json_t *row_json(const struct profile *p, const struct profile_row *r)
-{
-    struct stats ms = stats_of(r->run_ms, r->runs);
-    json_t *j = node_json(r);
-    set_what(j, r);
-    json_object_set_new(j, "floor_ms", json_real(rounded(r->floor_ms)));
-    json_object_set_new(j, "bound", json_string(bound_name(r->bound)));
-    json_object_set_new(j, "per_step", json_real(rounded((double)r->runs / p->steps)));
-    json_object_set_new(j, "ms_per_step", json_real(rounded(r->ms)));
-    json_object_set_new(j, "std_per_step",
-                        p->steps > 1 ? json_real(rounded(stats_of(r->step_ms, p->steps).std))
-                                     : json_null());
-    json_object_set_new(j, "chunk_ms", chunks_json(p, r->step_ms, false));
-    json_object_set_new(j, "work_ms_per_step", json_real(rounded(r->work_ms)));
-    json_object_set_new(j, "hidden_ms_per_step", json_real(rounded(r->hidden_ms)));
-    json_object_set_new(j, "run_ms", stats_json(&ms));
-    json_object_set_new(j, "threads", threads_json(r));
-    json_object_set_new(j, "counters", counters_json(r));
-    json_object_set_new(j, "launch", launch_json(p, r));
-    return j;
-}
-
-static json_t *rows_json(const struct profile *p)
-{
-    json_t *j = json_array();
-    for (int i = 0; i < p->rows; i++) json_array_append_new(j, row_json(p, &p->row[i]));
-    return j;
-}
-
-static json_t *timeline_json(const struct profile *p)
-{
-    json_t *all = json_array();
-    for (int i = 0; i < p->moments; i++) {
-        const struct profile_moment *m = &p->moment[i];
-        json_array_append_new(all, json_pack("[i, f, f, i]", m->row, rounded(m->start_us),
-                                             rounded(m->end_us), m->lane));
-    }
-    return all;
+    struct stats run_ms = stats_of(r->run_ms, r->runs);
+    const struct kernel_counters *c = &r->counters;
+    bool is_node = r->node >= 0, observed = r->busy_ms > 0;
+    return (struct profile_file_row){
+        .plan = is_node ? graph_kind_name(r->kind) : NULL,
+        .node = r->node,
+        .op = is_node ? op_def(r->op)->name : NULL,
+        .dtype = is_node ? dtype_name(r->dtype) : NULL,
+        .peak_of = is_node ? machine_precision_name(r->precision) : NULL,
+        .shape = is_node ? r->shape : NULL,
+        .types = is_node ? r->types : NULL,
+        .phase = phase_name(r->phase),
+        .layer = r->range.layer,
+        .scope = r->scope,
+        .word = (const char **)r->range.word,
+        .words = r->range.words,
+        .family_name = family_name(r->family),
+        .variant = r->variant,
+        .device_kernel = r->device_kernel,
+        .flops = r->cost.flops,
+        .bytes = r->cost.bytes,
+        .floor_ms = r->floor_ms,
+        .bound = bound_name(r->bound),
+        .per_step = (double)r->runs / p->steps,
+        .ms = r->ms,
+        .std = known(p->steps > 1, stats_of(r->step_ms, p->steps).std),
+        .chunk_ms = chunks_of(p, r->step_ms, false, a),
+        .chunks = p->chunks,
+        .work_ms = r->work_ms,
+        .hidden_ms = r->hidden_ms,
+        .run_ms = times_of(&run_ms),
+        .busy_ms = known(observed, r->busy_ms),
+        .busiest_ms = known(observed, r->busiest_ms),
+        .dram_read = known(r->counted, c->dram_read),
+        .dram_written = known(r->counted, c->dram_written),
+        .dram_of_node = known(r->counted, r->work_dram),
+        .tensor_active = known(r->counted, c->tensor_active),
+        .sm_active = known(r->counted, c->sm_active),
+        .dram_busy = known(r->counted, c->dram_busy),
+        .launch = launch_of(p, r->launch),
+    };
 }
 
 /* The first row of a node; -1: none. */
-static int row_of(const struct profile *p, enum graph_kind kind, int node)
+static int row_of_node(const struct profile *p, enum graph_kind kind, int node)
 {
     for (int i = 0; i < p->rows; i++)
         if (p->row[i].kind == kind && p->row[i].node == node) return i;
     return -1;
 }
 
-static json_t *memory_json(const struct profile *p)
+static struct profile_file_memory memory_of(const struct profile *p, struct arena *a)
 {
-    struct arena a = {0};
     struct memory_course c;
-    json_t *parts = json_array(), *moments = json_array();
-    memory_course(&p->engine->program, &c, &a);
-    for (int part = 0; part < MEMORY_PARTS; part++)
-        json_array_append_new(parts, json_string(memory_part_id((enum memory_part)part)));
+    memory_course(&p->engine->program, &c, a);
+    struct profile_file_memory m = {.parts = MEMORY_PARTS, .columns = c.moments, .peak = c.peak};
+    const char **part = ARENA_NEW(a, const char *, MEMORY_PARTS);
+    for (int i = 0; i < MEMORY_PARTS; i++) part[i] = memory_part_id((enum memory_part)i);
+    m.part = part;
+    m.total = (double)c.total;
+    m.column = ARENA_NEW(a, struct profile_file_column, c.moments);
     for (int i = 0; i < c.moments; i++) {
-        const struct memory_moment *m = &c.moment[i];
-        json_t *one = json_pack("[i]", row_of(p, m->kind, m->step));
-        for (int part = 0; part < MEMORY_PARTS; part++)
-            json_array_append_new(one, json_integer(m->bytes[part]));
-        json_array_append_new(moments, one);
+        const struct memory_moment *from = &c.moment[i];
+        struct profile_file_column *to = &m.column[i];
+        *to = (struct profile_file_column){.row = row_of_node(p, from->kind, from->step)};
+        to->parts = MEMORY_PARTS;
+        to->bytes = ARENA_NEW(a, double, MEMORY_PARTS);
+        for (int k = 0; k < MEMORY_PARTS; k++) to->bytes[k] = (double)from->bytes[k];
     }
-    json_t *j = json_pack("{s:I, s:i, s:o, s:o}", "total_bytes", (json_int_t)c.total, "peak",
-                          c.peak, "parts", parts, "moments", moments);
-    arena_release(&a);
-    return j;
+    return m;
 }
 
-static json_t *idle_json(const struct profile *p)
+static struct profile_file_chunks turns_of(const struct profile *p, struct arena *a)
 {
-    struct stats s = stats_of(p->idle_step_ms, p->steps);
-    return json_pack("{s:I, s:f, s:o, s:o}", "gaps_per_step", (json_int_t)p->gaps, "ms_per_step",
-                     s.mean, "phases", phases_json(p->idle_ms), "step_ms", stats_json(&s));
+    int n = p->chunks;
+    struct profile_file_chunks c = {n, n, n, n, .of = known(p->turns_of, (double)p->turns_of)};
+    c.turn = ARENA_NEW(a, double, n);
+    for (int i = 0; i < n; i++) c.turn[i] = (double)p->chunk[i].turn;
+    c.plain_ms = chunks_of(p, p->plain_step_ms, true, a);
+    c.step_ms = chunks_of(p, p->whole_step_ms, false, a);
+    c.idle_ms = chunks_of(p, p->idle_step_ms, false, a);
+    return c;
+}
+
+static double rounded(double x)
+{
+    enum { TIME_DIGITS = 7 };
+    char text[32];
+    snprintf(text, sizeof text, "%.*g", TIME_DIGITS, x);
+    return strtod(text, NULL);
 }
 
 static json_t *communication_json(const struct profile *p)
@@ -229,67 +182,85 @@ static json_t *communication_json(const struct profile *p)
                      waited, "collectives", collectives);
 }
 
-static json_t *words_json(const struct profile *p)
+/* The rows, the timeline, and the sentences. */
+static void add_lists(struct profile_file *f, const struct profile *p, struct arena *a)
 {
-    struct arena a = {0};
     struct profile_words w = {0};
-    json_t *j = json_array();
-    words_of(p, &w, &a);
-    for (int i = 0; i < w.words; i++)
-        json_array_append_new(
-            j, json_pack("{s:s, s:s}", "about", w.word[i].about, "text", w.word[i].text));
-    arena_release(&a);
-    return j;
+    words_of(p, &w, a);
+    f->answer = ARENA_NEW(a, struct profile_file_answer, w.words);
+    for (; f->answers < w.words; f->answers++)
+        f->answer[f->answers] =
+            (struct profile_file_answer){w.word[f->answers].about, w.word[f->answers].text};
+    f->row = ARENA_NEW(a, struct profile_file_row, p->rows);
+    for (; f->rows < p->rows; f->rows++) f->row[f->rows] = row_of(p, &p->row[f->rows], a);
+    f->moment = ARENA_NEW(a, struct profile_file_moment, p->moments);
+    for (; f->moments < p->moments; f->moments++) {
+        const struct profile_moment *m = &p->moment[f->moments];
+        f->moment[f->moments] =
+            (struct profile_file_moment){m->row, m->lane, m->start_us, m->end_us};
+    }
 }
 
-static void set_how(json_t *j, const struct profile *p)
+static struct profile_file file_of(const struct profile *p, const char *version, struct arena *a)
 {
-    json_object_set_new(j, "times_by", json_string(profile_times_name(p->by)));
-    json_object_set_new(j, "times_why", text_or_null(p->why));
-    json_object_set_new(j, "traced_by", text_or_null(p->traced_by));
-    json_object_set_new(j, "replay", json_boolean(p->replay));
-    json_object_set_new(j, "warmup", json_integer(p->warmup));
-    json_object_set_new(j, "steps", json_integer(p->steps));
-    json_object_set_new(j, "step_ms", stats_json(&p->step_ms));
-    json_object_set_new(j, "plain_step_ms", stats_json(&p->plain_ms));
-    json_object_set_new(j, "chunks", turns_json(p));
-    json_object_set_new(j, "overhead", json_real(rounded(p->overhead)));
-    json_object_set_new(j, "overhead_half",
-                        json_pack("[f, f]", rounded(p->overhead_low), rounded(p->overhead_high)));
-    json_object_set_new(j, "host_ms_per_step", json_real(rounded(p->host_ms)));
-    json_object_set_new(j, "others_busy", json_real(rounded(p->others)));
-    json_object_set_new(j, "processors", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
-    json_object_set_new(j, "dropped", json_integer(p->dropped));
-    json_object_set_new(j, "unmatched", json_integer(p->unmatched));
-    json_object_set_new(j, "dropped_why", text_or_null(p->dropped_why));
-    json_object_set_new(j, "counted", json_integer(p->counted));
-    json_object_set_new(j, "counters_why", text_or_null(p->counters_why));
+    struct environment *now = ARENA_NEW(a, struct environment, 1);
+    struct stats idle = stats_of(p->idle_step_ms, p->steps);
+    double *half = ARENA_NEW(a, double, 2);
+    environment_gather(now, a);
+    half[0] = p->overhead_low, half[1] = p->overhead_high;
+    struct profile_file f = {
+        .v = PROFILE_FILE_VERSION,
+        .version = version,
+        .date = now->date,
+        .device = p->engine->backend->name,
+        .threads = p->threads,
+        .commit = p->commit,
+        .command = p->command,
+        .times_by = profile_times_name(p->by),
+        .times_why = p->why,
+        .traced_by = p->traced_by,
+        .replay = p->replay,
+        .warmup = p->warmup,
+        .steps = p->steps,
+        .step_ms = times_of(&p->step_ms),
+        .plain_step_ms = times_of(&p->plain_ms),
+        .chunks = turns_of(p, a),
+        .overhead = p->overhead,
+        .overhead_half = half,
+        .halves = 2,
+        .host_ms = p->host_ms,
+        .others = p->others,
+        .processors = (double)sysconf(_SC_NPROCESSORS_ONLN),
+        .dropped = (double)p->dropped,
+        .unmatched = (double)p->unmatched,
+        .dropped_why = p->dropped_why,
+        .counted = p->counted,
+        .counters_why = p->counters_why,
+        .phase_ms = phases_of(p->mean_ms, a),
+        .phase_n = PHASE_COUNT,
+        .gaps = (double)p->gaps,
+        .idle_ms = idle.mean,
+        .phase_idle_ms = phases_of(p->idle_ms, a),
+        .phase_idle_n = PHASE_COUNT,
+        .idle_step_ms = times_of(&idle),
+        .shown = p->shown_step,
+        .moment_fields = "row, start_us, end_us, lane",
+        .memory = memory_of(p, a),
+    };
+    add_lists(&f, p, a);
+    return f;
 }
 
 json_t *profile_json(const struct profile *p, const char *version)
 {
     struct arena a = {0};
-    struct environment now;
+    struct profile_file f = file_of(p, version, &a);
     struct facts facts = facts_of(&p->engine->program);
-    environment_gather(&now, &a);
-    json_t *j =
-        json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "v", VERSION, "version", version,
-                  "date", now.date, "device", p->engine->backend->name, "config",
-                  config_json(p->engine->program.config), "plan", facts_json(&facts), "machine",
-                  p->machine ? machine_json(p->machine) : json_null(), "threads", p->threads);
-    BUG_IF(!j, "a profile is not valid JSON");
-    json_object_set_new(j, "commit", text_or_null(p->commit));
-    json_object_set_new(j, "command", text_or_null(p->command));
-    set_how(j, p);
-    json_object_set_new(j, "phase_ms", phases_json(p->mean_ms));
-    json_object_set_new(j, "idle", idle_json(p));
+    json_t *j = record_json(profile_file_record, &f);
+    json_object_set_new(j, "config", config_json(p->engine->program.config));
+    json_object_set_new(j, "plan", facts_json(&facts));
+    json_object_set_new(j, "machine", p->machine ? machine_json(p->machine) : json_null());
     json_object_set_new(j, "communication", communication_json(p));
-    json_object_set_new(j, "words", words_json(p));
-    json_object_set_new(j, "rows", rows_json(p));
-    json_object_set_new(j, "timeline",
-                        json_pack("{s:i, s:s, s:o}", "step", p->shown_step, "fields",
-                                  "row, start_us, end_us, lane", "moments", timeline_json(p)));
-    json_object_set_new(j, "memory", memory_json(p));
     arena_release(&a);
     return j;
 }

@@ -7,12 +7,10 @@
 #include "profile/ranks.h"
 
 #include <math.h>
-#include <unistd.h>
 
 bool profile_is_busy(const struct profile *p)
 {
-    return p->engine->backend->host_memory &&
-           p->others / (double)sysconf(_SC_NPROCESSORS_ONLN) > LOAD_BUSY;
+    return p->engine->backend->host_memory && load_is_busy(p->others);
 }
 
 /* On a GPU: the launches that `strobe plan --occupancy` prints. Their kernels are compiled already,

@@ -185,24 +185,17 @@ static double row_ms(const struct profile *p, const struct profile_row *r)
 
 static void find_floor(const struct profile *p, struct profile_row *r)
 {
-    const struct machine *m = p->machine;
-    const struct machine_peak *peak = m ? machine_peak(m, r->precision) : NULL;
-    double rate = m ? call_copy_rate(m, r->cost.bytes) : 0;
-    double compute = peak ? 1e3 * r->cost.flops / peak->flops : 0;
-    double memory = rate > 0 ? 1e3 * r->cost.bytes / rate : 0;
     /* The time of all kernels of the node, because the cost is the node's. */
     double own = row_ms(p, r);
     double ms = stats_of(r->run_ms, r->runs).median * (own > 0 ? r->work_ms / own : 1);
-    if (memory > 0)
-        memory =
-            least_ms_of_bytes(memory, 1e3 * r->cost.bytes / machine_copy_fastest(m)->moved, ms);
-    r->floor_ms = fmax(compute, memory);
+    struct floor f = machine_floor(p->machine, r->precision, r->cost.flops, r->cost.bytes, ms);
+    r->floor_ms = f.ms;
     if (r->node < 0 || !(r->floor_ms > 0)) return;
     bool is_short = ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms;
     if (is_short || (r->floor_ms < LITTLE_MS && r->floor_ms < NOT_EXPLAINED * ms))
         r->bound = BOUND_LATENCY;
     else
-        r->bound = compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
+        r->bound = f.compute_ms >= f.memory_ms ? BOUND_COMPUTE : BOUND_MEMORY;
 }
 
 /* Assigns the cost and the time of a node with several kernels to its longest kernel. */

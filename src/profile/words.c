@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     FORWARD = 1 << PHASE_FORWARD,
@@ -107,7 +106,7 @@ static void add_events(struct writer *s)
 static void add_others(struct writer *s)
 {
     const char *longer = s->p->engine->backend->host_memory ? "times are" : "host times are";
-    if (s->p->others / (double)sysconf(_SC_NPROCESSORS_ONLN) > LOAD_BUSY)
+    if (load_is_busy(s->p->others))
         ADD(s, "others",
             "other processes kept %.2g processor%s busy during the measurement: %s longer than on "
             "an idle machine%s",

@@ -7,7 +7,7 @@ static const double APART = 1.1;
 static void compare_times(struct comparison *runs, const struct profile_file *p, struct arena *a)
 {
     const struct run *r = &runs->run[p->run];
-    double clock = r->figures.ms_median, ratio = p->plain_ms / clock;
+    double clock = r->figures.ms_median, ratio = p->plain_step_ms.median / clock;
     if (!(ratio > APART || ratio < 1 / APART)) return;
     compare_note(
         runs,
@@ -15,7 +15,7 @@ static void compare_times(struct comparison *runs, const struct profile_file *p,
                      "The clock of %s gives %.4g ms for a step, its profile %.4g ms (without "
                      "profiling, on random tokens): they disagree; the machine was probably busier "
                      "or slower during one of them.",
-                     r->name, clock, p->plain_ms),
+                     r->name, clock, p->plain_step_ms.median),
         a);
 }
 

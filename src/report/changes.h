@@ -9,7 +9,7 @@
 
 #include "base/judge.h"
 #include "present/table.h"
-#include "report/profile_file.h"
+#include "result/profile_file.h"
 
 enum change_kind {
     CHANGE_VANISHED, /* only before */

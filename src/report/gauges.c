@@ -1,7 +1,8 @@
 #include "report/gauges.h"
 
 #include "base/json.h"
-#include "present/lenient.h"
+#include "base/lenient.h"
+#include "base/record.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,29 +18,26 @@ static void remember(double *last, double x)
     if (isfinite(x)) *last = x;
 }
 
+/* clang-format off */
+#define S struct gauge_point
+RECORD(point, F(REAL, "ms", ms), F(FLAG, "steady", steady), F(REAL, "utilization", utilization),
+       F(REAL, "clock_mhz", clock_mhz), F(REAL, "power_w", power_w),
+       F(REAL, "memory_bytes", memory_bytes), F(REAL, "memory_utilization", memory_utilization),
+       F(REAL, "sm_active", sm_active), F(REAL, "tensor_active", tensor_active),
+       F(REAL, "dram_active", dram_active), F(REAL, "throttled", throttled));
+#undef S
+/* clang-format on */
+
 void gauges_take(struct gauges *g, const json_t *line, int64_t iter, struct arena *a)
 {
-    double ms = lenient_number(line, "ms");
-    if (!(ms > 0)) return;
+    struct gauge_point p = {.iter = iter};
+    record_take(&point_record, line, &p, a);
+    if (!(p.ms > 0)) return;
     while (g->points && g->point[g->points - 1].iter > iter)
         g->points--; /* a resumed run repeats it */
-    double before = g->points ? g->point[g->points - 1].seconds : 0;
+    p.seconds = (g->points ? g->point[g->points - 1].seconds : 0) + p.ms * 1e-3;
     ARENA_GROW(a, g->point, g->points, g->capacity);
-    g->point[g->points++] = (struct gauge_point){
-        .iter = iter,
-        .seconds = before + ms * 1e-3,
-        .ms = ms,
-        .steady = json_is_true(json_object_get(line, "steady")),
-        .utilization = lenient_number(line, "utilization"),
-        .clock_mhz = lenient_number(line, "clock_mhz"),
-        .power_w = lenient_number(line, "power_w"),
-        .memory_bytes = lenient_number(line, "memory_bytes"),
-        .memory_utilization = lenient_number(line, "memory_utilization"),
-        .sm_active = lenient_number(line, "sm_active"),
-        .tensor_active = lenient_number(line, "tensor_active"),
-        .dram_active = lenient_number(line, "dram_active"),
-        .throttled = lenient_number(line, "throttled"),
-    };
+    g->point[g->points++] = p;
     remember(&g->clock_max_mhz, lenient_number(line, "clock_max_mhz"));
     remember(&g->power_limit_w, lenient_number(line, "power_limit_w"));
 }
@@ -62,11 +60,6 @@ static double mean(const struct gauges *g, size_t member, int points)
     return ms > 0 ? sum / ms : NAN;
 }
 
-static double finite_or(double x, double otherwise)
-{
-    return isfinite(x) ? x : otherwise;
-}
-
 /* What lowered the clock, according to the summary; a clock set by the user does not count. */
 static const char *reasons(json_t *by, struct arena *a)
 {
@@ -82,9 +75,9 @@ static const char *reasons(json_t *by, struct arena *a)
 void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
 {
     int points = json_is_null(summary) ? 0 : g->points; /* null: they were too few */
-#define MEAN(name)                                                     \
-    finite_or(lenient_number(json_object_get(summary, #name), "mean"), \
-              mean(g, offsetof(struct gauge_point, name), points))
+#define MEAN(name)                                             \
+    lenient_number_or(json_object_get(summary, #name), "mean", \
+                      mean(g, offsetof(struct gauge_point, name), points))
     g->figures = (struct gauge_figures){
         .utilization = MEAN(utilization),
         .clock_mhz = MEAN(clock_mhz),
@@ -94,8 +87,8 @@ void gauges_conclude(struct gauges *g, const json_t *summary, struct arena *a)
         .tensor_active = MEAN(tensor_active),
         .dram_active = MEAN(dram_active),
         .joules_per_token = lenient_number(summary, "joules_per_token"),
-        .throttled = finite_or(lenient_number(summary, "throttled"),
-                               mean(g, offsetof(struct gauge_point, throttled), points)),
+        .throttled = lenient_number_or(summary, "throttled",
+                                       mean(g, offsetof(struct gauge_point, throttled), points)),
         .others = lenient_number(summary, "others"),
         .throttled_by = reasons(json_object_get(summary, "throttled_by"), a),
     };

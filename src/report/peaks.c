@@ -1,6 +1,5 @@
 #include "report/peaks.h"
 
-#include "base/stats.h"
 #include "base/str.h"
 
 #include <math.h>
@@ -10,8 +9,9 @@
 static bool same_machine(const struct profile_file *x, const struct profile_file *y)
 {
     const struct profile_file_machine *m = &x->of, *n = &y->of;
-    return m->name && n->name && str_same(m->name, n->name) && m->gpu == n->gpu &&
-           str_same(m->isa, n->isa) && str_same(m->library, n->library) && m->threads == n->threads;
+    return x->machine && y->machine && str_same(x->machine, y->machine) &&
+           str_same(m->isa, n->isa) && str_same(m->library, n->library) &&
+           m->ceilings.gpu == n->ceilings.gpu && m->ceilings.threads == n->ceilings.threads;
 }
 
 static const struct profile_file_peak *named(const struct profile_file_peak *peak, int n,
@@ -33,33 +33,28 @@ static bool raise(double *rate, double other)
 static bool raise_to(struct profile_file *p, const struct profile_file *other)
 {
     bool rose = false;
-    const struct profile_file_machine *m = &other->of;
+    const struct ceilings *m = &other->of.ceilings;
+    struct ceilings *own = &p->of.ceilings;
     for (int i = 0; i < p->products; i++) {
         const struct profile_file_peak *best =
             named(other->product, other->products, p->product[i].name);
         if (best) rose |= raise(&p->product[i].rate, best->rate);
     }
-    for (int i = 0; i < p->of.copies; i++)
+    for (int i = 0; i < own->copies; i++)
         for (int k = 0; k < m->copies; k++)
-            if (m->copy_bytes[k] == p->of.copy_bytes[i])
-                rose |= raise(&p->of.copy_rate[i], m->copy_rate[k]);
+            if (m->copy_bytes[k] == own->copy_bytes[i])
+                rose |= raise(&own->copy_rate[i], m->copy_rate[k]);
     return rose;
 }
 
 /* The floor of one execution, as the profiler computes it; what is unknown stays. */
 static void find_floor(const struct profile_file *p, struct profile_file_row *r)
 {
-    const struct profile_file_machine *m = &p->of;
     const struct profile_file_peak *peak =
         r->peak_of ? named(p->product, p->products, r->peak_of) : NULL;
-    if (!(r->floor_ms > 0) || !(r->flops >= 0 && r->bytes >= 0) || !m->copies) return;
-    double rate = m->gpu ? m->copy_rate[m->copies - 1]
-                         : curve_at(m->copy_bytes, m->copy_rate, m->copies, r->bytes / m->threads);
-    double fastest = rate;
-    for (int i = 0; i < m->copies; i++) fastest = fmax(fastest, m->copy_rate[i]);
+    if (!(r->floor_ms > 0) || !(r->flops >= 0 && r->bytes >= 0) || !p->of.ceilings.copies) return;
     r->floor_ms =
-        fmax(peak ? 1e3 * r->flops / peak->rate : 0,
-             least_ms_of_bytes(1e3 * r->bytes / rate, 1e3 * r->bytes / fastest, r->run_ms.median));
+        floor_of(&p->of.ceilings, peak ? peak->rate : 0, r->flops, r->bytes, r->run_ms.median).ms;
 }
 
 static void find_floors(struct profile_file *p, struct arena *a)

@@ -6,7 +6,7 @@
 #ifndef REPORT_PEAKS_H
 #define REPORT_PEAKS_H
 
-#include "report/profile_file.h"
+#include "result/profile_file.h"
 
 /* Raises the ceilings of profiles of one machine (device, instruction set, library, threads) to the
  * best of them, computes the floors anew and sets `raised`. */

@@ -1,8 +1,8 @@
 #include "report/profile_page.h"
 
 #include "base/json.h"
+#include "base/lenient.h"
 #include "base/load.h"
-#include "present/lenient.h"
 #include "present/markup.h"
 #include "report/changes.h"
 #include "report/roofline.h"
@@ -124,7 +124,8 @@ static json_t *memory_json(const struct profile_file *p)
     if (!m->columns || !m->parts) return json_null();
     json_t *parts = json_array(), *columns = json_array();
     for (int i = 0; i < m->parts; i++)
-        json_array_append_new(parts, json_pack("[s, s]", m->part[i].id, m->part[i].name));
+        json_array_append_new(parts,
+                              json_pack("[s, s]", m->part[i], profile_file_part_name(m->part[i])));
     for (int i = 0; i < m->columns; i++)
         json_array_append_new(columns, column_json(&m->column[i], m->parts));
     return json_pack("{s:o, s:o, s:i}", "parts", parts, "columns", columns, "peak", m->peak);
@@ -174,9 +175,10 @@ static json_t *head_json(const struct profile_file *p)
         text_or_null(p->times_by), "times_why", text_or_null(p->times_why), "replay",
         (int)p->replay, "threads", number(p->threads), "warmup", number(p->warmup), "steps",
         number(p->steps), "overhead", number(p->overhead), "host_ms", number(p->host_ms), "dropped",
-        number(p->dropped), "plain_ms", number(p->plain_ms), "unmatched", number(p->unmatched),
-        "dropped_why", text_or_null(p->dropped_why), "traced_by", text_or_null(p->traced_by),
-        "others", number(profile_file_busy(p) > LOAD_BUSY ? p->others : NAN), "command",
+        number(p->dropped), "plain_ms", number(p->plain_step_ms.median), "unmatched",
+        number(p->unmatched), "dropped_why", text_or_null(p->dropped_why), "traced_by",
+        text_or_null(p->traced_by), "others",
+        number(profile_file_busy(p) > LOAD_BUSY ? p->others : NAN), "command",
         text_or_null(p->command), "model", text_or_null(p->model));
 }
 

@@ -4,7 +4,7 @@
 #ifndef REPORT_PROFILE_PAGE_H
 #define REPORT_PROFILE_PAGE_H
 
-#include "report/profile_file.h"
+#include "result/profile_file.h"
 
 struct json_t;
 

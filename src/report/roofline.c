@@ -154,7 +154,7 @@ static void print_matmuls(struct markup *m, const struct chart *c, const struct 
 {
     struct profile_file_peak product[PROFILE_FILE_PEAKS];
     double free = 0;
-    memcpy(product, p->product, sizeof product);
+    for (int i = 0; i < p->products; i++) product[i] = p->product[i];
     qsort(product, (size_t)p->products, sizeof *product, fastest_first);
     for (int i = 0; i < p->products; i++) print_matmul(m, c, p, &product[i], &free);
 }

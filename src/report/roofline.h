@@ -6,7 +6,7 @@
 #ifndef REPORT_ROOFLINE_H
 #define REPORT_ROOFLINE_H
 
-#include "report/profile_file.h"
+#include "result/profile_file.h"
 
 struct json_t;
 struct markup;

@@ -1,9 +1,10 @@
 #include "report/runs.h"
 
 #include "base/file.h"
+#include "base/lenient.h"
+#include "base/record.h"
 #include "base/stats.h"
 #include "base/str.h"
-#include "present/lenient.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -89,6 +90,14 @@ struct log_reader {
     int step_capacity, eval_capacity, turn_capacity;
 };
 
+/* Adds a line of the log; a resumed run repeats iterations. */
+#define TAKE(list, n, capacity, record)                  \
+    do {                                                 \
+        while ((n) && (list)[(n)-1].iter >= iter) (n)--; \
+        ARENA_GROW(a, list, n, capacity);                \
+        record_take(record, line, &(list)[(n)++], a);    \
+    } while (0)
+
 /* Lines without a kind or an iteration are ignored, as all that is unknown. */
 static enum status take_line(struct log_reader *l, json_t *line, const char *where, struct arena *a)
 {
@@ -102,39 +111,10 @@ static enum status take_line(struct log_reader *l, json_t *line, const char *whe
                     "without that line, delete it",
                     where, at);
     int64_t iter = (int64_t)at;
-    if (strcmp(kind, "step") == 0) {
-        while (r->steps && r->step[r->steps - 1].iter >= iter) r->steps--;
-        ARENA_GROW(a, r->step, r->steps, l->step_capacity);
-        r->step[r->steps++] = (struct run_step){
-            .iter = iter,
-            .loss = lenient_number(line, "loss"),
-            .lr = lenient_number(line, "lr"),
-            .grad_norm = lenient_number(line, "grad_norm"),
-            .ms = lenient_number(line, "ms"),
-            .tokens_per_s = lenient_number(line, "tokens_per_s"),
-            .plan_flops = lenient_number(line, "plan_flops"),
-            .plan_bytes = lenient_number(line, "plan_bytes"),
-        };
-    } else if (strcmp(kind, "eval") == 0) {
-        while (r->evals && r->eval[r->evals - 1].iter >= iter) r->evals--;
-        ARENA_GROW(a, r->eval, r->evals, l->eval_capacity);
-        r->eval[r->evals++] = (struct run_eval){
-            .iter = iter,
-            .train_loss = lenient_number(line, "train_loss"),
-            .val_loss = lenient_number(line, "val_loss"),
-        };
-    } else if (strcmp(kind, "turn") == 0) {
-        while (r->turns && r->turn[r->turns - 1].iter >= iter) r->turns--;
-        ARENA_GROW(a, r->turn, r->turns, l->turn_capacity);
-        r->turn[r->turns++] = (struct run_turn){
-            .iter = iter,
-            .of = lenient_number(line, "of"),
-            .turn = lenient_number(line, "turn"),
-            .ms = lenient_number(line, "ms"),
-        };
-    } else if (strcmp(kind, "sample") == 0) {
-        gauges_take(&r->gauges, line, iter, a);
-    }
+    if (!strcmp(kind, "step")) TAKE(r->step, r->steps, l->step_capacity, run_step_record);
+    if (!strcmp(kind, "eval")) TAKE(r->eval, r->evals, l->eval_capacity, run_eval_record);
+    if (!strcmp(kind, "turn")) TAKE(r->turn, r->turns, l->turn_capacity, run_turn_record);
+    if (!strcmp(kind, "sample")) gauges_take(&r->gauges, line, iter, a);
     return ST_OK;
 }
 
@@ -170,31 +150,24 @@ static enum status parse_log(struct run *r, const char *path, const char *text, 
 
 /* --- plan.json, summary.json ------------------------------------------------------------------ */
 
-static void parse_plan(struct run_plan *p, json_t *object, struct arena *a)
-{
-    const char *work = json_string_value(json_object_get(object, "plan_sha256"));
-    if (work) p->work = arena_strdup(a, work);
-    p->parameters = lenient_number(object, "parameters");
-    p->tokens_per_step = lenient_number(object, "tokens_per_step");
-    p->kernels_per_step = lenient_number(object, "kernels_per_step");
-    p->flops_per_step = lenient_number(object, "flops_per_step");
-    p->bytes_per_step = lenient_number(object, "bytes_per_step");
-    json_t *memory = json_object_get(object, "memory");
-    p->weights = lenient_number(memory, "weights");
-    p->gradients = lenient_number(memory, "gradients");
-    p->optimizer = lenient_number(memory, "optimizer");
-    p->activations = lenient_number(memory, "activations");
-    p->total = lenient_number(memory, "total");
-}
-
-static double first_finite(double a, double b)
-{
-    return isfinite(a) ? a : b;
-}
+/* clang-format off */
+#define S struct run_plan
+RECORD(memory, F(REAL, "weights", weights), F(REAL, "gradients", gradients),
+       F(REAL, "optimizer", optimizer), F(REAL, "activations", activations), F(REAL, "total", total));
+RECORD(plan, F(TEXT, "plan_sha256", work), F(REAL, "parameters", parameters),
+       F(REAL, "tokens_per_step", tokens_per_step), F(REAL, "kernels_per_step", kernels_per_step),
+       F(REAL, "flops_per_step", flops_per_step), F(REAL, "bytes_per_step", bytes_per_step),
+       PART("memory", memory));
+#undef S
+/* clang-format on */
 
 int run_warm_steps(const struct run *r)
 {
-    return r->steps / 4 < 5 ? r->steps / 4 : 5;
+    int n = 0;
+    if (!r->steps) return 0;
+    int64_t first = r->step[0].iter, updates = r->step[r->steps - 1].iter + 1 - first;
+    while (r->step[n].iter - first < warm_up_of(updates)) n++;
+    return n;
 }
 
 /* Statistics of a member of the steps without the first ones; the arena holds scratch. */
@@ -262,12 +235,6 @@ static void derive_figures(struct run *r, struct arena *a)
     f->nan_iter = nan_iter_of(r);
 }
 
-static const char *text_of(json_t *object, const char *key, struct arena *a)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? lenient_utf8(text, (int64_t)strlen(text), a) : NULL;
-}
-
 /* "35.1 s = startup 1.2 + steps 16.9 + ..."; NULL: the file does not say. */
 static const char *wall_of(json_t *summary, struct arena *a)
 {
@@ -276,9 +243,8 @@ static const char *wall_of(json_t *summary, struct arena *a)
     double all = 0;
     json_object_foreach(wall, word, part) {
         double x = json_number_value(part);
-        const char *name = lenient_utf8(word, (int64_t)strlen(word), a);
         if (!(x >= 0.05)) continue;
-        s = arena_printf(a, "%s%s %s %.1f", s, *s ? " +" : "", name, x);
+        s = arena_printf(a, "%s%s %s %.1f", s, *s ? " +" : "", word, x);
         all += x;
     }
     return all > 0 ? arena_printf(a, "%.1f s =%s", all, s) : NULL;
@@ -286,23 +252,22 @@ static const char *wall_of(json_t *summary, struct arena *a)
 
 static void prefer_summary(struct run_figures *f, json_t *summary, struct arena *a)
 {
-    f->end = text_of(summary, "end", a);
-    f->why = text_of(summary, "why", a);
+    f->end = lenient_text(summary, "end", a);
+    f->why = lenient_text(summary, "why", a);
     f->wall = wall_of(summary, a);
     double iters = lenient_number(summary, "iters");
     if (lenient_is_count(iters)) f->iters = (int64_t)iters;
-    f->seconds = first_finite(lenient_number(summary, "seconds"), f->seconds);
-    f->ms_median = first_finite(lenient_number(summary, "ms_median"), f->ms_median);
-    f->ms_std = first_finite(lenient_number(summary, "ms_std"), f->ms_std);
-    f->tokens_per_s = first_finite(lenient_number(summary, "tokens_per_s"), f->tokens_per_s);
+    f->seconds = lenient_number_or(summary, "seconds", f->seconds);
+    f->ms_median = lenient_number_or(summary, "ms_median", f->ms_median);
+    f->ms_std = lenient_number_or(summary, "ms_std", f->ms_std);
+    f->tokens_per_s = lenient_number_or(summary, "tokens_per_s", f->tokens_per_s);
     f->mfu = lenient_number(summary, "mfu");
     f->run_mfu = lenient_number(summary, "run_mfu");
-    f->run_tokens_per_s =
-        first_finite(lenient_number(summary, "run_tokens_per_s"), f->run_tokens_per_s);
-    f->final_val_loss = first_finite(lenient_number(summary, "final_val_loss"), f->final_val_loss);
-    f->best_val_loss = first_finite(lenient_number(summary, "best_val_loss"), f->best_val_loss);
+    f->run_tokens_per_s = lenient_number_or(summary, "run_tokens_per_s", f->run_tokens_per_s);
+    f->final_val_loss = lenient_number_or(summary, "final_val_loss", f->final_val_loss);
+    f->best_val_loss = lenient_number_or(summary, "best_val_loss", f->best_val_loss);
     f->memory_peak =
-        first_finite(lenient_number(summary, "peak_measured"), lenient_number(summary, "peak_rss"));
+        lenient_number_or(summary, "peak_measured", lenient_number(summary, "peak_rss"));
     f->others_busy = lenient_number(summary, "others_busy");
     f->complete = json_is_true(json_object_get(summary, "complete"));
     if (str_same(f->end, "nan") && f->nan_iter < 0) f->nan_iter = f->iters;
@@ -380,11 +345,11 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     if (object) flatten(&r, object, "", &capacity, a);
     json_decref(object);
     TRY(read_object(arena_printf(a, "%s/vocabulary.json", dir), false, a, &object));
-    r.val_sha256 = text_of(json_object_get(object, "val"), "sha256", a);
-    r.vocabulary_sha256 = text_of(object, "vocabulary_sha256", a);
+    r.val_sha256 = lenient_text(json_object_get(object, "val"), "sha256", a);
+    r.vocabulary_sha256 = lenient_text(object, "vocabulary_sha256", a);
     json_decref(object);
     TRY(read_object(arena_printf(a, "%s/plan.json", dir), true, a, &object));
-    parse_plan(&r.plan, object, a);
+    record_take(&plan_record, object, &r.plan, a);
     json_decref(object);
     derive_figures(&r, a);
     TRY(read_object(arena_printf(a, "%s/summary.json", dir), true, a, &object));
@@ -392,8 +357,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     gauges_conclude(&r.gauges, json_object_get(object, "gauges"), a);
     json_decref(object);
     struct gauge_figures *g = &r.gauges.figures;
-    g->joules_per_token =
-        first_finite(g->joules_per_token, g->power_w / r.figures.run_tokens_per_s);
+    if (isnan(g->joules_per_token)) g->joules_per_token = g->power_w / r.figures.run_tokens_per_s;
     *ret_run = r;
     return ST_OK;
 }

@@ -7,29 +7,10 @@
 #define REPORT_RUNS_H
 
 #include "report/gauges.h"
-
-enum { RUN_VERSION = 1 }; /* of log.jsonl, plan.json and summary.json */
+#include "result/run_log.h"
 
 struct run_pair {
     const char *key, *value;
-};
-
-struct run_step {
-    int64_t iter;
-    double loss, lr, grad_norm, ms, tokens_per_s;
-    double plan_flops,
-        plan_bytes; /* by the plan over the measured peaks, as shares; NAN: unknown */
-};
-
-/* A turn of `strobe compare`: the median time of its iterations. */
-struct run_turn {
-    int64_t iter; /* its last */
-    double of, turn, ms;
-};
-
-struct run_eval {
-    int64_t iter;
-    double train_loss, val_loss;
 };
 
 /* plan.json; NAN if it is absent. Memory in bytes. */
@@ -82,7 +63,7 @@ struct run {
 
 /* Reads `n` run directories into an array. */
 enum status runs_read(char *const *dirs, int n, struct arena *a, struct run **ret_runs);
-/* Initial steps that statistics leave out. */
+/* The lines of initial steps that statistics leave out (base/stats.h). */
 int run_warm_steps(const struct run *r);
 /* The value of a key in settings or environment; NULL if there is none. */
 const char *run_pair_find(const struct run_pair *pair, int n, const char *key);

@@ -271,11 +271,11 @@ enum status ranks_join(struct crew *r, const struct ranks_program *p)
     exit(st == ST_OK ? 0 : 1);
 }
 
-enum status ranks_count(const struct crew *r, struct config *c)
+enum status ranks_count(const struct crew *r, struct config *c, bool asked)
 {
     int ranks = communicator_ranks(r->communicator);
     if (!r->communicator || c->ranks.count == ranks) return ST_OK;
-    if (c->ranks.count > 1)
+    if (asked)
         return fail(ST_USAGE, "ranks = %lld, but MPI started %d processes; leave the key out",
                     (long long)c->ranks.count, ranks);
     c->ranks.count = ranks;

@@ -32,8 +32,8 @@ struct ranks_program {
  * its orders until it ends and do not return. Without MPI r->communicator is NULL. crew_close ends
  * them. */
 enum status ranks_join(struct crew *r, const struct ranks_program *p);
-/* Sets the number of ranks to that of MPI's processes; ST_USAGE: the user set another. */
-enum status ranks_count(const struct crew *r, struct config *c);
+/* Sets the number of ranks to that of MPI's processes; ST_USAGE: the user `asked` for another. */
+enum status ranks_count(const struct crew *r, struct config *c, bool asked);
 /* Opens the engines of the other ranks, in threads unless MPI joined them. `c` must outlive
  * them. */
 enum status ranks_open(struct crew *r, const struct config *c);

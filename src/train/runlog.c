@@ -2,19 +2,19 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/record.h"
 #include "base/str.h"
 #include "engine/gauge.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { RUNLOG_VERSION = 1, LINE_BYTES = 1024, NUMBER_BYTES = 32 };
+enum { LINE_BYTES = 1024 };
 
 /* The iteration of a line; -1 if the line is not valid. Memory never lacks here: a good line would
  * be dropped (heap_guard_libraries). */
@@ -120,49 +120,32 @@ static enum status append(struct runlog *l, const char *line, int n)
     return fits ? ST_OK : fail(ST_IO, "%s: a line is lost", l->path);
 }
 
-/* JSON has no infinity or NaN. Nine digits represent a float exactly. */
-static const char *number(char buffer[NUMBER_BYTES], double x)
+static enum status append_line(struct runlog *l, const char *kind, const struct record *r,
+                               const void *from)
 {
-    snprintf(buffer, NUMBER_BYTES, isfinite(x) ? "%.9g" : "null", x);
-    return buffer;
+    char line[LINE_BYTES];
+    int n = snprintf(line, sizeof line, "{\"v\":%d,\"kind\":\"%s\"", RUN_VERSION, kind);
+    n += record_line(r, from, line + n, LINE_BYTES - 2 - n);
+    if (n < LINE_BYTES - 2) memcpy(line + n, "}\n", 2);
+    return append(l, line, n + 2);
 }
 
-enum status runlog_step(struct runlog *l, const struct runlog_step *s)
+enum status runlog_step(struct runlog *l, const struct run_step *s)
 {
-    char line[LINE_BYTES], loss[NUMBER_BYTES], lr[NUMBER_BYTES], norm[NUMBER_BYTES];
-    char ms[NUMBER_BYTES], rate[NUMBER_BYTES], mfu[NUMBER_BYTES + 8] = "", plan[96] = "";
-    if (s->mfu > 0) snprintf(mfu, sizeof mfu, ",\"mfu\":%.4g", s->mfu);
-    if (s->plan_flops > 0 && s->plan_bytes > 0)
-        snprintf(plan, sizeof plan, ",\"plan_flops\":%.4g,\"plan_bytes\":%.4g", s->plan_flops,
-                 s->plan_bytes);
-    int n = snprintf(line, sizeof line,
-                     "{\"v\":%d,\"kind\":\"step\",\"iter\":%lld,\"loss\":%s,\"lr\":%s,"
-                     "\"grad_norm\":%s,\"ms\":%s,\"tokens_per_s\":%s%s%s}\n",
-                     RUNLOG_VERSION, (long long)s->iter, number(loss, s->loss), number(lr, s->lr),
-                     number(norm, s->grad_norm), number(ms, s->ms), number(rate, s->tokens_per_s),
-                     mfu, plan);
-    return append(l, line, n);
+    struct run_step known = *s;
+    if (!(s->plan_flops > 0)) known.plan_bytes = 0; /* both, or none */
+    if (!(s->plan_bytes > 0)) known.plan_flops = 0;
+    return append_line(l, "step", run_step_record, &known);
 }
 
-enum status runlog_eval(struct runlog *l, const struct runlog_eval *e)
+enum status runlog_eval(struct runlog *l, const struct run_eval *e)
 {
-    char line[LINE_BYTES], train[NUMBER_BYTES], val[NUMBER_BYTES];
-    int n = snprintf(
-        line, sizeof line,
-        "{\"v\":%d,\"kind\":\"eval\",\"iter\":%lld,\"train_loss\":%s,\"val_loss\":%s}\n",
-        RUNLOG_VERSION, (long long)e->iter, number(train, e->train_loss), number(val, e->val_loss));
-    return append(l, line, n);
+    return append_line(l, "eval", run_eval_record, e);
 }
 
-enum status runlog_turn(struct runlog *l, const struct runlog_turn *t)
+enum status runlog_turn(struct runlog *l, const struct run_turn *t)
 {
-    char line[LINE_BYTES], ms[NUMBER_BYTES];
-    int n = snprintf(line, sizeof line,
-                     "{\"v\":%d,\"kind\":\"turn\",\"iter\":%lld,\"of\":%lld,\"turn\":%lld,"
-                     "\"iters\":%lld,\"ms\":%s}\n",
-                     RUNLOG_VERSION, (long long)t->iter, (long long)t->of, (long long)t->turn,
-                     (long long)t->iters, number(ms, t->ms));
-    return append(l, line, n);
+    return append_line(l, "turn", run_turn_record, t);
 }
 
 /* Appends to a line; append() checks for overflow when the line is written. */
@@ -181,7 +164,7 @@ enum status runlog_sample(struct runlog *l, const struct gauge_reading *r)
     char line[LINE_BYTES];
     int n = 0, reasons = 0;
     add(line, &n, "{\"v\":%d,\"kind\":\"sample\",\"iter\":%lld,\"ms\":%.1f,\"steady\":%s",
-        RUNLOG_VERSION, (long long)r->iter, r->ms, r->working ? "true" : "false");
+        RUN_VERSION, (long long)r->iter, r->ms, r->working ? "true" : "false");
     for (int i = 0; i < GAUGE_VALUES; i++)
         if (r->value[i] >= 0)
             add(line, &n, i == GAUGE_MEMORY ? ",\"%s\":%.0f" : ",\"%s\":%.6g", gauge_name(i),

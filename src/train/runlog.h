@@ -7,6 +7,7 @@
 #define TRAIN_RUNLOG_H
 
 #include "base/dir.h"
+#include "result/run_log.h"
 
 enum { RUNLOG_PENDING = 8192 };
 
@@ -17,27 +18,6 @@ struct runlog {
     char pending_text[RUNLOG_PENDING];
 };
 
-struct runlog_step {
-    int64_t iter;
-    double loss, lr, grad_norm; /* NaN and infinity are written as null */
-    double ms, tokens_per_s;
-    double mfu; /* a fraction; 0 or NAN: unknown, the line lacks it */
-    /* By the plan, an estimate: FLOPs and bytes of the step over the measured peaks, as shares;
-     * 0: unknown, no key. */
-    double plan_flops, plan_bytes;
-};
-
-struct runlog_eval {
-    int64_t iter;
-    double train_loss, val_loss;
-};
-
-/* A turn of `strobe compare`: `iters` iterations, the last of which is `iter`. */
-struct runlog_turn {
-    int64_t iter, of, turn, iters;
-    double ms; /* median of its iterations */
-};
-
 struct gauge_reading;
 
 /* Opens the log for appending. First drops lines of iteration `first_iter` and later, and lines
@@ -46,9 +26,9 @@ struct gauge_reading;
  * cannot be read is ST_IO, and stays as it is. */
 enum status runlog_open(struct runlog *l, const struct dir *at, const char *name,
                         int64_t first_iter);
-enum status runlog_step(struct runlog *l, const struct runlog_step *s);
-enum status runlog_eval(struct runlog *l, const struct runlog_eval *e);
-enum status runlog_turn(struct runlog *l, const struct runlog_turn *t);
+enum status runlog_step(struct runlog *l, const struct run_step *s);
+enum status runlog_eval(struct runlog *l, const struct run_eval *e);
+enum status runlog_turn(struct runlog *l, const struct run_turn *t);
 /* A telemetry sample; unknown values have no key. */
 enum status runlog_sample(struct runlog *l, const struct gauge_reading *r);
 /* Writes what earlier calls could not: after a failure, lines wait in memory and precede the next

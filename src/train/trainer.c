@@ -160,8 +160,8 @@ static enum status take_turn(struct trainer *t)
 {
     double ms = turn_ms(t);
     struct turn_report report = {t->config->train.max_iters - t->iter, isnan(ms) ? 0 : ms};
-    struct runlog_turn line = {t->iter - 1, t->turn.of, t->turn.number, t->iter - t->turn_first,
-                               ms};
+    struct run_turn line = {t->iter - 1, (double)t->turn.of, (double)t->turn.number,
+                            (double)(t->iter - t->turn_first), ms};
     if (t->turn.number > 0 && line.iters > 0) TRY(logged(t, runlog_turn(&t->log, &line)));
     TRY(log_samples(t, true));
     TRY(finish_late_save(t)); /* the others have the machine to themselves */
@@ -286,7 +286,7 @@ static enum status evaluate(struct trainer *t)
     }
     s->final_train_loss = loss[SPLIT_TRAIN];
     s->final_val_loss = loss[SPLIT_VAL];
-    struct runlog_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
+    struct run_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
     enum status st = logged(t, runlog_eval(&t->log, &line));
     if (st == ST_OK) st = check_finite(t, loss);
     if (st == ST_OK && t->iter > 0)
@@ -306,13 +306,13 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     char detail[176], speed[32], loss[32], gauges[64] = "", share[48] = "";
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {
-        struct runlog_step line = {.iter = t->iter,
-                                   .loss = s->result.loss,
-                                   .lr = s->lr,
-                                   .grad_norm = s->result.grad_norm,
-                                   .ms = ms,
-                                   .tokens_per_s = tokens_per_s,
-                                   .mfu = mfu};
+        struct run_step line = {.iter = t->iter,
+                                .loss = s->result.loss,
+                                .lr = s->lr,
+                                .grad_norm = s->result.grad_norm,
+                                .ms = ms,
+                                .tokens_per_s = tokens_per_s,
+                                .mfu = mfu};
         if (t->peak_flops > 0) line.plan_flops = t->facts.flops / (ms * 1e-3) / t->peak_flops;
         if (t->peak_bytes > 0) line.plan_bytes = t->facts.bytes / (ms * 1e-3) / t->peak_bytes;
         TRY(logged(t, runlog_step(&t->log, &line)));
@@ -412,7 +412,7 @@ static enum status run_to(struct trainer *t, int64_t last)
         }
         if (started == t->iter) break;
         struct learner_step s;
-        bool warm = t->iter - t->begun >= trainer_warm_up(t->config->train.max_iters - t->begun);
+        bool warm = t->iter - t->begun >= warm_up_of(t->config->train.max_iters - t->begun);
         if (t->gauge) gauge_at(t->gauge, t->iter);
         if (warm && !t->working) set_working(t, t->working = true);
         enum status st = learner_finish(l, t->iter, &s);

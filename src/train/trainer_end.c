@@ -8,14 +8,6 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { WARM_UP = 5 }; /* initial steps that medians exclude */
-
-/* Initial updates without statistics, because they warm caches and compile kernels. */
-int64_t trainer_warm_up(int64_t updates)
-{
-    return updates / 4 < WARM_UP ? updates / 4 : WARM_UP;
-}
-
 /* Model FLOPs utilisation of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
  * a formula the plan's, over the measured peak. Above 1: the peak was measured too low. NAN: the
  * peak is unknown. */
@@ -37,7 +29,7 @@ void trainer_summarize(struct trainer *t)
 {
     struct run_summary *s = &t->summary;
     int64_t done = t->iter - t->begun, n = done < TRAINER_TIMED ? done : TRAINER_TIMED;
-    int64_t skip = trainer_warm_up(n);
+    int64_t skip = warm_up_of(n);
     struct stats ms = stats_of(t->step_ms + skip, (int)(n - skip));
     s->iters = t->iter;
     s->seconds = t->begun ? NAN : t->work_s;

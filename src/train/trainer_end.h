@@ -5,8 +5,6 @@
 
 #include "train/trainer.h"
 
-/* Of `updates`, the initial ones without statistics: they warm caches and compile kernels. */
-int64_t trainer_warm_up(int64_t updates);
 /* Model FLOPs utilisation of steps that take `ms`; NAN: the peak is unknown. */
 double trainer_mfu(const struct trainer *t, double ms);
 /* Fills the summary from the times of the steps and the telemetry. */

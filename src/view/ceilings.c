@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/load.h"
 #include "base/log.h"
 
 /* NULL if the user has no cache folder. */
@@ -79,7 +80,7 @@ const char *ceilings_words(const struct machine *m, struct arena *a)
 {
     const char *peaks = "", *quickly = m->quick ? " quickly" : "";
     const char *beside =
-        machine_was_disturbed(m) ? ", while other programs were busy, so they may be too low" : "";
+        load_is_busy(m->others) ? ", while other programs were busy, so they may be too low" : "";
     const char *when =
         m->pasts > 1 ? arena_printf(a, "the best of %d measurements, the last%s %.10s", m->pasts,
                                     m->past[m->pasts - 1].quick ? " quickly" : "", m->date)

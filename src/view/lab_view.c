@@ -1,5 +1,6 @@
 #include "view/lab_view.h"
 
+#include "base/load.h"
 #include "base/str.h"
 #include "present/table_cells.h"
 #include "view/launches_view.h"
@@ -358,7 +359,7 @@ static void add_notes(const struct lab_run *r, struct sheet *s, struct arena *a)
     char bytes[32];
     note_ceiling(r, s, a);
     const struct machine *m = r->options->machine;
-    if (m && r->copy && r->ceiling != r->copy && m->others > 0.2 * m->threads)
+    if (m && r->copy && r->ceiling != r->copy && load_is_busy(m->others))
         sheet_note(s, "other programs used the machine when that was measured, so the ceiling may "
                       "be too low; strobe machine measures it again");
     str_bytes(bytes, (double)r->sets * (double)lab_set_bytes(&r->problem));

@@ -1,6 +1,7 @@
 #include "view/machine_view.h"
 
 #include "base/arena.h"
+#include "base/load.h"
 #include "base/str.h"
 #include "present/table_form.h"
 #include "view/ceilings.h"
@@ -36,12 +37,12 @@ static void print_conditions(const struct machine *m, struct str *s)
                    "\nKept is the best of %d measurements, because a ceiling can only be "
                    "measured too low;\n`strobe machine --forget` begins anew.\n",
                    m->pasts);
-    if (!machine_measurement_was_disturbed(last)) return;
+    if (!load_is_busy(last->others)) return;
     str_printf(s,
                "\nConditions were bad: other programs kept %.1f processors busy during this "
                "measurement.\n",
                last->others);
-    str_append(s, machine_was_disturbed(m)
+    str_append(s, load_is_busy(m->others)
                       ? "The peaks are likely too low; measure again when the machine is idle.\n"
                       : "An earlier measurement was undisturbed, so the peaks can be used.\n");
 }

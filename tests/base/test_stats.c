@@ -51,14 +51,15 @@ static void test_far_from_zero(void **state)
     assert_float_equal(s.median, 1e9 + 2, 0);
 }
 
-/* The floor of a cached kernel falls with its time, down to the fastest copy, and never jumps. */
-static void test_least_ms_of_bytes(void **state)
+/* A quarter of a short run, but at most five steps. */
+static void test_warm_up(void **state)
 {
     (void)state;
-    assert_float_equal(least_ms_of_bytes(4, 1, 9), 4, 0);
-    assert_float_equal(least_ms_of_bytes(4, 1, 3.999), 3.999, 0);
-    assert_float_equal(least_ms_of_bytes(4, 1, 0.5), 1, 0);
-    assert_float_equal(least_ms_of_bytes(4, 1, NAN), 4, 0); /* an unknown time */
+    assert_int_equal(warm_up_of(0), 0);
+    assert_int_equal(warm_up_of(3), 0);
+    assert_int_equal(warm_up_of(8), 2);
+    assert_int_equal(warm_up_of(20), 5);
+    assert_int_equal(warm_up_of(1000000), 5);
 }
 
 int main(void)
@@ -67,7 +68,7 @@ int main(void)
         cmocka_unit_test(test_nothing_and_one),
         cmocka_unit_test(test_known_series),
         cmocka_unit_test(test_far_from_zero),
-        cmocka_unit_test(test_least_ms_of_bytes),
+        cmocka_unit_test(test_warm_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

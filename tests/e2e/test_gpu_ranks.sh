@@ -64,7 +64,7 @@ train replayed --replay=true --max_iters=2
 near replayed one 1e-5
 
 # --- what is refused
-expect 1 "replay=true: a captured step cannot wait for other ranks" \
+expect 1 "replay=true: a captured step cannot wait for ranks = 2 threads" \
     "$STROBE" train tiny.conf $short --ranks=2 --replay=true --out_dir=no
 expect 1 "use ranks_by=threads or device=cpu" "$STROBE" train tiny.conf $short --ranks=2 \
     --ranks_by=mpi --out_dir=no

@@ -1,10 +1,10 @@
 /* Text: UTF-8, the tokens of a text and back, the lenient readers, words that are sizes. */
 #include "fuzz.h"
 
+#include "base/lenient.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "data/kind.h"
-#include "present/lenient.h"
 
 #include <jansson.h>
 #include <string.h>

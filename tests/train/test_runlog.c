@@ -55,18 +55,18 @@ static const char *read_log(void)
 
 static void add_step(int64_t iter)
 {
-    struct runlog_step s = {.iter = iter,
-                            .loss = 4.17479753f,
-                            .lr = 1e-3,
-                            .grad_norm = 0.1f,
-                            .ms = 12.5,
-                            .tokens_per_s = 16384};
+    struct run_step s = {.iter = iter,
+                         .loss = 4.17479753f,
+                         .lr = 1e-3,
+                         .grad_norm = 0.1f,
+                         .ms = 12.5,
+                         .tokens_per_s = 16384};
     assert_int_equal(runlog_step(&runlog, &s), ST_OK);
 }
 
 static void add_eval(int64_t iter)
 {
-    struct runlog_eval e = {.iter = iter, .train_loss = 2.5, .val_loss = 1.0 / 3};
+    struct run_eval e = {.iter = iter, .train_loss = 2.5, .val_loss = 1.0 / 3};
     assert_int_equal(runlog_eval(&runlog, &e), ST_OK);
 }
 
@@ -168,7 +168,7 @@ static void test_losses_come_back_exactly(void **state)
     open_at(0);
     float x = 0.1f;
     for (int i = 0; i < 1000; i++, x *= 1.0137f) {
-        struct runlog_step s = {.iter = i, .loss = x};
+        struct run_step s = {.iter = i, .loss = x};
         assert_int_equal(runlog_step(&runlog, &s), ST_OK);
     }
     runlog_close(&runlog);
@@ -184,7 +184,7 @@ static void test_nan_is_null(void **state)
 {
     (void)state;
     open_at(0);
-    struct runlog_step s = {.loss = NAN, .grad_norm = INFINITY, .ms = -INFINITY};
+    struct run_step s = {.loss = NAN, .grad_norm = INFINITY, .ms = -INFINITY};
     assert_int_equal(runlog_step(&runlog, &s), ST_OK);
     runlog_close(&runlog);
     json_t *o = json_loads(read_log(), 0, NULL);
@@ -199,7 +199,7 @@ static void test_nan_is_null(void **state)
 static void test_shares_of_the_plan(void **state)
 {
     (void)state;
-    struct runlog_step s = {.iter = 1, .plan_flops = 0.25, .plan_bytes = 0.75};
+    struct run_step s = {.iter = 1, .plan_flops = 0.25, .plan_bytes = 0.75};
     open_at(0);
     assert_int_equal(runlog_step(&runlog, &s), ST_OK);
     s.plan_bytes = 0;
@@ -214,7 +214,7 @@ static void test_longest_line_fits(void **state)
 {
     (void)state;
     double x = -1.23456789e-300;
-    struct runlog_step s = {INT64_MIN, x, x, x, x, x, -x, -x, -x};
+    struct run_step s = {INT64_MIN, x, x, x, x, x, -x, -x, -x};
     open_at(0);
     assert_int_equal(runlog_step(&runlog, &s), ST_OK);
     runlog_close(&runlog);
@@ -335,7 +335,7 @@ static void test_full_disk_is_an_error(void **state)
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     small = (struct rlimit){.rlim_cur = 100, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    struct runlog_step s = {.iter = 0};
+    struct run_step s = {.iter = 0};
     enum status st = runlog_step(&runlog, &s);
     if (st == ST_OK) st = runlog_step(&runlog, &s);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);

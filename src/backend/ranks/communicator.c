@@ -147,7 +147,8 @@ enum status communicator_wait(struct communicator *c, const float *data)
     pthread_mutex_lock(&c->mutex);
     int64_t oldest = max_i64(0, c->posted - QUEUE), number = c->posted - 1;
     while (number >= oldest && c->call[number % QUEUE].data != data) number--;
-    BUG_IF(number < oldest, "no collective was started on this memory");
+    BUG_IF(number < 0, "no collective was started on this memory");
+    if (number < oldest) number = oldest; /* it came later than the one that is forgotten */
     struct collective_call call = c->call[number % QUEUE];
     pthread_mutex_unlock(&c->mutex);
     TRY(wait_for(c, number));

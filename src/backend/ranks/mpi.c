@@ -55,12 +55,13 @@ int communicator_local_rank(void)
 #include <unistd.h>
 
 /* THE list of MPI's functions that are used. */
-#define FUNCTIONS(X)                                                                              \
-    X(Init_thread)                                                                                \
-    X(Finalize)                                                                                   \
-    X(Comm_rank)                                                                                  \
-    X(Comm_size) X(Iallreduce) X(Ireduce) X(Ibcast) X(Iallgather) X(Iallgatherv) X(Isend) X(Recv) \
-        X(Iprobe) X(Get_count) X(Test) X(Testall)
+#define FUNCTIONS(X)                                                                           \
+    X(Init_thread)                                                                             \
+    X(Finalize)                                                                                \
+    X(Comm_rank)                                                                               \
+    X(Comm_size)                                                                               \
+    X(Iallreduce) X(Ireduce) X(Ibcast) X(Iallgather) X(Iallgatherv) X(Isend) X(Recv) X(Iprobe) \
+        X(Get_count) X(Test) X(Testall)
 
 static struct {
     void *library;
@@ -352,7 +353,10 @@ static void fail_others(void *link)
     MPI_Request *request = HEAP_NEW(MPI_Request, l->ranks);
     const struct timespec pause = {.tv_nsec = 1000000};
     int done = 0;
-    if (l->failed) return; /* by the failure of another rank, which has told all */
+    if (l->failed) { /* another rank has told all, or was lost: rank 0 shall see that one end first */
+        if (l->lost > 0 && l->rank > 0) sleep(1);
+        return;
+    }
     l->failed = true;
     snprintf(text, sizeof text, "%s: %s", name_of(l, l->rank, name), fail_message());
     int sent = 0;

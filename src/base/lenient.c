@@ -1,4 +1,4 @@
-#include "present/lenient.h"
+#include "base/lenient.h"
 
 #include "base/heap.h"
 #include "base/utf8.h"
@@ -79,4 +79,16 @@ double lenient_number(const struct json_t *object, const char *key)
 {
     const json_t *member = json_object_get(object, key);
     return json_is_number(member) ? json_number_value(member) : NAN;
+}
+
+double lenient_number_or(const struct json_t *object, const char *key, double otherwise)
+{
+    double x = lenient_number(object, key);
+    return isfinite(x) ? x : otherwise;
+}
+
+const char *lenient_text(const struct json_t *object, const char *key, struct arena *a)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? arena_strdup(a, text) : NULL;
 }

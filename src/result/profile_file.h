@@ -1,11 +1,12 @@
-/* profile_file.h - profile.json (docs/PROFILE.md), read back into memory.
+/* profile_file.h - profile.json (docs/PROFILE.md), written and read by one table of fields.
  *
  * As with other files of a run, unknown fields are ignored, missing ones are NAN, NULL or empty,
  * and an unknown version is an error that names the file. Everything lives in the arena. */
-#ifndef REPORT_PROFILE_FILE_H
-#define REPORT_PROFILE_FILE_H
+#ifndef RESULT_PROFILE_FILE_H
+#define RESULT_PROFILE_FILE_H
 
 #include "base/arena.h"
+#include "base/floor.h"
 
 enum {
     PROFILE_FILE_VERSION = 1,
@@ -20,7 +21,7 @@ const char *profile_file_family_name(int family);
 
 /* Statistics of one execution; NAN if the file lacks them. */
 struct profile_file_times {
-    double n, median, mean, std, min, max;
+    double n, median, mean, std, min, max, p95;
 };
 
 /* How a kernel of Strobe's own is launched on a GPU; NAN and NULL: unknown, as in older files. */
@@ -33,16 +34,19 @@ struct profile_file_launch {
 };
 
 struct profile_file_row {
-    const char *op, *dtype, *peak_of, *shape, *types; /* NULL if the row is not a node */
-    const char *phase, *scope, *variant, *device_kernel, *bound;
-    int family, layer; /* layer: a block of the model, or -1 */
-    const char *word[PROFILE_FILE_DEPTH];
-    int words;
+    const char *plan, *op, *dtype, *peak_of, *shape, *types; /* NULL if the row is not a node */
+    const char *phase, *scope, *variant, *device_kernel, *bound, *family_name;
+    int node, family, layer; /* node: of the plan, or -1; layer: a block of the model, or -1 */
+    const char **word;       /* of the range, from the phase inwards */
+    int words;               /* 1 to PROFILE_FILE_DEPTH */
     double flops, bytes, floor_ms; /* per execution */
     double per_step;               /* executions per step */
     double ms;                     /* per step; rows and idle time add up to the mean step */
     double std;                    /* of `ms`, over the steps; NAN: unknown */
-    const double *chunk_ms;        /* one for each chunk; NULL: unknown */
+    double hidden_ms;              /* per step: time that overlaps an earlier row */
+    double busy_ms, busiest_ms;    /* per step, of the host's threads; NAN: not observed */
+    double *chunk_ms;              /* one for each chunk; NULL: unknown */
+    int chunks;
     /* Hardware counters of one execution; all NAN: there are none. dram_of_node: bytes of all
      * kernels of the node, beside `bytes`. */
     double dram_read, dram_written, dram_of_node, tensor_active, sm_active, dram_busy;
@@ -67,14 +71,13 @@ struct profile_file_moment {
 
 /* Planned memory while each kernel runs. */
 struct profile_file_memory {
-    struct profile_file_part {
-        const char *id, *name; /* "saved", "saved for backward" */
-    } part[PROFILE_FILE_PARTS];
+    const char *const *part; /* "saved" */
     int parts;
     struct profile_file_column {
         int row;        /* the row that runs; -1: none */
         double time_us; /* start of that row in the timeline; NAN: it is not in the timeline */
-        double bytes[PROFILE_FILE_PARTS];
+        double *bytes;  /* of each part */
+        int parts;      /* in the file */
     } * column;
     int columns;
     int peak;     /* index of a column; -1: unknown */
@@ -87,22 +90,18 @@ struct profile_file_peak {
     double rate;
 };
 
-enum {
-    PROFILE_FILE_PEAKS = 8,
-    PROFILE_FILE_COPIES = 24,
-    PROFILE_FILE_PHASES = 8,
-    PROFILE_FILE_LANES = 8
-};
+enum { PROFILE_FILE_PEAKS = 8, PROFILE_FILE_PHASES = 8, PROFILE_FILE_LANES = 8 };
 
 /* The machine that the ceilings are of. Records of equal machines differ only in what was measured
  * when. */
 struct profile_file_machine {
-    const char *name, *isa, *library; /* NULL: unknown */
-    bool gpu;
-    double threads, cache_bytes; /* NAN: unknown */
-    /* Copies by size, smallest first: bytes per thread, source and destination; bytes/s. */
-    double copy_bytes[PROFILE_FILE_COPIES], copy_rate[PROFILE_FILE_COPIES];
+    const char *cpu, *gpu, *isa, *library, *date; /* NULL: unknown */
+    double cache_bytes;                           /* NAN: unknown */
+    struct profile_file_copy {
+        double bytes, rate;
+    } * copy; /* as in the file */
     int copies;
+    struct ceilings ceilings;
 };
 
 struct profile_file_phase {
@@ -113,31 +112,38 @@ struct profile_file_phase {
 /* Neighbouring steps: what verdicts compare. Profiles with the same `of` took turns with each
  * other, and turns of one number are neighbours in time. Medians in ms; NAN: none. */
 struct profile_file_chunks {
-    int n;
+    int n, plain_n, step_n, idle_n; /* all equal, or n is 0 */
     double of, *turn, *plain_ms, *step_ms, *idle_ms;
 };
 
 struct profile_file {
+    double v; /* PROFILE_FILE_VERSION */
     const char *name, *path;
     int run;             /* index of the run of the report; -1: none */
     const char *command; /* the command line that wrote it; NULL: unknown */
     const char *model;   /* "12 layers, 768 channels, ..." */
+    double layers, heads, channels, context, parameters; /* of the model; NAN: unknown */
     const char *device, *version, *date, *times_by, *times_why, *traced_by, *dropped_why;
     bool replay;
     double tokens; /* of a step; NAN: unknown */
     double threads, warmup, steps, overhead, host_ms, dropped, unmatched;
-    struct profile_file_times step_ms; /* of profiled steps */
-    double plain_ms;                   /* median of steps without profiling */
-    double idle_ms, gaps;              /* means per step */
-    double idle_std;                   /* of idle_ms, over the steps */
+    double *overhead_half; /* half of the pairs of steps lie between these two */
+    int halves;
+    double counted; /* kernels of a step with hardware counters */
+    const char *counters_why;
+    /* Of profiled steps, of steps without profiling; of idle_ms, over the steps. */
+    struct profile_file_times step_ms, plain_step_ms, idle_step_ms;
+    double idle_ms, gaps; /* means per step */
     struct profile_file_chunks chunks;
     const char *commit, *work; /* of the program; plan_sha256; NULL: unknown */
     double others, processors; /* those that other programs kept busy, and all; NAN: unknown */
-    struct profile_file_phase phase[PROFILE_FILE_PHASES];
+    struct figure *phase_ms, *phase_idle_ms; /* as in the file */
+    int phase_n, phase_idle_n;
+    struct profile_file_phase phase[PROFILE_FILE_PHASES]; /* both */
     int phases;
     const char *machine, *machine_date; /* device and date of the peaks; NULL: unknown */
     struct profile_file_machine of;     /* the same, in more detail */
-    struct profile_file_peak product[PROFILE_FILE_PEAKS], copy[3];
+    struct profile_file_peak *product, copy[3];
     int products, copies;
     bool raised;                 /* peaks.h raised a ceiling */
     struct profile_file_answer { /* its summary: "top kernel", and a sentence or two */
@@ -148,14 +154,19 @@ struct profile_file {
     int rows;
     struct profile_file_kernel *kernel;
     int kernels;
-    struct profile_file_moment *moment;
-    int moments;
+    const char *moment_fields;
+    struct profile_file_moment *moment; /* of the step nearest to the median, `shown` */
+    int moments, shown;
     struct profile_file_memory memory;
 };
 
+struct record;
+extern const struct record *const profile_file_record;
 /* `name`: how tables and pages name the profile. */
 enum status profile_file_read(const char *path, const char *name, struct arena *a,
                               struct profile_file *ret_profile);
+/* "saved for backward" of the part "saved". */
+const char *profile_file_part_name(const char *part);
 /* Sets `copy` from the machine's copies: the ceilings that have a name. */
 void profile_file_name_copies(struct profile_file *p);
 /* The share of all processors that other programs used; 0: none, or unknown. */
