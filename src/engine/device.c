@@ -111,9 +111,6 @@ enum status device_choose(struct config *c, const struct config *before, bool sa
 enum status device_check(const struct config *c, const struct backend *b, const char *name)
 {
     TRY(check_there(b, name));
-    if (strcmp(name, "cpu") && c->ranks.count > RANKS_ON_DEVICE && !communicator_is_mpi())
-        return fail(ST_UNSUPPORTED, "ranks = %lld: at most %d ranks share a GPU; use --ranks=%d",
-                    (long long)c->ranks.count, RANKS_ON_DEVICE, RANKS_ON_DEVICE);
     if (strcmp(name, "cpu") && c->plan.replay == REPLAY_TRUE && ranks_meet(c))
         return fail(ST_UNSUPPORTED,
                     "replay=true: a captured step cannot wait for ranks = %lld threads; use "

@@ -6,6 +6,8 @@
 #include "engine/fit.h"
 #include "engine/tune.h"
 
+#include <string.h>
+
 /* Bytes in use of the memory that holds the storage, up to a constant; -1: unknown. */
 static int64_t used_bytes(const struct engine *e)
 {
@@ -47,6 +49,10 @@ static enum status check_ranks(const struct config *c, unsigned kinds,
     BUG_IF(communicator &&
                (c->ranks.count != ranks || c->ranks.rank != communicator_rank(communicator)),
            "rank %d of %d runs the plan of another", communicator_rank(communicator), ranks);
+    bool share = communicator && communicator_in_process(communicator);
+    if (share && ranks > RANKS_ON_DEVICE && strcmp(device_backend(c), "cpu") != 0)
+        return fail(ST_UNSUPPORTED, "ranks = %d: at most %d ranks share a GPU; use --ranks=%d",
+                    ranks, RANKS_ON_DEVICE, RANKS_ON_DEVICE);
     if (communicator || c->ranks.count <= 1 || !sums) return ST_OK;
     return fail(ST_UNSUPPORTED,
                 "ranks = %lld: this command runs one rank; `strobe train`, `profile`, `ladder` and "

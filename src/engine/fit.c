@@ -48,6 +48,7 @@ enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
     f.config.ranks.zero = 1;
     f.config.ranks.overlap = OVERLAP_BUCKET;
     f.config.ranks.rank = 0;
+    f.config.plan.replay = REPLAY_FALSE; /* as ranks that are threads need it; no bytes differ */
     *ret = *ret_least = 0;
     enum status st = bytes_of_ranks(&f, good, micro_steps, ret_least);
     if (st == ST_UNSUPPORTED) return ST_OK; /* the device has no collectives */

@@ -350,13 +350,13 @@ static void fail_others(void *link)
     struct mpi_link *l = link;
     struct failure f;
     char text[sizeof f.message], name[160];
-    MPI_Request *request = HEAP_NEW(MPI_Request, l->ranks);
     const struct timespec pause = {.tv_nsec = 1000000};
     int done = 0;
-    if (l->failed) { /* another rank has told all, or was lost: rank 0 shall see that one end first */
+    if (l->failed) { /* another rank has told all, or was lost: rank 0 sees that one first */
         if (l->lost > 0 && l->rank > 0) sleep(1);
         return;
     }
+    MPI_Request *request = HEAP_NEW(MPI_Request, l->ranks); /* MPI may read it until the end */
     l->failed = true;
     snprintf(text, sizeof text, "%s: %s", name_of(l, l->rank, name), fail_message());
     int sent = 0;

@@ -23,11 +23,6 @@ struct rank_call {
     CUfunction sum; /* NULL: it only copies */
 };
 
-static bool fits(const struct kernel_call *c)
-{
-    return c->attr->group.ranks <= MOST;
-}
-
 /* --- what the communicator launches ----------------------------------------------------------- */
 
 static enum status follow(void *call, void *other)
@@ -183,7 +178,7 @@ static void sum_of_shard(const struct kernel_call *c, struct cuda_launches *l)
         group_shard(type_elements(&c->out_type[0]), (int)c->attr->group.ranks, 0);
     struct cuda_launch *k =
         launch_add(l, "collective.cu", "sum_ranks", ceil_div(largest.end, THREADS * EACH), THREADS);
-    launch_define(k, "RANKS", c->attr->group.ranks);
+    launch_define(k, "RANKS", min_i64(c->attr->group.ranks, MOST));
     for (int r = 0; r < MOST; r++) arg_out(k, names[r], 0);
     arg_i64(k, "first", largest.first);
     arg_i64(k, "end", largest.end);
@@ -196,11 +191,10 @@ static void nothing(const struct kernel_call *, struct cuda_launches *) {}
 #define COLLECTIVE_ROW(op_name, run_fn, launches_fn) \
     {                                                \
         .kernel = {.op = OP_##op_name,               \
-                   .variant = "one GPU",             \
+                   .variant = "ranks",               \
                    .in = "f",                        \
                    .out = "f",                       \
                    .act = DT_COUNT,                  \
-                   .fits = fits,                     \
                    .prepare = cuda_prepare,          \
                    .release = release,               \
                    .run = run_fn},                   \
