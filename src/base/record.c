@@ -158,7 +158,7 @@ static void *take_list(const struct field *f, const json_t *j, int first, int *r
     char *list = arena_alloc(a, size * (n + 1));
     for (int i = first; i < n; i++) {
         const json_t *value = json_array_get(j, (size_t)i);
-        char *to = list + size * *ret_n;
+        void *to = list + size * *ret_n;
         if (f->of)
             record_take(f->of, value, to, a);
         else if (f->kind != FIELD_TEXTS)

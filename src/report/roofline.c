@@ -152,7 +152,7 @@ static int fastest_first(const void *a, const void *b)
 
 static void print_matmuls(struct markup *m, const struct chart *c, const struct profile_file *p)
 {
-    struct profile_file_peak product[PROFILE_FILE_PEAKS];
+    struct profile_file_peak product[PROFILE_FILE_PEAKS] = {0};
     double free = 0;
     for (int i = 0; i < p->products; i++) product[i] = p->product[i];
     qsort(product, (size_t)p->products, sizeof *product, fastest_first);

@@ -63,12 +63,15 @@ static enum status check_rules(struct check_lines *t, enum op op)
     return ST_OK;
 }
 
-/* Adds a failed line for each operator without a tested kernel, except leaves and views. */
+/* Adds a failed line for each operator without a tested kernel, except leaves, views, and those of
+ * communication, which need other ranks. */
 static void note_missing(struct check_lines *t, enum op only)
 {
     for (int op = 0; op < OP_COUNT; op++) {
         /* PACK is tested together with matmuls, if the library packs. */
-        bool seen = op == OP_LEAF || op == OP_PACK || op_def((enum op)op)->flags & OP_VIEW;
+        const struct op_def *def = op_def((enum op)op);
+        bool seen = op == OP_LEAF || op == OP_PACK || def->flags & OP_VIEW ||
+                    def->family == FAMILY_COMMUNICATION;
         for (int i = 0; i < t->lines; i++) seen |= (int)t->line[i].op == op;
         if (seen || (only != OP_COUNT && (int)only != op)) continue;
         struct check_line *l = line_of(t, (enum op)op, "-", "-");

@@ -177,8 +177,8 @@ static void test_times_and_shares(void **state)
             assert_true(row->share > 0 && row->share < 1);
             double seconds = row->ms.median * 1e-3;
             double by_flops = call->cost.flops / seconds / 1e12;
-            struct ceilings c = machine_ceilings(&m);
-            double by_bytes = call->cost.bytes / seconds / floor_copy_rate(&c, call->cost.bytes);
+            struct ceilings top = machine_ceilings(&m);
+            double by_bytes = call->cost.bytes / seconds / floor_copy_rate(&top, call->cost.bytes);
             double larger = by_flops > by_bytes ? by_flops : by_bytes;
             assert_true(row->share > 0.999 * larger && row->share < 1.001 * larger);
             assert_true(row->by_bytes == (by_bytes > by_flops));

@@ -34,14 +34,14 @@ static void test_choices(void **state)
     const struct config_chooser gpu = {.records = true, .bfloat16_is_faster = true, .pads = true},
                                 old_gpu = {.records = true, .pads = true},
                                 amx = {.bfloat16_is_faster = true}, cpu = {0},
-                                resumed = {true, true, true, &before};
-    static const char *const none[] = {NULL},
-                             *const all[] = {"dtype=float8", "--replay=False", "pad_vocab=0", NULL},
-                             *const replay[] = {"--replay", NULL},
-                             *const poison[] = {"poison=true", NULL},
-                             *const ranks[] = {"ranks=2", NULL},
-                             *const check[] = {"check_nan=true", NULL},
-                             *const again[] = {"pad_vocab=0", "pad_vocab=auto", NULL};
+                                resumed = {true, true, false, true, &before},
+                                meeting = {true, true, true, true, NULL};
+    static const char
+        *const none[] = {NULL},
+               *const all[] = {"dtype=float8", "--replay=False", "pad_vocab=0", NULL},
+               *const replay[] = {"--replay", NULL}, *const poison[] = {"poison=true", NULL},
+               *const ranks[] = {"ranks=2", NULL}, *const check[] = {"check_nan=true", NULL},
+               *const again[] = {"pad_vocab=0", "pad_vocab=auto", NULL};
     choose(none, &gpu, "bfloat16", "true", "64");
     choose(none, &old_gpu, "float32", "true", "64");
     choose(none, &amx, "bfloat16", "false", "0");
@@ -52,7 +52,7 @@ static void test_choices(void **state)
     choose(replay, &resumed, "tfloat32", "true", "128");
     choose(poison, &gpu, "bfloat16", "false", "64");
     choose(check, &gpu, "bfloat16", "false", "64");
-    choose(ranks, &gpu, "bfloat16", "false", "64");
+    choose(ranks, &meeting, "bfloat16", "false", "64");
     choose(again, &gpu, "bfloat16", "true", "64");
 }
 

@@ -66,8 +66,8 @@ near replayed one 1e-5
 # --- what is refused
 expect 1 "replay=true: a captured step cannot wait for ranks = 2 threads" \
     "$STROBE" train tiny.conf $short --ranks=2 --replay=true --out_dir=no
-[ "$("$STROBE" info | grep -c "joined by MPI")" = 0 ] || expect 1 "there is no cuda:1" "$STROBE" train tiny.conf $short --ranks=2 \
-    --ranks_by=mpi --out_dir=no
+[ "$("$STROBE" info | grep -c "joined by MPI")" = 0 ] || expect 1 "there is no cuda:1" \
+    "$STROBE" train tiny.conf $short --ranks=2 --ranks_by=mpi --out_dir=no
 expect 1 "at most 8 ranks share a GPU" "$STROBE" train tiny.conf $short --ranks=16 \
     --gradient_accumulation_steps=16 --out_dir=no
 "$STROBE" memory tiny.conf $short --vocab=8 --json >memory.json
