@@ -93,7 +93,6 @@ bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *
         const char *key = rungs[*at].key[0]; /* only the first rung of a ladder sets several keys */
         if (!(rungs[*at].on & (gpu ? GPU : CPU)) || rungs[*at].key[1]) continue;
         if (!strncmp(key, "pad_vocab", 9) && !model_reads(&c->model, "pad_vocab")) continue;
-        if (!gpu && !strcmp(key, "dtype=tfloat32")) continue; /* it has the published times alone */
         if (!not_made_yet(c, *at, key, a)) continue;
         *ret = (struct ladder_rung){.name = rungs[*at].name, .config = *c};
         ret->differs = arena_printf(a, "--%s", key);

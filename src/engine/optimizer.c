@@ -107,23 +107,27 @@ static value update_by_operator(struct graph *g, const struct optimizer *o,
     return graph_add(g, o->op, &attr, n, list, NULL);
 }
 
-static void open_update(struct graph *g, const struct config_train *c, const struct optimizer *o,
-                        value norm, value ret_input[OPTIMIZER_INPUTS], value *ret_clip)
+static void add_inputs(struct graph *g, const struct optimizer *o, value ret[OPTIMIZER_INPUTS])
 {
-    for (int i = 0; i < o->inputs; i++)
-        ret_input[i] = g_input(g, o->input[i].name, type_scalar(DT_F32));
+    for (int i = 0; i < o->inputs; i++) ret[i] = g_input(g, o->input[i].name, type_scalar(DT_F32));
+}
+
+static value add_clip(struct graph *g, const struct config_train *c, value norm)
+{
     graph_output(g, "grad_norm", norm);
     struct graph_scope top = graph_enter(g, "clip", -1);
-    *ret_clip = clip_coefficient(g, norm, c->grad_clip);
+    value clip = clip_coefficient(g, norm, c->grad_clip);
     graph_leave(g, top);
+    return clip;
 }
 
 static void update_all(struct graph *g, const struct model *m, const struct config *config,
                        const struct optimizer *o)
 {
     const struct config_train *c = &config->train;
-    value input[OPTIMIZER_INPUTS] = {{0}}, clip;
-    open_update(g, c, o, gradient_norm(g, m), input, &clip);
+    value input[OPTIMIZER_INPUTS] = {{0}};
+    add_inputs(g, o, input);
+    value clip = add_clip(g, c, gradient_norm(g, m));
     struct graph_scope top = {g->scope, g->layer};
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
@@ -200,9 +204,10 @@ static void update_shards(struct graph *g, const struct model *m, const struct c
 {
     const struct config_train *c = &config->train;
     int64_t decayed = decay_end(m);
-    value input[OPTIMIZER_INPUTS] = {{0}}, clip;
+    value input[OPTIMIZER_INPUTS] = {{0}};
     BUG_IF(o->build, "%s has no operator that updates a shard", o->name);
-    open_update(g, c, o, shared_norm(g, m, config), input, &clip);
+    add_inputs(g, o, input);
+    value clip = add_clip(g, c, shared_norm(g, m, config));
     for (int64_t k = 0; k < shard_buckets(config, m->elements); k++) {
         struct shard_part s = shard_of_bucket(config, m->elements, k);
         if (!s.elements) continue;
