@@ -101,7 +101,7 @@ grep -q "checkpoint is saved" err || fail "Ctrl-C: $(cat err)"
 last=$(ls long/ckpt | tail -n 1 | sed 's/^0*//')
 "$STROBE" train long --init_from=resume --max_iters=$((last + 2)) >log
 
-command -v mpirun >/dev/null && "$STROBE" info 2>/dev/null | grep -q 'ranks.*MPI' || {
+command -v mpirun >/dev/null && "$STROBE" info 2>/dev/null | grep -q 'joined by MPI' || {
     echo "skipped: ranks that are processes (no MPI)"
     exit 0
 }
