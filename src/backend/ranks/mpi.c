@@ -55,14 +55,11 @@ int communicator_local_rank(void)
 #include <unistd.h>
 
 /* THE list of MPI's functions that are used. */
-#define FUNCTIONS(X)                                                                          \
-    X(Init_thread)                                                                            \
-    X(Finalize)                                                                               \
-    X(Comm_rank)                                                                              \
-    X(Comm_size)                                                                              \
-    X(Iallreduce)                                                                             \
-    X(Ireduce) X(Ibcast) X(Iallgather) X(Iallgatherv) X(Isend) X(Recv) X(Iprobe) X(Get_count) \
-        X(Test) X(Testall)
+/* clang-format off */
+#define FUNCTIONS(X)                                                                            \
+    X(Init_thread) X(Finalize) X(Comm_rank) X(Comm_size) X(Iallreduce) X(Ireduce) X(Ibcast)     \
+    X(Iallgather) X(Iallgatherv) X(Isend) X(Recv) X(Iprobe) X(Get_count) X(Test) X(Testall)
+/* clang-format on */
 
 static struct {
     void *library;
