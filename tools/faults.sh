@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make faults`: every mode of tests/faults in full, and a summary for docs/RELIABILITY.md.
+# `make faults`: every mode of tests/faults in full, and a summary for docs/log/reliability.md.
 # usage: faults.sh BUILD [OPTION...]     MODES: some of calls, cuts, kills and pairs
 set -u
 build=$1
