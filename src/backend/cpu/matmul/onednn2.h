@@ -1,5 +1,6 @@
-/* onednn2.h - what Strobe uses of oneDNN 3, by version 2, where a memory descriptor is a struct of
- * the caller. Include this instead of the library's header; private to this folder. */
+/* onednn2.h - implements the functions of oneDNN 3 that Strobe uses by those of oneDNN 2, where a
+ * memory descriptor is a struct of the caller. Include this file instead of the library's header;
+ * private to this folder. */
 #ifndef BACKEND_CPU_MATMUL_ONEDNN2_H
 #define BACKEND_CPU_MATMUL_ONEDNN2_H
 
