@@ -109,7 +109,7 @@ static void generate(struct world *w)
     for (int c = 0; c < now->columns; c++) w->bias[c] = (float)number_at(c, 3);
 }
 
-/* Rows of a batch: `pitch` elements from one to the next. */
+/* A batch of matrices whose rows are `pitch` elements apart. */
 static struct cuda_tensor matrix(int64_t rows, int64_t columns, int64_t pitch, int box_rows,
                                  int box_columns)
 {

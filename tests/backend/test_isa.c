@@ -44,8 +44,7 @@ static void matmul_call(struct hand_call *h)
     call_output(h, type_2d(DT_F32, 70, 50));
 }
 
-/* No row of an operator exceeds the limit, and one uses exactly the limit's set if that has
- * kernels. */
+/* No row of an operator exceeds the limit. If the set of the limit has kernels, a row uses it. */
 static bool rows_are_within(enum op op, const struct hand_call *h, enum isa limit)
 {
     const struct backend *cpu = backend_find("cpu");
