@@ -13,13 +13,13 @@ struct environment {
     const char *os, *kernel, *host;
     int64_t memory_bytes;
     int cores;        /* logical processors of the machine */
-    int cores_usable; /* those that this process may run on */
-    int threads;      /* those that the run uses, set by the caller; 0: not yet known */
+    int cores_usable; /* logical processors that this process may run on */
+    int threads;      /* threads that the run uses, set by the caller; 0: not yet known */
     struct environment_library {
         const char *name, *version;
     } library[ENVIRONMENT_LIBRARIES_MAX];
     int libraries;
-    /* Set by the caller: the widest instruction set, that of the matmul library (NULL: none). */
+    /* Set by the caller: the widest set, and the set of the matmul library (NULL: no library). */
     const char *isa, *isa_library;
     const char *device; /* "NVIDIA H200", set by the caller; NULL: CPU only */
     const char *driver; /* of the device; NULL: none */

@@ -90,7 +90,7 @@ enum status learner_start(struct learner *l, int64_t iter)
     return st;
 }
 
-/* The results of all ranks, the same on each. */
+/* Collects the results of all ranks on every rank. Fails if their gradient norms differ. */
 static enum status gather(struct learner *l, int64_t iter)
 {
     struct communicator *c = l->engine.communicator;
