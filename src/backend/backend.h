@@ -14,7 +14,6 @@ struct trace;
 struct tuning_entry;
 struct arena;
 
-/* The properties of a device. */
 struct device_facts {
     char name[64];       /* "NVIDIA H200"; empty: unknown */
     char capability[16]; /* of a GPU: "9.0" */

@@ -17,8 +17,7 @@ enum throttle {
 
 /* Unknown values are -1. */
 struct device_sample {
-    /* Percent of the last sampling period in which work was running; the GPU chooses the period,
-     * up to a second. */
+    /* Percent of the last sampling period (up to a second, set by the GPU) with work running. */
     double utilization;
     /* Percent of that period in which the device's memory was read or written. */
     double memory_utilization;

@@ -23,8 +23,7 @@ struct activity {
     int mark; /* -1: none */
     int play; /* number of the graph replay in this trace, from 0; -1: launched directly */
     /* A kernel's name as the library reports it, possibly mangled; short_name is without parameters
-     * and has at most ACTIVITY_NAME - 1 letters. Copies and fills are named "copy device to host",
-     * "memset" and so on. */
+     * and has at most ACTIVITY_NAME - 1 letters. Other kinds: "copy device to host", "memset". */
     const char *name, *short_name;
     int64_t start_ns, end_ns; /* on the clock of base/clock.h */
     int64_t bytes;            /* of a copy or a fill */

@@ -28,7 +28,6 @@ struct environment {
 
 /* Queries the system; unknown fields are "unknown" or 0. Strings live in the arena. */
 void environment_gather(struct environment *e, struct arena *a);
-/* Adds a library that a backend reports. */
 void environment_add_library(struct environment *e, const char *name, const char *version);
 /* Writes env.json (docs/FORMATS.md). */
 enum status environment_write(const struct environment *e, const struct dir *at, const char *name);

@@ -62,15 +62,12 @@ enum status gauge_open(struct gauge **ret, const struct backend *b, void *contex
                        int64_t interval_ms);
 /* Marks the beginning or the end of work, and takes a sample. Repeated calls change nothing. */
 void gauge_work(struct gauge *g, bool working);
-/* Sets the current iteration. */
 void gauge_at(struct gauge *g, int64_t iter);
-/* Removes the oldest pending reading; false: there is none. `all`: if none is pending, closes and
- * removes the open reading. */
+/* Removes the oldest pending reading; `all`: if none is pending, the open reading. False: none. */
 bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret);
 /* Summarises all work up to its last sample. */
 struct gauge_summary gauge_summarize(struct gauge *g);
-/* Whether a summary may be shown: it has at least GAUGE_ENOUGH samples and as many intervals of
- * work. */
+/* Whether a summary may be shown: GAUGE_ENOUGH samples, and work for that many intervals. */
 enum { GAUGE_ENOUGH = 3 };
 bool gauge_is_enough(const struct gauge_summary *g);
 struct str;

@@ -46,7 +46,6 @@ struct memory_tensors {
     int n;
     int64_t bytes; /* total */
 };
-/* All tensors in memory at a moment. */
 void memory_tensors(const struct program *program, const struct memory_moment *m,
                     struct memory_tensors *ret, struct arena *a);
 /* The tensors that a block saves for the backward pass; layer -1: those outside the blocks. */
@@ -60,9 +59,9 @@ struct memory_variant {
     int64_t batch;        /* the largest batch that fits in the limit; 0: none */
     double flops;         /* of a step */
 };
-/* The variants that recompute nothing, GELUs, regions of 1, 2, 4 ... all blocks, and the value of
- * the configuration. A variant is left out if it is like the first. `limit`: bytes for `batch`, 0:
- * no limit. `each` reports progress; it may be NULL. */
+/* The variants: none, GELUs, regions of 1, 2, 4 ... all blocks, and the configuration's own value.
+ * Variants that change nothing are left out. `limit` (bytes; 0: none) is for `batch`. `each` reports
+ * progress; it may be NULL. */
 enum { MEMORY_VARIANTS = 16 };
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
                             const struct target *target, const struct tuning *tuning, int64_t limit,

@@ -16,8 +16,8 @@ struct str;
 bool tune_read(const struct config *c, const struct target *target, struct tuning *ret,
                struct arena *a);
 /* Measures the program's missing entries on an open device, writes each to the table's file, and
- * recompiles `kinds` into `p`, until no measurable entry is missing. ST_UNSUPPORTED if entries are
- * still missing after many rounds. */
+ * recompiles `kinds` into `p`, until no measurable entry is missing. ST_UNSUPPORTED if new entries
+ * are still missing after many rounds. */
 enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,
                          struct arena *a);
 /* Prints each matmul that was looked up: the chosen variant, its time, and the next best one. */

@@ -41,7 +41,6 @@ static void test_memory_is_aligned_zeroed_and_copied(void **state)
     cpu->close(context);
 }
 
-/* Memory that was used and freed is zeroed when it is allocated again. */
 static void test_used_memory_is_zeroed(void **state)
 {
     (void)state;

@@ -23,8 +23,7 @@
 
 static const char *const archs[] = {"sm_80", "sm_86", "sm_90a"};
 
-/* Kernels: with 1200 bytes of shared memory; with a name that begins with the name of the first;
- * without shared memory. */
+/* Kernels with 1200 bytes of shared memory, with a name that extends the first, and without any. */
 static const char SOURCE[] =
     "extern \"C\" __global__ void few(float *x)\n"
     "{ __shared__ float s[300]; extern __shared__ float more[];\n"

@@ -61,7 +61,6 @@ static bool rows_are_within(enum op op, const struct hand_call *h, enum isa limi
                         !library || limit != ISA_PLAIN, limit);
 }
 
-/* Every row computes the same. */
 static bool rows_agree(struct hand_call *h, enum isa limit)
 {
     static float first[70 * 50];
@@ -123,7 +122,6 @@ static void test_each_limit_is_respected(void **state)
     }
 }
 
-/* Every instruction set that is built in has rows. */
 static void test_every_set_has_rows(void **state)
 {
     (void)state;

@@ -150,8 +150,7 @@ static void test_a_replay_without_its_call_is_unmatched(void **state)
     arena_release(&a);
 }
 
-/* A record is missing, and two replays share a number or come in another order: none of them is
- * matched. */
+/* A record is missing, and two replays share a number or change their order: none is matched. */
 static void test_ambiguous_replays_are_unmatched(void **state)
 {
     (void)state;

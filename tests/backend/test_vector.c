@@ -303,7 +303,6 @@ static void test_gelu_of_large_numbers(void **state)
     }
 }
 
-/* Truncates input `i` from f32 to bf16. */
 static void truncate_to_bf16(struct hand_call *h, int i)
 {
     int64_t n = type_elements(&h->call.in_type[i]);

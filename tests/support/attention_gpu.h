@@ -1,6 +1,5 @@
 /* attention_gpu.h - tests of the attention rows for compute capability 9.0: the forward pass, then
- * both rows of the backward pass on its results. Errors are printed and counted; the test
- * continues. */
+ * both rows of the backward pass on its results. An error is printed and counted. */
 #ifndef SUPPORT_ATTENTION_GPU_H
 #define SUPPORT_ATTENTION_GPU_H
 

@@ -1,5 +1,5 @@
-/* hf.h - a small GPT-2 in a Hugging Face folder. Only code of the tests writes it, so that a test
- * can change each part before. */
+/* hf.h - writes a small GPT-2 in a Hugging Face folder. It uses code of the tests alone, so that a
+ * test can change each part. */
 #ifndef SUPPORT_HF_H
 #define SUPPORT_HF_H
 

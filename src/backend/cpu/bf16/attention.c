@@ -5,9 +5,8 @@
  * Each row of a strip's tiles is a query, so q is not transposed. k and v are packed once for all
  * strips of an item.
  *
- * Exponentials are 2^(s - max), where max is near the largest score so far. Only if a score exceeds
- * max by more than SLACK is max raised and are the sums rescaled. Up to rounding, the result is the
- * same as with the exact maximum. */
+ * Exponentials are 2^(s - max), where max is near the largest score so far. If a score exceeds max
+ * by more than SLACK, max is raised and the sums are rescaled. Only rounding depends on max. */
 #include "backend/cpu/bf16/keep_mask.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/softmax.h"
@@ -75,8 +74,7 @@ INLINE int64_t visible(const struct heads *s, const struct block *at, int64_t q)
 /* The score of a masked key: its exponential is 0, and unlike -infinity it never causes a NaN. */
 static const float MASKED = -1e30f;
 
-/* Returns the largest score of each of 16 queries, from q on; `s` holds the tiles of their scores.
- * Masked scores become MASKED. */
+/* The largest score of each of 16 queries from q on; masked scores in their tiles `s` become MASKED. */
 INLINE vf mask_and_max(const struct heads *h, const struct block *at, float *s, int64_t q)
 {
     vf largest[TILE_SIDE];
@@ -98,8 +96,7 @@ INLINE vf mask_and_max(const struct heads *h, const struct block *at, float *s, 
     return reduce_rows(largest, true);
 }
 
-/* If a score of any of 16 queries exceeds the query's maximum by more than SLACK, raises the
- * maxima and rescales the sums. */
+/* Raises the maxima of 16 queries and rescales the sums if a score exceeds a maximum by SLACK. */
 static void raise_max(struct strip *t, int64_t row, vf largest, int64_t d_tiles)
 {
     vf old = vf_load(t->max + row), max = vf_max(old, largest);
@@ -168,7 +165,6 @@ static void make_mask(const struct call *c, struct work *w, const struct block *
     VEC(tile_keep_awake)();
 }
 
-/* One strip against the packed keys. */
 static void strip_against_keys(const struct call *c, struct work *w, struct strip *t,
                                const struct block *at)
 {

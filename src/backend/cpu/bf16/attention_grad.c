@@ -341,7 +341,6 @@ static void run_keys(const struct call *c, struct work *w, const struct part *pa
         write_queries(c, w, part, bh, max_i64(part->q_first, k0), min_i64(part->q_last, k0 + KEYS));
 }
 
-/* One query head. */
 static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
 {
     const struct heads *s = &c->s;

@@ -82,8 +82,7 @@ static void multiply_2(const struct tile_matmul *p, int64_t i)
     }
 }
 
-/* For a greater depth: two by two tiles of c stay in registers, so four loads feed four
- * multiplications. */
+/* For any depth: 2 x 2 tiles of c stay in registers, so four loads feed four multiplications. */
 static void multiply_long(const struct tile_matmul *p, int64_t i, int64_t j)
 {
     float *c0 = p->c + (i * p->c_row_stride + j * p->c_column_stride) * C_TILE_FLOATS,

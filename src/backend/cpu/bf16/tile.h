@@ -46,7 +46,6 @@ void VEC(tile_end)(void);
  * work without matmuls calls this function in between, ideally every quarter of a microsecond. */
 void VEC(tile_keep_awake)(void);
 
-/* The address of tile i of a matrix. */
 INLINE void *tile_at(void *base, int64_t i)
 {
     return (char *)base + i * TILE_BYTES;

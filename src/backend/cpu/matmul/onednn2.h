@@ -1,6 +1,5 @@
-/* onednn2.h - implements the functions of oneDNN 3 that Strobe uses by those of oneDNN 2, where a
- * memory descriptor is a struct of the caller. Include this file instead of the library's header;
- * private to this folder. */
+/* onednn2.h - the functions of oneDNN 3 that Strobe uses, implemented with oneDNN 2, where a memory
+ * descriptor is a struct of the caller. Include it instead of oneDNN's header; private to matmul/. */
 #ifndef BACKEND_CPU_MATMUL_ONEDNN2_H
 #define BACKEND_CPU_MATMUL_ONEDNN2_H
 

@@ -9,8 +9,7 @@
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <string.h>
 
-/* SSE4.1 is the lowest set that oneDNN generates code for; below SSE4.1, oneDNN runs plain loops.
- * On Arm, oneDNN takes no limit. */
+/* Below SSE4.1, oneDNN generates no code and runs plain loops. On Arm, oneDNN takes no limit. */
 static const dnnl_cpu_isa_t limits[ISA_COUNT] = {
     [ISA_AUTO] = dnnl_cpu_isa_default,
     [ISA_AMX] = dnnl_cpu_isa_avx512_core_amx,

@@ -58,8 +58,7 @@ static double amax_of(const struct kernel_call *c, element_fn element)
     return largest;
 }
 
-/* Stores the codes and their transpose. If the outputs are doubles (in `strobe check`), it stores
- * the decoded numbers. */
+/* Stores the codes and their transpose, or in double outputs (in checks) the decoded numbers. */
 static void store_codes(const struct kernel_call *c, element_fn element)
 {
     int64_t rows = type_rows(&c->in_type[1]), columns = type_columns(&c->in_type[1]);

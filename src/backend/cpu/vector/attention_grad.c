@@ -149,7 +149,6 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     }
 }
 
-/* One query head. */
 static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
 {
     const struct heads *s = &c->s;

@@ -23,8 +23,7 @@ void ACT(tile_copy)(float *to, const struct tile_source *s, float factor);
 /* Writes factor[row] * from[row * width + column] to the rows of `s`, at `to`; NULL: no factor. */
 void ACT(tile_write)(act *to, const struct tile_source *s, const float *from, const float *factor);
 
-/* The rows of `s` as whole fp32 vectors with a small stride: in place if they are stored so, else
- * copied to `spare`. */
+/* The rows of `s` as whole fp32 vectors with a small stride: in place, or copied to `spare`. */
 struct tile_rows {
     const float *at;
     int64_t stride;

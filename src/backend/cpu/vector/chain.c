@@ -78,8 +78,7 @@ static void begin(struct state *r, const struct kernel_call *c)
     }
 }
 
-/* Expands input i, if it is broadcast, for n elements from `first` on. begin() has already expanded
- * inputs that have one element. */
+/* Expands input i if it is broadcast by rows or trailing dimensions: n elements from `first` on. */
 static void expand(struct state *r, int i, int64_t first, int64_t n)
 {
     const struct type *t = &r->call->in_type[i];

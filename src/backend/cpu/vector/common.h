@@ -26,7 +26,6 @@
     {                                                          \
         return VEC(over_rows)(c, weight, name##_range);        \
     }
-/* Runs fn on ranges of rows of the first input. */
 enum status VEC(over_rows)(const struct kernel_call *c, int64_t weight, range_fn fn);
 
 /* Loads or stores W floats, or only `left` floats if fewer are left; other lanes load as 0. */

@@ -54,8 +54,7 @@ INLINE void transpose(vu w[4])
     w[2] = VEC_PICK(c, d, PAIRS_OF, 0), w[3] = VEC_PICK(c, d, PAIRS_OF, 2);
 }
 
-/* Makes W calls of the generator of a pointwise site, from number `call` on. They give one random
- * byte for each of 16 W elements. */
+/* The random bytes of 16 W elements: W calls of a pointwise site's generator, from `call` on. */
 INLINE void random_bytes(const struct dropout *d, uint32_t step, int64_t call, uint8_t *bytes)
 {
     vu zero = {0}, low = (uint32_t)call + (vu){VEC_LANES}; /* call is a multiple of W: no carry */

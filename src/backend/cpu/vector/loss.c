@@ -19,8 +19,7 @@ INLINE int64_t target_of(const struct kernel_call *c, int64_t row)
 enum { ROWS = 4 };
 
 /* Softmax statistics of some rows: the largest logit; the sum of exp(x - max) without the target
- * (others) and with it (sum); and the loss. others and loss keep their accuracy near 0, where the
- * target has almost all of the sum. */
+ * (others) and with it (sum); and the loss. Small values of others and loss are accurate. */
 struct row_stats {
     float max[ROWS], others[ROWS], sum[ROWS], loss[ROWS];
 };

@@ -1,8 +1,7 @@
 /* LayerNorm: y = (x - mean) rstd w + b over rows of n, rstd = 1 / sqrt(var + eps).
  *
  * The gradient, with h = (x - mean) rstd, g = dy w: dx = rstd (g - mean(g) - h mean(g h)), dw =
- * sum of dy h over the rows, db = sum of dy. The rows are summed in parts, which depend on the
- * shape alone. */
+ * sum of dy h over the rows, db = sum of dy. Rows are summed in parts that only the shape decides. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 

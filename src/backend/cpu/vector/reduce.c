@@ -1,6 +1,5 @@
 /* Sums and maxima. Up to RUN numbers are summed in fp32 lanes, and their sums are added in fp64.
- * The parts of a sum depend on the shape alone, so its result does not depend on the number of
- * threads. */
+ * The parts of a sum do not depend on the number of threads, so the result does not either. */
 #include "backend/cpu/vector/act.h"
 
 enum { RUN = 4096, STRIPE = 2048 };

@@ -242,8 +242,7 @@ INLINE void vf_store_part(float *p, vf a, int64_t n)
 
 /* --- common to all instruction sets --- */
 
-/* All lanes are a. a - 0 compiles to a broadcast; a + 0 would compile to an addition, because it
- * turns -0 into 0. */
+/* All lanes are a. a - 0 compiles to a broadcast; a + 0 does not, because it turns -0 into 0. */
 INLINE vf vf_all(float a)
 {
     return a - (vf){0};
