@@ -51,7 +51,7 @@ struct gauge {
     int readings;    /* since the stride changed */
     struct gauge_reading pending[CAPACITY];
     int first, pendings;
-    double queried_ms; /* time spent in `queries` */
+    double queried_ms; /* time spent in `queries` queries of the device */
     int queries;
 };
 

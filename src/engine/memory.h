@@ -60,8 +60,8 @@ struct memory_variant {
     double flops;         /* of a step */
 };
 /* The variants: none, GELUs, regions of 1, 2, 4 ... all blocks, and the configuration's own value.
- * Variants that change nothing are left out. `limit` (bytes; 0: none) is for `batch`. `each` reports
- * progress; it may be NULL. */
+ * Other variants that change nothing are left out. `limit`: bytes for `batch`, 0: no limit. `each`
+ * reports progress; it may be NULL. */
 enum { MEMORY_VARIANTS = 16 };
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
                             const struct target *target, const struct tuning *tuning, int64_t limit,

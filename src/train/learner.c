@@ -54,7 +54,7 @@ static enum status check_number(const char *what, double x)
                 what, isnan(x) ? "NaN" : "infinite");
 }
 
-/* The number of the micro-batch of a micro-step: the ranks take turns. */
+/* The number of the micro-batch of a micro-step: micro-batches go to the ranks in turn. */
 static int64_t micro_batch(const struct learner *l, int64_t iter, int part)
 {
     const struct communicator *c = l->engine.communicator;

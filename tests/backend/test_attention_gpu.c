@@ -115,7 +115,7 @@ static void try_long(void)
     TRY_SET(1, 65536, 2, 2, 256, true, .rows = 12);
 }
 
-/* Few blocks and tiles, and then more items than SMs. */
+/* Few blocks and tiles, with items that the kernel has to repeat; then more items than SMs. */
 static void try_races(void)
 {
     for (int D = 64; D <= (small ? 128 : 256); D += 64) {

@@ -133,7 +133,7 @@ static void test_failure_of_one_ends_all(void **)
     }
 }
 
-/* Rank 1 does not come. */
+/* Rank 1 arrives after the timeout. */
 static void *stay_away(void *user)
 {
     struct rank *r = user;

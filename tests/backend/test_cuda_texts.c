@@ -421,7 +421,7 @@ static void test_invalid_source(void **state)
         ST_DEVICE);
     assert_non_null(strstr(fail_message(), "pointwise.cu"));
 }
-/* The accumulator of a WGMMA is touched before the wait for it. */
+/* The kernel accesses the accumulator of a WGMMA before it waits for the WGMMA. */
 static void test_remarks_are_seen(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* The functions of common/hopper.cuh and their launch arguments (launch.h): a matmul that uses all
- * of them (hopper.cu) against plain loops, on small integers, which both add exactly. Runs on a GPU
+ * of them (hopper.cu) against plain loops, on small integers, whose sums are exact. Runs on a GPU
  * of compute capability 9.0, or on an emulated one (tests/e2e/test_gpu_hopper.sh). With a number as
  * argument, for that script, the matmul omits a necessary part. */
 #include "backend/backend.h"

@@ -1,6 +1,6 @@
-/* The reference kernels against numbers computed by hand, and against each other where two
- * operators compute the same. The checks of gradients and expansions in tests/graph/test_ops.c
- * cannot find an error that is in both. */
+/* The reference kernels against numbers computed by hand, and against each other if two operators
+ * compute the same. The checks of gradients and expansions in tests/graph/test_ops.c cannot find an
+ * error that both compared sides have. */
 #include "backend/kernel.h"
 #include "base/arena.h"
 #include "base/rng.h"

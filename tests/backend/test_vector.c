@@ -193,7 +193,7 @@ static void test_exp_range(void **state)
     call_release(&h);
 }
 
-/* Near 0 ELU is x to all digits; for large |x| it is -1 or x. */
+/* Near 0, ELU must have all digits of x; for large |x| it is -1 or x. */
 static void test_elu_range(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ struct attention_setting {
     bool causal;
     int threshold; /* of dropout; 0: none */
     enum numbers numbers;
-    int rows; /* number of rows of each head that have a dy, up to the last; 0: all */
+    int rows; /* rows of each head that have a dy, evenly spaced up to the last; 0: all */
 };
 
 enum { NUMBERS_SEED = 11, NUMBERS_SITE = 5, NUMBERS_STEP = 3 /* key of the dropout mask */ };
