@@ -15,15 +15,15 @@ enum status device_of(const struct config *c, struct device *ret);
  * of the run that is continued, or NULL. `say`: for a new run, prints the choices that enable
  * something (not dtype=float32) in one line. Limits the instruction sets to plan.isa. */
 enum status device_choose(struct config *c, const struct config *before, bool say);
-/* For a checkpoint of another machine: if a key has the value of `trained` and this machine does not
- * support the value, sets a supported value and prints a line. */
+/* For a checkpoint of another machine: if a key has the value of `trained` and this machine does
+ * not support the value, sets a supported value and prints a line. */
 void device_adapt(struct config *c, const struct config *trained);
 /* Fails if the backend of that name cannot run the configuration, or does not exist (b NULL). */
 enum status device_check(const struct config *c, const struct backend *b, const char *name);
 /* Fails if the target does not support the dtype of the configuration. */
 enum status device_check_type(const struct config *c, const struct target *target);
-/* The target to compile for: the configuration's device. If it does not exist, this fails if `there`
- * is set; otherwise it is the backend's default target. Limits the instruction sets to plan.isa. */
+/* The target to compile for: the configuration's device. If that does not exist, this fails with
+ * `there`, else takes the backend's default target. Limits the instruction sets to plan.isa. */
 enum status device_target(const struct config *c, const char *backend, bool there,
                           struct target *ret);
 

@@ -68,8 +68,8 @@ enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
 
 enum { LINEAR_GUESSES = 6 }; /* before the search bisects */
 
-/* The bytes grow almost linearly with the batch, so a line through the last two guesses leads to the
- * result in a few steps. The search ends when a batch fits and the next larger one does not. */
+/* The bytes grow almost linearly with the batch, so a line through the last two guesses leads to
+ * the result in a few steps. The search ends when a batch fits and the next larger one does not. */
 enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret)

@@ -22,13 +22,13 @@ const char *fit_words(const struct program *p, unsigned kinds, int64_t room, str
 
 /* Host memory that the program needs in addition to its storage blocks: for libraries, files and
  * buffers, and with a GPU for host copies of weights and optimizer state. `reserved`: counts
- * reserved addresses instead (free_memory.h), which include the stacks of `threads` threads. `ranks`
- * is the number of ranks in this process; `threads` counts the threads of all of them. */
+ * reserved addresses instead (free_memory.h), which include the stacks of `threads` threads.
+ * `ranks` is the number of ranks in this process; `threads` counts the threads of all of them. */
 int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads, int64_t ranks);
 
-/* Compares the memory that all `ranks` ranks of this process need with the free memory of the device
- * and of the host. Call it before anything is allocated. ST_UNSUPPORTED: not enough memory; the
- * message states the needed and the free memory, the limit, and the batch size that fits. */
+/* Compares the memory that all `ranks` ranks of this process need with the free memory of the
+ * device and of the host. Call it before anything is allocated. ST_UNSUPPORTED: not enough memory;
+ * the message states the needed and the free memory, the limit, and the batch size that fits. */
 enum status fit_check(const struct program *p, unsigned kinds, int64_t ranks);
 
 #endif

@@ -29,8 +29,8 @@ struct step_launches {
  * fails if a kernel does not compile. */
 enum status step_launches_of(const struct program *p, struct step_launches *ret, struct arena *a);
 
-/* The launch of the function `entry` by a node of one of these plans; entry NULL: the only launch of
- * the node. Returns NULL if there is none, or if there are several different ones. */
+/* The launch of the function `entry` by a node of one of these plans; entry NULL: the only launch
+ * of the node. Returns NULL if there is none, or if there are several different ones. */
 const struct step_launch *step_launches_find(const struct step_launches *all, const struct plan *p,
                                              int node, const char *entry, struct arena *a);
 

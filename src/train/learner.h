@@ -27,8 +27,8 @@ struct learner_step {
 
 /* Opens the data set of the configuration and an engine with the training plans and those of `more`
  * (a mask, 1 << kind), and initializes the weights. `communicator` is NULL if there is one rank; it
- * and the configuration must outlive the learner. Several ranks must call the functions below in the
- * same order: rank 0 calls them, and its orders make the other ranks do the same (ranks.h). */
+ * and the configuration must outlive the learner. Several ranks must call the functions below in
+ * the same order: rank 0 calls them, and its orders make the other ranks do the same (ranks.h). */
 enum status learner_open(struct learner *l, const struct config *c, unsigned more,
                          struct communicator *communicator, struct arena *a);
 void learner_close(struct learner *l);

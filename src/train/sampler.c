@@ -118,7 +118,7 @@ static void select_largest(float *x, int64_t count, int64_t n)
     }
 }
 
-/* The smallest logit of a candidate. Tokens that tie with the last candidate are candidates, too. */
+/* The smallest logit of a candidate. Tokens that tie with the last candidate are candidates too. */
 static float least_logit(struct sampler *s)
 {
     int64_t k = s->options.top_k, n = k <= 0 || k >= s->vocab ? s->vocab : k;

@@ -1,8 +1,8 @@
 /* sampler.h - generates text token by token with an engine's weights.
  *
  * While the text fits in the window, each new token costs one position, because the keys and values
- * of earlier positions are cached (GRAPH_DECODE). After that, each new token changes the position of
- * all others, so it costs a full window (GRAPH_LOGITS) of the last block_size tokens. */
+ * of earlier positions are cached (GRAPH_DECODE). After that, each new token changes the position
+ * of all others, so it costs a full window (GRAPH_LOGITS) of the last block_size tokens. */
 #ifndef TRAIN_SAMPLER_H
 #define TRAIN_SAMPLER_H
 

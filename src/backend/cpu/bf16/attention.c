@@ -74,7 +74,7 @@ INLINE int64_t visible(const struct heads *s, const struct block *at, int64_t q)
 /* The score of a masked key: its exponential is 0, and unlike -infinity it never causes a NaN. */
 static const float MASKED = -1e30f;
 
-/* The largest score of each of 16 queries from q on; masked scores in their tiles `s` become MASKED. */
+/* The largest score of each of 16 queries from q on; masked scores in the tiles s become MASKED. */
 INLINE vf mask_and_max(const struct heads *h, const struct block *at, float *s, int64_t q)
 {
     vf largest[TILE_SIDE];

@@ -5,7 +5,7 @@ void dropout_words_avx512(uint32_t word[4][16], const struct dropout *d, uint32_
                           int64_t q16, int64_t k16);
 
 /* word[i][a*4+b] holds bytes for the columns 2b, 2b+1, 2b+8, 2b+9 of row 2a, 2a+1, 2a+8, 2a+9 (i =
- * 0 ... 3). So a quarter of a register holds one row, and only the order of its bytes must change. */
+ * 0 ... 3). So a quarter of a register holds one row; only the order of its bytes must change. */
 static void by_query(uint16_t *to, int64_t stride, const uint32_t word[4][16], __m512i threshold)
 {
     const __m512i order =

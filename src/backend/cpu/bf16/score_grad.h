@@ -18,7 +18,7 @@ struct score_block {
     /* Results: p and ds are tiles of kind a, 16 keys by 32 queries, p_row_stride bytes apart. */
     char *p, *ds;
     int64_t p_row_stride;
-    /* ds again, as two tiles of kind b, 32 keys by 16 queries in the order of pack_row_of (pack.h). */
+    /* ds again, as two tiles of kind b, 32 keys by 16 queries in the order of pack_row_of. */
     char *interleaved;
 };
 

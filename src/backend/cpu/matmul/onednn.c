@@ -1,9 +1,9 @@
-/* Each matmul is one oneDNN matmul primitive. It is created with the plan, when oneDNN generates its
- * code. A run sets the addresses and executes the primitive, with the scratch of the call as its
- * workspace. In each execution oneDNN still allocates a map of the arguments, a few hundred bytes.
+/* Each matmul is one oneDNN matmul primitive. It is created with the plan, when oneDNN generates
+ * its code. A run sets the addresses and executes the primitive, with the scratch of the call as
+ * its workspace. Each execution still allocates a map of the arguments, a few hundred bytes.
  *
- * If oneDNN reports that it is out of memory, the call fails. heap.h ends the process if C++'s `new`
- * fails inside oneDNN, so no exception passes through these C functions.
+ * If oneDNN reports that it is out of memory, the call fails. heap.h ends the process if C++'s
+ * `new` fails inside oneDNN, so no exception passes through these C functions.
  *
  * dnnl_sgemm, measured on 2 cores with AVX-512, is as fast on single matmuls but half as fast on
  * the batches of small matmuls in attention, and it allocates its workspace in every call. */

@@ -1,5 +1,5 @@
 /* onednn2.h - the functions of oneDNN 3 that Strobe uses, implemented with oneDNN 2, where a memory
- * descriptor is a struct of the caller. Include it instead of oneDNN's header; private to matmul/. */
+ * descriptor is a struct of the caller. Include it instead of oneDNN's header; only in matmul/. */
 #ifndef BACKEND_CPU_MATMUL_ONEDNN2_H
 #define BACKEND_CPU_MATMUL_ONEDNN2_H
 

@@ -20,7 +20,7 @@ static enum status run_accumulate(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Writes the new weights as bf16 to the output after the `states` state outputs, if there is one. */
+/* Writes the new weights as bf16 to the output after the `states` state outputs, if it exists. */
 static void write_copy(const struct kernel_call *c, int states)
 {
     const real *w = c->out[0];

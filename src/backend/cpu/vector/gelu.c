@@ -3,7 +3,7 @@
  *
  * For negative x, P(x) is e^(-x^2/2) times a slowly varying function of |x|, and the gradient needs
  * the same exponential: P'(x) = e^(-x^2/2) / sqrt(2 pi). So one exponential and a polynomial give
- * both, in less than half the time of libmvec's erf, and with a small relative error for small P. */
+ * both, in less than half the time of libmvec's erf, and small values of P are accurate. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/block.h"
 

@@ -1,7 +1,7 @@
 /* LayerNorm: y = (x - mean) rstd w + b over rows of n, rstd = 1 / sqrt(var + eps).
  *
  * The gradient, with h = (x - mean) rstd, g = dy w: dx = rstd (g - mean(g) - h mean(g h)), dw =
- * sum of dy h over the rows, db = sum of dy. Rows are summed in parts that only the shape decides. */
+ * sum of dy h over the rows, db = sum of dy. Rows are summed in parts given by the shape alone. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 

@@ -326,7 +326,7 @@ INLINE struct vf_power vf_power_of(vf x)
         5.00000012e-1f;
     return (struct vf_power){n, p * (r * r) + r};
 }
-/* e^x, from 0 to infinity, with an error of at most 1.5 units in the last place. It has no branches:
+/* e^x, from 0 to infinity, without branches; the error is at most 1.5 units in the last place.
  * libmvec's expf takes 25 times as long on large negative numbers, such as masked scores. */
 INLINE vf vf_exp(vf x)
 {
