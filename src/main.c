@@ -39,7 +39,7 @@ enum { MANY_CORES = 8 };
  * constructors of this program. Only .preinit_array runs earlier. libc is not initialised then and
  * will use `envp` unchanged, an array that cannot grow. So GOMP_SPINCOUNT temporarily replaces the
  * entry of PATH, which no constructor reads. Without PATH, libgomp keeps its default.
- * threads_allowed may run that early. OpenMP must not be asked yet: LLVM's library crashes. */
+ * threads_allowed may run that early. OpenMP must not be called yet: LLVM's library crashes. */
 static char spin_count[] = "GOMP_SPINCOUNT=20000";
 static char **borrowed, *path; /* the entry of envp, and its original value */
 
@@ -65,9 +65,9 @@ static void set_spin_count(char **envp)
 }
 
 /* LLVM's OpenMP, which clang links, starts later, at its first use. Its threads spin for 200 ms:
- * with 1 ms a short training next to busy programs took 1.5 to 1.8 s of processor time instead of
- * 1.9 to 2.8 s. And where oneDNN loads libgomp as well, the constructor of that library binds this
- * thread (OMP_PROC_BIND); LLVM's would then find one processor only. */
+ * with 1 ms, a short training next to busy programs took 1.5 to 1.8 s of processor time instead of
+ * 1.9 to 2.8 s. If oneDNN loads libgomp as well, the constructor of libgomp binds this thread
+ * (OMP_PROC_BIND), and LLVM's library would then find one processor only. */
 [[gnu::weak]] void kmp_set_blocktime(int); /* a function that only LLVM's OpenMP has */
 static cpu_set_t mask_at_start;
 
@@ -106,7 +106,7 @@ static enum status run(int argc, char **argv)
 }
 
 /* If the parent closed stdin, stdout or stderr, the next file opened would take its number, and
- * messages would be written into that file. The stand-in cannot be written, as a closed one. */
+ * messages would be written into that file. Like a closed file, the replacement cannot be used. */
 static void open_standard_streams(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)

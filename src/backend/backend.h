@@ -14,7 +14,6 @@ struct trace;
 struct tuning_entry;
 struct arena;
 
-/* The properties of a device. */
 struct device_facts {
     char name[64];       /* "NVIDIA H200"; empty: unknown */
     char capability[16]; /* of a GPU: "9.0" */
@@ -51,12 +50,12 @@ struct backend_kernels {
      * failure states why they could not be measured. NULL: this backend tunes nothing. */
     enum status (*tune)(void *ctx, int op, const struct kernel_call *call,
                         struct tuning_entry *ret);
-    /* The instruction set that the matmul library uses, by its name; NULL: none. Fixes the limit of
-     * base/isa.h for the library. The function is NULL: there is no library. */
+    /* The name of the instruction set that the matmul library uses; NULL: none. The call fixes the
+     * limit of base/isa.h for the library. The function is NULL: there is no library. */
     const char *(*library_isa)(void);
 };
 
-/* Queries about devices, most of them before one is opened. */
+/* Queries about devices; none of them needs an open device. */
 struct backend_devices {
     /* The number of devices that can be opened; they are numbered from 0. */
     int (*count)(void);
@@ -66,7 +65,7 @@ struct backend_devices {
     int64_t (*free_memory)(int device);
     /* For backend_library_at. NULL: the backend opens no library. */
     bool (*library)(int i, struct device_library *ret);
-    /* The target of a device, for backend_target. NULL: targets have no properties of a device. */
+    /* The target of a device, for backend_target. NULL: a target holds no device properties. */
     enum status (*target)(int device, struct target *ret);
     /* Why this target does not support that type (tf32: f32 rounded to TF32), NULL if it does.
      * The function is NULL: every device supports every type. */
@@ -80,12 +79,12 @@ struct backend_memory {
     void (*free)(void *ctx, void *mem);
     enum status (*upload)(void *ctx, void *dst, const void *src, int64_t size);
     enum status (*download)(void *ctx, void *dst, const void *src, int64_t size);
-    /* As download, but the host does not wait: dst is filled when sync returns, or event_wait
-     * for an event recorded later. For a few bytes. */
+    /* Like download, but the host does not wait. dst is filled once sync returns, or once
+     * event_wait returns for an event that was recorded after this call. For a few bytes. */
     enum status (*download_later)(void *ctx, void *dst, const void *src, int64_t size);
-    /* An upload concurrent with running kernels: stage copies src to `staging`, which is device
-     * memory, as soon as unstage has read the data staged there before; src may change once stage
-     * returns. unstage copies the data staged last to dst, in stream order. Neither is captured. */
+    /* An upload that overlaps with running kernels. stage copies src to `staging` (device memory)
+     * as soon as unstage has read the data staged before; src may change once stage returns.
+     * unstage copies the data staged last to dst, in stream order. Neither may be captured. */
     enum status (*stage)(void *ctx, void *staging, const void *src, int64_t size);
     enum status (*unstage)(void *ctx, void *dst, const void *staging, int64_t size);
     /* From device memory to device memory; the two ranges must not overlap. */
@@ -93,8 +92,8 @@ struct backend_memory {
     enum status (*fill)(void *ctx, void *dst, uint8_t byte, int64_t size);
 };
 
-/* Page-locked host memory, which the device copies by itself: the fastest way over the host link.
- * Copies are in stream order; the host does not wait. */
+/* Page-locked host memory. The device copies it without the CPU, which is the fastest way over the
+ * host link. Copies are in stream order; the host does not wait. */
 struct backend_pinned {
     enum status (*alloc)(void *ctx, int64_t size, void **ret_host);
     void (*free)(void *ctx, void *host);
@@ -113,18 +112,18 @@ struct backend_stream {
     enum status (*event_elapsed)(void *ctx, int from, int to, double *ret_ms);
 };
 
-/* Further streams of a device, 1 ... BACKEND_STREAMS - 1, whose work may run beside that of stream
- * 0, the one above. While one is selected, kernel texts are launched there, page-locked memory is
- * copied there and events are recorded there; everything else needs stream 0. */
+/* Streams 1 ... BACKEND_STREAMS - 1 of a device, in addition to stream 0 (struct backend_stream).
+ * Work on different streams may overlap. The selected stream receives launches of kernel texts,
+ * copies of page-locked memory and event records; everything else needs stream 0. */
 enum { BACKEND_STREAMS = 4 };
 struct backend_streams {
     enum status (*select)(void *ctx, int stream);
-    /* Later work of the selected stream waits for an event; the host does not. sync of stream 0
-     * waits for another stream only through such an event. */
+    /* Later work of the selected stream waits for an event; the host does not. The function sync
+     * waits for stream 0, and for another stream only if stream 0 waits for an event of it. */
     enum status (*wait)(void *ctx, int event);
 };
 
-/* Host milliseconds since a device was opened that made kernels ready, before their first run. */
+/* Host time, since the device was opened, that was spent on making kernels ready to run. */
 struct kernel_setup {
     double compile_ms; /* by the compiler, or read from the cache of compiled kernels */
     double load_ms;    /* into the driver */
@@ -137,16 +136,16 @@ struct kernel_shape {
     int64_t shared_bytes;
 };
 
-/* A launch of a planned call; all zeros: a library launches kernels of its own. */
+/* A launch of a planned call; all zeros: a library launches its own kernels. */
 struct planned_launch {
     const char *text, *source, *options; /* source NULL: the built-in file `text` */
-    const char *entry;                   /* the function of the source; NULL: a library's */
+    const char *entry;                   /* the kernel function; NULL: a library's kernel */
     struct kernel_shape shape;
-    /* Set by `compile`; -1: the compiled kernel does not say. */
+    /* Set by `compile`; -1: unknown. */
     int registers;        /* of a thread */
-    int64_t static_bytes; /* shared memory of a block beside shape.shared_bytes */
+    int64_t static_bytes; /* static shared memory of a block; shape.shared_bytes is dynamic */
 };
-enum { CALL_LAUNCHES = 8 }; /* of a call, at most */
+enum { CALL_LAUNCHES = 8 }; /* maximum number of launches of a call */
 
 /* Kernels that are compiled for a call and launched; a row may launch several. */
 struct backend_launches {
@@ -156,15 +155,15 @@ struct backend_launches {
      * number. Strings live in `a`. */
     int (*planned)(const struct kernel *k, const struct kernel_call *call,
                    struct planned_launch ret[CALL_LAUNCHES], struct arena *a);
-    /* Compiles these kernels, none of a library, for the target, or reads them from the cache of
-     * compiled kernels. Needs no device. Shows progress if it takes long. */
+    /* Compiles these kernels for the target, or reads them from the cache of compiled kernels. No
+     * launch may be a library's. Needs no device. Shows progress if it takes long. */
     enum status (*compile)(const struct target *t, struct planned_launch *const *launch, int n);
     /* Launches so far, including captured ones. */
     int64_t (*count)(void *ctx);
     void (*setup)(void *ctx, struct kernel_setup *ret);
 };
 
-/* A kernel source of the caller's own, such as a rung of a ladder (lab/lab.h). */
+/* A kernel source that the caller supplies, such as a rung of a ladder (lab/lab.h). */
 struct kernel_text {
     const char *name;    /* for messages: "copy/gpu/02_coalesced.cu" */
     const char *source;  /* may include the headers of the backend's kernels */
@@ -181,36 +180,36 @@ struct kernel_map {
     int box_rows, box_columns;
 };
 enum { KERNEL_MAP_BYTES = 128, KERNEL_MAP_ALIGN = 64 };
-/* What a kernel takes of the device. A device that does not say has -1 everywhere. */
+/* The resources that a kernel uses. If the device does not report them, all numbers are -1. */
 struct kernel_resources {
     int registers;         /* of a thread */
     int64_t shared_bytes;  /* of a block, static and dynamic */
     int64_t local_bytes;   /* of a thread: spilled registers, arrays with computed indices */
     int blocks;            /* of this shape that an SM holds at once */
-    int warps, most_warps; /* of these blocks; that an SM can hold */
+    int warps, most_warps; /* warps of these blocks; maximum number of warps of an SM */
     const char *limit;     /* what limits `blocks`: "registers", "threads" ...; NULL: unknown */
 };
 
 /* Compiles kernel sources of the caller and launches them on the stream of the device. */
 struct backend_texts {
-    /* Copies the strings. Nothing is compiled yet: the first launch, or query of resources,
-     * compiles all that were added before it, in parallel, and reports an error of its own source.
-     * */
+    /* Copies the strings and compiles nothing. The first launch or query of resources compiles all
+     * sources that were added before, in parallel. It reports an error of its own source only. */
     enum status (*add)(void *ctx, const struct kernel_text *t, void **ret_kernel);
     void (*free)(void *ctx, void *kernel);
     /* argument[i] points to the i-th argument of the kernel. */
     enum status (*launch)(void *ctx, void *kernel, const struct kernel_shape *s, void **argument);
-    /* Makes an argument of KERNEL_MAP_BYTES for a matrix at that address, a multiple of 16 as its
-     * pitch. */
+    /* Writes the kernel argument, of KERNEL_MAP_BYTES, that describes the matrix at address
+     * `matrix`. This address and the pitch must be multiples of 16. */
     enum status (*map)(void *ctx, const struct kernel_map *m, void *matrix, void *ret_argument);
     enum status (*resources)(void *ctx, void *kernel, const struct kernel_shape *s,
                              struct kernel_resources *ret);
-    /* Appends what the compiler makes of a source for this device: PTX; after a failure its whole
-     * message. */
+    /* Appends the PTX that the compiler makes from a source for this device. If the compiler fails,
+     * appends the compiler's whole message. */
     enum status (*assembly)(void *ctx, const struct kernel_text *t, struct str *ret);
 };
 
-/* A captured graph: work between begin and end, replayed as one at the same addresses. */
+/* A captured graph: the work that is enqueued between begin and end, on fixed addresses. replay
+ * launches all of this work with one call. */
 struct backend_recording {
     enum status (*begin)(void *ctx);
     enum status (*end)(void *ctx, void **ret_recording);
@@ -221,16 +220,16 @@ struct backend_recording {
 /* A trace (trace.h) records the device's activities between begin and end. A failure of either
  * states why there is no trace; everything else continues to work. */
 struct backend_trace {
-    /* The library that traces need. Only a trace and this query open it. */
+    /* Describes the library that traces need. Only a trace and this query open the library. */
     void (*library)(struct device_library *ret);
     enum status (*begin)(void *ctx);
-    /* Sets the mark, 0 or more, of everything this thread launches or captures from now on; -1, the
-     * initial state of a trace: no mark. Its cost is negligible, and zero without a trace. */
+    /* Sets the mark, 0 or more, of everything this thread launches or captures from now on; -1: no
+     * mark, as at the start of a trace. The cost is negligible, and zero without a trace. */
     void (*mark)(void *ctx, int mark);
     /* Waits for the device. */
     enum status (*end)(void *ctx, struct trace *ret, struct arena *a);
-    /* Record only calls of the API, without a device, so also those that open it. No trace may
-     * begin in between. */
+    /* Record calls of the API only. They need no open device, so the recorded calls may include
+     * those that open it. No trace may begin in between. */
     enum status (*calls_begin)(void);
     enum status (*calls_end)(struct trace *ret, struct arena *a);
     /* Begins or ends the range that a profiler attached to this process records. */
@@ -238,12 +237,13 @@ struct backend_trace {
 };
 
 /* Hardware counters (counters.h) of every kernel between begin and end. Kernels run one by one, so
- * times are not those of a step; results are the same. Not during a trace. A failure of either says
- * why there are none and what to do; everything else continues to work. */
+ * they take longer than in a normal step; their results are the same. Must not be used during a
+ * trace. If begin or end fails, the message says why there are no counters and what to do;
+ * everything else continues to work. */
 struct backend_counters {
-    enum status (*begin)(void *ctx, enum counter_set set, int64_t most); /* kernels at most */
-    /* Waits for the device. Fills *ret_kernels of ret[most], in the order of the launches. Kernels
-     * beyond `most` are left out. */
+    enum status (*begin)(void *ctx, enum counter_set set, int64_t most); /* most kernels to count */
+    /* Waits for the device. Fills the first *ret_kernels elements of ret[most], in the order of the
+     * launches. Kernels beyond `most` are left out. */
     enum status (*end)(void *ctx, struct kernel_counters *ret, int64_t *ret_kernels);
 };
 
@@ -252,8 +252,8 @@ struct backend_telemetry {
     /* Takes a sample (sample.h). May be called from any thread, one at a time. It does not wait for
      * the device, but may take milliseconds. A failure states why there is no sample. */
     enum status (*sample)(void *ctx, struct device_sample *ret);
-    /* Why samples have no hardware counters, after the first one; NULL: they have. The function is
-     * NULL for devices that never have any. */
+    /* Why samples contain no hardware counters; NULL: they do. Call it after the first sample. The
+     * function is NULL if the samples of this backend never contain any. */
     const char *(*no_counters)(void *ctx);
 };
 
@@ -266,7 +266,8 @@ struct backend {
     struct backend_devices devices;
     struct backend_memory memory;
     struct backend_stream stream;
-    /* NULL if the backend does not support the group; else all functions of the group are set. */
+    /* NULL: the backend does not support the group. Otherwise all functions of the group are set,
+     * unless the comment of a function says that it may be NULL. */
     const struct backend_launches *launches;
     const struct backend_texts *texts;
     const struct backend_pinned *pinned;
@@ -291,9 +292,9 @@ const struct backend *backend_find(const char *name);
 /* The target of a device, which need not be open; TARGET_ANY: of the first device, or the default
  * target if there is none. A failure states why there is no such device. */
 enum status backend_target(const struct backend *b, int device, struct target *ret);
-/* Library i of those that a backend opens, needed ones first; false after the last. */
+/* Library i of the libraries that a backend opens, needed ones first; false after the last. */
 bool backend_library_at(const struct backend *b, int i, struct device_library *ret);
-/* The library of that name that a backend opens; false: it opens no such library. */
+/* The library with this name; false: the backend opens no such library. */
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret);
 /* Backend i of the list; NULL after the last. */
 const struct backend *backend_at(int i);

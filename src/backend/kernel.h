@@ -29,19 +29,20 @@ struct kernel_call {
 struct kernel {
     enum op op;
     const char *variant; /* "ref", "avx512", "onednn" */
-    /* The types that it accepts, as in types_are; NULL: those that `fits` accepts. */
+    /* The types that the kernel accepts, as letters of types_are; NULL: only `fits` decides. */
     const char *in, *out;
     enum dtype act;
     bool (*fits)(const struct kernel_call *); /* reads types and attributes only; NULL: always */
-    /* These two also receive the row. NULL: no scratch, nothing to prepare. */
+    /* The first argument is this row. NULL: no scratch, nothing to prepare. */
     int64_t (*scratch_bytes)(const struct kernel *, const struct kernel_call *);
     enum status (*prepare)(const struct kernel *, struct kernel_call *); /* once, when planning */
     void (*release)(struct kernel_call *);                               /* undoes prepare */
     enum status (*run)(const struct kernel_call *);
 };
 
-/* True if the types match, one letter each: a is `act`, or with DT_COUNT f32 or bf16, the same for
- * all; f is f32, b bf16, i int32, 8 an 8-bit type. Surplus letters are optional tensors. */
+/* True if the types of the inputs match the letters `in`, and those of the outputs `out`. Letter a
+ * is `act`; if act is DT_COUNT, every a is f32 or every a is bf16. f is f32, b is bf16, i is int32
+ * and 8 is an 8-bit float type. A call may have fewer tensors: the last letters are optional. */
 bool types_are(const struct kernel_call *c, enum dtype act, const char *in, const char *out);
 bool kernel_fits(const struct kernel *k, const struct kernel_call *c);
 

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 
-/* True if such a profiler is attached. If not, callers need not build names. */
+/* True if a profiler is attached. If not, callers need not build names. */
 bool range_active(void);
 /* Opens a range of the calling thread; the name is copied. */
 void range_push(const char *name);

@@ -10,19 +10,19 @@ enum throttle {
     THROTTLE_HEAT,      /* the temperature limit is reached */
     THROTTLE_BRAKE,     /* the power supply requests a reduction */
     THROTTLE_HARDWARE,  /* hardware slowdown: heat, power supply or a short power peak */
-    THROTTLE_NEIGHBOUR, /* it follows the clock of the slowest GPU in its group */
+    THROTTLE_NEIGHBOUR, /* the GPU follows the clock of the slowest GPU in its group */
     THROTTLE_SET,       /* a lower clock was set on purpose; not a fault of the machine */
     THROTTLE_COUNT
 };
 
 /* Unknown values are -1. */
 struct device_sample {
-    /* Percent of the last sampling period (chosen by the GPU, up to a second) with work running. */
+    /* Percent of the last sampling period (up to a second, set by the GPU) with work running. */
     double utilization;
     /* Percent of that period in which the device's memory was read or written. */
     double memory_utilization;
-    /* By hardware counters, percent of the most that is possible since the previous sample: SMs
-     * with work, tensor cores, bandwidth of the memory. */
+    /* From hardware counters, in percent of the maximum, since the previous sample: SMs with work,
+     * use of the tensor cores, memory bandwidth. */
     double sm_active, tensor_active, dram_active;
     double clock_mhz, clock_max_mhz; /* of a GPU's SMs or a CPU's cores */
     double power_w, power_limit_w;
@@ -30,8 +30,8 @@ struct device_sample {
     double memory_bytes;
     double temperature_c;
     int throttle; /* 1 << enum throttle for each reason */
-    int others;   /* other programs that compute on a GPU */
-    int other;    /* process id of the first of them; 0: there is none */
+    int others;   /* the number of other programs that compute on this GPU */
+    int other;    /* process id of the first of these programs; 0: there is none */
 };
 
 /* A sample in which nothing is known. */

@@ -7,9 +7,9 @@
  * Captured graphs. Marks set during a capture hold for each replay: a graph is captured from one
  * stream, so the i-th activity of a replay is the i-th captured one. Replays are identified by
  * their order and by the number of activities of their graph. If the number does not match, the
- * activities of that replay have no mark, and `why` says so. Marks are known only for graphs
- * captured between a trace's begin and end; of other graphs the library may not even see the
- * kernels. So begin the trace, then capture, then replay, even in a later trace. */
+ * activities of that replay have no mark, and `why` says so. Marks are known only for graphs that
+ * were captured between begin and end of a trace; the library may not even report the kernels of
+ * other graphs. So begin a trace, capture, then replay, in this trace or in a later one. */
 #ifndef BACKEND_TRACE_H
 #define BACKEND_TRACE_H
 
@@ -23,28 +23,28 @@ struct activity {
     int mark; /* -1: none */
     int play; /* number of the graph replay in this trace, from 0; -1: launched directly */
     /* A kernel's name as the library reports it, possibly mangled; short_name is without parameters
-     * and has at most ACTIVITY_NAME - 1 letters. Of others: "copy device to host", "memset". */
+     * and has at most ACTIVITY_NAME - 1 letters. Other kinds: "copy device to host", "memset". */
     const char *name, *short_name;
     int64_t start_ns, end_ns; /* on the clock of base/clock.h */
     int64_t bytes;            /* of a copy or a fill */
     bool unmatched;           /* part of a replay, with unknown mark (-1) */
 };
 
-/* A call that the host made of the device's API: of the driver's, or of a library's runtime. */
+/* A call of the host to the API of the device: to the driver or to a library's runtime. */
 struct api_call {
     const char *name; /* "cuLaunchKernel", without the version that follows some names */
-    int thread;       /* of the host, numbered in the order of their first calls */
+    int thread;       /* host threads are numbered in the order of their first calls */
     int64_t start_ns, end_ns;
 };
 
 struct trace {
     struct activity *activity; /* sorted by start time */
     int64_t activities;
-    const struct api_call *api; /* sorted by start time, without those made within another one */
+    const struct api_call *api; /* sorted by start time, without calls inside another call */
     int64_t apis;
-    int64_t dropped;   /* lost, or recorded without times: the library's buffers were full */
-    int64_t unmatched; /* recorded, but with unknown mark (-1) */
-    const char *why;   /* a sentence on what was dropped or unmatched; NULL: nothing */
+    int64_t dropped;   /* activities lost or without times, as the library's buffers were full */
+    int64_t unmatched; /* activities that were recorded, but with unknown mark (-1) */
+    const char *why;   /* a sentence about dropped and unmatched activities; NULL: none */
     const char *by;    /* "CUPTI 13.0.1" */
 };
 

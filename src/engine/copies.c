@@ -20,7 +20,7 @@ static struct type packed_type(const struct config *c, const struct type *matrix
     return type_1d(matmul_dtype(c), packed_elements(matrix->dim[0], matrix->dim[1]));
 }
 
-/* The target has a kernel that packs such weights. */
+/* True if the target has a kernel that packs such weights. */
 static bool target_packs(const struct config *c, const struct type *matrix,
                          const struct target *target)
 {

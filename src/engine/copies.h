@@ -1,9 +1,9 @@
-/* copies.h - what matmuls read instead of the f32 weights: a bf16 copy, and packed weights, in the
- * order in which a matmul's inner loop reads them.
+/* copies.h - copies of the f32 weights that matmuls read: a bf16 copy, and packed weights, which
+ * are in the order in which a matmul's inner loop reads them.
  *
- * Both need fusion=full: the copy is kept if dtype is bfloat16, packed weights if the backend can
- * pack and pack_weights enables it. They are state derived from the weights: the update graph
- * writes them after AdamW, and GRAPH_REFRESH rebuilds them from initial or loaded weights. */
+ * Both need fusion=full. There is a bf16 copy if dtype is bfloat16 or float8, and packed weights if
+ * the backend can pack and pack_weights enables it. The update graph writes both after the
+ * optimizer, and GRAPH_REFRESH rebuilds both from initial or loaded weights. */
 #ifndef ENGINE_COPIES_H
 #define ENGINE_COPIES_H
 
@@ -25,7 +25,7 @@ void copies_refresh_all(struct graph *g, const struct config *c, const struct mo
 /* Appends PACK of each packed weight, from the bf16 copy if there is one. Call after the update. */
 void copies_pack(struct graph *g, const struct config *c, const struct model *m,
                  const struct pass_packing *packing);
-/* Appends both, from the current weights. */
+/* Appends the stores of the bf16 copy and of the packed weights, from the current weights. */
 void copies_refresh(struct graph *g, const struct config *c, const struct model *m,
                     const struct pass_packing *packing);
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* There is a device and its libraries are installed. Warns once if a library is missing. */
+/* True if there is a device and its libraries are installed. Warns once if a library is missing. */
 static bool is_usable(const struct backend *b)
 {
     static bool warned;
@@ -52,7 +52,7 @@ enum status device_of(const struct config *c, struct device *ret)
     return check_there(ret->backend, name);
 }
 
-/* Without its library, a CPU has no fast matmuls in bfloat16. */
+/* Without oneDNN, a CPU has no fast matmuls in bfloat16. */
 static bool bfloat16_is_faster(const struct backend *b, int number)
 {
     struct target t;
@@ -61,7 +61,8 @@ static bool bfloat16_is_faster(const struct backend *b, int number)
     return backend_target(b, there, &t) == ST_OK && !b->devices.refuses(&t, DT_BF16, false);
 }
 
-/* Ranks that are threads meet on the host in each step; processes meet on the GPUs, by NCCL. */
+/* True if the ranks synchronise on the host in each step, as ranks that are threads do. Ranks that
+ * are processes synchronise on the GPUs (NCCL). */
 static bool ranks_meet(const struct config *c)
 {
     return c->ranks.count > 1 && !communicator_is_mpi();

@@ -13,13 +13,13 @@ struct environment {
     const char *os, *kernel, *host;
     int64_t memory_bytes;
     int cores;        /* logical processors of the machine */
-    int cores_usable; /* those that this process may run on */
-    int threads;      /* those that the run uses, set by the caller; 0: not yet known */
+    int cores_usable; /* logical processors that this process may run on */
+    int threads;      /* threads that the run uses, set by the caller; 0: not yet known */
     struct environment_library {
         const char *name, *version;
     } library[ENVIRONMENT_LIBRARIES_MAX];
     int libraries;
-    /* Set by the caller: the widest instruction set, that of the matmul library (NULL: none). */
+    /* Set by the caller: the widest set, and the set of the matmul library (NULL: no library). */
     const char *isa, *isa_library;
     const char *device; /* "NVIDIA H200", set by the caller; NULL: CPU only */
     const char *driver; /* of the device; NULL: none */
@@ -28,7 +28,6 @@ struct environment {
 
 /* Queries the system; unknown fields are "unknown" or 0. Strings live in the arena. */
 void environment_gather(struct environment *e, struct arena *a);
-/* Adds a library that a backend reports. */
 void environment_add_library(struct environment *e, const char *name, const char *version);
 /* Writes env.json (docs/FORMATS.md). */
 enum status environment_write(const struct environment *e, const struct dir *at, const char *name);

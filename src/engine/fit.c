@@ -27,7 +27,7 @@ static enum status bytes_at(struct fit *f, int64_t batch_size, int64_t *ret)
     f->config.data.batch_size = batch_size;
     enum status st = program_compile(&p, &f->config, f->vocab, f->target, f->tuning, f->kinds, &a);
     if (st == ST_OK) *ret = program_bytes(&p);
-    if (st == ST_MEMORY) *ret = SIZE_TOO_LARGE; /* for any machine */
+    if (st == ST_MEMORY) *ret = SIZE_TOO_LARGE; /* too large for any machine */
     arena_release(&a);
     return st == ST_MEMORY ? ST_OK : st;
 }
@@ -48,7 +48,7 @@ enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
     f.config.ranks.zero = 1;
     f.config.ranks.overlap = OVERLAP_BUCKET;
     f.config.ranks.rank = 0;
-    f.config.plan.replay = REPLAY_FALSE; /* as ranks that are threads need it; no bytes differ */
+    f.config.plan.replay = REPLAY_FALSE; /* required by ranks that are threads; changes no bytes */
     *ret = *ret_least = 0;
     enum status st = bytes_of_ranks(&f, good, micro_steps, ret_least);
     if (st == ST_UNSUPPORTED) return ST_OK; /* the device has no collectives */
@@ -68,8 +68,8 @@ enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
 
 enum { LINEAR_GUESSES = 6 }; /* before the search bisects */
 
-/* Bytes grow almost linearly with the batch, so a line through the last two guesses needs a few
- * steps. Ends when a batch fits and the next does not. */
+/* The bytes grow almost linearly with the batch, so a line through the last two guesses leads to
+ * the result in a few steps. The search ends when a batch fits and the next larger one does not. */
 enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret)
@@ -111,11 +111,11 @@ const char *fit_words(const struct program *p, unsigned kinds, int64_t room, str
     return arena_printf(a, "batch_size=%lld is the largest that fits", (long long)batch);
 }
 
-/* --- what is there ---------------------------------------------------------------------------- */
+/* --- free memory ------------------------------------------------------------------------------ */
 
-/* Libraries with the code that they generate, streams of files, JSON, plans of the samples: 25 MiB
- * beside the blocks of a model of 3 million parameters. Of addresses, 52 MiB with one thread; each
- * further thread has a stack and a heap of the C library. */
+/* Memory other than storage blocks: libraries and the code that they generate, file streams, JSON,
+ * plans of the samples. A model of 3 million parameters takes 25 MiB of it, and 52 MiB of addresses
+ * with one thread; each further thread has a stack and a heap of the C library. */
 static const int64_t HOST_BESIDES = 32 << 20, ADDRESSES_BESIDES = 64 << 20, THREAD_HEAP = 64 << 20;
 
 static int64_t stack_bytes(void)
@@ -138,7 +138,7 @@ int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads, 
 struct need {
     const char *whose;    /* "memory", "the device's memory" */
     int64_t bytes, there; /* of all ranks */
-    int64_t besides;      /* of `bytes`: does not depend on the batch */
+    int64_t besides;      /* the part of `bytes` that does not depend on the batch */
     int64_t ranks;
     const char *limit;
 };

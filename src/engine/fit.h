@@ -1,34 +1,34 @@
-/* fit.h - whether a program fits in the memory that is there, and the largest micro-batch that
- * would. */
+/* fit.h - whether a program fits in the free memory, and the largest micro-batch that fits. */
 #ifndef ENGINE_FIT_H
 #define ENGINE_FIT_H
 
 #include "engine/program.h"
 
-/* Compiles `kinds` for several batch sizes. *ret is 0 if not even one sequence fits in `bytes`. */
+/* The largest batch_size for which the plans of `kinds` fit in `bytes`, found by compiling them for
+ * several sizes; 0: not even batch_size=1 fits. */
 enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret);
 
-/* The smallest number of ranks, at least 2, of which each needs at most `bytes` with zero=1 and as
- * many micro-batches as a rank has now; 0: not even RANKS_MOST of them. *ret_least: bytes of a rank
- * with that many, or with RANKS_MOST; 0: the device has no ranks. */
+/* The smallest number of ranks, at least 2, with which a rank needs at most `bytes`, for zero=1 and
+ * the micro-batches that a rank of `c` has; 0: a rank needs more even with RANKS_MOST ranks.
+ * *ret_least: the bytes of a rank with *ret ranks, or RANKS_MOST; 0: the device has no ranks. */
 enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret, int64_t *ret_least);
 
-/* "batch_size=25 is the largest that fits", in `room` bytes; "not even batch_size=1 fits". */
+/* "batch_size=25 is the largest that fits" in `room` bytes, or "not even batch_size=1 fits". */
 const char *fit_words(const struct program *p, unsigned kinds, int64_t room, struct arena *a);
 
-/* Host memory that running the program takes besides its storage blocks: on a GPU host copies of
- * weights and optimizer state; libraries, files and buffers; where a limit counts reserved
- * addresses (free_memory.h), also the stacks of `threads` threads, those of all `ranks` ranks that
- * are in this process. */
+/* Host memory that the program needs in addition to its storage blocks: for libraries, files and
+ * buffers, and with a GPU for host copies of weights and optimizer state. `reserved`: counts
+ * reserved addresses instead (free_memory.h), which include the stacks of `threads` threads.
+ * `ranks` is the number of ranks in this process; `threads` counts the threads of all of them. */
 int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads, int64_t ranks);
 
-/* Compares what the program needs, at `ranks` ranks of this process together, with the free memory
- * of the device and of the host; to be called before anything is allocated. ST_UNSUPPORTED: the
- * message has what is needed, what is there, by which limit, and the batch size that fits. */
+/* Compares the memory that all `ranks` ranks of this process need with the free memory of the
+ * device and of the host. Call it before anything is allocated. ST_UNSUPPORTED: not enough memory;
+ * the message states the needed and the free memory, the limit, and the batch size that fits. */
 enum status fit_check(const struct program *p, unsigned kinds, int64_t ranks);
 
 #endif

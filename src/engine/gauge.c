@@ -25,9 +25,9 @@ struct weighted {
 struct sum {
     double ms, throttle_ms, by[THROTTLE_COUNT], throttle_known_ms, energy_j, energy_ms;
     struct weighted value[GAUGE_VALUES];
-    double others_ms, others_known_ms; /* with other programs on the GPU; known whether */
+    double others_ms, others_known_ms; /* time with other programs on the GPU; time when known */
     int reasons, samples, other;
-    bool idle; /* part of it was not work */
+    bool idle; /* part of the time was not work */
 };
 
 struct gauge {
@@ -51,7 +51,7 @@ struct gauge {
     int readings;    /* since the stride changed */
     struct gauge_reading pending[CAPACITY];
     int first, pendings;
-    double queried_ms; /* time spent in `queries` */
+    double queried_ms; /* time spent in `queries` queries of the device */
     int queries;
 };
 
@@ -71,7 +71,7 @@ static double mean(const struct weighted *w)
     return w->ms > 0 ? w->sum / w->ms : -1;
 }
 
-/* If the counter decreased, it was reset: power times time is used instead. */
+/* If the energy counter decreased, it was reset: power times time is used instead. */
 static double energy_between(const struct device_sample *from, const struct device_sample *to,
                              double ms)
 {
@@ -113,7 +113,7 @@ static double share(double ms, double of)
 
 /* --- samples and readings --------------------------------------------------------------------- */
 
-/* Closes the open reading, unless `most` readings are pending: then the open one continues. */
+/* Closes the open reading. If `most` readings are pending, the open reading continues instead. */
 static void close_reading(struct gauge *g, int most)
 {
     struct sum *s = &g->open;
@@ -146,7 +146,7 @@ static enum status sample(struct gauge *g)
         if (g->last_ns) add(&g->open, &g->last, &x, ms);
         g->open.idle |= !g->working;
         if (g->last_ns && g->working) add(&g->all, &g->last, &x, ms);
-        if (g->last_ns) { /* the first one opens the library */
+        if (g->last_ns) { /* the first sample is not counted, because it opens the library */
             g->queried_ms += clock_ms(from_ns, now_ns);
             g->queries++;
         }
@@ -169,7 +169,7 @@ static void add_ms(struct timespec *t, int64_t ms)
     t->tv_nsec = ns % SECOND_NS;
 }
 
-/* A failed sample is ignored: the next one covers its time, too. */
+/* A failed sample is ignored: the next sample covers its time, too. */
 static void *watch(void *argument)
 {
     struct gauge *g = argument;

@@ -1,8 +1,8 @@
 /* gauge.h - telemetry of a device (backend/sample.h), sampled at intervals by a separate thread.
  *
- * A sample covers the time since the previous one. A reading averages one or more samples: after
- * every GAUGE_READINGS readings that number doubles, which bounds the log of a long run. Samples
- * are also taken when work begins and ends. The thread never makes the work wait. */
+ * A sample covers the time since the previous sample. A reading averages one or more samples. After
+ * every GAUGE_READINGS readings, the number of samples per reading doubles, which bounds the log of
+ * a long run. Samples are also taken when work begins and ends. Work never waits for the thread. */
 #ifndef ENGINE_GAUGE_H
 #define ENGINE_GAUGE_H
 
@@ -30,20 +30,20 @@ const char *gauge_name(enum gauge_value v);
 
 /* An interval and the means of its samples. */
 struct gauge_reading {
-    int64_t iter;                        /* at its end */
-    double ms;                           /* its length */
-    bool working;                        /* all of it was work */
+    int64_t iter;                        /* the iteration at the end of the interval */
+    double ms;                           /* length of the interval */
+    bool working;                        /* the whole interval was work */
     double value[GAUGE_VALUES];          /* means over time; -1: unknown */
-    double clock_max_mhz, power_limit_w; /* at its end; -1: unknown */
+    double clock_max_mhz, power_limit_w; /* at the end of the interval; -1: unknown */
     double throttled; /* fraction of the time in which the clock was throttled; -1: unknown */
-    int throttle;     /* all reasons of that time */
+    int throttle;     /* all reasons in the interval: 1 << enum throttle */
 };
 
 /* All intervals of work. */
 struct gauge_summary {
     double seconds;
     int samples;
-    double sample_ms;    /* mean time to take one */
+    double sample_ms;    /* mean time to take a sample */
     int64_t interval_ms; /* of gauge_open */
     struct {
         double mean, min, max; /* -1: unknown */
@@ -62,14 +62,12 @@ enum status gauge_open(struct gauge **ret, const struct backend *b, void *contex
                        int64_t interval_ms);
 /* Marks the beginning or the end of work, and takes a sample. Repeated calls change nothing. */
 void gauge_work(struct gauge *g, bool working);
-/* Sets the current iteration. */
 void gauge_at(struct gauge *g, int64_t iter);
-/* Removes the oldest pending reading; false: there is none. `all`: also one that is still open. */
+/* Removes the oldest pending reading; `all`: if none is pending, the open reading. False: none. */
 bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret);
-/* Covers all work up to its last sample. */
+/* Summarises all work up to its last sample. */
 struct gauge_summary gauge_summarize(struct gauge *g);
-/* Whether its figures mean anything: GAUGE_ENOUGH samples, and work as long as that many intervals.
- * What is not enough is not shown. */
+/* Whether a summary may be shown: GAUGE_ENOUGH samples, and work for that many intervals. */
 enum { GAUGE_ENOUGH = 3 };
 bool gauge_is_enough(const struct gauge_summary *g);
 struct str;

@@ -22,7 +22,7 @@ static bool same_kernel(const struct planned_launch *x, const struct planned_lau
            same_shape(&x->shape, &y->shape);
 }
 
-/* What a library launches is not known: there the same variant of an operator is the same. */
+/* The kernels of a library are unknown: its calls are the same if operator and variant are. */
 static bool is_same(const struct step_launch *x, const struct step_launch *y)
 {
     const struct planned_launch *k = &x->launch, *l = &y->launch;

@@ -10,13 +10,13 @@
 enum memory_extent { EXTENT_INFERENCE, EXTENT_BACKWARD, EXTENT_STEP, EXTENTS };
 /* "inference", "backward", "step" */
 const char *memory_extent_name(enum memory_extent extent);
-/* A mask of the graphs that it needs. */
+/* A mask (1 << kind) of the graphs that the extent needs. */
 unsigned memory_kinds(const struct config *c, enum memory_extent extent);
 
 /* The memory in use while one kernel runs. */
 struct memory_moment {
     enum graph_kind kind;
-    int step; /* of that graph's plan */
+    int step; /* of the plan of this graph */
     int64_t bytes[MEMORY_PARTS], used;
 };
 /* Every kernel of a step's plans in the order of execution; GRAPH_MICRO_MORE appears once. */
@@ -46,7 +46,6 @@ struct memory_tensors {
     int n;
     int64_t bytes; /* total */
 };
-/* All tensors in memory at a moment. */
 void memory_tensors(const struct program *program, const struct memory_moment *m,
                     struct memory_tensors *ret, struct arena *a);
 /* The tensors that a block saves for the backward pass; layer -1: those outside the blocks. */
@@ -56,12 +55,13 @@ void memory_saved(const struct program *program, int layer, struct memory_tensor
 /* The same training with another value of `recompute`. */
 struct memory_variant {
     enum recompute recompute;
-    int64_t total, saved; /* bytes; `saved` at its maximum */
+    int64_t total, saved; /* bytes in all; most bytes that are saved for the backward pass */
     int64_t batch;        /* the largest batch that fits in the limit; 0: none */
     double flops;         /* of a step */
 };
-/* None, GELUs, regions of 1, 2, 4 ... all blocks, and the configuration's own value. Those that
- * recompute nothing are left out. `limit` in bytes, 0: none. `each` reports progress or is NULL. */
+/* The variants: none, GELUs, regions of 1, 2, 4 ... all blocks, and the configuration's own value.
+ * Other variants that change nothing are left out. `limit`: bytes for `batch`, 0: no limit. `each`
+ * reports progress; it may be NULL. */
 enum { MEMORY_VARIANTS = 16 };
 enum status memory_variants(const struct config *c, int64_t vocab, unsigned kinds,
                             const struct target *target, const struct tuning *tuning, int64_t limit,

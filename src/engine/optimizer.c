@@ -21,7 +21,7 @@ static union attr sgd_attr(const struct config_train *c, int64_t decay_elements)
     return (union attr){.sgd = {c->momentum, c->weight_decay, decay_elements}};
 }
 
-/* 1 - beta^t, t from 1: moments begin at zero, and this is what they lack. */
+/* 1 - beta^t, t from 1: the bias of moments that begin at zero. */
 static double bias1_at(const struct config_train *c, int64_t iter)
 {
     return 1 - pow(c->beta1, (double)(iter + 1));
@@ -91,7 +91,7 @@ static struct optimizer_operands operands_of(struct graph *g, const struct optim
     return in;
 }
 
-/* `decayed`: how many elements decay, the first ones. */
+/* The first `decayed` elements have weight decay. */
 static value update_by_operator(struct graph *g, const struct optimizer *o,
                                 const struct config_train *c, int64_t decayed,
                                 const struct optimizer_operands *in)
@@ -155,8 +155,8 @@ static value collective(struct graph *g, enum op op, const struct config *c, val
     return graph_add(g, op, &attr, 1, &leaf, NULL);
 }
 
-/* The sum of the squares of this rank's shards, then of all ranks. It is kept behind the
- * gradients. */
+/* The norm over all ranks. The memory behind the gradients holds the sum of the squares, first of
+ * this rank's shards, then of all ranks. */
 static value shared_norm(struct graph *g, const struct model *m, const struct config *c)
 {
     struct graph_scope here = graph_enter(g, "grad_norm", -1);

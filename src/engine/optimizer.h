@@ -11,25 +11,25 @@
 
 enum { OPTIMIZER_STATES = 2, OPTIMIZER_INPUTS = 3 };
 
-/* What an optimizer keeps for each parameter: a tensor of its shape, zero at first. */
+/* A tensor that an optimizer keeps for each parameter, of the same shape, initially zero. */
 struct optimizer_state {
     enum storage storage;
-    const char *suffix; /* of its name in checkpoints: ".m" */
+    const char *suffix; /* in checkpoints, appended to the parameter's name: ".m" */
 };
 
-/* A number that differs from step to step, an input of the update of that name. */
+/* A number that changes from step to step: the input `name` of the update graph. */
 struct optimizer_input {
     const char *name;
     double (*at)(const struct config_train *c, int64_t iter);
-    double timed; /* its value where an update is only timed */
+    double timed; /* the value if an update is only timed */
 };
 
-/* What the update of one parameter reads. */
+/* The values that the update of one parameter reads. */
 struct optimizer_operands {
     value weights, state[OPTIMIZER_STATES]; /* leaves */
     value gradient;                         /* a leaf, before clipping */
     value input[OPTIMIZER_INPUTS];
-    value clip; /* the coefficient of the gradient, of one element */
+    value clip; /* (1): the factor of the gradient */
 };
 
 struct optimizer {
@@ -38,7 +38,7 @@ struct optimizer {
     struct optimizer_state state[OPTIMIZER_STATES];
     struct optimizer_input input[OPTIMIZER_INPUTS];
     /* Appends the update of one parameter: stores the weights and each state tensor with g_store,
-     * after all that reads them, and returns the stored weights. NULL: `op` does it. */
+     * after all nodes that read them, and returns the stored weights. NULL: `op` is used. */
     value (*build)(struct graph *g, const struct config_train *c, const struct parameter *p,
                    const struct optimizer_operands *in);
     /* Without `build`: the operator that updates one parameter, whose expansion is the formula.
@@ -49,10 +49,11 @@ struct optimizer {
 
 const struct optimizer *optimizer_of(const struct config *c);
 
-/* Appends the update of every parameter by `o`, and the store of its bf16 copy if there is one
- * (copies.h). Inputs: the optimizer's, of one element each; output grad_norm (1), before clipping,
- * which is that of torch.nn.utils.clip_grad_norm_: min(1, grad_clip / (norm + 1e-6)); 0: none.
- * With zero=1 it updates the shards of a rank (shards.h) and gathers the weights. */
+/* Appends the update of every parameter by `o`, and the store of the bf16 copy if there is one
+ * (copies.h). Inputs: those of the optimizer, (1) each. Output: grad_norm (1), the norm before
+ * clipping. Clipping is that of torch.nn.utils.clip_grad_norm_: gradients are multiplied by min(1,
+ * grad_clip / (norm + 1e-6)); grad_clip 0: no clipping. With zero=1, updates the shards of a rank
+ * (shards.h) and gathers the weights. */
 void optimizer_update(struct graph *g, const struct model *m, const struct config *c,
                       const struct optimizer *o);
 

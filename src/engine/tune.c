@@ -105,9 +105,9 @@ static const char *first_missing(const struct tuning_questions *q)
     return q->question[i].key;
 }
 
-/* New entries can change which operators the passes fuse, and so the questions of the program. Two
- * or three rounds suffice; more than these are a mistake, such as an entry that is measured under
- * one key and looked for under another. */
+/* New entries can change which operators the passes fuse, and so which matmuls are looked up. Two
+ * or three rounds suffice. More than ROUNDS indicate a bug, such as an entry that is measured under
+ * one key and looked up under another. */
 enum { ROUNDS = 8 };
 
 enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,

@@ -11,18 +11,18 @@
 
 struct str;
 
-/* Reads the target's table from the cache. It is empty if there is no file; or, with a message, if
- * it is damaged or not valid here. False: the configuration uses no table. */
+/* Reads the target's table from the cache. The table is empty if there is no file or, with a
+ * message, if the file is damaged or not valid here. False: the configuration uses no table. */
 bool tune_read(const struct config *c, const struct target *target, struct tuning *ret,
                struct arena *a);
 /* Measures the program's missing entries on an open device, writes each to the table's file, and
- * recompiles `kinds` into `p`, until no measurable entry is missing. ST_UNSUPPORTED if that does
- * not come to an end. */
+ * recompiles `kinds` into `p`, until no measurable entry is missing. ST_UNSUPPORTED if new entries
+ * are still missing after many rounds. */
 enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,
                          struct arena *a);
-/* Prints the program's questions: the chosen variant, its time, and the next best variant. */
+/* Prints each matmul that was looked up: the chosen variant, its time, and the next best one. */
 void tune_print(const struct program *p, struct str *s);
-/* The same as an array. */
+/* The same as a JSON array. */
 json_t *tune_json(const struct program *p);
 
 /* The target and table for a program that will not run: the configuration's device, or the

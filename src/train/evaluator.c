@@ -55,8 +55,8 @@ static enum status check_finite(double loss)
                 loss);
 }
 
-/* The losses of `count` batches, `stride` apart; on a GPU each starts before the one before ends.
- * With `progress` the user may interrupt it, and it stops at a loss that is not finite. */
+/* The losses of `count` batches, `stride` apart; on a GPU each batch starts before the previous one
+ * ends. With `progress`, it stops if the user interrupts it or if a loss is not finite. */
 static enum status run(struct evaluator *v, int64_t first, int64_t stride, int64_t count,
                        float *ret_loss, struct progress *progress)
 {
@@ -76,7 +76,7 @@ static enum status run(struct evaluator *v, int64_t first, int64_t stride, int64
     return ST_OK;
 }
 
-/* --- many ranks: they take turns in the batches of a round ------------------------------------ */
+/* --- many ranks: the batches of a round are dealt to them in turn ----------------------------- */
 
 enum status evaluator_join(struct evaluator *v, int64_t iter, int64_t first, float *ret_loss)
 {

@@ -15,10 +15,10 @@ struct evaluator {
     struct loader loader[SPLIT_COUNT];
     struct batch batch;
     int64_t batches; /* per split */
-    int64_t iter;    /* which of all evaluations: the batches follow from it */
+    int64_t iter;    /* the iteration of this evaluation; determines the batches */
     struct plan_hooks hooks;
-    /* Of the last evaluator_run with a vocabulary: the targets of each split, and the bytes of the
-     * text that they stand for; negative: unknown. */
+    /* Results of the last evaluator_run with a vocabulary: the number of targets of each split, and
+     * the bytes of the text that these targets stand for; negative: unknown. */
     const struct vocabulary *vocabulary; /* set it to count; NULL: nothing is counted */
     int64_t targets[SPLIT_COUNT], text_bytes[SPLIT_COUNT];
 };
@@ -26,11 +26,11 @@ struct evaluator {
 /* Borrows the engine, which has GRAPH_EVAL, and the data set; `hooks` may be NULL. */
 enum status evaluator_init(struct evaluator *v, struct engine *e, const struct dataset *d,
                            const struct plan_hooks *hooks, struct arena *a);
-/* Before the engine is closed. */
+/* Call it before the engine is closed. */
 void evaluator_close(struct evaluator *v);
-/* One of several ranks computes its batches of a round, which begins at batch `first` of both
- * splits, and gets the losses of all: ret_loss has room for a round of each. Rank 0 calls
- * evaluator_run instead, which tells the others by ORDER_EVALUATE. */
+/* With several ranks: computes this rank's batches of the round that begins at batch `first`,
+ * counted over both splits, and gets the losses of all ranks, EVALUATOR_ROUND from each. Rank 0
+ * calls evaluator_run instead, which makes the other ranks call this by ORDER_EVALUATE. */
 enum status evaluator_join(struct evaluator *v, int64_t iter, int64_t first, float *ret_loss);
 /* The mean loss of each split. ST_INTERRUPTED after Ctrl-C; ST_NUMERIC: a loss is not finite. */
 enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPLIT_COUNT]);

@@ -54,7 +54,7 @@ static enum status check_number(const char *what, double x)
                 what, isnan(x) ? "NaN" : "infinite");
 }
 
-/* The number of the micro-batch of a micro-step: the ranks take turns. */
+/* The number of the micro-batch of a micro-step: micro-batches go to the ranks in turn. */
 static int64_t micro_batch(const struct learner *l, int64_t iter, int part)
 {
     const struct communicator *c = l->engine.communicator;
@@ -90,7 +90,7 @@ enum status learner_start(struct learner *l, int64_t iter)
     return st;
 }
 
-/* The results of all ranks, the same on each. */
+/* Collects the results of all ranks on every rank. Fails if their gradient norms differ. */
 static enum status gather(struct learner *l, int64_t iter)
 {
     struct communicator *c = l->engine.communicator;

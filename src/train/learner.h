@@ -1,7 +1,7 @@
 /* learner.h - a data set, an engine, and the training step that uses both.
  *
- * A step is gradient_accumulation_steps micro-steps, dealt to the ranks, and one update. It is a
- * function of the weights, the moments and the iteration number alone, and allocates nothing. */
+ * A step is gradient_accumulation_steps micro-steps, distributed over the ranks, and one update. It
+ * is a function of the weights, the moments and the iteration alone, and allocates nothing. */
 #ifndef TRAIN_LEARNER_H
 #define TRAIN_LEARNER_H
 
@@ -17,7 +17,7 @@ struct learner {
     struct loader loader;
     struct batch batch;
     struct plan_hooks hooks;
-    float *results; /* of a step, of all ranks: the losses of the micro-steps, then the norm */
+    float *results; /* of a step: for each rank the losses of its micro-steps, then the norm */
 };
 
 struct learner_step {
@@ -27,13 +27,13 @@ struct learner_step {
 
 /* Opens the data set of the configuration and an engine with the training plans and those of `more`
  * (a mask, 1 << kind), and initializes the weights. `communicator` is NULL if there is one rank; it
- * and the configuration must outlive the learner. With it all ranks call the functions below in the
- * same order, which rank 0 tells the others by orders (ranks.h). */
+ * and the configuration must outlive the learner. Several ranks must call the functions below in
+ * the same order: rank 0 calls them, and its orders make the other ranks do the same (ranks.h). */
 enum status learner_open(struct learner *l, const struct config *c, unsigned more,
                          struct communicator *communicator, struct arena *a);
 void learner_close(struct learner *l);
 
-/* Launches the update of iteration `iter`, from 0; the device may still run it on return. */
+/* Launches iteration `iter`, counted from 0; the device may still run it on return. */
 enum status learner_start(struct learner *l, int64_t iter);
 /* Waits for iteration `iter`, the oldest one in flight. ST_NUMERIC if the loss or the gradient norm
  * is NaN or infinite; the message names the iteration and, with check_nan, the operator. */

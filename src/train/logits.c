@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Runs the sequence; what follows it in the window has no effect, because attention is causal. */
+/* Runs a window that begins with the ids; later tokens have no effect, as attention is causal. */
 static enum status run(struct sequence *q, const int32_t *ids, int64_t n, int64_t T,
                        struct arena *a)
 {
@@ -16,10 +16,10 @@ static enum status run(struct sequence *q, const int32_t *ids, int64_t n, int64_
     return sequence_start(q, NULL);
 }
 
-/* Format version 1.0: the data begin at a multiple of 64 bytes. */
+/* Version 1.0 of the .npy format: the data begin at a multiple of 64 bytes. */
 static void write_header(FILE *f, int64_t rows, int64_t columns)
 {
-    enum { MAGIC = 10, HEADER = 118 }; /* 128 together */
+    enum { MAGIC = 10, HEADER = 118 }; /* 128 bytes together */
     char text[HEADER + 1];
     int n = snprintf(text, sizeof text,
                      "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld), }",

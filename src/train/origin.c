@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The newest intact checkpoint of a run; of anything else the word itself. */
+/* Replaces the path of a run by the path of its newest intact checkpoint; keeps any other word. */
 static enum status resolve(const char **word, struct arena *a)
 {
     struct dir *dir = ARENA_NEW(a, struct dir, 1);
@@ -73,7 +73,8 @@ enum status origin_check_keys(const char *word, const struct config_model *file,
     return d.st;
 }
 
-/* Fewer tokens of a data set may be padding of the table: nanoGPT has 50304 for GPT-2's 50257. */
+/* A model may have fewer than this many padding rows in its token table: nanoGPT's has 50304 rows
+ * for the 50257 tokens of GPT-2. */
 enum { PADDING_MOST = 128 };
 
 static enum status check_vocabulary(const struct exchange_model *m, const struct vocabulary *v,

@@ -82,7 +82,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* How many of the `n` most likely tokens have probabilities that add up to top_p of theirs. */
+/* The least number of most likely tokens that have a share top_p of the probability of all n. */
 static int64_t nucleus(const struct sampler *s, int64_t n)
 {
     double all = 0, sum = 0, temperature = s->options.temperature;
@@ -94,8 +94,8 @@ static int64_t nucleus(const struct sampler *s, int64_t n)
     return n;
 }
 
-/* Moves the n largest of `count` numbers to the front, in any order (Hoare's selection): a
- * vocabulary of 50,000 tokens is sorted in 5 ms, but these are found in 0.3. */
+/* Moves the n largest of `count` numbers to the front, in any order (Hoare's selection). For 50,000
+ * tokens this takes 0.3 ms, and sorting would take 5 ms. */
 static void select_largest(float *x, int64_t count, int64_t n)
 {
     int64_t first = 0, last = count - 1;
@@ -118,7 +118,7 @@ static void select_largest(float *x, int64_t count, int64_t n)
     }
 }
 
-/* The least logit of a candidate: ties with the last of the most likely tokens are candidates. */
+/* The smallest logit of a candidate. Tokens that tie with the last candidate are candidates too. */
 static float least_logit(struct sampler *s)
 {
     int64_t k = s->options.top_k, n = k <= 0 || k >= s->vocab ? s->vocab : k;
@@ -138,8 +138,8 @@ static int32_t most_likely(const struct sampler *s)
     return best;
 }
 
-/* Sums exp(logit / temperature) over the candidate tokens until the sum exceeds `limit`; *ret_token
- * is the token where it stopped, else the last one. */
+/* Sums exp(logit / temperature) over the candidate tokens until the sum exceeds `limit`. *ret_token
+ * is the last token in the sum. */
 static double add_up(const struct sampler *s, float max, float least, double limit,
                      int32_t *ret_token)
 {

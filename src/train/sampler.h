@@ -1,8 +1,8 @@
 /* sampler.h - generates text token by token with an engine's weights.
  *
- * While the text fits the window, each token costs one position, because the keys and values of
- * earlier positions are cached (GRAPH_DECODE). Beyond that every token changes position, so each
- * token costs a full window (GRAPH_LOGITS) of the last block_size tokens. */
+ * While the text fits in the window, each new token costs one position, because the keys and values
+ * of earlier positions are cached (GRAPH_DECODE). After that, each new token changes the position
+ * of all others, so it costs a full window (GRAPH_LOGITS) of the last block_size tokens. */
 #ifndef TRAIN_SAMPLER_H
 #define TRAIN_SAMPLER_H
 
@@ -11,8 +11,8 @@
 struct sampler_options {
     double temperature; /* 0: always the most likely token */
     int64_t top_k;      /* sample among the k most likely tokens; 0: among all */
-    /* Of these, sample among the most likely ones whose probabilities add up to top_p (Holtzman et
-     * al. 2020, section 3.1); 1: among all. */
+    /* Of these tokens, sample among the most likely ones whose probabilities add up to top_p
+     * (Holtzman et al. 2020, section 3.1); 1: among all. */
     double top_p;
     uint32_t seed;
     bool cache; /* false: recompute the window for every token; same text, but slower */
@@ -31,15 +31,15 @@ struct sampler {
     uint32_t text;               /* index of the text; selects its random sequence */
 };
 
-/* The engine has GRAPH_LOGITS, and GRAPH_DECODE if `cache` is wanted. */
+/* The engine must have GRAPH_LOGITS and, if `cache` is set, GRAPH_DECODE. */
 void sampler_init(struct sampler *s, struct engine *e, const struct sampler_options *o,
                   struct arena *a);
-/* Starts text `text` with a prompt of at least one token; of a longer prompt than block_size only
- * the last block_size tokens are used. */
+/* Starts text `text` with a prompt of at least one token. If the prompt is longer than block_size,
+ * only its last block_size tokens are used. */
 void sampler_start(struct sampler *s, int64_t text, const int32_t *prompt, int64_t n);
 /* Samples the next token and appends it. */
 enum status sampler_next(struct sampler *s, int32_t *ret_token);
-/* Before the engine is closed. */
+/* Call it before the engine is closed. */
 void sampler_close(struct sampler *s);
 
 #endif

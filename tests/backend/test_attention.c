@@ -222,8 +222,8 @@ static void test_any_number_of_threads(void **state)
     any_number_of_threads(4, 2);
 }
 
-/* Position by position through the cache gives the rows of full attention, and writes nothing
- * else. */
+/* Attention over the cache, one position after another, must give the rows of full attention and
+ * write nothing else. */
 static void cached_rows(const struct isa *isa, int64_t H, int64_t KV, int64_t T, int64_t D)
 {
     enum { UNUSED = 3 }; /* positions that are never written */

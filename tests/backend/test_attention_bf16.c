@@ -315,8 +315,7 @@ static void test_extremes(void **state)
     trial_init(&t, 1, 1, 1, T, D, true, 0);
     for (int64_t i = 0; i < 3 * T * D; i++) t.p.qkv[i] *= 64;
     t.qkv = to_bf16(&t.p.arena, t.p.qkv, 3 * T * D);
-    /* Here only the size of the loops' y matters, and the log-sum-exp must belong to these
-     * scores. */
+    /* Only the magnitude of exact_y matters here, but exact_lse must be that of these scores. */
     uint16_t number = t.qkv[ROW * 3 * D + 3];
     for (int i = 0; run_row(&t, i); i++) {
         memcpy(t.exact_lse, t.lse, T * sizeof(float));

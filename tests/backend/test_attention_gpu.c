@@ -1,8 +1,8 @@
 /* Attention's kernel rows for compute capability 9.0 against double precision: lengths near the
  * edges of tiles, head sizes, groups, extreme values, the dropout mask element by element,
- * sequences that must not affect each other, equal bits next to concurrent work, and lengths and
- * tensors beyond 32 bits. Inputs, outputs and scratch are surrounded by NaN, and the surroundings
- * of outputs must not change (row_run.h).
+ * sequences that must not affect each other, equal bits while other kernels run, and lengths and
+ * tensors beyond 32 bits. Memory around inputs, outputs and scratch is NaN, and the NaN around
+ * outputs must not change (row_run.h).
  *
  *     test_attention_gpu [--small] [NAME...]   runs the tests named; --small: for an emulated GPU
  *
@@ -115,7 +115,7 @@ static void try_long(void)
     TRY_SET(1, 65536, 2, 2, 256, true, .rows = 12);
 }
 
-/* Few blocks and tiles, and items that are repeated; then more items than SMs. */
+/* Few blocks and tiles, with items that the kernel has to repeat; then more items than SMs. */
 static void try_races(void)
 {
     for (int D = 64; D <= (small ? 128 : 256); D += 64) {

@@ -1,6 +1,6 @@
-/* The kernel rows of collectives on the CPU and, where there is one, on a GPU that the ranks share:
- * several in flight, awaited in another order, behind work that computes their data and before work
- * that overwrites it. */
+/* The kernel rows of collectives on the CPU and, if there is one, on a GPU that the ranks share.
+ * Several collectives are in flight and are awaited in another order. The work before them writes
+ * their data, and the work after them overwrites it. */
 #include "../support/cases.h"
 #include "backend/backend.h"
 #include "backend/communicator.h"
@@ -72,7 +72,7 @@ static enum status prepare(struct rank *r)
     return ST_OK;
 }
 
-/* Nothing waits for the device until all results have been kept. */
+/* Does not wait for the device: results are copied to `kept` in stream order. */
 static enum status run_round(struct rank *r, int round)
 {
     const struct backend *b = r->backend;
@@ -97,7 +97,7 @@ static enum status work(struct rank *r)
     for (int round = 0; round < ROUNDS; round++) TRY(run_round(r, round));
     for (int m = 0; m < MEMORIES; m++)
         TRY(b->memory.download(r->context, r->result[m], r->kept[m], r->n * 4));
-    return communicator_tell(r->communicator, &r->attr, sizeof r->attr); /* all have done so */
+    return communicator_tell(r->communicator, &r->attr, sizeof r->attr); /* waits for all ranks */
 }
 
 static void *start(void *user)

@@ -1,5 +1,5 @@
-/* Collectives of ranks that are threads: results beside sums in double precision, in every order of
- * arrival; a rank that fails or does not come ends the calls of all. */
+/* Collectives of ranks that are threads: their results are compared with sums in double precision.
+ * A rank that fails or does not arrive ends the calls of all ranks. */
 #include "backend/communicator.h"
 #include "base/clock.h"
 #include "base/rng.h"
@@ -46,7 +46,7 @@ static void *collect(void *user)
         r->z[i] = r->x[i];
     }
     usleep((unsigned)(r->rank * 7919 % 1000));
-    /* two at once, awaited in the other order */
+    /* two collectives at once, awaited in reverse order */
     r->st = communicator_start(c, COLLECTIVE_ALL_REDUCE, r->x, r->n);
     if (r->st == ST_OK) r->st = communicator_start(c, COLLECTIVE_REDUCE_SCATTER, r->y, r->n);
     if (r->st == ST_OK) r->st = communicator_wait(c, r->y);
@@ -133,7 +133,7 @@ static void test_failure_of_one_ends_all(void **)
     }
 }
 
-/* Rank 1 does not come. */
+/* Rank 1 arrives after the timeout. */
 static void *stay_away(void *user)
 {
     struct rank *r = user;
@@ -155,7 +155,7 @@ static void test_timeout_names_the_rank(void **)
     }
 }
 
-/* Rank 0 takes its time before an order. */
+/* Rank 0 waits for longer than the timeout before it gives an order. */
 static void *wait_for_order(void *user)
 {
     struct rank *r = user;
@@ -172,7 +172,7 @@ static void test_orders_have_no_timeout(void **)
     for (int r = 0; r < 3; r++) assert_int_equal(rank[r].st, ST_OK);
 }
 
-/* Ranks in different collectives are told so, and none waits. */
+/* The ranks start different collectives: all of them fail, and none waits. */
 static void *disagree(void *user)
 {
     struct rank *r = user;
@@ -218,7 +218,7 @@ static void test_one_rank_has_no_communicator(void **)
 enum { RECORDS = 3 };
 static struct collective_record record[MOST][RECORDS];
 
-/* Rank 1 comes late; a message between is not recorded, and what exceeds the room is dropped. */
+/* Rank 1 arrives late. Messages are not recorded, and records beyond the room are dropped. */
 static void *collect_recorded(void *user)
 {
     struct rank *r = user;
@@ -248,7 +248,7 @@ static void test_records(void **state)
             assert_true(x->what == (i ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_BROADCAST));
             assert_true(x->n == 100 && x->posted_ns > 0 && x->posted_ns <= x->begun_ns);
             assert_true(x->begun_ns <= x->met_ns && x->met_ns <= x->done_ns);
-            assert_true(x->met_ns == other->met_ns); /* one moment for all */
+            assert_true(x->met_ns == other->met_ns); /* the same moment for all ranks */
             if (i) assert_true(x->posted_ns >= x[-1].done_ns);
         }
     }

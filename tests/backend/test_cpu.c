@@ -41,7 +41,6 @@ static void test_memory_is_aligned_zeroed_and_copied(void **state)
     cpu->close(context);
 }
 
-/* Memory that was used and freed is zeroed when it is allocated again. */
 static void test_used_memory_is_zeroed(void **state)
 {
     (void)state;
@@ -136,7 +135,7 @@ static void test_every_row_is_listed(void **state)
         assert_non_null(k->run);
         seen[k->op] = true;
     }
-    if (!cpu->kernels.library_isa()) seen[OP_PACK] = true; /* oneDNN alone packs */
+    if (!cpu->kernels.library_isa()) seen[OP_PACK] = true; /* only oneDNN packs */
     for (int op = 0; op < OP_COUNT; op++)
         if (op != OP_LEAF && !(op_def((enum op)op)->flags & OP_VIEW)) assert_true(seen[op]);
 }
@@ -154,13 +153,13 @@ static void test_casts_to_bfloat16(void **state)
         {0x1.01p0, 0x3f80},         /* tie: to even */
         {0x1.03p0, 0x3f82},         /* tie: to even, upwards */
         {0x1.010002p0, 0x3f81},     /* just above a tie */
-        {0x1.0100000001p0, 0x3f81}, /* so little above that it is a tie as a float */
+        {0x1.0100000001p0, 0x3f81}, /* above a tie, but equal to the tie as a float */
         {-0x1.0100000001p0, 0xbf81},
-        {0x1.02ffffffffp0, 0x3f81}, /* as little below */
+        {0x1.02ffffffffp0, 0x3f81}, /* below a tie, but equal to the tie as a float */
         {INFINITY, 0x7f80},
         {-INFINITY, 0xff80},
-        {3.4e38, 0x7f80},   /* beyond the largest */
-        {0x1p-133, 0x0001}, /* the smallest */
+        {3.4e38, 0x7f80},   /* larger than the largest bfloat16 */
+        {0x1p-133, 0x0001}, /* the smallest bfloat16 */
         {1e-60, 0x0000},
         {NAN, 0x7fc0},
     };

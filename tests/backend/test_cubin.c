@@ -1,5 +1,5 @@
-/* Registers and static shared memory of compiled kernels: what cubin.c reads from the module is
- * what the assembler reports in its log. Needs NVRTC, no GPU. */
+/* cubin.c must read the same numbers of registers and bytes of static shared memory from a compiled
+ * module as the assembler reports in its log. Needs NVRTC, no GPU. */
 #include "../support/cases.h"
 #include "base/arena.h"
 #include "lab/lab.h"
@@ -23,7 +23,7 @@
 
 static const char *const archs[] = {"sm_80", "sm_86", "sm_90a"};
 
-/* Kernels with 1200 bytes, with a longer name that begins alike, and without shared memory. */
+/* Kernels with 1200 bytes of shared memory, with a name that extends the first, and without any. */
 static const char SOURCE[] =
     "extern \"C\" __global__ void few(float *x)\n"
     "{ __shared__ float s[300]; extern __shared__ float more[];\n"
@@ -54,7 +54,7 @@ static void release(struct compiled *c)
     free(c->log);
 }
 
-/* The number before a word, in the line of the log about the kernel's use. */
+/* The number before `word`, in the line of the log about the resources of the kernel. */
 static int reported(const struct compiled *c, const char *entry, const char *word)
 {
     char begin[128];
@@ -126,8 +126,8 @@ static void test_many_registers(void **state)
     arena_release(&a);
 }
 
-/* Copies an image to the end of a page before one that cannot be read, so that reading beyond it
- * ends the test. */
+/* Copies an image so that it ends at the end of a page and the next page cannot be read. Then
+ * reading beyond the image ends the test. */
 struct guarded {
     char *pages, *image;
     size_t all;
@@ -150,7 +150,7 @@ static void release_guarded(struct guarded *g)
     munmap(g->pages, g->all);
 }
 
-/* An image that ends too early is refused, unless what is read of it is whole. */
+/* A truncated image is refused, unless it still has all parts that are read. */
 static void test_cut(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static bool reads_with(struct guarded *g, int64_t bytes, size_t at, size_t n)
     return reads;
 }
 
-/* A wrong header is refused; no byte anywhere leads out of the image. */
+/* A wrong header is refused. Whichever byte is damaged, nothing outside the image is read. */
 static void test_damaged(void **state)
 {
     (void)state;

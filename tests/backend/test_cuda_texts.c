@@ -41,7 +41,7 @@ static struct module {
     char text[64], options[LAUNCH_OPTIONS], entry[64];
     char *source; /* NULL: built in */
     bool spills;
-    int arch; /* 0: every one */
+    int arch; /* 0: every architecture */
 } module[MODULES];
 static int modules, written, mismatches;
 
@@ -220,8 +220,7 @@ static void note_rungs(void)
     for (const struct lab_rung *r = launch_gpu_kernels; r->name; r++) note_rung(r, LAB_F32, 0);
 }
 
-/* "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" of every kernel of a
- * module. */
+/* The log has "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" per kernel. */
 static bool has_spills(const char *log)
 {
     for (const char *at = log; (at = strstr(at, " bytes spill stores")); at++) {
@@ -243,7 +242,7 @@ static bool has_remarks(const char *log)
 /* A verdict is kept under the hash of everything that it depends on. */
 enum { MOST_HEADERS = 32, VERDICTS_MOST_BYTES = 8 << 20 };
 
-/* Adds a source and, once each, the headers that it includes, directly or through others. */
+/* Adds a source and, once each, the headers that it includes directly or indirectly. */
 static void hash_text(struct hash *h, const char *text, const char *seen[], int *n)
 {
     static const char include[] = "#include \"";
@@ -331,7 +330,7 @@ static const char *compile(const struct module *m, const char *arch)
 static void test_all_compile(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__ /* NVRTC is not under test: a few sources exercise the host's side */
+#ifdef __SANITIZE_ADDRESS__ /* a few sources are enough to exercise the code around NVRTC */
     static const char *const archs[] = {"sm_90a"};
     enum { EVERY = 8 };
 #else
@@ -375,7 +374,7 @@ static void test_all_compile(void **state)
     assert_int_equal(failed, 0);
 }
 
-/* The table may list a row twice, at each place for other calls. */
+/* The table may list a row twice, for different calls. */
 static bool same_row(const struct kernel *a, const struct kernel *b)
 {
     return a->op == b->op && !strcmp(a->variant, b->variant);
@@ -422,7 +421,7 @@ static void test_invalid_source(void **state)
         ST_DEVICE);
     assert_non_null(strstr(fail_message(), "pointwise.cu"));
 }
-/* The accumulator of a WGMMA is touched before the wait for it. */
+/* The kernel accesses the accumulator of a WGMMA before it waits for the WGMMA. */
 static void test_remarks_are_seen(void **state)
 {
     (void)state;
@@ -445,7 +444,7 @@ static void test_remarks_are_seen(void **state)
     assert_non_null(problem);
     assert_non_null(strstr(problem, "C75"));
     free((char *)problem);
-    assert_null(compile(&m, "sm_80")); /* it is only for sm_90a */
+    assert_null(compile(&m, "sm_80")); /* not compiled, because m is for sm_90a only */
 }
 #else
 static void test_all_compile(void **state)

@@ -1,5 +1,5 @@
 /* The functions of common/hopper.cuh and their launch arguments (launch.h): a matmul that uses all
- * of them (hopper.cu) against plain loops, on small integers, which both add exactly. Runs on a GPU
+ * of them (hopper.cu) against plain loops, on small integers, whose sums are exact. Runs on a GPU
  * of compute capability 9.0, or on an emulated one (tests/e2e/test_gpu_hopper.sh). With a number as
  * argument, for that script, the matmul omits a necessary part. */
 #include "backend/backend.h"
@@ -109,7 +109,7 @@ static void generate(struct world *w)
     for (int c = 0; c < now->columns; c++) w->bias[c] = (float)number_at(c, 3);
 }
 
-/* Rows of a batch: `pitch` elements from one to the next. */
+/* A batch of matrices whose rows are `pitch` elements apart. */
 static struct cuda_tensor matrix(int64_t rows, int64_t columns, int64_t pitch, int box_rows,
                                  int box_columns)
 {

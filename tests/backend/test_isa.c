@@ -44,8 +44,7 @@ static void matmul_call(struct hand_call *h)
     call_output(h, type_2d(DT_F32, 70, 50));
 }
 
-/* No row of an operator exceeds the limit, and one uses exactly the limit's set if that has
- * kernels. */
+/* No row of an operator exceeds the limit. If the set of the limit has kernels, a row uses it. */
 static bool rows_are_within(enum op op, const struct hand_call *h, enum isa limit)
 {
     const struct backend *cpu = backend_find("cpu");
@@ -62,7 +61,6 @@ static bool rows_are_within(enum op op, const struct hand_call *h, enum isa limi
                         !library || limit != ISA_PLAIN, limit);
 }
 
-/* Every row computes the same. */
 static bool rows_agree(struct hand_call *h, enum isa limit)
 {
     static float first[70 * 50];
@@ -124,7 +122,6 @@ static void test_each_limit_is_respected(void **state)
     }
 }
 
-/* Every instruction set that is built in has rows. */
 static void test_every_set_has_rows(void **state)
 {
     (void)state;

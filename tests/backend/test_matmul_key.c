@@ -1,4 +1,4 @@
-/* The keys of matmuls on a GPU in tuning tables, and which kernel their times select; no GPU. */
+/* The keys of GPU matmuls in tuning tables, and which kernel a table selects. Needs no GPU. */
 #include "../support/cases.h"
 #include "backend/backend.h"
 #include "backend/kernel.h"
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Adds the questions of an operator with this bias: x (256,128) by w (512,128). */
+/* Adds the lookups of the matmul x (256,128) by w (512,128) with a bias of this type. */
 static void ask(enum op op, enum dtype bias, struct tuning_questions *q)
 {
     struct target target;
@@ -29,8 +29,8 @@ static void ask(enum op op, enum dtype bias, struct tuning_questions *q)
     assert_non_null(cuda->kernels.find((int)op, &call, 0));
 }
 
-/* An f32 bias is copied as bf16 for the library, and our own kernel reads either, so the two calls
- * take different times. */
+/* The library needs a bf16 copy of an f32 bias, while Strobe's own kernel reads both types, so
+ * calls with the two types take different times. */
 static void test_type_of_the_bias(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ struct shape {
 static struct row_run r;
 static struct target target;
 
-/* Random bf16 numbers, and what they are exactly. */
+/* Random bf16 numbers, and the same numbers as doubles. */
 static void *random_bf16(int64_t n, int stream, double **ret_exact)
 {
     float *x = HEAP_NEW(float, n);

@@ -1,6 +1,6 @@
-/* The reference kernels against numbers computed by hand, and against each other where two
- * operators compute the same. The checks of gradients and expansions in tests/graph/test_ops.c
- * cannot find an error that is in both. */
+/* The reference kernels against numbers computed by hand, and against each other if two operators
+ * compute the same. The checks of gradients and expansions in tests/graph/test_ops.c cannot find an
+ * error that both compared sides have. */
 #include "backend/kernel.h"
 #include "base/arena.h"
 #include "base/rng.h"
@@ -184,7 +184,7 @@ static void random_normal(double *x, int n, uint32_t sequence)
     for (int i = 0; i < n; i++) x[i] = (double)rng_normal(5, RNG_TEST, sequence, (uint64_t)i);
 }
 
-/* Position by position through the cache gives the same result as all positions together. */
+/* Attention over the cache, one position after another, equals attention over all positions. */
 static void test_cached_attention_is_attention(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* How many blocks an SM holds, by hand for an H100: 2048 threads, 32 blocks, 65536 registers, 228
- * KiB of shared memory. */
+/* The number of blocks that an SM holds, computed by hand for an H100: 2048 threads, 32 blocks,
+ * 65536 registers, 228 KiB of shared memory. */
 #include "../support/cases.h"
 #include "base/base.h"
 

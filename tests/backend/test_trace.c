@@ -88,8 +88,8 @@ static bool emulated(const struct hand *s)
     return strstr(f.name, "emulated") != NULL;
 }
 
-/* The activities from number `from` on belong to one run: in the order of the steps, at least one
- * for each, built-in kernels by name. Returns the number after the last. */
+/* Checks that the activities from number `from` on are those of one run: in the order of the steps,
+ * at least one per step, built-in kernels with their names. Returns the number after the last. */
 static int64_t check_run(const struct hand *s, const struct trace *t, int64_t from, int replay)
 {
     int64_t i = from;
@@ -192,7 +192,7 @@ static void test_replays_have_the_marks_of_the_capture(void **state)
     hand_close(&s);
 }
 
-/* The library may not see its kernels; if it does, they are unmatched. */
+/* The library may not report the kernels of such a graph; if it does, they are unmatched. */
 static void test_an_earlier_capture_is_unmatched(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static uint32_t hash_of(const char *name)
     return h & 0xffff;
 }
 
-/* Counters are those of the kernels that a trace of the same work has, in the same order. */
+/* The counters must be for the same kernels as a trace of the same work, in the same order. */
 static void test_counters_follow_the_launches(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void test_counters_follow_the_launches(void **state)
     hand_close(&s);
 }
 
-/* Kernels without space are left out; afterwards everything works as before. */
+/* Kernels beyond the given space are left out; afterwards everything works as before. */
 static void test_counters_have_limited_space(void **state)
 {
     (void)state;
@@ -343,7 +343,7 @@ static int once(void)
     return 0;
 }
 
-/* Prints how many kernels were counted, or why none. */
+/* Prints the number of kernels that were counted, or why there are none. */
 static int count(void)
 {
     enum { MOST = 64 };

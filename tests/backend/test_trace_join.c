@@ -63,7 +63,7 @@ static void test_calls_of_the_api(void **state)
     struct arena a = {0};
     struct trace t;
     struct api_call in[] = {{"cuMemAlloc_v2", 77, 500, 600},
-                            {"cuLaunchKernel", -5, 110, 190}, /* by the next one */
+                            {"cuLaunchKernel", -5, 110, 190}, /* inside the next call */
                             {"cudaLaunchKernel_v7000", -5, 100, 200},
                             {"cuMemFree_v2", 77, 150, 160},
                             {"cuLaunchKernel", -5, 200, 210},
@@ -135,7 +135,7 @@ static void test_an_incomplete_replay_is_unmatched(void **state)
     arena_release(&a);
 }
 
-/* A replay of an unknown graph, and the record of its call is lost: it stays unmatched. */
+/* A replay of an unknown graph whose call has no record stays unmatched. */
 static void test_a_replay_without_its_call_is_unmatched(void **state)
 {
     (void)state;
@@ -150,8 +150,7 @@ static void test_a_replay_without_its_call_is_unmatched(void **state)
     arena_release(&a);
 }
 
-/* A record is missing, and two replays share a number or come in another order: nothing is
- * guessed. */
+/* A record is missing, and two replays share a number or change their order: none is matched. */
 static void test_ambiguous_replays_are_unmatched(void **state)
 {
     (void)state;
@@ -169,7 +168,7 @@ static void test_ambiguous_replays_are_unmatched(void **state)
     arena_release(&a);
 }
 
-/* Whether or not the library recorded it. */
+/* The replay of a graph captured before the trace; the library may or may not have recorded it. */
 static void test_an_earlier_capture_is_unmatched(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* What the comparison of all rows on all cases (tests/graph/test_ops.c) does not cover: results
- * do not depend on the number of threads, NaN propagates, the limits of exp, ELU, SiLU and GELU,
- * and dropout masks equal those of base/rng.h far from the first element. */
+/* Tests of what tests/graph/test_ops.c does not cover: results do not depend on the number of
+ * threads, NaN propagates, exp, ELU, SiLU and GELU are right for extreme arguments, and dropout
+ * masks equal those of base/rng.h far from the first element. */
 #include "../support/calls.h"
 
 #include "base/rng.h"
@@ -119,8 +119,8 @@ static void test_any_number_of_threads(void **state)
     same_with_threads(&h, OP_ROPE);
 }
 
-/* One input element is NaN: so are the outputs that depend on it, in whole vectors and in the
- * last, partial one. */
+/* One input element is NaN: then all outputs that depend on it must be NaN, both in whole vectors
+ * and in the last, partial vector. */
 static void nan_propagates(enum op op, union attr attr, int inputs, bool whole_row)
 {
     static const int64_t spots[] = {0, 5, C - 1};
@@ -193,7 +193,7 @@ static void test_exp_range(void **state)
     call_release(&h);
 }
 
-/* Near 0 ELU is x to all digits; for large |x| it is -1 or x. */
+/* Near 0, ELU must have all digits of x; for large |x| it is -1 or x. */
 static void test_elu_range(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void test_elu_range(void **state)
     call_release(&h);
 }
 
-/* For very negative x SiLU is 0 within its value at -87; for large x it is x. */
+/* For very negative x, SiLU may differ from 0 by its value at -87; for large x it is x. */
 static void test_silu_range(void **state)
 {
     (void)state;
@@ -239,7 +239,6 @@ static void test_silu_range(void **state)
     call_release(&h);
 }
 
-/* Compared element by element with the simple functions of base/rng.h. */
 static void test_dropout_equals_rng(void **state)
 {
     (void)state;
@@ -304,7 +303,6 @@ static void test_gelu_of_large_numbers(void **state)
     }
 }
 
-/* Truncates input `i` from f32 to bf16. */
 static void truncate_to_bf16(struct hand_call *h, int i)
 {
     int64_t n = type_elements(&h->call.in_type[i]);
@@ -381,8 +379,8 @@ static void norm_variants_agree(enum dtype dtype)
     call_release(&norm);
 }
 
-/* Recomputation may replace GELU with its slope by GELU, and the norm of a sum by a norm, or the
- * reverse: the bits must be the same. */
+/* Recomputation may replace GELU_BOTH by GELU and ADD_LAYERNORM by LAYERNORM, or the reverse: the
+ * bits must be the same. */
 static void test_recomputed_variants_agree(void **state)
 {
     (void)state;

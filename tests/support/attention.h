@@ -7,7 +7,7 @@
 #include "graph/op.h"
 
 /* One attention: shapes, operands and results of the loops. If `narrow`, the operands are bfloat16
- * values, and the gradient is that of an operator whose input y is rounded to it. */
+ * values, and the gradient uses y rounded to bfloat16. */
 struct attention {
     int64_t B, H, T, D;
     int64_t KV; /* heads of keys and values; 0: H */

@@ -223,7 +223,7 @@ static void add_forward(struct attention_gpu *g, const struct attention_setting 
         add_row(y, m->y + ((b * s->T + t) * s->H + h) * s->D, e->y + at * s->D, e->size_y[at],
                 s->D);
         double apart = fabs((double)m->lse[(b * s->H + h) * s->T + t] - e->lse[at]);
-        /* Large scores cannot be as close in float. */
+        /* In float, the log-sum-exp of large scores is less accurate. */
         if (!(apart <= LSE_LIMIT + ldexp(e->slack[at], -21)))
             attention_wrong(g, s, "log-sum-exp of head %d row %d: %.2e from %g", (int)h, (int)t,
                             apart, e->lse[at]);

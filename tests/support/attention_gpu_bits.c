@@ -54,7 +54,7 @@ static void put_first(uint16_t *rows, int64_t columns, int64_t at,
         rows[i / s->H * columns + at + i % s->H * s->D] = bf16_bits(1);
 }
 
-/* Values of one column each: y is the mask. */
+/* Each value has a one in one column, so y is the mask. */
 static void read_forward(struct attention_gpu *g, struct row_run *r, const struct window *w)
 {
     const struct attention_setting *s = w->s;
@@ -72,8 +72,8 @@ static void read_forward(struct attention_gpu *g, struct row_run *r, const struc
     free(qkv), free(y);
 }
 
-/* Keys of one column each, and dy v of one everywhere: dq is the mask. Or dy of one column each: dv
- * is its transpose. */
+/* of_dq: each key has a one in one column and dy v is 1 everywhere, so dq is the mask. Otherwise
+ * each row of dy has a one in one column, so dv is the transposed mask. */
 static void read_backward(struct attention_gpu *g, struct row_run *r, const struct window *w,
                           bool of_dq)
 {
@@ -179,8 +179,8 @@ void attention_masks(struct attention_gpu *g, const struct attention_setting *s,
 
 /* --- neighbouring sequences ------------------------------------------------------------------- */
 
-/* Compares sequence b of all with its results alone. dq that is accumulated in any order is
- * compared by norm. */
+/* Compares sequence b of `all` with the results of this sequence alone. A dq that is accumulated in
+ * any order is compared by norm. */
 static void compare_sequence(struct attention_gpu *g, const struct attention_setting *s,
                              const struct attention_made *all, int64_t b,
                              const struct attention_made *alone)
@@ -333,7 +333,7 @@ static void load_close(const struct attention_gpu *g, struct load *l)
 }
 #endif
 
-/* The whole output, or, of rows of qkv, the columns starting at `from`. */
+/* Compares, in each row of `row` bytes, the bytes from `from` on. */
 static bool same(const char *a, const char *b, int64_t bytes, int64_t row, int64_t from)
 {
     for (int64_t i = 0; i < bytes; i += row)

@@ -117,7 +117,8 @@ static double dot(const double *a, const double *b, int64_t n)
     for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
     return sum;
 }
-/* Sum of terms of equal sign; and the squared norm for terms of random signs. */
+/* dot_size: the sum if all terms had the same sign. dot_square: the squared norm of the sum for
+ * terms of random signs. */
 static double dot_size(const double *a, const double *b, int64_t n)
 {
     double sum = 0;
@@ -173,7 +174,7 @@ static void run_row(const struct head *h, int64_t i, int64_t at, struct attentio
     draw_row(h, i, seen);
     for (int64_t k = 0; k < seen; k++) {
         p[k] = scale * dot(q, h->k + k * D, D);
-        /* Otherwise it is minus infinity, however it is rounded. */
+        /* Any other score is minus infinity in float, so rounding does not change it. */
         if (p[k] > -3e38) most = fmax(most, scale * dot_size(q, h->k + k * D, D));
     }
     e->lse[at] = softmax(p, seen);

@@ -1,5 +1,5 @@
-/* attention_numbers.h - test data for attention on a GPU: bf16 numbers of many kinds, and their
- * results in double precision, row by row, with the dropout mask by its definition (base/rng.h). */
+/* attention_numbers.h - test data for attention on a GPU: bf16 numbers of many kinds, and the exact
+ * results in double precision, row by row, with the dropout mask of base/rng.h. */
 #ifndef SUPPORT_ATTENTION_NUMBERS_H
 #define SUPPORT_ATTENTION_NUMBERS_H
 
@@ -20,7 +20,7 @@ struct attention_setting {
     bool causal;
     int threshold; /* of dropout; 0: none */
     enum numbers numbers;
-    int rows; /* rows of each head with dy, spaced evenly up to the last; 0: all */
+    int rows; /* rows of each head that have a dy, evenly spaced up to the last; 0: all */
 };
 
 enum { NUMBERS_SEED = 11, NUMBERS_SITE = 5, NUMBERS_STEP = 3 /* key of the dropout mask */ };
@@ -33,9 +33,8 @@ void attention_draw_qkv(const struct attention_setting *s, int64_t first, int64_
 void attention_draw_dy(const struct attention_setting *s, int64_t first, int64_t last,
                        uint16_t *dy);
 
-/* One key head of one sequence and its group of query heads: the exact results, and the size of
- * rows without cancellation (the norm if terms had random signs). Rows: GROUP heads, then `rows` of
- * each. */
+/* One key head of one sequence and its group of query heads: the exact results, and the size that
+ * rows would have without cancellation (their norm for terms of random signs). */
 struct attention_exact_rows {
     int64_t group, rows;
     int64_t *row;                 /* (rows): positions in T */
@@ -44,8 +43,8 @@ struct attention_exact_rows {
     double *size_y, *size_dq;     /* (group,rows) */
     double *size_dk, *size_dv;    /* (T) */
 };
-/* slack: the largest sum of the magnitudes of the terms of q k over a row's keys, scaled; rounding
- * errors of a score are relative to it. qkv and dy are those of sequence b alone. */
+/* slack of a row: scale * sum |q_d k_d|, the largest over its keys; the rounding error of a score
+ * is proportional to this sum. qkv and dy hold sequence b only. */
 void attention_exact_rows(const struct attention_setting *s, const uint16_t *qkv,
                           const uint16_t *dy, int64_t b, int64_t kv,
                           struct attention_exact_rows *ret);

@@ -19,8 +19,8 @@ void call_input(struct hand_call *h, struct type type);
 void call_output(struct hand_call *h, struct type type);
 /* The n-th CPU row that accepts the call and is not the reference; NULL: there are no more. */
 const struct kernel *call_row(const struct hand_call *h, enum op op, int n);
-/* Prepares, runs and releases the row; fails the test with the message if it cannot. Outputs are
- * NaN before. */
+/* Fills the outputs with NaN, then prepares, runs and releases the row; a failure fails the test
+ * with its message. */
 void call_run(struct hand_call *h, const struct kernel *row);
 /* Zeroes `h` for the next call. */
 void call_release(struct hand_call *h);

@@ -21,8 +21,7 @@ enum { SANITIZED = 0 };
 /* The exit code of a program or script that cannot run on this machine. */
 enum { EXIT_SKIPPED = 77 };
 
-/* Ends the case as skipped and prints why, formatted as by printf; the runner repeats it at its
- * end. */
+/* Ends the case as skipped and prints why (as printf); the runner repeats the reason at its end. */
 #define SKIP(...) (print_skipped(__VA_ARGS__), skip())
 void print_skipped(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -141,7 +141,8 @@ static void put_raw(struct writing *x, struct ckpt_value v)
     x->w.open[x->w.depth].values++;
 }
 
-/* The key, if there is to be one; whether its value remains to be written by the caller. */
+/* Writes the key, unless it is left out, and the value if v has one. True: the caller must write
+ * the value. */
 static bool begin_part(struct writing *x, const char *key, struct ckpt_value v)
 {
     if (is_whole(&v) || v.n) torch_put_text(&x->w, key);
@@ -197,8 +198,8 @@ static void put_weights(struct writing *x)
     torch_end(&x->w);
 }
 
-/* As in configure_optimizers: matrices first, then the rest; the head is the token table, and masks
- * are no parameters. */
+/* As in configure_optimizers: matrices first, then the rest. The head is left out, because it is
+ * the token table; masks are not parameters. */
 static int order(const struct ckpt *c, int ret[CKPT_TENSORS_MOST], int *ret_matrices)
 {
     int n = 0;

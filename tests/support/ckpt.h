@@ -8,8 +8,8 @@
 enum { CKPT_LAYERS = 2, CKPT_HEADS = 3, CKPT_EMBD = 9, CKPT_POSITIONS = 5, CKPT_VOCAB = 11 };
 enum { CKPT_ITER_NUM = 7, CKPT_TENSORS_MOST = 64, CKPT_MOMENTS = 2 };
 
-/* Instructions of a pickle that make one value. `bytes` NULL: what the model has; n 0: its key is
- * left out, too. */
+/* Pickle instructions that make one value. `bytes` NULL: the value of the model; n 0: neither the
+ * value nor its key is written. */
 struct ckpt_value {
     const char *bytes;
     int64_t n;
@@ -21,7 +21,7 @@ struct ckpt_value {
     }
 #define CKPT_NOTHING CKPT_VALUE("")
 
-/* Arguments of a call that makes a tensor in a storage, and the tensor. */
+/* CKPT_STORAGE begins the pickle instructions of a tensor, with its storage; CKPT_END ends them. */
 #define CKPT_STORAGE(class, key, elements)                                                        \
     "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\n" class "\n" key                \
                                                                           "X\3\0\0\0cpu" elements \
@@ -38,9 +38,9 @@ struct ckpt_tensor {
     enum safetensors_type type;
     int rank;
     int64_t dim[4];
-    const float *data;     /* of the type F32, which is written as `type` */
+    const float *data;     /* fp32 values, which are written as `type` */
     const char *same_as;   /* shares the storage of the tensor of this name */
-    struct ckpt_value raw; /* instead */
+    struct ckpt_value raw; /* pickle instructions to write instead of this tensor */
 };
 
 enum ckpt_part {
@@ -56,7 +56,7 @@ enum ckpt_part {
     CKPT_PARTS,
 };
 
-/* Zeroed, it is ready for ckpt_init. */
+/* Zero the struct before ckpt_init. */
 struct ckpt {
     struct arena arena;
     struct ckpt_value part[CKPT_PARTS];
@@ -70,19 +70,19 @@ struct ckpt {
     bool bias;
 };
 
-/* Values are multiples of 1/64 between -2 and 2, which fit float16 and bfloat16, too; no tensor and
- * no moment has those of another. */
+/* Values are multiples of 1/64 between -2 and 2, which are exact in float16 and bfloat16. All
+ * tensors and moments have different values. */
 void ckpt_init(struct ckpt *c, bool bias);
 void ckpt_release(struct ckpt *c);
-/* Of model_args; a new key is added. */
+/* Sets a key of model_args; adds the key if it is new. */
 void ckpt_set(struct ckpt *c, const char *key, struct ckpt_value value);
-/* By its name without "transformer."; it must be there. */
+/* The tensor of this name, without "transformer."; it must exist. */
 struct ckpt_tensor *ckpt_tensor(struct ckpt *c, const char *name);
 void ckpt_remove(struct ckpt *c, const char *name);
 struct ckpt_tensor *ckpt_add(struct ckpt *c, const char *name, int rank, const int64_t *dim);
 /* Puts `prefix` before all names. */
 void ckpt_prefix(struct ckpt *c, const char *prefix);
-/* A moment, 1 or 2, of a tensor: its values are those of the file, in their order. */
+/* Moment 1 or 2 of a tensor: the values of the file, in their order. */
 const float *ckpt_moment(struct ckpt *c, const struct ckpt_tensor *t, int moment);
 int64_t ckpt_elements(const struct ckpt_tensor *t);
 void ckpt_write(struct ckpt *c, const char *path);

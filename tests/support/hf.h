@@ -1,5 +1,5 @@
-/* hf.h - a small GPT-2 in a folder of Hugging Face, written by code of the tests alone, so that a
- * test can change each part of it before it is written. */
+/* hf.h - writes a small GPT-2 in a Hugging Face folder. It uses code of the tests alone, so that a
+ * test can change each part. */
 #ifndef SUPPORT_HF_H
 #define SUPPORT_HF_H
 
@@ -7,7 +7,7 @@
 
 enum { HF_LAYERS = 2, HF_EMBD = 8, HF_POSITIONS = 6, HF_VOCAB = 11, HF_TENSORS = 28 };
 
-/* Zeroed, it is ready for hf_init. */
+/* Zero the struct before hf_init. */
 struct hf {
     struct arena arena;
     struct {
@@ -18,13 +18,13 @@ struct hf {
     int tensors;
 };
 
-/* The model that fits its config.json. Its values fit float16 and bfloat16, too. */
+/* A model and its config.json. The values are exact in float16 and bfloat16. */
 void hf_init(struct hf *h);
 void hf_release(struct hf *h);
 /* Sets a key of config.json; NULL removes it. */
 void hf_set(struct hf *h, const char *key, const char *value);
 const char *hf_config(struct hf *h);
-/* By its name without "transformer."; it must be there. */
+/* The tensor of this name, without "transformer."; it must exist. */
 struct safetensor *hf_tensor(struct hf *h, const char *name);
 void hf_remove(struct hf *h, const char *name);
 /* `name` is the whole name. */
@@ -35,7 +35,7 @@ void hf_narrow(struct hf *h, struct safetensor *t, enum safetensors_type type);
 /* Writes config.json and model.safetensors. */
 void hf_write(struct hf *h, const char *folder);
 void hf_write_config(struct hf *h, const char *folder);
-/* Tensors `from` up to before `to` as a file. */
+/* Writes the tensors from ... to - 1 to a file. */
 void hf_write_tensors(struct hf *h, const char *folder, const char *name, int from, int to);
 
 #endif

@@ -1,6 +1,6 @@
-/* row_run.h - runs one kernel row of a device like a plan does, so that forbidden reads and writes
- * are found: tensors and scratch are aligned to exactly 64 bytes, with 4 KiB of NaN before and
- * after them, and all memory that the run must write is NaN before. */
+/* row_run.h - runs one kernel row like a plan does, and finds forbidden reads and writes: tensors
+ * and scratch are aligned to exactly 64 bytes, with 4 KiB of NaN before and after them, and outputs
+ * and scratch are NaN before the run. */
 #ifndef SUPPORT_ROW_RUN_H
 #define SUPPORT_ROW_RUN_H
 
@@ -32,9 +32,9 @@ void row_close(struct row_run *r);
 void row_give(struct row_run *r, int i, int64_t at, const void *from, int64_t bytes);
 /* Copies output i to the host, starting at byte `at`. */
 void row_take(struct row_run *r, int i, int64_t at, void *to, int64_t bytes);
-/* Poisons, runs, waits. A failure ends the test with its text. */
+/* Fills outputs and scratch with NaN, runs the row and waits. A failure ends the test. */
 void row_start(struct row_run *r);
-/* NULL, or the place outside of a tensor that was written to ("before output 1"). */
+/* The place outside of the tensors that the row wrote to ("before output 1"); NULL: none. */
 const char *row_trespass(struct row_run *r);
 
 #endif

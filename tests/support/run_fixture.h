@@ -14,7 +14,6 @@ int fixture_setup(void **state);
 int fixture_teardown(void **state);
 /* Writes a file of a run, making the run's directory; `name` as "a/log.jsonl". */
 void fixture_write(struct fixture *f, const char *name, const char *text);
-/* The path of a run. */
 char *fixture_path(struct fixture *f, const char *name);
 /* A run of ten steps of `ms` milliseconds and 1000 tokens and two evaluations, that used `memory`
  * bytes and ends at the validation loss `val`. */

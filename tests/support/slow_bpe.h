@@ -1,4 +1,4 @@
-/* slow_bpe.h - GPT-2's pattern and merges in the plainest way: what the fast code must equal. */
+/* slow_bpe.h - GPT-2's pattern and merges in the plainest way, to compare the fast code with. */
 #ifndef SUPPORT_SLOW_BPE_H
 #define SUPPORT_SLOW_BPE_H
 
@@ -8,7 +8,8 @@
  * the other as a regular expression does. */
 int64_t slow_piece(const char *text, int64_t bytes, int64_t from);
 
-/* Joins pairs one after the other and looks all of them up again each time. Ids of `merge`. */
+/* Joins one pair after the other and looks up all pairs again each time. Returns the number of ids
+ * in `ret`. */
 int64_t slow_merge(const struct token_text *text, int ids, const struct bpe_merge *merge,
                    int64_t merges, const char *piece, int64_t bytes, uint32_t *ret);
 

@@ -74,7 +74,7 @@ void tiny_close(struct tiny *t)
     arena_release(&t->arena);
 }
 
-/* Mostly "the last token plus three", from a random start. */
+/* From a random start, each token is mostly the last token plus three. */
 void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step)
 {
     int64_t B = t->config.data.batch_size, T = t->config.model.block_size;

@@ -22,7 +22,7 @@ void tiny_open_bare(struct tiny *t, const struct config *c, int64_t vocab, unsig
 void tiny_close(struct tiny *t);
 /* Whether this processor can train in that type with pack_weights=true. */
 bool tiny_packs(enum precision dtype);
-/* Skips the case on a processor that cannot. */
+/* Skips the case if tiny_packs is false. */
 void tiny_need_packing(enum precision dtype);
 
 /* Feeds a batch that depends on `step` alone: tokens follow a rule that can be learned. */

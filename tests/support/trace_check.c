@@ -15,7 +15,7 @@ static char wrong[512];
 
 struct seen {
     struct trace_facts *f;
-    bool process[PROCESSES], row[PROCESSES][ROWS]; /* that have a name */
+    bool process[PROCESSES], row[PROCESSES][ROWS]; /* true: it has a name */
     struct {
         const char *name;
         double ts;
@@ -142,8 +142,8 @@ const struct trace_event *trace_at(const struct trace_facts *f, int pid, int tid
     return found;
 }
 
-/* Each arrow has one start and then one end of its number, name and category, and both are in a
- * slice of their row: what a viewer needs to draw it (Chrome's format, "Flow events"). */
+/* Each arrow has one start and then one end with the same number, name and category, and both are
+ * in a slice of their row, as a viewer needs them (Chrome's format, "Flow events"). */
 static const char *check_flows(const struct trace_facts *f)
 {
     for (int i = 0; i < f->flows; i++) {

@@ -1,5 +1,4 @@
-/* trace_check.h - checks whether a text is a trace in Chrome's format, by the format's description
- * of events. */
+/* trace_check.h - checks whether a text is a trace in Chrome's format. */
 #ifndef SUPPORT_TRACE_CHECK_H
 #define SUPPORT_TRACE_CHECK_H
 
@@ -24,10 +23,10 @@ struct trace_flow {
 struct trace_facts {
     json_t *trace; /* to be released */
     struct trace_event
-        *event;              /* complete, by process, row, start; outer before inner; to be freed */
+        *event; /* complete events by process, row and start, outer before inner; to be freed */
     struct trace_flow *flow; /* to be freed */
     int flows;
-    int events, counts; /* complete; of counters */
+    int events, counts; /* the numbers of complete events and of counter events */
     int deepest;        /* the deepest nesting */
 };
 

@@ -6,12 +6,12 @@
 
 /* Creates a new folder below $TMPDIR, else /tmp; the name is valid until the next call. */
 const char *workdir_open(void);
-/* Removes it with its contents. */
+/* Removes the folder with its contents. */
 void workdir_close(void);
-/* The path of a file in it; it stays valid until the next workdir_open. */
+/* The path of a file in the folder; it stays valid until the next workdir_open. */
 const char *workdir_path(const char *name);
 
-/* Writes a text to a file in it; returns its path. */
+/* Writes a text to a file in the folder; returns its path. */
 const char *workdir_text(const char *name, const char *text);
 void workdir_write(const char *path, const void *bytes, int64_t n);
 int64_t workdir_size(const char *path);

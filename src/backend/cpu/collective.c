@@ -1,4 +1,4 @@
-/* Collectives on host memory: the communicator does the work, beside later kernels. */
+/* Collectives on host memory: the communicator runs them while later kernels run. */
 #include "backend/communicator.h"
 #include "backend/cpu/cpu_kernels.h"
 

@@ -11,7 +11,7 @@
 
 struct kernel_group {
     const struct kernel *const *tables;
-    /* The instruction set that it needs. ISA_AUTO: a library, which obeys the limit itself. */
+    /* The instruction set that the group needs. ISA_AUTO: a library, which obeys the limit. */
     enum isa isa;
 };
 

@@ -30,7 +30,7 @@ static const struct kernel *null_row(int i)
     return i < OP_COUNT ? &rows[i] : NULL;
 }
 
-/* The same as on the CPU, whose plans this backend reproduces. */
+/* The same as on the CPU, because this backend reproduces the plans of the CPU. */
 static bool null_gains(int op, const struct kernel_call *)
 {
     return op == OP_GELU_BOTH;
@@ -52,7 +52,7 @@ static void null_close(void *ctx)
 static enum status null_alloc(void *ctx, int64_t size, void **ret_mem)
 {
     struct null_context *null = ctx;
-    /* Ranges do not overlap, so an address still identifies its value. */
+    /* Allocated ranges do not overlap, so an address still identifies its value. */
     *ret_mem = (void *)null->next;
     null->next += ((uintptr_t)size + 64) / 64 * 64;
     return ST_OK;

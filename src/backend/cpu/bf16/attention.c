@@ -1,12 +1,12 @@
 /* Flash attention, forward, with bf16 matmuls; everything else is fp32.
  *
- * A strip of 32 queries walks over the keys, KEYS at a time. Its probabilities are rounded to
- * bf16 for the matmul with v; their sum is taken before the rounding (Dao, arXiv 2307.08691).
- * Each row of a strip's tiles is a query, so q is used without a transpose, and one packing of k
- * and v serves all strips of an item.
+ * A strip of 32 queries goes through the keys, KEYS at a time. Its probabilities are rounded to
+ * bf16 for the matmul with v; their sum is computed before the rounding (Dao, arXiv 2307.08691).
+ * Each row of a strip's tiles is a query, so q is not transposed. k and v are packed once for all
+ * strips of an item.
  *
- * Exponentials are 2^(s - max), where max is near the largest score so far. It is raised, and sums
- * are rescaled, only when a score exceeds it by a factor of 2^8: the same up to rounding. */
+ * Exponentials are 2^(s - max), where max is near the largest score so far. If a score exceeds max
+ * by more than SLACK, max is raised and the sums are rescaled. Only rounding depends on max. */
 #include "backend/cpu/bf16/keep_mask.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/softmax.h"
@@ -65,16 +65,16 @@ struct block {
     int64_t bh, q0, k0, tiles;
 };
 
-/* The number of keys, from k0 on, that the mask leaves to query q; less than 1: none. */
+/* The number of keys, from k0 on, that the mask lets query q see; less than 1: none. */
 INLINE int64_t visible(const struct heads *s, const struct block *at, int64_t q)
 {
     return (s->causal && q + 1 < s->T ? q + 1 : s->T) - at->k0;
 }
 
-/* The score of a masked key: its exponential is 0, and unlike -infinity it never makes a NaN. */
+/* The score of a masked key: its exponential is 0, and unlike -infinity it never causes a NaN. */
 static const float MASKED = -1e30f;
 
-/* The largest scores of 16 queries from q on, whose tiles are s. Masked ones become MASKED. */
+/* The largest score of each of 16 queries from q on; masked scores in the tiles s become MASKED. */
 INLINE vf mask_and_max(const struct heads *h, const struct block *at, float *s, int64_t q)
 {
     vf largest[TILE_SIDE];
@@ -96,7 +96,7 @@ INLINE vf mask_and_max(const struct heads *h, const struct block *at, float *s, 
     return reduce_rows(largest, true);
 }
 
-/* Raises the maximum of 16 queries where a score exceeds it by 2^SLACK, and rescales their sums. */
+/* Raises the maxima of 16 queries and rescales the sums if a score exceeds a maximum by SLACK. */
 static void raise_max(struct strip *t, int64_t row, vf largest, int64_t d_tiles)
 {
     vf old = vf_load(t->max + row), max = vf_max(old, largest);
@@ -165,7 +165,6 @@ static void make_mask(const struct call *c, struct work *w, const struct block *
     VEC(tile_keep_awake)();
 }
 
-/* One strip against the packed keys. */
 static void strip_against_keys(const struct call *c, struct work *w, struct strip *t,
                                const struct block *at)
 {
@@ -250,7 +249,7 @@ static void one_item(const struct call *c, struct work *w, int64_t bh, int64_t f
     }
 }
 
-/* Queries of an item: as many as can share one packing of the keys, but fewer where there are
+/* The number of queries of an item: the most that can share packed keys, but fewer if there are
  * few heads, so that each thread gets several items. */
 static int64_t rows_of_item(const struct heads *s, int threads)
 {

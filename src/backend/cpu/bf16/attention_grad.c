@@ -5,14 +5,14 @@
  * are rounded to bf16 for their matmuls; everything else is fp32. The scales of the scores and
  * of dropout are applied to the sums.
  *
- * Blocks of scores are transposed, each row is a key. So p' and ds are operands of the matmuls
- * for dv and dk as they are, and interleaved pairs of rows of ds are the operand for dq, whose
- * result is transposed.
+ * Blocks of scores are stored transposed: each row is a key. So the matmuls for dv and dk read p'
+ * and ds directly. The matmul for dq reads interleaved pairs of rows of ds; its result is
+ * transposed.
  *
- * Where there are enough heads, each thread takes whole heads: every block is computed once,
- * with 5 matmuls. Otherwise dk and dv are computed by tiles of keys and dq by tiles of queries,
- * with 7 matmuls. Query heads that share keys follow one another, and dk, dv are summed over
- * them. Each sum has the same order in both cases, so the results are the same bit for bit. */
+ * If there are enough heads, each thread takes whole heads: every block is computed once, with 5
+ * matmuls. Otherwise dk and dv are computed by tiles of keys and dq by tiles of queries, with 7
+ * matmuls. Query heads that share keys follow one another, and dk, dv are summed over them. Each
+ * sum has the same order in both cases, so the results are the same bit for bit. */
 #include "backend/cpu/bf16/keep_mask.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/score_grad.h"
@@ -35,7 +35,7 @@ struct work {
     float *dq;          /* transposed */
     /* The keys of a block. */
     void *k_rows, *v_rows, *k_transposed;
-    /* Sums for the keys of a block; where heads share keys, for all keys of the part. */
+    /* Sums for the keys of a block; if heads share keys, for all keys of the part. */
     float *dk, *dv;
     /* Tiles of a block, keys by queries. */
     void *p, *ds, *ds_interleaved;
@@ -52,8 +52,8 @@ struct call {
     uint32_t step;
 };
 
-/* The work of one item: queries, keys, `heads` query heads from bh on, and which gradients. With
- * the gradients of keys these are all the query heads that share the keys. */
+/* The work of one item: ranges of queries and keys, `heads` query heads from bh on, and which
+ * gradients to compute. If `keys` is set, these are all the query heads that share the keys. */
 struct part {
     int64_t bh, heads, q_first, q_last, k_first, k_last; /* first: multiples of 32 */
     bool keys, queries;
@@ -114,7 +114,7 @@ static struct pack_source part_of(const struct call *c, int which, int64_t bh, i
                                 min_i64(last, c->s.T) - row, c->s.D};
 }
 
-/* Packing and unpacking are done in pieces; between pieces the AMX unit is kept awake. */
+/* Rows are packed and unpacked PIECE at a time; between pieces the AMX unit is kept awake. */
 enum { PIECE = 64 };
 
 /* Packs PIECE queries of a part, from its row `row` on. */
@@ -156,7 +156,7 @@ static void load_keys(const struct call *c, struct work *w, const struct part *p
     VEC(tile_keep_awake)();
 }
 
-/* 32 keys from `key` of a block against `tiles` tiles of queries from `tile` of theirs. */
+/* 32 keys of a block, from `key` on, and `tiles` tiles of its queries, from `tile` on. */
 struct patch {
     int64_t key, tile, tiles;
 };
@@ -216,7 +216,7 @@ static void one_patch(const struct call *c, struct work *w, const struct part *p
     }
 }
 
-/* 32 keys against all queries of a block that the mask leaves to them. */
+/* Computes p' and ds of 32 keys and all queries of a block that see them. */
 static void one_group(const struct call *c, struct work *w, const struct part *part,
                       const struct block *b, int64_t key)
 {
@@ -229,7 +229,7 @@ static void one_group(const struct call *c, struct work *w, const struct part *p
     }
 }
 
-/* Offset of the sums for the keys from k0 + row on. */
+/* Offset in dk and dv of the sums for the keys from k0 + row on. */
 static int64_t keys_at(const struct call *c, const struct part *part, int64_t k0, int64_t row)
 {
     if (c->s.group > 1) row += k0 - part->k_first;
@@ -260,7 +260,7 @@ static void add_to_keys(const struct call *c, struct work *w, const struct part 
     VEC(tile_matmul)(&sum);
 }
 
-/* Adds to dq of all queries of the block; the mask leaves fewer keys to those on the diagonal. */
+/* Adds to dq of all queries of the block; queries on the diagonal see fewer keys. */
 static void add_to_queries(const struct call *c, struct work *w, const struct part *part,
                            const struct block *b)
 {
@@ -305,7 +305,7 @@ static void write_keys(const struct call *c, struct work *w, const struct part *
     VEC(tile_keep_awake)();
 }
 
-/* Writes dq of the queries first ... end-1, which is complete. */
+/* Writes the complete dq of the queries first ... end-1. */
 static void write_queries(const struct call *c, struct work *w, const struct part *part, int64_t bh,
                           int64_t first, int64_t end)
 {
@@ -318,7 +318,7 @@ static void write_queries(const struct call *c, struct work *w, const struct par
     }
 }
 
-/* One block of keys against all queries of a head that the mask leaves to it. */
+/* One block of keys and all queries of a head that see it. */
 static void run_keys(const struct call *c, struct work *w, const struct part *part, int64_t bh,
                      int64_t k0, int64_t keys)
 {
@@ -341,7 +341,6 @@ static void run_keys(const struct call *c, struct work *w, const struct part *pa
         write_queries(c, w, part, bh, max_i64(part->q_first, k0), min_i64(part->q_last, k0 + KEYS));
 }
 
-/* One query head. */
 static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
 {
     const struct heads *s = &c->s;
@@ -359,7 +358,7 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
     for (int64_t i = 0; i < part->heads; i++) run_head(c, w, part, part->bh + i);
 }
 
-/* Item i where threads share heads: KEYS keys, or queries, of a head. The longest come first. */
+/* Item i if threads share heads: KEYS keys or KEYS queries of a head, the longest items first. */
 static struct part shared_item(const struct heads *s, int64_t i)
 {
     int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = ceil_div(s->T, KEYS);

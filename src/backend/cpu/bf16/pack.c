@@ -4,8 +4,8 @@
 
 enum { PREFETCH_ROWS = 32 };
 
-/* Loads 32 columns from `column` on of the 16 rows from `row` on; zeros outside the source. Later
- * rows are prefetched: they are too far apart for the hardware prefetcher. */
+/* Loads 32 columns from `column` on, of 16 rows from `row` on; elements outside the source are
+ * zero. It prefetches later rows, which are too far apart for the hardware prefetcher. */
 INLINE void load_rows(__m512i x[16], const struct pack_source *s, int64_t row, int64_t column)
 {
     const bf16 *at = s->at + row * s->stride + column;

@@ -45,8 +45,8 @@ void VEC(unpack_rows)(const struct pack_target *t, const float *from, const floa
 void VEC(unpack_transposed)(const struct pack_target *t, const float *from, int64_t tiles_across,
                             float factor);
 
-/* The row, of 32, in this lane of tile `half`, after _mm512_unpacklo_epi16 (half 0) and
- * _mm512_unpackhi_epi16 (half 1) interleaved rows of tiles: of 8 rows the first 4 go to tile 0. */
+/* The row (0 ... 31) that is in lane `lane` of tile `half`: _mm512_unpacklo_epi16 and
+ * _mm512_unpackhi_epi16 put the first 4 of every 8 rows into tile 0 and the last 4 into tile 1. */
 INLINE int pack_row_of(int half, int lane)
 {
     return lane / 4 * 8 + half * 4 + lane % 4;

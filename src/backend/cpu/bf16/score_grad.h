@@ -1,4 +1,4 @@
-/* score_grad.h - elementwise part of attention's backward: p' and ds of a block of scores. */
+/* score_grad.h - the elementwise part of the backward pass of attention: p' and ds of a block. */
 #ifndef BACKEND_CPU_BF16_SCORE_GRAD_H
 #define BACKEND_CPU_BF16_SCORE_GRAD_H
 
@@ -10,7 +10,7 @@ struct score_block {
     int64_t row_stride;       /* tiles from the first 16 keys to the second 16 */
     float scale;              /* multiplies s; includes log2(e) */
     const float *lse, *delta; /* (32); lse to the base 2 */
-    int64_t keys;             /* keys beyond this number do not exist: p' = ds = 0; may exceed 32 */
+    int64_t keys;             /* p' = ds = 0 for keys from this number on; may exceed 32 */
     bool diagonal;            /* the causal mask crosses the block: query q uses keys up to q */
     const uint16_t *kept;     /* (32,kept_stride): a bit for each query; NULL: no dropout */
     int64_t kept_stride;
@@ -18,7 +18,7 @@ struct score_block {
     /* Results: p and ds are tiles of kind a, 16 keys by 32 queries, p_row_stride bytes apart. */
     char *p, *ds;
     int64_t p_row_stride;
-    /* ds again, as two tiles of kind b, 32 keys by 16 queries; columns: pack_row_of (pack.h). */
+    /* ds again, as two tiles of kind b, 32 keys by 16 queries in the order of pack_row_of. */
     char *interleaved;
 };
 

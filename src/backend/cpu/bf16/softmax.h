@@ -4,8 +4,8 @@
 
 #include "backend/cpu/bf16/tile.h"
 
-/* 2^x with a relative error of 3e-6, a five-hundredth of the rounding to bf16; 0 where x is very
- * negative. Seven instructions: one extracts the fraction, one applies the integer part. */
+/* 2^x with a relative error of 3e-6, 1/500 of the error of rounding to bf16; 0 for very negative x.
+ * Of its seven instructions, one extracts the fraction of x and one applies the integer part. */
 INLINE vf exp2_approx(vf x)
 {
     vf r = _mm512_reduce_ps(x, 0x09); /* x - floor(x) */
@@ -21,7 +21,7 @@ INLINE vf max_or_sum(vf a, vf b, const bool largest)
     return largest ? vf_max(a, b) : a + b;
 }
 
-/* Lane i of the result is the maximum or sum of x[i]; rows are reduced in pairs, in 15 steps. */
+/* Lane i of the result is the maximum or sum of the lanes of x[i], computed in 15 steps. */
 INLINE vf reduce_rows(vf x[16], const bool largest)
 {
 #pragma GCC unroll 8
@@ -47,7 +47,7 @@ INLINE __mmask32 first_lanes(int64_t n)
     return n >= 32 ? ~0u : n > 0 ? (1u << n) - 1u : 0;
 }
 
-/* 32 numbers rounded to bf16; where the mask is clear, zeros. */
+/* 32 numbers rounded to bf16; lanes that are not in `kept` are zero. */
 INLINE __m512i to_bf16(vf low, vf high)
 {
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);

@@ -4,7 +4,7 @@
 
 #include "backend/kernel.h"
 
-/* bf16_tables lists the others and ends with NULL. Each table ends with run == NULL. */
+/* bf16_tables lists the other tables and ends with NULL. Each table ends with run == NULL. */
 #define BF16_TABLES(isa)                                   \
     extern const struct kernel *const bf16_tables_##isa[]; \
     extern const struct kernel attention_rows_##isa[];     \

@@ -6,7 +6,7 @@ static const char *tile_of(const void *base, int64_t i)
 }
 
 #if defined(__AMX_BF16__)
-/* The operand of LDTILECFG: palette 1; bytes in a row and rows of each of eight tiles. */
+/* The operand of LDTILECFG: palette 1; for each of eight tiles its bytes per row and its rows. */
 struct tile_config {
     uint8_t palette, start_row, zero[14];
     uint16_t row_bytes[16];
@@ -33,9 +33,9 @@ void VEC(tile_end)(void)
 
 enum { ROW_BYTES = 64 };
 
-/* Depth of one or two tiles: two rows of tiles of a stay in registers while b is streamed. The
- * store of a tile of c directly follows its last multiplication: a store takes as long as a
- * multiplication, and they overlap only in this order. */
+/* multiply_1 and multiply_2, for a depth of one or two tiles: two rows of tiles of a stay in
+ * registers while b is streamed. The store of a tile of c directly follows the last multiplication
+ * of this tile: a store takes as long as a multiplication, and they overlap only in this order. */
 static void multiply_1(const struct tile_matmul *p, int64_t i)
 {
     _tile_loadd(4, tile_of(p->a, i * p->a_row_stride), ROW_BYTES);
@@ -82,7 +82,7 @@ static void multiply_2(const struct tile_matmul *p, int64_t i)
     }
 }
 
-/* Longer sums: two by two tiles of c stay in registers, so four loads feed four multiplications. */
+/* For any depth: 2 x 2 tiles of c stay in registers, so four loads feed four multiplications. */
 static void multiply_long(const struct tile_matmul *p, int64_t i, int64_t j)
 {
     float *c0 = p->c + (i * p->c_row_stride + j * p->c_column_stride) * C_TILE_FLOATS,
@@ -118,7 +118,7 @@ static void multiply_long(const struct tile_matmul *p, int64_t i, int64_t j)
     _tile_stored(3, c3, ROW_BYTES);
 }
 
-/* One row of tiles: four columns of tiles, or two. */
+/* For a matrix with a single row of tiles: computes four tiles of c, or the last two. */
 static void multiply_row(const struct tile_matmul *p, int64_t i, int64_t j)
 {
     bool four = j + 4 <= p->columns;
@@ -182,8 +182,8 @@ void VEC(tile_keep_awake)(void) {}
 
 enum { C_ROWS = 8 };
 
-/* C_ROWS rows of two tiles of c stay in registers. A step loads a row of each tile of b and
- * multiplies it by one pair of each row of a, broadcast to all columns. */
+/* C_ROWS rows of two tiles of c stay in registers. A step loads one row of each of two tiles of b
+ * and multiplies it by one pair of elements of each row of a, broadcast to all columns. */
 static void multiply_rows(const struct tile_matmul *p, int64_t i, int64_t j, int row)
 {
     float *c =

@@ -1,9 +1,8 @@
 /* tile.h - matmuls of bf16 matrices that are stored as tiles of 16 rows of 64 bytes.
  *
- * The sources of this folder are compiled for AMX and for AVX512_BF16, as those of vector/ are
- * for their instruction sets; only tile.c depends on which. Both multiply pairs of bf16 and
- * accumulate in fp32 (Intel, Intrinsics Guide: _tile_dpbf16ps, _mm512_dpbf16_ps), so c += a b
- * uses the same tiles:
+ * The sources of this folder are compiled twice, for AMX and for AVX512_BF16; only tile.c has
+ * different code for the two. Both instruction sets multiply pairs of bf16 and accumulate in fp32
+ * (Intel, Intrinsics Guide: _tile_dpbf16ps, _mm512_dpbf16_ps), so c += a b uses the same tiles:
  *
  *   a   a row holds 32 consecutive elements along K;
  *   b   VNNI layout: row i holds elements 2i and 2i+1 along K for each of 16 columns;
@@ -25,7 +24,7 @@ enum {
 
 typedef uint16_t bf16;
 
-/* c = a b, or c += a b. Columns are an even number of tiles; rows are, too, or just one tile. */
+/* c = a b, or c += a b. `columns` is even; `rows` is even or 1. */
 struct tile_matmul {
     int64_t rows, columns, depth; /* in tiles; depth at least 1 */
     const void *a;
@@ -38,22 +37,21 @@ struct tile_matmul {
 };
 void VEC(tile_matmul)(const struct tile_matmul *p);
 
-/* Called by each thread before its first and after its last matmul of a call: configures the
- * tile registers and releases them for other libraries. */
+/* Each thread calls tile_begin before its first matmul of a call, which configures the tile
+ * registers, and tile_end after the last, which releases them for other libraries. */
 void VEC(tile_begin)(void);
 void VEC(tile_end)(void);
 /* The AMX unit goes to sleep after about half a microsecond without work and takes a quarter of a
- * microsecond to wake up (measured on a Xeon: 660 cycles of 2.6 GHz after 1400 idle ones). Code
- * that does other work for longer calls this in between, ideally every quarter of a microsecond. */
+ * microsecond to wake up (measured on a Xeon at 2.6 GHz: 660 cycles after 1400 idle cycles). Longer
+ * work without matmuls calls this function in between, ideally every quarter of a microsecond. */
 void VEC(tile_keep_awake)(void);
 
-/* The address of tile i of a matrix. */
 INLINE void *tile_at(void *base, int64_t i)
 {
     return (char *)base + i * TILE_BYTES;
 }
 
-/* Allocates from one thread's part of a call's scratch; memory NULL: counts the bytes. */
+/* An allocator for one thread's part of a call's scratch; memory NULL: it only counts bytes. */
 struct scratch {
     char *memory;
     int64_t used;

@@ -2,7 +2,7 @@
  * C (M,N) = A (M,K) @ B (K,N) + bias (N).
  *
  * Strides express transposes. The batch dimensions are flattened into `batch`, or into M (more
- * rows of A) where all matrices share one B. */
+ * rows of A) if all matrices share one B. */
 #ifndef BACKEND_CPU_MATMUL_MATMUL_H
 #define BACKEND_CPU_MATMUL_MATMUL_H
 

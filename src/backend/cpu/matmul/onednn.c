@@ -1,9 +1,9 @@
-/* Each matmul is one oneDNN matmul primitive, created with the plan: the library generates its code
- * then. A run sets the addresses and executes it; the library's workspace is the scratch of the
- * call. The library still allocates a map of its arguments, a few hundred bytes, in each execution.
+/* Each matmul is one oneDNN matmul primitive. It is created with the plan, when oneDNN generates
+ * its code. A run sets the addresses and executes the primitive, with the scratch of the call as
+ * its workspace. Each execution still allocates a map of the arguments, a few hundred bytes.
  *
- * Out of memory: where the library reports it, that is an error. In `new` of C++ heap.h takes over,
- * so no exception passes through these C functions.
+ * If oneDNN reports that it is out of memory, the call fails. heap.h ends the process if C++'s
+ * `new` fails inside oneDNN, so no exception passes through these C functions.
  *
  * dnnl_sgemm, measured on 2 cores with AVX-512, is as fast on single matmuls but half as fast on
  * the batches of small matmuls in attention, and it allocates its workspace in every call. */
@@ -104,7 +104,7 @@ static enum status create_attributes(dnnl_primitive_attr_t *ret_attr)
                  "take its workspace from Strobe");
 }
 
-/* The description of a matmul primitive; the caller releases it. */
+/* The description of a matmul primitive; the caller destroys it. */
 static enum status describe(const struct matmul *p, dnnl_primitive_desc_t *ret_desc)
 {
     enum status st;
@@ -163,8 +163,9 @@ static int64_t scratch_of(const_dnnl_primitive_desc_t desc)
     return md ? (int64_t)dnnl_memory_desc_get_size(md) : 0;
 }
 
-/* Of a description that failed. prepare fails for the same reason and reports it, unless the reason
- * is a lack of memory that has passed by then: a kernel must not run with too little scratch. */
+/* The scratch if describing the primitive failed with `st`: 0, because prepare fails for the same
+ * reason and reports it. But a lack of memory may be over by then, and the kernel would run with
+ * too little scratch, so it ends the process. */
 static int64_t no_scratch(enum status st)
 {
     if (st == ST_MEMORY) heap_end(0);
@@ -314,8 +315,8 @@ static enum status run_pack(const struct kernel_call *c)
     return execute(c->state, (void *[ARGS]){c->in[0], c->out[0], c->scratch});
 }
 
-/* The library supports bf16 from AVX-512 on. Without bf16 instructions it is four times slower
- * than our own loops, which convert to fp32 (docs/MEASURING.md). */
+/* oneDNN supports bf16 from AVX-512 on. Without bf16 instructions, oneDNN is four times slower than
+ * blocked.c, which converts to fp32 (docs/MEASURING.md). */
 static bool has_bf16(void)
 {
     if (onednn_limit() != ST_OK) return false; /* the query below fixes the library's choice */

@@ -1,5 +1,5 @@
-/* onednn2.h - what Strobe uses of oneDNN 3, by version 2, where a memory descriptor is a struct of
- * the caller. Include this instead of the library's header; private to this folder. */
+/* onednn2.h - the functions of oneDNN 3 that Strobe uses, implemented with oneDNN 2, where a memory
+ * descriptor is a struct of the caller. Include it instead of oneDNN's header; only in matmul/. */
 #ifndef BACKEND_CPU_MATMUL_ONEDNN2_H
 #define BACKEND_CPU_MATMUL_ONEDNN2_H
 

@@ -9,8 +9,7 @@
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <string.h>
 
-/* SSE4.1 is the lowest set that oneDNN generates code for; below it runs plain loops. On Arm the
- * library takes no limit. */
+/* Below SSE4.1, oneDNN generates no code and runs plain loops. On Arm, oneDNN takes no limit. */
 static const dnnl_cpu_isa_t limits[ISA_COUNT] = {
     [ISA_AUTO] = dnnl_cpu_isa_default,
     [ISA_AMX] = dnnl_cpu_isa_avx512_core_amx,
@@ -21,13 +20,14 @@ static const dnnl_cpu_isa_t limits[ISA_COUNT] = {
     [ISA_PLAIN] = dnnl_cpu_isa_sse41,
 };
 
-/* The library's own default, so without a limit the user's ONEDNN_MAX_CPU_ISA stays in force. */
+/* The limit that oneDNN has. It starts as oneDNN's default, so that the user's ONEDNN_MAX_CPU_ISA
+ * stays in force if Strobe has no limit. */
 static enum isa applied = ISA_AUTO;
 
 enum status onednn_limit(void)
 {
     enum isa limit = isa_limited();
-    /* Plain does not use the library. */
+    /* Under ISA_PLAIN no kernel uses oneDNN. */
     if (limit == applied || limit == ISA_PLAIN || limit == ISA_NEON) return ST_OK;
     if (dnnl_set_max_cpu_isa(limits[limit]) != dnnl_success)
         return fail(
@@ -41,7 +41,7 @@ enum status onednn_limit(void)
 const char *onednn_isa(void)
 {
     if (isa_limited() == ISA_PLAIN) return NULL;
-    if (isa_exists(ISA_NEON)) return "aarch64"; /* it has names for x86's sets only */
+    if (isa_exists(ISA_NEON)) return "aarch64"; /* oneDNN has names for the sets of x86 only */
     static const char prefix[] = "cpu_isa_";
     const char *name = dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
     return strncmp(name, prefix, strlen(prefix)) ? name : name + strlen(prefix);

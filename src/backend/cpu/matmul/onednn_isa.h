@@ -4,11 +4,11 @@
 
 #include "base/base.h"
 
-/* Passes isa_limited() (base/isa.h) on to the library. It chooses its instructions with its first
- * primitive: ST_UNSUPPORTED if the limit changes later. Without it: ST_OK. */
+/* Passes isa_limited() (base/isa.h) on to oneDNN. oneDNN fixes its choice when it creates its first
+ * primitive: ST_UNSUPPORTED if the limit changes later. In a build without oneDNN: ST_OK. */
 enum status onednn_limit(void);
-/* What the library uses, by its own name ("avx512_core_amx"); NULL without the library or where
- * the limit is ISA_PLAIN. This call, too, fixes the library's choice. */
+/* The instruction set that oneDNN uses, by oneDNN's name ("avx512_core_amx"); NULL in a build
+ * without oneDNN or if the limit is ISA_PLAIN. This call, too, fixes oneDNN's choice. */
 const char *onednn_isa(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* attention.h - the reference: attention over packed q, k, v. Included by ref_f32.c and ref_f64.c.
  *
  * A row of qkv (B,T,(H+2*KV)*D) holds H query heads, KV key heads and KV value heads of D
- * elements each; query head h uses key head h / (H/KV). p(q,k) = exp(scale q.k - lse(q)) over
- * the keys that the mask leaves to q, scale = 1/sqrt(D) or 1; dropout multiplies p by keep(q,k). */
+ * elements each; query head h uses key head h / (H/KV). p(q,k) = exp(scale q.k - lse(q)) for the
+ * keys that the mask lets q see, scale = 1/sqrt(D) or 1; dropout multiplies p by keep(q,k). */
 #ifndef BACKEND_CPU_REF_ATTENTION_H
 #define BACKEND_CPU_REF_ATTENTION_H
 
@@ -19,7 +19,7 @@ static struct packed packed_of(const struct type *qkv, const union attr *attr)
     return (struct packed){qkv->dim[0], qkv->dim[1], H, KV, D, qkv->dim[2]};
 }
 
-/* Offset in a row of the keys of query head h; its values are KV*D further. */
+/* Offset in a row of the keys of query head h; its values are KV*D elements further. */
 static int64_t keys_of(const struct packed *s, int64_t h)
 {
     return (s->H + h / (s->H / s->KV)) * s->D;
@@ -32,7 +32,7 @@ static double dot_product(const real *a, const real *b, int64_t n)
     return sum;
 }
 
-/* Replaces n scores s by exp(s - lse), lse their log-sum-exp. Returns lse. */
+/* Replaces n scores s by exp(s - lse) and returns lse, the log-sum-exp of the scores. */
 static double softmax_scores(double *s, int64_t n)
 {
     double max = -INFINITY, sum = 0;

@@ -26,7 +26,7 @@ static inline uint16_t bf16_store(double x)
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
     if (!isinf(f) && (double)f != x) {
-        if (fabs((double)f) > fabs(x)) bits--; /* truncate; the odd bit below stands for the rest */
+        if (fabs((double)f) > fabs(x)) bits--; /* truncate; the bit set below marks a lost rest */
         bits |= 1;
     }
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);

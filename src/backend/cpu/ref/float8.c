@@ -18,7 +18,7 @@ static bool fits_quantise(const struct kernel_call *c)
            is_f32_bf16_or_f64(c->in_type[1].dtype);
 }
 
-/* The exponent of the scale, from the amax history but the slots of this step and the next. */
+/* The exponent of the scale, from the amax ring without the slots of this step and the next. */
 static int scale_exponent(const struct kernel_call *c, int64_t now)
 {
     enum { MAX_EXPONENT = 100 }; /* keeps the scale and the scaled numbers within float range */
@@ -35,7 +35,7 @@ static int scale_exponent(const struct kernel_call *c, int64_t now)
 
 typedef double (*element_fn)(const struct kernel_call *c, int64_t i);
 
-/* The numbers that are quantized. */
+/* Element i of the tensor that is quantized, for each operator. */
 static double plain(const struct kernel_call *c, int64_t i)
 {
     return float_load(c->in_type[1].dtype, c->in[1], i);
@@ -58,7 +58,7 @@ static double amax_of(const struct kernel_call *c, element_fn element)
     return largest;
 }
 
-/* Stores the codes and their transpose. Checks store them as doubles. */
+/* Stores the codes and their transpose, or in double outputs (in checks) the decoded numbers. */
 static void store_codes(const struct kernel_call *c, element_fn element)
 {
     int64_t rows = type_rows(&c->in_type[1]), columns = type_columns(&c->in_type[1]);
@@ -103,7 +103,7 @@ static int64_t scratch_norm(const struct kernel *, const struct kernel_call *c)
     return type_elements(&c->in_type[1]) * (int64_t)sizeof(double);
 }
 
-/* Stores a row of sums, and its LayerNorm, rounded to the type of a tensor, in scratch. */
+/* Stores one row of sums in output 4, and in scratch its LayerNorm, rounded to the input's type. */
 static void normalise_row(const struct kernel_call *c, int64_t row)
 {
     int64_t C = type_columns(&c->in_type[1]), first = row * C;

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/ref/ref.h"
 
-/* Returns log sum exp x; the loss of the target is exact near 0. */
+/* Returns log sum exp x. *ret_loss, the loss of the target, keeps its accuracy near 0. */
 static double log_sum_exp(const real *x, int64_t n, int32_t target, double *ret_loss)
 {
     double max = -INFINITY, others = 0;

@@ -11,7 +11,7 @@ struct strided_matmul {
     int64_t M, N, K, am, ak, bk, bn;
 };
 
-/* `width` sums of row m, from column n. Each is in the order of k. */
+/* Computes `width` elements of row m, from column n on; each sum is in the order of k. */
 static inline void multiply_columns(const struct strided_matmul *p, int64_t m, int64_t n,
                                     int64_t width)
 {
@@ -27,7 +27,7 @@ static inline void multiply_columns(const struct strided_matmul *p, int64_t m, i
     for (int64_t i = 0; i < width; i++) p->out[m * p->N + n + i] = (real)sum[i];
 }
 
-/* Eight sums side by side, since an addition waits for the one before it. */
+/* Computes eight sums at a time, because the additions to one sum wait for each other. */
 static void multiply(const struct strided_matmul *p)
 {
     for (int64_t m = 0; m < p->M; m++) {
@@ -37,7 +37,7 @@ static void multiply(const struct strided_matmul *p)
     }
 }
 
-/* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K); a b of rank 2 serves all of a. */
+/* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K). All matrices of a share a b of rank 2. */
 static enum status run_matmul(const struct kernel_call *c)
 {
     const struct type *at = &c->in_type[0], *bt = &c->in_type[1], *ot = &c->out_type[0];

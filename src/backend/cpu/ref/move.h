@@ -152,8 +152,8 @@ static int64_t scratch_embed_grad(const struct kernel *, const struct kernel_cal
 }
 
 /* [onto (V,C),] ids (...), dy (...,C) -> (V,C): row v is [onto's row v plus] the sum of the rows of
- * dy whose id is v. If dy has more rows than there are ids, the ids repeat. The positions of each
- * id are a list in the scratch, lowest first: rows are summed in order, written once. */
+ * dy whose id is v. If dy has more rows than there are ids, the ids repeat. For each id, a list in
+ * the scratch holds its positions, lowest first, so rows are summed in order and written once. */
 static enum status run_embed_grad(const struct kernel_call *c)
 {
     const bool adds = c->n_in == 3;

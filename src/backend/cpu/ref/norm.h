@@ -1,11 +1,12 @@
-/* norm.h - the reference: LayerNorm, and RMSNorm, with a mean of 0, for ref_f32.c and ref_f64.c. */
+/* norm.h - the reference: LayerNorm and RMSNorm. Included by ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_NORM_H
 #define BACKEND_CPU_REF_NORM_H
 
 #include "backend/cpu/ref/ref.h"
 
-/* y = (x - mean) rstd w + bias over the rows of x (N,C). Inputs from number `w` on: w (C) [, bias
- * (C)]; outputs from number `y` on: y (N,C) [, mean (N) of a LayerNorm], rstd (N). */
+/* y = (x - mean) rstd w + bias over the rows of x (N,C); the mean of an RMSNorm is 0. The inputs
+ * from number `w` on are w (C) [, bias (C)]; the outputs from number `y` on are y (N,C) [, mean (N)
+ * of a LayerNorm], rstd (N). */
 static enum status normalise(const struct kernel_call *c, const real *x, int w, int y)
 {
     bool centred = c->n_out == y + 3; /* LayerNorm; RMSNorm has no mean */
@@ -101,7 +102,7 @@ static int64_t scratch_grad(const struct kernel *, const struct kernel_call *c)
 }
 
 /* [residual,] dy, x (...,C), w (C), [mean,] rstd (...,1) -> dx (...,C), dw (C), [dbias (C)]; an
- * RMSNorm has no mean; output `dw` is dw */
+ * RMSNorm has no mean; `dw` is the number of the output dw */
 static enum status norm_grad(const struct kernel_call *c, bool add, bool centred, int dw)
 {
     int64_t C = type_columns(&c->in_type[0]);

@@ -1,4 +1,4 @@
-/* state.h - the reference: operators that write state in place, for ref_f32.c and ref_f64.c. */
+/* state.h - the reference: operators that update state in place, for ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_STATE_H
 #define BACKEND_CPU_REF_STATE_H
 
@@ -20,7 +20,7 @@ static enum status run_accumulate(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Also writes the new weights in bf16 if the call has an output more than its state. */
+/* Writes the new weights as bf16 to the output after the `states` state outputs, if it exists. */
 static void write_copy(const struct kernel_call *c, int states)
 {
     const real *w = c->out[0];
@@ -29,8 +29,8 @@ static void write_copy(const struct kernel_call *c, int states)
         copy[i] = bf16_store((double)w[i]);
 }
 
-/* Updates w, m, v [, copy] in place. Then: the gradient g, and lr, bias1 = 1 - beta1^t, bias2 = 1 -
- * beta2^t and clip, (1) each. */
+/* Updates w, m, v [, copy] in place. Further inputs: the gradient g and, (1) each, lr, bias1 = 1 -
+ * beta1^t, bias2 = 1 - beta2^t and clip. */
 static enum status run_adamw(const struct kernel_call *c)
 {
     void *const *in = c->in + c->n_out;
@@ -53,7 +53,7 @@ static enum status run_adamw(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* w, v [, copy] in place; g of the same type as w; lr, clip (1) */
+/* Updates w, v [, copy] in place. Further inputs: g (of the type of w), lr (1) and clip (1). */
 static enum status run_sgdm(const struct kernel_call *c)
 {
     void *const *in = c->in + c->n_out;

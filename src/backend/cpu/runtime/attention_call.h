@@ -1,5 +1,5 @@
-/* attention_call.h - what attention kernels of the CPU need to know about a call: shapes, offsets
- * of a head, how many threads have scratch and how they divide the work. */
+/* attention_call.h - for the attention kernels of the CPU: the shapes of a call, the offsets of a
+ * head, the number of threads that have scratch, and how threads divide the work. */
 #ifndef BACKEND_CPU_RUNTIME_ATTENTION_CALL_H
 #define BACKEND_CPU_RUNTIME_ATTENTION_CALL_H
 
@@ -30,20 +30,21 @@ static inline int64_t heads_row_at(const struct heads *s, int64_t bh, int64_t ro
     return (bh / s->H * s->T + row) * s->C + bh % s->H * s->D;
 }
 
-/* `prepare` of the attention kernels: stores the number of threads that the call was planned
- * for, because each of them has its part of the scratch. */
+/* `prepare` of the attention kernels: stores the number of threads at planning time, because each
+ * of these threads has its own part of the scratch. */
 enum status attention_prepare(const struct kernel *k, struct kernel_call *c);
-/* The number of threads to run with: never more than were planned for. */
+/* The number of threads to run with: at most the number at planning time. */
 int attention_threads(const struct kernel_call *c);
 
-/* Sets the schedule of the next loop with schedule(runtime). The loop goes through `heads` whole
- * heads in order; 0: its items are not heads. Where equal shares are balanced, a thread gets
- * neighbouring heads, the rows that it has in the kernels before and after, so they are cached
- * (this halves the time in small models). Otherwise an item goes to the next free thread. */
+/* Sets the schedule of the next OpenMP loop with schedule(runtime). The loop goes through `heads`
+ * heads in order; 0: no thread takes whole heads. If equal shares of heads balance the load, each
+ * thread gets neighbouring heads. Their rows are the ones that the thread also processes in the
+ * kernels before and after, so they are in its cache (this halves the time in small models).
+ * Otherwise each item goes to the next free thread. */
 void attention_schedule(int64_t heads, int threads);
 
-/* The backward pass: true if each thread should take whole groups of heads (5 matmuls for each
- * block of scores) rather than share the heads by blocks (7 matmuls). */
+/* For the backward pass: true if each thread should take whole groups of heads (5 matmuls for each
+ * block of scores), false if threads should divide the heads into blocks (7 matmuls). */
 bool attention_whole_groups(int64_t groups, int64_t threads);
 
 #endif

@@ -35,7 +35,7 @@ static bool cpu_gains(int op, const struct kernel_call *)
 
 static enum status cpu_target(int device, struct target *ret)
 {
-    (void)ret; /* of a processor there is nothing that the process does not know */
+    (void)ret; /* a CPU target holds no device properties */
     return device > 0 ? fail_number(device) : onednn_limit();
 }
 
@@ -57,8 +57,9 @@ static enum status cpu_alloc(void *, int64_t size, void **ret_mem)
     enum { SMALL_ALIGNMENT = 64, HUGE_PAGE = 2 << 20, LARGE = 16 << 20 };
     size_t alignment = size < HUGE_PAGE ? SMALL_ALIGNMENT : HUGE_PAGE;
     size_t bytes = ((size_t)size + alignment) / alignment * alignment; /* never 0 */
-    /* Most systems grant more than they have and kill when it is touched, so a large block is
-     * compared with what is free. engine_open has asked for all blocks (engine/fit.h). */
+    /* Most systems grant more memory than they have and kill the process when it touches the
+     * memory, so a large block is compared with the free memory first. engine_open has already
+     * compared the sum of all blocks (engine/fit.h). */
     struct free_memory there = FREE_MEMORY_UNKNOWN;
     if (size >= LARGE) there = free_memory_now();
     int64_t least = free_memory_least(&there)->bytes;
@@ -81,7 +82,7 @@ static enum status cpu_alloc(void *, int64_t size, void **ret_mem)
             needed, str_bytes(left, (double)limit->bytes), limit->name);
     }
 #ifdef MADV_HUGEPAGE
-    /* Huge pages reduce TLB misses. Where the kernel has none the call fails harmlessly. */
+    /* Huge pages reduce TLB misses. On a system without huge pages the call fails harmlessly. */
     if (alignment == HUGE_PAGE) (void)madvise(mem, bytes, MADV_HUGEPAGE);
 #endif
     memset(mem, 0, bytes);
@@ -131,8 +132,8 @@ static int64_t cpu_free_memory(int)
     return free_memory_bytes();
 }
 
-/* Utilization is the CPU time of our own threads since the previous sample, busy waiting
- * included. The clock is the machine's. */
+/* Utilization is the CPU time of this process since the previous sample, including busy waiting.
+ * The clock is that of the whole machine. */
 static enum status cpu_sample(void *ctx, struct device_sample *ret)
 {
     struct cpu_context *cpu = ctx;

@@ -11,7 +11,7 @@ void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int6
                      range_fn fn)
 {
     int64_t grains = ceil_div(n, grain);
-    /* All threads or one: libgomp terminates the threads that a smaller team does not use. */
+    /* Uses all threads or one, as libgomp terminates threads that a smaller team leaves out. */
     if (grains <= 1 || n * weight < MIN_WORK || omp_get_max_threads() == 1) {
         int64_t begun = threads_begin();
         if (n > 0) fn(c, 0, n);

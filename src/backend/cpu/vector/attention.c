@@ -1,8 +1,8 @@
 /* Flash attention, forward: the matrix of scores is never stored.
  *
- * A tile of queries walks over tiles of keys. Maximum and sum of exponentials of each query are
- * updated; sums under an old maximum are rescaled (Milakov and Gimelshein, arXiv 1805.02867; Dao,
- * arXiv 2307.08691). Exponentials are to the base 2, with log2(e) folded into q. */
+ * A tile of queries goes through the tiles of keys and updates the maximum and the sum of
+ * exponentials of each query. Sums that used an old maximum are rescaled (Milakov and Gimelshein,
+ * arXiv 1805.02867; Dao, arXiv 2307.08691). Exponentials have base 2; log2(e) is folded into q. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -44,7 +44,7 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
     return w;
 }
 
-/* Scores of `keys` keys become exp2(score - max), 0 if dropped, for a vector of queries. */
+/* For a vector of queries: the scores of `keys` keys become exp2(score - max), or 0 if dropped. */
 INLINE void probabilities(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q;
@@ -135,8 +135,8 @@ static enum status run_attention(const struct kernel_call *k)
     c.y = k->out[0], c.lse = k->out[1];
     c.step = (uint32_t) * (const int32_t *)k->in[1];
     int64_t tiles = tiles_of(&c.s), items = c.s.B * c.s.H * tiles;
-    /* One head after another, so that its keys stay in the cache. Its longest items come first:
-     * under a causal mask the last queries. */
+    /* Items of one head follow one another, so that its keys stay in the cache. The longest items
+     * come first; under a causal mask these are the last queries. */
     attention_schedule(c.s.B * c.s.H, attention_threads(k));
 #pragma omp parallel num_threads(attention_threads(k))
     {

@@ -70,8 +70,7 @@ static enum status run_attention_cached(const struct kernel_call *c)
         memcpy(values + (b * T_max + at) * kv_columns, now + kv_columns,
                (size_t)kv_columns * sizeof(float));
     }
-    /* Uses all threads or only one, as parallel.c does: waking the threads takes about as long as
-     * reading this threshold's number of floats. */
+    /* All threads or one, as in parallel.c: waking them costs as much as reading 32768 floats. */
 #pragma omp parallel for if (s.B * s.C * at > 32768)
     for (int64_t bh = 0; bh < s.B * s.H; bh++) {
         int64_t b = bh / s.H, h = bh % s.H;

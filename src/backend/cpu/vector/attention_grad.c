@@ -4,10 +4,10 @@
  * algorithm 2), where p' is p after dropout, dp has the same mask, and delta = rowsum(dy y).
  * Dropout's scale is folded into dy, the scale of the scores into q.
  *
- * Where there are enough heads, each thread takes whole heads: every tile is computed once, with 5
- * matmuls. Otherwise one sweep by tiles of keys computes dk and dv and another by tiles of queries
- * dq, with 7 matmuls. Query heads that share keys follow one another, and dk, dv are summed over
- * them. Each sum has the same order in both cases, so the results are the same bit for bit. */
+ * If there are enough heads, each thread takes whole heads: every tile is computed once, with 5
+ * matmuls. Otherwise dk and dv are computed by tiles of keys and dq by tiles of queries, with 7
+ * matmuls. Query heads that share keys follow one another, and dk, dv are summed over them. Each
+ * sum has the same order in both cases, so the results are the same bit for bit. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -33,8 +33,8 @@ struct call {
     uint32_t step;
 };
 
-/* The work of one item: tiles of queries and keys, `heads` query heads from bh on, and which
- * gradients. With the gradients of keys these are all the query heads that share the keys. */
+/* The work of one item: ranges of tiles of queries and keys, `heads` query heads from bh on, and
+ * which gradients to compute. If `keys` is set, these are all query heads that share the keys. */
 struct part {
     int64_t bh, heads, q_first, q_last, k_first, k_last;
     bool keys, queries;
@@ -84,7 +84,7 @@ static void load_queries(const struct call *c, struct work *w, int64_t bh, int64
     }
 }
 
-/* For one vector of queries: p and dp become p after dropout and ds. */
+/* For one vector of queries: scores become p after dropout, and dp becomes ds. */
 INLINE void score_gradients(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q, *ds = w->ds + q;
@@ -149,7 +149,6 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     }
 }
 
-/* One query head. */
 static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
 {
     const struct heads *s = &c->s;
@@ -179,8 +178,8 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
     }
 }
 
-/* Item i where threads share heads. The items with the most work come first: under a causal mask
- * the first tile of keys and the last of queries. */
+/* Item i if threads share heads. The items with the most work come first; under a causal mask these
+ * are the first tile of keys and the last tile of queries. */
 static struct part shared_item(const struct heads *s, int64_t i)
 {
     int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = tiles_of(s);

@@ -60,7 +60,7 @@ void ACT(tile_write)(act *to, const struct tile_source *s, const float *from, co
 }
 
 #if !ACT_IS_BF16
-/* Rows this far apart compete for few sets of L1, and each is on another page. */
+/* Rows this far apart compete for few cache sets of L1, and each is on a different page. */
 enum { FAR = 512 };
 #endif
 

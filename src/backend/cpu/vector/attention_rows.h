@@ -1,4 +1,4 @@
-/* attention_rows.h - conversion between rows of heads, of either type, and tiles of fp32. */
+/* attention_rows.h - conversion between rows of heads (fp32 or bf16) and tiles of fp32. */
 #ifndef BACKEND_CPU_VECTOR_ATTENTION_ROWS_H
 #define BACKEND_CPU_VECTOR_ATTENTION_ROWS_H
 
@@ -23,7 +23,7 @@ void ACT(tile_copy)(float *to, const struct tile_source *s, float factor);
 /* Writes factor[row] * from[row * width + column] to the rows of `s`, at `to`; NULL: no factor. */
 void ACT(tile_write)(act *to, const struct tile_source *s, const float *from, const float *factor);
 
-/* The rows of `s` in fp32, whole vectors with a small stride: in place, else copied to `spare`. */
+/* The rows of `s` as whole fp32 vectors with a small stride: in place, or copied to `spare`. */
 struct tile_rows {
     const float *at;
     int64_t stride;

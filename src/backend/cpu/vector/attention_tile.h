@@ -14,7 +14,7 @@
 
 enum { TILE = 64 };
 
-/* Which work the causal mask saves in a tile on the diagonal. */
+/* The work that the causal mask saves in a tile on the diagonal. */
 enum tile_skip {
     SKIP_NONE,
     SKIP_COLUMNS, /* row r needs the columns from r on (rounded down to vectors) */
@@ -55,7 +55,7 @@ struct tile_mask {
 };
 void VEC(tile_mask)(struct tile_mask *to, const struct dropout *d, uint32_t step, int64_t bh,
                     int64_t q, int64_t k, bool diagonal);
-/* All bits set in the lanes that are kept: key k of the tile, queries from q on. */
+/* All bits are set in lanes that dropout keeps, for key k of the tile and W queries from q on. */
 INLINE vi tile_keep(const struct tile_mask *t, int64_t k, int64_t q, int threshold)
 {
     vi word;

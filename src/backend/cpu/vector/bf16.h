@@ -1,8 +1,8 @@
 /* bf16.h - loads and stores of bf16 as vectors of W fp32 numbers: bf16 is the upper half of
  * fp32. A store rounds to nearest even and keeps NaN.
  *
- * Processors with AVX512_BF16 round by one instruction, which flushes numbers below 2^-126 to
- * zero. For the others rounding is integer arithmetic. */
+ * Processors with AVX512_BF16 round with one instruction, which flushes numbers below 2^-126 to
+ * zero. Other processors round with integer arithmetic. */
 #ifndef BACKEND_CPU_VECTOR_BF16_H
 #define BACKEND_CPU_VECTOR_BF16_H
 

@@ -1,5 +1,5 @@
-/* block.h - pointwise operators on blocks of consecutive elements. The kernel of an operator
- * runs it on each range, a fused pointwise chain (chain.c) on one block after another. */
+/* block.h - pointwise operators on blocks of consecutive elements. The kernel of an operator calls
+ * a block function for a whole range; a fused pointwise chain (chain.c), block by block. */
 #ifndef BACKEND_CPU_VECTOR_BLOCK_H
 #define BACKEND_CPU_VECTOR_BLOCK_H
 
@@ -15,7 +15,7 @@ struct block {
 };
 typedef void (*block_fn)(const struct block *b);
 
-/* Functions by operator, a table for each type. NULL: the operator cannot be in a chain. */
+/* Block functions, indexed by operator. NULL: the table has no function for this operator. */
 #define BLOCK_TABLES(act_isa)                           \
     extern const block_fn pointwise_blocks_##act_isa[]; \
     extern const block_fn gelu_blocks_##act_isa[];

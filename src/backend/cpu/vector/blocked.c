@@ -1,8 +1,8 @@
-/* Blocked matmul without a library: used where oneDNN is missing, and to compare oneDNN with.
+/* Blocked matmul without a library, for builds without oneDNN and for comparison with oneDNN.
  *
- * A tile of C is one work item. Its parts of A and B are packed, DEPTH along K at a time, in the
- * order in which the inner loop reads them, so transposes, edges and the conversion of bf16 to
- * fp32 cost only in the packing. The inner loop keeps TALL x 2W numbers of C in registers. */
+ * A tile of C is one work item. The rows of A and columns of B that it needs are packed, DEPTH
+ * along K at a time, in the order in which the inner loop reads them. So only the packing handles
+ * transposes, edges and bf16. The inner loop keeps TALL x 2W numbers of C in registers. */
 #include "backend/cpu/matmul/matmul.h"
 #include "backend/cpu/vector/act.h"
 
@@ -16,7 +16,7 @@ enum { WIDE = 2 * W, TILE_M = 8 * 12, TILE_N = 128, DEPTH = 192 };
 struct tile {
     int64_t m, n;      /* rows and columns: at most TILE_M x TILE_N */
     const float *bias; /* NULL: no bias */
-    float *c;          /* the sums: in C itself, or in a buffer where C is bf16 */
+    float *c;          /* the sums: in C itself, or in a buffer if C is bf16 */
     int64_t ldc;
 };
 
@@ -41,7 +41,7 @@ INLINE void pack(const act *x, int64_t item_stride, int64_t depth_stride, int64_
     }
 }
 
-/* Adds to sum[TALL][2], TALL rows and WIDE columns of C, over `depth`. */
+/* Adds `depth` products to each number of sum[TALL][2]: TALL rows and WIDE columns of C. */
 INLINE void multiply(const float *a, const float *b, int64_t depth, vf (*sum)[2])
 {
     for (int64_t k = 0; k < depth; k++, a += TALL, b += WIDE) {

@@ -1,8 +1,8 @@
-/* CHAIN: fused pointwise operators. All steps run on one block of elements before the next
- * block, each by the loop of its own operator, so values between steps stay in L1.
+/* CHAIN: fused pointwise operators. All steps run on one block of elements before the next block,
+ * so values between steps stay in L1. Each step is the loop of its operator.
  *
  * A result is rounded to its type when it is written to its block, so the bits are those of
- * separate operators. A block ends before its outputs are written: output 0 may be input 0. */
+ * separate operators. Outputs are written after all steps of a block: output 0 may be input 0. */
 #include "graph/chain.h"
 
 #include "backend/cpu/vector/bf16.h"
@@ -12,7 +12,7 @@
 
 enum { BLOCK = DROPOUT_RUN };
 
-/* For AVX512_BF16 only the functions on bf16 are compiled; those on fp32 are the ones of avx512. */
+/* For AVX512_BF16 only the functions on bf16 are compiled; fp32 uses the functions of avx512. */
 #if defined(__AVX512BF16__)
 #define F32_ISA(name) name##_avx512
 #else
@@ -41,7 +41,7 @@ static block_fn step_fn(const struct chain_step *s, enum dtype dtype)
     return is_bf16 ? VEC(pointwise_blocks_bf16)[s->op] : F32_ISA(pointwise_blocks_f32)[s->op];
 }
 
-/* Writes element `at` of a tensor n times. */
+/* Writes n copies of element `at` of the tensor x, from element `from` of `to` on. */
 static void repeat(struct elements *to, int64_t from, int64_t n, enum dtype dtype, const void *x,
                    int64_t at)
 {
@@ -78,7 +78,7 @@ static void begin(struct state *r, const struct kernel_call *c)
     }
 }
 
-/* Expands a broadcast input i for n elements from `first` on; begin() did those of one element. */
+/* Expands input i if it is broadcast by rows or trailing dimensions: n elements from `first` on. */
 static void expand(struct state *r, int i, int64_t first, int64_t n)
 {
     const struct type *t = &r->call->in_type[i];
@@ -139,7 +139,7 @@ static enum status run(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Accepts fp32 and bf16; the AVX512_BF16 version only chains that have bf16. */
+/* Accepts fp32 and bf16; the AVX512_BF16 version accepts only chains with a bf16 tensor. */
 static bool fits(const struct kernel_call *c)
 {
     const struct chain *chain = c->attr->chain;

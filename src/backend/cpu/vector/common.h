@@ -13,7 +13,7 @@
 #define TYPE_bf16 DT_BF16
 #define ACT_DTYPE VEC_NAME(TYPE, ACT_TYPE)
 
-/* A kernel row; `in`, `out`: letters of types_are. More members, as scratch size, come last. */
+/* A kernel row; `in`, `out`: letters of types_are. Other members, such as scratch_bytes, follow. */
 #define ROW(op_name, in_letters, out_letters, run_fn, ...)                             \
     {                                                                                  \
         .op = OP_##op_name, .variant = ISA_NAME, .in = in_letters, .out = out_letters, \
@@ -26,10 +26,9 @@
     {                                                          \
         return VEC(over_rows)(c, weight, name##_range);        \
     }
-/* Runs fn on ranges of rows of the first input. */
 enum status VEC(over_rows)(const struct kernel_call *c, int64_t weight, range_fn fn);
 
-/* Loads and stores W floats of a row, or the `left` that are left; other lanes load as 0. */
+/* Loads or stores W floats, or only `left` floats if fewer are left; other lanes load as 0. */
 INLINE vf load(const float *p, int64_t left)
 {
     return left >= W ? vf_load(p) : vf_load_part(p, left);

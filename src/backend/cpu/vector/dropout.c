@@ -9,7 +9,7 @@ struct words {
     vu w[4];
 };
 
-/* The halves s of 64-bit lanes: lanes of the first vector and of the second alternate. */
+/* Selects half s of every 64-bit lane, alternately from the first and the second vector. */
 #define HALF(lane, s) (((lane) & ~1) + ((lane)&1) * W + (s))
 
 /* High and low 32 bits of a * m in each lane. */
@@ -40,11 +40,12 @@ INLINE vf factors_of(const uint8_t *byte, int threshold, float scale)
     return (vf)((vi_bytes(byte) >= threshold) & (vi)vf_all(scale));
 }
 
-/* Of each 128 bits of two vectors, two lanes from s on: alternating lanes, and pairs of lanes. */
+/* Both select lanes s and s + 1 of each 128 bits of two vectors a and b. LANES_OF arranges them as
+ * a, b, a, b; PAIRS_OF as a, a, b, b. */
 #define LANES_OF(lane, s) (((lane) & ~3) + ((lane)&3) / 2 + ((lane)&1) * W + (s))
 #define PAIRS_OF(lane, s) (((lane) & ~3) + ((lane)&1) + ((lane)&2) / 2 * W + (s))
 
-/* Four rows of lanes become columns: in each 128 bits, lane j of rows 0 to 3 goes to row j. */
+/* Transposes 4 x 4 lanes: in each 128 bits, row j gets lane j of rows 0 to 3. */
 INLINE void transpose(vu w[4])
 {
     vu a = VEC_PICK(w[0], w[1], LANES_OF, 0), b = VEC_PICK(w[2], w[3], LANES_OF, 0);
@@ -53,7 +54,7 @@ INLINE void transpose(vu w[4])
     w[2] = VEC_PICK(c, d, PAIRS_OF, 0), w[3] = VEC_PICK(c, d, PAIRS_OF, 2);
 }
 
-/* W calls of a pointwise site's generator, from `call` on: a byte for each of 16 W elements. */
+/* The random bytes of 16 W elements: W calls of a pointwise site's generator, from `call` on. */
 INLINE void random_bytes(const struct dropout *d, uint32_t step, int64_t call, uint8_t *bytes)
 {
     vu zero = {0}, low = (uint32_t)call + (vu){VEC_LANES}; /* call is a multiple of W: no carry */

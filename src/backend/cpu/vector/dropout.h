@@ -5,9 +5,9 @@
 #include "backend/cpu/vector/vector.h"
 #include "graph/op.h"
 
-/* The mask of a pointwise site, for a run of consecutive elements at a time: one call of the
- * generator for 16 elements in each lane of the widest vector. A kernel that walks along its
- * elements generates each random number once, whatever its rows are. */
+/* The mask of a pointwise site is generated for a run of consecutive elements at a time: each lane
+ * of the widest vector makes one call of the generator, for 16 elements. So a kernel that goes
+ * through its elements in order generates each random number once, whatever the row length is. */
 enum { DROPOUT_RUN = 256 };
 
 struct dropout_run {
@@ -18,17 +18,17 @@ struct dropout_run {
 #if defined(__AVX512F__)
     uint8_t kept[DROPOUT_RUN / 8 + 4]; /* a bit for each element, padded for loads of 32 bits */
 #else
-    uint8_t bytes[DROPOUT_RUN + 16]; /* a random byte each; kept if >= the threshold */
+    uint8_t bytes[DROPOUT_RUN + 16]; /* a byte >= the threshold keeps its element */
 #endif
 };
 
 /* An empty run. `d` must outlive it. */
 struct dropout_run VEC(dropout_begin)(const struct dropout *d, uint32_t step);
-/* Generates the run that contains element i, unless it is the current one. Returns the number of
- * elements in it from i on, at least one, and the offset of i in it. */
+/* Generates the run that contains element i, unless it is the current run. Returns the number of
+ * elements of the run from i on, at least 1; *ret_at is the offset of i in the run. */
 int64_t VEC(dropout_seek)(struct dropout_run *run, int64_t i, int64_t *ret_at);
 
-/* a times the factors, 0 or the scale, of W elements of the run from offset `at` on. */
+/* Multiplies a by the factors (0 or the scale) of W elements of the run, from offset `at` on. */
 INLINE vf dropout_times(const struct dropout_run *run, int64_t at, vf a)
 {
 #if defined(__AVX512F__)

@@ -77,9 +77,9 @@ static enum status run_embed_sum(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* The table (V,C) starts as 0 or as the gradient to add to; then the rows of dy are added by id.
- * Each thread owns columns, so no two threads write the same element, and rows are added in
- * order. If dy has more rows than there are ids, the ids repeat. */
+/* The table (V,C) starts as 0 or as the gradient to add to. Then each row of dy is added to the row
+ * of its id. Each thread owns columns, so no two threads write the same element, and rows are added
+ * in order. If dy has more rows than there are ids, the ids repeat. */
 static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t C = type_columns(&c->out_type[0]), V = type_rows(&c->out_type[0]);

@@ -1,4 +1,5 @@
-/* SwiGLU: silu(gate) up of halves of rows or of two tensors, which gradients may overwrite. */
+/* SwiGLU: silu(gate) * up. gate and up are halves of rows or two tensors; gradients may overwrite
+ * them. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/silu.h"
 

@@ -3,7 +3,7 @@
  *
  * For negative x, P(x) is e^(-x^2/2) times a slowly varying function of |x|, and the gradient needs
  * the same exponential: P'(x) = e^(-x^2/2) / sqrt(2 pi). So one exponential and a polynomial give
- * both, in less than half the time of libmvec's erf, and small P keep their digits. */
+ * both, in less than half the time of libmvec's erf, and small values of P are accurate. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/block.h"
 
@@ -40,7 +40,7 @@ INLINE vf inverse(vf a)
 
 INLINE struct point normal(vf x)
 {
-    vf z = vf_min(vf_all(18.0f), vf_abs(x)); /* further out P is 0 or 1 exactly */
+    vf z = vf_min(vf_all(18.0f), vf_abs(x)); /* for |x| > 18, P is exactly 0 or 1 in floats */
     vf bell = power(-0.721347520f * z * z);
     /* q = P(-z) / bell is t times a polynomial of t. */
     vf t = inverse(POLYNOMIAL(0.31f, 0.38f) * z + 1.0f);
@@ -63,7 +63,8 @@ INLINE struct point normal(vf x)
 
 INLINE struct point logistic(vf x)
 {
-    /* Beyond 11 P is 0 or 1. y is limited below: a huge number times a tiny P is not near 0. */
+    /* For |x| > 11, P is 0 or 1. The factor y of P is at least -11, because the product of a huge
+     * negative number and a tiny P is not near 0. */
     vf y = vf_max(vf_all(-11.0f), x);
     x = vf_min(vf_all(11.0f), y);
     vf square = x * x;
@@ -103,7 +104,6 @@ INLINE void gelu_grad(const act *dy, const act *x, act *dx, int64_t n, bool tanh
     }
 }
 
-/* Both versions of P. */
 static void gelu_block(const struct block *b)
 {
     if (b->attr->gelu.tanh)

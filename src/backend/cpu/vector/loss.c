@@ -18,8 +18,8 @@ INLINE int64_t target_of(const struct kernel_call *c, int64_t row)
 /* Rows are processed ROWS at a time to hide the latency of the sums over lanes. */
 enum { ROWS = 4 };
 
-/* Softmax statistics of some rows: the largest logit; the sums of exp(x - max) without the target,
- * and with it; and the loss. All are exact near 0, where the target has almost all of the sum. */
+/* Softmax statistics of some rows: the largest logit; the sum of exp(x - max) without the target
+ * (others) and with it (sum); and the loss. Small values of others and loss are accurate. */
 struct row_stats {
     float max[ROWS], others[ROWS], sum[ROWS], loss[ROWS];
 };
@@ -103,7 +103,7 @@ static enum status run_cross_entropy(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* dx (may be x) = factor exp(x - shift), but `at_target` at the target; zeros in the padding. */
+/* dx = factor exp(x - shift), `at_target` at the target, 0 in the padding. dx may be x. */
 INLINE void grad_row(const struct kernel_call *c, int64_t row, float shift, float factor,
                      float at_target)
 {

@@ -19,7 +19,7 @@ INLINE void sum_runs(const act *from, int64_t stride, int64_t terms, act *to, in
 }
 
 /* Splits packed (B,T,(H+(P-1)*KV)*D) into P tensors (B,H,T,D), or merges them; a row is one token.
- * A packed head of later parts is copied to, or sums, the H/KV heads that share it. */
+ * From part 1 on, H/KV heads share a packed head: a split copies it to them, a merge sums them. */
 INLINE void move_heads(const struct kernel_call *c, int64_t first, int64_t last, bool split)
 {
     const struct type *packed = split ? &c->in_type[0] : &c->out_type[0];

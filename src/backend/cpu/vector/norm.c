@@ -1,7 +1,7 @@
 /* LayerNorm: y = (x - mean) rstd w + b over rows of n, rstd = 1 / sqrt(var + eps).
  *
  * The gradient, with h = (x - mean) rstd, g = dy w: dx = rstd (g - mean(g) - h mean(g h)), dw =
- * sum of dy h over the rows, db = sum of dy. Parts of sums over rows depend on the shape alone. */
+ * sum of dy h over the rows, db = sum of dy. Rows are summed in parts given by the shape alone. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 
@@ -88,7 +88,7 @@ static void add_layernorm_range(const struct kernel_call *c, int64_t first, int6
             count = min_i64(VEC(dropout_seek)(&run, i, &at), to - i);
             add_run(a + i, branch + i, s + i, count, &run, at);
         }
-        norm_all(c, s, c->in[3], b, &out, row, rows); /* of the stored, rounded sums */
+        norm_all(c, s, c->in[3], b, &out, row, rows); /* reads the stored, rounded sums */
     }
 }
 
@@ -99,7 +99,7 @@ static enum status run_add_layernorm(const struct kernel_call *c)
 
 /* --- gradients --- */
 
-/* The inputs of LAYERNORM_GRAD; those of LAYERNORM_GRAD_ADD follow the gradient to add. */
+/* The inputs of LAYERNORM_GRAD. LAYERNORM_GRAD_ADD has them after the gradient to add. */
 struct grad_in {
     const act *add, *dy, *x;
     const float *w, *mean, *rstd;

@@ -1,5 +1,5 @@
-/* The optimizer's kernels over whole fp32 ranges; all are memory-bound. AdamW reads 16 bytes and
- * writes 12 for each parameter, 14 with the bf16 copy, and does 15 operations. */
+/* The kernels of the optimizer, on whole fp32 ranges; all are memory-bound. For each parameter,
+ * AdamW reads 16 bytes, writes 12 (14 with the bf16 copy) and does 15 operations. */
 #include "backend/cpu/vector/bf16.h"
 #include "backend/cpu/vector/common.h"
 
@@ -93,7 +93,8 @@ INLINE void sgdm_run(const struct kernel_call *c, const float *gradient, uint16_
     }
 }
 
-/* The first decay_elements decay. Behind the state, and the copy, stand: the gradient, lr, clip. */
+/* Only the first decay_elements elements have weight decay. The inputs are the state, the copy if
+ * there is one, the gradient, lr and clip. */
 INLINE void sgdm_of(const struct kernel_call *c, int64_t first, int64_t last, bool copies)
 {
     void *const *in = c->in + (copies ? 3 : 2);

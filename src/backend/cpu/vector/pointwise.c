@@ -166,13 +166,13 @@ RUN_ROWS(column_mask, 1)
 
 /* --- dropout; DROPOUT_MASK is dropout of ones --- */
 
-/* x NULL: ones. */
+/* If x is NULL, every element is 1. */
 INLINE vf load_or_one(const act *x, int64_t i, int64_t left)
 {
     return x ? load_act(x + i, left) : vf_all(1.0f);
 }
 
-/* x is b->a, the step b->b. */
+/* b->a is x (NULL: ones) and b->b is the step. */
 static void dropout_block(const struct block *b)
 {
     const act *x = b->a;

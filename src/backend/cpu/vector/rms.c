@@ -58,14 +58,14 @@ static void add_rmsnorm_range(const struct kernel_call *c, int64_t first, int64_
         rows = min_i64(ROWS, last - row);
         for (int64_t i = row * n, to = (row + rows) * n; i < to; i += W)
             store_act(s + i, load_act(a + i, to - i) + load_act(b + i, to - i), to - i);
-        norm_all(c, s, c->in[2], c->out[1], c->out[2], row, row + rows); /* of the stored sums */
+        norm_all(c, s, c->in[2], c->out[1], c->out[2], row, row + rows); /* reads stored sums */
     }
 }
 RUN_ROWS(add_rmsnorm, 3)
 
 /* --- gradients --- */
 
-/* The inputs of RMSNORM_GRAD. RMSNORM_GRAD_ADD has the same inputs after the gradient to add. */
+/* The inputs of RMSNORM_GRAD. RMSNORM_GRAD_ADD has them after the gradient to add. */
 struct grad_in {
     const act *add, *dy, *x;
     const float *w, *rrms;

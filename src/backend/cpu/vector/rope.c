@@ -33,7 +33,7 @@ static void rope_range(const struct kernel_call *c, int64_t first, int64_t last)
 RUN_ROWS(rope, 2)
 
 #if !ACT_IS_BF16
-/* In double: in float the angle of a far position would have no accurate digits. */
+/* Computed in double: in float, the angle of a large position would have no accurate digits. */
 static void table_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const int32_t *position = c->in[0];

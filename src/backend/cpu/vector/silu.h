@@ -8,7 +8,7 @@ struct silu {
     vf y, slope;
 };
 
-/* Below -87 all are 0 within rounding, and e^-x would overflow. */
+/* x is limited to at least -87: below it all results are 0 up to rounding, and e^-x overflows. */
 INLINE vf vf_sigmoid(vf x)
 {
     return vf_reciprocal(1.0f + vf_exp(-vf_max(vf_all(-87.0f), x)));

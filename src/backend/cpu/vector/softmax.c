@@ -2,8 +2,8 @@
 #include "backend/cpu/vector/dropout.h"
 #include "base/rng.h"
 
-/* y = softmax(scale * x) of the first n columns; y may be x. The exponential is computed twice:
- * stored in y between the passes, it would be rounded to the type of y. */
+/* y = softmax(scale * x) of the first n columns; y may be x. Exponentials are computed twice,
+ * because storing them in y between the passes would round them to the type of y. */
 INLINE void softmax_row(const act *x, act *y, int64_t n, float scale)
 {
     vf max = vf_all(-INFINITY), sum = {0};
@@ -75,7 +75,7 @@ INLINE int64_t open_columns(const struct kernel_call *c, const struct strip *s, 
     return c->attr->score.causal ? s->q16 * 16 + q + 1 : s->T;
 }
 
-/* y = dropout(x). Without the scale an element is unchanged or zero, so no type of y rounds it. */
+/* y = dropout(x). If not `scaled`, elements are unchanged or 0, so a y in bf16 rounds nothing. */
 INLINE void drop_strip(const struct kernel_call *c, const struct strip *s, uint32_t step,
                        const act *x, act *y, bool scaled)
 {

@@ -4,7 +4,7 @@
 
 #include "backend/kernel.h"
 
-/* vector_tables lists the others and ends with NULL. Each table ends with run == NULL. */
+/* vector_tables lists the other tables and ends with NULL. Each table ends with run == NULL. */
 #define ACT_TABLES(act_isa)                                \
     extern const struct kernel pointwise_rows_##act_isa[]; \
     extern const struct kernel gelu_rows_##act_isa[];      \

@@ -1,11 +1,11 @@
 /* vector.h - arithmetic on vectors of W floats, for any instruction set.
  *
  * Sources in this folder are compiled once for each instruction set, with a matching -march and
- * with ISA defined to its name; VEC() appends the name to every symbol that leaves a file. They use
- * the vector types of gcc and clang, whose operators work lane by lane; this header has the
- * operations that those lack. With VEC_PLAIN it uses C alone, for processors without a version.
+ * with ISA defined to its name; VEC() appends the name to every symbol with external linkage. They
+ * use the vector types of gcc and clang, whose operators work lane by lane; this header adds the
+ * operations that these types lack. With VEC_PLAIN it uses plain C, for all other processors.
  *
- * Every function here propagates NaN. */
+ * The functions propagate NaN; vf_max and vf_min do so only for a NaN in the second operand. */
 #ifndef BACKEND_CPU_VECTOR_VECTOR_H
 #define BACKEND_CPU_VECTOR_VECTOR_H
 
@@ -25,8 +25,7 @@
 #define VEC_STRING(isa)     VEC_STRING_OF(isa)
 #define ISA_NAME            VEC_STRING(ISA) /* "avx512": the variant of a kernel row */
 
-/* VEC_EACH lists f(lane, s) for each lane; VEC_HALVES has f(s) for each half s of a vector, of its
- * halves, and so on. */
+/* VEC_EACH lists f(lane, s) for each lane; VEC_HALVES lists f(s) for s = W/2, W/4, ... 1. */
 #define VEC_4(f, s) f(0, s), f(1, s), f(2, s), f(3, s)
 #define VEC_8(f, s) VEC_4(f, s), f(4, s), f(5, s), f(6, s), f(7, s)
 #define VEC_16(f, s) \
@@ -73,7 +72,7 @@ INLINE vf vf_select(vi which, vf a, vf b)
 vf _ZGVeN16v_logf(vf);
 vf _ZGVeN16v_tanhf(vf);
 vf _ZGVeN16v_erff(vf);
-/* The second operand where either is NaN. */
+/* Returns b where a or b is NaN. */
 INLINE vf vf_max(vf a, vf b)
 {
     return _mm512_max_ps(a, b);
@@ -111,7 +110,8 @@ INLINE vi vi_bytes(const uint8_t *p)
 {
     return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
 }
-/* Estimate and a Newton step: a sixth of a division's time; half a unit in the last place worse. */
+/* An estimate and a Newton step take a sixth of the time of a division; the error is half a unit in
+ * the last place larger. */
 INLINE vf vf_reciprocal(vf a)
 {
     vf r = _mm512_rcp14_ps(a);
@@ -242,7 +242,7 @@ INLINE void vf_store_part(float *p, vf a, int64_t n)
 
 /* --- common to all instruction sets --- */
 
-/* All lanes are a. a - 0 compiles to a broadcast; a + 0 to an addition, as -0 becomes 0. */
+/* All lanes are a. a - 0 compiles to a broadcast; a + 0 does not, because it turns -0 into 0. */
 INLINE vf vf_all(float a)
 {
     return a - (vf){0};
@@ -270,14 +270,15 @@ INLINE vf vf_abs(vf a)
 {
     return (vf)((vi)a & 0x7fffffff);
 }
-/* The mask of the first n lanes; of all lanes from n = W on. */
+/* The mask of the first n lanes; all lanes if n >= W. */
 INLINE vi vf_lanes(int64_t n)
 {
     return (vi){VEC_LANES} < (int32_t)(n < W ? n : W);
 }
 
 #if !defined(__AVX512F__)
-/* a * 2^n for integers n of -252 ... 254, in two factors: one cannot represent the smallest. */
+/* a * 2^n for integers n from -252 to 254. It multiplies by two powers of two, because a single
+ * float cannot represent the smallest 2^n. */
 INLINE vf vf_scale2(vf a, vf n)
 {
     vi k = __builtin_convertvector(n, vi), half = k >> 1;
@@ -325,8 +326,8 @@ INLINE struct vf_power vf_power_of(vf x)
         5.00000012e-1f;
     return (struct vf_power){n, p * (r * r) + r};
 }
-/* e^x with an error of at most 1.5 units in the last place, from 0 to infinity, branch-free:
- * libmvec's expf takes 25 times as long on large negatives, of which masked scores are full. */
+/* e^x, from 0 to infinity, without branches; the error is at most 1.5 units in the last place.
+ * libmvec's expf takes 25 times as long on large negative numbers, such as masked scores. */
 INLINE vf vf_exp(vf x)
 {
     struct vf_power e = vf_power_of(vf_min(vf_all(89.0f), vf_max(vf_all(-104.0f), x)));
