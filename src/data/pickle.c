@@ -399,8 +399,8 @@ static enum status take_line(struct machine *m, const char **ret, int64_t *ret_b
 
 static enum status import_lines(struct machine *m)
 {
-    const char *module, *name;
-    int64_t module_bytes, name_bytes;
+    const char *module = NULL, *name = NULL;
+    int64_t module_bytes = 0, name_bytes = 0;
     TRY(take_line(m, &module, &module_bytes));
     TRY(take_line(m, &name, &name_bytes));
     return push_name(m, module, module_bytes, name, name_bytes);

@@ -42,7 +42,8 @@ struct bpe {
     uint64_t *joined;        /* a bit for two bytes: some token has them side by side */
 };
 
-enum { BPE_IDS_MOST = 1 << 20, BPE_TEXT_MOST = 1 << 23, BPE_NONE = 0xffffffff };
+enum { BPE_IDS_MOST = 1 << 20, BPE_TEXT_MOST = 1 << 23 };
+enum { BPE_NONE = 0xffffffff };
 
 /* Builds the tables of `ids` tokens and of merges in their order, in the arena. ST_FORMAT: a byte
  * is no token, a token is made of tokens that only later merges make, or the tokens have more than

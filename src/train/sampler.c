@@ -168,7 +168,7 @@ enum status sampler_next(struct sampler *s, int32_t *ret_token)
     bool fits = s->total <= s->T;
     TRY(s->options.cache && fits ? run_cached(s) : run_window(s));
     for (int64_t i = 0; i < s->vocab; i++)
-        if (isnan(s->logits[i]))
+        if (!(s->logits[i] < INFINITY))
             return fail(ST_NUMERIC,
                         "the model's logits are not finite: its weights are corrupt or the "
                         "training diverged");

@@ -136,6 +136,23 @@ static void test_examples_by_hand(void **state)
     }
 }
 
+/* A NaN in any column is the maximum of its row. */
+static void test_max_row_propagates_nan(void **state)
+{
+    (void)state;
+    double x[9] = {NAN, 1, 2, 1, NAN, 2, 1, 2, NAN}, max[3] = {0};
+    struct kernel_call call = {
+        .n_in = 1,
+        .n_out = 1,
+        .in_type = {type_2d(DT_F64, 3, 3)},
+        .out_type = {type_2d(DT_F64, 3, 1)},
+        .in = {x},
+        .out = {max},
+    };
+    assert_int_equal(reference_run(OP_MAX_ROW, &call, NULL), ST_OK);
+    for (int i = 0; i < 3; i++) assert_true(isnan(max[i]));
+}
+
 static void test_state_is_written_in_place(void **state)
 {
     (void)state;
@@ -263,6 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_examples_by_hand),
+        cmocka_unit_test(test_max_row_propagates_nan),
         cmocka_unit_test(test_state_is_written_in_place),
         cmocka_unit_test(test_first_step_of_adamw),
         cmocka_unit_test(test_cached_attention_is_attention),

@@ -229,7 +229,7 @@ static void test_silu_range(void **state)
     const struct kernel *row;
     for (int n = 0; (row = call_row(&h, OP_SILU, n)); n++) {
         call_run(&h, row);
-        for (int i = strcmp(row->variant, "ref") == 0; i < COUNT_OF(x); i++) {
+        for (int i = 0; i < COUNT_OF(x); i++) {
             double got = (double)call_out(&h, 0)[i], at = fmax(-1e4, (double)x[i]);
             double want = at / (1 + exp(-at));
             if (!(fabs(got - want) <= 3e-7 * fabs(want) + 2e-36))

@@ -28,7 +28,7 @@ static enum status run_max_row(const struct kernel_call *c)
     for (int64_t row = 0; row < type_rows(&c->in_type[0]); row++) {
         real max = x[row * C];
         for (int64_t i = 1; i < C; i++)
-            if (x[row * C + i] > max) max = x[row * C + i];
+            if (x[row * C + i] > max || isnan(x[row * C + i])) max = x[row * C + i];
         out[row] = max;
     }
     return ST_OK;
