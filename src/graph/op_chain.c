@@ -109,7 +109,7 @@ static enum status check_types(const struct chain *c, const struct type *in,
     return ST_OK;
 }
 
-/* x, and others of its shape or broadcast to it -> up to 4 results of that shape */
+/* x and tensors of its shape or broadcast to it -> up to CHAIN_OUTPUTS results of that shape */
 enum status shape_chain(struct node *n, const struct type *in, const struct type *,
                         struct type *out)
 {
