@@ -1,7 +1,7 @@
 /* Fuses neighbouring operators on the rung `full`.
  *
  * A matcher looks at the last node of its pattern. If the whole pattern is present, the matcher
- * appends the fused operator to `out` and maps the outputs of every node that it replaces. All these
+ * appends the fused operator to `out` and maps the outputs of every node that it replaces. These
  * values are then computed at the last node, so no earlier node may use them (fuse_quiet). */
 #include "pass/fuse.h"
 #include "graph/build.h"

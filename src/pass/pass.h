@@ -43,7 +43,7 @@ struct pass_kernels {
     const void *who;
 };
 
-/* Weights with packed copies for matmuls of `rows` rows. The matrix of `elements` elements at offset
+/* Weights with packed copies for matmuls of `rows` rows. The matrix of `elements` elements at
  * `weight` of its range has two copies in STORAGE_PACKED: at at[0] for matmuls that read it
  * untransposed, at at[1] for those that transpose it. */
 struct pass_packing {

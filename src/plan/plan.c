@@ -43,7 +43,7 @@ static enum status plan_step(struct plan *p, int id, const struct target *target
     return ST_OK;
 }
 
-/* Sums over all storage then fit in 64 bits. */
+/* With this limit, sums over all storage fit in 64 bits. */
 #define PLAN_BYTES_MOST ((int64_t)1 << 58)
 
 enum { INPUT_ALIGNMENT = 64 }; /* the same as in place.c and in the staging buffer of inputs */
@@ -167,7 +167,7 @@ static enum status prepare(struct plan *p, void *context, struct communicator *c
         if (st == ST_OK) continue;
         const struct node *n = &p->graph->node[id];
         st = fail_in(st, "node %d %s %s", id, op_def(n->op)->name, n->scope);
-        p->steps = id; /* what was prepared before is released */
+        p->steps = id; /* plan_release then releases only the steps that were prepared */
         plan_release(p);
         return st;
     }

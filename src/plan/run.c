@@ -1,4 +1,4 @@
-/* The loop over steps: everything was decided when the plan was built, and nothing is allocated. */
+/* The loop over steps. plan_build and plan_bind have made all decisions; nothing is allocated. */
 #include "backend/backend.h"
 #include "plan/plan.h"
 
