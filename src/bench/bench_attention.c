@@ -359,7 +359,7 @@ static enum status time_trials(struct length *l, double budget_ms, struct report
 }
 
 /* Why the cell does not fit, and which shape would; NULL: it fits. Memory must also hold a copy of
- * the inputs, and on a CPU without a limit of the user their source. */
+ * the inputs and, on a CPU unless the user set a limit, the source of that copy. */
 static const char *reason_of_memory(const struct length *l, const struct attention_cell *c,
                                     struct arena *a)
 {

@@ -316,7 +316,7 @@ static enum status run_cell(struct running_all *all, struct running *r, int to, 
 
 static enum status run_sequentially(struct running_all *all, bool twice, bool keep)
 {
-    for (int i = 0; twice && i + 1 < all->n; i++) /* all but the last warm up twice */
+    for (int i = 0; twice && i + 1 < all->n; i++) /* all cells except the last warm up twice */
         all->all += step_work(&all->running[i]) * all->running[i].cell->warmup;
     for (int i = 0; i < all->n; i++) {
         struct running *r = &all->running[i];

@@ -43,7 +43,7 @@ struct op_case {
     const char *what; /* the name of the case; unique within an operator */
     union attr attr;
     struct numerics numerics;
-    struct case_input in[MAX_IN]; /* up to the first of rank 0 */
+    struct case_input in[MAX_IN]; /* ends at the first input of rank 0 */
     struct type given;            /* rank 0: the inputs determine the type */
     bool given_exact; /* the dtype of `given` does not change with the type under test */
     bool given_wide;  /* `given` stays f32 if the type under test is bf16 */

@@ -69,8 +69,7 @@ static enum status fail_unknown(const char *key, int64_t length)
                 (int)length, key);
 }
 
-/* If `text` names another key of the same kind, as in lr_decay_iters = max_iters, the value of that
- * key; else `text`. */
+/* If `text` is a key of the same kind (lr_decay_iters = max_iters), that key's value; else `text`. */
 static const char *value_of_key(const struct field *f, const struct config *c, const char *text,
                                 struct arena *a)
 {
@@ -123,8 +122,8 @@ struct reader {
 
 static enum status read_file(struct reader *r);
 
-/* True if `path` is in the folder of the file `first` or below it, after links are resolved. Always
- * false if that folder is the root, which contains every file. */
+/* True if `path`, with links resolved, is in the folder of the file `first` or below it. False if
+ * that folder is the root, which contains every file. */
 static bool is_inside(const char *path, const char *first)
 {
     char full[PATH_MAX], folder[PATH_MAX];
@@ -133,11 +132,10 @@ static bool is_inside(const char *path, const char *first)
     return n > 0 && !strncmp(full, folder, n) && full[n] == '/';
 }
 
-/* Decides whether a message may quote a line. A configuration may include any file, even one with
- * secrets, by mistake or malice, and users pass error messages on. A line of the first file, which
- * the user named, may be quoted. A line of an included file may be quoted only if the file is in
- * the folder of the first file or below it and the line begins like a key; else the message has at
- * most the name of a key of the table. */
+/* True if a message may quote a line. A configuration may include a file of secrets, by mistake or
+ * malice, and users pass error messages on. So a line of an included file may be quoted only if the
+ * file is in the folder of the first file or below it and the line begins like a key; else the
+ * message has at most the name of a key of the table. */
 static bool may_show(const struct reader *r, const char *key, int64_t length)
 {
     if (!r->from) return true;

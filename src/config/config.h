@@ -113,7 +113,7 @@ struct config_plan {
     enum packing pack_weights; /* matmuls read weights in the library's own layout */
     enum recompute recompute;  /* only GELUs, or whole blocks from their inputs */
     bool reuse;                /* values share bytes if their live ranges do not overlap */
-    bool poison;               /* freed bytes become NaN before each run */
+    bool poison;               /* unwritten and dead bytes are filled with NaN */
     int64_t threads;           /* 0: as many as this process may use */
     enum isa isa;              /* the widest instruction set of the CPU that may be used */
 };

@@ -30,7 +30,7 @@ static const char *const pads[] = {"auto", "0", "64", "128", NULL};
 #define AT(member, type) \
     _Generic(((struct config *)0)->member, type : (int64_t)offsetof(struct config, member))
 
-/* Values of `flags`, besides 0. */
+/* Short names of flags, for the table. */
 #define M KEY_MODEL
 #define R KEY_RUN
 #define P KEY_PLACE

@@ -30,7 +30,7 @@ struct node {
 struct value_info {
     struct type type;
     int producer; /* index of the node */
-    int index;    /* of the output of that node */
+    int index;    /* among the outputs of the node */
 };
 
 struct graph_output {
@@ -44,14 +44,14 @@ struct graph {
     int nodes, node_capacity;
     struct value_info *info; /* of value i; info[0] is unused */
     int values, value_capacity;
-    struct graph_output *output; /* values that must be computed, besides state */
+    struct graph_output *output; /* values that must be computed, in addition to state */
     int outputs, output_capacity;
 
     /* copied into new nodes */
     enum phase phase;
     int layer, region;
     const char *scope;
-    struct numerics numerics; /* for operators with that flag */
+    struct numerics numerics; /* for operators with the flag NUMERICS */
 
     enum status st; /* of the first failure */
     const char *st_text;

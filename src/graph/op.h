@@ -144,7 +144,7 @@ union attr {
         enum dtype to; /* DT_E4M3, DT_E5M2 */
         int first;     /* the scale is 2^-first until a magnitude is known */
         bool tanh;     /* QUANTISE_GELU and its gradient: as for gelu */
-        double eps;    /* QUANTISE_ADD_LAYERNORM: as for norm; the same holds for drop */
+        double eps;    /* QUANTISE_ADD_LAYERNORM: eps and drop as for norm */
         struct dropout drop;
     } quantise;
     struct {

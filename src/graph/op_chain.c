@@ -46,7 +46,7 @@ static struct type chain_type(const struct chain *c, const enum dtype *dtype, in
     return t;
 }
 
-/* The second operand may be smaller than the first. */
+/* True if the second operand of the operator may be broadcast. */
 static bool broadcasts(enum op op)
 {
     return op == OP_ADD || op == OP_SUB || op == OP_MUL || op == OP_DIV;

@@ -218,7 +218,7 @@ void expand_embed_grad_sum(struct graph *g, const struct node *n, const value *i
     out[0] = g_embed_grad(g, in[0], sum, type_2d(dy.dtype, n->attr.table.rows, C));
 }
 
-/* All rows are summed by position, then by id. */
+/* The cost of summing all rows by position, then by id. */
 struct cost cost_embed_grad_sum(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);

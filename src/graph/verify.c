@@ -30,7 +30,7 @@ struct state {
 
 struct check {
     const struct graph *g;
-    int *leaf;           /* per value: the leaf whose bytes it is or views; 0: none */
+    int *leaf;           /* per value: the leaf that the value is or views; 0: none */
     bool *written;       /* per leaf: it was overwritten */
     struct state *state; /* sorted by storage and `first` */
     int states;

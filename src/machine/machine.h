@@ -47,7 +47,7 @@ struct machine_link {
 struct machine_measurement {
     const char *date; /* "2026-11-21T08:22:13Z" */
     bool quick;       /* took a few seconds, with fewer shapes and repeats */
-    double others;    /* processors that other processes kept busy (base/load.h); 0: also unknown */
+    double others; /* processors that other processes kept busy (base/load.h); 0: none, unknown */
     double flops[MACHINE_PRECISIONS]; /* FLOP/s of the fastest matmul, all threads; 0: none */
     double moved;                     /* bytes/s read and written by the largest copy */
 };
@@ -108,7 +108,7 @@ struct ceilings machine_ceilings(const struct machine *m);
 /* The least time of work in this precision (base/floor.h); all 0 if `m` is NULL. */
 struct floor machine_floor(const struct machine *m, enum machine_precision p, double flops,
                            double bytes, double ms);
-/* The largest copy that fits in L2, and the one larger than all caches. */
+/* The largest copy that fits in L2, and the copy that is larger than all caches. */
 const struct machine_copy *machine_copy_in_cache(const struct machine *m);
 const struct machine_copy *machine_copy_large(const struct machine *m);
 /* The fastest copy of any size. */

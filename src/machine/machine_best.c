@@ -85,7 +85,6 @@ static void keep_links(struct machine *m, const struct machine *earlier)
     }
 }
 
-/* If there are too many measurements, the oldest are dropped. */
 static void keep_history(struct machine *m, const struct machine *earlier)
 {
     struct machine_measurement all[2 * MACHINE_HISTORY];

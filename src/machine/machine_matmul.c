@@ -49,7 +49,7 @@ static enum status allocate(struct trial *t, const struct type *type, void **ret
     return t->backend->memory.alloc(t->context, type_bytes(type), ret);
 }
 
-/* Random bf16 numbers with magnitudes from 0.5 to 2, which are such floats if read in pairs. */
+/* Random bf16 numbers with magnitudes from 0.5 to 2; as pairs they are floats in the same range. */
 static enum status fill(struct trial *t, void *to, const struct type *type, struct arena *scratch)
 {
     int64_t n = type_bytes(type) / (int64_t)sizeof(uint32_t);

@@ -1,4 +1,4 @@
-/* random_crew.h - for steps on random tokens, the other ranks, which run every step of rank 0. */
+/* random_crew.h - threads for all ranks except 0, which run each random-token step of rank 0. */
 #ifndef MEASURE_RANDOM_CREW_H
 #define MEASURE_RANDOM_CREW_H
 

@@ -25,7 +25,7 @@ struct random_step {
      * device supports it. Only for callers that run nothing else between steps. */
     bool lookahead;
     int64_t mark; /* mark that the other ranks get for the next steps (random_crew.h); 0: none */
-    double loss;  /* of the last finished step */
+    double loss;  /* loss of the last finished step */
     struct random_step_input *input; /* of a micro-step: ids, positions */
     int inputs;
     struct sequence step; /* all zeros if the engine does not have the plans of training */

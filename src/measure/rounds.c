@@ -77,7 +77,6 @@ static void conclude(struct contender *c, const double *ms, struct arena *a)
     c->series = whole;
 }
 
-/* The arena for results of contenders. */
 static struct arena *of_results(const struct timing *t)
 {
     return t->r->keep ? t->r->keep : t->a;
@@ -113,7 +112,7 @@ static enum status go_on(struct timing *t, struct contender *c, int n, int round
     enum { FEWEST = 8 };
     double budget_ms = 0;
     for (int i = 0; i < n; i++) {
-        if (c[i].taken == 0) return ST_OK; /* stopped */
+        if (c[i].taken == 0) return ST_OK; /* stopped by Ctrl-C */
         budget_ms += c[i].budget_ms;
     }
     int last = round + ROUNDS_MORE * t->r->most;

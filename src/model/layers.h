@@ -35,7 +35,6 @@ value model_linear(const struct model *m, struct graph *g, const char *name, val
 /* LayerNorm with NAME.weight and, if it exists, NAME.bias. */
 value model_norm(const struct model *m, struct graph *g, const char *name, value x);
 
-/* The number of key/value heads. */
 int64_t model_kv_heads(const struct config_model *c);
 /* Causal attention of packed q, k, v (B,T,C+2*KV*D). With `cached`, T = 1 and the keys and values
  * of earlier positions come from the cache of the graph's current layer. */

@@ -16,7 +16,7 @@ struct parameter {
     int64_t offset; /* in elements; the same in weights, gradients and moments */
     bool decay;     /* weight decay applies, because the parameter has two dimensions */
     bool matmul;    /* one matmul of the forward pass and one of the backward pass read it */
-    int joined; /* the pass `join` may join this many weights (out,in) from this one on; 0: none */
+    int joined; /* number of weights (out,in), from this one on, that `join` can join; 0: none */
     bool positions;   /* a table of positions, which nanoGPT's parameter count excludes */
     double mean, std; /* of the initial values */
     double cut;       /* initial values are truncated at this many deviations; 0: not truncated */

@@ -34,8 +34,7 @@ struct pass_options {
     const struct pass_kernels *kernels; /* NULL: no fusion that is faster only with some kernels */
 };
 
-/* Tells for which nodes the target's kernel is faster than the expansion. Passes ask for those
- * fused operators whose expansion is often as fast. */
+/* For fused operators that are faster only with some kernels. */
 struct pass_kernels {
     /* True if the target has a kernel for the node and types that is faster than the expansion. */
     bool (*gain)(const void *who, const struct node *n, const struct type *in,
@@ -70,7 +69,7 @@ const struct pass *pass_find(const char *name);
 /* Runs one pass and verifies its result, which lives in the arena of `in`. */
 enum status pass_run(const struct pass *p, const struct graph *in, struct graph *ret_out,
                      const struct pass_options *o);
-/* Runs the passes of one time and replaces `g`; stops after the pass `last`, which may be NULL. */
+/* Runs the passes with this pass_time and replaces `g`; stops after the pass `last` unless NULL. */
 enum status passes_run(enum pass_time time, struct graph *g, const struct pass_options *o,
                        const char *last);
 

@@ -65,7 +65,7 @@ static enum status place_arena(struct plan *p, struct arena *scratch)
 {
     int n = 1, values = p->graph->values;
     struct place_span *place = ARENA_NEW(scratch, struct place_span, values + p->steps + 1);
-    int *owner = ARENA_NEW(scratch, int, values + p->steps + 1); /* a value, or minus a step */
+    int *owner = ARENA_NEW(scratch, int, values + p->steps + 1); /* value, or minus index of step */
     place[0] = place_inputs(p);
     for (int v = 1; v < values; v++) {
         const struct span *s = &p->span[v];

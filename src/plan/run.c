@@ -18,7 +18,6 @@ static bool is_in_place(const struct plan *p, const struct node *n, value out)
     return false;
 }
 
-/* Poisons the scratch and the outputs of this step. */
 static enum status poison_before(const struct plan *p, int id)
 {
     const struct node *n = &p->graph->node[id];
@@ -31,7 +30,6 @@ static enum status poison_before(const struct plan *p, int id)
     return ST_OK;
 }
 
-/* Poisons the inputs that die with this step. */
 static enum status poison_after(const struct plan *p, int id)
 {
     const struct node *n = &p->graph->node[id];

@@ -72,7 +72,6 @@ static void add_blocks(const int64_t *storage, int64_t *bytes)
     bytes[MEMORY_INPUTS] = storage[STORAGE_STAGED] + storage[STORAGE_RANDOM];
 }
 
-/* One sweep over the starts and ends of stays. */
 void plan_timeline(const struct plan *p, const int64_t *storage, struct timeline *ret,
                    struct arena *a)
 {

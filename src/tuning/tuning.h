@@ -49,7 +49,7 @@ struct tuning {
     struct arena *arena;
 };
 
-/* An empty table. */
+/* Makes an empty table. */
 void tuning_init(struct tuning *t, const struct target *target, struct arena *a);
 /* NULL if there is no such entry or `t` is NULL. */
 const struct tuning_entry *tuning_find(const struct tuning *t, const char *key);

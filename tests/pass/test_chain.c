@@ -135,7 +135,7 @@ static void test_readers_stay_apart(void **state)
     struct graph g;
     graph_init(&g, &arena);
     value x = input(&g, "x"), a = g_exp(&g, x);
-    graph_output(&g, "sum", g_sum_row(&g, a)); /* needs a before the next reader of x */
+    graph_output(&g, "sum", g_sum_row(&g, a)); /* reads a before x is read again */
     graph_output(&g, "b", g_tanh(&g, x));
     struct graph_scope other = graph_enter(&g, "other", -1);
     graph_output(&g, "c", g_sqrt(&g, x));

@@ -45,7 +45,7 @@ struct update {
     int64_t offset[3];
     bool decay[3];
     double beta[3];
-    int moment_shift, undecayed; /* elements at the end of each decayed parameter */
+    int moment_shift, undecayed; /* undecayed: elements at the end of each decayed parameter */
 };
 
 static const int64_t SIZE[] = {16, 20, 5};
@@ -558,7 +558,7 @@ static void test_update(void **state)
     const struct update sound = update;
     fuse_update(1, 1);
     check(three_parameters, OP_ADAMW, 1); /* also compares the norm */
-    update.offset[2] = 64;                /* a hole */
+    update.offset[2] = 64;                /* a gap before it */
     fuse_update(3, 3);
     check(three_parameters, OP_ADAMW, 3);
     update = sound;

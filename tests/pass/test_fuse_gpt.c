@@ -37,7 +37,7 @@ static void check_counts(const struct config *c)
     const struct expected micro[] = {
         {OP_EMBED_SUM, 1},
         {OP_ADD_LAYERNORM, 2 * L},
-        {OP_LAYERNORM, 1}, /* the norm of the embedding */
+        {OP_LAYERNORM, 1}, /* the first norm, of the embedding */
         {OP_LAYERNORM_GRAD_ADD, 2 * L},
         {OP_LAYERNORM_GRAD, 1}, /* the last norm, which has no residual branch */
         {OP_SCORE_SOFTMAX, slow ? L : 0},

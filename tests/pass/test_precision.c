@@ -93,7 +93,6 @@ static void test_casts(void **state)
     }
 }
 
-/* A value with several uses is cast to a type only once. */
 static void test_casts_are_shared(void **state)
 {
     (void)state;
@@ -108,7 +107,6 @@ static void test_casts_are_shared(void **state)
         }
 }
 
-/* Outputs such as logits stay f32. */
 static void test_outputs_keep_their_type(void **state)
 {
     (void)state;

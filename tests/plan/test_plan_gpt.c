@@ -189,7 +189,6 @@ static void test_memory_map_of_slow_attention(void **state)
     assert_true(bytes[0] > 4 * bytes[1]);
 }
 
-/* The arena has almost no gaps. */
 static void test_arena_is_hardly_more_than_the_peak(void **state)
 {
     (void)state;
