@@ -69,7 +69,7 @@ static enum status fail_unknown(const char *key, int64_t length)
                 (int)length, key);
 }
 
-/* If `text` is a key of the same kind (lr_decay_iters = max_iters), that key's value; else `text`. */
+/* If `text` is a key of the same kind (lr_decay_iters = max_iters), its value; else `text`. */
 static const char *value_of_key(const struct field *f, const struct config *c, const char *text,
                                 struct arena *a)
 {
