@@ -75,7 +75,7 @@ int64_t attention_input_bytes(const struct attention_cell *c)
     return c->B * c->T * columns * dtype_size(attention_dtype(c->precision));
 }
 
-/* Whether the cell's variant fits at another B and T; false also if it cannot be planned. */
+/* True if the cell's variant fits with this B and T; false also if no plan can be built. */
 static bool fits(const struct attention_cell *c, int64_t B, int64_t T, const struct target *target,
                  int copies, int64_t room)
 {

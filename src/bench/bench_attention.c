@@ -18,7 +18,7 @@
 
 enum { LEAST = 3, WARMUP = 2, START = 0, TURN, END }; /* events */
 enum { GAUGE_MS = 10 };
-static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
+static const double DEVICE_SAMPLE_MS = 2; /* long compared with the launch of a captured graph */
 
 /* One variant at one length: its graph and plan. All variants share the same memory. */
 struct trial {
@@ -76,7 +76,7 @@ static void find_steps(struct length *l, struct trial *t)
             .backend = l->backend, .context = l->context, .start = repeat, .user = &t->step[i]};
 }
 
-/* Notes the kernel rows that the planner selected, if attention is one operator. */
+/* Stores the names of the kernel rows that the planner selected, if attention is one operator. */
 static void name_kernels(struct trial *t)
 {
     for (int id = 0; id < t->plan.steps; id++) {
@@ -137,7 +137,7 @@ static enum status make_stock(const struct attention_options *o, int size, enum 
     return make_normals(dtype, o->tokens * c.H * c.D, 1, &s->dy, &s->dy_bytes, a);
 }
 
-/* Copies the inputs on the device before every run, because the plan reuses their bytes. */
+/* Copies the inputs within the device before every run, because the plan reuses their bytes. */
 static enum status feed(struct trial *t)
 {
     const struct length *l = t->length;
@@ -185,8 +185,8 @@ static double pairs_of(const struct attention_cell *c)
     return (double)c->B * (double)c->T * (double)c->T / (c->causal ? 2 : 1);
 }
 
-/* A warm-up run and a timed run must fit in the time of the length, or take little of the total.
- * Otherwise slow variants would leave no time for the fast variants of the last lengths. */
+/* A cell is skipped unless a warm-up run and a timed run fit in the time of its length or take a
+ * small part of the total. Otherwise slow variants would leave no time for the longest lengths. */
 static const char *reason_of_time(const struct attention_options *o, double ms, double budget_ms,
                                   struct arena *a)
 {
@@ -212,7 +212,7 @@ struct report {
     const struct stock *stock;
     double done, all;
     double weight;                     /* of the current shape */
-    double share;                      /* fraction of it that is done; never decreases */
+    double share;                      /* fraction of this shape that is done; never decreases */
     const struct attention_cell *cell; /* the first of the shape */
     struct gauge *gauge;               /* telemetry of the device; NULL: not available */
     bool stopped;                      /* Ctrl-C left cells out */
@@ -227,7 +227,7 @@ static void show(void *user, double done_ms, double expected)
     if (r->o->each) r->o->each(r->o->user, done, r->all, r->cell);
 }
 
-/* Telemetry begins with the samples: during warm-up the device waits for kernels to compile. */
+/* Starts telemetry with the first sample; during warm-up the device waits for the compiler. */
 static void progress(void *user, double done_ms, double expected)
 {
     struct report *r = user;
@@ -262,7 +262,7 @@ static enum status upload_stock(struct length *l)
     return l->backend->memory.upload(l->context, l->dy, s->dy, s->dy_bytes);
 }
 
-/* Compares each variant with double precision, for an adjoint with a few non-zero rows. */
+/* Computes the errors of each variant (attention_exact.h). */
 static enum status check_trials(struct length *l, struct trial **trial, int n)
 {
     const struct attention_cell *c = trial[0]->cell;
@@ -335,7 +335,7 @@ static void release_memory(struct length *l)
     l->storage = (struct storage_blocks){0};
 }
 
-/* If memory runs out, drops the variant that needs most and starts over with the others. */
+/* If memory runs out, drops the variant that needs the most memory and starts over. */
 static enum status time_trials(struct length *l, double budget_ms, struct report *report,
                                struct arena *a)
 {
@@ -358,8 +358,8 @@ static enum status time_trials(struct length *l, double budget_ms, struct report
     }
 }
 
-/* Why the cell does not fit, and what would; NULL: it fits. The inputs are on the device, and their
- * source beside them if the host is the device. */
+/* Why the cell does not fit, and which shape would; NULL: it fits. Memory must also hold a copy of
+ * the inputs and, on a CPU unless the user set a limit, the source of that copy. */
 static const char *reason_of_memory(const struct length *l, const struct attention_cell *c,
                                     struct arena *a)
 {
@@ -436,7 +436,7 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
     return ST_OK;
 }
 
-/* The share of a length in the remaining time: it grows with the length, from a minimum. */
+/* The weight of a length when the remaining time is divided: a minimum plus the length. */
 static double weight(const struct attention_options *o, int i)
 {
     return (double)o->length[i] + (double)o->length[o->lengths - 1] / 8;

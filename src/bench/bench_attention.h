@@ -1,5 +1,5 @@
-/* bench_attention.h - times attention alone, forward and backward, slow at each rung and flash,
- * over lengths, head sizes and masks.
+/* bench_attention.h - times attention alone, forward and backward: slow attention at each rung and
+ * flash attention, for several lengths, head sizes and masks.
  *
  * Each variant is the graph that training runs: packed q, k, v (B,T,(H+2KV)D) as input, attention
  * or its expansion, and the gradient of q, k, v. B x T is constant, so the work grows with T. The
@@ -14,8 +14,8 @@
 
 struct arena;
 
-/* Variants. Flash attention uses the kernel rows of training; without rows for a single compute
- * capability (hopper=false); with the same bits in every run (deterministic=true); or both. */
+/* FLASH uses the kernel rows of training. PORTABLE excludes rows for a single compute capability
+ * (hopper=false); DETERMINISTIC gives the same bits in every run (deterministic=true). */
 enum attention_variant {
     SLOW_PRIMITIVE,
     SLOW_OP,
@@ -37,7 +37,7 @@ struct attention_cell;
 struct attention_options {
     struct device device;
     int64_t heads, tokens;              /* H; B x T */
-    int64_t columns;                    /* if heads is 0: H = columns / D */
+    int64_t columns;                    /* used if `heads` is 0: H = columns / D */
     int64_t kv_heads;                   /* heads of keys and values; 0: H */
     int64_t head_size[ATTENTION_SIZES]; /* D */
     int head_sizes;
@@ -49,58 +49,59 @@ struct attention_options {
     int precisions;
     unsigned ways; /* variants to run, a mask: 1 << FLASH ... */
     int samples;   /* per cell */
-    bool go_on;    /* more, while the order of the variants of a shape is uncertain (rounds.h) */
+    bool go_on;    /* take more samples while the order of a shape's variants is uncertain */
     bool check;    /* compute errors against double precision */
-    /* Time for all cells: slow cells give fewer samples, too slow ones are skipped. */
+    /* Time for all cells. Slow cells get fewer samples; cells that are too slow are skipped. */
     double limit_ms;
-    /* Time of the whole job: a cell that takes little of it is never skipped; 0: limit_ms. */
+    /* Time of the whole job. A cell that takes a small part of it is never skipped; 0: limit_ms. */
     double all_ms;
-    /* ATTENTION_VARIANTS cells of a shorter length, same heads, to predict times; may be NULL. */
+    /* ATTENTION_VARIANTS cells, same heads and shorter length, to predict times; may be NULL. */
     const struct attention_cell *before;
     int64_t room; /* bytes of memory for a plan and its inputs; -1: unknown, no limit */
-    bool limited; /* `room` is the user's limit, not the free memory */
-    /* Progress: `done` of `all` in arbitrary units, and the current cell. */
+    bool limited; /* `room` is the user's limit; false: it is the free memory */
+    /* Reports progress: `done` of `all`, in arbitrary units, and the current cell. */
     void (*each)(void *user, double done, double all, const struct attention_cell *c);
     void *user;
 };
 
 struct attention_cell {
     enum attention_variant way;
-    enum machine_precision precision; /* of its matmuls */
+    enum machine_precision precision; /* of the matmuls */
     int64_t B, T, H, KV, D;
     bool causal;
     int64_t bytes;         /* of the plan, inputs and outputs included; 0: there is no plan */
-    int64_t kept;          /* of these, bytes held when the backward pass begins */
-    int kernels;           /* of the plan */
-    const char *kernel[2]; /* flash attention's rows, forward and backward; NULL: slow */
-    const char *reason;    /* why it was not run; NULL: it was */
-    double expected_ms;    /* of one run, predicted from a shorter length; 0: unknown */
+    int64_t kept;          /* the part of `bytes` that is live when the backward pass begins */
+    int kernels;           /* number of kernels in the plan */
+    const char *kernel[2]; /* flash attention's rows, forward and backward; NULL: slow attention */
+    const char *reason;    /* why the cell was not run; NULL: it was run */
+    double expected_ms;    /* time of one run, predicted from a shorter length; 0: unknown */
     struct stats forward, backward, both; /* ms */
-    /* Of `both` beside the fastest variant of the shape, which has VERDICT_NONE; `fastest`: it is
-     * that one, and there are others. */
+    /* `order`: the verdict on `both` compared with the fastest variant of the shape; VERDICT_NONE
+     * for the fastest itself. `fastest`: this is the fastest of several variants. */
     struct verdict order;
     bool fastest;
-    /* Useful FLOPs: 4 B H D T^2, half of that if causal; backward 2.5 times as many. */
+    /* Useful FLOPs: forward 4 B H D T^2, half of that if causal; backward 2.5 times as many. */
     double forward_flops, backward_flops;
-    /* SM clock of a GPU: mean of the samples of this shape, else the nominal one. 0: unknown. */
+    /* SM clock of a GPU: the mean during the samples of this shape if `clock_sampled`, else the
+     * nominal clock. 0: unknown. */
     double clock_mhz;
     bool clock_sampled;
-    /* Relative to double precision, by norm (attention_exact.h); -1: not requested, or not run. */
+    /* Relative error by norm against double precision (attention_exact.h); -1: not computed. */
     double error_y, error_dqkv;
 };
 
-/* Returns *ret_cells cells in `a`: one for each head size, mask, length, type and variant, in that
- * order; a variant that was not requested has that reason. ST_INTERRUPTED if Ctrl-C
- * (base/interrupt.h) left some out: all cells are still valid, and those give it as the reason. */
+/* Returns *ret_cells cells in `a`: one for each head size, mask, length, type and variant, in this
+ * order. A cell that was not requested has this reason. Returns ST_INTERRUPTED if Ctrl-C
+ * (base/interrupt.h) left cells out: all cells are still valid, and the reason of those says so. */
 enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
                                 int *ret_cells, struct arena *a);
 
 enum { ATTENTION_TILE = 128 };
-/* Tiles of 128 x 128 scores, over all heads and sequences, that are not fully masked. */
+/* The tiles of 128 x 128 scores, in all heads and sequences, that are not fully masked. */
 double attention_tiles(const struct attention_cell *c);
-/* Lower bound of attention in ms, forward (0) or backward (1): its FLOPs at the measured matmul
- * peak of its type, or its bytes at the bandwidth of a copy (on a GPU of a large one). Bytes: q, k,
- * v, y, and backward dy, dq, dk and dv, each once. 0: no such peak is known. */
+/* Lower bound of the time of attention in ms, forward (0) or backward (1): the longer of its FLOPs
+ * at the measured matmul peak of its type, and its bytes at copy bandwidth (on a GPU that of large
+ * copies). Bytes: q, k, v, y, and backward dy, dq, dk and dv, each once. 0: unknown peak. */
 double attention_bound_ms(const struct attention_cell *c, const struct machine *m, int backward);
 
 #endif

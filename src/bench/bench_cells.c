@@ -68,7 +68,7 @@ enum bench_line bench_line_of_loss(unsigned of)
 
 /* --- whether it fits -------------------------------------------------------------------------- */
 
-/* Of all ranks on this machine. */
+/* The bytes of all ranks on this machine. */
 static int64_t bytes_of(const struct program *p)
 {
     return program_bytes(p) * communicator_local_ranks(p->config->ranks.count);
@@ -87,12 +87,12 @@ static const char *reason_of_memory(const struct program *p, unsigned kinds, int
                         fit_words(p, kinds, room, a));
 }
 
-/* What a selection of a cell's lines needs. *ret_reason: why it cannot run; NULL: it can. */
+/* The requirements of a selection of a cell's lines. */
 struct need {
     int64_t bytes;
-    const char *reason;
-    double flops; /* of one run of all lines */
-    bool room;    /* the reason is memory */
+    const char *reason; /* why the lines cannot run; NULL: they can */
+    double flops;       /* of one run of all lines */
+    bool room;          /* the reason is memory */
     char work[HASH_HEX];
 };
 
@@ -124,7 +124,7 @@ static enum status plan_lines(const struct bench_cell *c, unsigned some, int64_t
     return st;
 }
 
-/* Lines that are left out, one set after the other, until the rest fits. */
+/* Sets of lines that are left out, one after another, until the other lines fit. */
 static const unsigned heavy[] = {
     1u << BENCH_UPDATE | 1u << BENCH_STEP,
     1u << BENCH_FORWARD | 1u << BENCH_BOTH | 1u << BENCH_DIFFERENCE | 1u << BENCH_BACKWARD,
@@ -140,8 +140,8 @@ static void refuse(struct bench_cell *c, unsigned some, const struct need *n)
         }
 }
 
-/* Sets `bytes`; `reason` if no line can run within `room` bytes (-1: unknown, no limit), else
- * `refused`. *ret_flops: FLOPs of one run of all lines. */
+/* Sets c->bytes, and c->reason if no line can run within `room` bytes (-1: unknown, no limit), else
+ * c->refused. *ret_flops: FLOPs of one run of all lines. */
 static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, double *ret_flops,
                              struct arena *a)
 {
@@ -159,7 +159,7 @@ static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, d
         if (!rest) break;
         TRY(plan_lines(c, rest, room, limited, &n, a));
     }
-    if (n.reason) { /* nothing fits: the reason is that of the whole cell */
+    if (n.reason) { /* no line fits: report the reason of all lines together */
         c->refused = 0;
         c->reason = first.reason;
         c->bytes = first.bytes;
@@ -176,10 +176,10 @@ static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, d
 
 struct running {
     struct bench_cell *cell;
-    double work;                 /* FLOPs of all its steps: its share of the progress */
+    double work;                 /* FLOPs of all steps, as a measure of progress */
     int taken;                   /* samples so far */
-    struct bench_engine *engine; /* NULL: it is not open */
-    bool begun;                  /* it has run once, so first_ms is set */
+    struct bench_engine *engine; /* NULL: not open */
+    bool begun;                  /* a step has run, so first_ms is set */
 };
 
 struct running_all {
@@ -202,7 +202,7 @@ static double step_work(const struct running *r)
     return r->work / (r->cell->warmup + r->cell->steps);
 }
 
-/* The setup of the first step is what was added since the opening. */
+/* The backend reports the sum since opening, so the setup of the first step is a difference. */
 static void note_start(struct running *r, int which, int64_t start)
 {
     struct bench_start *s = &r->cell->start[which];
@@ -220,7 +220,7 @@ static enum status run_step(struct running_all *all, struct running *r, int at)
 {
     double ms[BENCH_LINES] = {0};
     struct bench_cell *c = r->cell;
-    bool keep = at >= 0 || c->runs < c->warmup; /* a second warm-up is left out */
+    bool keep = at >= 0 || c->runs < c->warmup; /* false in the second warm-up of BENCH_TWICE */
     int64_t start = clock_ns();
     crew_set_threads(&c->config);
     TRY(bench_engine_step(r->engine, ms));
@@ -244,7 +244,7 @@ static void close_cell(struct running *r)
     r->engine = NULL;
 }
 
-/* Memory of captured graphs and libraries shows only in a step: running out is a reason. */
+/* Captured graphs and libraries may use up the memory in a step; the cell then gets a reason. */
 static enum status step_or_reason(struct running_all *all, struct running *r, int at)
 {
     enum status st = run_step(all, r, at);
@@ -254,7 +254,7 @@ static enum status step_or_reason(struct running_all *all, struct running *r, in
     return ST_OK;
 }
 
-/* Failing to open is a reason, too: the memory of libraries is known only then. */
+/* If the engine cannot be opened, the cell gets a reason: the plans do not count all memory. */
 static enum status open_cell(struct running_all *all, struct running *r)
 {
     if (r->engine || r->cell->reason || interrupt_noted()) return ST_OK;
@@ -316,11 +316,11 @@ static enum status run_cell(struct running_all *all, struct running *r, int to, 
 
 static enum status run_sequentially(struct running_all *all, bool twice, bool keep)
 {
-    for (int i = 0; twice && i + 1 < all->n; i++) /* all but the last warm up twice */
+    for (int i = 0; twice && i + 1 < all->n; i++) /* all cells except the last warm up twice */
         all->all += step_work(&all->running[i]) * all->running[i].cell->warmup;
     for (int i = 0; i < all->n; i++) {
         struct running *r = &all->running[i];
-        bool halved = twice && i + 1 < all->n; /* the last one would follow itself */
+        bool halved = twice && i + 1 < all->n; /* the last cell takes all samples at once */
         TRY(run_cell(all, r, halved ? (r->cell->steps + 1) / 2 : r->cell->steps, keep));
     }
     for (int i = all->n - 2; twice && i >= 0; i--)
@@ -381,7 +381,7 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
         add_running(all, &cell[i], flops);
         sum += cell[i].bytes;
     }
-    /* Leaves a reserve: on a GPU for the kernels and captured graphs of every open cell. */
+    /* Leaves a reserve, on a GPU for the kernels and captured graphs of all open cells. */
     int64_t share = device.backend->host_memory ? room / 10 * 9 : room / 4 * 3;
     bool together = room < 0 || sum <= share;
     enum bench_order order = order_of(all, device.backend->host_memory, together);
@@ -390,7 +390,7 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
     bool twice = order == BENCH_TWICE;
     struct load load = load_start();
     TRY(order == BENCH_ROUNDS ? run_rounds(all) : run_sequentially(all, twice, together && twice));
-    double others = device.backend->host_memory ? load_others(&load) : 0; /* a GPU does not mind */
+    double others = device.backend->host_memory ? load_others(&load) : 0; /* no effect on a GPU */
     for (int i = 0; i < all->n; i++) all->running[i].cell->others = others;
     return ST_OK;
 }
@@ -401,7 +401,8 @@ double bench_line_tokens(const struct bench_cell *c, enum bench_line line)
     return (double)c->tokens / (line == BENCH_STEP ? 1 : micro_steps);
 }
 
-/* Threads and instruction sets are no part of a plan; that of inference is not known. */
+/* The samples of a line as input of the judge. Threads, instruction set and device are added to
+ * the hash of the work, which does not cover them; inference has no hash. */
 static struct timed timed_of(const struct bench_cell *c, enum bench_line line,
                              enum bench_order order, struct arena *a)
 {

@@ -90,7 +90,7 @@ void bench_engine_close(struct bench_engine *b)
     free(b);
 }
 
-/* Times a sequence; the device is idle before and after. */
+/* Times a sequence, from an idle device to an idle device. */
 static enum status run_timed(struct bench_engine *b, struct sequence *s, double *ret_ms)
 {
     const struct engine *e = &b->engine;
@@ -137,7 +137,7 @@ enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]
         TRY(random_step_run(&b->random_step, b->iteration, NULL, &ret_ms[BENCH_STEP]));
         b->loss = (float)b->random_step.loss;
     }
-    /* Last, so that the first loss of every line uses the initial weights. */
+    /* The update is last, so that the first loss of every line uses the initial weights. */
     if (has(l, BENCH_UPDATE)) TRY(feed_and_time(b, &b->update, &ret_ms[BENCH_UPDATE]));
     b->iteration++;
     return ST_OK;

@@ -6,17 +6,17 @@
 
 struct bench_engine;
 
-/* The graphs that lines need (a mask). */
+/* The mask of graphs that the lines need. */
 unsigned bench_kinds(const struct config *c, unsigned lines);
-/* The configuration must outlive it. */
+/* `c` must outlive the engine. */
 enum status bench_engine_open(struct bench_engine **ret, const struct config *c, int64_t vocab,
                               unsigned lines);
 void bench_engine_close(struct bench_engine *b);
-/* What made kernels ready since the engine was opened; zero if the backend does not tell. */
+/* The time for making kernels ready since the engine was opened; 0 if it is not reported. */
 void bench_engine_setup(const struct bench_engine *b, struct kernel_setup *ret);
 /* Runs each line once and returns the milliseconds of each. */
 enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]);
-/* The loss of the last step: of BENCH_STEP, else forward + backward, else inference; 0: none. */
+/* The loss of the last step, from the line bench_line_of_loss; 0: none. */
 double bench_engine_loss(const struct bench_engine *b);
 
 #endif

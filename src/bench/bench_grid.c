@@ -95,7 +95,7 @@ struct bench_place bench_grid_place(const struct bench_grid *g, int cell)
     return p;
 }
 
-/* Whether all keys that determine the vocabulary are equal. */
+/* True if all keys that determine the vocabulary are equal. */
 static bool is_of_subject(const struct config *x, const struct config *y)
 {
     return x->model.vocab_size == y->model.vocab_size && x->model.kind == y->model.kind &&

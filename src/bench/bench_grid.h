@@ -30,7 +30,7 @@ struct bench_grid {
     /* The vocabulary if a cell's keys differ from its subject's; NULL: vocab_size or subject's. */
     enum status (*vocabulary)(const struct bench_grid *g, const struct config *c, int64_t *ret,
                               struct arena *a);
-    int64_t vocab; /* the requested vocabulary, for that function; 0: none */
+    int64_t vocab; /* the vocabulary that the user requested, for `vocabulary`; 0: none */
 };
 
 /* The coordinates of a cell in its grid. */
@@ -42,13 +42,13 @@ struct bench_place {
 bool bench_is_list(const char *word);
 /* Adds the axis of a word like "--dtype=float32,bfloat16"; replaces an axis of the same key. */
 enum status bench_add_axis(struct bench_grid *g, const char *word, struct arena *a);
-/* "0,1,2,5" */
+/* Reads "0,1,2,5" into g->warmup. */
 enum status bench_read_warmups(struct bench_grid *g, const char *words);
 /* Reads "forward,step"; an unknown word is ST_USAGE, and the message lists the valid ones. */
 enum status bench_read_lines(unsigned *ret_lines, const char *words);
 
 /* Makes the cross product of all lists; subjects vary slowest, warm-ups fastest. An invalid value
- * is an error, as on the command line; an unsupported one is the cell's reason. */
+ * is an error, as on the command line; an unsupported value becomes the cell's reason. */
 enum status bench_grid_cells(const struct bench_grid *g, struct bench_cell **ret_cell,
                              int *ret_cells, struct arena *a);
 struct bench_place bench_grid_place(const struct bench_grid *g, int cell);

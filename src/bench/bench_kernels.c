@@ -11,9 +11,9 @@
 #include <string.h>
 
 enum { LEAST = 3, WARMUP = 3, ROWS_MOST = 16, COPIES_MOST = 64 };
-static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
+static const double DEVICE_SAMPLE_MS = 2; /* long compared with the launch of a captured graph */
 
-/* The reference rows are plain loops on one thread: not timed if they would take long. */
+/* Reference rows, which are plain loops on one thread, are not timed if they would take long. */
 static const double REFERENCE_FLOPS = 5e8, REFERENCE_MS_MOST = 2000;
 
 struct session {
@@ -21,8 +21,8 @@ struct session {
     const struct bench_kernels_options *o;
     struct bench_kernels *k;
     enum graph_kind kind; /* the plan that is running */
-    int done;             /* rows */
-    int64_t cache_bytes;  /* L2 that must not hold the inputs; 0 on a CPU */
+    int done;             /* rows done so far */
+    int64_t cache_bytes;  /* size of the L2 that must not hold the inputs; 0 on a CPU */
     enum status st;
 };
 
@@ -82,7 +82,7 @@ static void free_call(struct session *s, const struct bench_call *c, struct kern
     for (int i = 0; i < call->n_in; i++) release(s, call->in[i]);
 }
 
-/* As many copies as exceed twice the cache. */
+/* The number of copies that exceeds twice the cache. */
 static int copies_of(const struct session *s, const struct kernel_call *c)
 {
     int64_t bytes = 1;
@@ -135,7 +135,7 @@ static void rate_row(const struct bench_call *c, const struct machine *m, struct
 {
     double seconds = row->ms.median * 1e-3;
     if (!(seconds > 0)) return;
-    /* On a GPU the runs cycle through copies of the call, so its L2 helps none of them. */
+    /* On a GPU the runs cycle through copies of the call, so L2 speeds up none of them. */
     struct floor f = machine_floor(m, c->precision, c->cost.flops, c->cost.bytes, NAN);
     row->flops = c->cost.flops / seconds;
     row->bytes = c->cost.bytes / seconds;
@@ -143,7 +143,7 @@ static void rate_row(const struct bench_call *c, const struct machine *m, struct
     row->share = f.ms / row->ms.median;
 }
 
-/* If the runs of a sample are captured, the first run compiles. */
+/* On a GPU, whose runs are captured, the first run compiles kernels. */
 static struct rounds rounds_of(const struct session *s)
 {
     bool host = s->engine->backend->host_memory;
@@ -211,7 +211,7 @@ static enum status time_call(struct session *s, struct bench_call *c)
     return ST_OK;
 }
 
-/* Hook before a step of the plan: its inputs are then those of training. */
+/* Hook before a step of the plan, when the step's inputs have the values of training. */
 static void before(void *user, const struct plan *, int step)
 {
     struct session *s = user;
@@ -252,7 +252,7 @@ static int longest_first(const void *a, const void *b)
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : x->step - y->step;
 }
 
-/* Prepares every row once, so that the device compiles all kernels together at the first run. */
+/* Prepares every row once, so that all kernels are compiled together at the first run. */
 static enum status prepare_rows(const struct engine *e, const struct bench_kernels *k)
 {
     for (int i = 0; i < k->calls; i++) {

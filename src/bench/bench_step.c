@@ -24,7 +24,7 @@ enum status matmuls_run(struct plan *p, struct matmuls *ret)
     return p->backend->stream.sync(p->context);
 }
 
-/* Those of all micro-steps. */
+/* Runs the matmuls of all micro-steps. */
 static enum status matmuls_of_step(const struct random_step *n, struct matmuls *ret)
 {
     struct matmuls one;

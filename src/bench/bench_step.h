@@ -1,4 +1,4 @@
-/* bench_step.h - times whole training steps, and after each the step's matmuls alone. */
+/* bench_step.h - times whole training steps, and after each step its matmuls alone. */
 #ifndef BENCH_BENCH_STEP_H
 #define BENCH_BENCH_STEP_H
 
@@ -10,7 +10,7 @@ struct plan;
 
 struct bench_step {
     struct stats step;     /* ms: forward, backward, update */
-    struct stats matmuls;  /* ms: the matmuls of the same plans, nothing else */
+    struct stats matmuls;  /* ms: only the matmuls of the same plans */
     struct stats ratio;    /* step / matmuls, per pair */
     double matmul_flops;   /* FLOPs of the matmuls of one step */
     double first_ms, loss; /* of the very first step */
@@ -26,9 +26,9 @@ struct matmuls {
 };
 enum status matmuls_run(struct plan *p, struct matmuls *ret);
 
-/* Runs `warmup` and then `steps` pairs of a step and its matmuls, on random tokens. The engine
- * holds the plans of training; its weights are initialised here and must not be
- * used afterwards. `each` (may be NULL) is called after every pair. */
+/* Runs `warmup` and then `steps` pairs of a step and its matmuls, on random tokens. The engine must
+ * have the plans of training; this function initialises its weights, which must not be used
+ * afterwards. `each` (may be NULL) is called after every pair. */
 enum status bench_step_run(struct engine *e, int warmup, int steps,
                            void (*each)(void *user, int done), void *user, struct bench_step *ret);
 

@@ -2,7 +2,7 @@
 
 #include "bench/bench_step.h"
 
-/* Matmuls have one of two kinds of attributes: linear or matmul. */
+/* True if the attributes of a matmul are attr.linear; else they are attr.matmul. */
 static bool is_linear(enum op op)
 {
     return op == OP_LINEAR || op == OP_LINEAR_GELU;
@@ -24,7 +24,7 @@ static const char *matmul_shape(const struct kernel_call *c, enum op op, struct 
     return batch == 1 ? text : arena_printf(a, "%lld of %s", (long long)batch, text);
 }
 
-/* The largest tensor that the call touches, inputs before outputs. */
+/* The type of the largest tensor of the call; an input if inputs and outputs are equally large. */
 static const char *tensor_shape(const struct kernel_call *c, struct arena *a)
 {
     const struct type *largest = c->n_in ? &c->in_type[0] : &c->out_type[0];

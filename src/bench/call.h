@@ -1,4 +1,4 @@
-/* call.h - describes a kernel's call: shape, type, and the peaks it is compared with. */
+/* call.h - describes a kernel call: its shape, its type, and the peak with which it is compared. */
 #ifndef BENCH_CALL_H
 #define BENCH_CALL_H
 
@@ -8,9 +8,9 @@
 
 /* "768 x 384 x 128 tb": M x N x K of a matmul; else the type of the largest tensor. */
 const char *call_shape(enum op op, const struct kernel_call *c, struct arena *a);
-/* The type of its first float input, else of its output. */
+/* The type of the first float input, else of the output. */
 enum dtype call_dtype(const struct kernel_call *c);
-/* The peak that its arithmetic is compared with. */
+/* The precision of the matmul peak with which the call's FLOPs are compared. */
 enum machine_precision call_precision(const struct kernel_call *c);
 
 #endif

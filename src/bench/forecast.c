@@ -81,7 +81,7 @@ static double whole_ms(const struct program *p, const struct machine *m, enum gr
     return p->built[kind] ? ms_of(p, m, kind, 0, p->plan[kind].steps) : 0;
 }
 
-/* As bench_engine_step runs them. */
+/* The time of the kernels that bench_engine_step runs for these lines. */
 static double lines_ms(const struct program *p, const struct machine *m, unsigned lines)
 {
     double micro = whole_ms(p, m, GRAPH_MICRO), forward = 0, ms = 0;
@@ -101,8 +101,8 @@ static double lines_ms(const struct program *p, const struct machine *m, unsigne
     return ms;
 }
 
-/* Kernels take longer than their FLOPs and bytes at full speed: twice as long in steps of models of
- * 128 to 384 columns, by one thread of an AMD EPYC (AVX-512). */
+/* Kernels take longer than their FLOPs and bytes would at full speed: twice as long in steps of
+ * models with 128 to 384 columns, on one thread of an AMD EPYC (AVX-512). */
 static const double times_least = 2;
 
 enum status forecast_ms(const struct bench_cell *c, unsigned lines, const struct machine *m,

@@ -1,23 +1,22 @@
-/* forecast.h - of cells on a CPU, before anything runs: the batch that fits, and the time of their
- * steps. Both come from plans; nothing is measured. */
+/* forecast.h - predicts, for cells on a CPU, the batch that fits and the time of steps. Both are
+ * computed from plans; nothing runs. */
 #ifndef BENCH_FORECAST_H
 #define BENCH_FORECAST_H
 
 #include "bench/bench_cells.h"
 #include "machine/machine.h"
 
-/* Finds the lines of a cell that fit in `room` bytes (-1: unknown, no limit): all, or those without
- * an update, or inference, or none. With `lower`, batch_size is lowered as far as the first of
- * these needs it, down to one sequence. */
+/* Finds the lines of a cell that fit in `room` bytes (-1: unknown, no limit): all, those without an
+ * update, inference, or none. With `lower`, first lowers batch_size, down to one sequence, until
+ * all lines fit; then until those without an update fit, and so on. */
 enum status forecast_fit(struct bench_cell *c, int64_t room, bool lower, unsigned *ret_lines);
 
-/* Peaks of a processor that was not measured, from its clock, its vectors and the current number of
- * threads: one FMA per cycle, and 8 GB/s per thread. False: its clock is unknown. */
+/* Estimates the peaks of a processor from its clock, its vector width and the current number of
+ * threads: one vector FMA per cycle, and 8 GB/s per thread. False: the clock is unknown. */
 bool forecast_guess(struct machine *ret);
 
-/* Milliseconds that steps of these lines take on an otherwise idle machine, warm-up included: twice
- * the time of the FLOPs of all kernels at the peak of their type, and of their bytes at copy
- * bandwidth. */
+/* The milliseconds that the steps of these lines, with warm-up, take on an otherwise idle machine:
+ * twice the sum of the time of FLOPs at the peak of their type and of bytes at copy bandwidth. */
 enum status forecast_ms(const struct bench_cell *c, unsigned lines, const struct machine *m,
                         double *ret_ms);
 

@@ -14,17 +14,17 @@
 
 enum { LEAST = 3, KEYS_MOST = 5, PAD = 64, CPU = 1, GPU = 2, RANKS = 4 };
 
-/* Warm-up runs: a GPU compiles, then captures with replay=true, then its clocks settle. */
+/* Warm-up runs. A GPU compiles, then captures if replay=true, then needs time for stable clocks. */
 static const struct {
     int runs, cold;
 } warmup_of_host = {3, 0}, warmup_of_device = {10, 2};
 
-/* The rungs, the ladders that contain them, and the keys that each changes relative to the rung
- * before it in the same ladder. The first rung of a ladder sets every key that a later one changes.
- * Both ladders follow published tables (configs/published/gpt2_124m.json uses these names): rungs
- * of one name have the same settings. A CPU has one rung below them, and says of TF32 that it needs
- * a GPU. Several ranks have a ladder of their own, in which "ranks=" stands for their number; below
- * it one rank does the work of all. */
+/* The rungs, the ladders that contain them, and the keys that each rung changes relative to the
+ * rung before it in the same ladder. The first rung of a ladder sets all keys that later rungs
+ * change. The CPU and GPU ladders follow published tables (configs/published/gpt2_124m.json has the
+ * same names). A CPU has one more rung at the start; its rung tfloat32 is unsupported. In the
+ * ladder of several ranks, "ranks=" gets their number, and the first rung is one rank that does the
+ * work of all. */
 /* clang-format off */
 static const struct {
     int on;
@@ -56,7 +56,7 @@ static bool sets(const char *const key[KEYS_MOST], const char *word, int64_t len
     return false;
 }
 
-/* The ladder of a configuration. */
+/* The ladder that a configuration uses. */
 static int ladder_on(const struct config *c, bool gpu)
 {
     return c->ranks.count > 1 ? RANKS : gpu ? GPU : CPU;
@@ -71,7 +71,7 @@ bool ladder_sets(const struct config *c, const char *key, int64_t length)
     return false;
 }
 
-/* True if row `i` would change `key` from a value that an earlier row sets. */
+/* True if the configuration still has a value of `key` that a row before `i` sets. */
 static bool not_made_yet(const struct config *c, int i, const char *key, struct arena *a)
 {
     int64_t length = (int64_t)strcspn(key, "=");
@@ -123,12 +123,12 @@ struct climbing {
     struct ladder *l;
     struct device device;
     struct climb climb[LADDER_RUNGS];
-    struct contender contender[LADDER_RUNGS]; /* of each climb */
+    struct contender contender[LADDER_RUNGS]; /* per climb */
     int begun, climbs;                        /* begun: the first of the rungs that run now */
     struct arena *a;
 };
 
-/* Applies the keys of row `i` to the rung before; ST_UNSUPPORTED if that cannot run here. */
+/* Applies the keys of row `i` to the rung before; ST_UNSUPPORTED if the result cannot run here. */
 static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
                              const struct config *before, int64_t *ret_bytes)
 {
@@ -175,7 +175,7 @@ static enum status find_rungs(struct climbing *c)
     return fail(ST_UNSUPPORTED, "no rung can be run; the first: %s", c->l->rung[0].reason);
 }
 
-/* Interleaved steps are sampled before and after each; a rung that runs alone, by a thread. */
+/* A thread samples the telemetry of a rung that runs alone; else it is sampled around each step. */
 static void open_gauge(const struct climbing *c, struct climb *one)
 {
     enum { MOST_MS = 100 };
@@ -188,7 +188,7 @@ static void open_gauge(const struct climbing *c, struct climb *one)
         log_info("device telemetry (clock, power) is not sampled: %s", fail_message());
 }
 
-/* Skips the first steps, which compile. */
+/* Skips the first steps, in which kernels are compiled. */
 static void sample_gauge(struct climb *one, bool begins)
 {
     if (!one->gauge || one->iteration < warmup_of_device.cold) return;
@@ -255,7 +255,7 @@ static void show(void *user, double done_ms, double expected_ms)
     if (c->o->each) c->o->each(c->o->user, share, warm ? what : "warming up");
 }
 
-/* Decrease of free device memory since the rung was opened, captured graphs included. */
+/* Decrease of free device memory since the rung was opened, including captured graphs. */
 static int64_t taken(const struct climbing *c, const struct climb *one)
 {
     const struct backend *b = c->device.backend;
@@ -296,7 +296,7 @@ static enum status climb(struct climbing *c, int first, int n)
     return ST_OK;
 }
 
-/* On a GPU the heat of a step lowers the clock of the next one: each rung runs alone. */
+/* On a GPU each rung runs alone, because the heat of a step lowers the clock of the next step. */
 static enum ladder_order order_of(const struct climbing *c)
 {
     if (!c->device.backend->host_memory) return LADDER_WARM;
@@ -310,7 +310,7 @@ static double clock_of(const struct ladder_rung *r)
     return r->gauges.value[GAUGE_CLOCK].mean;
 }
 
-/* A rung beside the last one that ran. The keys of a ladder are all part of the plan. */
+/* Compares a rung with the preceding rung that ran. All keys of a ladder change facts.work. */
 static struct judgement judge_rung(const struct climbing *c, int before, int i)
 {
     struct timed x = rounds_timed(&c->contender[before], c->a),
@@ -325,7 +325,7 @@ static struct judgement judge_rung(const struct climbing *c, int before, int i)
 static void conclude(struct climbing *c)
 {
     const struct ladder_rung *first = NULL;
-    int last = -1; /* that ran */
+    int last = -1; /* the last rung that ran */
     for (int i = 0; i < c->climbs; i++) {
         struct ladder_rung *r = c->climb[i].rung;
         if (r->reason) continue;
@@ -365,8 +365,9 @@ double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret
     return 1 - clock_of(slowest) / clock_of(fastest);
 }
 
-/* A failure of a rung that runs alone is the rung's reason if the device lacks a feature (found
- * when opening) or memory (found in a step), or after Ctrl-C if another rung was measured. */
+/* True if a failure becomes the reason of a rung that runs alone and does not end the ladder: the
+ * device lacks a feature (found when opening) or memory (found in a step), or Ctrl-C was pressed
+ * after another rung was measured. */
 static bool is_of_rung(const struct climbing *c, enum status st)
 {
     bool measured = false;
@@ -381,7 +382,7 @@ static const char *reason_of(enum status st, struct arena *a)
     return arena_printf(a, st == ST_MEMORY ? "did not fit: %s" : "%s", fail_message());
 }
 
-/* The error of one product, before the rungs open their engines; what fails has none. */
+/* Sets the error of one matmul per precision, before engines use the memory; 0 if that fails. */
 static void add_errors(struct climbing *c)
 {
     double error[MACHINE_PRECISIONS] = {0};

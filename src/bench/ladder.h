@@ -1,9 +1,10 @@
-/* ladder.h - times a training step at each rung; each rung changes one setting of the one before.
+/* ladder.h - times a training step at each rung; each rung changes one setting of the rung before.
  *
  * On a CPU the rungs run in interleaved rounds, so that clock drift favours none. On a GPU, or if
- * they do not all fit in memory, they run one after the other. All start from the same weights and
- * see the same random tokens. A GPU has a ladder of its own; rungs of one name have the same
- * settings on both. So do several ranks, where rungs differ in how gradients are summed. */
+ * the rungs do not all fit in memory, they run one after another. All rungs start from the same
+ * weights and see the same random tokens. CPU and GPU have different ladders, but rungs with the
+ * same name have the same settings. Several ranks have a third ladder, whose rungs differ in how
+ * gradients are summed. */
 #ifndef BENCH_LADDER_H
 #define BENCH_LADDER_H
 
@@ -18,23 +19,23 @@ enum ladder_order { LADDER_IN_TURN, LADDER_NO_ROOM, LADDER_WARM };
 
 struct ladder_rung {
     const char *name;    /* "bfloat16" */
-    const char *differs; /* from the rung before: "--dtype=bfloat16" */
-    const char *reason;  /* why it was not run; NULL: it was */
+    const char *differs; /* the change from the rung before: "--dtype=bfloat16" */
+    const char *reason;  /* why the rung was not run; NULL: it was run */
     struct config config;
-    enum machine_precision precision; /* of its matmuls */
+    enum machine_precision precision; /* of the matmuls */
     struct facts facts;
     struct stats ms; /* per step */
     double first_ms; /* of the very first step */
     double loss;     /* of the first step, before any update: equal at each rung up to rounding */
     double tokens_per_s;
     double times_before,
-        times_first;        /* speedup over the last rung that ran and the first one, by medians */
-    struct judgement speed; /* beside the last rung that ran; in turns if they were */
-    double mfu;        /* nanoGPT's FLOPs as a fraction of the measured matmul peak of its type */
-    double plan_share; /* the same with the FLOPs of its plan */
-    double error;      /* of one product of its type (product_error.h); 0: unknown, or 8 bits */
-    int64_t started;   /* kernels launched in the first step; 0: not counted */
-    int64_t taken;     /* used memory in bytes, from the driver; 0: unknown */
+        times_first;        /* speedup over the preceding rung that ran and the first, by medians */
+    struct judgement speed; /* against the preceding rung that ran; by pairs of rounds if in turn */
+    double mfu;             /* nanoGPT's FLOPs / measured matmul peak of the rung's precision */
+    double plan_share;      /* the FLOPs of the plan / the same peak */
+    double error;    /* of one matmul in this precision (product_error.h); 0: unknown, or 8 bits */
+    int64_t started; /* kernels launched in the first step; 0: not counted */
+    int64_t taken;   /* used memory in bytes, from the driver; 0: unknown */
     struct gauge_summary gauges; /* device telemetry without the first steps; no samples: unknown */
 };
 
@@ -43,10 +44,10 @@ struct ladder {
     int rungs;
     /* nanoGPT's counts: N, and 6 N + 12 L C T (model_flops_per_token). */
     double parameters, flops_per_token;
-    /* The plan of a rung exceeded the measured peak; the shares of that rung are of what it did. */
+    /* The mfu or plan_share of a rung is above 1: the peak was measured too low. */
     bool peak_exceeded;
     enum ladder_order order;
-    double others; /* share of the processors that other programs used meanwhile; NAN: unknown */
+    double others; /* share of the processors that other programs used; NAN: unknown */
 };
 
 struct ladder_options {
@@ -54,9 +55,9 @@ struct ladder_options {
     int64_t vocab;
     int64_t room;    /* usable bytes of memory; -1: unknown, no limit */
     int steps;       /* per rung */
-    double limit_ms; /* per rung: a slow one runs fewer steps (rounds.h) */
+    double limit_ms; /* per rung; a slow rung runs fewer steps (rounds.h) */
     const struct machine *machine;
-    void (*each)(void *user, double share, const char *what); /* 0 ... 1; NULL: none */
+    void (*each)(void *user, double share, const char *what); /* progress 0 ... 1; may be NULL */
     void *user;
 };
 
@@ -66,12 +67,12 @@ double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret
                           const struct ladder_rung **ret_fastest);
 /* True if the ladder of this configuration sets this key ("flash"). */
 bool ladder_sets(const struct config *c, const char *key, int64_t length);
-/* Finds the first change of the device's ladder, from number *at on, that the configuration has not
- * made. Sets *ret to the changed configuration and *at to the next number. False: there is none. */
+/* Finds the first row of the device's ladder, from row *at on, whose change the configuration has
+ * not made. Sets *ret to the changed configuration and *at to the next row. False: no such row. */
 bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *ret,
                  struct arena *a);
-/* A rung that cannot run here has a reason. The rungs above an unsupported rung leave its change
- * out; those above a rung that needs too much memory keep it. Fails if no rung can run. */
+/* Times all rungs; a rung that cannot run gets a reason. Rungs after it leave its change out if it
+ * is unsupported, and keep its change if it needs too much memory. Fails if no rung can run. */
 enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struct arena *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* memory_run.h - measures the memory of two steps, to compare with the plans. */
+/* memory_run.h - measures the memory that two steps use, to compare it with the plans. */
 #ifndef BENCH_MEMORY_RUN_H
 #define BENCH_MEMORY_RUN_H
 
@@ -7,10 +7,10 @@
 struct memory_run {
     int64_t planned;  /* bytes of the plans' memory */
     int64_t measured; /* growth of the process, or of the device's used memory; -1: unknown */
-    bool host;        /* `measured` is of the process */
+    bool host;        /* `measured` is the growth of the process */
 };
 
-/* Runs on random tokens. Returns ST_UNSUPPORTED, before allocating, if memory is short. */
+/* Uses random tokens. Fails with ST_UNSUPPORTED, before allocating, if memory does not suffice. */
 enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent extent,
                        struct memory_run *ret);
 

@@ -25,7 +25,7 @@ static void choose_rows(struct attention_exact *e)
         e->row[i] = (i + 1) * s->T / e->rows - 1 - APART * (e->rows - 1 - i) % step;
 }
 
-/* Two heads that share keys would add to each other's gradients; in that case only one is used. */
+/* Uses only one head if two heads would share keys, because their gradients would then be added. */
 static void choose_heads(struct attention_exact *e)
 {
     const struct attention_shape *s = &e->shape;
@@ -51,7 +51,7 @@ static int64_t row_at(const struct attention_shape *s, const struct exact_head *
     return ((h->b * s->T + q) * s->H + h->h) * s->D;
 }
 
-/* Copies D columns of a sequence (T, columns), converted to double. */
+/* Copies D columns of a sequence (T,columns) and converts them to double. */
 static enum status gather(const struct attention_shape *s, const void *sequence, int64_t columns,
                           int64_t column, double *to, struct arena *scratch)
 {
@@ -65,7 +65,7 @@ static enum status gather(const struct attention_shape *s, const void *sequence,
 
 /* --- exact values ----------------------------------------------------------------------------- */
 
-/* One head: q, k, v (T,D); dy, y (rows,D); p, ds (rows,T); dq, dk, dv (T,D). */
+/* The matrices of one head: q, k, v (T,D); dy, y (rows,D); p, ds (rows,T); dq, dk, dv (T,D). */
 struct operands {
     const double *q, *k, *v;
     double *dy, *y, *p, *ds, *dq, *dk, *dv;

@@ -3,10 +3,10 @@
  *
  * The adjoint dy is zero except in a few query rows of two heads. Then y in these rows, and all of
  * dq, dk and dv of the two heads, need only the scores of these rows. The rows are evenly spaced up
- * to the last one, at different positions within tiles; the very first are left out, because a row
- * that sees few keys has much larger y and dv, which would dominate the norm. The heads are the
- * first of the first sequence and the last of the last one, so that wrong strides show. Formulas:
- * Dao, arXiv 2307.08691, 2.2. */
+ * to the last row, at different positions within tiles. The first rows are left out: they see few
+ * keys and so have much larger y and dv, which would dominate the norm. The heads are the first of
+ * the first sequence and the last of the last sequence, so that wrong strides show. Formulas: Dao,
+ * arXiv 2307.08691, 2.2. */
 #ifndef CHECK_ATTENTION_EXACT_H
 #define CHECK_ATTENTION_EXACT_H
 
@@ -26,22 +26,23 @@ enum { EXACT_HEADS = 2, EXACT_ROWS = 64 };
 struct exact_head {
     int64_t b, h; /* sequence, query head */
     double *y;    /* (rows,D) */
-    double *dqkv; /* (3,T,D): of the head's queries, and of its keys and values */
+    double *dqkv; /* (3,T,D): gradients of the head's queries, keys and values */
 };
 
 struct attention_exact {
     struct attention_shape shape;
-    const void *dy; /* (B,T,H*D) on the host; its other rows count as zero */
+    const void *dy; /* (B,T,H*D) on the host; rows that are not in `row` count as zero */
     int rows, heads;
     int64_t row[EXACT_ROWS]; /* ascending */
     struct exact_head head[EXACT_HEADS];
 };
 
-/* Computes the exact values from qkv and dy on the host, without dropout, in `a`; dy is kept. */
+/* Computes the exact values in `a` from qkv and dy on the host, without dropout. `e` keeps the
+ * pointer dy. */
 enum status attention_exact_make(struct attention_exact *e, const struct attention_shape *s,
                                  const void *qkv, const void *dy, struct arena *a);
-/* Runs a bound plan of that shape, whose inputs "qkv" and "step" are set; its input "dy" is
- * overwritten. Returns the errors of its outputs "y" and "dqkv" by norm, of the worse head. */
+/* Runs a bound plan of this shape whose inputs "qkv" and "step" are set; overwrites its input "dy".
+ * Returns the relative errors of its outputs "y" and "dqkv" by norm, of the worse head. */
 enum status attention_exact_error(const struct attention_exact *e, struct plan *p, double *ret_y,
                                   double *ret_dqkv);
 

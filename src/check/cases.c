@@ -38,8 +38,8 @@ static const char SLOW[] = "it takes seconds; smaller cases do it";
 #include "check/cases_matmul.h"
 #include "check/cases_rows.h"
 
-/* Row lengths are odd on purpose: 7, 17, 33, 65, 129 leave every remainder of vectors of 2 to
- * 16. The cases named large are large enough for kernels that divide their work between threads. */
+/* Row lengths such as 7, 17, 33, 65, 129 are odd on purpose: they are not multiples of vectors of 2
+ * to 16 elements. Cases named large are large enough for kernels that divide work between threads. */
 static const struct op_case cases[] = {
     {OP_FILL, "small", .attr = {.constant = {1.25}}, .given = TYPE(3,7)},
     {OP_FILL, "large", .attr = {.constant = {-3}}, .given = TYPE(257,513)},
@@ -442,7 +442,7 @@ static const struct op_case cases[] = {
     {OP_CHAIN, "many inputs", .attr = {.chain = &sum_chain}, OF_ROUNDED_STEPS,
      .in = {{F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}}},
 
-    /* Query heads that share keys and values, last: contents of a case depend on its index. */
+    /* New cases are at the end, because the contents of a case depend on its index. */
     {OP_SPLIT_HEADS, "groups of two", .attr = {.heads = {4, 3, 2}}, .in = {{F(2,5,24)}}, .loss_outputs = 3},
     {OP_SPLIT_HEADS, "groups of three, only q used", .attr = {.heads = {6, 3, 2}}, .in = {{F(2,13,70)}}},
     {OP_SPLIT_HEADS, "one for all, large", .attr = {.heads = {4, 3, 1}}, .in = {{F(2,65,192)}}, .loss_outputs = 3},

@@ -16,15 +16,15 @@ enum fill {
     FILL_WIDE,     /* ten times standard normal */
     FILL_NARROW,   /* x times standard normal */
     FILL_MASKED,   /* standard normal, every third element of a row minus infinity */
-    /* Standard normal; in some early rows, two thirds of the columns are x times that. */
+    /* Standard normal; in some rows of the first half, two thirds of the columns times x. */
     FILL_SPIKED,
-    /* Packed q, k, v with heads of |x| columns. The scores of the last 200 keys are minus
-     * infinity in float; if x is negative, those of all keys except ten in the middle. */
+    /* Packed q, k, v with heads of |x| columns, such that scores are minus infinity in float: for
+     * x > 0 those of the last 200 keys, for x < 0 those of all keys except ten in the middle. */
     FILL_SUNK,
-    FILL_LEARNED,  /* standard normal; in column x, 12 more */
-    FILL_CONSTANT, /* x everywhere */
+    FILL_LEARNED,  /* standard normal, plus 12 in column x */
+    FILL_CONSTANT, /* every element is x */
     FILL_IDS,      /* integers from 0 to x - 1 */
-    FILL_RESULT    /* an output of another operator, with the same attributes, on other inputs */
+    FILL_RESULT /* an output of operator `of`, with the attributes of the case, on other inputs */
 };
 
 struct case_input {
@@ -32,8 +32,8 @@ struct case_input {
     enum fill fill;
     double x;
     bool wide;  /* stays f32 if the type under test is bf16 */
-    bool fixed; /* no gradient flows to it */
-    /* FILL_RESULT */
+    bool fixed; /* no gradient flows to this input */
+    /* FILL_RESULT: output of_out of the operator `of` on the case's inputs of_in */
     enum op of;
     int of_out, of_n_in, of_in[MAX_IN];
 };
@@ -43,15 +43,15 @@ struct op_case {
     const char *what; /* the name of the case; unique within an operator */
     union attr attr;
     struct numerics numerics;
-    struct case_input in[MAX_IN]; /* up to the first of rank 0 */
+    struct case_input in[MAX_IN]; /* ends at the first input of rank 0 */
     struct type given;            /* rank 0: the inputs determine the type */
-    bool given_exact;             /* its dtype is used unchanged */
-    bool given_wide;              /* it stays f32 if the type under test is bf16 */
-    int loss_outputs;             /* outputs with a gradient; 0: only the first */
-    /* NULL, or why the gradient is not compared with finite differences. */
+    bool given_exact; /* the dtype of `given` does not change with the type under test */
+    bool given_wide;  /* `given` stays f32 if the type under test is bf16 */
+    int loss_outputs; /* outputs with a gradient; 0: only the first */
+    /* The reason why the gradient is not compared with finite differences; NULL: it is compared. */
     const char *no_differences;
-    /* Tolerances by type under test (relative error by norm, of all outputs) that replace the
-     * defaults of check.c, and the reason. */
+    /* By type under test: a relative error by norm, for all outputs, that replaces the default of
+     * check.c; 0: the default. `reason` explains it. */
     double tolerance[DT_COUNT];
     const char *reason;
 };
@@ -67,12 +67,12 @@ struct case_data {
     void *in[MAX_IN]; /* double *, or int32_t * */
 };
 
-/* The types of input i and of `given` if the float type under test is `dtype`. */
+/* The types of input i, and of `given`, if the float type under test is `dtype`. */
 struct type case_type(const struct op_case *c, int i, enum dtype dtype);
 struct type case_given(const struct op_case *c, enum dtype dtype);
 /* Fills the inputs of case i in double precision, with the same numbers in every call. */
 enum status case_fill(int i, struct arena *a, struct case_data *ret_data);
-/* The same inputs, rounded to their types; it shares those that need no rounding. */
+/* Rounds the inputs of `data` to their types; *ret_data shares inputs that need no rounding. */
 enum status case_round(const struct case_data *data, enum dtype dtype, struct arena *a,
                        struct case_data *ret_data);
 /* Input i converted to its type: the bytes that a kernel reads. */
@@ -81,8 +81,8 @@ enum status case_copy(const struct case_data *data, int i, enum dtype dtype, str
 /* The node of the case, and its input and output types; fails if the operator refuses the types. */
 enum status case_node(const struct op_case *c, enum dtype dtype, struct node *ret_node,
                       struct type *ret_in, struct type *ret_out);
-/* The call of that node, without addresses; `node` holds its attributes. False if the operator
- * refuses the types or no tensor of the call has the float type. */
+/* The kernel call of this node, without addresses; its attributes are in *ret_node. False if the
+ * operator refuses the types or no tensor of the call has the type `dtype`. */
 bool case_call(const struct op_case *c, enum dtype dtype, struct node *ret_node,
                struct kernel_call *ret);
 

@@ -2,7 +2,7 @@
 #ifndef CHECK_CASES_ATTENTION_H
 #define CHECK_CASES_ATTENTION_H
 
-/* Heads of 136 to 256 have the kernels of other heads, which round p, and their tolerances. */
+/* Heads of 136 to 256 columns use kernels that round p; their tolerances allow for this. */
 /* clang-format off */
 #define ATTENTION_HEADS \
     {OP_ATTENTION, "heads of 80", .attr = {.attention = {2, true, DROP_SCORES}}, OF_ROUNDED_PV, .in = {{F(2,197,480)}, STEP}, .no_differences = SLOW}, \
@@ -28,7 +28,7 @@
     {OP_ATTENTION_GRAD, "heads of 192, groups of two", .attr = {.attention = {2, true, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_DS, \
      .in = {{F(1,150,384)}, {F(1,150,768)}, ATTENTION_OUT(0, 1,150,384), ATTENTION_OUT(1, 1,2,150), STEP}, .no_differences = SLOW},
 
-/* For kernels that process the last keys first: in some rows, later blocks have larger scores. */
+/* Test kernels that process the last keys first: in some rows, later blocks have larger scores. */
 #define SPIKED(...) {F(__VA_ARGS__), .fill = FILL_SPIKED, .x = 40}
 #define ONE_KEY     .no_differences = "one key of a row has all of the weight"
 #define ATTENTION_LARGE_KEYS \
@@ -51,8 +51,8 @@
     {OP_ATTENTION, "last keys minus infinity, heads of 8", .attr = {.attention = {1, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SUNK(8, 1,210,24), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "last keys minus infinity, tf32", .attr = {.attention = {1, true, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, .in = {SUNK(64, 1,270,192), STEP}, ONE_KEY},
 
-/* Scores that are not divided by sqrt(D), with a mask and without. In wide heads q and k are small,
- * so that the scores vary by about 1, as those that are divided. */
+/* Scores that are not divided by sqrt(D), with and without a mask. In wide heads q and k are small,
+ * so that the scores vary by about 1, as divided scores do. */
 #define NARROW(by, ...) {F(__VA_ARGS__), .fill = FILL_NARROW, .x = by}
 #define ATTENTION_UNSCALED \
     {OP_ATTENTION, "unscaled", .attr = {.attention = {2, true, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_PV, .in = {{F(2,7,18)}, STEP}}, \

@@ -11,14 +11,14 @@
 #define SHAPE(...) {DT_F32, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}}
 #define DROPS(site) {.drop = {DROPOUT_POINTWISE, 51, 1337, site}}
 
-/* The clip coefficient, from the squared norm of the gradient. */
+/* Computes the clip coefficient from the squared norm of the gradient. */
 static const struct chain clip_chain = {SHAPE(1), 4, 2, {
     {OP_SQRT, .operand = {IN(0)}},
     {OP_OFFSET, .attr = {.constant = {1e-6}}, .operand = {OF(0)}},
     {OP_DIV, .operand = {JUST(1), OF(1)}},
     {OP_AT_MOST, .attr = {.constant = {1}}, .operand = {OF(2)}}}, {0, 3}};
 
-/* All kinds of broadcast, results that are used twice, and one that is an intermediate output. */
+/* Has all kinds of broadcast, results that are used twice, and an output that is also used. */
 #define ARITHMETIC(...) {SHAPE(__VA_ARGS__), 8, 2, { \
     {OP_MUL, .operand = {IN(0), IN(4)}}, \
     {OP_ADD, .operand = {OF(0), IN(3)}}, \
@@ -72,7 +72,7 @@ static const struct chain elu_chain = {SHAPE(67, 129), 5, 2, {
     {OP_ELU_GRAD, .operand = {IN(1), OF(1)}},
     {OP_RELU, .operand = {OF(2)}},
     {OP_KEEP, .operand = {OF(1), OF(3)}}}, {4, 2}};
-/* log(x) where y > 0, else 1 - x; and a constant that is kept. */
+/* log(x) where y > 0, else 1 - x; then KEEP of a constant. */
 static const struct chain choice_chain = {SHAPE(67, 129), 6, 2, {
     {OP_LOG, .operand = {IN(0)}},
     {OP_KEEP, .operand = {OF(0), IN(1)}},

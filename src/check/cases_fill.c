@@ -66,14 +66,15 @@ bool case_call(const struct op_case *c, enum dtype dtype, struct node *ret_node,
     return has_dtype;
 }
 
-/* True for elements that FILL_SPIKED scales: queries and keys of some rows, but no values. */
+/* True for elements that FILL_SPIKED multiplies: queries and keys, but not values, of some rows. */
 static bool spiked(const struct type *t, int64_t i)
 {
     int64_t columns = type_columns(t), row = i / columns;
     return 2 * row < type_elements(t) / columns && row % 61 == 7 && i % columns < columns * 2 / 3;
 }
 
-/* Element i of q, k, v (B,T,columns): a head's first columns of q and k give 0 or overflow. */
+/* Element i of q, k, v (B,T,columns). In the first column of each head of q and k, the products are
+ * 0 or overflow to minus infinity. */
 static double sunk(const struct type *t, double head, int64_t i, double normal)
 {
     enum { LAST = 200, MIDDLE = 10 };
@@ -85,7 +86,7 @@ static double sunk(const struct type *t, double head, int64_t i, double normal)
     return visible ? 0 : -1e20;
 }
 
-/* Element i, made of that of a normal sequence. */
+/* Element i of the input, computed from element i of a standard normal sequence. */
 static double value_of(const struct case_input *in, int64_t i, double normal)
 {
     switch (in->fill) {
@@ -131,7 +132,7 @@ static void fill_ids(const struct case_input *in, uint32_t sequence, int32_t *id
                      : (int32_t)rng_below(1, RNG_TEST, sequence, (uint64_t)i, (int64_t)in->x);
 }
 
-/* Computes input i with the reference: output `of_out` of operator `of` on other inputs. */
+/* Computes input i, of FILL_RESULT, with the reference kernel. */
 static enum status fill_result(struct case_data *data, int i, struct arena *a)
 {
     const struct case_input *in = &data->c->in[i];
@@ -149,7 +150,7 @@ static enum status fill_result(struct case_data *data, int i, struct arena *a)
     return ST_OK;
 }
 
-/* Computes the inputs that are results of others, and rounds them to their types. */
+/* Computes the inputs of FILL_RESULT and rounds them to their types. */
 static enum status fill_results(struct case_data *data, enum dtype dtype, struct arena *a)
 {
     const struct op_case *c = data->c;

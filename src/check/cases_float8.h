@@ -6,18 +6,18 @@
 #define AMAX   {F(AMAX_STEPS), FILL_POSITIVE, .wide = true}
 #define TO_E4M3 .attr = {.quantise = {DT_E4M3, 3}}
 #define TO_E5M2 .attr = {.quantise = {DT_E5M2, 21}}
-/* A number close to the border between two codes may get the other code: one in a few hundred
- * numbers, which changes by a sixteenth or an eighth. */
+/* A number close to the border between two codes may get the neighbouring code. This happens to one
+ * in a few hundred numbers, which then differ by a sixteenth or an eighth. */
 #define OF_CODES .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 1e-2}, .reason = "numbers at the border of two codes may get either"
 #define OF_NORM(...) .attr = {.quantise = {DT_E4M3, 3, false, 1e-5, __VA_ARGS__}}
-/* In bf16 the sum and the norm are rounded first, so more numbers get the other code. */
+/* In bf16 the sum and the norm are rounded first, so more numbers get the neighbouring code. */
 #define OF_NORMS .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 2e-2}, .reason = "codes of rounded norms: numbers at the border of two fall to either"
-/* Codes of e5m2 are twice as far apart as those of e4m3: half as many numbers get the other
- * code, each with twice the change, which is a factor of sqrt(2) in the norm. */
+/* Codes of e5m2 are twice as far apart as those of e4m3. Half as many numbers get the neighbouring
+ * code, each with twice the change, so the norm of the error is sqrt(2) times as large. */
 #define OF_NORMS_E5M2 .tolerance = {[DT_F32] = 2.83e-3, [DT_BF16] = 2.83e-2}, .reason = "codes of rounded norms: numbers at the border of two fall to either"
 #define EIGHT(dtype, rows, columns) {.type = {DT_##dtype, 2, {rows, columns}}}
-/* Tensor cores keep 13 bits after the binary point when they accumulate 8-bit products, and
- * `fast` does not accumulate in more bits. */
+/* Tensor cores accumulate 8-bit products with 13 bits after the binary point; the attribute `fast`
+ * allows sums with so few bits. */
 #define OF_EIGHT .tolerance = {[DT_F32] = 1e-3, [DT_BF16] = 4e-3}, .reason = "tensor cores accumulate 8-bit products with fewer bits than f32"
 
 #define FLOAT8_CASES \

@@ -1,10 +1,10 @@
-/* cases_rows.h - cases of rows selected by ids and of few columns; a part of cases.c, with its
- * macros. They come last, because the contents of a case depend on its index. */
+/* cases_rows.h - cases of rows that are selected by ids and of few columns; a part of cases.c, with
+ * its macros. These newer cases come last, because the contents of a case depend on its index. */
 #ifndef CHECK_CASES_ROWS_H
 #define CHECK_CASES_ROWS_H
 
 /* clang-format off */
-/* Logits of a model that knows the target: losses of 1e-5 to 1e-2. */
+/* Logits of a model that predicts the target well: losses of 1e-5 to 1e-2. */
 #define LEARNED(name, vocab_, target, rows, columns) \
     .what = name, .attr = {.loss = {vocab_}}, .no_differences = "they are larger than the loss", \
     .in = {{F(rows, columns), FILL_LEARNED, .x = target}, {I(rows), .fill = FILL_CONSTANT, .x = target}

@@ -20,9 +20,9 @@ struct trial {
     void *context;
     const struct kernel *kernel;
     const struct case_data *data;
-    void *const *input;      /* their bytes, on the host */
+    void *const *input;      /* the bytes of the inputs, on the host */
     enum dtype dtype;        /* the float type under test */
-    struct kernel_call call; /* its types; the addresses are of the current run */
+    struct kernel_call call; /* types, and the addresses of the current run */
     enum check_placement way;
     struct arena *arena;
     const char *problem;
@@ -41,15 +41,15 @@ double check_distance(const double *x, const double *y, int64_t n)
     return norm == 0 ? INFINITY : sqrt(difference / norm);
 }
 
-/* The relative error by norm of rounding n numbers to bfloat16. Each changes by up to 2^-8 of
- * itself, uniformly, so the norm changes by 2^-8 / sqrt(3), or more if few numbers dominate. */
+/* The relative error by norm if n numbers are rounded to bfloat16. Each changes by up to 2^-8 of
+ * itself, uniformly, so the error is 2^-8 / sqrt(3), or more if a few numbers dominate the norm. */
 static double bf16_rounding(int64_t n)
 {
     return ldexp(sqrt(fmin(1, 1.0 / 3 + 1 / sqrt((double)n))), -8);
 }
 
 /* The allowed distance of an output from the reference, by norm. Inputs are exact in their types
- * and arithmetic is fp32 or better, so this covers a few fp32 roundings, another order of
+ * and arithmetic is at least fp32, so the default covers a few fp32 roundings, another order of
  * summation, and one rounding to the type of the output. */
 static double tolerance_of(const struct op_case *c, enum dtype dtype, const struct type *type)
 {
@@ -83,7 +83,7 @@ static bool way_is_allowed(const struct trial *t)
     return op_def(t->kernel->op)->flags & flag[t->way] && type_same(in, &t->call.out_type[0]);
 }
 
-/* At least `bytes` of poison, kept for the next call. */
+/* A buffer with at least `bytes` bytes of poison, which later calls use again. */
 static const void *poison_of(int64_t bytes)
 {
     static char *poison;
@@ -186,7 +186,7 @@ out:
     return st;
 }
 
-/* Runs twice; the result is the worst output of the first run. */
+/* Runs the row twice. The result is that of the worst output of the first run. */
 static enum status run_trial(struct trial *t, double *const *expected, struct check_result *r)
 {
     void *out[MAX_OUT], *repeated[MAX_OUT];
@@ -207,7 +207,7 @@ static enum status run_trial(struct trial *t, double *const *expected, struct ch
     return ST_OK;
 }
 
-/* Computes the outputs of the case with the reference in double precision. */
+/* Computes the outputs of the case with the reference kernel in double precision. */
 static enum status expect(const struct case_data *data, struct arena *a, double **ret_out)
 {
     struct node node;
@@ -244,7 +244,7 @@ static enum status check_row(struct trial *t, double *const *expected, check_fn 
     return ST_OK;
 }
 
-/* As case_call; false also if the backend has no kernel for the call. */
+/* Like case_call, but also false if the backend has no kernel for the call. */
 static bool call_of_case(const struct target *target, void *context, int i, enum dtype dtype,
                          struct node *node, struct kernel_call *ret)
 {
@@ -279,7 +279,7 @@ static bool is_selected(const struct request *req, const struct kernel *k, const
            op_def(node->op)->cost(node, call->in_type, call->out_type).flops <= CHECK_SMALL_FLOPS;
 }
 
-/* Whether any row is to run on the case: without one, its reference is not computed. */
+/* True if a row must run on the case. If none must, the caller skips the case's reference. */
 static bool has_row(const struct request *req, int i, enum dtype dtype)
 {
     struct node node;
@@ -328,7 +328,7 @@ static bool is_of_op(const struct op_case *c, enum op op)
     return (op == OP_COUNT || op == OP_PACK || c->op == op) && !(op_def(c->op)->flags & OP_VIEW);
 }
 
-/* Requests the kernels of every row, so the device compiles them together before the first run. */
+/* Requests the kernels of all rows, so that they are compiled together before the first run. */
 static enum status request_kernels(const struct request *req)
 {
     const struct backend *b = req->target->backend;
@@ -349,7 +349,7 @@ static enum status request_kernels(const struct request *req)
     return ST_OK;
 }
 
-/* One case in every float type that a row is to run in; its inputs are drawn once. */
+/* Checks one case, with the same random inputs, in every float type in which a row must run. */
 static enum status check_dtypes(const struct request *req, int i, struct arena *inputs)
 {
     struct case_data exact = {0};

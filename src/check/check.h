@@ -1,8 +1,8 @@
 /* check.h - compares every kernel row with the reference in double precision, case by case.
  *
  * A row is run twice on each case that it fits, with poisoned outputs, and also in place if the
- * operator allows it. It must be close to the reference by norm, must not change its inputs or
- * memory after its outputs, and must give the same bits both times. */
+ * operator allows it. The outputs must be close to the reference by norm and have the same bits in
+ * both runs; the row must not change its inputs or the memory after its outputs. */
 #ifndef CHECK_CHECK_H
 #define CHECK_CHECK_H
 
@@ -20,27 +20,27 @@ struct check_result {
     enum dtype dtype; /* the float type under test */
     enum check_placement way;
     double error,
-        tolerance; /* of the worst output: distance from the reference, relative to its norm */
+        tolerance; /* of the worst output: distance from the reference / norm of the reference */
     const char *problem; /* NULL: passed; else a short description */
 };
 
 typedef void (*check_fn)(void *user, const struct check_result *r);
 
-/* What is checked. */
+/* The rows and cases to check. */
 struct check_scope {
     enum op op;          /* OP_COUNT: all operators */
     const char *variant; /* only kernel rows of this name; NULL: all */
-    const char *small;   /* rows of these names, separated by commas, only on cases of at most
-                          * CHECK_SMALL_FLOPS: for an emulated GPU; NULL: none */
+    const char *small;   /* names, separated by commas, of rows to check only on cases of at most
+                          * CHECK_SMALL_FLOPS FLOPs: for an emulated GPU; NULL: none */
 };
 enum { CHECK_SMALL_FLOPS = 7000000 };
 
-/* Runs the rows of the backend on the cases of the operators. A kernel that fails to run is a
- * problem in its result; a failed status is a failure of the machine. */
+/* Runs the rows of the backend on the cases of the operators. If a kernel fails to run, its result
+ * has the problem; the function fails only if the device or memory does. */
 enum status check_kernels(const struct target *target, void *context,
                           const struct check_scope *scope, check_fn report, void *user);
 
-/* ||x - y|| / ||y||. Equal infinities have distance 0; others, and NaN, infinity. */
+/* ||x - y|| / ||y||. Equal infinities differ by 0; unequal ones and NaN give infinity. */
 double check_distance(const double *x, const double *y, int64_t n);
 
 #endif

@@ -18,7 +18,7 @@ struct pair {
     const struct kernel *pack_kernel, *matmul_kernel;
 };
 
-/* Fills both calls; false if the case has nothing to pack or no kernel packs it. */
+/* Fills the calls of PACK and the matmul; false if nothing can be packed or a kernel is missing. */
 static bool pair_init(struct pair *p, const struct case_data *data, enum dtype dtype)
 {
     struct node node;

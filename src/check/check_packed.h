@@ -7,9 +7,9 @@
 struct arena;
 struct case_data;
 
-/* Only the matmul knows the layout that PACK writes. For a case of MATMUL or LINEAR whose second
+/* Only the matmul knows the layout that PACK writes. So for a case of MATMUL or LINEAR whose second
  * operand may be packed, runs the backend's best PACK and the matmul that reads its output, and
- * compares with the same expected result; reported for PACK. Does nothing otherwise. */
+ * compares with `expected`; the result is that of PACK. Does nothing for other cases. */
 enum status check_packed(const struct target *target, void *context, const struct case_data *data,
                          enum dtype dtype, const double *expected, double tolerance,
                          check_fn report, void *user, struct arena *a);

@@ -16,7 +16,7 @@ const double gradient_tolerance = 1e-6, expansion_tolerance = 1e-12;
 struct bench {
     struct arena arena;
     const struct backend *cpu;
-    struct target target; /* the same */
+    struct target target; /* of `cpu` */
     struct case_data data;
     struct graph graph;
     value in[MAX_IN];
@@ -28,7 +28,7 @@ struct bench {
     bool planned;
 };
 
-/* Creates leaves for the inputs: weights if written in place, else graph inputs. */
+/* Creates a leaf for each input: in STORAGE_WEIGHTS if the node writes it, else a graph input. */
 static enum status bench_init(struct bench *w, int i)
 {
     *w = (struct bench){.cpu = backend_find("cpu")};
@@ -76,7 +76,7 @@ static enum status feed(struct bench *w, value v, const void *data)
     return reference_convert(plan_address(&w->plan, v), t->dtype, data, from, type_elements(t));
 }
 
-/* Inputs are written before each run, because their memory is reused after they were read. */
+/* Writes the inputs before each run, because their memory is reused after they were read. */
 static enum status bench_run(struct bench *w)
 {
     for (int k = 0; k < case_inputs(w->data.c); k++) TRY(feed(w, w->in[k], w->data.in[k]));
@@ -96,7 +96,7 @@ static value flat(struct graph *g, value x)
     return g_reshape(g, x, type_1d(DT_F64, type_elements(graph_type(g, x))));
 }
 
-/* The sum of the outputs' elements, each times a random weight, which is a graph input. */
+/* The sum of the outputs' elements, each times a random weight. The weights are graph inputs. */
 static value weighted_sum(struct bench *w, value first)
 {
     struct graph *g = &w->graph;
@@ -130,8 +130,9 @@ static enum status slope_at(struct bench *w, double *x, double *ret_slope)
     return ST_OK;
 }
 
-/* The element of a sample: every one of a small tensor; of a larger one a random one, each second
- * time the steepest of FEW, because most slopes of a sharp softmax are lost in rounding. */
+/* The index of the element that a sample tests. In a small tensor all elements are tested; in a
+ * larger one random elements. Every second of these has the largest gradient of FEW, because most
+ * slopes of a sharp softmax are lost in rounding. */
 static int64_t choose(const double *gradient, int64_t n, int k, int sample, int samples)
 {
     enum { FEW = 64 };
@@ -144,7 +145,7 @@ static int64_t choose(const double *gradient, int64_t n, int k, int sample, int 
     return best;
 }
 
-/* Compares the computed gradient of one input with the slopes of some of its elements. */
+/* Compares the computed gradient of input k with finite differences, for a sample of elements. */
 static enum status compare_slopes(struct bench *w, int k, double *ret_error)
 {
     enum { MOST = 40, OF_LARGE = 8, LARGE = 1000 };

@@ -6,13 +6,13 @@
 #include "base/base.h"
 
 /* For case i, compares the gradient of a randomly weighted sum of the outputs with central
- * differences, by norm over (a sample of) the elements of each float input; returns the error of
- * the worst input. Weights are needed because a plain sum hides a transposed gradient. */
+ * differences, by norm over the elements of each float input, or a sample of them. Returns the
+ * error of the worst input. Weights are needed because a plain sum hides a transposed gradient. */
 enum status check_gradient(int i, double *ret_error);
 /* For case i, compares the outputs with those of the expansion; returns the worst error. */
 enum status check_expansion(int i, double *ret_error);
 
-/* Allowed errors: differences lose half of the digits, expansions a few of the last ones. */
+/* Allowed errors: finite differences lose half of the digits, expansions only the last few. */
 extern const double gradient_tolerance, expansion_tolerance;
 
 #endif

@@ -13,12 +13,13 @@ struct chosen {
 
 enum { CHOSEN_MOST = 32 };
 
-/* Counts the operators of each variant, most operators first; returns the number of variants. */
+/* Lists the variants with the number of operators that use each, the largest number first. Returns
+ * the number of variants. */
 int chosen_variants(const struct backend *b, enum dtype dtype,
                     struct chosen ret_chosen[CHOSEN_MOST]);
 
-/* The float type in which training is fastest: DT_BF16 if the processor multiplies bf16 faster
- * than fp32 and the library that does so is available; else DT_F32. */
+/* The float type in which training is fastest: DT_BF16 if the processor multiplies bf16 faster than
+ * fp32 and the library that uses this is available; else DT_F32. */
 enum dtype chosen_fastest(const struct backend *b);
 
 #endif

@@ -42,7 +42,7 @@ enum status device_matmul_open(struct device_matmul *m, const void *a, const voi
     TRY(m->backend->memory.alloc(m->context, type_bytes(&c->out_type[0]), &c->out[0]));
     int64_t scratch = k->scratch_bytes ? k->scratch_bytes(k, c) : 0;
     if (scratch) TRY(m->backend->memory.alloc(m->context, scratch, &c->scratch));
-    TRY(m->backend->stream.sync(m->context)); /* the caller may free the operands now */
+    TRY(m->backend->stream.sync(m->context)); /* so that the caller may free the operands */
     return k->prepare ? k->prepare(k, c) : ST_OK;
 }
 

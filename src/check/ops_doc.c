@@ -53,7 +53,7 @@ static void print_flags(enum op op, struct str *s)
     if (flags & OP_NUMERICS) str_append(s, "numerics");
 }
 
-/* Fused operators are built after the types were chosen, except those used directly by models. */
+/* Prints the policy. Most fused operators have none, because `fuse` adds them after `precision`. */
 static void print_precision(const struct op_def *def, struct str *s)
 {
     static const char *const words[] = {[POLICY_F32] = "f32",

@@ -12,7 +12,7 @@ enum status reference_run(enum op op, struct kernel_call *call, struct arena *sc
 /* Converts `n` numbers from one type to another; the two ranges must not overlap. */
 enum status reference_convert(void *to, enum dtype to_dtype, const void *from,
                               enum dtype from_dtype, int64_t n);
-/* Rounds each number to the nearest one of that type, in place. */
+/* Rounds each number to the nearest number of type `dtype`, in place. */
 enum status reference_round(double *x, int64_t n, enum dtype dtype, struct arena *scratch);
 
 #endif

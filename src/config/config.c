@@ -12,7 +12,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-/* SHOWN_KEY: characters of an unknown key in an included file that a message may have. */
+/* SHOWN_KEY: length of the longest key of an included file that a message may quote. */
 enum { INCLUDE_DEPTH = 8, FILE_BYTES_MOST = 1 << 20, SHOWN_KEY = 32 };
 
 static bool ends_at(const char *in, const char *text, char quote, bool whole)
@@ -69,7 +69,7 @@ static enum status fail_unknown(const char *key, int64_t length)
                 (int)length, key);
 }
 
-/* The value of another key of the same kind, as in lr_decay_iters = max_iters; else `text`. */
+/* If `text` is a key of the same kind (lr_decay_iters = max_iters), its value; else `text`. */
 static const char *value_of_key(const struct field *f, const struct config *c, const char *text,
                                 struct arena *a)
 {
@@ -109,8 +109,8 @@ void config_init(struct config *c)
 struct reader {
     struct config *config;
     const struct reader *from; /* the file that includes this one; NULL: the first file */
-    struct stat file;          /* not of texts in memory */
-    bool outside;              /* not in the folder of the first file, or below it */
+    struct stat file;          /* not set for a text in memory */
+    bool outside;              /* neither in the folder of the first file nor below it */
     const char *path;
     int line;
     struct arena *arena;
@@ -122,8 +122,8 @@ struct reader {
 
 static enum status read_file(struct reader *r);
 
-/* True if `path` is in the folder of the file `first` or below it, once links are resolved. The
- * root folder contains everything and counts for nothing. */
+/* True if `path`, with links resolved, is in the folder of the file `first` or below it. False if
+ * that folder is the root, which contains every file. */
 static bool is_inside(const char *path, const char *first)
 {
     char full[PATH_MAX], folder[PATH_MAX];
@@ -132,10 +132,10 @@ static bool is_inside(const char *path, const char *first)
     return n > 0 && !strncmp(full, folder, n) && full[n] == '/';
 }
 
-/* An include may name any file, also by mistake or by malice of who wrote the configuration, and
- * error messages are passed on. They have text of the first file, which the user named. Of an
- * included file they have keys of the table, and text only if the file is in the folder of the
- * first file or below it and the line begins like a key. */
+/* True if a message may quote a line. A configuration may include a file of secrets, by mistake or
+ * malice, and users pass error messages on. So a line of an included file may be quoted only if the
+ * file is in the folder of the first file or below it and the line begins like a key; else the
+ * message has at most the name of a key of the table. */
 static bool may_show(const struct reader *r, const char *key, int64_t length)
 {
     if (!r->from) return true;
@@ -148,7 +148,7 @@ static bool may_show(const struct reader *r, const char *key, int64_t length)
 
 static enum status check_file(struct reader *r)
 {
-    if (stat(r->path, &r->file) != 0) return ST_OK; /* reading it tells why */
+    if (stat(r->path, &r->file) != 0) return ST_OK; /* opening it reports the error */
     if (r->from && !S_ISREG(r->file.st_mode))
         return fail(ST_USAGE, "%s is not a regular file, so it cannot be included", r->path);
     if (S_ISREG(r->file.st_mode) && r->file.st_size > FILE_BYTES_MOST)
@@ -220,7 +220,7 @@ static enum status read_line(struct reader *r, char *line)
     char *key = line;
     while (isspace((unsigned char)*key)) key++;
     if (!*key || *key == '#') return ST_OK;
-    if (!strcmp(key, "import time")) return ST_OK; /* nanoGPT's files name their runs by it */
+    if (!strcmp(key, "import time")) return ST_OK; /* in nanoGPT's files, for run names */
     char *equals = strchr(key, '=');
     char *end = equals;
     while (end && end > key && isspace((unsigned char)end[-1])) end--;

@@ -1,10 +1,10 @@
 /* config.h - the settings of a run: plain structs, one per concern, filled from one table of keys.
  *
  * A file has `key = value` lines, `#` comments and, before the first key, at most one
- * `include = other.conf` (relative to the file). Overrides are the same keys as --key=value. Text
- * may be quoted, and has the escapes \n, \t, \r, \", \', \# and \\. Keys and defaults are those of
- * nanoGPT if it has them. The table is in fields.c; `strobe config`, docs/CONFIG.md and the copy
- * kept with a run are generated from it. */
+ * `include = other.conf` (relative to the file). The command line overrides keys by --key=value. A
+ * text value may be quoted and may have the escapes \n, \t, \r, \", \', \# and \\. A key that
+ * nanoGPT also has keeps nanoGPT's name and default. The table is in fields.c; `strobe config`,
+ * docs/CONFIG.md and the copy in each run directory are generated from the table. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
@@ -44,12 +44,12 @@ enum fusion { FUSION_PRIMITIVE, FUSION_OP, FUSION_FULL };
 enum packing { PACKING_AUTO, PACKING_FALSE, PACKING_TRUE };
 enum tune { TUNE_AUTO, TUNE_OFF };
 enum replay { REPLAY_FALSE, REPLAY_TRUE, REPLAY_AUTO };
-/* RECOMPUTE_BLOCK + n - 1: n blocks at a time. */
+/* RECOMPUTE_BLOCK + n - 1 means that n blocks are recomputed together. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
 enum { RECOMPUTE_MOST = 1024 }; /* blocks */
 /* When gradients are summed over the ranks. */
 enum overlap { OVERLAP_NONE, OVERLAP_FLAT, OVERLAP_PARAMETER, OVERLAP_BUCKET };
-/* What joins the ranks; threads are ranks of one process. */
+/* How ranks communicate: as threads of one process, or as processes by MPI. */
 enum ranks_by { RANKS_AUTO, RANKS_THREADS, RANKS_MPI };
 /* The table of optimizers, in engine/optimizer.c, has this order. */
 enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_COUNT };
@@ -66,11 +66,12 @@ struct config_model {
     enum gelu gelu;
     int64_t d_ff; /* hidden width of the feed-forward layer; 0: 4 n_embd */
     double rope_theta;
-    /* Of attention_block. All others are causal and divide scores by sqrt(head size). */
+    /* Only the model attention_block reads these two keys. The attention of all other models is
+     * causal and divides scores by sqrt(head size). */
     enum attention_mask attention_mask;
     enum attention_scale attention_scale;
-    int64_t vocab_size; /* rows of the token embedding; 0: the number of tokens of the data set */
-    /* The vocabulary is rounded up to a multiple of this; 0 and CONFIG_AUTO: it is not. */
+    int64_t vocab_size; /* rows of the token embedding; 0: the data set's number of token ids */
+    /* The vocabulary is rounded up to a multiple of this; 0 and CONFIG_AUTO: not rounded. */
     int64_t pad_vocab;
 };
 
@@ -87,11 +88,11 @@ struct config_data {
 
 struct config_train {
     const char *out_dir;   /* the run directory */
-    const char *init_from; /* INIT_SCRATCH, INIT_RESUME, or whose weights: a name or a path */
+    const char *init_from; /* INIT_SCRATCH, INIT_RESUME, or the name or path of initial weights */
     bool init_weights_only;
     int64_t seed;
     int64_t max_iters, eval_interval, eval_iters, log_interval;
-    int64_t sample_interval; /* of telemetry, milliseconds; 0: no samples */
+    int64_t sample_interval; /* milliseconds between telemetry samples; 0: no samples */
     int64_t gradient_accumulation_steps;
     enum optimizer_kind optimizer;
     double learning_rate, min_lr, weight_decay, beta1, beta2, momentum, grad_clip;
@@ -107,12 +108,12 @@ struct config_plan {
     enum fusion fusion;
     enum replay replay;
     bool flash, deterministic;
-    bool hopper;               /* kernels for compute capability 9.0 alone may be taken */
+    bool hopper;               /* allow kernels that run only on compute capability 9.0 */
     enum tune tune;            /* tuning tables (engine/tune.h) */
-    enum packing pack_weights; /* products read weights in the library's own layout */
-    enum recompute recompute;  /* GELUs alone, or all of some blocks but what goes in */
-    bool reuse;                /* values share bytes when their lives do not overlap */
-    bool poison;               /* freed bytes become NaN before each run */
+    enum packing pack_weights; /* matmuls read weights in the library's own layout */
+    enum recompute recompute;  /* only GELUs, or whole blocks from their inputs */
+    bool reuse;                /* values share bytes if their live ranges do not overlap */
+    bool poison;               /* unwritten and dead bytes are filled with NaN */
     int64_t threads;           /* 0: as many as this process may use */
     enum isa isa;              /* the widest instruction set of the CPU that may be used */
 };
@@ -121,9 +122,9 @@ struct config_ranks {
     int64_t count; /* processes or threads that share the micro-batches of a step; 1: no sharing */
     enum ranks_by by;
     enum overlap overlap;
-    int64_t bucket_mb; /* of gradients that are summed at once, MiB */
-    int64_t zero;      /* what the ranks share: 0: nothing, 1: the optimizer's state */
-    int64_t rank;      /* not a key: the rank that compiles, 0 ... count - 1 */
+    int64_t bucket_mb; /* size of a bucket of gradients, MiB */
+    int64_t zero;      /* ZeRO stage: 0: ranks split nothing, 1: they split the optimizer's state */
+    int64_t rank;      /* not a key: number of the rank that compiles, 0 ... count - 1 */
     int64_t timeout;   /* seconds that a rank waits for another */
 };
 
@@ -140,52 +141,53 @@ struct config {
     struct config_plan plan;
     struct config_ranks ranks;
     struct config_sample sample;
-    uint64_t ignored; /* which of nanoGPT's keys without meaning here were set (nanogpt.c) */
+    uint64_t ignored; /* bit mask of the ignored keys of nanoGPT that were set (nanogpt.c) */
 };
 
-/* Whether the run in out_dir is continued. */
+/* True if this run continues the run in out_dir. */
 bool config_resumes(const struct config *c);
-/* The weights that a new run begins with, as the user named them; NULL: random ones, or those of
- * the run that is continued. */
+/* The name or path of the weights that a new run begins with; NULL: random weights, or a run that
+ * is continued. */
 const char *config_origin(const struct config *c);
 /* Sets every member to the default of the table. */
 void config_init(struct config *c);
 /* Reads a file into `c`; keys that the file does not set keep their values. Strings live in `a`.
- * Errors name the line and the most similar key, or the allowed range. They do not quote an
- * included file, except keys and values in a file that is in the folder of `path` or below it. */
+ * Errors name the line and the most similar key, or the allowed range. Errors quote an included
+ * file only if it is in the folder of `path` or below it, and then only keys and values. */
 enum status config_read(struct config *c, const char *path, struct arena *a);
-/* The same for texts in memory: `find` returns the text of a file name such as "cs336_small.conf",
- * also for included files; NULL if the name is unknown, which is a failure. */
+/* config_read for texts in memory: `find` returns the text of a file or an included file by its
+ * name, such as "cs336_small.conf", or NULL if the name is unknown, which is an error. */
 enum status config_read_text(struct config *c, const char *name,
                              const char *(*find)(const char *name), struct arena *a);
-/* The same for one text in memory, which may not include files; `name` is for messages. */
+/* config_read for one text in memory, which may not include files; `name` is for messages. */
 enum status config_read_memory(struct config *c, const char *name, const char *text,
                                struct arena *a);
-/* One override: "--key=value", "--key" (a boolean: true) or "key=value". */
+/* Applies one override: "--key=value", "--key" (a boolean: true) or "key=value". */
 enum status config_set(struct config *c, const char *text, struct arena *a);
 /* True for "--key=value" and "key=value". A '=' after the first '/' is part of a path. */
 bool config_is_override(const char *text);
-/* True if `text` is "--key..." with a key of the table, or with one of nanoGPT's for which there is
- * an answer (nanogpt.c). */
+/* True if `text` is "--key..." with a key of the table, or with a key of nanoGPT that nanogpt.c
+ * lists. */
 bool config_is_key(const char *text);
-/* True if the words "--key" "value" stand for "--key=value": a key of the table without '=', and a
- * word that is no option; after a boolean only true and false. `value` may be NULL. */
+/* True if the words "--key" "value" mean "--key=value": the first is a key of the table without
+ * '=', and the second is not an option; after a boolean key it must be true or false. `value` may
+ * be NULL. */
 bool config_takes(const char *key, const char *value);
-/* What the values of keys left at auto depend on, besides the other keys. */
+/* Facts about the device and the run that decide the values of keys left at auto. */
 struct config_chooser {
     bool records;                /* the device can capture a step and replay it */
-    bool bfloat16_is_faster;     /* its matmuls are faster in bfloat16 than in float32 */
-    bool ranks_meet;             /* on the host, in each step, which no captured step does */
-    bool pads;                   /* they are faster if the vocabulary is a multiple of 64 */
-    const struct config *before; /* of the run that goes on, which keeps its values; NULL: none */
+    bool bfloat16_is_faster;     /* matmuls are faster in bfloat16 than in float32 */
+    bool ranks_meet;             /* ranks wait for each other on the host, so no step is captured */
+    bool pads;                   /* matmuls are faster if the vocabulary is a multiple of 64 */
+    const struct config *before; /* the resumed run's, whose choices are kept; NULL: a new run */
 };
-/* Sets dtype, replay and pad_vocab where they are auto, as a plan needs them. */
+/* Replaces the value auto of dtype, replay and pad_vocab; must be called before compiling. */
 void config_choose(struct config *c, const struct config_chooser *by);
 /* Checks keys that depend on each other (more warm-up than decay steps: ST_USAGE) and values that
  * the chosen device does not support (ST_UNSUPPORTED). */
 enum status config_check(const struct config *c);
-/* Says, one sentence each, which keys have no effect or not the expected one in a run that does the
- * steps from `begun` to max_iters. */
+/* Logs a sentence for each key that has no effect or an unexpected one in a run from iteration
+ * `begun` to max_iters. */
 void config_note_idle(const struct config *c, int64_t begun);
 /* Prints every key as `key = value`, readable by config_read, with the groups as comments. */
 void config_print(const struct config *c, struct str *s);

@@ -26,11 +26,11 @@ const char *const optimizer_words[] = {"adamw", "sgd", NULL};
 _Static_assert(COUNT_OF(optimizer_words) == OPTIMIZER_COUNT + 1, "one word for each optimizer");
 static const char *const pads[] = {"auto", "0", "64", "128", NULL};
 
-/* The offset of a member, which must have this type: a row of the wrong kind does not compile. */
+/* The offset of a member. A row whose type differs from the member's does not compile. */
 #define AT(member, type) \
     _Generic(((struct config *)0)->member, type : (int64_t)offsetof(struct config, member))
 
-/* Values of `flags`, besides 0. */
+/* Short names of flags, for the table. */
 #define M KEY_MODEL
 #define R KEY_RUN
 #define P KEY_PLACE

@@ -14,7 +14,7 @@ struct field {
     unsigned flags;     /* enum key_flag */
     enum field_kind kind;
     int64_t offset;      /* in struct config */
-    const char *initial; /* the default: text without quotes, all else as in a file */
+    const char *initial; /* the default, written as in a file, but text without quotes */
     double min, max;     /* numbers: inclusive limits; ENUM with "word:N": limits of N */
     /* ENUM: words in the enum's order; INT: the only values allowed; ends with NULL. The last word
      * of an ENUM may be "word:N", a word with a number. It follows "word", which means N = 1; the
@@ -31,17 +31,17 @@ const struct field *field_find(const char *key, int64_t length);
 /* The known key most similar to `key`, for an error message; NULL if none is similar. */
 const struct field *field_nearest(const char *key, int64_t length);
 
-/* Words of nanoGPT that are no keys or values here (nanogpt.c has the table). nanogpt_take replaces
- * a value by Strobe's, for example device=gpu by cuda; it fails with ST_USAGE and Strobe's
- * equivalent if there is none. nanogpt_ignores is true for a key that means nothing here, as
- * wandb_log, whatever its value, and adds it to `ignored` (config.ignored); nanogpt_print_ignored
- * prints their names. */
+/* Keys and values of nanoGPT that Strobe does not have (table in nanogpt.c). nanogpt_take replaces
+ * a value by Strobe's, for example device=gpu by cuda; for a refused key or value it fails with
+ * ST_USAGE and a message that names Strobe's equivalent. nanogpt_ignores returns true for a key
+ * that is ignored with any value, such as wandb_log, and adds the key to `ignored`
+ * (config.ignored); nanogpt_print_ignored prints the names of these keys. */
 bool nanogpt_is_key(const char *key, int64_t length);
 bool nanogpt_ignores(const char *key, int64_t length, uint64_t *ignored);
 void nanogpt_print_ignored(uint64_t ignored, struct str *s);
 enum status nanogpt_take(const char *key, int64_t length, const char **value);
 
-/* Whether the key alone, without a value, stands for true. */
+/* True if the key alone, without a value, means true. */
 bool field_is_switch(const struct field *f);
 /* Sets the member from `value`, which has no quotes or escapes. A value out of range fails with
  * ST_USAGE and a message that names the range. Text is copied into the arena; if `a` is NULL, the

@@ -1,4 +1,4 @@
-/* THE list of keys that have no effect, or not the expected one, together with the others. */
+/* THE list of settings that have no effect, or not the expected one, in a given run. */
 #include "base/log.h"
 #include "base/str.h"
 #include "config/fields.h"

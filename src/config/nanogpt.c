@@ -5,19 +5,19 @@
 #include <string.h>
 #include <strings.h>
 
-/* A word that users of nanoGPT, of PyTorch or of CS336's assignments write and that is not in the
- * table of keys. */
+/* A key or value that users of nanoGPT, PyTorch or CS336's assignments write and that Strobe does
+ * not have. */
 struct word {
     const char *key;
-    const char *value;  /* whatever its case; NULL: any other value */
-    const char *as;     /* the value in Strobe; "": the key means nothing here; NULL: refused */
-    const char *advice; /* why it is refused, and what to write instead */
+    const char *value;  /* in upper or lower case; NULL: any value */
+    const char *as;     /* Strobe's value; "": the key is ignored; NULL: key or value is refused */
+    const char *advice; /* the message if refused: why, and what to write instead */
 };
 
 static const char devices[] = "Strobe runs on CPUs and NVIDIA GPUs; write --device=cpu or "
                               "--device=cuda";
 
-/* The first row of a key and a value counts. */
+/* The first row that matches a key and its value is used. */
 static const struct word words[] = {
     {"compile", NULL, "", NULL},
     {"backend", NULL, "", NULL},

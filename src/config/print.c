@@ -70,7 +70,7 @@ static const char reference_head[] =
     "the\n"
     "folder of the first file or below it: an include may name a file of secrets.\n";
 
-/* Appends words, each line after `indent` spaces and at most COLUMNS wide. */
+/* Appends a text in lines of at most COLUMNS characters, indented by `indent` spaces. */
 static void print_wrapped(struct str *s, const char *text, int indent)
 {
     enum { COLUMNS = 80 };

@@ -76,7 +76,7 @@ static int prefix_length(const struct field *f, int i)
                : 0;
 }
 
-/* The value of the word `value`, as field.choice defines it; -1 if it is not allowed. */
+/* The enum value of the word `value`, as field.choice defines it; -1 if the word is not allowed. */
 static int choice_find(const struct field *f, const char *value)
 {
     for (int i = 0; f->choice[i]; i++) {
@@ -102,13 +102,13 @@ static void choice_print(const struct field *f, int chosen, struct str *s)
         str_append(s, f->choice[i]);
 }
 
-/* A number that the word auto stands for, until config_choose sets it. */
+/* True if the word auto is allowed instead of a number, which config_choose then sets. */
 static bool may_be_auto(const struct field *f)
 {
     return f->choice && !strcmp(f->choice[0], "auto");
 }
 
-/* "1000", and "1e3" or "2.5e4" where that is a whole number. */
+/* Reads "1000", or "1e3" and "2.5e4", whose values are whole numbers. */
 static bool read_factor(const char *value, char **end, int64_t *ret)
 {
     errno = 0;
@@ -124,7 +124,8 @@ static bool read_factor(const char *value, char **end, int64_t *ret)
     return true;
 }
 
-/* Also a product, as nanoGPT's gradient_accumulation_steps = 5 * 8. */
+/* Reads a whole number or a product of them, as in nanoGPT's gradient_accumulation_steps = 5 * 8.
+ */
 static bool read_whole(const char *value, int64_t *ret)
 {
     char *end;

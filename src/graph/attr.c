@@ -86,7 +86,6 @@ size_t attr_size(enum attr_kind kind)
 
 /* --- print ------------------------------------------------------------------------------------ */
 
-/* Prints " [" before the first word of a list and " " before the others. */
 static void begin_word(struct str *s, bool *first)
 {
     str_append(s, *first ? " [" : " ");

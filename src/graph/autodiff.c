@@ -1,5 +1,5 @@
 /* Reverse-mode differentiation: one sweep from the loss to the parameters. Adjoints are ordinary
- * values of the graph; those of several uses of a value are summed with ADD. */
+ * values of the graph; if a value has several uses, ADD nodes sum their adjoints. */
 #include "graph/build.h"
 
 struct sweep {

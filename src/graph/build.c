@@ -1,7 +1,7 @@
 #include "graph/build.h"
 
 /* clang-format off */
-/* Operators of one input, of two, and of one with a constant; all without other attributes. */
+/* Operators with one input, with two inputs, and with one input and a constant. */
 #define ONE(name, op) \
     value name(struct graph *g, value x) { return graph_add(g, op, NULL, 1, &x, NULL); }
 #define TWO(name, op) \
@@ -87,7 +87,7 @@ value g_cast(struct graph *g, value x, enum dtype dtype)
     const struct node *n = graph_producer(g, x);
     if (n->op == OP_CAST && graph_type(g, n->in[0])->dtype == dtype &&
         dtype_size(dtype) < dtype_size(t.dtype))
-        return n->in[0]; /* back from a wider type */
+        return n->in[0]; /* x is n->in[0] cast to a wider type, which lost nothing */
     t.dtype = dtype;
     return graph_add(g, OP_CAST, NULL, 1, &x, &t);
 }

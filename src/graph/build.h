@@ -11,7 +11,7 @@
 /* A leaf of a storage range, `offset` elements from its start; `name` is appended to the scope. */
 value g_leaf(struct graph *g, enum storage storage, const char *name, struct type type,
              int64_t offset);
-/* The same by its full name, whatever the scope. */
+/* The same, but `name` is the full name and the current scope is ignored. */
 value g_leaf_named(struct graph *g, enum storage storage, const char *name, struct type type,
                    int64_t offset);
 value g_input(struct graph *g, const char *name, struct type type);
@@ -48,11 +48,11 @@ value g_sum_leading(struct graph *g, value x, struct type t);
 /* (...,M,K) x (...,K,N) -> (...,M,N); ta and tb transpose the last two dimensions. A second
  * operand of rank 2 is used for all leading dimensions of the first (then ta must be false). */
 value g_matmul(struct graph *g, value a, value b, bool ta, bool tb);
-/* x (...,K) times w (K,N), or (N,K) with tb, plus bias (N) unless it is no value. */
+/* x (...,K) times w (K,N), or (N,K) with tb, plus bias (N) unless bias is `no value`. */
 value g_linear(struct graph *g, value x, value w, value bias, bool tb);
 
-/* (B,T,(H+(P-1)*KV)*D) -> P tensors (B,H,T,D): parts after the first have KV heads, each
- * repeated H/KV times; kv_heads 0: H. The inverse operator sums the repeated heads. */
+/* (B,T,(H+(P-1)*KV)*D) -> P tensors (B,H,T,D). Parts after the first have KV = kv_heads heads (0:
+ * H), each of which is repeated H/KV times. g_merge_heads, the inverse, sums the repeated heads. */
 value g_split_heads(struct graph *g, value x, int heads, int kv_heads, int parts);
 value g_merge_heads(struct graph *g, int kv_heads, int parts, const value *x);
 /* (...,C) -> n parts (...,columns[i]). */
@@ -63,7 +63,7 @@ value g_embed_grad(struct graph *g, value ids, value dy, struct type table);
 value g_pick(struct graph *g, value x, value ids); /* (...,V), (...) -> (...,1): x[row, ids[row]] */
 value g_pick_grad(struct graph *g, value ids, value dy, struct type x);
 
-/* (...,T,T): elements with k > q become `masked`; or those with column >= columns. */
+/* (...,T,T): elements with k > q (g_column_mask: with column >= columns) become `masked`. */
 value g_causal_mask(struct graph *g, value x, double masked);
 value g_column_mask(struct graph *g, value x, int64_t columns, double masked);
 value g_dropout_mask(struct graph *g, value step, struct dropout drop, struct type t);
@@ -77,7 +77,7 @@ value g_layernorm(struct graph *g, value x, value w, value bias, double eps);
 value g_rmsnorm(struct graph *g, value x, value w, double eps); /* -> y, 1 / rms (N) */
 value g_silu(struct graph *g, value x);
 value g_silu_grad(struct graph *g, value dy, value x);
-/* silu(gate) * up of two tensors, or of one with both side by side (`up` is no value). */
+/* silu(gate) * up; if `up` is `no value`, the first tensor has gate and up side by side. */
 value g_swiglu(struct graph *g, value gate, value up);
 /* positions (T) -> cosines and sines (T,D); x (B,T,C), the first `heads` heads rotated. */
 value g_rope_table(struct graph *g, value positions, int64_t D, double theta);

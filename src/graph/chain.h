@@ -8,7 +8,7 @@
 
 #include "graph/op.h"
 
-/* CHAIN_DRAWS: the maximum number of dropouts. */
+/* CHAIN_DRAWS: the maximum number of dropouts in a chain. */
 enum { CHAIN_STEPS = 32, CHAIN_OUTPUTS = MAX_OUT, CHAIN_DRAWS = 2 };
 
 enum chain_source { CHAIN_INPUT, CHAIN_RESULT, CHAIN_CONSTANT };
@@ -25,7 +25,7 @@ struct chain_step {
     enum dtype to;                   /* of CAST; any other result has the type of its operands */
 };
 
-/* Input 0 has the shape `shape`, so output 0 may overwrite it. */
+/* Input 0 must have the shape `shape`, so that output 0 may overwrite it. */
 struct chain {
     struct type shape; /* its dtype is not used */
     int steps, outputs;

@@ -39,7 +39,7 @@ static value append(struct graph *g, const struct node *n, const struct type *ou
     return to->out[0];
 }
 
-/* Every size, offset and sum of a plan then fits in 64 bits. */
+/* The limit ensures that every size, offset and sum of a plan fits in 64 bits. */
 static value refuse_size(struct graph *g, const struct node *n, const struct type *type)
 {
     char t[TYPE_TEXT];

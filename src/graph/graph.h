@@ -1,8 +1,8 @@
 /* graph.h - a computation: nodes in a valid execution order, and their values.
  *
  * Nodes are only appended, inputs before users, so the array is topologically ordered. The first
- * failure while a graph is built sticks (g->st) and later calls do nothing, so only the builder's
- * caller checks, by graph_status. Everything lives in the arena. */
+ * failure while a graph is built is stored in g->st and later calls do nothing, so code that builds
+ * a graph needs no checks; its caller calls graph_status. Everything lives in the arena. */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
@@ -30,7 +30,7 @@ struct node {
 struct value_info {
     struct type type;
     int producer; /* index of the node */
-    int index;    /* of the output of that node */
+    int index;    /* among the outputs of the node */
 };
 
 struct graph_output {
@@ -44,16 +44,16 @@ struct graph {
     int nodes, node_capacity;
     struct value_info *info; /* of value i; info[0] is unused */
     int values, value_capacity;
-    struct graph_output *output; /* values that must be computed, besides state */
+    struct graph_output *output; /* values that must be computed, in addition to state */
     int outputs, output_capacity;
 
     /* copied into new nodes */
     enum phase phase;
     int layer, region;
     const char *scope;
-    struct numerics numerics; /* for operators with that flag */
+    struct numerics numerics; /* for operators with the flag NUMERICS */
 
-    enum status st; /* sticky */
+    enum status st; /* of the first failure */
     const char *st_text;
 };
 
@@ -61,18 +61,19 @@ void graph_init(struct graph *g, struct arena *a);
 /* The first failure while the graph was built, with its message; ST_OK if none. */
 enum status graph_status(const struct graph *g);
 
-/* Appends a node and returns its output 0 (the others follow: output i has the handle .i + i). An
- * output of more than VALUE_BYTES_MOST bytes is the failure ST_MEMORY.
- * `given` may be NULL where the shape rule needs none. */
+/* Appends a node and returns its output 0; graph_out gives the handles of other outputs. An output
+ * of more than VALUE_BYTES_MOST bytes is the failure ST_MEMORY. `given` may be NULL if the shape
+ * rule does not need it. */
 value graph_add(struct graph *g, enum op op, const union attr *attr, int n_in, const value *in,
                 const struct type *given);
-/* Appends a copy of a node of another graph, with its phase, layer and scope, on mapped inputs. */
+/* Appends a copy of node `n` of another graph, with its phase, layer and scope. `map` gives the
+ * inputs of the copy for those of `n`. */
 value graph_copy(struct graph *g, const struct graph *from, const struct node *n, const value *map);
-/* Makes a value an output of that name. */
+/* Makes a value an output of the graph, with this name. */
 void graph_output(struct graph *g, const char *name, value v);
-/* The output of that name; no value if absent. */
+/* The output with this name; `no value` if absent. */
 value graph_find_output(const struct graph *g, const char *name);
-/* The leaf of that storage and name; no value if absent. */
+/* The leaf with this storage and name; `no value` if absent. */
 value graph_find_leaf(const struct graph *g, enum storage storage, const char *name);
 
 const struct type *graph_type(const struct graph *g, value v);
@@ -82,7 +83,8 @@ static inline value graph_out(value first, int i)
     return (value){first.i ? first.i + i : 0};
 }
 
-/* Appends a word to the scope; sets the layer if `layer` >= 0. Returns what graph_leave needs. */
+/* Appends a word to the scope; sets the layer if `layer` >= 0. Returns the scope and layer before,
+ * which graph_leave restores. */
 struct graph_scope {
     const char *scope;
     int layer;

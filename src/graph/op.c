@@ -14,7 +14,7 @@
 #define GRAD_ALL     OP_GRAD_ALL
 #define NUMERICS     OP_NUMERICS
 #define IN(i)        (1u << (i))
-/* op_rules.h declares these two as well; they are never defined. */
+/* op_rules.h also declares functions with these two names, which are never defined. */
 #define no_gradient  NULL
 #define no_expansion NULL
 

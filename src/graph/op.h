@@ -1,7 +1,7 @@
 /* op.h - types, attributes and the table of operators made from op_list.h.
  *
  * Tensors are dense and row-major, outermost dimension first, with at most MAX_RANK dimensions;
- * there are no strides. Transposes are attributes of matmuls; attention indexes packed q, k, v. */
+ * there are no strides. Matmuls transpose by an attribute; attention indexes packed q, k, v. */
 #ifndef GRAPH_OP_H
 #define GRAPH_OP_H
 
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* MAX_PARTS: parts of a split tensor. */
+/* MAX_PARTS: the maximum number of parts of a split tensor. */
 enum { MAX_RANK = 4, MAX_IN = 9, MAX_OUT = 7, MAX_PARTS = 4 };
 
 struct graph;
@@ -22,7 +22,7 @@ typedef struct value {
     int32_t i;
 } value;
 
-/* 8-bit floats with that many bits of exponent and mantissa (Micikevicius et al., arXiv
+/* EaMb is an 8-bit float with a bits of exponent and b of mantissa (Micikevicius et al., arXiv
  * 2209.05433): E4M3 up to 448, without infinities; E5M2 up to 57344. QUANTISE produces them. */
 enum dtype { DT_F32, DT_F64, DT_BF16, DT_I32, DT_E4M3, DT_E5M2, DT_COUNT };
 
@@ -47,7 +47,7 @@ enum op_flag {
     OP_INPLACE_1 = 4,
     OP_GRAD_ALL = 8,
     OP_NUMERICS = 16,
-    OP_WRITES = 32, /* times the number of outputs that are inputs written in place */
+    OP_WRITES = 32, /* multiplied by the number of outputs that are inputs written in place */
 };
 
 /* THE list of operator families; a profile sums time by family. */
@@ -62,7 +62,7 @@ enum family {
     FAMILY_COPIES,
     FAMILY_EMBEDDINGS,
     FAMILY_COMMUNICATION,
-    FAMILY_OTHER, /* belongs to no node: copies of inputs and results */
+    FAMILY_OTHER, /* copies of inputs and results, which belong to no node */
     FAMILY_IDLE,
     FAMILIES,
     /* In an operator's row: the family depends on the scope of the node (profile/family.c). */
@@ -88,12 +88,12 @@ struct numerics {
     bool portable;      /* no kernel that is specific to one compute capability */
 };
 
-/* The memory of a leaf. All except inputs are ranges laid out once, in parameter order; a
- * parameter has the same offset in weights, gradients and moments. */
+/* The kind of memory that holds a leaf. Every kind except STORAGE_INPUT is a range laid out once,
+ * in parameter order; a parameter has the same offset in weights, gradients and moments. */
 enum storage {
     STORAGE_INPUT,     /* written by the host before each run */
     STORAGE_WEIGHTS,   /* fp32 master weights */
-    STORAGE_GRADIENTS, /* their gradients */
+    STORAGE_GRADIENTS, /* gradients of the weights */
     STORAGE_MOMENT1,   /* AdamW's first moment, SGD's momentum */
     STORAGE_MOMENT2,   /* AdamW's second moment */
     STORAGE_COPY,      /* a bf16 copy of the weights, in the same layout */
@@ -108,7 +108,7 @@ enum storage {
 
 enum dropout_pattern { DROPOUT_POINTWISE, DROPOUT_ATTENTION };
 
-/* base/rng.h maps random bytes to elements. Threshold 0 keeps everything. */
+/* A dropout layer. base/rng.h maps random bytes to elements; threshold 0 keeps all elements. */
 struct dropout {
     enum dropout_pattern pattern;
     int threshold; /* 0 ... 255: round(256 p) */
@@ -116,7 +116,7 @@ struct dropout {
     uint32_t site; /* the position in the model, the same at every rung */
 };
 
-/* Leaves of a range start at multiples of this many elements. The padding between them is and stays
+/* Leaves of a range start at multiples of this many elements. The padding between leaves is always
  * zero, so an operator may process the whole range as one tensor. */
 enum { RANGE_ALIGNMENT = 16 };
 /* Steps in the amax history of QUANTISE, including the current one and the next one. */
@@ -132,11 +132,11 @@ union attr {
     } constant;
     struct {
         double value;
-        int64_t columns; /* COLUMN_MASK: columns from this one on become `value` */
+        int64_t columns; /* COLUMN_MASK: columns with this index or a higher one become `value` */
     } column_mask;
     struct {
         bool ta, tb;    /* C = op(A) op(B) over the last two dimensions */
-        int64_t packed; /* 0, or N: B is an output of PACK */
+        int64_t packed; /* N if B is an output of PACK, else 0 */
         bool tanh;      /* MATMUL_GELU_GRAD: as for gelu */
         bool fast;      /* MATMUL_SCALED: may accumulate with fewer bits than f32 */
     } matmul;
@@ -144,14 +144,14 @@ union attr {
         enum dtype to; /* DT_E4M3, DT_E5M2 */
         int first;     /* the scale is 2^-first until a magnitude is known */
         bool tanh;     /* QUANTISE_GELU and its gradient: as for gelu */
-        double eps;    /* QUANTISE_ADD_LAYERNORM: as for norm; the same holds for drop */
+        double eps;    /* QUANTISE_ADD_LAYERNORM: eps and drop as for norm */
         struct dropout drop;
     } quantise;
     struct {
         bool tb;        /* the weight is (N,K) */
         int64_t packed; /* as for matmul */
         bool tanh;      /* LINEAR_GELU: as for gelu */
-        bool keep;      /* LINEAR_GELU: the input of GELU is an output, too */
+        bool keep;      /* LINEAR_GELU: the input of GELU is a second output */
     } linear;
     struct {
         bool tb;      /* the matrix is (N,K) */
@@ -159,7 +159,7 @@ union attr {
     } pack;
     struct {
         int heads, parts; /* parts: 3 for packed q, k, v, else 1 */
-        int kv_heads;     /* heads of every part after the first; 0: as many as the first has */
+        int kv_heads;     /* heads of each part after the first; 0: as many as the first part */
     } heads;
     struct {
         int64_t columns[MAX_PARTS]; /* of each part; 0 after the last */
@@ -175,21 +175,21 @@ union attr {
     struct {
         double eps;
         bool bias;           /* the norm has a bias, so its gradient has dbias */
-        struct dropout drop; /* ADD_LAYERNORM: of the branch that is added */
+        struct dropout drop; /* ADD_LAYERNORM: applied to the branch that is added */
     } norm;
     struct dropout drop; /* DROPOUT, DROPOUT_MASK, EMBED_SUM */
     struct {
-        int64_t rows; /* EMBED_GRAD_SUM: of the table */
+        int64_t rows; /* EMBED_GRAD_SUM: rows of the table */
     } table;
     struct {
-        int64_t vocab; /* columns from this one on are padding, without probability or gradient */
+        int64_t vocab; /* later columns are padding, with zero probability and zero gradient */
     } loss;
     struct {
         int heads;
         bool causal;
         struct dropout drop;
         int kv_heads;  /* key and value heads, a divisor of heads; 0: as many as query heads */
-        bool unscaled; /* scores are q k^T, else q k^T / sqrt(D); never of ATTENTION_CACHED */
+        bool unscaled; /* scores are q k^T instead of q k^T / sqrt(D); not in ATTENTION_CACHED */
     } attention;
     struct {
         double scale;
@@ -205,7 +205,7 @@ union attr {
         int64_t decay_elements; /* as for adamw */
     } sgd;
     struct {
-        int ranks; /* that take part in a collective */
+        int ranks; /* number of ranks in the collective */
     } group;
     const struct chain *chain; /* in the graph's arena; immutable */
 };
@@ -217,24 +217,24 @@ static inline int attention_kv_heads(const union attr *a)
     return a->attention.kv_heads ? a->attention.kv_heads : a->attention.heads;
 }
 
-/* What the scores of heads of D columns are divided by. */
+/* The divisor of the scores of heads with D columns. */
 static inline double attention_divisor(const union attr *a, int64_t D)
 {
     return a->attention.unscaled ? 1 : sqrt((double)D);
 }
 
-/* The minimum work of one execution: arithmetic, and every byte read or written once; of a
- * collective the bytes that a rank sends and receives. */
+/* The minimum work of one execution: FLOPs, and bytes if each byte is read or written once. For a
+ * collective, `bytes` are the bytes that a rank sends and receives. */
 struct cost {
     double flops, bytes;
 };
 
-/* Sets the output types and n->n_out. `given` is the requested type if the inputs do not
- * determine it. Sets the message of a failure. */
+/* Sets the output types and n->n_out; calls fail() for invalid inputs. `given` is the requested
+ * output type if the inputs do not determine it. */
 typedef enum status (*shape_fn)(struct node *n, const struct type *in, const struct type *given,
                                 struct type *out);
-/* Appends the gradient. dout[i] is the adjoint of output i (no value: zero). Sets din[i], no value
- * before, if a gradient flows to input i. */
+/* Appends the gradient. dout[i] is the adjoint of output i; `no value` means zero. Sets din[i],
+ * which is `no value` on entry, if a gradient flows to input i. */
 typedef void (*grad_fn)(struct graph *g, const struct node *n, const value *dout, value *din);
 /* Appends smaller operators that compute the outputs `out` from `in`. */
 typedef void (*expand_fn)(struct graph *g, const struct node *n, const value *in, value *out);
@@ -297,7 +297,7 @@ const char *type_text(char *buffer, const struct type *t);
 /* The type of row statistics, losses and parameter gradients: f32 if activations are bf16 or f32
  * (which the pass `precision` decides), f64 if they are f64. */
 enum dtype dtype_of_statistics(enum dtype activations);
-/* The maximum number of elements of a packed (K,N) matrix, which is padded to blocks of 64 x 64. */
+/* An upper limit for the elements of a packed (K,N) matrix, which is padded to 64 x 64 blocks. */
 int64_t packed_elements(int64_t K, int64_t N);
 
 /* How the second operand of a pointwise operator is broadcast to the shape of the first. */
@@ -308,8 +308,8 @@ enum broadcast {
     BROADCAST_TRAILING,
     BROADCAST_BAD
 };
-/* NONE: same shape. SCALAR: one element. ROW: same shape with 1 column, one element per row.
- * TRAILING: the last dimensions of a, repeated over the leading ones. */
+/* How b is broadcast to the shape of a. NONE: b has this shape. SCALAR: b has one element. ROW: b
+ * has one element per row. TRAILING: b has the last dimensions of a. BAD: b does not fit. */
 enum broadcast type_broadcast(const struct type *a, const struct type *b);
 
 #endif

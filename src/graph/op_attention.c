@@ -1,6 +1,6 @@
 /* Attention that never stores its T x T matrices, and the operators of its expansion.
  *
- * The expansion is the definition: unfused attention runs it, fast kernels are compared with it. */
+ * The expansion is the definition. Slow attention runs it; tests compare fast kernels with it. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -52,7 +52,6 @@ static struct heads split(struct graph *g, const struct node *n, value qkv)
     return (struct heads){first, graph_out(first, 1), graph_out(first, 2), scale};
 }
 
-/* Adds no node where scores are not scaled. */
 static value scale(struct graph *g, const struct node *n, const struct heads *h, value s)
 {
     return n->attr.attention.unscaled ? s : g_scale(g, s, h->scale);
@@ -79,7 +78,7 @@ void expand_attention(struct graph *g, const struct node *n, const value *in, va
     value y = g_matmul(g, p, h.v, false, false); /* (B,H,T,D) */
     out[0] = g_merge_heads(g, 0, 1, &y);
     graph_leave(g, here);
-    /* The log-sum-exp; dead code unless it is used. */
+    /* The log-sum-exp, which dead-code elimination drops if no node reads it. */
     value max = g_max_row(g, s);
     value sum = g_sum_row(g, g_exp(g, g_sub(g, s, max)));
     const struct type *t = graph_type(g, max);
@@ -98,7 +97,7 @@ enum status shape_attention_grad(struct node *n, const struct type *in, const st
 }
 
 /* FlashAttention-2 (Dao, arXiv 2307.08691, algorithm 2), with whole matrices instead of tiles:
- * p from the log-sum-exp, delta = rowsum(dy y), ds = p (dp - delta). */
+ * p is recomputed from the log-sum-exp, delta = rowsum(dy y), ds = p (dp - delta). */
 void expand_attention_grad(struct graph *g, const struct node *n, const value *in, value *out)
 {
     int H = n->attr.attention.heads;
@@ -186,7 +185,7 @@ void expand_score_softmax(struct graph *g, const struct node *n, const value *in
     if (n->n_out == 2) out[1] = g_dropout(g, out[0], in[1], n->attr.score.drop);
 }
 
-/* Masked elements are neither read nor computed; zeros are written. */
+/* Masked elements are neither read nor computed, but zeros are written for them. */
 struct cost cost_score_softmax(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
@@ -198,7 +197,7 @@ struct cost cost_score_softmax(const struct node *n, const struct type *in, cons
     return c;
 }
 
-/* d dropped, p, step -> d scores */
+/* gradient of the dropped p, p, step -> gradient of the scores */
 void expand_score_softmax_grad(struct graph *g, const struct node *n, const value *in, value *out)
 {
     value dp = in[0];

@@ -46,7 +46,7 @@ static struct type chain_type(const struct chain *c, const enum dtype *dtype, in
     return t;
 }
 
-/* The second operand may be smaller than the first. */
+/* True if the second operand of the operator may be broadcast. */
 static bool broadcasts(enum op op)
 {
     return op == OP_ADD || op == OP_SUB || op == OP_MUL || op == OP_DIV;
@@ -109,7 +109,7 @@ static enum status check_types(const struct chain *c, const struct type *in,
     return ST_OK;
 }
 
-/* x, and others of its shape or broadcast to it -> up to 4 results of that shape */
+/* x and tensors of its shape or broadcast to it -> up to CHAIN_OUTPUTS results of that shape */
 enum status shape_chain(struct node *n, const struct type *in, const struct type *,
                         struct type *out)
 {

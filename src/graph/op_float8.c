@@ -5,13 +5,13 @@
 /* amax (AMAX_STEPS), x (...,C) with N rows, step (1) -> amax, codes (N,C), codes transposed (C,N),
  * scale (1)
  *
- * A code is x / scale rounded to the nearest number of the type, ties to even, saturated at its
- * largest number; NaN stays NaN. The scale is a power of two, so the division is exact. It
- * follows the largest |x| of earlier steps (delayed scaling). Slot s % AMAX_STEPS of amax
- * belongs to step s: this run updates its slot, clears the slot of the next step, and uses the
- * largest finite value of the others. The code of that value is in the uppermost complete binade
- * of the type, so a tensor may grow by a factor of 1.75 before it saturates. If all slots are
- * zero the scale is 2^-first. */
+ * A code is x / scale rounded to the nearest number of the type, ties to even, saturated at the
+ * type's largest number; NaN stays NaN. The scale is a power of two, so the division is exact. The
+ * scale follows the largest |x| of earlier steps (delayed scaling). Slot s % AMAX_STEPS of amax
+ * belongs to step s: this run updates the slot of its step, clears the slot of the next step, and
+ * uses the largest finite value of the other slots. The code of that value is in the uppermost
+ * complete binade of the type, so a tensor may grow by a factor of 1.75 before it saturates. If all
+ * other slots are zero the scale is 2^-first. */
 enum status shape_quantise(struct node *n, const struct type *in, const struct type *,
                            struct type *out)
 {
@@ -37,13 +37,13 @@ static void quantise(struct graph *g, const struct node *n, value amax, value x,
     for (int i = 0; i < 4; i++) out[i] = graph_out(first, i);
 }
 
-/* amax, x, step -> as quantise, of gelu(x), which is not rounded before it is quantized */
+/* amax, x, step -> outputs of QUANTISE for gelu(x), which is not rounded before quantisation */
 void expand_quantise_gelu(struct graph *g, const struct node *n, const value *in, value *out)
 {
     quantise(g, n, in[0], g_gelu(g, in[1], n->attr.quantise.tanh), in[2], out);
 }
 
-/* amax, dy, step, x -> as quantise, of dy gelu'(x), which is not rounded before it is quantized */
+/* amax, dy, step, x -> outputs of QUANTISE for dy gelu'(x), not rounded before quantisation */
 enum status shape_quantise_gelu_grad(struct node *n, const struct type *in,
                                      const struct type *given, struct type *out)
 {
@@ -58,9 +58,9 @@ void expand_quantise_gelu_grad(struct graph *g, const struct node *n, const valu
     quantise(g, n, in[0], dx, in[2], out);
 }
 
-/* amax, a (...,C), step, b (...,C), w (C) [, bias (C)] -> as quantise, of y; a + dropout(b),
- * mean, rstd. y is that of add_layernorm, rounded to the type of a before it is quantized, so
- * codes are the same as those of the two separate operators. */
+/* amax, a (...,C), step, b (...,C), w (C) [, bias (C)] -> outputs of QUANTISE for y, then
+ * a + dropout(b), mean, rstd. y is the normalised output of ADD_LAYERNORM, rounded to the type of a
+ * before quantisation, so codes are the same as those of the two separate operators. */
 enum status shape_quantise_add_layernorm(struct node *n, const struct type *in,
                                          const struct type *given, struct type *out)
 {

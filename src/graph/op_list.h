@@ -1,25 +1,28 @@
-/* op_list.h - THE list of operators: makes the enum (op.h), rules (op_rules.h) and table (op.c).
+/* op_list.h - THE list of operators, from which the enum (op.h), the declarations of the rules
+ * (op_rules.h) and the table (op.c) are generated.
  *
  * OP(NAME, level, family, inputs (least, most), attributes, flags,
  *    precision, inputs that stay f32, shape rule, gradient rule, expansion, cost rule)
  *
- *   level       PRIMITIVE: one arithmetic step; every backend implements these. LAYER: one
- *               operation of a layer, as in an eager framework. FUSED: across operations, as by a
- *               compiler.
- *   family      how a profile counts it (enum family); BY_PLACE: as the layer around it
+ *   level       PRIMITIVE: one arithmetic step; every backend implements all of these. LAYER: one
+ *               operation of a layer, as in an eager framework. FUSED: several operations, as a
+ *               compiler would fuse them.
+ *   family      the row of a profile that counts its time (enum family); BY_PLACE: that of the
+ *               layer that contains the node
  *   attributes  the schema in attr.c; `none`: no attributes
  *   flags       VIEW      the output is the input's bytes with another type
  *               INPLACE   output 0 may overwrite input 0
  *               INPLACE_1 output 0 may overwrite input 1
- *               WRITES(n) output i < n is input i, which is state written in place; never dead code
+ *               WRITES(n) for i < n output i is input i, state that is written in place; the node
+ *                         is never dead code
  *               GRAD_ALL  the gradient rule reads the adjoints of all outputs, not only of output 0
  *               NUMERICS  its kernels depend on struct numerics
  *   precision   the type it computes in under mixed precision (enum policy, pass/precision.c).
  *               IN(i): input i is always f32: parameters, statistics, scalars
- *   gradient    no_gradient: requesting one is an error, it is never zero
+ *   gradient    no_gradient: to request a gradient is an error (no zero gradient is substituted)
  *   expansion   the definition in terms of smaller operators; no_expansion: it is primitive
  *
- * Shapes, meaning and gradients are documented at the rules in op_*.c; docs/OPS.md adds kernels. */
+ * Shapes, meaning and gradients are documented at the rules in op_*.c; docs/OPS.md has kernels. */
 /* clang-format off */
 /* leaves and views */
 OP(LEAF,                   PRIMITIVE, BY_PLACE,   0, 0, leaf,          0,
@@ -113,7 +116,7 @@ OP(ACCUMULATE,             PRIMITIVE, BY_PLACE,   2, 2, none,          WRITES(1)
    AS_INPUT, 0,                      shape_state,                 no_gradient,        no_expansion,                  cost_pointwise)
 OP(QUANTISE,               PRIMITIVE, COPIES,     3, 3, quantise,      WRITES(1),
    F32,      0,                      shape_quantise,              no_gradient,        no_expansion,                  cost_quantise)
-/* communication between ranks; a collective works beside later operators until AWAIT of its range */
+/* communication between ranks; a collective runs concurrently until AWAIT of the same range */
 OP(ALL_REDUCE,             PRIMITIVE, COMMUNICATION, 1, 1, group,      WRITES(1),
    AS_INPUT, 0,                      shape_range,                 no_gradient,        no_expansion,                  cost_all_reduce)
 OP(REDUCE_SCATTER,         PRIMITIVE, COMMUNICATION, 1, 1, group,      WRITES(1),

@@ -20,7 +20,8 @@ static enum status shape_packed(struct node *n, const struct type *in, const str
     return ST_OK;
 }
 
-/* (...,M,K) x (...,K,N) -> (...,M,N); a b of rank 2 is used for all leading dimensions. */
+/* (...,M,K) x (...,K,N) -> (...,M,N); a second operand of rank 2 is used for all leading
+ * dimensions of the first. */
 enum status shape_matmul(struct node *n, const struct type *in, const struct type *given,
                          struct type *out)
 {
@@ -46,8 +47,8 @@ enum status shape_matmul(struct node *n, const struct type *in, const struct typ
     return ST_OK;
 }
 
-/* w (K,N), or (N,K) with tb -> the same numbers in the packed layout of a matmul with
- * attr.pack.rows rows. Only the kernels know that layout. */
+/* w (K,N), or (N,K) with tb -> the same numbers in the packed layout that a matmul with
+ * attr.pack.rows rows reads. Only the kernels know this layout. */
 enum status shape_pack(struct node *n, const struct type *in, const struct type *, struct type *out)
 {
     char t[TYPE_TEXT];
@@ -65,7 +66,7 @@ static value flat(struct graph *g, value x) /* (...,C) -> (N,C) */
     return t.rank == 2 ? x : g_reshape(g, x, type_2d(t.dtype, type_rows(&t), type_columns(&t)));
 }
 
-/* C = op(A) op(B): each gradient is one matmul. */
+/* For C = op(A) op(B) each gradient is one matmul. */
 static value grad_of_a(struct graph *g, const struct node *n, value d)
 {
     value b = n->in[1];
@@ -81,7 +82,7 @@ static value grad_of_b(struct graph *g, const struct node *n, value d)
     return n->attr.matmul.tb ? g_matmul(g, d, a, true, ta) : g_matmul(g, a, d, !ta, false);
 }
 
-/* The gradient of B comes first: it is often the last reader of A, which is then freed. */
+/* Appends the gradient of B first: it is often the last reader of A, whose memory it then frees. */
 void grad_matmul(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[1] = grad_of_b(g, n, dout[0]);
@@ -159,7 +160,7 @@ void expand_linear_gelu(struct graph *g, const struct node *n, const value *in, 
     if (n->n_out == 2) out[1] = y;
 }
 
-/* The cost of the matmul or linear layer, and ten operations per output element. */
+/* The cost of the matmul or linear layer, plus ten operations of GELU per output element. */
 struct cost cost_linear_gelu(const struct node *n, const struct type *in, const struct type *out)
 {
     bool bias = n->op == OP_LINEAR_GELU && n->n_in == 3;
@@ -206,7 +207,7 @@ void expand_matmul_sum(struct graph *g, const struct node *, const value *in, va
 struct cost cost_matmul_sum(const struct node *n, const struct type *in, const struct type *out)
 {
     struct node matmul = *n;
-    matmul.op = OP_MATMUL; /* cost_matmul then reads the attribute ta */
+    matmul.op = OP_MATMUL; /* so that cost_matmul reads the attribute ta */
     struct cost c = cost_matmul(&matmul, in, out);
     c.flops += (double)type_elements(&in[1]);
     return c;

@@ -31,7 +31,7 @@ enum status shape_per_row(struct node *n, const struct type *in, const struct ty
     return ST_OK;
 }
 
-/* Of a sum: every element of the input gets the adjoint of its sum. */
+/* The gradient of a sum: every element of the input gets the adjoint of its sum. */
 void grad_repeat(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = g_mul(g, g_fill(g, *graph_type(g, n->in[0]), 1), dout[0]);
@@ -102,15 +102,15 @@ void grad_concat(struct graph *g, const struct node *n, const value *dout, value
     for (int i = 0; i < n->n_in; i++) din[i] = graph_out(first, i);
 }
 
-/* The heads of packed parts, H in the first and KV in the others; 0: KV does not divide H. */
+/* The number of heads: H in the first part, KV in each other part; 0: KV does not divide H. */
 static int64_t packed_heads(const struct node *n, int64_t H, int64_t parts)
 {
     int64_t KV = n->attr.heads.kv_heads ? n->attr.heads.kv_heads : H;
     return H < 1 || KV < 1 || H % KV ? 0 : H + (parts - 1) * KV;
 }
 
-/* (B,T,(H+(P-1)*KV)*D) -> P tensors (B,H,T,D): parts after the first have KV heads, and head h
- * of the result is head h / (H/KV) of these. */
+/* (B,T,(H+(P-1)*KV)*D) -> P tensors (B,H,T,D): parts after the first have KV heads, and head h of
+ * their results is their head h / (H/KV). */
 enum status shape_split_heads(struct node *n, const struct type *in, const struct type *,
                               struct type *out)
 {
@@ -133,7 +133,7 @@ void grad_split_heads(struct graph *g, const struct node *n, const value *dout, 
     din[0] = g_merge_heads(g, n->attr.heads.kv_heads, n->n_out, d);
 }
 
-/* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): after part 0, H/KV copies of a head are summed */
+/* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): in parts after the first, H/KV heads are summed */
 enum status shape_merge_heads(struct node *n, const struct type *in, const struct type *,
                               struct type *out)
 {
@@ -179,7 +179,7 @@ void grad_embed(struct graph *g, const struct node *n, const value *dout, value 
     din[0] = g_embed_grad(g, n->in[1], dout[0], *graph_type(g, n->in[0]));
 }
 
-/* Inputs are pairs of table and ids; only the rows selected by the ids are read. */
+/* The inputs are pairs of a table and ids; only the rows that the ids select are read. */
 struct cost cost_embed(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = {0, (double)type_bytes(&out[0])};
@@ -218,7 +218,7 @@ void expand_embed_grad_sum(struct graph *g, const struct node *n, const value *i
     out[0] = g_embed_grad(g, in[0], sum, type_2d(dy.dtype, n->attr.table.rows, C));
 }
 
-/* All rows are summed by position, then by id. */
+/* The cost of summing all rows by position, then by id. */
 struct cost cost_embed_grad_sum(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
@@ -226,7 +226,8 @@ struct cost cost_embed_grad_sum(const struct node *n, const struct type *in, con
     return c;
 }
 
-/* onto (V,C), ids (...), dy (...,C) -> onto + gradient of the table, which is also the LM head */
+/* onto (V,C), ids (...), dy (...,C) -> onto + EMBED_GRAD(ids, dy); `onto` is the gradient of the
+ * output head that is tied to the table */
 enum status shape_embed_grad_add(struct node *n, const struct type *in, const struct type *given,
                                  struct type *out)
 {
@@ -242,7 +243,7 @@ void expand_embed_grad_add(struct graph *g, const struct node *, const value *in
     out[0] = g_add(g, in[0], g_embed_grad(g, in[1], in[2], *graph_type(g, in[0])));
 }
 
-/* Rows without an id are unchanged: at most one row per id is read and written. */
+/* Rows without an id do not change, so at most one row per id is read and written. */
 struct cost cost_embed_grad_add(const struct node *, const struct type *in, const struct type *out)
 {
     int64_t ids = type_elements(&in[1]), V = in[0].dim[0];

@@ -82,7 +82,7 @@ void expand_layernorm_grad_add(struct graph *g, const struct node *n, const valu
 }
 
 /* dres, dy, x, w, mean, rstd, step -> dx, dropout(dx), dw [, dbias]. dropout(dx) is the gradient
- * of the branch added to x, which went through dropout. */
+ * of the branch that went through dropout before it was added to x. */
 enum status shape_layernorm_grad_drop(struct node *n, const struct type *in,
                                       const struct type *given, struct type *out)
 {
@@ -211,7 +211,7 @@ static bool is_rms(enum op op)
            op == OP_RMSNORM_GRAD_ADD;
 }
 
-/* FLOPs per element of the fused sum and dropout. */
+/* FLOPs per element for the fused sum and dropout. */
 static double fused_flops(const struct node *n)
 {
     bool sum = n->op == OP_ADD_LAYERNORM || n->op == OP_LAYERNORM_GRAD_ADD ||

@@ -1,4 +1,4 @@
-/* Pointwise operators, and the activations made of them. */
+/* Pointwise operators and activations. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -154,7 +154,7 @@ void expand_gelu(struct graph *g, const struct node *n, const value *in, value *
     out[0] = g_scale(g, g_mul(g, x, g_offset(g, s, 1)), 0.5);
 }
 
-/* x -> gelu(x), gelu'(x), by which the backward pass multiplies */
+/* x -> gelu(x), gelu'(x); the backward pass multiplies by gelu'(x) */
 enum status shape_gelu_both(struct node *n, const struct type *in, const struct type *given,
                             struct type *out)
 {
@@ -194,7 +194,8 @@ struct cost cost_gelu(const struct node *n, const struct type *in, const struct 
     return cost_each(n, in, out, 10, &out[0]);
 }
 
-/* dy, y -> dx, for functions whose slope can be computed from their output; a, b -> a or 0 */
+/* dy, y -> dx, for functions whose slope can be computed from their output y. Also KEEP and
+ * KEEP_ELSE: a, b -> a or 0. */
 enum status shape_slope(struct node *n, const struct type *in, const struct type *given,
                         struct type *out)
 {
@@ -202,15 +203,15 @@ enum status shape_slope(struct node *n, const struct type *in, const struct type
     return shape_same(n, in, given, out);
 }
 
-/* KEEP is a where b > 0, else 0; KEEP_ELSE is a where b is not > 0, else 0. What is not kept may be
- * infinite or NaN. Their sum is a choice; a choice has no slope in b. */
+/* KEEP is a where b > 0, else 0; KEEP_ELSE is a where b is not > 0, else 0. Elements of a that are
+ * not kept may be infinite or NaN. The gradient with respect to b is zero. */
 void grad_keep(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = n->op == OP_KEEP ? g_keep(g, dout[0], n->in[1]) : g_keep_else(g, dout[0], n->in[1]);
 }
 
-/* RELU is max(x, 0); its gradient is KEEP(dy, y). ELU (Clevert et al., arXiv 1511.07289),
- * alpha 1, is x if positive, else e^x - 1, of slope y + 1. */
+/* RELU is max(x, 0); its gradient is KEEP(dy, y). ELU (Clevert et al., arXiv 1511.07289) with
+ * alpha = 1 is x for x > 0 (slope 1), else e^x - 1 (slope y + 1). */
 void grad_slope(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     value in[] = {dout[0], n->out[0]};

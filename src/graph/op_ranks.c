@@ -1,10 +1,10 @@
 /* Collectives: each works in place on a range of state that every rank has, with N elements.
  *
  * ALL_REDUCE: all ranks get the sum. REDUCE_SCATTER: rank r gets the sum in its shard, and the rest
- * is undefined. ALL_GATHER: all ranks get every rank's shard. BROADCAST: all get what rank 0 has.
- * Shards: group_shard (backend/communicator.h). Costs are those of rings (Patarasu and Yuan, 2009,
- * "Bandwidth optimal all-reduce algorithms for clusters of workstations"), which no algorithm
- * beats in bytes. */
+ * of its range is undefined. ALL_GATHER: all ranks get every rank's shard. BROADCAST: all ranks get
+ * the data of rank 0. group_shard (backend/communicator.h) defines shards. Costs are those of ring
+ * algorithms, which transfer the fewest bytes possible (Patarasu and Yuan, 2009, "Bandwidth optimal
+ * all-reduce algorithms for clusters of workstations"). */
 #include "graph/graph.h"
 #include "graph/op_rules.h"
 
@@ -32,7 +32,7 @@ struct cost cost_shards(const struct node *n, const struct type *in, const struc
     return cost_of_link(n, in, 1);
 }
 
-/* Of the rank that forwards what it receives. */
+/* The bytes of a rank that receives the range and forwards it. */
 struct cost cost_broadcast(const struct node *n, const struct type *in, const struct type *)
 {
     double bytes = n->attr.group.ranks > 1 ? (double)type_bytes(&in[0]) : 0;

@@ -1,8 +1,9 @@
 /* Rotary position embeddings (Su et al., arXiv 2104.09864): columns 2i and 2i+1 of a head are a
- * point of the plane, which is rotated by t theta^(-2i/D) at position t.
+ * point of the plane, which is rotated by the angle t theta^(-2i/D) at position t.
  *
- * Cosines and sines are a separate operator, so a step computes them once for all layers and
- * both directions. They use double precision: in float, an angle of 1000 has an error of 6e-5. */
+ * A separate operator computes cosines and sines, once per step for all layers and for both the
+ * forward and the backward pass. It uses double precision: in float, an angle of 1000 has an error
+ * of 6e-5. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 

@@ -14,9 +14,9 @@
 #include "graph/op_list.h"
 #undef OP
 
-/* The dtype of a result that may be bf16 or f32 for any input: that of `given` unless NULL. */
+/* The dtype of a result that may be bf16 or f32: that of `given`, or `in` if `given` is NULL. */
 enum dtype result_dtype(enum dtype in, const struct type *given);
-/* Every input read and every output written once, and `flops` for each element of `t`. */
+/* The cost of reading inputs once, writing outputs once, and `flops` per element of `t`. */
 struct cost cost_each(const struct node *n, const struct type *in, const struct type *out,
                       double flops, const struct type *t);
 

@@ -1,4 +1,4 @@
-/* Rules shared by many operators: shapes that follow the input, costs that follow the bytes. */
+/* Shape rules and cost rules that many operators share. */
 #include "graph/graph.h"
 #include "graph/op_rules.h"
 
@@ -20,7 +20,7 @@ enum dtype result_dtype(enum dtype in, const struct type *given)
     return given->dtype;
 }
 
-/* (...) -> (...), as input 0 */
+/* (...) -> (...), the type of input 0 */
 enum status shape_same(struct node *n, const struct type *in, const struct type *, struct type *out)
 {
     out[0] = in[0];
@@ -59,7 +59,7 @@ struct cost cost_free(const struct node *, const struct type *, const struct typ
     return (struct cost){0, 0};
 }
 
-/* Every input is read and every output written once; no arithmetic. */
+/* Every input is read once and every output is written once, without arithmetic. */
 struct cost cost_move(const struct node *n, const struct type *in, const struct type *out)
 {
     return (struct cost){0, bytes_of(in, n->n_in) + bytes_of(out, n->n_out)};

@@ -13,7 +13,7 @@ enum status shape_state(struct node *n, const struct type *in, const struct type
     return shape_same(n, in, given, out);
 }
 
-/* w, `states` tensors of its shape, g, then scalars */
+/* The inputs are w, `states` tensors and g, all of one shape, then scalars. */
 static enum status check_update(struct node *n, int states, const struct type *in, struct type *out)
 {
     int tensors = states + 2;
@@ -35,7 +35,7 @@ enum status shape_update(struct node *n, const struct type *in, const struct typ
     return check_update(n, op_writes(n->op) - 1, in, out);
 }
 
-/* The same with a bf16 copy of the weights after the state, which gets the new weights. */
+/* shape_update with a bf16 copy of the weights after the state. The update writes this copy. */
 enum status shape_update_copy(struct node *n, const struct type *in, const struct type *,
                               struct type *out)
 {
@@ -51,7 +51,7 @@ enum status shape_update_copy(struct node *n, const struct type *in, const struc
     return ST_OK;
 }
 
-/* The update without a copy, then a store of the copy. */
+/* The update without the copy, then a STORE into the copy. */
 void expand_update_copy(struct graph *g, const struct node *n, const value *in, value *out)
 {
     enum op op = n->op == OP_ADAMW_COPY ? OP_ADAMW : OP_SGDM;
@@ -63,7 +63,7 @@ void expand_update_copy(struct graph *g, const struct node *n, const value *in, 
     out[copy] = g_store(g, in[copy], g_cast(g, out[0], DT_BF16));
 }
 
-/* `x` on the first decay_elements elements, 0 on the others; x is a multiple of the weights. */
+/* x in the first decay_elements elements, 0 in the others; x is a multiple of the weights. */
 static value decayed_part(struct graph *g, value x, int64_t decay_elements)
 {
     const struct type t = *graph_type(g, x);
@@ -73,7 +73,7 @@ static value decayed_part(struct graph *g, value x, int64_t decay_elements)
     return g_reshape(g, g_column_mask(g, row, decay_elements, 0), t);
 }
 
-/* AdamW (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2), epsilon outside the root. */
+/* AdamW (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2); epsilon is added to the root. */
 void expand_adamw(struct graph *g, const struct node *n, const value *in, value *out)
 {
     value w = in[0], lr = in[4], bias1 = in[5], bias2 = in[6];
@@ -110,7 +110,7 @@ void expand_sgdm(struct graph *g, const struct node *n, const value *in, value *
     out[1] = g_store(g, in[1], v);
 }
 
-/* The old state is not read. */
+/* The cost of a copy; the old state is not read. */
 struct cost cost_store(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
@@ -118,7 +118,7 @@ struct cost cost_store(const struct node *n, const struct type *in, const struct
     return c;
 }
 
-/* A copy is only written. */
+/* Inputs and outputs once, except that the bf16 copy is only written. */
 struct cost cost_adamw(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);

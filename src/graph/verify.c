@@ -24,13 +24,13 @@ static enum status verify_types(const struct graph *g, int id)
 struct state {
     enum storage storage;
     int64_t first, end;
-    int64_t most; /* the largest `end` up to here, in the sorted list, of this storage */
+    int64_t most; /* the largest `end` of this and earlier states of its storage in the list */
     int leaf;
 };
 
 struct check {
     const struct graph *g;
-    int *leaf;           /* per value: the leaf that owns its bytes, 0 if the value owns them */
+    int *leaf;           /* per value: the leaf that the value is or views; 0: none */
     bool *written;       /* per leaf: it was overwritten */
     struct state *state; /* sorted by storage and `first` */
     int states;
@@ -51,7 +51,7 @@ static struct state state_of(const struct graph *g, const struct node *n)
     return (struct state){n->attr.leaf.storage, first, end, end, n->out[0].i};
 }
 
-/* Large models have thousands of leaves, and an update writes most of them. */
+/* Sorts the leaves, because a large model has thousands and an update writes most of them. */
 static void list_states(struct check *c, struct arena *scratch)
 {
     c->state = ARENA_NEW(scratch, struct state, c->g->nodes);
@@ -91,7 +91,7 @@ static int states_before(const struct check *c, enum storage storage, int64_t fi
     return low;
 }
 
-/* Marks every leaf up to here that shares bytes with this one, which node `id` writes. */
+/* Node `id` writes the leaf `v`: marks each leaf before the node that shares bytes with `v`. */
 static void note_written(struct check *c, value v, int id)
 {
     struct state to = state_of(c->g, graph_producer(c->g, v));

@@ -34,7 +34,7 @@ static const char *library_of(const struct backend *b, const char *name, struct 
     return backend_library(b, name, &l) && !l.why ? arena_strdup(a, l.version) : NULL;
 }
 
-/* Includes the versions of driver and library, because others may be faster. */
+/* The identity has the versions of driver and library, because other versions may be faster. */
 static enum status identify_gpu(struct machine *m, struct arena *a)
 {
     const struct backend *b = m->device.backend;

@@ -5,8 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-/* A smaller copy can be slower because memcpy changes its method late. One thread can be faster
- * than all threads if other processes are busy. Neither lowers a ceiling. */
+/* A smaller copy can be slower than a larger one, because memcpy switches to its faster method only
+ * for large copies; one thread can be faster than all threads if other processes are busy. In both
+ * cases the ceiling is the larger number. */
 void machine_make_ceilings(struct machine *m)
 {
     for (int i = m->copies - 1; i >= 0; i--) {
@@ -46,8 +47,8 @@ static void keep_peak(struct machine *m, const struct machine_peak *earlier)
     p->flops_one = one;
 }
 
-/* The sizes are those of the measurement that went further; a copy that is not smaller is a lower
- * limit of the bandwidth, so each size takes the best of those. */
+/* Keeps the sizes of the measurement with the larger copies. The bandwidth of a size is the best of
+ * all copies of at least this size, because each of them shows that the machine is as fast. */
 static void keep_copies(struct machine *m, const struct machine *earlier)
 {
     struct machine further = *m, nearer = *earlier;
@@ -69,7 +70,7 @@ static void keep_copies(struct machine *m, const struct machine *earlier)
     machine_make_ceilings(m);
 }
 
-/* The sizes are always the same. Of too many numbers of ranks those measured last are kept. */
+/* All measurements have the same sizes. Of too many numbers of ranks the oldest are dropped. */
 static void keep_links(struct machine *m, const struct machine *earlier)
 {
     for (int i = 0; i < earlier->links; i++) {
@@ -84,7 +85,6 @@ static void keep_links(struct machine *m, const struct machine *earlier)
     }
 }
 
-/* The oldest are dropped where there are too many. */
 static void keep_history(struct machine *m, const struct machine *earlier)
 {
     struct machine_measurement all[2 * MACHINE_HISTORY];

@@ -1,6 +1,6 @@
-/* Measures copy bandwidth for sizes from L1 to beyond all caches, with the C library's memcpy. At
- * every size it was at least as fast as loops over 64-byte vectors. Beyond the caches, where it
- * uses non-temporal stores, it was 1.6 times as fast (44 against 28 GB/s, 2 threads). */
+/* Measures copy bandwidth for sizes from L1 to beyond all caches, with the C library's memcpy.
+ * memcpy was at least as fast as loops over 64-byte vectors at every size. Beyond the caches, where
+ * memcpy uses non-temporal stores, it was 1.6 times as fast (44 against 28 GB/s, 2 threads). */
 #include "base/caches.h"
 #include "base/clock.h"
 #include "base/free_memory.h"
@@ -31,14 +31,14 @@ static int64_t largest(const struct machine_work *w)
     return want < LEAST ? LEAST : want;
 }
 
-/* Each thread touches its share first, so that it is allocated on the thread's NUMA node. */
+/* Each thread is the first to touch its share, so that the share is on the thread's NUMA node. */
 static enum status open_copying(struct copying *c, int64_t share, int threads)
 {
     int64_t room = round_up(share / 2, PAGE);
     char size[32];
     *c = (struct copying){.room = room};
-    /* Checked first: overcommitted memory is allocated without error, and the kernel kills the
-     * process when it is touched. */
+    /* Linux overcommits: an allocation that is too large succeeds, and the process is killed when
+     * it touches the memory. So the size is checked first. */
     int64_t free_bytes = free_memory_bytes();
     if (free_bytes < 0 || 2 * room * threads <= free_bytes) {
         c->from = aligned_alloc(PAGE, (size_t)(room * threads));
@@ -62,8 +62,8 @@ static void close_copying(struct copying *c)
     free(c->to);
 }
 
-/* Copies `bytes` `times` times on each thread. Returns the milliseconds from the first thread's
- * begin to the last one's end, because threads do not begin at the same time on a busy machine. */
+/* Copies `bytes` `times` times on each thread. Returns the milliseconds from the start of the first
+ * thread to the end of the last, because threads start at different times on a busy machine. */
 static double copy(const struct copying *c, int threads, int64_t bytes, int64_t times)
 {
     int64_t start = INT64_MAX, end = 0;
@@ -81,7 +81,7 @@ static double copy(const struct copying *c, int threads, int64_t bytes, int64_t 
     return clock_ms(start, end);
 }
 
-/* Bytes per second, read and written, of the fastest of several tries. */
+/* Bytes per second, read plus written, of the fastest of several tries. */
 static double rate(const struct copying *c, int threads, int64_t bytes, bool quick)
 {
     double best = 0, try_ms = quick ? 2 : 8;

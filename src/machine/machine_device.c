@@ -1,6 +1,6 @@
 /* Measures copy bandwidth in a device's memory for sizes within and beyond its L2, with the
- * driver's copy or the STORE kernel, whichever is faster: a captured copy of the driver may run on
- * a copy engine, which is slower than the SMs. */
+ * driver's copy or the STORE kernel, whichever is faster: the driver's copy in a CUDA graph may run
+ * on a copy engine, which is slower than the SMs. */
 #include "backend/kernel.h"
 #include "machine/machine_parts.h"
 #include "measure/stopwatch.h"
@@ -23,7 +23,7 @@ static enum status start(void *user, int)
     return c->device->backend->memory.copy(c->context, c->to, c->from, c->bytes);
 }
 
-/* Bytes per second, read and written, of the fastest of several tries. */
+/* Bytes per second, read plus written, of the fastest of several tries. */
 static enum status rate(struct copying *c, bool quick, double *ret)
 {
     struct stopwatch w = {

@@ -149,7 +149,7 @@ static bool read_lists(const json_t *j, struct machine *m, struct arena *a)
     return m->peaks > 0 && m->copies > 0;
 }
 
-/* Records of older versions have no history: they are their only measurement. */
+/* A record of an older version has no history; the record itself becomes the only measurement. */
 static bool read_history(const json_t *j, struct machine *m, struct arena *a)
 {
     const json_t *history = json_object_get(j, "history"), *one;
@@ -170,7 +170,7 @@ static bool read_history(const json_t *j, struct machine *m, struct arena *a)
     return true;
 }
 
-/* False if something is missing or invalid: the record is then ignored. */
+/* False if a member is missing or invalid; the caller then ignores the record. */
 static bool read_record(const json_t *j, struct machine *m, struct arena *a)
 {
     *m = (struct machine){.name = text_of(j, "gpu", a), .isa = text_of(j, "isa", a)};
@@ -230,8 +230,8 @@ bool machine_read(struct machine *m, const char *path, struct arena *a)
     return found;
 }
 
-/* Removes invalid records, those of the same machine once `m` has their best, and the oldest above
- * the limit. */
+/* Removes invalid records, records of the same machine after merging them into `m` unless `forget`
+ * is set, and the oldest records above the limit. */
 static void drop_old(json_t *records, struct machine *m, bool forget, struct arena *a)
 {
     struct machine record;

@@ -25,7 +25,7 @@ struct rank {
     float *data;
 };
 
-/* Writing once places the pages. */
+/* Writes the buffer so that its pages are allocated before the timing. */
 static enum status open_rank(void **ret, const void *, struct communicator *c)
 {
     struct rank *r = HEAP_NEW(struct rank, 1);
@@ -59,7 +59,7 @@ static void close_rank(void *rank)
 
 static const struct crew_work work = {open_rank, obey, close_rank};
 
-/* Of the fastest run, from the arrival of the last rank to its end. */
+/* The time is that of the fastest run, from the arrival of the last rank to the end. */
 static enum status measure(const struct rank *r, int ranks, int64_t bytes, bool quick,
                            struct machine_link *ret)
 {

@@ -18,8 +18,9 @@ static const int64_t shapes[][3] = {
 static const int64_t gpu_shapes[][3] = {
     {4096, 4096, 4096}, {8192, 8192, 8192}, {16384, 4096, 4096}, {16384, 8192, 8192}};
 
-/* The first `shapes` of a list. Each runs for spend_ms and at least `least` times; a shape that
- * would take longer than run_ms_most per run is skipped. A sample takes at least sample_ms. */
+/* The first `shapes` shapes of a list are measured. Each runs for spend_ms and at least `least`
+ * times; a shape that would take longer than run_ms_most per run is skipped. A sample takes at
+ * least sample_ms. */
 struct effort {
     const int64_t (*shape)[3];
     int shapes;
@@ -32,12 +33,12 @@ static const struct effort full_cpu = {shapes, COUNT_OF(shapes), 700, 2500, 3, 0
                            full_gpu = {gpu_shapes, COUNT_OF(gpu_shapes), 1000, 1000, 3, 20},
                            quick_gpu = {gpu_shapes, 2, 100, 300, 2, 10};
 
-/* A matmul (M,K) x (K,N) with its own memory; `packed`: PACK prepares B first. */
+/* A matmul (M,K) x (K,N) with its own memory. If `packer` is set, PACK prepares B first. */
 struct trial {
     const struct backend *backend;
     const struct target *target;
     void *context;
-    struct tuning *tuning; /* the fastest variant of the call, where that is measured */
+    struct tuning *tuning; /* gets the fastest variant if the backend can measure variants */
     union attr attr, pack_attr;
     struct kernel_call call, pack;
     const struct kernel *kernel, *packer;
@@ -48,7 +49,7 @@ static enum status allocate(struct trial *t, const struct type *type, void **ret
     return t->backend->memory.alloc(t->context, type_bytes(type), ret);
 }
 
-/* Random bf16 numbers with magnitudes from 0.5 to 2; two of them make such a float, too. */
+/* Random bf16 numbers with magnitudes from 0.5 to 2; as pairs they are floats in the same range. */
 static enum status fill(struct trial *t, void *to, const struct type *type, struct arena *scratch)
 {
     int64_t n = type_bytes(type) / (int64_t)sizeof(uint32_t);
@@ -62,7 +63,7 @@ static enum status fill(struct trial *t, void *to, const struct type *type, stru
     return t->backend->memory.upload(t->context, to, x, n * (int64_t)sizeof(uint32_t));
 }
 
-/* A peak is of the fastest variant. */
+/* Selects the fastest variant of the matmul, if the backend can measure variants. */
 static void tune(struct trial *t)
 {
     struct tuning_entry fastest;
@@ -188,7 +189,7 @@ static enum status try_shape(struct search *s, enum machine_precision p, const i
         return ST_OK;
     }
     enum status st = open_trial(&t, &scratch);
-    arena_release(&scratch); /* what the table decided is in the prepared call */
+    arena_release(&scratch); /* the prepared call no longer needs the tuning table */
     if (st == ST_OK) st = time_trial(&t, s->effort, &ms);
     close_trial(&t);
     TRY(st);
@@ -226,7 +227,7 @@ static const struct effort *effort_of(const struct machine_work *w)
     return w->quick ? &quick_cpu : &full_cpu;
 }
 
-/* A CPU has no TF32. */
+/* Measures every precision that the device has; a CPU has no TF32. */
 enum status machine_measure_matmuls(struct machine_work *w)
 {
     struct machine *m = w->machine;

@@ -12,15 +12,15 @@ struct machine_work {
     double done; /* 0 ... 1 */
 };
 
-/* Reports progress. Half of the work is matmuls, half is copies. */
+/* Adds `share` to w->done and reports it. Matmuls are half of the work, copies the other half. */
 void machine_work_done(struct machine_work *w, double share, const char *next);
 
-/* Both change the number of threads (base/threads.h). */
+/* These two functions change the number of threads (base/threads.h). */
 enum status machine_measure_matmuls(struct machine_work *w);
 enum status machine_measure_copies(struct machine_work *w);
-/* Copies in a GPU's memory. */
+/* Measures copies in a GPU's memory. */
 enum status machine_measure_device_copies(struct machine_work *w);
-/* Makes the history of the measurement of `m` alone. */
+/* Sets the history to the measurement in `m`. */
 void machine_note(struct machine *m);
 /* Raises each bandwidth to at least that of every larger copy and that of one thread. */
 void machine_make_ceilings(struct machine *m);

@@ -1,11 +1,11 @@
-/* random_crew.h - the other ranks of steps on random tokens: each runs every step of rank 0. */
+/* random_crew.h - threads for all ranks except 0, which run each random-token step of rank 0. */
 #ifndef MEASURE_RANDOM_CREW_H
 #define MEASURE_RANDOM_CREW_H
 
 #include "engine/crew.h"
 #include "engine/engine.h"
 
-/* What another rank does around a step with a mark (random_step.mark), in its thread. */
+/* Each other rank calls these, in its thread, around a step with a mark (random_step.mark). */
 struct random_crew_watch {
     struct plan_hooks (*begin)(void *user, const struct engine *e, int64_t mark);
     void (*end)(void *user, const struct engine *e);
@@ -14,12 +14,13 @@ struct random_crew_watch {
 struct random_crew_job {
     const struct config *config;
     int64_t vocab;
-    struct random_crew_watch watch; /* `begin` is NULL: nothing */
+    struct random_crew_watch watch; /* not used if `begin` is NULL */
 };
-/* Starts the other ranks of this configuration, each with an engine and weights of its own, as
- * threads; one rank has none. Rank 0 opens its engine with crew->communicator, then random_step_run
- * runs a step of all. Close the crew before rank 0's engine, also after a failure here.
- * ST_UNSUPPORTED: MPI is requested. `job` and its configuration must outlive the crew. */
+/* Starts the other ranks of this configuration as threads, each with its own engine and weights;
+ * the crew is empty if there is one rank. Rank 0 opens its engine with crew->communicator; then
+ * random_step_run runs a step on all ranks. Close the crew before rank 0's engine, even if this
+ * function fails. ST_UNSUPPORTED: the ranks are to be MPI processes. `job` and its configuration
+ * must outlive the crew. */
 enum status random_crew_open(struct crew *crew, const struct random_crew_job *job);
 
 #endif

@@ -160,8 +160,8 @@ enum status random_step_feed(struct random_step *n, struct sequence *s, int part
     return ST_OK;
 }
 
-/* The ranks take turns at the micro-batches, as in training, so that all have other tokens and
- * together those of one rank. */
+/* Feeds the inputs of a step. Micro-batches are dealt to the ranks in turn, as in training, so that
+ * together the ranks train on the tokens that a single rank would have. */
 static enum status prepare(struct random_step *n, int iteration)
 {
     const struct communicator *c = n->engine->communicator;
@@ -173,8 +173,7 @@ static enum status prepare(struct random_step *n, int iteration)
     return ST_OK;
 }
 
-/* Every rank gets the mean of what the ranks give, and none returns before all have given theirs.
- */
+/* Returns the mean of `mine` over the ranks. Also a barrier: waits for all ranks. */
 static enum status meet(struct communicator *c, double mine, double *ret_mean)
 {
     double sum = 0, all[RANKS_MOST];
@@ -225,7 +224,7 @@ static enum status run(struct random_step *n, int iteration, const struct plan_h
     return meet(c, result.loss, &n->loss);
 }
 
-/* A rank that cannot run its step ends the waiting of the others. */
+/* communicator_fail ends the wait of the other ranks if this rank cannot run its step. */
 enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
                             double *ret_ms)
 {

@@ -8,7 +8,7 @@
 #include "engine/memory.h"
 #include "engine/sequence.h"
 
-/* What the host does for a step, in this order; with lookahead it waits for an earlier step. */
+/* The host's work for a step, in this order; with lookahead it waits for an earlier step. */
 enum random_step_part {
     RANDOM_STEP_FEEDS,
     RANDOM_STEP_STARTS,
@@ -18,30 +18,31 @@ enum random_step_part {
 
 struct random_step {
     struct engine *engine;
-    /* Called when the host begins and ends a part of step `iteration`; may be NULL. */
+    /* Called before and after each part of the host's work for step `iteration`; may be NULL. */
     void (*tell)(void *user, enum random_step_part part, int iteration, bool begins);
     void *user;
-    /* random_step_run launches the next step before it waits for this one, as training does where
-     * it can. Only for callers that run nothing else in between. */
+    /* random_step_run launches the next step before it waits for this one, as training does if the
+     * device supports it. Only for callers that run nothing else between steps. */
     bool lookahead;
-    int64_t mark; /* of the next steps, for the other ranks (random_crew.h); 0: none */
-    double loss;  /* of the last step that was waited for */
+    int64_t mark; /* mark that the other ranks get for the next steps (random_crew.h); 0: none */
+    double loss;  /* loss of the last finished step */
     struct random_step_input *input; /* of a micro-step: ids, positions */
     int inputs;
     struct sequence step; /* all zeros if the engine does not have the plans of training */
-    int64_t done_ns;      /* when the last step was done */
-    int64_t starts;       /* launched steps */
-    int64_t starting_ns;  /* host time of all these launches */
+    int64_t done_ns;      /* clock at the end of the last step */
+    int64_t starts;       /* number of launched steps */
+    int64_t starting_ns;  /* total host time of these launches */
 };
 
-/* Bytes of memory that a step, or a part of one, needs; of all ranks on this machine. */
+/* Bytes of memory that a step or a part of it needs, summed over the ranks on this machine. */
 enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory_extent extent,
                               int64_t *ret_bytes);
-/* ST_UNSUPPORTED if these `bytes` exceed `room` (-1: unknown, no limit); the message gives both
- * and the batch that fits. */
+/* Fails with ST_UNSUPPORTED if `bytes` exceed `room` (-1: unknown, no limit); the message gives
+ * both and the batch size that fits. */
 enum status random_step_check_memory(const struct config *c, int64_t vocab,
                                      enum memory_extent extent, int64_t bytes, int64_t room);
-/* Whether a step fits in the free memory, in the words of training (fit_check); allocates none. */
+/* Fails if a step does not fit in the free memory, with the message of training (fit_check).
+ * Allocates no device memory. */
 enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent);
 /* Opens an engine with the plans of training on the device of the configuration; checks memory.
  * `communicator` is that of the rank, NULL if there is one rank. */
@@ -52,14 +53,14 @@ enum status random_step_open(struct engine *e, const struct config *c, int64_t v
 enum status random_step_init(struct random_step *n, struct engine *e, struct arena *a);
 /* Waits for steps in flight. Must be called before the engine is closed. */
 void random_step_close(struct random_step *n);
-/* Feeds the inputs of a part of a sequence; the tokens depend on `number` alone. Plans share the
- * memory of their inputs, so a sequence of one part is fed right before it runs. */
+/* Feeds the inputs of a part of a sequence; the tokens depend only on `number`. Plans share the
+ * memory of their inputs, so feed a sequence of one part right before it runs. */
 enum status random_step_feed(struct random_step *n, struct sequence *s, int part, int number);
 /* Runs one whole step, all micro-steps and the update, and waits for it. Steps are numbered 0, 1
  * ...; `hooks` may be NULL. *ret_ms (ret_ms may be NULL): the time from the launch of the step to
- * its end, without generating tokens; with lookahead, from the end of the previous step. Of several
- * ranks, rank 0 orders the step of all (random_crew.h), they begin together, and each has its own
- * tokens and its own time; `loss` is the mean of all. */
+ * its end, without generating tokens; with lookahead, from the end of the previous step. If there
+ * are several ranks, rank 0 starts the step on all of them (random_crew.h). They begin together;
+ * each has its own tokens and its own time; `loss` is the mean over the ranks. */
 enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
                             double *ret_ms);
 /* Waits for a step that lookahead launched, if there is one. */

@@ -4,10 +4,10 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 
-/* Minimum duration of a sample. Reading the host clock costs less than a hundredth of it. */
+/* Minimum duration of a sample. Reading the host clock takes less than a hundredth of this time. */
 static const double SAMPLE_MS = 0.1;
 enum { CALLS_MOST = 1000 };
-static const double SLOW_MS = 500; /* one warm-up is enough */
+static const double SLOW_MS = 500; /* a call that takes longer ends the warm-up */
 
 struct timing {
     const struct rounds *r;
@@ -42,7 +42,7 @@ static int within(double x, int least, int most)
     return x > most ? most : x < least ? least : (int)x;
 }
 
-/* Sets calls, samples and first_ms; the last warm-up call predicts the time of the others. */
+/* Sets calls, samples and first_ms. The time of the last warm-up call predicts that of a sample. */
 static enum status warm_up(struct timing *t, struct contender *c)
 {
     double ms[ROUNDS_PARTS], one = 0;
@@ -77,7 +77,6 @@ static void conclude(struct contender *c, const double *ms, struct arena *a)
     c->series = whole;
 }
 
-/* The arena of what contenders keep. */
 static struct arena *of_results(const struct timing *t)
 {
     return t->r->keep ? t->r->keep : t->a;
@@ -89,7 +88,7 @@ static enum status take(struct timing *t, struct contender *c, int i, int round)
     return sample(t, c, &t->ms[i][c->taken++ * ROUNDS_PARTS]);
 }
 
-/* Whether each contender is certainly slower than the fastest, or as fast. */
+/* True if the verdict on each contender, compared with the fastest, is certain. */
 static bool is_certain(struct timing *t, struct contender *c, int n)
 {
     struct arena scratch = {0};
@@ -106,14 +105,14 @@ static bool is_certain(struct timing *t, struct contender *c, int n)
     return certain;
 }
 
-/* More rounds with all contenders. Each look may find an order where there is none, so the rounds
- * double between two looks: four or five looks in all. */
+/* More rounds with all contenders. Each test of the verdicts may find an order by chance, so the
+ * number of rounds doubles between two tests: there are four or five tests in all. */
 static enum status go_on(struct timing *t, struct contender *c, int n, int round)
 {
     enum { FEWEST = 8 };
     double budget_ms = 0;
     for (int i = 0; i < n; i++) {
-        if (c[i].taken == 0) return ST_OK; /* stopped */
+        if (c[i].taken == 0) return ST_OK; /* stopped by Ctrl-C */
         budget_ms += c[i].budget_ms;
     }
     int last = round + ROUNDS_MORE * t->r->most;
@@ -147,7 +146,7 @@ static enum status run(struct timing *t, struct contender *c, int n)
     t->known = true;
     for (int64_t round = 0; round < rounds; round++)
         for (int k = 0; k < n && !interrupt_noted(); k++) {
-            int i = (int)((k + round) % n); /* rotated: no contender always follows the same one */
+            int i = (int)((k + round) % n); /* another contender begins each round */
             int64_t at = round * c[i].samples / rounds, next = (round + 1) * c[i].samples / rounds;
             if (at < next) TRY(take(t, &c[i], i, (int)round));
         }

@@ -1,13 +1,13 @@
 /* stopwatch.h - times repeated calls by the clock of the device that runs them.
  *
- * If the backend can capture graphs, all calls of a sample are one captured graph: the time is then
- * device time alone, not that of a host that launches one small kernel after the other. */
+ * If the backend can capture graphs, all calls of a sample are captured as one graph. The time is
+ * then device time, without the host time for launching many small kernels. */
 #ifndef MEASURE_STOPWATCH_H
 #define MEASURE_STOPWATCH_H
 
 #include "backend/backend.h"
 
-/* Launches call number i. It must keep the inputs of the next call valid. */
+/* Launches call number i, which must keep the inputs of the next call valid. */
 typedef enum status (*stopwatch_fn)(void *user, int i);
 
 struct stopwatch {
@@ -15,7 +15,7 @@ struct stopwatch {
     void *context;
     stopwatch_fn start;
     void *user;
-    bool warm;       /* it ran once, so kernels are compiled and loaded */
+    bool warm;       /* a call has run, so kernels are compiled and loaded */
     void *recording; /* captured graph of `recorded` calls; NULL: none */
     int recorded;
 };

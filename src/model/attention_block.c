@@ -1,14 +1,14 @@
 /* One block of single-head self-attention, as profiled with Nsight in "Profiling and optimizing
  * PyTorch training" of Stringer's GPU and CUDA book: q, k, v projections with biases, scores,
- * softmax, weighted sum, residual sum, LayerNorm. It has no output projection. Differences: one
- * matmul computes q, k and v, where the book uses three; scores are divided by sqrt(D), which the
- * book's slow attention omits, unless attention_scale is `none`. */
+ * softmax, weighted sum, residual sum, LayerNorm. The block has no output projection. It differs
+ * from the book in two points: one matmul computes q, k and v, where the book uses three; scores
+ * are divided by sqrt(D), which the book's slow attention omits, unless attention_scale is none. */
 #include "graph/build.h"
 #include "model/layers.h"
 
 #include <math.h>
 
-/* The names used in a GPT block, so that tables look alike. */
+/* The names used in a GPT block, so that tables of both models look alike. */
 static const char BLOCK[] = "h.0", PROJECTION[] = "c_attn", NORM[] = "ln_1";
 
 static value forward(const struct model *m, struct graph *g, value x)
@@ -28,8 +28,8 @@ static value forward(const struct model *m, struct graph *g, value x)
     return y;
 }
 
-/* The mean square of output minus random targets. Without targets the mean square of a norm's
- * output is 1, and its gradient is zero. */
+/* The mean square of the output minus random targets. Targets are needed because the mean square of
+ * a norm's output alone is always 1 and has the gradient zero. */
 static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T, enum model_mode)
 {
     struct type t = type_3d(DT_F32, B, T, m->config.n_embd);

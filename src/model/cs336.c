@@ -2,8 +2,8 @@
  * blocks with RMSNorm, rotary positions, separate q, k, v and output projections, SwiGLU with three
  * matrices, no biases, and an output head that is not tied to the token table.
  *
- * Weights are (out,in), as in that course's files. Matrices adjacent in the range that read one
- * input (q, k, v; gate, up) therefore form one matrix, which the pass `join` uses. */
+ * Weights are (out,in), as in that course's files. Adjacent matrices that multiply the same input
+ * (q, k, v; gate, up) therefore form one matrix, which the pass `join` uses. */
 #include "graph/build.h"
 #include "model/layers.h"
 
@@ -38,7 +38,7 @@ static value norm(const struct forward *f, const char *name, value x)
     return x;
 }
 
-/* Rotates the heads of queries and of the keys that follow. (B,T,C) -> (B,T,C) */
+/* (B,T,C) -> (B,T,C). ROPE rotates the adjacent heads of queries and keys. */
 static value attention(const struct forward *f, value x)
 {
     const struct config_model *c = &f->m->config;

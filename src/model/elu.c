@@ -1,4 +1,4 @@
-/* ELU of a vector: the kernel with which introductions to GPU programming demonstrate memory-bound
+/* ELU of a vector: introductions to GPU programming use this kernel to demonstrate memory-bound
  * code and the cost of unfused kernels. The vector has batch_size x block_size elements. The model
  * has no parameters; the backward pass computes the gradient of x. */
 #include "graph/build.h"

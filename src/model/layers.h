@@ -18,7 +18,8 @@ struct model_parameters {
 /* Appends a parameter; its fields may be changed until the next one is appended. */
 struct parameter *model_parameter(struct model_parameters *l, const char *name, struct type type,
                                   double mean, double std);
-/* Appends NAME.weight (in,out), of a norm (out) and 1; with `bias` NAME.bias (out), zero. */
+/* Appends NAME.weight, of type (in,out), or (out) with mean 1 for a norm. With `bias` appends
+ * NAME.bias (out), which is zero. */
 struct parameter *model_layer(struct model_parameters *l, const char *name, struct type type,
                               double std, bool bias);
 
@@ -27,14 +28,13 @@ void model_pad_vocabulary(struct model *m);
 
 /* --- the graph -------------------------------------------------------------------------------- */
 
-/* The parameter named by the current scope and `name`; the same leaf for repeated calls. */
+/* The parameter SCOPE.name of the current scope; repeated calls return the same leaf. */
 value model_weight(const struct model *m, struct graph *g, const char *name);
 /* x @ NAME.weight, plus NAME.bias if that parameter exists. */
 value model_linear(const struct model *m, struct graph *g, const char *name, value x);
 /* LayerNorm with NAME.weight and, if it exists, NAME.bias. */
 value model_norm(const struct model *m, struct graph *g, const char *name, value x);
 
-/* The number of key/value heads. */
 int64_t model_kv_heads(const struct config_model *c);
 /* Causal attention of packed q, k, v (B,T,C+2*KV*D). With `cached`, T = 1 and the keys and values
  * of earlier positions come from the cache of the graph's current layer. */
@@ -49,11 +49,12 @@ value model_attention(const struct model *m, struct graph *g, const struct model
 
 /* The mean cross-entropy of logits (B,T,V) and the input `targets` (B,T). */
 value model_cross_entropy(const struct model *m, struct graph *g, value logits, value targets);
-/* model_def.loss of a model with logits. */
+/* Implements model_def.loss for models that have logits. */
 value model_loss_of_logits(const struct model *m, struct graph *g, int64_t B, int64_t T,
                            enum model_mode mode);
 
-/* ST_USAGE if n_head does not divide n_embd; model_check_groups: or n_kv_head not n_head. */
+/* Fail with ST_USAGE if n_head does not divide n_embd; model_check_groups also fails if n_kv_head
+ * does not divide n_head. */
 enum status model_check_heads(const struct config_model *c);
 enum status model_check_groups(const struct config_model *c);
 

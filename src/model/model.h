@@ -2,8 +2,8 @@
  *
  * A row defines the parameters, the forward graph up to the loss, the configuration keys the model
  * reads, and whether it is trained on text or only timed on random inputs. Weights are (in,out) and
- * have Hugging Face's names for GPT-2, so checkpoints are exchanged without conversion. Those of
- * CS336 are (out,in). To add a model, see docs/ADDING.md. */
+ * have Hugging Face's names for GPT-2, so checkpoints are exchanged without conversion; only the
+ * weights of the model cs336 are (out,in). To add a model, see docs/ADDING.md. */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -14,9 +14,9 @@ struct parameter {
     const char *name; /* "h.0.attn.c_attn.weight" */
     struct type type;
     int64_t offset; /* in elements; the same in weights, gradients and moments */
-    bool decay;     /* weight decay applies: it has two dimensions */
+    bool decay;     /* weight decay applies, because the parameter has two dimensions */
     bool matmul;    /* one matmul of the forward pass and one of the backward pass read it */
-    int joined; /* this and the next joined - 1, each (out,in), are one matrix for `join`; 0: not */
+    int joined; /* number of weights (out,in), from this one on, that `join` can join; 0: none */
     bool positions;   /* a table of positions, which nanoGPT's parameter count excludes */
     double mean, std; /* of the initial values */
     double cut;       /* initial values are truncated at this many deviations; 0: not truncated */
@@ -27,9 +27,9 @@ struct model {
     const struct model_def *def;
     struct config_model config;
     uint32_t seed;
-    int64_t vocab; /* token ids (or class ids) are below it: those of the data set, or more if
-                             vocab_size says so; 0: the model has no ids */
-    int64_t padded_vocab;        /* rows of its tables; rows from `vocab` on are padding */
+    int64_t vocab; /* the number of token ids (or class ids), the larger of the data set's and
+                             vocab_size; 0: the model has no ids */
+    int64_t padded_vocab;        /* rows of the embedding tables; rows >= vocab are padding */
     struct parameter *parameter; /* those with weight decay come first in the range */
     int parameters;
     int64_t elements; /* of the whole range, including padding */
@@ -38,28 +38,28 @@ struct model {
 enum model_mode {
     MODEL_TRAIN,  /* with dropout */
     MODEL_EVAL,   /* no dropout */
-    MODEL_CACHED, /* no dropout; one position at a time, keys and values in STORAGE_CACHE */
+    MODEL_CACHED, /* no dropout; one position per run, keys and values in STORAGE_CACHE */
 };
 
 /* Appends the forward graph of B sequences of T positions, up to the loss (1) or the logits
  * (B,T,V). A trained model has the inputs tokens (B,T), positions (T), step (1), and for the loss
- * targets (B,T). A timed model has random floats x in STORAGE_RANDOM; its targets are there too or,
- * if they are ids, an input. */
+ * targets (B,T). A timed model has random floats x in STORAGE_RANDOM; its targets are in
+ * STORAGE_RANDOM too, or an input if they are ids. */
 typedef value (*model_graph_fn)(const struct model *m, struct graph *g, int64_t B, int64_t T,
                                 enum model_mode mode);
 struct model_parameters; /* layers.h */
 
 struct model_def {
     const char *what;        /* one-line description */
-    const char *unit;        /* name of one of the batch_size x block_size items: "tokens" */
-    const char *const *keys; /* keys of the group `model` that it reads; ends with NULL */
+    const char *unit;        /* name of the batch_size x block_size items: "tokens" */
+    const char *const *keys; /* keys of the group `model` that the model reads; ends with NULL */
     int layers;              /* number of blocks if the model does not read n_layer */
     bool trained;            /* trained on text; otherwise only timed on random inputs */
     enum status (*check)(const struct config_model *c); /* rejects invalid values; may be NULL */
     void (*lay_out)(struct model *m, struct model_parameters *p);
     model_graph_fn loss;   /* -> the loss (1) */
     model_graph_fn logits; /* -> (B,T,V); NULL: the model has none */
-    /* by the formula of the literature; may be NULL */
+    /* training FLOPs by the formula of the literature; may be NULL */
     double (*flops_per_token)(const struct model *m, int64_t T);
 };
 
@@ -67,26 +67,26 @@ struct model_def {
 const struct model_def *model_def(const struct config_model *c);
 /* Runs config_check and the model's own checks. */
 enum status model_check(const struct config *c);
-/* ST_UNSUPPORTED, with an explanation, for a model that cannot be trained. */
+/* Fails with ST_UNSUPPORTED for a model that cannot be trained. */
 enum status model_check_trained(const struct config_model *c);
-/* ST_USAGE if the text has more distinct tokens than vocab_size. */
+/* Fails with ST_USAGE if `vocab`, the vocabulary of the text, is larger than vocab_size. */
 enum status model_check_vocabulary(const struct config_model *c, int64_t vocab);
 /* True if the model reads this key of the group `model`. */
 bool model_reads(const struct config_model *c, const char *key);
 /* The number of transformer blocks. */
 int64_t model_layers(const struct config_model *c);
 
-/* Fills the parameter table. Models without a vocabulary ignore `vocab`, that of the text. */
+/* Fills the parameter table. `vocab` is the vocabulary of the text; some models ignore it. */
 void model_init(struct model *m, const struct config_model *config, int64_t vocab, uint32_t seed,
                 struct arena *a);
-/* The matrix that starts at parameter i after joining, and the number of parameters it comprises:
- * the `joined` parameters if they are contiguous, else 1. */
+/* The type of the matrix that starts at parameter i after the pass `join`. Returns the number of
+ * parameters in the matrix: parameter.joined if these are contiguous, else 1. */
 int model_matrix(const struct model *m, int i, struct type *ret_type);
-/* The number of parameters without padding; without position tables it is what nanoGPT reports. */
+/* The number of scalar parameters, without padding. nanoGPT reports it without position tables. */
 int64_t model_count(const struct model *m, bool with_positions);
 /* Training FLOPs per token by the formula of the literature; 0 if the model has no formula. */
 double model_flops_per_token(const struct model *m, int64_t T);
-/* Generates the initial values: normal, with each parameter's mean, deviation and cut. */
+/* Generates the initial values: random normals with each parameter's mean, deviation and cut. */
 void model_init_weights(const struct model *m, float *weights);
 
 #endif

@@ -1,6 +1,6 @@
-/* The small network that CS336 uses to ask which types mixed precision gives to which values
- * (assignment 2, ToyModel): linear to 10 features, ReLU, LayerNorm, linear to as many classes as
- * input features. The linear layers have no biases; the norm has one. */
+/* The small network of CS336's exercise on the types of values in mixed precision (assignment 2,
+ * ToyModel): linear to 10 features, ReLU, LayerNorm, linear to as many classes as input features.
+ * The linear layers have no biases; the norm has one. */
 #include "graph/build.h"
 #include "model/layers.h"
 
@@ -24,7 +24,7 @@ static value loss(const struct model *m, struct graph *g, int64_t B, int64_t T, 
     return model_cross_entropy(m, g, logits(m, g, x), targets);
 }
 
-/* Initial deviation of PyTorch's linear layers. The gradient of x is not needed. */
+/* Weights have the initial deviation of PyTorch's linear layers. No gradient of x is needed. */
 static void lay_out(struct model *m, struct model_parameters *l)
 {
     int64_t C = m->config.n_embd;

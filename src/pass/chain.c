@@ -2,9 +2,10 @@
  * operator, CHAIN. Values used only inside a chain are never written to memory.
  *
  * Chains grow in node order: a node joins the chains that produce its inputs. A chain is placed
- * where its last node was. It therefore ends where another node uses one of its values, where state
- * it may have read is written, and with a phase, beyond which its inputs would have to be kept.
- * Then chains of one scope that read the same tensor become one, which reads it once. */
+ * where its last node was. A chain therefore ends where another node uses one of its values, where
+ * state is written, which the chain may read, and at the end of a phase, because its inputs would
+ * have to be kept for the next one. Then chains of one scope that read the same tensor are merged,
+ * so that the tensor is read once. */
 #include "graph/chain.h"
 
 #include "base/str.h"
@@ -67,8 +68,8 @@ static void add_input(struct interface *b, const struct graph *g, const struct l
         b->in[b->ins++] = v;
 }
 
-/* Rank of an input as the first operand, which determines the shape: 0 if it has another shape;
- * higher if output 0 can be computed in place there. */
+/* How suitable input `v` is as input 0, which determines the shape of the chain. 0: `v` has another
+ * shape; higher if output 0 can overwrite `v`. */
 static int rank_of(const struct chaining *c, const struct link *l, value v, value out)
 {
     const struct type *t = graph_type(c->in, v), *to = graph_type(c->in, out);
@@ -108,7 +109,7 @@ static struct interface interface_of(const struct chaining *c, const struct link
     return b;
 }
 
-/* True for operators that can be steps of a chain; a few of their forms are excluded. */
+/* True if the node can be a step of a chain; some forms of these operators are excluded. */
 static bool may_join(const struct graph *g, const struct node *n)
 {
     const struct type *t = graph_type(g, n->out[0]);
@@ -139,7 +140,8 @@ static bool merged(struct link *a, const struct link *b)
     return true;
 }
 
-/* Node `id` extends the links of its inputs as far as they fit together; the others are closed. */
+/* Starts a link with node `id` and merges into it the links that produce its inputs, if they fit
+ * together. Closes those links. */
 static void join(struct chaining *c, int id)
 {
     const struct node *n = &c->in->node[id];
@@ -189,7 +191,7 @@ static bool reads(const struct chaining *c, const struct link *l, value v)
            uses_within(c->in, l, v) > 0;
 }
 
-/* Both read a tensor of their shape. */
+/* True if the two links have one shape and read the same tensor of this shape. */
 static bool read_same(const struct chaining *c, const struct link *l, const struct link *m)
 {
     const struct type *t = graph_type(c->in, c->in->node[last_of(l)].out[0]);
@@ -204,7 +206,7 @@ static bool read_same(const struct chaining *c, const struct link *l, const stru
     return false;
 }
 
-/* The link can be placed at node `id` instead of where its last node was. */
+/* True if the link can be placed at node `id` instead of at its last node. */
 static bool may_move(const struct chaining *c, const struct link *l, int id)
 {
     const struct node *last = &c->in->node[last_of(l)];
@@ -218,10 +220,10 @@ static bool may_move(const struct chaining *c, const struct link *l, int id)
     return n->layer == last->layer && n->region == last->region && str_same(n->scope, last->scope);
 }
 
-/* Joins each link with those shortly before it that read the same tensor. */
+/* Merges each link with preceding links that read the same tensor. */
 static void join_readers(struct chaining *c)
 {
-    enum { WINDOW = 16 }; /* nodes; beyond, what is read may be needed no longer */
+    enum { WINDOW = 16 }; /* nodes; a tensor read earlier might otherwise be dead by then */
     for (int id = 0; id < c->in->nodes; id++) {
         if (c->of[id] == NONE || last_of(&c->link[c->of[id]]) != id) continue;
         for (int at = id - 1; at >= 0 && at >= id - WINDOW; at--) {
@@ -283,7 +285,7 @@ enum status pass_chain(const struct graph *in, struct graph *out, const struct p
 {
     struct graph live = *in;
     struct chaining c = {.in = &live, .out = out};
-    if (o->rung == RUNG_FULL) { /* a use by dead code would end a chain */
+    if (o->rung == RUNG_FULL) { /* dead code that uses a value would end a chain */
         graph_init(&live, in->arena);
         TRY(pass_dead_code(in, &live, o));
     }

@@ -1,5 +1,5 @@
-/* Replaces operators above the rung by their expansion, recursively. Runs before differentiation:
- * slow attention is the expansion of attention, so its gradient is that of its parts. */
+/* Replaces operators above the rung by their expansion, recursively. Runs before differentiation,
+ * so the gradient of slow attention, the expansion of attention, is built from its parts. */
 #include "pass/pass.h"
 
 static bool keeps(enum op op, const struct pass_options *o)
@@ -39,7 +39,7 @@ static bool expand_once(const struct graph *in, struct graph *out, const struct 
 enum status pass_expand(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
     struct graph now = *in;
-    while (expand_once(&now, out, o)) { /* an expansion may contain operators that expand in turn */
+    while (expand_once(&now, out, o)) { /* an expansion may have operators that must be expanded */
         TRY(graph_status(out));
         now = *out;
         graph_init(out, in->arena);

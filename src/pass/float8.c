@@ -1,12 +1,13 @@
 /* Matmuls of the transformer blocks in 8 bits (dtype=float8): forward in e4m3, gradients in e5m2 or
  * e4m3, accumulation in f32.
  *
- * Runs after mixed precision, where these matmuls are bf16: qkv, the attention output, and the two
- * or three of the feed-forward part. Each operand is quantised once, in both orders: x for x w and
- * transposed for the gradient of w, w likewise, and the gradient for both of its matmuls: 12
- * tensors in a GPT-2 block. Each has a scale that follows its largest magnitude (amax) in previous
- * steps, which is state in device memory (STORAGE_AMAX). All else is unchanged. Runs after
- * `recompute`: recomputed values are quantised again, and each amax is written once. */
+ * Runs after the pass `precision`, which made these matmuls bf16: qkv, the attention output, and
+ * the two or three of the feed-forward part. Each operand is quantised once, both as it is and
+ * transposed: x is needed in one order for x w and in the other for the gradient of w, and the same
+ * holds for w and for the gradient dy. A GPT-2 block has 12 such tensors. Each tensor has a scale
+ * that follows its largest magnitude (amax) in previous steps, which is state in device memory
+ * (STORAGE_AMAX). Other nodes do not change. Runs after `recompute`, so that recomputed values have
+ * their own QUANTISE and each amax is written once. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -20,12 +21,12 @@ struct float8 {
     struct graph *out;
     value *map;
     struct quantised *quantised; /* per old value: its quantised form, created on first use */
-    value step;                  /* of `out`, once its leaf was copied */
+    value step;                  /* the input `step` in `out`, after its leaf was copied */
     int tensors;
 };
 
-/* The value with the same numbers as `v`, found through reshapes, which keep the order, and casts,
- * which below `full` precede each matmul; all of them are bf16. */
+/* The value of which `v` is a copy with the same numbers: follows reshapes, which keep the order of
+ * elements, and casts, which below `full` precede each matmul, as long as values are bf16. */
 static value origin_of(const struct graph *g, value v)
 {
     const struct node *n = graph_producer(g, v);
@@ -38,7 +39,8 @@ static value origin_of(const struct graph *g, value v)
     return v;
 }
 
-/* Tensor cores read words of 16 bytes from every matrix of a matmul, transposed ones too. */
+/* True if rows and columns are multiples of 16 elements: tensor cores read words of 16 bytes from
+ * every matrix of a matmul, also from transposed ones. */
 static bool is_aligned(const struct type *t)
 {
     enum { WORD = 16 };
@@ -75,7 +77,7 @@ static bool is_weight_gradient(const struct graph *g, const struct node *n)
 
 static bool is_forward(const struct node *n)
 {
-    return n->phase == PHASE_FORWARD || n->region; /* or recomputed */
+    return n->phase == PHASE_FORWARD || n->region; /* region: a recomputed forward node */
 }
 
 static value amax_leaf(struct float8 *f, const char *what)
@@ -84,9 +86,10 @@ static value amax_leaf(struct float8 *f, const char *what)
     return g_leaf(f->out, STORAGE_AMAX, what, t, f->tensors++ * range_elements(&t));
 }
 
-/* The scale exponent before the first amax is known. Activations and weights: 2^3, for magnitudes
- * up to 56. Gradients are small because the loss is a mean over tokens: 2^21 in e5m2, for
- * magnitudes of 7e-12 to 0.027; 2^20 in e4m3, for 2e-9 to 4e-4. */
+/* The attributes, with `first` for steps before an amax is known: the scale is then 2^-first.
+ * Activations and weights: first = 3, for magnitudes up to 56. Gradients are small because the loss
+ * is a mean over tokens: first = 21 in e5m2, for magnitudes of 7e-12 to 0.027; first = 20 in e4m3,
+ * for 2e-9 to 4e-4. */
 static union attr attr_of(const struct float8 *f, bool activation)
 {
     enum { ACTIVATION = 3, GRADIENT_E5M2 = 21, GRADIENT_E4M3 = 20 };
@@ -122,7 +125,7 @@ static value scaled(struct float8 *f, const struct node *n, value a, value b, va
     return graph_add(f->out, OP_MATMUL_SCALED, &attr, n->op == OP_LINEAR ? 5 : 4, from, given);
 }
 
-/* Replaces a bf16 matmul by a scaled 8-bit one. Both operands must be contiguous along K. */
+/* Replaces a bf16 matmul by MATMUL_SCALED, whose operands must be contiguous along K. */
 static void quantise_matmul(struct float8 *f, const struct node *n)
 {
     bool weight = is_matmul_with_weight(f->in, n);

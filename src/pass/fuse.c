@@ -1,8 +1,8 @@
 /* Fuses neighbouring operators on the rung `full`.
  *
- * A matcher looks at the last node of its pattern. If the whole pattern is present, it appends the
- * fused operator to `out` and maps the outputs of every node it replaces. A value of the pattern
- * that is now computed later than before must not be used in between; `fuse_quiet` checks this. */
+ * A matcher looks at the last node of its pattern. If the whole pattern is present, the matcher
+ * appends the fused operator to `out` and maps the outputs of every node that it replaces. These
+ * values are then computed at the last node, so no earlier node may use them (fuse_quiet). */
 #include "pass/fuse.h"
 #include "graph/build.h"
 
@@ -79,7 +79,7 @@ static bool add_rmsnorm(struct fuse *f, int id)
     return true;
 }
 
-/* The node after `id` that applies dropout to v, or NULL. */
+/* The node after `id` that applies dropout to `v`, or NULL. */
 static const struct node *dropped_later(const struct fuse *f, value v, int id)
 {
     for (int later = id + 1; f->step.i && later < f->in->nodes; later++) {
@@ -155,7 +155,7 @@ static bool embed_grad_sum(struct fuse *f, int id)
     return true;
 }
 
-/* dropout of a gradient that layernorm_grad_drop has already computed */
+/* dropout of a gradient -> the output of layernorm_grad_drop, if that has computed it */
 static bool dropped_gradient(struct fuse *f, int id)
 {
     value v = f->in->node[id].out[0];
@@ -164,7 +164,8 @@ static bool dropped_gradient(struct fuse *f, int id)
     return true;
 }
 
-/* Considers only nodes of the same phase, because recomputed values have their own consumers. */
+/* True if a later node with the operator `op` and of the same phase uses `v`. Recomputed copies of
+ * `v` have their own consumers, so nodes of other phases do not count. */
 static bool followed_by(const struct fuse *f, value v, enum op op)
 {
     const struct node *n = graph_producer(f->in, v), *end = f->in->node + f->in->nodes;
@@ -227,7 +228,7 @@ static bool score_softmax_grad(struct fuse *f, int id)
     return true;
 }
 
-/* cross_entropy and its gradient -> one pass over the logits */
+/* cross_entropy and its gradient -> cross_entropy_both, which reads the logits once */
 static bool cross_entropy_both(struct fuse *f, int id)
 {
     const struct node *grad = &f->in->node[id], *loss;
@@ -264,9 +265,10 @@ static bool embed_sum(struct fuse *f, int id)
     return true;
 }
 
-/* gelu(x), if its gradient is needed later -> gelu_both: one exponential for both. It writes the
- * slope that the gradient would recompute, so memory-bound kernels do not gain. If the GELU is
- * recomputed, the second one does this: no slope is kept across the forward pass. */
+/* gelu(x), if its gradient is needed later -> gelu_both: one exponential serves both. GELU_BOTH
+ * writes the slope that the gradient would recompute, so memory-bound kernels are not faster. If
+ * the GELU is recomputed, only the recomputed node is fused, so that no slope is kept across the
+ * forward pass. */
 static bool gelu_both(struct fuse *f, int id)
 {
     const struct node *gelu = &f->in->node[id];
@@ -313,7 +315,7 @@ static bool match(struct fuse *f, int id)
     return false;
 }
 
-/* Dead code (the log-sum-exp of slow attention) goes first: its uses would prevent matches. */
+/* Removes dead code (the log-sum-exp of slow attention) first, whose uses would prevent matches. */
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
     struct graph live = *in;

@@ -1,4 +1,4 @@
-/* fuse.h - shared state and helpers of the matchers of the pass `fuse`; private to pass/. */
+/* fuse.h - state and helpers that the matchers of the pass `fuse` share; private to pass/. */
 #ifndef PASS_FUSE_H
 #define PASS_FUSE_H
 
@@ -12,8 +12,8 @@ struct fuse {
     int *uses;  /* per old value: number of uses as an input */
     /* per old value x: the derivative of gelu(x) in `out`, if GELU_BOTH produced it */
     value *slope;
-    value *dropped; /* per old value that LAYERNORM_GRAD_DROP produces: the output */
-    value step;     /* the input `step` in `out`, once its leaf was copied */
+    value *dropped; /* per old value x: dropout(x) in `out`, if LAYERNORM_GRAD_DROP produced it */
+    value step;     /* the input `step` in `out`, after its leaf was copied */
 };
 
 static inline value mapped(const struct fuse *f, value old)
@@ -25,7 +25,7 @@ bool fuse_quiet(const struct fuse *f, const struct node *n, int id);
 /* The producer of `v` if its operator is `op` and `v` has no other use; else NULL. */
 const struct node *fuse_only_for(const struct fuse *f, value v, enum op op);
 
-/* fuse_matmul.c: fuses matmuls with neighbouring operators if the kernels gain by it. */
+/* fuse_matmul.c: fuses matmuls with neighbouring operators if a fused kernel is faster. */
 bool fuse_linear_gelu(struct fuse *f, int id);
 bool fuse_matmul_gelu_grad(struct fuse *f, int id);
 bool fuse_quantise(struct fuse *f, int id);
@@ -35,7 +35,7 @@ bool fuse_matmul_sum(struct fuse *f, int id);
 /* fuse_update.c: operators of the update graph, applied to whole ranges. */
 bool fuse_sum_squares(struct fuse *f, int id);
 bool fuse_update(struct fuse *f, int id);
-/* Drops the store of a parameter's bf16 copy where the one update writes it. */
+/* Drops the STORE of a parameter's bf16 copy if the fused update writes the copy. */
 bool fuse_update_copy(struct fuse *f, int id);
 
 #endif

@@ -1,5 +1,5 @@
-/* Fuses a matmul with a neighbouring pointwise operator or sum, if the kernels gain by it: a
- * library may compute the second on the registers of the first. */
+/* Fuses a matmul with a neighbouring pointwise operator or sum, if the target has a fused kernel
+ * that is faster: a library may compute the second operation as the epilogue of the matmul. */
 #include "pass/fuse.h"
 
 /* gelu(linear(x)) -> linear_gelu: y [, linear(x), if the gradient needs it] */
@@ -71,8 +71,8 @@ static bool is_read(const struct graph *g, const struct node *n)
     return false;
 }
 
-/* quantise(add_layernorm(a, b)) -> quantise_add_layernorm, if the norm has no other use. The
- * outputs of ADD_LAYERNORM are mapped to the new node, which makes it dead code. */
+/* quantise(add_layernorm(a, b)) -> quantise_add_layernorm, if the norm has no other use. All values
+ * that ADD_LAYERNORM computes are mapped to the new node, so ADD_LAYERNORM becomes dead code. */
 bool fuse_quantise_norm(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *norm, *made;
@@ -101,7 +101,7 @@ static value behind_views(const struct graph *g, value v)
     return n->op == OP_RESHAPE ? behind_views(g, n->in[0]) : v;
 }
 
-/* The matmul a^T d of a weight gradient that comes before node `id`; else NULL. */
+/* The node before `id` that computes a weight gradient a^T d from `d`; NULL if there is none. */
 static const struct node *weight_gradient(const struct fuse *f, value d, int id)
 {
     for (int i = f->in->info[d.i].producer + 1; i < id; i++) {

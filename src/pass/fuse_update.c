@@ -1,5 +1,5 @@
-/* Fuses the update: one gradient norm and one AdamW over all parameters. All ranges have the same
- * layout (op.h), with zeros between the leaves. */
+/* Fuses the update into one gradient norm and one optimizer node over all parameters. This works
+ * because all ranges have the same layout (op.h), with zeros between the leaves. */
 #include "graph/attr.h"
 #include "graph/build.h"
 #include "pass/fuse.h"
@@ -34,7 +34,7 @@ static value range_leaf(struct fuse *f, enum storage storage, const struct addre
     return g_leaf_named(f->out, storage, "all", type_1d(dtype, r->last - r->first), r->first);
 }
 
-/* True if `v` is a sum of SUM_SQUARES of gradients; collects their leaves. */
+/* True if `v` is a sum of SUM_SQUARES of gradients; adds the leaves of these gradients to `r`. */
 static bool is_norm_part(const struct fuse *f, value v, struct address_range *r)
 {
     const struct node *n = graph_producer(f->in, v);
@@ -69,11 +69,11 @@ bool fuse_sum_squares(struct fuse *f, int id)
     return true;
 }
 
-/* THE list of operators that update one parameter, with the form that also writes the bf16 copy.
- * Inputs: weights, state, gradient, scalars; that form has the copy before the gradient. */
+/* THE list of operators that update one parameter. `copying` also writes the bf16 copy. The inputs
+ * are weights, state, gradient, scalars; `copying` has the copy as an input before the gradient. */
 static const struct update {
     enum op op, copying;
-    size_t decay_elements; /* where union attr has the number of elements that decay */
+    size_t decay_elements; /* offset in union attr of the number of elements that decay */
 } updates[] = {
     {OP_ADAMW, OP_ADAMW_COPY, offsetof(union attr, adamw.decay_elements)},
     {OP_SGDM, OP_SGDM_COPY, offsetof(union attr, sgd.decay_elements)},
@@ -91,7 +91,7 @@ static int64_t *decay_elements(const struct update *u, union attr *attr)
     return (int64_t *)((char *)attr + u->decay_elements);
 }
 
-/* Same numbers and attributes, but for how much decays. */
+/* True if both have the same scalar inputs and attributes, except for decay_elements. */
 static bool same_update(const struct update *u, const struct node *a, const struct node *b)
 {
     union attr x = a->attr, y = b->attr;
@@ -101,7 +101,7 @@ static bool same_update(const struct update *u, const struct node *a, const stru
            !memcmp(a->in + numbers, b->in + numbers, (size_t)(a->n_in - numbers) * sizeof(value));
 }
 
-/* All updates may become one: same scalars, decayed parameters before the others. */
+/* True if one node can do all updates: equal scalars, decayed parameters before the others. */
 static bool update_fits(const struct fuse *f, struct address_range *all, int64_t *ret_decayed,
                         int *ret_last)
 {
@@ -131,7 +131,7 @@ static bool update_fits(const struct fuse *f, struct address_range *all, int64_t
     return first && range_is_whole(all) && decay_end <= free_start;
 }
 
-/* The store of the bf16 copy of the weights that AdamW node `n` produces, or NULL. */
+/* The STORE of the weights that the update `n` produces into their bf16 copy, or NULL. */
 static const struct node *copy_store(const struct graph *g, const struct node *n)
 {
     for (int id = (int)(n - g->node) + 1; id < g->nodes; id++) {
@@ -169,7 +169,7 @@ bool fuse_update(struct fuse *f, int id)
     int64_t decayed;
     int last, n_in = 0, state = op_writes(n->op);
     if (!u || !update_fits(f, &all, &decayed, &last)) return false;
-    if (id != last) return true; /* the last update is replaced by one for all */
+    if (id != last) return true; /* the fused update takes the place of the last one */
     enum dtype dtype = graph_type(f->in, n->in[0])->dtype;
     bool copy = all_copied(f->in);
     union attr attr = n->attr;
@@ -186,7 +186,7 @@ bool fuse_update(struct fuse *f, int id)
     return true;
 }
 
-/* update, cast, store: the last two are part of the one update */
+/* update, cast, store -> nothing for cast and store, which the fused update does */
 bool fuse_update_copy(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *update;

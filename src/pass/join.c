@@ -1,10 +1,10 @@
 /* On the rung `full`, matmuls of one input with weights that are adjacent in their range become one
- * matmul with one weight: read as one matrix (N1+N2+...,K), the range is the weights (N1,K),
- * (N2,K), ... stacked, so no data moves. The gradient of the weights then becomes one matmul too,
- * and so does the gradient of the input, which was a sum of several matmuls.
+ * matmul with one weight. No data moves: weights (N1,K), (N2,K), ... that are adjacent in memory
+ * are one matrix (N1+N2+...,K). The gradient of the weights then becomes one matmul too, and so
+ * does the gradient of the input, which was a sum of several matmuls.
  *
- * The pattern starts at the node that concatenates the results: CONCAT, which then disappears, or
- * SWIGLU, which accepts gate and up in one tensor. */
+ * The pattern is matched at the node that reads the results: CONCAT, which then disappears, or
+ * SWIGLU, which also accepts gate and up in one tensor. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -20,7 +20,7 @@ struct join {
     bool *replaced; /* per old node: replaced by a joined matmul */
 };
 
-/* True if `v` is a matmul with a transposed weight, and both are used only here. */
+/* True if `v` is a matmul with a transposed weight and neither has another use. */
 static bool is_joinable(const struct join *j, value v)
 {
     const struct graph *g = j->in;
@@ -40,7 +40,7 @@ static bool follows(const struct graph *g, const struct node *a, const struct no
            wa->attr.leaf.offset + type_elements(ta) == wb->attr.leaf.offset;
 }
 
-/* Marks the nodes that become needless if all inputs of node `id` can be one matmul. */
+/* If one matmul can compute all inputs of node `id`, marks the matmuls and weights it replaces. */
 static void match_node(struct join *j, int id)
 {
     const struct graph *g = j->in;
@@ -68,7 +68,7 @@ static const char *names_of(const struct join *j, const struct node *n)
     return names;
 }
 
-/* Appends the matmul that replaces those read by node `to`, at the position of the first. */
+/* Appends the matmul that replaces the inputs of node `to`, in place of the first of them. */
 static void join(struct join *j, const struct node *to)
 {
     const struct graph *g = j->in;

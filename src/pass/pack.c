@@ -1,5 +1,5 @@
-/* Matmuls whose second operand is a weight read it packed: in the memory order of the library's
- * inner loop. The update packs the weights (PACK), once per update instead of once per matmul. */
+/* Matmuls whose second operand is a weight read its packed copy, which is in the memory order of
+ * the library's inner loop. PACK writes the copy once per update, not once per matmul. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -18,7 +18,7 @@ static const struct packed_weight *find(const struct pass_packing *p, const stru
     return NULL;
 }
 
-/* The packed second operand if `n` is a matmul with p->rows rows and the list has it; else NULL. */
+/* The entry of `p` for the second operand, if `n` is a matmul with p->rows rows; else NULL. */
 static const struct packed_weight *match(const struct graph *g, const struct node *n,
                                          const struct pass_packing *p)
 {

@@ -1,40 +1,40 @@
 /* pass.h - graph to graph: THE table of passes, in running order.
  *
- * A pass walks `in` in order and appends a replacement or a copy of each node to `out`; `map` gives
- * the new value of each old value. A pattern is matched at its last node; nodes it leaves unused
- * are removed as dead code. graph_verify runs after each pass. */
+ * A pass visits the nodes of `in` in order and appends a replacement or a copy of each to `out`;
+ * `map` gives the value of `out` for each value of `in`. A pattern is matched at its last node;
+ * nodes that a replacement leaves unused are dead code. graph_verify runs after each pass. */
 #ifndef PASS_PASS_H
 #define PASS_PASS_H
 
 #include "graph/graph.h"
 
 enum pass_rung { RUNG_PRIMITIVE, RUNG_OP, RUNG_FULL };
-/* What the backward pass recomputes instead of keeping. */
+/* Regions whose values the backward pass recomputes instead of keeping them (recompute.c). */
 enum pass_region { REGION_NONE, REGION_GELU, REGION_BLOCK };
 
-/* When gradients are summed over the ranks: after the backward pass, one parameter after another;
- * each when it is written; each bucket when it is written. */
+/* When gradients are summed over the ranks. NONE: after the backward pass, one parameter after
+ * another. PARAMETER: each when it is written. BUCKET: each bucket when it is written. */
 enum pass_overlap { SHARD_NONE, SHARD_PARAMETER, SHARD_BUCKET };
 
 struct pass_options {
     enum pass_rung rung;
     enum pass_region region;
     int region_blocks;  /* for REGION_BLOCK: blocks per region; 0 means 1 */
-    bool flash;         /* keep attention as one operator; else expand it into T x T matrices */
+    bool flash;         /* keep attention as one operator; false: expand it (T x T matrices) */
     enum dtype compute; /* DT_F32; DT_BF16: mixed precision; DT_F64: for gradient checks */
-    /* Matmuls of the blocks run in 8 bits, with gradients quantised to DT_E5M2 or DT_E4M3; DT_F32:
-     * disabled. Requires compute = DT_BF16. */
+    /* DT_E5M2 or DT_E4M3: matmuls of transformer blocks are 8-bit and gradients are quantised to
+     * this type; requires compute = DT_BF16. DT_F32: no 8-bit matmuls. */
     enum dtype float8_gradients;
     struct numerics numerics; /* tf32 applies to operators with f32 operands only */
-    int ranks;                /* that sum the gradients of this graph; 0 and 1: none */
+    int ranks;                /* ranks that sum the gradients of this graph; 0 and 1: no sums */
     enum pass_overlap overlap;
     int64_t bucket_elements;            /* the range of the gradients is cut at multiples of this */
-    bool zero;                          /* a rank gets the sum in its shards alone */
+    bool zero;                          /* each rank gets sums only in its own shards */
     const struct pass_packing *packing; /* NULL: weights are not packed */
-    const struct pass_kernels *kernels; /* NULL: no fusion that is faster with some kernels only */
+    const struct pass_kernels *kernels; /* NULL: no fusion that is faster only with some kernels */
 };
 
-/* Properties of the target's kernels, for fused operators whose expansion is often as fast. */
+/* For fused operators that are faster only with some kernels. */
 struct pass_kernels {
     /* True if the target has a kernel for the node and types that is faster than the expansion. */
     bool (*gain)(const void *who, const struct node *n, const struct type *in,
@@ -42,8 +42,9 @@ struct pass_kernels {
     const void *who;
 };
 
-/* Weights with a packed copy for matmuls of `rows` rows: the matrix of `elements` elements at
- * `weight` (in its range) is at at[tb] of STORAGE_PACKED, for B as it is and transposed. */
+/* Weights with packed copies for matmuls of `rows` rows. The matrix of `elements` elements at
+ * `weight` of its range has two copies in STORAGE_PACKED: at at[0] for matmuls that read it
+ * untransposed, at at[1] for those that transpose it. */
 struct pass_packing {
     int64_t rows;
     int n;
@@ -65,17 +66,18 @@ struct pass {
 extern const struct pass passes[];
 const struct pass *pass_find(const char *name);
 
-/* Runs one pass and verifies its result, which lives in in's arena. */
+/* Runs one pass and verifies its result, which lives in the arena of `in`. */
 enum status pass_run(const struct pass *p, const struct graph *in, struct graph *ret_out,
                      const struct pass_options *o);
-/* Runs the passes of that time, replacing `g`; stops after the one named `last` unless NULL. */
+/* Runs the passes with this pass_time and replaces `g`; stops after the pass `last` unless NULL. */
 enum status passes_run(enum pass_time time, struct graph *g, const struct pass_options *o,
                        const char *last);
 
-/* For passes: copies node `id` and maps its outputs; at the end maps those of the graph. */
+/* For passes: pass_keep copies node `id` and maps its outputs; pass_finish maps graph outputs. */
 void pass_keep(const struct graph *in, int id, struct graph *out, value *map);
 void pass_finish(const struct graph *in, struct graph *out, const value *map);
-/* For passes: true if the kernels gain by such a node of `g`; call it before appending the node. */
+/* For passes: true if o->kernels has a kernel for a node with these inputs in `g` that is faster
+ * than the node's expansion. Call it before appending the node. */
 bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
                 const union attr *attr, int n_in, const value *in, const struct type *given);
 /* For passes: new nodes of `out` get the phase, layer, region and scope of node `n`. */

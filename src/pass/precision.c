@@ -1,12 +1,12 @@
-/* The types of the arithmetic.
+/* Assigns the type of each value.
  *
- * In double precision every float value becomes a double; gradients are checked against finite
- * differences in it. In mixed precision (Micikevicius et al., arXiv 1710.03740) matmuls, attention
+ * In double precision, which checks of gradients against finite differences use, every float value
+ * becomes a double. In mixed precision (Micikevicius et al., arXiv 1710.03740) matmuls, attention
  * and the values between them are bf16; weights and their gradients, row statistics, the loss, the
- * optimizer and all sums are f32. Below the rung `full` an operator that needs more than bf16 gets
- * casts to f32 before its inputs, and readers that need bf16 cast back, each by a separate CAST,
- * like autocast in an eager framework. At `full` such operators read and write bf16 and compute in
- * f32, and the optimizer keeps a bf16 copy of the weights. */
+ * optimizer and all sums are f32. Below the rung `full`, CAST nodes convert the inputs of an
+ * operator that computes in f32, and further CASTs convert its results for readers in bf16, like
+ * autocast in an eager framework. At `full` such operators read and write bf16 and compute in f32,
+ * and the optimizer keeps a bf16 copy of the weights. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -15,8 +15,8 @@ struct precision {
     struct graph *out;
     const struct pass_options *options;
     bool full;
-    value *map;            /* per old value, in the type it was produced in */
-    value *cast[DT_COUNT]; /* the same cast to that type, created on first use */
+    value *map;            /* per old value: its new value, in the type of its producer */
+    value *cast[DT_COUNT]; /* per type and old value: the new value cast to it, made on first use */
 };
 
 static enum dtype dtype_at(const struct precision *p, value old)
@@ -35,7 +35,7 @@ static value copy_of(const struct precision *p, value old)
     return g_leaf_named(p->out, STORAGE_COPY, leaf->scope, t, leaf->attr.leaf.offset);
 }
 
-/* `old` cast to that type; integers are unchanged. */
+/* The new value of `old`, cast to `dtype`; integers are not cast. */
 static value in_type(struct precision *p, value old, enum dtype dtype)
 {
     enum dtype now = dtype_at(p, old);
@@ -62,7 +62,7 @@ static enum dtype input_type(const struct precision *p, const struct node *n)
     return dtype_at(p, n->in[0]);
 }
 
-/* What the float inputs become, but for those that stay f32. */
+/* The type to which float inputs are cast, except those that stay f32. */
 static enum dtype work_type(const struct precision *p, const struct node *n)
 {
     switch (op_def(n->op)->policy) {
@@ -80,15 +80,16 @@ static enum dtype work_type(const struct precision *p, const struct node *n)
     return DT_F32;
 }
 
-/* Parameter gradients are sums over rows: matmuls of two activations, the first transposed, sums
- * over leading dimensions, rows added into a table. They are output in f32. */
+/* True for gradients of parameters, which are output in f32. They are sums over rows: matmuls of
+ * two activations with the first transposed, sums over leading dimensions, EMBED_GRAD. */
 static bool is_parameter_gradient(const struct graph *g, const struct node *n)
 {
     if (n->op == OP_MATMUL) return n->attr.matmul.ta && graph_type(g, n->out[0])->rank == 2;
     return n->op == OP_SUM_LEADING || n->op == OP_EMBED_GRAD;
 }
 
-/* A library may accept a bias only in the operands' type; the optimizer's copy has it in bf16. */
+/* True if the bias of a linear layer is read from the optimizer's bf16 copy, because the fused
+ * kernel of the library accepts a bias only in the type of the operands. */
 static bool narrows_bias(const struct precision *p, const struct node *n)
 {
     const struct pass_kernels *k = p->options->kernels;

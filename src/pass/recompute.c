@@ -1,14 +1,15 @@
 /* Recomputes values in the backward pass instead of keeping them (Chen et al., arXiv 1604.06174).
  *
- * Regions are marked on the graph as the model built it: a GELU (or SwiGLU) and the matmul that
- * reads it, or a number of consecutive blocks. Values of a region that nodes outside of it read in
- * the forward pass are kept. Every other value of a region that the backward pass reads is
- * recomputed from the kept ones, once, just before its first use, so nothing else of a region
- * outlives the forward pass. The same operators on the same numbers give the same bits; dropout
- * generates its masks from the same counters. */
+ * The pass `regions` marks regions in the graph that the model built: a GELU (or SwiGLU) and the
+ * matmul that reads it, or a number of consecutive blocks. Values of a region that nodes outside of
+ * it read in the forward pass are kept. Every other value of a region that the backward pass reads
+ * is recomputed from the kept values, once, just before its first use, so only kept values outlive
+ * the forward pass. The same operators on the same numbers give the same bits; dropout generates
+ * its masks from the same counters. */
 #include "pass/pass.h"
 
-/* A GELU or SwiGLU starts a region; its consumers belong to it, and so do casts in between. */
+/* The region of `n`: a GELU or SwiGLU starts a region, and nodes that read it belong to it. Casts
+ * that `precision` later inserts between them get the same region. */
 static int region_of_gelu(const struct node *n, int *of_value, int *count)
 {
     if (n->op == OP_GELU || n->op == OP_SWIGLU) return of_value[n->out[0].i] = ++*count;
@@ -36,9 +37,9 @@ enum status pass_regions(const struct graph *in, struct graph *out, const struct
 struct recompute {
     const struct graph *in;
     struct graph *out;
-    value *map;        /* per old value */
+    value *map;        /* per old value: its new value */
     value *recomputed; /* per old value: its recomputed copy, created on first use */
-    bool *kept;        /* per old value of a region */
+    bool *kept;        /* per old value of a region: it is kept for the backward pass */
 };
 
 static int region_of(const struct graph *g, value v)
@@ -73,8 +74,8 @@ static value recomputed(struct recompute *r, value old)
     return r->recomputed[old.i];
 }
 
-/* Appends a copy of `n` on recomputed inputs and sets `map` for its outputs. A copy of a node of
- * the forward pass has its attributes except for the phase and the suffix of the scope. */
+/* Appends a copy of `n` on recomputed inputs to the backward pass and sets `map` for its outputs. A
+ * copy of a forward node has ".recompute" at the end of its scope. */
 static void append(struct recompute *r, const struct node *n, value *map)
 {
     value from[MAX_IN];
@@ -89,7 +90,7 @@ static void append(struct recompute *r, const struct node *n, value *map)
 
 enum status pass_recompute(const struct graph *in, struct graph *out, const struct pass_options *)
 {
-    /* the regions hold all options */
+    /* needs no options: `regions` has already marked the nodes */
     struct recompute r = {.in = in, .out = out, .map = ARENA_NEW(out->arena, value, in->values)};
     r.recomputed = ARENA_NEW(out->arena, value, in->values);
     r.kept = ARENA_NEW(out->arena, bool, in->values);

@@ -1,15 +1,15 @@
 /* Live ranges of values. Values that share bytes form one class with one live range: a view and its
- * source, an output computed in place and its input, state and what is stored into it.
+ * source, an output computed in place and its input, state and the updated state.
  *
- * Nodes are visited in schedule order. When node `id` is reached, a class whose last use is `id`
- * dies there, so an output of `id` may reuse its bytes. */
+ * Nodes are visited in schedule order. A class whose last use is node `id` dies there, so an output
+ * of `id` may reuse the bytes of the class. */
 #include "plan/liveness.h"
 
 struct liveness {
     struct plan *p;
     const struct graph *g;
-    int *last_use; /* last step that uses each value itself */
-    int *read;     /* per owner: last step visited so far that reads its bytes */
+    int *last_use; /* per value: the last step that uses it, not counting uses of its views */
+    int *read;     /* per owner: the last step visited so far that reads its bytes */
 };
 
 static struct span *root_of(struct plan *p, value v)
@@ -64,7 +64,7 @@ static bool is_input(const struct liveness *l, int root)
     return n->op == OP_LEAF;
 }
 
-/* True if input `i` dies at node `id` in the arena, so that output 0 may reuse its bytes. */
+/* True if output 0 may overwrite input `i`: the input is in the arena and dies at node `id`. */
 static bool may_reuse(const struct liveness *l, int id, int i)
 {
     const struct node *n = &l->g->node[id];
@@ -107,7 +107,7 @@ static void store_in_place(struct liveness *l, int id)
     l->p->step[id].kernel = NULL;
 }
 
-/* In node order, so that each store knows the earlier reads of its leaf, also through views. */
+/* Visits nodes in order, so that `read` has the earlier reads of each leaf, also through views. */
 static void place_stores(struct liveness *l)
 {
     for (int v = 0; v < l->g->values; v++) l->read[v] = -1;

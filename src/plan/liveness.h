@@ -4,10 +4,11 @@
 
 #include "plan/plan.h"
 
-/* Fills p->span except arena offsets; a store whose value can be made in place loses its kernel. */
+/* Fills p->span except arena offsets. A STORE whose value is made in place loses its kernel. */
 void liveness_find(struct plan *p, struct arena *scratch);
 
-/* Small inputs lie side by side in graph order, for one upload, and share one live range. */
+/* True for an input that is placed next to other small inputs, in graph order, so that one upload
+ * copies all of them. All small inputs have the same live range. */
 bool is_small_input(const struct plan *p, int v);
 
 #endif

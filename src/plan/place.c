@@ -1,5 +1,5 @@
-/* Places the largest span first, each at the lowest gap that fits. For a training step, where
- * values saved for the backward pass dominate, this meets the lower bound. */
+/* Places the largest span first, each at the lowest gap that fits. For a training step, whose bytes
+ * are mostly values saved for the backward pass, the total reaches the lower bound. */
 #include "base/checked.h"
 #include "plan/plan.h"
 

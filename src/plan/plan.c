@@ -43,7 +43,7 @@ static enum status plan_step(struct plan *p, int id, const struct target *target
     return ST_OK;
 }
 
-/* Sums over all storage then fit in 64 bits. */
+/* With this limit, sums over all storage fit in 64 bits. */
 #define PLAN_BYTES_MOST ((int64_t)1 << 58)
 
 enum { INPUT_ALIGNMENT = 64 }; /* the same as in place.c and in the staging buffer of inputs */
@@ -65,7 +65,7 @@ static enum status place_arena(struct plan *p, struct arena *scratch)
 {
     int n = 1, values = p->graph->values;
     struct place_span *place = ARENA_NEW(scratch, struct place_span, values + p->steps + 1);
-    int *owner = ARENA_NEW(scratch, int, values + p->steps + 1); /* a value, or minus a step */
+    int *owner = ARENA_NEW(scratch, int, values + p->steps + 1); /* value, or minus index of step */
     place[0] = place_inputs(p);
     for (int v = 1; v < values; v++) {
         const struct span *s = &p->span[v];
@@ -167,7 +167,7 @@ static enum status prepare(struct plan *p, void *context, struct communicator *c
         if (st == ST_OK) continue;
         const struct node *n = &p->graph->node[id];
         st = fail_in(st, "node %d %s %s", id, op_def(n->op)->name, n->scope);
-        p->steps = id; /* what was prepared before is released */
+        p->steps = id; /* plan_release then releases only the steps that were prepared */
         plan_release(p);
         return st;
     }

@@ -1,4 +1,4 @@
-/* The loop over steps: everything was decided when the plan was built, and nothing is allocated. */
+/* The loop over steps. plan_build and plan_bind have made all decisions; nothing is allocated. */
 #include "backend/backend.h"
 #include "plan/plan.h"
 
@@ -18,7 +18,6 @@ static bool is_in_place(const struct plan *p, const struct node *n, value out)
     return false;
 }
 
-/* Poisons the scratch and the outputs of this step. */
 static enum status poison_before(const struct plan *p, int id)
 {
     const struct node *n = &p->graph->node[id];
@@ -31,7 +30,6 @@ static enum status poison_before(const struct plan *p, int id)
     return ST_OK;
 }
 
-/* Poisons the inputs that die with this step. */
 static enum status poison_after(const struct plan *p, int id)
 {
     const struct node *n = &p->graph->node[id];

@@ -40,7 +40,7 @@ void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
 {
     struct stay *stay = ARENA_NEW(a, struct stay, p->graph->values);
     struct arena scratch = {0};
-    int *latest = ARENA_NEW(&scratch, int, p->graph->values); /* per root: 1 + its latest stay */
+    int *latest = ARENA_NEW(&scratch, int, p->graph->values); /* per root: index of a stay + 1 */
     int n = 0;
     for (int v = 1; v < p->graph->values; v++) {
         const struct span *s = &p->span[v];
@@ -60,7 +60,7 @@ void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
     *ret = (struct stays){stay, n};
 }
 
-/* Adds the storage blocks that exist during the whole step. */
+/* Sets the parts whose storage blocks exist during all steps. */
 static void add_blocks(const int64_t *storage, int64_t *bytes)
 {
     bytes[MEMORY_WEIGHTS] = storage[STORAGE_WEIGHTS];
@@ -72,7 +72,6 @@ static void add_blocks(const int64_t *storage, int64_t *bytes)
     bytes[MEMORY_INPUTS] = storage[STORAGE_STAGED] + storage[STORAGE_RANDOM];
 }
 
-/* One sweep over the starts and ends of stays. */
 void plan_timeline(const struct plan *p, const int64_t *storage, struct timeline *ret,
                    struct arena *a)
 {

@@ -10,7 +10,7 @@ void tuning_init(struct tuning *t, const struct target *target, struct arena *a)
     *t = (struct tuning){.target = *target, .arena = a};
 }
 
-/* The index of the key, or the index at which to insert it. */
+/* The index of the entry with this key, or the index at which to insert it. */
 static int place_of(const struct tuning *t, const char *key)
 {
     int low = 0, high = t->n;
@@ -30,7 +30,7 @@ const struct tuning_entry *tuning_find(const struct tuning *t, const char *key)
     return t && i < t->n && !strcmp(t->entry[i].key, key) ? &t->entry[i] : NULL;
 }
 
-/* Rounds to the digits kept in the file, so that a fresh entry equals a read one. */
+/* Rounds to the digits in the file, so that an entry does not change when written and read. */
 static double nanoseconds(double us)
 {
     return round(us * 1e3) / 1e3;

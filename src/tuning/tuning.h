@@ -1,8 +1,9 @@
 /* tuning.h - tuning tables: how long each variant of a matmul takes on one device.
  *
  * A separate stage (engine/tune.h) measures the table and keeps it in a file (docs/FORMATS.md).
- * Compiling only reads it, so plans depend only on configuration, target and table. Each lookup is
- * recorded as a question. The stage measures those without an entry; `strobe plan` prints all. */
+ * Compiling only reads the table, so plans depend only on configuration, target and table. Each
+ * lookup is recorded as a question. The separate stage measures the questions that have no entry;
+ * `strobe plan` prints all questions. */
 #ifndef TUNING_TUNING_H
 #define TUNING_TUNING_H
 
@@ -22,13 +23,13 @@ enum {
 struct tuning_candidate {
     /* "cublaslt", "wgmma"; "separate": a matmul and a kernel for its epilogue */
     char variant[TUNING_VARIANT];
-    double us, spread_us; /* the median of the samples; the largest minus the smallest */
+    double us, spread_us; /* of the samples: the median; the largest minus the smallest */
     /* cuBLASLt's opaque algorithm in hexadecimal; empty for other variants */
     char algorithm[TUNING_ALGORITHM];
     /* digest of the measured kernel sources and launches; empty for variants of a library */
     char launch[TUNING_LAUNCH];
-    /* Of our own kernel: its tile of the output, and how many rows of tiles a group has, whose
-     * tiles run column by column; rows 0: the kernel chooses all three. */
+    /* For our own kernels: the output tile of a thread block, and the number of rows of tiles in a
+     * group; the tiles of a group run column by column. rows 0: the kernel chooses all three. */
     struct tuning_tile {
         int rows, columns, group;
     } tile;
@@ -42,21 +43,21 @@ struct tuning_entry {
 
 struct tuning {
     struct target target; /* the device that was measured */
-    char driver[48];      /* its version, for information */
+    char driver[48];      /* version of the driver, for information */
     int n, capacity;
     struct tuning_entry *entry; /* sorted by key */
     struct arena *arena;
 };
 
-/* An empty table. */
+/* Makes an empty table. */
 void tuning_init(struct tuning *t, const struct target *target, struct arena *a);
 /* NULL if there is no such entry or `t` is NULL. */
 const struct tuning_entry *tuning_find(const struct tuning *t, const char *key);
-/* Copies an entry into the table and sorts its candidates; replaces an entry with the same key. */
+/* Copies an entry into the table, with sorted candidates; replaces one with the same key. */
 void tuning_set(struct tuning *t, const struct tuning_entry *e);
 const struct tuning_candidate *tuning_candidate(const struct tuning_entry *e, const char *variant);
 
-/* A lookup in the table: the call that it was made for, and the answer. */
+/* A lookup in the table: the kernel call that needed it, and the answer. */
 struct tuning_question {
     char key[TUNING_KEY];
     enum op op;
@@ -64,12 +65,12 @@ struct tuning_question {
     struct numerics numerics;
     int n_in, n_out;
     struct type in_type[MAX_IN], out_type[MAX_OUT];
-    const struct tuning_entry *entry; /* NULL: the table has none; a default was chosen */
+    const struct tuning_entry *entry; /* NULL: the table has no entry; a default was chosen */
     char taken[TUNING_VARIANT];       /* the variant that was chosen */
     /* digest of our own kernel for the call; empty if there is none */
     char launch[TUNING_LAUNCH];
 };
-/* One per key, in the order of the first lookup. */
+/* One question per key, in the order of the first lookup. */
 struct tuning_questions {
     int n, capacity;
     struct tuning_question *question;
@@ -82,14 +83,14 @@ struct tuning_question *tuning_ask(struct tuning_questions *q, const char *key);
 /* The number of questions without an entry. */
 int tuning_missing(const struct tuning_questions *q);
 
-/* tuning_file.c. The path of a device's table in the user's cache; NULL: no cache folder. */
+/* tuning_file.c. The path of a device's table in the user's cache; NULL: no cache folder exists. */
 const char *tuning_path(const char *device, struct arena *a);
-/* ST_FORMAT if the file is damaged or of another version. Leaves the target's backend NULL. */
+/* ST_FORMAT: the file is damaged or of another version. Sets the target's backend to NULL. */
 enum status tuning_read(const char *path, struct tuning *ret, struct arena *a);
 /* Replaces the file atomically; keeps entries that another process added for the same target. Fails
- * if there is a file that cannot be read. Only the user may read the new one (base/trust.h). */
+ * if the file exists and cannot be read. Only the user may read the new file (base/trust.h). */
 enum status tuning_write(const char *path, const struct tuning *t);
-/* The table is for that device and version of cuBLASLt; else *ret_why states the difference. */
+/* True if the table is for this device and version of cuBLASLt; else *ret_why is the difference. */
 bool tuning_holds(const struct tuning *t, const struct target *target, const char **ret_why);
 
 #endif

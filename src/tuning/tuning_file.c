@@ -54,14 +54,14 @@ static bool read_target(const json_t *root, struct target *t)
     return true;
 }
 
-/* Hexadecimal digits that fill `ret`; true also if there are none. */
+/* Reads hexadecimal digits that fill `ret`. True if the member is valid or absent. */
 static bool read_digits(const json_t *object, const char *name, char *ret, size_t size)
 {
     if (!json_object_get(object, name)) return true;
     return read_text(object, name, ret, size) && strspn(ret, "0123456789abcdef") == size - 1;
 }
 
-/* [128, 256, 16]; true also if there is none. */
+/* Reads a tile such as [128, 256, 16]. True if `list` is valid or NULL. */
 static bool read_tile(const json_t *list, struct tuning_tile *ret)
 {
     enum { MOST = 1 << 20 };
@@ -172,8 +172,8 @@ static json_t *table_json(const struct tuning *t)
                      "matmuls", matmuls);
 }
 
-/* The entries of `t` and those that only the file has. What is damaged or of another device or
- * version is replaced; what cannot be read is not. */
+/* *all gets the entries of `t` and those that only the file has. If the file is damaged, or is for
+ * another device or version, its entries are not used. Fails if the file cannot be read. */
 static enum status merge(struct tuning *all, const char *path, const struct tuning *t,
                          struct arena *a)
 {

@@ -1,5 +1,6 @@
-/* Properties of differentiation apart from correct rules (test_ops.c compares every rule with
- * slopes): a missing gradient is an error and never zero, and the uses of a value add up. */
+/* Properties of differentiation: a missing gradient rule is an error and never a zero, and the
+ * adjoints of all uses of a value are summed. test_ops.c compares every rule with finite
+ * differences. */
 #include "../support/hand.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ static void test_missing_rule_names_the_operator(void **state)
     refuses(differentiate(loss, 1, &x, &d), ST_UNSUPPORTED, "AT_MOST clip has no gradient");
 }
 
-/* The same operator is accepted where no gradient has to pass. */
+/* The same operator is accepted if no gradient flows through it. */
 static void test_missing_rule_off_the_path(void **state)
 {
     (void)state;
@@ -98,7 +99,7 @@ static void test_integers_get_none(void **state)
     refuses(differentiate(loss, 2, wrt, d), ST_USAGE, "the loss does not depend on ids");
 }
 
-/* The rule would drop the gradient of the second output, so this is refused. */
+/* The rule would ignore the adjoint of the second output, so differentiation fails. */
 static void test_adjoint_of_a_later_output_is_not_dropped(void **state)
 {
     (void)state;
@@ -121,7 +122,7 @@ static void test_a_later_output_alone(void **state)
     refuses(differentiate(loss, 1, &x, &d), ST_UNSUPPORTED, "only the first output");
 }
 
-/* Only the last of three parts is used: the gradients of the others are explicit zeros. */
+/* Only the last of three parts is used; the gradients of the other parts are explicit zeros. */
 static void test_one_of_several_equal_outputs(void **state)
 {
     (void)state;
@@ -137,7 +138,7 @@ static void test_one_of_several_equal_outputs(void **state)
     for (int i = 0; i < 12; i++) assert_true(dx[i] == (i % 6 >= 4 ? 1 : 0));
 }
 
-/* loss = sum(x x + exp(x) + 3 x): a value used four times. */
+/* loss = sum(x x + exp(x) + 3 x) uses x four times. */
 static void test_uses_add_up(void **state)
 {
     (void)state;
@@ -154,8 +155,8 @@ static void test_uses_add_up(void **state)
     for (int i = 0; i < N; i++) assert_float_equal(dx[i], 2 * at[i] + expf(at[i]) + 3, 1e-5);
 }
 
-/* One table as embedding and as head, as GPT ties them: its gradient is the sum of both, each of
- * which is known. */
+/* A table that is both the embedding and the output head: its gradient is the sum of two known
+ * gradients. */
 static void test_tied_table(void **state)
 {
     (void)state;

@@ -55,7 +55,7 @@ static void test_types(void **state)
     assert_int_equal(type_columns(&t), 128);
     assert_int_equal(type_rows(&t), 12 * 64);
     struct type large = type_4d(DT_F64, INT64_C(1) << 20, 1024, 1024, 4);
-    assert_int_equal(type_bytes(&large), INT64_C(1) << 45); /* more than 32 bits hold */
+    assert_int_equal(type_bytes(&large), INT64_C(1) << 45); /* does not fit in 32 bits */
     type_text(text, &large);
     assert_string_equal(text, "f64 (1048576,1024,1024,4)");
     struct type same = type_of(DT_F32, 3, t.dim);
@@ -101,7 +101,7 @@ static void test_first_failure_sticks(void **state)
     graph_leave(&g, here);
     assert_int_equal(wrong.i, 0);
     int nodes = g.nodes;
-    /* Operations of model code on the missing value are harmless and add no nodes. */
+    /* Model code may use the missing value: its calls add no nodes. */
     value later = g_gelu(&g, g_matmul(&g, wrong, a, false, true), false);
     later = g_sum_leading(&g, g_cast(&g, later, DT_F64), type_1d(DT_F32, 7));
     graph_output(&g, "later", later);
@@ -121,7 +121,7 @@ static void test_casts_back(void **state)
     value x = g_input(&g, "x", type_1d(DT_BF16, 5)), y = g_input(&g, "y", type_1d(DT_F32, 5));
     value wide = g_cast(&g, x, DT_F32), narrow = g_cast(&g, y, DT_BF16);
     assert_int_equal(g_cast(&g, wide, DT_BF16).i, x.i);
-    assert_int_not_equal(g_cast(&g, narrow, DT_F32).i, y.i); /* it was rounded */
+    assert_int_not_equal(g_cast(&g, narrow, DT_F32).i, y.i); /* the cast to bf16 rounded y */
 }
 
 static void test_shape_rules_refuse(void **state)
@@ -282,7 +282,7 @@ static void test_copy_keeps_marks(void **state)
     assert_true(type_same(graph_type(&to, copy), graph_type(&g, y)));
 }
 
-/* x -> exp -> y -> store into w, which is read before */
+/* y = exp(x) + w is stored into w, after w is read. */
 static void sound(void)
 {
     value x = g_input(&g, "x", type_1d(DT_F32, 4)), w = state_1d("w", 4, 0);
@@ -414,7 +414,7 @@ static double bytes_of(value v)
     return graph_node_cost(&g, graph_producer(&g, v)).bytes;
 }
 
-/* State that is only written does not count as read. */
+/* State that is only written has no cost of reading. */
 static void test_cost_of_state(void **state)
 {
     (void)state;
@@ -432,7 +432,7 @@ static void test_cost_of_state(void **state)
     assert_true(bytes_of(g_accumulate(&g, in[0], in[4])) == 12 * N);
 }
 
-/* Of masked scores only the half that is not masked is read; the whole result is written. */
+/* Only the half of the scores that is not masked is read, but the whole result is written. */
 static void test_cost_of_masked_scores(void **state)
 {
     (void)state;
@@ -453,7 +453,7 @@ static void test_cost_of_masked_scores(void **state)
         }
 }
 
-/* Attention without a mask has T x T pairs, and twice the FLOPs of (T + 1) / 2 for each query. */
+/* Attention has T pairs per query without a mask, and (T + 1) / 2 on average with a causal mask. */
 static void test_cost_of_attention(void **state)
 {
     (void)state;
@@ -500,7 +500,7 @@ static void test_print_attributes(void **state)
     union attr attention = {.attention = {12, true, {DROPOUT_ATTENTION, 51, 1337, 3}}};
     assert_string_equal(attr_text(OP_ATTENTION, attention, none),
                         " [heads 12 causal drop 51/256 site 3 seed 1337 of scores]");
-    attention.attention.drop.threshold = 0; /* nothing is dropped, so its site is not printed */
+    attention.attention.drop.threshold = 0; /* no dropout, so the site is not printed */
     attention.attention.kv_heads = 4;
     assert_string_equal(attr_text(OP_ATTENTION, attention, all),
                         " [heads 12 kv_heads 4 causal tf32 deterministic portable]");

@@ -1,5 +1,5 @@
-/* Every row of the list of operator cases: kernels, gradients and expansions, one case per
- * operator; and what the list must contain.
+/* Checks kernels, gradients and expansions on every case of check/cases.c, with one cmocka test per
+ * operator; and checks which cases the list must contain.
  * test: shards=4 */
 #include "../support/cases.h"
 #include "backend/backend.h"
@@ -30,8 +30,7 @@ static bool needs_ranks(enum op op)
     return op_def(op)->family == FAMILY_COMMUNICATION;
 }
 
-/* Only the matmul that reads it knows the layout that PACK writes: PACK runs in the cases of
- * matmuls. */
+/* Only matmuls know the layout that PACK writes, so PACK is checked in the cases of matmuls. */
 static bool has_own_layout(enum op op)
 {
     return op == OP_PACK;
@@ -55,7 +54,7 @@ static void note(void *user, const struct check_result *r)
                 r->error, r->tolerance);
 }
 
-/* The operator that cmocka hands to a case. */
+/* The operator that cmocka passes to a test. */
 static enum op op_of(void **state)
 {
     return (enum op)(intptr_t)*state;
@@ -69,7 +68,8 @@ static void test_kernels_are_near_the_reference(void **state)
     void *context;
     struct tally t = {0};
     assert_int_equal(cpu->open(0, &context), ST_OK);
-    /* With sanitizers, rows that have a wider variant of the same source run on small cases. */
+    /* With sanitizers, rows whose source also makes a variant for wider vectors run only on small
+     * cases. */
     const char *small = SANITIZED ? "ref,plain,sse2,blocked_plain,blocked_sse2" : NULL;
     enum status st =
         check_kernels(&target, context, &(struct check_scope){op, NULL, small}, note, &t);
@@ -81,7 +81,7 @@ static void test_kernels_are_near_the_reference(void **state)
         fail_msg("%s has no CPU reference kernel that was tried", op_def(op)->name);
 }
 
-/* Calls check with every case of the operator; its error must be at most `most`. */
+/* Calls `check` with every case of the operator; each error must be at most `most`. */
 static void check_cases(enum op op, enum status (*check)(int i, double *ret_error), double most)
 {
     const struct op_case *c;
@@ -120,7 +120,7 @@ static void test_no_gradient_flows_through_detach(void **state)
     arena_release(&arena);
 }
 
-/* A gradient rule whose cases are all exempt would never be tried. */
+/* A gradient rule would never be checked if all its cases were exempt from finite differences. */
 static void test_every_operator_has_a_case(void **state)
 {
     (void)state;
@@ -155,15 +155,15 @@ static void test_costs_are_positive(void **state)
     }
 }
 
-/* Operators that fuse two parts and compute less: logits are normalised once, GELU and its slope
- * share an exponential, masked elements are not computed. */
+/* True for fused operators that compute less than their parts: logits are normalised once, GELU and
+ * its slope share an exponential, masked elements are not computed. */
 static bool saves_arithmetic(const struct op_case *c)
 {
     return c->op == OP_CROSS_ENTROPY_BOTH || c->op == OP_GELU_BOTH ||
            ((c->op == OP_SCORE_SOFTMAX || c->op == OP_SCORE_SOFTMAX_GRAD) && c->attr.score.causal);
 }
 
-/* Fusion removes no arithmetic: an operator counts the FLOPs of its parts. */
+/* Other fused operators have the FLOPs of their parts. */
 static void test_fused_flops_are_those_of_the_parts(void **state)
 {
     (void)state;
@@ -205,7 +205,7 @@ static void test_schemas_name_every_attribute(void **state)
     }
 }
 
-/* Two cases of one operator print the same attributes exactly if they have the same. */
+/* Two cases of an operator print the same text if and only if their attributes are equal. */
 static void test_printed_attributes_tell_cases_apart(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void test_distance(void **state)
     assert_true(isinf(check_distance((double[]){1}, (double[]){0}, 1)));
 }
 
-/* Adds a case "WHAT OPERATOR". */
+/* Adds a test with the name "WHAT OPERATOR". */
 static void add(struct CMUnitTest *tests, int *n, const char *what, CMUnitTestFunction function,
                 int op)
 {
@@ -272,7 +272,7 @@ int main(void)
     for (int op = 0; op < OP_COUNT; op++) {
         if (!shard_has(op) || has_own_layout((enum op)op) || needs_ranks((enum op)op)) continue;
         if (op != OP_LEAF) add(tests, &n, "kernels", test_kernels_are_near_the_reference, op);
-        if (SANITIZED) continue; /* the rest runs only the reference's kernels, again */
+        if (SANITIZED) continue; /* the other tests run only reference kernels, checked above */
         if (op_def((enum op)op)->expand)
             add(tests, &n, "expansion", test_expansions_mean_the_same, op);
         if (op_def((enum op)op)->grad && op != OP_DETACH)

@@ -96,7 +96,7 @@ static void test_constants_are_not_inputs(void **state)
     struct graph g;
     graph_init(&g, &arena);
     value x = input(&g, "x"), one = g_fill(&g, whole(DT_F32), 1);
-    /* of a constant alone: not a step */
+    /* an operator on a constant is not a step */
     value three = g_scale(&g, g_fill(&g, whole(DT_F32), 3), 2);
     graph_output(&g, "y", g_mul(&g, g_div(&g, one, g_offset(&g, x, 2)), three));
     struct graph f = fused(&g);
@@ -123,7 +123,7 @@ static void test_readers_of_one_tensor(void **state)
     value x = input(&g, "x"), y = input(&g, "y");
     graph_output(&g, "a", g_mul(&g, x, y));
     graph_output(&g, "b", g_exp(&g, x));
-    graph_output(&g, "c", g_tanh(&g, input(&g, "z"))); /* reads something else */
+    graph_output(&g, "c", g_tanh(&g, input(&g, "z"))); /* does not read x */
     struct graph f = fused(&g);
     is_chain(&f, 2, 2, 2);
     assert_int_equal(hand_count(&f, OP_TANH), 1);
@@ -135,7 +135,7 @@ static void test_readers_stay_apart(void **state)
     struct graph g;
     graph_init(&g, &arena);
     value x = input(&g, "x"), a = g_exp(&g, x);
-    graph_output(&g, "sum", g_sum_row(&g, a)); /* needs a before the next reader of x */
+    graph_output(&g, "sum", g_sum_row(&g, a)); /* reads a before x is read again */
     graph_output(&g, "b", g_tanh(&g, x));
     struct graph_scope other = graph_enter(&g, "other", -1);
     graph_output(&g, "c", g_sqrt(&g, x));
@@ -151,7 +151,7 @@ static void test_the_first_input(void **state)
     struct graph g;
     graph_init(&g, &arena);
     value b = g_input(&g, "b", type_1d(DT_F32, COLUMNS)), x = input(&g, "x");
-    value left = g_sub(&g, g_fill(&g, whole(DT_F32), 1), b); /* which meets b first */
+    value left = g_sub(&g, g_fill(&g, whole(DT_F32), 1), b); /* the chain reads b before x */
     graph_output(&g, "y", g_mul(&g, left, x));
     struct graph f = fused(&g);
     const struct node *n = only_chain(&f);
@@ -173,8 +173,8 @@ static void test_results_used_outside(void **state)
 
 /* --- nodes that must stay separate ------------------------------------------------------------ */
 
-/* The sum needs the first node and produces an input of the last: one chain of both would be a
- * cycle. */
+/* The sum reads the first node and produces an input of the last node. A chain of both nodes would
+ * therefore make a cycle. */
 static void test_no_cycle(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_no_cycle(void **state)
     assert_int_equal(hand_count(&f, OP_SUM_ROW), 1);
 }
 
-/* A read of state stays before the write, wherever its result is used. */
+/* A node that reads state stays before the write, even if its result is used only later. */
 static void test_state(void **state)
 {
     (void)state;
@@ -290,7 +290,7 @@ static void test_many_outputs(void **state)
     }
     struct graph f = fused(&g);
     check_limits(&f);
-    assert_int_equal(hand_count(&f, OP_CHAIN), 2); /* full ones; the last operator remains */
+    assert_int_equal(hand_count(&f, OP_CHAIN), 2); /* both full; the last operator is separate */
     assert_int_equal(hand_count(&f, OP_SCALE), 1);
 }
 
@@ -493,7 +493,7 @@ static void test_bits(void **state)
     assert_true(chains > 200 && taken > 1000);
 }
 
-/* Clipping by the gradient norm is one kernel at `full`, several below. */
+/* Clipping by the gradient norm is one kernel at `full` and several kernels at lower rungs. */
 static void test_clipping(void **state)
 {
     (void)state;

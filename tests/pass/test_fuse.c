@@ -1,5 +1,5 @@
-/* The pass `fuse` on small graphs: patterns it must find, patterns it must not, and that results
- * are unchanged. */
+/* The pass `fuse` on small graphs: which patterns are fused and which are not, and that results do
+ * not change. */
 #include "../support/hand.h"
 #include "pass/pass.h"
 
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Hand-made graphs; their results must not depend on the pass. */
+/* Small graphs whose results must not depend on the pass. */
 enum { B = 2, H = 2, T = 8, C = 16, V = 10 };
 
 struct made {
@@ -40,18 +40,18 @@ static void make(struct hand *s, build_fn *build)
     hand_ok(graph_status(g));
 }
 
-/* The update of three parameters, with offsets, groups and rates that a test can change. */
+/* The update of three parameters. Tests change their offsets, weight decay and beta. */
 struct update {
     int64_t offset[3];
     bool decay[3];
     double beta[3];
-    int moment_shift, undecayed; /* elements at the end of each decayed parameter */
+    int moment_shift, undecayed; /* undecayed: elements at the end of each decayed parameter */
 };
 
 static const int64_t SIZE[] = {16, 20, 5};
 static struct update update = {{0, 16, 48}, {true, false, false}, {0.9, 0.9, 0.9}, 0, 0};
 
-/* The gaps between parameters are zero, as ranges guarantee. */
+/* Fills the parameters and leaves the gaps between them zero, as in a range (graph/op.h). */
 static void fill_state(struct hand *s)
 {
     for (int storage = STORAGE_WEIGHTS; storage <= STORAGE_MOMENT2; storage++)
@@ -81,9 +81,9 @@ static void feed_and_run(struct hand *s)
     hand_run(s);
 }
 
-static const struct pass_kernels *kernels; /* passed to the pass; may be NULL */
+static const struct pass_kernels *kernels; /* option of the pass; may be NULL */
 
-/* Checks that the result has `count` nodes of the operator and that all outputs are the same. */
+/* Checks that the fused graph has `count` nodes of the operator and the same outputs. */
 static void check(build_fn *build, enum op op, int count)
 {
     struct hand plain, fused;
@@ -375,7 +375,7 @@ static void test_cross_entropy_both(void **state)
     check(loss_and_gradient, OP_CROSS_ENTROPY_BOTH, 1);
     check(loss_that_is_scaled, OP_CROSS_ENTROPY_BOTH, 0); /* the loss is needed earlier */
     check(log_sum_exp_is_wanted, OP_CROSS_ENTROPY_BOTH, 0);
-    check(log_sum_exp_is_an_output, OP_CROSS_ENTROPY, 1); /* it remains */
+    check(log_sum_exp_is_an_output, OP_CROSS_ENTROPY, 1); /* not fused */
 }
 
 static void lookup(const struct made *m, bool used_between, enum dropout_pattern pattern)
@@ -421,7 +421,7 @@ static void test_embed_sum(void **state)
     check(embeddings_dropped_as_attention, OP_EMBED_SUM, 0);
 }
 
-/* y = x + exp(norm(x)), and its gradient; `also` adds a use that may prevent the match. */
+/* y = x + exp(norm(x)), and its gradient. `also` adds a use that may prevent the fusion. */
 static void branch(const struct made *m, bool also)
 {
     struct graph *g = m->g;
@@ -454,7 +454,7 @@ static void test_layernorm_grad_add(void **state)
     check(residual_of_three, OP_LAYERNORM_GRAD_ADD, 1);
 }
 
-/* The gradient of a branch with dropout that is added to x; `sites` of them. */
+/* y = x + exp(norm(x)) and its gradients; `sites` dropouts are applied to the gradient of x. */
 static void dropped_gradients(const struct made *m, enum dropout_pattern pattern, int sites)
 {
     struct graph *g = m->g;
@@ -557,12 +557,12 @@ static void test_update(void **state)
     (void)state;
     const struct update sound = update;
     fuse_update(1, 1);
-    check(three_parameters, OP_ADAMW, 1); /* and the norm is the same */
-    update.offset[2] = 64;                /* a hole */
+    check(three_parameters, OP_ADAMW, 1); /* also compares the norm */
+    update.offset[2] = 64;                /* a gap before it */
     fuse_update(3, 3);
     check(three_parameters, OP_ADAMW, 3);
     update = sound;
-    update.decay[0] = false, update.decay[1] = true; /* decayed ones no longer come first */
+    update.decay[0] = false, update.decay[1] = true; /* decayed parameters are not first */
     fuse_update(1, 3);
     update = sound;
     update.beta[1] = 0.8;

@@ -1,4 +1,4 @@
-/* The pass `fuse` on a GPT: patterns it must find, and that results are unchanged. */
+/* The pass `fuse` on a GPT: which patterns are fused, and that results do not change. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "pass/pass.h"
@@ -37,18 +37,18 @@ static void check_counts(const struct config *c)
     const struct expected micro[] = {
         {OP_EMBED_SUM, 1},
         {OP_ADD_LAYERNORM, 2 * L},
-        {OP_LAYERNORM, 1}, /* of the embedding */
+        {OP_LAYERNORM, 1}, /* the first norm, of the embedding */
         {OP_LAYERNORM_GRAD_ADD, 2 * L},
-        {OP_LAYERNORM_GRAD, 1}, /* of the last norm, which no branch goes around */
+        {OP_LAYERNORM_GRAD, 1}, /* the last norm, which has no residual branch */
         {OP_SCORE_SOFTMAX, slow ? L : 0},
         {OP_SCORE_SOFTMAX_GRAD, slow ? L : 0},
         {OP_CROSS_ENTROPY_BOTH, 1},
         {OP_CROSS_ENTROPY, 0},
         {OP_SOFTMAX, 0},
         {OP_CAUSAL_MASK, 0},
-        {OP_DROPOUT, drop ? 2 * L + 1 : 0}, /* the gradients of branches and embedding */
-        {OP_EMBED_GRAD_ADD, 1},             /* onto the head's gradient of the tied table */
-        {OP_EMBED_GRAD_SUM, 1},             /* of the positions */
+        {OP_DROPOUT, drop ? 2 * L + 1 : 0}, /* gradients of the branches and of the embedding */
+        {OP_EMBED_GRAD_ADD, 1},             /* added to the gradient of the tied output head */
+        {OP_EMBED_GRAD_SUM, 1},             /* gradient of the position table */
         {OP_EMBED_GRAD, 0},
         {OP_ADD, 0},
         {OP_EMBED, 0},
@@ -67,7 +67,7 @@ static void check_counts(const struct config *c)
     arena_release(&a);
 }
 
-/* Loss, gradients and updated weights of one step at that fusion level. */
+/* Loss, gradients and updated weights of one step. */
 struct numbers {
     float loss, norm, *gradients, *weights;
 };
@@ -99,9 +99,9 @@ static void check_numbers(const struct config *c)
         int64_t n = type_elements(&p->type), at = p->offset;
         double apart = hand_distance(full.gradients + at, op.gradients + at, n);
         if (!(apart < 1e-6)) fail_msg("gradient of %s differs by %.2e", p->name, apart);
-        /* Adam's first step divides a gradient by its magnitude. Where that is rounding error (the
-         * bias of keys) so is the quotient, and weights may differ by a fraction of the learning
-         * rate. */
+        /* Adam's first step divides a gradient by its magnitude. If a gradient is only rounding
+         * error (the bias of keys), the quotient is arbitrary, so weights may differ by a fraction
+         * of the learning rate. */
         for (int64_t k = 0; k < n; k++)
             assert_float_equal(full.weights[at + k], op.weights[at + k], 2e-3);
     }

@@ -1,5 +1,5 @@
-/* The pass `fuse` on matmuls and their operands: GELU, its gradient, sums of biases and 8-bit
- * quantisation of norms are fused only where kernels gain by it. */
+/* The pass `fuse` on matmuls and their operands: GELU, its gradient, gradients of biases and 8-bit
+ * quantisation of norms are fused only if a fused kernel is faster. */
 #include "../support/hand.h"
 #include "pass/pass.h"
 
@@ -44,8 +44,8 @@ struct expected {
     int count;
 };
 
-/* Compares the node counts after the pass, with and without a gain, and checks that all outputs are
- * the same. */
+/* Compares the node counts after the pass with those expected, and checks that all outputs are the
+ * same. `does` is the result of pass_kernels.gain. */
 static void check(build_fn *build, bool does, int n, const struct expected *e)
 {
     const struct pass_kernels kernels = {gains, &does};
@@ -115,7 +115,7 @@ static value product(struct graph *g)
     return g_linear(g, activations(g), w, b, false);
 }
 
-/* The matmul is used before its GELU, so it must not be computed later. */
+/* The result of the matmul is used before its GELU, so the matmul must not move to the GELU. */
 static void gelu_of_a_used_matmul(struct graph *g)
 {
     value x = product(g), twice = g_scale(g, x, 2);
@@ -145,7 +145,7 @@ static void gelu_of_an_output(struct graph *g)
 
 enum reader { CODES_ALONE, OF_THE_SUM, OF_THE_SUM_LATER, OF_THE_NORM };
 
-/* A quantised norm of a sum, and other readers of its values. */
+/* A quantised norm of a sum. `who` selects another reader of the values in between. */
 static void codes_of(struct graph *g, enum reader who)
 {
     value step = g_input(g, "step", type_scalar(DT_I32));

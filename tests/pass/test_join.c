@@ -1,4 +1,4 @@
-/* The pass `join`: which matmuls become one, and that results are unchanged. */
+/* The pass `join`: which matmuls become one, and that results do not change. */
 #include "../support/hand.h"
 #include "base/str.h"
 #include "pass/pass.h"
@@ -16,7 +16,7 @@ struct made {
     value x, other; /* (B,T,K) */
 };
 
-/* x times a weight (rows,K) at `offset`. */
+/* x times the transpose of a weight (rows,K) at `offset`. */
 static value product(const struct made *m, const char *name, value x, int64_t rows, int64_t offset)
 {
     struct graph_scope here = graph_enter(m->g, name, -1);
@@ -79,7 +79,7 @@ static void a_weight_is_used_again(const struct made *m)
     graph_output(m->g, "z", g_exp(m->g, w));
 }
 
-/* (K,N): joined, they would have to be interleaved by column. */
+/* Weights (K,N) cannot be joined, because their columns would have to be interleaved. */
 static void not_transposed(const struct made *m)
 {
     value y[2];
@@ -162,8 +162,8 @@ static void test_not_joined(void **state)
     check(something_else, 2);
 }
 
-/* The joined weight starts at the first offset and has the combined name; unread leaves are
- * removed. */
+/* The joined weight starts at the offset of the first weight and has the combined name. Leaves that
+ * no node reads are removed. */
 static void test_the_weight(void **state)
 {
     (void)state;

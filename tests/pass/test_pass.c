@@ -1,5 +1,5 @@
-/* Passes on the graph of a small GPT: what remains at each rung, what is removed, and each pass
- * alone. */
+/* Passes on the graph of a small GPT: which nodes remain at each rung, which are removed, and the
+ * effect of each pass alone. */
 #include "pass/pass.h"
 
 #include "../support/hand.h"
@@ -105,8 +105,8 @@ static void test_expansion_keeps_marks(void **state)
     assert_true(seen);
 }
 
-/* Tokens and positions have no gradient and the first norm's input is an embedding, so every dx is
- * used. Nodes for slow attention's log-sum-exp or a detached maximum must be removed. */
+/* Every dx is used, even that of the first norm, whose input is the embedding. Nodes that compute
+ * slow attention's log-sum-exp or a detached maximum must be removed. */
 static void test_dead_code_is_gone(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static void test_dead_code_is_gone(void **state)
         }
 }
 
-/* The gradient of x is not requested, so it is dead, and so is the matmul that computes it. */
+/* The gradient of x is not requested, so the matmul that computes it is dead. */
 static void test_unused_gradient_is_removed(void **state)
 {
     (void)state;
@@ -143,7 +143,7 @@ static void test_unused_gradient_is_removed(void **state)
     graph_output(&g, "d", d);
     assert_int_equal(hand_count(&g, OP_MATMUL), 3); /* y, dx, dw */
     hand_ok(pass_run(pass_find("dead"), &g, &out, &(struct pass_options){0}));
-    assert_int_equal(hand_count(&out, OP_MATMUL), 1); /* dw: y itself is not an output */
+    assert_int_equal(hand_count(&out, OP_MATMUL), 1); /* dw; y is not an output */
     assert_int_equal(hand_count(&out, OP_EXP), 1);
     assert_int_not_equal(graph_find_output(&out, "d").i, 0);
 }
@@ -214,8 +214,8 @@ static void test_double_precision(void **state)
     }
 }
 
-/* Applies to matmuls and attention with f32 operands at every rung; bf16 operands need no
- * rounding. */
+/* tf32 is set on matmuls and attention with f32 operands at every rung, but not with bf16 operands,
+ * which need no rounding. */
 static void test_numerics_are_marked(void **state)
 {
     (void)state;

@@ -41,7 +41,7 @@ static int count(const struct graph *g, enum op op)
     return n;
 }
 
-/* At every rung matmuls multiply bf16; parameter gradients, statistics and the loss are f32. */
+/* At every rung operands of matmuls are bf16; parameter gradients, statistics, the loss are f32. */
 static void test_types(void **state)
 {
     (void)state;
@@ -93,7 +93,6 @@ static void test_casts(void **state)
     }
 }
 
-/* One cast per value and type, for any number of uses. */
 static void test_casts_are_shared(void **state)
 {
     (void)state;
@@ -108,7 +107,6 @@ static void test_casts_are_shared(void **state)
         }
 }
 
-/* Outputs such as logits stay f32. */
 static void test_outputs_keep_their_type(void **state)
 {
     (void)state;
@@ -119,8 +117,8 @@ static void test_outputs_keep_their_type(void **state)
     }
 }
 
-/* One AdamW writes weights, moments and the bf16 copy; packing follows, two layouts for each weight
- * of a matmul: 4 weights in each of two layers, and the table. */
+/* One AdamW writes weights, moments and the bf16 copy. Then each weight of a matmul is packed in
+ * two layouts: 4 weights in each of two layers, and the table. */
 static void test_update(void **state)
 {
     (void)state;
@@ -144,8 +142,7 @@ static void test_update(void **state)
     }
 }
 
-/* Each packed leaf that a matmul reads is written by the update and the refresh, with the same
- * type. */
+/* The update and the refresh write each packed leaf that a matmul reads, with the same type. */
 static void test_packed_leaves_meet(void **state)
 {
     (void)state;
@@ -168,7 +165,7 @@ static void test_packed_leaves_meet(void **state)
     assert_int_equal(packed, 2 * 18);
 }
 
-/* Packing pays only with many tokens, and only `full` packs. */
+/* Weights are packed only at `full` and only if a step has many tokens. */
 static void test_packing_is_chosen(void **state)
 {
     (void)state;

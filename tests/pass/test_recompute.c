@@ -1,5 +1,5 @@
-/* The passes `regions` and `recompute` on the graph of a small GPT: what is recomputed, where, and
- * that nothing else of a block is kept. tests/engine/test_recompute.c checks bitwise equality. */
+/* The passes `regions` and `recompute` on the graph of a small GPT: which nodes are recomputed and
+ * where, and which values are kept. tests/engine/test_recompute.c checks bitwise equality. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "base/threads.h"
@@ -69,8 +69,8 @@ static void each_rung(void (*check)(enum recompute recompute))
     }
 }
 
-/* The forward node that `again` recomputes: the node of that name, operator and scope that has not
- * been matched yet. */
+/* The forward node that `again` recomputes: a node with the same operator and scope that is not
+ * `taken` yet. */
 static int original(const struct graph *g, const struct node *again, const bool *taken)
 {
     for (int id = 0; id < g->nodes; id++) {
@@ -85,7 +85,8 @@ static int original(const struct graph *g, const struct node *again, const bool 
     return -1;
 }
 
-/* Each recomputes a different node, belongs to the backward pass, and is not state. */
+/* Each recomputed node is in the backward pass, does not write state, and recomputes a different
+ * forward node. */
 static void once(enum recompute recompute)
 {
     struct graph g = after(GRAPH_MICRO, recompute, "recompute");
@@ -110,8 +111,7 @@ static void test_each_once(void **state)
     each_rung(once);
 }
 
-/* A run of recomputed nodes ends where the next ordinary node of the backward pass reads the
- * last. */
+/* The node after a run of recomputed nodes reads the last of them. */
 static void before_the_first_reader(enum recompute recompute)
 {
     struct graph g = after(GRAPH_MICRO, recompute, "recompute");
@@ -134,8 +134,8 @@ static void test_before_the_first_reader(void **state)
     each_rung(before_the_first_reader);
 }
 
-/* The forward values of the blocks that the backward pass reads: the residual sums, one per block,
- * or one per group of blocks that are recomputed together. */
+/* The backward pass reads only one forward value of each block, or of each group of blocks that are
+ * recomputed together: the residual sum. */
 static void one_residual_a_block(enum recompute recompute)
 {
     if (recompute < RECOMPUTE_BLOCK) return;
@@ -166,7 +166,7 @@ static void test_one_residual_per_block(void **state)
     each_rung(one_residual_a_block);
 }
 
-/* The fusing passes match recomputed nodes too; the last matmul of a block is not needed. */
+/* The fusing passes also match recomputed nodes. The last matmul of a block is not recomputed. */
 static void test_recomputed_nodes_are_fused(void **state)
 {
     (void)state;
@@ -184,18 +184,18 @@ static void test_recomputed_nodes_are_fused(void **state)
         assert_int_equal(count_recomputed(&g, OP_MATMUL), flash ? 0 : 2 * L);
         static const enum op none[] = {OP_DROPOUT, OP_ADD, OP_SOFTMAX, OP_SCALE, OP_GELU};
         for (int i = 0; i < COUNT_OF(none); i++) assert_int_equal(count_recomputed(&g, none[i]), 0);
-        g = after(GRAPH_MICRO, RECOMPUTE_BLOCK, "fuse"); /* a softmax waits for its own dropout */
+        g = after(GRAPH_MICRO, RECOMPUTE_BLOCK, "fuse"); /* softmax is fused with its own dropout */
         assert_int_equal(count_recomputed(&g, OP_SCORE_SOFTMAX), flash ? 0 : L);
     }
 }
 
-/* Of blocks that are recomputed together everything is recomputed except the matmul that ends the
- * last one; the sums in between are needed. */
+/* If two blocks are recomputed together, everything except the last matmul of the second block is
+ * recomputed; the residual sum between the blocks is needed. */
 static void test_some_blocks_at_once(void **state)
 {
     (void)state;
     struct graph g = after(GRAPH_MICRO, (enum recompute)(RECOMPUTE_BLOCK + 1), NULL);
-    assert_int_equal(count_recomputed(&g, OP_LINEAR), 3 * L + 1); /* of h.0, which goes with h.1 */
+    assert_int_equal(count_recomputed(&g, OP_LINEAR), 3 * L + 1); /* + 1: mlp.c_proj of h.0 */
     assert_int_equal(count_recomputed(&g, OP_LAYERNORM) + count_recomputed(&g, OP_ADD_LAYERNORM),
                      2 * L);
     for (int id = 0; id < g.nodes; id++)
@@ -206,7 +206,7 @@ static void test_some_blocks_at_once(void **state)
     assert_int_equal(count_recomputed(&g, OP_LINEAR), 4 * L - 1);
 }
 
-/* The forward pass computes no slope, because it would be kept. */
+/* The forward pass does not compute the slope of GELU, which would have to be kept. */
 static void test_gelu_alone(void **state)
 {
     (void)state;
@@ -229,8 +229,8 @@ static bool gains_by_matmuls(const void *who, const struct node *n, const struct
     return n->op == OP_LINEAR_GELU || n->op == OP_MATMUL_GELU_GRAD;
 }
 
-/* Where kernels gain by it, GELU is fused with the matmul before it, both times; a GELU that is
- * recomputed alone does not recompute its matmul. */
+/* If fused kernels are faster, GELU is fused with the matmul before it, in the forward pass and in
+ * the recomputed nodes. With recompute=gelu the matmul is not recomputed. */
 static void test_fused_into_matmuls(void **state)
 {
     (void)state;
@@ -247,13 +247,13 @@ static void test_fused_into_matmuls(void **state)
         assert_int_equal(hand_count(&g, OP_GELU), block ? 0 : L);
         assert_int_equal(hand_count(&g, OP_MATMUL_GELU_GRAD), L);
         for (int id = 0; id < g.nodes;
-             id++) /* the input of GELU is kept if the slope is used nearby */
+             id++) /* the forward pass of a recomputed block does not keep GELU's input */
             if (g.node[id].op == OP_LINEAR_GELU)
                 assert_int_equal(g.node[id].attr.linear.keep, !block || is_recomputed(&g.node[id]));
     }
 }
 
-/* bf16 below `full`: a matmul reads a cast of the GELU, which is as large. */
+/* bf16 below `full`: a matmul reads a cast of the GELU, which must not be kept either. */
 static void test_casts_for_readers(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void test_nothing_without_a_backward_pass(void **state)
     }
 }
 
-/* Arena bytes and operations of a micro-step of a deep model. */
+/* Returns the arena bytes of a micro-step of a deep model; *ret_flops: its FLOPs. */
 static int64_t planned(enum recompute recompute, double *ret_flops)
 {
     struct program p;
@@ -296,8 +296,8 @@ static int64_t planned(enum recompute recompute, double *ret_flops)
     return bytes;
 }
 
-/* A block has about 16 residual-sized values, more without flash and below `full`; operations grow
- * by a third at most. */
+/* A block has about 16 values of the size of the residual sum, more without flash and below `full`.
+ * FLOPs grow by at most a third. */
 static void test_memory_shrinks(void **state)
 {
     (void)state;

@@ -53,11 +53,11 @@ static void make(struct made *m, enum overlap overlap, int ranks, int micro_step
     make_rank(m, overlap, ranks, micro_steps, 0, 0);
 }
 
-/* What a graph does with gradients, in its order. */
+/* Counts of the nodes that work on gradients. */
 struct found {
     int reduces, scatters, awaits, first_reduce, last_matmul;
     int64_t reduced, awaited, largest; /* elements */
-    bool early;                        /* a gradient was summed before it was written, or twice */
+    bool early;                        /* a gradient was summed or awaited out of order, or twice */
 };
 
 static struct found look(const struct made *m, enum graph_kind kind)
@@ -112,7 +112,7 @@ static void check(enum overlap overlap, int least, int most, bool overlaps)
 
 static void test_one_parameter_after_another(void **)
 {
-    check(OVERLAP_NONE, 40, 60, false); /* 12 in a block, and 4 */
+    check(OVERLAP_NONE, 40, 60, false); /* 12 parameters in each block, and 4 more */
 }
 
 static void test_all_at_once(void **)
@@ -130,8 +130,8 @@ static void test_buckets(void **)
     check(OVERLAP_BUCKET, 3, 12, true);
 }
 
-/* With zero=1 each element of the parameters is updated by one rank, whose state has no gaps; all
- * ranks gather all weights. */
+/* With zero=1 one rank updates each element of the parameters, the state of a rank has no gaps, and
+ * every rank gathers all weights. */
 static void test_each_rank_updates_its_shards(void **)
 {
     enum { RANKS = 3 };
@@ -171,7 +171,7 @@ static void test_each_rank_updates_its_shards(void **)
     free(by);
 }
 
-/* Only the last of several micro-steps sums. */
+/* Only the last of several micro-steps sums gradients over the ranks. */
 static void test_once_per_update(void **)
 {
     struct made m;

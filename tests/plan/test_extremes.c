@@ -1,5 +1,5 @@
-/* Plans of models with extreme keys: each is a plan whose sizes are counted right, or is refused in
- * one sentence. The sanitizers see overflows; the sums are checked in every build. */
+/* Plans of models with extreme values of keys: planning counts all sizes correctly or fails with
+ * one sentence. Sanitizers detect overflows; every build checks the sums. */
 #include "base/checked.h"
 #include "base/rng.h"
 #include "engine/facts.h"
@@ -67,7 +67,7 @@ static void assert_sentence(enum status st)
     assert_true(strlen(text) > 10 && strlen(text) < 1000 && !strchr(text, '\n'));
 }
 
-/* No sum of a plan is negative or less than one of its terms. */
+/* Checks that no sum of a plan is negative or less than one of its terms. */
 static void assert_counts(const struct program *p, struct arena *a)
 {
     int64_t sum = 0;
@@ -126,7 +126,7 @@ static void test_random_extremes(void **state)
     assert_true(planned > ROUNDS / 8 && planned < ROUNDS && fitted > 0);
 }
 
-/* Slow attention: its matrices have 2^61 bytes, and two of them are kept in every layer. */
+/* The matrices of slow attention have 2^61 bytes, and every layer keeps two of them. */
 static void test_more_bytes_than_64_bits_count(void **state)
 {
     (void)state;
@@ -143,7 +143,7 @@ static void test_more_bytes_than_64_bits_count(void **state)
     c.data.batch_size = (1 << 13) - 1;
     assert_int_equal(program_for(&p, &c, 65, 1u << GRAPH_MICRO, "cpu", &a), ST_MEMORY);
     if (!strstr(fail_message(), "more than the 16 TiB")) fail_msg("%s", fail_message());
-    /* The largest batch that fits is found among batches that cannot even be counted. */
+    /* The search for the largest batch that fits also tries batches whose bytes overflow. */
     struct target target;
     const struct tuning *tuning;
     int64_t batch = -1;

@@ -1,4 +1,4 @@
-/* Placement without a graph: spans with bytes and live ranges. */
+/* Placement of spans with given bytes and live ranges, without a graph. */
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/rng.h"
@@ -83,8 +83,8 @@ static void test_random_lifetimes(void **state)
     assert_true(worst < 1.35);
 }
 
-/* The pattern of training: large values kept from a forward step to the mirrored backward step, and
- * temporary values around each step. */
+/* The pattern of training: large values live from a forward step to the mirrored backward step, and
+ * temporary values live around each step. */
 static void test_training_lifetimes(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void test_edges(void **state)
     assert_int_equal(place(hole, 4), 640 + 320 + 256);
     struct place_span large[] = {{INT64_C(1) << 40, 0, 1, 0}, {INT64_C(1) << 40, 1, 2, 0}};
     assert_true(place(large, 2) == INT64_C(1) << 41);
-    /* What 64 bits cannot count does not wrap around. */
+    /* A sum that does not fit in 64 bits does not wrap around. */
     struct place_span huge[] = {{INT64_MAX / 2, 0, 1, 0},
                                 {INT64_MAX / 2, 0, 1, 0},
                                 {INT64_MAX / 2, 0, 1, 0},

@@ -1,5 +1,5 @@
-/* Memory reuse in plans: what is permitted and what is not. Results are bitwise the same for any
- * placement. */
+/* Memory reuse in plans: which reuse is permitted and which is not. Results are bitwise the same
+ * for any placement. */
 #include "../support/hand.h"
 #include "backend/backend.h"
 #include "base/rng.h"
@@ -62,7 +62,7 @@ static void test_outputs_and_later_uses_are_kept(void **state)
     graph_output(g, "sum", sum);
     hand_plan(&s, NULL);
     assert_int_equal(span_of(&s, on)->root, on.i);
-    assert_int_equal(span_of(&s, later)->root, later.i); /* `on` is used after it */
+    assert_int_equal(span_of(&s, later)->root, later.i); /* `on` is used after `later` */
     assert_true(span_of(&s, sum)->root == later.i || span_of(&s, sum)->root == on.i);
     hand_close(&s);
 }
@@ -124,7 +124,7 @@ static void test_store_is_made_in_place(void **state)
     }
 }
 
-/* w is read while its new content is computed, so an in-place store would be too early. */
+/* w is read after its new value is computed, so this value must not be computed in place. */
 static void test_store_waits_for_readers(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void run_random(uint32_t round, const struct plan_options *o, struct resu
     random_graph(&s, round, names, ret_outputs);
     hand_plan(&s, o);
     memset(r, 0, sizeof *r);
-    for (int again = 0; again < 2; again++) { /* no result may depend on the first run */
+    for (int again = 0; again < 2; again++) { /* the second run must give the same results */
         hand_fill(hand_leaf(&s, STORAGE_WEIGHTS, "w"), 24, 3);
         hand_fill(hand_input(&s, "x"), 24, 1);
         hand_fill(hand_input(&s, "y"), 24, 2);
@@ -333,7 +333,7 @@ static void test_missing_kernel_is_named(void **state)
     assert_int_equal(st, ST_UNSUPPORTED);
     assert_string_equal(fail_message(), "backend lame has no kernel for EXP on f32 (64) (h.1.mlp)");
     released = 0;
-    plan_release(&s.plan); /* no effect after a failure: nothing was prepared */
+    plan_release(&s.plan); /* no effect: nothing was prepared */
     assert_int_equal(released, 0);
     arena_release(&s.arena);
 }
@@ -392,7 +392,7 @@ static void test_variant_is_preferred(void **state)
     hand_close(&s);
     hand_init(&s);
     graph_output(&s.graph, "y", g_exp(&s.graph, vector(&s, "x", 64)));
-    /* falls back to the best */
+    /* the best kernel is chosen instead */
     hand_plan(&s, &(struct plan_options){.variant = "no such variant"});
     assert_non_null(s.plan.step[1].kernel);
     hand_close(&s);

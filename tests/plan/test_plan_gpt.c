@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* The engine's plan of one step, built again with other options and separate memory. */
+/* A second plan of the engine's micro-step, with other options and separate memory. */
 struct again {
     struct plan plan;
     struct storage_blocks storage;
@@ -51,7 +51,7 @@ static void compare(struct tiny *t, const char *what, const struct plan_options 
     plan_again(t, o, &r);
     for (int step = 0; step < 3; step++) {
         tiny_feed(t, GRAPH_MICRO, step);
-        feed_as(t, &r); /* before the run, which may reuse their bytes */
+        feed_as(t, &r); /* before the run, which may reuse the bytes of inputs */
         hand_ok(plan_run(&e->program.plan[GRAPH_MICRO], NULL));
         hand_ok(plan_run(&r.plan, NULL));
         if (memcmp(plan_output(&e->program.plan[GRAPH_MICRO], "loss"), plan_output(&r.plan, "loss"),
@@ -86,7 +86,7 @@ static void test_placement_changes_no_bit(void **state)
         }
 }
 
-/* The same with the reference kernels. */
+/* Compares a plan with reuse and one without; both use the reference kernels. */
 static void test_reference_kernels_too(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void test_reference_kernels_too(void **state)
     tiny_close(&t);
 }
 
-/* Gradients are produced in place: copies remain only where one value is stored twice. */
+/* Gradients are computed in place: a copy remains only if one value is stored twice. */
 static void test_gradients_need_no_copies(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ struct big {
     struct plan plan;
 };
 
-/* A training step of that shape; planned but not run. */
+/* Plans a micro-step of this model without running it. */
 static void plan_big(struct big *b, const struct config *c, int64_t vocab)
 {
     *b = (struct big){0};
@@ -189,7 +189,6 @@ static void test_memory_map_of_slow_attention(void **state)
     assert_true(bytes[0] > 4 * bytes[1]);
 }
 
-/* The arena has almost no gaps. */
 static void test_arena_is_hardly_more_than_the_peak(void **state)
 {
     (void)state;
@@ -209,7 +208,7 @@ static void test_arena_is_hardly_more_than_the_peak(void **state)
     }
 }
 
-/* `a` is computed in place of x, `b` in place of a: the holder of the bytes changes over time. */
+/* `b` is computed in place of a and `c` in place of b, so three values occupy the same bytes. */
 static void test_holders_change(void **state)
 {
     (void)state;
@@ -234,7 +233,7 @@ static void test_holders_change(void **state)
     hand_close(&h);
 }
 
-/* Slow attention keeps its probabilities, not the scores that occupied the bytes before. */
+/* plan_stays lists slow attention's probabilities as saved, not the scores in the same bytes. */
 static void test_kept_values_have_names(void **state)
 {
     (void)state;
@@ -271,7 +270,7 @@ static void test_memory_map_adds_up(void **state)
     release_big(&b);
 }
 
-/* Each two more layers add the same number of bytes: nothing is kept unnecessarily. */
+/* Every two more layers add the same number of bytes, so no value is kept unnecessarily. */
 static void test_memory_grows_with_layers(void **state)
 {
     (void)state;

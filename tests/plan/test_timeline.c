@@ -45,7 +45,7 @@ static void test_by_hand(void **state)
     plan_timeline(&h.plan, NULL, &t, &h.arena);
     const int rows[][5] = {
         {1, 0, 0, 0, 1}, /* x */
-        {1, 1, 0, 0, 0}, /* a: saved, and x while it is read */
+        {1, 1, 0, 0, 0}, /* a is saved; x is live while it is read */
         {0, 1, 1, 0, 0}, /* b: c reuses it before the backward pass starts */
         {0, 2, 0, 0, 0}, /* a, c */
         {0, 1, 0, 1, 0}, /* d in place of a */
@@ -72,8 +72,8 @@ static void test_without_reuse(void **state)
         {1, 0, 0, 0, 5}, /* x */
         {1, 1, 0, 0, 4}, /* a */
         {0, 1, 1, 0, 4}, /* b */
-        {0, 2, 1, 0, 3}, /* c, concurrently with b */
-        {0, 2, 0, 1, 3}, /* d, concurrently with a and c */
+        {0, 2, 1, 0, 3}, /* a, c, and b while it is read */
+        {0, 2, 0, 1, 3}, /* d, and a and c while they are read */
         {0, 0, 0, 2, 4}, /* d, e */
     };
     expect(&t, 6, rows);
@@ -125,8 +125,8 @@ static int64_t alive_at(const struct plan *p, int step)
     return bytes;
 }
 
-/* For every rung of a GPT: at each step the parts equal the live bytes, and before the backward
- * pass starts its parts are zero. */
+/* At every rung of a GPT, the parts at each step equal the live bytes. The parts of the backward
+ * pass are zero before it starts. */
 static void test_of_a_gpt(void **state)
 {
     (void)state;
