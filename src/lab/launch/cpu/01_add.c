@@ -1,8 +1,8 @@
 /* 01_add.c - adds 1 to each float, `additions` times, in whole vectors.
  *
- * The sums stay in registers, four vectors at a time, because an addition waits for the one before
- * it: one call with a thousand additions is what a thousand calls with one are when they are
- * fused. */
+ * The sums stay in registers. The loop works on four vectors at a time, because an addition waits
+ * for the one before. One call with a thousand additions is the fusion of a thousand calls with one
+ * addition. */
 #include "lab/cpu.h"
 
 RUNG(launch_add)
