@@ -1,4 +1,4 @@
-/* labels.h - names next to points of a picture, as many as fit; private to report/. */
+/* labels.h - places names next to points of a picture, as many as fit. */
 #ifndef PRESENT_LABELS_H
 #define PRESENT_LABELS_H
 
