@@ -81,8 +81,7 @@ double formula_value(const struct formula *f, const double *values);
 void formula_values(const struct formula *f, const double *values, double *ret);
 /* The value, and the derivative with respect to name number `name`. */
 struct formula_dual formula_derivative(const struct formula *f, const double *values, int name);
-/* The value and derivative with every operation rounded to fp32 or bf16, and a first-order bound
- * of the rounding error. */
+/* Value and derivative with each operation rounded to fp32 or bf16; first-order error bound. */
 struct formula_rounded {
     struct formula_dual dual, off; /* the rounded value; the bound */
     bool certain; /* no comparison or kink is so close that rounding may change its side */

@@ -263,8 +263,7 @@ static double rounded(enum narrow to, double x)
     return to == NARROW_FP32 ? (double)(float)x : narrow_round(to, x);
 }
 
-/* The partial derivative of node `n` with respect to operand k, after `by` is added to operand
- * `moved`. */
+/* The partial derivative of node `n` by operand k, after `by` is added to operand `moved`. */
 static double slope_in(const struct formula_node *n, int k, int moved, double by,
                        const struct formula_dual *all)
 {

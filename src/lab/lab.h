@@ -78,8 +78,7 @@ struct lab_rung {
     const char *idea;          /* text for the table; NULL: the first line of the file (lab_idea) */
     bool ceiling;              /* its time is the ceiling of the ladder */
     unsigned types;            /* bits of enum lab_type that it supports; 0: LAB_F32 and LAB_BF16 */
-    /* Returns why the rung cannot solve a problem of this size; NULL: it can. The pointer may be
-     * NULL. */
+    /* Why the rung cannot solve a problem of this size; NULL: it can. The pointer may be NULL. */
     const char *(*refuses)(const struct lab_problem *p);
     const char *options; /* GPU only: further macros, such as "-DSTRIDE=32"; NULL: none */
     /* GPU only: blocks and threads for a problem. */
@@ -165,8 +164,7 @@ const char *lab_text(const struct lab_rung *r, struct arena *a);
 bool lab_header(const struct lab_rung *r, int i, const char **ret_path, const char **ret_text);
 /* The idea of a rung, from its row or the first line of its file: "16 bytes per thread". */
 const char *lab_idea(const struct lab_rung *r, char *buffer, int bytes);
-/* The version of a CPU rung for the best instruction set that this processor has and the user
- * allows (base/isa.h). */
+/* A CPU rung's version for the best instruction set that is present and allowed (base/isa.h). */
 lab_fn lab_function(const struct lab_rung *r);
 
 /* LAB_CPU_DECLARE(copy_vectors) declares the versions of a CPU rung; LAB_CPU(copy_vectors) lists

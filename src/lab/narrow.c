@@ -24,8 +24,7 @@ static double power_of_two(int exponent)
     return x;
 }
 
-/* floor(log2 |x|) if x is a normal double; for smaller ones an exponent below that of all
- * formats. */
+/* floor(log2 |x|) of a normal double; of smaller ones an exponent below that of all formats. */
 static int exponent_of(double x)
 {
     uint64_t bits;

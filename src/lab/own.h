@@ -36,8 +36,7 @@ struct lab_own {
     int64_t bytes;
     struct lab_own_line blocks, threads, shared, scratch;
     lab_fn run; /* CPU only: set by lab_own_open */
-    /* CPU only: where the time at which the running call began is written; 0 between calls. May be
-     * NULL. */
+    /* CPU only: receives the time at which the running call began; 0 between calls. May be NULL. */
     volatile int64_t *since_ns;
     void *library; /* private to own_library.c */
     struct lab_rung rung;

@@ -122,8 +122,7 @@ static void shape_rows(const struct lab_problem *p, struct kernel_shape *ret)
     enum { QUERIES = 8 };
     *ret = tiles(p, QUERIES, THREADS, min_i64(4 * QUERIES * p->n[2], INT32_MAX));
 }
-/* A block needs 10 KiB in addition to the scores; it may have at most 227 KiB, on most GPUs
- * less. */
+/* A block needs 10 KiB besides the scores; it may have at most 227 KiB, on most GPUs less. */
 static const char *rows_too_long(const struct lab_problem *p)
 {
     enum { TOKENS = 6144 };
@@ -212,8 +211,7 @@ static double moved_queries(const struct lab_problem *p)
 {
     return by_tiles(p, HEAD);
 }
-/* Four lanes store 16 bytes of a row together, which is half a sector, so each sector is stored
- * twice. */
+/* Four lanes together store 16 bytes of a row, half a sector, so each sector is stored twice. */
 static double moved_fragments(const struct lab_problem *p)
 {
     return by_tiles(p, HEAD) + (double)p->out * (double)dtype_size(p->dtype);

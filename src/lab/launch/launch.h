@@ -32,8 +32,7 @@ struct launch_way {
     bool base;        /* the other ways are compared with this one */
 };
 
-/* One way for one amount of work. Times are milliseconds of a sample, that is, of all launches or
- * operators together. */
+/* One way for one amount of work. Times are milliseconds of all launches or operators together. */
 struct launch_point {
     const struct launch_way *way;
     int64_t floats; /* that a kernel or operator works on */
@@ -45,8 +44,7 @@ struct launch_point {
     struct stats device;
 };
 
-/* Chunks that are copied to the GPU, processed and copied back. Times are those of all chunks,
- * between events. */
+/* Chunks that are copied to the GPU, processed and copied back. Times are for all chunks. */
 enum launch_part { LAUNCH_IN, LAUNCH_KERNELS, LAUNCH_OUT, LAUNCH_PARTS };
 struct launch_pipeline {
     int64_t chunk_bytes; /* 0: not measured */

@@ -133,8 +133,7 @@ static enum status sample(void *user, int, double *ret_ms)
     return s->event_elapsed(context, FROM, TO, &w->device_ms[w->samples++]);
 }
 
-/* Runs the work once on zeros and checks the buffers; two streams have half of the launches
- * each. */
+/* Runs the work once on zeros and checks the buffers; each of two streams has half of it. */
 static enum status check(struct work *w)
 {
     struct gpu *g = w->g;

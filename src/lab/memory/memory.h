@@ -83,8 +83,7 @@ struct memory_run {
     double l2_copy_rate; /* GPU only: bytes/s read and written by a copy within L2; NAN: unknown */
 };
 
-/* Measures the device. ST_INTERRUPTED: Ctrl-C ended it. ST_NUMERIC: a kernel computed a wrong
- * result. */
+/* Measures the device. ST_INTERRUPTED: Ctrl-C ended it. ST_NUMERIC: a result is wrong. */
 enum status memory_measure(const struct memory_options *o, struct memory_run *ret, struct arena *a);
 
 /* --- functions that tests call ---------------------------------------------------------------- */

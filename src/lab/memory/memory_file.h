@@ -12,8 +12,7 @@ struct memory_record {
     int levels;
 };
 
-/* Reads the record of the identified machine `m`; its texts live in the arena. False: there is
- * none. */
+/* Reads the record of the machine `m`; its texts live in the arena. False: there is none. */
 bool memory_find(const struct machine *m, struct memory_record *ret, struct arena *a);
 /* Replaces the record of the identified machine `m`; the records of other machines are kept, up to
  * a limit. If the user has no cache folder, writes nothing and returns ST_OK. */

@@ -49,8 +49,7 @@ enum { THREADS = 1024, UNROLL = 8, ACCESS = 16, SMALLEST = 32 << 10, GRAIN = 4 <
 enum { LINE = 128, LEAST_SAMPLES = 3, CHASE_STEPS = 2048, LINKS = 1024, SHARED_WORDS = 2048 };
 static const int64_t MOST = 1 << 30;
 static const double CALL_MS = 0.5; /* the least time of a launch */
-/* Shares of the time limit for bandwidth and latency; the rest is for shared memory and the host
- * link. */
+/* Shares of the time limit; the rest is for shared memory and the host link. */
 static const double RATES_SHARE = 0.6, CHASES_SHARE = 0.35;
 
 struct work {
@@ -101,8 +100,7 @@ static int64_t accesses(enum gpu_kernel k, int64_t bytes)
     return bytes / ACCESS / (copies(k) ? 2 : 1);
 }
 
-/* The number of passes must be a multiple of this, so that all threads make equally many
- * accesses. */
+/* The number of passes is a multiple of this, so that all threads make equally many accesses. */
 static int64_t least_passes(enum gpu_kernel k, int64_t bytes)
 {
     int64_t n = accesses(k, bytes), a = n, b = THREADS * UNROLL;
@@ -265,8 +263,7 @@ static enum status measure_rates(struct work *w, int at)
     return ST_OK;
 }
 
-/* Measures a copy whose source and destination fit into L2, 16 MiB in all, as strobe machine
- * does. */
+/* Measures a copy inside L2, of 16 MiB in all, as strobe machine does. */
 static enum status measure_l2_copy(struct work *w)
 {
     struct memory_run *r = w->r;

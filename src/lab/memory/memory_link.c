@@ -1,5 +1,4 @@
-/* Measures the link between the host and a GPU by copies of page-locked memory in both
- * directions. */
+/* Measures the link between host and GPU by copies of page-locked memory in both directions. */
 #include "base/stats.h"
 #include "lab/memory/memory.h"
 

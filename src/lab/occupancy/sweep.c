@@ -54,8 +54,7 @@ static enum status sample(void *user, int calls, double *ret_ms)
 
 /* --- points ----------------------------------------------------------------------------------- */
 
-/* Finds the resources of a point and the blocks that an SM holds. Resources that the driver does
- * not report count as 0. */
+/* Finds a point's resources and blocks per SM. Resources that the driver does not report are 0. */
 static enum status examine(struct sweep *s, int kernel, struct sweep_point *p)
 {
     struct kernel_shape shape = {{1, 1, 1}, {SWEEP_THREADS, 1, 1}, (int)p->dynamic_bytes};
@@ -105,8 +104,7 @@ static uint32_t thread_sum(int64_t loads, int words)
     return all;
 }
 
-/* The sum that all blocks together must compute. Some threads make one load more than the
- * others. */
+/* The sum that all blocks must compute. Some threads make one load more than others. */
 static uint32_t whole_sum(const struct sweep *s, const struct timed_point *t)
 {
     struct kernel_shape shape = shape_of(s, t->point);

@@ -1,5 +1,4 @@
-/* tiles.h - attention of a block of queries to all their keys, tile by tile; for rungs of
- * attention. */
+/* tiles.h - attention of a block of queries to all their keys, tile by tile. */
 #ifndef LAB_ATTENTION_CPU_TILES_H
 #define LAB_ATTENTION_CPU_TILES_H
 

@@ -2,8 +2,7 @@
  *
  * The cache has eight megabytes, which are 2048 pages of 4 KiB, more than the TLB holds. A prefetch
  * of an address that is not in the TLB must walk the page table, and some processors drop it. With
- * four large pages every address is in the TLB. If the system provides no large pages, nothing
- * changes. */
+ * four large pages every address is in the TLB. Without large pages nothing changes. */
 #include "lab/bpe/cpu/bpe.h"
 
 RUNG(bpe_pages)

@@ -38,8 +38,7 @@ DEVICE uint4 load_chunk(const ELEMENT *row, int first, int end)
     }
     return r.all;
 }
-/* Copies a tile to shared memory. The matrix has `rows` and `columns` from `from` on; beyond them
- * the tile is zero. */
+/* Copies a tile of a matrix with `rows` and `columns` from `from` on; beyond them it is zero. */
 template <bool WHOLE, int TILE_ROWS, int TILE_CHUNKS>
 DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, int rows, int columns)
 {

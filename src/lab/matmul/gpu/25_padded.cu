@@ -26,8 +26,7 @@ enum {
 };
 
 /* --- the copy --- */
-/* The rows to copy: none if all rows begin at multiples of 32 bytes. Copied rows begin at multiples
- * of 128. */
+/* The rows to copy, at multiples of 128 bytes; none if all rows begin at multiples of 32 bytes. */
 DEVICE int copied_rows(i64 rows, i64 columns)
 {
     return columns * sizeof(ELEMENT) % 32 ? (int)rows : 0;

@@ -1,7 +1,6 @@
 /* 03_copy.cu - each SM copies its part of the working set again and again, 16 bytes per lane.
  *
- * Four loads are under way in each of 1024 threads before the first store. With PAST_L1 the loads
- * bypass L1. */
+ * Each of 1024 threads starts four loads before the first store. With PAST_L1 loads bypass L1. */
 #include "device.cuh"
 
 #define TIMES 4
