@@ -1,6 +1,5 @@
-/* trial.h - compiles the rungs of a ladder for a device (a bench), and sets up the problem at one
- * size (a trial): memory, random inputs, the solution in double precision, and the check of a
- * rung's output. */
+/* trial.h - the compiled rungs of a ladder on a device (a bench), and its problem at one size (a
+ * trial): memory, random inputs, the solution in double precision, and checks of outputs. */
 #ifndef LAB_TRIAL_H
 #define LAB_TRIAL_H
 
@@ -53,8 +52,7 @@ struct lab_trial {
     bool probe;                    /* for lab_trial_run */
     const void *given[LAB_INPUTS]; /* in a probe: what the inputs contain */
     void *scratch;                 /* shared by all rungs */
-    void *more,
-        *zeros; /* for rungs with a `variant`: further outputs, an input of zeros; or NULL */
+    void *more, *zeros;            /* for a `variant`: more outputs, an input of zeros; or NULL */
     int64_t scratch_bytes;
     /* For rungs with a `variant`: the backend's kernel and its prepared call; else NULL. */
     const struct kernel *row[LAB_RUNGS];

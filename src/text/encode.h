@@ -10,8 +10,7 @@ struct bpe_walk;
 /* Each thread needs its own. */
 struct encode {
     const struct tokenizer *t;
-    bool
-        special; /* true: texts of special tokens become these tokens; false: they are plain text */
+    bool special; /* texts of special tokens become these tokens; false: they are plain text */
     struct encoder *encoder;
 };
 

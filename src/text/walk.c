@@ -13,8 +13,7 @@ struct bpe_walk {
     const struct bpe *bpe;
     pthread_mutex_t lock;
     _Atomic bool filled;
-    uint32_t
-        *shorter; /* by rank: the longest other token that the token begins with, or BPE_NONE */
+    uint32_t *shorter; /* by rank: the longest token that is a proper prefix, or BPE_NONE */
     /* A trie of the tokens. `edge` is a hash table from a node and a byte to the next node; `token`
      * is the token that ends at a node, or BPE_NONE. */
     uint64_t *edge;

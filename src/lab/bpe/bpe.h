@@ -22,8 +22,7 @@ struct bpe_output {
     int64_t count;
     uint32_t *id;      /* room for ENCODER_PADDING more ids than the text has bytes */
     uint32_t *scratch; /* ranks of one piece */
-    /* Memory for the cache of words, in 4 KiB and in 2 MiB pages; emptied before each call unless
-     * `warm` is set. */
+    /* The cache of words, in 4 KiB and in 2 MiB pages; emptied before each call unless `warm`. */
     void *small_pages, *large_pages;
     struct encoder *encoder; /* for the last rung */
     void *packed;            /* ids of the last rung, in the format of a token file */

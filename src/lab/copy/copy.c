@@ -23,8 +23,7 @@ static double exact(const struct lab_problem *)
     return 0;
 }
 
-/* A GPU moves whole sectors of 32 bytes, a CPU whole lines of 64 bytes; a CPU reads a line before
- * it stores to the line. */
+/* A GPU moves sectors of 32 bytes, a CPU lines of 64 bytes, which it reads before it stores. */
 static double sectors(const struct lab_problem *p, int64_t stride)
 {
     return p->bytes * (double)min_i64(stride, 32 / dtype_size(p->dtype));

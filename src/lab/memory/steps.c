@@ -1,7 +1,6 @@
 /* Finds the flat parts of a curve. A cache of n bytes makes the latency flat up to about n; beyond,
- * the latency rises over an octave or two until the next level is flat. So the search takes the
- * longest flat part first, and points between flat parts belong to none. All comparisons are
- * ratios. */
+ * the latency rises over an octave or two until the next level is flat. The search takes the
+ * longest flat part first; points between parts belong to none. Comparisons are ratios. */
 #include "lab/memory/memory.h"
 
 #include "base/stats.h"

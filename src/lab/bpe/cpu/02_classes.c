@@ -2,8 +2,7 @@
  *
  * A piece ends where the class of the characters changes; the exceptions are a blank before a
  * piece, contractions, and the last of several spaces. So each character is looked up once in a
- * table, instead of trying seven alternatives. The merges are as before, and take by far most of
- * the time. */
+ * table, instead of trying seven alternatives. The merges still take by far most of the time. */
 #include "lab/bpe/cpu/bpe.h"
 #include "text/unicode.h"
 

@@ -2,8 +2,7 @@
  *
  * The threads of a warp touch 32 neighbouring elements that begin one element before a multiple of
  * 32 bytes. They fall into five sectors instead of four. The fifth sector is not wasted: the next
- * warp needs it as well and finds it in a cache. The cost is more work for the caches, for loads
- * and for stores. */
+ * warp needs it as well and finds it in a cache. Loads and stores make more work for the caches. */
 #include "device.cuh"
 
 KERNEL(256) copy(ELEMENT *to, const ELEMENT *from, i64 n)

@@ -5,8 +5,7 @@
  * for as many bf16. KERNEL_MIN limits a thread to 32 registers, so a multiprocessor holds 2,048
  * threads, and their loads keep memory busy while other blocks compute. Elements beyond the row
  * count as minus infinity, whose exponential is 0. If the length of a row is not a multiple of 16
- * bytes, rows are not aligned; then each access takes one element, and each pass reads the row
- * again. */
+ * bytes, rows are not aligned; then accesses take one element, and each pass rereads the row. */
 #include "rows.cuh"
 
 constexpr int EACH = 16 / sizeof(ELEMENT), HELD = 2;
